@@ -1,0 +1,29 @@
+# EPNet, reproduced. What is asked for stands in config/, what is computed in epcore/.
+#
+#   snakemake --cores 8 tables/main.tex                        the demo, on embedded data
+#   snakemake --cores 8 tables/main.tex --config scale=paper
+#   snakemake --cores 8 data_pictures                          contact sheets of the data sets
+#
+# Grammar of results (epcore/plan/paths.py):
+#   results/{scale}/data/{dataset}/{images,labels}.npy, store.json
+#   results/{scale}/episodes/{dataset}/{protocol}.npz
+#   results/{scale}/models/{dataset}/{backbone}/{recipe}/s{seed}/{pretrain,finetune-1shot}.pt
+#   results/{scale}/features/{dataset}/{backbone}/{recipe}/s{seed}/finetune-1shot.npz
+#   results/{scale}/scores/{dataset}/{backbone}/{recipe}/s{seed}/{protocol}.csv
+#   results/{scale}/tables/{table}.csv, .tex                   published as tables/{table}.tex
+from snakemake.utils import min_version
+
+min_version("9.19")
+
+
+configfile: f"{workflow.basedir}/config/config.yaml"
+
+
+include: "workflow/rules/common.smk"
+include: "workflow/rules/data.smk"
+include: "workflow/rules/episodes.smk"
+include: "workflow/rules/pretrain.smk"
+include: "workflow/rules/finetune.smk"
+include: "workflow/rules/embed.smk"
+include: "workflow/rules/evaluate.smk"
+include: "workflow/rules/tables.smk"

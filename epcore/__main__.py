@@ -1,0 +1,3 @@
+from epcore.cli import main
+
+raise SystemExit(main())

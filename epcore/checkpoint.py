@@ -1,0 +1,108 @@
+"""Checkpoints: a trained backbone with its class head, and what it is."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from epcore.backbones import Backbone, build_backbone
+from epcore.device import place
+from epcore.errors import UserError
+from epcore.files import atomic
+from epcore.plan import models
+
+FORMAT = "epcore checkpoint 1"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Weights of the best validation epoch.
+
+    backbone: which network this is. weights: state of the backbone. class_head: state of the
+    linear layer over the base classes.
+    """
+
+    backbone: models.Backbone
+    weights: dict[str, torch.Tensor]
+    class_head: dict[str, torch.Tensor]
+
+    def save(self, path: Path) -> None:
+        save_atomically(
+            path,
+            {
+                "format": FORMAT,
+                "backbone": self.backbone.model_dump(mode="json"),
+                "weights": self.weights,
+                "class_head": self.class_head,
+            },
+        )
+
+    @classmethod
+    def load(cls, path: Path, expected: models.Backbone) -> "Checkpoint":
+        """Reads a checkpoint, refusing one of another backbone.
+
+        Raises:
+            UserError: if the file is missing, damaged, no checkpoint, or of another backbone.
+        """
+        content = load_safely(path)
+        remedy = "delete it and run the same command again to train it anew"
+        if not isinstance(content, dict) or content.get("format") != FORMAT:
+            raise UserError(f"{path} is not a checkpoint of this program; {remedy}")
+        found = models.Backbone(**content["backbone"])
+        if found != expected:
+            raise UserError(
+                f"checkpoint {path} holds {found}, but {expected} is asked for; {remedy}"
+            )
+        return cls(found, content["weights"], content["class_head"])
+
+
+def save_atomically(path: Path, content: dict[str, Any]) -> None:
+    """Writes a torch file whole or not at all."""
+    with atomic(path) as temporary:
+        torch.save(content, temporary)
+
+
+def load_safely(path: Path) -> Any:
+    """The content of a torch file that holds tensors and plain values only.
+
+    Raises:
+        UserError: if it cannot be read.
+    """
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError:
+        raise UserError(f"checkpoint {path} does not exist; train it first") from None
+    except Exception as error:  # torch, pickle and zipfile each raise their own
+        problem = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise UserError(
+            f"checkpoint {path} is damaged ({problem}); delete it and run the same command again "
+            "to train it anew"
+        ) from None
+
+
+def load_backbone(path: Path, expected: models.Backbone, device: torch.device) -> Backbone:
+    """The trained backbone on the device, in eval mode."""
+    backbone = build(expected)
+    backbone.load_state_dict(Checkpoint.load(path, expected).weights)
+    place(backbone, device)
+    backbone.eval()
+    return backbone
+
+
+def build(settings: models.Backbone) -> Backbone:
+    """The untrained backbone of the settings."""
+    try:
+        return build_backbone(settings.architecture, settings.width, settings.depth)
+    except ValueError as error:
+        problem = f"backbone {settings.architecture}: {error}"
+        raise UserError(f"{problem}; choose another width or depth") from None
+
+
+def state_of(module: nn.Module) -> dict[str, torch.Tensor]:
+    """A copy of a module's weights on the CPU, in the usual memory order."""
+    return {
+        name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
+        for name, tensor in module.state_dict().items()
+    }

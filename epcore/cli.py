@@ -1,0 +1,134 @@
+"""The command line: each stage of the pipeline is a sub-command that also runs by hand.
+
+Stages are imported when they run, so that no job loads what it does not use.
+"""
+
+import argparse
+import importlib
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from epcore import __version__
+from epcore.errors import UserError
+
+EPILOG = """\
+The workflow calls these stages; `snakemake -n -p TARGET` prints the exact commands. --config takes
+JSON text or a JSON file with what the stage is told: the same text stands, key by key, in the
+`config` of every meta.json that a stage wrote.
+"""
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="epcore",
+        description="Stages of the EPNet reproduction, from data to tables.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=__version__)
+    stages = parser.add_subparsers(dest="stage", required=True, metavar="STAGE")
+
+    def stage(name: str, summary: str, config: bool = True) -> argparse.ArgumentParser:
+        sub = stages.add_parser(name, help=summary, description=summary)
+        if config:
+            sub.add_argument("--config", required=True, help="JSON text or file")
+        return sub
+
+    def path(sub: argparse.ArgumentParser, name: str, text: str, **more: Any) -> None:
+        sub.add_argument(f"--{name}", required=True, type=Path, help=text, **more)
+
+    def training(sub: argparse.ArgumentParser) -> None:
+        path(sub, "data", "folder of the packed data set")
+        path(sub, "episodes", "validation episodes (.npz)")
+        path(sub, "out", "checkpoint to write (.pt); curve (.csv) and .meta.json go beside it")
+        sub.add_argument("--allow-cpu", action="store_true", help="even where a GPU is required")
+
+    sub = stage("data", "build a data set into a packed store")
+    path(sub, "out", "folder to write")
+
+    sub = stage("contact-sheet", "draw a picture of a data set", config=False)
+    path(sub, "data", "folder of the packed data set")
+    path(sub, "out", "picture to write (.png)")
+
+    sub = stage("episodes", "sample and freeze episodes")
+    path(sub, "data", "folder of the packed data set")
+    path(sub, "out", "episode file to write (.npz)")
+
+    training(stage("pretrain", "train a network on base classes and rotations"))
+
+    sub = stage("finetune", "fine-tune a pretrained network on episodes of base classes")
+    training(sub)
+    path(sub, "checkpoint", "pretrained checkpoint (.pt)")
+
+    sub = stage("embed", "compute the features that episodes need, once per checkpoint")
+    path(sub, "data", "folder of the packed data set")
+    path(sub, "checkpoint", "checkpoint (.pt)")
+    path(sub, "episodes", "episode files (.npz)", nargs="+")
+    path(sub, "out", "feature file to write (.npz)")
+
+    sub = stage("evaluate", "classify the queries of frozen episodes")
+    path(sub, "features", "feature file (.npz)")
+    path(sub, "episodes", "episode file (.npz)")
+    path(sub, "out", "per-episode accuracies to write (.csv)")
+
+    sub = stage("aggregate", "means and intervals of a table's cells, beside the paper's")
+    path(sub, "paper", "what the paper prints (.csv)")
+    path(sub, "out", "table to write (.csv)")
+
+    sub = stage("latex", "typeset a table")
+    path(sub, "table", "aggregated table (.csv)")
+    path(sub, "out", "LaTeX to write (.tex)")
+    return parser
+
+
+# Stage -> module with its run(), and the model of its --config.
+STAGES: dict[str, tuple[str, str | None]] = {
+    "data": ("epcore.data.build", "DataStage"),
+    "contact-sheet": ("epcore.data.contact_sheet", None),
+    "episodes": ("epcore.data.episodes", "EpisodesStage"),
+    "pretrain": ("epcore.training.pretrain", "PretrainStage"),
+    "finetune": ("epcore.training.finetune", "FinetuneStage"),
+    "embed": ("epcore.evaluation.embed", "EmbedStage"),
+    "evaluate": ("epcore.evaluation.evaluate", "EvaluateStage"),
+    "aggregate": ("epcore.report.aggregate", "AggregateStage"),
+    "latex": ("epcore.report.latex", "LatexStage"),
+}
+
+
+def _run(arguments: dict[str, Any]) -> None:
+    name = arguments.pop("stage")
+    module, model = STAGES[name]
+    if model is not None:
+        from epcore.plan import stages
+        from epcore.plan.load import validate
+
+        content = _read_config(arguments.pop("config"))
+        arguments["stage"] = validate(getattr(stages, model), content, "--config")
+    importlib.import_module(module).run(**arguments)
+
+
+def _read_config(text: str) -> Any:
+    try:
+        if not text.lstrip().startswith("{"):
+            text = Path(text).read_text(encoding="utf-8")
+        return json.loads(text)
+    except OSError as error:
+        raise UserError(f"--config: {text} cannot be read ({error.strerror})") from None
+    except json.JSONDecodeError as error:
+        raise UserError(f"--config: this is not valid JSON ({error})") from None
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one stage; 0 if it succeeded, 2 after a mistake that the message explains."""
+    try:
+        _run(vars(_parser().parse_args(arguments)))
+    except UserError as error:
+        print(f"epcore: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("epcore: interrupted; finished epochs are kept", file=sys.stderr)
+        return 130
+    return 0

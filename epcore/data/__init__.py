@@ -1,0 +1,1 @@
+"""Data sets: built once into a packed store, then read by index."""

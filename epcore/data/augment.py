@@ -1,0 +1,128 @@
+"""From stored pixels to network input, in batches on the network's device.
+
+Images are uint8 `(n, height, width, 3)`; a network sees float32 `(n, 3, h, w)` in [-1, 1], which
+is all the normalisation the authors' code has. Random numbers come from a CPU generator, so a
+GPU sees the same augmentation.
+"""
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import torch
+from torch import Generator, Tensor
+from torch.nn import functional
+
+from epcore.plan.models import View
+
+ROTATIONS = 4
+
+
+@dataclass(frozen=True)
+class Augmenter:
+    """Turns stored images into the batches of a stage.
+
+    `names` are any of `flip` (horizontal, probability 1/2), `crop` (random resized crop of 8 to
+    100 % of the area) and `jitter` (brightness, contrast and saturation by up to 40 %): the
+    authors' choices per backbone.
+    """
+
+    names: Collection[str]
+    view: View
+
+    def plain(self, images: Tensor) -> Tensor:
+        """Without augmentation, as for validation and test."""
+        return _normalise(view_of(_floats(images), self.view))
+
+    def flipped(self, images: Tensor, generator: Generator) -> Tensor:
+        """For fine-tuning: the view, flipped at random where the recipe says so."""
+        seen = view_of(_floats(images), self.view)
+        return _normalise(flip(seen, generator) if "flip" in self.names else seen)
+
+    def rotated(self, images: Tensor, generator: Generator) -> Tensor:
+        """For pretraining: `(4 * n, 3, h, w)`, all images at 0 degrees, then 90, 180 and 270.
+
+        The flip comes before the rotations; crop and jitter after them, drawn anew for each copy.
+        """
+        batch = _floats(images)
+        if "flip" in self.names:
+            batch = flip(batch, generator)
+        batch = torch.cat([batch.rot90(turns, (2, 3)) for turns in range(ROTATIONS)])
+        if "crop" in self.names:
+            batch = random_resized_crop(batch, crop_size(batch.shape[-1], self.view), generator)
+        else:
+            batch = view_of(batch, self.view)
+        if "jitter" in self.names:
+            batch = color_jitter(batch, generator)
+        return _normalise(batch)
+
+
+def crop_size(pixels: int, view: View) -> int:
+    """Pixels of a view of an image of `pixels`."""
+    return max(1, round(pixels * view.crop))
+
+
+def view_of(batch: Tensor, view: View) -> Tensor:
+    """Resized (bilinear, antialiased) and centre-cropped: `(n, 3, c, c)`."""
+    pixels = batch.shape[-1]
+    resized, cropped = max(1, round(pixels * view.resize)), crop_size(pixels, view)
+    if resized != pixels:
+        batch = functional.interpolate(
+            batch, size=(resized, resized), mode="bilinear", antialias=True
+        )
+    offset = (resized - cropped) // 2
+    return batch[..., offset : offset + cropped, offset : offset + cropped]
+
+
+def flip(batch: Tensor, generator: Generator) -> Tensor:
+    """Each image mirrored left to right with probability 1/2."""
+    chosen = torch.rand(len(batch), generator=generator) < 0.5
+    return torch.where(chosen.to(batch.device)[:, None, None, None], batch.flip(-1), batch)
+
+
+def random_resized_crop(batch: Tensor, size: int, generator: Generator) -> Tensor:
+    """A random box of 8 to 100 % of the area and 3/4 to 4/3 aspect, resized to `(size, size)`.
+
+    The first of ten candidates that fits is taken, else the whole image, as the usual
+    random resized crop does; resampled bilinearly.
+    """
+    count, tries = len(batch), 10
+    area = torch.rand(count, tries, generator=generator) * (1 - 0.08) + 0.08
+    log_ratio = (torch.rand(count, tries, generator=generator) * 2 - 1) * math.log(4 / 3)
+    sides = torch.stack([(area * log_ratio.exp()).sqrt(), (area * (-log_ratio).exp()).sqrt()])
+    fits = (sides <= 1).all(dim=0)
+    first = fits.int().argmax(dim=1)
+    chosen = sides.gather(2, first.expand(2, -1)[..., None]).squeeze(2)
+    chosen = torch.where(fits.any(dim=1), chosen, torch.ones_like(chosen))
+    centre = (torch.rand(2, count, generator=generator) * 2 - 1) * (1 - chosen)
+    boxes = torch.zeros(count, 2, 3)
+    boxes[:, 0, 0], boxes[:, 1, 1] = chosen[0], chosen[1]
+    boxes[:, :, 2] = centre.T
+    grid = functional.affine_grid(boxes.to(batch.device), [count, 3, size, size], False)
+    return functional.grid_sample(batch, grid, padding_mode="border", align_corners=False)
+
+
+def color_jitter(batch: Tensor, generator: Generator, strength: float = 0.4) -> Tensor:
+    """Brightness, contrast and saturation, each scaled by a factor in [0.6, 1.4] per image.
+
+    The three come in a random order, one order for the whole batch. Values stay in [0, 1].
+    """
+    factors = 1 + (torch.rand(3, len(batch), generator=generator) * 2 - 1) * strength
+    for kind in torch.randperm(3, generator=generator).tolist():
+        grey = (batch * batch.new_tensor([0.2989, 0.587, 0.114])[:, None, None]).sum(1, True)
+        reference = (
+            torch.zeros_like(grey),
+            grey.mean(dim=(-2, -1), keepdim=True),
+            grey,
+        )[kind]
+        factor = factors[kind].to(batch.device)[:, None, None, None]
+        batch = (factor * batch + (1 - factor) * reference).clamp(0, 1)
+    return batch
+
+
+def _floats(images: Tensor) -> Tensor:
+    return images.permute(0, 3, 1, 2).float() / 255
+
+
+def _normalise(batch: Tensor) -> Tensor:
+    return (batch * 2 - 1).contiguous(memory_format=torch.channels_last)

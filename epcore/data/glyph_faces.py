@@ -1,0 +1,74 @@
+"""The typefaces that matplotlib ships, and the ink of one character in one of them."""
+
+from functools import cache
+from pathlib import Path
+
+from PIL import Image, ImageFont
+
+from epcore.errors import UserError
+
+# An explicit list: a typeface that a later matplotlib adds must not change the pictures.
+FACES = (
+    "DejaVuSans",
+    "DejaVuSans-Bold",
+    "DejaVuSans-BoldOblique",
+    "DejaVuSans-Oblique",
+    "DejaVuSansMono",
+    "DejaVuSansMono-Bold",
+    "DejaVuSansMono-BoldOblique",
+    "DejaVuSansMono-Oblique",
+    "DejaVuSerif",
+    "DejaVuSerif-Bold",
+    "DejaVuSerif-BoldItalic",
+    "DejaVuSerif-Italic",
+    "STIXGeneral",
+    "STIXGeneralBol",
+    "STIXGeneralBolIta",
+    "STIXGeneralItalic",
+)
+FONT_SIZE = 72  # pixels per em of a drawn glyph: sharp enough for images of 84 pixels
+
+
+@cache
+def faces_by_character() -> dict[str, tuple[str, ...]]:
+    """Every character, by ascending code point, with the faces that have it.
+
+    Raises:
+        UserError: if matplotlib lacks one of the typefaces.
+    """
+    from matplotlib.ft2font import FT2Font
+
+    faces: dict[int, list[str]] = {}
+    for face in FACES:
+        for code_point in FT2Font(str(font_file(face))).get_charmap():
+            faces.setdefault(code_point, []).append(face)
+    return {chr(code_point): tuple(faces[code_point]) for code_point in sorted(faces)}
+
+
+def ink(character: str, face: str) -> Image.Image | None:
+    """The character's grey-scale picture ("L"), cropped to its ink; None if it has none."""
+    mask = _font(face).getmask(character, "L")
+    picture = Image.frombytes("L", mask.size, bytes(mask))
+    box = picture.getbbox()
+    return picture.crop(box) if box else None
+
+
+def font_file(face: str) -> Path:
+    """Where matplotlib keeps the typeface.
+
+    Raises:
+        UserError: if it does not exist.
+    """
+    # Imported here, so that data sets other than glyphs do without matplotlib.
+    import matplotlib
+
+    path = Path(matplotlib.get_data_path()) / "fonts" / "ttf" / f"{face}.ttf"
+    if not path.is_file():
+        raise UserError(f"typeface {path} does not exist; install matplotlib anew to get it back")
+    return path
+
+
+@cache
+def _font(face: str) -> ImageFont.FreeTypeFont:
+    # The basic layout draws the same with and without the optional Raqm library.
+    return ImageFont.truetype(font_file(face), FONT_SIZE, layout_engine=ImageFont.Layout.BASIC)

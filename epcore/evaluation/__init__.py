@@ -1,0 +1,1 @@
+"""Features once per checkpoint, then frozen episodes solved in batches."""

@@ -1,0 +1,103 @@
+"""Features of the images that the episodes touch: once per checkpoint, then cached."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+from epcore.backbones import Backbone
+from epcore.checkpoint import load_backbone
+from epcore.data.augment import Augmenter
+from epcore.data.episodes import Episodes
+from epcore.data.store import ImageStore
+from epcore.device import autocast, choose_device, describe
+from epcore.errors import UserError
+from epcore.files import Provenance, atomic
+from epcore.plan.paths import meta
+from epcore.plan.stages import EmbedStage
+
+BATCH = 256
+
+
+@dataclass(frozen=True)
+class Features:
+    """rows: int64 `(n,)` store rows, ascending; values: float32 `(n, D)`."""
+
+    rows: np.ndarray
+    values: np.ndarray
+
+    def of(self, rows: np.ndarray) -> Tensor:
+        """Features `(..., D)` of store rows `(...)`.
+
+        Raises:
+            UserError: if a row was not embedded.
+        """
+        positions = np.searchsorted(self.rows, rows).clip(max=len(self.rows) - 1)
+        if (self.rows[positions] != rows).any():
+            raise UserError(
+                "the features lack images of these episodes: they were embedded for other "
+                "episodes; delete the feature file and run the same command again"
+            )
+        return torch.from_numpy(self.values[positions])
+
+    def save(self, path: Path) -> None:
+        with atomic(path) as temporary:
+            np.savez(temporary, rows=self.rows, values=self.values)
+
+    @classmethod
+    def load(cls, path: Path) -> "Features":
+        """Raises `UserError` if the file is damaged."""
+        try:
+            with np.load(path, allow_pickle=False) as arrays:
+                return cls(arrays["rows"], arrays["values"])
+        except Exception as error:  # zipfile, zlib and numpy each raise their own
+            raise UserError(
+                f"feature file {path} is damaged ({error}); delete it and run the same command "
+                "again to embed anew"
+            ) from None
+
+
+@torch.no_grad()
+def embed(
+    backbone: Backbone,
+    store: ImageStore,
+    rows: np.ndarray,
+    augmenter: Augmenter,
+    device: torch.device,
+    precision: str,
+    label: str | None = None,
+) -> Features:
+    """Features of store rows `(n,)`, ascending, with BatchNorm in eval mode.
+
+    They therefore do not depend on the episode that an image is in. `label` shows a progress bar.
+    """
+    backbone.eval()
+    values = np.empty((len(rows), backbone.feature_size), dtype=np.float32)
+    starts: Iterable[int] = range(0, len(rows), BATCH)
+    if label is not None:
+        starts = tqdm(starts, desc=label, unit="batch", disable=None)
+    for start in starts:
+        images = torch.from_numpy(store.images[rows[start : start + BATCH]]).to(device)
+        with autocast(device, precision):
+            features = backbone(augmenter.plain(images))
+        values[start : start + BATCH] = features.float().cpu().numpy()
+    return Features(rows, values)
+
+
+def run(stage: EmbedStage, data: Path, checkpoint: Path, episodes: list[Path], out: Path) -> None:
+    """The stage `embed`."""
+    provenance = Provenance(
+        "embed", stage.model_dump(mode="json"), [data / "store.json", checkpoint, *episodes]
+    )
+    store = ImageStore.open(data)
+    rows = np.unique(np.concatenate([Episodes.load(path).touched() for path in episodes]))
+    device = choose_device()
+    backbone = load_backbone(checkpoint, stage.backbone, device)
+    augmenter = Augmenter((), stage.view)
+    features = embed(backbone, store, rows, augmenter, device, stage.precision, "embed")
+    features.save(out)
+    provenance.write(Path(meta(str(out))), images=len(rows), **describe(device, stage.precision))

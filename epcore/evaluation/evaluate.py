@@ -1,0 +1,53 @@
+"""Accuracy of every frozen episode, from cached features."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from epcore.data.episodes import Episodes
+from epcore.evaluation.embed import Features
+from epcore.evaluation.propagation_classifier import PropagationClassifier, query_labels
+from epcore.files import Provenance, write_text
+from epcore.plan.paths import meta
+from epcore.plan.stages import EvaluateStage
+
+# Episodes solved at once; enough to fill the processor, little memory.
+BATCH = 100
+
+
+@dataclass(frozen=True)
+class Results:
+    """accuracies and cross-entropy losses, each float64 `(episodes,)`."""
+
+    accuracies: np.ndarray
+    losses: np.ndarray
+
+
+@torch.no_grad()
+def solve(features: Features, episodes: Episodes, classifier: PropagationClassifier) -> Results:
+    """Classifies the queries of every episode; accuracies in [0, 1]."""
+    way, shot = episodes.support.shape[1:]
+    labels = query_labels(way, episodes.query.shape[2])
+    images = episodes.images()
+    accuracies, losses = [], []
+    for start in range(0, len(images), BATCH):
+        embeddings = classifier.embeddings(features.of(images[start : start + BATCH]))
+        logits = classifier.query_logits(embeddings, way, shot)
+        expected = labels.expand(len(logits), -1)
+        accuracies.append((logits.argmax(dim=-1) == expected).double().mean(dim=1))
+        loss = functional.cross_entropy(logits.mT, expected, reduction="none")
+        losses.append(loss.double().mean(dim=1))
+    return Results(torch.cat(accuracies).numpy(), torch.cat(losses).numpy())
+
+
+def run(stage: EvaluateStage, features: Path, episodes: Path, out: Path) -> None:
+    """The stage `evaluate`: a CSV with the columns episode and accuracy."""
+    provenance = Provenance("evaluate", stage.model_dump(mode="json"), [features, episodes])
+    classifier = PropagationClassifier(stage.propagation)
+    results = solve(Features.load(features), Episodes.load(episodes), classifier)
+    lines = [f"{number},{accuracy:.6f}" for number, accuracy in enumerate(results.accuracies)]
+    write_text(out, "\n".join(["episode,accuracy", *lines]) + "\n")
+    provenance.write(Path(meta(str(out))), episodes=len(lines))

@@ -1,0 +1,99 @@
+"""Files that are never half-written, and what is known of how they came to be."""
+
+import contextlib
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from epcore.errors import UserError
+
+
+@contextlib.contextmanager
+def atomic(path: Path) -> Iterator[Path]:
+    """Yields a temporary name beside `path`; renames it to `path` when the block succeeds."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # The ending stays, because numpy and matplotlib choose or append by it.
+    temporary = path.with_name(f".{path.stem}.{os.getpid()}.tmp{path.suffix}")
+    try:
+        yield temporary
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a UTF-8 file whole or not at all."""
+    with atomic(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def canonical_json(value: Any) -> str:
+    """One text for one value: sorted keys, no spaces."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def sha256(path: Path) -> str:
+    """Hexadecimal digest of a file's content."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def fingerprint(*parts: str) -> str:
+    """Sixteen hexadecimal digits that change when any of the texts does."""
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def require(path: Path, what: str, remedy: str) -> None:
+    """Raises `UserError` unless `path` is a file."""
+    if not path.is_file():
+        raise UserError(f"{what} {path} does not exist; {remedy}")
+
+
+def _git_revision() -> str | None:
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+class Provenance:
+    """Measures one run of a stage and writes the `meta.json` of what it made.
+
+    The file holds: stage, its version and resolved config, sha256 of every input, package
+    versions, git revision of the code, device, seconds, and whatever the stage adds.
+    """
+
+    def __init__(self, stage: str, config: Mapping[str, Any], inputs: list[Path]) -> None:
+        self.stage, self.config = stage, config
+        self.inputs = {path.as_posix(): sha256(path) for path in inputs}
+        self.started = time.time()
+
+    def write(self, path: Path, **facts: Any) -> None:
+        packages = ("epcore", "torch", "numpy", "pillow", "matplotlib")
+        document = {
+            "stage": self.stage,
+            "config": self.config,
+            "inputs": self.inputs,
+            "git_revision": _git_revision(),
+            "python": sys.version.split()[0],
+            "packages": {name: _version(name) for name in packages},
+            "threads": os.environ.get("OMP_NUM_THREADS"),
+            "seconds": round(time.time() - self.started, 3),
+            **facts,
+        }
+        write_text(path, json.dumps(document, indent=1, sort_keys=True) + "\n")
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None

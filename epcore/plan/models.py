@@ -1,0 +1,260 @@
+"""The settings that config files may hold, with their types; an unknown key is an error."""
+
+from fractions import Fraction
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PlainSerializer,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
+
+
+def _fraction(value: Any) -> Any:
+    """`1/4`, `0.25` or `1` as an exact fraction."""
+    return Fraction(str(value)) if isinstance(value, (str, int, float)) else value
+
+
+Ratio = Annotated[
+    Fraction,
+    BeforeValidator(_fraction),
+    Field(gt=0),
+    PlainSerializer(str, return_type=str),
+]
+Split = Literal["base", "val", "novel"]
+Probability = Annotated[float, Field(ge=0, lt=1)]
+
+
+class Settings(BaseModel):
+    """Settings that do not change once read."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+
+# -- data sets ------------------------------------------------------------------------------------
+
+
+class GlyphData(Settings):
+    """Characters drawn from a seed; see `epcore.data.glyphs`."""
+
+    kind: Literal["glyphs"]
+    title: str
+    selection: Literal["mini", "tiered", "fine", "large"]
+    image_size: PositiveInt
+    images_per_class: dict[Split, PositiveInt]
+    seed: NonNegativeInt
+
+
+class FolderData(Settings):
+    """A folder with `images/<class>/<file>` and `split.csv`; see `epcore.data.folder`."""
+
+    kind: Literal["folder"]
+    title: str
+    path: str
+    image_size: PositiveInt
+
+
+DataSet = Annotated[GlyphData | FolderData, Field(discriminator="kind")]
+
+
+# -- networks and recipes -------------------------------------------------------------------------
+
+
+class BackboneInfo(Settings):
+    """A backbone of the registry; `label` is how tables call it."""
+
+    architecture: Literal["conv4", "resnet12", "wide-resnet"]
+    label: str
+
+
+class Backbone(Settings):
+    """A backbone as a stage builds it; see `epcore.backbones`."""
+
+    architecture: Literal["conv4", "resnet12", "wide-resnet"]
+    width: Ratio = Fraction(1)
+    depth: Ratio = Fraction(1)
+
+    def __str__(self) -> str:
+        return f"{self.architecture} of width {self.width} and depth {self.depth}"
+
+
+class Propagation(Settings):
+    """Embedding and label propagation; the meaning of each is in `epcore.propagation`."""
+
+    embedding: bool
+    part: Literal["full", "off-diagonal", "diagonal"]
+    embedding_alpha: Probability
+    label_alpha: Probability
+    bandwidth: Literal["std", "var"]
+    normalize_labels: bool
+    query_logits: Literal["log-scores", "scores"]
+
+
+class Plateau(Settings):
+    """Multiply the learning rate by `factor` after more than `patience` epochs without a gain."""
+
+    metric: Literal["accuracy", "loss"]
+    patience: NonNegativeInt
+    factor: Annotated[float, Field(gt=0, lt=1)]
+
+
+class Optimisation(Settings):
+    """SGD with Nesterov momentum and weight decay on all parameters."""
+
+    epochs: PositiveInt
+    learning_rate: PositiveFloat
+    momentum: Probability
+    weight_decay: NonNegativeFloat
+    plateau: Plateau
+    stop_ratio: Probability
+
+
+class Pretraining(Optimisation):
+    """Phase one; `batch_size` counts images before they are rotated."""
+
+    batch_size: Annotated[int, Field(ge=2)]
+    rotation_weight: NonNegativeFloat
+    rotation_input: Literal["features", "embeddings"]
+
+
+class Finetuning(Optimisation):
+    """Phase two: one episode of `way` classes a step; the shot is the checkpoint's."""
+
+    episodes_per_epoch: PositiveInt
+    way: Annotated[int, Field(ge=2)]
+    queries: PositiveInt
+    class_weight: NonNegativeFloat
+    class_input: Literal["features", "embeddings"]
+
+
+class View(Settings):
+    """What a network sees of a stored image: resized by one ratio, then the centre cropped.
+
+    Both are fractions of the stored size, so 92/84 and 80/84 are the authors' Resize(92) and
+    CenterCrop(80) for images of 84 pixels, and the same picture at any other size.
+    """
+
+    resize: Ratio
+    crop: Ratio
+
+    @model_validator(mode="after")
+    def _crop_fits(self) -> "View":
+        if self.crop > self.resize:
+            raise ValueError("crop must not be larger than resize")
+        return self
+
+
+AugmentationName = Literal["flip", "crop", "jitter"]
+
+
+class Augmentation(Settings):
+    """What each phase does to its images; see `epcore.data.augment`."""
+
+    pretraining: tuple[AugmentationName, ...]
+    finetuning: tuple[AugmentationName, ...]
+
+
+class Recipe(Settings):
+    """How a network is trained and tested, resolved for one backbone and one scale."""
+
+    description: str
+    protocol: str
+    propagation: Propagation
+    pretraining: Pretraining
+    finetuning: Finetuning
+    augmentation: Augmentation
+    view: View
+
+
+# -- episodes, scales, tables ---------------------------------------------------------------------
+
+
+class Protocol(Settings):
+    """What an episode is: classes, support and query images of each."""
+
+    split: Split
+    way: Annotated[int, Field(ge=2)]
+    shot: PositiveInt
+    queries: PositiveInt
+
+
+class ScaledBackbone(Settings):
+    """Fractions of the paper's channel counts and numbers of blocks."""
+
+    width: Ratio = Fraction(1)
+    depth: Ratio = Fraction(1)
+
+
+class Resources(Settings):
+    """Of one training job; `runtime` in minutes."""
+
+    threads: PositiveInt
+    mem_mb: PositiveInt
+    runtime: PositiveInt
+
+
+class Scale(Settings):
+    """What one run of the pipeline covers. `recipe` overrides every recipe."""
+
+    note: str
+    comparable: bool
+    columns: dict[str, str]
+    datasets: dict[str, DataSet] = {}
+    backbones: dict[str, ScaledBackbone]
+    episodes: dict[Literal["val", "novel"], Annotated[int, Field(ge=2)]]
+    seed: NonNegativeInt
+    precision: Literal["fp32", "bf16"]
+    requires_gpu: bool
+    resources: Resources
+    recipe: dict[str, Any] = {}
+
+
+class Column(Settings):
+    """One column: the paper's data set and the protocol of its episodes."""
+
+    name: str
+    dataset: str
+    protocol: str
+    heading: str
+
+
+class Row(Settings):
+    """A row of ours names a `recipe`; a row of the literature names its `source`."""
+
+    name: str
+    label: str = ""
+    parameters: str = ""
+    recipe: str | None = None
+    source: str = ""
+
+    @model_validator(mode="after")
+    def _ours_or_theirs(self) -> "Row":
+        if (self.recipe is None) == (self.source == ""):
+            raise ValueError("give either recipe (ours) or source (the literature)")
+        return self
+
+
+class Block(Settings):
+    """The rows of one backbone."""
+
+    name: str
+    backbone: str
+    rows: tuple[Row, ...]
+
+
+class Table(Settings):
+    """`groups` names the paper's data sets above the columns; `paper` is a file of config/paper."""
+
+    label: str
+    paper: str
+    title: str
+    groups: dict[str, str]
+    columns: tuple[Column, ...]
+    blocks: tuple[Block, ...]

@@ -1,0 +1,22 @@
+"""The grammar of the results folder; the rules of the workflow use these patterns.
+
+Every segment is a readable name of a registry, or s<seed>.
+"""
+
+NAME = r"[a-z0-9]+(-[a-z0-9]+)*"
+
+STORE = "results/{scale}/data/{dataset}"
+CONTACT_SHEET = "results/{scale}/figures/data/{dataset}.png"
+EPISODES = "results/{scale}/episodes/{dataset}/{protocol}.npz"
+MODELS = "results/{scale}/models/{dataset}/{backbone}/{recipe}/s{seed}"
+PRETRAIN = MODELS + "/pretrain.pt"
+FINETUNE = MODELS + "/finetune-{shot}shot.pt"
+FEATURES = "results/{scale}/features/{dataset}/{backbone}/{recipe}/s{seed}/finetune-{shot}shot.npz"
+SCORES = "results/{scale}/scores/{dataset}/{backbone}/{recipe}/s{seed}/{protocol}.csv"
+TABLE_CSV = "results/{scale}/tables/{table}.csv"
+TABLE_TEX = "results/{scale}/tables/{table}.tex"
+
+
+def meta(path: str) -> str:
+    """The `meta.json` that stands beside an artefact."""
+    return path.rsplit(".", 1)[0] + ".meta.json"

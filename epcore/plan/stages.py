@@ -1,0 +1,154 @@
+"""What each stage is told: the slice of the config that it reads, and nothing else.
+
+The workflow passes a stage its slice as one canonical JSON text, so a change of config re-runs
+just the stages that read it. `stage_version` is raised by hand whenever a stage's code changes
+its results: white space and comments in the code re-run nothing.
+"""
+
+from typing import Literal
+
+from epcore.plan.models import (
+    AugmentationName,
+    Backbone,
+    DataSet,
+    Finetuning,
+    Pretraining,
+    Propagation,
+    Settings,
+    Split,
+    View,
+)
+
+STAGE_VERSIONS = {
+    "data": 1,
+    "episodes": 1,
+    "pretrain": 1,
+    "finetune": 1,
+    "embed": 1,
+    "evaluate": 1,
+    "aggregate": 1,
+    "latex": 1,
+}
+
+
+class Stage(Settings):
+    """What every stage is told."""
+
+    stage_version: int
+
+
+class DataStage(Stage):
+    """Build a store."""
+
+    dataset: DataSet
+
+
+class EpisodesStage(Stage):
+    """Sample episodes."""
+
+    split: Split
+    way: int
+    shot: int
+    queries: int
+    episodes: int
+    seed: int
+
+
+class NetworkStage(Stage):
+    """Run a network over images."""
+
+    backbone: Backbone
+    view: View
+    precision: Literal["fp32", "bf16"]
+
+
+class TrainingStage(NetworkStage):
+    """Train a network."""
+
+    seed: int
+    requires_gpu: bool
+    propagation: Propagation
+    augmentation: tuple[AugmentationName, ...]
+
+
+class PretrainStage(TrainingStage):
+    """Phase one."""
+
+    pretraining: Pretraining
+
+
+class FinetuneStage(TrainingStage):
+    """Phase two."""
+
+    shot: int
+    finetuning: Finetuning
+
+
+class EmbedStage(NetworkStage):
+    """Compute features."""
+
+
+class EvaluateStage(Stage):
+    """Classify the queries of episodes."""
+
+    propagation: Propagation
+
+
+class OurCell(Settings):
+    """One cell of ours: the files of its per-episode scores and of its checkpoint's meta."""
+
+    block: str
+    row: str
+    column: str
+    scores: str
+    checkpoint_meta: str
+
+
+class PrintedRow(Settings):
+    """What a table says of a row besides its numbers."""
+
+    block: str
+    row: str
+    source: str
+    parameters: str
+
+
+class AggregateStage(Stage):
+    """Collect a table's numbers."""
+
+    table: str
+    rows: tuple[PrintedRow, ...]
+    columns: tuple[str, ...]
+    cells: tuple[OurCell, ...]
+
+
+class LatexColumn(Settings):
+    """A column and what stands above it."""
+
+    name: str
+    group: str
+    heading: str
+
+
+class LatexRow(Settings):
+    """A row and how it is printed."""
+
+    row: str
+    label: str
+
+
+class LatexBlock(Settings):
+    """A block and what stands above it."""
+
+    block: str
+    heading: str
+    rows: tuple[LatexRow, ...]
+
+
+class LatexStage(Stage):
+    """Typeset a table."""
+
+    label: str
+    caption: str
+    columns: tuple[LatexColumn, ...]
+    blocks: tuple[LatexBlock, ...]

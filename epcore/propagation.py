@@ -1,0 +1,230 @@
+"""Embedding propagation and label propagation: the contribution of the paper.
+
+Notation: a set of N points with D features is a tensor `(..., N, D)`; the leading dimensions
+are any number of independent sets (episodes). Equations are those of the paper's section
+"Embedding propagation"; where the authors' code differs from the text, the code is the default
+and the text is a named option.
+
+Every linear system is solved by Cholesky: for `alpha` below 1 the matrix `I - alpha * L` is
+symmetric positive definite, because the eigenvalues of `L` lie in [-1, 1].
+"""
+
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+Bandwidth = Literal["std", "var"]
+Part = Literal["full", "off-diagonal", "diagonal"]
+
+# The authors' code adds this to every degree before the inverse square root, and this to every
+# score before the logarithm.
+DEGREE_OFFSET = 1e-4
+SCORE_OFFSET = 1e-6
+
+
+def squared_distances(features: Tensor) -> Tensor:
+    """Squared Euclidean distances `d^2_ij` `(..., N, N)` between features `(..., N, D)`.
+
+    Through the Gram matrix of the centred features: memory N^2, never N^2 * D. Distances that
+    rounding cannot tell from zero (a point with itself, exact duplicates) are exactly zero.
+    In float64 whatever the features are: in float32 two points closer than a thousandth of their
+    norm would count as duplicates, and the bandwidth leaves duplicates out.
+    """
+    centred = features.double()
+    centred = centred - centred.mean(dim=-2, keepdim=True)
+    gram = centred @ centred.mT
+    norms = gram.diagonal(dim1=-2, dim2=-1)
+    sums = norms[..., :, None] + norms[..., None, :]
+    distances = sums - 2 * gram
+    rounding = 8 * torch.finfo(distances.dtype).eps * sums.detach()
+    distances = torch.where(distances > rounding, distances, torch.zeros_like(distances))
+    return distances.to(features.dtype)
+
+
+def similarity_graph(features: Tensor, bandwidth: Bandwidth = "std") -> Tensor:
+    """Adjacency `A_ij = exp(-d^2_ij / s)`, `A_ii = 0`: `(..., N, N)` from features `(..., N, D)`.
+
+    `bandwidth="std"` (the authors' code; they confirmed that the paper's Var is a slip): `s` is
+    the unbiased standard deviation of `d^2` over all ordered pairs of distinct points, as in
+    `d^2 != 0`; the graph is then invariant to the scale of the features. `bandwidth="var"` (the
+    paper's text): `s` is the unbiased variance of `d^2` over all pairs i != j.
+    Gradients flow through `s`, as in the authors' code.
+    Points at equal distances from one another have `s = 0`: the limit, no edges, is returned.
+    """
+    distances = squared_distances(features)
+    n = distances.shape[-1]
+    off_diagonal = ~torch.eye(n, dtype=torch.bool, device=distances.device)
+    pairs = (distances > 0) if bandwidth == "std" else off_diagonal.expand_as(distances)
+    count = pairs.sum(dim=(-2, -1), keepdim=True)
+    if not bool((distances > 0).any(dim=-1).any(dim=-1).all()):
+        raise ValueError(
+            f"embedding propagation needs points that differ: in features of shape "
+            f"{tuple(features.shape)} all {n} points of at least one set are equal"
+        )
+    mean = distances.sum(dim=(-2, -1), keepdim=True) / count
+    deviations = torch.where(pairs, distances - mean, torch.zeros_like(distances))
+    variance = deviations.square().sum(dim=(-2, -1), keepdim=True) / (count - 1)
+    smallest = (torch.finfo(distances.dtype).eps * mean.detach()).square()
+    variance = torch.maximum(variance, smallest)
+    scale = variance.sqrt() if bandwidth == "std" else variance
+    return torch.exp(-distances / scale) * off_diagonal
+
+
+def normalised_adjacency(adjacency: Tensor) -> Tensor:
+    """`L = D^-1/2 A D^-1/2` (equation 1), degrees with the authors' offset of 1e-4."""
+    scaling = (adjacency.sum(dim=-1) + DEGREE_OFFSET).rsqrt()
+    return scaling[..., :, None] * adjacency * scaling[..., None, :]
+
+
+def propagate(
+    features: Tensor, values: Tensor, alpha: float, bandwidth: Bandwidth = "std"
+) -> Tensor:
+    """`P @ values` with `P = (I - alpha L)^-1` (equation 2) of the graph of `features`.
+
+    features `(..., N, D)`, values `(..., N, K)`; returns `(..., N, K)`. `values` may be the
+    identity, which returns the propagator itself.
+    """
+    laplacian = normalised_adjacency(similarity_graph(features, bandwidth))
+    identity = torch.eye(laplacian.shape[-1], dtype=laplacian.dtype, device=laplacian.device)
+    factor = torch.linalg.cholesky(identity - alpha * laplacian)
+    return torch.cholesky_solve(values, factor)
+
+
+def propagator(features: Tensor, alpha: float, bandwidth: Bandwidth = "std") -> Tensor:
+    """The propagator matrix `P` `(..., N, N)` of equation 2 for features `(..., N, D)`."""
+    identity = torch.eye(features.shape[-2], dtype=features.dtype, device=features.device)
+    return propagate(features, identity.expand(*features.shape[:-1], -1), alpha, bandwidth)
+
+
+def _check_alpha(alpha: float) -> None:
+    if not 0 <= alpha < 1:
+        raise ValueError(f"alpha must lie in [0, 1), got {alpha}")
+
+
+def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}; got {value!r}")
+
+
+def _check_features(features: Tensor) -> None:
+    if features.dtype not in (torch.float32, torch.float64):
+        raise ValueError(
+            f"features must be float32 or float64, got {features.dtype}; "
+            "call .float() on half precision features"
+        )
+    if features.dim() < 2 or features.shape[-2] < 2:
+        raise ValueError(
+            f"features must have shape (..., N, D) with N >= 2 points, got {tuple(features.shape)}"
+        )
+    if not bool(torch.isfinite(features).all()):
+        bad = int((~torch.isfinite(features)).sum())
+        raise ValueError(
+            f"features of shape {tuple(features.shape)} hold {bad} NaN or infinite values"
+        )
+
+
+class EmbeddingPropagation(nn.Module):
+    """Replaces each feature vector by a weighted sum of its neighbours (equation 3).
+
+    Input: features `(..., N, D)`, float32 or float64. Output: embeddings of the same shape,
+    `Z~ = P Z`. It has no parameters and is differentiable, the graph included. As in the
+    authors' code the rows of P are not normalised, so embeddings come out scaled by about
+    `1 / (1 - alpha)`.
+
+    Args:
+        alpha: strength of the propagation, in [0, 1). The paper gives no value; 0.5 is the
+            authors' code.
+        bandwidth: `"std"` (the authors' code) or `"var"` (the paper's text), see
+            `similarity_graph`.
+        part: which part of P to apply: `"full"`, `"off-diagonal"` (only the neighbours) or
+            `"diagonal"` (only the point itself), as in the paper's propagator ablation.
+
+    Raises:
+        ValueError: for NaN or infinite features, fewer than two points, points that are all
+            equal, or another dtype.
+    """
+
+    def __init__(
+        self, alpha: float = 0.5, bandwidth: Bandwidth = "std", part: Part = "full"
+    ) -> None:
+        super().__init__()
+        _check_alpha(alpha)
+        _check_choice("bandwidth", bandwidth, get_args(Bandwidth))
+        _check_choice("part", part, get_args(Part))
+        self.alpha, self.bandwidth, self.part = alpha, bandwidth, part
+
+    def forward(self, features: Tensor) -> Tensor:
+        _check_features(features)
+        with torch.autocast(features.device.type, enabled=False):
+            if self.part == "full":
+                return propagate(features, features, self.alpha, self.bandwidth)
+            matrix = propagator(features, self.alpha, self.bandwidth)
+            diagonal = matrix.diagonal(dim1=-2, dim2=-1)[..., None] * features
+            return diagonal if self.part == "diagonal" else matrix @ features - diagonal
+
+    def extra_repr(self) -> str:
+        return f"alpha={self.alpha}, bandwidth={self.bandwidth!r}, part={self.part!r}"
+
+
+class LabelPropagation(nn.Module):
+    """Transductive classifier: propagates the labels of some points to all of them.
+
+    Input: features `(..., N, D)` and one-hot labels `(..., N, C)` with zero rows for the
+    unlabelled (query) points. Output: log-scores `(..., N, C)`, `log(P Y + 1e-6)`; their softmax
+    is the class distribution of the authors' code. The graph is built anew from the features
+    given, so after `EmbeddingPropagation` it is the graph of the embeddings, as in that code.
+
+    Args:
+        alpha: strength of the propagation, in [0, 1); 0.2 in the authors' code.
+        balanced: divide each class's column of labels by its number of labelled points, as the
+            authors do in the semi-supervised setting.
+        bandwidth: see `similarity_graph`.
+        normalize: divide each row of P by its sum over all points (the authors' code); False
+            is the paper's text. It never changes which class has the highest score.
+
+    Raises:
+        ValueError: as `EmbeddingPropagation`, and for labels that are not finite or whose shape
+            does not match.
+    """
+
+    def __init__(
+        self,
+        alpha: float = 0.2,
+        balanced: bool = False,
+        bandwidth: Bandwidth = "std",
+        normalize: bool = True,
+    ) -> None:
+        super().__init__()
+        _check_alpha(alpha)
+        _check_choice("bandwidth", bandwidth, get_args(Bandwidth))
+        self.alpha, self.balanced = alpha, balanced
+        self.bandwidth, self.normalize = bandwidth, normalize
+
+    def forward(self, features: Tensor, labels: Tensor) -> Tensor:
+        _check_features(features)
+        if labels.dim() != features.dim() or labels.shape[:-1] != features.shape[:-1]:
+            raise ValueError(
+                f"labels must have shape (..., N, classes) with the leading shape of the "
+                f"features, {tuple(features.shape[:-1])}; got {tuple(labels.shape)}"
+            )
+        labels = labels.to(features.dtype)
+        if not bool(torch.isfinite(labels).all()):
+            raise ValueError(f"labels of shape {tuple(labels.shape)} hold NaN or infinite values")
+        if self.balanced:
+            labels = labels / labels.sum(dim=-2, keepdim=True).clamp_min(1)
+        with torch.autocast(features.device.type, enabled=False):
+            ones = torch.ones_like(labels[..., :1])
+            values = torch.cat([labels, ones], dim=-1)
+            spread = propagate(features, values, self.alpha, self.bandwidth)
+            scores, row_sums = spread[..., :-1], spread[..., -1:]
+            if self.normalize:
+                scores = scores / row_sums
+            # P has no negative entries; rounding may leave some of about -1e-8.
+            return torch.log(scores.clamp_min(0) + SCORE_OFFSET)
+
+    def extra_repr(self) -> str:
+        return (
+            f"alpha={self.alpha}, balanced={self.balanced}, bandwidth={self.bandwidth!r}, "
+            f"normalize={self.normalize}"
+        )

@@ -1,0 +1,1 @@
+"""From per-episode scores to tables."""

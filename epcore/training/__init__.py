@@ -1,0 +1,1 @@
+"""Pretraining and episodic fine-tuning, and the loop they share."""

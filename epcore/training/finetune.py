@@ -1,0 +1,114 @@
+"""Phase two: episodes of the base classes (paper, section 3.4)."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from epcore.backbones import Backbone
+from epcore.checkpoint import Checkpoint, build
+from epcore.data.augment import Augmenter
+from epcore.data.episodes import Episodes, sample
+from epcore.data.store import ImageStore
+from epcore.device import autocast, choose_device, place
+from epcore.errors import UserError
+from epcore.evaluation.propagation_classifier import PropagationClassifier, query_labels
+from epcore.plan.stages import FinetuneStage
+from epcore.training.loop import fit, seed_of
+from epcore.training.session import Inputs, Session, Validator, base_labels
+
+
+class FinetuningModel(nn.Module):
+    """The pretrained backbone and class head; the rotation head is left behind (A28)."""
+
+    def __init__(self, backbone: Backbone, classes: int) -> None:
+        super().__init__()
+        self.backbone = backbone
+        self.class_head = nn.Linear(backbone.feature_size, classes)
+
+
+class FinetuningTask:
+    """L_p over the queries + class_weight * L_c over support and queries, one episode a step."""
+
+    def __init__(
+        self,
+        stage: FinetuneStage,
+        store: ImageStore,
+        episodes: Episodes,
+        checkpoint: Checkpoint,
+        device: torch.device,
+    ) -> None:
+        self.stage, self.store, self.device = stage, store, device
+        self.settings = stage.finetuning
+        self.labels = base_labels(store)
+        classes = len(store.class_indices("base"))
+        trained = len(checkpoint.class_head["bias"])
+        if trained != classes:
+            raise UserError(
+                f"the pretrained checkpoint knows {trained} classes, data set {store.name} has "
+                f"{classes} base classes; delete the checkpoint and run the same command again"
+            )
+        self.model = FinetuningModel(build(stage.backbone), classes)
+        self.model.backbone.load_state_dict(checkpoint.weights)
+        self.model.class_head.load_state_dict(checkpoint.class_head)
+        place(self.model, device)
+        self.augmenter = Augmenter(stage.augmentation, stage.view)
+        self.classifier = PropagationClassifier(stage.propagation)
+        self.validator = Validator(store, episodes, self.classifier, stage, device)
+
+    @property
+    def steps(self) -> int:
+        return self.settings.episodes_per_epoch
+
+    def losses(self, epoch: int) -> Iterator[Tensor]:
+        settings = self.settings
+        seed = seed_of(self.stage.seed, "finetune", self.stage.shot, epoch)
+        episodes = sample(
+            self.store, "base", settings.way, self.stage.shot, settings.queries, self.steps, seed
+        )
+        generator = torch.Generator().manual_seed(seed)
+        for rows in episodes.images():
+            images = torch.from_numpy(self.store.images[rows]).to(self.device)
+            yield self.loss(self.augmenter.flipped(images, generator), self.labels[rows])
+
+    def loss(self, batch: Tensor, labels: Tensor) -> Tensor:
+        """Of one episode's images `(way * (shot + queries), 3, h, w)` and base classes.
+
+        The class head sees the features (authors' code) or the embeddings (text).
+        """
+        settings = self.settings
+        with autocast(self.device, self.stage.precision):
+            features = self.model.backbone(batch)
+        features = features.float()
+        embeddings = self.classifier.embeddings(features)
+        logits = self.classifier.query_logits(embeddings, settings.way, self.stage.shot)
+        expected = query_labels(settings.way, settings.queries, self.device)
+        loss = functional.cross_entropy(logits, expected)
+        if settings.class_weight > 0:
+            seen = features if settings.class_input == "features" else embeddings
+            known = functional.cross_entropy(self.model.class_head(seen), labels.to(self.device))
+            loss = loss + settings.class_weight * known
+        return loss
+
+    def validate(self) -> tuple[float, float]:
+        return self.validator(self.model.backbone)
+
+
+def run(
+    stage: FinetuneStage,
+    data: Path,
+    episodes: Path,
+    checkpoint: Path,
+    out: Path,
+    allow_cpu: bool,
+) -> None:
+    """The stage `finetune`: a checkpoint, its curve and its meta."""
+    device = choose_device(stage.requires_gpu, allow_cpu)
+    session = Session("finetune", stage, Inputs(data, episodes, checkpoint), out)
+    pretrained = Checkpoint.load(checkpoint, stage.backbone)
+    task = FinetuningTask(stage, session.store, session.episodes, pretrained, device)
+    label = f"finetune {stage.shot}-shot"
+    outcome = fit(task, stage.finetuning, stage.seed, task.steps, session.state, label)
+    session.finish(outcome, device)

@@ -1,0 +1,109 @@
+"""What a training stage reads before it starts and writes when it is done."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from epcore.backbones import Backbone
+from epcore.backbones.base import parameter_count
+from epcore.checkpoint import Checkpoint, build
+from epcore.data.augment import Augmenter
+from epcore.data.episodes import Episodes
+from epcore.data.store import ImageStore
+from epcore.device import describe
+from epcore.evaluation.embed import embed
+from epcore.evaluation.evaluate import solve
+from epcore.evaluation.propagation_classifier import PropagationClassifier
+from epcore.files import Provenance, canonical_json, fingerprint
+from epcore.plan.paths import meta
+from epcore.plan.stages import TrainingStage
+from epcore.training.loop import Outcome
+
+
+def base_labels(store: ImageStore) -> torch.Tensor:
+    """For each store row, its class counted among the base classes; -1 for the others."""
+    labels = torch.full((len(store.labels),), -1)
+    for position, label in enumerate(store.class_indices("base")):
+        labels[torch.from_numpy(store.labels == label)] = position
+    return labels
+
+
+class Validator:
+    """Mean accuracy and loss of a backbone on frozen validation episodes."""
+
+    def __init__(
+        self,
+        store: ImageStore,
+        episodes: Episodes,
+        classifier: PropagationClassifier,
+        stage: TrainingStage,
+        device: torch.device,
+    ) -> None:
+        self.store, self.episodes, self.classifier = store, episodes, classifier
+        self.augmenter = Augmenter((), stage.view)
+        self.precision, self.device = stage.precision, device
+        self.rows = episodes.touched()
+
+    def __call__(self, backbone: Backbone) -> tuple[float, float]:
+        features = embed(
+            backbone, self.store, self.rows, self.augmenter, self.device, self.precision
+        )
+        results = solve(features, self.episodes, self.classifier)
+        return float(results.accuracies.mean()), float(results.losses.mean())
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Files that a training stage reads."""
+
+    data: Path
+    episodes: Path
+    checkpoint: Path | None = None
+
+    def files(self) -> list[Path]:
+        files = [self.data / "store.json", self.episodes]
+        return files + ([self.checkpoint] if self.checkpoint else [])
+
+
+class Session:
+    """One run of a training stage: opened inputs, the file to resume from, the outputs.
+
+    The resume file lies beside the checkpoint, undeclared to Snakemake, which wipes declared
+    outputs on failure; its name holds the fingerprint of config and inputs, so that a changed
+    config never resumes foreign weights.
+    """
+
+    def __init__(self, name: str, stage: TrainingStage, inputs: Inputs, out: Path) -> None:
+        self.stage, self.out = stage, out
+        config = stage.model_dump(mode="json")
+        self.provenance = Provenance(name, config, inputs.files())
+        key = fingerprint(canonical_json(config), *self.provenance.inputs.values())
+        self.state = out.parent / f"{out.stem}.state" / f"{key}.pt"
+        self.store = ImageStore.open(inputs.data)
+        self.episodes = Episodes.load(inputs.episodes)
+
+    def finish(self, outcome: Outcome, device: torch.device) -> None:
+        """Writes curve, meta and, last, the checkpoint; then forgets the resume file."""
+        outcome.write_curve(self.out.with_suffix(".csv"))
+        self.provenance.write(
+            Path(meta(str(self.out))),
+            best=outcome.best,
+            resumed_from_epoch=outcome.resumed_from,
+            parameters=parameter_count(build(self.stage.backbone)),
+            **describe(device, self.stage.precision),
+        )
+        _split(outcome, self.stage).save(self.out)
+        self.state.unlink(missing_ok=True)
+        if self.state.parent.is_dir() and not any(self.state.parent.iterdir()):
+            self.state.parent.rmdir()
+
+
+def _split(outcome: Outcome, stage: TrainingStage) -> Checkpoint:
+    """The backbone and the class head out of a model's weights."""
+
+    def part(prefix: str) -> dict[str, torch.Tensor]:
+        weights = outcome.weights.items()
+        return {k.removeprefix(prefix): v for k, v in weights if k.startswith(prefix)}
+
+    return Checkpoint(stage.backbone, part("backbone."), part("class_head."))

@@ -1,0 +1,300 @@
+"""Views and augmentations against torchvision, Pillow, SciPy and numpy."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from scipy import ndimage, stats
+from torch.nn import functional
+
+from epcore.data.augment import (
+    Augmenter,
+    color_jitter,
+    crop_size,
+    flip,
+    random_resized_crop,
+    view_of,
+)
+from epcore.plan.models import View
+
+IDENTITY = View(resize=1, crop=1)
+PAPER_WRN = View(resize=Fraction(92, 84), crop=Fraction(80, 84))
+
+
+@pytest.fixture(scope="module")
+def torchvision():
+    """torchvision's transforms, also where its operators do not load beside a CPU torch."""
+    try:
+        from torchvision import transforms
+    except RuntimeError:  # operator torchvision::nms does not exist
+        library = torch.library.Library("torchvision", "FRAGMENT")
+        for name in ("nms", "qnms"):
+            library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        from torchvision import transforms
+
+        yield transforms  # while `library` is alive
+    else:
+        yield transforms
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def stored(count=6, pixels=12, seed=0):
+    """Stored images, uint8 `(n, pixels, pixels, 3)`."""
+    shape = (count, pixels, pixels, 3)
+    return torch.from_numpy(np.random.default_rng(seed).integers(0, 256, shape, dtype=np.uint8))
+
+
+def floats(*arguments):
+    return stored(*arguments).permute(0, 3, 1, 2).float() / 255
+
+
+# -- what a network sees -----------------------------------------------------------------------
+
+
+def test_plain_images_are_the_stored_ones_from_minus_1_to_1():
+    images = stored()
+    images[0], images[1] = 0, 255
+    seen = Augmenter((), IDENTITY).plain(images)
+    expected = images.numpy().astype(np.float32) / np.float32(255) * 2 - 1
+    assert seen.dtype == torch.float32
+    assert np.array_equal(seen.numpy(), expected.transpose(0, 3, 1, 2))
+    assert seen[0].eq(-1).all()
+    assert seen[1].eq(1).all()
+
+
+def test_no_augmentation_leaves_minus_1_to_1():
+    images = torch.cat([torch.full((40, 12, 12, 3), 255, dtype=torch.uint8), stored(40)])
+    augmenter = Augmenter(("flip", "crop", "jitter"), PAPER_WRN)
+    batches = [
+        augmenter.plain(images),
+        augmenter.flipped(images, generator()),
+        augmenter.rotated(images, generator()),
+        Augmenter(("crop",), PAPER_WRN).rotated(images, generator()),
+    ]
+    for batch in batches:
+        assert batch.abs().max() <= 1 + 1e-6
+        assert batch.min() < -0.5
+        assert batch.max() > 0.5
+
+
+@pytest.mark.parametrize(("pixels", "resized", "cropped"), [(84, 92, 80), (28, 31, 27)])
+def test_the_wide_resnets_view_is_resize_92_and_center_crop_80(
+    torchvision, pixels, resized, cropped
+):
+    batch = floats(3, pixels)
+    resize = torchvision.Resize((resized, resized), antialias=True)
+    expected = torchvision.CenterCrop(cropped)(resize(batch))
+    assert crop_size(pixels, PAPER_WRN) == cropped
+    torch.testing.assert_close(view_of(batch, PAPER_WRN), expected)
+
+
+def test_the_wide_resnets_view_is_that_of_pillow_to_one_grey_level():
+    images = stored(1, 84)
+    picture = Image.fromarray(images[0].numpy()).resize((92, 92), Image.Resampling.BILINEAR)
+    expected = np.asarray(picture.crop((6, 6, 86, 86))).astype(float)
+    seen = view_of(images.permute(0, 3, 1, 2).float() / 255, PAPER_WRN)[0]
+    assert np.abs(seen.permute(1, 2, 0).numpy() * 255 - expected).max() <= 1
+
+
+def test_a_smaller_view_is_smoothed_and_not_picked():
+    fine = (torch.arange(40) % 2).float().expand(1, 3, 40, 40)
+    seen = view_of(fine, View(resize=Fraction(1, 4), crop=Fraction(1, 4)))
+    assert seen.shape == (1, 3, 10, 10)
+    torch.testing.assert_close(seen[..., 2:-2], torch.full((1, 3, 10, 6), 0.5))
+
+
+def test_the_identity_view_returns_the_image():
+    assert torch.equal(view_of(floats(), IDENTITY), floats())
+
+
+# -- flip and rotations ------------------------------------------------------------------------
+
+
+def test_about_half_of_the_images_are_mirrored_left_to_right_and_nothing_else_happens():
+    batch = floats(1000, 4)
+    flipped = flip(batch, generator())
+    same = (flipped == batch).flatten(1).all(1)
+    mirrored = (flipped == torch.from_numpy(batch.numpy()[:, :, :, ::-1].copy())).flatten(1).all(1)
+    assert (same ^ mirrored).all()
+    assert stats.binomtest(int(mirrored.sum()), 1000, 0.5).pvalue > 0.001
+
+
+def test_fine_tuning_sees_flips_only_where_the_recipe_says_so():
+    images = stored(20, 84)
+    for view in (IDENTITY, PAPER_WRN):
+        plain = Augmenter((), view).plain(images)
+        assert torch.equal(Augmenter((), view).flipped(images, generator()), plain)
+        seen = Augmenter(("flip",), view).flipped(images, generator())
+        mirrored = (seen != plain).flatten(1).any(1)
+        assert 0 < mirrored.sum() < 20
+        assert torch.equal(seen[mirrored], plain[mirrored].flip(-1))
+
+
+def test_pretraining_sees_all_images_at_0_then_90_then_180_then_270_degrees():
+    images = stored(5)
+    seen = Augmenter((), IDENTITY).rotated(images, generator())
+    assert seen.shape == (20, 3, 12, 12)
+    plain = Augmenter((), IDENTITY).plain(images).numpy()
+    for turns in range(4):
+        for number in range(5):
+            upright = plain[number].transpose(1, 2, 0)
+            expected = np.rot90(upright, turns).transpose(2, 0, 1)
+            assert np.array_equal(seen[5 * turns + number].numpy(), expected)
+
+
+def test_the_four_copies_of_an_image_are_flipped_alike():
+    images = stored(20)
+    seen = Augmenter(("flip",), IDENTITY).rotated(images, generator()).unflatten(0, (4, 20))
+    plain = Augmenter((), IDENTITY).plain(images)
+    mirrored = (seen[0] != plain).flatten(1).any(1)
+    assert 0 < mirrored.sum() < 20
+    for turns in range(1, 4):
+        assert torch.equal(seen[turns].rot90(-turns, (2, 3)), seen[0])
+
+
+@pytest.mark.parametrize("name", ["crop", "jitter"])
+def test_crop_and_jitter_are_drawn_anew_for_each_copy(name):
+    images = stored(4)
+    seen = Augmenter((name,), IDENTITY).rotated(images, generator()).unflatten(0, (4, 4))
+    for turns in range(1, 4):
+        turned_back = seen[turns].rot90(-turns, (2, 3))
+        assert ((turned_back - seen[0]).abs().flatten(1).amax(1) > 0.01).all()
+
+
+def test_without_crop_pretraining_sees_the_view_and_with_it_the_same_size():
+    images = stored(2, 84)
+    centre = Augmenter((), PAPER_WRN).rotated(images, generator())
+    assert torch.equal(centre[:2], Augmenter((), PAPER_WRN).plain(images))
+    cropped = Augmenter(("crop",), PAPER_WRN).rotated(images, generator())
+    assert cropped.shape == centre.shape == (8, 3, 80, 80)
+
+
+@pytest.mark.parametrize("names", [("flip",), ("flip", "crop", "jitter")])
+def test_one_seed_gives_one_batch_and_another_seed_another(names):
+    augmenter, images = Augmenter(names, PAPER_WRN), stored(8)
+    for augment in (augmenter.flipped, augmenter.rotated):
+        batch = augment(images, generator(3))
+        assert torch.equal(batch, augment(images, generator(3)))
+        assert not torch.equal(batch, augment(images, generator(4)))
+
+
+# -- random resized crop -----------------------------------------------------------------------
+
+
+def boxes_of(count, pixels, size, seed):
+    """left, top, width, height of the boxes drawn, as parts of the image: `(4, count)`.
+
+    Read off images whose first two channels hold the place of each pixel.
+    """
+    places = (torch.arange(pixels) + 0.5) / pixels
+    ramp = torch.stack([places.expand(pixels, pixels), places[:, None].expand(pixels, pixels)])
+    ramp = torch.cat([ramp, torch.zeros(1, pixels, pixels)]).expand(count, 3, pixels, pixels)
+    seen = random_resized_crop(ramp, size, generator(seed)).double()
+    # Far from the border, where positions within half a pixel of it are cut off.
+    first, last = size // 4, size - 1 - size // 4
+    x, y = seen[:, 0, size // 2, [first, last]], seen[:, 1, [first, last], size // 2]
+    width, height = ((at[:, 1] - at[:, 0]) / (last - first) * size for at in (x, y))
+    left, top = (at[:, 0] - (first + 0.5) / size * side for at, side in ((x, width), (y, height)))
+    return torch.stack([left, top, width, height])
+
+
+def resampled(image, box, size):
+    """The part `box` of an image `(3, h, w)`, resized bilinearly by SciPy to `(3, size, size)`."""
+    left, top, width, height = (float(number) for number in box)
+    steps, pixels = (np.arange(size) + 0.5) / size, image.shape[-1]
+    rows = (top + steps * height) * pixels - 0.5
+    columns = (left + steps * width) * pixels - 0.5
+    grid = np.meshgrid(rows, columns, indexing="ij")
+    return np.stack(
+        [ndimage.map_coordinates(channel, grid, order=1, mode="nearest") for channel in image]
+    )
+
+
+def test_the_resampling_of_these_tests_is_a_plain_resize_for_the_whole_image():
+    image = floats(1, 30)
+    resized = functional.interpolate(image, size=(26, 26), mode="bilinear")[0]
+    expected = resampled(image[0].double().numpy(), (0, 0, 1, 1), 26)
+    assert np.abs(resized.numpy() - expected).max() < 1e-5
+
+
+def test_a_crop_is_its_box_resized():
+    batch = floats(20, 30)
+    crops = random_resized_crop(batch, 26, generator(5))
+    assert crops.shape == (20, 3, 26, 26)
+    for image, box, crop in zip(batch, boxes_of(20, 30, 26, 5).T, crops, strict=True):
+        expected = resampled(image.double().numpy(), box, 26)
+        assert np.abs(crop.numpy() - expected).max() < 1e-3
+
+
+def test_crops_lie_in_the_image_with_8_to_100_percent_of_its_area_and_3_4_to_4_3_aspect():
+    left, top, width, height = boxes_of(4000, 16, 16, 1)
+    for start, side in ((left, width), (top, height)):
+        assert start.min() > -1e-4
+        assert (start + side).max() < 1 + 1e-4
+    area, aspect = width * height, width / height
+    assert 0.08 - 1e-4 < area.min() < 0.1
+    assert 0.95 < area.max() < 1 + 1e-4
+    assert 0.75 - 1e-3 < aspect.min() < 0.77
+    assert 1.3 < aspect.max() < 4 / 3 + 1e-3
+
+
+def test_crops_are_spread_like_those_of_torchvision(torchvision):
+    pixels, count = 2000, 3000  # many pixels, because torchvision rounds its boxes to whole ones
+    torch.manual_seed(0)
+    page = torch.empty(1, pixels, pixels)
+    drawn = np.array(
+        [
+            torchvision.RandomResizedCrop.get_params(page, (0.08, 1.0), (3 / 4, 4 / 3))
+            for _ in range(count)
+        ]
+    )
+    theirs = dict(zip(("top", "left", "height", "width"), drawn.T / pixels, strict=True))
+    left, top, width, height = boxes_of(count, 16, 16, 2).numpy()
+    for ours, other in [
+        (width * height, theirs["width"] * theirs["height"]),
+        (np.log(width / height), np.log(theirs["width"] / theirs["height"])),
+        (left + width / 2, theirs["left"] + theirs["width"] / 2),
+        (top, theirs["top"]),
+    ]:
+        assert stats.ks_2samp(ours, other).pvalue > 0.001
+
+
+# -- colour jitter -----------------------------------------------------------------------------
+
+
+def test_colour_jitter_is_torchvisions_with_the_same_factors_in_the_same_order(torchvision):
+    adjust = (
+        torchvision.functional.adjust_brightness,
+        torchvision.functional.adjust_contrast,
+        torchvision.functional.adjust_saturation,
+    )
+    orders = set()
+    for seed in range(25):
+        batch, draws = floats(5, 8, seed), generator(seed)
+        factors = 0.6 + 0.8 * torch.rand(3, 5, generator=draws)
+        order = torch.randperm(3, generator=draws).tolist()
+        orders.add(tuple(order))
+        jittered = color_jitter(batch, generator(seed))
+        for number in range(5):
+            expected = batch[number]
+            for kind in order:
+                expected = adjust[kind](expected, float(factors[kind, number]))
+            torch.testing.assert_close(jittered[number], expected, atol=1e-5, rtol=0)
+    assert len(orders) == 6
+
+
+def test_brightness_changes_by_up_to_40_percent_either_way():
+    grey = torch.full((4000, 3, 2, 2), 0.5)  # contrast and saturation leave a grey image alone
+    factors = color_jitter(grey, generator())[:, 0, 0, 0] / 0.5
+    assert stats.kstest(factors.numpy(), stats.uniform(0.6, 0.8).cdf).pvalue > 0.001
+    assert factors.min() < 0.61
+    assert factors.max() > 1.39
+
+
+def test_jitter_of_strength_zero_changes_nothing():
+    torch.testing.assert_close(color_jitter(floats(), generator(), 0.0), floats())

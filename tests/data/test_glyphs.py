@@ -1,0 +1,189 @@
+"""The embedded data: which characters are classes, and what their pictures promise."""
+
+from collections import Counter
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw, ImageFont, ImageOps
+
+from epcore.data import contact_sheet
+from epcore.data.glyph_classes import COMPARED_FACES, GlyphClass, select_classes
+from epcore.data.glyph_faces import font_file
+from epcore.data.glyphs import LUMINANCE, build, render_images
+from epcore.data.store import ImageStore, Split
+from epcore.errors import UserError
+
+COUNTS = {
+    "mini": {"base": 64, "val": 16, "novel": 20},
+    "tiered": {"base": 90, "val": 25, "novel": 35},
+    "fine": {"base": 100, "val": 50, "novel": 50},
+    "large": {"base": 389, "val": 300, "novel": 311},
+}
+IMAGES = {"base": 3, "val": 2, "novel": 2}
+each_selection = pytest.mark.parametrize("selection", COUNTS)
+
+
+@pytest.fixture(scope="module")
+def mini(tmp_path_factory: pytest.TempPathFactory) -> ImageStore:
+    directory = tmp_path_factory.mktemp("glyphs") / "mini"
+    build(directory, "mini", 28, IMAGES, seed=0)
+    return ImageStore.open(directory)
+
+
+def groups(classes: list[GlyphClass], split: str) -> set[str]:
+    return {c.image_class.group for c in classes if c.image_class.split == split}
+
+
+@each_selection
+def test_each_split_has_its_number_of_classes(selection: str) -> None:
+    classes = select_classes(selection, seed=0)
+    assert Counter(c.image_class.split for c in classes) == COUNTS[selection]
+
+
+@each_selection
+@pytest.mark.parametrize("seed", [0, 1])
+def test_no_character_or_name_is_in_two_classes(selection: str, seed: int) -> None:
+    classes = select_classes(selection, seed)
+    assert len({c.character for c in classes}) == len(classes)
+    assert len({c.image_class.name for c in classes}) == len(classes)
+
+
+@each_selection
+def test_classes_depend_on_the_seed_alone(selection: str) -> None:
+    assert select_classes(selection, seed=0) == select_classes(selection, seed=0)
+    assert select_classes(selection, seed=0) != select_classes(selection, seed=1)
+
+
+@pytest.mark.parametrize("selection", ["tiered", "fine"])
+def test_super_classes_are_wholly_in_one_split(selection: str) -> None:
+    classes = select_classes(selection, seed=0)
+    by_split = [groups(classes, split) for split in get_args(Split)]
+    assert all(by_split)
+    assert "" not in set.union(*by_split)
+    assert sum(map(len, by_split)) == len(set.union(*by_split))
+
+
+def test_fine_classes_are_ten_to_a_letter_and_carry_its_name() -> None:
+    classes = select_classes("fine", seed=0)
+    assert set(Counter(c.image_class.group for c in classes).values()) == {10}
+    for glyph_class in classes:
+        letter = glyph_class.image_class.group
+        case = "capital" if letter.isupper() else "small"
+        assert f"latin {case} letter {letter.lower()}" in glyph_class.image_class.name
+
+
+FACE = "DejaVuSans-Bold"  # one that the selection does not compare
+
+
+def shape(character: str, side: int = 40) -> np.ndarray:
+    """The character's ink, True or False `(side * side,)`, in its own proportions."""
+    page = Image.new("L", (300, 300))
+    font = ImageFont.truetype(font_file(FACE), 100)
+    ImageDraw.Draw(page).text((100, 100), character, fill=255, font=font)
+    square = ImageOps.pad(page.crop(page.getbbox()), (side, side))
+    return np.asarray(square).ravel() > 127
+
+
+@pytest.mark.parametrize(
+    ("selection", "least"), [("mini", 0.15), ("tiered", 0.15), ("large", 0.08), ("fine", 0.025)]
+)
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_no_two_classes_look_alike(selection: str, least: float, seed: int) -> None:
+    assert FACE not in COMPARED_FACES
+    classes = select_classes(selection, seed)
+    shapes = np.array([shape(c.character) for c in classes], float)
+    common = shapes @ shapes.T
+    areas = np.diag(common)
+    different = 1 - common / (areas[:, None] + areas - common)  # of the ink that either has
+    np.fill_diagonal(different, 1)
+    closest = np.unravel_index(different.argmin(), different.shape)
+    assert different.min() > least, [classes[label].character for label in closest]
+
+
+@pytest.mark.parametrize("homoglyphs", ["AΑА", "oοо", "−-─", "Oo0"])
+def test_homoglyphs_are_at_most_one_class(homoglyphs: str) -> None:
+    chosen = {c.character for c in select_classes("large", seed=0)}
+    assert len(chosen & set(homoglyphs)) <= 1
+
+
+def test_an_unknown_selection_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(UserError, match=r"'huge'.*mini.*tiered.*fine.*large"):
+        select_classes("huge", seed=0)
+
+
+@pytest.mark.parametrize("image_size", [28, 32, 84])
+def test_images_are_square_colour_bytes_of_the_size_asked_for(image_size: int) -> None:
+    classes = select_classes("mini", seed=0)
+    images = list(render_images(classes, [0, 0, 99], image_size, seed=0))
+    assert [(image.shape, image.dtype) for image in images] == [
+        ((image_size, image_size, 3), np.uint8)
+    ] * 3
+
+
+def test_the_same_seed_draws_the_same_bytes_and_another_seed_others() -> None:
+    classes = select_classes("mini", seed=0)
+    first, again, other = (
+        np.stack(list(render_images(classes, range(100), 28, seed))) for seed in (0, 0, 1)
+    )
+    assert first.tobytes() == again.tobytes()
+    assert (first != other).any(axis=(1, 2, 3)).all()
+
+
+def test_the_images_of_a_class_all_differ() -> None:
+    classes = select_classes("mini", seed=0)
+    images = {image.tobytes() for image in render_images(classes, [5] * 50, 28, seed=0)}
+    assert len(images) == 50
+
+
+def test_more_images_in_one_split_leave_every_other_image_as_it_was(
+    mini: ImageStore, tmp_path: Path
+) -> None:
+    build(tmp_path / "mini", "mini", 28, IMAGES | {"base": 5}, seed=0)
+    larger = ImageStore.open(tmp_path / "mini")
+    for split in ("val", "novel"):
+        old, new = mini.image_indices(split), larger.image_indices(split)
+        assert np.array_equal(mini.images[old], larger.images[new])
+    old = mini.images[mini.image_indices("base")].reshape(64, 3, -1)
+    new = larger.images[larger.image_indices("base")].reshape(64, 5, -1)
+    assert np.array_equal(old, new[:, :3])
+
+
+def test_no_image_is_blank(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Without occluder and noise, what stands out from a plain background is the glyph.
+    monkeypatch.setattr("epcore.data.glyphs.GRADIENT", 0.0)
+    monkeypatch.setattr("epcore.data.glyphs.NOISE", (0.0, 0.0))
+    monkeypatch.setattr("epcore.data.glyphs._occluder", lambda size, rng: np.zeros((size, size)))
+    classes = select_classes("large", seed=0)
+    for label, image in enumerate(render_images(classes, range(1000), 28, seed=0)):
+        grey = image @ LUMINANCE
+        background = np.median(np.concatenate([grey[0], grey[-1], grey[:, 0], grey[:, -1]]))
+        standing_out = np.abs(grey - background) > 20
+        assert 0.015 < standing_out.mean() < 0.75, classes[label]
+
+
+def test_a_built_store_holds_every_image_asked_for(mini: ImageStore) -> None:
+    assert mini.images.shape == (64 * 3 + 16 * 2 + 20 * 2, 28, 28, 3)
+    assert all(
+        count == IMAGES[mini.classes[label].split]
+        for label, count in enumerate(np.bincount(mini.labels))
+    )
+    assert mini.provenance["kind"] == "glyphs"
+    assert {"selection", "seed", "faces", "matplotlib", "pillow"} < mini.provenance.keys()
+
+
+def test_a_split_without_images_is_refused_by_the_name_of_a_class(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"mini.*u\+.*has no image"):
+        build(tmp_path / "mini", "mini", 28, IMAGES | {"val": 0}, seed=0)
+
+
+def test_the_contact_sheet_shows_the_images_of_all_splits(mini: ImageStore, tmp_path: Path) -> None:
+    path = tmp_path / "sheet.png"
+    contact_sheet.draw(mini, path, classes_per_split=4, images_per_class=3)
+    sheet = np.asarray(Image.open(path))
+    tile = mini.images[0].repeat(2, axis=0).repeat(2, axis=1)  # 28 pixels are magnified to 56
+    windows = np.lib.stride_tricks.sliding_window_view(sheet, tile.shape)[:, :, 0]
+    assert any((windows[y, x] == tile).all() for y, x in np.argwhere((sheet == tile[0, 0]).all(2)))
+    second_column = (sheet[:, 310:340] != 255).any(axis=(1, 2))
+    assert np.count_nonzero(np.diff(second_column.astype(int)) == 1) == 3 * 4  # rows of images

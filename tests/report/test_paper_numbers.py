@@ -1,0 +1,228 @@
+"""The numbers the paper prints, as data: complete, well-formed and true to what is known."""
+
+import csv
+import json
+import os
+from collections import Counter
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+PAPER = ROOT / "config" / "paper"
+HEADER = ["block", "row", "column", "accuracy", "interval", "note"]
+CELLS_PER_BLOCK = {
+    "main": {"CONV-4": 32, "RESNET-12": 30, "WRN-28-10": 24},
+    "cub": {"RESNET-18": 2, "RESNET-12": 2, "WRN-28-10": 4},
+    "imfs": {"-": 55},
+    "ssl100": {"CONV-4": 18, "RESNET-12": 16, "WRN-28-10": 16},
+    "sslpart": {"CONV-4": 15},
+    "abl": {"CONV-4": 16},
+    "ten": {"RESNET-12": 8, "WRN-28-10": 6},
+    "nway": {"WRN-28-10": 30},
+    "diag": {"RESNET-12": 3},
+}
+RERUN = "readme-rerun"
+BACKBONES = ("CONV-4", "RESNET-12", "WRN-28-10")
+COLUMNS = ("mini1", "mini5", "tier1", "tier5")
+
+
+def read(table):
+    with open(PAPER / f"{table}.csv", newline="", encoding="utf-8") as handle:
+        reader = csv.DictReader(handle)
+        lines = list(reader)
+    assert reader.fieldnames == HEADER
+    assert all(None not in line and None not in line.values() for line in lines)
+    return lines
+
+
+def key(line):
+    return line["block"], line["row"], line["column"]
+
+
+def accuracies(table):
+    return {key(line): Decimal(line["accuracy"]) for line in read(table)}
+
+
+def differences(table, better, worse, other=None):
+    """`better` of one table minus `worse` of it (or of another), by backbone, in column order."""
+    left, right = accuracies(table), accuracies(other or table)
+    return {
+        block: [
+            str(left[block, better, column] - right[block, worse, column]) for column in COLUMNS
+        ]
+        for block in BACKBONES
+    }
+
+
+@pytest.fixture(scope="module")
+def layout():
+    return yaml.safe_load((ROOT / "config" / "tables" / "main.yaml").read_text(encoding="utf-8"))
+
+
+def test_the_nine_tables_hold_277_cells():
+    assert sum(len(read(table)) for table in CELLS_PER_BLOCK) == 277
+
+
+@pytest.mark.parametrize("table", CELLS_PER_BLOCK)
+def test_every_block_of_a_table_has_the_printed_number_of_cells(table):
+    assert Counter(line["block"] for line in read(table)) == CELLS_PER_BLOCK[table]
+
+
+@pytest.mark.parametrize("table", [*CELLS_PER_BLOCK, RERUN])
+def test_no_cell_is_written_twice(table):
+    keys = [key(line) for line in read(table)]
+    assert len(keys) == len(set(keys))
+
+
+@pytest.mark.parametrize("table", [*CELLS_PER_BLOCK, RERUN])
+def test_accuracies_are_percentages_and_intervals_are_small_or_absent(table):
+    for line in read(table):
+        assert 0 < Decimal(line["accuracy"]) < 100, line
+        assert line["interval"] == "" or 0 < Decimal(line["interval"]) < 5, line
+
+
+@pytest.mark.parametrize("table", [*CELLS_PER_BLOCK, RERUN])
+def test_numbers_keep_their_printed_decimals(table):
+    for line in read(table):
+        one_decimal = line["row"] in {"BatchSGM", "PMN", "LwoF"}
+        assert len(line["accuracy"].partition(".")[2]) == (1 if one_decimal else 2), line
+        assert line["interval"] == "" or len(line["interval"].partition(".")[2]) == 2, line
+
+
+def test_only_the_gray_cells_are_marked_224_px():
+    marked = {
+        (table, *key(line))
+        for table in CELLS_PER_BLOCK
+        for line in read(table)
+        if line["note"] == "224 px"
+    }
+    assert marked == {
+        ("main", "RESNET-12", "Robust-20++", "tier1"),
+        ("main", "RESNET-12", "Robust-20++", "tier5"),
+        ("cub", "RESNET-18", "Robust-20++", "cub1"),
+        ("cub", "RESNET-18", "Robust-20++", "cub5"),
+    }
+
+
+def test_all_cells_equal_an_independent_reading_of_the_paper():
+    path = os.environ.get("EPCORE_PAPER_CELLS")
+    if not path:
+        pytest.skip("set EPCORE_PAPER_CELLS to the paper's cells.json to compare all 277 cells")
+    ours = {
+        "|".join((table, *key(line))): [
+            float(line["accuracy"]),
+            float(line["interval"]) if line["interval"] else None,
+        ]
+        for table in CELLS_PER_BLOCK
+        for line in read(table)
+    }
+    assert ours == json.loads(Path(path).read_text(encoding="utf-8"))
+
+
+def test_every_literature_row_of_the_main_table_names_its_publication(layout):
+    rows = [row for block in layout["blocks"] for row in block["rows"]]
+    for row in rows:
+        assert ("source" in row) != ("recipe" in row), row
+        assert row.get("recipe") or row["source"].strip(), row
+    assert {(row["name"], row["recipe"]) for row in rows if "recipe" in row} == {
+        ("--Net", "net"),
+        ("EPNet", "epnet"),
+    }
+
+
+def test_the_main_table_describes_exactly_the_printed_blocks_rows_and_columns(layout):
+    lines = read(layout["paper"])
+    assert [block["name"] for block in layout["blocks"]] == list(BACKBONES)
+    assert [column["name"] for column in layout["columns"]] == list(COLUMNS)
+    assert {line["block"] for line in lines} == set(BACKBONES)
+    assert {line["column"] for line in lines} == set(COLUMNS)
+    described = [
+        (block["name"], row["name"]) for block in layout["blocks"] for row in block["rows"]
+    ]
+    printed = list(dict.fromkeys((line["block"], line["row"]) for line in lines))
+    assert described == printed  # the same rows in the same order, none twice
+
+
+def test_egnn_has_45_times_the_parameters_of_epnet(layout):
+    sizes = {row["name"]: row["parameters"] for row in layout["blocks"][0]["rows"]}
+    assert round(int(sizes["EGNN"].removesuffix("K")) / int(sizes["EPNet"].removesuffix("K"))) == 45
+
+
+def test_epnet_gains_over_net_are_those_known_with_one_negative():
+    gains = differences("main", "EPNet", "--Net")
+    assert gains == {
+        "CONV-4": ["2.14", "0.38", "2.37", "0.61"],
+        "RESNET-12": ["0.84", "-0.22", "3.93", "1.63"],
+        "WRN-28-10": ["4.76", "2.12", "4.46", "2.33"],
+    }
+
+
+def test_embedding_propagation_gains_2_098_on_average_on_imagenet_fs():
+    cells = accuracies("imfs")
+    columns = [split + shots for split in ("nov", "all") for shots in ("1", "2", "5", "10", "20")]
+    gains = [cells["-", "wDAE-GNN+EP", c] - cells["-", "wDAE-GNN", c] for c in columns]
+    assert [str(gain) for gain in gains] == (
+        ["2.07", "2.46", "2.59", "2.25", "1.68", "1.77", "2.23", "2.36", "2.18", "1.39"]
+    )
+    assert sum(gains) / len(gains) == Decimal("2.098")
+
+
+def test_unlabelled_images_improve_epnet_in_all_twelve_cells():
+    assert differences("ssl100", "EPNet_SSL", "EPNet") == {
+        "CONV-4": ["5.81", "2.47", "6.66", "1.79"],
+        "RESNET-12": ["8.86", "3.01", "5.26", "1.13"],
+        "WRN-28-10": ["8.48", "3.71", "5.19", "0.98"],
+    }
+
+
+def test_removing_propagation_lowers_all_twelve_semi_supervised_cells():
+    assert differences("ssl100", "EPNet_SSL", "--Net_SSL") == {
+        "CONV-4": ["1.39", "0.12", "1.62", "1.46"],
+        "RESNET-12": ["1.94", "0.90", "1.53", "0.39"],
+        "WRN-28-10": ["1.52", "1.75", "1.66", "1.14"],
+    }
+
+
+def test_the_semi_supervised_table_repeats_the_main_table_for_epnet():
+    repeated = differences("ssl100", "EPNet", "EPNet", other="main")
+    assert {gap for row in repeated.values() for gap in row} == {"0.00"}
+
+
+def test_the_fully_labelled_column_repeats_the_one_shot_cells_of_the_main_table():
+    def cells(table, row, column):
+        return [
+            (line["accuracy"], line["interval"])
+            for line in read(table)
+            if key(line) == ("CONV-4", row, column)
+        ]
+
+    for name in ("--Net", "EPNet"):
+        assert cells("sslpart", f"{name}_SSL", "100") == cells("main", name, "mini1") != []
+
+
+def test_ablation_has_the_known_gains_of_propagating_embeddings_and_labels():
+    cells = accuracies("abl")
+    gains = {}
+    for group, first in {"none": 1, "ROT": 5, "EFT": 9, "EFT+ROT": 13}.items():
+        base, ep, lp, both = (cells["CONV-4", f"exp{first + i}", "mini1"] for i in range(4))
+        assert both > max(ep, lp) > base
+        gains[group] = [str(g) for g in (ep - base, both - lp, lp - base, both - ep, both - base)]
+    assert gains == {
+        "none": ["3.26", "2.35", "3.83", "2.92", "6.18"],
+        "ROT": ["2.80", "2.17", "2.55", "1.92", "4.72"],
+        "EFT": ["2.09", "1.42", "2.64", "1.97", "4.06"],
+        "EFT+ROT": ["1.54", "1.50", "2.43", "2.39", "3.93"],
+    }
+
+
+def test_every_shared_cell_of_the_authors_rerun_lies_below_the_paper():
+    rerun = accuracies(RERUN)
+    assert len(rerun) == 18
+    paper = accuracies("main") | accuracies("cub")
+    shared = rerun.keys() & paper.keys()
+    assert len(shared) == 16
+    assert all(rerun[cell] < paper[cell] for cell in shared)
+    assert paper["CONV-4", "EPNet", "mini1"] - rerun["CONV-4", "EPNet", "mini1"] == Decimal("1.91")

@@ -1,0 +1,28 @@
+# Features of the images that test episodes touch, once per checkpoint.
+
+
+rule embed:
+    input:
+        store=paths.STORE + "/store.json",
+        checkpoint=paths.FINETUNE,
+        episodes=episodes_of_shot,
+    output:
+        features=paths.FEATURES,
+        meta=paths.meta(paths.FEATURES),
+    log:
+        "results/{scale}/logs/embed/{dataset}/{backbone}/{recipe}/s{seed}-{shot}shot.log",
+    benchmark:
+        "results/{scale}/benchmarks/embed/{dataset}/{backbone}/{recipe}/s{seed}-{shot}shot.tsv"
+    conda:
+        "epnet"
+    threads: training("threads")
+    resources:
+        mem_mb=training("mem_mb"),
+        runtime=60,
+    params:
+        config=told("embed", "backbone", "recipe"),
+        data=lambda wildcards, input: Path(input.store).parent,
+    shell:
+        "epcore embed --config {params.config:q} --data {params.data:q} "
+        "--checkpoint {input.checkpoint:q} --episodes {input.episodes:q} "
+        "--out {output.features:q} > {log:q} 2>&1"

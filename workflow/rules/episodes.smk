@@ -1,0 +1,25 @@
+# Frozen episodes: sampled once per data set and protocol, the same for every method.
+
+
+rule episodes:
+    input:
+        store=paths.STORE + "/store.json",
+    output:
+        episodes=paths.EPISODES,
+        meta=paths.meta(paths.EPISODES),
+    log:
+        "results/{scale}/logs/episodes/{dataset}/{protocol}.log",
+    benchmark:
+        "results/{scale}/benchmarks/episodes/{dataset}/{protocol}.tsv"
+    conda:
+        "epnet"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        config=told("episodes", "protocol"),
+        data=lambda wildcards, input: Path(input.store).parent,
+    shell:
+        "epcore episodes --config {params.config:q} --data {params.data:q} "
+        "--out {output.episodes:q} > {log:q} 2>&1"

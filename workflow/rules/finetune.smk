@@ -1,0 +1,29 @@
+# Phase two: episodes of the base classes, validated on episodes of the same shot.
+
+
+rule finetune:
+    input:
+        store=paths.STORE + "/store.json",
+        checkpoint=paths.PRETRAIN,
+        episodes=paths.EPISODES.replace("{protocol}", "val-5way-{shot}shot"),
+    output:
+        checkpoint=paths.FINETUNE,
+        meta=paths.meta(paths.FINETUNE),
+        curve=paths.MODELS + "/finetune-{shot}shot.csv",
+    log:
+        "results/{scale}/logs/finetune/{dataset}/{backbone}/{recipe}/s{seed}-{shot}shot.log",
+    benchmark:
+        "results/{scale}/benchmarks/finetune/{dataset}/{backbone}/{recipe}/s{seed}-{shot}shot.tsv"
+    conda:
+        "epnet"
+    threads: training("threads")
+    resources:
+        mem_mb=training("mem_mb"),
+        runtime=training("runtime"),
+    params:
+        config=told("finetune", "backbone", "recipe", "seed", "shot"),
+        data=lambda wildcards, input: Path(input.store).parent,
+    shell:
+        f"epcore finetune {ALLOW_CPU} "
+        "--config {params.config:q} --data {params.data:q} --episodes {input.episodes:q} "
+        "--checkpoint {input.checkpoint:q} --out {output.checkpoint:q} > {log:q} 2>&1"

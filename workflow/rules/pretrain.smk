@@ -1,0 +1,28 @@
+# Phase one: classes and rotations of the base images, validated on 5-shot episodes.
+
+
+rule pretrain:
+    input:
+        store=paths.STORE + "/store.json",
+        episodes=paths.EPISODES.replace("{protocol}", "val-5way-5shot"),
+    output:
+        checkpoint=paths.PRETRAIN,
+        meta=paths.meta(paths.PRETRAIN),
+        curve=paths.MODELS + "/pretrain.csv",
+    log:
+        "results/{scale}/logs/pretrain/{dataset}/{backbone}/{recipe}/s{seed}.log",
+    benchmark:
+        "results/{scale}/benchmarks/pretrain/{dataset}/{backbone}/{recipe}/s{seed}.tsv"
+    conda:
+        "epnet"
+    threads: training("threads")
+    resources:
+        mem_mb=training("mem_mb"),
+        runtime=training("runtime"),
+    params:
+        config=told("pretrain", "backbone", "recipe", "seed"),
+        data=lambda wildcards, input: Path(input.store).parent,
+    shell:
+        f"epcore pretrain {ALLOW_CPU} "
+        "--config {params.config:q} --data {params.data:q} --episodes {input.episodes:q} "
+        "--out {output.checkpoint:q} > {log:q} 2>&1"

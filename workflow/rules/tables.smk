@@ -1,0 +1,68 @@
+# From per-episode scores to a CSV, from the CSV to LaTeX, and the current scale's published copy.
+
+
+rule aggregate:
+    input:
+        scores=lambda w: [cell.scores for cell in plan(w.scale).cells(w.table)],
+        metas=lambda w: [cell.checkpoint_meta for cell in plan(w.scale).cells(w.table)],
+        paper=lambda w: CONFIG / "paper" / f"{plan(w.scale).table(w.table).paper}.csv",
+    output:
+        paths.TABLE_CSV,
+    log:
+        "results/{scale}/logs/aggregate/{table}.log",
+    benchmark:
+        "results/{scale}/benchmarks/aggregate/{table}.tsv"
+    conda:
+        "epnet"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        config=told("aggregate", "table"),
+    shell:
+        "epcore aggregate --config {params.config:q} --paper {input.paper:q} "
+        "--out {output:q} > {log:q} 2>&1"
+
+
+rule latex:
+    input:
+        paths.TABLE_CSV,
+    output:
+        paths.TABLE_TEX,
+    log:
+        "results/{scale}/logs/latex/{table}.log",
+    benchmark:
+        "results/{scale}/benchmarks/latex/{table}.tsv"
+    conda:
+        "epnet"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        config=told("latex", "table"),
+    shell:
+        "epcore latex --config {params.config:q} --table {input:q} --out {output:q} > {log:q} 2>&1"
+
+
+rule publish_table:
+    input:
+        paths.TABLE_TEX.replace("{scale}", SCALE),
+    output:
+        "tables/{table}.tex",
+    log:
+        f"results/{SCALE}/logs/publish_table/{{table}}.log",
+    benchmark:
+        f"results/{SCALE}/benchmarks/publish_table/{{table}}.tsv"
+    localrule: True
+    conda:
+        "epnet"
+    threads: 1
+    resources:
+        mem_mb=100,
+        runtime=5,
+    params:
+        scale=SCALE,
+    shell:
+        "cp {input:q} {output:q} 2> {log:q}"
