@@ -30,6 +30,8 @@ class Episodes:
         if self.support.shape[:2] != self.query.shape[:2]:
             raise ValueError("support and query must have the same episodes and way")
         rows = np.sort(self.images(), axis=1)
+        if rows.dtype != np.int64 or (rows < 0).any():
+            raise ValueError("support and query must hold row numbers: int64, 0 or more")
         if (rows[:, 1:] == rows[:, :-1]).any():
             raise ValueError("an image occurs twice in one episode")
 

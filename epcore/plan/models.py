@@ -199,6 +199,9 @@ class Resources(Settings):
     mem_mb: PositiveInt
     runtime: PositiveInt
 
+    def values(self) -> tuple[int, int, int]:
+        return self.threads, self.mem_mb, self.runtime
+
 
 class Scale(Settings):
     """What one run of the pipeline covers. `recipe` overrides every recipe."""
@@ -250,11 +253,15 @@ class Block(Settings):
 
 
 class Table(Settings):
-    """`groups` names the paper's data sets above the columns; `paper` is a file of config/paper."""
+    """A table of the paper. `title` and `notes` go into the caption.
+
+    `groups` names the paper's data sets above the columns; `paper` is a file of config/paper.
+    """
 
     label: str
     paper: str
     title: str
+    notes: str = ""
     groups: dict[str, str]
     columns: tuple[Column, ...]
     blocks: tuple[Block, ...]

@@ -5,12 +5,13 @@ Every segment is a readable name of a registry, or s<seed>.
 
 NAME = r"[a-z0-9]+(-[a-z0-9]+)*"
 
-STORE = "results/{scale}/data/{dataset}"
+STORE = "results/{scale}/data/{dataset}/store.json"
+IMAGES = "results/{scale}/data/{dataset}/images.npy"
+LABELS = "results/{scale}/data/{dataset}/labels.npy"
 CONTACT_SHEET = "results/{scale}/figures/data/{dataset}.png"
 EPISODES = "results/{scale}/episodes/{dataset}/{protocol}.npz"
-MODELS = "results/{scale}/models/{dataset}/{backbone}/{recipe}/s{seed}"
-PRETRAIN = MODELS + "/pretrain.pt"
-FINETUNE = MODELS + "/finetune-{shot}shot.pt"
+PRETRAIN = "results/{scale}/models/{dataset}/{backbone}/{recipe}/s{seed}/pretrain.pt"
+FINETUNE = "results/{scale}/models/{dataset}/{backbone}/{recipe}/s{seed}/finetune-{shot}shot.pt"
 FEATURES = "results/{scale}/features/{dataset}/{backbone}/{recipe}/s{seed}/finetune-{shot}shot.npz"
 SCORES = "results/{scale}/scores/{dataset}/{backbone}/{recipe}/s{seed}/{protocol}.csv"
 TABLE_CSV = "results/{scale}/tables/{table}.csv"
@@ -20,3 +21,8 @@ TABLE_TEX = "results/{scale}/tables/{table}.tex"
 def meta(path: str) -> str:
     """The `meta.json` that stands beside an artefact."""
     return path.rsplit(".", 1)[0] + ".meta.json"
+
+
+def curve(checkpoint: str) -> str:
+    """The training curve that stands beside a checkpoint."""
+    return checkpoint.rsplit(".", 1)[0] + ".csv"

@@ -1,5 +1,6 @@
 """The plan of one scale: which runs the tables need and what each stage of a run is told."""
 
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,28 @@ class Plan:
         self.backbones = self._registry("backbones.yaml", BackboneInfo)
         self.protocols = self._registry("protocols.yaml", Protocol)
         self._check_names()
+
+    @staticmethod
+    def scale_of(config: Mapping[str, Any]) -> str:
+        """The scale that config/config.yaml, or --config on the command line, asks for."""
+        known = ("allow_cpu", "scale")
+        for key in config:
+            if key not in known:
+                raise UserError(
+                    f"config/config.yaml or --config: unknown key {key!r}{suggest(key, known)}"
+                )
+        for key in known:
+            if key not in config:
+                raise UserError(f"config/config.yaml: the key {key!r} is missing")
+        return str(config["scale"])
+
+    def check(self) -> None:
+        """Resolves every recipe and table, so that a mistake is told before anything runs."""
+        for table in self.tables:
+            self.latex(table)
+        for recipe in self.recipes:
+            for backbone in self.scale.backbones:
+                self.recipe(recipe, backbone)
 
     # -- registries -------------------------------------------------------------------------------
 
@@ -110,9 +133,12 @@ class Plan:
         special = merged.pop("backbones", {}).get(backbone, {})
         return validate(Recipe, merge(merged, special), f"recipe {name} at scale {self.scale_name}")
 
+    @property
+    def tables(self) -> list[str]:
+        return sorted(path.stem for path in (self.config / "tables").glob("*.yaml"))
+
     def table(self, name: str) -> Table:
-        files = {path.stem: path for path in (self.config / "tables").glob("*.yaml")}
-        path = pick(files, name, "table", f"{self.config.name}/tables")
+        path = self.config / "tables" / f"{name}.yaml"
         table: Table = validate(Table, read_yaml(path), _shown(path))
         for column in table.columns:
             pick(self.protocols, column.protocol, "protocol", f"{_shown(path)}, {column.name}")
@@ -286,7 +312,11 @@ class Plan:
                         block=block.name,
                         heading=self._heading(block.backbone),
                         rows=tuple(
-                            LatexRow(row=row.name, label=row.label or row.name)
+                            LatexRow(
+                                row=row.name,
+                                label=row.label or tex_escape(row.name),
+                                source=tex_escape(row.source),
+                            )
                             for row in block.rows
                         ),
                     )
@@ -319,13 +349,15 @@ class Plan:
             rf"\emph{{This run}}: mean accuracy in \% over {self.scale.episodes['novel']} test "
             r"episodes with its 95\,\% interval.",
             r"\emph{Paper}: as printed.",
+            table.notes,
         ]
         if not self.scale.comparable:
             parts.append(
                 r"\textbf{This run uses stand-in data: its numbers are not comparable with the "
-                r"paper's.}"
+                r"paper's}"
             )
-        return " ".join(part if part.endswith((".", "}")) else part + "." for part in parts)
+        sentences = [part.rstrip(".") + "." for part in parts if part]
+        return " ".join(sentences)
 
 
 def tex_escape(text: str) -> str:

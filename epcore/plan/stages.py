@@ -131,10 +131,11 @@ class LatexColumn(Settings):
 
 
 class LatexRow(Settings):
-    """A row and how it is printed."""
+    """A row and how it is printed; `source` is empty for rows of ours."""
 
     row: str
     label: str
+    source: str
 
 
 class LatexBlock(Settings):

@@ -29,11 +29,12 @@ HEAD = r"""% Compile this file, or \input it into a paper that loads booktabs an
 def typeset(stage: LatexStage, table: pd.DataFrame) -> str:
     """The LaTeX of an aggregated table (its CSV read as text)."""
     cells = {(r["block"], r["row"], r["column"]): r for r in table.to_dict("records")}
-    columns = stage.columns
+    columns, numbers = stage.columns, _number_sources(stage)
     lines = [
-        r"\begin{table}[t]",
+        r"\begin{table}[!ht]",
         r"\centering\footnotesize\setlength{\tabcolsep}{3pt}",
         r"\providecommand{\ci}[1]{{\scriptsize$\,\pm$#1}}",
+        r"\setlength{\belowcaptionskip}{6pt}",
         rf"\caption{{{stage.caption}}}",
         rf"\label{{{stage.label}}}",
         rf"\begin{{tabular}}{{@{{}}lr*{{{len(columns)}}}{{rr}}@{{}}}}",
@@ -41,9 +42,20 @@ def typeset(stage: LatexStage, table: pd.DataFrame) -> str:
         *_head(columns),
     ]
     for block in stage.blocks:
-        lines += _block(block, columns, cells)
-    lines += [r"\bottomrule", r"\end{tabular}", r"\end{table}"]
+        lines += _block(block, columns, cells, numbers)
+    lines += [r"\bottomrule", r"\end{tabular}", "", _sources(numbers), r"\end{table}"]
     return "\n".join(lines)
+
+
+def _number_sources(stage: LatexStage) -> dict[str, int]:
+    """Source -> its number in the list below the table, in order of appearance."""
+    named = [row.source for block in stage.blocks for row in block.rows if row.source]
+    return {source: number for number, source in enumerate(dict.fromkeys(named), start=1)}
+
+
+def _sources(numbers: dict[str, int]) -> str:
+    listed = "; ".join(rf"\textsuperscript{{{n}}}{source}" for source, n in numbers.items())
+    return rf"\medskip\parbox{{0.98\linewidth}}{{\scriptsize Printed rows from: {listed}.}}"
 
 
 def _head(columns: tuple[LatexColumn, ...]) -> list[str]:
@@ -69,6 +81,7 @@ def _block(
     block: LatexBlock,
     columns: tuple[LatexColumn, ...],
     cells: dict[tuple[str, str, str], dict[str, str]],
+    numbers: dict[str, int],
 ) -> list[str]:
     width = 2 + 2 * len(columns)
     lines = [r"\midrule", rf"\multicolumn{{{width}}}{{c}}{{{block.heading}}} \\", r"\midrule"]
@@ -79,7 +92,10 @@ def _block(
         if ours and not ours_before:
             lines.append(rf"\cmidrule(lr){{1-{width}}}")
         ours_before = ours
-        entries = [row.label, _parameters(found[0])]
+        label = row.label
+        if row.source:
+            label += rf"\textsuperscript{{{numbers[row.source]}}}"
+        entries = [label, _parameters(found[0])]
         for cell in found:
             entries += [_number(cell["accuracy"], cell["interval"], round_to=2)]
             entries += [_printed(cell)]

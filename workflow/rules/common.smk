@@ -1,88 +1,61 @@
-# What all rules share: the plan of each scale, names that paths may hold, the environment of jobs.
+# What all rules share: the plan of the scale, names that paths may hold, the environment of jobs.
 import shlex
 import sys
-from functools import lru_cache
 from pathlib import Path
-
-from snakemake.exceptions import WorkflowError
 
 from epcore.errors import UserError
 from epcore.plan import Plan, paths
 
 CONFIG = Path(workflow.basedir) / "config"
-SCALE = str(config.get("scale"))
+
+# A mistake in the config ends here, in one line.
+try:
+    SCALE = Plan.scale_of(config)
+    PLAN = Plan(CONFIG, SCALE)
+    PLAN.check()
+except UserError as error:
+    sys.exit(f"epcore: {error}")
 
 
-@lru_cache
-def plan(scale):
-    return Plan(CONFIG, scale)
-
-
-def told(method, *names):
+def told(stage, *names):
     """A `params` function: what the plan tells a stage about the rule's wildcards."""
 
     def function(wildcards):
-        arguments = [getattr(wildcards, name) for name in names]
-        arguments = [
-            int(a) if n in ("seed", "shot") else a for n, a in zip(names, arguments)
-        ]
-        try:
-            return getattr(plan(wildcards.scale), method)(*arguments)
-        except UserError as error:
-            raise WorkflowError(str(error)) from None
+        kinds = {"seed": int, "shot": int}
+        values = [kinds.get(name, str)(getattr(wildcards, name)) for name in names]
+        return getattr(PLAN, stage)(*values)
 
     return function
 
 
-def training(name):
-    """A `resources` or `threads` function: what one training job needs at its scale."""
-    return lambda wildcards: getattr(plan(wildcards.scale).scale.resources, name)
-
-
 def episodes_of_shot(wildcards):
     """All episodes that are tested with the checkpoint of this shot."""
-    protocols = plan(wildcards.scale).test_protocols(int(wildcards.shot))
+    protocols = PLAN.test_protocols(int(wildcards.shot))
     return expand(
-        paths.EPISODES,
-        scale=wildcards.scale,
-        dataset=wildcards.dataset,
-        protocol=protocols,
+        paths.EPISODES, scale=SCALE, dataset=wildcards.dataset, protocol=protocols
     )
 
 
 def features_for_protocol(wildcards):
-    shot = plan(wildcards.scale).protocols[wildcards.protocol].shot
+    shot = PLAN.protocols[wildcards.protocol].shot
     return paths.FEATURES.replace("{shot}", str(shot))
 
 
-# A mistake in the config ends here, in one line.
-try:
-    for unknown in set(config) - {"scale", "allow_cpu"}:
-        raise UserError(
-            f"config/config.yaml or --config: unknown key {unknown!r}; known: scale, allow_cpu"
-        )
-    TABLES = [path.stem for path in sorted((CONFIG / "tables").glob("*.yaml"))]
-    for table in TABLES:
-        plan(SCALE).latex(table)
-        for recipe in plan(SCALE).recipes:
-            for backbone in plan(SCALE).scale.backbones:
-                plan(SCALE).recipe(recipe, backbone)
-except UserError as error:
-    raise WorkflowError(str(error)) from None
-
-
+# A misspelt name in a path is "no rule to produce it".
 wildcard_constraints:
-    scale=paths.NAME,
-    dataset=paths.NAME,
-    backbone="|".join(plan(SCALE).backbones),
-    recipe="|".join(plan(SCALE).recipes),
-    protocol="|".join(plan(SCALE).protocols),
+    scale=SCALE,
+    dataset="|".join(PLAN.datasets),
+    backbone="|".join(PLAN.scale.backbones),
+    recipe="|".join(PLAN.recipes),
+    protocol="|".join(PLAN.protocols),
     seed="[0-9]+",
     shot="[0-9]+",
-    table="|".join(TABLES),
+    table="|".join(PLAN.tables),
 
 
-ALLOW_CPU = "--allow-cpu" if str(config.get("allow_cpu")).lower() == "true" else ""
+# Of one training job.
+THREADS, MEMORY, MINUTES = PLAN.scale.resources.values()
+ALLOW_CPU = "--allow-cpu" if str(config["allow_cpu"]).lower() == "true" else ""
 
 # The environment of every job, in this one place. Snakemake sets OMP_NUM_THREADS to `threads`.
 # - PATH: `epcore` of the Python that runs Snakemake, even if its environment is not activated.

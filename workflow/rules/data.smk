@@ -3,15 +3,15 @@
 
 rule data:
     output:
-        images=paths.STORE + "/images.npy",
-        labels=paths.STORE + "/labels.npy",
-        store=paths.STORE + "/store.json",
+        images=paths.IMAGES,
+        labels=paths.LABELS,
+        store=paths.STORE,
     log:
         "results/{scale}/logs/data/{dataset}.log",
     benchmark:
         "results/{scale}/benchmarks/data/{dataset}.tsv"
     conda:
-        "epnet"
+        "../../environment.yml"
     threads: 1
     resources:
         mem_mb=2000,
@@ -25,7 +25,7 @@ rule data:
 
 rule contact_sheet:
     input:
-        store=paths.STORE + "/store.json",
+        store=paths.STORE,
     output:
         paths.CONTACT_SHEET,
     log:
@@ -33,7 +33,7 @@ rule contact_sheet:
     benchmark:
         "results/{scale}/benchmarks/contact_sheet/{dataset}.tsv"
     conda:
-        "epnet"
+        "../../environment.yml"
     threads: 1
     resources:
         mem_mb=1000,
@@ -48,6 +48,6 @@ rule data_pictures:
     input:
         [
             paths.CONTACT_SHEET.format(scale=SCALE, dataset=dataset)
-            for dataset in plan(SCALE).shown_datasets()
+            for dataset in PLAN.shown_datasets()
         ],
     localrule: True

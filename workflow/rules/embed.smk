@@ -3,7 +3,7 @@
 
 rule embed:
     input:
-        store=paths.STORE + "/store.json",
+        store=paths.STORE,
         checkpoint=paths.FINETUNE,
         episodes=episodes_of_shot,
     output:
@@ -14,10 +14,10 @@ rule embed:
     benchmark:
         "results/{scale}/benchmarks/embed/{dataset}/{backbone}/{recipe}/s{seed}-{shot}shot.tsv"
     conda:
-        "epnet"
-    threads: training("threads")
+        "../../environment.yml"
+    threads: THREADS
     resources:
-        mem_mb=training("mem_mb"),
+        mem_mb=MEMORY,
         runtime=60,
     params:
         config=told("embed", "backbone", "recipe"),

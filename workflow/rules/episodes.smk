@@ -3,7 +3,7 @@
 
 rule episodes:
     input:
-        store=paths.STORE + "/store.json",
+        store=paths.STORE,
     output:
         episodes=paths.EPISODES,
         meta=paths.meta(paths.EPISODES),
@@ -12,7 +12,7 @@ rule episodes:
     benchmark:
         "results/{scale}/benchmarks/episodes/{dataset}/{protocol}.tsv"
     conda:
-        "epnet"
+        "../../environment.yml"
     threads: 1
     resources:
         mem_mb=1000,

@@ -13,8 +13,8 @@ rule evaluate:
     benchmark:
         "results/{scale}/benchmarks/evaluate/{dataset}/{backbone}/{recipe}/s{seed}-{protocol}.tsv"
     conda:
-        "epnet"
-    threads: training("threads")
+        "../../environment.yml"
+    threads: THREADS
     resources:
         mem_mb=2000,
         runtime=30,

@@ -3,23 +3,23 @@
 
 rule finetune:
     input:
-        store=paths.STORE + "/store.json",
+        store=paths.STORE,
         checkpoint=paths.PRETRAIN,
         episodes=paths.EPISODES.replace("{protocol}", "val-5way-{shot}shot"),
     output:
         checkpoint=paths.FINETUNE,
         meta=paths.meta(paths.FINETUNE),
-        curve=paths.MODELS + "/finetune-{shot}shot.csv",
+        curve=paths.curve(paths.FINETUNE),
     log:
         "results/{scale}/logs/finetune/{dataset}/{backbone}/{recipe}/s{seed}-{shot}shot.log",
     benchmark:
         "results/{scale}/benchmarks/finetune/{dataset}/{backbone}/{recipe}/s{seed}-{shot}shot.tsv"
     conda:
-        "epnet"
-    threads: training("threads")
+        "../../environment.yml"
+    threads: THREADS
     resources:
-        mem_mb=training("mem_mb"),
-        runtime=training("runtime"),
+        mem_mb=MEMORY,
+        runtime=MINUTES,
     params:
         config=told("finetune", "backbone", "recipe", "seed", "shot"),
         data=lambda wildcards, input: Path(input.store).parent,

@@ -3,22 +3,22 @@
 
 rule pretrain:
     input:
-        store=paths.STORE + "/store.json",
+        store=paths.STORE,
         episodes=paths.EPISODES.replace("{protocol}", "val-5way-5shot"),
     output:
         checkpoint=paths.PRETRAIN,
         meta=paths.meta(paths.PRETRAIN),
-        curve=paths.MODELS + "/pretrain.csv",
+        curve=paths.curve(paths.PRETRAIN),
     log:
         "results/{scale}/logs/pretrain/{dataset}/{backbone}/{recipe}/s{seed}.log",
     benchmark:
         "results/{scale}/benchmarks/pretrain/{dataset}/{backbone}/{recipe}/s{seed}.tsv"
     conda:
-        "epnet"
-    threads: training("threads")
+        "../../environment.yml"
+    threads: THREADS
     resources:
-        mem_mb=training("mem_mb"),
-        runtime=training("runtime"),
+        mem_mb=MEMORY,
+        runtime=MINUTES,
     params:
         config=told("pretrain", "backbone", "recipe", "seed"),
         data=lambda wildcards, input: Path(input.store).parent,

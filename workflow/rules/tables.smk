@@ -3,9 +3,9 @@
 
 rule aggregate:
     input:
-        scores=lambda w: [cell.scores for cell in plan(w.scale).cells(w.table)],
-        metas=lambda w: [cell.checkpoint_meta for cell in plan(w.scale).cells(w.table)],
-        paper=lambda w: CONFIG / "paper" / f"{plan(w.scale).table(w.table).paper}.csv",
+        scores=lambda w: [cell.scores for cell in PLAN.cells(w.table)],
+        metas=lambda w: [cell.checkpoint_meta for cell in PLAN.cells(w.table)],
+        paper=lambda w: CONFIG / "paper" / f"{PLAN.table(w.table).paper}.csv",
     output:
         paths.TABLE_CSV,
     log:
@@ -13,7 +13,7 @@ rule aggregate:
     benchmark:
         "results/{scale}/benchmarks/aggregate/{table}.tsv"
     conda:
-        "epnet"
+        "../../environment.yml"
     threads: 1
     resources:
         mem_mb=1000,
@@ -35,7 +35,7 @@ rule latex:
     benchmark:
         "results/{scale}/benchmarks/latex/{table}.tsv"
     conda:
-        "epnet"
+        "../../environment.yml"
     threads: 1
     resources:
         mem_mb=1000,
@@ -57,7 +57,7 @@ rule publish_table:
         f"results/{SCALE}/benchmarks/publish_table/{{table}}.tsv"
     localrule: True
     conda:
-        "epnet"
+        "../../environment.yml"
     threads: 1
     resources:
         mem_mb=100,

@@ -1,0 +1,91 @@
+"""A toy data set on which every stage runs in seconds, and what the stages are told about it."""
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[1]
+WAY, SHOT, QUERIES = 5, 2, 3
+
+
+@dataclass(frozen=True)
+class Toy:
+    """Folder of the packed data set, and its frozen episodes."""
+
+    data: Path
+    val: Path
+    novel: Path
+
+
+@pytest.fixture(scope="session")
+def toy(tmp_path_factory):
+    """6 base, 5 val and 5 novel classes of 20 images of 16x16 pixels.
+
+    Classes differ in colour, images of a class in brightness, far more: an untrained network
+    sees the brightness. Splits alternate, so that a label is never the number of a base class.
+    """
+    from epcore.data.episodes import sample
+    from epcore.data.store import ImageClass, ImageStore, write_store
+
+    folder = tmp_path_factory.mktemp("toy")
+    random = np.random.default_rng(0)
+    splits = ["novel", "base", "val"] * 5 + ["base"]
+    classes = [ImageClass(f"class {n}", split) for n, split in enumerate(splits)]
+    labels = np.repeat(np.arange(len(classes)), 20)
+    hues = {label: random.uniform(-1, 1, 3) for label in range(len(classes))}
+    brightness = random.uniform(60, 190, (len(labels), 1, 1, 1))
+    colours = np.stack([hues[label] for label in labels])[:, None, None] * 25
+    noise = random.normal(0, 12, (len(labels), 16, 16, 3))
+    images = (brightness + colours + noise).clip(0, 255).astype(np.uint8)
+    write_store(folder / "toy", classes, labels, images, 16, {"kind": "test"})
+    store = ImageStore.open(folder / "toy")
+    for split in ("val", "novel"):
+        episodes = sample(store, split, WAY, SHOT, QUERIES, 30, seed=len(split))
+        episodes.save(folder / f"{split}.npz")
+    return Toy(folder / "toy", folder / "val.npz", folder / "novel.npz")
+
+
+@pytest.fixture
+def config(tmp_path):
+    """A copy of the project's config, to be changed."""
+    return Path(shutil.copytree(ROOT / "config", tmp_path / "config"))
+
+
+NARROW = {"conv4": "1/8", "resnet12": "1/16", "wrn": "1/10"}
+SMALL = {
+    "pretraining": {"epochs": 2, "batch_size": 4},
+    "finetuning": {"epochs": 2, "episodes_per_epoch": 4, "queries": QUERIES},
+}
+
+
+def laid_over(content, changes):
+    """Nested settings with some of them changed."""
+    below = {k: laid_over(content[k], v) for k, v in changes.items() if isinstance(v, dict)}
+    return content | changes | below
+
+
+@pytest.fixture(scope="session")
+def told():
+    """What a stage is told by the plan of the demo, for the toy: told("pretrain", "epnet", ...)."""
+    from epcore.plan import Plan, stages
+
+    plan = Plan(ROOT / "config", "demo")
+    kinds = {
+        "pretrain": (stages.PretrainStage, (0,), {"pretraining": SMALL["pretraining"]}),
+        "finetune": (stages.FinetuneStage, (0, SHOT), {"finetuning": SMALL["finetuning"]}),
+        "embed": (stages.EmbedStage, (), {}),
+    }
+
+    def build(stage, recipe="epnet", backbone="conv4", **changes):
+        model, more, small = kinds[stage]
+        text = getattr(plan, stage)(backbone, recipe, *more)
+        content = laid_over(json.loads(text), small)
+        content |= {"precision": "fp32"}
+        content["backbone"] |= {"width": NARROW[backbone]}
+        return model(**laid_over(content, changes))
+
+    return build

@@ -1,0 +1,251 @@
+"""A folder of the user's own images becomes a store, or the user learns which line to mend."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from epcore.data.folder import build, read_image, read_split
+from epcore.data.store import ImageClass, ImageStore
+from epcore.errors import UserError
+
+HEADER = "filename,label,split"
+LINES = ("b.png,cat,base", "a.png,cat,base", "a.png,ant,val", "x.png,bee,novel")
+
+
+def pixels(seed, height=8, width=8, channels=3):
+    shape = (height, width, channels)
+    return np.random.default_rng(seed).integers(0, 256, shape, dtype=np.uint8)
+
+
+def folder(directory, lines=LINES, header=HEADER):
+    """A data set whose images are random, each from the number of its line."""
+    for number, line in enumerate(lines):
+        name, label = line.split(",")[:2]
+        path = directory / "images" / label / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pixels(number)).save(path)
+    return write_split(directory, lines, header)
+
+
+def write_split(directory, lines, header=HEADER):
+    directory.mkdir(exist_ok=True)
+    (directory / "split.csv").write_text("\n".join([header, *lines, ""]), encoding="utf-8")
+    return directory
+
+
+def built(source, out, size=8):
+    build(out, source, size)
+    return ImageStore.open(out)
+
+
+def refused(source, message):
+    """The one line that tells of the mistake, without a store left behind."""
+    out = source.parent / "packed"
+    with pytest.raises(UserError, match=message) as caught:
+        build(out, source, 8)
+    assert "\n" not in str(caught.value)
+    assert not (out / "store.json").exists()
+    return str(caught.value)
+
+
+# -- what comes out ----------------------------------------------------------------------------
+
+
+def test_images_of_the_stores_size_come_out_as_they_went_in(tmp_path):
+    store = built(folder(tmp_path / "mine"), tmp_path / "packed")
+    # Base, val, novel; within a class by name: line 1 before line 0.
+    expected = [pixels(1), pixels(0), pixels(2), pixels(3)]
+    assert np.array_equal(store.images, expected)
+    assert store.labels.tolist() == [0, 0, 1, 2]
+    assert store.name == "packed"
+    assert store.provenance["kind"] == "folder"
+
+
+def test_classes_are_ordered_by_split_then_name(tmp_path):
+    lines = ["1.png,pig,novel", "1.png,cow,base", "1.png,ant,novel", "1.png,bee,val",
+             "1.png,bat,base"]  # fmt: skip
+    store = built(folder(tmp_path / "mine", lines), tmp_path / "packed")
+    assert store.classes == (
+        ImageClass("bat", "base"),
+        ImageClass("cow", "base"),
+        ImageClass("bee", "val"),
+        ImageClass("ant", "novel"),
+        ImageClass("pig", "novel"),
+    )
+    for label, line in enumerate([4, 1, 3, 2, 0]):
+        assert np.array_equal(store.images[label], pixels(line))
+
+
+def test_other_sizes_are_resized_as_pillow_does_whatever_the_aspect(tmp_path):
+    source = folder(tmp_path / "mine")
+    picture = Image.fromarray(pixels(9, height=30, width=50))
+    picture.save(source / "images" / "bee" / "x.png")
+    store = built(source, tmp_path / "packed", size=12)
+    expected = np.asarray(picture.resize((12, 12), Image.Resampling.BILINEAR))
+    assert store.images.shape == (4, 12, 12, 3)
+    assert np.array_equal(store.images[3], expected)
+
+
+def test_the_order_of_the_lines_does_not_matter(tmp_path):
+    forward = built(folder(tmp_path / "mine"), tmp_path / "forward")
+    write_split(tmp_path / "mine", reversed(LINES))
+    backward = built(tmp_path / "mine", tmp_path / "backward")
+    assert np.array_equal(forward.images, backward.images)
+    assert forward.classes == backward.classes
+
+
+def test_train_val_test_mean_base_val_novel(tmp_path):
+    words = [("train", "base"), ("base", "base"), ("val", "val"), ("test", "novel"),
+             ("novel", "novel")]  # fmt: skip
+    write_split(tmp_path / "mine", [f"1.png,{word}s,{word}" for word, _ in words])
+    classes = read_split(tmp_path / "mine" / "split.csv")
+    assert {c.name: c.split for c in classes} == {f"{word}s": split for word, split in words}
+
+
+def test_columns_may_stand_in_any_order_beside_others_and_after_a_mark_of_excel(tmp_path):
+    path = tmp_path / "split.csv"
+    path.write_bytes(
+        b"\xef\xbb\xbfsplit,note,filename,label\r\nbase,nice,\xc3\xa4.png,K\xc3\xa4fer\r\n"
+    )
+    assert read_split(path) == {ImageClass("Käfer", "base"): ["ä.png"]}
+
+
+# -- every kind of picture becomes RGB ---------------------------------------------------------
+
+
+def test_rgb_stays_as_it_is_in_every_lossless_format(tmp_path):
+    for ending in ("png", "bmp", "tiff"):
+        Image.fromarray(pixels(0)).save(tmp_path / f"a.{ending}")
+        read = read_image(tmp_path / f"a.{ending}", 8)
+        assert read.dtype == np.uint8
+        assert np.array_equal(read, pixels(0))
+
+
+def test_jpeg_is_what_pillow_decodes(tmp_path):
+    path = tmp_path / "a.jpg"
+    Image.fromarray(pixels(0)).save(path, quality=90)
+    with Image.open(path) as picture:
+        decoded = [[picture.getpixel((x, y)) for x in range(8)] for y in range(8)]
+    assert np.array_equal(read_image(path, 8), decoded)
+
+
+def test_grey_becomes_three_equal_channels(tmp_path):
+    grey = pixels(0)[:, :, 0]
+    Image.fromarray(grey).save(tmp_path / "a.png")
+    assert np.array_equal(read_image(tmp_path / "a.png", 8), np.stack([grey] * 3, axis=2))
+
+
+def test_black_and_white_becomes_0_and_255(tmp_path):
+    white = pixels(0)[:, :, 0] > 127
+    Image.fromarray(white).save(tmp_path / "a.png")
+    expected = np.stack([white * 255] * 3, axis=2)
+    assert np.array_equal(read_image(tmp_path / "a.png", 8), expected)
+
+
+def test_more_than_8_bits_are_refused_rather_than_cut_off_at_white(tmp_path):
+    for values in (pixels(0)[:, :, 0].astype(np.uint16) * 257, pixels(0)[:, :, 0] / np.float32(2)):
+        Image.fromarray(values).save(tmp_path / "a.tiff")
+        with pytest.raises(UserError, match=r"a\.tiff cannot be read .*more than 8 bits"):
+            read_image(tmp_path / "a.tiff", 8)
+
+
+def test_a_palette_gives_its_colours_and_not_its_numbers(tmp_path):
+    colours, numbers = pixels(1, 16, 1), pixels(0)[:, :, 0] % 16
+    picture = Image.new("P", (8, 8))
+    picture.putdata(numbers.ravel().tolist())
+    picture.putpalette(colours.ravel().tolist())
+    picture.save(tmp_path / "a.png")
+    assert np.array_equal(read_image(tmp_path / "a.png", 8), colours[numbers, 0])
+
+
+def test_transparency_is_dropped(tmp_path):
+    rgba = pixels(0, channels=4)
+    Image.fromarray(rgba).save(tmp_path / "a.png")
+    assert np.array_equal(read_image(tmp_path / "a.png", 8), rgba[:, :, :3])
+
+
+def test_cmyk_becomes_the_light_that_the_inks_leave(tmp_path):
+    cmyk = pixels(0, channels=4)
+    Image.frombytes("CMYK", (8, 8), cmyk.tobytes()).save(tmp_path / "a.tiff")
+    paper = 255.0 - cmyk
+    expected = paper[:, :, :3] * paper[:, :, 3:] / 255
+    read = read_image(tmp_path / "a.tiff", 8)
+    assert read.shape == (8, 8, 3)
+    assert np.abs(read - expected).max() <= 1
+
+
+# -- what the user is told ---------------------------------------------------------------------
+
+
+def test_a_missing_split_file_is_named_with_what_it_must_hold(tmp_path):
+    (tmp_path / "mine").mkdir()
+    refused(tmp_path / "mine", r"mine/split\.csv does not exist.*filename, label, split")
+
+
+@pytest.mark.parametrize("column", ["filename", "label", "split"])
+def test_a_missing_column_is_named(tmp_path, column):
+    header = HEADER.replace(column, "other")
+    source = write_split(tmp_path / "mine", LINES, header)
+    refused(source, rf"split\.csv, line 1: the column '{column}' is missing")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("c.png,cat,training", "line 6: unknown split 'training'; use base, val or novel"),
+        ("c.png,cat,Base", "line 6: unknown split 'Base'"),
+        ("c.png,cat,novel", "line 6: class 'cat' is in base and in novel"),
+        ("c.png,ant,train", "line 6: class 'ant' is in val and in base"),
+        ("a.png,cat,train", "line 6: cat/a.png is listed twice"),
+        ("c.png,cat", "line 6: split is empty"),
+        ("c.png,,base", "line 6: label is empty"),
+        (",cat,base", "line 6: filename is empty"),
+    ],
+)
+def test_a_wrong_line_is_named_by_its_number(tmp_path, line, message):
+    source = write_split(tmp_path / "mine", [*LINES, line])
+    assert str(source / "split.csv") in refused(source, message)
+
+
+def test_a_split_without_classes_is_named(tmp_path):
+    source = folder(tmp_path / "mine", LINES[:2])
+    refused(source, "data set packed: no class in split 'val'")
+    refused(write_split(tmp_path / "mine", []), "data set packed: no class in split 'base'")
+
+
+def test_text_that_is_not_utf_8_is_refused(tmp_path):
+    source = folder(tmp_path / "mine")
+    (source / "split.csv").write_bytes(f"{HEADER}\na.png,Käfer,base\n".encode("latin-1"))
+    refused(source, r"split\.csv is not UTF-8 text")
+
+
+def test_a_missing_image_is_named(tmp_path):
+    source = folder(tmp_path / "mine")
+    (source / "images" / "bee" / "x.png").unlink()
+    refused(source, r"images/bee/x\.png does not exist, but split\.csv lists it")
+
+
+def test_a_corrupt_image_is_named(tmp_path):
+    source = folder(tmp_path / "mine")
+    path = source / "images" / "bee" / "x.png"
+    whole = path.read_bytes()
+    for damaged in (b"", b"no image", whole[:20], whole[: len(whole) // 2], bytes(len(whole))):
+        path.write_bytes(damaged)
+        refused(source, r"images/bee/x\.png cannot be read as an image .*; replace it")
+
+
+@pytest.mark.filterwarnings("ignore")  # of Pillow, about damaged headers
+@pytest.mark.parametrize("ending", ["png", "jpg", "gif", "webp"])
+def test_a_damaged_byte_ends_in_an_image_or_in_a_message_never_in_a_crash(tmp_path, ending):
+    path = tmp_path / f"a.{ending}"
+    Image.fromarray(pixels(0)).save(path)
+    whole = path.read_bytes()
+    refusals = []
+    for place in range(len(whole)):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
+        try:
+            assert read_image(path, 8).shape == (8, 8, 3)
+        except UserError as error:
+            refusals.append(str(error))
+    assert refusals
+    assert all(str(path) in refusal for refusal in refusals)

@@ -1,0 +1,84 @@
+"""A copy of the project in a folder with a space in its name, and one finished run of it."""
+
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Run:
+    code: int
+    text: str
+
+    @property
+    def jobs(self) -> dict[str, int]:
+        """Rule -> number of jobs, as Snakemake's table of job statistics says."""
+        table = self.text.split("Job stats:", 1)[-1].split("total", 1)[0]
+        return {rule: int(n) for rule, n in re.findall(r"^(\w+)\s+(\d+)$", table, re.M)}
+
+    @property
+    def nothing_to_do(self) -> bool:
+        return self.code == 0 and "Nothing to be done" in self.text
+
+
+@dataclass(frozen=True)
+class Project:
+    folder: Path
+
+    def snakemake(self, *arguments: str) -> Run:
+        command = [sys.executable, "-m", "snakemake", *arguments]
+        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False)
+        return Run(done.returncode, done.stdout + done.stderr)
+
+    def build(self, *arguments: str) -> Run:
+        return self.snakemake(*arguments or ("--cores", "2"), "tables/main.tex")
+
+    def plan(self, *arguments: str) -> Run:
+        return self.snakemake("-n", "tables/main.tex", *arguments)
+
+    def replace(self, file: str, old: str, new: str) -> None:
+        path = self.folder / file
+        text = path.read_text(encoding="utf-8")
+        assert old in text
+        path.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+def new_project(parent: Path) -> Project:
+    folder = parent / "my project"
+    folder.mkdir()
+    shutil.copy(ROOT / "Snakefile", folder)
+    for name in ("config", "workflow", "profiles"):
+        shutil.copytree(ROOT / name, folder / name)
+    shutil.copy(Path(__file__).with_name("tiny.yaml"), folder / "config" / "scales")
+    project = Project(folder)
+    project.replace("config/config.yaml", "scale: demo", "scale: tiny")
+    return project
+
+
+@pytest.fixture
+def project(tmp_path):
+    """Nothing run yet."""
+    return new_project(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def finished_once(tmp_path_factory):
+    project = new_project(tmp_path_factory.mktemp("finished"))
+    run = project.build()
+    assert run.code == 0, run.text
+    return project, run
+
+
+@pytest.fixture
+def finished(finished_once, tmp_path):
+    """A copy, times of files included, that a test may change."""
+    folder = tmp_path / "my project"
+    shutil.copytree(finished_once[0].folder, folder)
+    return Project(folder)

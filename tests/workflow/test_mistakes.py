@@ -1,0 +1,72 @@
+"""A user's mistake ends in one clear line, an exit code other than 0 and nothing overwritten."""
+
+import subprocess
+
+import pytest
+
+pytestmark = pytest.mark.workflow
+
+
+def complaint(run):
+    """The message, checked to be no traceback."""
+    assert run.code != 0, run.text
+    assert "Traceback" not in run.text, run.text
+    return run.text
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "said"),
+    [
+        ("config/scales/tiny.yaml", "episodes:", "epsodes:", "did you mean 'episodes'?"),
+        (
+            "config/recipes.yaml",
+            "class_weight: 0.1",
+            "clas_weight: 0.1",
+            "did you mean 'class_weight'?",
+        ),
+        ("config/tables/main.yaml", "recipe: epnet}", "recipe: eppnet}", "did you mean 'epnet'?"),
+        ("config/config.yaml", "scale: tiny", "scale: tinny", "did you mean 'tiny'?"),
+        ("config/recipes.yaml", "recipes:\n", "recipes: [\n", "not valid YAML"),
+        ("config/config.yaml", "allow_cpu:", "alow_cpu:", "unknown key 'alow_cpu'"),
+    ],
+)
+def test_a_mistake_in_the_config_is_named_with_its_file_and_remedy(project, file, old, new, said):
+    project.replace(file, old, new)
+    message = [line for line in complaint(project.plan()).splitlines() if said in line]
+    assert len(message) == 1
+    assert file.removeprefix("config/") in message[0]
+
+
+def test_an_unknown_scale_on_the_command_line_lists_the_known_ones(project):
+    assert "known: demo, grocery, paper, small, tiny" in complaint(
+        project.plan("--config", "scale=xyz")
+    )
+
+
+def test_a_truncated_store_is_named_and_nothing_is_overwritten(finished):
+    results = finished.folder / "results/tiny"
+    with (results / "data/tiny-glyphs/images.npy").open("r+b") as file:
+        file.truncate(1000)
+    target = "results/tiny/models/tiny-glyphs/conv4/epnet/s1/pretrain.pt"
+    before = (finished.folder / "tables/main.tex").read_bytes()
+    message = complaint(finished.snakemake("--cores", "1", target, "--rerun-triggers", "params"))
+    assert "data set results/tiny/data/tiny-glyphs is damaged" in message
+    assert "rebuild it" in message
+    assert not (finished.folder / target).exists()
+    assert (finished.folder / "tables/main.tex").read_bytes() == before
+
+
+def test_a_checkpoint_of_another_backbone_is_refused(finished):
+    models = finished.folder / "results/tiny/models/tiny-glyphs/conv4/epnet"
+    told = finished.snakemake(
+        "--cores", "1", "--forcerun", "embed", "--rerun-triggers", "mtime", "-n", "-p",
+        "results/tiny/features/tiny-glyphs/conv4/epnet/s0/finetune-1shot.npz",
+    )  # fmt: skip
+    command = next(line for line in told.text.splitlines() if "epcore embed" in line)
+    wider = command.split(" > ")[0].replace('"width":"1/8"', '"width":"1/4"')
+    done = subprocess.run(
+        ["bash", "-c", wider], cwd=finished.folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert f"{models.relative_to(finished.folder)}/s0/finetune-1shot.pt holds conv4" in done.stderr

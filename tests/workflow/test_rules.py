@@ -1,0 +1,28 @@
+"""What every rule states, read from the rule files themselves."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def rules():
+    for file in sorted((ROOT / "workflow/rules").glob("*.smk")):
+        yield from re.findall(r"^rule (\w+):\n((?:    .*\n|\n)+)", file.read_text(), re.M)
+
+
+def test_every_rule_that_runs_something_has_log_benchmark_threads_and_resources():
+    running = {name: body for name, body in rules() if "    shell:" in body}
+    assert len(running) >= 9
+    for name, body in running.items():
+        for word in ("log", "benchmark", "threads", "resources"):
+            assert re.search(rf"^    {word}:", body, re.M), (name, word)
+
+
+def test_the_snakefile_stays_short():
+    assert len((ROOT / "Snakefile").read_text().splitlines()) < 60
+
+
+def test_epcore_does_not_know_snakemake():
+    for file in (ROOT / "epcore").rglob("*.py"):
+        assert not re.search(r"^\s*(import|from) snakemake", file.read_text(), re.M), file

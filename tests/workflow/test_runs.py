@@ -1,0 +1,141 @@
+"""Real Snakemake runs on a tiny scale: what is built, and what a change builds anew."""
+
+import csv
+import re
+import shutil
+import subprocess
+
+import pytest
+
+pytestmark = pytest.mark.workflow
+
+AFTER_FINETUNING = {"finetune", "embed", "evaluate", "aggregate", "latex", "publish_table"}
+
+
+def ours(project):
+    with (project.folder / "results/tiny/tables/main.csv").open(newline="") as file:
+        return [row for row in csv.DictReader(file) if row["accuracy"]]
+
+
+def test_one_command_builds_every_cell_of_the_table(finished_once):
+    project, run = finished_once
+    assert run.jobs["pretrain"] == 2
+    assert run.jobs["finetune"] == run.jobs["embed"] == run.jobs["evaluate"] == 4
+    cells = {(row["row"], row["column"]) for row in ours(project)}
+    assert cells == {(r, c) for r in ("--Net", "EPNet") for c in ("mini1", "mini5")}
+    assert all(row["episodes"] == "12" for row in ours(project))
+    text = (project.folder / "tables/main.tex").read_text()
+    assert r"a test, 100 \% of it" in text
+    assert "not comparable" in text
+
+
+def test_eight_cores_on_this_machine_give_the_same_bytes_as_two(finished_once, project):
+    assert project.build("--cores", "8").code == 0
+    for file in ("results/tiny/tables/main.csv", "results/tiny/tables/main.tex", "tables/main.tex"):
+        first = (finished_once[0].folder / file).read_bytes()
+        assert (project.folder / file).read_bytes() == first, file
+
+
+def test_the_method_changes_the_scores(finished_once):
+    by_row = {(row["row"], row["column"]): row["accuracy"] for row in ours(finished_once[0])}
+    assert by_row["--Net", "mini5"] != by_row["EPNet", "mini5"]
+
+
+def test_every_artefact_says_how_it_came_to_be(finished_once):
+    results = finished_once[0].folder / "results/tiny"
+    for artefact in [
+        *results.rglob("*.pt"),
+        *results.rglob("*.npz"),
+        *results.glob("scores/**/*.csv"),
+    ]:
+        assert artefact.with_suffix("").with_suffix(".meta.json").is_file(), artefact
+    assert not [path for path in results.rglob("*") if ".tmp" in path.name]
+    assert not list(results.rglob("*.state"))
+
+
+def test_a_second_run_has_nothing_to_do(finished):
+    assert finished.build().nothing_to_do
+
+
+def test_white_space_and_comments_retrain_nothing(finished):
+    finished.replace("workflow/rules/pretrain.smk", '"epcore pretrain', '"epcore   pretrain')
+    finished.replace("workflow/rules/finetune.smk", "rule finetune:", "# A remark.\nrule finetune:")
+    finished.replace("config/recipes.yaml", "recipes:\n", "# A remark.\nrecipes:\n\n")
+    finished.replace(
+        "config/scales/tiny.yaml", "epochs: 2, batch_size: 32", "batch_size:  32, epochs: 2"
+    )
+    assert finished.plan().nothing_to_do
+
+
+def test_a_finetuning_setting_redoes_finetuning_and_what_follows(finished):
+    finished.replace("config/recipes.yaml", "class_weight: 0.1 ", "class_weight: 0.2 ")
+    assert set(finished.plan().jobs) == AFTER_FINETUNING
+
+
+def test_a_pretraining_setting_redoes_pretraining_too_but_no_data(finished):
+    finished.replace("config/recipes.yaml", "rotation_weight: 1", "rotation_weight: 2")
+    assert set(finished.plan().jobs) == AFTER_FINETUNING | {"pretrain"}
+
+
+def test_a_recipe_redoes_only_its_own_rows(finished):
+    finished.replace(
+        "config/recipes.yaml", "{embedding: false}", "{embedding: false, label_alpha: 0.3}"
+    )
+    jobs = finished.plan().jobs
+    assert (jobs["pretrain"], jobs["finetune"]) == (1, 2)
+
+
+def test_a_caption_redoes_only_its_table(finished):
+    finished.replace("config/tables/main.yaml", 'title: "Few-shot', 'title: "Our few-shot')
+    assert set(finished.plan().jobs) == {"latex", "publish_table"}
+
+
+def test_a_printed_number_redoes_only_the_table(finished):
+    finished.replace("config/paper/main.csv", "43.56", "43.57")
+    assert set(finished.plan().jobs) == {"aggregate", "latex", "publish_table"}
+
+
+def test_another_scale_shares_nothing_with_this_one(finished):
+    jobs = finished.plan("--config", "scale=paper").jobs
+    assert (jobs["data"], jobs["pretrain"], jobs["finetune"], jobs["evaluate"]) == (2, 12, 24, 24)
+
+
+def test_a_recipe_outside_the_tables_can_be_asked_for_by_its_path(finished):
+    target = "results/tiny/scores/tiny-glyphs/conv4/epnet-paper/s3/5way-1shot.csv"
+    run = finished.snakemake("--cores", "2", target)
+    assert run.code == 0, run.text
+    assert len((finished.folder / target).read_text().splitlines()) == 1 + 12
+
+
+def test_a_killed_pretraining_goes_on_where_it_was_and_ends_the_same(finished):
+    checkpoint = "results/tiny/models/tiny-glyphs/conv4/epnet/s0/pretrain.pt"
+    finished.replace(
+        "config/scales/tiny.yaml", "epochs: 2, batch_size: 32", "epochs: 8, batch_size: 32"
+    )
+    assert finished.snakemake("--cores", "1", checkpoint).code == 0
+    uninterrupted = (finished.folder / checkpoint).read_bytes()
+
+    shutil.rmtree((finished.folder / checkpoint).parent)
+    printed = finished.snakemake("-n", "-p", "--cores", "1", checkpoint).text
+    command = re.search(r"^ *epcore pretrain.*$", printed, re.M)
+    assert command, printed
+    states = (finished.folder / checkpoint).parent / "pretrain.state"
+    watched = (
+        f"({command[0].strip()}) & worker=$!; "
+        f"until ls '{states}'/*.pt; do sleep 0.05; done; pkill -9 -P $worker; wait $worker"
+    )
+    killed = subprocess.run(
+        ["bash", "-c", watched], cwd=finished.folder, capture_output=True, check=False, timeout=120
+    )
+    assert killed.returncode != 0
+    assert not (finished.folder / checkpoint).exists()
+    assert finished.snakemake("--cores", "1", checkpoint).code == 0
+    meta = (finished.folder / checkpoint).with_suffix(".meta.json").read_text()
+    assert re.search(r'"resumed_from_epoch": [1-7],', meta)
+    assert (finished.folder / checkpoint).read_bytes() == uninterrupted
+
+
+def test_a_picture_of_every_data_set_can_be_drawn(finished):
+    target = "results/tiny/figures/data/tiny-glyphs.png"
+    assert finished.snakemake("--cores", "1", target).code == 0
+    assert (finished.folder / target).stat().st_size > 10_000
