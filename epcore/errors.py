@@ -6,3 +6,7 @@ class UserError(Exception):
 
     The command line prints the message without a traceback and exits with a code other than 0.
     """
+
+    def __init__(self, message: str) -> None:
+        # Messages of other libraries, quoted in ours, may have several lines.
+        super().__init__(" ".join(message.split("\n")).rstrip())

@@ -23,6 +23,10 @@ DEGREE_OFFSET = 1e-4
 SCORE_OFFSET = 1e-6
 
 
+class DegenerateFeaturesError(ValueError):
+    """Features of which no graph can be made: NaN, infinite, or all points equal."""
+
+
 def squared_distances(features: Tensor) -> Tensor:
     """Squared Euclidean distances `d^2_ij` `(..., N, N)` between features `(..., N, D)`.
 
@@ -58,7 +62,7 @@ def similarity_graph(features: Tensor, bandwidth: Bandwidth = "std") -> Tensor:
     pairs = (distances > 0) if bandwidth == "std" else off_diagonal.expand_as(distances)
     count = pairs.sum(dim=(-2, -1), keepdim=True)
     if not bool((distances > 0).any(dim=-1).any(dim=-1).all()):
-        raise ValueError(
+        raise DegenerateFeaturesError(
             f"embedding propagation needs points that differ: in features of shape "
             f"{tuple(features.shape)} all {n} points of at least one set are equal"
         )
@@ -119,7 +123,7 @@ def _check_features(features: Tensor) -> None:
         )
     if not bool(torch.isfinite(features).all()):
         bad = int((~torch.isfinite(features)).sum())
-        raise ValueError(
+        raise DegenerateFeaturesError(
             f"features of shape {tuple(features.shape)} hold {bad} NaN or infinite values"
         )
 

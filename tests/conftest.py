@@ -55,7 +55,7 @@ def config(tmp_path):
     return Path(shutil.copytree(ROOT / "config", tmp_path / "config"))
 
 
-NARROW = {"conv4": "1/8", "resnet12": "1/16", "wrn": "1/10"}
+NARROW = {"conv4": "1/8", "resnet12": "1/8", "wrn": "1/10"}
 SMALL = {
     "pretraining": {"epochs": 2, "batch_size": 4},
     "finetuning": {"epochs": 2, "episodes_per_epoch": 4, "queries": QUERIES},

@@ -12,9 +12,8 @@ def run(stage: DataStage, out: Path) -> None:
     if isinstance(dataset, GlyphData):
         from epcore.data import glyphs
 
-        glyphs.build(
-            out, dataset.selection, dataset.image_size, dataset.images_per_class, dataset.seed
-        )
+        counts = dataset.images_per_class.model_dump()
+        glyphs.build(out, dataset.selection, dataset.image_size, counts, dataset.seed)
     else:
         from epcore.data import folder
 

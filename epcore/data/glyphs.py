@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 from epcore.data.glyph_classes import GlyphClass, select_classes
 from epcore.data.glyph_faces import FACES, faces_by_character, ink
-from epcore.data.store import Split, write_store
+from epcore.data.store import write_store
 from epcore.errors import UserError
 
 # The difficulty: Conv-4 reaches 55 to 75 % on 5-way 1-shot episodes of `mini` after the few epochs
@@ -47,7 +47,7 @@ def build(
     directory: Path,
     selection: str,
     image_size: int,
-    images_per_class: Mapping[Split, int],
+    images_per_class: Mapping[str, int],
     seed: int,
 ) -> None:
     """Draws a data set and writes it as a store; shows progress on a terminal.

@@ -1,9 +1,10 @@
 """Reads the YAML files of `config/`, merges them and says plainly what is wrong with them."""
 
 import difflib
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeGuard, TypeVar, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -11,6 +12,14 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from epcore.errors import UserError
 
 T = TypeVar("T")
+
+# What pydantic calls by the names of Python's types.
+EXPECTED = {
+    "model_type": "expected a mapping of keys to values",
+    "model_attributes_type": "expected a mapping of keys to values",
+    "dict_type": "expected a mapping of keys to values",
+    "tuple_type": "expected a list",
+}
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -23,6 +32,8 @@ def read_yaml(path: Path) -> dict[str, Any]:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path}: this is not UTF-8 text; save it as UTF-8") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark else ""
@@ -53,37 +64,43 @@ def pick(registry: Mapping[str, T], name: str, what: str, where: str) -> T:
     Raises:
         UserError: if there is none, naming the nearest ones.
     """
-    if name in registry:
+    if isinstance(name, str) and name in registry:
         return registry[name]
     raise UserError(f"{where}: unknown {what} {name!r}{suggest(name, registry)}")
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
     """The end of an error message: the nearest known name, or all of them."""
-    names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=1)
+    names = sorted(map(str, known))
+    near = difflib.get_close_matches(str(name), names, n=1)
     return f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(names)}"
 
 
 def extend(
-    registry: Mapping[str, dict[str, Any]], name: str, what: str, where: str
+    registry: Mapping[str, T],
+    name: str,
+    what: str,
+    where: str,
+    read: Callable[[T], dict[str, Any]],
 ) -> dict[str, Any]:
-    """An entry with its `extends` chain merged, the nearest last.
+    """An entry with its `extends` chain merged, the nearest last; `read` opens an entry.
 
     Raises:
         UserError: for an unknown name or a circle.
     """
     chain: list[str] = []
+    entries: list[dict[str, Any]] = []
     current: str | None = name
     while current is not None:
         if current in chain:
-            raise UserError(f"{where}: {what} {name!r} extends itself: {' -> '.join(chain)}")
+            circle = " -> ".join([*chain, current])
+            raise UserError(f"{where}: {what} {name!r} extends itself: {circle}")
+        place = f"{where}, extends of {chain[-1]}" if chain else where
         chain.append(current)
-        current = pick(registry, current, what, where).get("extends")
+        entries.append(dict(read(pick(registry, current, what, place))))
+        current = entries[-1].pop("extends", None)
     merged: dict[str, Any] = {}
-    for ancestor in reversed(chain):
-        entry = dict(registry[ancestor])
-        entry.pop("extends", None)
+    for entry in reversed(entries):
         merged = merge(merged, entry)
     return merged
 
@@ -98,43 +115,54 @@ def validate(kind: type[T], content: Any, where: str) -> T:
         return TypeAdapter(kind).validate_python(content)
     except ValidationError as error:
         first = error.errors()[0]
-        keys = [str(key) for key in first["loc"] if key not in ("glyphs", "folder")]
-        place = ".".join(keys)
+        keys = [key for key in first["loc"] if key not in ("glyphs", "folder")]
+        place = ".".join(map(str, keys))
         if first["type"] == "extra_forbidden":
-            known = _keys_at(kind, keys[:-1])
-            problem = f"unknown key {place!r}{suggest(keys[-1], known)}"
+            known = _keys_at(kind, [key for key in keys[:-1] if isinstance(key, str)])
+            problem = f"unknown key {place!r}{suggest(str(keys[-1]), known)}"
         elif first["type"] == "missing":
             problem = f"the key {place!r} is missing"
         else:
-            problem = f"{place}: {first['msg']}, got {first['input']!r}"
+            told = EXPECTED.get(first["type"], first["msg"]).removeprefix("Value error, ")
+            got = json.dumps(first["input"], ensure_ascii=False, default=str)
+            problem = f"{place + ': ' if place else ''}{told}, got {got}"
         raise UserError(f"{where}: {problem}") from None
 
 
 def check_keys(
-    model: type[BaseModel], content: Mapping[str, Any], where: str, at: str = ""
+    model: type[BaseModel], content: Any, where: str, at: str = "", also: tuple[str, ...] = ()
 ) -> None:
-    """Raises `UserError` for a key of partial settings that `model` does not have."""
+    """Partial settings of `model`: no key but its own and `also`; null deletes, see `merge`.
+
+    Raises:
+        UserError: naming the first wrong key, at any depth.
+    """
+    if not isinstance(content, Mapping):
+        place = f"{at.rstrip('.')}: " if at else ""
+        got = json.dumps(content, ensure_ascii=False, default=str)
+        raise UserError(f"{where}: {place}{EXPECTED['model_type']}, got {got}")
     for key, value in content.items():
+        if key in also:
+            continue
         if key not in model.model_fields:
-            known = suggest(key, model.model_fields)
-            raise UserError(f"{where}: unknown key {at + key!r}{known}")
+            known = suggest(key, [*model.model_fields, *also])
+            raise UserError(f"{where}: unknown key {f'{at}{key}'!r}{known}")
         below = model.model_fields[key].annotation
-        if isinstance(value, Mapping) and isinstance(below, type) and issubclass(below, BaseModel):
+        if _is_model(below) and value is not None:
             check_keys(below, value, where, f"{at}{key}.")
 
 
 def _keys_at(kind: Any, keys: list[str]) -> list[str]:
-    """The keys allowed at a place inside a model, as far as types tell."""
-    if isinstance(kind, type) and issubclass(kind, BaseModel):
+    """The keys allowed at a place inside a model; the place does not count list entries."""
+    if _is_model(kind):
         if not keys:
             return list(kind.model_fields)
         field = kind.model_fields.get(keys[0])
         return _keys_at(field.annotation, keys[1:]) if field else []
-    inner = get_args(kind)
-    if keys and inner and not any(_is_model(argument) for argument in inner[:1]):
-        return _keys_at(inner[-1], keys[1:])
-    return [key for argument in inner for key in _keys_at(argument, keys)]
+    if get_origin(kind) is dict:
+        return _keys_at(get_args(kind)[1], keys[1:])
+    return [key for argument in get_args(kind) for key in _keys_at(argument, keys)]
 
 
-def _is_model(kind: Any) -> bool:
+def _is_model(kind: Any) -> TypeGuard[type[BaseModel]]:
     return isinstance(kind, type) and issubclass(kind, BaseModel)

@@ -19,7 +19,10 @@ from pydantic import (
 
 def _fraction(value: Any) -> Any:
     """`1/4`, `0.25` or `1` as an exact fraction."""
-    return Fraction(str(value)) if isinstance(value, (str, int, float)) else value
+    try:
+        return value if isinstance(value, Fraction) else Fraction(str(value))
+    except (ValueError, ZeroDivisionError):
+        raise ValueError("expected a ratio such as 1/4 or 0.25") from None
 
 
 Ratio = Annotated[
@@ -41,6 +44,14 @@ class Settings(BaseModel):
 # -- data sets ------------------------------------------------------------------------------------
 
 
+class ImagesPerClass(Settings):
+    """How many images each class of a split has."""
+
+    base: PositiveInt
+    val: PositiveInt
+    novel: PositiveInt
+
+
 class GlyphData(Settings):
     """Characters drawn from a seed; see `epcore.data.glyphs`."""
 
@@ -48,7 +59,7 @@ class GlyphData(Settings):
     title: str
     selection: Literal["mini", "tiered", "fine", "large"]
     image_size: PositiveInt
-    images_per_class: dict[Split, PositiveInt]
+    images_per_class: ImagesPerClass
     seed: NonNegativeInt
 
 
@@ -173,6 +184,13 @@ class Recipe(Settings):
     view: View
 
 
+class RecipeSources(Settings):
+    """The file recipes.yaml; its entries are partial recipes."""
+
+    protocols: dict[str, dict[str, Any]]
+    recipes: dict[str, dict[str, Any]]
+
+
 # -- episodes, scales, tables ---------------------------------------------------------------------
 
 
@@ -203,6 +221,13 @@ class Resources(Settings):
         return self.threads, self.mem_mb, self.runtime
 
 
+class EpisodeCounts(Settings):
+    """How many episodes validation and test have; an interval needs two."""
+
+    val: Annotated[int, Field(ge=2)]
+    novel: Annotated[int, Field(ge=2)]
+
+
 class Scale(Settings):
     """What one run of the pipeline covers. `recipe` overrides every recipe."""
 
@@ -211,7 +236,7 @@ class Scale(Settings):
     columns: dict[str, str]
     datasets: dict[str, DataSet] = {}
     backbones: dict[str, ScaledBackbone]
-    episodes: dict[Literal["val", "novel"], Annotated[int, Field(ge=2)]]
+    episodes: EpisodeCounts
     seed: NonNegativeInt
     precision: Literal["fp32", "bf16"]
     requires_gpu: bool

@@ -7,6 +7,7 @@ its results: white space and comments in the code re-run nothing.
 
 from typing import Literal
 
+from epcore.files import canonical_json
 from epcore.plan.models import (
     AugmentationName,
     Backbone,
@@ -29,6 +30,11 @@ STAGE_VERSIONS = {
     "aggregate": 1,
     "latex": 1,
 }
+
+
+def told(settings: Settings) -> str:
+    """What a stage is told, as the canonical JSON text that its command line takes."""
+    return canonical_json(settings.model_dump(mode="json"))
 
 
 class Stage(Settings):

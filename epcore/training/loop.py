@@ -17,6 +17,7 @@ from epcore.checkpoint import load_safely, save_atomically, state_of
 from epcore.errors import UserError
 from epcore.files import write_text
 from epcore.plan.models import Optimisation
+from epcore.propagation import DegenerateFeaturesError
 
 CURVE_COLUMNS = ("epoch", "learning_rate", "train_loss", "val_accuracy", "val_loss")
 
@@ -71,7 +72,7 @@ def fit(
     deleted by the caller once its outputs are written.
 
     Raises:
-        UserError: if the loss is no longer finite.
+        UserError: if the loss or the features are no longer finite, or all features are equal.
     """
     optimiser = SGD(
         task.model.parameters(),
@@ -104,8 +105,13 @@ def fit(
         torch.manual_seed(seed_of(seed, label, epoch, "dropout"))
         title = f"{label} {epoch + 1}/{settings.epochs}"
         losses = tqdm(task.losses(epoch), title, steps, leave=False, disable=None, unit="step")
-        train_loss = _train_epoch(losses, task.model, optimiser, title)
-        accuracy, loss = task.validate()
+        try:
+            train_loss = _train_epoch(losses, task.model, optimiser, title)
+            accuracy, loss = task.validate()
+        except DegenerateFeaturesError as error:
+            raise UserError(
+                f"training diverged in {title}: {error}; lower the recipe's learning_rate"
+            ) from None
         row = dict(zip(CURVE_COLUMNS, (epoch, rate, train_loss, accuracy, loss), strict=True))
         curve.append(row)
         scheduler.step(accuracy if plateau.metric == "accuracy" else loss)

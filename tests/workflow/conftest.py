@@ -53,7 +53,8 @@ class Project:
 def new_project(parent: Path) -> Project:
     folder = parent / "my project"
     folder.mkdir()
-    shutil.copy(ROOT / "Snakefile", folder)
+    for name in ("Snakefile", "environment.yml"):
+        shutil.copy(ROOT / name, folder)
     for name in ("config", "workflow", "profiles"):
         shutil.copytree(ROOT / name, folder / name)
     shutil.copy(Path(__file__).with_name("tiny.yaml"), folder / "config" / "scales")

@@ -1,0 +1,137 @@
+"""The names that config files define, seen at one scale, with everything merged and validated."""
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from epcore.errors import UserError
+from epcore.plan.load import check_keys, extend, merge, pick, read_yaml, suggest, validate
+from epcore.plan.models import (
+    BackboneInfo,
+    DataSet,
+    Protocol,
+    Recipe,
+    RecipeSources,
+    Scale,
+    Table,
+)
+
+
+class Registry:
+    """The config folder seen at one scale.
+
+    All methods raise `UserError` that names the file, the key and the remedy.
+
+    Args:
+        config: the folder `config/`.
+        scale: a file of `config/scales/` or `config/examples/`, without its ending.
+    """
+
+    def __init__(self, config: Path, scale: str) -> None:
+        self.config, self.scale_name = config, scale
+        self.scale, self._scale_file = self._load_scale()
+        self.datasets = self._read("datasets.yaml", DataSet) | self.scale.datasets
+        self.backbones = self._read("backbones.yaml", BackboneInfo)
+        self.protocols = self._read("protocols.yaml", Protocol)
+        self._check_names()
+
+    @staticmethod
+    def scale_of(config: Mapping[str, Any]) -> str:
+        """The scale that config/config.yaml, or --config on the command line, asks for."""
+        known = ("allow_cpu", "scale")
+        for key in config:
+            if key not in known:
+                raise UserError(
+                    f"config/config.yaml or --config: unknown key {key!r}{suggest(key, known)}"
+                )
+        for key in known:
+            if key not in config:
+                raise UserError(f"config/config.yaml: the key {key!r} is missing")
+        return str(config["scale"])
+
+    def _load_scale(self) -> tuple[Scale, str]:
+        folders = [self.config / "scales", self.config / "examples"]
+        files = {path.stem: path for folder in folders for path in sorted(folder.glob("*.yaml"))}
+        path = pick(files, self.scale_name, "scale", f"{self.config.name}/config.yaml")
+        content = extend(files, self.scale_name, "scale", _shown(path), read_yaml)
+        return validate(Scale, content, _shown(path)), _shown(path)
+
+    def _read(self, name: str, kind: Any) -> dict[str, Any]:
+        content = read_yaml(self.config / name)
+        return validate(dict[str, kind], content, f"{self.config.name}/{name}")
+
+    def _check_names(self) -> None:
+        where = self._scale_file
+        for column, dataset in self.scale.columns.items():
+            pick(self.datasets, dataset, "data set", f"{where}, columns.{column}")
+        for name in self.scale.backbones:
+            pick(self.backbones, name, "backbone", f"{where}, backbones")
+
+    @cached_property
+    def _recipe_sources(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        where = f"{self.config.name}/recipes.yaml"
+        content = read_yaml(self.config / "recipes.yaml")
+        sources = validate(RecipeSources, content, where)
+        for name, settings in sources.protocols.items():
+            self._check_recipe(settings, f"{where}, protocols.{name}")
+        for name, settings in sources.recipes.items():
+            self._check_recipe(settings, f"{where}, recipes.{name}")
+        self._check_recipe(self.scale.recipe, f"{self._scale_file}, recipe")
+        return sources.protocols, sources.recipes
+
+    def _check_recipe(self, settings: dict[str, Any], where: str) -> None:
+        """Misspelt keys of a partial recipe, at any depth."""
+        check_keys(Recipe, settings, where, also=("extends", "backbones"))
+        special = validate(dict[str, Any], settings.get("backbones") or {}, f"{where}, backbones")
+        for backbone, changes in special.items():
+            pick(self.backbones, backbone, "backbone", f"{where}, backbones")
+            check_keys(Recipe, changes or {}, f"{where}, backbones.{backbone}")
+
+    @property
+    def recipes(self) -> list[str]:
+        return list(self._recipe_sources[1])
+
+    def recipe(self, name: str, backbone: str) -> Recipe:
+        """A recipe for a backbone: its protocol, then the scale's `recipe`, then its own keys.
+
+        What any of these has under `backbones.<backbone>` comes last.
+        """
+        where = f"{self.config.name}/recipes.yaml"
+        protocols, recipes = self._recipe_sources
+        own = extend(recipes, name, "recipe", where, dict)
+        if "protocol" not in own:
+            raise UserError(f"{where}, recipes.{name}: the key 'protocol' is missing")
+        preset = pick(protocols, own["protocol"], "protocol", f"{where}, recipes.{name}")
+        merged = merge(merge(preset, self.scale.recipe), own)
+        special = (merged.pop("backbones", None) or {}).get(backbone) or {}
+        asked = f"{where} or {self._scale_file}, recipe {name}"
+        return validate(Recipe, merge(merged, special), asked)
+
+    @property
+    def tables(self) -> list[str]:
+        return sorted(path.stem for path in (self.config / "tables").glob("*.yaml"))
+
+    def table(self, name: str) -> Table:
+        path = self.config / "tables" / f"{name}.yaml"
+        table: Table = validate(Table, read_yaml(path), _shown(path))
+        for column in table.columns:
+            pick(self.protocols, column.protocol, "protocol", f"{_shown(path)}, {column.name}")
+            pick(table.groups, column.dataset, "group", f"{_shown(path)}, {column.name}")
+        for block in table.blocks:
+            pick(self.backbones, block.backbone, "backbone", f"{_shown(path)}, {block.name}")
+            for row in block.rows:
+                if row.recipe is not None:
+                    pick(self._recipe_sources[1], row.recipe, "recipe", _shown(path))
+        return table
+
+    def shown_datasets(self) -> list[str]:
+        """The data sets of this scale's columns; for the demo, all that can be drawn."""
+        drawn = [name for name, dataset in self.datasets.items() if dataset.kind == "glyphs"]
+        used = list(self.scale.columns.values())
+        return sorted({*used, *drawn} if set(used) & set(drawn) else used)
+
+
+def _shown(path: Path) -> str:
+    """A config file as the user knows it: config/..."""
+    return "/".join(path.parts[-3:])

@@ -1,0 +1,133 @@
+"""Features: of an image alone, found again by its row, and never of a damaged file."""
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from epcore.checkpoint import Checkpoint, build, state_of
+from epcore.data.augment import Augmenter
+from epcore.data.episodes import Episodes
+from epcore.data.store import ImageStore
+from epcore.errors import UserError
+from epcore.evaluation import embed as embedding
+from epcore.evaluation.embed import Features, embed
+from epcore.plan.models import Backbone, View
+
+CPU = torch.device("cpu")
+PLAIN = Augmenter((), View(resize=1, crop=1))
+
+
+@pytest.fixture(scope="module")
+def store(toy):
+    return ImageStore.open(toy.data)
+
+
+@pytest.fixture(scope="module")
+def backbone(store):
+    """Untrained, with running statistics that suit the images."""
+    torch.manual_seed(0)
+    backbone = build(Backbone(architecture="conv4", width=Fraction(1, 8)))
+    for _ in range(50):
+        backbone(PLAIN.plain(torch.from_numpy(store.images[::4])))
+    return backbone
+
+
+def test_a_feature_does_not_depend_on_what_else_is_embedded(store, backbone):
+    """More images than one batch has, against each image by itself."""
+    everything = embed(backbone, store, np.arange(len(store.labels)), PLAIN, CPU, "fp32")
+    assert everything.values.shape == (320, 8)
+    assert np.ptp(everything.values, axis=0).min() > 1e-3
+    for row in (0, 1, 255, 256, 257, 319):
+        alone = embed(backbone, store, np.array([row]), PLAIN, CPU, "fp32")
+        np.testing.assert_allclose(alone.values[0], everything.values[row], rtol=1e-4, atol=1e-6)
+
+
+def test_the_same_image_has_the_same_feature_in_any_set(store, backbone):
+    some, others = np.array([3, 50, 200, 301]), np.array([0, 50, 51, 301])
+    one = embed(backbone, store, some, PLAIN, CPU, "fp32").of(np.array([50, 301]))
+    other = embed(backbone, store, others, PLAIN, CPU, "fp32").of(np.array([50, 301]))
+    torch.testing.assert_close(one, other)
+
+
+def test_embedding_leaves_the_network_as_it_is_even_if_it_was_training(store, backbone):
+    backbone.train()
+    before = state_of(backbone)
+    embed(backbone, store, np.arange(20), PLAIN, CPU, "fp32")
+    after = state_of(backbone)
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    assert not backbone.training
+
+
+def test_features_are_found_by_row_in_any_shape_and_order():
+    features = Features(np.array([2, 5, 7]), np.array([[2.0, 0], [5, 0], [7, 0]], np.float32))
+    rows = np.array([[7, 2], [5, 7]])
+    assert features.of(rows)[..., 0].tolist() == rows.tolist()
+
+
+@pytest.mark.parametrize("row", [0, 3, 8])
+def test_a_row_that_was_not_embedded_is_told(row):
+    features = Features(np.array([2, 5, 7]), np.zeros((3, 2), np.float32))
+    with pytest.raises(UserError, match="features lack images .* delete the feature file and run"):
+        features.of(np.array([2, row]))
+
+
+def test_features_come_back_as_they_were_saved(tmp_path):
+    features = Features(np.array([1, 4]), np.array([[0.1, 1e-9], [3, 4]], np.float32))
+    features.save(tmp_path / "features.npz")
+    loaded = Features.load(tmp_path / "features.npz")
+    assert np.array_equal(loaded.rows, features.rows)
+    assert np.array_equal(loaded.values, features.values)
+    assert loaded.values.dtype == np.float32
+
+
+def damaged(path, how):
+    if how == "missing":
+        path.unlink()
+    elif how == "empty":
+        path.write_bytes(b"")
+    elif how == "noise":
+        path.write_bytes(np.random.default_rng(0).bytes(3000))
+    elif how == "truncated":
+        path.write_bytes(path.read_bytes()[:-40])
+    elif how == "bit flipped":
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
+    elif how == "other arrays":
+        np.savez(path, support=np.zeros(3))
+
+
+@pytest.mark.parametrize(
+    "how", ["missing", "empty", "noise", "truncated", "bit flipped", "other arrays"]
+)
+def test_a_damaged_feature_file_is_named_in_one_line(tmp_path, how):
+    path = tmp_path / "features.npz"
+    Features(np.arange(200), np.ones((200, 3), np.float32)).save(path)
+    damaged(path, how)
+    with pytest.raises(UserError) as caught:
+        Features.load(path)
+    message = str(caught.value)
+    assert len(message.splitlines()) == 1
+    assert message.startswith(f"feature file {path} is damaged (")
+    assert message.endswith("delete it and run the same command again to embed anew")
+
+
+def test_the_stage_embeds_the_rows_that_any_of_its_episodes_touch(
+    told, toy, store, backbone, tmp_path
+):
+    stage = told("embed")
+    checkpoint, out = tmp_path / "finetune-1shot.pt", tmp_path / "features.npz"
+    head = torch.nn.Linear(8, 6)
+    Checkpoint(stage.backbone, state_of(backbone), state_of(head)).save(checkpoint)
+    embedding.run(stage, Path(toy.data), checkpoint, [toy.val, toy.novel], out)
+    features = Features.load(out)
+    touched = {row for path in (toy.val, toy.novel) for row in Episodes.load(path).images().flat}
+    assert features.rows.tolist() == sorted(touched)
+    backbone.eval()
+    with torch.no_grad():
+        pixels = torch.from_numpy(store.images[features.rows]).permute(0, 3, 1, 2) / 127.5 - 1
+        expected = backbone(pixels).numpy()
+    np.testing.assert_allclose(features.values, expected, rtol=1e-3, atol=1e-5)

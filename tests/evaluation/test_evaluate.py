@@ -1,0 +1,144 @@
+"""Frozen episodes: the queries are classified as the paper says, one episode like another."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from reference import cross_entropy, embeddings, label_scores
+
+from epcore.data.episodes import Episodes
+from epcore.evaluation import evaluate
+from epcore.evaluation.embed import Features
+from epcore.evaluation.evaluate import BATCH, solve
+from epcore.evaluation.propagation_classifier import PropagationClassifier, query_labels
+from epcore.plan import Plan
+from epcore.plan.stages import EvaluateStage
+
+CONFIG = Path(__file__).parents[2] / "config"
+WAY = 5
+
+
+def stage(recipe="epnet"):
+    return EvaluateStage.model_validate_json(Plan(CONFIG, "paper").evaluate("conv4", recipe))
+
+
+def classifier(recipe="epnet"):
+    return PropagationClassifier(stage(recipe).propagation)
+
+
+def drawn(episodes, shot=1, queries=3, spread=1.0, seed=0):
+    """Episodes of images of 10 classes, and features around a point of each class."""
+    random = np.random.default_rng(seed)
+    of_class = np.arange(200).reshape(10, 20)
+    rows = np.stack(
+        [
+            [random.choice(of_class[c], shot + queries, replace=False) for c in chosen]
+            for chosen in (random.choice(10, WAY, replace=False) for _ in range(episodes))
+        ]
+    )
+    centres = np.repeat(random.normal(0, 1, (10, 16)), 20, axis=0)
+    values = centres + spread * random.normal(0, 1, (200, 16))
+    features = Features(np.arange(200), values.astype(np.float32))
+    return features, Episodes(rows[..., :shot], rows[..., shot:])
+
+
+@pytest.mark.parametrize(
+    ("recipe", "bandwidth", "normalize"),
+    [("epnet", "std", True), ("net", "std", True), ("epnet-paper", "var", False)],
+)
+@pytest.mark.parametrize("shot", [1, 5])
+def test_queries_are_classified_as_by_the_formulas_in_float64(recipe, bandwidth, normalize, shot):
+    features, episodes = drawn(30, shot)
+    results = solve(features, episodes, classifier(recipe))
+    accuracies, losses = [], []
+    for support, query in zip(episodes.support, episodes.query, strict=True):
+        rows = [row for of_class in support for row in of_class]
+        expected = [place for place, of_class in enumerate(query) for _ in of_class]
+        rows += [row for of_class in query for row in of_class]
+        points = np.stack([features.values[row] for row in rows]).astype(np.float64)
+        if recipe != "net":
+            points = embeddings(points, bandwidth)
+        scores = label_scores(points, WAY, shot, bandwidth, normalize)[WAY * shot :]
+        accuracies.append(np.mean(scores.argmax(1) == expected))
+        logits = scores if recipe == "epnet-paper" else np.log(scores + 1e-6)
+        losses.append(cross_entropy(logits, expected))
+    assert 0.3 < np.mean(accuracies) < 0.97
+    np.testing.assert_allclose(results.accuracies, accuracies, atol=1e-12)
+    np.testing.assert_allclose(results.losses, losses, rtol=1e-3)
+
+
+def test_episodes_solved_in_batches_are_those_solved_one_by_one():
+    features, episodes = drawn(250)
+    assert len(episodes) % BATCH != 0
+    assert len(episodes) > 2 * BATCH
+    together = solve(features, episodes, classifier())
+    alone = [
+        solve(features, Episodes(episodes.support[n : n + 1], episodes.query[n : n + 1]), one)
+        for one in [classifier()]
+        for n in range(len(episodes))
+    ]
+    assert together.accuracies.tolist() == [result.accuracies[0] for result in alone]
+    np.testing.assert_allclose(together.losses, [result.losses[0] for result in alone], rtol=1e-4)
+
+
+def test_the_labels_of_queries_follow_the_order_of_an_episodes_rows():
+    episodes = Episodes(
+        np.array([[[10], [20], [30]]]), np.array([[[11, 12], [21, 22], [31, 32]]])
+    )
+    queries = episodes.images()[0][3:]
+    assert queries.tolist() == [11, 12, 21, 22, 31, 32]
+    assert query_labels(3, 2).tolist() == [row // 10 - 1 for row in queries]
+
+
+def test_classes_far_apart_are_all_told_apart():
+    features, episodes = drawn(120, shot=5, spread=0.01)
+    assert solve(features, episodes, classifier()).accuracies.tolist() == [1.0] * 120
+
+
+@pytest.mark.parametrize("recipe", ["epnet", "net"])
+def test_features_that_say_nothing_give_chance(recipe):
+    features, episodes = drawn(300, queries=10)
+    noise = np.random.default_rng(1).normal(size=features.values.shape).astype(np.float32)
+    accuracies = solve(Features(features.rows, noise), episodes, classifier(recipe)).accuracies
+    assert accuracies.mean() == pytest.approx(1 / WAY, abs=0.02)
+
+
+def test_embedding_propagation_changes_the_answers():
+    features, episodes = drawn(50)
+    one, other = (solve(features, episodes, classifier(name)) for name in ("epnet", "net"))
+    assert (one.accuracies != other.accuracies).any()
+
+
+def test_the_order_of_classes_and_queries_does_not_matter():
+    features, episodes = drawn(20)
+    turned = Episodes(episodes.support[:, ::-1], episodes.query[:, ::-1, ::-1])
+    one, other = (solve(features, each, classifier()) for each in (episodes, turned))
+    np.testing.assert_allclose(one.accuracies, other.accuracies, atol=1e-12)
+    np.testing.assert_allclose(one.losses, other.losses, rtol=1e-4)
+
+
+def test_solving_keeps_no_gradients():
+    features, episodes = drawn(2)
+    torch.set_grad_enabled(True)
+    solve(features, episodes, classifier())
+    assert torch.is_grad_enabled()
+
+
+def test_the_stage_writes_one_line_per_episode_and_the_same_bytes_twice(tmp_path):
+    features, episodes = drawn(12)
+    features.save(tmp_path / "features.npz")
+    episodes.save(tmp_path / "episodes.npz")
+    files = [tmp_path / "scores" / "one.csv", tmp_path / "scores" / "two.csv"]
+    for out in files:
+        evaluate.run(stage(), tmp_path / "features.npz", tmp_path / "episodes.npz", out)
+    assert files[0].read_bytes() == files[1].read_bytes()
+    header, *lines = files[0].read_text(encoding="utf-8").splitlines()
+    assert header == "episode,accuracy"
+    assert [line.split(",")[0] for line in lines] == [str(n) for n in range(12)]
+    expected = solve(features, episodes, classifier()).accuracies
+    assert [line.split(",")[1] for line in lines] == [f"{value:.6f}" for value in expected]
+    facts = json.loads((tmp_path / "scores" / "one.meta.json").read_text(encoding="utf-8"))
+    assert facts["episodes"] == 12
+    assert facts["config"] == stage().model_dump(mode="json")

@@ -1,0 +1,248 @@
+"""A mistake in the config is one line that names the file, the key and what was meant."""
+
+import re
+from fractions import Fraction
+
+import pytest
+import yaml
+
+from epcore.checkpoint import build
+from epcore.errors import UserError
+from epcore.plan import Plan, models
+
+DELETED = object()
+
+
+def put(config, file, path, value):
+    """Sets one key of a YAML file; numbers in the path count list entries."""
+    content = yaml.safe_load((config / file).read_text(encoding="utf-8"))
+    *above, last = [int(key) if key.isdigit() else key for key in path.split("/")]
+    place = content
+    for key in above:
+        place = place[key] if isinstance(key, int) else place.setdefault(key, {})
+    if value is DELETED:
+        del place[last]
+    else:
+        place[last] = value
+    (config / file).write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+
+
+def complaint(config, scale="demo"):
+    """What a user is told who asks for everything at a scale."""
+    with pytest.raises(UserError) as caught:
+        Plan(config, scale).check()
+    message = str(caught.value)
+    assert len(message.splitlines()) == 1
+    of_python = r"instance|<class|NoneType|Fraction|\bdict|\bstr\b|\btuple|None|Value error"
+    assert not re.search(of_python, message), message
+    return message
+
+
+@pytest.mark.parametrize(
+    ("file", "path", "meant"),
+    [
+        ("scales/demo.yaml", "epsodes", "episodes"),
+        ("scales/demo.yaml", "resources/thread", "threads"),
+        ("scales/demo.yaml", "backbones/wrn/widht", "width"),
+        ("scales/demo.yaml", "columns/tierd", "tiered"),
+        ("scales/demo.yaml", "recipe/pretrainin", "pretraining"),
+        ("scales/demo.yaml", "recipe/finetuning/epoch", "epochs"),
+        ("scales/demo.yaml", "recipe/backbones/wrn/augmentation/pretrainng", "pretraining"),
+        ("scales/demo.yaml", "recipe/backbones/wnr", "wrn"),
+        ("recipes.yaml", "recpies", "recipes"),
+        ("recipes.yaml", "protocols/official/propagation/bandwith", "bandwidth"),
+        ("recipes.yaml", "protocols/paper/finetuning/plateau/patiense", "patience"),
+        ("recipes.yaml", "protocols/official/backbones/wrn/view/rezise", "resize"),
+        ("recipes.yaml", "protocols/official/backbones/resnet", "resnet12"),
+        ("recipes.yaml", "recipes/net/propagation/embeding", "embedding"),
+        ("recipes.yaml", "recipes/net/extend", "extends"),
+        ("datasets.yaml", "glyph-mini/imagesize", "image_size"),
+        ("backbones.yaml", "wrn/lable", "label"),
+        ("protocols.yaml", "5way-1shot/querys", "queries"),
+        ("tables/main.yaml", "titel", "title"),
+        ("tables/main.yaml", "columns/0/headin", "heading"),
+        ("tables/main.yaml", "blocks/1/backbon", "backbone"),
+        ("tables/main.yaml", "blocks/0/rows/2/sorce", "source"),
+    ],
+)
+def test_a_misspelt_key_is_named_with_its_file_and_the_key_that_was_meant(
+    config, file, path, meant
+):
+    put(config, file, path, "glyph-mini" if "columns/t" in path else {})
+    message = complaint(config)
+    assert f"config/{file}" in message
+    assert path.split("/")[-1] in message
+    assert message.endswith(f"did you mean {meant!r}?")
+
+
+@pytest.mark.parametrize(
+    ("file", "path", "value", "meant"),
+    [
+        ("scales/demo.yaml", "columns/mini", "glyph-mni", "glyph-mini"),
+        ("scales/demo.yaml", "backbones/conv5", {}, "conv4"),
+        ("scales/demo.yaml", "extends", "papr", "paper"),
+        ("recipes.yaml", "recipes/net/extends", "epnt", "epnet"),
+        ("recipes.yaml", "recipes/epnet/protocol", "oficial", "official"),
+        ("tables/main.yaml", "blocks/0/rows/9/recipe", "epnett", "epnet"),
+        ("tables/main.yaml", "blocks/0/backbone", "conv", "conv4"),
+        ("tables/main.yaml", "columns/0/protocol", "5way-1shots", "5way-1shot"),
+        ("tables/main.yaml", "columns/0/dataset", "tierd", "tiered"),
+    ],
+)
+def test_an_unknown_name_is_told_with_the_nearest_known_one(config, file, path, value, meant):
+    put(config, file, path, value)
+    message = complaint(config)
+    assert f"config/{file}" in message
+    assert (path.split("/")[-1] if value == {} else value) in message
+    assert message.endswith(f"did you mean {meant!r}?")
+
+
+def test_an_unknown_scale_is_told_with_the_nearest_known_one(config):
+    message = complaint(config, "papr")
+    assert message == "config/config.yaml: unknown scale 'papr'; did you mean 'paper'?"
+
+
+def test_an_unknown_name_like_no_other_lists_the_known_ones(config):
+    assert complaint(config, "xyz").endswith("; known: demo, grocery, paper, small")
+
+
+@pytest.mark.parametrize(
+    ("file", "path", "value", "expected"),
+    [
+        ("scales/demo.yaml", "seed", "zero", "valid integer"),
+        ("scales/demo.yaml", "seed", -1, "greater than or equal to 0"),
+        ("scales/demo.yaml", "columns", "glyph-mini", "mapping"),
+        ("scales/demo.yaml", "precision", "fp16", "'fp32' or 'bf16'"),
+        ("scales/demo.yaml", "backbones/wrn/width", "1/0", "ratio such as 1/4"),
+        ("scales/demo.yaml", "backbones/wrn/width", "wide", "ratio such as 1/4"),
+        ("scales/demo.yaml", "backbones/wrn/width", [1], "ratio such as 1/4"),
+        ("scales/demo.yaml", "backbones/wrn/width", 0, "greater than 0"),
+        ("scales/demo.yaml", "recipe", [1], "mapping"),
+        ("scales/demo.yaml", "recipe/backbones", [1], "mapping"),
+        ("scales/demo.yaml", "recipe/backbones/wrn", 3, "mapping"),
+        ("scales/demo.yaml", "recipe/pretraining/epochs", "many", "valid integer"),
+        ("scales/demo.yaml", "extends", 3, "known"),
+        ("scales/demo.yaml", "extends", ["paper"], "known"),
+        ("recipes.yaml", "protocols", [1], "mapping"),
+        ("recipes.yaml", "protocols/official", [1], "mapping"),
+        ("recipes.yaml", "protocols/official/propagation", 3, "mapping"),
+        ("recipes.yaml", "protocols/official/propagation/label_alpha", 1, "less than 1"),
+        ("recipes.yaml", "protocols/official/view/crop", 2, "crop must not be larger than resize"),
+        ("recipes.yaml", "recipes/net", 3, "mapping"),
+        ("recipes.yaml", "recipes/epnet/protocol", 3, "known"),
+        ("datasets.yaml", "glyph-mini", 3, "mapping"),
+        ("datasets.yaml", "glyph-mini/kind", "glyph", "'glyphs', 'folder'"),
+        ("datasets.yaml", "glyph-mini/images_per_class/base", 1.5, "valid integer"),
+        ("tables/main.yaml", "columns", 3, "list"),
+        ("tables/main.yaml", "blocks/0/rows/0/recipe", "epnet", "either recipe"),
+    ],
+)
+def test_a_value_of_a_wrong_kind_is_named_with_its_file_and_what_is_expected(
+    config, file, path, value, expected
+):
+    put(config, file, path, value)
+    message = complaint(config)
+    assert f"config/{file}" in message
+    keys = [key for key in path.split("/") if key not in ("protocols", "recipes", "recipe")]
+    assert not keys or keys[-1] in message
+    assert expected in message
+
+
+def test_a_key_that_yaml_reads_as_true_is_named(config):
+    put(config, "scales/demo.yaml", "recipe/finetuning/ON", 3)
+    file = config / "scales/demo.yaml"
+    file.write_text(file.read_text(encoding="utf-8").replace("'ON'", "on"), encoding="utf-8")
+    expected = "config/scales/demo.yaml, recipe: unknown key 'finetuning.True'; known: "
+    assert complaint(config).startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("file", "path", "named"),
+    [
+        ("scales/demo.yaml", "note", "'note'"),
+        ("scales/demo.yaml", "resources/threads", "'resources.threads'"),
+        ("scales/demo.yaml", "episodes/val", "'episodes.val'"),
+        ("recipes.yaml", "protocols/official/propagation/part", "'propagation.part'"),
+        ("recipes.yaml", "recipes/epnet/protocol", "'protocol'"),
+        ("datasets.yaml", "glyph-mini/selection", "'glyph-mini.selection'"),
+        ("tables/main.yaml", "columns/0/heading", "'columns.0.heading'"),
+    ],
+)
+def test_a_missing_key_is_named_with_its_file(config, file, path, named):
+    put(config, file, path, DELETED)
+    message = complaint(config)
+    assert f"config/{file}" in message
+    assert named in message
+
+
+@pytest.mark.parametrize(
+    ("file", "path"),
+    [
+        ("scales/demo.yaml", "recipe/backbones"),
+        ("scales/demo.yaml", "recipe/backbones/wrn"),
+        ("recipes.yaml", "protocols/official/backbones"),
+        ("recipes.yaml", "protocols/official/backbones/wrn"),
+    ],
+)
+def test_a_heading_with_everything_below_it_commented_out_changes_nothing_else(config, file, path):
+    expected = Plan(config, "demo").recipe("epnet", "conv4")
+    put(config, file, path, None)
+    plan = Plan(config, "demo")
+    plan.check()
+    assert plan.recipe("epnet", "conv4") == expected
+
+
+FILES = [
+    "scales/demo.yaml",
+    "recipes.yaml",
+    "datasets.yaml",
+    "backbones.yaml",
+    "protocols.yaml",
+    "tables/main.yaml",
+]
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_broken_yaml_is_named_with_its_line(config, file):
+    text = (config / file).read_text(encoding="utf-8")
+    lines = len(text.splitlines())
+    (config / file).write_text(text.rstrip("\n") + "\nbroken: [1, 2\n", encoding="utf-8")
+    message = complaint(config)
+    assert f"config/{file}, line {lines + 2}: this is not valid YAML" in message
+
+
+@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("content", ["", "- a\n- list\n", "words"])
+def test_a_file_that_is_no_mapping_is_named(config, file, content):
+    (config / file).write_text(content, encoding="utf-8")
+    message = complaint(config)
+    assert message.endswith(f"config/{file}: expected a mapping of keys to values at the top level")
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_file_that_is_no_text_is_named(config, file):
+    (config / file).write_bytes(b"title: caf\xe9\n")
+    assert f"config/{file}: this is not UTF-8 text" in complaint(config)
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if "/" not in file])
+def test_a_missing_file_is_named(config, file):
+    (config / file).unlink()
+    assert complaint(config).endswith(f"config/{file}: cannot be read (No such file or directory)")
+
+
+def test_a_circle_of_scales_is_shown(config):
+    put(config, "scales/demo.yaml", "extends", "grocery")
+    message = complaint(config)
+    assert message == (
+        "config/scales/demo.yaml: scale 'demo' extends itself: demo -> grocery -> demo"
+    )
+
+
+def test_a_width_that_does_not_divide_the_channels_is_told_when_the_network_is_built():
+    with pytest.raises(UserError) as caught:
+        build(models.Backbone(architecture="conv4", width=Fraction(1, 3)))
+    assert str(caught.value) == (
+        "backbone conv4: a ratio of 1/3 does not divide 64 channels into whole ones; "
+        "choose another width or depth"
+    )

@@ -1,0 +1,311 @@
+"""The plan: what is asked for becomes what the stages are told, and nothing else."""
+
+import copy
+import json
+import re
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+import yaml
+
+from epcore.errors import UserError
+from epcore.plan import Plan
+from epcore.plan.load import extend, merge
+from epcore.plan.paths import NAME
+
+CONFIG = Path(__file__).parents[2] / "config"
+SCALES = sorted(
+    path.stem for folder in ("scales", "examples") for path in (CONFIG / folder).glob("*.yaml")
+)
+BACKBONES = ("conv4", "resnet12", "wrn")
+
+
+def plan(scale="demo", config=CONFIG):
+    return Plan(config, scale)
+
+
+def edit(path, change):
+    """Changes the mapping in a YAML file in place."""
+    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    change(content)
+    path.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+
+
+def texts(plan):
+    """All that the stages are told: (stage, arguments) -> text."""
+    calls = [("data", name) for name in plan.datasets]
+    calls += [("episodes", name) for name in plan.protocols]
+    calls += [(stage, "main") for stage in ("aggregate", "latex")]
+    for backbone in plan.scale.backbones:
+        for recipe in plan.recipes:
+            calls += [(stage, backbone, recipe) for stage in ("embed", "evaluate")]
+            calls += [("pretrain", backbone, recipe, 0), ("finetune", backbone, recipe, 0, 5)]
+    return {call: getattr(plan, call[0])(*call[1:]) for call in calls}
+
+
+def flat(settings, at=""):
+    """Nested settings as path -> value."""
+    found = {}
+    for key, value in settings.items():
+        found |= flat(value, f"{at}{key}.") if isinstance(value, dict) else {f"{at}{key}": value}
+    return found
+
+
+def resolved(recipe, backbone="conv4", scale="paper"):
+    settings = plan(scale).recipe(recipe, backbone).model_dump(exclude={"description"})
+    return flat(settings) | {f"view.{k}": Fraction(v) for k, v in settings["view"].items()}
+
+
+def differences(one, other):
+    return {path for path in one.keys() | other.keys() if one.get(path) != other.get(path)}
+
+
+# -- what the project's own config says ------------------------------------------------------------
+
+
+def test_importing_the_plan_loads_no_heavy_package():
+    code = "import sys, epcore.plan; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "epcore.plan.plan" in loaded
+    assert not loaded & {"torch", "numpy", "pandas", "scipy", "matplotlib", "PIL", "snakemake"}
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_every_scale_resolves_every_recipe_for_every_backbone(scale):
+    loaded = plan(scale)
+    assert {"epnet", "net", "epnet-paper", "net-paper"} <= set(loaded.recipes)
+    for recipe in loaded.recipes:
+        for backbone in BACKBONES:
+            assert loaded.recipe(recipe, backbone).propagation.part == "full"
+
+
+@pytest.mark.parametrize(("scale", "count"), [("demo", 24), ("paper", 24), ("grocery", 4)])
+def test_the_main_table_has_so_many_cells_of_ours_each_with_files_of_its_own(scale, count):
+    cells = plan(scale).cells("main")
+    assert len(cells) == count
+    assert len({cell.scores for cell in cells}) == count
+    assert len({cell.checkpoint_meta for cell in cells}) == count
+    assert len({(cell.block, cell.row, cell.column) for cell in cells}) == count
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_every_segment_of_a_path_is_a_readable_name(scale):
+    for cell in plan(scale).cells("main"):
+        for path in (cell.scores, cell.checkpoint_meta):
+            folders, file = path.split("/")[:-1], path.split("/")[-1]
+            assert folders[:2] == ["results", scale]
+            for segment in [*folders, file.split(".")[0]]:
+                assert re.fullmatch(NAME, segment), path
+
+
+def test_a_cell_names_the_scores_of_its_episodes_and_the_checkpoint_of_its_shot():
+    cells = {(c.block, c.row, c.column): c for c in plan().cells("main")}
+    cell = cells["CONV-4", "--Net", "tier5"]
+    assert cell.scores == "results/demo/scores/glyph-tiered/conv4/net/s0/5way-5shot.csv"
+    assert cell.checkpoint_meta == (
+        "results/demo/models/glyph-tiered/conv4/net/s0/finetune-5shot.meta.json"
+    )
+
+
+# Where the value stands, the authors' code, the paper's text: PAPER_VS_CODE by row.
+READINGS = [
+    ("propagation.embedding", True, True),
+    ("propagation.part", "full", "full"),
+    ("propagation.bandwidth", "std", "var"),  # A1
+    ("propagation.embedding_alpha", 0.5, 0.5),  # A10
+    ("propagation.label_alpha", 0.2, 0.2),  # A10
+    ("propagation.normalize_labels", True, False),  # A11
+    ("propagation.query_logits", "log-scores", "scores"),  # A13
+    ("pretraining.rotation_input", "features", "embeddings"),  # A20
+    ("pretraining.rotation_weight", 1, 1),  # A25
+    ("pretraining.epochs", 200, 100),  # A31
+    ("pretraining.learning_rate", 0.1, 0.1),  # A31
+    ("pretraining.batch_size", 128, 128),  # A39
+    ("pretraining.momentum", 0.9, 0.9),  # A30
+    ("pretraining.weight_decay", 5e-4, 5e-4),  # A30
+    ("pretraining.plateau.metric", "accuracy", "loss"),  # A33
+    ("pretraining.plateau.patience", 10, 10),  # A33
+    ("pretraining.plateau.factor", 0.1, 0.1),  # A33
+    ("pretraining.stop_ratio", 1e-4, 1e-4),  # A34
+    ("finetuning.class_input", "features", "embeddings"),  # A22
+    ("finetuning.class_weight", 0.1, 0.5),  # A23
+    ("finetuning.epochs", 200, 200),  # A32
+    ("finetuning.episodes_per_epoch", 600, 600),  # A32
+    ("finetuning.learning_rate", 0.001, 0.001),  # A32
+    ("finetuning.momentum", 0.9, 0.9),  # A30
+    ("finetuning.weight_decay", 5e-4, 5e-4),  # A30
+    ("finetuning.plateau.metric", "accuracy", "loss"),  # A33
+    ("finetuning.plateau.patience", 10, 10),  # A33
+    ("finetuning.plateau.factor", 0.1, 0.1),  # A33
+    ("finetuning.stop_ratio", 1e-4, 1e-4),  # A34
+    ("finetuning.way", 5, 5),
+    ("finetuning.queries", 15, 15),  # A43
+    ("augmentation.pretraining", ("flip",), ()),  # A53
+    ("augmentation.finetuning", (), ()),  # A53
+    ("view.resize", 1, 1),  # A51
+    ("view.crop", 1, 1),  # A51
+    ("protocol", "official", "paper"),
+]
+FOR_WRN = [  # A52; the text has 84x84 and "the standard data augmentation methods"
+    ("augmentation.pretraining", ("flip", "crop", "jitter"), ("flip", "crop", "jitter")),
+    ("augmentation.finetuning", ("flip",), ("flip",)),
+    ("view.resize", Fraction(92, 84), 1),
+    ("view.crop", Fraction(80, 84), 1),
+]
+
+
+@pytest.mark.parametrize("backbone", BACKBONES)
+def test_the_protocols_are_the_two_readings_and_no_setting_is_left_unread(backbone):
+    special = FOR_WRN if backbone == "wrn" else []
+    official = {path: code for path, code, text in [*READINGS, *special]}
+    paper = {path: text for path, code, text in [*READINGS, *special]}
+    assert resolved("epnet", backbone) == official
+    assert resolved("epnet-paper", backbone) == paper
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("backbone", BACKBONES)
+@pytest.mark.parametrize("ending", ["", "-paper"])
+def test_net_is_epnet_without_embedding_propagation_and_nothing_else(scale, backbone, ending):
+    epnet, net = (resolved(name + ending, backbone, scale) for name in ("epnet", "net"))
+    assert differences(epnet, net) == {"propagation.embedding"}
+    assert net["propagation.embedding"] is False
+
+
+# -- what a change of the config changes -----------------------------------------------------------
+
+
+def reversed_keys(value):
+    if isinstance(value, dict):
+        return {key: reversed_keys(below) for key, below in reversed(value.items())}
+    return [reversed_keys(below) for below in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("scale", ["demo", "grocery"])
+def test_the_order_of_yaml_keys_changes_no_text(config, scale):
+    before = texts(plan(scale, config))
+    for path in config.rglob("*.yaml"):
+        content = reversed_keys(yaml.safe_load(path.read_text(encoding="utf-8")))
+        path.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+    assert texts(plan(scale, config)) == before
+
+
+def test_texts_have_sorted_keys_and_no_spaces_between_them():
+    for text in texts(plan()).values():
+        assert text == json.dumps(json.loads(text), sort_keys=True, separators=(",", ":"))
+
+
+@pytest.mark.parametrize(
+    ("file", "path", "stages"),
+    [
+        ("recipes.yaml", "protocols.official.finetuning.class_weight=0.2", {"finetune"}),
+        ("recipes.yaml", "protocols.official.augmentation.finetuning=[flip]", {"finetune"}),
+        ("recipes.yaml", "protocols.official.pretraining.weight_decay=0.1", {"pretrain"}),
+        (
+            "recipes.yaml",
+            "protocols.official.propagation.label_alpha=0.3",
+            {"pretrain", "finetune", "evaluate"},
+        ),
+        (
+            "recipes.yaml",
+            "protocols.official.view.crop=3/4",
+            {"pretrain", "finetune", "embed"},
+        ),
+        ("recipes.yaml", "recipes.epnet.description=words", set()),
+        ("protocols.yaml", "5way-1shot.queries=14", {"episodes"}),
+        ("scales/demo.yaml", "resources.runtime=30", set()),
+        ("scales/demo.yaml", "note=Other words.", {"latex"}),
+        ("scales/demo.yaml", "comparable=true", {"latex"}),
+        (
+            "scales/demo.yaml",
+            "backbones.wrn.width=1/10",
+            {"pretrain", "finetune", "embed", "latex"},
+        ),
+        ("datasets.yaml", "glyph-mini.title=other words", {"latex"}),
+        ("datasets.yaml", "glyph-mini.seed=7", {"data"}),
+        ("backbones.yaml", "wrn.label=Wide", {"latex"}),
+        ("tables/main.yaml", "title=Other words", {"latex"}),
+        ("tables/main.yaml", "blocks.0.rows.0.label=Other", {"latex"}),
+        ("tables/main.yaml", "blocks.0.rows.0.parameters=1K", {"aggregate"}),
+        ("tables/main.yaml", "blocks.0.rows.0.source=Other", {"aggregate", "latex"}),
+    ],
+)
+def test_a_setting_is_told_to_the_stages_that_read_it_and_to_no_other(config, file, path, stages):
+    before = texts(plan(config=config))
+    keys, value = path.split("=")
+    *above, last = [int(key) if key.isdigit() else key for key in keys.split(".")]
+
+    def change(content):
+        for key in above:
+            content = content[key]
+        content[last] = yaml.safe_load(value)
+
+    edit(config / file, change)
+    after = texts(plan(config=config))
+    assert {call[0] for call in before if before[call] != after[call]} == stages
+
+
+# -- how settings are merged -----------------------------------------------------------------------
+
+
+def test_a_recipe_is_its_protocol_then_the_scale_then_its_own_keys_then_its_backbone(config):
+    """Each layer writes its number; the topmost must win, whichever are taken off above it."""
+    layers = [
+        ("recipes.yaml", ("protocols", "official")),
+        ("scales/demo.yaml", ("recipe",)),
+        ("recipes.yaml", ("recipes", "net")),
+        ("recipes.yaml", ("protocols", "official", "backbones", "conv4")),
+        ("scales/demo.yaml", ("recipe", "backbones", "conv4")),
+        ("recipes.yaml", ("recipes", "net", "backbones", "conv4")),
+    ]
+    for number, (file, keys) in enumerate(layers, start=1):
+
+        def change(content, keys=keys, number=number):
+            for key in keys:
+                content = content.setdefault(key, {})
+            content.setdefault("pretraining", {})["weight_decay"] = number
+
+        edit(config / file, change)
+        recipe = plan(config=config).recipe("net", "conv4")
+        assert recipe.pretraining.weight_decay == number
+    of_the_others = plan(config=config).recipe("net", "resnet12")
+    assert of_the_others.pretraining.weight_decay == 3
+
+
+def test_merging_goes_key_by_key_and_a_null_deletes():
+    base = {"a": 1, "b": {"c": 2, "d": 3}, "e": [1, 2], "f": 4}
+    over = {"a": None, "b": {"d": 5, "g": 6}, "e": [7], "h": {"i": 8, "j": None}, "f": {"k": 9}}
+    untouched = copy.deepcopy((base, over))
+    assert merge(base, over) == {
+        "b": {"c": 2, "d": 5, "g": 6},
+        "e": [7],
+        "f": {"k": 9},
+        "h": {"i": 8},
+    }
+    assert (base, over) == untouched
+
+
+def test_extends_lays_the_nearest_last():
+    registry = {
+        "far": {"a": 1, "b": 1, "c": {"x": 1, "y": 1}, "d": 1},
+        "mid": {"extends": "far", "b": 2, "c": {"x": 2}, "d": None},
+        "near": {"extends": "mid", "c": {"z": 3}},
+    }
+    expected = {"a": 1, "b": 2, "c": {"x": 2, "y": 1, "z": 3}}
+    assert extend(registry, "near", "recipe", "here", dict) == expected
+
+
+@pytest.mark.parametrize(
+    ("registry", "shown"),
+    [
+        ({"a": {"extends": "a"}}, "a -> a"),
+        ({"a": {"extends": "b"}, "b": {"extends": "c"}, "c": {"extends": "b"}}, "a -> b -> c -> b"),
+    ],
+)
+def test_a_circle_of_extends_is_shown(registry, shown):
+    with pytest.raises(UserError, match=f"^here: recipe 'a' extends itself: {shown}$"):
+        extend(registry, "a", "recipe", "here", dict)

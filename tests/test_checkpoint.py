@@ -1,0 +1,132 @@
+"""Checkpoints: what is saved comes back, and nothing else is taken for one."""
+
+from fractions import Fraction
+
+import pytest
+import torch
+
+from epcore.checkpoint import Checkpoint, build, load_backbone, save_atomically, state_of
+from epcore.errors import UserError
+from epcore.plan.models import Backbone
+
+NARROW = Backbone(architecture="conv4", width=Fraction(1, 8))
+
+
+@pytest.fixture
+def saved(tmp_path):
+    path = tmp_path / "finetune-1shot.pt"
+    backbone = build(NARROW)
+    head = torch.nn.Linear(backbone.feature_size, 6)
+    checkpoint = Checkpoint(NARROW, state_of(backbone), state_of(head))
+    checkpoint.save(path)
+    return path, checkpoint
+
+
+def complaint(path, expected=NARROW):
+    with pytest.raises(UserError) as caught:
+        Checkpoint.load(path, expected)
+    message = str(caught.value)
+    assert len(message.splitlines()) == 1
+    assert str(path) in message
+    return message
+
+
+def test_a_checkpoint_comes_back_as_it_was_saved(saved):
+    path, checkpoint = saved
+    loaded = Checkpoint.load(path, NARROW)
+    assert loaded.backbone == NARROW
+    for part in ("weights", "class_head"):
+        before, after = getattr(checkpoint, part), getattr(loaded, part)
+        assert before.keys() == after.keys()
+        assert all(torch.equal(before[name], after[name]) for name in before)
+
+
+def test_a_loaded_backbone_is_the_saved_one_in_eval_mode(saved):
+    path, checkpoint = saved
+    expected = build(NARROW)
+    expected.load_state_dict(checkpoint.weights)
+    expected.eval()
+    images = torch.randn(3, 3, 16, 16)
+    loaded = load_backbone(path, NARROW, torch.device("cpu"))
+    assert not loaded.training
+    torch.testing.assert_close(loaded(images), expected(images))
+
+
+@pytest.mark.parametrize(
+    ("other", "shown"),
+    [
+        (
+            Backbone(architecture="conv4", width=Fraction(1, 4)),
+            "conv4 of width 1/4 and depth 1",
+        ),
+        (
+            Backbone(architecture="wide-resnet", width=Fraction(1, 8), depth=Fraction(1, 4)),
+            "wide-resnet of width 1/8 and depth 1/4",
+        ),
+    ],
+)
+def test_a_checkpoint_of_another_backbone_is_refused_naming_both(saved, other, shown):
+    message = complaint(saved[0], other)
+    assert f"holds conv4 of width 1/8 and depth 1, but {shown} is asked for" in message
+    assert "delete it and run" in message
+
+
+@pytest.mark.parametrize("part", [0, 0.1, 0.5, 0.99])
+def test_a_truncated_checkpoint_is_told_as_damaged(saved, part):
+    path, _ = saved
+    content = path.read_bytes()
+    path.write_bytes(content[: int(part * len(content))])
+    assert "is damaged" in complaint(path)
+
+
+def test_random_bytes_are_told_as_damaged(tmp_path):
+    path = tmp_path / "noise.pt"
+    path.write_bytes(torch.randint(0, 256, (5000,), dtype=torch.uint8).numpy().tobytes())
+    assert "is damaged" in complaint(path)
+
+
+@pytest.mark.parametrize("content", [[1], {"weights": {}}, {"format": "of another program"}])
+def test_another_programs_torch_file_is_told_as_such(tmp_path, content):
+    path = tmp_path / "foreign.pt"
+    torch.save(content, path)
+    assert "is not a checkpoint of this program" in complaint(path)
+
+
+class Harmful:
+    """Its pickle creates a file when it is loaded."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return (open, (self.path, "w"))
+
+
+def test_a_checkpoint_that_holds_code_is_refused_and_the_code_does_not_run(tmp_path):
+    path, trace = tmp_path / "harmful.pt", tmp_path / "trace"
+    torch.save({"format": Harmful(str(trace))}, path)
+    assert "is damaged" in complaint(path)
+    assert not trace.exists()
+
+
+def test_a_missing_checkpoint_is_told_as_missing(tmp_path):
+    assert "does not exist; train it first" in complaint(tmp_path / "none.pt")
+
+
+def test_a_save_that_fails_leaves_the_old_file_and_nothing_beside_it(saved):
+    path, _ = saved
+    before = path.read_bytes()
+    with pytest.raises(Exception, match="pickle"):
+        save_atomically(path, {"weights": torch.ones(10_000), "cannot be pickled": lambda: None})
+    assert path.read_bytes() == before
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_state_is_a_copy_in_the_usual_memory_order():
+    layer = torch.nn.Conv2d(3, 8, 3).to(memory_format=torch.channels_last)
+    state = state_of(layer)
+    before = state["weight"].clone()
+    with torch.no_grad():
+        layer.weight.zero_()
+    assert torch.equal(state["weight"], before)
+    assert state["weight"].is_contiguous()

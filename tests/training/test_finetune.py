@@ -1,0 +1,149 @@
+"""Phase two: episodes of base classes, starting from the pretrained network."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from reference import cross_entropy, embeddings, label_scores
+
+from epcore.checkpoint import Checkpoint
+from epcore.errors import UserError
+from epcore.training import finetune, pretrain
+
+WAY, SHOT, QUERIES = 5, 2, 3  # what the toy's stages are told
+SUPPORT = WAY * SHOT
+
+
+@pytest.fixture
+def episode(store):
+    """Store rows of one episode, its class of each query, and the base class of every image."""
+    base = [n for n, c in enumerate(store.classes) if c.split == "base"]
+    chosen = [4, 0, 5, 2, 1]
+    support, query, of_queries, of_all = [], [], [], []
+    for place, number in enumerate(chosen):
+        rows = np.flatnonzero(store.labels == base[number])
+        support += list(rows[:SHOT])
+        query += list(rows[SHOT : SHOT + QUERIES])
+        of_queries += [place] * QUERIES
+    for row in support + query:
+        of_all.append(base.index(store.labels[row]))
+    return np.array(support + query), of_queries, of_all
+
+
+def images(store, rows):
+    return torch.from_numpy(store.images[rows].transpose(0, 3, 1, 2) / 127.5 - 1).float()
+
+
+@pytest.mark.parametrize(
+    ("recipe", "bandwidth", "classes_of", "logits_of"),
+    [
+        ("epnet", "std", "features", "log-scores"),
+        ("net", None, "features", "log-scores"),
+        ("epnet-paper", "var", "embeddings", "scores"),
+        ("net-paper", None, "embeddings", "scores"),
+    ],
+)
+@pytest.mark.parametrize("weight", [0.0, 0.1, 0.5])
+def test_the_loss_is_that_of_the_queries_and_a_part_of_that_of_all_base_classes(
+    finetuning, store, episode, recipe, bandwidth, classes_of, logits_of, weight
+):
+    task = finetuning(recipe, finetuning={"class_weight": weight})
+    rows, of_queries, of_all = episode
+    batch = images(store, rows)
+    features = task.model.backbone(batch).detach().double().numpy()
+    points = {"features": features, "embeddings": features}
+    if bandwidth is not None:
+        points["embeddings"] = embeddings(features, bandwidth)
+    graph = "var" if "paper" in recipe else "std"
+    normalize = "paper" not in recipe
+    scores = label_scores(points["embeddings"], WAY, SHOT, graph, normalize)[SUPPORT:]
+    logits = np.log(scores + 1e-6) if logits_of == "log-scores" else scores
+    head = task.model.class_head
+    known = points[classes_of] @ head.weight.detach().double().numpy().T
+    known += head.bias.detach().double().numpy()
+    expected = cross_entropy(logits, of_queries) + weight * cross_entropy(known, of_all)
+    loss = task.loss(batch, task.labels[rows]).item()
+    assert loss == pytest.approx(expected, rel=1e-4)
+
+
+def test_the_papers_class_distribution_is_the_softmax_of_scores_that_are_not_normalised(
+    finetuning, store, episode
+):
+    task = finetuning("epnet-paper")
+    points = task.model.backbone(images(store, episode[0])).detach()
+    scores = label_scores(points.double().numpy(), WAY, SHOT, "var", normalize=False)[SUPPORT:]
+    expected = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
+    distribution = task.classifier.query_logits(points, WAY, SHOT).softmax(dim=-1)
+    assert distribution.numpy() == pytest.approx(expected, abs=1e-5)
+
+
+def test_the_gradient_reaches_the_first_convolution_through_both_propagations(
+    finetuning, store, episode, slope_and_gradient
+):
+    task = finetuning("epnet", finetuning={"class_weight": 0})
+    batch, labels = images(store, episode[0]), task.labels[episode[0]]
+    slope, gradient = slope_and_gradient(task, lambda: task.loss(batch, labels))
+    assert gradient > 0.01
+    assert slope == pytest.approx(gradient, rel=0.02)
+
+
+def test_it_starts_from_the_pretrained_backbone_and_class_head_without_the_rotation_head(
+    told, toy, finetuning, store, validation, tmp_path
+):
+    stage = told("pretrain", pretraining={"epochs": 1})
+    pretrain.run(stage, toy.data, toy.val, tmp_path / "pretrain.pt", allow_cpu=False)
+    trained = Checkpoint.load(tmp_path / "pretrain.pt", stage.backbone)
+    task = finetune.FinetuningTask(
+        told("finetune"), store, validation, trained, torch.device("cpu")
+    )
+    assert {name.split(".")[0] for name in task.model.state_dict()} == {"backbone", "class_head"}
+    for part, weights in (("backbone", trained.weights), ("class_head", trained.class_head)):
+        for name, tensor in getattr(task.model, part).state_dict().items():
+            assert torch.equal(tensor, weights[name])
+
+
+def test_every_epoch_draws_new_episodes_of_base_classes(finetuning, store):
+    class Recording(finetune.FinetuningTask):
+        def loss(self, batch, labels):
+            seen.append((batch, labels))
+            return batch.sum()
+
+    seen = []
+    task = finetuning(kind=Recording)
+    for epoch in (0, 1):
+        assert len(list(task.losses(epoch))) == task.steps == 4
+    base = store.image_indices("base")
+    stored = images(store, base).flatten(1)
+    episodes = set()
+    for batch, labels in seen:
+        apart = torch.cdist(batch.flatten(1), stored)
+        assert apart.min(dim=1).values.max() < 0.01
+        rows = base[apart.argmin(dim=1).numpy()]
+        assert len(set(rows)) == WAY * (SHOT + QUERIES)
+        classes = store.labels[rows]
+        support, query = classes[:SUPPORT], classes[SUPPORT:]
+        assert list(query) == [label for label in support[::SHOT] for _ in range(QUERIES)]
+        assert torch.equal(labels, task.labels[rows])
+        episodes.add(tuple(rows))
+    assert len(episodes) == 8
+
+
+def test_training_on_episodes_learns_to_tell_new_classes_apart(told, toy, tmp_path):
+    stage = told("pretrain", pretraining={"epochs": 1, "learning_rate": 1e-9})
+    pretrain.run(stage, toy.data, toy.val, tmp_path / "pretrain.pt", allow_cpu=False)
+    settings = {"epochs": 5, "episodes_per_epoch": 15, "learning_rate": 0.05}
+    out = tmp_path / "finetune-2shot.pt"
+    finetune.run(
+        told("finetune", finetuning=settings),
+        toy.data, toy.val, tmp_path / "pretrain.pt", out, allow_cpu=False,
+    )  # fmt: skip
+    before = json.loads((tmp_path / "pretrain.meta.json").read_text())["best"]["val_accuracy"]
+    after = json.loads((tmp_path / "finetune-2shot.meta.json").read_text())["best"]["val_accuracy"]
+    assert before < 0.35
+    assert after > 0.6
+
+
+def test_a_checkpoint_of_other_base_classes_is_refused_with_both_counts(finetuning):
+    with pytest.raises(UserError, match=r"knows 7 classes, data set toy has 6 base classes; delet"):
+        finetuning(classes=7)

@@ -1,0 +1,240 @@
+"""The loop: when the rate falls, when it stops, what it keeps, and that a kill costs nothing."""
+
+import math
+
+import pytest
+import torch
+
+from epcore.checkpoint import save_atomically
+from epcore.errors import UserError
+from epcore.plan.models import Optimisation
+from epcore.training.finetune import FinetuningTask
+from epcore.training.loop import fit, seed_of
+from epcore.training.pretrain import PretrainingTask
+from epcore.training.session import Inputs, Session
+
+
+class Scripted:
+    """One weight, pulled towards 0; the validation results are given."""
+
+    steps = 2
+
+    def __init__(self, accuracies, losses=None, trouble=()):
+        self.model = torch.nn.Linear(1, 1, bias=False)
+        torch.nn.init.ones_(self.model.weight)
+        losses = losses or [1.0] * len(accuracies)
+        self.script = iter(zip(accuracies, losses, strict=True))
+        self.trouble = dict(trouble)
+        self.after = []
+
+    def losses(self, epoch):
+        for step in range(self.steps):
+            yield self.model.weight.sum() * self.trouble.get((epoch, step), 1)
+
+    def validate(self):
+        self.after.append(self.model.weight.item())
+        return next(self.script)
+
+
+def settings(epochs, metric="accuracy", patience=100, learning_rate=0.1, **more):
+    plateau = {"metric": metric, "patience": patience, "factor": 0.1}
+    given = {"momentum": 0, "weight_decay": 0, "stop_ratio": 1e-4} | more
+    return Optimisation(epochs=epochs, learning_rate=learning_rate, plateau=plateau, **given)
+
+
+def train(task, optimisation, folder):
+    return fit(task, optimisation, 0, task.steps, folder / "state.pt", "toy")
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "loss"])
+def test_the_rate_falls_after_patience_and_one_more_epochs_without_a_gain(tmp_path, metric):
+    """The other quantity gains in every epoch and must not matter."""
+    flat, better, lower = [0.5] * 8, [n / 10 for n in range(8)], [1 - n / 10 for n in range(8)]
+    task = Scripted(flat, lower) if metric == "accuracy" else Scripted(better, flat)
+    outcome = train(task, settings(8, metric, patience=2), tmp_path)
+    rates = [row["learning_rate"] for row in outcome.curve]
+    assert rates == pytest.approx([0.1] * 4 + [0.01] * 3 + [0.001])
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "loss"])
+def test_the_rate_stays_while_the_metric_gains(tmp_path, metric):
+    """The other quantity gets worse in every epoch and must not matter."""
+    up, down = [n / 10 for n in range(1, 7)], [1 - n / 10 for n in range(6)]
+    task = Scripted(up, up) if metric == "accuracy" else Scripted(down, down)
+    outcome = train(task, settings(6, metric, patience=0), tmp_path)
+    assert [row["learning_rate"] for row in outcome.curve] == [0.1] * 6
+
+
+@pytest.mark.parametrize(
+    ("learning_rate", "drops"), [(0.2, 5), (0.1, 5), (0.01, 4), (0.001, 5)]
+)
+def test_training_stops_once_the_rate_fell_to_the_stop_ratio(tmp_path, learning_rate, drops):
+    """PAPER_VS_CODE A34, the rounding of floating-point numbers included."""
+    task = Scripted([0.5] * 20)
+    optimisation = settings(20, patience=0, learning_rate=learning_rate)
+    curve = train(task, optimisation, tmp_path).curve
+    rates = [row["learning_rate"] for row in curve[1:]]  # the first epoch is always a gain
+    assert rates == pytest.approx([learning_rate * 0.1**n for n in range(drops)])
+
+
+def test_the_weights_of_the_best_epoch_are_kept_the_later_of_equals(tmp_path):
+    task = Scripted([0.2, 0.6, 0.6, 0.4], losses=[1, 2, 3, 0])
+    outcome = train(task, settings(4), tmp_path)
+    assert outcome.best["epoch"] == 2
+    assert outcome.weights["weight"].item() == task.after[2]
+    assert len(set(task.after)) == 4
+
+
+def test_the_curve_holds_the_mean_loss_and_the_validation_of_each_epoch(tmp_path):
+    task = Scripted([0.2, 0.3], losses=[4, 5])
+    outcome = train(task, settings(2), tmp_path)
+    # The gradient is 1, so each step of rate 0.1 takes 0.1 off the weight, which is the loss.
+    assert [row["train_loss"] for row in outcome.curve] == pytest.approx([0.95, 0.75])
+    assert [row["val_accuracy"] for row in outcome.curve] == [0.2, 0.3]
+    assert [row["val_loss"] for row in outcome.curve] == [4, 5]
+
+
+def test_steps_are_nesterovs_with_weight_decay_on_every_weight(tmp_path):
+    task = Scripted([0.5])
+    train(task, settings(1, momentum=0.9, weight_decay=0.5), tmp_path)
+    weight, velocity = 1.0, 0.0
+    for _ in range(task.steps):
+        gradient = 1 + 0.5 * weight
+        velocity = 0.9 * velocity + gradient
+        weight -= 0.1 * (gradient + 0.9 * velocity)
+    assert task.after == pytest.approx([weight])
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_loss_that_is_no_number_ends_training_naming_epoch_and_step(tmp_path, value):
+    task = Scripted([0.5] * 3, trouble={(1, 1): value})
+    with pytest.raises(UserError) as caught:
+        train(task, settings(3), tmp_path)
+    assert f"toy 2/3, step 2: the loss is {value}" in str(caught.value)
+    assert "lower the recipe's learning_rate" in str(caught.value)
+
+
+# -- killed and resumed ----------------------------------------------------------------------------
+
+KILLED_AT = (2, 1)
+
+
+def killed(kind):
+    class Killed(kind):
+        """Dies in the middle of an epoch."""
+
+        def losses(self, epoch):
+            for step, loss in enumerate(super().losses(epoch)):
+                if (epoch, step) == KILLED_AT:
+                    raise KeyboardInterrupt
+                yield loss
+
+    return Killed
+
+
+@pytest.mark.parametrize("backbone", ["resnet12", "wrn"])
+@pytest.mark.parametrize("phase", ["pretraining", "finetuning"])
+def test_a_killed_training_goes_on_and_ends_as_if_nothing_had_happened(
+    request, tmp_path, phase, backbone
+):
+    """With dropout, flips and momentum."""
+    task_of = request.getfixturevalue(phase)
+    kind = {"pretraining": PretrainingTask, "finetuning": FinetuningTask}[phase]
+    changes = {
+        "augmentation": ["flip"],
+        phase: {
+            "epochs": 4,
+            "stop_ratio": 0,
+            "learning_rate": 0.01,
+            "plateau": {"metric": "accuracy", "patience": 0, "factor": 0.5},
+        },
+    }
+    # Deep networks need some steps before the running statistics of BatchNorm tell images apart.
+    changes[phase] |= {"batch_size": 6} if phase == "pretraining" else {"episodes_per_epoch": 20}
+
+    def start(kind, state):
+        task = task_of("epnet", backbone, kind=kind, **changes)
+        optimisation = getattr(task.stage, phase)
+        return fit(task, optimisation, task.stage.seed, task.steps, state, phase)
+
+    whole = start(kind, tmp_path / "whole.pt")
+    with pytest.raises(KeyboardInterrupt):
+        start(killed(kind), tmp_path / "killed.pt")
+    torch.manual_seed(99)  # another process has other random numbers
+    resumed = start(kind, tmp_path / "killed.pt")
+    assert (whole.resumed_from, resumed.resumed_from) == (None, KILLED_AT[0])
+    assert resumed.curve == whole.curve
+    assert resumed.best == whole.best
+    for name, tensor in whole.weights.items():
+        assert torch.equal(tensor, resumed.weights[name]), name
+    last = [
+        torch.load(tmp_path / f"{name}.pt", weights_only=True)["model"]
+        for name in ("whole", "killed")
+    ]
+    for name, tensor in last[0].items():
+        assert torch.equal(tensor, last[1][name]), name
+
+
+def test_a_resumed_training_knows_its_best_epoch_and_how_long_nothing_was_gained(tmp_path):
+    optimisation = settings(5, patience=1, momentum=0.9)
+    task = Scripted([0.9, 0.5, 0.5, 0.5, 0.5])
+    whole = fit(task, optimisation, 0, 2, tmp_path / "whole.pt", "toy")
+    with pytest.raises(KeyboardInterrupt):
+        fit(killed(Scripted)([0.9, 0.5]), optimisation, 0, 2, tmp_path / "killed.pt", "toy")
+    resumed = fit(Scripted([0.5] * 3), optimisation, 0, 2, tmp_path / "killed.pt", "toy")
+    assert [row["learning_rate"] for row in whole.curve] == pytest.approx([0.1] * 3 + [0.01] * 2)
+    assert resumed.curve == whole.curve
+    assert resumed.best == whole.best == whole.curve[0]
+    assert torch.equal(resumed.weights["weight"], whole.weights["weight"])
+
+
+def test_training_that_was_killed_after_its_last_epoch_trains_no_more(tmp_path):
+    whole = train(Scripted([0.2, 0.6]), settings(2), tmp_path)
+    again = train(Scripted([]), settings(2), tmp_path)
+    assert (again.curve, again.best) == (whole.curve, whole.best)
+    assert torch.equal(again.weights["weight"], whole.weights["weight"])
+
+
+def test_a_damaged_state_file_is_named(tmp_path):
+    (tmp_path / "state.pt").write_bytes(b"half a file")
+    with pytest.raises(UserError, match=r"state\.pt is damaged .* delete it and run"):
+        train(Scripted([0.5]), settings(1), tmp_path)
+
+
+def test_the_state_file_is_named_by_config_and_inputs(told, toy, tmp_path):
+    def state(stage, inputs=(toy.data, toy.val)):
+        return Session("pretrain", stage, Inputs(*inputs), tmp_path / "pretrain.pt").state
+
+    first = state(told("pretrain"))
+    assert first == state(told("pretrain"))
+    others = [
+        state(told("pretrain", pretraining={"epochs": 3})),
+        state(told("pretrain", seed=1)),
+        state(told("pretrain", "net")),
+        state(told("pretrain"), (toy.data, toy.novel)),
+    ]
+    assert len({first, *others}) == 5
+
+
+def test_a_state_of_another_config_is_not_used(told, toy, pretraining, tmp_path):
+    out = tmp_path / "pretrain.pt"
+    stage = told("pretrain", pretraining={"weight_decay": 0.1})
+    foreign = Session("pretrain", stage, Inputs(toy.data, toy.val), out).state
+    save_atomically(foreign, {"never": "read"})
+    session = Session("pretrain", told("pretrain"), Inputs(toy.data, toy.val), out)
+    task = pretraining()
+    optimisation = task.stage.pretraining
+    assert fit(task, optimisation, 0, task.steps, session.state, "toy").resumed_from is None
+
+
+def test_seeds_differ_with_every_part_and_are_the_same_everywhere():
+    seeds = [
+        seed_of(0, "pretrain", 1),
+        seed_of(1, "pretrain", 0),
+        seed_of(0, "pretrain", 2),
+        seed_of(0, "finetune", 1),
+        seed_of(0, "pretrain"),
+    ]
+    assert len(set(seeds)) == 5
+    assert all(0 <= seed < 2**63 for seed in seeds)
+    assert seed_of(0, "pretrain", 1) == 8422129913405734454

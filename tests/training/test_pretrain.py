@@ -1,0 +1,180 @@
+"""Phase one: the loss is the paper's, its labels are in order, and training learns."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from reference import cross_entropy, embeddings
+
+from epcore.checkpoint import Checkpoint
+from epcore.errors import UserError
+from epcore.plan.paths import meta
+from epcore.training import pretrain
+from epcore.training.loop import CURVE_COLUMNS, fit
+from epcore.training.pretrain import PretrainingTask
+from epcore.training.session import Inputs, Session
+
+UNFLIPPED = {"augmentation": []}
+
+
+def turned_by_hand(store, rows):
+    """All images upright, then all turned by 90, 180 and 270 degrees: (batch, labels, turns)."""
+    base = [n for n, c in enumerate(store.classes) if c.split == "base"]
+    images, labels, turns = [], [], []
+    for turn in range(4):
+        for row in rows:
+            images.append(np.rot90(store.images[row], turn))
+            labels.append(base.index(store.labels[row]))
+            turns.append(turn)
+    pixels = np.stack(images).transpose(0, 3, 1, 2) / 127.5 - 1
+    return torch.from_numpy(pixels.astype(np.float32)), labels, turns
+
+
+def linear(head, points):
+    weight, bias = (tensor.detach().double().numpy() for tensor in (head.weight, head.bias))
+    return points @ weight.T + bias
+
+
+@pytest.mark.parametrize(
+    ("recipe", "bandwidth", "turns_of"),
+    [
+        ("epnet", "std", "features"),
+        ("net", None, "features"),
+        ("epnet-paper", "var", "embeddings"),
+        ("net-paper", None, "embeddings"),
+    ],
+)
+@pytest.mark.parametrize("weight", [0.0, 0.3, 1.0])
+def test_the_loss_is_that_of_classes_and_turns_over_all_rotations_together(
+    pretraining, store, recipe, bandwidth, turns_of, weight
+):
+    task = pretraining(recipe, pretraining={"rotation_weight": weight}, **UNFLIPPED)
+    rows = store.image_indices("base")[[3, 90, 41, 117, 77]]
+    batch, labels, turns = turned_by_hand(store, rows)
+    seen = task.augmenter.rotated(torch.from_numpy(store.images[rows]), torch.Generator())
+    torch.testing.assert_close(seen, batch)
+
+    features = task.model.backbone(batch).detach().double().numpy()
+    points = {"features": features, "embeddings": features}
+    if bandwidth is not None:
+        points["embeddings"] = embeddings(features, bandwidth)
+    expected = cross_entropy(linear(task.model.class_head, points["embeddings"]), labels)
+    of_turns = cross_entropy(linear(task.model.rotation_head, points[turns_of]), turns)
+    loss = task.loss(batch, task.labels[rows]).item()
+    assert loss == pytest.approx(expected + weight * of_turns, rel=1e-4)
+
+
+def test_an_epoch_sees_every_base_image_but_the_last_part_batch_once(pretraining, store):
+    class Recording(PretrainingTask):
+        def loss(self, batch, labels):
+            seen.append((batch, labels))
+            return batch.sum()
+
+    seen = []
+    task = pretraining(kind=Recording, pretraining={"batch_size": 50}, **UNFLIPPED)
+    base = store.image_indices("base")
+    assert (len(base), task.steps) == (120, 2)
+    orders = []
+    for epoch in (0, 1):
+        seen.clear()
+        list(task.losses(epoch))
+        assert [len(batch) for batch, labels in seen] == [200, 200]
+        upright = torch.cat([batch[:50] for batch, labels in seen])
+        stored = torch.from_numpy(store.images[base].transpose(0, 3, 1, 2) / 127.5 - 1).float()
+        apart = torch.cdist(upright.flatten(1), stored.flatten(1))
+        assert apart.min(dim=1).values.max() < 0.01
+        rows = base[apart.argmin(dim=1).numpy()]
+        assert len(set(rows)) == 100
+        assert torch.equal(torch.cat([labels for batch, labels in seen]), task.labels[rows])
+        orders.append(list(rows))
+    assert orders[0] != orders[1]
+
+
+def test_the_gradient_reaches_the_first_convolution_through_embedding_propagation(
+    pretraining, store, slope_and_gradient
+):
+    task = pretraining("epnet", pretraining={"rotation_weight": 0}, **UNFLIPPED)
+    rows = store.image_indices("base")[::15]
+    batch, _, _ = turned_by_hand(store, rows)
+    slope, gradient = slope_and_gradient(task, lambda: task.loss(batch, task.labels[rows]))
+    assert gradient > 0.01
+    assert slope == pytest.approx(gradient, rel=0.02)
+
+
+def run(told, toy, out, *arguments, **changes):
+    stage = told("pretrain", *arguments, **changes)
+    pretrain.run(stage, toy.data, toy.val, out, allow_cpu=False)
+    return Checkpoint.load(out, stage.backbone), json.loads((out.parent / meta(out.name)).read_text())
+
+
+@pytest.mark.parametrize("recipe", ["epnet", "net"])
+def test_training_learns_to_tell_new_classes_apart(pretraining, told, toy, tmp_path, recipe):
+    settings = {"epochs": 8, "batch_size": 12}
+    before, _ = pretraining(recipe, pretraining=settings).validate()
+    assert before < 0.3  # five ways, brightness tells nothing
+    _, facts = run(told, toy, tmp_path / "pretrain.pt", recipe, pretraining=settings)
+    assert facts["best"]["val_accuracy"] > 0.6
+
+
+def test_the_stage_leaves_a_checkpoint_a_curve_and_its_provenance_and_nothing_else(
+    told, toy, tmp_path
+):
+    checkpoint, facts = run(told, toy, tmp_path / "pretrain.pt")
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"pretrain.pt", "pretrain.csv", "pretrain.meta.json"}
+    assert checkpoint.class_head["weight"].shape == (6, 8)
+    assert facts["resumed_from_epoch"] is None
+    header, *lines = (tmp_path / "pretrain.csv").read_text().splitlines()
+    assert header.split(",") == list(CURVE_COLUMNS)
+    curve = [dict(zip(CURVE_COLUMNS, map(float, line.split(",")), strict=True)) for line in lines]
+    assert [row["epoch"] for row in curve] == [0, 1]
+    best = max(curve, key=lambda row: (row["val_accuracy"], row["epoch"]))
+    assert facts["best"] == pytest.approx(best, rel=1e-4)
+
+
+def test_the_seed_decides_the_weights(told, toy, tmp_path):
+    first, again, other = (
+        run(told, toy, tmp_path / name / "pretrain.pt", seed=seed)[0]
+        for name, seed in (("first", 3), ("again", 3), ("other", 4))
+    )
+    assert first.weights.keys() == again.weights.keys()
+    for name, tensor in first.weights.items():
+        assert torch.equal(tensor, again.weights[name])
+    assert not torch.equal(first.weights["blocks.0.0.weight"], other.weights["blocks.0.0.weight"])
+
+
+def test_a_killed_stage_goes_on_and_ends_with_the_same_files(told, toy, store, tmp_path):
+    class Killed(PretrainingTask):
+        def losses(self, epoch):
+            for step, loss in enumerate(super().losses(epoch)):
+                if (epoch, step) == (1, 3):
+                    raise KeyboardInterrupt
+                yield loss
+
+    whole, _ = run(told, toy, tmp_path / "whole" / "pretrain.pt")
+    out = tmp_path / "killed" / "pretrain.pt"
+    stage = told("pretrain")
+    session = Session("pretrain", stage, Inputs(toy.data, toy.val), out)
+    task = Killed(stage, store, session.episodes, torch.device("cpu"))
+    with pytest.raises(KeyboardInterrupt):
+        fit(task, stage.pretraining, stage.seed, task.steps, session.state, "pretrain")
+    assert not out.exists()
+    resumed, facts = run(told, toy, out)
+    assert facts["resumed_from_epoch"] == 1
+    for name, tensor in whole.weights.items():
+        assert torch.equal(tensor, resumed.weights[name])
+    curves = [tmp_path / folder / "pretrain.csv" for folder in ("whole", "killed")]
+    assert curves[0].read_bytes() == curves[1].read_bytes()
+    assert not session.state.parent.exists()
+
+
+def test_fewer_images_than_a_batch_is_told_with_the_setting_to_change(pretraining):
+    with pytest.raises(UserError, match=r"120 base images .* pretraining.batch_size to 120 or les"):
+        pretraining(pretraining={"batch_size": 121})
+
+
+def test_a_learning_rate_that_breaks_the_network_is_told_as_such(told, toy, tmp_path):
+    with pytest.raises(UserError, match=r"diverged in pretrain 1/2.*lower .* learning_rate"):
+        run(told, toy, tmp_path / "pretrain.pt", pretraining={"learning_rate": 1e30})
+    assert not (tmp_path / "pretrain.pt").exists()
