@@ -60,8 +60,9 @@ class Checkpoint:
 
 def save_atomically(path: Path, content: dict[str, Any]) -> None:
     """Writes a torch file whole or not at all."""
-    with atomic(path) as temporary:
-        torch.save(content, temporary)
+    # Through an open file: given a name, torch writes the name, a temporary one, into the archive.
+    with atomic(path) as temporary, temporary.open("wb") as file:
+        torch.save(content, file)
 
 
 def load_safely(path: Path) -> Any:

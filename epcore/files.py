@@ -72,6 +72,8 @@ class Provenance:
     """
 
     def __init__(self, stage: str, config: Mapping[str, Any], inputs: list[Path]) -> None:
+        for path in inputs:
+            require(path, "input", "run the stage that makes it first")
         self.stage, self.config = stage, config
         self.inputs = {path.as_posix(): sha256(path) for path in inputs}
         self.started = time.time()

@@ -8,11 +8,13 @@ import torch
 from torch.nn import functional
 
 from epcore.data.episodes import Episodes
+from epcore.errors import UserError
 from epcore.evaluation.embed import Features
 from epcore.evaluation.propagation_classifier import PropagationClassifier, query_labels
 from epcore.files import Provenance, write_text
 from epcore.plan.paths import meta
 from epcore.plan.stages import EvaluateStage
+from epcore.propagation import DegenerateFeaturesError
 
 # Episodes solved at once; enough to fill the processor, little memory.
 BATCH = 100
@@ -47,7 +49,10 @@ def run(stage: EvaluateStage, features: Path, episodes: Path, out: Path) -> None
     """The stage `evaluate`: a CSV with the columns episode and accuracy."""
     provenance = Provenance("evaluate", stage.model_dump(mode="json"), [features, episodes])
     classifier = PropagationClassifier(stage.propagation)
-    results = solve(Features.load(features), Episodes.load(episodes), classifier)
+    try:
+        results = solve(Features.load(features), Episodes.load(episodes), classifier)
+    except DegenerateFeaturesError as error:
+        raise UserError(f"{features}: {error}; train its checkpoint for longer") from None
     lines = [f"{number},{accuracy:.6f}" for number, accuracy in enumerate(results.accuracies)]
     write_text(out, "\n".join(["episode,accuracy", *lines]) + "\n")
     provenance.write(Path(meta(str(out))), episodes=len(lines))

@@ -108,12 +108,13 @@ class Registry:
         asked = f"{where} or {self._scale_file}, recipe {name}"
         return validate(Recipe, merge(merged, special), asked)
 
-    @property
-    def tables(self) -> list[str]:
-        return sorted(path.stem for path in (self.config / "tables").glob("*.yaml"))
+    @cached_property
+    def tables(self) -> dict[str, Table]:
+        """All tables, read once: what is edited during a run counts for the next one."""
+        files = sorted((self.config / "tables").glob("*.yaml"))
+        return {path.stem: self._read_table(path) for path in files}
 
-    def table(self, name: str) -> Table:
-        path = self.config / "tables" / f"{name}.yaml"
+    def _read_table(self, path: Path) -> Table:
         table: Table = validate(Table, read_yaml(path), _shown(path))
         for column in table.columns:
             pick(self.protocols, column.protocol, "protocol", f"{_shown(path)}, {column.name}")
@@ -124,6 +125,10 @@ class Registry:
                 if row.recipe is not None:
                     pick(self._recipe_sources[1], row.recipe, "recipe", _shown(path))
         return table
+
+    def table(self, name: str) -> Table:
+        """One of the tables."""
+        return pick(self.tables, name, "table", f"{self.config.name}/tables")
 
     def shown_datasets(self) -> list[str]:
         """The data sets of this scale's columns; for the demo, all that can be drawn."""

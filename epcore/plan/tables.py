@@ -138,8 +138,17 @@ class TablePlan(Registry):
         return " ".join(sentences)
 
 
+# What LaTeX would take for a command or print as another character.
+TEX = {character: "\\" + character for character in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+}
+
+
 def tex_escape(text: str) -> str:
     """Plain text as LaTeX."""
-    for character in "&%$#_{}":
-        text = text.replace(character, "\\" + character)
-    return text
+    return "".join(TEX.get(character, character) for character in text)

@@ -10,8 +10,7 @@ from epcore.errors import UserError
 from epcore.files import atomic
 from epcore.plan.stages import AggregateStage
 from epcore.report.statistics import mean_with_interval
-
-KEY = ["block", "row", "column"]
+from epcore.report.text_table import COLUMNS, KEY, read_text_table
 
 
 def read_scores(path: Path) -> np.ndarray:
@@ -21,7 +20,7 @@ def read_scores(path: Path) -> np.ndarray:
         UserError: if the file is damaged.
     """
     try:
-        scores = pd.read_csv(path)["accuracy"]
+        scores = pd.read_csv(path, dtype={"accuracy": float})["accuracy"]
         if len(scores) < 2 or scores.isna().any() or not scores.between(0, 1).all():
             raise ValueError("accuracies must be numbers between 0 and 1, at least two")
     except (ValueError, KeyError, OSError) as error:
@@ -31,6 +30,21 @@ def read_scores(path: Path) -> np.ndarray:
     return np.asarray(100 * scores)
 
 
+def read_parameters(path: Path) -> int:
+    """The number of parameters that a checkpoint's meta.json states.
+
+    Raises:
+        UserError: if the file is damaged.
+    """
+    try:
+        return int(json.loads(path.read_text(encoding="utf-8"))["parameters"])
+    except (ValueError, KeyError, TypeError, OSError) as error:
+        raise UserError(
+            f"{path} is damaged ({error}); delete it and the checkpoint beside it and run the "
+            "same command again"
+        ) from None
+
+
 def aggregate(stage: AggregateStage, printed: pd.DataFrame) -> pd.DataFrame:
     """One line per cell of the table, printed or ours, in the table's order.
 
@@ -38,7 +52,7 @@ def aggregate(stage: AggregateStage, printed: pd.DataFrame) -> pd.DataFrame:
     parameters of this run; paper_accuracy, paper_interval, paper_parameters and note as the paper
     prints them; source of the row. Accuracies are in percent, empty where there is none.
     """
-    paper = printed.set_index(KEY)
+    paper = printed.set_index(list(KEY))
     ours = {(cell.block, cell.row, cell.column): cell for cell in stage.cells}
     lines = []
     for row in stage.rows:
@@ -47,23 +61,23 @@ def aggregate(stage: AggregateStage, printed: pd.DataFrame) -> pd.DataFrame:
             line: dict[str, object] = {"table": stage.table, **dict(zip(KEY, key, strict=True))}
             if key in ours:
                 mean = mean_with_interval(read_scores(Path(ours[key].scores)))
-                facts = json.loads(Path(ours[key].checkpoint_meta).read_text(encoding="utf-8"))
+                parameters = read_parameters(Path(ours[key].checkpoint_meta))
                 line |= {"accuracy": mean.value, "interval": mean.interval}
-                line |= {"episodes": mean.count, "parameters": facts["parameters"]}
+                line |= {"episodes": mean.count, "parameters": parameters}
             if key in paper.index:
                 cell = paper.loc[key]
                 line |= {"paper_accuracy": cell["accuracy"], "paper_interval": cell["interval"]}
                 line |= {"note": cell["note"]}
             lines.append(line | {"paper_parameters": row.parameters, "source": row.source})
-    columns = ["table", *KEY, "accuracy", "interval", "episodes", "parameters"]
-    columns += ["paper_accuracy", "paper_interval", "paper_parameters", "note", "source"]
-    frame = pd.DataFrame(lines).reindex(columns=columns)
+    frame = pd.DataFrame(lines).reindex(columns=list(COLUMNS))
     return frame.astype({"episodes": "Int64", "parameters": "Int64"})
 
 
 def run(stage: AggregateStage, paper: Path, out: Path) -> None:
     """The stage `aggregate`."""
-    # Printed numbers stay text, so that 48.70 is not turned into 48.7.
-    frame = aggregate(stage, pd.read_csv(paper, dtype=str, keep_default_na=False))
+    printed = read_text_table(
+        paper, (*KEY, "accuracy", "interval", "note"), "restore it from version control"
+    )
+    frame = aggregate(stage, printed)
     with atomic(out) as temporary:
         frame.to_csv(temporary, index=False, float_format="%.4f", lineterminator="\n")

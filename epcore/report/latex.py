@@ -7,6 +7,7 @@ import pandas as pd
 
 from epcore.files import write_text
 from epcore.plan.stages import LatexBlock, LatexColumn, LatexStage
+from epcore.report.text_table import COLUMNS, read_text_table
 
 # The file can be compiled by itself or \input into a paper: \documentclass becomes an error command
 # once a document has begun, which tells the two apart.
@@ -95,7 +96,7 @@ def _block(
         label = row.label
         if row.source:
             label += rf"\textsuperscript{{{numbers[row.source]}}}"
-        entries = [label, _parameters(found[0])]
+        entries = [label, _parameters(found)]
         for cell in found:
             entries += [_number(cell["accuracy"], cell["interval"], round_to=2)]
             entries += [_printed(cell)]
@@ -103,12 +104,11 @@ def _block(
     return lines
 
 
-def _parameters(cell: dict[str, str]) -> str:
-    """Our count in thousands beside the paper's."""
-    paper = cell["paper_parameters"]
-    if not cell["parameters"]:
-        return paper
-    return f"{round(int(cell['parameters']) / 1000)}K ({paper})"
+def _parameters(row: list[dict[str, str]]) -> str:
+    """Our count in thousands, from any cell of the row that is ours, beside the paper's."""
+    paper = row[0]["paper_parameters"]
+    ours = [cell["parameters"] for cell in row if cell["parameters"]]
+    return f"{round(int(ours[0]) / 1000)}K ({paper})" if ours else paper
 
 
 def _printed(cell: dict[str, str]) -> str:
@@ -126,5 +126,6 @@ def _number(accuracy: str, interval: str, round_to: int | None = None) -> str:
 
 def run(stage: LatexStage, table: Path, out: Path) -> None:
     """The stage `latex`."""
-    text = typeset(stage, pd.read_csv(table, dtype=str, keep_default_na=False))
+    remedy = "delete it and run the same command again"
+    text = typeset(stage, read_text_table(table, COLUMNS, remedy))
     write_text(out, HEAD + text + "\n\\epcoreend\n")

@@ -1,8 +1,10 @@
 """What a training stage reads before it starts and writes when it is done."""
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from epcore.backbones import Backbone
@@ -18,6 +20,7 @@ from epcore.evaluation.propagation_classifier import PropagationClassifier
 from epcore.files import Provenance, canonical_json, fingerprint
 from epcore.plan.paths import meta
 from epcore.plan.stages import TrainingStage
+from epcore.propagation import DegenerateFeaturesError
 from epcore.training.loop import Outcome
 
 
@@ -30,7 +33,10 @@ def base_labels(store: ImageStore) -> torch.Tensor:
 
 
 class Validator:
-    """Mean accuracy and loss of a backbone on frozen validation episodes."""
+    """Mean accuracy and loss of a backbone on frozen validation episodes.
+
+    A backbone that gives all images of an episode the same features is at chance.
+    """
 
     def __init__(
         self,
@@ -49,7 +55,15 @@ class Validator:
         features = embed(
             backbone, self.store, self.rows, self.augmenter, self.device, self.precision
         )
-        results = solve(features, self.episodes, self.classifier)
+        try:
+            results = solve(features, self.episodes, self.classifier)
+        except DegenerateFeaturesError:
+            if not np.isfinite(features.values).all():
+                raise
+            # After few steps the running statistics of BatchNorm lag behind, and in eval mode a
+            # network may give every image the same features: it knows nothing yet.
+            way = self.episodes.support.shape[1]
+            return 1 / way, math.log(way)
         return float(results.accuracies.mean()), float(results.losses.mean())
 
 

@@ -30,7 +30,7 @@ COLUMNS = ("mini1", "mini5", "tier1", "tier5")
 
 
 def read(table):
-    with open(PAPER / f"{table}.csv", newline="", encoding="utf-8") as handle:
+    with (PAPER / f"{table}.csv").open(newline="", encoding="utf-8") as handle:
         reader = csv.DictReader(handle)
         lines = list(reader)
     assert reader.fieldnames == HEADER

@@ -6,6 +6,12 @@ import torch
 CPU = torch.device("cpu")
 
 
+@pytest.fixture(autouse=True)
+def on_the_cpu(monkeypatch):
+    """Equal to the last bit, also on a machine with a GPU."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+
+
 @pytest.fixture(scope="session")
 def store(toy):
     from epcore.data.store import ImageStore

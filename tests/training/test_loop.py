@@ -5,13 +5,16 @@ import math
 import pytest
 import torch
 
-from epcore.checkpoint import save_atomically
+from epcore.checkpoint import build, save_atomically
+from epcore.data.episodes import Episodes
+from epcore.data.store import ImageStore
 from epcore.errors import UserError
+from epcore.evaluation.propagation_classifier import PropagationClassifier
 from epcore.plan.models import Optimisation
 from epcore.training.finetune import FinetuningTask
 from epcore.training.loop import fit, seed_of
 from epcore.training.pretrain import PretrainingTask
-from epcore.training.session import Inputs, Session
+from epcore.training.session import Inputs, Session, Validator
 
 
 class Scripted:
@@ -65,9 +68,7 @@ def test_the_rate_stays_while_the_metric_gains(tmp_path, metric):
     assert [row["learning_rate"] for row in outcome.curve] == [0.1] * 6
 
 
-@pytest.mark.parametrize(
-    ("learning_rate", "drops"), [(0.2, 5), (0.1, 5), (0.01, 4), (0.001, 5)]
-)
+@pytest.mark.parametrize(("learning_rate", "drops"), [(0.2, 5), (0.1, 5), (0.01, 4), (0.001, 5)])
 def test_training_stops_once_the_rate_fell_to_the_stop_ratio(tmp_path, learning_rate, drops):
     """PAPER_VS_CODE A34, the rounding of floating-point numbers included."""
     task = Scripted([0.5] * 20)
@@ -238,3 +239,16 @@ def test_seeds_differ_with_every_part_and_are_the_same_everywhere():
     assert len(set(seeds)) == 5
     assert all(0 <= seed < 2**63 for seed in seeds)
     assert seed_of(0, "pretrain", 1) == 8422129913405734454
+
+
+def test_a_network_that_sees_no_difference_is_at_chance(toy, told):
+    """In eval mode, after too few steps for BatchNorm's running statistics."""
+    stage = told("pretrain")
+    store, episodes = ImageStore.open(toy.data), Episodes.load(toy.val)
+    classifier = PropagationClassifier(stage.propagation)
+    validator = Validator(store, episodes, classifier, stage, torch.device("cpu"))
+    backbone = build(stage.backbone)
+    for weights in backbone.parameters():
+        torch.nn.init.zeros_(weights)
+    accuracy, loss = validator(backbone)
+    assert (accuracy, loss) == pytest.approx((1 / 5, math.log(5)))

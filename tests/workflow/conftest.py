@@ -1,6 +1,7 @@
 """A copy of the project in a folder with a space in its name, and one finished run of it."""
 
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -42,6 +43,13 @@ class Project:
 
     def plan(self, *arguments: str) -> Run:
         return self.snakemake("-n", "tables/main.tex", *arguments)
+
+    def command(self, stage: str, target: str) -> list[str]:
+        """The command of the stage that makes a target, as Snakemake prints it."""
+        printed = self.snakemake("-n", "-p", "--force", target).text
+        found = re.search(rf"epcore ({stage} .*?) > ", printed)
+        assert found, printed
+        return [sys.executable, "-m", "epcore", *shlex.split(found[1])]
 
     def replace(self, file: str, old: str, new: str) -> None:
         path = self.folder / file

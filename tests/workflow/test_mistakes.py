@@ -57,16 +57,14 @@ def test_a_truncated_store_is_named_and_nothing_is_overwritten(finished):
 
 
 def test_a_checkpoint_of_another_backbone_is_refused(finished):
-    models = finished.folder / "results/tiny/models/tiny-glyphs/conv4/epnet"
-    told = finished.snakemake(
-        "--cores", "1", "--forcerun", "embed", "--rerun-triggers", "mtime", "-n", "-p",
-        "results/tiny/features/tiny-glyphs/conv4/epnet/s0/finetune-1shot.npz",
-    )  # fmt: skip
-    command = next(line for line in told.text.splitlines() if "epcore embed" in line)
-    wider = command.split(" > ")[0].replace('"width":"1/8"', '"width":"1/4"')
-    done = subprocess.run(
-        ["bash", "-c", wider], cwd=finished.folder, capture_output=True, text=True, check=False
-    )
+    target = "results/tiny/features/tiny-glyphs/conv4/epnet/s0/finetune-1shot.npz"
+    before = (finished.folder / target).read_bytes()
+    command = finished.command("embed", target)
+    wider = [part.replace('"width":"1/8"', '"width":"1/4"') for part in command]
+    assert wider != command
+    done = subprocess.run(wider, cwd=finished.folder, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
-    assert f"{models.relative_to(finished.folder)}/s0/finetune-1shot.pt holds conv4" in done.stderr
+    assert "epnet/s0/finetune-1shot.pt holds conv4 of width 1/8" in done.stderr
+    assert "train it anew" in done.stderr
+    assert (finished.folder / target).read_bytes() == before

@@ -1,4 +1,5 @@
 # What all rules share: the plan of the scale, names that paths may hold, the environment of jobs.
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -6,7 +7,8 @@ from pathlib import Path
 from epcore.errors import UserError
 from epcore.plan import Plan, paths
 
-CONFIG = Path(workflow.basedir) / "config"
+# Relative to where Snakemake runs, so that a project may be moved and stays up to date.
+CONFIG = Path(os.path.relpath(workflow.basedir)) / "config"
 
 # A mistake in the config ends here, in one line.
 try:

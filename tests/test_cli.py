@@ -1,0 +1,218 @@
+"""The command line: a mistake is one line and leaves no trace; a stage loads what it needs."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from epcore.cli import STAGES, main
+from epcore.plan import Plan
+
+CONFIG = Path(__file__).parents[1] / "config"
+PLAN = Plan(CONFIG, "demo")
+TEXTS = {
+    "data": PLAN.data("glyph-mini"),
+    "episodes": PLAN.episodes("5way-1shot"),
+    "pretrain": PLAN.pretrain("conv4", "epnet", 0),
+    "finetune": PLAN.finetune("conv4", "epnet", 0, 1),
+    "embed": PLAN.embed("conv4", "epnet"),
+    "evaluate": PLAN.evaluate("conv4", "epnet"),
+    "aggregate": PLAN.aggregate("main"),
+    "latex": PLAN.latex("main"),
+}
+
+
+def epcore(*arguments):
+    """`python -m epcore` in a process of its own."""
+    command = [sys.executable, "-m", "epcore", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """A working directory with the features and episodes of three classes far apart."""
+    monkeypatch.chdir(tmp_path)
+    rows = np.arange(12)
+    values = np.random.default_rng(0).normal(0, 0.1, (12, 4)) + 10 * np.eye(4)[rows // 4]
+    np.savez("features.npz", rows=rows, values=values.astype(np.float32))
+    of_class = rows.reshape(3, 4)[None].repeat(2, axis=0)
+    np.savez("episodes.npz", support=of_class[..., :1], query=of_class[..., 1:])
+    return tmp_path
+
+
+EVALUATE = ["--features", "features.npz", "--episodes", "episodes.npz", "--out", "scores.csv"]
+
+
+def complaint(capsys, *arguments):
+    """What a mistake prints: one line, no traceback, exit code 2, and no file more or less."""
+    before = sorted(Path().rglob("*"))
+    assert main([str(argument) for argument in arguments]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("epcore: ")
+    assert len(printed.err.splitlines()) == 1
+    assert sorted(Path().rglob("*")) == before
+    return printed.err
+
+
+def test_help_lists_every_stage():
+    done = epcore("--help")
+    assert done.returncode == 0
+    assert done.stderr == ""
+    listed = [line.split()[0] for line in done.stdout.splitlines() if line.startswith("    ")]
+    assert set(STAGES) <= set(listed)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_every_stage_explains_its_options(capsys, stage):
+    with pytest.raises(SystemExit) as ended:
+        main([stage, "--help"])
+    assert ended.value.code == 0
+    assert "--out" in capsys.readouterr().out
+
+
+def test_a_mistake_on_the_real_command_line_is_one_line_and_exit_code_2(files):
+    done = epcore("evaluate", "--config", '{"stage_version":', *EVALUATE)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("epcore: --config: this is not valid JSON (")
+    assert len(done.stderr.splitlines()) == 1
+    assert not (files / "scores.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            lambda c: c["propagation"].update(bandwith="std"),
+            "unknown key 'propagation.bandwith'; did you mean 'bandwidth'?",
+        ),
+        (lambda c: c.update(propagations=1), "'propagations'; did you mean 'propagation'?"),
+        (lambda c: c["propagation"].pop("part"), "the key 'propagation.part' is missing"),
+        (lambda c: c["propagation"].update(label_alpha="high"), "propagation.label_alpha: "),
+        (lambda c: c.update(propagation=[1]), "propagation: expected a mapping of keys to values"),
+    ],
+)
+def test_a_wrong_config_is_told_by_key(files, capsys, change, said):
+    content = json.loads(TEXTS["evaluate"])
+    change(content)
+    message = complaint(capsys, "evaluate", "--config", json.dumps(content), *EVALUATE)
+    assert message.startswith("epcore: --config: ")
+    assert said in message
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "cannot be read (No such file or directory)"),
+        (b"", "this is not valid JSON"),
+        (b"[1]", "expected a mapping of keys to values, got [1]"),
+        (b'{"a": "caf\xe9"}', "this is not UTF-8 text"),
+    ],
+)
+def test_a_wrong_config_file_is_told(files, capsys, content, said):
+    if content is not None:
+        (files / "config.json").write_bytes(content)
+    assert said in complaint(capsys, "evaluate", "--config", "config.json", *EVALUATE)
+
+
+INPUTS = {
+    "contact-sheet": ["--data", "none", "--out", "x.png"],
+    "episodes": ["--data", "none", "--out", "x.npz"],
+    "pretrain": ["--data", "none", "--episodes", "none.npz", "--out", "x.pt"],
+    "finetune": [
+        *("--data", "none", "--episodes", "none.npz"),
+        *("--checkpoint", "none.pt", "--out", "x.pt"),
+    ],
+    "embed": [
+        *("--data", "none", "--checkpoint", "none.pt"),
+        *("--episodes", "none.npz", "--out", "x.npz"),
+    ],
+    "evaluate": ["--features", "none.npz", "--episodes", "episodes.npz", "--out", "x.csv"],
+    "aggregate": ["--paper", "none.csv", "--out", "x.csv"],
+    "latex": ["--table", "none.csv", "--out", "x.tex"],
+}
+
+
+@pytest.mark.parametrize("stage", INPUTS)
+def test_a_missing_input_is_named(files, capsys, stage):
+    config = ["--config", TEXTS[stage]] if stage in TEXTS else []
+    assert "none" in complaint(capsys, stage, *config, *INPUTS[stage])
+
+
+def test_a_missing_second_input_is_named(files, capsys):
+    (files / "episodes.npz").unlink()
+    assert "episodes.npz" in complaint(capsys, "evaluate", "--config", TEXTS["evaluate"], *EVALUATE)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_scale_for_a_gpu_refuses_to_train_without_one(toy, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text = Plan(CONFIG, "paper").pretrain("conv4", "epnet", 0)
+    inputs = ["--data", toy.data, "--episodes", toy.val, "--out", "pretrain.pt"]
+    message = complaint(capsys, "pretrain", "--config", text, *inputs)
+    assert "scale=demo" in message
+    assert "allow_cpu=true" in message
+
+
+def test_evaluate_runs_by_itself_and_its_meta_holds_the_config_to_run_it_again(files):
+    done = epcore("evaluate", "--config", TEXTS["evaluate"], *EVALUATE)
+    assert (done.returncode, done.stderr) == (0, "")
+    scores = (files / "scores.csv").read_bytes()
+    assert scores == b"episode,accuracy\n0,1.000000\n1,1.000000\n"
+    facts = json.loads((files / "scores.meta.json").read_text(encoding="utf-8"))
+    assert facts["inputs"].keys() == {"features.npz", "episodes.npz"}
+    (files / "again.json").write_text(json.dumps(facts["config"]), encoding="utf-8")
+    (files / "scores.csv").unlink()
+    assert main(["evaluate", "--config", "again.json", *EVALUATE]) == 0
+    assert (files / "scores.csv").read_bytes() == scores
+
+
+WATCHED = """
+import json, sys
+from epcore.cli import main
+for command in json.load(sys.stdin):
+    assert main(command) == 0
+    print(command[0], *sorted({"torch", "pandas", "scipy", "snakemake"} & sys.modules.keys()))
+"""
+
+
+def test_stages_load_only_what_they_use(files):
+    """In this order, because what is loaded stays loaded."""
+    random = np.random.default_rng(0)
+    lines = ["filename,label,split"]
+    for number, split in enumerate(["train", "train", "val", "val", "test", "test"]):
+        folder = files / "photographs" / "images" / f"class{number}"
+        folder.mkdir(parents=True)
+        for image in range(3):
+            pixels = random.integers(0, 256, (8, 8, 3), dtype=np.uint8)
+            Image.fromarray(pixels).save(folder / f"{image}.png")
+            lines.append(f"{image}.png,class{number},{split}")
+    (files / "photographs" / "split.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    dataset = {"kind": "folder", "title": "t", "path": "photographs", "image_size": 8}
+    data = json.dumps({"stage_version": 1, "dataset": dataset})
+    episodes = json.loads(TEXTS["episodes"]) | {"way": 2, "queries": 2, "episodes": 3}
+    table = json.loads(TEXTS["aggregate"]) | {"cells": []}
+    paper = str(CONFIG / "paper" / "main.csv")
+    commands = [
+        ["data", "--config", data, "--out", "store"],
+        ["episodes", "--config", json.dumps(episodes), "--data", "store", "--out", "novel.npz"],
+        ["aggregate", "--config", json.dumps(table), "--paper", paper, "--out", "main.csv"],
+        ["latex", "--config", TEXTS["latex"], "--table", "main.csv", "--out", "main.tex"],
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", WATCHED],
+        input=json.dumps(commands), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "data",
+        "episodes",
+        "aggregate pandas scipy",
+        "latex pandas scipy",
+    ]
