@@ -1,11 +1,12 @@
 # make            sets everything up, then builds tables/main.tex on embedded data
 # make test       runs the tests
 # make lint       style and types
+# make pictures   remakes the pictures of the README
 # PYTHON=python3.12 make ...   chooses the Python (3.11 or newer) of the environment
 PYTHON ?= python3
 VENV := .venv/bin/python
 
-.PHONY: all test lint
+.PHONY: all test lint pictures
 all: .venv/installed
 	$(VENV) -m snakemake --cores all tables/main.tex
 
@@ -18,6 +19,13 @@ lint: .venv/installed
 	$(VENV) -m mypy
 	$(VENV) -m snakefmt --check Snakefile workflow
 	$(VENV) -m snakemake --lint
+
+# The upper part of the page is the table.
+pictures: all
+	$(VENV) -m snakemake --cores all data_pictures
+	cp results/demo/figures/data/glyph-mini.png docs/glyph-mini.png
+	latexmk -pdf -silent -output-directory=results/demo/page tables/main.tex
+	pdftoppm -png -singlefile -r 130 -x 60 -y 90 -W 960 -H 880 results/demo/page/main.pdf docs/demo-table
 
 # Remade when the lock changes; the stamp is written last, so a broken install is tried again.
 .venv/installed: requirements.txt pyproject.toml

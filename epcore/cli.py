@@ -44,7 +44,7 @@ def _parser() -> argparse.ArgumentParser:
         path(sub, "data", "folder of the packed data set")
         path(sub, "episodes", "validation episodes (.npz)")
         path(sub, "out", "checkpoint to write (.pt); curve (.csv) and .meta.json go beside it")
-        sub.add_argument("--allow-cpu", action="store_true", help="even where a GPU is required")
+        sub.add_argument("--require-gpu", action="store_true", help="stop where there is no GPU")
 
     sub = stage("data", "build a data set into a packed store")
     path(sub, "out", "folder to write")

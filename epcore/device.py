@@ -9,19 +9,19 @@ from torch import nn
 from epcore.errors import UserError
 
 
-def choose_device(requires_gpu: bool = False, allow_cpu: bool = False) -> torch.device:
+def choose_device(require_gpu: bool = False) -> torch.device:
     """The GPU if there is one, else the CPU.
 
     Raises:
-        UserError: if the scale asks for a GPU, there is none and the user did not allow a CPU.
+        UserError: if a GPU is required and there is none.
     """
     if torch.cuda.is_available():
         return torch.device("cuda")
-    if requires_gpu and not allow_cpu:
+    if require_gpu:
         raise UserError(
-            "this scale trains on a GPU and there is none here: on two CPU cores its trainings "
-            "would take months; use --config scale=demo, a machine with a GPU, or, if you mean "
-            "it, --config allow_cpu=true"
+            "this scale trains on a GPU and there is none here: on a CPU its trainings would take "
+            "years; use --config scale=demo, a machine with a GPU, or, if you mean it, "
+            "--config allow_cpu=true"
         )
     return torch.device("cpu")
 

@@ -28,7 +28,7 @@ class DegenerateFeaturesError(ValueError):
 
 
 def squared_distances(features: Tensor) -> Tensor:
-    """Squared Euclidean distances `d^2_ij` `(..., N, N)` between features `(..., N, D)`.
+    """Squared Euclidean distances `d^2_ij` `(..., N, N)`, float64, of features `(..., N, D)`.
 
     Through the Gram matrix of the centred features: memory N^2, never N^2 * D. Distances that
     rounding cannot tell from zero (a point with itself, exact duplicates) are exactly zero.
@@ -42,8 +42,7 @@ def squared_distances(features: Tensor) -> Tensor:
     sums = norms[..., :, None] + norms[..., None, :]
     distances = sums - 2 * gram
     rounding = 8 * torch.finfo(distances.dtype).eps * sums.detach()
-    distances = torch.where(distances > rounding, distances, torch.zeros_like(distances))
-    return distances.to(features.dtype)
+    return torch.where(distances > rounding, distances, torch.zeros_like(distances))
 
 
 def similarity_graph(features: Tensor, bandwidth: Bandwidth = "std") -> Tensor:
@@ -72,7 +71,7 @@ def similarity_graph(features: Tensor, bandwidth: Bandwidth = "std") -> Tensor:
     smallest = (torch.finfo(distances.dtype).eps * mean.detach()).square()
     variance = torch.maximum(variance, smallest)
     scale = variance.sqrt() if bandwidth == "std" else variance
-    return torch.exp(-distances / scale) * off_diagonal
+    return (torch.exp(-distances / scale) * off_diagonal).to(features.dtype)
 
 
 def normalised_adjacency(adjacency: Tensor) -> Tensor:

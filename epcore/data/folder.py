@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, UnidentifiedImageError
+from PIL import Image, ImageOps, UnidentifiedImageError
 from tqdm import tqdm
 
 from epcore.data.store import ImageClass, Split, write_store
@@ -80,7 +80,8 @@ def read_image(path: Path, size: int) -> np.ndarray:
         with Image.open(path) as image:
             if image.mode.startswith(("I", "F")):  # Pillow would cut values off at 255
                 raise ValueError("its pixels have more than 8 bits a channel")
-            picture = image.convert("RGB").resize((size, size), Image.Resampling.BILINEAR)
+            upright = ImageOps.exif_transpose(image)  # phones note the turn, and leave the pixels
+            picture = upright.convert("RGB").resize((size, size), Image.Resampling.BILINEAR)
             return np.asarray(picture)
     except FileNotFoundError:
         raise UserError(f"{path} does not exist, but split.csv lists it") from None

@@ -169,7 +169,7 @@ class Augmentation(Settings):
     """What each phase does to its images; see `epcore.data.augment`."""
 
     pretraining: tuple[AugmentationName, ...]
-    finetuning: tuple[AugmentationName, ...]
+    finetuning: tuple[Literal["flip"], ...]
 
 
 class Recipe(Settings):

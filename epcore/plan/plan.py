@@ -1,5 +1,6 @@
 """The plan of one scale: what each stage of a run is told."""
 
+from pathlib import Path
 from typing import Any
 
 from epcore.errors import UserError
@@ -42,6 +43,12 @@ class Plan(TablePlan):
         settings = settings.model_copy(update={"title": ""})
         return told(DataStage(stage_version=STAGE_VERSIONS["data"], dataset=settings))
 
+    def data_files(self, dataset: str) -> list[str]:
+        """Files whose change rebuilds a data set: the split.csv of a folder, if it is there."""
+        settings = self.datasets[dataset]
+        split = Path(settings.path) / "split.csv" if settings.kind == "folder" else None
+        return [str(split)] if split and split.is_file() else []
+
     def episodes(self, protocol: str) -> str:
         asked = pick(self.protocols, protocol, "protocol", "config/protocols.yaml")
         if asked.split == "base":
@@ -75,7 +82,6 @@ class Plan(TablePlan):
     def _training(self, stage: str, backbone: str, recipe: Recipe, seed: int) -> dict[str, Any]:
         return self._network(stage, backbone, recipe) | {
             "seed": seed,
-            "requires_gpu": self.scale.requires_gpu,
             "propagation": recipe.propagation,
         }
 

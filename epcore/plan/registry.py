@@ -95,7 +95,7 @@ class Registry:
     def recipe(self, name: str, backbone: str) -> Recipe:
         """A recipe for a backbone: its protocol, then the scale's `recipe`, then its own keys.
 
-        What any of these has under `backbones.<backbone>` comes last.
+        In each of the three, what stands under `backbones.<backbone>` goes over the rest.
         """
         where = f"{self.config.name}/recipes.yaml"
         protocols, recipes = self._recipe_sources
@@ -103,10 +103,12 @@ class Registry:
         if "protocol" not in own:
             raise UserError(f"{where}, recipes.{name}: the key 'protocol' is missing")
         preset = pick(protocols, own["protocol"], "protocol", f"{where}, recipes.{name}")
-        merged = merge(merge(preset, self.scale.recipe), own)
-        special = (merged.pop("backbones", None) or {}).get(backbone) or {}
-        asked = f"{where} or {self._scale_file}, recipe {name}"
-        return validate(Recipe, merge(merged, special), asked)
+        merged: dict[str, Any] = {}
+        for layer in (preset, self.scale.recipe, own):
+            general = {key: value for key, value in layer.items() if key != "backbones"}
+            special = (layer.get("backbones") or {}).get(backbone) or {}
+            merged = merge(merge(merged, general), special)
+        return validate(Recipe, merged, f"{where} or {self._scale_file}, recipe {name}")
 
     @cached_property
     def tables(self) -> dict[str, Table]:

@@ -72,7 +72,6 @@ class TrainingStage(NetworkStage):
     """Train a network."""
 
     seed: int
-    requires_gpu: bool
     propagation: Propagation
     augmentation: tuple[AugmentationName, ...]
 

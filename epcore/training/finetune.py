@@ -102,10 +102,10 @@ def run(
     episodes: Path,
     checkpoint: Path,
     out: Path,
-    allow_cpu: bool,
+    require_gpu: bool,
 ) -> None:
     """The stage `finetune`: a checkpoint, its curve and its meta."""
-    device = choose_device(stage.requires_gpu, allow_cpu)
+    device = choose_device(require_gpu)
     session = Session("finetune", stage, Inputs(data, episodes, checkpoint), out)
     pretrained = Checkpoint.load(checkpoint, stage.backbone)
     task = FinetuningTask(stage, session.store, session.episodes, pretrained, device)

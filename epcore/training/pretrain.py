@@ -91,9 +91,9 @@ class PretrainingTask:
         return self.validator(self.model.backbone)
 
 
-def run(stage: PretrainStage, data: Path, episodes: Path, out: Path, allow_cpu: bool) -> None:
+def run(stage: PretrainStage, data: Path, episodes: Path, out: Path, require_gpu: bool) -> None:
     """The stage `pretrain`: a checkpoint, its curve and its meta."""
-    device = choose_device(stage.requires_gpu, allow_cpu)
+    device = choose_device(require_gpu)
     session = Session("pretrain", stage, Inputs(data, episodes), out)
     task = PretrainingTask(stage, session.store, session.episodes, device)
     outcome = fit(task, stage.pretraining, stage.seed, task.steps, session.state, "pretrain")

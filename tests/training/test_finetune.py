@@ -92,7 +92,7 @@ def test_it_starts_from_the_pretrained_backbone_and_class_head_without_the_rotat
     told, toy, finetuning, store, validation, tmp_path
 ):
     stage = told("pretrain", pretraining={"epochs": 1})
-    pretrain.run(stage, toy.data, toy.val, tmp_path / "pretrain.pt", allow_cpu=False)
+    pretrain.run(stage, toy.data, toy.val, tmp_path / "pretrain.pt", require_gpu=False)
     trained = Checkpoint.load(tmp_path / "pretrain.pt", stage.backbone)
     task = finetune.FinetuningTask(
         told("finetune"), store, validation, trained, torch.device("cpu")
@@ -131,12 +131,12 @@ def test_every_epoch_draws_new_episodes_of_base_classes(finetuning, store):
 
 def test_training_on_episodes_learns_to_tell_new_classes_apart(told, toy, tmp_path):
     stage = told("pretrain", pretraining={"epochs": 1, "learning_rate": 1e-9})
-    pretrain.run(stage, toy.data, toy.val, tmp_path / "pretrain.pt", allow_cpu=False)
+    pretrain.run(stage, toy.data, toy.val, tmp_path / "pretrain.pt", require_gpu=False)
     settings = {"epochs": 5, "episodes_per_epoch": 15, "learning_rate": 0.05}
     out = tmp_path / "finetune-2shot.pt"
     finetune.run(
         told("finetune", finetuning=settings),
-        toy.data, toy.val, tmp_path / "pretrain.pt", out, allow_cpu=False,
+        toy.data, toy.val, tmp_path / "pretrain.pt", out, require_gpu=False,
     )  # fmt: skip
     before = json.loads((tmp_path / "pretrain.meta.json").read_text())["best"]["val_accuracy"]
     after = json.loads((tmp_path / "finetune-2shot.meta.json").read_text())["best"]["val_accuracy"]

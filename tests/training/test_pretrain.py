@@ -105,7 +105,7 @@ def test_the_gradient_reaches_the_first_convolution_through_embedding_propagatio
 
 def run(told, toy, out, *arguments, **changes):
     stage = told("pretrain", *arguments, **changes)
-    pretrain.run(stage, toy.data, toy.val, out, allow_cpu=False)
+    pretrain.run(stage, toy.data, toy.val, out, require_gpu=False)
     facts = json.loads(Path(meta(str(out))).read_text(encoding="utf-8"))
     return Checkpoint.load(out, stage.backbone), facts
 

@@ -77,7 +77,7 @@ def project(tmp_path):
     return new_project(tmp_path)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def finished_once(tmp_path_factory):
     project = new_project(tmp_path_factory.mktemp("finished"))
     run = project.build()

@@ -57,7 +57,8 @@ wildcard_constraints:
 
 # Of one training job.
 THREADS, MEMORY, MINUTES = PLAN.scale.resources.values()
-ALLOW_CPU = "--allow-cpu" if str(config["allow_cpu"]).lower() == "true" else ""
+ON_CPU = not PLAN.scale.requires_gpu or str(config["allow_cpu"]).lower() == "true"
+REQUIRE_GPU = "" if ON_CPU else "--require-gpu"
 
 # The environment of every job, in this one place. Snakemake sets OMP_NUM_THREADS to `threads`.
 # - PATH: `epcore` of the Python that runs Snakemake, even if its environment is not activated.

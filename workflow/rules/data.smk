@@ -2,6 +2,8 @@
 
 
 rule data:
+    input:
+        split=lambda w: PLAN.data_files(w.dataset),
     output:
         images=paths.IMAGES,
         labels=paths.LABELS,

@@ -24,6 +24,6 @@ rule finetune:
         config=told("finetune", "backbone", "recipe", "seed", "shot"),
         data=lambda wildcards, input: Path(input.store).parent,
     shell:
-        f"epcore finetune {ALLOW_CPU} "
+        f"epcore finetune {REQUIRE_GPU} "
         "--config {params.config:q} --data {params.data:q} --episodes {input.episodes:q} "
         "--checkpoint {input.checkpoint:q} --out {output.checkpoint:q} > {log:q} 2>&1"

@@ -23,6 +23,6 @@ rule pretrain:
         config=told("pretrain", "backbone", "recipe", "seed"),
         data=lambda wildcards, input: Path(input.store).parent,
     shell:
-        f"epcore pretrain {ALLOW_CPU} "
+        f"epcore pretrain {REQUIRE_GPU} "
         "--config {params.config:q} --data {params.data:q} --episodes {input.episodes:q} "
         "--out {output.checkpoint:q} > {log:q} 2>&1"
