@@ -16,9 +16,6 @@ from snakemake.utils import min_version
 min_version("9.19")
 
 
-configfile: f"{workflow.basedir}/config/config.yaml"
-
-
 include: "workflow/rules/common.smk"
 include: "workflow/rules/data.smk"
 include: "workflow/rules/episodes.smk"

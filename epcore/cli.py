@@ -130,6 +130,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UserError as error:
         print(f"epcore: {error}", file=sys.stderr)
         return 2
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"epcore: {where}{error.strerror or error}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print("epcore: interrupted; finished epochs are kept", file=sys.stderr)
         return 130

@@ -7,8 +7,9 @@ from typing import get_args
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from epcore.data.store import ImageStore, Split
+from epcore.data.store import ImageStore
 from epcore.files import atomic
+from epcore.plan.models import Split
 
 TILE = 64  # pixels, about: small images are magnified by a whole number
 GAP = 4

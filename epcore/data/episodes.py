@@ -6,9 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from epcore.data.store import ImageStore, Split
+from epcore.data.store import ImageStore
 from epcore.errors import UserError
 from epcore.files import Provenance, atomic
+from epcore.plan.models import Split
 from epcore.plan.paths import meta
 from epcore.plan.stages import EpisodesStage
 

@@ -15,9 +15,10 @@ import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 from tqdm import tqdm
 
-from epcore.data.store import ImageClass, Split, write_store
+from epcore.data.store import ImageClass, write_store
 from epcore.errors import UserError
 from epcore.files import sha256
+from epcore.plan.models import Split
 
 SPLITS: dict[str, Split] = {
     "base": "base", "train": "base", "val": "val", "novel": "novel", "test": "novel",

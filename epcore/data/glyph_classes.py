@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from PIL import Image, ImageFilter
 
 from epcore.data.glyph_faces import faces_by_character, ink
-from epcore.data.store import ImageClass, Split
+from epcore.data.store import ImageClass
 from epcore.errors import UserError
+from epcore.plan.models import Split
 
 Floats = NDArray[np.float64]
 

@@ -13,14 +13,14 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 
 from epcore.errors import UserError
 from epcore.files import atomic, sha256, write_text
+from epcore.plan.models import Split
 
-Split = Literal["base", "val", "novel"]
 FILES = ("images.npy", "labels.npy", "store.json")
 
 

@@ -32,6 +32,7 @@ Ratio = Annotated[
     PlainSerializer(str, return_type=str),
 ]
 Split = Literal["base", "val", "novel"]
+Architecture = Literal["conv4", "resnet12", "wide-resnet"]
 Probability = Annotated[float, Field(ge=0, lt=1)]
 
 
@@ -81,14 +82,14 @@ DataSet = Annotated[GlyphData | FolderData, Field(discriminator="kind")]
 class BackboneInfo(Settings):
     """A backbone of the registry; `label` is how tables call it."""
 
-    architecture: Literal["conv4", "resnet12", "wide-resnet"]
+    architecture: Architecture
     label: str
 
 
 class Backbone(Settings):
     """A backbone as a stage builds it; see `epcore.backbones`."""
 
-    architecture: Literal["conv4", "resnet12", "wide-resnet"]
+    architecture: Architecture
     width: Ratio = Fraction(1)
     depth: Ratio = Fraction(1)
 
@@ -172,16 +173,21 @@ class Augmentation(Settings):
     finetuning: tuple[Literal["flip"], ...]
 
 
-class Recipe(Settings):
-    """How a network is trained and tested, resolved for one backbone and one scale."""
+class RecipeSettings(Settings):
+    """How a network is trained and tested."""
 
-    description: str
-    protocol: str
     propagation: Propagation
     pretraining: Pretraining
     finetuning: Finetuning
     augmentation: Augmentation
     view: View
+
+
+class Recipe(RecipeSettings):
+    """A recipe resolved for one backbone and one scale; `protocol` is the reading it follows."""
+
+    description: str
+    protocol: str
 
 
 class RecipeSources(Settings):

@@ -116,7 +116,3 @@ class Plan(TablePlan):
                 propagation=self.recipe(recipe, backbone).propagation,
             )
         )
-
-    def test_protocols(self, shot: int) -> list[str]:
-        """The protocols whose episodes are tested with the checkpoint finetune-<shot>shot."""
-        return [n for n, p in self.protocols.items() if p.split == "novel" and p.shot == shot]

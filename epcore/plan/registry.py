@@ -1,5 +1,7 @@
 """The names that config files define, seen at one scale, with everything merged and validated."""
 
+import re
+from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -12,10 +14,12 @@ from epcore.plan.models import (
     DataSet,
     Protocol,
     Recipe,
+    RecipeSettings,
     RecipeSources,
     Scale,
     Table,
 )
+from epcore.plan.paths import NAME
 
 
 class Registry:
@@ -52,7 +56,9 @@ class Registry:
 
     def _load_scale(self) -> tuple[Scale, str]:
         folders = [self.config / "scales", self.config / "examples"]
-        files = {path.stem: path for folder in folders for path in sorted(folder.glob("*.yaml"))}
+        paths = [path for folder in folders for path in sorted(folder.glob("*.yaml"))]
+        files = {path.stem: path for path in paths}
+        _check_unique([path.stem for path in paths], "scale", " and ".join(map(_shown, folders)))
         path = pick(files, self.scale_name, "scale", f"{self.config.name}/config.yaml")
         content = extend(files, self.scale_name, "scale", _shown(path), read_yaml)
         return validate(Scale, content, _shown(path)), _shown(path)
@@ -62,6 +68,13 @@ class Registry:
         return validate(dict[str, kind], content, f"{self.config.name}/{name}")
 
     def _check_names(self) -> None:
+        for registry in (self.datasets, self.backbones, self.protocols, self._recipe_sources[1]):
+            for name in registry:
+                if not re.fullmatch(NAME, name):
+                    raise UserError(
+                        f"{name!r} cannot be part of a path; name it with small letters, digits "
+                        "and single hyphens"
+                    )
         where = self._scale_file
         for column, dataset in self.scale.columns.items():
             pick(self.datasets, dataset, "data set", f"{where}, columns.{column}")
@@ -74,19 +87,20 @@ class Registry:
         content = read_yaml(self.config / "recipes.yaml")
         sources = validate(RecipeSources, content, where)
         for name, settings in sources.protocols.items():
-            self._check_recipe(settings, f"{where}, protocols.{name}")
+            self._check_recipe(settings, f"{where}, protocols.{name}", ())
         for name, settings in sources.recipes.items():
-            self._check_recipe(settings, f"{where}, recipes.{name}")
-        self._check_recipe(self.scale.recipe, f"{self._scale_file}, recipe")
+            named = ("extends", "protocol", "description")
+            self._check_recipe(settings, f"{where}, recipes.{name}", named)
+        self._check_recipe(self.scale.recipe, f"{self._scale_file}, recipe", ())
         return sources.protocols, sources.recipes
 
-    def _check_recipe(self, settings: dict[str, Any], where: str) -> None:
-        """Misspelt keys of a partial recipe, at any depth."""
-        check_keys(Recipe, settings, where, also=("extends", "backbones"))
+    def _check_recipe(self, settings: dict[str, Any], where: str, also: tuple[str, ...]) -> None:
+        """Misspelt or misplaced keys of a partial recipe, at any depth."""
+        check_keys(RecipeSettings, settings, where, also=("backbones", *also))
         special = validate(dict[str, Any], settings.get("backbones") or {}, f"{where}, backbones")
         for backbone, changes in special.items():
             pick(self.backbones, backbone, "backbone", f"{where}, backbones")
-            check_keys(Recipe, changes or {}, f"{where}, backbones.{backbone}")
+            check_keys(RecipeSettings, changes or {}, f"{where}, backbones.{backbone}")
 
     @property
     def recipes(self) -> list[str]:
@@ -118,15 +132,28 @@ class Registry:
 
     def _read_table(self, path: Path) -> Table:
         table: Table = validate(Table, read_yaml(path), _shown(path))
+        _check_unique([column.name for column in table.columns], "column", _shown(path))
+        _check_unique([block.name for block in table.blocks], "block", _shown(path))
+        if not (self.config / "paper" / f"{table.paper}.csv").is_file():
+            raise UserError(f"{_shown(path)}, paper: {table.paper}.csv is not in config/paper")
         for column in table.columns:
-            pick(self.protocols, column.protocol, "protocol", f"{_shown(path)}, {column.name}")
-            pick(table.groups, column.dataset, "group", f"{_shown(path)}, {column.name}")
+            where = f"{_shown(path)}, {column.name}"
+            asked = pick(self.protocols, column.protocol, "protocol", where)
+            pick(self.protocols, f"val-5way-{asked.shot}shot", "protocol", where)
+            pick(table.groups, column.dataset, "group", where)
         for block in table.blocks:
+            _check_unique([row.name for row in block.rows], "row", f"{_shown(path)}, {block.name}")
             pick(self.backbones, block.backbone, "backbone", f"{_shown(path)}, {block.name}")
             for row in block.rows:
                 if row.recipe is not None:
                     pick(self._recipe_sources[1], row.recipe, "recipe", _shown(path))
         return table
+
+    @property
+    def tested_protocols(self) -> list[str]:
+        """The protocols of the columns of all tables."""
+        columns = [column for table in self.tables.values() for column in table.columns]
+        return list(dict.fromkeys(column.protocol for column in columns))
 
     def table(self, name: str) -> Table:
         """One of the tables."""
@@ -137,6 +164,12 @@ class Registry:
         drawn = [name for name, dataset in self.datasets.items() if dataset.kind == "glyphs"]
         used = list(self.scale.columns.values())
         return sorted({*used, *drawn} if set(used) & set(drawn) else used)
+
+
+def _check_unique(names: list[str], what: str, where: str) -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise UserError(f"{where}: {what} {twice[0]!r} is there twice; rename one")
 
 
 def _shown(path: Path) -> str:

@@ -109,8 +109,8 @@ class OurCell(Settings):
     checkpoint_meta: str
 
 
-class PrintedRow(Settings):
-    """What a table says of a row besides its numbers."""
+class TableRow(Settings):
+    """What a table says of a row, ours or printed, besides its numbers."""
 
     block: str
     row: str
@@ -122,7 +122,7 @@ class AggregateStage(Stage):
     """Collect a table's numbers."""
 
     table: str
-    rows: tuple[PrintedRow, ...]
+    rows: tuple[TableRow, ...]
     columns: tuple[str, ...]
     cells: tuple[OurCell, ...]
 

@@ -11,7 +11,7 @@ from epcore.plan.stages import (
     LatexRow,
     LatexStage,
     OurCell,
-    PrintedRow,
+    TableRow,
     told,
 )
 
@@ -60,7 +60,7 @@ class TablePlan(Registry):
                 stage_version=STAGE_VERSIONS["aggregate"],
                 table=name,
                 rows=tuple(
-                    PrintedRow(
+                    TableRow(
                         block=block.name,
                         row=row.name,
                         source=row.source or f"this run, recipe {row.recipe}",

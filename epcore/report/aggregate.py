@@ -7,10 +7,11 @@ import numpy as np
 import pandas as pd
 
 from epcore.errors import UserError
-from epcore.files import atomic
+from epcore.files import Provenance, atomic
+from epcore.plan.paths import meta
 from epcore.plan.stages import AggregateStage
 from epcore.report.statistics import mean_with_interval
-from epcore.report.text_table import COLUMNS, KEY, read_text_table
+from epcore.report.text_table import COLUMNS, KEY, Cell, read_cells
 
 
 def read_scores(path: Path) -> np.ndarray:
@@ -45,14 +46,13 @@ def read_parameters(path: Path) -> int:
         ) from None
 
 
-def aggregate(stage: AggregateStage, printed: pd.DataFrame) -> pd.DataFrame:
+def aggregate(stage: AggregateStage, paper: dict[tuple[str, str, str], Cell]) -> pd.DataFrame:
     """One line per cell of the table, printed or ours, in the table's order.
 
     Columns: table, block, row, column; accuracy, interval (95 %, half width), episodes and
     parameters of this run; paper_accuracy, paper_interval, paper_parameters and note as the paper
     prints them; source of the row. Accuracies are in percent, empty where there is none.
     """
-    paper = printed.set_index(list(KEY))
     ours = {(cell.block, cell.row, cell.column): cell for cell in stage.cells}
     lines = []
     for row in stage.rows:
@@ -64,8 +64,8 @@ def aggregate(stage: AggregateStage, printed: pd.DataFrame) -> pd.DataFrame:
                 parameters = read_parameters(Path(ours[key].checkpoint_meta))
                 line |= {"accuracy": mean.value, "interval": mean.interval}
                 line |= {"episodes": mean.count, "parameters": parameters}
-            if key in paper.index:
-                cell = paper.loc[key]
+            if key in paper:
+                cell = paper[key]
                 line |= {"paper_accuracy": cell["accuracy"], "paper_interval": cell["interval"]}
                 line |= {"note": cell["note"]}
             lines.append(line | {"paper_parameters": row.parameters, "source": row.source})
@@ -74,10 +74,12 @@ def aggregate(stage: AggregateStage, printed: pd.DataFrame) -> pd.DataFrame:
 
 
 def run(stage: AggregateStage, paper: Path, out: Path) -> None:
-    """The stage `aggregate`."""
-    printed = read_text_table(
-        paper, (*KEY, "accuracy", "interval", "note"), "restore it from version control"
-    )
+    """The stage `aggregate`: the table, and a meta that leads back to the files of every cell."""
+    files = [Path(file) for cell in stage.cells for file in (cell.scores, cell.checkpoint_meta)]
+    provenance = Provenance("aggregate", stage.model_dump(mode="json"), [paper, *files])
+    remedy = "restore it from version control"
+    printed = read_cells(paper, (*KEY, "accuracy", "interval", "note"), remedy)
     frame = aggregate(stage, printed)
     with atomic(out) as temporary:
         frame.to_csv(temporary, index=False, float_format="%.4f", lineterminator="\n")
+    provenance.write(Path(meta(str(out))))

@@ -3,11 +3,9 @@
 import itertools
 from pathlib import Path
 
-import pandas as pd
-
 from epcore.files import write_text
 from epcore.plan.stages import LatexBlock, LatexColumn, LatexStage
-from epcore.report.text_table import COLUMNS, read_text_table
+from epcore.report.text_table import COLUMNS, Cell, read_cells
 
 # The file can be compiled by itself or \input into a paper: \documentclass becomes an error command
 # once a document has begun, which tells the two apart.
@@ -27,9 +25,8 @@ HEAD = r"""% Compile this file, or \input it into a paper that loads booktabs an
 """
 
 
-def typeset(stage: LatexStage, table: pd.DataFrame) -> str:
-    """The LaTeX of an aggregated table (its CSV read as text)."""
-    cells = {(r["block"], r["row"], r["column"]): r for r in table.to_dict("records")}
+def typeset(stage: LatexStage, cells: dict[tuple[str, str, str], Cell]) -> str:
+    """The LaTeX of an aggregated table."""
     columns, numbers = stage.columns, _number_sources(stage)
     lines = [
         r"\begin{table}[!ht]",
@@ -81,7 +78,7 @@ def _head(columns: tuple[LatexColumn, ...]) -> list[str]:
 def _block(
     block: LatexBlock,
     columns: tuple[LatexColumn, ...],
-    cells: dict[tuple[str, str, str], dict[str, str]],
+    cells: dict[tuple[str, str, str], Cell],
     numbers: dict[str, int],
 ) -> list[str]:
     width = 2 + 2 * len(columns)
@@ -104,14 +101,14 @@ def _block(
     return lines
 
 
-def _parameters(row: list[dict[str, str]]) -> str:
+def _parameters(row: list[Cell]) -> str:
     """Our count in thousands, from any cell of the row that is ours, beside the paper's."""
     paper = row[0]["paper_parameters"]
     ours = [cell["parameters"] for cell in row if cell["parameters"]]
     return f"{round(int(ours[0]) / 1000)}K ({paper})" if ours else paper
 
 
-def _printed(cell: dict[str, str]) -> str:
+def _printed(cell: Cell) -> str:
     number = _number(cell["paper_accuracy"], cell["paper_interval"])
     return rf"\textcolor{{gray}}{{{number}}}" if cell["note"] == "224 px" else number
 
@@ -127,5 +124,5 @@ def _number(accuracy: str, interval: str, round_to: int | None = None) -> str:
 def run(stage: LatexStage, table: Path, out: Path) -> None:
     """The stage `latex`."""
     remedy = "delete it and run the same command again"
-    text = typeset(stage, read_text_table(table, COLUMNS, remedy))
+    text = typeset(stage, read_cells(table, COLUMNS, remedy))
     write_text(out, HEAD + text + "\n\\epcoreend\n")

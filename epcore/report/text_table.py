@@ -1,8 +1,7 @@
 """CSV files whose cells stay text, so that 48.70 is not turned into 48.7."""
 
+import csv
 from pathlib import Path
-
-import pandas as pd
 
 from epcore.errors import UserError
 
@@ -12,19 +11,26 @@ COLUMNS = (
     *("table", *KEY, "accuracy", "interval", "episodes", "parameters"),
     *("paper_accuracy", "paper_interval", "paper_parameters", "note", "source"),
 )
+Cell = dict[str, str]
 
 
-def read_text_table(path: Path, columns: tuple[str, ...], remedy: str) -> pd.DataFrame:
-    """A CSV file that has at least these columns, empty cells as empty texts.
+def read_cells(
+    path: Path, columns: tuple[str, ...], remedy: str
+) -> dict[tuple[str, str, str], Cell]:
+    """The lines of a CSV file by block, row and column; empty cells are empty texts.
 
     Raises:
-        UserError: if it is missing, no CSV or lacks a column.
+        UserError: if it is missing, no CSV or lacks a column or a cell.
     """
     try:
-        table = pd.read_csv(path, dtype=str, keep_default_na=False)
-        missing = [column for column in columns if column not in table]
-        if missing:
-            raise ValueError(f"the column {missing[0]!r} is missing")
-    except (ValueError, OSError) as error:
+        with path.open(newline="", encoding="utf-8") as file:
+            reader = csv.DictReader(file, strict=True)
+            missing = [name for name in columns if name not in (reader.fieldnames or [])]
+            if missing:
+                raise ValueError(f"the column {missing[0]!r} is missing")
+            lines = list(reader)
+        if any(None in line or None in line.values() for line in lines):
+            raise ValueError("a line has too few or too many cells")
+    except (ValueError, csv.Error, OSError) as error:
         raise UserError(f"table {path} cannot be read ({error}); {remedy}") from None
-    return table
+    return {(line["block"], line["row"], line["column"]): line for line in lines}

@@ -249,3 +249,13 @@ def test_a_damaged_byte_ends_in_an_image_or_in_a_message_never_in_a_crash(tmp_pa
             refusals.append(str(error))
     assert refusals
     assert all(str(path) in refusal for refusal in refusals)
+
+
+def test_a_photograph_that_a_phone_stored_sideways_is_turned_upright(tmp_path):
+    upright = np.zeros((8, 8, 3), np.uint8)
+    upright[:4] = 255
+    sideways = Image.fromarray(np.rot90(upright))
+    notes = Image.Exif()
+    notes[0x0112] = 6  # to be turned clockwise when shown
+    sideways.save(tmp_path / "phone.png", exif=notes)
+    assert (read_image(tmp_path / "phone.png", 8) == upright).all()

@@ -252,14 +252,14 @@ def test_a_setting_is_told_to_the_stages_that_read_it_and_to_no_other(config, fi
 # -- how settings are merged -----------------------------------------------------------------------
 
 
-def test_a_recipe_is_its_protocol_then_the_scale_then_its_own_keys_then_its_backbone(config):
+def test_a_recipe_is_its_protocol_then_the_scale_then_its_own_keys_each_with_its_backbone(config):
     """Each layer writes its number; the topmost must win, whichever are taken off above it."""
     layers = [
         ("recipes.yaml", ("protocols", "official")),
-        ("scales/demo.yaml", ("recipe",)),
-        ("recipes.yaml", ("recipes", "net")),
         ("recipes.yaml", ("protocols", "official", "backbones", "conv4")),
+        ("scales/demo.yaml", ("recipe",)),
         ("scales/demo.yaml", ("recipe", "backbones", "conv4")),
+        ("recipes.yaml", ("recipes", "net")),
         ("recipes.yaml", ("recipes", "net", "backbones", "conv4")),
     ]
     for number, (file, keys) in enumerate(layers, start=1):
@@ -273,7 +273,7 @@ def test_a_recipe_is_its_protocol_then_the_scale_then_its_own_keys_then_its_back
         recipe = plan(config=config).recipe("net", "conv4")
         assert recipe.pretraining.weight_decay == number
     of_the_others = plan(config=config).recipe("net", "resnet12")
-    assert of_the_others.pretraining.weight_decay == 3
+    assert of_the_others.pretraining.weight_decay == 5
 
 
 def test_merging_goes_key_by_key_and_a_null_deletes():

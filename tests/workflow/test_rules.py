@@ -1,7 +1,11 @@
 """What every rule states, read from the rule files themselves."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 
@@ -26,3 +30,13 @@ def test_the_snakefile_stays_short():
 def test_epcore_does_not_know_snakemake():
     for file in (ROOT / "epcore").rglob("*.py"):
         assert not re.search(r"^\s*(import|from) snakemake", file.read_text(), re.M), file
+
+
+@pytest.mark.parametrize(
+    "command", [("snakemake", "--lint"), ("snakefmt", "--check", "Snakefile", "workflow")]
+)
+def test_snakemakes_own_critics_have_nothing_to_say(command):
+    done = subprocess.run(
+        [sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -44,11 +44,10 @@ def test_the_method_changes_the_scores(finished_once):
 
 def test_every_artefact_says_how_it_came_to_be(finished_once):
     results = finished_once[0].folder / "results/tiny"
-    for artefact in [
-        *results.rglob("*.pt"),
-        *results.rglob("*.npz"),
-        *results.glob("scores/**/*.csv"),
-    ]:
+    artefacts = [*results.rglob("*.pt"), *results.rglob("*.npz")]
+    artefacts += [*results.glob("scores/**/*.csv"), *results.glob("tables/*.csv")]
+    assert len(artefacts) == 6 + 4 + 4 + 4 + 1
+    for artefact in artefacts:
         assert artefact.with_suffix("").with_suffix(".meta.json").is_file(), artefact
     assert not [path for path in results.rglob("*") if ".tmp" in path.name]
     assert not list(results.rglob("*.state"))
@@ -56,6 +55,12 @@ def test_every_artefact_says_how_it_came_to_be(finished_once):
 
 def test_a_second_run_has_nothing_to_do(finished):
     assert finished.build().nothing_to_do
+
+
+def test_the_table_is_what_is_built_when_nothing_is_asked_for(finished):
+    assert finished.snakemake("-n").nothing_to_do
+    (finished.folder / "tables/main.tex").unlink()
+    assert finished.snakemake("-n").jobs == {"all": 1, "publish_table": 1}
 
 
 def test_white_space_and_comments_retrain_nothing(finished):

@@ -6,11 +6,24 @@ from pathlib import Path
 
 from epcore.errors import UserError
 from epcore.plan import Plan, paths
+from epcore.plan.load import read_yaml
 
+# `conda: environment.yml` in the rules is what documents their software; environments are made
+# by the Makefile or by hand, not by Snakemake: the file installs this checkout.
+#
 # Relative to where Snakemake runs, so that a project may be moved and stays up to date.
 CONFIG = Path(os.path.relpath(workflow.basedir)) / "config"
 
 # A mistake in the config ends here, in one line.
+try:
+    read_yaml(CONFIG / "config.yaml")
+except UserError as error:
+    sys.exit(f"epcore: {error}")
+
+
+configfile: CONFIG / "config.yaml"
+
+
 try:
     SCALE = Plan.scale_of(config)
     PLAN = Plan(CONFIG, SCALE)
@@ -19,7 +32,7 @@ except UserError as error:
     sys.exit(f"epcore: {error}")
 
 
-def told(stage, *names):
+def stage_config(stage, *names):
     """A `params` function: what the plan tells a stage about the rule's wildcards."""
 
     def function(wildcards):
@@ -32,7 +45,8 @@ def told(stage, *names):
 
 def episodes_of_shot(wildcards):
     """All episodes that are tested with the checkpoint of this shot."""
-    protocols = PLAN.test_protocols(int(wildcards.shot))
+    shot = int(wildcards.shot)
+    protocols = [p for p in PLAN.tested_protocols if PLAN.protocols[p].shot == shot]
     return expand(
         paths.EPISODES, scale=SCALE, dataset=wildcards.dataset, protocol=protocols
     )

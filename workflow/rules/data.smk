@@ -19,7 +19,7 @@ rule data:
         mem_mb=2000,
         runtime=240,
     params:
-        config=told("data", "dataset"),
+        config=stage_config("data", "dataset"),
         out=lambda wildcards, output: Path(output.store).parent,
     shell:
         "epcore data --config {params.config:q} --out {params.out:q} > {log:q} 2>&1"

@@ -20,7 +20,7 @@ rule embed:
         mem_mb=MEMORY,
         runtime=60,
     params:
-        config=told("embed", "backbone", "recipe"),
+        config=stage_config("embed", "backbone", "recipe"),
         data=lambda wildcards, input: Path(input.store).parent,
     shell:
         "epcore embed --config {params.config:q} --data {params.data:q} "

@@ -18,7 +18,7 @@ rule episodes:
         mem_mb=1000,
         runtime=10,
     params:
-        config=told("episodes", "protocol"),
+        config=stage_config("episodes", "protocol"),
         data=lambda wildcards, input: Path(input.store).parent,
     shell:
         "epcore episodes --config {params.config:q} --data {params.data:q} "

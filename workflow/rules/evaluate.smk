@@ -12,6 +12,8 @@ rule evaluate:
         "results/{scale}/logs/evaluate/{dataset}/{backbone}/{recipe}/s{seed}-{protocol}.log",
     benchmark:
         "results/{scale}/benchmarks/evaluate/{dataset}/{backbone}/{recipe}/s{seed}-{protocol}.tsv"
+    wildcard_constraints:
+        protocol="|".join(PLAN.tested_protocols),
     conda:
         "../../environment.yml"
     threads: THREADS
@@ -19,7 +21,7 @@ rule evaluate:
         mem_mb=2000,
         runtime=30,
     params:
-        config=told("evaluate", "backbone", "recipe"),
+        config=stage_config("evaluate", "backbone", "recipe"),
     shell:
         "epcore evaluate --config {params.config:q} --features {input.features:q} "
         "--episodes {input.episodes:q} --out {output.scores:q} > {log:q} 2>&1"

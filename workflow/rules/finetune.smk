@@ -21,7 +21,7 @@ rule finetune:
         mem_mb=MEMORY,
         runtime=MINUTES,
     params:
-        config=told("finetune", "backbone", "recipe", "seed", "shot"),
+        config=stage_config("finetune", "backbone", "recipe", "seed", "shot"),
         data=lambda wildcards, input: Path(input.store).parent,
     shell:
         f"epcore finetune {REQUIRE_GPU} "

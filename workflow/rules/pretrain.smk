@@ -20,7 +20,7 @@ rule pretrain:
         mem_mb=MEMORY,
         runtime=MINUTES,
     params:
-        config=told("pretrain", "backbone", "recipe", "seed"),
+        config=stage_config("pretrain", "backbone", "recipe", "seed"),
         data=lambda wildcards, input: Path(input.store).parent,
     shell:
         f"epcore pretrain {REQUIRE_GPU} "

@@ -1,13 +1,21 @@
 # From per-episode scores to a CSV, from the CSV to LaTeX, and the current scale's published copy.
 
 
+rule all:
+    default_target: True
+    input:
+        "tables/main.tex",
+    localrule: True
+
+
 rule aggregate:
     input:
         scores=lambda w: [cell.scores for cell in PLAN.cells(w.table)],
         metas=lambda w: [cell.checkpoint_meta for cell in PLAN.cells(w.table)],
         paper=lambda w: CONFIG / "paper" / f"{PLAN.table(w.table).paper}.csv",
     output:
-        paths.TABLE_CSV,
+        table=paths.TABLE_CSV,
+        meta=paths.meta(paths.TABLE_CSV),
     log:
         "results/{scale}/logs/aggregate/{table}.log",
     benchmark:
@@ -19,10 +27,10 @@ rule aggregate:
         mem_mb=1000,
         runtime=10,
     params:
-        config=told("aggregate", "table"),
+        config=stage_config("aggregate", "table"),
     shell:
         "epcore aggregate --config {params.config:q} --paper {input.paper:q} "
-        "--out {output:q} > {log:q} 2>&1"
+        "--out {output.table:q} > {log:q} 2>&1"
 
 
 rule latex:
@@ -41,7 +49,7 @@ rule latex:
         mem_mb=1000,
         runtime=10,
     params:
-        config=told("latex", "table"),
+        config=stage_config("latex", "table"),
     shell:
         "epcore latex --config {params.config:q} --table {input:q} --out {output:q} > {log:q} 2>&1"
 
