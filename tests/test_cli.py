@@ -155,7 +155,7 @@ def test_a_scale_for_a_gpu_refuses_to_train_without_one(toy, tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     text = Plan(CONFIG, "paper").pretrain("conv4", "epnet", 0)
     inputs = ["--data", toy.data, "--episodes", toy.val, "--out", "pretrain.pt"]
-    message = complaint(capsys, "pretrain", "--config", text, *inputs)
+    message = complaint(capsys, "pretrain", "--require-gpu", "--config", text, *inputs)
     assert "scale=demo" in message
     assert "allow_cpu=true" in message
 

@@ -529,3 +529,11 @@ def test_labels_may_be_whole_numbers():
 def test_importing_the_package_alone_does_not_load_torch():
     program = "import sys, epcore; assert 'torch' not in sys.modules; epcore.LabelPropagation"
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e-6, 1e6, 1e12, 1e18])
+def test_features_of_any_size_that_float32_can_hold_have_the_same_graph(scale):
+    features = torch.randn(12, 5, generator=torch.Generator().manual_seed(3))
+    expected = similarity_graph(features)
+    torch.testing.assert_close(similarity_graph(scale * features), expected, rtol=1e-4, atol=1e-6)
+    assert torch.isfinite(EmbeddingPropagation()(scale * features)).all()

@@ -253,18 +253,21 @@ def test_a_row_that_is_there_twice_is_named(config):
     path = config / "tables/main.yaml"
     line = next(line for line in path.read_text().splitlines() if "recipe: epnet}" in line)
     path.write_text(path.read_text().replace(line, f"{line}\n{line}", 1))
-    assert said(config) == "config/tables/main.yaml, CONV-4: row 'EPNet' is there twice; rename one"
+    assert (
+        complaint(config)
+        == "config/tables/main.yaml, CONV-4: row 'EPNet' is there twice; rename one"
+    )
 
 
 def test_a_scale_in_two_folders_is_named(config):
     (config / "scales/grocery.yaml").write_text((config / "examples/grocery.yaml").read_text())
-    assert "scale 'grocery' is there twice" in said(config)
+    assert "scale 'grocery' is there twice" in complaint(config)
 
 
 @pytest.mark.parametrize("key", ["protocol", "extends", "description"])
 def test_a_scale_cannot_swap_the_protocol_of_its_recipes(config, key):
     put(config, "scales/demo.yaml", f"recipe/{key}", "paper")
-    assert f"config/scales/demo.yaml, recipe: unknown key {key!r}" in said(config)
+    assert f"config/scales/demo.yaml, recipe: unknown key {key!r}" in complaint(config)
 
 
 def test_a_name_that_paths_cannot_hold_is_named(config):
@@ -274,12 +277,12 @@ def test_a_name_that_paths_cannot_hold_is_named(config):
         "My Data.1",
         {"kind": "folder", "title": "", "path": "", "image_size": 8},
     )
-    assert said(config).startswith("'My Data.1' cannot be part of a path")
+    assert complaint(config).startswith("'My Data.1' cannot be part of a path")
 
 
 def test_a_table_of_printed_numbers_that_is_missing_is_named(config):
     put(config, "tables/main.yaml", "paper", "nain")
-    assert "nain.csv is not in config/paper" in said(config)
+    assert "nain.csv is not in config/paper" in complaint(config)
 
 
 def test_a_column_without_validation_episodes_of_its_shot_is_named(config):
@@ -290,4 +293,4 @@ def test_a_column_without_validation_episodes_of_its_shot_is_named(config):
         {"split": "novel", "way": 5, "shot": 10, "queries": 5},
     )
     put(config, "tables/main.yaml", "columns/0/protocol", "5way-10shot")
-    assert "unknown protocol 'val-5way-10shot'" in said(config)
+    assert "unknown protocol 'val-5way-10shot'" in complaint(config)

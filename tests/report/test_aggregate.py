@@ -1,6 +1,8 @@
 """The long form of a table: our means beside the paper's numbers, each as it was."""
 
 import csv
+import hashlib
+import json
 from pathlib import Path
 
 import numpy as np
@@ -95,7 +97,6 @@ def test_the_same_scores_give_the_same_bytes(aggregate_stage, scores, paper):
 
 
 DAMAGED = {
-    "missing": None,
     "empty": b"",
     "only a header": b"episode,accuracy\n",
     "one episode": b"episode,accuracy\n0,0.5\n",
@@ -113,10 +114,7 @@ DAMAGED = {
 @pytest.mark.parametrize("how", DAMAGED)
 def test_a_damaged_score_file_is_named_in_one_line(aggregate_stage, scores, paper, how):
     path = Path(aggregate_stage.cells[5].scores)
-    if DAMAGED[how] is None:
-        path.unlink()
-    else:
-        path.write_bytes(DAMAGED[how])
+    path.write_bytes(DAMAGED[how])
     with pytest.raises(UserError) as caught:
         aggregate.run(aggregate_stage, paper, Path("main.csv"))
     message = str(caught.value)
@@ -150,3 +148,19 @@ def test_damaged_numbers_of_the_paper_are_named_in_one_line(
         aggregate.run(aggregate_stage, path, Path("main.csv"))
     assert len(str(caught.value).splitlines()) == 1
     assert str(path) in str(caught.value)
+
+
+def test_a_missing_score_file_is_named_in_one_line(aggregate_stage, scores, paper):
+    path = Path(aggregate_stage.cells[5].scores)
+    path.unlink()
+    with pytest.raises(UserError, match=f"^input {path} does not exist; run the stage"):
+        aggregate.run(aggregate_stage, paper, Path("main.csv"))
+
+
+def test_the_meta_of_a_table_leads_back_to_the_files_of_every_cell(aggregate_stage, scores, paper):
+    aggregate.run(aggregate_stage, paper, Path("main.csv"))
+    inputs = json.loads(Path("main.meta.json").read_text(encoding="utf-8"))["inputs"]
+    for cell in aggregate_stage.cells:
+        content = Path(cell.scores).read_bytes()
+        assert inputs[cell.scores] == hashlib.sha256(content).hexdigest()
+        assert cell.checkpoint_meta in inputs

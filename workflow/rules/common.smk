@@ -8,9 +8,9 @@ from epcore.errors import UserError
 from epcore.plan import Plan, paths
 from epcore.plan.load import read_yaml
 
-# `conda: environment.yml` in the rules is what documents their software; environments are made
-# by the Makefile or by hand, not by Snakemake: the file installs this checkout.
-#
+# `conda: environment.yml` in the rules documents their software. It installs this checkout, so it
+# is made by hand or by the Makefile, not by Snakemake's --software-deployment-method.
+
 # Relative to where Snakemake runs, so that a project may be moved and stays up to date.
 CONFIG = Path(os.path.relpath(workflow.basedir)) / "config"
 
