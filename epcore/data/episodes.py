@@ -6,9 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
+from epcore.data.arrays import load_arrays, save_arrays
 from epcore.data.store import ImageStore
 from epcore.errors import UserError
-from epcore.files import Provenance, atomic
+from epcore.files import Provenance
 from epcore.plan.models import Split
 from epcore.plan.paths import meta
 from epcore.plan.stages import EpisodesStage
@@ -51,20 +52,12 @@ class Episodes:
         return np.unique(self.images())
 
     def save(self, path: Path) -> None:
-        with atomic(path) as temporary:
-            np.savez(temporary, support=self.support, query=self.query)
+        save_arrays(path, support=self.support, query=self.query)
 
     @classmethod
     def load(cls, path: Path) -> "Episodes":
         """Raises `UserError` if the file is damaged or its episodes are not disjoint."""
-        try:
-            with np.load(path, allow_pickle=False) as arrays:
-                return cls(arrays["support"], arrays["query"])
-        except Exception as error:  # zipfile, zlib, numpy and our own checks each raise their own
-            raise UserError(
-                f"episode file {path} is damaged ({error}); delete it and run the same command "
-                "again to sample it anew"
-            ) from None
+        return load_arrays(path, cls, ("support", "query"), "episode file")
 
 
 def sample(

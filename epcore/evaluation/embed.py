@@ -11,12 +11,13 @@ from tqdm import tqdm
 
 from epcore.backbones import Backbone
 from epcore.checkpoint import load_backbone
+from epcore.data.arrays import load_arrays, save_arrays
 from epcore.data.augment import Augmenter
 from epcore.data.episodes import Episodes
 from epcore.data.store import ImageStore
 from epcore.device import autocast, choose_device, describe
 from epcore.errors import UserError
-from epcore.files import Provenance, atomic
+from epcore.files import Provenance
 from epcore.plan.paths import meta
 from epcore.plan.stages import EmbedStage
 
@@ -45,20 +46,12 @@ class Features:
         return torch.from_numpy(self.values[positions])
 
     def save(self, path: Path) -> None:
-        with atomic(path) as temporary:
-            np.savez(temporary, rows=self.rows, values=self.values)
+        save_arrays(path, rows=self.rows, values=self.values)
 
     @classmethod
     def load(cls, path: Path) -> "Features":
         """Raises `UserError` if the file is damaged."""
-        try:
-            with np.load(path, allow_pickle=False) as arrays:
-                return cls(arrays["rows"], arrays["values"])
-        except Exception as error:  # zipfile, zlib and numpy each raise their own
-            raise UserError(
-                f"feature file {path} is damaged ({error}); delete it and run the same command "
-                "again to embed anew"
-            ) from None
+        return load_arrays(path, cls, ("rows", "values"), "feature file")
 
 
 @torch.no_grad()

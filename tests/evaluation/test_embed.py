@@ -84,9 +84,7 @@ def test_features_come_back_as_they_were_saved(tmp_path):
 
 
 def damaged(path, how):
-    if how == "missing":
-        path.unlink()
-    elif how == "empty":
+    if how == "empty":
         path.write_bytes(b"")
     elif how == "noise":
         path.write_bytes(np.random.default_rng(0).bytes(3000))
@@ -100,9 +98,7 @@ def damaged(path, how):
         np.savez(path, support=np.zeros(3))
 
 
-@pytest.mark.parametrize(
-    "how", ["missing", "empty", "noise", "truncated", "bit flipped", "other arrays"]
-)
+@pytest.mark.parametrize("how", ["empty", "noise", "truncated", "bit flipped", "other arrays"])
 def test_a_damaged_feature_file_is_named_in_one_line(tmp_path, how):
     path = tmp_path / "features.npz"
     Features(np.arange(200), np.ones((200, 3), np.float32)).save(path)
@@ -112,7 +108,12 @@ def test_a_damaged_feature_file_is_named_in_one_line(tmp_path, how):
     message = str(caught.value)
     assert len(message.splitlines()) == 1
     assert message.startswith(f"feature file {path} is damaged (")
-    assert message.endswith("delete it and run the same command again to embed anew")
+    assert message.endswith("delete it and run the same command again to make it anew")
+
+
+def test_a_missing_feature_file_is_named(tmp_path):
+    with pytest.raises(UserError, match=r"^feature file .*none\.npz does not exist; run the stage"):
+        Features.load(tmp_path / "none.npz")
 
 
 def test_the_stage_embeds_the_rows_that_any_of_its_episodes_touch(
