@@ -24,3 +24,10 @@ include: "workflow/rules/finetune.smk"
 include: "workflow/rules/embed.smk"
 include: "workflow/rules/evaluate.smk"
 include: "workflow/rules/tables.smk"
+
+
+rule all:
+    default_target: True
+    input:
+        "tables/main.tex",
+    localrule: True

@@ -21,7 +21,7 @@ except UserError as error:
     sys.exit(f"epcore: {error}")
 
 
-configfile: CONFIG / "config.yaml"
+configfile: str(CONFIG / "config.yaml")
 
 
 try:

@@ -1,13 +1,6 @@
 # From per-episode scores to a CSV, from the CSV to LaTeX, and the current scale's published copy.
 
 
-rule all:
-    default_target: True
-    input:
-        "tables/main.tex",
-    localrule: True
-
-
 rule aggregate:
     input:
         scores=lambda w: [cell.scores for cell in PLAN.cells(w.table)],
