@@ -53,7 +53,7 @@ def draw(
                 sheet.paste(_magnified(tile, magnification), (NAME_WIDTH + column * width, top))
             top += height
     with atomic(path) as temporary:
-        sheet.save(temporary)
+        sheet.save(temporary, format="PNG")
 
 
 def _evenly(items: list[int], count: int) -> list[int]:

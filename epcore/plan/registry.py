@@ -68,12 +68,21 @@ class Registry:
         return validate(dict[str, kind], content, f"{self.config.name}/{name}")
 
     def _check_names(self) -> None:
-        for registry in (self.datasets, self.backbones, self.protocols, self._recipe_sources[1]):
+        named = {
+            "datasets.yaml": self.datasets,
+            "backbones.yaml": self.backbones,
+            "protocols.yaml": self.protocols,
+            "recipes.yaml": self._recipe_sources[1],
+        }
+        for file, registry in named.items():
             for name in registry:
                 if not re.fullmatch(NAME, name):
+                    place = f"{self.config.name}/{file}"
+                    if file == "datasets.yaml" and name in self.scale.datasets:
+                        place = f"{self._scale_file}, datasets"
                     raise UserError(
-                        f"{name!r} cannot be part of a path; name it with small letters, digits "
-                        "and single hyphens"
+                        f"{place}: the name {name!r} cannot be part of a path; use small "
+                        "letters, digits and single hyphens"
                     )
         where = self._scale_file
         for column, dataset in self.scale.columns.items():

@@ -277,7 +277,8 @@ def test_a_name_that_paths_cannot_hold_is_named(config):
         "My Data.1",
         {"kind": "folder", "title": "", "path": "", "image_size": 8},
     )
-    assert complaint(config).startswith("'My Data.1' cannot be part of a path")
+    said = "config/datasets.yaml: the name 'My Data.1' cannot be part of a path"
+    assert complaint(config).startswith(said)
 
 
 def test_a_table_of_printed_numbers_that_is_missing_is_named(config):

@@ -106,6 +106,14 @@ def test_another_scale_shares_nothing_with_this_one(finished):
     assert (jobs["data"], jobs["pretrain"], jobs["finetune"], jobs["evaluate"]) == (2, 12, 24, 24)
 
 
+def test_only_a_scale_for_a_gpu_requires_one_and_the_user_may_waive_it(finished):
+    target = "results/paper/models/mini-imagenet/conv4/epnet/s0/pretrain.pt"
+    asked = ("-n", "-p", target, "--config", "scale=paper")
+    assert "epcore pretrain --require-gpu" in finished.snakemake(*asked).text
+    assert "--require-gpu" not in finished.snakemake(*asked, "allow_cpu=true").text
+    assert "--require-gpu" not in finished.snakemake("-n", "-p", "--forceall").text
+
+
 def test_a_recipe_outside_the_tables_can_be_asked_for_by_its_path(finished):
     target = "results/tiny/scores/tiny-glyphs/conv4/epnet-paper/s3/5way-1shot.csv"
     run = finished.snakemake("--cores", "2", target)
