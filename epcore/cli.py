@@ -21,6 +21,20 @@ JSON text or a JSON file with what the stage is told: the same text stands, key 
 """
 
 
+FETCH = """\
+Gets the files that data sets are built from, and checks that they are the published ones.
+
+A file that is already below the data root, or below the folder that the environment variable
+EPCORE_MIRROR names, is used from there and not changed. What is missing is downloaded from the
+first address that gives it; a download that was interrupted goes on where it stopped. What may
+not be downloaded by a program (ILSVRC2012) is asked for, with the steps to get it.
+
+  epcore fetch                  what there is, how large, and what is already here
+  epcore fetch cub              all files of the data set cub
+  EPCORE_MIRROR=/datasets epcore fetch cifar-fs fc100
+"""
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="epcore",
@@ -46,7 +60,34 @@ def _parser() -> argparse.ArgumentParser:
         path(sub, "out", "checkpoint to write (.pt); curve (.csv) and .meta.json go beside it")
         sub.add_argument("--require-gpu", action="store_true", help="stop where there is no GPU")
 
+    sub = stages.add_parser(
+        "fetch",
+        help="download or find the files of data sets, and verify them",
+        description=FETCH,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    sub.add_argument(
+        "names", nargs="*", metavar="NAME",
+        help="a data set or a source of datasets.yaml; without any, what there is",
+    )  # fmt: skip
+    sub.add_argument(
+        "--settings", type=Path, default=Path("config"), metavar="FOLDER",
+        help="folder of datasets.yaml (default: config)",
+    )  # fmt: skip
+    sub.add_argument(
+        "--root", type=Path, default=Path("data"), metavar="FOLDER",
+        help="data root: where files are looked for and downloaded to (default: data)",
+    )  # fmt: skip
+    sub.add_argument(
+        "--receipt", type=Path, metavar="FILE",
+        help="write where the files of one source are, which `epcore data` reads",
+    )  # fmt: skip
+
     sub = stage("data", "build a data set into a packed store")
+    sub.add_argument(
+        "--sources", type=Path, nargs="*", default=[], metavar="RECEIPT",
+        help="receipts that `epcore fetch` wrote for the data set's sources (.json)",
+    )  # fmt: skip
     path(sub, "out", "folder to write")
 
     sub = stage("contact-sheet", "draw a picture of a data set", config=False)
@@ -86,6 +127,7 @@ def _parser() -> argparse.ArgumentParser:
 
 # Stage -> module with its run(), and the model of its --config.
 STAGES: dict[str, tuple[str, str | None]] = {
+    "fetch": ("epcore.data.fetch", None),
     "data": ("epcore.data.build", "DataStage"),
     "contact-sheet": ("epcore.data.contact_sheet", None),
     "episodes": ("epcore.data.episodes", "EpisodesStage"),

@@ -28,8 +28,10 @@ def toy(tmp_path_factory):
     Classes differ in colour, images of a class in brightness, far more: an untrained network
     sees the brightness. Splits alternate, so that a label is never the number of a base class.
     """
+    from packing import pack
+
+    from epcore.data.contents import ImageClass
     from epcore.data.episodes import sample
-    from epcore.data.store import ImageClass, ImageStore, write_store
 
     folder = tmp_path_factory.mktemp("toy")
     random = np.random.default_rng(0)
@@ -41,8 +43,7 @@ def toy(tmp_path_factory):
     colours = np.stack([hues[label] for label in labels])[:, None, None] * 25
     noise = random.normal(0, 12, (len(labels), 16, 16, 3))
     images = (brightness + colours + noise).clip(0, 255).astype(np.uint8)
-    write_store(folder / "toy", classes, labels, images, 16, {"kind": "test"})
-    store = ImageStore.open(folder / "toy")
+    store = pack(folder / "toy", classes, labels, images, 16)
     for split in ("val", "novel"):
         episodes = sample(store, split, WAY, SHOT, QUERIES, 30, seed=len(split))
         episodes.save(folder / f"{split}.npz")

@@ -73,7 +73,7 @@ def test_every_stage_explains_its_options(capsys, stage):
     with pytest.raises(SystemExit) as ended:
         main([stage, "--help"])
     assert ended.value.code == 0
-    assert "--out" in capsys.readouterr().out
+    assert ("--receipt" if stage == "fetch" else "--out") in capsys.readouterr().out
 
 
 def test_a_mistake_on_the_real_command_line_is_one_line_and_exit_code_2(files):

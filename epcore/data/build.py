@@ -1,20 +1,63 @@
 """From a data set's description to its packed store."""
 
+import importlib
 from pathlib import Path
+from typing import get_args
 
-from epcore.plan.models import GlyphData
+import numpy as np
+
+from epcore.data.contents import Contents
+from epcore.data.sources import Sources
+from epcore.data.store import write_store
+from epcore.errors import UserError
+from epcore.plan.datasets import Expected, OfficialData
+from epcore.plan.settings import Split
 from epcore.plan.stages import DataStage
 
+# Kind of data set -> module of epcore.data.builders with its contents().
+BUILDERS = {
+    "glyphs": "glyphs",
+    "folder": "folder",
+    "npz": "arrays",
+    "cifar-100": "cifar100",
+    "omniglot": "omniglot",
+    "cub": "cub",
+    "mini-imagenet": "mini_imagenet",
+    "mini-imagenet-pickles": "mini_imagenet_pickles",
+    "tiered-imagenet": "tiered_imagenet",
+    "tiered-imagenet-pickles": "tiered_imagenet_pickles",
+    "imagenet-fs": "imagenet_fs",
+}
 
-def run(stage: DataStage, out: Path) -> None:
+
+def run(stage: DataStage, sources: list[Path], out: Path) -> None:
     """The stage `data`."""
     dataset = stage.dataset
-    if isinstance(dataset, GlyphData):
-        from epcore.data import glyphs
+    builder = importlib.import_module(f"epcore.data.builders.{BUILDERS[dataset.kind]}")
+    receipts = Sources.read(sources)
+    contents: Contents = builder.contents(dataset, receipts)
+    if isinstance(dataset, OfficialData):
+        check_counts(out.name, contents, dataset.expected)
+    contents.origin.update(
+        dataset=dataset.model_dump(mode="json", exclude={"title"}), sources=receipts.checksums()
+    )
+    write_store(out, contents)
 
-        counts = dataset.images_per_class.model_dump()
-        glyphs.build(out, dataset.selection, dataset.image_size, counts, dataset.seed)
-    else:
-        from epcore.data import folder
 
-        folder.build(out, Path(dataset.path), dataset.image_size)
+def check_counts(name: str, contents: Contents, expected: Expected) -> None:
+    """Classes and images of each split are as many as were published.
+
+    Raises:
+        UserError: for the first number that differs.
+    """
+    images = np.bincount(contents.labels, minlength=len(contents.classes))
+    for split in get_args(Split):
+        chosen = np.array([c.split == split for c in contents.classes])
+        counts = {"classes": chosen.sum(), "images": images[chosen].sum()}
+        for what, found in counts.items():
+            wanted = getattr(getattr(expected, what), split, found)
+            if found != wanted:
+                raise UserError(
+                    f"data set {name}: split {split} has {found:,} {what}, {wanted:,} are "
+                    "published; a source is incomplete or another version"
+                )

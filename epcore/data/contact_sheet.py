@@ -9,7 +9,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from epcore.data.store import ImageStore
 from epcore.files import atomic
-from epcore.plan.models import Split
+from epcore.plan.settings import Split
 
 TILE = 64  # pixels, about: small images are magnified by a whole number
 GAP = 4

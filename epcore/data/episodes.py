@@ -10,8 +10,8 @@ from epcore.data.arrays import load_arrays, save_arrays
 from epcore.data.store import ImageStore
 from epcore.errors import UserError
 from epcore.files import Provenance
-from epcore.plan.models import Split
 from epcore.plan.paths import meta
+from epcore.plan.settings import Split
 from epcore.plan.stages import EpisodesStage
 
 

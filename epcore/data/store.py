@@ -9,28 +9,20 @@ A store is a folder of three files:
 """
 
 import json
-from collections import Counter
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
+from tqdm import tqdm
 
+from epcore.data.contents import Contents, ImageClass, check_classes
+from epcore.data.repeats import Repeats
 from epcore.errors import UserError
 from epcore.files import atomic, sha256, write_text
-from epcore.plan.models import Split
+from epcore.plan.settings import Split
 
 FILES = ("images.npy", "labels.npy", "store.json")
-
-
-@dataclass(frozen=True)
-class ImageClass:
-    """One class of a data set. `group` is its super-class, or empty."""
-
-    name: str
-    split: Split
-    group: str = ""
 
 
 @dataclass(frozen=True)
@@ -84,74 +76,63 @@ class ImageStore:
         return cls(directory, images, labels, classes, provenance)
 
 
-def write_store(
-    directory: Path,
-    classes: Iterable[ImageClass],
-    labels: np.ndarray,
-    images: Iterable[np.ndarray],
-    image_size: int,
-    provenance: dict[str, Any],
-) -> None:
-    """Writes a store, image by image, in constant memory.
+def write_store(directory: Path, contents: Contents) -> None:
+    """Writes a store, image by image, in constant memory but for 16 bytes an image.
 
     Args:
         directory: the store's folder; its name is the data set's name.
-        classes: the classes in label order; names must be unique.
-        labels: int64 `(N,)`.
-        images: N arrays uint8 `(image_size, image_size, 3)` in the order of `labels`.
-        image_size: height and width in pixels.
-        provenance: where the pixels come from, kept in `store.json`.
+        contents: what to pack.
 
     Raises:
-        UserError: if a class is in two splits, has no image, or a split is empty.
+        UserError: if a class is in two splits, has no image, or a split is empty; if images are
+            missing or left over; if two splits of a data set that is not published share one.
     """
-    classes = tuple(classes)
-    check_classes(directory.name, classes, labels)
+    name, rows = directory.name, len(contents.labels)
+    check_classes(name, contents.classes, contents.labels)
     directory.mkdir(parents=True, exist_ok=True)
-    shape = (len(labels), image_size, image_size, 3)
+    for left in directory.glob(".*.tmp*"):  # of a build that was killed
+        left.unlink()
+    shape = (rows, contents.image_size, contents.image_size, 3)
     with atomic(directory / "images.npy") as temporary:
         packed = np.lib.format.open_memmap(temporary, mode="w+", dtype=np.uint8, shape=shape)
-        rows = 0
-        for rows, image in enumerate(images, start=1):
-            if rows > len(labels):
-                break
-            packed[rows - 1] = image
+        written, repeats = np.zeros(rows, dtype=bool), Repeats(contents)
+        for row, image in tqdm(contents.images, f"pack {name}", rows, unit="image", disable=None):
+            if row >= rows or written[row]:
+                raise UserError(f"data set {name}: more images than the {rows} labels")
+            packed[row], written[row] = image, True
+            repeats.add(row, image)
         packed.flush()
         del packed
-        if rows != len(labels):
-            raise UserError(f"data set {directory.name}: {rows} images for {len(labels)} labels")
+        if not written.all():
+            raise UserError(f"data set {name}: {written.sum()} images for {rows} labels")
+        repeated = repeats.report()
+        _tell(name, repeated, contents.published)
         # An old description must not vouch for new pixels, should the next lines never run.
         (directory / "store.json").unlink(missing_ok=True)
     with atomic(directory / "labels.npy") as temporary:
-        np.save(temporary, labels.astype(np.int64))
+        np.save(temporary, contents.labels.astype(np.int64))
     facts = {
-        "name": directory.name,
-        "classes": [asdict(c) for c in classes],
+        "name": name,
+        "classes": [asdict(c) for c in contents.classes],
         "shape": shape,
         "bytes": (directory / "images.npy").stat().st_size,
-        "sha256": {name: sha256(directory / name) for name in FILES[:2]},
-        "provenance": provenance,
+        "sha256": {file: sha256(directory / file) for file in FILES[:2]},
+        "repeated_images": repeated,
+        "provenance": contents.origin,
     }
     write_text(directory / "store.json", json.dumps(facts, indent=1, ensure_ascii=False) + "\n")
 
 
-def check_classes(name: str, classes: tuple[ImageClass, ...], labels: np.ndarray) -> None:
-    """Base, val and novel share no class, none is empty, and every class has an image."""
-    shared = [c for c, count in Counter(c.name for c in classes).items() if count > 1]
-    if shared:
+def _tell(name: str, repeated: dict[str, Any], published: bool) -> None:
+    """Prints which images are there twice; in one's own data, no two splits may share one."""
+    examples = "; ".join(" is also ".join(pair) for pair in repeated["examples"])
+    if repeated["in_two_splits"] and not published:
         raise UserError(
-            f"data set {name}: class {shared[0]!r} is listed twice or more; "
-            "base, val and novel must be disjoint: keep each class in one split"
+            f"data set {name}: base, val and novel share {repeated['in_two_splits']} images, pixel "
+            f"by pixel: {examples}; remove one of each pair"
         )
-    for split in get_args(Split):
-        if not any(c.split == split for c in classes):
-            raise UserError(f"data set {name}: no class in split {split!r}; give it some")
-    counts = np.bincount(labels, minlength=len(classes))
-    if len(counts) > len(classes):
-        raise UserError(
-            f"data set {name}: label {len(counts) - 1} has no class; "
-            f"there are {len(classes)} classes, numbered from 0"
-        )
-    if counts.min() == 0:
-        empty = classes[int(counts.argmin())].name
-        raise UserError(f"data set {name}: class {empty!r} has no image; remove it or add some")
+    counts = {key: count for key, count in repeated.items() if key != "examples" and count}
+    for key, count in counts.items():
+        print(f"data set {name}: images that are there twice, {key.replace('_', ' ')}: {count}")
+    if examples:
+        print(f"data set {name}: kept as published: {examples}")

@@ -115,7 +115,7 @@ def validate(kind: type[T], content: Any, where: str) -> T:
         return TypeAdapter(kind).validate_python(content)
     except ValidationError as error:
         first = error.errors()[0]
-        keys = [key for key in first["loc"] if key not in ("glyphs", "folder")]
+        keys = _without_kinds(first["loc"], content)
         place = ".".join(map(str, keys))
         if first["type"] == "extra_forbidden":
             known = _keys_at(kind, [key for key in keys[:-1] if isinstance(key, str)])
@@ -127,6 +127,20 @@ def validate(kind: type[T], content: Any, where: str) -> T:
             got = json.dumps(first["input"], ensure_ascii=False, default=str)
             problem = f"{place + ': ' if place else ''}{told}, got {got}"
         raise UserError(f"{where}: {problem}") from None
+
+
+def _without_kinds(location: tuple[int | str, ...], content: Any) -> list[int | str]:
+    """The path to a mistake, less the kinds that pydantic puts between the keys of the file."""
+    keys = []
+    for key in location:
+        if isinstance(content, Mapping) and content.get("kind") == key:
+            continue
+        keys.append(key)
+        try:
+            content = content[key]
+        except (LookupError, TypeError):
+            content = None
+    return keys
 
 
 def check_keys(

@@ -4,9 +4,7 @@ from fractions import Fraction
 from typing import Annotated, Any, Literal
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     NonNegativeFloat,
     NonNegativeInt,
@@ -15,6 +13,9 @@ from pydantic import (
     PositiveInt,
     model_validator,
 )
+
+from epcore.plan.datasets import DataSet
+from epcore.plan.settings import Settings, Split
 
 
 def _fraction(value: Any) -> Any:
@@ -31,49 +32,8 @@ Ratio = Annotated[
     Field(gt=0),
     PlainSerializer(str, return_type=str),
 ]
-Split = Literal["base", "val", "novel"]
 Architecture = Literal["conv4", "resnet12", "wide-resnet"]
 Probability = Annotated[float, Field(ge=0, lt=1)]
-
-
-class Settings(BaseModel):
-    """Settings that do not change once read."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
-
-
-# -- data sets ------------------------------------------------------------------------------------
-
-
-class ImagesPerClass(Settings):
-    """How many images each class of a split has."""
-
-    base: PositiveInt
-    val: PositiveInt
-    novel: PositiveInt
-
-
-class GlyphData(Settings):
-    """Characters drawn from a seed; see `epcore.data.glyphs`."""
-
-    kind: Literal["glyphs"]
-    title: str
-    selection: Literal["mini", "tiered", "fine", "large"]
-    image_size: PositiveInt
-    images_per_class: ImagesPerClass
-    seed: NonNegativeInt
-
-
-class FolderData(Settings):
-    """A folder with `images/<class>/<file>` and `split.csv`; see `epcore.data.folder`."""
-
-    kind: Literal["folder"]
-    title: str
-    path: str
-    image_size: PositiveInt
-
-
-DataSet = Annotated[GlyphData | FolderData, Field(discriminator="kind")]
 
 
 # -- networks and recipes -------------------------------------------------------------------------
@@ -240,14 +200,14 @@ class Scale(Settings):
     note: str
     comparable: bool
     columns: dict[str, str]
-    datasets: dict[str, DataSet] = {}
+    datasets: dict[str, DataSet] = Field(default_factory=dict)
     backbones: dict[str, ScaledBackbone]
     episodes: EpisodeCounts
     seed: NonNegativeInt
     precision: Literal["fp32", "bf16"]
     requires_gpu: bool
     resources: Resources
-    recipe: dict[str, Any] = {}
+    recipe: dict[str, Any] = Field(default_factory=dict)
 
 
 class Column(Settings):

@@ -5,6 +5,7 @@ Every segment is a readable name of a registry, or s<seed>.
 
 NAME = r"[a-z0-9]+(-[a-z0-9]+)*"
 
+RECEIPT = "results/{scale}/sources/{source}.json"
 STORE = "results/{scale}/data/{dataset}/store.json"
 IMAGES = "results/{scale}/data/{dataset}/images.npy"
 LABELS = "results/{scale}/data/{dataset}/labels.npy"

@@ -4,6 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from epcore.errors import UserError
+from epcore.plan import paths
+from epcore.plan.datasets import OfficialData
 from epcore.plan.load import pick
 from epcore.plan.models import Backbone, Recipe
 from epcore.plan.stages import (
@@ -12,6 +14,7 @@ from epcore.plan.stages import (
     EmbedStage,
     EpisodesStage,
     EvaluateStage,
+    FetchStage,
     FinetuneStage,
     PretrainStage,
     told,
@@ -43,11 +46,29 @@ class Plan(TablePlan):
         settings = settings.model_copy(update={"title": ""})
         return told(DataStage(stage_version=STAGE_VERSIONS["data"], dataset=settings))
 
-    def data_files(self, dataset: str) -> list[str]:
-        """Files whose change rebuilds a data set: the split.csv of a folder, if it is there."""
+    def data_inputs(self, dataset: str) -> dict[str, list[str]]:
+        """What a data set is built from: receipts of its sources; files of one's own, if there.
+
+        A change of either rebuilds the data set.
+        """
         settings = self.datasets[dataset]
-        split = Path(settings.path) / "split.csv" if settings.kind == "folder" else None
-        return [str(split)] if split and split.is_file() else []
+        if isinstance(settings, OfficialData):
+            place = {"scale": self.scale_name}
+            names = settings.sources
+            return {"sources": [paths.RECEIPT.format(source=name, **place) for name in names]}
+        own = {"folder": "{}/split.csv", "npz": "{}"}.get(settings.kind, "")
+        file = Path(own.format(getattr(settings, "path", "")))
+        return {"own": [str(file)] if own and file.is_file() else []}
+
+    def fetch(self, source: str) -> str:
+        """Paths and checksums: other addresses or terms change nothing about the files."""
+        files = pick(self.sources, source, "source", "config/datasets.yaml").files
+        return told(
+            FetchStage(
+                stage_version=STAGE_VERSIONS["fetch"],
+                files={key: file.model_copy(update={"urls": ()}) for key, file in files.items()},
+            )
+        )
 
     def episodes(self, protocol: str) -> str:
         asked = pick(self.protocols, protocol, "protocol", "config/protocols.yaml")

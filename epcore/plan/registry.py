@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from epcore.errors import UserError
+from epcore.plan.datasets import DataSources, OfficialData, Source
 from epcore.plan.load import check_keys, extend, merge, pick, read_yaml, suggest, validate
 from epcore.plan.models import (
     BackboneInfo,
-    DataSet,
     Protocol,
     Recipe,
     RecipeSettings,
@@ -35,7 +35,9 @@ class Registry:
     def __init__(self, config: Path, scale: str) -> None:
         self.config, self.scale_name = config, scale
         self.scale, self._scale_file = self._load_scale()
-        self.datasets = self._read("datasets.yaml", DataSet) | self.scale.datasets
+        registry = read_datasets(config)
+        self.sources = registry.sources
+        self.datasets: dict[str, Any] = registry.datasets | self.scale.datasets
         self.backbones = self._read("backbones.yaml", BackboneInfo)
         self.protocols = self._read("protocols.yaml", Protocol)
         self._check_names()
@@ -43,7 +45,7 @@ class Registry:
     @staticmethod
     def scale_of(config: Mapping[str, Any]) -> str:
         """The scale that config/config.yaml, or --config on the command line, asks for."""
-        known = ("allow_cpu", "scale")
+        known = ("allow_cpu", "data_root", "scale")
         for key in config:
             if key not in known:
                 raise UserError(
@@ -69,7 +71,7 @@ class Registry:
 
     def _check_names(self) -> None:
         named = {
-            "datasets.yaml": self.datasets,
+            "datasets.yaml": self.sources | self.datasets,
             "backbones.yaml": self.backbones,
             "protocols.yaml": self.protocols,
             "recipes.yaml": self._recipe_sources[1],
@@ -85,6 +87,8 @@ class Registry:
                         "letters, digits and single hyphens"
                     )
         where = self._scale_file
+        for name, own in self.scale.datasets.items():
+            _check_sources(own, self.sources, f"{where}, datasets.{name}")
         for column, dataset in self.scale.columns.items():
             pick(self.datasets, dataset, "data set", f"{where}, columns.{column}")
         for name in self.scale.backbones:
@@ -173,6 +177,31 @@ class Registry:
         drawn = [name for name, dataset in self.datasets.items() if dataset.kind == "glyphs"]
         used = list(self.scale.columns.values())
         return sorted({*used, *drawn} if set(used) & set(drawn) else used)
+
+
+def read_datasets(config: Path) -> DataSources:
+    """The file datasets.yaml of the folder `config`: data sets and the sources of their files.
+
+    Raises:
+        UserError: that names the file, the key and the remedy.
+    """
+    file = _shown(config / "datasets.yaml")
+    registry = validate(DataSources, read_yaml(config / "datasets.yaml"), file)
+    for name, dataset in registry.datasets.items():
+        _check_sources(dataset, registry.sources, f"{file}, datasets.{name}")
+    for name, source in registry.sources.items():
+        by_hand = [file for file in source.files.values() if not file.urls]
+        if by_hand and not source.by_hand:
+            raise UserError(
+                f"{file}, sources.{name}: {by_hand[0].path} has no urls; give the steps by_hand"
+            )
+    return registry
+
+
+def _check_sources(dataset: Any, sources: Mapping[str, Source], where: str) -> None:
+    if isinstance(dataset, OfficialData):
+        for name in dataset.sources:
+            pick(sources, name, "source", where)
 
 
 def _check_unique(names: list[str], what: str, where: str) -> None:

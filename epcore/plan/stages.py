@@ -8,20 +8,20 @@ its results: white space and comments in the code re-run nothing.
 from typing import Literal
 
 from epcore.files import canonical_json
+from epcore.plan.datasets import DataSet, SourceFile
 from epcore.plan.models import (
     AugmentationName,
     Backbone,
-    DataSet,
     Finetuning,
     Pretraining,
     Propagation,
-    Settings,
-    Split,
     View,
 )
+from epcore.plan.settings import Settings, Split
 
 STAGE_VERSIONS = {
-    "data": 1,
+    "fetch": 1,
+    "data": 2,
     "episodes": 1,
     "pretrain": 1,
     "finetune": 1,
@@ -41,6 +41,12 @@ class Stage(Settings):
     """What every stage is told."""
 
     stage_version: int
+
+
+class FetchStage(Stage):
+    """Find or download a source's files, and verify them."""
+
+    files: dict[str, SourceFile]
 
 
 class DataStage(Stage):

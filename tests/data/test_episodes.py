@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from packing import pack
 from scipy import stats
 
+from epcore.data.contents import ImageClass
 from epcore.data.episodes import Episodes, sample
-from epcore.data.store import ImageClass, ImageStore, write_store
+from epcore.data.store import ImageStore
 from epcore.errors import UserError
 
 IMAGES = 9  # of each class
@@ -22,8 +24,7 @@ def store(tmp_path_factory):
     ]
     labels = np.repeat(np.arange(len(classes)), IMAGES)
     images = (np.full((2, 2, 3), row, dtype=np.uint8) for row in range(len(labels)))
-    write_store(directory, classes, labels, images, 2, {})
-    return ImageStore.open(directory)
+    return pack(directory, classes, labels, images, 2)
 
 
 def drawn(store, split="novel", way=5, shot=1, queries=3, episodes=50, seed=0):
@@ -118,7 +119,7 @@ def test_too_few_images_are_refused_by_name_of_the_smallest_class(tmp_path):
     classes += [ImageClass("rich", "novel"), ImageClass("poor", "novel")]
     labels = np.repeat(np.arange(4), [4, 4, 4, 3])
     images = [np.zeros((2, 2, 3), np.uint8)] * len(labels)
-    write_store(tmp_path / "uneven", classes, labels, images, 2, {})
+    pack(tmp_path / "uneven", classes, labels, images, 2)
     uneven = ImageStore.open(tmp_path / "uneven")
     assert len(drawn(uneven, way=2, shot=1, queries=2)) == 50
     message = "data set uneven: 1-shot episodes with 3 queries need 4 images .* 'poor' has 3"

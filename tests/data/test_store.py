@@ -6,8 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from packing import pack
 
-from epcore.data.store import FILES, ImageClass, ImageStore, write_store
+from epcore.data.contents import ImageClass
+from epcore.data.store import FILES, ImageStore
 from epcore.errors import UserError
 
 CLASSES = (
@@ -31,7 +33,7 @@ def write(
     labels: np.ndarray = LABELS,
 ) -> Path:
     images = pictures() if images is None else images
-    write_store(directory, classes, labels, images, SIZE, {"kind": "test"})
+    pack(directory, classes, labels, images, SIZE, {"kind": "test"}, published=False)
     return directory
 
 
@@ -124,7 +126,7 @@ def test_a_label_beyond_the_classes_is_refused_by_number(tmp_path: Path) -> None
 def test_too_few_or_too_many_images_are_refused_and_leave_no_file(
     tmp_path: Path, images: np.ndarray
 ) -> None:
-    with pytest.raises(UserError, match=r"animals: .* images for 8 labels"):
+    with pytest.raises(UserError, match=r"animals: .* images .* 8 labels"):
         write(tmp_path / "animals", images)
     assert list((tmp_path / "animals").iterdir()) == []
 

@@ -56,7 +56,7 @@ def complaint(config, scale="demo"):
         ("recipes.yaml", "protocols/official/backbones/resnet", "resnet12"),
         ("recipes.yaml", "recipes/net/propagation/embeding", "embedding"),
         ("recipes.yaml", "recipes/net/extend", "extends"),
-        ("datasets.yaml", "glyph-mini/imagesize", "image_size"),
+        ("datasets.yaml", "datasets/glyph-mini/imagesize", "image_size"),
         ("backbones.yaml", "wrn/lable", "label"),
         ("protocols.yaml", "5way-1shot/querys", "queries"),
         ("tables/main.yaml", "titel", "title"),
@@ -130,9 +130,9 @@ def test_an_unknown_name_like_no_other_lists_the_known_ones(config):
         ("recipes.yaml", "protocols/official/view/crop", 2, "crop must not be larger than resize"),
         ("recipes.yaml", "recipes/net", 3, "mapping"),
         ("recipes.yaml", "recipes/epnet/protocol", 3, "known"),
-        ("datasets.yaml", "glyph-mini", 3, "mapping"),
-        ("datasets.yaml", "glyph-mini/kind", "glyph", "'glyphs', 'folder'"),
-        ("datasets.yaml", "glyph-mini/images_per_class/base", 1.5, "valid integer"),
+        ("datasets.yaml", "datasets/glyph-mini", 3, "mapping"),
+        ("datasets.yaml", "datasets/glyph-mini/kind", "glyph", "'glyphs', 'folder'"),
+        ("datasets.yaml", "datasets/glyph-mini/images_per_class/base", 1.5, "valid integer"),
         ("tables/main.yaml", "columns", 3, "list"),
         ("tables/main.yaml", "blocks/0/rows/0/recipe", "epnet", "either recipe"),
     ],
@@ -164,7 +164,7 @@ def test_a_key_that_yaml_reads_as_true_is_named(config):
         ("scales/demo.yaml", "episodes/val", "'episodes.val'"),
         ("recipes.yaml", "protocols/official/propagation/part", "'propagation.part'"),
         ("recipes.yaml", "recipes/epnet/protocol", "'protocol'"),
-        ("datasets.yaml", "glyph-mini/selection", "'glyph-mini.selection'"),
+        ("datasets.yaml", "datasets/glyph-mini/selection", "'datasets.glyph-mini.selection'"),
         ("tables/main.yaml", "columns/0/heading", "'columns.0.heading'"),
     ],
 )
@@ -274,7 +274,7 @@ def test_a_name_that_paths_cannot_hold_is_named(config):
     put(
         config,
         "datasets.yaml",
-        "My Data.1",
+        "datasets/My Data.1",
         {"kind": "folder", "title": "", "path": "", "image_size": 8},
     )
     said = "config/datasets.yaml: the name 'My Data.1' cannot be part of a path"

@@ -52,6 +52,10 @@ def episodes_of_shot(wildcards):
     )
 
 
+def data_inputs(wildcards):
+    return PLAN.data_inputs(wildcards.dataset)
+
+
 def features_for_protocol(wildcards):
     shot = PLAN.protocols[wildcards.protocol].shot
     return paths.FEATURES.replace("{shot}", str(shot))
@@ -60,6 +64,7 @@ def features_for_protocol(wildcards):
 # A misspelt name in a path is "no rule to produce it".
 wildcard_constraints:
     scale=SCALE,
+    source="|".join(PLAN.sources),
     dataset="|".join(PLAN.datasets),
     backbone="|".join(PLAN.scale.backbones),
     recipe="|".join(PLAN.recipes),

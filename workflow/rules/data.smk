@@ -1,9 +1,34 @@
-# From a data set's description to its packed store, and a picture of it.
+# From the files of its sources to a data set's packed store, and a picture of it.
+
+
+# Downloads need a network, which compute nodes of clusters often lack: this rule stays at home.
+# `params` holds the published checksums: when they change, the files are fetched anew.
+rule fetch:
+    output:
+        paths.RECEIPT,
+    log:
+        "results/{scale}/logs/fetch/{source}.log",
+    benchmark:
+        "results/{scale}/benchmarks/fetch/{source}.tsv"
+    localrule: True
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=500,
+        runtime=1440,
+    params:
+        config=stage_config("fetch", "source"),
+        settings=CONFIG,
+        root=config["data_root"],
+    shell:
+        "epcore fetch {wildcards.source} --settings {params.settings:q} --root {params.root:q} "
+        "--receipt {output:q} > {log:q} 2>&1"
 
 
 rule data:
     input:
-        split=lambda w: PLAN.data_files(w.dataset),
+        unpack(data_inputs),
     output:
         images=paths.IMAGES,
         labels=paths.LABELS,
@@ -14,15 +39,17 @@ rule data:
         "results/{scale}/benchmarks/data/{dataset}.tsv"
     conda:
         "../../environment.yml"
-    threads: 1
+    threads: THREADS
     resources:
-        mem_mb=2000,
-        runtime=240,
+        mem_mb=4000,
+        runtime=1440,
     params:
         config=stage_config("data", "dataset"),
+        sources=lambda wildcards, input: input.get("sources", []),
         out=lambda wildcards, output: Path(output.store).parent,
     shell:
-        "epcore data --config {params.config:q} --out {params.out:q} > {log:q} 2>&1"
+        "epcore data --config {params.config:q} --sources {params.sources:q} --out {params.out:q} "
+        "> {log:q} 2>&1"
 
 
 rule contact_sheet:

@@ -4,9 +4,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from epcore.data.folder import build, read_image, read_split
-from epcore.data.store import ImageClass, ImageStore
+from epcore.data.builders.folder import contents, read_split
+from epcore.data.contents import ImageClass
+from epcore.data.pictures import decode
+from epcore.data.sources import Sources
+from epcore.data.store import ImageStore, write_store
 from epcore.errors import UserError
+from epcore.plan.datasets import FolderData, Pixels
 
 HEADER = "filename,label,split"
 LINES = ("b.png,cat,base", "a.png,cat,base", "a.png,ant,val", "x.png,bee,novel")
@@ -31,6 +35,15 @@ def write_split(directory, lines, header=HEADER):
     directory.mkdir(exist_ok=True)
     (directory / "split.csv").write_text("\n".join([header, *lines, ""]), encoding="utf-8")
     return directory
+
+
+def build(out, source, size, **settings):
+    dataset = FolderData(kind="folder", title="", path=str(source), image_size=size, **settings)
+    write_store(out, contents(dataset, Sources({})))
+
+
+def read_image(path, size):
+    return decode(path.read_bytes(), str(path), size, Pixels(), upright=True)
 
 
 def built(source, out, size=8):
@@ -58,7 +71,7 @@ def test_images_of_the_stores_size_come_out_as_they_went_in(tmp_path):
     assert np.array_equal(store.images, expected)
     assert store.labels.tolist() == [0, 0, 1, 2]
     assert store.name == "packed"
-    assert store.provenance["kind"] == "folder"
+    assert store.provenance["pixels"] == "the whole picture, bilinear"
 
 
 def test_classes_are_ordered_by_split_then_name(tmp_path):
@@ -158,10 +171,12 @@ def test_a_palette_gives_its_colours_and_not_its_numbers(tmp_path):
     assert np.array_equal(read_image(tmp_path / "a.png", 8), colours[numbers, 0])
 
 
-def test_transparency_is_dropped(tmp_path):
+def test_what_is_transparent_lies_on_white(tmp_path):
     rgba = pixels(0, channels=4)
     Image.fromarray(rgba).save(tmp_path / "a.png")
-    assert np.array_equal(read_image(tmp_path / "a.png", 8), rgba[:, :, :3])
+    opacity = rgba[:, :, 3:] / 255
+    expected = opacity * rgba[:, :, :3] + (1 - opacity) * 255
+    assert np.abs(read_image(tmp_path / "a.png", 8) - expected).max() <= 1
 
 
 def test_cmyk_becomes_the_light_that_the_inks_leave(tmp_path):

@@ -6,21 +6,21 @@ asking for more images of a class keeps those that there were.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from importlib import metadata
-from pathlib import Path
 
 import numpy as np
 import PIL
 from numpy.typing import NDArray
 from PIL import Image
-from tqdm import tqdm
 
-from epcore.data.glyph_classes import GlyphClass, select_classes
-from epcore.data.glyph_faces import FACES, faces_by_character, ink
-from epcore.data.store import write_store
+from epcore.data.builders.glyph_classes import GlyphClass, select_classes
+from epcore.data.builders.glyph_faces import FACES, faces_by_character, ink
+from epcore.data.contents import Contents, in_label_order
+from epcore.data.sources import Sources
 from epcore.errors import UserError
+from epcore.plan.datasets import GlyphData
 
 # The difficulty: Conv-4 reaches 55 to 75 % on 5-way 1-shot episodes of `mini` after the few epochs
 # of the demo. Lengths are in image sides, colours in grey levels (0 to 255); a pair of numbers is
@@ -43,40 +43,29 @@ OVERSAMPLING = 2  # glyphs are moved about at twice the size, then reduced: smoo
 Floats = NDArray[np.float64]
 
 
-def build(
-    directory: Path,
-    selection: str,
-    image_size: int,
-    images_per_class: Mapping[str, int],
-    seed: int,
-) -> None:
-    """Draws a data set and writes it as a store; shows progress on a terminal.
-
-    Args:
-        directory: the store's folder.
-        selection: `mini`, `tiered`, `fine` or `large`; see `select_classes`.
-        image_size: height and width in pixels.
-        images_per_class: for each split (`base`, `val`, `novel`) the images of each class.
-        seed: not negative; chooses the classes and the pictures.
+def contents(dataset: GlyphData, sources: Sources) -> Contents:
+    """Classes in the order of `select_classes`, each with its split's number of images.
 
     Raises:
-        UserError: if the selection is unknown or a class has no image.
+        UserError: if the selection is unknown.
     """
-    glyph_classes = select_classes(selection, seed)
+    glyph_classes = select_classes(dataset.selection, dataset.seed)
     classes = [glyph_class.image_class for glyph_class in glyph_classes]
-    counts = [images_per_class[image_class.split] for image_class in classes]
-    labels = np.repeat(np.arange(len(classes)), counts)
-    images = render_images(glyph_classes, labels, image_size, seed)
-    provenance = {
-        "kind": "glyphs",
-        "selection": selection,
-        "seed": seed,
-        "faces": len(FACES),
-        "matplotlib": metadata.version("matplotlib"),
-        "pillow": PIL.__version__,
-    }
-    progress = tqdm(images, f"draw {directory.name}", len(labels), unit="image", disable=None)
-    write_store(directory, classes, labels, progress, image_size, provenance)
+    counts = [getattr(dataset.images_per_class, c.split) for c in classes]
+    labels = in_label_order(counts)
+    images = render_images(glyph_classes, labels, dataset.image_size, dataset.seed)
+    return Contents(
+        classes=classes,
+        labels=labels,
+        images=enumerate(images),
+        image_size=dataset.image_size,
+        origin={
+            "pixels": "drawn",
+            "faces": len(FACES),
+            "matplotlib": metadata.version("matplotlib"),
+            "pillow": PIL.__version__,
+        },
+    )
 
 
 def render_images(

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageFilter
 
-from epcore.data.glyph_faces import faces_by_character, ink
-from epcore.data.store import ImageClass
+from epcore.data.builders.glyph_faces import faces_by_character, ink
+from epcore.data.contents import ImageClass
 from epcore.errors import UserError
-from epcore.plan.models import Split
+from epcore.plan.settings import Split
 
 Floats = NDArray[np.float64]
 

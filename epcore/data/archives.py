@@ -1,0 +1,72 @@
+"""Members of tar and zip archives, read in place: nothing is ever extracted."""
+
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from epcore.errors import UserError
+
+DAMAGED = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError)
+
+
+@contextmanager
+def open_tar(path: Path, content: IO[bytes] | None = None) -> Iterator[tarfile.TarFile]:
+    """A tar archive, compressed or not; `content` if it lies inside another file.
+
+    Raises:
+        UserError: if it is damaged, from the block as well.
+    """
+    try:
+        with tarfile.open(path, fileobj=content) as archive:
+            yield archive
+    except DAMAGED as error:
+        raise UserError(f"{path} is no archive, or damaged ({error}); get it again") from None
+
+
+def files_of_tar(path: Path) -> Iterator[tuple[str, tarfile.TarFile, tarfile.TarInfo]]:
+    """The plain files of a tar archive, in the archive's order; see `check_member`."""
+    with open_tar(path) as archive:
+        for member in archive:
+            check_member(path, member.name)
+            if not (member.isfile() or member.isdir()):
+                raise UserError(f"{path}: {member.name} is no plain file; the archive is refused")
+            if member.isfile():
+                yield str(PurePosixPath(member.name)), archive, member
+
+
+def read_member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    """The content of a plain file."""
+    content = archive.extractfile(member)
+    if content is None:
+        raise UserError(f"{member.name} is no plain file")
+    return content.read()
+
+
+@contextmanager
+def open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
+    """A zip archive; see `check_member`.
+
+    Raises:
+        UserError: if it is damaged, from the block as well.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for name in archive.namelist():
+                check_member(path, name)
+            yield archive
+    except DAMAGED as error:
+        raise UserError(f"{path} is no archive, or damaged ({error}); get it again") from None
+
+
+def check_member(archive: Path, name: str) -> None:
+    """No member may point out of its archive.
+
+    Raises:
+        UserError: for an absolute path, or one with '..'.
+    """
+    if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name.replace("\\", "/")).parts:
+        raise UserError(f"{archive}: the member {name!r} leaves the archive; it is refused")

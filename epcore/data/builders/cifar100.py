@@ -1,0 +1,85 @@
+"""CIFAR-FS (Bertinetto et al. 2019) and FC100 (Oreshkin et al. 2018) out of CIFAR-100.
+
+Both take all 600 images of a class, the training and the test file's. CIFAR-FS splits the 100
+classes at random; FC100 splits the 20 super-classes, so that base, val and novel share none.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from epcore.data import pickles
+from epcore.data.archives import files_of_tar
+from epcore.data.contents import Contents, ImageClass, check_groups, in_label_order
+from epcore.data.lists import read_json, read_lists
+from epcore.data.sources import Sources
+from epcore.errors import UserError
+from epcore.plan.datasets import CifarData
+
+SIZE = 32
+PARTS = ("cifar-100-python/train", "cifar-100-python/test")
+META = "cifar-100-python/meta"
+
+
+def contents(dataset: CifarData, sources: Sources) -> Contents:
+    """Classes in the order of their names within a split; images in the order of the files."""
+    archive = sources.path(dataset.images, "archive")
+    names, groups, fine, coarse, images = read(archive)
+    group_of = dict(zip(fine.tolist(), coarse.tolist(), strict=True))
+    classes = []
+    for split, path in read_lists(sources, dataset.lists).items():
+        listed = read_json(path)
+        # FC100 lists super-classes, CIFAR-FS pairs of super-class and class.
+        wanted = {entry if isinstance(entry, str) else entry[1] for entry in listed}
+        known = groups if isinstance(listed[0], str) else names
+        if unknown := sorted(wanted - set(known)):
+            raise UserError(f"{path}: {unknown[0]!r} is not in CIFAR-100")
+        for label in sorted(range(len(names)), key=names.__getitem__):
+            group = groups[group_of[label]]
+            if (group if known is groups else names[label]) in wanted:
+                classes.append((label, ImageClass(names[label], split, group)))
+    if isinstance(listed[0], str):
+        check_groups(dataset.lists, [c for _, c in classes])
+    rows = [np.flatnonzero(fine == label) for label, _ in classes]
+
+    def pictures() -> Iterator[tuple[int, np.ndarray]]:
+        for row, place in enumerate(np.concatenate(rows)):
+            yield row, images[place]
+
+    return Contents(
+        classes=[c for _, c in classes],
+        labels=in_label_order([len(r) for r in rows]),
+        images=pictures(),
+        image_size=SIZE,
+        origin={"pixels": "as in CIFAR-100"},
+        published=True,
+    )
+
+
+def read(archive: Path) -> tuple[list[str], list[str], np.ndarray, np.ndarray, np.ndarray]:
+    """Names of classes and of super-classes, labels of both `(N,)`, images `(N, 32, 32, 3)`.
+
+    Raises:
+        UserError: if a part is missing, or is not what its name says.
+    """
+    found = {}
+    for name, tar, member in files_of_tar(archive):
+        if name in (*PARTS, META) and (content := tar.extractfile(member)) is not None:
+            found[name] = pickles.load(content, f"{archive}, {name}")
+    for name in (*PARTS, META):
+        if name not in found:
+            raise UserError(f"{archive} has no {name}; is it CIFAR-100's python version?")
+    meta = pickles.text_keys(
+        found[META], f"{archive}, {META}", ("fine_label_names", "coarse_label_names")
+    )
+    keys = ("fine_labels", "coarse_labels", "data")
+    parts = [pickles.text_keys(found[name], f"{archive}, {name}", keys) for name in PARTS]
+    fine, coarse, data = (np.concatenate([np.asarray(part[key]) for part in parts]) for key in keys)
+    if data.dtype != np.uint8 or data.shape != (len(fine), 3 * SIZE * SIZE):
+        raise UserError(f"{archive}: images are not rows of 3 x 32 x 32 bytes")
+    images = data.reshape(-1, 3, SIZE, SIZE).transpose(0, 2, 3, 1)
+    names, groups = (
+        [pickles.text(name) for name in meta[f"{kind}_label_names"]] for kind in ("fine", "coarse")
+    )
+    return names, groups, fine, coarse, images

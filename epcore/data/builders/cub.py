@@ -1,0 +1,69 @@
+"""CUB-200-2011 with the split of Chen et al. (2019, "A closer look at few-shot classification").
+
+Class folders sorted by name and counted from 0: even ones are base, and of the odd ones every
+other is val, the rest novel. The whole picture is used, not the bird's box.
+"""
+
+from collections.abc import Iterator
+
+from epcore.data.archives import files_of_tar, read_member
+from epcore.data.contents import Contents, ImageClass, in_label_order
+from epcore.data.pictures import decode_all
+from epcore.data.sources import Sources
+from epcore.errors import UserError
+from epcore.plan.datasets import CubData
+from epcore.plan.settings import Split
+
+ROOT = "CUB_200_2011"
+FOLDER = f"{ROOT}/images/"
+
+
+def split_of(position: int) -> Split:
+    """The split of the class at a position in the sorted list of classes."""
+    if position % 2 == 0:
+        return "base"
+    return "val" if position % 4 == 1 else "novel"
+
+
+def contents(dataset: CubData, sources: Sources) -> Contents:
+    """Classes and images in the order of their names, within a split.
+
+    Raises:
+        UserError: if the archive's pictures are not those of its own list.
+    """
+    path = sources.path(dataset.images, "archive")
+    pictures, listed = set(), None
+    for name, archive, member in files_of_tar(path):
+        if name.startswith(FOLDER):
+            pictures.add(name.removeprefix(FOLDER))
+        elif name == f"{ROOT}/images.txt":
+            lines = read_member(archive, member).decode().splitlines()
+            listed = {line.split()[1] for line in lines}
+    if listed is None:
+        raise UserError(f"{path} has no {ROOT}/images.txt; is it CUB-200-2011?")
+    if pictures != listed:
+        odd = sorted(pictures ^ listed)[0]
+        where = "in the archive but not in" if odd in pictures else "missing, but listed by"
+        raise UserError(f"{path}: {odd} is {where} its images.txt; get the archive again")
+    folders = sorted({name.split("/")[0] for name in pictures})
+    splits = {folder: split_of(position) for position, folder in enumerate(folders)}
+    order: list[Split] = ["base", "val", "novel"]
+    classes = [ImageClass(f, s) for s in order for f in folders if splits[f] == s]
+    members = [sorted(n for n in pictures if n.split("/")[0] == c.name) for c in classes]
+    rows = {name: row for row, name in enumerate(n for names in members for n in names)}
+
+    def encoded() -> Iterator[tuple[int, str, bytes]]:
+        """In the archive's order: a compressed tar is read from its beginning to its end."""
+        for name, archive, member in files_of_tar(path):
+            if name.startswith(FOLDER):
+                row = rows[name.removeprefix(FOLDER)]
+                yield row, f"{path}, {name}", read_member(archive, member)
+
+    return Contents(
+        classes=classes,
+        labels=in_label_order([len(names) for names in members]),
+        images=decode_all(encoded(), dataset.image_size, dataset.pixels),
+        image_size=dataset.image_size,
+        origin={"pixels": str(dataset.pixels)},
+        published=True,
+    )

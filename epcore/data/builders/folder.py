@@ -1,0 +1,141 @@
+"""A data set of the user's own: class folders of images and their split.
+
+    <path>/images/<class>/<file>
+    <path>/split.csv           with the columns filename, label, split
+
+`label` is the class folder; `split` is base, val or novel (train, val or test are understood).
+Without split.csv the data set's `split` draws the classes from a seed.
+"""
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from epcore.data.contents import Contents, ImageClass, in_label_order
+from epcore.data.pictures import decode_all
+from epcore.data.sources import Sources
+from epcore.errors import UserError
+from epcore.files import sha256
+from epcore.plan.datasets import FolderData, RandomSplit
+from epcore.plan.settings import Split
+
+SPLITS: dict[str, Split] = {
+    "base": "base", "train": "base", "val": "val", "novel": "novel", "test": "novel",
+}  # fmt: skip
+ORDER = {"base": 0, "val": 1, "novel": 2}
+COLUMNS = ["filename", "label", "split"]
+
+
+def read_split(path: Path) -> dict[ImageClass, list[str]]:
+    """The file names of each class, classes and names sorted.
+
+    Raises:
+        UserError: for a missing file, column or entry, an unknown split, a class in two splits,
+            an image listed twice, or text that is not UTF-8.
+    """
+    if not path.is_file():
+        raise UserError(
+            f"{path} does not exist; a data set of kind folder needs images/<class>/<file> and "
+            "either a split.csv with the columns filename, label, split, or the key `split` with "
+            "the numbers of classes and a seed"
+        )
+    try:
+        text = path.read_text(encoding="utf-8-sig")  # Excel puts a mark before the first column
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not UTF-8 text ({error}); save it as UTF-8") from None
+    files: dict[ImageClass, list[str]] = {}
+    splits: dict[str, str] = {}
+    seen: set[tuple[str, str]] = set()
+    reader = csv.DictReader(io.StringIO(text))
+    missing = [column for column in COLUMNS if column not in (reader.fieldnames or [])]
+    if missing:
+        raise UserError(f"{path}, line 1: the column {missing[0]!r} is missing; add it")
+    for row in reader:
+        where = f"{path}, line {reader.line_num}"
+        empty = [column for column in COLUMNS if not row[column]]
+        if empty:
+            raise UserError(f"{where}: {empty[0]} is empty; fill it in or remove the line")
+        name, label, split = (row[column] for column in COLUMNS)
+        if split not in SPLITS:
+            raise UserError(f"{where}: unknown split {split!r}; use base, val or novel")
+        if splits.setdefault(label, SPLITS[split]) != SPLITS[split]:
+            raise UserError(
+                f"{where}: class {label!r} is in {splits[label]} and in {SPLITS[split]}; "
+                "base, val and novel must not share a class"
+            )
+        if (label, name) in seen:  # it could be support and query of one episode
+            raise UserError(f"{where}: {label}/{name} is listed twice; remove one of the lines")
+        seen.add((label, name))
+        files.setdefault(ImageClass(label, SPLITS[split]), []).append(name)
+    classes = sorted(files, key=lambda c: (ORDER[c.split], c.name))
+    return {c: sorted(files[c]) for c in classes}
+
+
+def draw_split(names: list[str], split: RandomSplit, where: str) -> list[ImageClass]:
+    """Classes by split, then name; which is in which is drawn from the seed.
+
+    Raises:
+        UserError: if there are more or fewer classes than the split asks for.
+    """
+    wanted: dict[Split, int] = {"base": split.base, "val": split.val, "novel": split.novel}
+    if sum(wanted.values()) != len(names):
+        raise UserError(
+            f"{where} has {len(names)} classes, the data set's `split` asks for "
+            f"{split.base} + {split.val} + {split.novel}; make the sum {len(names)}"
+        )
+    shuffled = list(np.random.default_rng(split.seed).permutation(sorted(names)))
+    classes = []
+    for name, count in wanted.items():
+        classes += [ImageClass(str(chosen), name) for chosen in sorted(shuffled[:count])]
+        del shuffled[:count]
+    return classes
+
+
+def contents(dataset: FolderData, sources: Sources) -> Contents:
+    """Classes by split, then name; images by name."""
+    folder = Path(dataset.path)
+    origin = {"pixels": str(dataset.pixels)}
+    if dataset.split is None:
+        files = read_split(folder / "split.csv")
+        origin["split_sha256"] = sha256(folder / "split.csv")
+    else:
+        files = _drawn(folder, dataset.split)
+    paths = [folder / "images" / c.name / name for c, names in files.items() for name in names]
+
+    def encoded() -> Iterator[tuple[int, str, bytes]]:
+        for row, path in enumerate(paths):
+            try:
+                yield row, str(path), path.read_bytes()
+            except FileNotFoundError:
+                raise UserError(f"{path} does not exist, but split.csv lists it") from None
+
+    return Contents(
+        classes=list(files),
+        labels=in_label_order([len(names) for names in files.values()]),
+        images=decode_all(encoded(), dataset.image_size, dataset.pixels, upright=True),
+        image_size=dataset.image_size,
+        origin=origin,
+        name_of=lambda row: str(paths[row]),
+    )
+
+
+def _drawn(folder: Path, split: RandomSplit) -> dict[ImageClass, list[str]]:
+    if (folder / "split.csv").exists():
+        raise UserError(
+            f"{folder / 'split.csv'} exists, and the data set has the key `split` as well; "
+            "remove one of the two"
+        )
+    if not (folder / "images").is_dir():
+        raise UserError(f"{folder / 'images'} does not exist; put a folder for each class there")
+    names = [path.name for path in (folder / "images").iterdir() if path.is_dir()]
+    return {
+        c: sorted(
+            path.name
+            for path in (folder / "images" / c.name).iterdir()
+            if path.is_file() and not path.name.startswith(".")
+        )
+        for c in draw_split(names, split, str(folder / "images"))
+    }

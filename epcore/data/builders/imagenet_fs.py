@@ -1,0 +1,111 @@
+"""ImageNet-FS (Hariharan and Girshick 2017) out of ILSVRC2012: 389 base and 611 novel classes.
+
+The published file lists `label_names`, 1000 synsets in no order, and indices of the subsets.
+`by-name` takes an index into `label_names`, which is the benchmark's definition.
+`by-sorted-index` takes it into the sorted synsets, as the code of LwoF and wDAE-GNN did; only one
+of 1000 positions agrees. The subset is kept as the class's group; `val` are the 300 novel classes
+for validation, `novel` the 311 for test.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from epcore.data.contents import Contents, ImageClass, in_label_order
+from epcore.data.ilsvrc import DevelopmentKit, TrainingImages, validation_images
+from epcore.data.lists import read_json
+from epcore.data.pictures import decode_all
+from epcore.data.sources import Sources
+from epcore.errors import UserError
+from epcore.plan.datasets import ImageNetFsData
+from epcore.plan.settings import Split
+
+Reading = Literal["by-name", "by-sorted-index"]
+READINGS: tuple[Reading, Reading] = ("by-name", "by-sorted-index")
+Encoded = tuple[np.ndarray, Iterator[tuple[int, str, bytes]]]  # labels; row, name, content
+SUBSETS: dict[str, Split] = {
+    "base_classes_1": "base",
+    "base_classes_2": "base",
+    "novel_classes_1": "val",
+    "novel_classes_2": "novel",
+}
+
+
+def read_subsets(path: Path, reading: Reading) -> dict[str, list[str]]:
+    """The synsets of the four subsets, in one of the two readings.
+
+    Raises:
+        UserError: if the file is not the published one.
+    """
+    lists = read_json(path)
+    try:
+        names = lists["label_names"] if reading == "by-name" else sorted(lists["label_names"])
+        subsets = {subset: [names[index] for index in lists[subset]] for subset in SUBSETS}
+    except (KeyError, IndexError, TypeError) as error:
+        raise UserError(f"{path} is not the benchmark's list of classes ({error!r})") from None
+    return subsets
+
+
+def overlap(path: Path) -> dict[str, str]:
+    """How many classes of each subset the two readings share, as `n of m`."""
+    named, sorted_ = (read_subsets(path, reading) for reading in READINGS)
+    shared = {
+        subset: f"{len(set(named[subset]) & set(sorted_[subset]))} of {len(named[subset])}"
+        for subset in SUBSETS
+    }
+    base = set(named["base_classes_1"] + named["base_classes_2"])
+    novel = sorted_["novel_classes_2"]
+    shared["novel_classes_2 by sorted index that are base by name"] = (
+        f"{len(base & set(novel))} of {len(novel)}"
+    )
+    return shared
+
+
+def contents(dataset: ImageNetFsData, sources: Sources) -> Contents:
+    """All 1000 classes by synset; training images by number, or validation images by number."""
+    path = sources.path(dataset.lists, "classes")
+    shared = overlap(path)
+    print("ImageNet-FS, classes that its two readings share:", flush=True)
+    for subset, count in shared.items():
+        print(f"  {subset}: {count}", flush=True)
+    subsets = read_subsets(path, dataset.reading)
+    classes = sorted(
+        (ImageClass(s, SUBSETS[subset], subset) for subset in SUBSETS for s in subsets[subset]),
+        key=lambda c: c.name,
+    )
+    kit = DevelopmentKit.read(sources.path(dataset.devkit, "kit"))
+    images = sources.path(dataset.images, dataset.part)
+    part = _training if dataset.part == "train" else _validation
+    labels, encoded = part(images, kit, [c.name for c in classes])
+    return Contents(
+        classes=classes,
+        labels=labels,
+        images=decode_all(encoded, dataset.image_size, dataset.pixels),
+        image_size=dataset.image_size,
+        origin={"pixels": str(dataset.pixels), "shared_by_both_readings": shared},
+        published=True,
+    )
+
+
+def _training(path: Path, kit: DevelopmentKit, synsets: list[str]) -> Encoded:
+    training = TrainingImages(path, kit, synsets)
+    wanted = [(synset, training.numbers(synset)) for synset in synsets]
+    labels = in_label_order([len(numbers) for _, numbers in wanted])
+    return labels, training.read(wanted)
+
+
+def _validation(path: Path, kit: DevelopmentKit, synsets: list[str]) -> Encoded:
+    label_of = {synset: label for label, synset in enumerate(synsets)}
+    labels = np.array([label_of.get(synset, -1) for synset in kit.validation])
+    if (labels < 0).any():
+        raise UserError(f"{path}: the development kit has classes that the benchmark has not")
+    rows = np.empty(len(labels), dtype=np.int64)
+    rows[np.argsort(labels, kind="stable")] = np.arange(len(labels))
+
+    def encoded() -> Iterator[tuple[int, str, bytes]]:
+        for number, name, data in validation_images(path, kit):
+            yield int(rows[number - 1]), name, data
+
+    return np.sort(labels), encoded()

@@ -1,0 +1,58 @@
+"""mini-ImageNet out of ILSVRC2012, with the split of Ravi and Larochelle (2017).
+
+The split's name n0153282900000005.jpg means: class n01532829, image of rank 5. The rank counts,
+from 1, the class's training images in the order of the numbers in their file names; nobody
+published a generator, and this is what all public builders take it for.
+"""
+
+import csv
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+
+from epcore.data.contents import Contents, ImageClass, in_label_order
+from epcore.data.ilsvrc import DevelopmentKit, TrainingImages
+from epcore.data.lists import read_lists
+from epcore.data.pictures import decode_all
+from epcore.data.sources import Sources
+from epcore.errors import UserError
+from epcore.plan.datasets import MiniImageNetData
+
+
+def read_ranks(path: Path) -> dict[str, np.ndarray]:
+    """The ranks of each class's images, both ascending.
+
+    Raises:
+        UserError: for a row that is no name of an image and its class, or one that is there twice.
+    """
+    ranks: dict[str, list[int]] = defaultdict(list)
+    with path.open(encoding="utf-8", newline="") as file:
+        for number, row in enumerate(csv.DictReader(file), start=2):
+            name, synset = row.get("filename") or "", row.get("label") or ""
+            digits = name.removeprefix(synset).removesuffix(".jpg")
+            if not (name.startswith(synset) and len(digits) == 8 and digits.isdecimal()):
+                raise UserError(f"{path}, line {number}: no image of mini-ImageNet: {row}")
+            ranks[synset].append(int(digits))
+    for synset, numbers in ranks.items():
+        if len(set(numbers)) != len(numbers):
+            raise UserError(f"{path}: an image of class {synset} is listed twice")
+    return {synset: np.sort(ranks[synset]) for synset in sorted(ranks)}
+
+
+def contents(dataset: MiniImageNetData, sources: Sources) -> Contents:
+    """Classes by synset within a split, images by rank."""
+    ranks: dict[ImageClass, np.ndarray] = {}
+    for split, path in read_lists(sources, dataset.lists).items():
+        ranks |= {ImageClass(name, split): found for name, found in read_ranks(path).items()}
+    kit = DevelopmentKit.read(sources.path(dataset.devkit, "kit"))
+    training = TrainingImages(sources.path(dataset.images, "train"), kit, [c.name for c in ranks])
+    wanted = [(c.name, training.numbers(c.name)[found - 1]) for c, found in ranks.items()]
+    return Contents(
+        classes=list(ranks),
+        labels=in_label_order([len(found) for found in ranks.values()]),
+        images=decode_all(training.read(wanted), dataset.image_size, dataset.pixels),
+        image_size=dataset.image_size,
+        origin={"pixels": str(dataset.pixels)},
+        published=True,
+    )

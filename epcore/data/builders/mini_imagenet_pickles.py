@@ -1,0 +1,72 @@
+"""mini-ImageNet out of the pickles of Ren et al. (2018), `mini-imagenet-cache-*.pkl`.
+
+Each holds `image_data`, uint8 `(N, 84, 84, 3)` in RGB, and `class_dict`, the rows of each class.
+Their pictures are resized whole, so they are not those of EPNet's authors.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from epcore.data import pickles
+from epcore.data.builders.mini_imagenet import read_ranks
+from epcore.data.contents import Contents, ImageClass, in_label_order
+from epcore.data.lists import read_lists
+from epcore.data.sources import Sources
+from epcore.errors import UserError
+from epcore.plan.datasets import MiniImageNetPickles
+from epcore.plan.settings import Split
+
+SIZE = 84
+
+
+def contents(dataset: MiniImageNetPickles, sources: Sources) -> Contents:
+    """Classes by synset within a split; images in the pickle's order.
+
+    Raises:
+        UserError: if a pickle's classes or rows are not those of its split.
+    """
+    expected = {
+        split: {synset: len(ranks) for synset, ranks in read_ranks(path).items()}
+        for split, path in read_lists(sources, dataset.lists).items()
+    }
+    classes = [ImageClass(name, split) for split, counts in expected.items() for name in counts]
+    counts = [count for split_counts in expected.values() for count in split_counts.values()]
+
+    def images() -> Iterator[tuple[int, np.ndarray]]:
+        """One pickle in memory at a time."""
+        row = 0
+        for split, wanted in expected.items():
+            for image in _images_of(dataset, sources, split, wanted):
+                yield row, image
+                row += 1
+
+    return Contents(
+        classes=classes,
+        labels=in_label_order(counts),
+        images=images(),
+        image_size=SIZE,
+        origin={"pixels": "as in the pickles: the whole picture"},
+        published=True,
+    )
+
+
+def _images_of(
+    dataset: MiniImageNetPickles, sources: Sources, split: Split, wanted: dict[str, int]
+) -> Iterator[np.ndarray]:
+    path = sources.path(dataset.images, split)
+    with path.open("rb") as file:
+        loaded = pickles.load(file, str(path))
+    content = pickles.text_keys(loaded, str(path), ("image_data", "class_dict"))
+    data, rows = content["image_data"], pickles.text_keys(content["class_dict"], str(path), ())
+    if getattr(data, "shape", ())[1:] != (SIZE, SIZE, 3) or data.dtype != np.uint8:
+        raise UserError(f"{path}: image_data is not an array of 84 x 84 x 3 bytes")
+    found = {synset: len(rows[synset]) for synset in sorted(rows)}
+    places = np.concatenate([np.asarray(rows[synset]) for synset in sorted(rows)])
+    if found != wanted or not np.array_equal(np.sort(places), np.arange(len(data))):
+        raise UserError(
+            f"{path}: its classes or their numbers of images are not those of the split {split}; "
+            "was it renamed?"
+        )
+    for place in places:
+        yield data[place]

@@ -1,0 +1,32 @@
+"""tiered-ImageNet (Ren et al. 2018) out of ILSVRC2012: all training images of 608 classes.
+
+The split's rows are pairs of class and super-class; the super-classes of the splits are disjoint.
+"""
+
+from epcore.data.contents import Contents, ImageClass, check_groups, in_label_order
+from epcore.data.ilsvrc import DevelopmentKit, TrainingImages
+from epcore.data.lists import read_lists, read_rows
+from epcore.data.pictures import decode_all
+from epcore.data.sources import Sources
+from epcore.plan.datasets import TieredImageNetData
+
+
+def contents(dataset: TieredImageNetData, sources: Sources) -> Contents:
+    """Classes by synset within a split, images by the number in their names."""
+    classes = [
+        ImageClass(synset, split, group)
+        for split, path in read_lists(sources, dataset.lists).items()
+        for synset, group in sorted(read_rows(path, 2))
+    ]
+    check_groups("tiered-ImageNet", classes)
+    kit = DevelopmentKit.read(sources.path(dataset.devkit, "kit"))
+    training = TrainingImages(sources.path(dataset.images, "train"), kit, [c.name for c in classes])
+    wanted = [(c.name, training.numbers(c.name)) for c in classes]
+    return Contents(
+        classes=classes,
+        labels=in_label_order([len(numbers) for _, numbers in wanted]),
+        images=decode_all(training.read(wanted), dataset.image_size, dataset.pixels),
+        image_size=dataset.image_size,
+        origin={"pixels": str(dataset.pixels)},
+        published=True,
+    )

@@ -1,0 +1,84 @@
+"""tiered-ImageNet out of the pickles of its authors (Ren et al. 2018).
+
+`*_images_png.pkl` is a list of arrays, each a PNG of 84x84; `*_labels.pkl` has the class and the
+super-class of each, and their names. Classes have names instead of synsets there; two classes may
+share one (crane, the bird and the machine), so a number is added to the second.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+
+from epcore.data import pickles
+from epcore.data.contents import Contents, ImageClass, check_groups
+from epcore.data.lists import SPLITS
+from epcore.data.pictures import decode_all
+from epcore.data.sources import Sources
+from epcore.errors import UserError
+from epcore.plan.datasets import Pixels, TieredImageNetPickles
+
+SIZE = 84
+PNG = b"\x89PNG\r\n\x1a\n"
+LABELS = ("label_specific", "label_general", "label_specific_str", "label_general_str")
+
+
+def contents(dataset: TieredImageNetPickles, sources: Sources) -> Contents:
+    """Classes in the order of the pickles' labels within a split, images in the pickles' order.
+
+    Raises:
+        UserError: if labels and images do not fit together.
+    """
+    classes: list[ImageClass] = []
+    rows: list[np.ndarray] = []  # of each split: the store's row of each image
+    labels: list[np.ndarray] = []
+    for split in SPLITS:
+        path = sources.path(dataset.images, f"{split}-labels")
+        with path.open("rb") as file:
+            found = pickles.text_keys(pickles.load(file, str(path)), str(path), LABELS)
+        specific, general = (np.asarray(found[key]) for key in LABELS[:2])
+        names, groups = ([pickles.text(n) for n in found[key]] for key in LABELS[2:])
+        if specific.shape != general.shape or set(specific.tolist()) != set(range(len(names))):
+            raise UserError(f"{path}: labels and names of classes do not fit together")
+        group_of = dict(zip(specific.tolist(), general.tolist(), strict=True))
+        order = np.argsort(specific, kind="stable")
+        place = np.empty(len(order), dtype=np.int64)
+        place[order] = np.arange(len(order)) + sum(map(len, rows))
+        rows.append(place)
+        labels.append(np.sort(specific) + len(classes))
+        classes += [
+            ImageClass(name, split, groups[group_of[label]]) for label, name in enumerate(names)
+        ]
+    check_groups("tiered-ImageNet", classes)
+
+    def encoded() -> Iterator[tuple[int, str, bytes]]:
+        for split, places in zip(SPLITS, rows, strict=True):
+            path, number = sources.path(dataset.images, f"{split}-images"), 0
+            for number, png in enumerate(pickles.byte_strings(path, PNG), start=1):
+                if number > len(places):
+                    break
+                yield int(places[number - 1]), f"{path}, image {number}", png
+            if number != len(places):
+                raise UserError(
+                    f"{path} has {number:,} images or more, its labels are {len(places):,}; "
+                    "get both again"
+                )
+
+    return Contents(
+        classes=_unique(classes),
+        labels=np.concatenate(labels),
+        images=decode_all(encoded(), SIZE, Pixels()),
+        image_size=SIZE,
+        origin={"pixels": "as in the pickles: the whole picture"},
+        published=True,
+    )
+
+
+def _unique(classes: list[ImageClass]) -> list[ImageClass]:
+    seen: Counter[str] = Counter()
+    unique = []
+    for c in classes:
+        seen[c.name] += 1
+        name = c.name if seen[c.name] == 1 else f"{c.name} ({seen[c.name]})"
+        unique.append(ImageClass(name, c.split, c.group))
+    return unique

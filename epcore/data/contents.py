@@ -1,0 +1,90 @@
+"""What a builder finds in a data set's files, before it is packed."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import numpy as np
+
+from epcore.errors import UserError
+from epcore.plan.settings import Split
+
+
+@dataclass(frozen=True)
+class ImageClass:
+    """One class of a data set. `group` is its super-class, or empty."""
+
+    name: str
+    split: Split
+    group: str = ""
+
+
+@dataclass(frozen=True)
+class Contents:
+    """A data set, its images still to come.
+
+    Attributes:
+        classes: in label order; names are unique.
+        labels: int64 `(N,)`, ascending.
+        images: pairs of row and uint8 `(image_size, image_size, 3)`; each row once, in any order.
+        image_size: height and width in pixels.
+        origin: where the pixels come from, kept in `store.json`.
+        published: whether others compare with it, so that it is kept as it is. In a data set of
+            one's own, an image that two splits share is an error.
+        name_of: what people call the image of a row, if it has a name.
+    """
+
+    classes: Sequence[ImageClass]
+    labels: np.ndarray
+    images: Iterable[tuple[int, np.ndarray]]
+    image_size: int
+    origin: dict[str, Any]
+    published: bool = False
+    name_of: Callable[[int], str] | None = None
+
+    def called(self, row: int) -> str:
+        """The image of a row, for people."""
+        if self.name_of is not None:
+            return self.name_of(row)
+        label = self.labels[row]
+        number = row - int(np.searchsorted(self.labels, label)) + 1
+        return f"image {number} of class {self.classes[label].name!r}"
+
+
+def in_label_order(counts: Sequence[int]) -> np.ndarray:
+    """Labels `(N,)`, ascending, of classes that have `counts` images each."""
+    return np.repeat(np.arange(len(counts), dtype=np.int64), counts)
+
+
+def check_classes(name: str, classes: Sequence[ImageClass], labels: np.ndarray) -> None:
+    """Base, val and novel share no class, none is empty, and every class has an image."""
+    shared = [c for c, count in Counter(c.name for c in classes).items() if count > 1]
+    if shared:
+        raise UserError(
+            f"data set {name}: class {shared[0]!r} is listed twice or more; "
+            "base, val and novel must be disjoint: keep each class in one split"
+        )
+    for split in get_args(Split):
+        if not any(c.split == split for c in classes):
+            raise UserError(f"data set {name}: no class in split {split!r}; give it some")
+    counts = np.bincount(labels, minlength=len(classes))
+    if len(counts) > len(classes):
+        raise UserError(
+            f"data set {name}: label {len(counts) - 1} has no class; "
+            f"there are {len(classes)} classes, numbered from 0"
+        )
+    if counts.min() == 0:
+        empty = classes[int(counts.argmin())].name
+        raise UserError(f"data set {name}: class {empty!r} has no image; remove it or add some")
+
+
+def check_groups(name: str, classes: Sequence[ImageClass]) -> None:
+    """Base, val and novel share no super-class."""
+    splits: dict[str, str] = {}
+    for c in classes:
+        if splits.setdefault(c.group, c.split) != c.split:
+            raise UserError(
+                f"data set {name}: the super-class {c.group!r} is in {splits[c.group]} and in "
+                f"{c.split}; the split's files are not the published ones"
+            )

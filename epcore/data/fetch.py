@@ -1,0 +1,289 @@
+"""The stage `fetch`: files of sources, found on this machine or downloaded, and verified.
+
+A file counts wherever it lies: below the data root or below the folder that the environment
+variable EPCORE_MIRROR names. What is found is verified like a download, and never changed.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import requests
+from tqdm import tqdm
+
+from epcore.data.sources import stamp
+from epcore.errors import UserError
+from epcore.files import write_text
+from epcore.plan.datasets import DataSources, OfficialData, Source, SourceFile
+from epcore.plan.load import suggest
+from epcore.plan.registry import read_datasets
+
+CHUNK = 1 << 20
+ATTEMPTS = 3  # at each address, as long as nothing new arrives
+TIMEOUT = (20, 60)  # seconds to connect, and between two pieces
+BROKEN_OFF = (
+    requests.ConnectionError,
+    requests.Timeout,
+    requests.exceptions.ChunkedEncodingError,
+)
+LARGE = 100 << 20  # bytes from which on verifying shows its progress
+
+
+def run(names: list[str], settings: Path, root: Path, receipt: Path | None) -> None:
+    """The stage `fetch`; without names it prints what there is.
+
+    Raises:
+        UserError: for an unknown name, a file that is not the published one, or one that can
+            neither be found nor downloaded.
+    """
+    registry = read_datasets(settings)
+    if not names:
+        print(overview(registry, root))
+        return
+    sources = _named(names, registry)
+    if receipt and len(sources) != 1:
+        raise UserError("--receipt: name one source, which it is the receipt of")
+    for name in sources:
+        source = registry.sources[name]
+        print(f"{name}: {source.title}. Licence: {source.licence}. {source.terms}", flush=True)
+        files = {key: obtain(file, source, name, root) for key, file in source.files.items()}
+        if receipt:
+            write_text(receipt, json.dumps({"source": name, "files": files}, indent=1) + "\n")
+
+
+def _named(names: Iterable[str], registry: DataSources) -> list[str]:
+    """The sources that names of sources and of data sets stand for."""
+    sources: list[str] = []
+    for name in names:
+        dataset = registry.datasets.get(name)
+        if name in registry.sources:
+            sources.append(name)
+        elif isinstance(dataset, OfficialData):
+            sources += dataset.sources
+        elif dataset is not None:
+            raise UserError(f"data set {name!r} is of kind {dataset.kind}: nothing to fetch")
+        else:
+            known = suggest(name, [*registry.sources, *registry.datasets])
+            raise UserError(f"unknown data set or source {name!r}{known}")
+    return list(dict.fromkeys(sources))
+
+
+def overview(registry: DataSources, root: Path) -> str:
+    """The sources: what for, on what terms, their files, and which are on this machine."""
+    lines = []
+    for name, source in registry.sources.items():
+        users = [
+            dataset
+            for dataset, settings in registry.datasets.items()
+            if isinstance(settings, OfficialData) and name in settings.sources
+        ]
+        lines += [
+            f"{name}: {source.title}",
+            f"    for {', '.join(users)}",
+            f"    licence: {source.licence}. {source.terms}",
+        ]
+        for file in source.files.values():
+            state = "to be downloaded" if file.urls else "to be got by hand"
+            if (found := find(file, root)) is not None:
+                state = f"found: {found}"
+            size = f"{_megabytes(file.size)}, " if file.size else ""
+            lines.append(f"    {file.path}: {size}{state}")
+    return "\n".join(
+        [*lines, "", "`epcore fetch NAME` gets what is missing and verifies the rest."]
+    )
+
+
+def places(root: Path) -> list[Path]:
+    """The folders that a source's file may lie in."""
+    mirror = os.environ.get("EPCORE_MIRROR")
+    return [root, Path(mirror)] if mirror else [root]
+
+
+def find(file: SourceFile, root: Path) -> Path | None:
+    """The file, or the unpacked folder in its place, if it is on this machine."""
+    for place in places(root):
+        if (place / file.path).is_file():
+            return place / file.path
+        if file.unpacked and (place / file.unpacked).is_dir():
+            return place / file.unpacked
+    return None
+
+
+def obtain(file: SourceFile, source: Source, name: str, root: Path) -> dict[str, Any]:
+    """Finds or downloads a file, verifies it and returns its entry of the receipt."""
+    path = find(file, root)
+    if path is not None and path.is_dir():
+        print(f"  {path}: an unpacked folder; the builder checks its content")
+        return {"path": path.as_posix()}
+    if path is None:
+        if not file.urls:
+            raise UserError(_by_hand(file, source, name, root))
+        path = root / file.path
+        download(file, path)
+    else:
+        _check_size(path, file)
+        _check_digest(path, file, _digest_of(path, file))
+    digest = {"sha256": file.sha256} if file.sha256 else {"md5": file.md5}
+    if not (file.sha256 or file.md5):
+        computed = _digest_of(path, file)
+        digest = {"sha256": computed, "checksum": "computed here: none is published"}
+        print(f"  {path}: sha256 {computed} (none is published to compare with)")
+    print(f"  {path}: verified")
+    return {"path": path.as_posix(), **stamp(path), **digest}
+
+
+def _by_hand(file: SourceFile, source: Source, name: str, root: Path) -> str:
+    steps = " ".join(f"({number}) {step}" for number, step in enumerate(source.by_hand, 1))
+    folder = f", or the folder {root / file.unpacked}" if file.unpacked else ""
+    return (
+        f"{name}: {source.title} is not here and must be obtained by hand. {steps} Expected: the "
+        f"file {root / file.path}{folder}; or the same below the folder that EPCORE_MIRROR names"
+    )
+
+
+# -- verifying ------------------------------------------------------------------------------------
+
+
+def _hash(file: SourceFile) -> Any:
+    return hashlib.md5() if file.md5 and not file.sha256 else hashlib.sha256()
+
+
+def _digest_of(path: Path, file: SourceFile) -> str:
+    digest, size = _hash(file), path.stat().st_size
+    with (
+        path.open("rb") as content,
+        tqdm(total=size, desc=f"verify {path.name}", unit="B", unit_scale=True,
+             disable=None if size > LARGE else True) as progress,
+    ):  # fmt: skip
+        while chunk := content.read(CHUNK):
+            digest.update(chunk)
+            progress.update(len(chunk))
+    return str(digest.hexdigest())
+
+
+def _check_size(path: Path, file: SourceFile) -> None:
+    size = path.stat().st_size
+    if file.size is not None and size != file.size:
+        raise UserError(
+            f"{path} has {size:,} bytes, {file.size:,} are expected: it is truncated or another "
+            "file; delete or replace it"
+        )
+
+
+def _check_digest(path: Path, file: SourceFile, digest: str) -> None:
+    expected = file.sha256 or file.md5
+    if expected and digest != expected:
+        kind = "sha256" if file.sha256 else "md5"
+        raise UserError(
+            f"{path} is not the published file: its {kind} is {digest}, {expected} is expected; "
+            "delete or replace it"
+        )
+
+
+# -- downloading ----------------------------------------------------------------------------------
+
+
+def download(file: SourceFile, path: Path) -> None:
+    """Downloads to `path` from the first address that gives the published file.
+
+    An interrupted download goes on where it stopped, the next time as well; `path` appears when
+    the content is verified, not before.
+
+    Raises:
+        UserError: if no address gives it; the message has each one's reason.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.part")
+    reasons = []
+    for url in file.urls:
+        try:
+            _from_address(url, file, path, partial)
+            partial.replace(path)
+            return
+        except (UserError, requests.RequestException) as error:
+            reasons.append(f"{url}: {_reason(error)}")
+            print(f"  {reasons[-1]}", flush=True)
+    raise UserError(
+        f"{path.name} could not be downloaded ({'; '.join(reasons)}); try again later, or put the "
+        f"file there yourself: {path}"
+    )
+
+
+def _reason(error: Exception) -> str:
+    """One line for people, where requests has a chain of causes."""
+    if isinstance(error, requests.Timeout):
+        return "no answer in time"
+    if isinstance(error, BROKEN_OFF):
+        return "no connection, or it broke off"
+    return str(error)
+
+
+def _from_address(url: str, file: SourceFile, path: Path, partial: Path) -> None:
+    attempts = 0
+    while True:
+        before = partial.stat().st_size if partial.exists() else 0
+        try:
+            digest = _stream(url, file, path, partial)
+            break
+        except BROKEN_OFF:
+            grew = partial.exists() and partial.stat().st_size > before
+            attempts = 0 if grew else attempts + 1
+            if attempts >= ATTEMPTS:
+                raise
+    try:
+        _check_size(partial, file)
+        _check_digest(partial, file, digest)
+    except UserError:
+        partial.unlink()  # what is wrong from its first byte on cannot be completed
+        raise
+
+
+def _stream(url: str, file: SourceFile, path: Path, partial: Path) -> str:
+    """Appends what is missing to the partial file; the digest of the whole."""
+    digest, have = _hash(file), 0
+    if partial.exists():
+        have = partial.stat().st_size
+        if file.size is not None and have == file.size:
+            return _digest_of(partial, file)
+    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
+    with requests.get(url, headers=headers, stream=True, timeout=TIMEOUT) as answer:
+        if have and answer.status_code == requests.codes.requested_range_not_satisfiable:
+            partial.unlink()
+            raise requests.ConnectionError("the partial file is longer than the whole")
+        answer.raise_for_status()
+        resumed = answer.status_code == requests.codes.partial_content
+        if resumed:
+            with partial.open("rb") as content:
+                while chunk := content.read(CHUNK):
+                    digest.update(chunk)
+        else:
+            have = 0
+        coming = int(answer.headers.get("Content-Length", 0))
+        _check_room(path, coming or (file.size or 0) - have)
+        with (
+            partial.open("ab" if resumed else "wb") as content,
+            tqdm(total=have + coming or file.size, initial=have, desc=path.name, unit="B",
+                 unit_scale=True, disable=None) as progress,
+        ):  # fmt: skip
+            for chunk in answer.iter_content(CHUNK):
+                content.write(chunk)
+                digest.update(chunk)
+                progress.update(len(chunk))
+    return str(digest.hexdigest())
+
+
+def _check_room(path: Path, needed: int) -> None:
+    free = shutil.disk_usage(path.parent).free
+    if needed > free:
+        raise UserError(
+            f"{path} needs {_megabytes(needed)}, {_megabytes(free)} are free; make room or choose "
+            "another data_root in config/config.yaml"
+        )
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB" if size > 1e6 else f"{size / 1e3:,.1f} kB"

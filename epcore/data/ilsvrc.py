@@ -1,0 +1,176 @@
+"""ILSVRC2012 as its owners give it: folders of classes, a tar of each, or one tar of all.
+
+The development kit says how many images each class has. A class with another number is refused,
+because the lists of mini-ImageNet count images: one missing file would shift all that follow.
+"""
+
+import io
+import re
+import tarfile
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy.io import loadmat
+from scipy.io.matlab import MatReadError
+from tqdm import tqdm
+
+from epcore.data.archives import files_of_tar, open_tar, read_member
+from epcore.errors import UserError
+
+KIT = "ILSVRC2012_devkit_t12/data"
+
+
+@dataclass(frozen=True)
+class DevelopmentKit:
+    """Number of training images by class (its synset, n01440764 say), and the class of each
+    validation image in the order of their numbers, from 1.
+    """
+
+    counts: dict[str, int]
+    validation: list[str]
+
+    @classmethod
+    def read(cls, path: Path) -> "DevelopmentKit":
+        """Reads ILSVRC2012_devkit_t12.tar.gz.
+
+        Raises:
+            UserError: if it is damaged or lacks one of the two files.
+        """
+        names = (f"{KIT}/meta.mat", f"{KIT}/ILSVRC2012_validation_ground_truth.txt")
+        found: dict[str, bytes] = {}
+        for name, archive, member in files_of_tar(path):
+            if name in names:
+                found[name] = read_member(archive, member)
+        missing = [name for name in names if name not in found]
+        if missing:
+            raise UserError(f"{path} has no {missing[0]}; is it the development kit of tasks 1, 2?")
+        try:
+            synsets = loadmat(io.BytesIO(found[names[0]]), squeeze_me=True)["synsets"]
+            # Inner nodes of the hierarchy have children and no images of their own.
+            leaves = [synset for synset in synsets if int(synset["num_children"]) == 0]
+            ids = {int(leaf["ILSVRC2012_ID"]): str(leaf["WNID"]) for leaf in leaves}
+            counts = {str(leaf["WNID"]): int(leaf["num_train_images"]) for leaf in leaves}
+            validation = [ids[int(line)] for line in found[names[1]].split()]
+        except (MatReadError, KeyError, ValueError, TypeError, IndexError) as error:
+            raise UserError(f"{path} is damaged ({error!r}); get it again") from None
+        return cls(counts, validation)
+
+
+class TrainingImages:
+    """The training images of some classes, counted when opened.
+
+    Args:
+        path: `ILSVRC2012_img_train.tar`, or a folder with either a folder or a tar of each class.
+        kit: the development kit.
+        synsets: the classes that are asked for.
+
+    Raises:
+        UserError: if a class is missing, or has another number of images than it should have.
+    """
+
+    def __init__(self, path: Path, kit: DevelopmentKit, synsets: Iterable[str]) -> None:
+        self._path, self._stack = path, ExitStack()
+        self._numbers: dict[str, np.ndarray] = {}
+        try:
+            self._classes = self._archived_classes()
+            for synset in tqdm(list(synsets), desc="count images", unit="class", disable=None):
+                if synset not in kit.counts:
+                    raise UserError(f"{synset} is no class of ILSVRC2012's development kit")
+                self._numbers[synset] = self._count(synset, kit.counts[synset])
+        except BaseException:
+            self._stack.close()
+            raise
+
+    def numbers(self, synset: str) -> np.ndarray:
+        """The numbers in the class's file names, ascending: the order of the split's ranks."""
+        return self._numbers[synset]
+
+    def read(self, wanted: Iterable[tuple[str, np.ndarray]]) -> Iterator[tuple[int, str, bytes]]:
+        """Row from 0, name and content of the images of each class that have these numbers."""
+        row = 0
+        with self._stack:
+            for synset, numbers in wanted:
+                names = [f"{synset}_{number}.JPEG" for number in numbers]
+                for name, data in self._read_class(synset, names):
+                    yield row, name, data
+                    row += 1
+
+    def _read_class(self, synset: str, names: list[str]) -> Iterator[tuple[str, bytes]]:
+        folder = self._path / synset
+        if folder.is_dir():
+            for name in names:
+                yield str(folder / name), (folder / name).read_bytes()
+        else:
+            with ExitStack() as stack:
+                archive = self._open(synset, stack)
+                members = {member.name: member for member in archive}
+                for name in names:
+                    yield f"{self._path}, {name}", read_member(archive, members[name])
+
+    def _archived_classes(self) -> dict[str, tarfile.TarInfo]:
+        """Where each class's tar lies in the tar of all."""
+        if self._path.is_dir():
+            return {}
+        self._archive = self._stack.enter_context(open_tar(self._path))
+        return {Path(member.name).stem: member for member in self._archive}
+
+    def _open(self, synset: str, stack: ExitStack) -> tarfile.TarFile:
+        if not self._classes:
+            return stack.enter_context(open_tar(self._path / f"{synset}.tar"))
+        content = self._archive.extractfile(self._classes[synset])
+        return stack.enter_context(open_tar(self._path, content))
+
+    def _count(self, synset: str, expected: int) -> np.ndarray:
+        if (self._path / synset).is_dir():
+            names = [path.name for path in (self._path / synset).iterdir()]
+        elif synset in self._classes or (self._path / f"{synset}.tar").is_file():
+            with ExitStack() as stack:
+                names = self._open(synset, stack).getnames()
+        else:
+            raise UserError(f"{self._path} has no class {synset}, neither a folder nor a tar")
+        pattern = re.compile(rf"{synset}_(\d+)\.JPEG")
+        numbers = [int(match[1]) for name in names if (match := pattern.fullmatch(name))]
+        if len(numbers) != expected:
+            raise UserError(
+                f"{self._path}: class {synset} has {len(numbers)} images, ILSVRC2012 has "
+                f"{expected}; unpack it again (a missing file would shift the split's ranks)"
+            )
+        return np.sort(np.array(numbers, dtype=np.int64))
+
+
+def validation_images(path: Path, kit: DevelopmentKit) -> Iterator[tuple[int, str, bytes]]:
+    """Number from 1, name and content of each validation image.
+
+    Args:
+        path: `ILSVRC2012_img_val.tar`, or a folder of its images, flat or in folders of classes.
+        kit: the development kit.
+
+    Raises:
+        UserError: if one is missing.
+    """
+    pattern = re.compile(r"ILSVRC2012_val_(\d{8})\.JPEG")
+    left = set(range(1, len(kit.validation) + 1))
+    for name, data in _pictures(path):
+        if match := pattern.fullmatch(Path(name).name):
+            number = int(match[1])
+            if number not in left:
+                raise UserError(f"{name}: ILSVRC2012 has no such image, or it is there twice")
+            left.remove(number)
+            yield number, name, data
+    if left:
+        raise UserError(
+            f"{path} lacks {len(left)} of {len(kit.validation)} validation images, for example "
+            f"ILSVRC2012_val_{min(left):08d}.JPEG; unpack it again"
+        )
+
+
+def _pictures(path: Path) -> Iterator[tuple[str, bytes]]:
+    if path.is_dir():
+        for file in sorted(path.rglob("*.JPEG")):
+            yield str(file), file.read_bytes()
+    else:
+        for name, archive, member in files_of_tar(path):
+            yield f"{path}, {name}", read_member(archive, member)

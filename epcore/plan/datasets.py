@@ -1,0 +1,226 @@
+"""The settings of data sets and of the files that they come from."""
+
+from pathlib import PurePosixPath
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
+
+from epcore.plan.settings import Settings
+
+# -- where files come from ------------------------------------------------------------------------
+
+
+class SourceFile(Settings):
+    """One file of a source; `path` is its place below the data root.
+
+    Without `urls` it is never downloaded. `unpacked` is a folder that is as good as the file.
+    Without `sha256` and `md5` nobody published a checksum: size and content are all there is.
+    """
+
+    path: str
+    urls: tuple[str, ...] = ()
+    size: PositiveInt | None = None
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
+    md5: Annotated[str, Field(pattern="^[0-9a-f]{32}$")] | None = None
+    unpacked: str | None = None
+
+    @model_validator(mode="after")
+    def _inside(self) -> Self:
+        for path in (self.path, self.unpacked or "x"):
+            if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
+                raise ValueError("a path below the data root, without '..', is expected")
+        return self
+
+
+class Source(Settings):
+    """Files that belong together, with their licence and terms.
+
+    `by_hand` lists the steps to get what must not be downloaded by a program.
+    """
+
+    title: str
+    licence: str
+    terms: str
+    by_hand: tuple[str, ...] = ()
+    files: dict[str, SourceFile]
+
+
+# -- data sets ------------------------------------------------------------------------------------
+
+
+class PerSplit(Settings):
+    """A number for each split."""
+
+    base: PositiveInt
+    val: PositiveInt
+    novel: PositiveInt
+
+
+class Pixels(Settings):
+    """How a picture becomes a square of `image_size`.
+
+    `resize` squeezes the whole picture, `center-crop` takes the central square first. The filters
+    are Pillow's, which weigh all pixels that a new one covers.
+    """
+
+    processing: Literal["resize", "center-crop"] = "resize"
+    filter: Literal["bilinear", "bicubic", "lanczos", "box"] = "bilinear"
+
+    def __str__(self) -> str:
+        part = "the whole picture" if self.processing == "resize" else "the central square"
+        return f"{part}, {self.filter}"
+
+
+class Expected(Settings):
+    """What a published data set has in each split; anything else is an error."""
+
+    classes: PerSplit
+    images: PerSplit | None = None
+
+
+class RandomSplit(PerSplit):
+    """Numbers of classes, drawn from a seed."""
+
+    seed: NonNegativeInt
+
+
+class GlyphData(Settings):
+    """Characters drawn from a seed; see `epcore.data.builders.glyphs`."""
+
+    kind: Literal["glyphs"]
+    title: str
+    selection: Literal["mini", "tiered", "fine", "large"]
+    image_size: PositiveInt
+    images_per_class: PerSplit
+    seed: NonNegativeInt
+
+
+class FolderData(Settings):
+    """A folder `images/<class>/<file>` with a split; see `epcore.data.builders.folder`."""
+
+    kind: Literal["folder"]
+    title: str
+    path: str
+    image_size: PositiveInt
+    pixels: Pixels = Pixels()
+    split: RandomSplit | None = None
+
+
+class ArraysData(Settings):
+    """An `.npz` of images and labels; see `epcore.data.builders.arrays`."""
+
+    kind: Literal["npz"]
+    title: str
+    path: str
+    image_size: PositiveInt
+    pixels: Pixels = Pixels()
+    split: RandomSplit | None = None
+
+
+class OfficialData(Settings):
+    """A published data set, out of sources of datasets.yaml: pixels and, where needed, lists."""
+
+    title: str
+    images: str
+    expected: Expected
+
+    @property
+    def sources(self) -> list[str]:
+        """The names of all sources that it reads."""
+        roles = [getattr(self, role, None) for role in ("images", "lists", "devkit")]
+        return [name for name in roles if name is not None]
+
+
+class CifarData(OfficialData):
+    """Classes of CIFAR-100 at its 32 pixels: CIFAR-FS or FC100, as `lists` says."""
+
+    kind: Literal["cifar-100"]
+    lists: str
+
+
+class OmniglotData(OfficialData):
+    """Characters in four rotations, each rotation a class."""
+
+    kind: Literal["omniglot"]
+    lists: str
+    image_size: PositiveInt
+    pixels: Pixels
+
+
+class CubData(OfficialData):
+    """CUB-200-2011; its split follows from the order of its classes."""
+
+    kind: Literal["cub"]
+    image_size: PositiveInt
+    pixels: Pixels
+
+
+class MiniImageNetData(OfficialData):
+    """mini-ImageNet out of ILSVRC2012."""
+
+    kind: Literal["mini-imagenet"]
+    lists: str
+    devkit: str
+    image_size: PositiveInt
+    pixels: Pixels
+
+
+class MiniImageNetPickles(OfficialData):
+    """mini-ImageNet out of `mini-imagenet-cache-*.pkl`, at their 84 pixels."""
+
+    kind: Literal["mini-imagenet-pickles"]
+    lists: str
+
+
+class TieredImageNetData(OfficialData):
+    """tiered-ImageNet out of ILSVRC2012."""
+
+    kind: Literal["tiered-imagenet"]
+    lists: str
+    devkit: str
+    image_size: PositiveInt
+    pixels: Pixels
+
+
+class TieredImageNetPickles(OfficialData):
+    """tiered-ImageNet out of `*_images_png.pkl`, at their 84 pixels."""
+
+    kind: Literal["tiered-imagenet-pickles"]
+
+
+class ImageNetFsData(OfficialData):
+    """ImageNet-FS out of ILSVRC2012, in one of two readings of its published indices.
+
+    `part` is `train`, the images that exemplars come from, or `val`, the queries.
+    """
+
+    kind: Literal["imagenet-fs"]
+    lists: str
+    devkit: str
+    reading: Literal["by-name", "by-sorted-index"]
+    part: Literal["train", "val"]
+    image_size: PositiveInt
+    pixels: Pixels
+
+
+DataSet = Annotated[
+    GlyphData
+    | FolderData
+    | ArraysData
+    | CifarData
+    | OmniglotData
+    | CubData
+    | MiniImageNetData
+    | MiniImageNetPickles
+    | TieredImageNetData
+    | TieredImageNetPickles
+    | ImageNetFsData,
+    Field(discriminator="kind"),
+]
+
+
+class DataSources(Settings):
+    """The file datasets.yaml."""
+
+    sources: dict[str, Source]
+    datasets: dict[str, DataSet]

@@ -1,0 +1,20 @@
+"""Stores out of arrays."""
+
+from epcore.data.contents import Contents
+from epcore.data.store import ImageStore, write_store
+
+
+def pack(directory, classes, labels, images, size, origin=None, *, published=True):
+    """Writes a store of images in the order of the labels, and opens it."""
+    write_store(
+        directory,
+        Contents(
+            classes=classes,
+            labels=labels,
+            images=enumerate(images),
+            image_size=size,
+            origin=origin or {},
+            published=published,
+        ),
+    )
+    return ImageStore.open(directory)
