@@ -10,7 +10,16 @@ from typing import IO
 
 from epcore.errors import UserError
 
-DAMAGED = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError)
+DAMAGED = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    OSError,
+    OverflowError,
+    RuntimeError,
+    UnicodeDecodeError,
+)
 
 
 @contextmanager
@@ -36,14 +45,25 @@ def files_of_tar(path: Path) -> Iterator[tuple[str, tarfile.TarFile, tarfile.Tar
                 raise UserError(f"{path}: {member.name} is no plain file; the archive is refused")
             if member.isfile():
                 yield str(PurePosixPath(member.name)), archive, member
+        while archive.fileobj is not None and archive.fileobj.read(1 << 20):
+            pass  # to its end, where gzip compares its checksum
 
 
 def read_member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
-    """The content of a plain file."""
-    content = archive.extractfile(member)
-    if content is None:
-        raise UserError(f"{member.name} is no plain file")
-    return content.read()
+    """The content of a plain file.
+
+    Raises:
+        UserError: if it is damaged.
+    """
+    try:
+        content = archive.extractfile(member)
+        if content is None:
+            raise UserError(f"{member.name} is no plain file")
+        return content.read()
+    except DAMAGED as error:
+        raise UserError(
+            f"{archive.name!s}: {member.name} is damaged ({error}); get the archive again"
+        ) from None
 
 
 @contextmanager
@@ -68,5 +88,6 @@ def check_member(archive: Path, name: str) -> None:
     Raises:
         UserError: for an absolute path, or one with '..'.
     """
-    if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name.replace("\\", "/")).parts:
+    path = PurePosixPath(name.replace("\\", "/"))
+    if path.is_absolute() or ".." in path.parts:
         raise UserError(f"{archive}: the member {name!r} leaves the archive; it is refused")

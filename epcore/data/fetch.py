@@ -23,6 +23,7 @@ from epcore.plan.load import suggest
 from epcore.plan.registry import read_datasets
 
 CHUNK = 1 << 20
+PIECE = 1 << 16  # what a connection that breaks off loses at most
 ATTEMPTS = 3  # at each address, as long as nothing new arrives
 TIMEOUT = (20, 60)  # seconds to connect, and between two pieces
 BROKEN_OFF = (
@@ -41,7 +42,7 @@ def run(names: list[str], settings: Path, root: Path, receipt: Path | None) -> N
             neither be found nor downloaded.
     """
     registry = read_datasets(settings)
-    if not names:
+    if not names and receipt is None:
         print(overview(registry, root))
         return
     sources = _named(names, registry)
@@ -223,15 +224,15 @@ def _reason(error: Exception) -> str:
 
 
 def _from_address(url: str, file: SourceFile, path: Path, partial: Path) -> None:
-    attempts = 0
+    inherited = partial.exists()  # from an earlier run or another address
+    most, attempts = partial.stat().st_size if inherited else 0, 0
     while True:
-        before = partial.stat().st_size if partial.exists() else 0
         try:
             digest = _stream(url, file, path, partial)
             break
         except BROKEN_OFF:
-            grew = partial.exists() and partial.stat().st_size > before
-            attempts = 0 if grew else attempts + 1
+            size = partial.stat().st_size if partial.exists() else 0
+            most, attempts = max(most, size), 0 if size > most else attempts + 1
             if attempts >= ATTEMPTS:
                 raise
     try:
@@ -239,7 +240,9 @@ def _from_address(url: str, file: SourceFile, path: Path, partial: Path) -> None
         _check_digest(partial, file, digest)
     except UserError:
         partial.unlink()  # what is wrong from its first byte on cannot be completed
-        raise
+        if not inherited:
+            raise
+        _from_address(url, file, path, partial)  # the wrong bytes may be the inherited ones
 
 
 def _stream(url: str, file: SourceFile, path: Path, partial: Path) -> str:
@@ -269,7 +272,7 @@ def _stream(url: str, file: SourceFile, path: Path, partial: Path) -> str:
             tqdm(total=have + coming or file.size, initial=have, desc=path.name, unit="B",
                  unit_scale=True, disable=None) as progress,
         ):  # fmt: skip
-            for chunk in answer.iter_content(CHUNK):
+            for chunk in answer.iter_content(PIECE):
                 content.write(chunk)
                 digest.update(chunk)
                 progress.update(len(chunk))

@@ -54,7 +54,7 @@ class DevelopmentKit:
             ids = {int(leaf["ILSVRC2012_ID"]): str(leaf["WNID"]) for leaf in leaves}
             counts = {str(leaf["WNID"]): int(leaf["num_train_images"]) for leaf in leaves}
             validation = [ids[int(line)] for line in found[names[1]].split()]
-        except (MatReadError, KeyError, ValueError, TypeError, IndexError) as error:
+        except (MatReadError, LookupError, ValueError, TypeError, OSError) as error:
             raise UserError(f"{path} is damaged ({error!r}); get it again") from None
         return cls(counts, validation)
 
@@ -72,17 +72,15 @@ class TrainingImages:
     """
 
     def __init__(self, path: Path, kit: DevelopmentKit, synsets: Iterable[str]) -> None:
-        self._path, self._stack = path, ExitStack()
+        self._path = path
         self._numbers: dict[str, np.ndarray] = {}
-        try:
-            self._classes = self._archived_classes()
+        with ExitStack() as stack:
+            self._classes = self._archived_classes(stack)
             for synset in tqdm(list(synsets), desc="count images", unit="class", disable=None):
                 if synset not in kit.counts:
                     raise UserError(f"{synset} is no class of ILSVRC2012's development kit")
                 self._numbers[synset] = self._count(synset, kit.counts[synset])
-        except BaseException:
-            self._stack.close()
-            raise
+            self._stack = stack.pop_all()
 
     def numbers(self, synset: str) -> np.ndarray:
         """The numbers in the class's file names, ascending: the order of the split's ranks."""
@@ -110,11 +108,11 @@ class TrainingImages:
                 for name in names:
                     yield f"{self._path}, {name}", read_member(archive, members[name])
 
-    def _archived_classes(self) -> dict[str, tarfile.TarInfo]:
+    def _archived_classes(self, stack: ExitStack) -> dict[str, tarfile.TarInfo]:
         """Where each class's tar lies in the tar of all."""
         if self._path.is_dir():
             return {}
-        self._archive = self._stack.enter_context(open_tar(self._path))
+        self._archive = stack.enter_context(open_tar(self._path))
         return {Path(member.name).stem: member for member in self._archive}
 
     def _open(self, synset: str, stack: ExitStack) -> tarfile.TarFile:
@@ -151,10 +149,11 @@ def validation_images(path: Path, kit: DevelopmentKit) -> Iterator[tuple[int, st
     Raises:
         UserError: if one is missing.
     """
-    pattern = re.compile(r"ILSVRC2012_val_(\d{8})\.JPEG")
+    # After a folder, or after the tar: "PATH OF THE TAR, NAME".
+    pattern = re.compile(r"[/ ]ILSVRC2012_val_(\d{8})\.JPEG$")
     left = set(range(1, len(kit.validation) + 1))
     for name, data in _pictures(path):
-        if match := pattern.fullmatch(Path(name).name):
+        if match := pattern.search(name):
             number = int(match[1])
             if number not in left:
                 raise UserError(f"{name}: ILSVRC2012 has no such image, or it is there twice")

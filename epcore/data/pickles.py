@@ -1,7 +1,9 @@
 """Downloaded pickles, read without running what an attacker may have put into them."""
 
+import math
 import pickle
 import pickletools
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -18,17 +20,62 @@ def _encode(text: str, encoding: str) -> bytes:
     return text.encode("latin1")
 
 
-# All that arrays and containers need; containers of Python itself have opcodes of their own.
-# The functions are those that numpy names for its own arrays, under its old module and its new.
+# numpy trusts pickles: it takes a layout with fields outside the array, or bytes for the addresses
+# of objects, and whoever reads that array then reads any memory. So what a pickle gets in the
+# place of numpy's names takes plain layouts only, and never hands out a dtype to be changed.
+
+
+class _Dtype:
+    """What a pickle says of a dtype."""
+
+    def __init__(self, code: Any, *_: Any) -> None:
+        if not re.fullmatch(r"[?biufcSUO]\d*", text(code)):
+            raise pickle.UnpicklingError(f"an array of the kind {code!r}")
+        self.plain = np.dtype(text(code))
+
+    def __setstate__(self, state: Any) -> None:
+        if any(layout is not None for layout in state[2:5]):
+            raise pickle.UnpicklingError("an array of records")
+        order: Any = text(state[1])
+        self.plain = self.plain.newbyteorder(order)
+
+
+class _Array(np.ndarray):
+    """An array that is about to get its content."""
+
+    def __setstate__(self, state: Any) -> None:
+        version, shape, dtype, fortran, content = state
+        if dtype.plain.hasobject and len(content) != math.prod(shape):
+            raise pickle.UnpicklingError("an array with more or fewer objects than its shape")
+        super().__setstate__((version, shape, dtype.plain, fortran, content))
+
+
+_numpy_scalar: Any = np.float64(0).__reduce__()[0]
+_numpy_frombuffer: Any = np.empty(1).__reduce_ex__(5)[0]
+
+
+def _scalar(dtype: _Dtype, content: Any) -> Any:
+    return _numpy_scalar(dtype.plain, content)
+
+
+def _frombuffer(content: bytes | bytearray, dtype: _Dtype, *layout: Any) -> np.ndarray:
+    array: np.ndarray = _numpy_frombuffer(content, dtype.plain, *layout)
+    return array
+
+
+# All that arrays and containers need; most of Python's own have opcodes.
 ALLOWED: dict[tuple[str, str], Any] = {
-    ("numpy", "ndarray"): np.ndarray,
-    ("numpy", "dtype"): np.dtype,
+    ("numpy", "ndarray"): "only named, never called",
+    ("numpy", "dtype"): _Dtype,
     ("_codecs", "encode"): _encode,
 }
-for _core in ("numpy.core", "numpy._core"):
-    ALLOWED[f"{_core}.multiarray", "_reconstruct"] = np.empty(0).__reduce__()[0]
-    ALLOWED[f"{_core}.multiarray", "scalar"] = np.float64(0).__reduce__()[0]
-    ALLOWED[f"{_core}.numeric", "_frombuffer"] = np.empty(1).__reduce_ex__(5)[0]
+for _core in ("numpy.core", "numpy._core"):  # its old module and its new
+    ALLOWED[f"{_core}.multiarray", "_reconstruct"] = lambda *_: _Array(0)
+    ALLOWED[f"{_core}.multiarray", "scalar"] = _scalar
+    ALLOWED[f"{_core}.numeric", "_frombuffer"] = _frombuffer
+for _own in ("__builtin__", "builtins"):  # what old protocols have no opcodes for
+    ALLOWED[_own, "bytes"] = lambda: b""  # as in an array without elements
+    ALLOWED[_own, "set"] = set
 
 
 class _Unpickler(pickle.Unpickler):
@@ -74,7 +121,7 @@ def text_keys(mapping: Any, name: str, keys: tuple[str, ...]) -> dict[str, Any]:
 
 def text(value: Any) -> str:
     """A text, written by Python 2 or 3."""
-    return value.decode() if isinstance(value, bytes) else str(value)
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
 
 
 def byte_strings(path: Path, prefix: bytes) -> Iterator[bytes]:
@@ -93,5 +140,5 @@ def byte_strings(path: Path, prefix: bytes) -> Iterator[bytes]:
                     yield argument.encode("latin1")
                 elif isinstance(argument, (bytes, bytearray)) and argument.startswith(prefix):
                     yield bytes(argument)
-    except ValueError as error:
-        raise UserError(f"{path} is damaged ({error}); get it again") from None
+    except (ValueError, MemoryError, OverflowError) as error:  # a wrong length may be huge
+        raise UserError(f"{path} is damaged ({error!r}); get it again") from None

@@ -16,6 +16,7 @@ UNREADABLE = (
     UnidentifiedImageError,
     Image.DecompressionBombError,
     OSError,
+    RuntimeError,
     SyntaxError,
     ValueError,
 )
@@ -61,7 +62,9 @@ def to_array(picture: Image.Image, size: int, pixels: Pixels) -> np.ndarray:
     picture = _on_white(picture) if picture.has_transparency_data else picture.convert("RGB")
     if pixels.processing == "center-crop":
         side = min(picture.size)
-        picture = ImageOps.fit(picture, (side, side), Image.Resampling.NEAREST)
+        # Half less half, each rounded down, as TADAM did.
+        left, top = (length // 2 - side // 2 for length in picture.size)
+        picture = picture.crop((left, top, left + side, top + side))
     return np.asarray(picture.resize((size, size), FILTERS[pixels.filter]))
 
 

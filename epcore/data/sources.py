@@ -28,7 +28,9 @@ class Sources:
             try:
                 receipt = json.loads(path.read_text(encoding="utf-8"))
                 receipts[receipt["source"]] = receipt["files"]
-            except (ValueError, KeyError, TypeError) as error:
+                for entry in receipt["files"].values():
+                    Path(entry["path"])
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise UserError(f"receipt {path} is damaged ({error}); delete it") from None
         return cls(receipts)
 
@@ -43,10 +45,12 @@ class Sources:
         except KeyError:
             raise UserError(f"no receipt names {key!r} of the source {source!r}") from None
         path = Path(entry["path"])
-        if not path.exists() or ("size" in entry and stamp(path) != {k: entry[k] for k in STAMP}):
+        if not path.exists() or (
+            "size" in entry and stamp(path) != {k: entry.get(k) for k in STAMP}
+        ):
             raise UserError(
-                f"{path} is not the file that was verified: it moved or changed since; run "
-                f"`epcore fetch {source}` again"
+                f"{path} is not the file that was verified: it moved or changed since; delete the "
+                f"receipt of {source} and run `epcore fetch {source}` with --receipt again"
             )
         return path
 

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from epcore.data.arrays import load_arrays
 from epcore.data.builders.folder import ORDER, SPLITS, draw_split
 from epcore.data.contents import Contents, ImageClass, in_label_order
 from epcore.data.pictures import to_array
@@ -28,21 +27,22 @@ def contents(dataset: ArraysData, sources: Sources) -> Contents:
         UserError: for a missing array, a shape or type that does not fit, a class in two splits.
     """
     path = Path(dataset.path)
-    keys = ("images", "labels") if dataset.split else ("images", "labels", "split")
-    found = load_arrays(path, lambda *arrays: arrays, keys, "data set")
-    images, labels = found[0], found[1].astype(str)
+    found = _read(path, ("images", "labels") if dataset.split else ("images", "labels", "split"))
+    images = found.pop("images")
     if images.dtype != np.uint8 or images.ndim not in (3, 4) or images.shape[3:] not in ((), (3,)):
         raise UserError(
             f"{path}: images must be uint8 of shape (N, height, width, 3) or (N, height, width), "
             f"they are {images.dtype} {images.shape}"
         )
-    for name, array in zip(keys[1:], found[1:], strict=True):
+    texts = {name: _texts(path, name, array) for name, array in found.items()}
+    for name, array in texts.items():
         if array.shape != (len(images),):
             raise UserError(f"{path}: {name} must have shape ({len(images)},), as images has")
+    labels = texts["labels"]
     if dataset.split:
         classes = draw_split(np.unique(labels).tolist(), dataset.split, str(path))
     else:
-        classes = _listed(path, labels, found[2])
+        classes = _listed(path, labels, texts["split"])
     rows = [np.flatnonzero(labels == c.name) for c in classes]
 
     def pictures() -> Iterator[tuple[int, np.ndarray]]:
@@ -58,6 +58,37 @@ def contents(dataset: ArraysData, sources: Sources) -> Contents:
         origin={"pixels": str(dataset.pixels), "npz_sha256": sha256(path)},
         name_of=lambda row: f"row {np.concatenate(rows)[row]} of {path}",
     )
+
+
+def _read(path: Path, names: tuple[str, ...]) -> dict[str, np.ndarray]:
+    if not path.is_file():
+        raise UserError(f"{path} does not exist; put the file there or mend the data set's `path`")
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            found = {name: arrays[name] for name in names if name in arrays}
+    except Exception as error:  # zipfile, zlib and numpy each raise their own
+        raise UserError(
+            f"{path} cannot be read ({error}); write it with numpy.savez, without objects"
+        ) from None
+    missing = [name for name in names if name not in found]
+    if missing:
+        raise UserError(
+            f"{path} has no array {missing[0]!r}; a data set of kind npz needs images, labels and "
+            "either split or the key `split` with the numbers of classes and a seed"
+        )
+    return found
+
+
+def _texts(path: Path, name: str, array: np.ndarray) -> np.ndarray:
+    try:
+        if array.dtype.kind == "S":
+            return np.char.decode(array, "utf-8")
+        if array.dtype.kind in "Uiu":
+            return array.astype(str)
+        problem = f"they are {array.dtype}"
+    except UnicodeDecodeError as error:
+        problem = str(error)
+    raise UserError(f"{path}: {name} must be whole numbers or texts in UTF-8 ({problem})")
 
 
 def _listed(path: Path, labels: np.ndarray, split: np.ndarray) -> list[ImageClass]:

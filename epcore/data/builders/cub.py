@@ -5,6 +5,7 @@ other is val, the rest novel. The whole picture is used, not the bird's box.
 """
 
 from collections.abc import Iterator
+from pathlib import PurePosixPath
 
 from epcore.data.archives import files_of_tar, read_member
 from epcore.data.contents import Contents, ImageClass, in_label_order
@@ -25,6 +26,11 @@ def split_of(position: int) -> Split:
     return "val" if position % 4 == 1 else "novel"
 
 
+def _is_picture(name: str) -> bool:
+    """Whether a member of the archive is one; hidden files are none, as in Chen et al.'s script."""
+    return name.startswith(FOLDER) and not PurePosixPath(name).name.startswith(".")
+
+
 def contents(dataset: CubData, sources: Sources) -> Contents:
     """Classes and images in the order of their names, within a split.
 
@@ -34,7 +40,7 @@ def contents(dataset: CubData, sources: Sources) -> Contents:
     path = sources.path(dataset.images, "archive")
     pictures, listed = set(), None
     for name, archive, member in files_of_tar(path):
-        if name.startswith(FOLDER):
+        if _is_picture(name):
             pictures.add(name.removeprefix(FOLDER))
         elif name == f"{ROOT}/images.txt":
             lines = read_member(archive, member).decode().splitlines()
@@ -55,7 +61,7 @@ def contents(dataset: CubData, sources: Sources) -> Contents:
     def encoded() -> Iterator[tuple[int, str, bytes]]:
         """In the archive's order: a compressed tar is read from its beginning to its end."""
         for name, archive, member in files_of_tar(path):
-            if name.startswith(FOLDER):
+            if _is_picture(name):
                 row = rows[name.removeprefix(FOLDER)]
                 yield row, f"{path}, {name}", read_member(archive, member)
 

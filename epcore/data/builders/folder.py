@@ -130,7 +130,11 @@ def _drawn(folder: Path, split: RandomSplit) -> dict[ImageClass, list[str]]:
         )
     if not (folder / "images").is_dir():
         raise UserError(f"{folder / 'images'} does not exist; put a folder for each class there")
-    names = [path.name for path in (folder / "images").iterdir() if path.is_dir()]
+    names = [
+        path.name
+        for path in (folder / "images").iterdir()
+        if path.is_dir() and not path.name.startswith(".")
+    ]
     return {
         c: sorted(
             path.name

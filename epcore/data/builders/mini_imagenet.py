@@ -47,7 +47,7 @@ def contents(dataset: MiniImageNetData, sources: Sources) -> Contents:
         ranks |= {ImageClass(name, split): found for name, found in read_ranks(path).items()}
     kit = DevelopmentKit.read(sources.path(dataset.devkit, "kit"))
     training = TrainingImages(sources.path(dataset.images, "train"), kit, [c.name for c in ranks])
-    wanted = [(c.name, training.numbers(c.name)[found - 1]) for c, found in ranks.items()]
+    wanted = [(c.name, _ranked(training, c.name, found)) for c, found in ranks.items()]
     return Contents(
         classes=list(ranks),
         labels=in_label_order([len(found) for found in ranks.values()]),
@@ -56,3 +56,15 @@ def contents(dataset: MiniImageNetData, sources: Sources) -> Contents:
         origin={"pixels": str(dataset.pixels)},
         published=True,
     )
+
+
+def _ranked(training: TrainingImages, synset: str, ranks: np.ndarray) -> np.ndarray:
+    numbers = training.numbers(synset)
+    for rank in ranks:
+        if not 1 <= rank <= len(numbers):
+            raise UserError(
+                f"the split of mini-ImageNet lists the image of class {synset} of rank {rank}; "
+                f"ranks count from 1, and the class has {len(numbers)} images"
+            )
+    ranked: np.ndarray = numbers[ranks - 1]
+    return ranked

@@ -61,9 +61,13 @@ def _images_of(
     data, rows = content["image_data"], pickles.text_keys(content["class_dict"], str(path), ())
     if getattr(data, "shape", ())[1:] != (SIZE, SIZE, 3) or data.dtype != np.uint8:
         raise UserError(f"{path}: image_data is not an array of 84 x 84 x 3 bytes")
-    found = {synset: len(rows[synset]) for synset in sorted(rows)}
-    places = np.concatenate([np.asarray(rows[synset]) for synset in sorted(rows)])
-    if found != wanted or not np.array_equal(np.sort(places), np.arange(len(data))):
+    try:
+        found = {synset: len(rows[synset]) for synset in sorted(rows)}
+        places = np.concatenate([np.asarray(rows[synset]) for synset in sorted(rows)])
+        complete = places.dtype.kind in "iu" and sorted(places.tolist()) == list(range(len(data)))
+    except (TypeError, ValueError):  # not lists of numbers
+        found, complete = {}, False
+    if found != wanted or not complete:
         raise UserError(
             f"{path}: its classes or their numbers of images are not those of the split {split}; "
             "was it renamed?"

@@ -7,6 +7,7 @@ share one (crane, the bird and the machine), so a number is added to the second.
 
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 
@@ -33,22 +34,13 @@ def contents(dataset: TieredImageNetPickles, sources: Sources) -> Contents:
     rows: list[np.ndarray] = []  # of each split: the store's row of each image
     labels: list[np.ndarray] = []
     for split in SPLITS:
-        path = sources.path(dataset.images, f"{split}-labels")
-        with path.open("rb") as file:
-            found = pickles.text_keys(pickles.load(file, str(path)), str(path), LABELS)
-        specific, general = (np.asarray(found[key]) for key in LABELS[:2])
-        names, groups = ([pickles.text(n) for n in found[key]] for key in LABELS[2:])
-        if specific.shape != general.shape or set(specific.tolist()) != set(range(len(names))):
-            raise UserError(f"{path}: labels and names of classes do not fit together")
-        group_of = dict(zip(specific.tolist(), general.tolist(), strict=True))
+        specific, names, groups = _labels(sources.path(dataset.images, f"{split}-labels"))
         order = np.argsort(specific, kind="stable")
         place = np.empty(len(order), dtype=np.int64)
         place[order] = np.arange(len(order)) + sum(map(len, rows))
         rows.append(place)
         labels.append(np.sort(specific) + len(classes))
-        classes += [
-            ImageClass(name, split, groups[group_of[label]]) for label, name in enumerate(names)
-        ]
+        classes += [ImageClass(n, split, group) for n, group in zip(names, groups, strict=True)]
     check_groups("tiered-ImageNet", classes)
 
     def encoded() -> Iterator[tuple[int, str, bytes]]:
@@ -72,6 +64,23 @@ def contents(dataset: TieredImageNetPickles, sources: Sources) -> Contents:
         origin={"pixels": "as in the pickles: the whole picture"},
         published=True,
     )
+
+
+def _labels(path: Path) -> tuple[np.ndarray, list[str], list[str]]:
+    """The class of each image of a split; the name and the super-class of each class."""
+    with path.open("rb") as file:
+        found = pickles.text_keys(pickles.load(file, str(path)), str(path), LABELS)
+    try:
+        specific, general = (np.asarray(found[key]) for key in LABELS[:2])
+        names, groups = ([pickles.text(n) for n in found[key]] for key in LABELS[2:])
+        group_of = dict(zip(specific.tolist(), general.tolist(), strict=True))
+        if specific.dtype.kind not in "iu" or sorted(group_of) != list(range(len(names))):
+            raise ValueError
+        if not set(group_of.values()) <= set(range(len(groups))):
+            raise ValueError
+        return specific, names, [groups[group_of[label]] for label in range(len(names))]
+    except (TypeError, ValueError):
+        raise UserError(f"{path}: labels and names of classes do not fit together") from None
 
 
 def _unique(classes: list[ImageClass]) -> list[ImageClass]:

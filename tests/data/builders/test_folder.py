@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from epcore.data.builders.folder import contents, read_split
+from epcore.data.builders.folder import contents, draw_split, read_split
 from epcore.data.contents import ImageClass
 from epcore.data.pictures import decode
 from epcore.data.sources import Sources
 from epcore.data.store import ImageStore, write_store
 from epcore.errors import UserError
-from epcore.plan.datasets import FolderData, Pixels
+from epcore.plan.datasets import FolderData, Pixels, RandomSplit
 
 HEADER = "filename,label,split"
 LINES = ("b.png,cat,base", "a.png,cat,base", "a.png,ant,val", "x.png,bee,novel")
@@ -274,3 +274,106 @@ def test_a_photograph_that_a_phone_stored_sideways_is_turned_upright(tmp_path):
     notes[0x0112] = 6  # to be turned clockwise when shown
     sideways.save(tmp_path / "phone.png", exif=notes)
     assert (read_image(tmp_path / "phone.png", 8) == upright).all()
+
+
+# -- classes drawn from a seed -----------------------------------------------------------------
+
+
+def unsplit(directory, classes=8, images=2):
+    """Class folders without split.csv."""
+    for number in range(classes):
+        place = directory / "images" / f"class {number}"
+        place.mkdir(parents=True)
+        for image in range(images):
+            Image.fromarray(pixels(100 * number + image)).save(place / f"{image}.png")
+    return directory
+
+
+def drawn(source, out, seed, base=4, val=1, novel=3):
+    split = RandomSplit(base=base, val=val, novel=novel, seed=seed)
+    build(out, source, 8, split=split)
+    return ImageStore.open(out)
+
+
+def refused_draw(source, message, **numbers):
+    with pytest.raises(UserError, match=message):
+        drawn(source, source.parent / "packed", seed=0, **numbers)
+    assert not (source.parent / "packed").exists()
+
+
+def test_a_split_drawn_from_a_seed_takes_each_class_once_in_the_numbers_asked_for(tmp_path):
+    source = unsplit(tmp_path / "mine")
+    store = drawn(source, tmp_path / "packed", seed=7)
+    assert [c.split for c in store.classes] == ["base"] * 4 + ["val"] + ["novel"] * 3
+    assert sorted(c.name for c in store.classes) == [f"class {n}" for n in range(8)]
+    for split in ("base", "val", "novel"):
+        names = [c.name for c in store.classes if c.split == split]
+        assert names == sorted(names)
+    for label, image_class in enumerate(store.classes):
+        number = int(image_class.name.split()[1])
+        expected = [pixels(100 * number), pixels(100 * number + 1)]
+        assert np.array_equal(store.images[store.labels == label], expected)
+
+
+def test_one_seed_gives_one_split_whatever_order_the_disk_lists_folders_in(tmp_path):
+    names = [f"class {n}" for n in range(20)]
+    split = RandomSplit(base=10, val=4, novel=6, seed=1)
+    first = draw_split(names, split, "here")
+    assert draw_split(names[::-1], split, "here") == first
+    others = {tuple(draw_split(names, split.model_copy(update={"seed": s}), "")) for s in range(9)}
+    assert len(others) == 9
+
+
+def test_a_drawn_split_does_not_change_with_a_version_of_numpy():
+    """numpy keeps the streams of its generators; if this ever fails, drawn splits have changed."""
+    split = RandomSplit(base=3, val=1, novel=2, seed=0)
+    chosen = draw_split(list("abcdef"), split, "here")
+    assert [(c.name, c.split) for c in chosen] == [
+        *(("c", "base"), ("d", "base"), ("f", "base")),
+        *(("e", "val"), ("a", "novel"), ("b", "novel")),
+    ]
+
+
+def test_more_or_fewer_classes_than_the_split_asks_for_are_told_with_the_sum(tmp_path):
+    source = unsplit(tmp_path / "mine")
+    for numbers in ({"base": 5}, {"novel": 2}):
+        message = r"mine/images has 8 classes, .* asks for \d \+ 1 \+ \d; make the sum 8"
+        refused_draw(source, message, **numbers)
+
+
+def test_a_split_file_and_a_drawn_split_together_are_refused(tmp_path):
+    source = unsplit(tmp_path / "mine")
+    write_split(source, ["0.png,class 0,base"])
+    refused_draw(source, r"split\.csv exists, and the data set has the key `split` as well; remove")
+
+
+def test_hidden_files_and_folders_are_no_images_and_no_classes(tmp_path):
+    source = unsplit(tmp_path / "mine")
+    (source / "images" / ".DS_Store").write_bytes(b"x")
+    (source / "images" / "read me.txt").write_bytes(b"x")
+    (source / "images" / "class 0" / ".DS_Store").write_bytes(b"x")
+    (source / "images" / "class 0" / "a folder").mkdir()
+    (source / "images" / ".ipynb_checkpoints").mkdir()
+    (source / "images" / ".ipynb_checkpoints" / "0.png").write_bytes(b"x")
+    store = drawn(source, tmp_path / "packed", seed=0)
+    assert len(store.classes) == 8
+    assert len(store.labels) == 16
+
+
+def test_a_file_that_is_no_image_is_named_in_a_drawn_split_too(tmp_path):
+    source = unsplit(tmp_path / "mine")
+    (source / "images" / "class 0" / "notes.txt").write_text("mine")
+    with pytest.raises(UserError, match=r"class 0/notes\.txt cannot be read as an image"):
+        drawn(source, tmp_path / "packed", seed=0)
+
+
+def test_a_folder_without_images_is_told_what_belongs_there(tmp_path):
+    (tmp_path / "mine").mkdir()
+    message = r"mine/images does not exist; put a folder for each class there"
+    refused_draw(tmp_path / "mine", message)
+
+
+def test_an_empty_class_folder_is_named(tmp_path):
+    source = unsplit(tmp_path / "mine", classes=7)
+    (source / "images" / "class 7").mkdir()
+    refused_draw(source, "class 'class 7' has no image")

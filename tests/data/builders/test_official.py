@@ -1,0 +1,1105 @@
+"""Miniatures of the official archives become stores: every pixel and label, or one clear line.
+
+What is expected is read from the miniatures' tables and pictures here, by Pillow and numpy alone.
+"""
+
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from miniatures import (
+    ALPHABETS,
+    BIRDS,
+    CHARACTERS,
+    CIFAR_FS,
+    CMYK,
+    COARSE,
+    CONFIG,
+    DRAWERS,
+    FC100,
+    FINE,
+    GREY,
+    KIT,
+    LABEL_NAMES,
+    MINI,
+    OFFICIAL,
+    PART_SIZES,
+    PNG,
+    RED,
+    ROTATIONS,
+    SPLITS,
+    SUBSETS,
+    TIERED,
+    TIERED_NAMES,
+    TRAINING,
+    VALIDATION,
+    bird,
+    cifar_files,
+    cifar_images,
+    cub_files,
+    encode,
+    expected,
+    image,
+    ink,
+    kit_files,
+    make_all,
+    make_cifar,
+    make_cifar_splits,
+    make_cub,
+    make_imagenet_fs_split,
+    make_kit,
+    make_mini_pickles,
+    make_mini_split,
+    make_omniglot,
+    make_omniglot_split,
+    make_tiered_pickles,
+    make_tiered_split,
+    make_training,
+    make_validation,
+    mini_pickle,
+    mini_pixels,
+    pickled,
+    picture,
+    tiered_images,
+    tiered_pickle,
+    training_images,
+    validation_name,
+    write_settings,
+)
+from PIL import Image
+
+from epcore.data import build, fetch
+from epcore.data.contents import ImageClass
+from epcore.data.store import ImageStore
+from epcore.errors import UserError
+from epcore.plan.datasets import Expected, Pixels
+from epcore.plan.registry import read_datasets
+from epcore.plan.stages import DataStage
+
+LAYOUTS = ("folders", "tars", "tar")
+
+
+@pytest.fixture(autouse=True)
+def _only_miniatures(monkeypatch):
+    monkeypatch.delenv("EPCORE_MIRROR", raising=False)
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    """One miniature of everything, not to be changed."""
+    return make_all(tmp_path_factory.mktemp("library"))
+
+
+@pytest.fixture
+def ilsvrc(tmp_path):
+    """A root with the lists and the development kit; the images are the test's business."""
+    root = tmp_path / "ilsvrc"
+    make_mini_split(root)
+    make_tiered_split(root)
+    make_imagenet_fs_split(root)
+    make_kit(root)
+    return root
+
+
+def prepared(root, name, work, **changes):
+    """A data set with some settings changed, and the receipts of its sources, fetched anew."""
+    settings = write_settings(work / "config", root, only=name)
+    dataset = read_datasets(settings).datasets[name].model_copy(update=changes)
+    receipts = [work / "sources" / f"{source}.json" for source in dataset.sources]
+    for source, receipt in zip(dataset.sources, receipts, strict=True):
+        fetch.run([source], settings, root, receipt)
+    return DataStage(stage_version=1, dataset=dataset), receipts
+
+
+def built(root, name, work, **changes):
+    out = work / "stores" / name
+    build.run(*prepared(root, name, work, **changes), out)
+    return ImageStore.open(out)
+
+
+def refused(root, name, work, message, **changes):
+    """The one line that says what is wrong, and no file that could pass for a store."""
+    with pytest.raises(UserError, match=message) as caught:
+        built(root, name, work, **changes)
+    assert "\n" not in str(caught.value)
+    assert not [path for path in (work / "stores").rglob("*") if path.is_file()]
+    return str(caught.value)
+
+
+# -- what is expected --------------------------------------------------------------------------
+
+
+def seen(data, size, square, kind=Image.Resampling.BILINEAR):
+    """A picture's content as Pillow reads it: its central square as TADAM takes it, or all."""
+    picture = Image.open(io.BytesIO(data)).convert("RGB")
+    if square:
+        side = min(picture.size)
+        left, top = (length // 2 - side // 2 for length in picture.size)
+        picture = Image.fromarray(np.asarray(picture)[top : top + side, left : left + side])
+    return np.asarray(picture.resize((size, size), kind))
+
+
+def training(synset, size, square, kind=Image.Resampling.BILINEAR):
+    """All training images of a class by number."""
+    return [seen(image(f"{synset}_{n}"), size, square, kind) for n in sorted(TRAINING[synset])]
+
+
+def mini(square):
+    return [
+        (
+            ImageClass(synset, split),
+            [training(synset, 84, square)[rank - 1] for rank in MINI[split][synset]],
+        )
+        for split in SPLITS
+        for synset in sorted(MINI[split])
+    ]
+
+
+def mini_from_pickles():
+    return [
+        (ImageClass(synset, split), [mini_pixels(synset, place) for place in range(3)])
+        for split in SPLITS
+        for synset in sorted(MINI[split])
+    ]
+
+
+def tiered():
+    return [
+        (
+            ImageClass(synset, split, group),
+            training(synset, 84, square=False, kind=Image.Resampling.BICUBIC),
+        )
+        for split in SPLITS
+        for synset, group in sorted(TIERED[split])
+    ]
+
+
+def tiered_from_pickles():
+    names = {("novel", "crane"): "crane (2)"}
+    return [
+        (
+            ImageClass(
+                names.get((split, TIERED_NAMES[synset]), TIERED_NAMES[synset]), split, group
+            ),
+            [pixels for of, pixels in tiered_images(split) if of == label],
+        )
+        for split in SPLITS
+        for label, (synset, group) in enumerate(TIERED[split])
+    ]
+
+
+def cub():
+    """Class folders in the order of their names, counted from 0, one by one."""
+    groups = {"base": [], "val": [], "novel": []}
+    for position, folder in enumerate(sorted(BIRDS)):
+        if position in (0, 2, 4, 6):
+            split = "base"
+        else:
+            split = {1: "val", 3: "novel", 5: "val", 7: "novel"}[position]
+        pictures = [seen(bird(f"{folder}/{n}"), 84, square=False) for n in sorted(BIRDS[folder])]
+        groups[split].append((ImageClass(folder, split), pictures))
+    return [pair for pairs in groups.values() for pair in pairs]
+
+
+def cifar(chosen):
+    """Classes by name; the training file's images, then the test file's."""
+    images = [*cifar_images("train"), *cifar_images("test")]
+    return [
+        (ImageClass(name, split, FINE[name]), [pixels for of, pixels in images if of == name])
+        for split, names in chosen.items()
+        for name in sorted(names)
+    ]
+
+
+def fc100():
+    return {s: [name for name in FINE if FINE[name] in groups] for s, groups in FC100.items()}
+
+
+def turned(pixels, rotation):
+    """Anticlockwise by quarters: what was at the right is at the top."""
+    for _ in range(ROTATIONS.index(rotation)):
+        size = len(pixels)
+        pixels = np.array([[pixels[j, size - 1 - i] for j in range(size)] for i in range(size)])
+    return pixels
+
+
+def drawing(character, drawer):
+    grey = np.where(ink(character, drawer), 0, 255).astype(np.uint8)
+    picture = Image.fromarray(np.stack([grey] * 3, axis=2))
+    return np.asarray(picture.resize((28, 28), Image.Resampling.BILINEAR))
+
+
+def omniglot():
+    return [
+        (
+            ImageClass(f"{character}/{rotation}", split, character.split("/")[0]),
+            [turned(drawing(character, drawer), rotation) for drawer in DRAWERS],
+        )
+        for split in SPLITS
+        for character in sorted(CHARACTERS[split])
+        for rotation in ROTATIONS
+    ]
+
+
+def imagenet_fs(reading, part):
+    """Classes by synset; an index is a place in the published list, or in the sorted one."""
+    names = LABEL_NAMES if reading == "by-name" else sorted(LABEL_NAMES)
+    groups = {names[index]: subset for subset, indices in SUBSETS.items() for index in indices}
+    splits = {"novel_classes_1": "val", "novel_classes_2": "novel"}
+    queries = {
+        synset: [
+            seen(image(validation_name(number)), 256, square=True)
+            for number, of in enumerate(VALIDATION, start=1)
+            if of == synset
+        ]
+        for synset in groups
+    }
+    return [
+        (
+            ImageClass(synset, splits.get(groups[synset], "base"), groups[synset]),
+            training(synset, 256, square=True) if part == "train" else queries[synset],
+        )
+        for synset in sorted(groups)
+    ]
+
+
+EXPECTED = {
+    "mini-imagenet": lambda: mini(square=True),
+    "mini-imagenet-resize": lambda: mini(square=False),
+    "mini-imagenet-pickles": mini_from_pickles,
+    "tiered-imagenet": tiered,
+    "tiered-imagenet-pickles": tiered_from_pickles,
+    "cub": cub,
+    "imagenet-fs-by-name": lambda: imagenet_fs("by-name", "train"),
+    "imagenet-fs-by-name-queries": lambda: imagenet_fs("by-name", "val"),
+    "imagenet-fs-by-sorted-index": lambda: imagenet_fs("by-sorted-index", "train"),
+    "imagenet-fs-by-sorted-index-queries": lambda: imagenet_fs("by-sorted-index", "val"),
+    "cifar-fs": lambda: cifar(CIFAR_FS),
+    "fc100": lambda: cifar(fc100()),
+    "omniglot": omniglot,
+}
+
+
+def assert_holds(store, classes_and_images):
+    """The store has these classes in this order, and all of these images in this order."""
+    classes, images = zip(*classes_and_images, strict=True)
+    assert store.classes == classes
+    assert store.labels.tolist() == [n for n, some in enumerate(images) for _ in some]
+    assert np.array_equal(store.images, [pixels for some in images for pixels in some])
+
+
+def images_of(store, name):
+    label = [c.name for c in store.classes].index(name)
+    return store.images[store.labels == label]
+
+
+# -- all of them -------------------------------------------------------------------------------
+
+
+def test_every_published_data_set_of_the_project_is_tested_here():
+    settings = read_datasets(CONFIG)
+    assert {n for n, d in settings.datasets.items() if hasattr(d, "expected")} == set(EXPECTED)
+    assert set(OFFICIAL) == set(EXPECTED)
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_classes_splits_groups_labels_and_pixels_are_those_of_the_archives(name, library, tmp_path):
+    assert_holds(built(library, name, tmp_path), EXPECTED[name]())
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_another_number_than_the_published_one_is_refused_with_both(name, library, tmp_path):
+    numbers = expected()[name]
+    more = Expected(classes=numbers["classes"] | {"val": numbers["classes"]["val"] + 1})
+    found, wanted = numbers["classes"]["val"], more.classes.val
+    message = rf"{name}: split val has {found} classes, {wanted} are published; .*incomplete"
+    refused(library, name, tmp_path, message, expected=more)
+
+
+def test_numbers_of_images_are_compared_as_well(library, tmp_path):
+    numbers = expected()["cub"]
+    wrong = Expected(**numbers | {"images": numbers["images"] | {"novel": 4321}})
+    found = numbers["images"]["novel"]
+    refused(
+        library, "cub", tmp_path, f"novel has {found} images, 4,321 are published", expected=wrong
+    )
+
+
+def test_the_store_says_what_it_was_built_from(library, tmp_path):
+    store = built(library, "cifar-fs", tmp_path)
+    sources = read_datasets(tmp_path / "config").sources
+    told = store.provenance["sources"]
+    assert told["cifar-100"] == {
+        "cifar-100-python.tar.gz": {"md5": sources["cifar-100"].files["archive"].md5}
+    }
+    assert set(told["cifar-fs-split"]) == {f"cifar-fs-{n}.json" for n in SPLITS.values()}
+    assert store.provenance["dataset"]["lists"] == "cifar-fs-split"
+
+
+def test_a_file_that_changed_since_it_was_verified_is_not_read(library, tmp_path):
+    root = tmp_path / "root"
+    shutil.copytree(library / "cub", root / "cub")
+    stage, receipts = prepared(root, "cub", tmp_path)
+    with (root / "cub" / "CUB_200_2011.tgz").open("ab") as file:
+        file.write(b"more")
+    with pytest.raises(UserError, match=r"CUB_200_2011\.tgz .*changed since"):
+        build.run(stage, receipts, tmp_path / "stores" / "cub")
+
+
+# -- ILSVRC2012 --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", ["mini-imagenet", "tiered-imagenet", "imagenet-fs-by-name"])
+def test_training_images_may_be_folders_tars_or_one_tar(name, layout, ilsvrc, tmp_path):
+    make_training(ilsvrc, layout)
+    assert_holds(built(ilsvrc, name, tmp_path), EXPECTED[name]())
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_rank_counts_the_numbers_in_the_names_and_not_the_names(layout, ilsvrc, tmp_path):
+    make_training(ilsvrc, layout)
+    found = images_of(built(ilsvrc, "mini-imagenet", tmp_path), "n01532829")
+    files = sorted(f"n01532829_{n}.JPEG" for n in TRAINING["n01532829"])
+    for rank, number, pixels in zip((1, 2, 6), (3, 28, 10026), found, strict=True):
+        assert np.array_equal(pixels, seen(image(f"n01532829_{number}"), 84, square=True))
+        by_name = files[rank - 1].removesuffix(".JPEG")
+        assert not np.array_equal(pixels, seen(image(by_name), 84, square=True))
+
+
+def test_grey_inked_and_misnamed_pictures_come_out_in_their_colours(library, tmp_path):
+    store = built(library, "tiered-imagenet", tmp_path)
+    for name in (CMYK, PNG, GREY):
+        synset, number = name.split("_")
+        place = sorted(TRAINING[synset]).index(int(number))
+        colours = images_of(store, synset)[place].reshape(-1, 3)
+        original = picture(name) // (3 if name == CMYK else 1)
+        assert np.abs(colours.mean(axis=0) - original.reshape(-1, 3).mean(axis=0)).max() < 8
+        assert (name == GREY) == bool((colours == colours[:, :1]).all())
+
+
+def test_published_pictures_are_not_turned_as_their_exif_data_say(ilsvrc, tmp_path):
+    stored = np.zeros((84, 84, 3), np.uint8)
+    stored[:42] = 255
+    images = training_images()
+    images["n02950826"]["n02950826_41.JPEG"] = encode(stored, "PNG", orientation=6)
+    make_training(ilsvrc, "folders", images)
+    found = images_of(built(ilsvrc, "mini-imagenet", tmp_path), "n02950826")[2]
+    assert np.array_equal(found, stored)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_missing_image_is_refused_because_it_would_shift_the_ranks(layout, ilsvrc, tmp_path):
+    images = training_images()
+    del images["n02950826"]["n02950826_41.JPEG"]
+    make_training(ilsvrc, layout, images)
+    for name in ("mini-imagenet", "tiered-imagenet", "imagenet-fs-by-name"):
+        message = r"class n02950826 has 3 images, ILSVRC2012 has 4; unpack it again"
+        refused(ilsvrc, name, tmp_path, message)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_an_image_too_many_is_refused_as_well(layout, ilsvrc, tmp_path):
+    images = training_images()
+    images["n02950826"]["n02950826_7.JPEG"] = image("n02950826_5")
+    make_training(ilsvrc, layout, images)
+    refused(ilsvrc, "mini-imagenet", tmp_path, "n02950826 has 5 images, ILSVRC2012 has 4")
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_missing_class_is_named(layout, ilsvrc, tmp_path):
+    images = training_images()
+    del images["n02950826"]
+    make_training(ilsvrc, layout, images)
+    message = r"ilsvrc2012/.*train.* has no class n02950826, neither a folder nor a tar"
+    refused(ilsvrc, "mini-imagenet", tmp_path, message)
+
+
+def test_only_classes_of_the_data_set_must_be_there(ilsvrc, tmp_path):
+    images = training_images()
+    for synset in set(TRAINING) - {synset for classes in MINI.values() for synset in classes}:
+        del images[synset]
+    make_training(ilsvrc, "folders", images)
+    assert_holds(built(ilsvrc, "mini-imagenet", tmp_path), mini(square=True))
+
+
+def test_other_files_among_the_images_are_no_images(ilsvrc, tmp_path):
+    folder = make_training(ilsvrc)
+    for name in (".DS_Store", "Thumbs.db", "n01739381_5.JPEG", "n01532829_5.JPEG.part"):
+        (folder / "n01532829" / name).write_bytes(b"")
+    assert_holds(built(ilsvrc, "mini-imagenet", tmp_path), mini(square=True))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_corrupt_image_is_named_and_nothing_is_left(layout, ilsvrc, tmp_path):
+    images = training_images()
+    whole = images["n03400231"]["n03400231_90.JPEG"]
+    images["n03400231"]["n03400231_90.JPEG"] = whole[: len(whole) // 2]
+    make_training(ilsvrc, layout, images)
+    message = r"n03400231_90\.JPEG cannot be read as an image .*; replace it"
+    refused(ilsvrc, "tiered-imagenet", tmp_path, message)
+
+
+@pytest.mark.parametrize("kept", [0.02, 0.5, 0.9])
+def test_a_truncated_tar_of_a_class_is_named(kept, ilsvrc, tmp_path):
+    path = make_training(ilsvrc, "tars") / "n03400231.tar"
+    content = path.read_bytes().rstrip(b"\0")
+    path.write_bytes(content[: int(kept * len(content))])
+    refused(ilsvrc, "mini-imagenet", tmp_path, r"n03400231(\.tar.* damaged| has \d images)")
+
+
+@pytest.mark.parametrize("kept", [0.001, 0.3, 0.5, 0.9])
+def test_a_truncated_tar_of_all_is_named(kept, ilsvrc, tmp_path):
+    path = make_training(ilsvrc, "tar")
+    content = path.read_bytes().rstrip(b"\0")
+    path.write_bytes(content[: int(kept * len(content))])
+    refused(ilsvrc, "tiered-imagenet", tmp_path, r"ILSVRC2012_img_train\.tar")
+
+
+def test_the_central_square_and_the_whole_picture_differ_and_the_store_says_which(
+    library, tmp_path
+):
+    told = {}
+    for name in ("mini-imagenet", "mini-imagenet-resize"):
+        store = built(library, name, tmp_path)
+        facts = json.loads((tmp_path / "stores" / name / "store.json").read_text(encoding="utf-8"))
+        told[facts["provenance"]["pixels"]] = np.array(store.images)
+        assert facts["provenance"]["dataset"]["image_size"] == 84
+    assert set(told) == {"the central square, bilinear", "the whole picture, bilinear"}
+    square, whole = told.values()
+    shapes = [p.shape for p in map(picture, _mini_names())]
+    differ = [not np.array_equal(*pair) for pair in zip(square, whole, strict=True)]
+    assert differ == [height != width for height, width, _ in shapes]
+    assert any(differ)
+
+
+def _mini_names():
+    """Names of mini-ImageNet's images in the store's order."""
+    return [
+        f"{synset}_{sorted(TRAINING[synset])[rank - 1]}"
+        for split in SPLITS
+        for synset in sorted(MINI[split])
+        for rank in MINI[split][synset]
+    ]
+
+
+@pytest.mark.parametrize("shape", [(40, 51), (41, 50), (51, 40), (50, 41), (41, 61), (40, 60)])
+def test_the_central_square_is_the_authors_to_the_pixel(shape, ilsvrc, tmp_path):
+    """TADAM's: half of the picture less half of the square, both rounded down."""
+    images = training_images()
+    pixels = picture("odd", shape)
+    images["n02950826"]["n02950826_41.JPEG"] = encode(pixels, "PNG")
+    make_training(ilsvrc, "folders", images)
+    side = min(shape)
+    store = built(ilsvrc, "mini-imagenet", tmp_path, image_size=side)
+    top, left = (length // 2 - side // 2 for length in shape)
+    found = images_of(store, "n02950826")[2]
+    assert np.array_equal(found, pixels[top : top + side, left : left + side])
+
+
+def test_filters_are_pillows(library, tmp_path):
+    filters = {
+        "bilinear": Image.Resampling.BILINEAR,
+        "bicubic": Image.Resampling.BICUBIC,
+        "lanczos": Image.Resampling.LANCZOS,
+        "box": Image.Resampling.BOX,
+    }
+    for name, kind in filters.items():
+        store = built(library, "cub", tmp_path, image_size=24, pixels=Pixels(filter=name))
+        first = bird("001.Black_footed_Albatross/Black_Footed_Albatross_0002_55.jpg")
+        assert np.array_equal(store.images[0], seen(first, 24, square=False, kind=kind))
+        assert store.provenance["pixels"] == f"the whole picture, {name}"
+
+
+@pytest.mark.parametrize("rank", [0, 5, 1300])
+def test_a_rank_that_no_image_has_is_refused_with_the_class_and_its_size(rank, ilsvrc, tmp_path):
+    make_training(ilsvrc)
+    make_mini_split(ilsvrc, MINI | {"val": {"n02950826": (2, 3, rank)}})
+    message = rf"class n02950826 of rank {rank}; .* has 4 images"
+    refused(ilsvrc, "mini-imagenet", tmp_path, message)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("n0295082600000001.JPEG,n02950826", r"val\.csv, line 5: no image of mini-ImageNet"),
+        ("n02950826_1.jpg,n02950826", r"val\.csv, line 5: no image of mini-ImageNet"),
+        ("n0295082600000001.jpg,n02950827", r"val\.csv, line 5: no image of mini-ImageNet"),
+        ("n0295082600000001.jpg", r"val\.csv, line 5: no image of mini-ImageNet"),
+        ("n0295082600000002.jpg,n02950826", r"an image of class n02950826 is listed twice"),
+        ("n0450000000000001.jpg,n04500000", r"n04500000 is no class of ILSVRC2012"),
+        ("n0152435900000001.jpg,n01524359", r"n01524359 is no class of ILSVRC2012"),  # a node
+        ("n0153282900000001.jpg,n01532829", r"split val has 2 classes, 1 are published"),
+    ],
+)
+def test_a_wrong_line_of_the_split_is_named(line, message, ilsvrc, tmp_path):
+    make_training(ilsvrc)
+    with (ilsvrc / "mini_ravi" / "val.csv").open("a", encoding="utf-8") as file:
+        file.write(f"{line}\n")
+    refused(ilsvrc, "mini-imagenet", tmp_path, message)
+
+
+@pytest.mark.parametrize("part", ["data/meta.mat", "data/ILSVRC2012_validation_ground_truth.txt"])
+def test_a_development_kit_without_one_of_its_files_is_refused(part, ilsvrc, tmp_path):
+    make_training(ilsvrc)
+    files = kit_files()
+    del files[f"{KIT}/{part}"]
+    make_kit(ilsvrc, files)
+    message = rf"{KIT}\.tar\.gz has no {KIT}/{part}; is it the development kit"
+    refused(ilsvrc, "mini-imagenet", tmp_path, message)
+
+
+def test_a_damaged_development_kit_is_refused(ilsvrc, tmp_path):
+    make_training(ilsvrc)
+    meta, truth = f"{KIT}/data/meta.mat", f"{KIT}/data/ILSVRC2012_validation_ground_truth.txt"
+    whole = kit_files()[meta]
+    damaged = [{meta: whole[:length]} for length in range(0, len(whole), len(whole) // 20)]
+    damaged += [{meta: b"no matrix"}, {meta: bytes(1000)}, {meta: b"\xff" * 1000}]
+    damaged += [{truth: b"1\n2\n4711\n"}, {truth: b"1\ntwo\n"}]
+    for files in damaged:
+        make_kit(ilsvrc, kit_files() | files)
+        refused(ilsvrc, "mini-imagenet", tmp_path, rf"{KIT}\.tar\.gz is damaged .*get it again")
+
+
+def test_a_truncated_development_kit_is_refused(ilsvrc, tmp_path):
+    make_training(ilsvrc)
+    path = make_kit(ilsvrc)
+    content = path.read_bytes()
+    for length in range(1, len(content) - 20, len(content) // 6):
+        path.write_bytes(content[:length])
+        refused(ilsvrc, "mini-imagenet", tmp_path, rf"{KIT}\.tar\.gz")
+
+
+# -- tiered-ImageNet ---------------------------------------------------------------------------
+
+
+def test_a_super_class_in_two_splits_is_refused(ilsvrc, library, tmp_path):
+    make_training(ilsvrc)
+    make_tiered_split(ilsvrc, TIERED | {"val": (("n03062245", "n01524359"),)})
+    message = "super-class 'n01524359' is in base and in val"
+    refused(ilsvrc, "tiered-imagenet", tmp_path, message)
+
+    root = tmp_path / "pickles"
+    _, labels = tiered_pickle("val")
+    groups = [*labels["label_general_str"][:-1], "n01524359"]
+    make_tiered_pickles(root, val_labels=labels | {"label_general_str": groups})
+    refused(root, "tiered-imagenet-pickles", tmp_path, message)
+
+
+def test_a_class_in_two_splits_is_refused(ilsvrc, tmp_path):
+    make_training(ilsvrc)
+    val = (("n01532829", "n04524313"), ("n02950826", "n04524313"))
+    make_tiered_split(ilsvrc, TIERED | {"val": val})
+    numbers = Expected(classes=expected()["tiered-imagenet"]["classes"])
+    refused(
+        ilsvrc,
+        "tiered-imagenet",
+        tmp_path,
+        "class 'n01532829' is listed twice or more",
+        expected=numbers,
+    )
+
+
+def test_a_row_of_the_split_with_another_number_of_columns_is_named(ilsvrc, tmp_path):
+    make_training(ilsvrc)
+    (ilsvrc / "tiered_ren" / "val.csv").write_text("n03062245,n04524313\n\nn02950826\n")
+    refused(ilsvrc, "tiered-imagenet", tmp_path, r"val\.csv, line \d: 2 columns are expected")
+
+
+@pytest.mark.parametrize("python", [2, 3])
+def test_pickles_of_either_python_give_the_same_store(python, tmp_path):
+    make_mini_split(tmp_path)
+    make_mini_pickles(tmp_path, python)
+    assert_holds(built(tmp_path, "mini-imagenet-pickles", tmp_path / "a"), mini_from_pickles())
+    make_tiered_pickles(tmp_path, python)
+    assert_holds(built(tmp_path, "tiered-imagenet-pickles", tmp_path / "b"), tiered_from_pickles())
+    make_cifar(tmp_path, cifar_files(python))
+    make_cifar_splits(tmp_path)
+    assert_holds(built(tmp_path, "cifar-fs", tmp_path / "c"), cifar(CIFAR_FS))
+
+
+def test_arrays_of_one_column_are_pngs_as_well(tmp_path):
+    """As `cv2.imencode` gave them for years."""
+    columns = {f"{split}_images_png": [png[:, None] for png in tiered_pickle(split)[0]]
+               for split in SPLITS}  # fmt: skip
+    make_tiered_pickles(tmp_path, python=2, **columns)
+    assert_holds(built(tmp_path, "tiered-imagenet-pickles", tmp_path), tiered_from_pickles())
+
+
+def test_red_stays_red(library, tmp_path):
+    store = built(library, "tiered-imagenet-pickles", tmp_path)
+    assert np.array_equal(images_of(store, TIERED_NAMES["n02105855"])[0], RED)
+
+
+def test_two_classes_of_one_name_are_kept_apart(library, tmp_path):
+    store = built(library, "tiered-imagenet-pickles", tmp_path)
+    cranes = {c.name: c.split for c in store.classes if "crane" in c.name}
+    assert cranes == {"crane": "base", "crane (2)": "novel"}
+
+
+@pytest.mark.parametrize("change", [-1, 1])
+def test_images_and_labels_of_different_numbers_are_refused(change, tmp_path):
+    images, _ = tiered_pickle("val")
+    images = images[:-1] if change < 0 else [*images, images[0].copy()]
+    make_tiered_pickles(tmp_path, val_images_png=images)
+    refused(
+        tmp_path, "tiered-imagenet-pickles", tmp_path / "a",
+        r"val_images_png\.pkl has \d images.*its labels are 5; get both again",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"label_specific": np.array([0, 0, 0, 0, 0])},
+        {"label_specific": np.array([0, 1, 0, 1, 2])},
+        {"label_specific": np.array([0, 1, 0, 1, -1])},
+        {"label_specific": np.array([0, 1])},
+        {"label_specific": np.array([[0, 1, 0, 1, 0]])},
+        {"label_specific": 1},
+        {"label_specific": None},
+        {"label_general": np.array([0, 0, 0, 0, 7])},
+        {"label_general": np.array([0.5, 0, 0, 0, 0])},
+        {"label_specific_str": ["one"]},
+        {"label_specific_str": None},
+        {"label_general_str": []},
+    ],
+)
+def test_labels_that_do_not_fit_together_are_refused(change, tmp_path):
+    make_tiered_pickles(tmp_path, val_labels=tiered_pickle("val")[1] | change)
+    message = r"val_labels\.pkl: labels and names of classes do not fit together"
+    refused(tmp_path, "tiered-imagenet-pickles", tmp_path / "a", message)
+
+
+# -- pickles that are not what they should be --------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"image_data": np.zeros((3, 84, 84, 3))},
+        {"image_data": np.zeros((3, 84, 84), np.uint8)},
+        {"image_data": np.zeros((3, 32, 32, 3), np.uint8)},
+        {"image_data": [1, 2, 3]},
+        {"image_data": None},
+        {"class_dict": {}},
+        {"class_dict": {"n02950826": 5}},
+        {"class_dict": {"n02950826": [0, 1]}},
+        {"class_dict": {"n02950826": [0, 1, 1]}},
+        {"class_dict": {"n02950826": [0, 1, 3]}},
+        {"class_dict": {"n02950826": [0.0, 1.0, 2.0]}},
+        {"class_dict": {"n02950826": ["a", "b", "c"]}},
+        {"class_dict": {"n02950827": [0, 1, 2]}},
+        {"class_dict": [0, 1, 2]},
+    ],
+)
+def test_a_pickle_of_mini_imagenet_that_is_not_its_splits_is_refused(change, tmp_path):
+    make_mini_split(tmp_path)
+    make_mini_pickles(tmp_path, val=pickled(mini_pickle("val") | change))
+    message = r"mini-imagenet-cache-validation\.pkl"
+    refused(tmp_path, "mini-imagenet-pickles", tmp_path / "a", message)
+
+
+def test_a_pickle_under_another_splits_name_is_refused(tmp_path):
+    make_mini_split(tmp_path)
+    make_mini_pickles(tmp_path, novel=pickled(mini_pickle("base")))
+    message = r"cache-test\.pkl: .*not those of the split novel; was it renamed\?"
+    refused(tmp_path, "mini-imagenet-pickles", tmp_path / "a", message)
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.001, 0.5, 0.99])
+def test_a_truncated_pickle_is_refused(kept, tmp_path):
+    make_mini_split(tmp_path)
+    make_cifar_splits(tmp_path)
+
+    def cut(content):
+        return content[: int(kept * len(content))]
+
+    make_mini_pickles(tmp_path, val=cut(pickled(mini_pickle("val"))))
+    message = r"cache-validation\.pkl is refused: it is damaged.*get it again"
+    refused(tmp_path, "mini-imagenet-pickles", tmp_path / "a", message)
+    images, labels = map(pickled, tiered_pickle("val"))
+    make_tiered_pickles(tmp_path, val_labels=cut(labels))
+    refused(tmp_path, "tiered-imagenet-pickles", tmp_path / "b", r"val_labels\.pkl is refused")
+    make_tiered_pickles(tmp_path, val_images_png=cut(images))
+    message = r"val_images_png\.pkl is damaged"
+    refused(tmp_path, "tiered-imagenet-pickles", tmp_path / "b", message)
+    files = cifar_files()
+    name = "cifar-100-python/train"
+    make_cifar(tmp_path, files | {name: cut(files[name])})
+    refused(tmp_path, "cifar-fs", tmp_path / "c", r"tar\.gz, cifar-100-python/train is refused")
+
+
+class Attack:
+    """What a pickle may order: here, to make a file."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.system, (f"touch '{self.path}'",)
+
+
+def test_what_a_pickle_orders_is_never_done(tmp_path):
+    trace = tmp_path / "trace"
+    attack = Attack(trace)
+    make_mini_split(tmp_path)
+    make_cifar_splits(tmp_path)
+    message = r"is refused: .*holds more than arrays and containers .*posix\.system"
+
+    make_mini_pickles(tmp_path, val=pickled(mini_pickle("val") | {"more": attack}))
+    refused(tmp_path, "mini-imagenet-pickles", tmp_path / "a", message)
+    images, labels = tiered_pickle("val")
+    make_tiered_pickles(tmp_path, val_labels=labels | {"more": attack})
+    refused(tmp_path, "tiered-imagenet-pickles", tmp_path / "b", message)
+    files = cifar_files()
+    for name in ("train", "meta"):
+        make_cifar(tmp_path, files | {f"cifar-100-python/{name}": pickled(attack)})
+        refused(tmp_path, "cifar-fs", tmp_path / "c", message)
+    # Of the list of PNGs nothing is ever run, so it need not be refused.
+    make_tiered_pickles(tmp_path, val_images_png=[attack, *images])
+    built(tmp_path, "tiered-imagenet-pickles", tmp_path / "b")
+    assert not trace.exists()
+
+
+def test_the_attack_would_work_on_a_careless_reader(tmp_path):
+    import pickle
+
+    pickle.loads(pickled(Attack(tmp_path / "trace")))
+    assert (tmp_path / "trace").exists()
+
+
+# -- CUB ---------------------------------------------------------------------------------------
+
+
+def test_the_split_of_all_200_birds_is_the_rule_counted_by_hand():
+    from epcore.data.builders.cub import split_of
+
+    counted = {"base": 0, "val": 0, "novel": 0}
+    turn = iter(["base", "val", "base", "novel"] * 50)
+    for position, split in enumerate(turn):
+        assert split_of(position) == split
+        counted[split] += 1
+    assert counted == {"base": 100, "val": 50, "novel": 50}
+
+
+def test_a_picture_that_the_list_of_the_archive_has_not_is_refused(tmp_path):
+    extra = "CUB_200_2011/images/003.Sooty_Albatross/New.jpg"
+    make_cub(tmp_path, cub_files() | {extra: bird("new")})
+    message = r"003\.Sooty_Albatross/New\.jpg is in the archive but not in its images\.txt"
+    refused(tmp_path, "cub", tmp_path, message)
+
+
+def test_a_picture_that_is_only_in_the_list_of_the_archive_is_refused(tmp_path):
+    files = cub_files()
+    del files["CUB_200_2011/images/005.Crested_Auklet/Crested_Auklet_0001_794941.jpg"]
+    make_cub(tmp_path, files)
+    message = r"Crested_Auklet_0001_794941\.jpg is missing, but listed by its images\.txt"
+    refused(tmp_path, "cub", tmp_path, message)
+
+
+def test_hidden_files_among_the_birds_are_no_pictures(tmp_path):
+    names = (".DS_Store", "002.Laysan_Albatross/._Laysan_Albatross_0002_1027.jpg")
+    hidden = {f"CUB_200_2011/images/{name}": b"" for name in names}
+    make_cub(tmp_path, cub_files() | hidden)
+    assert_holds(built(tmp_path, "cub", tmp_path), cub())
+
+
+def test_an_archive_without_the_list_of_pictures_is_refused(tmp_path):
+    files = cub_files()
+    del files["CUB_200_2011/images.txt"]
+    make_cub(tmp_path, files)
+    message = r"has no CUB_200_2011/images\.txt; is it CUB-200-2011\?"
+    refused(tmp_path, "cub", tmp_path, message)
+
+
+def test_a_corrupt_picture_of_a_bird_is_named(tmp_path):
+    name = "CUB_200_2011/images/008.Rhinoceros_Auklet/Rhinoceros_Auklet_0029_797519.jpg"
+    make_cub(tmp_path, cub_files() | {name: cub_files()[name][:500]})
+    message = r"CUB_200_2011\.tgz, .*Auklet_0029_797519\.jpg cannot be read as an image"
+    refused(tmp_path, "cub", tmp_path, message)
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.01, 0.5, 0.99])
+def test_a_truncated_archive_of_birds_is_refused(kept, tmp_path):
+    path = make_cub(tmp_path)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(kept * len(content))] or b"x")
+    message = r"CUB_200_2011\.tgz.* damaged"
+    refused(tmp_path, "cub", tmp_path, message)
+
+
+# -- CIFAR-100 ---------------------------------------------------------------------------------
+
+
+def test_fc100_splits_super_classes_and_cifar_fs_splits_classes(library, tmp_path):
+    by_class = built(library, "cifar-fs", tmp_path)
+    by_group = built(library, "fc100", tmp_path)
+
+    def groups(store, split):
+        return {c.group for c in store.classes if c.split == split}
+
+    for one, other in (("base", "val"), ("base", "novel"), ("val", "novel")):
+        assert not groups(by_group, one) & groups(by_group, other)
+    assert groups(by_class, "base") & groups(by_class, "novel")
+    assert {s: len(by_group.image_indices(s)) for s in SPLITS} == {
+        split: 2 * len(names) * sum(PART_SIZES.values()) for split, names in FC100.items()
+    }
+    assert {c.group for c in by_group.classes} == set(COARSE)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "message"),
+    [
+        ("cifar-fs", {"cifar_fs": CIFAR_FS | {"val": ("sparrow",)}},
+         r"cifar-fs-val\.json: 'sparrow' is not in CIFAR-100"),
+        ("fc100", {"fc100": FC100 | {"novel": ("birds",)}},
+         r"fc100-test\.json: 'birds' is not in CIFAR-100"),
+        ("fc100", {"fc100": FC100 | {"novel": ("trees",)}},
+         "super-class 'trees' is in base and in novel"),
+        ("cifar-fs", {"cifar_fs": CIFAR_FS | {"novel": ("whale", "orange")}},
+         "class 'whale' is listed twice"),
+    ],
+)  # fmt: skip
+def test_a_wrong_list_of_cifars_classes_is_named(name, changes, message, library, tmp_path):
+    make_cifar(tmp_path)
+    make_cifar_splits(tmp_path, **changes)
+    refused(tmp_path, name, tmp_path / "a", message)
+
+
+def test_a_list_that_is_no_json_is_named(tmp_path):
+    make_cifar(tmp_path)
+    make_cifar_splits(tmp_path)
+    (tmp_path / "cifarfs_fc100" / "cifar-fs-val.json").write_text("<html>not found</html>")
+    refused(tmp_path, "cifar-fs", tmp_path / "a", r"cifar-fs-val\.json is no JSON .*get it again")
+
+
+@pytest.mark.parametrize("part", ["train", "test", "meta"])
+def test_an_archive_of_cifar_without_a_part_is_refused(part, tmp_path):
+    files = cifar_files()
+    del files[f"cifar-100-python/{part}"]
+    make_cifar(tmp_path, files)
+    make_cifar_splits(tmp_path)
+    message = rf"has no cifar-100-python/{part}; is it CIFAR-100's python version\?"
+    refused(tmp_path, "cifar-fs", tmp_path / "a", message)
+
+
+@pytest.mark.parametrize(
+    "data", [np.zeros((2, 3072)), np.zeros((3, 3072), np.uint8)], ids=["floats", "three"]
+)
+def test_images_of_cifar_that_are_not_bytes_or_not_as_many_as_labels_are_refused(data, tmp_path):
+    make_cifar_splits(tmp_path)
+    test = {"fine_labels": [0, 1], "coarse_labels": [0, 1], "data": data}
+    make_cifar(tmp_path, cifar_files() | {"cifar-100-python/test": pickled(test)})
+    message = "images are not rows of 3 x 32 x 32 bytes"
+    refused(tmp_path, "cifar-fs", tmp_path / "a", message)
+
+
+# -- Omniglot ----------------------------------------------------------------------------------
+
+
+def test_rotations_are_anticlockwise_quarter_turns(library, tmp_path):
+    """The ink is at the right; turned once it is at the top, then at the left, then below."""
+    store = built(library, "omniglot", tmp_path)
+    for rotation, side in zip(ROTATIONS, ("right", "top", "left", "bottom"), strict=True):
+        dark = 255.0 - images_of(store, f"Greek/character01/{rotation}")[..., 0].mean(axis=0)
+        sides = {
+            "left": dark[:, :9].sum(), "right": dark[:, -9:].sum(),
+            "top": dark[:9].sum(), "bottom": dark[-9:].sum(),
+        }  # fmt: skip
+        assert max(sides, key=sides.get) == side
+
+
+def test_drawings_are_black_on_white(library, tmp_path):
+    images = built(library, "omniglot", tmp_path).images
+    assert images.shape[1:] == (28, 28, 3)
+    assert images.mean() > 128
+    assert (images == images[..., :1]).all()
+
+
+def test_the_four_rotations_of_a_drawing_are_kept_in_one_order(library, tmp_path):
+    store = built(library, "omniglot", tmp_path)
+    upright = images_of(store, "Angelic/character01/rot000")
+    upside_down = images_of(store, "Angelic/character01/rot180")
+    assert np.array_equal(upright[:, ::-1, ::-1], upside_down)
+
+
+@pytest.mark.parametrize(
+    "line", ["Greek/character09/rot000", "Klingon/character01/rot090", "Greek/character01/rot045",
+             "Greek/character01", "Greek"],
+)  # fmt: skip
+def test_a_line_that_is_no_rotation_of_a_character_is_named(line, library, tmp_path):
+    make_omniglot(tmp_path)
+    make_omniglot_split(tmp_path)
+    with (tmp_path / "omniglot_vinyals" / "val.txt").open("a", encoding="utf-8") as file:
+        file.write(f"{line}\n")
+    message = rf"val\.txt: '{line}' is no rotation of an Omniglot character"
+    refused(tmp_path, "omniglot", tmp_path / "a", message)
+
+
+def test_a_rotation_that_is_listed_twice_is_refused(tmp_path):
+    make_omniglot(tmp_path)
+    make_omniglot_split(tmp_path, CHARACTERS | {"val": ("Greek/character01",)})
+    message = "class 'Greek/character01/rot000' is listed twice"
+    refused(tmp_path, "omniglot", tmp_path / "a", message)
+
+
+def test_the_two_archives_in_each_others_place_are_refused(tmp_path):
+    make_omniglot(tmp_path)
+    make_omniglot_split(tmp_path)
+    one, other = (tmp_path / "omniglot" / f"images_{key}.zip" for key in ALPHABETS)
+    one.rename(tmp_path / "aside")
+    other.rename(one)
+    (tmp_path / "aside").rename(other)
+    refused(tmp_path, "omniglot", tmp_path / "a", "is no rotation of an Omniglot character")
+
+
+# -- ImageNet-FS -------------------------------------------------------------------------------
+
+
+def test_the_two_readings_share_as_many_classes_as_the_store_says(library, tmp_path):
+    store = built(library, "imagenet-fs-by-sorted-index", tmp_path)
+    in_order = sorted(LABEL_NAMES)
+    shared, base = {}, set()
+    for subset, indices in SUBSETS.items():
+        named, sorted_ = ({names[i] for i in indices} for names in (LABEL_NAMES, in_order))
+        shared[subset] = f"{len([s for s in named if s in sorted_])} of {len(indices)}"
+        if subset.startswith("base"):
+            base |= named
+    novel = [in_order[i] for i in SUBSETS["novel_classes_2"]]
+    told = dict(store.provenance["shared_by_both_readings"])
+    last = told.pop("novel_classes_2 by sorted index that are base by name")
+    assert told == shared == {
+        "base_classes_1": "0 of 2", "base_classes_2": "1 of 2",
+        "novel_classes_1": "0 of 2", "novel_classes_2": "2 of 3",
+    }  # fmt: skip
+    assert last == f"{sum(s in base for s in novel)} of 3" == "1 of 3"
+
+
+def test_training_and_validation_parts_have_the_same_labels(library, tmp_path):
+    for reading in ("by-name", "by-sorted-index"):
+        train = built(library, f"imagenet-fs-{reading}", tmp_path)
+        queries = built(library, f"imagenet-fs-{reading}-queries", tmp_path)
+        assert train.classes == queries.classes
+
+
+@pytest.mark.parametrize("layout", ["flat", "classes", "tar"])
+def test_validation_images_may_be_flat_in_class_folders_or_a_tar(layout, ilsvrc, tmp_path):
+    make_validation(ilsvrc, layout)
+    store = built(ilsvrc, "imagenet-fs-by-name-queries", tmp_path)
+    assert_holds(store, imagenet_fs("by-name", "val"))
+
+
+def test_the_development_kit_says_what_a_validation_image_shows_and_not_its_folder(
+    ilsvrc, tmp_path
+):
+    make_validation(ilsvrc, "classes", folders=["n01532829"] * len(VALIDATION))
+    store = built(ilsvrc, "imagenet-fs-by-name-queries", tmp_path)
+    assert_holds(store, imagenet_fs("by-name", "val"))
+
+
+def test_a_missing_validation_image_is_named(ilsvrc, tmp_path):
+    folder = make_validation(ilsvrc)
+    (folder / f"{validation_name(7)}.JPEG").unlink()
+    (folder / f"{validation_name(11)}.JPEG").unlink()
+    message = rf"lacks 2 of 18 validation images, for example {validation_name(7)}\.JPEG"
+    refused(ilsvrc, "imagenet-fs-by-name-queries", tmp_path, message)
+
+
+def test_a_validation_image_too_many_is_named(ilsvrc, tmp_path):
+    folder = make_validation(ilsvrc)
+    shutil.copy(folder / f"{validation_name(1)}.JPEG", folder / f"{validation_name(19)}.JPEG")
+    message = rf"{validation_name(19)}\.JPEG: ILSVRC2012 has no such image"
+    refused(ilsvrc, "imagenet-fs-by-name-queries", tmp_path, message)
+
+
+def test_a_validation_image_in_two_folders_is_named(ilsvrc, tmp_path):
+    folder = make_validation(ilsvrc)
+    (folder / "more").mkdir()
+    shutil.copy(folder / f"{validation_name(1)}.JPEG", folder / "more")
+    message = rf"{validation_name(1)}\.JPEG: .*it is there twice"
+    refused(ilsvrc, "imagenet-fs-by-name-queries", tmp_path, message)
+
+
+@pytest.mark.parametrize("layout", ["flat", "tar"])
+def test_a_corrupt_validation_image_is_named(layout, ilsvrc, tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        "miniatures.image", lambda name: image(name)[: 400 if "05" in name else None]
+    )
+    make_validation(ilsvrc, layout)
+    message = rf"{validation_name(5)}\.JPEG cannot be read as an image"
+    refused(ilsvrc, "imagenet-fs-by-name-queries", tmp_path, message)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"novel_classes_2": [0, 3, 9]}, "is not the benchmark's list of classes"),
+        ({"novel_classes_2": [0, 3, -1]}, "is not the benchmark's list of classes|listed twice"),
+        ({"novel_classes_2": ["n03400231"]}, "is not the benchmark's list of classes"),
+        ({"novel_classes_2": None}, "is not the benchmark's list of classes"),
+        ({"novel_classes_2": [0, 3, 4]}, "class 'n0\\d+' is listed twice"),
+        ({"label_names": ["n03400231"]}, "is not the benchmark's list of classes"),
+        ({"label_names": None}, "is not the benchmark's list of classes"),
+    ],
+)
+def test_a_wrong_list_of_imagenet_fs_is_refused(change, message, ilsvrc, tmp_path):
+    make_training(ilsvrc)
+    make_imagenet_fs_split(ilsvrc)
+    path = ilsvrc / "imagenet_fs" / "hariharan_label_idx.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    for reading in ("by-name", "by-sorted-index"):
+        refused(ilsvrc, f"imagenet-fs-{reading}", tmp_path, message)
+
+
+def test_classes_of_validation_images_that_the_benchmark_has_not_are_refused(ilsvrc, tmp_path):
+    make_validation(ilsvrc)
+    make_imagenet_fs_split(ilsvrc, SUBSETS | {"novel_classes_2": [0, 3]})
+    message = "the development kit has classes that the benchmark has not"
+    refused(ilsvrc, "imagenet-fs-by-name-queries", tmp_path, message)
+
+
+# -- a build that is killed --------------------------------------------------------------------
+
+
+def test_a_killed_build_leaves_nothing_that_looks_finished_and_the_next_one_is_right(tmp_path):
+    large = {folder: picture(folder, (9, 9)).repeat(150, 0).repeat(150, 1) for folder in BIRDS}
+    birds = {folder: encode(pixels) for folder, pixels in large.items()}
+    names = [f"{folder}/{n:03d}.jpg" for folder in BIRDS for n in range(6)]
+    lines = "".join(f"{number} {name}\n" for number, name in enumerate(names, start=1))
+    files = {"CUB_200_2011/images.txt": lines.encode()}
+    files |= {f"CUB_200_2011/images/{name}": birds[name.split("/")[0]] for name in names}
+    make_cub(tmp_path, files)
+    numbers = Expected(classes={"base": 4, "val": 2, "novel": 2})
+    stage, receipts = prepared(tmp_path, "cub", tmp_path, expected=numbers)
+    out = tmp_path / "cub-built"
+    command = [sys.executable, "-m", "epcore", "data", "--config", stage.model_dump_json(),
+               "--sources", *map(str, receipts), "--out", str(out)]  # fmt: skip
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+
+    process = subprocess.Popen(command, **quiet)
+    while not list(out.glob(".*.tmp.npy")):
+        assert process.poll() is None, "it ended before it wrote anything"
+        time.sleep(0.01)
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+    left = [path.name for path in out.iterdir()]
+    assert len(left) == 1
+    assert left[0].endswith(".tmp.npy")
+    with pytest.raises(UserError, match=r"has no images\.npy"):
+        ImageStore.open(out)
+
+    assert subprocess.run(command, check=False, **quiet).returncode == 0
+    assert sorted(p.name for p in out.iterdir()) == ["images.npy", "labels.npy", "store.json"]
+    store = ImageStore.open(out)
+    assert len(store.labels) == len(names)
+    for label, image_class in enumerate(store.classes):
+        pixels = seen(birds[image_class.name], 84, square=False)
+        assert (store.images[store.labels == label] == pixels).all()

@@ -1,0 +1,700 @@
+"""Files of sources: found or downloaded from a server that misbehaves, and always verified."""
+
+import hashlib
+import json
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import namedtuple
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import repeat
+
+import numpy as np
+import pytest
+import yaml
+
+from epcore.data import fetch
+from epcore.data.sources import Sources
+from epcore.errors import UserError
+
+PIECE = fetch.PIECE
+BODY = np.random.default_rng(0).bytes(5 * PIECE)
+OTHER = np.random.default_rng(1).bytes(5 * PIECE)
+SHA256, MD5 = hashlib.sha256(BODY).hexdigest(), hashlib.md5(BODY).hexdigest()
+HTML = b"<html>Please log in</html>"
+PATH = "birds/birds.tgz"
+STEPS = ["Register.", "Download the tar.", "Put it there."]
+
+
+# -- the server --------------------------------------------------------------------------------
+
+
+@dataclass
+class Page:
+    """What lies at an address, and how the server misbehaves there."""
+
+    body: bytes = BODY
+    status: int = 200
+    ranges: bool = True  # whether it understands Range
+    refuses: bool = False  # answers every Range with 416
+    cuts: list = field(default_factory=list)  # bytes of the body until each request breaks off
+    hangs: bool = False  # says nothing any more, instead of breaking off
+    pause: float = 0.0  # seconds between two pieces
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        page = self.server.pages.get(self.path, Page(b"not found", 404))
+        wanted = self.headers["Range"]
+        start = int(re.fullmatch(r"bytes=(\d+)-", wanted)[1]) if wanted else 0
+        answer = {"path": self.path, "start": start, "sent": 0}
+        self.server.answers.append(answer)
+        status, body = page.status, page.body
+        if status == 200 and wanted and (page.refuses or (start >= len(body) and page.ranges)):
+            status, body = 416, b""
+        elif status == 200 and wanted and page.ranges:
+            status, body = 206, body[start:]
+        cut = next(page.cuts, len(body)) if page.cuts else len(body)
+        if cut == "silence":
+            self.server.stopped.wait()
+            return
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        try:
+            for place in range(0, min(cut, len(body)), PIECE):
+                piece = body[place : min(place + PIECE, cut)]
+                answer["sent"] += len(piece)  # before the client has it and asks for this number
+                self.wfile.write(piece)
+                self.server.stopped.wait(page.pause)
+        except OSError:  # the client is gone
+            self.close_connection = True
+        if cut < len(body):
+            if page.hangs:
+                self.server.stopped.wait()
+            self.close_connection = True
+
+    def log_message(self, *arguments):
+        pass
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.pages, self.answers, self.stopped = {}, [], threading.Event()
+
+    def page(self, path, *arguments, cuts=(), **settings):
+        """Lays a page; its address."""
+        self.pages[path] = Page(*arguments, cuts=iter(cuts), **settings)
+        return f"http://127.0.0.1:{self.server_port}{path}"
+
+    def sent(self, path="/a"):
+        return [answer["sent"] for answer in self.answers if answer["path"] == path]
+
+    def starts(self, path="/a"):
+        return [answer["start"] for answer in self.answers if answer["path"] == path]
+
+
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.delenv("EPCORE_MIRROR", raising=False)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    server = Server()
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield server
+    server.stopped.set()
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+# -- the settings ------------------------------------------------------------------------------
+
+DATASETS = {
+    "bird-set": {
+        "kind": "cub",
+        "title": "Birds",
+        "images": "birds",
+        "image_size": 84,
+        "pixels": {},
+        "expected": {"classes": {"base": 1, "val": 1, "novel": 1}},
+    },
+    "drawn": {
+        "kind": "glyphs",
+        "title": "Characters",
+        "selection": "mini",
+        "image_size": 28,
+        "images_per_class": {"base": 1, "val": 1, "novel": 1},
+        "seed": 1,
+    },
+    "mine": {"kind": "folder", "title": "Mine", "path": "mine", "image_size": 84},
+}
+
+
+def source(files):
+    """A source with these files; a list of addresses is a file with its size and sha256."""
+    usual = {"path": PATH, "size": len(BODY), "sha256": SHA256}
+    files = {k: usual | {"urls": f} if isinstance(f, list) else f for k, f in files.items()}
+    told = {"title": "Birds of 2011", "licence": "CC BY", "terms": "Cite them.", "by_hand": STEPS}
+    return told | {"files": files}
+
+
+def write_settings(folder, sources):
+    (folder / "config").mkdir(exist_ok=True)
+    content = {"sources": sources, "datasets": DATASETS}
+    (folder / "config" / "datasets.yaml").write_text(
+        yaml.safe_dump(content, sort_keys=False), encoding="utf-8"
+    )
+
+
+def fetched(folder, files, receipt=None):
+    """Fetches a source with these files below folder/data; where its usual file lies then."""
+    write_settings(folder, {"birds": source(files)})
+    fetch.run(["birds"], folder / "config", folder / "data", receipt)
+    return folder / "data" / PATH
+
+
+def refused(folder, files):
+    """The one line that tells why, while no file of the final name appears."""
+    with pytest.raises(UserError) as caught:
+        fetched(folder, files)
+    assert "\n" not in str(caught.value)
+    assert not (folder / "data" / PATH).exists()
+    return str(caught.value)
+
+
+def below(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def lay(folder, content=BODY, path=PATH):
+    (folder / path).parent.mkdir(parents=True, exist_ok=True)
+    (folder / path).write_bytes(content)
+    return folder / path
+
+
+def lay_partial(folder, content):
+    return lay(folder / "data", content, "birds/.birds.tgz.part")
+
+
+def state(path):
+    return path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_ino
+
+
+# -- downloading -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("checksum", [{"sha256": SHA256}, {"md5": MD5}])
+@pytest.mark.parametrize("size", [{}, {"size": len(BODY)}])
+def test_a_file_is_downloaded_once_and_nothing_else_is_left(tmp_path, server, checksum, size):
+    files = {"archive": {"path": PATH, "urls": [server.page("/a")]} | checksum | size}
+    path = fetched(tmp_path, files)
+    assert path.read_bytes() == BODY
+    assert below(tmp_path / "data") == [PATH]
+    assert server.sent() == [len(BODY)]
+
+
+def test_what_is_there_is_not_downloaded_again(tmp_path, server):
+    files = {"archive": [server.page("/a")]}
+    before = state(fetched(tmp_path, files))
+    assert state(fetched(tmp_path, files)) == before
+    assert len(server.answers) == 1
+
+
+def test_a_connection_that_breaks_off_once_is_resumed_where_it_stopped(tmp_path, server):
+    url = server.page("/a", cuts=[2 * PIECE])
+    assert fetched(tmp_path, {"archive": [url]}).read_bytes() == BODY
+    assert server.starts() == [0, 2 * PIECE]
+    assert sum(server.sent()) == len(BODY)
+
+
+def test_a_connection_that_breaks_off_each_time_is_resumed_as_long_as_something_arrives(
+    tmp_path, server
+):
+    url = server.page("/a", cuts=repeat(PIECE))
+    assert fetched(tmp_path, {"archive": [url]}).read_bytes() == BODY
+    assert server.starts() == [0, PIECE, 2 * PIECE, 3 * PIECE, 4 * PIECE]
+    assert sum(server.sent()) == len(BODY)
+
+
+def test_a_break_anywhere_loses_no_more_than_one_piece(tmp_path, server):
+    url = server.page("/a", cuts=[3 * PIECE + 17, PIECE + 1])
+    assert fetched(tmp_path, {"archive": [url]}).read_bytes() == BODY
+    assert server.starts() == [0, 3 * PIECE, 4 * PIECE]
+    assert sum(server.sent()) == len(BODY) + 17 + 1
+
+
+def test_a_connection_that_hangs_is_resumed_where_it_stopped(tmp_path, server, monkeypatch):
+    monkeypatch.setattr(fetch, "TIMEOUT", (5, 0.3))
+    url = server.page("/a", cuts=[2 * PIECE], hangs=True)
+    assert fetched(tmp_path, {"archive": [url]}).read_bytes() == BODY
+    assert server.starts() == [0, 2 * PIECE]
+
+
+@pytest.mark.parametrize("known", [{"sha256": SHA256}, {"size": len(BODY), "md5": MD5}, {}])
+def test_a_later_call_resumes_where_an_earlier_one_stopped(tmp_path, server, known):
+    files = {"archive": {"path": PATH, "urls": [server.page("/a", cuts=[2 * PIECE, 0, 0, 0])]}}
+    files["archive"] |= known
+    assert "no connection, or it broke off" in refused(tmp_path, files)
+    assert below(tmp_path / "data") == ["birds/.birds.tgz.part"]
+    assert fetched(tmp_path, files).read_bytes() == BODY
+    assert server.starts() == [0, *[2 * PIECE] * 4]
+    assert sum(server.sent()) == len(BODY)
+    assert below(tmp_path / "data") == [PATH]
+
+
+def test_a_finished_part_is_verified_and_not_downloaded_again(tmp_path, server):
+    lay_partial(tmp_path, BODY)
+    assert fetched(tmp_path, {"archive": [server.page("/a")]}).read_bytes() == BODY
+    assert server.answers == []
+
+
+def test_a_finished_part_of_a_file_of_unknown_size_ends_in_the_right_file(tmp_path, server):
+    lay_partial(tmp_path, BODY)
+    files = {"archive": {"path": PATH, "md5": MD5, "urls": [server.page("/a")]}}
+    assert fetched(tmp_path, files).read_bytes() == BODY
+    assert below(tmp_path / "data") == [PATH]
+
+
+def test_a_server_that_ignores_ranges_starts_again_and_the_file_is_right(tmp_path, server):
+    url = server.page("/a", ranges=False, cuts=[2 * PIECE])
+    assert fetched(tmp_path, {"archive": [url]}).read_bytes() == BODY
+    assert server.starts() == [0, 2 * PIECE]
+    assert server.sent() == [2 * PIECE, len(BODY)]
+
+
+def test_a_server_that_refuses_ranges_starts_again_and_the_file_is_right(tmp_path, server):
+    url = server.page("/a", refuses=True, cuts=[2 * PIECE])
+    assert fetched(tmp_path, {"archive": [url]}).read_bytes() == BODY
+    assert server.starts() == [0, 2 * PIECE, 0]
+
+
+@pytest.mark.parametrize("cuts", [repeat(PIECE), [PIECE, 2 * PIECE] * 20])
+def test_a_server_that_ignores_ranges_and_breaks_off_is_given_up(tmp_path, server, cuts):
+    url = server.page("/a", ranges=False, cuts=cuts)
+    assert "it broke off" in refused(tmp_path, {"archive": [url]})
+    assert len(server.answers) <= 2 + fetch.ATTEMPTS
+
+
+def test_a_server_that_never_answers_is_given_up(tmp_path, server, monkeypatch):
+    monkeypatch.setattr(fetch, "TIMEOUT", (5, 0.1))
+    url = server.page("/a", cuts=repeat("silence"))
+    assert f"{url}: no answer in time" in refused(tmp_path, {"archive": [url]})
+    assert len(server.answers) == fetch.ATTEMPTS
+    assert below(tmp_path / "data") == []
+
+
+def test_a_part_that_is_longer_than_the_file_is_begun_anew(tmp_path, server):
+    lay_partial(tmp_path, BODY + b"more")
+    assert fetched(tmp_path, {"archive": [server.page("/a")]}).read_bytes() == BODY
+
+
+# -- mirrors -----------------------------------------------------------------------------------
+
+WRONG = {
+    "404": ({"body": b"gone", "status": 404}, "404 Client Error"),
+    "500": ({"body": b"oops", "status": 500}, "500 Server Error"),
+    "page": ({"body": HTML}, f"has {len(HTML)} bytes, {len(BODY):,} are expected"),
+    "short": ({"body": BODY[:-1]}, f"has {len(BODY) - 1:,} bytes, {len(BODY):,} are expected"),
+    "long": ({"body": BODY + b"!"}, f"has {len(BODY) + 1:,} bytes, {len(BODY):,} are expected"),
+    "other": ({"body": OTHER}, f"its sha256 is {hashlib.sha256(OTHER).hexdigest()}, {SHA256} is"),
+    "broken": ({"cuts": repeat(0)}, "no connection, or it broke off"),
+    "truncated": ({"cuts": [len(BODY) - 1] + [0] * 9}, "it broke off"),
+}
+
+
+def dead_address():
+    """An address at which nobody listens."""
+    silent = Server()
+    port = silent.server_port
+    silent.server_close()
+    return f"http://127.0.0.1:{port}/a"
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_the_second_address_is_asked_if_the_first_gives_another_thing(tmp_path, server, kind):
+    urls = [server.page("/wrong", **WRONG[kind][0]), server.page("/a")]
+    assert fetched(tmp_path, {"archive": urls}).read_bytes() == BODY
+    assert below(tmp_path / "data") == [PATH]
+
+
+def test_the_second_address_is_asked_if_the_first_is_dead(tmp_path, server):
+    urls = [dead_address(), server.page("/a")]
+    assert fetched(tmp_path, {"archive": urls}).read_bytes() == BODY
+
+
+def test_the_second_address_completes_what_the_first_began(tmp_path, server):
+    urls = [server.page("/first", cuts=[2 * PIECE, 0, 0, 0]), server.page("/a")]
+    assert fetched(tmp_path, {"archive": urls}).read_bytes() == BODY
+    assert server.starts() == [2 * PIECE]
+
+
+def test_a_wrong_beginning_from_one_address_does_not_spoil_the_next_one(tmp_path, server):
+    urls = [server.page("/wrong", OTHER, cuts=[2 * PIECE, 0, 0, 0]), server.page("/a")]
+    assert fetched(tmp_path, {"archive": urls}).read_bytes() == BODY
+    assert server.starts() == [2 * PIECE, 0]
+
+
+@pytest.mark.parametrize("part", [OTHER[:PIECE], OTHER, HTML])
+def test_a_wrong_part_of_an_earlier_run_does_not_spoil_this_one(tmp_path, server, part):
+    lay_partial(tmp_path, part)
+    assert fetched(tmp_path, {"archive": [server.page("/a")]}).read_bytes() == BODY
+    assert below(tmp_path / "data") == [PATH]
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_nothing_wrong_gets_the_final_name_or_spoils_the_next_run(tmp_path, server, kind):
+    settings, reason = WRONG[kind]
+    message = refused(tmp_path, {"archive": [server.page("/a", **settings)]})
+    assert reason in message
+    if kind not in ("broken", "truncated"):  # what arrived of these is right
+        assert below(tmp_path / "data") == []
+    assert fetched(tmp_path, {"archive": [server.page("/a")]}).read_bytes() == BODY
+
+
+def test_a_wrong_md5_is_refused_as_a_wrong_sha256_is(tmp_path, server):
+    file = {"path": PATH, "urls": [server.page("/a", OTHER)], "md5": MD5}
+    wrong = hashlib.md5(OTHER).hexdigest()
+    assert f"its md5 is {wrong}, {MD5} is expected" in refused(tmp_path, {"archive": file})
+    assert below(tmp_path / "data") == []
+
+
+def test_if_all_addresses_fail_each_is_told_with_its_reason_and_where_to_put_the_file(
+    tmp_path, server
+):
+    urls = [server.page(f"/{kind}", **settings) for kind, (settings, _) in WRONG.items()]
+    message = refused(tmp_path, {"archive": [dead_address(), *urls]})
+    for url, (_, reason) in zip(urls, WRONG.values(), strict=True):
+        assert re.search(rf"{re.escape(url)}: [^;]*{re.escape(reason)}", message)
+    assert message.endswith(f"or put the file there yourself: {tmp_path / 'data' / PATH}")
+
+
+def test_a_full_disk_is_told_before_anything_is_written(tmp_path, server, monkeypatch):
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(fetch.shutil, "disk_usage", lambda path: usage(10**9, 10**9, 20_000))
+    message = refused(tmp_path, {"archive": [server.page("/a")]})
+    assert f"{PATH} needs 327.7 kB, 20.0 kB are free; make room" in message
+    assert below(tmp_path / "data") == []
+
+
+def test_a_resumed_download_needs_room_for_the_rest_only(tmp_path, server, monkeypatch):
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(fetch.shutil, "disk_usage", lambda path: usage(0, 0, PIECE))
+    lay_partial(tmp_path, BODY[: 4 * PIECE])
+    assert fetched(tmp_path, {"archive": [server.page("/a")]}).read_bytes() == BODY
+
+
+# -- files that are here -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("known", [{"sha256": SHA256, "size": len(BODY)}, {"md5": MD5}])
+def test_a_file_below_the_data_root_is_verified_and_left_as_it_is(tmp_path, server, known):
+    path = lay(tmp_path / "data")
+    before = state(path)
+    fetched(tmp_path, {"archive": {"path": PATH, "urls": [server.page("/a")]} | known})
+    assert state(path) == before
+    assert server.answers == []
+
+
+def test_a_file_below_the_mirror_is_used_from_there(tmp_path, server, monkeypatch):
+    monkeypatch.setenv("EPCORE_MIRROR", str(tmp_path / "mirror"))
+    path = lay(tmp_path / "mirror")
+    before = state(path)
+    fetched(tmp_path, {"archive": [server.page("/a")]}, tmp_path / "receipt.json")
+    assert state(path) == before
+    assert below(tmp_path / "mirror") == [PATH]
+    assert not (tmp_path / "data").exists()
+    assert Sources.read([tmp_path / "receipt.json"]).path("birds", "archive") == path
+    assert server.answers == []
+
+
+def test_what_the_mirror_lacks_is_downloaded_below_the_data_root(tmp_path, server, monkeypatch):
+    monkeypatch.setenv("EPCORE_MIRROR", str(tmp_path / "mirror"))
+    assert fetched(tmp_path, {"archive": [server.page("/a")]}).read_bytes() == BODY
+    assert not (tmp_path / "mirror").exists()
+
+
+@pytest.mark.parametrize("place", ["data", "mirror"])
+@pytest.mark.parametrize("urls", [True, False])
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (OTHER, f"its sha256 is {hashlib.sha256(OTHER).hexdigest()}, {SHA256} is expected"),
+        (BODY[:-5], f"has {len(BODY) - 5:,} bytes, {len(BODY):,} are expected"),
+    ],
+)
+def test_a_wrong_file_is_an_error_and_stays(
+    tmp_path, server, monkeypatch, place, urls, content, message
+):
+    monkeypatch.setenv("EPCORE_MIRROR", str(tmp_path / "mirror"))
+    path = lay(tmp_path / place, content)
+    before = state(path)
+    with pytest.raises(UserError) as caught:
+        fetched(tmp_path, {"archive": [server.page("/a")] if urls else []})
+    assert str(path) in str(caught.value)
+    assert message in str(caught.value)
+    assert str(caught.value).endswith("delete or replace it")
+    assert state(path) == before
+    assert server.answers == []
+
+
+def test_without_a_published_checksum_the_computed_one_is_kept_and_said_to_be_computed(
+    tmp_path, server, capsys
+):
+    files = {"archive": {"path": PATH, "urls": [server.page("/a")]}}
+    fetched(tmp_path, files, tmp_path / "receipt.json")
+    assert f"sha256 {SHA256} (none is published to compare with)" in capsys.readouterr().out
+    checksums = Sources.read([tmp_path / "receipt.json"]).checksums()
+    told = {"sha256": SHA256, "checksum": "computed here: none is published"}
+    assert checksums == {"birds": {"birds.tgz": told}}
+
+
+# -- sources that no program may download ------------------------------------------------------
+
+GATED = {"archive": {"path": PATH, "unpacked": "birds/train", "size": len(BODY), "sha256": SHA256}}
+
+
+def test_a_gated_source_is_asked_for_with_its_steps_and_nothing_is_requested(tmp_path, server):
+    server.page("/a")
+    message = refused(tmp_path, GATED)
+    assert "Birds of 2011 is not here and must be obtained by hand" in message
+    assert "(1) Register. (2) Download the tar. (3) Put it there." in message
+    assert f"the file {tmp_path / 'data' / PATH}, or the folder" in message
+    assert f"the folder {tmp_path / 'data' / 'birds' / 'train'};" in message
+    assert "EPCORE_MIRROR" in message
+    assert server.answers == []
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize("place", ["data", "mirror"])
+def test_an_unpacked_folder_is_as_good_as_the_file(tmp_path, server, monkeypatch, place):
+    monkeypatch.setenv("EPCORE_MIRROR", str(tmp_path / "mirror"))
+    image = lay(tmp_path / place, b"image", "birds/train/wren/1.jpg")
+    fetched(tmp_path, GATED, tmp_path / "receipt.json")
+    folder = tmp_path / place / "birds" / "train"
+    assert Sources.read([tmp_path / "receipt.json"]).path("birds", "archive") == folder
+    assert image.read_bytes() == b"image"
+    assert below(tmp_path / place) == ["birds/train/wren/1.jpg"]
+
+
+def test_a_gated_file_that_was_put_there_is_verified(tmp_path, server):
+    path = lay(tmp_path / "data", OTHER)
+    with pytest.raises(UserError, match="is not the published file"):
+        fetched(tmp_path, GATED)
+    path.write_bytes(BODY)
+    fetched(tmp_path, GATED)
+
+
+# -- receipts ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def receipt(tmp_path, server):
+    """The receipt of a file that was verified."""
+    fetched(tmp_path, {"archive": [server.page("/a")]}, tmp_path / "receipts" / "birds.json")
+    return tmp_path / "receipts" / "birds.json"
+
+
+def test_a_receipt_holds_path_size_time_and_checksum(tmp_path, receipt):
+    path = tmp_path / "data" / PATH
+    assert json.loads(receipt.read_text(encoding="utf-8")) == {
+        "source": "birds",
+        "files": {
+            "archive": {
+                "path": str(path),
+                "size": len(BODY),
+                "changed_ns": path.stat().st_mtime_ns,
+                "sha256": SHA256,
+            }
+        },
+    }
+    assert Sources.read([receipt]).path("birds", "archive") == path
+    assert Sources.read([receipt]).checksums() == {"birds": {"birds.tgz": {"sha256": SHA256}}}
+
+
+@pytest.mark.parametrize("second", [None, OTHER])
+def test_a_receipt_is_written_when_every_file_is_verified_and_not_before(tmp_path, server, second):
+    files = {"a": [server.page("/a")], "b": {"path": "b.tgz", "sha256": SHA256}}
+    if second is not None:
+        lay(tmp_path / "data", second, "b.tgz")
+    with pytest.raises(UserError, match=r"birds: .* by hand|b\.tgz is not the published file"):
+        fetched(tmp_path, files, tmp_path / "receipt.json")
+    assert (tmp_path / "data" / PATH).read_bytes() == BODY
+    assert not (tmp_path / "receipt.json").exists()
+    lay(tmp_path / "data", BODY, "b.tgz")
+    fetched(tmp_path, files, tmp_path / "receipt.json")
+    assert set(Sources.read([tmp_path / "receipt.json"]).receipts["birds"]) == {"a", "b"}
+
+
+def test_a_missing_receipt_is_named_with_the_remedy(tmp_path):
+    with pytest.raises(UserError, match=r"none\.json does not exist; run `epcore fetch` with"):
+        Sources.read([tmp_path / "none.json"])
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"\xff\xfe", b"[]", b"3", b"{}", b'{"source": "birds"}', b'{"files": {}}',
+     b'{"source": "birds", "files": 3}', b'{"source": ["birds"], "files": {}}',
+     b'{"source": "birds", "files": {"archive": 3}}',
+     b'{"source": "birds", "files": {"archive": {"size": 3}}}'],
+)  # fmt: skip
+def test_a_damaged_receipt_is_named(receipt, content):
+    receipt.write_bytes(content)
+    with pytest.raises(UserError, match=r"birds\.json is damaged .*; delete it"):
+        Sources.read([receipt])
+
+
+def test_half_a_receipt_is_damage(receipt):
+    receipt.write_bytes(receipt.read_bytes()[:-20])
+    with pytest.raises(UserError, match=r"birds\.json is damaged .*; delete it"):
+        Sources.read([receipt])
+
+
+def changed(path):
+    path.write_bytes(BODY[:-1] + b"?")
+
+
+def longer(path):
+    path.write_bytes(BODY + b"?")
+
+
+def moved(path):
+    path.rename(path.with_name("elsewhere.tgz"))
+
+
+def unpacked(path):
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize("happens", [changed, longer, moved, unpacked])
+def test_a_file_that_is_no_longer_the_verified_one_is_refused(tmp_path, receipt, happens):
+    sources, path = Sources.read([receipt]), tmp_path / "data" / PATH
+    happens(path)
+    with pytest.raises(UserError, match=r"birds\.tgz is not the file that was verified: .*fetch"):
+        sources.path("birds", "archive")
+
+
+def test_a_source_without_a_receipt_is_named(receipt):
+    for source_name, key in (("plants", "archive"), ("birds", "labels")):
+        with pytest.raises(UserError, match=f"no receipt names '{key}' of .*'{source_name}'"):
+            Sources.read([receipt]).path(source_name, key)
+
+
+# -- names and what is printed -----------------------------------------------------------------
+
+
+def test_a_data_set_stands_for_its_sources_and_each_is_fetched_once(tmp_path, server, capsys):
+    write_settings(tmp_path, {"birds": source({"archive": [server.page("/a")]})})
+    fetch.run(["bird-set", "birds", "bird-set"], tmp_path / "config", tmp_path / "data", None)
+    assert server.sent() == [len(BODY)]
+    assert capsys.readouterr().out.count("birds: Birds of 2011") == 1
+
+
+def test_without_names_it_tells_what_there_is_and_requests_nothing(tmp_path, server, capsys):
+    files = {
+        "here": {"path": "here.csv", "urls": [server.page("/here")]},
+        "missing": [server.page("/a")],
+        "unpacked": {"path": "train.tar", "unpacked": "train"},
+        "gated": {"path": "val.tar", "size": 147_897_477_120},
+    }
+    sources = {"birds": source(files), "plants": source({})}
+    write_settings(tmp_path, sources)
+    here = lay(tmp_path / "data", b"text", "here.csv")
+    (tmp_path / "data" / "train").mkdir()
+    fetch.run([], tmp_path / "config", tmp_path / "data", None)
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert lines[:7] == [
+        "birds: Birds of 2011",
+        "for bird-set",
+        "licence: CC BY. Cite them.",
+        f"here.csv: found: {here}",
+        f"{PATH}: 327.7 kB, to be downloaded",
+        f"train.tar: found: {tmp_path / 'data' / 'train'}",
+        "val.tar: 147,897.5 MB, to be got by hand",
+    ]
+    assert "plants: Birds of 2011" in lines
+    assert server.answers == []
+
+
+# -- the real command line ---------------------------------------------------------------------
+
+
+def command(folder, *arguments):
+    ways = ["--settings", str(folder / "config"), "--root", str(folder / "data")]
+    return [sys.executable, "-m", "epcore", "fetch", *ways, *arguments]
+
+
+def epcore(folder, *arguments):
+    run = subprocess.run(command(folder, *arguments), capture_output=True, text=True, check=False)
+    return run.returncode, run.stdout, run.stderr
+
+
+def test_the_command_line_tells_licence_and_terms_and_writes_the_receipt(tmp_path, server):
+    write_settings(tmp_path, {"birds": source({"archive": [server.page("/a")]})})
+    receipt = tmp_path / "receipt.json"
+    code, out, err = epcore(tmp_path, "birds", "--receipt", str(receipt))
+    assert (code, err) == (0, "")
+    assert out.splitlines() == [
+        "birds: Birds of 2011. Licence: CC BY. Cite them.",
+        f"  {tmp_path / 'data' / PATH}: verified",
+    ]
+    assert Sources.read([receipt]).path("birds", "archive").read_bytes() == BODY
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["brids"], "unknown data set or source 'brids'; did you mean 'birds'?"),
+        (["drawn"], "data set 'drawn' is of kind glyphs: nothing to fetch"),
+        (["mine"], "data set 'mine' is of kind folder: nothing to fetch"),
+        (["birds", "plants", "--receipt", "r.json"], "--receipt: name one source"),
+        (["--receipt", "r.json"], "--receipt: name one source"),
+        (["birds"], "birds.tgz could not be downloaded (http://127.0.0.1:"),
+        (["birds", "--settings", "nowhere"], "nowhere/datasets.yaml: cannot be read (No such"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_2(tmp_path, server, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    files = {"archive": [server.page("/a", b"", 404)]}
+    write_settings(tmp_path, {"birds": source(files), "plants": source(files)})
+    code, _, err = epcore(tmp_path, *arguments)
+    assert code == 2
+    assert err.startswith(f"epcore: {message}")
+    assert len(err.splitlines()) == 1
+    assert below(tmp_path) == ["config/datasets.yaml"]
+
+
+def test_a_killed_download_leaves_a_part_which_the_next_one_completes(tmp_path, server):
+    body = np.random.default_rng(2).bytes(40 * PIECE)
+    url = server.page("/a", body, pause=0.05)
+    digest = hashlib.sha256(body).hexdigest()
+    files = {"archive": {"path": PATH, "size": len(body), "sha256": digest, "urls": [url]}}
+    write_settings(tmp_path, {"birds": source(files)})
+    part = tmp_path / "data" / "birds" / ".birds.tgz.part"
+    with subprocess.Popen(command(tmp_path, "birds"), stdout=subprocess.DEVNULL) as process:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and process.poll() is None:
+            if part.exists() and part.stat().st_size >= 3 * PIECE:
+                break
+            time.sleep(0.01)
+        process.kill()
+    assert process.returncode == -signal.SIGKILL
+    assert below(tmp_path / "data") == ["birds/.birds.tgz.part"]
+    arrived = part.stat().st_size
+    assert 3 * PIECE <= arrived < len(body)
+    assert part.read_bytes() == body[:arrived]
+    server.pages["/a"].pause = 0.0
+    assert fetched(tmp_path, files).read_bytes() == body
+    assert server.answers[-1] == {"path": "/a", "start": arrived, "sent": len(body) - arrived}
+    assert below(tmp_path / "data") == [PATH]

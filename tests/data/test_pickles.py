@@ -1,0 +1,556 @@
+"""Downloaded pickles: arrays come out as they went in, attacks and damage end in a message."""
+
+import codecs
+import contextlib
+import copyreg
+import functools
+import io
+import operator
+import os
+import pickle
+import resource
+import struct
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from epcore.data import pickles
+from epcore.errors import UserError
+
+PROTOCOLS = range(6)
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def load(data):
+    return pickles.load(io.BytesIO(data), "some.pkl")
+
+
+def refused(data, message="some.pkl is refused"):
+    with pytest.raises(UserError, match=message) as caught:
+        load(data)
+    assert "\n" not in str(caught.value)
+
+
+class Python2(pickle._Pickler):
+    """Writes what Python 2 wrote: texts as byte strings, and numpy's functions under old names."""
+
+    dispatch = pickle._Pickler.dispatch.copy()
+
+    def __init__(self, file):
+        super().__init__(file, 2)
+
+    def save_string(self, value):
+        data = value if isinstance(value, bytes) else value.encode("latin1")
+        short = len(data) < 256
+        self.write(pickle.SHORT_BINSTRING if short else pickle.BINSTRING)
+        self.write(struct.pack("<B" if short else "<i", len(data)) + data)
+        self.memoize(value)
+
+    dispatch[bytes] = dispatch[str] = save_string
+
+    def save_global(self, value, name=None):
+        name = name or value.__qualname__
+        module = value.__module__.replace("numpy._core", "numpy.core")
+        self.write(pickle.GLOBAL + f"{module}\n{name}\n".encode())
+        self.memoize(value)
+
+    dispatch[type] = save_global
+
+
+def python2(value):
+    file = io.BytesIO()
+    Python2(file).dump(value)
+    return file.getvalue()
+
+
+@pytest.fixture
+def little_memory():
+    """A length that was damaged may ask for gigabytes; here they are not to be had."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    enough = pages * resource.getpagesize() + (256 << 20)
+    if hard != resource.RLIM_INFINITY:
+        enough = min(enough, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (enough, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+# -- what is read ------------------------------------------------------------------------------
+
+
+def same(one, other):
+    """Equal in value and kind, at any depth; a class of arrays is as good as another."""
+    if isinstance(other, np.ndarray):
+        assert isinstance(one, np.ndarray)
+        assert (one.dtype, one.shape) == (other.dtype, other.shape)
+        assert one.flags.f_contiguous == other.flags.f_contiguous
+        assert one.tolist() == other.tolist()
+        return
+    assert type(one) is type(other)
+    if isinstance(other, (list, tuple)):
+        assert len(one) == len(other)
+        for a, b in zip(one, other, strict=True):
+            same(a, b)
+    elif isinstance(other, dict):
+        assert list(one) == list(other)
+        same(list(one.values()), list(other.values()))
+    else:
+        assert one == other
+
+
+ARRAYS = {
+    **{code: np.arange(24).astype(code).reshape(4, 6) for code in
+       ("?", "u1", "i1", "<u2", "<i4", "<i8", "<f2", "<f4", "<f8", "<c16", ">i4", ">f8", ">u2")},
+    "S": np.array([b"ab", b"", b"abc"]),
+    "U": np.array(["ab", "", "äöü€"]),
+    ">U": np.array(["ab", "", "äöü€"]).astype(">U4"),
+    "objects": np.array([None, "a", 2, b"b", (1,)], dtype=object),
+    "Fortran": np.asfortranarray(np.arange(24.0).reshape(4, 6)),
+    "strided": np.arange(24).reshape(4, 6)[::2, 1::2],
+    "turned": np.arange(24).reshape(2, 3, 4).transpose(1, 0, 2),
+    "0-d": np.array(3.5),
+    "empty": np.empty((0, 3), np.uint8),
+    "empty big-endian": np.empty((2, 0), ">f4"),
+    "large": np.arange(100_000, dtype=np.uint8),
+}  # fmt: skip
+SCALARS = [
+    np.float32(0.5),
+    np.int64(-3),
+    np.uint8(7),
+    np.bool_(True),
+    np.str_("ä"),
+    np.bytes_(b"b"),
+]
+CONTAINERS = {
+    "a": [1, -2.5, None, True, False, 2**70, -(2**40)],
+    b"b": (1, (2, (3, ())), [[], {}, ""]),
+    "c": {"d": {"e": b"\x00\xff", "ä€": "ä€"}, 5: b""},
+    "f": {1, 2, "g"},
+    "h": [b"x" * 300, "y" * 70_000],
+}
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("kind", ARRAYS)
+def test_arrays_of_every_kind_come_out_as_they_went_in(kind, protocol):
+    array = ARRAYS[kind]
+    data = pickle.dumps({"x": array, "again": [array]}, protocol)
+    loaded = load(data)
+    same(loaded, pickle.loads(data))
+    assert np.array_equal(loaded["x"], array)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_numbers_texts_and_containers_come_out_as_they_went_in(protocol):
+    same(load(pickle.dumps(CONTAINERS, protocol)), CONTAINERS)
+    same(load(pickle.dumps(SCALARS, protocol)), SCALARS)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ARRAYS if kind not in ("U", ">U", "objects")])
+def test_arrays_that_python_2_wrote_are_read(kind):
+    data = python2({"data": ARRAYS[kind], "labels": [1, 2]})
+    assert b"numpy.core.multiarray" in data
+    assert b"_codecs" not in data
+    loaded = load(data)
+    assert list(loaded) == [b"data", b"labels"]
+    assert loaded[b"data"].dtype == ARRAYS[kind].dtype.newbyteorder("=")  # numpy turns the bytes
+    assert np.array_equal(loaded[b"data"], ARRAYS[kind])
+
+
+def test_numbers_that_python_2_wrote_are_read():
+    same(load(python2([np.float32(0.5), np.int64(-3)])), [np.float32(0.5), np.int64(-3)])
+
+
+def test_strings_that_python_2_wrote_come_as_bytes():
+    value = {"fine_labels": [1], "filenames": ["a.png", "\xe9.png", "long" * 100]}
+    loaded = load(python2(value))
+    assert loaded == {
+        b"fine_labels": [1],
+        b"filenames": [b"a.png", b"\xe9.png", b"long" * 100],
+    }
+
+
+def test_an_array_is_its_own_and_can_be_changed():
+    array = load(pickle.dumps(np.arange(6, dtype=np.uint8), 2))
+    array[0] = 9
+    assert array.tolist() == [9, 1, 2, 3, 4, 5]
+
+
+# -- attacks -----------------------------------------------------------------------------------
+
+
+class Call:
+    """Pickled as a call of a function, and as what is then done with its result."""
+
+    def __init__(self, function, *arguments, more=()):
+        self.answer = (function, arguments, *more)
+
+    def __reduce__(self):
+        return self.answer
+
+    def __call__(self):
+        """Pickle wants that what is called can be."""
+
+
+def touch(path):
+    return Call(os.system, f"touch {path}")
+
+
+def code(path):
+    return f"open({str(path)!r}, 'w').close()"
+
+
+def saved(path):
+    """A file of numpy's whose objects are an attack."""
+    np.save(path.with_name("evil.npy"), np.array([touch(path)], dtype=object))
+    return str(path.with_name("evil.npy"))
+
+
+# Each leaves a file behind when it is run.
+CALLS = {
+    "os.system": touch,
+    "eval": lambda path: Call(eval, code(path)),
+    "exec": lambda path: Call(exec, code(path)),
+    "open": lambda path: Call(open, str(path), "w"),
+    "getattr": lambda path: Call(Call(getattr, path, "touch")),
+    "methodcaller": lambda path: Call(Call(operator.methodcaller, "touch"), path),
+    "partial": lambda path: Call(Call(functools.partial, os.system, f"touch {path}")),
+    "codecs.open": lambda path: Call(codecs.open, str(path), "w"),
+    "pickle.loads": lambda path: Call(pickle.loads, pickle.dumps(touch(path))),
+    "numpy.save": lambda path: Call(np.save, f"{path}.npy", np.arange(3)),
+    "numpy.memmap": lambda path: Call(np.memmap, str(path), "u1", "w+", 0, (3,)),
+    "numpy.load": lambda path: Call(np.load, saved(path), None, True),
+    "numpy.vectorize": lambda path: Call(Call(np.vectorize, eval, "O"), [code(path)]),
+    "ndarray.tofile": lambda path: Call(np.ndarray.tofile, np.arange(3), str(path)),
+    "state": lambda path: Call(Call, len, more=({"x": touch(path)},)),
+    "items of a list": lambda path: Call(list, more=(None, iter([touch(path)]))),
+    "items of a dict": lambda path: Call(dict, more=(None, None, iter([(1, touch(path))]))),
+    "copyreg": lambda path: Call(copyreg._reconstructor, list, list, [touch(path)]),
+}
+PLACES = {
+    "alone": lambda attack: attack,
+    "in a dict": lambda attack: {b"data": np.arange(3), b"labels": {"x": attack}},
+    "in a tuple": lambda attack: [1, (2, attack)],
+    "among objects": lambda attack: {"data": np.array([None, attack, 1], dtype=object)},
+}
+
+
+def text(value, opcode=b"\x8c"):
+    return opcode + bytes([len(str(value))]) + str(value).encode()
+
+
+# Written by hand, as pickle would not write them.
+OPCODES = {
+    "GLOBAL": lambda path: b"cposix\nsystem\n(S'touch %s'\ntR." % bytes(path),
+    "INST": lambda path: b"(S'touch %s'\niposix\nsystem\n." % bytes(path),
+    "OBJ": lambda path: b"(cposix\nsystem\nS'touch %s'\no." % bytes(path),
+    "STACK_GLOBAL": lambda path: (
+        b"\x80\x04" + text("posix") + text("system") + b"\x93" + text(f"touch {path}") + b"\x85R."
+    ),
+    "a name with a dot": lambda path: (
+        b"\x80\x04" + text("numpy") + text("ndarray.tofile") + b"\x93"
+        + pickle.dumps(np.arange(3), 2)[2:-1] + text(path) + b"\x86R."
+    ),
+    "before damage": lambda path: b"cposix\nsystem\n(S'touch %s'\ntR\xff" % bytes(path),
+}  # fmt: skip
+
+
+def left(folder):
+    """Whether an attack left its file behind; it is removed."""
+    files = list(folder.glob("effect*"))
+    for path in files:
+        path.unlink()
+    return bool(files)
+
+
+def harmless(data, folder):
+    """It works on Python's own unpickler, and neither of ours runs it."""
+    with contextlib.suppress(Exception):
+        pickle.loads(data)
+    assert left(folder), "this is no attack"
+    refused(data)
+    assert not left(folder)
+    (folder / "some.pkl").write_bytes(data)
+    with contextlib.suppress(UserError):
+        list(pickles.byte_strings(folder / "some.pkl", PNG))
+    assert not left(folder)
+
+
+@pytest.mark.parametrize("protocol", [0, 2, 4, 5])
+@pytest.mark.parametrize("kind", CALLS)
+def test_no_call_is_run(tmp_path, kind, protocol):
+    harmless(pickle.dumps(CALLS[kind](tmp_path / "effect"), protocol), tmp_path)
+
+
+@pytest.mark.parametrize("protocol", [0, 2, 4, 5])
+@pytest.mark.parametrize("place", PLACES)
+def test_no_call_is_run_wherever_it_hides(tmp_path, place, protocol):
+    harmless(pickle.dumps(PLACES[place](touch(tmp_path / "effect")), protocol), tmp_path)
+
+
+@pytest.mark.parametrize("kind", OPCODES)
+def test_no_call_that_is_written_by_hand_is_run(tmp_path, kind):
+    harmless(OPCODES[kind](tmp_path / "effect"), tmp_path)
+
+
+def test_the_message_names_what_it_asked_for(tmp_path):
+    refused(pickle.dumps(touch(tmp_path / "effect"), 2), r"some\.pkl is refused: .*posix\.system")
+
+
+def test_a_registered_extension_is_not_run(tmp_path):
+    copyreg.add_extension("posix", "system", 0xEE)
+    try:
+        data = pickle.dumps(touch(tmp_path / "effect"), 2)
+        assert b"posix" not in data
+        refused(data)
+        assert not left(tmp_path)
+        pickle.loads(data)
+        assert left(tmp_path)
+    finally:
+        copyreg.remove_extension("posix", "system", 0xEE)
+
+
+class Outside(pickle.Pickler):
+    def persistent_id(self, value):
+        return "outside" if value == "here" else None
+
+
+@pytest.mark.parametrize("protocol", [0, 2, 4])
+def test_objects_outside_the_pickle_are_refused(protocol):
+    file = io.BytesIO()
+    Outside(file, protocol).dump(["here"])
+    refused(file.getvalue(), "refers to objects outside itself")
+
+
+@pytest.mark.parametrize("encoding", ["rot13", "hex", "utf-8", "idna", "latin-1", b"latin1"])
+def test_no_codec_but_the_one_for_bytes_is_used(encoding):
+    refused(pickle.dumps(Call(codecs.encode, "abc", encoding), 2))
+
+
+def test_bytes_are_encoded_as_python_3_writes_them():
+    data = pickle.dumps(Call(codecs.encode, "ab\xff", "latin1"), 2)
+    assert load(data) == b"ab\xff"
+
+
+# -- arrays that would reach into memory -------------------------------------------------------
+
+RECONSTRUCT = np.empty(0).__reduce__()[0]
+SCALAR = np.float64(0).__reduce__()[0]
+FROM_BUFFER = np.empty(1).__reduce_ex__(5)[0]
+
+
+def described(kind, names=None, fields=None, size=-1, flags=0, base=None):
+    state = (3, "|", base, names, fields, size, -1 if size < 0 else 1, flags)
+    return Call(np.dtype, kind, False, True, more=(state,))
+
+
+def array_of(dtype, content, shape=(1,)):
+    return Call(RECONSTRUCT, np.ndarray, (0,), b"b", more=((1, shape, dtype, False, content),))
+
+
+FAR = described("V8", ("a",), {"a": (np.dtype("i8"), 10**12)}, 8)
+OBJECT = described("V8", ("a",), {"a": (np.dtype("O"), 0)}, 8)
+NOTHING = bytes(8)  # the address 0, so that a regression does not crash the tests
+
+
+@pytest.mark.parametrize("protocol", [2, 4, 5])
+@pytest.mark.parametrize(
+    "attack",
+    [
+        array_of(described("O8"), NOTHING),  # bytes for the address of an object
+        array_of(OBJECT, NOTHING),
+        array_of(FAR, NOTHING),  # a field outside the array
+        array_of(described("u8", ("a",), {"a": (np.dtype("i8"), 10**12)}, 8), NOTHING),
+        array_of(described("V8", base=(np.dtype("i8"), (10**6,)), size=8), NOTHING),
+        array_of(np.dtype("O"), [1, 2], (3,)),  # fewer objects than the shape has
+        array_of(np.dtype("O"), [], (10**6,)),
+        array_of(np.dtype("u1"), b"1234", (5,)),
+        array_of(np.dtype("u1"), b"12345678", (-2, -4)),
+        array_of(np.dtype("u1"), b"", (2**62, 4)),
+        Call(SCALAR, OBJECT, NOTHING),
+        Call(SCALAR, FAR, NOTHING),
+        Call(SCALAR, np.dtype("O"), NOTHING),
+        Call(SCALAR, np.dtype("f8"), b"1"),
+        Call(FROM_BUFFER, NOTHING, FAR, (1,), "C"),
+        Call(FROM_BUFFER, NOTHING, np.dtype("O"), (1,), "C"),
+        Call(np.ndarray, (1,), "O", NOTHING),
+        Call(np.ndarray, (1000,), "u1"),  # whatever lies in memory
+        np.zeros(2, [("a", "i4"), ("b", "O")]),
+        np.zeros(2, "M8[s]"),
+    ],
+)
+def test_layouts_that_numpy_would_trust_are_refused(attack, protocol):
+    refused(pickle.dumps([attack], protocol))
+
+
+# -- damage ------------------------------------------------------------------------------------
+
+SAMPLE = {
+    b"data": np.arange(12, dtype=">i4").reshape(3, 4),
+    "x": [np.float32(3), None, (b"a", "ä", 2**40), np.array([1, "a"], dtype=object)],
+    "s": np.array(["ab", "c"]),
+}
+DAMAGE = {**{str(p): pickle.dumps(SAMPLE, p) for p in PROTOCOLS}, "Python 2": python2({"a": [1]})}
+
+
+@pytest.mark.parametrize("whole", DAMAGE.values(), ids=DAMAGE)
+def test_a_truncated_pickle_is_refused_wherever_it_ends(whole):
+    load(whole)
+    for end in range(len(whole)):
+        refused(whole[:end])
+
+
+@pytest.mark.parametrize("whole", DAMAGE.values(), ids=DAMAGE)
+def test_a_damaged_byte_ends_in_values_or_in_a_message_never_in_a_crash(little_memory, whole):
+    refusals = 0
+    for place in range(len(whole)):
+        for flip in (0x01, 0x20, 0x80, 0xFF):
+            damaged = whole[:place] + bytes([whole[place] ^ flip]) + whole[place + 1 :]
+            try:
+                load(damaged)
+            except UserError:
+                refusals += 1
+    assert refusals > len(whole) / 2
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b".", b"\x80", b"<html>not found</html>", bytes(100), b"\x80\x09.", b"(" * 9999],
+)
+def test_what_is_no_pickle_is_refused(content):
+    refused(content, r"some\.pkl is refused: it is damaged, or holds more than .*; get it again")
+
+
+def test_nesting_without_end_is_no_crash():
+    loaded = load(b"]" * 100_000 + b"a" * 99_999 + b".")
+    assert len(loaded) == 1
+
+
+# -- keys and texts ----------------------------------------------------------------------------
+
+
+def test_keys_become_texts_whoever_wrote_them():
+    mapping = {b"a": 1, "b": 2, b"\xc3\xa4": 3, 4: 4}
+    assert pickles.text_keys(mapping, "some.pkl", ("a", "b", "ä", "4")) == {
+        "a": 1,
+        "b": 2,
+        "ä": 3,
+        "4": 4,
+    }
+
+
+def test_a_missing_key_is_named():
+    with pytest.raises(UserError, match=r"some\.pkl has no 'data'; is it the right file\?"):
+        pickles.text_keys({b"labels": 1}, "some.pkl", ("labels", "data"))
+
+
+@pytest.mark.parametrize("value", [[], None, 3, np.arange(3), b"data"])
+def test_what_is_no_mapping_is_refused(value):
+    with pytest.raises(UserError, match=r"some\.pkl holds no mapping; is it the right file\?"):
+        pickles.text_keys(value, "some.pkl", ())
+
+
+def test_keys_that_are_no_text_end_in_a_message():
+    with pytest.raises(UserError, match=r"some\.pkl has no 'data'"):
+        pickles.text_keys({b"\xff\xfe": 1}, "some.pkl", ("data",))
+
+
+def test_texts_are_the_same_from_python_2_and_3():
+    assert pickles.text("Käfer") == pickles.text("Käfer".encode()) == "Käfer"
+    assert pickles.text(np.str_("a")) == pickles.text(np.bytes_(b"a")) == "a"
+
+
+# -- lists that are larger than the memory -----------------------------------------------------
+
+SIZES = (0, 1, 240, 255, 256, 300, 5000, 70_000)
+
+
+def pngs():
+    random = np.random.default_rng(0)
+    return [PNG + random.bytes(size) for size in SIZES] + [PNG + bytes(range(256))]
+
+
+def dumped(kind):
+    """A list of arrays, one for each picture, and some arrays and texts that are none."""
+    arrays = [np.frombuffer(png, np.uint8).copy() for png in pngs()]
+    value = [np.arange(9), "text", *arrays[:4], b"\x89PNX", *arrays[4:], [PNG[:4]]]
+    return python2(value) if kind == "Python 2" else pickle.dumps(value, kind)
+
+
+@pytest.mark.parametrize("kind", ["Python 2", 2, 3, 4, 5])
+def test_byte_strings_come_in_order_and_whole(tmp_path, kind):
+    (tmp_path / "some.pkl").write_bytes(dumped(kind))
+    assert list(pickles.byte_strings(tmp_path / "some.pkl", PNG)) == pngs()
+    expected = [a.tobytes() for a in load(dumped(kind)) if isinstance(a, np.ndarray)]
+    assert expected[1:] == pngs()
+
+
+def long_list(path, count, dump):
+    """A pickle of a list that is never in memory as a whole."""
+    with path.open("wb") as file:
+        for number in range(count):
+            array = np.full(1 << 20, number % 251, np.uint8)
+            array[: len(PNG)] = np.frombuffer(PNG, np.uint8)
+            item = dump(array)
+            file.write(item[:2] + b"](" if number == 0 else b"")
+            file.write(item[2:-1])
+        file.write(b"e.")
+
+
+@pytest.mark.parametrize(
+    ("dump", "count"),
+    [
+        (python2, 200),
+        (functools.partial(pickle.dumps, protocol=2), 50),
+        (functools.partial(pickle.dumps, protocol=4), 200),
+        (functools.partial(pickle.dumps, protocol=5), 200),
+    ],
+    ids=["Python 2", "2", "4", "5"],
+)
+def test_a_list_larger_than_the_memory_is_read_in_little(tmp_path, dump, count):
+    path = tmp_path / "some.pkl"
+    long_list(path, count, dump)
+    tracemalloc.start()
+    try:
+        for number, png in enumerate(pickles.byte_strings(path, PNG)):
+            assert (len(png), png[-1]) == (1 << 20, number % 251)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    path.unlink()
+    assert number == count - 1
+    assert peak < 20e6
+
+
+@pytest.mark.parametrize("kind", ["Python 2", 2, 4, 5])
+def test_a_truncated_list_ends_in_a_message_after_what_is_whole(tmp_path, kind):
+    path, whole = tmp_path / "some.pkl", dumped(kind)
+    ends = [0, 1, 50, len(whole) // 2, len(whole) - 300, len(whole) - 1]
+    for end in ends:
+        path.write_bytes(whole[:end])
+        read = []
+        with pytest.raises(UserError, match=r"some\.pkl is damaged .*; get it again"):
+            read.extend(pickles.byte_strings(path, PNG))  # and keeps what came before
+        assert read == pngs()[: len(read)]
+    assert len(read) == len(pngs())
+
+
+@pytest.mark.parametrize("kind", ["Python 2", 2, 4, 5])
+def test_a_damaged_byte_in_a_list_ends_in_a_message_or_in_other_bytes(
+    tmp_path, little_memory, kind
+):
+    arrays = [np.frombuffer(PNG + bytes([n] * 30), np.uint8).copy() for n in range(3)]
+    path = tmp_path / "some.pkl"
+    whole = python2(arrays) if kind == "Python 2" else pickle.dumps(arrays, kind)
+    refusals = 0
+    for place in range(len(whole)):
+        for flip in (0x01, 0xFF):
+            path.write_bytes(whole[:place] + bytes([whole[place] ^ flip]) + whole[place + 1 :])
+            try:
+                list(pickles.byte_strings(path, PNG))
+            except UserError:
+                refusals += 1
+    assert refusals

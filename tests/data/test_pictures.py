@@ -1,0 +1,413 @@
+"""Encoded pictures become arrays: which part, which filter, every kind of file, several threads."""
+
+import io
+import struct
+import threading
+import time
+import zlib
+
+import numpy as np
+import pytest
+from PIL import Image, features
+
+from epcore.data import pictures
+from epcore.data.pictures import decode, decode_all
+from epcore.errors import UserError
+from epcore.plan.datasets import Pixels
+
+WHOLE, CENTRE = Pixels(), Pixels(processing="center-crop")
+
+
+def random(height, width, channels=3, seed=0):
+    shape = (height, width, channels)
+    return np.random.default_rng(seed).integers(0, 256, shape, np.uint8).squeeze()
+
+
+def encoded(picture, kind="png", **settings):
+    """The content of a picture file; of an array or a picture of Pillow's."""
+    if isinstance(picture, np.ndarray):
+        picture = Image.fromarray(picture)
+    file = io.BytesIO()
+    picture.save(file, kind, **settings)
+    return file.getvalue()
+
+
+def as_it_is(data, size=8):
+    """A picture of the size that is asked for: no pixel is resized."""
+    read = decode(data, "some.png", size, WHOLE)
+    assert (read.shape, read.dtype) == ((size, size, 3), np.uint8)
+    return read
+
+
+def refused(data, message):
+    with pytest.raises(UserError, match=message) as caught:
+        decode(data, "some.png", 8, WHOLE)
+    assert str(caught.value).startswith("some.png cannot be read as an image (")
+    assert str(caught.value).endswith("); replace it")
+    assert "\n" not in str(caught.value)
+
+
+# -- which part of the picture -----------------------------------------------------------------
+
+SIZES = [(h, w) for h in (7, 8, 9, 12, 13) for w in (7, 8, 9, 12, 13)] + [(1, 1), (1, 9), (30, 2)]
+
+
+def middle(array):
+    """The central square; where it cannot lie in the middle, what TADAM took.
+
+    It begins at half the length less half the side, each half rounded down. So an odd side in an
+    even length lies half a pixel to the right of the middle (or below), and an even side in an odd
+    length half a pixel to the left (or above).
+    """
+    height, width = array.shape[:2]
+    side = min(height, width)
+    top, left = height // 2 - side // 2, width // 2 - side // 2
+    return array[top : top + side, left : left + side]
+
+
+@pytest.mark.parametrize(("height", "width"), SIZES)
+def test_the_central_square_is_cut_out_pixel_by_pixel(height, width):
+    array, side = random(height, width).reshape(height, width, 3), min(height, width)
+    assert np.array_equal(decode(encoded(array), "x", side, CENTRE), middle(array))
+
+
+@pytest.mark.parametrize(("height", "width"), SIZES)
+def test_the_square_is_as_large_as_can_be_and_within_half_a_pixel_of_the_middle(height, width):
+    rows, columns = np.mgrid[:height, :width].astype(np.uint8)
+    side = min(height, width)
+    places = decode(encoded(np.dstack([rows, columns, rows])), "x", side, CENTRE)[:, :, :2]
+    assert np.array_equal(np.unique(places[:, :, 0]), places[:, 0, 0])
+    for axis, length in ((0, height), (1, width)):
+        found = np.unique(places[:, :, axis]).astype(int)
+        assert np.array_equal(np.diff(found), np.ones(side - 1))
+        assert abs((found[0] + found[-1]) / 2 - (length - 1) / 2) <= 0.5
+
+
+@pytest.mark.parametrize("name", ["bilinear", "bicubic", "lanczos", "box"])
+@pytest.mark.parametrize("processing", ["resize", "center-crop"])
+@pytest.mark.parametrize(("height", "width"), [(30, 50), (51, 30), (33, 33), (5, 4), (12, 40)])
+def test_each_filter_is_pillows_on_the_part_that_is_asked_for(name, processing, height, width):
+    array = random(height, width)
+    part = middle(array) if processing == "center-crop" else array
+    resized = Image.fromarray(part).resize((12, 12), Image.Resampling[name.upper()])
+    read = decode(encoded(array), "x", 12, Pixels(processing=processing, filter=name))
+    assert np.array_equal(read, np.asarray(resized))
+
+
+def test_the_filters_differ_from_each_other():
+    data = encoded(random(30, 50))
+    names = ["bilinear", "bicubic", "lanczos", "box"]
+    results = {decode(data, "x", 12, Pixels(filter=name)).tobytes() for name in names}
+    assert len(results) == 4
+
+
+def test_pixels_beside_the_square_do_not_shine_into_it():
+    array = np.zeros((40, 100, 3), np.uint8)
+    array[:, :30] = array[:, 70:] = 255
+    assert not decode(encoded(array), "x", 10, CENTRE).any()
+
+
+def test_a_picture_is_turned_upright_only_if_that_is_asked_for():
+    top = np.zeros((8, 8, 3), np.uint8)
+    top[:4] = 255
+    notes = Image.Exif()
+    notes[0x0112] = 6  # to be turned clockwise when shown
+    data = encoded(np.rot90(top), exif=notes)
+    assert np.array_equal(decode(data, "x", 8, WHOLE, upright=True), top)
+    assert np.array_equal(decode(data, "x", 8, WHOLE), np.rot90(top))
+
+
+# -- kinds of pictures -------------------------------------------------------------------------
+
+
+def png(rows, depth, kind, transparent=b""):
+    """A PNG whose rows of bytes are as they are given: (depth, kind) as in its specification."""
+
+    def chunk(name, data):
+        return (
+            struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+        )
+
+    channels = {0: 1, 2: 3, 4: 2, 6: 4}[kind]
+    width = len(rows[0]) * 8 // depth // channels
+    header = struct.pack(">IIBBBBB", width, len(rows), depth, kind, 0, 0, 0)
+    content = zlib.compress(b"".join(b"\0" + row for row in rows))
+    parts = [chunk(b"IHDR", header), chunk(b"tRNS", transparent) if transparent else b""]
+    return b"\x89PNG\r\n\x1a\n" + b"".join([*parts, chunk(b"IDAT", content), chunk(b"IEND", b"")])
+
+
+def on_white(colours, opacity):
+    opacity = opacity[:, :, None] / 255
+    return opacity * colours + (1 - opacity) * 255
+
+
+GREY, COLOURS = random(8, 8, 1), random(8, 8)
+OPACITY = np.random.default_rng(1).choice([0, 60, 255], (8, 8)).astype(np.uint8)
+
+
+def test_colours_stay_as_they_are():
+    assert np.array_equal(as_it_is(encoded(COLOURS)), COLOURS)
+
+
+def test_grey_becomes_three_equal_channels():
+    assert np.array_equal(as_it_is(encoded(GREY)), np.dstack([GREY] * 3))
+
+
+def test_black_and_white_becomes_0_and_255():
+    white = GREY > 127
+    assert np.array_equal(as_it_is(encoded(white)), np.dstack([white * 255] * 3))
+
+
+@pytest.mark.parametrize("depth", [2, 4])
+def test_grey_of_few_bits_becomes_grey_of_8(depth):
+    levels = GREY >> (8 - depth)
+    bits = ((levels[:, :, None] >> np.arange(depth)[::-1]) & 1).reshape(8, -1)
+    data = png([row.tobytes() for row in np.packbits(bits.astype(np.uint8), axis=1)], depth, 0)
+    grey = levels.astype(int) * 255 // (2**depth - 1)
+    assert np.array_equal(as_it_is(data), np.dstack([grey] * 3))
+
+
+def test_grey_with_opacity_lies_on_white():
+    data = encoded(np.dstack([GREY, OPACITY]))
+    expected = on_white(np.dstack([GREY] * 3), OPACITY)
+    assert np.abs(as_it_is(data) - expected).max() <= 1
+
+
+def test_colours_with_opacity_lie_on_white():
+    data = encoded(np.dstack([COLOURS, OPACITY]))
+    assert np.abs(as_it_is(data) - on_white(COLOURS, OPACITY)).max() <= 1
+
+
+def palette_picture():
+    numbers, colours = GREY % 16, random(16, 3, 1, seed=1)
+    palette = Image.new("P", (8, 8))
+    palette.putdata(numbers.ravel().tolist())
+    palette.putpalette(colours.ravel().tolist())
+    return palette, numbers, colours
+
+
+def test_a_palette_gives_its_colours():
+    picture, numbers, colours = palette_picture()
+    assert np.array_equal(as_it_is(encoded(picture)), colours[numbers])
+
+
+@pytest.mark.parametrize("kind", ["png", "gif"])
+def test_the_transparent_colour_of_a_palette_is_white(kind):
+    picture, numbers, colours = palette_picture()
+    expected = colours[numbers]
+    expected[numbers == 3] = 255
+    assert np.array_equal(as_it_is(encoded(picture, kind, transparency=3)), expected)
+
+
+def test_a_palette_of_half_transparent_colours_lies_on_white():
+    picture, numbers, colours = palette_picture()
+    opacity = np.arange(16, dtype=np.uint8) * 17
+    data = encoded(picture, transparency=opacity.tobytes())
+    expected = on_white(colours[numbers], opacity[numbers])
+    assert np.abs(as_it_is(data) - expected).max() <= 1
+
+
+def test_the_transparent_colour_of_a_picture_without_palette_is_white():
+    colours = COLOURS.copy()
+    colours[2, 3] = colours[4, 5] = (1, 2, 3)
+    expected = colours.copy()
+    expected[2, 3] = expected[4, 5] = 255
+    assert np.array_equal(as_it_is(encoded(colours, transparency=(1, 2, 3))), expected)
+    grey = np.where(GREY == 7, 8, GREY)
+    grey[2, 3] = 7
+    expected = np.dstack([np.where(grey == 7, 255, grey)] * 3)
+    assert np.array_equal(as_it_is(encoded(grey, transparency=7)), expected)
+
+
+def test_cmyk_jpeg_becomes_the_light_that_the_inks_leave():
+    inks = np.zeros((8, 8, 4), np.uint8)
+    inks[:] = (200, 100, 0, 50)
+    picture = Image.frombytes("CMYK", (8, 8), inks.tobytes())
+    light = (255.0 - inks[:, :, :3]) * (255 - 50) / 255
+    assert np.abs(as_it_is(encoded(picture, "jpeg", quality=95)) - light).max() <= 4
+
+
+def test_grey_jpeg_becomes_three_equal_channels():
+    data = encoded(GREY, "jpeg", quality=90)
+    with Image.open(io.BytesIO(data)) as picture:
+        assert picture.mode == "L"
+        grey = np.asarray(picture)
+    assert np.array_equal(as_it_is(data), np.dstack([grey] * 3))
+
+
+DEEP = np.random.default_rng(2).integers(0, 1 << 16, (8, 8, 3)).astype(">u2")
+
+
+def test_16_bits_of_grey_are_refused_rather_than_cut_off_at_white():
+    data = png([row.tobytes() for row in DEEP[:, :, 0]], 16, 0)
+    refused(data, "its pixels have more than 8 bits a channel")
+
+
+def test_16_bits_of_colour_are_read_as_their_upper_8():
+    data = png([row.tobytes() for row in DEEP], 16, 2)
+    assert np.array_equal(as_it_is(data), DEEP >> 8)
+
+
+def test_16_bits_of_colour_or_grey_with_opacity_are_read_as_their_upper_8():
+    opaque = np.full((8, 8, 1), 0xFFFF)
+    for kind, channels in ((6, DEEP), (4, DEEP[:, :, :1])):
+        rows = np.dstack([channels, opaque]).astype(">u2")
+        data = png([row.tobytes() for row in rows], 16, kind)
+        assert np.array_equal(as_it_is(data), np.broadcast_to(channels >> 8, (8, 8, 3)))
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.float32, np.uint16])
+def test_a_tiff_of_more_than_8_bits_is_refused(kind):
+    refused(encoded(GREY.astype(kind), "tiff"), "its pixels have more than 8 bits a channel")
+
+
+def test_an_animation_gives_its_first_picture():
+    frames = [Image.fromarray(random(8, 8, seed=seed) // 64 * 64) for seed in range(3)]
+    data = encoded(frames[0], "png", save_all=True, append_images=frames[1:])
+    assert np.array_equal(as_it_is(data), np.asarray(frames[0]))
+
+
+# -- what cannot be read -----------------------------------------------------------------------
+
+
+def test_an_empty_file_is_said_to_be_empty():
+    refused(b"", r"\(it is empty\)")
+
+
+@pytest.mark.parametrize("content", [b"x", b"<html>not found</html>", bytes(1000)])
+def test_what_is_no_picture_is_refused(content):
+    refused(content, "cannot")
+
+
+@pytest.mark.parametrize("kind", ["png", "jpeg", "gif", "webp", "bmp", "tiff"])
+def test_half_a_picture_is_refused(kind):
+    data = encoded(random(64, 64), kind)
+    refused(data[: len(data) // 2], "cannot")
+
+
+@pytest.mark.skipif(not features.check("avif"), reason="Pillow came without AVIF")
+def test_a_damaged_avif_is_refused():
+    data = encoded(random(64, 64), "avif")
+    start = data.index(b"mdat") + 4
+    refused(data[:start] + b"\xff" * 60 + data[start + 60 :], "Failed to decode")
+
+
+def test_a_picture_of_too_many_pixels_is_refused(monkeypatch):
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1000)
+    refused(encoded(random(64, 64)), "4096 pixels")
+
+
+# -- several at a time -------------------------------------------------------------------------
+
+
+def numbered(count, read=None):
+    """Pictures of one colour each, and a list of those that were asked for."""
+    for number in range(count):
+        if read is not None:
+            read.append(number)
+        yield number, f"{number}.png", encoded(np.full((9, 9, 3), number, np.uint8))
+
+
+@pytest.fixture(params=["1", "3"])
+def threads(request, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", request.param)
+    before = set(threading.enumerate())
+    yield int(request.param)
+    assert set(threading.enumerate()) == before
+
+
+def test_all_come_in_order_whatever_takes_longer(threads):
+    def some():
+        """Large pictures among small ones."""
+        for row, name, data in numbered(40):
+            yield (
+                row,
+                name,
+                encoded(np.full((900, 900, 3), row, np.uint8)) if row % 7 == 0 else data,
+            )
+
+    results = list(decode_all(some(), 4, WHOLE))
+    assert [row for row, _ in results] == list(range(40))
+    for row, image in results:
+        assert (image == row).all()
+        assert image.shape == (4, 4, 3)
+
+
+def test_rows_keep_the_numbers_that_they_come_with(threads):
+    rows = np.random.default_rng(0).permutation(20).tolist()
+    some = ((row, "x", encoded(np.full((9, 9, 3), row, np.uint8))) for row in rows)
+    results = list(decode_all(some, 4, WHOLE))
+    assert [(row, int(image[0, 0, 0])) for row, image in results] == [(row, row) for row in rows]
+
+
+def test_few_pictures_are_ahead_of_those_that_were_taken(threads):
+    read = []
+    results = decode_all(numbered(200, read), 4, WHOLE)
+    assert read == []
+    for taken, _ in enumerate(results, start=1):
+        assert len(read) - taken <= 4 * threads
+    assert taken == len(read) == 200
+
+
+def test_none_gives_none(threads):
+    assert list(decode_all(iter(()), 4, WHOLE)) == []
+
+
+def test_the_settings_are_those_of_decode(threads):
+    array = random(20, 31)
+    notes = Image.Exif()
+    notes[0x0112] = 6
+    data = encoded(array, exif=notes)
+    pixels = Pixels(processing="center-crop", filter="lanczos")
+    for upright in (True, False):
+        [(_, image)] = decode_all([(0, "x", data)], 8, pixels, upright=upright)
+        assert np.array_equal(image, decode(data, "x", 8, pixels, upright=upright))
+
+
+@pytest.mark.parametrize("bad", [0, 5, 39])
+def test_a_bad_picture_ends_all_with_its_name_after_those_before_it(threads, bad):
+    def some():
+        for row, name, data in numbered(40):
+            yield row, name, b"bad" if row == bad else data
+
+    results, taken = decode_all(some(), 4, WHOLE), []
+    with pytest.raises(UserError, match=rf"^{bad}\.png cannot be read as an image"):
+        taken.extend(row for row, _ in results)
+    assert taken == list(range(bad))
+
+
+def test_a_mistake_of_the_reader_passes_and_ends_the_threads(threads):
+    def some():
+        yield from numbered(10)
+        raise UserError("the archive is damaged")
+
+    with pytest.raises(UserError, match=r"^the archive is damaged$"):
+        list(decode_all(some(), 4, WHOLE))
+
+
+def test_whoever_stops_early_leaves_no_threads(threads):
+    read = []
+    results = decode_all(numbered(200, read), 4, WHOLE)
+    next(results)
+    results.close()
+    assert len(read) <= 4 * threads + 1
+
+
+def test_several_threads_work_at_a_time_and_one_alone(threads, monkeypatch):
+    """Each decoding waits until as many are under way as may be, or a moment if no other comes."""
+    under_way, most = [], []
+    plain = pictures.decode
+
+    def slow(*arguments, **settings):
+        under_way.append(1)
+        deadline = time.monotonic() + 0.2
+        while len(under_way) < threads and time.monotonic() < deadline:
+            time.sleep(0.001)
+        time.sleep(0.005)
+        most.append(len(under_way))
+        under_way.pop()
+        return plain(*arguments, **settings)
+
+    monkeypatch.setattr(pictures, "decode", slow)
+    assert len(list(decode_all(numbered(12), 4, WHOLE))) == 12
+    assert max(most) == threads
