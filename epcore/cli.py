@@ -177,6 +177,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"epcore: {where}{error.strerror or error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("epcore: interrupted; finished epochs are kept", file=sys.stderr)
+        print("epcore: interrupted; what was finished is kept", file=sys.stderr)
         return 130
     return 0

@@ -48,12 +48,21 @@ def run(names: list[str], settings: Path, root: Path, receipt: Path | None) -> N
     sources = _named(names, registry)
     if receipt and len(sources) != 1:
         raise UserError("--receipt: name one source, which it is the receipt of")
+    failures: dict[str, UserError] = {}
     for name in sources:
         source = registry.sources[name]
         print(f"{name}: {source.title}. Licence: {source.licence}. {source.terms}", flush=True)
-        files = {key: obtain(file, source, name, root) for key, file in source.files.items()}
+        try:
+            files = {key: obtain(file, source, name, root) for key, file in source.files.items()}
+        except UserError as error:  # what else is missing is better known at once
+            failures[name] = error
+            continue
         if receipt:
             write_text(receipt, json.dumps({"source": name, "files": files}, indent=1) + "\n")
+    if failures:
+        first, *others = failures
+        more = f" (missing as well: {', '.join(others)})" if others else ""
+        raise UserError(f"{failures[first]}{more}")
 
 
 def _named(names: Iterable[str], registry: DataSources) -> list[str]:
@@ -91,7 +100,7 @@ def overview(registry: DataSources, root: Path) -> str:
             state = "to be downloaded" if file.urls else "to be got by hand"
             if (found := find(file, root)) is not None:
                 state = f"found: {found}"
-            size = f"{_megabytes(file.size)}, " if file.size else ""
+            size = f"{_size(file.size)}, " if file.size else ""
             lines.append(f"    {file.path}: {size}{state}")
     return "\n".join(
         [*lines, "", "`epcore fetch NAME` gets what is missing and verifies the rest."]
@@ -101,6 +110,8 @@ def overview(registry: DataSources, root: Path) -> str:
 def places(root: Path) -> list[Path]:
     """The folders that a source's file may lie in."""
     mirror = os.environ.get("EPCORE_MIRROR")
+    if mirror and not Path(mirror).is_dir():
+        raise UserError(f"EPCORE_MIRROR names {mirror}, which is no folder; correct or unset it")
     return [root, Path(mirror)] if mirror else [root]
 
 
@@ -126,14 +137,18 @@ def obtain(file: SourceFile, source: Source, name: str, root: Path) -> dict[str,
         path = root / file.path
         download(file, path)
     else:
-        _check_size(path, file)
-        _check_digest(path, file, _digest_of(path, file))
+        if wrong := _difference(path, file):
+            raise UserError(
+                f"{path} is not the published file: {wrong}; replace it, or move it away to have "
+                "it downloaded"
+            )
     digest = {"sha256": file.sha256} if file.sha256 else {"md5": file.md5}
     if not (file.sha256 or file.md5):
         computed = _digest_of(path, file)
         digest = {"sha256": computed, "checksum": "computed here: none is published"}
-        print(f"  {path}: sha256 {computed} (none is published to compare with)")
-    print(f"  {path}: verified")
+        print(f"  {path}: sha256 {computed}; none is published, the builder checks the content")
+    else:
+        print(f"  {path}: verified")
     return {"path": path.as_posix(), **stamp(path), **digest}
 
 
@@ -141,8 +156,8 @@ def _by_hand(file: SourceFile, source: Source, name: str, root: Path) -> str:
     steps = " ".join(f"({number}) {step}" for number, step in enumerate(source.by_hand, 1))
     folder = f", or the folder {root / file.unpacked}" if file.unpacked else ""
     return (
-        f"{name}: {source.title} is not here and must be obtained by hand. {steps} Expected: the "
-        f"file {root / file.path}{folder}; or the same below the folder that EPCORE_MIRROR names"
+        f"{name}: not on this machine, and to be got by hand ({source.title}). {steps} Expected: "
+        f"the file {root / file.path}{folder}; or the same below the folder of EPCORE_MIRROR"
     )
 
 
@@ -166,26 +181,33 @@ def _digest_of(path: Path, file: SourceFile) -> str:
     return str(digest.hexdigest())
 
 
-def _check_size(path: Path, file: SourceFile) -> None:
+def _difference(path: Path, file: SourceFile) -> str | None:
+    """What tells a file from the published one, without reading it if its size does."""
+    return _wrong_size(path, file) or (
+        _wrong_digest(file, _digest_of(path, file)) if file.sha256 or file.md5 else None
+    )
+
+
+def _wrong_size(path: Path, file: SourceFile) -> str | None:
     size = path.stat().st_size
-    if file.size is not None and size != file.size:
-        raise UserError(
-            f"{path} has {size:,} bytes, {file.size:,} are expected: it is truncated or another "
-            "file; delete or replace it"
-        )
+    if file.size is None or size == file.size:
+        return None
+    return f"it has {size:,} bytes, {file.size:,} are expected"
 
 
-def _check_digest(path: Path, file: SourceFile, digest: str) -> None:
+def _wrong_digest(file: SourceFile, digest: str) -> str | None:
     expected = file.sha256 or file.md5
-    if expected and digest != expected:
-        kind = "sha256" if file.sha256 else "md5"
-        raise UserError(
-            f"{path} is not the published file: its {kind} is {digest}, {expected} is expected; "
-            "delete or replace it"
-        )
+    if expected is None or digest == expected:
+        return None
+    kind = "sha256" if file.sha256 else "md5"
+    return f"its {kind} is {digest}, {expected} is expected"
 
 
 # -- downloading ----------------------------------------------------------------------------------
+
+
+class _AnotherFileError(Exception):
+    """An address sent a whole file that is not the published one."""
 
 
 def download(file: SourceFile, path: Path) -> None:
@@ -205,7 +227,7 @@ def download(file: SourceFile, path: Path) -> None:
             _from_address(url, file, path, partial)
             partial.replace(path)
             return
-        except (UserError, requests.RequestException) as error:
+        except (_AnotherFileError, requests.RequestException) as error:
             reasons.append(f"{url}: {_reason(error)}")
             print(f"  {reasons[-1]}", flush=True)
     raise UserError(
@@ -218,6 +240,8 @@ def _reason(error: Exception) -> str:
     """One line for people, where requests has a chain of causes."""
     if isinstance(error, requests.Timeout):
         return "no answer in time"
+    if isinstance(error, requests.HTTPError) and error.response is not None:
+        return f"the server answers {error.response.status_code}"
     if isinstance(error, BROKEN_OFF):
         return "no connection, or it broke off"
     return str(error)
@@ -235,13 +259,10 @@ def _from_address(url: str, file: SourceFile, path: Path, partial: Path) -> None
             most, attempts = max(most, size), 0 if size > most else attempts + 1
             if attempts >= ATTEMPTS:
                 raise
-    try:
-        _check_size(partial, file)
-        _check_digest(partial, file, digest)
-    except UserError:
+    if wrong := _wrong_size(partial, file) or _wrong_digest(file, digest):
         partial.unlink()  # what is wrong from its first byte on cannot be completed
         if not inherited:
-            raise
+            raise _AnotherFileError(f"it sends another file: {wrong}")
         _from_address(url, file, path, partial)  # the wrong bytes may be the inherited ones
 
 
@@ -283,10 +304,13 @@ def _check_room(path: Path, needed: int) -> None:
     free = shutil.disk_usage(path.parent).free
     if needed > free:
         raise UserError(
-            f"{path} needs {_megabytes(needed)}, {_megabytes(free)} are free; make room or choose "
+            f"{path} needs {_size(needed)}, {_size(free)} are free; make room or choose "
             "another data_root in config/config.yaml"
         )
 
 
-def _megabytes(size: int) -> str:
-    return f"{size / 1e6:,.1f} MB" if size > 1e6 else f"{size / 1e3:,.1f} kB"
+def _size(size: int) -> str:
+    for unit, factor in (("GB", 1e9), ("MB", 1e6)):
+        if size >= factor:
+            return f"{size / factor:.1f} {unit}"
+    return f"{size / 1e3:.1f} kB"

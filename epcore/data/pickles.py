@@ -100,7 +100,7 @@ def load(file: IO[bytes], name: str) -> Any:
     except Exception as error:  # a damaged pickle raises nearly anything
         raise UserError(
             f"{name} is refused: it is damaged, or holds more than arrays and containers "
-            f"({error}); get it again"
+            f"({error}); delete it and get it again"
         ) from None
 
 
@@ -141,4 +141,4 @@ def byte_strings(path: Path, prefix: bytes) -> Iterator[bytes]:
                 elif isinstance(argument, (bytes, bytearray)) and argument.startswith(prefix):
                     yield bytes(argument)
     except (ValueError, MemoryError, OverflowError) as error:  # a wrong length may be huge
-        raise UserError(f"{path} is damaged ({error!r}); get it again") from None
+        raise UserError(f"{path} is damaged ({error!r}); delete it and get it again") from None

@@ -53,7 +53,8 @@ def decode(
                 raise ValueError("its pixels have more than 8 bits a channel")
             return to_array(ImageOps.exif_transpose(picture) if upright else picture, size, pixels)
     except UNREADABLE as error:
-        reason = "it is empty" if not data else str(error)
+        unknown = isinstance(error, UnidentifiedImageError)  # its text names a place in memory
+        reason = "it is empty" if not data else "no known format" if unknown else str(error)
         raise UserError(f"{name} cannot be read as an image ({reason}); replace it") from None
 
 
@@ -82,7 +83,8 @@ def decode_all(
     Pillow decodes and resizes outside Python's lock, so OMP_NUM_THREADS threads share the work;
     a few pictures per thread are in memory at a time.
     """
-    workers = int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1)
+    asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]  # OpenMP takes a list as well
+    workers = max(1, int(asked)) if asked.isdecimal() else os.cpu_count() or 1
     waiting: deque[tuple[int, Future[np.ndarray]]] = deque()
     with ThreadPoolExecutor(workers) as pool:
         try:

@@ -27,7 +27,9 @@ class Repeats:
         """Rows of equal images: each with the next one that equals it."""
         order = np.argsort(self._digests, kind="stable")
         equal = np.flatnonzero(self._digests[order[1:]] == self._digests[order[:-1]])
-        return order[equal], order[equal + 1]
+        first, second = order[equal], order[equal + 1]
+        by_row = np.argsort(first)
+        return first[by_row], second[by_row]
 
     def report(self) -> dict[str, Any]:
         """Numbers of repeated images, and examples of those that two splits share."""

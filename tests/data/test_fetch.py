@@ -302,8 +302,8 @@ def test_a_part_that_is_longer_than_the_file_is_begun_anew(tmp_path, server):
 # -- mirrors -----------------------------------------------------------------------------------
 
 WRONG = {
-    "404": ({"body": b"gone", "status": 404}, "404 Client Error"),
-    "500": ({"body": b"oops", "status": 500}, "500 Server Error"),
+    "404": ({"body": b"gone", "status": 404}, "the server answers 404"),
+    "500": ({"body": b"oops", "status": 500}, "the server answers 500"),
     "page": ({"body": HTML}, f"has {len(HTML)} bytes, {len(BODY):,} are expected"),
     "short": ({"body": BODY[:-1]}, f"has {len(BODY) - 1:,} bytes, {len(BODY):,} are expected"),
     "long": ({"body": BODY + b"!"}, f"has {len(BODY) + 1:,} bytes, {len(BODY):,} are expected"),
@@ -407,6 +407,7 @@ def test_a_file_below_the_data_root_is_verified_and_left_as_it_is(tmp_path, serv
 
 
 def test_a_file_below_the_mirror_is_used_from_there(tmp_path, server, monkeypatch):
+    (tmp_path / "mirror").mkdir(exist_ok=True)
     monkeypatch.setenv("EPCORE_MIRROR", str(tmp_path / "mirror"))
     path = lay(tmp_path / "mirror")
     before = state(path)
@@ -419,9 +420,17 @@ def test_a_file_below_the_mirror_is_used_from_there(tmp_path, server, monkeypatc
 
 
 def test_what_the_mirror_lacks_is_downloaded_below_the_data_root(tmp_path, server, monkeypatch):
+    (tmp_path / "mirror").mkdir(exist_ok=True)
     monkeypatch.setenv("EPCORE_MIRROR", str(tmp_path / "mirror"))
     assert fetched(tmp_path, {"archive": [server.page("/a")]}).read_bytes() == BODY
-    assert not (tmp_path / "mirror").exists()
+    assert list((tmp_path / "mirror").iterdir()) == []
+
+
+def test_a_mirror_that_is_no_folder_is_named(tmp_path, server, monkeypatch):
+    monkeypatch.setenv("EPCORE_MIRROR", str(tmp_path / "miror"))
+    with pytest.raises(UserError, match=r"EPCORE_MIRROR names .*miror, which is no folder"):
+        fetched(tmp_path, {"archive": [server.page("/a")]})
+    assert server.answers == []
 
 
 @pytest.mark.parametrize("place", ["data", "mirror"])
@@ -436,6 +445,7 @@ def test_what_the_mirror_lacks_is_downloaded_below_the_data_root(tmp_path, serve
 def test_a_wrong_file_is_an_error_and_stays(
     tmp_path, server, monkeypatch, place, urls, content, message
 ):
+    (tmp_path / "mirror").mkdir(exist_ok=True)
     monkeypatch.setenv("EPCORE_MIRROR", str(tmp_path / "mirror"))
     path = lay(tmp_path / place, content)
     before = state(path)
@@ -443,7 +453,7 @@ def test_a_wrong_file_is_an_error_and_stays(
         fetched(tmp_path, {"archive": [server.page("/a")] if urls else []})
     assert str(path) in str(caught.value)
     assert message in str(caught.value)
-    assert str(caught.value).endswith("delete or replace it")
+    assert str(caught.value).endswith("replace it, or move it away to have it downloaded")
     assert state(path) == before
     assert server.answers == []
 
@@ -453,7 +463,7 @@ def test_without_a_published_checksum_the_computed_one_is_kept_and_said_to_be_co
 ):
     files = {"archive": {"path": PATH, "urls": [server.page("/a")]}}
     fetched(tmp_path, files, tmp_path / "receipt.json")
-    assert f"sha256 {SHA256} (none is published to compare with)" in capsys.readouterr().out
+    assert f"sha256 {SHA256}; none is published" in capsys.readouterr().out
     checksums = Sources.read([tmp_path / "receipt.json"]).checksums()
     told = {"sha256": SHA256, "checksum": "computed here: none is published"}
     assert checksums == {"birds": {"birds.tgz": told}}
@@ -467,7 +477,7 @@ GATED = {"archive": {"path": PATH, "unpacked": "birds/train", "size": len(BODY),
 def test_a_gated_source_is_asked_for_with_its_steps_and_nothing_is_requested(tmp_path, server):
     server.page("/a")
     message = refused(tmp_path, GATED)
-    assert "Birds of 2011 is not here and must be obtained by hand" in message
+    assert "not on this machine, and to be got by hand (Birds of 2011)" in message
     assert "(1) Register. (2) Download the tar. (3) Put it there." in message
     assert f"the file {tmp_path / 'data' / PATH}, or the folder" in message
     assert f"the folder {tmp_path / 'data' / 'birds' / 'train'};" in message
@@ -478,6 +488,7 @@ def test_a_gated_source_is_asked_for_with_its_steps_and_nothing_is_requested(tmp
 
 @pytest.mark.parametrize("place", ["data", "mirror"])
 def test_an_unpacked_folder_is_as_good_as_the_file(tmp_path, server, monkeypatch, place):
+    (tmp_path / "mirror").mkdir(exist_ok=True)
     monkeypatch.setenv("EPCORE_MIRROR", str(tmp_path / "mirror"))
     image = lay(tmp_path / place, b"image", "birds/train/wren/1.jpg")
     fetched(tmp_path, GATED, tmp_path / "receipt.json")
@@ -621,7 +632,7 @@ def test_without_names_it_tells_what_there_is_and_requests_nothing(tmp_path, ser
         f"here.csv: found: {here}",
         f"{PATH}: 327.7 kB, to be downloaded",
         f"train.tar: found: {tmp_path / 'data' / 'train'}",
-        "val.tar: 147,897.5 MB, to be got by hand",
+        "val.tar: 147.9 GB, to be got by hand",
     ]
     assert "plants: Birds of 2011" in lines
     assert server.answers == []

@@ -421,7 +421,10 @@ def test_a_damaged_byte_ends_in_values_or_in_a_message_never_in_a_crash(little_m
     [b"", b".", b"\x80", b"<html>not found</html>", bytes(100), b"\x80\x09.", b"(" * 9999],
 )
 def test_what_is_no_pickle_is_refused(content):
-    refused(content, r"some\.pkl is refused: it is damaged, or holds more than .*; get it again")
+    refused(
+        content,
+        r"some\.pkl is refused: it is damaged, or holds more than .*; delete it and get it again",
+    )
 
 
 def test_nesting_without_end_is_no_crash():
@@ -532,7 +535,7 @@ def test_a_truncated_list_ends_in_a_message_after_what_is_whole(tmp_path, kind):
     for end in ends:
         path.write_bytes(whole[:end])
         read = []
-        with pytest.raises(UserError, match=r"some\.pkl is damaged .*; get it again"):
+        with pytest.raises(UserError, match=r"some\.pkl is damaged .*; delete it and get it again"):
             read.extend(pickles.byte_strings(path, PNG))  # and keeps what came before
         assert read == pngs()[: len(read)]
     assert len(read) == len(pngs())

@@ -186,9 +186,9 @@ def test_what_is_got_by_hand_is_asked_for_with_the_steps_and_the_place(furnished
     target = "results/tiny/data/mini-imagenet/store.json"
     message = complaint(furnished.snakemake(*ONCE, target))
     for said in (
-        "must be obtained by hand. (1) Register at https://image-net.org",
+        "to be got by hand (ILSVRC2012 training images). (1) Register at https://image-net.org",
         "(2) On the page of ILSVRC2012 download the development kit",
-        "the folder that EPCORE_MIRROR names",
+        "the folder of EPCORE_MIRROR",
     ):
         assert said in message
     assert "data/ilsvrc2012/" in message

@@ -66,10 +66,16 @@ def _read(path: Path, names: tuple[str, ...]) -> dict[str, np.ndarray]:
     try:
         with np.load(path, allow_pickle=False) as arrays:
             found = {name: arrays[name] for name in names if name in arrays}
+            two_splits = "split" in arrays and "split" not in names
     except Exception as error:  # zipfile, zlib and numpy each raise their own
         raise UserError(
             f"{path} cannot be read ({error}); write it with numpy.savez, without objects"
         ) from None
+    if two_splits:
+        raise UserError(
+            f"{path} has an array 'split', and the data set has the key `split` as well; remove "
+            "one of the two"
+        )
     missing = [name for name in names if name not in found]
     if missing:
         raise UserError(
