@@ -103,7 +103,7 @@ def test_an_unknown_scale_is_told_with_the_nearest_known_one(config):
 
 
 def test_an_unknown_name_like_no_other_lists_the_known_ones(config):
-    assert complaint(config, "xyz").endswith("; known: demo, grocery, paper, small")
+    assert complaint(config, "xyz").endswith("; known: demo, grocery, paper, paper-from-pickles, small")
 
 
 @pytest.mark.parametrize(

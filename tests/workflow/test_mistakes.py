@@ -39,7 +39,7 @@ def test_a_mistake_in_the_config_is_named_with_its_file_and_remedy(project, file
 
 
 def test_an_unknown_scale_on_the_command_line_lists_the_known_ones(project):
-    assert "known: demo, grocery, paper, small, tiny" in complaint(
+    assert "known: demo, grocery, paper, paper-from-pickles, small, tiny" in complaint(
         project.plan("--config", "scale=xyz")
     )
 
