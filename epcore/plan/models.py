@@ -284,9 +284,13 @@ class Row(Settings):
 
 
 class Block(Settings):
-    """The rows of one backbone; without `backbone` all of them are of the literature."""
+    """The rows of one backbone; without `backbone` all of them are of the literature.
+
+    `label` stands behind the backbone's name.
+    """
 
     name: str
+    label: str = ""
     backbone: str | None = None
     rows: tuple[Row, ...]
 

@@ -196,7 +196,7 @@ class TablePlan(Runs):
                 blocks=tuple(
                     LatexBlock(
                         block=block.name,
-                        heading=self._heading(block.backbone) if block.backbone else block.name,
+                        heading=self._heading(block),
                         rows=tuple(
                             LatexRow(
                                 row=row.name,
@@ -212,15 +212,17 @@ class TablePlan(Runs):
             )
         )
 
-    def _heading(self, backbone: str) -> str:
+    def _heading(self, block: Block) -> str:
         """The backbone's name, with its size where this scale makes it smaller."""
-        label: str = self.backbones[backbone].label
-        size = self.scale.backbones.get(backbone)
+        if block.backbone is None:
+            return tex_escape(block.name)
+        label: str = self.backbones[block.backbone].label
+        size = self.scale.backbones.get(block.backbone)
         if size is not None and size.width != 1:
             label += rf" $\times${size.width}"
         if size is not None and size.depth != 1:
             label += rf", depth $\times${size.depth}"
-        return label
+        return f"{label}, {block.label}" if block.label else label
 
     def _episodes(self, table: Table) -> int:
         """Of each cell; the protocols of a table agree."""

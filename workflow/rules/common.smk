@@ -100,11 +100,7 @@ wildcard_constraints:
 
 
 # The tables of the target ablation_pipeline, as far as the scale has their runs.
-ABLATIONS = [
-    name
-    for name in PLAN.covered_tables
-    if name in ("ablation", "propagator", "placement")
-]
+ABLATIONS = [name for name in PLAN.covered_tables if name in ("ablation", "propagator")]
 
 # Of one training job.
 THREADS, MEMORY, MINUTES = PLAN.scale.resources.values()
