@@ -20,17 +20,18 @@ def semi_supervised_logits(
     takes its most likely class as its label, in one pass and with no selection; balanced label
     propagation again, now from support and unlabelled images.
     """
-    propagate = LabelPropagation(
+    classifier = LabelPropagation(
         settings.label_alpha,
         balanced=True,
         bandwidth=settings.bandwidth,
         normalize=settings.normalize_labels,
     )
+    propagator = classifier.propagator(embeddings)
     first_query, first_unlabeled = way * shot, way * (shot + queries)
     labels = embeddings.new_zeros(*embeddings.shape[:-1], way)
     classes = torch.arange(way, device=embeddings.device).repeat_interleave(shot)
     labels[..., :first_query, :] = functional.one_hot(classes, way).to(labels.dtype)
-    guesses = propagate(embeddings, labels)[..., first_unlabeled:, :].argmax(dim=-1)
+    guesses = classifier.log_scores(propagator, labels)[..., first_unlabeled:, :].argmax(dim=-1)
     labels[..., first_unlabeled:, :] = functional.one_hot(guesses, way).to(labels.dtype)
-    log_scores: Tensor = propagate(embeddings, labels)[..., first_query:first_unlabeled, :]
+    log_scores = classifier.log_scores(propagator, labels)[..., first_query:first_unlabeled, :]
     return log_scores if settings.query_logits == "log-scores" else log_scores.exp()
