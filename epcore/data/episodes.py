@@ -78,8 +78,9 @@ def sample(
     paper's text, followed here, makes episodes independent.
 
     `labeled` of the shot stay the support, the others become unlabelled; `unlabeled` images of
-    each class more are drawn from those that are left. Neither changes which images are drawn
-    before, so that queries are the same with and without them.
+    each class more are drawn from those that are left, or as many as the smallest class has left,
+    as in the authors' code. Neither changes which images are drawn before, so that queries are the
+    same with and without them.
 
     Raises:
         UserError: if the split has fewer classes than `way`, or a class too few images.
@@ -93,14 +94,15 @@ def sample(
             f"{len(classes)}; lower `way` or add classes"
         )
     smallest = min(range(len(rows)), key=lambda index: len(rows[index]))
-    needed = shot + queries + unlabeled
-    if len(rows[smallest]) < needed:
+    least = shot + queries + (1 if unlabeled else 0)
+    if len(rows[smallest]) < least:
+        some = " and an unlabelled image" if unlabeled else ""
         raise UserError(
-            f"data set {store.name}: {shot}-shot episodes with {queries} queries and {unlabeled} "
-            f"unlabelled images need {needed} images a class, class "
-            f"{store.classes[classes[smallest]].name!r} has {len(rows[smallest])}; lower `queries` "
-            "or `unlabeled`, or add images"
+            f"data set {store.name}: {shot}-shot episodes with {queries} queries{some} need "
+            f"{least} images a class, class {store.classes[classes[smallest]].name!r} has "
+            f"{len(rows[smallest])}; lower `queries` or add images"
         )
+    unlabeled = min(unlabeled, len(rows[smallest]) - shot - queries)
     drawn = np.empty((episodes, way, shot + queries), dtype=np.int64)
     chosen = np.empty((episodes, way), dtype=np.int64)
     for episode, picked in zip(drawn, chosen, strict=True):
@@ -126,4 +128,8 @@ def run(stage: EpisodesStage, data: Path, out: Path) -> None:
     settings = stage.model_dump(exclude={"stage_version"})
     episodes = sample(ImageStore.open(data), **settings)
     episodes.save(out)
-    provenance.write(Path(meta(str(out))), images=len(episodes.touched()))
+    provenance.write(
+        Path(meta(str(out))),
+        images=len(episodes.touched()),
+        unlabeled_per_class=episodes.unlabeled.shape[2],
+    )

@@ -24,12 +24,10 @@ class Plan(TablePlan):
 
     def check(self) -> None:
         """Resolves every recipe and table, so that a mistake is told before anything runs."""
-        columns: dict[str, str] = {}
         for table in self.tables:
             self.latex(table)
-            columns |= self.table(table).groups
         for column in self.scale.columns:
-            pick(columns, column, "column of the tables", f"{self._scale_file}, columns")
+            self.check_column(column, f"{self._scale_file}, columns")
         for recipe in self.recipes:
             for backbone in self.scale.backbones:
                 self.recipe(recipe, backbone)

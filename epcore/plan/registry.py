@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from epcore.errors import UserError
 from epcore.plan.datasets import DataSources, OfficialData, Source
@@ -119,9 +119,10 @@ class Registry:
         for backbone, changes in special.items():
             pick(self.backbones, backbone, "backbone", f"{where}, backbones")
             check_keys(RecipeSettings, changes or {}, f"{where}, backbones.{backbone}")
-        phases = validate(dict[Phase, dict[str, Any]], settings.get("phases") or {}, where)
+        phases = validate(dict[str, Any], settings.get("phases") or {}, f"{where}, phases")
         for phase, partial in phases.items():
-            check_keys(Propagation, partial, f"{where}, phases.{phase}")
+            pick(dict.fromkeys(get_args(Phase)), phase, "phase", f"{where}, phases")
+            check_keys(Propagation, partial or {}, f"{where}, phases.{phase}")
 
     @property
     def recipes(self) -> list[str]:
@@ -157,16 +158,36 @@ class Registry:
         where = f"{self.config.name}/alpha.yaml"
         search: AlphaSearch = validate(AlphaSearch, read_yaml(self.config / "alpha.yaml"), where)
         pick(self.backbones, search.backbone, "backbone", where)
-        pick(self.protocols, search.protocol, "protocol", where)
+        self.check_column(search.column, f"{where}, column")
+        split = pick(self.protocols, search.protocol, "protocol", where).split
+        if split != "val":
+            raise UserError(
+                f"{where}: protocol {search.protocol!r} is of split {split}; alpha is chosen on "
+                "split val"
+            )
         for recipe in search.recipes:
             pick(self._recipe_sources[1], recipe, "recipe", f"{where}, recipes")
         return search
 
     @cached_property
     def tables(self) -> dict[str, Table]:
-        """All tables, read once: what is edited during a run counts for the next one."""
+        """The scale's tables."""
+        if self.scale.tables is None:
+            return self._every_table
+        for name in self.scale.tables:
+            pick(self._every_table, name, "table", f"{self._scale_file}, tables")
+        return {name: self._every_table[name] for name in sorted(set(self.scale.tables))}
+
+    @cached_property
+    def _every_table(self) -> dict[str, Table]:
+        """Read once: what is edited during a run counts for the next one."""
         files = sorted((self.config / "tables").glob("*.yaml"))
         return {path.stem: self._read_table(path) for path in files}
+
+    def check_column(self, name: str, where: str) -> None:
+        """Raises `UserError` unless a table has columns of a data set of the paper."""
+        known = {group: None for table in self._every_table.values() for group in table.groups}
+        pick(known, name, "column of the tables", where)
 
     def _read_table(self, path: Path) -> Table:
         table: Table = validate(Table, read_yaml(path), _shown(path))
@@ -178,7 +199,7 @@ class Registry:
             pick(table.groups, column.dataset, "group", f"{_shown(path)}, {column.name}")
         for block in table.blocks:
             where = f"{_shown(path)}, {block.name}"
-            rows = {row.name: row for row in block.rows}
+            ours = {row.name: row for row in block.rows if row.recipe is not None}
             _check_unique([row.name for row in block.rows], "row", where)
             if block.backbone is not None:
                 pick(self.backbones, block.backbone, "backbone", where)
@@ -186,7 +207,7 @@ class Registry:
                 for mark in row.marks:
                     pick(dict.fromkeys(table.marks), mark, "mark", f"{where}, {row.name}")
                 if row.against is not None:
-                    pick(rows, row.against, "row", f"{where}, {row.name}, against")
+                    pick(ours, row.against, "row of ours", f"{where}, {row.name}, against")
                 if row.recipe is not None:
                     pick(self._recipe_sources[1], row.recipe, "recipe", f"{where}, {row.name}")
                     for column in table.columns:

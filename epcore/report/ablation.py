@@ -16,9 +16,24 @@ from epcore.report.text_table import KEY, read_cells
 
 
 def tabulate(stage: AblationStage, paper: Path) -> pd.DataFrame:
-    """A line for each term: effect and interval in points of this run, effect in the paper."""
+    """A line for each term: effect and interval in points of this run, effect in the paper.
+
+    Raises:
+        UserError: unless the cells are every combination of the factors, each with a printed number
+            and over the same episodes.
+    """
     printed = read_cells(paper, (*KEY, "accuracy"), "restore it from version control")
     rows = {(block, row): float(cell["accuracy"]) for (block, row, _), cell in printed.items()}
+    combinations = {frozenset(cell.marks) for cell in stage.cells}
+    if not len(stage.cells) == len(combinations) == 2 ** len(stage.factors):
+        raise UserError(
+            f"the ablation needs a cell for each of the {2 ** len(stage.factors)} combinations of "
+            f"{', '.join(stage.factors)}; there are {len(stage.cells)} cells of "
+            f"{len(combinations)} combinations; correct `marks` of the table's rows"
+        )
+    for cell in stage.cells:
+        if (cell.block, cell.paper) not in rows:
+            raise UserError(f"{paper}: no row {cell.paper!r} in {cell.block}; correct `paper`")
     ours = {frozenset(cell.marks): read_scores(Path(cell.scores)) for cell in stage.cells}
     theirs = {frozenset(cell.marks): np.array(rows[cell.block, cell.paper]) for cell in stage.cells}
     if len({len(scores) for scores in ours.values()}) != 1:

@@ -1,17 +1,20 @@
 """Cross-validation of alpha: validation accuracy over both alphas, and the best pair."""
 
+import itertools
 from pathlib import Path
 
 import pandas as pd
 from tqdm import tqdm
 
 from epcore.data.episodes import Episodes
+from epcore.errors import UserError
 from epcore.evaluation.embed import Features
 from epcore.evaluation.evaluate import solve
 from epcore.evaluation.propagation_classifier import PropagationClassifier
 from epcore.files import Provenance, atomic
 from epcore.plan.paths import meta
 from epcore.plan.stages import AlphaStage
+from epcore.propagation import DegenerateFeaturesError
 from epcore.report.figure import COLOURS, figure
 from epcore.report.statistics import mean_with_interval
 
@@ -19,13 +22,22 @@ CODE = {"embedding": 0.5, "label": 0.2}  # the authors' code (A10)
 
 
 def tabulate(stage: AlphaStage, episodes: Path) -> pd.DataFrame:
-    """Accuracy in percent with its interval for every pair of alphas."""
+    """Accuracy in percent with its interval for every pair of alphas.
+
+    Raises:
+        UserError: if a checkpoint's features say nothing, because its training diverged.
+    """
     frozen, lines = Episodes.load(episodes), []
     for candidate in tqdm(stage.candidates, desc="alpha", unit="checkpoint", disable=None):
         features = Features.load(Path(candidate.features))
         for alpha in stage.label_alphas:
             settings = candidate.propagation.model_copy(update={"label_alpha": alpha})
-            accuracies = solve(features, frozen, PropagationClassifier(settings)).accuracies
+            try:
+                accuracies = solve(features, frozen, PropagationClassifier(settings)).accuracies
+            except DegenerateFeaturesError as error:
+                raise UserError(
+                    f"{candidate.features}: {error}; leave its recipe out of alpha.yaml"
+                ) from None
             mean = mean_with_interval(100 * accuracies)
             lines.append(
                 {
@@ -45,7 +57,8 @@ def draw(table: pd.DataFrame, note: str, out: Path) -> None:
     best = table[table["chosen"]].iloc[0]
     with figure(out) as axes:
         axes.axvline(CODE["label"], color="0.7", linewidth=0.8, linestyle="--")
-        for colour, (alpha, line) in zip(COLOURS, table.groupby("embedding_alpha"), strict=False):
+        curves = table.groupby("embedding_alpha")
+        for colour, (alpha, line) in zip(itertools.cycle(COLOURS), curves, strict=False):
             code = " (authors' code)" if alpha == CODE["embedding"] else ""
             axes.errorbar(
                 line["label_alpha"], line["accuracy"], yerr=line["interval"], color=colour,

@@ -11,14 +11,15 @@ from epcore.report.text_table import COLUMNS, Cell, read_cells
 
 # The file can be compiled by itself or \input into a paper: \documentclass becomes an error command
 # once a document has begun, which tells the two apart.
-HEAD = r"""% Compile this file, or \input it into a paper that loads amssymb, booktabs and xcolor.
+HEAD = r"""% Compile this file, or \input it into a paper that loads
+% amssymb, booktabs, graphicx and xcolor.
 \makeatletter
 \ifx\documentclass\@twoclasseserror
   \let\epcoreend\relax
 \else
   \documentclass[10pt]{article}
   \usepackage[a4paper,margin=15mm]{geometry}
-  \usepackage{amssymb,booktabs,xcolor}
+  \usepackage{amssymb,booktabs,graphicx,xcolor}
   \pagestyle{empty}
   \gdef\epcoreend{\end{document}}
   \begin{document}
@@ -74,13 +75,16 @@ def typeset(stage: LatexStage, cells: dict[tuple[str, str, str], Cell]) -> str:
         r"\setlength{\belowcaptionskip}{6pt}",
         rf"\caption{{{stage.caption}}}",
         rf"\label{{{stage.label}}}",
+        r"% A table that is wider than the page is made as small as the page is wide.",
+        r"\providecommand{\resizebox}[3]{#3}",
+        r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
         rf"\begin{{tabular}}{{{layout.specification}}}",
         r"\toprule",
         *_head(layout),
     ]
     for block in stage.blocks:
         lines += _block(block, layout, cells, numbers)
-    lines += [r"\bottomrule", r"\end{tabular}"]
+    lines += [r"\bottomrule", r"\end{tabular}}"]
     if numbers:
         lines += ["", _sources(numbers)]
     return "\n".join([*lines, r"\end{table}"])

@@ -63,7 +63,7 @@ rule publish_figure:
     benchmark:
         f"results/{SCALE}/benchmarks/publish_figure/{{figure}}.{{ending}}.tsv"
     wildcard_constraints:
-        figure="[a-z-]+",
+        figure="|".join(PLAN.covered_figures) or "(?!)",  # else nothing
         ending="pdf|png",
     localrule: True
     conda:
