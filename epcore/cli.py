@@ -116,8 +116,16 @@ def _parser() -> argparse.ArgumentParser:
     path(sub, "out", "per-episode accuracies to write (.csv)")
 
     sub = stage("aggregate", "means and intervals of a table's cells, beside the paper's")
-    path(sub, "paper", "what the paper prints (.csv)")
+    sub.add_argument("--paper", type=Path, help="what the paper prints, if it does (.csv)")
     path(sub, "out", "table to write (.csv)")
+
+    sub = stage("ablation", "draw what an ablation's factors are worth")
+    path(sub, "paper", "what the paper prints (.csv)")
+    path(sub, "out", "figure to write (.pdf); .png and .csv go beside it")
+
+    sub = stage("alpha", "choose both alphas on validation classes")
+    path(sub, "episodes", "validation episodes (.npz)")
+    path(sub, "out", "figure to write (.pdf); .png and .csv go beside it")
 
     sub = stage("latex", "typeset a table")
     path(sub, "table", "aggregated table (.csv)")
@@ -136,6 +144,8 @@ STAGES: dict[str, tuple[str, str | None]] = {
     "embed": ("epcore.evaluation.embed", "EmbedStage"),
     "evaluate": ("epcore.evaluation.evaluate", "EvaluateStage"),
     "aggregate": ("epcore.report.aggregate", "AggregateStage"),
+    "ablation": ("epcore.report.ablation", "AblationStage"),
+    "alpha": ("epcore.report.alpha", "AlphaStage"),
     "latex": ("epcore.report.latex", "LatexStage"),
 }
 

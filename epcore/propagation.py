@@ -80,24 +80,35 @@ def normalised_adjacency(adjacency: Tensor) -> Tensor:
     return scaling[..., :, None] * adjacency * scaling[..., None, :]
 
 
-def propagate(
-    features: Tensor, values: Tensor, alpha: float, bandwidth: Bandwidth = "std"
-) -> Tensor:
-    """`P @ values` with `P = (I - alpha L)^-1` (equation 2) of the graph of `features`.
+class Propagator:
+    """`P = (I - alpha L)^-1` (equation 2) of the graph of features `(..., N, D)`.
 
-    features `(..., N, D)`, values `(..., N, K)`; returns `(..., N, K)`. `values` may be the
-    identity, which returns the propagator itself.
+    Kept as the Cholesky factor of its inverse, so that it can be applied more than once.
     """
-    laplacian = normalised_adjacency(similarity_graph(features, bandwidth))
-    identity = torch.eye(laplacian.shape[-1], dtype=laplacian.dtype, device=laplacian.device)
-    factor = torch.linalg.cholesky(identity - alpha * laplacian)
-    return torch.cholesky_solve(values, factor)
 
+    def __init__(self, features: Tensor, alpha: float, bandwidth: Bandwidth = "std") -> None:
+        laplacian = normalised_adjacency(similarity_graph(features, bandwidth))
+        identity = torch.eye(laplacian.shape[-1], dtype=laplacian.dtype, device=laplacian.device)
+        self._factor: Tensor = torch.linalg.cholesky(identity - alpha * laplacian)
 
-def propagator(features: Tensor, alpha: float, bandwidth: Bandwidth = "std") -> Tensor:
-    """The propagator matrix `P` `(..., N, N)` of equation 2 for features `(..., N, D)`."""
-    identity = torch.eye(features.shape[-2], dtype=features.dtype, device=features.device)
-    return propagate(features, identity.expand(*features.shape[:-1], -1), alpha, bandwidth)
+    @property
+    def shape(self) -> torch.Size:
+        """`(..., N, N)`."""
+        return self._factor.shape
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self._factor.dtype
+
+    def apply(self, values: Tensor) -> Tensor:
+        """`P @ values` for values `(..., N, K)`."""
+        applied: Tensor = torch.cholesky_solve(values, self._factor)
+        return applied
+
+    def matrix(self) -> Tensor:
+        """`P` itself `(..., N, N)`."""
+        identity = torch.eye(self.shape[-1], dtype=self.dtype, device=self._factor.device)
+        return self.apply(identity.expand_as(self._factor))
 
 
 def _check_alpha(alpha: float) -> None:
@@ -161,8 +172,8 @@ class EmbeddingPropagation(nn.Module):
         _check_features(features)
         with torch.autocast(features.device.type, enabled=False):
             if self.part == "full":
-                return propagate(features, features, self.alpha, self.bandwidth)
-            matrix = propagator(features, self.alpha, self.bandwidth)
+                return Propagator(features, self.alpha, self.bandwidth).apply(features)
+            matrix = Propagator(features, self.alpha, self.bandwidth).matrix()
             diagonal = matrix.diagonal(dim1=-2, dim2=-1)[..., None] * features
             return diagonal if self.part == "diagonal" else matrix @ features - diagonal
 
@@ -205,21 +216,29 @@ class LabelPropagation(nn.Module):
         self.bandwidth, self.normalize = bandwidth, normalize
 
     def forward(self, features: Tensor, labels: Tensor) -> Tensor:
+        return self.log_scores(self.propagator(features), labels)
+
+    def propagator(self, features: Tensor) -> Propagator:
+        """The propagator of features `(..., N, D)`, for more than one set of labels."""
         _check_features(features)
-        if labels.dim() != features.dim() or labels.shape[:-1] != features.shape[:-1]:
+        with torch.autocast(features.device.type, enabled=False):
+            return Propagator(features, self.alpha, self.bandwidth)
+
+    def log_scores(self, propagator: Propagator, labels: Tensor) -> Tensor:
+        """Log-scores `(..., N, C)` of labels `(..., N, C)` of the propagator's points."""
+        if labels.dim() != len(propagator.shape) or labels.shape[:-1] != propagator.shape[:-1]:
             raise ValueError(
                 f"labels must have shape (..., N, classes) with the leading shape of the "
-                f"features, {tuple(features.shape[:-1])}; got {tuple(labels.shape)}"
+                f"features, {tuple(propagator.shape[:-1])}; got {tuple(labels.shape)}"
             )
-        labels = labels.to(features.dtype)
+        labels = labels.to(propagator.dtype)
         if not bool(torch.isfinite(labels).all()):
             raise ValueError(f"labels of shape {tuple(labels.shape)} hold NaN or infinite values")
         if self.balanced:
             labels = labels / labels.sum(dim=-2, keepdim=True).clamp_min(1)
-        with torch.autocast(features.device.type, enabled=False):
-            ones = torch.ones_like(labels[..., :1])
-            values = torch.cat([labels, ones], dim=-1)
-            spread = propagate(features, values, self.alpha, self.bandwidth)
+        ones = torch.ones_like(labels[..., :1])
+        with torch.autocast(labels.device.type, enabled=False):
+            spread = propagator.apply(torch.cat([labels, ones], dim=-1))
             scores, row_sums = spread[..., :-1], spread[..., -1:]
             if self.normalize:
                 scores = scores / row_sums

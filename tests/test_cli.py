@@ -23,7 +23,13 @@ TEXTS = {
     "embed": PLAN.embed("conv4", "epnet"),
     "evaluate": PLAN.evaluate("conv4", "epnet"),
     "aggregate": PLAN.aggregate("main"),
+    "ablation": PLAN.ablation("ablation"),
+    "alpha": PLAN.alpha(),
     "latex": PLAN.latex("main"),
+}
+ALONE = {  # without inputs that the config names
+    stage: json.dumps(json.loads(TEXTS[stage]) | {key: []})
+    for stage, key in [("aggregate", "cells"), ("ablation", "cells"), ("alpha", "candidates")]
 }
 
 
@@ -41,7 +47,8 @@ def files(tmp_path, monkeypatch):
     values = np.random.default_rng(0).normal(0, 0.1, (12, 4)) + 10 * np.eye(4)[rows // 4]
     np.savez("features.npz", rows=rows, values=values.astype(np.float32))
     of_class = rows.reshape(3, 4)[None].repeat(2, axis=0)
-    np.savez("episodes.npz", support=of_class[..., :1], query=of_class[..., 1:])
+    parts = {"support": [0], "query": [1, 2, 3], "unlabeled": []}
+    np.savez("episodes.npz", **{name: of_class[..., rows] for name, rows in parts.items()})
     return tmp_path
 
 
@@ -134,6 +141,8 @@ INPUTS = {
         *("--episodes", "none.npz", "--out", "x.npz"),
     ],
     "evaluate": ["--features", "none.npz", "--episodes", "episodes.npz", "--out", "x.csv"],
+    "ablation": ["--paper", "none.csv", "--out", "x.pdf"],
+    "alpha": ["--episodes", "none.npz", "--out", "x.pdf"],
     "aggregate": ["--paper", "none.csv", "--out", "x.csv"],
     "latex": ["--table", "none.csv", "--out", "x.tex"],
 }
@@ -141,8 +150,28 @@ INPUTS = {
 
 @pytest.mark.parametrize("stage", INPUTS)
 def test_a_missing_input_is_named(files, capsys, stage):
-    config = ["--config", TEXTS[stage]] if stage in TEXTS else []
+    texts = TEXTS | ALONE
+    config = ["--config", texts[stage]] if stage in texts else []
     assert "none" in complaint(capsys, stage, *config, *INPUTS[stage])
+
+
+@pytest.mark.parametrize(
+    ("stage", "named"),
+    [
+        ("aggregate", "scores/glyph-mini/conv4/net/s0/5way-1shot.csv"),
+        ("ablation", "scores/glyph-mini/conv4/none/s0/5way-1shot.csv"),
+        ("alpha", "features/glyph-mini/conv4/alpha-02/s0/pretrain.npz"),
+    ],
+)
+def test_a_missing_input_that_the_config_names_is_named(files, capsys, stage, named):
+    Path("paper.csv").write_text("block,row,column,accuracy,interval,note\n", encoding="utf-8")
+    inputs = {
+        "aggregate": ["--out", "x.csv"],
+        "ablation": ["--paper", "paper.csv", "--out", "x.pdf"],
+        "alpha": ["--episodes", "episodes.npz", "--out", "x.pdf"],
+    }
+    message = complaint(capsys, stage, "--config", TEXTS[stage], *inputs[stage])
+    assert f"results/demo/{named} does not exist" in message
 
 
 def test_a_missing_second_input_is_named(files, capsys):
@@ -197,12 +226,11 @@ def test_stages_load_only_what_they_use(files):
     dataset = {"kind": "folder", "title": "t", "path": "photographs", "image_size": 8}
     data = json.dumps({"stage_version": 1, "dataset": dataset})
     episodes = json.loads(TEXTS["episodes"]) | {"way": 2, "queries": 2, "episodes": 3}
-    table = json.loads(TEXTS["aggregate"]) | {"cells": []}
     paper = str(CONFIG / "paper" / "main.csv")
     commands = [
         ["data", "--config", data, "--out", "store"],
         ["episodes", "--config", json.dumps(episodes), "--data", "store", "--out", "novel.npz"],
-        ["aggregate", "--config", json.dumps(table), "--paper", paper, "--out", "main.csv"],
+        ["aggregate", "--config", ALONE["aggregate"], "--paper", paper, "--out", "main.csv"],
         ["latex", "--config", TEXTS["latex"], "--table", "main.csv", "--out", "main.tex"],
     ]
     done = subprocess.run(

@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn import functional
 
 from epcore import EmbeddingPropagation, LabelPropagation
-from epcore.propagation import propagator, similarity_graph
+from epcore.propagation import Propagator, similarity_graph
 
 BANDWIDTHS = ("std", "var")
 PARTS = ("full", "off-diagonal", "diagonal")
@@ -147,7 +147,7 @@ def test_three_points_on_a_line_agree_with_arithmetic_by_hand(bandwidth, scale):
         [q + p * r, r + p * q, 1 - p * p],
     ]
     line = torch.tensor([[0.0], [1.0], [3.0]], dtype=torch.float64)
-    actual = propagator(line, 0.5, bandwidth)
+    actual = Propagator(line, 0.5, bandwidth).matrix()
     assert_close(actual, torch.tensor(inverse, dtype=torch.float64) / determinant, 1e-14)
     embeddings = [[(row[1] + 3 * row[2]) / determinant] for row in inverse]
     module = EmbeddingPropagation(0.5, bandwidth)
@@ -289,7 +289,7 @@ def test_sets_in_a_batch_do_not_see_each_other(leading):
 def test_with_std_the_graph_does_not_depend_on_the_scale_of_the_features():
     points = normal(8, 4)
     for factor in (1e-3, 0.1, 7, 1e3):
-        assert_close(propagator(factor * points, 0.5), propagator(points, 0.5))
+        assert_close(Propagator(factor * points, 0.5).matrix(), Propagator(points, 0.5).matrix())
         assert_close(
             EmbeddingPropagation()(factor * points) / factor, EmbeddingPropagation()(points)
         )
@@ -308,7 +308,7 @@ def test_with_var_small_features_have_no_edges_and_large_ones_a_complete_graph()
 def test_the_graph_does_not_depend_on_where_the_features_lie(dtype, offset):
     points = (64 * normal(8, 4)).round().to(dtype) / 64  # so that the sum below is exact
     for bandwidth in BANDWIDTHS:
-        moved = propagator(points + offset, 0.5, bandwidth)
+        moved = Propagator(points + offset, 0.5, bandwidth).matrix()
         assert_close(moved, brute_propagator(points, 0.5, bandwidth), TOLERANCE[dtype] / 100)
 
 

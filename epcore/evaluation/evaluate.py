@@ -11,13 +11,14 @@ from epcore.data.episodes import Episodes
 from epcore.errors import UserError
 from epcore.evaluation.embed import Features
 from epcore.evaluation.propagation_classifier import PropagationClassifier, query_labels
+from epcore.evaluation.semi_supervised import semi_supervised_logits
 from epcore.files import Provenance, write_text
 from epcore.plan.paths import meta
 from epcore.plan.stages import EvaluateStage
 from epcore.propagation import DegenerateFeaturesError
 
-# Episodes solved at once; enough to fill the processor, little memory.
-BATCH = 100
+# Episodes solved at once: enough to fill the processor, and similarity graphs that fit into memory.
+BATCH, PAIRS = 100, 2_000_000
 
 
 @dataclass(frozen=True)
@@ -30,14 +31,22 @@ class Results:
 
 @torch.no_grad()
 def solve(features: Features, episodes: Episodes, classifier: PropagationClassifier) -> Results:
-    """Classifies the queries of every episode; accuracies in [0, 1]."""
+    """Classifies the queries of every episode; accuracies in [0, 1].
+
+    Unlabelled images make it semi-supervised.
+    """
     way, shot = episodes.support.shape[1:]
-    labels = query_labels(way, episodes.query.shape[2])
+    queries, unlabeled = episodes.query.shape[2], episodes.unlabeled.shape[2]
+    labels = query_labels(way, queries)
     images = episodes.images()
+    batch = max(1, min(BATCH, PAIRS // images.shape[1] ** 2))
     accuracies, losses = [], []
-    for start in range(0, len(images), BATCH):
-        embeddings = classifier.embeddings(features.of(images[start : start + BATCH]))
-        logits = classifier.query_logits(embeddings, way, shot)
+    for start in range(0, len(images), batch):
+        embeddings = classifier.embeddings(features.of(images[start : start + batch]))
+        if unlabeled:
+            logits = semi_supervised_logits(embeddings, way, shot, queries, classifier.settings)
+        else:
+            logits = classifier.query_logits(embeddings, way, shot)
         expected = labels.expand(len(logits), -1)
         accuracies.append((logits.argmax(dim=-1) == expected).double().mean(dim=1))
         loss = functional.cross_entropy(logits.mT, expected, reduction="none")

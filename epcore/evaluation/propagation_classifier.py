@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor, nn
 
+from epcore.evaluation.prototypes import prototype_logits
 from epcore.plan.models import Propagation
 from epcore.propagation import EmbeddingPropagation, LabelPropagation
 
@@ -38,9 +39,14 @@ class PropagationClassifier(nn.Module):
 
         embeddings `(..., N, D)`: first the support, `shot` images of each class in turn, then
         the queries. The class distribution is the softmax of the logits: of the log-scores in
-        the authors' code, of the scores themselves in the paper's text.
+        the authors' code, of the scores themselves in the paper's text. Prototypes take the place
+        of label propagation where the recipe says so.
         """
         support = way * shot
+        if self.settings.classifier == "prototypes":
+            shape = (*embeddings.shape[:-2], way, shot, embeddings.shape[-1])
+            by_class = embeddings[..., :support, :].reshape(shape)
+            return prototype_logits(by_class, embeddings[..., support:, :])
         labels = embeddings.new_zeros(embeddings.shape[-2], way)
         classes = torch.arange(way, device=embeddings.device).repeat_interleave(shot)
         labels[torch.arange(support, device=embeddings.device), classes] = 1

@@ -19,6 +19,7 @@ EXPECTED = {
     "model_attributes_type": "expected a mapping of keys to values",
     "dict_type": "expected a mapping of keys to values",
     "tuple_type": "expected a list",
+    "too_short": "expected a list that is not empty",
 }
 
 
@@ -72,6 +73,8 @@ def pick(registry: Mapping[str, T], name: str, what: str, where: str) -> T:
 def suggest(name: str, known: Iterable[str]) -> str:
     """The end of an error message: the nearest known name, or all of them."""
     names = sorted(map(str, known))
+    if not names:
+        return "; there are none"
     near = difflib.get_close_matches(str(name), names, n=1)
     return f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(names)}"
 

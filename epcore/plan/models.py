@@ -58,9 +58,13 @@ class Backbone(Settings):
 
 
 class Propagation(Settings):
-    """Embedding and label propagation; the meaning of each is in `epcore.propagation`."""
+    """Embedding and label propagation; the meaning of each is in `epcore.propagation`.
+
+    `classifier` is what stands behind the embeddings: label propagation, or prototypes.
+    """
 
     embedding: bool
+    classifier: Literal["label-propagation", "prototypes"]
     part: Literal["full", "off-diagonal", "diagonal"]
     embedding_alpha: Probability
     label_alpha: Probability
@@ -133,10 +137,19 @@ class Augmentation(Settings):
     finetuning: tuple[Literal["flip"], ...]
 
 
+Phase = Literal["pretraining", "finetuning", "testing"]
+
+
 class RecipeSettings(Settings):
-    """How a network is trained and tested."""
+    """How a network is trained and tested.
+
+    `phases` lays other settings over `propagation` in one phase. `tested` says which checkpoint
+    the test sees: without episodic fine-tuning it is the pretrained one.
+    """
 
     propagation: Propagation
+    phases: dict[Phase, dict[str, Any]] = Field(default_factory=dict)
+    tested: Literal["finetuned", "pretrained"] = "finetuned"
     pretraining: Pretraining
     finetuning: Finetuning
     augmentation: Augmentation
@@ -148,6 +161,11 @@ class Recipe(RecipeSettings):
 
     description: str
     protocol: str
+
+    def propagation_in(self, phase: Phase) -> Propagation:
+        """The settings of propagation in one phase."""
+        settings = self.propagation.model_dump() | self.phases.get(phase, {})
+        return Propagation.model_validate(settings)
 
 
 class RecipeSources(Settings):
@@ -161,12 +179,33 @@ class RecipeSources(Settings):
 
 
 class Protocol(Settings):
-    """What an episode is: classes, support and query images of each."""
+    """What an episode is: classes, support and query images of each.
+
+    `labeled` of the `shot` support images keep their label, the others become unlabelled;
+    `unlabeled` more images of each class are added. Support and queries are those of the protocol
+    that differs in these two alone. `finetuned_shot` is the shot of the checkpoint that is tested,
+    `episodes` an upper bound on their number.
+    """
 
     split: Split
     way: Annotated[int, Field(ge=2)]
     shot: PositiveInt
     queries: PositiveInt
+    labeled: PositiveInt | None = None
+    unlabeled: NonNegativeInt = 0
+    finetuned_shot: PositiveInt | None = None
+    episodes: Annotated[int, Field(ge=2)] | None = None
+
+    @model_validator(mode="after")
+    def _some_support_is_unlabelled(self) -> "Protocol":
+        if self.labeled is not None and self.labeled >= self.shot:
+            raise ValueError("labeled must be smaller than shot; leave it out if all are labelled")
+        return self
+
+    @property
+    def checkpoint_shot(self) -> int:
+        """The shot of the fine-tuned checkpoint that is tested."""
+        return self.finetuned_shot or self.shot
 
 
 class ScaledBackbone(Settings):
@@ -220,13 +259,22 @@ class Column(Settings):
 
 
 class Row(Settings):
-    """A row of ours names a `recipe`; a row of the literature names its `source`."""
+    """A row of ours names a `recipe`; a row of the literature names its `source`.
+
+    `unlabeled` takes, for the column's protocol p, the protocol p-u<unlabeled>. `paper` is the
+    row's name in the paper's numbers, if it has another. `against` is the row of the block that
+    its paired difference is to. `marks` are those of the table's marks that are ticked.
+    """
 
     name: str
     label: str = ""
     parameters: str = ""
     recipe: str | None = None
     source: str = ""
+    unlabeled: PositiveInt | None = None
+    paper: str = ""
+    against: str | None = None
+    marks: tuple[str, ...] = ()
 
     @model_validator(mode="after")
     def _ours_or_theirs(self) -> "Row":
@@ -236,21 +284,45 @@ class Row(Settings):
 
 
 class Block(Settings):
-    """The rows of one backbone."""
+    """The rows of one backbone; without `backbone` all of them are of the literature.
+
+    `label` stands behind the backbone's name.
+    """
 
     name: str
-    backbone: str
+    label: str = ""
+    backbone: str | None = None
     rows: tuple[Row, ...]
+
+    @model_validator(mode="after")
+    def _ours_have_a_backbone(self) -> "Block":
+        if self.backbone is None and any(row.recipe for row in self.rows):
+            raise ValueError("a block with a row of ours needs a backbone")
+        return self
+
+
+class AlphaSearch(Settings):
+    """The file alpha.yaml: recipes that differ in the alpha of embedding propagation."""
+
+    column: str
+    backbone: str
+    protocol: str
+    recipes: tuple[str, ...]
+    label_alphas: Annotated[tuple[Probability, ...], Field(min_length=1)]
 
 
 class Table(Settings):
     """A table of the paper. `title` and `notes` go into the caption.
 
-    `groups` names the paper's data sets above the columns; `paper` is a file of config/paper.
+    `groups` names the paper's data sets above the columns; `paper` is a file of config/paper, or
+    none for a table that the paper does not have. `first` heads the first column, `marks` the
+    columns of ticks.
     """
 
     label: str
-    paper: str
+    paper: str | None = None
+    first: str = ""
+    marks: tuple[str, ...] = ()
     title: str
     notes: str = ""
     groups: dict[str, str]

@@ -3,19 +3,24 @@
 import re
 from collections import Counter
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from epcore.errors import UserError
 from epcore.plan.datasets import DataSources, OfficialData, Source
 from epcore.plan.load import check_keys, extend, merge, pick, read_yaml, suggest, validate
 from epcore.plan.models import (
+    AlphaSearch,
     BackboneInfo,
+    Column,
+    Phase,
+    Propagation,
     Protocol,
     Recipe,
     RecipeSettings,
     RecipeSources,
+    Row,
     Scale,
     Table,
 )
@@ -114,11 +119,16 @@ class Registry:
         for backbone, changes in special.items():
             pick(self.backbones, backbone, "backbone", f"{where}, backbones")
             check_keys(RecipeSettings, changes or {}, f"{where}, backbones.{backbone}")
+        phases = validate(dict[str, Any], settings.get("phases") or {}, f"{where}, phases")
+        for phase, partial in phases.items():
+            pick(dict.fromkeys(get_args(Phase)), phase, "phase", f"{where}, phases")
+            check_keys(Propagation, partial or {}, f"{where}, phases.{phase}")
 
     @property
     def recipes(self) -> list[str]:
         return list(self._recipe_sources[1])
 
+    @cache  # noqa: B019 - a registry lives as long as the program
     def recipe(self, name: str, backbone: str) -> Recipe:
         """A recipe for a backbone: its protocol, then the scale's `recipe`, then its own keys.
 
@@ -135,7 +145,29 @@ class Registry:
             general = {key: value for key, value in layer.items() if key != "backbones"}
             special = (layer.get("backbones") or {}).get(backbone) or {}
             merged = merge(merge(merged, general), special)
-        return validate(Recipe, merged, f"{where} or {self._scale_file}, recipe {name}")
+        place = f"{where} or {self._scale_file}, recipe {name}"
+        recipe: Recipe = validate(Recipe, merged, place)
+        for phase, partial in recipe.phases.items():
+            whole = recipe.propagation.model_dump() | partial
+            validate(Propagation, whole, f"{place}, phases.{phase}")
+        return recipe
+
+    @cached_property
+    def alpha_search(self) -> AlphaSearch:
+        """The file alpha.yaml."""
+        where = f"{self.config.name}/alpha.yaml"
+        search: AlphaSearch = validate(AlphaSearch, read_yaml(self.config / "alpha.yaml"), where)
+        pick(self.backbones, search.backbone, "backbone", where)
+        self.check_column(search.column, f"{where}, column")
+        split = pick(self.protocols, search.protocol, "protocol", where).split
+        if split != "val":
+            raise UserError(
+                f"{where}: protocol {search.protocol!r} is of split {split}; alpha is chosen on "
+                "split val"
+            )
+        for recipe in search.recipes:
+            pick(self._recipe_sources[1], recipe, "recipe", f"{where}, recipes")
+        return search
 
     @cached_property
     def tables(self) -> dict[str, Table]:
@@ -143,30 +175,39 @@ class Registry:
         files = sorted((self.config / "tables").glob("*.yaml"))
         return {path.stem: self._read_table(path) for path in files}
 
+    def check_column(self, name: str, where: str) -> None:
+        """Raises `UserError` unless a table has columns of a data set of the paper."""
+        known = {group: None for table in self.tables.values() for group in table.groups}
+        pick(known, name, "column of the tables", where)
+
     def _read_table(self, path: Path) -> Table:
         table: Table = validate(Table, read_yaml(path), _shown(path))
         _check_unique([column.name for column in table.columns], "column", _shown(path))
         _check_unique([block.name for block in table.blocks], "block", _shown(path))
-        if not (self.config / "paper" / f"{table.paper}.csv").is_file():
+        if table.paper and not (self.config / "paper" / f"{table.paper}.csv").is_file():
             raise UserError(f"{_shown(path)}, paper: {table.paper}.csv is not in config/paper")
         for column in table.columns:
-            where = f"{_shown(path)}, {column.name}"
-            asked = pick(self.protocols, column.protocol, "protocol", where)
-            pick(self.protocols, f"val-5way-{asked.shot}shot", "protocol", where)
-            pick(table.groups, column.dataset, "group", where)
+            pick(table.groups, column.dataset, "group", f"{_shown(path)}, {column.name}")
         for block in table.blocks:
-            _check_unique([row.name for row in block.rows], "row", f"{_shown(path)}, {block.name}")
-            pick(self.backbones, block.backbone, "backbone", f"{_shown(path)}, {block.name}")
+            where = f"{_shown(path)}, {block.name}"
+            ours = {row.name: row for row in block.rows if row.recipe is not None}
+            _check_unique([row.name for row in block.rows], "row", where)
+            if block.backbone is not None:
+                pick(self.backbones, block.backbone, "backbone", where)
             for row in block.rows:
+                for mark in row.marks:
+                    pick(dict.fromkeys(table.marks), mark, "mark", f"{where}, {row.name}")
+                if row.against is not None:
+                    pick(ours, row.against, "row of ours", f"{where}, {row.name}, against")
                 if row.recipe is not None:
-                    pick(self._recipe_sources[1], row.recipe, "recipe", _shown(path))
+                    pick(self._recipe_sources[1], row.recipe, "recipe", f"{where}, {row.name}")
+                    for column in table.columns:
+                        self._check_protocol(row, column, f"{where}, {row.name}, {column.name}")
         return table
 
-    @property
-    def tested_protocols(self) -> list[str]:
-        """The protocols of the columns of all tables."""
-        columns = [column for table in self.tables.values() for column in table.columns]
-        return list(dict.fromkeys(column.protocol for column in columns))
+    def _check_protocol(self, row: Row, column: Column, where: str) -> None:
+        asked = pick(self.protocols, protocol_of(row, column), "protocol", where)
+        pick(self.protocols, f"val-5way-{asked.checkpoint_shot}shot", "protocol", where)
 
     def table(self, name: str) -> Table:
         """One of the tables."""
@@ -177,6 +218,11 @@ class Registry:
         drawn = [name for name, dataset in self.datasets.items() if dataset.kind == "glyphs"]
         used = list(self.scale.columns.values())
         return sorted({*used, *drawn} if set(used) & set(drawn) else used)
+
+
+def protocol_of(row: Row, column: Column) -> str:
+    """The protocol of a cell of ours."""
+    return column.protocol if row.unlabeled is None else f"{column.protocol}-u{row.unlabeled}"
 
 
 def read_datasets(config: Path) -> DataSources:

@@ -22,13 +22,15 @@ from epcore.plan.settings import Settings, Split
 STAGE_VERSIONS = {
     "fetch": 1,
     "data": 2,
-    "episodes": 1,
+    "episodes": 2,
     "pretrain": 1,
     "finetune": 1,
     "embed": 1,
-    "evaluate": 1,
-    "aggregate": 1,
-    "latex": 1,
+    "evaluate": 2,
+    "aggregate": 2,
+    "latex": 2,
+    "ablation": 1,
+    "alpha": 1,
 }
 
 
@@ -62,6 +64,8 @@ class EpisodesStage(Stage):
     way: int
     shot: int
     queries: int
+    labeled: int | None
+    unlabeled: int
     episodes: int
     seed: int
 
@@ -106,13 +110,17 @@ class EvaluateStage(Stage):
 
 
 class OurCell(Settings):
-    """One cell of ours: the files of its per-episode scores and of its checkpoint's meta."""
+    """One cell of ours: the files of its per-episode scores and of its checkpoint's meta.
+
+    `against` are the scores that its paired difference is to.
+    """
 
     block: str
     row: str
     column: str
     scores: str
     checkpoint_meta: str
+    against: str | None
 
 
 class TableRow(Settings):
@@ -120,8 +128,10 @@ class TableRow(Settings):
 
     block: str
     row: str
+    paper: str
     source: str
     parameters: str
+    against: str
 
 
 class AggregateStage(Stage):
@@ -147,6 +157,7 @@ class LatexRow(Settings):
     row: str
     label: str
     source: str
+    marks: tuple[str, ...]
 
 
 class LatexBlock(Settings):
@@ -162,5 +173,40 @@ class LatexStage(Stage):
 
     label: str
     caption: str
+    first: str
+    marks: tuple[str, ...]
+    printed: bool
     columns: tuple[LatexColumn, ...]
     blocks: tuple[LatexBlock, ...]
+
+
+class AblationCell(Settings):
+    """One cell of the ablation: the factors that are on, its scores, its place in the paper."""
+
+    block: str
+    paper: str
+    marks: tuple[str, ...]
+    scores: str
+
+
+class AblationStage(Stage):
+    """Draw the effects of an ablation's factors; `note` says what the numbers are of."""
+
+    factors: tuple[str, ...]
+    cells: tuple[AblationCell, ...]
+    note: str
+
+
+class AlphaCandidate(Settings):
+    """A checkpoint that was trained with some alpha: its features, and how it is tested."""
+
+    features: str
+    propagation: Propagation
+
+
+class AlphaStage(Stage):
+    """Choose alpha on validation classes; `note` says what the numbers are of."""
+
+    candidates: tuple[AlphaCandidate, ...]
+    label_alphas: tuple[float, ...]
+    note: str

@@ -1,11 +1,18 @@
 """What the table stages are told: cells of ours, rows of the literature, captions."""
 
+from functools import cached_property
+
 from epcore.plan import paths
-from epcore.plan.models import Table
-from epcore.plan.registry import Registry
+from epcore.plan.models import Block, Column, Row, Table
+from epcore.plan.registry import protocol_of
+from epcore.plan.runs import Runs
 from epcore.plan.stages import (
     STAGE_VERSIONS,
+    AblationCell,
+    AblationStage,
     AggregateStage,
+    AlphaCandidate,
+    AlphaStage,
     LatexBlock,
     LatexColumn,
     LatexRow,
@@ -16,42 +23,138 @@ from epcore.plan.stages import (
 )
 
 
-class TablePlan(Registry):
-    """A registry that knows what its tables need and say."""
+class TablePlan(Runs):
+    """Runs, and what tables need of them and say."""
 
     def cells(self, name: str) -> list[OurCell]:
         """The cells of ours that this scale covers: its columns and its backbones."""
-        table = self.table(name)
         cells = []
-        for block in table.blocks:
+        for block in self.table(name).blocks:
+            rows = {row.name: row for row in block.rows}
             for row in block.rows:
-                for column in table.columns:
-                    dataset = self.scale.columns.get(column.dataset)
-                    if (
-                        row.recipe is None
-                        or not dataset
-                        or block.backbone not in self.scale.backbones
-                    ):
+                for column in self.table(name).columns:
+                    if (scores := self._scores(block, row, column)) is None:
                         continue
-                    place = {
-                        "scale": self.scale_name,
-                        "dataset": dataset,
-                        "backbone": block.backbone,
-                        "recipe": row.recipe,
-                        "seed": self.scale.seed,
-                        "protocol": column.protocol,
-                        "shot": self.protocols[column.protocol].shot,
-                    }
+                    other = rows[row.against] if row.against else None
                     cells.append(
                         OurCell(
                             block=block.name,
                             row=row.name,
                             column=column.name,
-                            scores=paths.SCORES.format(**place),
-                            checkpoint_meta=paths.meta(paths.FINETUNE.format(**place)),
+                            scores=scores,
+                            checkpoint_meta=paths.meta(
+                                self.checkpoint_of(*self._run(block, row, column))
+                            ),
+                            against=self._scores(block, other, column) if other else None,
                         )
                     )
         return cells
+
+    def _scores(self, block: Block, row: Row, column: Column) -> str | None:
+        """The scores of a cell of ours, if the scale covers it."""
+        covered = column.dataset in self.scale.columns and block.backbone in self.scale.backbones
+        if row.recipe is None or not covered:
+            return None
+        return self.scores(*self._run(block, row, column))
+
+    def _run(self, block: Block, row: Row, column: Column) -> tuple[str, str, str, str]:
+        """Data set, backbone, recipe and protocol of a cell of ours."""
+        dataset = self.scale.columns[column.dataset]
+        return dataset, str(block.backbone), str(row.recipe), protocol_of(row, column)
+
+    @cached_property
+    def _tested(self) -> dict[tuple[str, ...], dict[str, None]]:
+        """Data set, backbone, recipe and name of checkpoints -> protocols they are tested on."""
+        runs = [
+            self._run(block, row, column)
+            for table in self.tables.values()
+            for block in table.blocks
+            for row in block.rows
+            for column in table.columns
+            if self._scores(block, row, column) is not None
+        ]
+        tested: dict[tuple[str, ...], dict[str, None]] = {}
+        for dataset, backbone, recipe, protocol in [*runs, *self.alpha_runs()]:
+            shot = self.protocols[protocol].checkpoint_shot
+            key = (dataset, backbone, *self.checkpoint(backbone, recipe, shot))
+            tested.setdefault(key, {})[protocol] = None
+        return tested
+
+    def alpha_runs(self) -> list[tuple[str, str, str, str]]:
+        """Data set, backbone, recipe and protocol of every candidate, if the scale has them."""
+        search = self.alpha_search
+        dataset = self.scale.columns.get(search.column)
+        if dataset is None or search.backbone not in self.scale.backbones:
+            return []
+        return [(dataset, search.backbone, recipe, search.protocol) for recipe in search.recipes]
+
+    def tested_protocols(
+        self, dataset: str, backbone: str, recipe: str, checkpoint: str
+    ) -> list[str]:
+        """The protocols that a checkpoint is tested on in any table of this scale.
+
+        Of a checkpoint that no table has, those of all checkpoints of its name.
+        """
+        key = (dataset, backbone, recipe, checkpoint)
+        if key in self._tested:
+            return list(self._tested[key])
+        alike = [found for other, found in self._tested.items() if other[-1] == checkpoint]
+        return list(dict.fromkeys(protocol for found in alike for protocol in found))
+
+    def alpha(self) -> str:
+        return told(
+            AlphaStage(
+                stage_version=STAGE_VERSIONS["alpha"],
+                candidates=tuple(
+                    AlphaCandidate(
+                        features=self.features_of(*run),
+                        propagation=self.recipe(run[2], run[1]).propagation_in("testing"),
+                    )
+                    for run in self.alpha_runs()
+                ),
+                label_alphas=self.alpha_search.label_alphas,
+                note=self._note(self.alpha_search.column, self.alpha_search.backbone),
+            )
+        )
+
+    def ablation(self, name: str) -> str:
+        """What is told of a table whose rows tick every combination of its marks."""
+        table = self.table(name)
+        rows = {(b.name, row.name): row for b in table.blocks for row in b.rows}
+        return told(
+            AblationStage(
+                stage_version=STAGE_VERSIONS["ablation"],
+                factors=table.marks,
+                cells=tuple(
+                    AblationCell(
+                        block=cell.block,
+                        paper=rows[cell.block, cell.row].paper or cell.row,
+                        marks=rows[cell.block, cell.row].marks,
+                        scores=cell.scores,
+                    )
+                    for cell in self.cells(name)
+                ),
+                note=self._note(table.columns[0].dataset, table.blocks[0].backbone),
+            )
+        )
+
+    def _note(self, column: str, backbone: str | None) -> str:
+        """What a figure's numbers are of."""
+        dataset = self.scale.columns.get(column)
+        title = self.datasets[dataset].title if dataset else "no data"
+        label = self.backbones[backbone].label if backbone else ""
+        return f"scale {self.scale_name}: {title}, {label}"
+
+    @property
+    def covered_figures(self) -> list[str]:
+        """The figures that this scale has the runs of."""
+        ablation = ["ablation"] if "ablation" in self.covered_tables else []
+        return ablation + (["alpha"] if self.alpha_runs() else [])
+
+    @property
+    def covered_tables(self) -> list[str]:
+        """The tables that this scale has cells of."""
+        return [name for name in self.tables if self.cells(name)]
 
     def aggregate(self, name: str) -> str:
         table = self.table(name)
@@ -63,8 +166,10 @@ class TablePlan(Registry):
                     TableRow(
                         block=block.name,
                         row=row.name,
+                        paper=row.paper or row.name,
                         source=row.source or f"this run, recipe {row.recipe}",
                         parameters=row.parameters,
+                        against=row.against or "",
                     )
                     for block in table.blocks
                     for row in block.rows
@@ -81,6 +186,9 @@ class TablePlan(Registry):
                 stage_version=STAGE_VERSIONS["latex"],
                 label=table.label,
                 caption=self._caption(table),
+                first=table.first,
+                marks=table.marks,
+                printed=table.paper is not None,
                 columns=tuple(
                     LatexColumn(name=c.name, group=table.groups[c.dataset], heading=c.heading)
                     for c in table.columns
@@ -88,12 +196,13 @@ class TablePlan(Registry):
                 blocks=tuple(
                     LatexBlock(
                         block=block.name,
-                        heading=self._heading(block.backbone),
+                        heading=self._heading(block),
                         rows=tuple(
                             LatexRow(
                                 row=row.name,
                                 label=row.label or tex_escape(row.name),
                                 source=tex_escape(row.source),
+                                marks=row.marks,
                             )
                             for row in block.rows
                         ),
@@ -103,15 +212,22 @@ class TablePlan(Registry):
             )
         )
 
-    def _heading(self, backbone: str) -> str:
+    def _heading(self, block: Block) -> str:
         """The backbone's name, with its size where this scale makes it smaller."""
-        label: str = self.backbones[backbone].label
-        size = self.scale.backbones.get(backbone)
+        if block.backbone is None:
+            return tex_escape(block.name)
+        label: str = self.backbones[block.backbone].label
+        size = self.scale.backbones.get(block.backbone)
         if size is not None and size.width != 1:
             label += rf" $\times${size.width}"
         if size is not None and size.depth != 1:
             label += rf", depth $\times${size.depth}"
-        return label
+        return f"{label}, {block.label}" if block.label else label
+
+    def _episodes(self, table: Table) -> int:
+        """Of each cell; the protocols of a table agree."""
+        count = self.scale.episodes.novel
+        return min(count, *(self.protocols[c.protocol].episodes or count for c in table.columns))
 
     def _caption(self, table: Table) -> str:
         shown = dict.fromkeys(column.dataset for column in table.columns)
@@ -124,9 +240,9 @@ class TablePlan(Registry):
             table.title,
             tex_escape(self.scale.note),
             f"Data in the columns: {'; '.join(stand_in)}.",
-            rf"\emph{{This run}}: mean accuracy in \% over {self.scale.episodes.novel} test "
+            rf"\emph{{This run}}: mean accuracy in \% over {self._episodes(table)} test "
             r"episodes with its 95\,\% interval.",
-            r"\emph{Paper}: as printed.",
+            r"\emph{Paper}: as printed." if table.paper else "",
             table.notes,
         ]
         if not self.scale.comparable:

@@ -10,7 +10,7 @@ from epcore.errors import UserError
 from epcore.files import Provenance, atomic
 from epcore.plan.paths import meta
 from epcore.plan.stages import AggregateStage
-from epcore.report.statistics import mean_with_interval
+from epcore.report.statistics import mean_with_interval, paired_difference
 from epcore.report.text_table import COLUMNS, KEY, Cell, read_cells
 
 
@@ -50,8 +50,10 @@ def aggregate(stage: AggregateStage, paper: dict[tuple[str, str, str], Cell]) ->
     """One line per cell of the table, printed or ours, in the table's order.
 
     Columns: table, block, row, column; accuracy, interval (95 %, half width), episodes and
-    parameters of this run; paper_accuracy, paper_interval, paper_parameters and note as the paper
-    prints them; source of the row. Accuracies are in percent, empty where there is none.
+    parameters of this run; against, difference and difference_interval: the mean difference to
+    another row over the same episodes; paper_accuracy, paper_interval, paper_parameters and note
+    as the paper prints them; source of the row. Accuracies are in percent, empty where there is
+    none.
     """
     ours = {(cell.block, cell.row, cell.column): cell for cell in stage.cells}
     lines = []
@@ -60,12 +62,14 @@ def aggregate(stage: AggregateStage, paper: dict[tuple[str, str, str], Cell]) ->
             key = (row.block, row.row, column)
             line: dict[str, object] = {"table": stage.table, **dict(zip(KEY, key, strict=True))}
             if key in ours:
-                mean = mean_with_interval(read_scores(Path(ours[key].scores)))
+                scores = read_scores(Path(ours[key].scores))
+                mean = mean_with_interval(scores)
                 parameters = read_parameters(Path(ours[key].checkpoint_meta))
                 line |= {"accuracy": mean.value, "interval": mean.interval}
                 line |= {"episodes": mean.count, "parameters": parameters}
-            if key in paper:
-                cell = paper[key]
+                line |= _difference(scores, row.against, ours[key].against)
+            if (row.block, row.paper, column) in paper:
+                cell = paper[row.block, row.paper, column]
                 line |= {"paper_accuracy": cell["accuracy"], "paper_interval": cell["interval"]}
                 line |= {"note": cell["note"]}
             lines.append(line | {"paper_parameters": row.parameters, "source": row.source})
@@ -73,12 +77,26 @@ def aggregate(stage: AggregateStage, paper: dict[tuple[str, str, str], Cell]) ->
     return frame.astype({"episodes": "Int64", "parameters": "Int64"})
 
 
-def run(stage: AggregateStage, paper: Path, out: Path) -> None:
+def _difference(scores: np.ndarray, row: str, against: str | None) -> dict[str, object]:
+    if against is None:
+        return {}
+    try:
+        mean = paired_difference(scores, read_scores(Path(against)))
+    except ValueError as error:
+        raise UserError(f"{against}: {error}; delete it and run the same command again") from None
+    return {"against": row, "difference": mean.value, "difference_interval": mean.interval}
+
+
+def run(stage: AggregateStage, out: Path, paper: Path | None) -> None:
     """The stage `aggregate`: the table, and a meta that leads back to the files of every cell."""
     files = [Path(file) for cell in stage.cells for file in (cell.scores, cell.checkpoint_meta)]
-    provenance = Provenance("aggregate", stage.model_dump(mode="json"), [paper, *files])
-    remedy = "restore it from version control"
-    printed = read_cells(paper, (*KEY, "accuracy", "interval", "note"), remedy)
+    files += [Path(cell.against) for cell in stage.cells if cell.against]
+    files += [paper] if paper else []
+    provenance = Provenance("aggregate", stage.model_dump(mode="json"), files)
+    printed = {}
+    if paper:
+        remedy = "restore it from version control"
+        printed = read_cells(paper, (*KEY, "accuracy", "interval", "note"), remedy)
     frame = aggregate(stage, printed)
     with atomic(out) as temporary:
         frame.to_csv(temporary, index=False, float_format="%.4f", lineterminator="\n")

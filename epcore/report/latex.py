@@ -1,7 +1,9 @@
 """Typesets a table: the paper's layout, this run beside the paper's own numbers."""
 
 import itertools
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from epcore.files import write_text
 from epcore.plan.stages import LatexBlock, LatexColumn, LatexStage
@@ -9,14 +11,15 @@ from epcore.report.text_table import COLUMNS, Cell, read_cells
 
 # The file can be compiled by itself or \input into a paper: \documentclass becomes an error command
 # once a document has begun, which tells the two apart.
-HEAD = r"""% Compile this file, or \input it into a paper that loads booktabs and xcolor.
+HEAD = r"""% Compile this file, or \input it into a paper that loads
+% amssymb, booktabs, graphicx and xcolor.
 \makeatletter
 \ifx\documentclass\@twoclasseserror
   \let\epcoreend\relax
 \else
   \documentclass[10pt]{article}
   \usepackage[a4paper,margin=15mm]{geometry}
-  \usepackage{booktabs,xcolor}
+  \usepackage{amssymb,booktabs,graphicx,xcolor}
   \pagestyle{empty}
   \gdef\epcoreend{\end{document}}
   \begin{document}
@@ -25,9 +28,46 @@ HEAD = r"""% Compile this file, or \input it into a paper that loads booktabs an
 """
 
 
+@dataclass(frozen=True)
+class Layout:
+    """Which columns a table has: its first, ticks, parameters, and one or two for each cell."""
+
+    first: str
+    marks: tuple[str, ...]
+    parameters: bool
+    beside: Literal["paper", "difference", None]
+    columns: tuple[LatexColumn, ...]
+
+    @property
+    def lead(self) -> int:
+        """Columns before the first cell."""
+        return 1 + len(self.marks) + self.parameters
+
+    @property
+    def per_cell(self) -> int:
+        return 1 if self.beside is None else 2
+
+    @property
+    def width(self) -> int:
+        return self.lead + self.per_cell * len(self.columns)
+
+    @property
+    def specification(self) -> str:
+        lead = "l" + "c" * len(self.marks) + "r" * self.parameters
+        return f"@{{}}{lead}*{{{len(self.columns)}}}{{{'r' * self.per_cell}}}@{{}}"
+
+
 def typeset(stage: LatexStage, cells: dict[tuple[str, str, str], Cell]) -> str:
     """The LaTeX of an aggregated table."""
-    columns, numbers = stage.columns, _number_sources(stage)
+    differences = any(cell["difference"] for cell in cells.values())
+    layout = Layout(
+        first=stage.first,
+        marks=stage.marks,
+        parameters=any(cell["paper_parameters"] for cell in cells.values()),
+        beside="paper" if stage.printed else "difference" if differences else None,
+        columns=stage.columns,
+    )
+    numbers = _number_sources(stage)
     lines = [
         r"\begin{table}[!ht]",
         r"\centering\footnotesize\setlength{\tabcolsep}{3pt}",
@@ -35,14 +75,19 @@ def typeset(stage: LatexStage, cells: dict[tuple[str, str, str], Cell]) -> str:
         r"\setlength{\belowcaptionskip}{6pt}",
         rf"\caption{{{stage.caption}}}",
         rf"\label{{{stage.label}}}",
-        rf"\begin{{tabular}}{{@{{}}lr*{{{len(columns)}}}{{rr}}@{{}}}}",
+        r"% A table that is wider than the page is made as small as the page is wide.",
+        r"\providecommand{\resizebox}[3]{#3}",
+        r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
+        rf"\begin{{tabular}}{{{layout.specification}}}",
         r"\toprule",
-        *_head(columns),
+        *_head(layout),
     ]
     for block in stage.blocks:
-        lines += _block(block, columns, cells, numbers)
-    lines += [r"\bottomrule", r"\end{tabular}", "", _sources(numbers), r"\end{table}"]
-    return "\n".join(lines)
+        lines += _block(block, layout, cells, numbers)
+    lines += [r"\bottomrule", r"\end{tabular}}"]
+    if numbers:
+        lines += ["", _sources(numbers)]
+    return "\n".join([*lines, r"\end{table}"])
 
 
 def _number_sources(stage: LatexStage) -> dict[str, int]:
@@ -56,49 +101,65 @@ def _sources(numbers: dict[str, int]) -> str:
     return rf"\medskip\parbox{{0.98\linewidth}}{{\scriptsize Printed rows from: {listed}.}}"
 
 
-def _head(columns: tuple[LatexColumn, ...]) -> list[str]:
-    """Data set, shot, then this run and paper."""
-    groups = [(name, 2 * len(list(c))) for name, c in itertools.groupby(columns, lambda c: c.group)]
-    tops = [rf"\multicolumn{{{width}}}{{c}}{{\textbf{{{name}}}}}" for name, width in groups]
-    starts = itertools.accumulate([3] + [width for _, width in groups[:-1]])
+def _head(layout: Layout) -> list[str]:
+    """Data set, shot, then what stands beside each other in a cell."""
+    width = layout.per_cell
+    grouped = itertools.groupby(layout.columns, lambda column: column.group)
+    groups = [(name, width * len(list(columns))) for name, columns in grouped]
+    tops = [rf"\multicolumn{{{span}}}{{c}}{{\textbf{{{name}}}}}" for name, span in groups]
+    starts = itertools.accumulate([layout.lead + 1] + [span for _, span in groups[:-1]])
     rules = [
-        rf"\cmidrule(lr){{{start}-{start + width - 1}}}"
-        for start, (_, width) in zip(starts, groups, strict=True)
+        rf"\cmidrule(lr){{{start}-{start + span - 1}}}"
+        for start, (_, span) in zip(starts, groups, strict=True)
     ]
-    shots = [rf"\multicolumn{{2}}{{c}}{{{column.heading}}}" for column in columns]
-    pairs = [r"\emph{this run} & \emph{paper}"] * len(columns)
-    return [
-        "& & " + " & ".join(tops) + r" \\",
+    lead = [layout.first, *layout.marks] + ["Params"] * layout.parameters
+    headings = [rf"\multicolumn{{{width}}}{{c}}{{{column.heading}}}" for column in layout.columns]
+    lines = [
+        " & ".join([""] * layout.lead + tops) + r" \\",
         "".join(rules),
-        "& Params & " + " & ".join(shots) + r" \\",
-        "& & " + " & ".join(pairs) + r" \\",
+        " & ".join(lead + headings) + r" \\",
     ]
+    if layout.beside is not None:
+        pair = rf"\emph{{this run}} & \emph{{{layout.beside}}}"
+        lines.append(" & ".join([""] * layout.lead + [pair] * len(layout.columns)) + r" \\")
+    return lines
 
 
 def _block(
     block: LatexBlock,
-    columns: tuple[LatexColumn, ...],
+    layout: Layout,
     cells: dict[tuple[str, str, str], Cell],
     numbers: dict[str, int],
 ) -> list[str]:
-    width = 2 + 2 * len(columns)
-    lines = [r"\midrule", rf"\multicolumn{{{width}}}{{c}}{{{block.heading}}} \\", r"\midrule"]
-    ours_before = False
+    heading = rf"\multicolumn{{{layout.width}}}{{c}}{{{block.heading}}} \\"
+    lines = [r"\midrule", heading, r"\midrule"]
+    theirs_before = False
     for row in block.rows:
-        found = [cells[block.block, row.row, column.name] for column in columns]
-        ours = any(cell["accuracy"] for cell in found)
-        if ours and not ours_before:
-            lines.append(rf"\cmidrule(lr){{1-{width}}}")
-        ours_before = ours
+        found = [cells[block.block, row.row, column.name] for column in layout.columns]
+        if theirs_before and not row.source:
+            lines.append(rf"\cmidrule(lr){{1-{layout.width}}}")
+        theirs_before = bool(row.source)
         label = row.label
         if row.source:
             label += rf"\textsuperscript{{{numbers[row.source]}}}"
-        entries = [label, _parameters(found)]
+        entries = [label, *(r"$\checkmark$" if m in row.marks else "" for m in layout.marks)]
+        if layout.parameters:
+            entries.append(_parameters(found))
         for cell in found:
-            entries += [_number(cell["accuracy"], cell["interval"], round_to=2)]
-            entries += [_printed(cell)]
+            entries.append(_number(cell["accuracy"], cell["interval"], round_to=2))
+            if layout.beside == "paper":
+                entries.append(_printed(cell))
+            elif layout.beside == "difference":
+                entries.append(_difference(cell))
         lines.append(" & ".join(entries) + r" \\")
     return lines
+
+
+def _difference(cell: Cell) -> str:
+    """With its sign; empty for the row that others are compared with."""
+    if not cell["difference"]:
+        return ""
+    return rf"${float(cell['difference']):+.2f}$\ci{{{float(cell['difference_interval']):.2f}}}"
 
 
 def _parameters(row: list[Cell]) -> str:

@@ -15,6 +15,17 @@ class Mean:
     count: int
 
 
+def paired_difference(values: np.ndarray, others: np.ndarray) -> Mean:
+    """Mean of `values - others` over the same episodes `(n,)`, with its interval.
+
+    Raises:
+        ValueError: if there are more of one than of the other.
+    """
+    if values.shape != others.shape:
+        raise ValueError(f"{len(values)} episodes cannot be paired with {len(others)}")
+    return mean_with_interval(values - others)
+
+
 def mean_with_interval(values: np.ndarray) -> Mean:
     """Mean of independent observations `(n,)`, n >= 2, with Student's t interval.
 

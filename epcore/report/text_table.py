@@ -9,6 +9,7 @@ KEY = ("block", "row", "column")
 # Of an aggregated table.
 COLUMNS = (
     *("table", *KEY, "accuracy", "interval", "episodes", "parameters"),
+    *("against", "difference", "difference_interval"),
     *("paper_accuracy", "paper_interval", "paper_parameters", "note", "source"),
 )
 Cell = dict[str, str]

@@ -27,12 +27,23 @@ def store(tmp_path_factory):
     return pack(directory, classes, labels, images, 2)
 
 
-def drawn(store, split="novel", way=5, shot=1, queries=3, episodes=50, seed=0):
-    return sample(store, split, way, shot, queries, episodes, seed)
+def drawn(store, split="novel", way=5, shot=1, queries=3, episodes=50, seed=0, **more):
+    return sample(store, split, way, shot, queries, episodes, seed, **more)
 
 
-def same(one, other):
-    return np.array_equal(one.support, other.support) and np.array_equal(one.query, other.query)
+PARTS = ("support", "query", "unlabeled")
+
+
+def same(one, other, parts=PARTS):
+    return all(np.array_equal(getattr(one, part), getattr(other, part)) for part in parts)
+
+
+def of(support, query, unlabeled=None):
+    """Episodes of lists; without unlabelled images unless they are given."""
+    support, query = np.array(support), np.array(query)
+    if unlabeled is None:
+        unlabeled = np.empty((*support.shape[:2], 0), np.int64)
+    return Episodes(support, query, np.array(unlabeled))
 
 
 # -- sampling ----------------------------------------------------------------------------------
@@ -82,7 +93,7 @@ def test_one_seed_gives_the_same_episodes_and_another_seed_others(store):
 
 def test_a_longer_run_of_one_seed_starts_with_the_shorter(store):
     short, long = drawn(store, episodes=10), drawn(store, episodes=30)
-    assert same(short, Episodes(long.support[:10], long.query[:10]))
+    assert same(short, of(long.support[:10], long.query[:10]))
 
 
 def test_every_class_is_drawn_equally_often_at_every_place(store):
@@ -122,9 +133,110 @@ def test_too_few_images_are_refused_by_name_of_the_smallest_class(tmp_path):
     pack(tmp_path / "uneven", classes, labels, images, 2)
     uneven = ImageStore.open(tmp_path / "uneven")
     assert len(drawn(uneven, way=2, shot=1, queries=2)) == 50
-    message = "data set uneven: 1-shot episodes with 3 queries need 4 images .* 'poor' has 3"
+    message = "data set uneven: 1-shot .* 3 queries need 4 images a class, class 'poor' has 3"
     with pytest.raises(UserError, match=message):
         drawn(uneven, way=2, shot=1, queries=3)
+
+
+# -- unlabelled images -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("shot", "labeled", "unlabeled"), [(1, None, 5), (4, 2, 0), (3, 1, 2)])
+def test_unlabelled_images_are_as_many_as_asked_for_and_of_the_classes_of_their_episode(
+    store, shot, labeled, unlabeled
+):
+    episodes = drawn(store, shot=shot, labeled=labeled, unlabeled=unlabeled)
+    kept = labeled or shot
+    assert episodes.support.shape == (50, 5, kept)
+    assert episodes.query.shape == (50, 5, 3)
+    assert episodes.unlabeled.shape == (50, 5, shot - kept + unlabeled)
+    assert episodes.unlabeled.dtype == np.int64
+    classes = store.labels[episodes.support][:, :, :1]
+    assert (store.labels[episodes.query] == classes).all()
+    assert (store.labels[episodes.unlabeled] == classes).all()
+
+
+def test_unlabelled_images_are_neither_support_nor_query_nor_drawn_twice(store):
+    """1 + 3 + 5 are all images of a class: each episode has every one of them once."""
+    episodes = drawn(store, shot=1, queries=3, unlabeled=5)
+    for each in zip(episodes.support, episodes.query, episodes.unlabeled, strict=True):
+        for of_class in zip(*each, strict=True):
+            rows = np.concatenate(of_class)
+            assert sorted(rows) == np.flatnonzero(store.labels == store.labels[rows[0]]).tolist()
+
+
+def test_unlabelled_images_come_last_and_are_touched(store):
+    episodes = drawn(store, way=2, episodes=3, unlabeled=2)
+    parts = (episodes.support, episodes.query, episodes.unlabeled)
+    assert episodes.images()[1].tolist() == [row for part in parts for row in part[1].ravel()]
+    assert set(episodes.unlabeled.ravel()) <= set(episodes.touched())
+    assert len(episodes.touched()) == len(set(episodes.images().ravel()))
+
+
+@pytest.mark.parametrize("unlabeled", [1, 4])
+def test_unlabelled_images_change_neither_support_nor_queries(store, unlabeled):
+    plain, helped = drawn(store, shot=2), drawn(store, shot=2, unlabeled=unlabeled)
+    assert same(plain, helped, ("support", "query"))
+    assert plain.unlabeled.shape == (50, 5, 0)
+
+
+@pytest.mark.parametrize("labeled", [1, 2, 4])
+def test_the_first_support_images_keep_their_labels_and_the_others_become_unlabelled(
+    store, labeled
+):
+    whole, part = drawn(store, shot=5), drawn(store, shot=5, labeled=labeled)
+    assert np.array_equal(part.support, whole.support[:, :, :labeled])
+    assert np.array_equal(part.unlabeled, whole.support[:, :, labeled:])
+    assert same(whole, part, ("query",))
+
+
+def test_more_unlabelled_images_follow_those_that_lost_their_label(store):
+    part = drawn(store, shot=4, labeled=1)
+    both = drawn(store, shot=4, labeled=1, unlabeled=2)
+    assert same(part, both, ("support", "query"))
+    assert np.array_equal(both.unlabeled[:, :, :3], part.unlabeled)
+    assert np.array_equal(both.unlabeled[:, :, 3:], drawn(store, shot=4, unlabeled=2).unlabeled)
+
+
+def test_all_labelled_is_the_same_as_no_labels_taken_away(store):
+    assert same(drawn(store, shot=4, labeled=4), drawn(store, shot=4))
+
+
+def test_every_image_that_is_left_is_drawn_equally_often_as_unlabelled(store):
+    """Of the 9 images of a class 2 are taken, 2 of the other 7 drawn; all classes are in."""
+    count, chosen = 3000, 2
+    episodes = drawn(store, "val", way=3, shot=1, queries=1, episodes=count, unlabeled=chosen)
+    for label in store.class_indices("val"):
+        seen = np.bincount(episodes.unlabeled.ravel(), minlength=len(store.labels))
+        seen = seen[store.labels == label]
+        assert seen.sum() == count * chosen
+        # Images of one episode exclude each other, which makes counts steadier than a
+        # multinomial's, by this factor.
+        factor = (IMAGES - 1) / (IMAGES - chosen)
+        statistic = ((seen - seen.mean()) ** 2).sum() / seen.mean() * factor
+        assert 0.001 < stats.chi2.sf(statistic, IMAGES - 1) < 0.999
+    # And whichever images are taken: those just below and above the support image alike.
+    support = episodes.support[:, :, 0]
+    after = (episodes.unlabeled - support[..., None]) % IMAGES
+    away = np.bincount(after.ravel(), minlength=IMAGES)
+    assert away[0] == 0
+    assert 0.001 < stats.chisquare(away[1:]).pvalue < 0.999
+
+
+@pytest.mark.parametrize("unlabeled", [5, 6, 20])
+def test_more_unlabelled_images_than_there_are_become_all_that_are_left(store, unlabeled):
+    episodes = drawn(store, unlabeled=unlabeled)
+    assert episodes.unlabeled.shape == (50, 5, IMAGES - 1 - 3)
+    assert np.array_equal(episodes.unlabeled, drawn(store, unlabeled=5).unlabeled)
+
+
+def test_without_one_image_left_for_the_unlabelled_ones_it_says_what_to_do(store):
+    with pytest.raises(UserError) as caught:
+        drawn(store, shot=5, queries=4, unlabeled=3)
+    assert str(caught.value) == (
+        "data set tiny: 5-shot episodes with 4 queries and an unlabelled image need 10 images a "
+        f"class, class 'novel-0' has {IMAGES}; lower `queries` or add images"
+    )
 
 
 # -- what is an episode ------------------------------------------------------------------------
@@ -145,18 +257,37 @@ def test_too_few_images_are_refused_by_name_of_the_smallest_class(tmp_path):
 )
 def test_what_is_no_episode_is_refused(support, query, message):
     with pytest.raises(ValueError, match=message):
-        Episodes(np.array(support), np.array(query))
+        of(support, query)
+
+
+@pytest.mark.parametrize(
+    ("unlabeled", "message"),
+    [
+        ([[[0], [5]]], "an image occurs twice in one episode"),
+        ([[[4], [3]]], "an image occurs twice in one episode"),
+        ([[[4], [4]]], "an image occurs twice in one episode"),
+        ([[4, 5]], r"must have shape \(episodes, way, images\)"),
+        ([[[4]]], "the same episodes and way"),
+        ([[[4], [5]], [[4], [5]]], "the same episodes and way"),
+        ([[[4], [-5]]], "row numbers: int64, 0 or more"),
+        ([[[4.0], [5.0]]], "row numbers: int64"),
+    ],
+)
+def test_unlabelled_images_that_are_no_part_of_an_episode_are_refused(unlabeled, message):
+    assert len(of([[[0], [1]]], [[[2], [3]]], [[[4], [5]]])) == 1
+    with pytest.raises(ValueError, match=message):
+        of([[[0], [1]]], [[[2], [3]]], unlabeled)
 
 
 def test_two_episodes_may_share_images():
-    assert len(Episodes(np.array([[[0]], [[1]]]), np.array([[[1]], [[0]]]))) == 2
+    assert len(of([[[0]], [[1]]], [[[1]], [[0]]])) == 2
 
 
 # -- the file ----------------------------------------------------------------------------------
 
 
 def test_saved_episodes_come_back_and_the_same_episodes_make_the_same_bytes(store, tmp_path):
-    episodes = drawn(store)
+    episodes = drawn(store, unlabeled=2)
     first, second = tmp_path / "first.npz", tmp_path / "folder" / "second.npz"
     episodes.save(first)
     assert same(Episodes.load(first), episodes)
@@ -176,7 +307,7 @@ def refused(path):
 
 def test_a_file_cut_short_anywhere_is_refused(store, tmp_path):
     path = tmp_path / "episodes.npz"
-    drawn(store, way=2, episodes=2).save(path)
+    drawn(store, way=2, episodes=2, unlabeled=1).save(path)
     whole = path.read_bytes()
     for length in range(0, len(whole), 7):
         path.write_bytes(whole[:length])
@@ -185,7 +316,7 @@ def test_a_file_cut_short_anywhere_is_refused(store, tmp_path):
 
 def test_a_changed_byte_is_refused_or_changes_nothing(store, tmp_path):
     path = tmp_path / "episodes.npz"
-    episodes = drawn(store, way=2, episodes=2)
+    episodes = drawn(store, way=2, episodes=2, unlabeled=1)
     episodes.save(path)
     whole = path.read_bytes()
     detected = 0
@@ -201,13 +332,17 @@ def test_a_changed_byte_is_refused_or_changes_nothing(store, tmp_path):
 def test_a_file_of_something_else_is_refused(tmp_path):
     path = tmp_path / "episodes.npz"
     rows = np.arange(4).reshape(1, 2, 2)
+    whole = {"support": rows, "query": rows + 4, "unlabeled": rows + 8}
     contents = {
-        "overlapping": {"support": rows, "query": rows},
-        "without query": {"support": rows},
-        "flat": {"support": rows.ravel(), "query": rows.ravel() + 4},
-        "not whole numbers": {"support": rows.astype(float), "query": rows + 4.5},
-        "objects": {"support": rows.astype(object), "query": rows + 4},
+        "overlapping": whole | {"query": rows},
+        "without query": {"support": rows, "unlabeled": rows + 8},
+        "of an older version": {"support": rows, "query": rows + 4},
+        "flat": whole | {"support": rows.ravel(), "query": rows.ravel() + 4},
+        "not whole numbers": whole | {"support": rows.astype(float), "query": rows + 4.5},
+        "objects": whole | {"support": rows.astype(object)},
     }
+    np.savez(path, **whole)
+    assert len(Episodes.load(path)) == 1
     for arrays in contents.values():
         np.savez(path, **arrays)
         refused(path)

@@ -27,6 +27,11 @@ def classifier(recipe="epnet"):
     return PropagationClassifier(stage(recipe).propagation)
 
 
+def of(support, query):
+    """Episodes without unlabelled images."""
+    return Episodes(support, query, np.empty((*support.shape[:2], 0), np.int64))
+
+
 def drawn(episodes, shot=1, queries=3, spread=1.0, seed=0):
     """Episodes of images of 10 classes, and features around a point of each class."""
     random = np.random.default_rng(seed)
@@ -40,7 +45,7 @@ def drawn(episodes, shot=1, queries=3, spread=1.0, seed=0):
     centres = np.repeat(random.normal(0, 1, (10, 16)), 20, axis=0)
     values = centres + spread * random.normal(0, 1, (200, 16))
     features = Features(np.arange(200), values.astype(np.float32))
-    return features, Episodes(rows[..., :shot], rows[..., shot:])
+    return features, of(rows[..., :shot], rows[..., shot:])
 
 
 @pytest.mark.parametrize(
@@ -74,7 +79,7 @@ def test_episodes_solved_in_batches_are_those_solved_one_by_one():
     assert len(episodes) > 2 * BATCH
     together = solve(features, episodes, classifier())
     alone = [
-        solve(features, Episodes(episodes.support[n : n + 1], episodes.query[n : n + 1]), one)
+        solve(features, of(episodes.support[n : n + 1], episodes.query[n : n + 1]), one)
         for one in [classifier()]
         for n in range(len(episodes))
     ]
@@ -83,7 +88,7 @@ def test_episodes_solved_in_batches_are_those_solved_one_by_one():
 
 
 def test_the_labels_of_queries_follow_the_order_of_an_episodes_rows():
-    episodes = Episodes(np.array([[[10], [20], [30]]]), np.array([[[11, 12], [21, 22], [31, 32]]]))
+    episodes = of(np.array([[[10], [20], [30]]]), np.array([[[11, 12], [21, 22], [31, 32]]]))
     queries = episodes.images()[0][3:]
     assert queries.tolist() == [11, 12, 21, 22, 31, 32]
     assert query_labels(3, 2).tolist() == [row // 10 - 1 for row in queries]
@@ -110,7 +115,7 @@ def test_embedding_propagation_changes_the_answers():
 
 def test_the_order_of_classes_and_queries_does_not_matter():
     features, episodes = drawn(20)
-    turned = Episodes(episodes.support[:, ::-1], episodes.query[:, ::-1, ::-1])
+    turned = of(episodes.support[:, ::-1], episodes.query[:, ::-1, ::-1])
     one, other = (solve(features, each, classifier()) for each in (episodes, turned))
     np.testing.assert_allclose(one.accuracies, other.accuracies, atol=1e-12)
     np.testing.assert_allclose(one.losses, other.losses, rtol=1e-4)

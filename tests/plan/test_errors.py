@@ -63,6 +63,17 @@ def complaint(config, scale="demo"):
         ("tables/main.yaml", "columns/0/headin", "heading"),
         ("tables/main.yaml", "blocks/1/backbon", "backbone"),
         ("tables/main.yaml", "blocks/0/rows/2/sorce", "source"),
+        ("tables/main.yaml", "blocks/0/rows/9/againts", "against"),
+        ("tables/ablation.yaml", "mark", "marks"),
+        ("tables/ablation.yaml", "blocks/0/rows/2/mark", "marks"),
+        ("tables/ssl-large.yaml", "blocks/0/rows/3/unlabelled", "unlabeled"),
+        ("protocols.yaml", "5way-1shot-u20/unlabelled", "unlabeled"),
+        ("protocols.yaml", "5way-5shot-labeled1/finetune_shot", "finetuned_shot"),
+        ("recipes.yaml", "recipes/ep-110/phase", "phases"),
+        ("recipes.yaml", "recipes/ep-110/phases/testng", "testing"),
+        ("recipes.yaml", "recipes/ep-110/phases/testing/embeding", "embedding"),
+        ("recipes.yaml", "recipes/eft/test", "tested"),
+        ("alpha.yaml", "label_alpha", "label_alphas"),
     ],
 )
 def test_a_misspelt_key_is_named_with_its_file_and_the_key_that_was_meant(
@@ -87,13 +98,22 @@ def test_a_misspelt_key_is_named_with_its_file_and_the_key_that_was_meant(
         ("tables/main.yaml", "blocks/0/backbone", "conv", "conv4"),
         ("tables/main.yaml", "columns/0/protocol", "5way-1shots", "5way-1shot"),
         ("tables/main.yaml", "columns/0/dataset", "tierd", "tiered"),
+        ("tables/main.yaml", "blocks/0/rows/9/against", "--Nett", "--Net"),
+        ("tables/ablation.yaml", "blocks/0/rows/1/marks/0", "EPP", "EP"),
+        ("tables/cub.yaml", "blocks/1/backbone", "resnet18", "resnet12"),
+        ("scales/demo.yaml", "tables", ["mainn"], "main"),
+        ("alpha.yaml", "recipes/1", "alpha-0355", "alpha-035"),
+        ("alpha.yaml", "backbone", "conv5", "conv4"),
+        ("alpha.yaml", "protocol", "val-5way-1shots", "val-5way-1shot"),
+        ("alpha.yaml", "column", "minni", "mini"),
     ],
 )
 def test_an_unknown_name_is_told_with_the_nearest_known_one(config, file, path, value, meant):
     put(config, file, path, value)
     message = complaint(config)
     assert f"config/{file}" in message
-    assert (path.split("/")[-1] if value == {} else value) in message
+    named = path.split("/")[-1] if value == {} else value
+    assert (named[0] if isinstance(named, list) else named) in message
     assert message.endswith(f"did you mean {meant!r}?")
 
 
@@ -103,7 +123,10 @@ def test_an_unknown_scale_is_told_with_the_nearest_known_one(config):
 
 
 def test_an_unknown_name_like_no_other_lists_the_known_ones(config):
-    assert complaint(config, "xyz").endswith("; known: demo, grocery, paper, paper-from-pickles, small")
+    folders = [config / "scales", config / "examples"]
+    known = sorted(file.stem for folder in folders for file in folder.glob("*.yaml"))
+    assert {"demo", "grocery", "paper", "small"} <= set(known)
+    assert complaint(config, "xyz").endswith(f"; known: {', '.join(known)}")
 
 
 @pytest.mark.parametrize(
@@ -135,6 +158,19 @@ def test_an_unknown_name_like_no_other_lists_the_known_ones(config):
         ("datasets.yaml", "datasets/glyph-mini/images_per_class/base", 1.5, "valid integer"),
         ("tables/main.yaml", "columns", 3, "list"),
         ("tables/main.yaml", "blocks/0/rows/0/recipe", "epnet", "either recipe"),
+        ("tables/main.yaml", "blocks/0/rows/0/marks", "EP", "list"),
+        ("tables/ssl-large.yaml", "blocks/0/rows/3/unlabeled", 0, "greater than 0"),
+        ("scales/demo.yaml", "tables", "main", "list"),
+        ("recipes.yaml", "recipes/ep-110/phases", ["testing"], "mapping"),
+        ("recipes.yaml", "recipes/ep-110/phases/testing", 3, "mapping"),
+        ("recipes.yaml", "recipes/ep-110/phases/testing/embedding", "maybe", "valid boolean"),
+        ("recipes.yaml", "recipes/eft/tested", "tuned", "'finetuned' or 'pretrained'"),
+        ("recipes.yaml", "recipes/none/propagation/classifier", "prototype", "'prototypes'"),
+        ("protocols.yaml", "5way-5shot-labeled1/labeled", 0, "greater than 0"),
+        ("protocols.yaml", "5way-1shot-u20/unlabeled", -1, "greater than or equal to 0"),
+        ("protocols.yaml", "10way-1shot/episodes", 1, "greater than or equal to 2"),
+        ("alpha.yaml", "label_alphas", [0.2, 1], "less than 1"),
+        ("alpha.yaml", "label_alphas", [], "a list that is not empty"),
     ],
 )
 def test_a_value_of_a_wrong_kind_is_named_with_its_file_and_what_is_expected(
@@ -199,6 +235,8 @@ FILES = [
     "backbones.yaml",
     "protocols.yaml",
     "tables/main.yaml",
+    "tables/ablation.yaml",
+    "alpha.yaml",
 ]
 
 
@@ -251,7 +289,7 @@ def test_a_width_that_does_not_divide_the_channels_is_told_when_the_network_is_b
 def test_a_row_that_is_there_twice_is_named(config):
     """Cells are found by block, row and column: the second would print the first one's number."""
     path = config / "tables/main.yaml"
-    line = next(line for line in path.read_text().splitlines() if "recipe: epnet}" in line)
+    line = next(line for line in path.read_text().splitlines() if "recipe: epnet," in line)
     path.write_text(path.read_text().replace(line, f"{line}\n{line}", 1))
     assert (
         complaint(config)
@@ -295,3 +333,83 @@ def test_a_column_without_validation_episodes_of_its_shot_is_named(config):
     )
     put(config, "tables/main.yaml", "columns/0/protocol", "5way-10shot")
     assert "unknown protocol 'val-5way-10shot'" in complaint(config)
+
+
+# -- tables with marks, differences and unlabelled images; the search for alpha --------------------
+
+
+def test_a_mark_of_a_table_without_marks_is_told(config):
+    put(config, "tables/main.yaml", "blocks/0/rows/9/marks", ["EP"])
+    expected = "config/tables/main.yaml, CONV-4, EPNet: unknown mark 'EP'; there are none"
+    assert complaint(config) == expected
+
+
+def test_a_difference_to_a_row_of_the_literature_is_refused(config):
+    """It has no scores; the difference would silently be missing."""
+    put(config, "tables/main.yaml", "blocks/0/rows/9/against", "TPN")
+    message = complaint(config)
+    assert message.startswith("config/tables/main.yaml, CONV-4, EPNet, against: unknown row of our")
+    assert "'TPN'" in message
+
+
+def test_a_difference_to_a_row_of_another_block_is_refused(config):
+    put(config, "tables/discrepancies.yaml", "blocks/1/rows/1/against", "default")
+    message = complaint(config)
+    assert message.startswith("config/tables/discrepancies.yaml, SSL, u20, against: unknown row")
+
+
+def test_unlabelled_images_without_a_protocol_of_their_number_are_told_with_the_name_it_needs(
+    config,
+):
+    put(config, "tables/ssl-large.yaml", "blocks/0/rows/3/unlabeled", 30)
+    message = complaint(config)
+    assert message.startswith("config/tables/ssl-large.yaml, CONV-4, --Net_SSL 20, mini1: ")
+    assert "unknown protocol '5way-1shot-u30'" in message
+
+
+def test_a_protocol_with_unlabelled_images_that_is_gone_is_told(config):
+    put(config, "protocols.yaml", "5way-10shot-u20", DELETED)
+    message = complaint(config)
+    assert message.startswith("config/tables/ten-shot.yaml, RESNET-12, EPNet_SSL, mini10: ")
+    assert "unknown protocol '5way-10shot-u20'" in message
+
+
+@pytest.mark.parametrize("labeled", [5, 6])
+def test_a_protocol_cannot_label_all_of_its_support_or_more(config, labeled):
+    put(config, "protocols.yaml", "5way-5shot-labeled1/labeled", labeled)
+    said = "config/protocols.yaml: 5way-5shot-labeled1: labeled must be smaller than shot; leave it"
+    assert complaint(config).startswith(said)
+
+
+def test_a_checkpoint_of_a_shot_without_validation_episodes_is_named(config):
+    put(config, "protocols.yaml", "5way-10shot/finetuned_shot", 3)
+    message = complaint(config)
+    assert message.startswith(
+        "config/tables/ten-shot.yaml, RESNET-12, EPNet, mini10: unknown proto"
+    )
+    assert "'val-5way-3shot'" in message
+
+
+@pytest.mark.parametrize("file", ["tables/cub.yaml", "tables/ablation.yaml"])
+def test_a_block_of_ours_without_a_backbone_is_named(config, file):
+    number = 1 if "cub" in file else 0
+    put(config, file, f"blocks/{number}/backbone", DELETED)
+    said = f"config/{file}: blocks.{number}: a block with a row of ours needs a backbone"
+    assert complaint(config).startswith(said)
+
+
+def test_alpha_cannot_be_chosen_on_classes_that_are_tested_on(config):
+    put(config, "alpha.yaml", "protocol", "5way-1shot")
+    assert complaint(config) == (
+        "config/alpha.yaml: protocol '5way-1shot' is of split novel; alpha is chosen on split val"
+    )
+
+
+def test_a_phase_with_everything_below_it_commented_out_changes_nothing(config):
+    expected = Plan(config, "demo").recipe("net", "conv4").propagation
+    for value in (None, {"testing": None}):
+        put(config, "recipes.yaml", "recipes/ep-001/phases", value)
+        plan = Plan(config, "demo")
+        plan.check()
+        recipe = plan.recipe("ep-001", "conv4")
+        assert recipe.propagation_in("testing") == expected

@@ -1,10 +1,11 @@
-"""Fabricated results of the demo's main table, in a folder of their own."""
+"""Fabricated results of the demo's tables, in a folder of their own."""
 
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+from score_files import write_scores
 
 from epcore.plan import Plan
 from epcore.plan.stages import AggregateStage, LatexStage
@@ -28,22 +29,30 @@ def paper():
 
 
 @pytest.fixture
-def scores(aggregate_stage, tmp_path, monkeypatch):
-    """Score and meta files of every cell of ours, as paths relative to the working directory.
+def fabricate(tmp_path, monkeypatch):
+    """Writes score and meta files of cells, as paths relative to the working directory.
 
     Returns (block, row, column) -> accuracies of its 40 episodes in [0, 1].
     """
     monkeypatch.chdir(tmp_path)
-    random = np.random.default_rng(0)
-    written = {}
-    for number, cell in enumerate(aggregate_stage.cells):
-        accuracies = random.integers(20, 76, 40) / 75
-        lines = [f"{n},{accuracy:.6f}" for n, accuracy in enumerate(accuracies)]
-        files = [Path(cell.scores), Path(cell.checkpoint_meta)]
-        for file in files:
-            file.parent.mkdir(parents=True, exist_ok=True)
-        files[0].write_text("\n".join(["episode,accuracy", *lines]) + "\n", encoding="utf-8")
-        facts = {"parameters": 112_832 + 1000 * number}
-        files[1].write_text(json.dumps(facts), encoding="utf-8")
-        written[cell.block, cell.row, cell.column] = accuracies
-    return written
+
+    def write(cells):
+        random = np.random.default_rng(0)
+        by_file, written = {}, {}
+        for number, cell in enumerate(cells):
+            if cell.scores not in by_file:
+                by_file[cell.scores] = random.integers(20, 76, 40) / 75
+                write_scores(cell.scores, by_file[cell.scores])
+            facts = Path(cell.checkpoint_meta)
+            facts.parent.mkdir(parents=True, exist_ok=True)
+            facts.write_text(json.dumps({"parameters": 112_832 + 1000 * number}), encoding="utf-8")
+            written[cell.block, cell.row, cell.column] = by_file[cell.scores]
+        return written
+
+    return write
+
+
+@pytest.fixture
+def scores(aggregate_stage, fabricate):
+    """The results of every cell of ours of the main table."""
+    return fabricate(aggregate_stage.cells)

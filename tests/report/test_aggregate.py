@@ -8,10 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import stats
+from score_files import write_scores
 
 from epcore.errors import UserError
+from epcore.plan import Plan
+from epcore.plan.stages import AggregateStage
 from epcore.report import aggregate
 
+CONFIG = Path(__file__).parents[2] / "config"
 COLUMNS = [
     "table",
     "block",
@@ -21,6 +25,9 @@ COLUMNS = [
     "interval",
     "episodes",
     "parameters",
+    "against",
+    "difference",
+    "difference_interval",
     "paper_accuracy",
     "paper_interval",
     "paper_parameters",
@@ -32,8 +39,12 @@ COLUMNS = [
 @pytest.fixture
 def table(aggregate_stage, scores, paper):
     """The lines of the written file as (block, row, column) -> line, and their columns."""
-    aggregate.run(aggregate_stage, paper, Path("main.csv"))
-    with Path("main.csv").open(newline="", encoding="utf-8") as file:
+    aggregate.run(aggregate_stage, Path("main.csv"), paper)
+    return read(Path("main.csv"))
+
+
+def read(path):
+    with path.open(newline="", encoding="utf-8") as file:
         reader = csv.DictReader(file)
         lines = {(line["block"], line["row"], line["column"]): line for line in reader}
     return lines, reader.fieldnames
@@ -92,7 +103,7 @@ def test_parameters_are_those_of_the_checkpoint(table, aggregate_stage):
 
 def test_the_same_scores_give_the_same_bytes(aggregate_stage, scores, paper):
     for name in ("one.csv", "two.csv"):
-        aggregate.run(aggregate_stage, paper, Path(name))
+        aggregate.run(aggregate_stage, Path(name), paper)
     assert Path("one.csv").read_bytes() == Path("two.csv").read_bytes()
 
 
@@ -116,7 +127,7 @@ def test_a_damaged_score_file_is_named_in_one_line(aggregate_stage, scores, pape
     path = Path(aggregate_stage.cells[5].scores)
     path.write_bytes(DAMAGED[how])
     with pytest.raises(UserError) as caught:
-        aggregate.run(aggregate_stage, paper, Path("main.csv"))
+        aggregate.run(aggregate_stage, Path("main.csv"), paper)
     message = str(caught.value)
     assert len(message.splitlines()) == 1
     assert message.startswith(f"score file {path} is damaged (")
@@ -132,7 +143,7 @@ def test_a_damaged_meta_file_is_named_in_one_line(aggregate_stage, scores, paper
     else:
         path.write_text(content, encoding="utf-8")
     with pytest.raises(UserError) as caught:
-        aggregate.run(aggregate_stage, paper, Path("main.csv"))
+        aggregate.run(aggregate_stage, Path("main.csv"), paper)
     assert len(str(caught.value).splitlines()) == 1
     assert str(path) in str(caught.value)
 
@@ -145,7 +156,7 @@ def test_damaged_numbers_of_the_paper_are_named_in_one_line(
     if content is not None:
         path.write_text(content, encoding="utf-8")
     with pytest.raises(UserError) as caught:
-        aggregate.run(aggregate_stage, path, Path("main.csv"))
+        aggregate.run(aggregate_stage, Path("main.csv"), path)
     assert len(str(caught.value).splitlines()) == 1
     assert str(path) in str(caught.value)
 
@@ -154,13 +165,104 @@ def test_a_missing_score_file_is_named_in_one_line(aggregate_stage, scores, pape
     path = Path(aggregate_stage.cells[5].scores)
     path.unlink()
     with pytest.raises(UserError, match=f"^input {path} does not exist; run the stage"):
-        aggregate.run(aggregate_stage, paper, Path("main.csv"))
+        aggregate.run(aggregate_stage, Path("main.csv"), paper)
 
 
 def test_the_meta_of_a_table_leads_back_to_the_files_of_every_cell(aggregate_stage, scores, paper):
-    aggregate.run(aggregate_stage, paper, Path("main.csv"))
+    aggregate.run(aggregate_stage, Path("main.csv"), paper)
     inputs = json.loads(Path("main.meta.json").read_text(encoding="utf-8"))["inputs"]
     for cell in aggregate_stage.cells:
         content = Path(cell.scores).read_bytes()
         assert inputs[cell.scores] == hashlib.sha256(content).hexdigest()
         assert cell.checkpoint_meta in inputs
+
+
+# -- differences, and tables of another kind -------------------------------------------------------
+
+DIFFERENCE = ("against", "difference", "difference_interval")
+
+
+@pytest.fixture
+def built(fabricate):
+    """What the demo's scores make of a table: built("placement") -> its lines, its scores."""
+
+    def build(name):
+        plan = Plan(CONFIG, "demo")
+        stage = AggregateStage.model_validate_json(plan.aggregate(name))
+        scores = fabricate(stage.cells)
+        printed = plan.table(name).paper
+        paper = CONFIG / "paper" / f"{printed}.csv" if printed else None
+        aggregate.run(stage, Path("table.csv"), paper)
+        return read(Path("table.csv"))[0], scores
+
+    return build
+
+
+def test_a_difference_is_to_the_named_row_over_the_same_episodes(table, scores):
+    lines, _ = table
+    for block, row, column in lines:
+        found = [lines[block, row, column][name] for name in DIFFERENCE]
+        if (block, row, column) not in scores or row != "EPNet":
+            assert found == [""] * 3
+            continue
+        ours, others = (100 * scores[block, name, column] for name in ("EPNet", "--Net"))
+        low, high = stats.ttest_rel(ours, others).confidence_interval(0.95)
+        assert found[0] == "--Net"
+        assert float(found[1]) == pytest.approx(np.mean(ours - others), abs=2e-4)
+        assert float(found[2]) == pytest.approx((high - low) / 2, abs=2e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "against"),
+    [
+        ("placement", "110", "000"),
+        ("discrepancies", "text-logits", "default"),
+        ("propagator", "diag", "full"),
+        ("ssl-large", "EPNet_SSL 20", "--Net_SSL 20"),
+        ("ten-shot", "EPNet_SSL", "EPNet"),
+    ],
+)
+def test_every_table_says_which_row_a_difference_is_to(built, name, row, against):
+    lines, scores = built(name)
+    compared = {place: line for place, line in lines.items() if place[1] == row and place in scores}
+    assert compared
+    for (block, _, column), line in compared.items():
+        assert line["against"] == against
+        gap = 100 * np.mean(scores[block, row, column] - scores[block, against, column])
+        assert float(line["difference"]) == pytest.approx(gap, abs=2e-4)
+
+
+def test_a_table_that_the_paper_does_not_have_has_no_number_of_the_paper(built):
+    lines, scores = built("placement")
+    assert len(lines) == len(scores) == 16
+    for line in lines.values():
+        assert line["accuracy"] != ""
+        assert [line[name] for name in COLUMNS if name.startswith("paper")] == [""] * 3
+
+
+def test_rows_may_share_a_row_of_the_paper(built):
+    """20 or 100 unlabelled images of a class: the paper prints one number, it stands at both."""
+    lines, _ = built("ssl-large")
+    for number in (20, 100):
+        assert lines["CONV-4", f"EPNet_SSL {number}", "mini1"]["paper_accuracy"] == "65.13"
+        assert lines["CONV-4", f"--Net_SSL {number}", "tier1"]["paper_accuracy"] == "65.01"
+    assert lines["WRN-28-10", "EPNet", "mini5"]["paper_accuracy"] == "84.34"
+
+
+def test_a_block_without_a_backbone_is_of_the_literature(built):
+    lines, scores = built("cub")
+    assert {block for block, _, _ in scores} == {"RESNET-12", "WRN-28-10"}
+    assert lines["RESNET-18", "Robust-20++", "cub5"]["paper_accuracy"] == "83.21"
+    assert lines["RESNET-18", "Robust-20++", "cub5"]["accuracy"] == ""
+
+
+def test_scores_of_other_episodes_are_not_compared_but_named(aggregate_stage, scores, paper):
+    cell = next(cell for cell in aggregate_stage.cells if cell.against)
+    write_scores(cell.against, np.full(39, 0.5))
+    with pytest.raises(UserError) as caught:
+        aggregate.run(aggregate_stage, Path("main.csv"), paper)
+    assert str(caught.value) == (
+        f"{cell.against}: 40 episodes cannot be paired with 39; delete it and run the same command "
+        "again"
+    )
+    assert not Path("main.csv").exists()

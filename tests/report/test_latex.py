@@ -1,4 +1,4 @@
-"""The typeset table: every number in its place, and it compiles wherever it stands."""
+"""Typeset tables: every number in its place, and it compiles wherever it stands."""
 
 import csv
 import re
@@ -23,7 +23,7 @@ NOT_COMPARABLE = "its numbers are not comparable with the paper's"
 @pytest.fixture
 def written(aggregate_stage, latex_stage, scores, paper):
     """The table of fabricated scores, as text."""
-    aggregate.run(aggregate_stage, paper, Path("main.csv"))
+    aggregate.run(aggregate_stage, Path("main.csv"), paper)
     latex.run(latex_stage, Path("main.csv"), Path("main.tex"))
     return Path("main.tex").read_text(encoding="utf-8")
 
@@ -91,7 +91,7 @@ def test_parameters_are_shown_even_if_the_first_column_is_not_of_this_scale(
 ):
     later = [cell for cell in aggregate_stage.cells if cell.column.startswith("tier")]
     stage = aggregate_stage.model_copy(update={"cells": tuple(later)})
-    aggregate.run(stage, paper, Path("main.csv"))
+    aggregate.run(stage, Path("main.csv"), paper)
     latex.run(latex_stage, Path("main.csv"), Path("main.tex"))
     epnet = [line for line in rows_of(Path("main.tex").read_text()) if line[0] == "EPNet"]
     assert epnet[0][1].endswith("K (112K)")
@@ -139,6 +139,158 @@ def test_special_characters_of_plain_texts_are_escaped():
     assert tex_escape(r"a\b ~ ^") == r"a\textbackslash{}b \textasciitilde{} \textasciicircum{}"
 
 
+# -- tables of another kind ------------------------------------------------------------------------
+
+TABLES = sorted(path.stem for path in (CONFIG / "tables").glob("*.yaml"))
+
+
+@pytest.fixture
+def typeset(fabricate):
+    """A table of fabricated scores: typeset("placement", "demo") -> its text and its scores."""
+
+    def build(name, scale="demo", config=CONFIG):
+        plan = Plan(config, scale)
+        stage = AggregateStage.model_validate_json(plan.aggregate(name))
+        scores = fabricate(stage.cells)
+        printed = plan.table(name).paper
+        numbers = config / "paper" / f"{printed}.csv" if printed else None
+        aggregate.run(stage, Path("table.csv"), numbers)
+        stage = LatexStage.model_validate_json(plan.latex(name))
+        latex.run(stage, Path("table.csv"), Path(f"{name}.tex"))
+        return Path(f"{name}.tex").read_text(encoding="utf-8"), scores
+
+    return build
+
+
+def body(text):
+    """The lines between \\toprule and \\bottomrule that have cells, split at their &."""
+    inner = text.split(r"\toprule", 1)[1].split(r"\bottomrule", 1)[0]
+    lines = [line.removesuffix(r" \\") for line in inner.splitlines() if "&" in line]
+    return [[cell.strip() for cell in line.split("&")] for line in lines]
+
+
+def mean_of(shown):
+    """The mean and the half width of an entry."""
+    found = re.fullmatch(r"\$?([-+]?\d+\.\d\d)\$?\\ci\{(\d+\.\d\d)\}", shown)
+    return float(found[1]), float(found[2])
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_line_of_a_table_has_as_many_cells_as_the_table_has_columns(typeset, name):
+    text, _ = typeset(name)
+    specification = re.search(r"\\begin\{tabular\}\{@\{\}([lcr]+)\*\{(\d+)\}\{(r+)\}@\{\}\}", text)
+    lead, cells, each = specification.groups()
+    width = len(lead) + int(cells) * len(each)
+    for line in text.split(r"\toprule", 1)[1].split(r"\bottomrule", 1)[0].splitlines():
+        if line.endswith(r"\\"):
+            spans = [int(span) for span in re.findall(r"\\multicolumn\{(\d+)\}", line)]
+            assert line.count("&") + 1 - len(spans) + sum(spans) == width, line
+
+
+def test_marks_are_columns_of_their_own_with_a_tick_where_they_are_on(typeset):
+    text, scores = typeset("ablation")
+    top, heading, kind, *rows = body(text)
+    assert heading == ["Exp.", "EFT", "ROT", "LP", "EP", r"\multicolumn{2}{c}{1-shot}"]
+    assert len(top) == 6
+    assert kind[5:] == [r"\emph{this run}", r"\emph{paper}"]
+    assert [row[0] for row in rows] == [str(number) for number in range(1, 17)]
+    for number, row in enumerate(rows):
+        ticked = [bool(number & bit) for bit in (8, 4, 2, 1)]
+        assert row[1:5] == [r"$\checkmark$" if tick else "" for tick in ticked]
+        mean, _ = mean_of(row[5])
+        expected = 100 * scores["CONV-4", f"exp{number + 1}", "mini1"].mean()
+        assert mean == pytest.approx(expected, abs=0.0051)
+    assert [row[6] for row in (rows[0], rows[15])] == ["49.57", "58.85"]
+
+
+@pytest.mark.parametrize(("name", "lead"), [("placement", 4), ("discrepancies", 1)])
+def test_a_table_without_the_papers_numbers_has_differences_beside_its_own(typeset, name, lead):
+    text, scores = typeset(name)
+    table = Plan(CONFIG, "demo").table(name)
+    _, heading, kind, *rows = body(text)
+    assert len(heading) == lead + 2
+    assert kind[lead:] == [r"\emph{this run}", r"\emph{difference}"] * 2
+    places = [(block.name, row) for block in table.blocks for row in block.rows]
+    signs = set()
+    for (block, row), line in zip(places, rows, strict=True):
+        for number, column in enumerate(("mini1", "mini5")):
+            mean, difference = line[lead + 2 * number : lead + 2 * number + 2]
+            ours = 100 * scores[block, row.name, column]
+            assert mean_of(mean)[0] == pytest.approx(ours.mean(), abs=0.0051)
+            if row.against is None:
+                assert difference == ""
+                continue
+            pairs = stats.ttest_rel(ours, 100 * scores[block, row.against, column])
+            low, high = pairs.confidence_interval(0.95)
+            gap, half = mean_of(difference)
+            assert gap == pytest.approx((low + high) / 2, abs=0.0051)
+            assert half == pytest.approx((high - low) / 2, abs=0.0051)
+            signs.add(difference[:2])
+    assert signs == {"$+", "$-"}
+
+
+def test_a_difference_stands_beside_it_only_where_the_paper_has_no_table(typeset):
+    """The main table compares EPNet with --Net, but what stands there is the paper."""
+    text, _ = typeset("main")
+    assert "difference" not in text
+    assert r"\emph{paper}" in text
+
+
+def test_a_table_with_neither_the_papers_numbers_nor_differences_has_one_number_a_cell(
+    typeset, config
+):
+    path = config / "tables" / "placement.yaml"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(re.sub(r', against: "000"', "", text), encoding="utf-8")
+    text, scores = typeset("placement", config=config)
+    assert "@{}lccc*{2}{r}@{}" in text
+    _, heading, *rows = body(text)
+    assert heading[4:] == [r"\multicolumn{1}{c}{1-shot}", r"\multicolumn{1}{c}{5-shot}"]
+    assert len(rows) == 8
+    for line, row in zip(rows, ("111", "110", "101", "100", "011", "010", "001"), strict=False):
+        expected = 100 * scores["CONV-4", row, "mini5"].mean()
+        assert mean_of(line[5])[0] == pytest.approx(expected, abs=0.0051)
+
+
+def test_a_caption_names_the_paper_only_if_the_paper_has_the_table(typeset):
+    assert r"\emph{Paper}: as printed" in typeset("ablation")[0]
+    assert "as printed" not in typeset("discrepancies")[0]
+
+
+def test_a_block_without_a_backbone_is_headed_by_its_name(typeset):
+    text, _ = typeset("cub")
+    assert r"\multicolumn{5}{c}{RESNET-18} \\" in text
+    assert r"\multicolumn{5}{c}{ResNet-12 $\times$1/4} \\" in text
+    robust = next(row for row in body(text) if row[0].startswith("Robust-20++"))
+    assert robust[1:] == [
+        "--", r"\textcolor{gray}{68.68\ci{0.69}}", "--", r"\textcolor{gray}{83.21\ci{0.44}}",
+    ]  # fmt: skip
+
+
+def test_a_block_may_say_more_than_its_backbone(typeset):
+    text, _ = typeset("discrepancies")
+    assert r"{Conv-4} \\" in text
+    assert r"{Conv-4, semi-supervised (EPNet$_{SSL}$)} \\" in text
+
+
+def test_columns_without_parameters_have_none(typeset):
+    assert "Params" not in typeset("ten-shot")[0]
+    assert "Params" in typeset("ssl-partial")[0]
+
+
+def test_a_table_says_over_how_many_episodes_it_is(typeset):
+    assert "over 600 test episodes" in typeset("n-way")[0]
+    assert "over 1000 test episodes" in typeset("ten-shot")[0]
+
+
+def test_what_a_scale_does_not_cover_stays_empty_beside_the_papers_numbers(typeset):
+    """Scale small has no stand-in for CUB."""
+    text, scores = typeset("ten-shot", "small")
+    assert {column for _, _, column in scores} == {"mini10", "tier10"}
+    epnet = next(row for row in body(text) if row[0] == "EPNet")
+    assert epnet[5:] == ["--", "92.68"]
+
+
 @pytest.mark.parametrize("content", [None, "", "table,block\nmain,CONV-4\n"])
 def test_a_damaged_table_is_named_in_one_line(latex_stage, tmp_path, content):
     path = tmp_path / "main.csv"
@@ -155,7 +307,7 @@ def test_a_damaged_table_is_named_in_one_line(latex_stage, tmp_path, content):
 
 SPECIAL = r"50 % & #1_{x} $ ~ ^ \ <>|"
 DOCUMENT = r"""\documentclass{article}
-\usepackage{booktabs,xcolor}
+\usepackage{booktabs,xcolor%s}
 \begin{document}
 See Table~\ref{tab:main}, before.
 \input{main}
@@ -178,6 +330,12 @@ def compiled(file):
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
+def overfull(log):
+    """By how many points lines of a log are too wide."""
+    text = Path(log).read_text(encoding="utf-8", errors="replace")
+    return [float(points) for points in re.findall(r"Overfull \\hbox \(([\d.]+)pt", text)]
+
+
 @pytest.fixture
 def with_special_characters(config, scores, paper):
     """The table of a config whose plain texts hold every special character."""
@@ -195,7 +353,7 @@ def with_special_characters(config, scores, paper):
         (config / file).write_text(new, encoding="utf-8")
     plan = Plan(config, "demo")
     aggregate.run(
-        AggregateStage.model_validate_json(plan.aggregate("main")), paper, Path("main.csv")
+        AggregateStage.model_validate_json(plan.aggregate("main")), Path("main.csv"), paper
     )
     latex.run(
         LatexStage.model_validate_json(plan.latex("main")), Path("main.csv"), Path("main.tex")
@@ -213,10 +371,26 @@ def test_the_table_compiles_by_itself(with_special_characters):
 
 
 @pytest.mark.latex
-def test_the_table_compiles_within_a_paper(with_special_characters):
-    Path("document.tex").write_text(DOCUMENT, encoding="utf-8")
+@pytest.mark.parametrize("more", ["", ",graphicx"])
+def test_the_table_compiles_within_a_paper_and_with_graphicx_is_no_wider_than_its_text(
+    with_special_characters, more
+):
+    Path("document.tex").write_text(DOCUMENT % more, encoding="utf-8")
     text = compiled("document.tex")
+    if more:
+        assert max(overfull("document.log"), default=0) <= 10
     assert "EPNet" in text
     assert "70.74" in text
     assert "See Table 1, before." in text
     assert "Words after." in text
+
+
+@pytest.mark.latex
+@pytest.mark.parametrize("name", TABLES)
+def test_every_table_compiles_and_is_no_wider_than_the_page(typeset, name):
+    _, scores = typeset(name)
+    text = compiled(f"{name}.tex")
+    assert "Table 1:" in text
+    assert f"{100 * next(iter(scores.values())).mean():.2f}" in text
+    assert max(overfull(f"{name}.log"), default=0) <= 10
+    assert "Float too large" not in Path(f"{name}.log").read_text(errors="replace")

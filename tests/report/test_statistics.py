@@ -1,19 +1,23 @@
-"""The interval is Student's, and it covers."""
+"""Intervals are Student's, of means and of paired differences, and they cover."""
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from epcore.report.statistics import mean_with_interval
+from epcore.report.statistics import mean_with_interval, paired_difference
+
+
+def ends(mean):
+    return mean.value - mean.interval, mean.value + mean.interval
 
 
 @pytest.mark.parametrize("count", [2, 3, 30, 1000])
 def test_the_interval_is_that_of_scipy(count):
     values = np.random.default_rng(count).normal(60, 10, count)
     mean = mean_with_interval(values)
-    low, high = stats.t.interval(0.95, count - 1, loc=values.mean(), scale=stats.sem(values))
+    expected = stats.t.interval(0.95, count - 1, loc=values.mean(), scale=stats.sem(values))
     assert mean.count == count
-    assert (mean.value - mean.interval, mean.value + mean.interval) == pytest.approx((low, high))
+    assert ends(mean) == pytest.approx(expected)
 
 
 def test_two_values_by_hand():
@@ -23,10 +27,75 @@ def test_two_values_by_hand():
     assert mean.interval == pytest.approx(12.7062 / 2, abs=1e-4)
 
 
+@pytest.mark.parametrize("count", [2, 3, 30, 1000])
+def test_the_interval_of_a_paired_difference_is_that_of_scipys_paired_test(count):
+    random = np.random.default_rng(count)
+    common = random.normal(60, 10, count)
+    values, others = (common + random.normal(shift, 2, count) for shift in (1, 0))
+    difference = paired_difference(values, others)
+    expected = stats.ttest_rel(values, others).confidence_interval(0.95)
+    assert difference.count == count
+    assert ends(difference) == pytest.approx(tuple(expected))
+
+
+def test_a_paired_difference_by_hand():
+    """Differences 1, 2, 3: mean 2, s = 1, and t(0.975, 2) = 4.3027."""
+    difference = paired_difference(np.array([11.0, 22, 33]), np.array([10.0, 20, 30]))
+    assert difference.value == 2
+    assert difference.interval == pytest.approx(4.3027 / np.sqrt(3), abs=1e-4)
+
+
+def test_the_other_way_round_the_difference_has_the_other_sign():
+    one, other = np.random.default_rng(0).normal(50, 10, (2, 40))
+    there, back = paired_difference(one, other), paired_difference(other, one)
+    assert (there.value, there.interval) == pytest.approx((-back.value, back.interval))
+
+
+def test_what_episodes_have_in_common_does_not_widen_the_interval():
+    random = np.random.default_rng(0)
+    gain = random.normal(1, 1, 200)
+    hard = random.normal(60, 15, 200)
+    interval = paired_difference(hard + gain, hard).interval
+    assert interval == pytest.approx(mean_with_interval(gain).interval)
+    assert interval < mean_with_interval(hard).interval / 5
+
+
+@pytest.mark.parametrize(("left", "right"), [(3, 4), (4, 3), (2, 1)])
+def test_episodes_that_are_not_the_same_are_not_paired(left, right):
+    message = f"^{left} episodes cannot be paired with {right}$"
+    with pytest.raises(ValueError, match=message):
+        paired_difference(np.zeros(left), np.zeros(right))
+
+
+REPEATS = 4000
+
+
+def covered(truth, means):
+    """Share of the intervals that hold the truth, in standard errors of a share of 95 %."""
+    share = np.mean([abs(mean.value - truth) <= mean.interval for mean in means])
+    return (share - 0.95) / np.sqrt(0.95 * 0.05 / REPEATS)
+
+
 @pytest.mark.parametrize("count", [5, 30])
 def test_the_interval_covers_the_truth_in_95_of_100_samples(count):
-    """A normal interval would cover 88 of 100 samples of five."""
-    samples = np.random.default_rng(0).normal(3, 2, (2000, count))
-    means = [mean_with_interval(sample) for sample in samples]
-    covered = np.mean([abs(mean.value - 3) <= mean.interval for mean in means])
-    assert covered == pytest.approx(0.95, abs=0.015)
+    """A normal interval would cover 88 of 100 samples of five: 20 standard errors less."""
+    samples = np.random.default_rng(0).normal(3, 2, (REPEATS, count))
+    assert abs(covered(3, [mean_with_interval(sample) for sample in samples])) < 4
+
+
+@pytest.mark.parametrize("count", [5, 30])
+def test_the_paired_interval_covers_the_truth_in_95_of_100_samples(count):
+    """An unpaired one, of episodes that have as much in common as these, would cover all."""
+    random = np.random.default_rng(1)
+    common = random.normal(60, 10, (REPEATS, count))
+    values, others = (common + random.normal(mean, 2, common.shape) for mean in (61, 59))
+    pairs = zip(values, others, strict=True)
+    assert abs(covered(2, [paired_difference(one, other) for one, other in pairs])) < 4
+
+
+def test_the_interval_of_accuracies_of_75_queries_covers_too():
+    """They are no normal numbers: multiples of 1/75, of episodes that are hard or easy."""
+    random = np.random.default_rng(2)
+    ease = random.beta(6, 4, (REPEATS, 100))
+    samples = 100 * random.binomial(75, ease) / 75
+    assert abs(covered(60, [mean_with_interval(sample) for sample in samples])) < 4

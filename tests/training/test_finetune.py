@@ -67,6 +67,22 @@ def test_the_loss_is_that_of_the_queries_and_a_part_of_that_of_all_base_classes(
     assert loss == pytest.approx(expected, rel=1e-4)
 
 
+@pytest.mark.parametrize("recipe", ["eft-rot", "eft-rot-ep"])
+def test_without_label_propagation_the_loss_is_that_of_prototypes(
+    finetuning, store, episode, recipe
+):
+    task = finetuning(recipe, finetuning={"class_weight": 0})
+    rows, of_queries, _ = episode
+    batch = images(store, rows)
+    points = task.model.backbone(batch).detach().double().numpy()
+    if recipe == "eft-rot-ep":
+        points = embeddings(points)
+    prototypes = points[:SUPPORT].reshape(WAY, SHOT, -1).mean(axis=1)
+    squared = ((points[SUPPORT:, None] - prototypes) ** 2).sum(axis=2)
+    expected = cross_entropy(-squared / np.sqrt(points.shape[1]), of_queries)
+    assert task.loss(batch, task.labels[rows]).item() == pytest.approx(expected, rel=1e-4)
+
+
 def test_the_papers_class_distribution_is_the_softmax_of_scores_that_are_not_normalised(
     finetuning, store, episode
 ):

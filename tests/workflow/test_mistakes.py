@@ -24,7 +24,14 @@ def complaint(run):
             "clas_weight: 0.1",
             "did you mean 'class_weight'?",
         ),
-        ("config/tables/main.yaml", "recipe: epnet}", "recipe: eppnet}", "did you mean 'epnet'?"),
+        ("config/tables/main.yaml", "recipe: epnet,", "recipe: eppnet,", "did you mean 'epnet'?"),
+        (
+            "config/tables/ssl-large.yaml",
+            "unlabeled: 20",
+            "unlabeled: 21",
+            "unknown protocol '5way-1shot-u21'",
+        ),
+        ("config/alpha.yaml", "rot-lp-ep", "rot-lp-epp", "did you mean 'rot-lp-ep'?"),
         ("config/config.yaml", "scale: tiny", "scale: tinny", "did you mean 'tiny'?"),
         ("config/recipes.yaml", "recipes:\n", "recipes: [\n", "not valid YAML"),
         ("config/config.yaml", "allow_cpu:", "alow_cpu:", "unknown key 'alow_cpu'"),
@@ -39,9 +46,19 @@ def test_a_mistake_in_the_config_is_named_with_its_file_and_remedy(project, file
 
 
 def test_an_unknown_scale_on_the_command_line_lists_the_known_ones(project):
-    assert "known: demo, grocery, paper, paper-from-pickles, small, tiny" in complaint(
-        project.plan("--config", "scale=xyz")
-    )
+    message = complaint(project.plan("--config", "scale=xyz"))
+    folders = [project.folder / "config" / name for name in ("scales", "examples")]
+    known = sorted(file.stem for folder in folders for file in folder.glob("*.yaml"))
+    assert f"known: {', '.join(known)}" in message
+    assert {"demo", "grocery", "paper", "small", "tiny"} <= set(known)
+
+
+@pytest.mark.parametrize("target", ["figures/alpha.png", "figures/ablation.pdf", "figures/x.png"])
+def test_a_figure_that_the_scale_has_no_runs_of_is_no_target(project, target):
+    project.replace("config/scales/tiny.yaml", "{mini: tiny-glyphs,", "{mini: null,")
+    message = complaint(project.snakemake("-n", target))
+    assert "No rule to produce" in message or "Missing" in message
+    assert target in message
 
 
 def test_a_truncated_store_is_named_and_nothing_is_overwritten(finished):

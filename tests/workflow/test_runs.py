@@ -46,7 +46,8 @@ def test_every_artefact_says_how_it_came_to_be(finished_once):
     results = finished_once[0].folder / "results/tiny"
     artefacts = [*results.rglob("*.pt"), *results.rglob("*.npz")]
     artefacts += [*results.glob("scores/**/*.csv"), *results.glob("tables/*.csv")]
-    assert len(artefacts) == 6 + 4 + 4 + 4 + 1
+    protocols = 2 + 3 + 6  # validation, and what any table tests on with one and with five shots
+    assert len(artefacts) == 6 + protocols + 4 + 4 + 1
     for artefact in artefacts:
         assert artefact.with_suffix("").with_suffix(".meta.json").is_file(), artefact
     assert not [path for path in results.rglob("*") if ".tmp" in path.name]
@@ -57,10 +58,15 @@ def test_a_second_run_has_nothing_to_do(finished):
     assert finished.build().nothing_to_do
 
 
-def test_the_table_is_what_is_built_when_nothing_is_asked_for(finished):
-    assert finished.snakemake("-n").nothing_to_do
-    (finished.folder / "tables/main.tex").unlink()
-    assert finished.snakemake("-n").jobs == {"all": 1, "publish_table": 1}
+def test_everything_is_what_is_built_when_nothing_is_asked_for(finished):
+    """Six tables of this scale, of which one is there, and two figures as .pdf and .png."""
+    jobs = finished.snakemake("-n").jobs
+    assert jobs["all"] == 1
+    assert (jobs["publish_table"], jobs["publish_figure"]) == (5, 4)
+    assert "data" not in jobs
+    from_nothing = finished.snakemake("-n", "--forceall").jobs
+    for rule, done in (("pretrain", 2), ("finetune", 4), ("embed", 4), ("evaluate", 4)):
+        assert jobs[rule] == from_nothing[rule] - done
 
 
 def test_white_space_and_comments_retrain_nothing(finished):

@@ -43,22 +43,46 @@ def stage_config(stage, *names):
     return function
 
 
-def episodes_of_shot(wildcards):
-    """All episodes that are tested with the checkpoint of this shot."""
-    shot = int(wildcards.shot)
-    protocols = [p for p in PLAN.tested_protocols if PLAN.protocols[p].shot == shot]
-    return expand(
-        paths.EPISODES, scale=SCALE, dataset=wildcards.dataset, protocol=protocols
-    )
+def episodes_of_features(wildcards):
+    """All episodes that any table tests these features on."""
+    w = wildcards
+    tested = PLAN.tested_protocols(w.dataset, w.backbone, w.recipe, w.checkpoint)
+    return expand(paths.EPISODES, scale=SCALE, dataset=w.dataset, protocol=tested)
+
+
+def alpha_episodes(wildcards):
+    dataset, _, _, protocol = PLAN.alpha_runs()[0]
+    return paths.EPISODES.format(scale=SCALE, dataset=dataset, protocol=protocol)
+
+
+def published_figures(figures):
+    return [f"figures/{name}.{end}" for name in figures for end in ("pdf", "png")]
+
+
+def published_tables(tables):
+    return [f"tables/{name}.tex" for name in tables]
+
+
+def paper_numbers(wildcards):
+    name = PLAN.table(wildcards.table).paper
+    return [CONFIG / "paper" / f"{name}.csv"] if name else []
 
 
 def data_inputs(wildcards):
     return PLAN.data_inputs(wildcards.dataset)
 
 
+def pretrained_checkpoint(wildcards):
+    owner = PLAN.pretrained_as(wildcards.backbone, wildcards.recipe)
+    return paths.PRETRAIN.replace("{recipe}", owner)
+
+
 def features_for_protocol(wildcards):
-    shot = PLAN.protocols[wildcards.protocol].shot
-    return paths.FEATURES.replace("{shot}", str(shot))
+    w = wildcards
+    shot = PLAN.protocols[w.protocol].checkpoint_shot
+    owner, checkpoint = PLAN.checkpoint(w.backbone, w.recipe, shot)
+    features = paths.FEATURES.replace("{recipe}", owner)
+    return features.replace("{checkpoint}", checkpoint)
 
 
 # A misspelt name in a path is "no rule to produce it".
@@ -71,8 +95,12 @@ wildcard_constraints:
     protocol="|".join(PLAN.protocols),
     seed="[0-9]+",
     shot="[0-9]+",
+    checkpoint="pretrain|finetune-[0-9]+shot",
     table="|".join(PLAN.tables),
 
+
+# The tables of the target ablation_pipeline, as far as the scale has their runs.
+ABLATIONS = [name for name in PLAN.covered_tables if name in ("ablation", "propagator")]
 
 # Of one training job.
 THREADS, MEMORY, MINUTES = PLAN.scale.resources.values()

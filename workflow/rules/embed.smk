@@ -4,15 +4,15 @@
 rule embed:
     input:
         store=paths.STORE,
-        checkpoint=paths.FINETUNE,
-        episodes=episodes_of_shot,
+        checkpoint=paths.CHECKPOINT,
+        episodes=episodes_of_features,
     output:
         features=paths.FEATURES,
         meta=paths.meta(paths.FEATURES),
     log:
-        "results/{scale}/logs/embed/{dataset}/{backbone}/{recipe}/s{seed}-{shot}shot.log",
+        "results/{scale}/logs/embed/{dataset}/{backbone}/{recipe}/s{seed}-{checkpoint}.log",
     benchmark:
-        "results/{scale}/benchmarks/embed/{dataset}/{backbone}/{recipe}/s{seed}-{shot}shot.tsv"
+        "results/{scale}/benchmarks/embed/{dataset}/{backbone}/{recipe}/s{seed}-{checkpoint}.tsv"
     conda:
         "../../environment.yml"
     threads: THREADS

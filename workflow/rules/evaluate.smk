@@ -12,8 +12,6 @@ rule evaluate:
         "results/{scale}/logs/evaluate/{dataset}/{backbone}/{recipe}/s{seed}-{protocol}.log",
     benchmark:
         "results/{scale}/benchmarks/evaluate/{dataset}/{backbone}/{recipe}/s{seed}-{protocol}.tsv"
-    wildcard_constraints:
-        protocol="|".join(PLAN.tested_protocols),
     conda:
         "../../environment.yml"
     threads: THREADS

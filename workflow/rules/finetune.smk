@@ -4,7 +4,7 @@
 rule finetune:
     input:
         store=paths.STORE,
-        checkpoint=paths.PRETRAIN,
+        checkpoint=pretrained_checkpoint,
         episodes=paths.EPISODES.replace("{protocol}", "val-5way-{shot}shot"),
     output:
         checkpoint=paths.FINETUNE,

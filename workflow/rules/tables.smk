@@ -5,7 +5,7 @@ rule aggregate:
     input:
         scores=lambda w: [cell.scores for cell in PLAN.cells(w.table)],
         metas=lambda w: [cell.checkpoint_meta for cell in PLAN.cells(w.table)],
-        paper=lambda w: CONFIG / "paper" / f"{PLAN.table(w.table).paper}.csv",
+        paper=paper_numbers,
     output:
         table=paths.TABLE_CSV,
         meta=paths.meta(paths.TABLE_CSV),
@@ -21,8 +21,9 @@ rule aggregate:
         runtime=10,
     params:
         config=stage_config("aggregate", "table"),
+        paper=lambda wildcards, input: ["--paper", *input.paper] if input.paper else [],
     shell:
-        "epcore aggregate --config {params.config:q} --paper {input.paper:q} "
+        "epcore aggregate --config {params.config:q} {params.paper:q} "
         "--out {output.table:q} > {log:q} 2>&1"
 
 

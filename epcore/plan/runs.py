@@ -1,0 +1,138 @@
+"""Trainings and tests: what their stages are told, and which recipes share them."""
+
+from functools import cache
+from typing import Any
+
+from epcore.plan import paths
+from epcore.plan.load import pick
+from epcore.plan.models import Backbone, Phase, Recipe
+from epcore.plan.registry import Registry
+from epcore.plan.stages import (
+    STAGE_VERSIONS,
+    EmbedStage,
+    EvaluateStage,
+    FinetuneStage,
+    PretrainStage,
+    told,
+)
+
+
+class Runs(Registry):
+    """A registry that knows what trains and tests a recipe's network.
+
+    Recipes that tell a stage the same share what it makes: it carries the name of the first of
+    them in recipes.yaml. So nothing is trained, embedded or tested twice.
+    """
+
+    def backbone(self, name: str) -> Backbone:
+        """The backbone at this scale's width and depth."""
+        size = pick(self.scale.backbones, name, "backbone", f"{self._scale_file}, backbones")
+        architecture = self.backbones[name].architecture
+        return Backbone(architecture=architecture, width=size.width, depth=size.depth)
+
+    def _network(self, stage: str, backbone: str, recipe: Recipe) -> dict[str, Any]:
+        return {
+            "stage_version": STAGE_VERSIONS[stage],
+            "backbone": self.backbone(backbone),
+            "view": recipe.view,
+            "precision": self.scale.precision,
+        }
+
+    def _training(
+        self, stage: str, backbone: str, recipe: Recipe, seed: int, phase: Phase
+    ) -> dict[str, Any]:
+        return self._network(stage, backbone, recipe) | {
+            "seed": seed,
+            "propagation": recipe.propagation_in(phase),
+        }
+
+    def pretrain(self, backbone: str, recipe: str, seed: int) -> str:
+        resolved = self.recipe(recipe, backbone)
+        return told(
+            PretrainStage(
+                **self._training("pretrain", backbone, resolved, seed, "pretraining"),
+                augmentation=resolved.augmentation.pretraining,
+                pretraining=resolved.pretraining,
+            )
+        )
+
+    def finetune(self, backbone: str, recipe: str, seed: int, shot: int) -> str:
+        resolved = self.recipe(recipe, backbone)
+        return told(
+            FinetuneStage(
+                **self._training("finetune", backbone, resolved, seed, "finetuning"),
+                augmentation=resolved.augmentation.finetuning,
+                finetuning=resolved.finetuning,
+                shot=shot,
+            )
+        )
+
+    def embed(self, backbone: str, recipe: str) -> str:
+        return told(EmbedStage(**self._network("embed", backbone, self.recipe(recipe, backbone))))
+
+    def evaluate(self, backbone: str, recipe: str) -> str:
+        return told(
+            EvaluateStage(
+                stage_version=STAGE_VERSIONS["evaluate"],
+                propagation=self.recipe(recipe, backbone).propagation_in("testing"),
+            )
+        )
+
+    @cache  # noqa: B019 - a registry lives as long as the program
+    def pretrained_as(self, backbone: str, recipe: str) -> str:
+        """The recipe that names the pretrained checkpoint of a recipe."""
+        return self._first(lambda name: self.pretrain(backbone, name, 0), recipe)
+
+    @cache  # noqa: B019
+    def finetuned_as(self, backbone: str, recipe: str) -> str:
+        """The recipe that names the fine-tuned checkpoints of a recipe."""
+        return self._first(
+            lambda name: (self.pretrained_as(backbone, name), self.finetune(backbone, name, 0, 1)),
+            recipe,
+        )
+
+    @cache  # noqa: B019
+    def tested_as(self, backbone: str, recipe: str) -> str:
+        """The recipe that names the scores of a recipe."""
+        return self._first(
+            lambda name: (self.checkpoint(backbone, name, 1), self.evaluate(backbone, name)), recipe
+        )
+
+    def _first(self, key: Any, recipe: str) -> str:
+        wanted = key(recipe)
+        return next(name for name in self.recipes if key(name) == wanted)
+
+    def checkpoint(self, backbone: str, recipe: str, shot: int) -> tuple[str, str]:
+        """Recipe and file name of the checkpoint that tests a recipe on episodes of a shot."""
+        if self.recipe(recipe, backbone).tested == "pretrained":
+            return self.pretrained_as(backbone, recipe), "pretrain"
+        return self.finetuned_as(backbone, recipe), f"finetune-{shot}shot"
+
+    def scores(self, dataset: str, backbone: str, recipe: str, protocol: str) -> str:
+        """The file of per-episode scores."""
+        owner = self.tested_as(backbone, recipe)
+        place = self._place(dataset, backbone, owner)
+        return paths.SCORES.format(**place, protocol=protocol)
+
+    def checkpoint_of(self, dataset: str, backbone: str, recipe: str, protocol: str) -> str:
+        """The checkpoint that a recipe is tested with on a protocol."""
+        return self._of_checkpoint(paths.CHECKPOINT, dataset, backbone, recipe, protocol)
+
+    def features_of(self, dataset: str, backbone: str, recipe: str, protocol: str) -> str:
+        """The features that a recipe is tested with on a protocol."""
+        return self._of_checkpoint(paths.FEATURES, dataset, backbone, recipe, protocol)
+
+    def _of_checkpoint(
+        self, pattern: str, dataset: str, backbone: str, recipe: str, protocol: str
+    ) -> str:
+        owner, name = self.checkpoint(backbone, recipe, self.protocols[protocol].checkpoint_shot)
+        return pattern.format(**self._place(dataset, backbone, owner), checkpoint=name)
+
+    def _place(self, dataset: str, backbone: str, recipe: str) -> dict[str, str | int]:
+        return {
+            "scale": self.scale_name,
+            "dataset": dataset,
+            "backbone": backbone,
+            "recipe": recipe,
+            "seed": self.scale.seed,
+        }

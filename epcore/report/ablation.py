@@ -1,0 +1,88 @@
+"""The ablation's picture: which of its factors matter, alone and in pairs."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from epcore.errors import UserError
+from epcore.files import Provenance, atomic
+from epcore.plan.paths import meta
+from epcore.plan.stages import AblationStage
+from epcore.report.aggregate import read_scores
+from epcore.report.factorial import contrast, effects
+from epcore.report.figure import BLUE, ORANGE, figure
+from epcore.report.text_table import KEY, read_cells
+
+
+def tabulate(stage: AblationStage, paper: Path) -> pd.DataFrame:
+    """A line for each term: effect and interval in points of this run, effect in the paper.
+
+    Raises:
+        UserError: unless the cells are every combination of the factors, each with a printed number
+            and over the same episodes.
+    """
+    printed = read_cells(paper, (*KEY, "accuracy"), "restore it from version control")
+    rows = {(block, row): float(cell["accuracy"]) for (block, row, _), cell in printed.items()}
+    combinations = {frozenset(cell.marks) for cell in stage.cells}
+    if not len(stage.cells) == len(combinations) == 2 ** len(stage.factors):
+        raise UserError(
+            f"the ablation needs a cell for each of the {2 ** len(stage.factors)} combinations of "
+            f"{', '.join(stage.factors)}; there are {len(stage.cells)} cells of "
+            f"{len(combinations)} combinations; correct `marks` of the table's rows"
+        )
+    for cell in stage.cells:
+        if (cell.block, cell.paper) not in rows:
+            raise UserError(f"{paper}: no row {cell.paper!r} in {cell.block}; correct `paper`")
+    ours = {frozenset(cell.marks): read_scores(Path(cell.scores)) for cell in stage.cells}
+    theirs = {frozenset(cell.marks): np.array(rows[cell.block, cell.paper]) for cell in stage.cells}
+    if len({len(scores) for scores in ours.values()}) != 1:
+        raise UserError("the ablation's scores are of different episodes; delete and rerun them")
+    lines = [
+        {
+            "term": " x ".join(term),
+            "order": len(term),
+            "effect": mean.value,
+            "interval": mean.interval,
+            "paper_effect": float(contrast(theirs, term)),
+        }
+        for term, mean in effects(ours, stage.factors).items()
+    ]
+    return pd.DataFrame(lines)
+
+
+def draw(table: pd.DataFrame, note: str, out: Path) -> None:
+    """Effects from the largest to the smallest, those of single factors above the pairs."""
+    ordered = table.iloc[
+        np.lexsort((-table["effect"].abs().to_numpy(), table["order"].to_numpy()))
+    ].iloc[::-1]
+    places = np.arange(len(ordered)) + (ordered["order"].to_numpy() == 1) * 0.6
+    with figure(out, width=4.8, height=3.4) as axes:
+        axes.axvline(0, color="0.6", linewidth=0.8)
+        axes.errorbar(
+            ordered["effect"], places + 0.14, xerr=ordered["interval"], fmt="o", markersize=4,
+            color=BLUE, capsize=2, label="this run, 95 % over episodes",
+        )  # fmt: skip
+        axes.plot(
+            ordered["paper_effect"], places - 0.14, "D", markersize=3.5, color=ORANGE,
+            label="paper, from its printed means",
+        )  # fmt: skip
+        names = [
+            term if " x " not in term else term.replace(" x ", " with ") for term in ordered["term"]
+        ]
+        axes.set_yticks(places, names)
+        axes.set_xlabel(f"effect on accuracy, points\n{note}")
+        axes.set_title("What matters? Single factors, and how pairs add to them", pad=20)
+        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+
+
+def run(stage: AblationStage, paper: Path, out: Path) -> None:
+    """The stage `ablation`: the picture (.pdf, .png) and what is drawn (.csv)."""
+    provenance = Provenance(
+        "ablation", stage.model_dump(mode="json"), [paper, *(Path(c.scores) for c in stage.cells)]
+    )
+    table = tabulate(stage, paper)
+    with atomic(out.with_suffix(".csv")) as temporary:
+        table.to_csv(temporary, index=False, float_format="%.4f", lineterminator="\n")
+    draw(table, stage.note, out)
+    provenance.write(Path(meta(str(out))))

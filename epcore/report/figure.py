@@ -1,0 +1,46 @@
+"""How all figures look and are written."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from epcore.files import atomic
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Okabe and Ito's colours, which the colour-blind can tell apart.
+BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PURPLE = (
+    "#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7",
+)  # fmt: skip
+COLOURS = (BLUE, RED, GREEN, ORANGE, PURPLE, SKY)
+STYLE: Any = {
+    "font.size": 8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 9,
+    "legend.frameon": False,
+    "pdf.fonttype": 42,  # letters stay letters
+    "svg.hashsalt": "epcore",
+}
+
+
+@contextmanager
+def figure(out: Path, width: float = 4.8, height: float = 3.2) -> Iterator["Axes"]:
+    """Axes to draw on; afterwards `out` (.pdf) and a .png of the same name are written."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot
+
+    with mpl.rc_context(STYLE):
+        canvas, axes = pyplot.subplots(figsize=(width, height), layout="constrained")
+        try:
+            yield axes
+            # The date would make the bytes differ.
+            for path, more in ((out, {"CreationDate": None}), (out.with_suffix(".png"), {})):
+                with atomic(path) as temporary:
+                    canvas.savefig(temporary, dpi=200, metadata=more)
+        finally:
+            pyplot.close(canvas)

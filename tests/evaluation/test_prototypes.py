@@ -1,0 +1,142 @@
+"""Prototypes: the class whose mean support embedding is nearest, by formulas written as loops."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from epcore.evaluation.propagation_classifier import PropagationClassifier
+from epcore.evaluation.prototypes import prototype_logits
+from epcore.plan.models import Propagation
+
+SETTINGS = Propagation(
+    embedding=False,
+    classifier="prototypes",
+    part="full",
+    embedding_alpha=0.5,
+    label_alpha=0.2,
+    bandwidth="std",
+    normalize_labels=True,
+    query_logits="log-scores",
+)
+
+
+def normal(*shape, seed=0):
+    return torch.from_numpy(np.random.default_rng(seed).normal(size=shape))
+
+
+def brute_logits(support, query):
+    """-|q - mean of the class's support|^2 / sqrt(D), one number at a time."""
+    way, shot, size = support.shape
+    logits = np.zeros((len(query), way))
+    for q in range(len(query)):
+        for c in range(way):
+            total = 0.0
+            for d in range(size):
+                mean = math.fsum(support[c, s, d] for s in range(shot)) / shot
+                total += (query[q, d] - mean) ** 2
+            logits[q, c] = -total / math.sqrt(size)
+    return logits
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize(("way", "shot", "size"), [(5, 1, 8), (3, 4, 2), (2, 5, 64), (4, 2, 1)])
+def test_logits_are_the_negative_squared_distances_to_the_class_means(way, shot, size, dtype):
+    support, query = normal(way, shot, size, seed=1), normal(7, size, seed=2)
+    actual = prototype_logits(support.to(dtype), query.to(dtype))
+    assert actual.dtype == dtype
+    expected = brute_logits(support.numpy(), query.numpy())
+    tolerance = 1e-12 if dtype == torch.float64 else 1e-5
+    np.testing.assert_allclose(actual.double().numpy(), expected, rtol=tolerance, atol=tolerance)
+
+
+def test_two_classes_on_a_line_by_hand():
+    """Means 1 and 6 in 1 of 4 dimensions: the squares 4 and 9, halved by sqrt(4)."""
+    along = torch.tensor([1.0, 0, 0, 0])
+    support = torch.tensor([[0.0, 2.0], [5.0, 7.0]])[..., None] * along
+    logits = prototype_logits(support, 3 * along[None])
+    assert logits.tolist() == [[-2.0, -4.5]]
+
+
+def test_the_likeliest_class_is_that_of_the_nearest_mean():
+    support, query = normal(5, 3, 6, seed=3), normal(200, 6, seed=4)
+    means = support.numpy().mean(axis=1)
+    nearest = [
+        min(range(5), key=lambda c, q=q: np.linalg.norm(q - means[c])) for q in query.numpy()
+    ]
+    assert len(set(nearest)) == 5
+    assert prototype_logits(support, query).argmax(dim=-1).tolist() == nearest
+
+
+def test_with_one_image_of_a_class_it_is_the_nearest_neighbour():
+    support, query = normal(5, 1, 6, seed=3), normal(50, 6, seed=4)
+    nearest = torch.cdist(query, support[:, 0]).argmin(dim=-1)
+    assert torch.equal(prototype_logits(support, query).argmax(dim=-1), nearest)
+
+
+def test_the_same_values_repeated_in_more_dimensions_raise_logits_by_the_root_only():
+    """16 times the dimensions, 16 times the squared distance, divided by sqrt(16)."""
+    support, query = normal(5, 3, 6), normal(9, 6, seed=1)
+    wide = prototype_logits(support.repeat(1, 1, 16), query.repeat(1, 16))
+    torch.testing.assert_close(wide, 4 * prototype_logits(support, query))
+
+
+def test_a_shift_of_everything_changes_nothing_and_a_scale_changes_no_answer():
+    support, query = normal(5, 3, 6), normal(40, 6, seed=1)
+    logits = prototype_logits(support, query)
+    torch.testing.assert_close(prototype_logits(support + 3, query + 3), logits)
+    scaled = prototype_logits(10 * support, 10 * query)
+    torch.testing.assert_close(scaled, 100 * logits)
+    assert torch.equal(scaled.argmax(dim=-1), logits.argmax(dim=-1))
+
+
+@pytest.mark.parametrize("leading", [(4,), (2, 3)])
+def test_every_episode_of_a_batch_is_classified_as_if_alone(leading):
+    support, query = normal(*leading, 5, 2, 6), normal(*leading, 9, 6, seed=1)
+    together = prototype_logits(support, query)
+    assert together.shape == (*leading, 9, 5)
+    for place in np.ndindex(*leading):
+        torch.testing.assert_close(together[place], prototype_logits(support[place], query[place]))
+
+
+def test_gradients_reach_support_and_queries():
+    support, query = normal(3, 2, 4).requires_grad_(), normal(5, 4, seed=1).requires_grad_()
+    assert torch.autograd.gradcheck(prototype_logits, (support, query))
+
+
+# -- in the classifier's place ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("embedding", [True, False])
+@pytest.mark.parametrize("leading", [(), (3,)])
+def test_the_classifier_takes_the_first_images_of_an_episode_as_support(embedding, leading):
+    """Rows are shot images of class 0, shot of class 1, ..., then the queries."""
+    classifier = PropagationClassifier(SETTINGS.model_copy(update={"embedding": embedding}))
+    way, shot = 3, 2
+    embeddings = classifier.embeddings(normal(*leading, 3 * (2 + 4), 6))
+    logits = classifier.query_logits(embeddings, way, shot)
+    assert logits.shape == (*leading, 12, way)
+    rows = embeddings.reshape(-1, 18, 6).numpy()
+    for episode, found in zip(rows, logits.reshape(-1, 12, way).numpy(), strict=True):
+        support = np.stack([episode[0:2], episode[2:4], episode[4:6]])
+        np.testing.assert_allclose(found, brute_logits(support, episode[6:]), rtol=1e-9)
+
+
+@pytest.mark.parametrize("change", [{"label_alpha": 0.7}, {"normalize_labels": False}])
+def test_prototypes_read_no_setting_of_label_propagation(change):
+    points = normal(20, 6)
+    one, other = (
+        PropagationClassifier(SETTINGS.model_copy(update=update)).query_logits(points, 5, 1)
+        for update in ({}, change)
+    )
+    assert torch.equal(one, other)
+
+
+def test_propagated_embeddings_are_what_prototypes_see():
+    points = normal(20, 6)
+    classifier = PropagationClassifier(SETTINGS.model_copy(update={"embedding": True}))
+    with_ep = classifier.query_logits(classifier.embeddings(points), 5, 1)
+    without = PropagationClassifier(SETTINGS).query_logits(points, 5, 1)
+    assert not torch.allclose(functional.softmax(with_ep, -1), functional.softmax(without, -1))

@@ -1,0 +1,288 @@
+"""Unlabelled images: pseudo-labels by label propagation, by the formulas written as loops."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from reference import cross_entropy
+
+from epcore.data.episodes import Episodes
+from epcore.evaluation import evaluate
+from epcore.evaluation.embed import Features
+from epcore.evaluation.evaluate import solve
+from epcore.evaluation.propagation_classifier import PropagationClassifier
+from epcore.evaluation.semi_supervised import semi_supervised_logits
+from epcore.plan import Plan
+from epcore.plan.stages import EvaluateStage
+
+CONFIG = Path(__file__).parents[2] / "config"
+WAY, SHOT, QUERIES, UNLABELED = 4, 2, 3, 5
+
+
+def settings(recipe="epnet", **changes):
+    text = Plan(CONFIG, "paper").evaluate("conv4", recipe)
+    return EvaluateStage.model_validate_json(text).propagation.model_copy(update=changes)
+
+
+# -- the authors' code in float64, one loop an index -----------------------------------------------
+
+
+def brute_propagator(points, alpha, bandwidth):
+    n = len(points)
+    squared = np.zeros((n, n))
+    for i in range(n):
+        for j in range(n):
+            squared[i, j] = sum((a - b) ** 2 for a, b in zip(points[i], points[j], strict=True))
+    pairs = [squared[i, j] for i in range(n) for j in range(n) if i != j]
+    counted = [d for d in pairs if d != 0] if bandwidth == "std" else pairs
+    mean = sum(counted) / len(counted)
+    variance = sum((d - mean) ** 2 for d in counted) / (len(counted) - 1)
+    scale = math.sqrt(variance) if bandwidth == "std" else variance
+    adjacency = np.zeros((n, n))
+    for i in range(n):
+        for j in range(n):
+            adjacency[i, j] = 0 if i == j else math.exp(-squared[i, j] / scale)
+    degrees = [1e-4 + sum(adjacency[i]) for i in range(n)]
+    matrix = np.eye(n)
+    for i in range(n):
+        for j in range(n):
+            matrix[i, j] -= alpha * adjacency[i, j] / math.sqrt(degrees[i] * degrees[j])
+    return np.linalg.inv(matrix)
+
+
+def brute_label_propagation(points, labels, way, used):
+    """Log-scores of all points; a label is a class, or None. Classes weigh alike."""
+    matrix = brute_propagator(points, used.label_alpha, used.bandwidth)
+    scores = np.zeros((len(points), way))
+    for i in range(len(points)):
+        row_sum = sum(matrix[i]) if used.normalize_labels else 1.0
+        for j, label in enumerate(labels):
+            if label is not None:
+                scores[i, label] += matrix[i, j] / row_sum / labels.count(label)
+    return np.log(scores + 1e-6)
+
+
+def brute_semi_supervised(features, used, way=WAY, shot=SHOT, queries=QUERIES):
+    """Logits of the queries, and the pseudo-labels, of support, queries and unlabelled images."""
+    points = np.asarray(features, dtype=np.float64)
+    if used.embedding:
+        points = brute_propagator(points, used.embedding_alpha, used.bandwidth) @ points
+    support = [c for c in range(way) for _ in range(shot)]
+    asked = [None] * (way * queries)
+    rest = [None] * (len(points) - len(support) - len(asked))
+    first = brute_label_propagation(points, support + asked + rest, way, used)
+    guesses = [int(np.argmax(row)) for row in first[len(support) + len(asked) :]]
+    second = brute_label_propagation(points, support + asked + guesses, way, used)
+    logits = second[len(support) : len(support) + len(asked)]
+    return (logits if used.query_logits == "log-scores" else np.exp(logits)), guesses
+
+
+def clusters(spread, seed=0, way=WAY, counts=(SHOT, QUERIES, UNLABELED), size=6):
+    """Features `(N, size)` of an episode: support, queries, unlabelled, around class centres."""
+    random = np.random.default_rng(seed)
+    centres = random.normal(0, 1, (way, size))
+    parts = [centres[:, None] + spread * random.normal(0, 1, (way, n, size)) for n in counts]
+    return np.concatenate([part.reshape(-1, size) for part in parts])
+
+
+def logits_of(features, used, way=WAY, shot=SHOT, queries=QUERIES):
+    points = torch.as_tensor(features)
+    embeddings = PropagationClassifier(used).embeddings(points)
+    return semi_supervised_logits(embeddings, way, shot, queries, used)
+
+
+@pytest.mark.parametrize("recipe", ["epnet", "net"])
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize("query_logits", ["log-scores", "scores"])
+@pytest.mark.parametrize("bandwidth", ["std", "var"])
+def test_logits_are_those_of_the_formulas_for_every_setting(
+    recipe, normalize, query_logits, bandwidth
+):
+    used = settings(
+        recipe, normalize_labels=normalize, query_logits=query_logits, bandwidth=bandwidth
+    )
+    for seed in range(3):
+        features = clusters(1.2, seed)
+        expected, guesses = brute_semi_supervised(features, used)
+        assert len(set(guesses)) > 1
+        np.testing.assert_allclose(logits_of(features, used).numpy(), expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("label_alpha", [0.05, 0.9])
+def test_the_label_alpha_of_the_recipe_is_used_both_times(label_alpha):
+    used = settings(label_alpha=label_alpha)
+    features = clusters(1.5, seed=4)
+    expected, _ = brute_semi_supervised(features, used)
+    np.testing.assert_allclose(logits_of(features, used).numpy(), expected, rtol=1e-8)
+
+
+def test_float32_features_give_the_answers_of_float64():
+    used, features = settings(), clusters(1.2, seed=2)
+    exact, rounded = logits_of(features, used), logits_of(features.astype(np.float32), used)
+    assert rounded.dtype == torch.float32
+    torch.testing.assert_close(rounded.double(), exact, rtol=1e-3, atol=1e-3)
+
+
+def test_two_points_of_each_of_two_classes_by_hand():
+    """On a line: support 0 and 10, queries 1 and 9, unlabelled 2 and 8, which join 0 and 10."""
+    points = torch.tensor([[0.0], [10], [1], [9], [2], [8]], dtype=torch.float64)
+    used = settings("net")
+    logits = semi_supervised_logits(points, 2, 1, 1, used)
+    matrix = brute_propagator(points.numpy(), 0.2, "std")
+    near = (matrix[2, 0] + matrix[2, 4]) / 2 / matrix[2].sum()
+    far = (matrix[2, 1] + matrix[2, 5]) / 2 / matrix[2].sum()
+    expected = [[math.log(near + 1e-6), math.log(far + 1e-6)]]
+    expected.append(expected[0][::-1])
+    np.testing.assert_allclose(logits.numpy(), expected, rtol=1e-9)
+
+
+def test_a_class_weighs_the_same_however_many_pseudo_labels_it_gets():
+    """5 unlabelled near class 0, 1 near class 1: a point midway between is not drawn to 0."""
+    used = settings("net", label_alpha=0.5)
+    line = [0, 10, 5.01, 9, -1, 1, -0.5, 0.5, 0.2, 10.5]
+    unlabelled = np.array(line)[:, None]
+    _, guesses = brute_semi_supervised(unlabelled, used, way=2, shot=1, queries=1)
+    assert guesses == [0, 0, 0, 0, 0, 1]
+    logits = logits_of(unlabelled, used, way=2, shot=1, queries=1)
+    assert logits.argmax(dim=-1).tolist() == [1, 1]
+
+
+# -- what unlabelled images do ---------------------------------------------------------------------
+
+
+def moons(count, seed):
+    """Two half circles that reach into each other; the class of every second point is 1."""
+    random = np.random.default_rng(seed)
+    angle = random.uniform(0, np.pi, count)
+    lower = np.arange(count) % 2 == 1
+    x = np.where(lower, 1 - np.cos(angle), np.cos(angle))
+    y = np.where(lower, 0.5 - np.sin(angle), np.sin(angle))
+    return np.stack([x, y], axis=1) + random.normal(0, 0.05, (count, 2))
+
+
+def accuracy(logits, way, queries):
+    expected = torch.arange(way).repeat_interleave(queries)
+    return (logits.argmax(dim=-1) == expected).double().mean().item()
+
+
+def test_labels_travel_along_two_moons_over_their_unlabelled_points():
+    """One labelled point of each moon. In "var" small features make a narrow kernel: d^2 / d^4."""
+    used = settings("net", label_alpha=0.99, bandwidth="var")
+    helped, alone = [], []
+    for seed in range(10):
+        points = 0.1 * moons(2 * (1 + 20 + 100), seed)
+        by_class = points.reshape(-1, 2, 2).swapaxes(0, 1)
+        parts = np.split(by_class, [1, 21], axis=1)
+        ordered = np.concatenate([part.reshape(-1, 2) for part in parts])
+        helped.append(accuracy(logits_of(ordered, used, 2, 1, 20), 2, 20))
+        without = torch.as_tensor(ordered[: 2 * 21])
+        alone.append(accuracy(PropagationClassifier(used).query_logits(without, 2, 1), 2, 20))
+    assert np.mean(helped) > 0.99
+    assert np.mean(alone) < 0.95
+
+
+@pytest.mark.parametrize("recipe", ["epnet", "net"])
+def test_unlabelled_images_help_where_one_image_of_a_class_says_little(recipe):
+    used, gains = settings(recipe), []
+    for seed in range(20):
+        features = clusters(0.9, seed, counts=(1, 10, 30), size=8)
+        rows = WAY * 11
+        embeddings = PropagationClassifier(used).embeddings(torch.as_tensor(features[:rows]))
+        alone = PropagationClassifier(used).query_logits(embeddings, WAY, 1)
+        helped = logits_of(features, used, shot=1, queries=10)
+        gains.append(accuracy(helped, WAY, 10) - accuracy(alone, WAY, 10))
+    assert np.mean(gains) > 0.03
+
+
+def test_the_order_of_unlabelled_images_does_not_matter():
+    used, features = settings(), clusters(1.2)
+    first = WAY * (SHOT + QUERIES)
+    order = np.random.default_rng(0).permutation(WAY * UNLABELED)
+    turned = np.concatenate([features[:first], features[first:][order]])
+    torch.testing.assert_close(logits_of(turned, used), logits_of(features, used))
+
+
+def test_an_order_of_queries_is_the_same_order_of_answers():
+    used, features = settings(), clusters(1.2)
+    first, after = WAY * SHOT, WAY * (SHOT + QUERIES)
+    order = np.random.default_rng(0).permutation(WAY * QUERIES)
+    turned = np.concatenate([features[:first], features[first:after][order], features[after:]])
+    torch.testing.assert_close(logits_of(turned, used), logits_of(features, used)[order])
+
+
+def test_every_episode_of_a_batch_is_solved_as_if_alone():
+    used = settings()
+    features = np.stack([clusters(1.2, seed) for seed in range(6)])
+    together = logits_of(features.reshape(2, 3, *features.shape[1:]), used)
+    assert together.shape == (2, 3, WAY * QUERIES, WAY)
+    for one, alone in zip(together.reshape(6, -1, WAY), features, strict=True):
+        torch.testing.assert_close(one, logits_of(alone, used))
+
+
+# -- the stage -------------------------------------------------------------------------------------
+
+
+def drawn(episodes, spread=1.2, seed=0):
+    """Features of 8 classes, and episodes with unlabelled images of 4 of them."""
+    random = np.random.default_rng(seed)
+    images = 20
+    centres = np.repeat(random.normal(0, 1, (8, 6)), images, axis=0)
+    values = (centres + spread * random.normal(0, 1, centres.shape)).astype(np.float32)
+    rows = np.stack(
+        [
+            [images * c + random.choice(images, 10, replace=False) for c in chosen]
+            for chosen in (random.choice(8, WAY, replace=False) for _ in range(episodes))
+        ]
+    )
+    parts = np.split(rows, [SHOT, SHOT + QUERIES], axis=2)
+    return Features(np.arange(len(values)), values), Episodes(*parts)
+
+
+@pytest.mark.parametrize("recipe", ["epnet", "net", "epnet-paper"])
+def test_episodes_with_unlabelled_images_are_solved_by_the_formulas(recipe):
+    features, episodes = drawn(8)
+    results = solve(features, episodes, PropagationClassifier(settings(recipe)))
+    expected = [place for place in range(WAY) for _ in range(QUERIES)]
+    accuracies, losses = [], []
+    for rows in zip(episodes.support, episodes.query, episodes.unlabeled, strict=True):
+        points = np.concatenate([features.values[part.ravel()] for part in rows])
+        logits, _ = brute_semi_supervised(points, settings(recipe))
+        accuracies.append(np.mean(logits.argmax(1) == expected))
+        losses.append(cross_entropy(logits, expected))
+    assert 0.3 < np.mean(accuracies) < 0.97
+    np.testing.assert_allclose(results.accuracies, accuracies, atol=1e-12)
+    np.testing.assert_allclose(results.losses, losses, rtol=1e-3)
+
+
+def test_the_unlabelled_images_of_an_episode_change_its_result():
+    features, episodes = drawn(40)
+    classifier = PropagationClassifier(settings())
+    nothing = np.empty((40, WAY, 0), np.int64)
+    without = Episodes(episodes.support, episodes.query, nothing)
+    one, other = (solve(features, each, classifier).accuracies for each in (episodes, without))
+    assert (one != other).mean() > 0.3
+
+
+@pytest.mark.parametrize("unlabeled", [UNLABELED, 0])
+def test_how_many_episodes_are_solved_at_once_changes_nothing(monkeypatch, unlabeled):
+    features, episodes = drawn(23)
+    episodes = Episodes(episodes.support, episodes.query, episodes.unlabeled[..., :unlabeled])
+    images = episodes.images().shape[1]
+    classifier = PropagationClassifier(settings())
+    sizes, original = [], classifier.embeddings
+    monkeypatch.setattr(
+        classifier, "embeddings", lambda points: sizes.append(len(points)) or original(points)
+    )
+    found = {}
+    for pairs in (1, 2 * images**2, 5 * images**2 + 1, evaluate.PAIRS):
+        monkeypatch.setattr(evaluate, "PAIRS", pairs)
+        sizes.clear()
+        found[pairs] = solve(features, episodes, classifier)
+        assert sum(sizes) == 23
+        assert max(sizes) == min(23, max(1, pairs // images**2))
+    first, *others = found.values()
+    for other in others:
+        assert first.accuracies.tolist() == other.accuracies.tolist()
+        np.testing.assert_allclose(first.losses, other.losses, rtol=1e-4)

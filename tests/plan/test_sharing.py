@@ -1,0 +1,545 @@
+"""What the tables ask for: nothing twice, the same thing once, and every number of the paper."""
+
+import csv
+import re
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from epcore.data.builders.glyph_classes import select_classes
+from epcore.plan import Plan, paths
+from epcore.plan.registry import protocol_of
+
+CONFIG = Path(__file__).parents[2] / "config"
+SCALES = sorted(
+    path.stem for folder in ("scales", "examples") for path in (CONFIG / folder).glob("*.yaml")
+)
+TABLES = sorted(path.stem for path in (CONFIG / "tables").glob("*.yaml"))
+PHASES = ("pretraining", "finetuning", "testing")
+
+
+@cache
+def plan(scale="paper"):
+    return Plan(CONFIG, scale)
+
+
+def rows_of(table):
+    return {(b.name, row.name): row for b in plan().table(table).blocks for row in b.rows}
+
+
+def cells(table, scale="paper"):
+    """(block, row, column) -> cell."""
+    return {(c.block, c.row, c.column): c for c in plan(scale).cells(table)}
+
+
+def all_cells(scale):
+    return [cell for table in plan(scale).tables for cell in plan(scale).cells(table)]
+
+
+def parts_of(path, pattern):
+    """The wildcards of a path."""
+    found = re.fullmatch(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(pattern)), path)
+    assert found, path
+    return found.groupdict()
+
+
+def groups(names, key):
+    """The sets of names that have the same key."""
+    found = defaultdict(set)
+    for name in names:
+        found[key(name)].add(name)
+    return sorted(map(sorted, found.values()))
+
+
+def flat(settings, at=""):
+    found = {}
+    for key, value in settings.items():
+        found |= flat(value, f"{at}{key}.") if isinstance(value, dict) else {f"{at}{key}": value}
+    return found
+
+
+def changed(recipe, other="epnet", scale="paper"):
+    """The settings in which a recipe differs from another: path -> its value."""
+    one, two = (
+        flat(plan(scale).recipe(name, "conv4").model_dump(exclude={"description"}))
+        for name in (recipe, other)
+    )
+    return {path: one[path] for path in one if path not in two or one[path] != two[path]}
+
+
+# -- what is shared, and what is not ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_recipes_share_a_checkpoint_if_and_only_if_they_are_trained_alike(scale):
+    """Alike: from the same checkpoint, told the same."""
+    p = plan(scale)
+    for backbone in p.scale.backbones:
+        first = groups(p.recipes, lambda name, b=backbone: p.pretrained_as(b, name))
+        assert first == groups(p.recipes, lambda name, b=backbone: p.pretrain(b, name, 0))
+        second = groups(p.recipes, lambda name, b=backbone: p.finetuned_as(b, name))
+        for shot in (1, 5):
+
+            def training(name, b=backbone, shot=shot):
+                return p.pretrain(b, name, 0), p.finetune(b, name, 0, shot)
+
+            assert second == groups(p.recipes, training)
+        assert len(first) < len(second) < len(p.recipes)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_recipes_share_scores_if_and_only_if_one_checkpoint_is_tested_alike(scale):
+    p = plan(scale)
+    for backbone in p.scale.backbones:
+        shared = groups(p.recipes, lambda name, b=backbone: p.tested_as(b, name))
+
+        def test(name, b=backbone):
+            training = [p.pretrain(b, name, 0)]
+            if p.recipe(name, b).tested == "finetuned":
+                training.append(p.finetune(b, name, 0, 1))
+            return (*training, p.evaluate(b, name))
+
+        assert shared == groups(p.recipes, test)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("kind", ["pretrained_as", "finetuned_as", "tested_as"])
+def test_what_recipes_share_is_named_after_the_first_of_them_in_the_file(scale, kind):
+    p = plan(scale)
+    for backbone in p.scale.backbones:
+        owners = {name: getattr(p, kind)(backbone, name) for name in p.recipes}
+        for name, owner in owners.items():
+            assert owners[owner] == owner
+            assert p.recipes.index(owner) <= p.recipes.index(name)
+
+
+def needed_checkpoints(scale):
+    """Path of every checkpoint that the tables and the search for alpha need -> what makes it."""
+    p = plan(scale)
+    tested = [cell.checkpoint_meta for cell in all_cells(scale)]
+    tested += [paths.meta(p.checkpoint_of(*run)) for run in p.alpha_runs()]
+    made = {}
+    for meta in tested:
+        where = parts_of(meta, paths.meta(paths.CHECKPOINT))
+        data, backbone, recipe = where["dataset"], where["backbone"], where["recipe"]
+        owner = p.pretrained_as(backbone, recipe)
+        pretrained = paths.PRETRAIN.format(**where | {"recipe": owner})
+        made[pretrained] = (data, p.pretrain(backbone, owner, 0))
+        if where["checkpoint"] != "pretrain":
+            shot = int(re.fullmatch(r"finetune-(\d+)shot", where["checkpoint"])[1])
+            told = p.finetune(backbone, recipe, 0, shot)
+            made[meta.replace(".meta.json", ".pt")] = (data, told, pretrained)
+    return made
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_no_two_checkpoints_that_are_needed_are_trained_alike(scale):
+    made = needed_checkpoints(scale)
+    assert made
+    assert len(set(made.values())) == len(made)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_every_cell_has_exactly_one_file_of_scores_and_every_file_one_way_to_make_it(scale):
+    p, made = plan(scale), defaultdict(set)
+    for cell in all_cells(scale):
+        where = parts_of(cell.scores, paths.SCORES)
+        backbone, recipe, protocol = (where[name] for name in ("backbone", "recipe", "protocol"))
+        # As the rule `evaluate` finds them, from the path alone.
+        features = p.features_of(where["dataset"], backbone, recipe, protocol)
+        tested = parts_of(features, paths.FEATURES)
+        assert paths.meta(paths.CHECKPOINT.format(**tested)) == cell.checkpoint_meta
+        made[cell.scores].add((features, protocol, p.evaluate(backbone, recipe)))
+    assert all(len(ways) == 1 for ways in made.values())
+    assert len(set.union(*made.values())) == len(made)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_a_cells_scores_are_those_of_its_own_recipe_and_protocol(scale):
+    """Whatever recipe gives the file its name, it is told the same, and so is its checkpoint."""
+    p = plan(scale)
+    for name in p.tables:
+        found = cells(name, scale)
+        columns = {column.name: column for column in p.table(name).columns}
+        backbones = {block.name: block.backbone for block in p.table(name).blocks}
+        for (block, row, column), cell in found.items():
+            where = parts_of(cell.scores, paths.SCORES)
+            ours, backbone = rows_of(name)[block, row], backbones[block]
+            assert where["backbone"] == backbone
+            assert where["dataset"] == p.scale.columns[columns[column].dataset]
+            assert where["protocol"] == protocol_of(ours, columns[column])
+            owner = where["recipe"]
+            assert p.evaluate(backbone, owner) == p.evaluate(backbone, ours.recipe)
+            assert p.pretrain(backbone, owner, 0) == p.pretrain(backbone, ours.recipe, 0)
+            if p.recipe(ours.recipe, backbone).tested == "finetuned":
+                shot = p.protocols[where["protocol"]].checkpoint_shot
+                tuned = (p.finetune(backbone, recipe, 0, shot) for recipe in (owner, ours.recipe))
+                assert len(set(tuned)) == 1
+                assert cell.checkpoint_meta.endswith(f"/finetune-{shot}shot.meta.json")
+            else:
+                assert cell.checkpoint_meta.endswith("/pretrain.meta.json")
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_features_are_made_for_every_protocol_that_any_table_tests_them_on(scale):
+    p, wanted = plan(scale), defaultdict(set)
+    for cell in all_cells(scale):
+        where = parts_of(cell.scores, paths.SCORES)
+        place = parts_of(cell.checkpoint_meta, paths.meta(paths.CHECKPOINT))
+        key = [place[name] for name in ("dataset", "backbone", "recipe", "checkpoint")]
+        wanted[tuple(key)].add(where["protocol"])
+    for dataset, backbone, recipe, protocol in p.alpha_runs():
+        wanted[dataset, backbone, *p.checkpoint(backbone, recipe, 1)].add(protocol)
+    for key, protocols in wanted.items():
+        found = p.tested_protocols(*key)
+        assert set(found) == protocols
+        assert len(found) == len(protocols)
+
+
+def test_a_checkpoint_of_no_table_is_tested_as_those_of_its_name_are():
+    p = plan("demo")
+    found = p.tested_protocols("glyph-mini", "conv4", "net-paper", "finetune-5shot")
+    assert {"5way-5shot", "5way-5shot-u20", "5way-10shot", "20way-5shot"} <= set(found)
+    assert "5way-1shot" not in found
+    assert len(set(found)) == len(found)
+
+
+# -- cells that are the same thing -----------------------------------------------------------------
+
+
+def test_epnet_beside_its_semi_supervised_variants_is_epnet_of_the_main_table():
+    main, ssl = cells("main"), cells("ssl-large")
+    ours = {place: cell for place, cell in ssl.items() if place[1] == "EPNet"}
+    assert len(ours) == 12
+    for place, cell in ours.items():
+        assert cell.scores == main[place].scores
+
+
+@pytest.mark.parametrize("number", [20, 100])
+def test_unlabelled_images_come_to_the_test_of_the_same_checkpoint(number):
+    main, ssl = cells("main"), cells("ssl-large")
+    for name in ("EPNet", "--Net"):
+        for block, column in {(block, column) for block, _, column in ssl}:
+            cell = ssl[block, f"{name}_SSL {number}", column]
+            plain = main[block, name, column]
+            assert cell.checkpoint_meta == plain.checkpoint_meta
+            assert cell.scores == plain.scores.replace(".csv", f"-u{number}.csv")
+
+
+def test_ten_shots_are_tested_with_the_checkpoints_of_five():
+    main, ten = cells("main") | cells("cub"), cells("ten-shot")
+    assert len(ten) == 12
+    for (block, row, column), cell in ten.items():
+        five = main[block, "EPNet", column.replace("10", "5")]
+        assert cell.checkpoint_meta == five.checkpoint_meta
+        ending = "5way-10shot-u20.csv" if row == "EPNet_SSL" else "5way-10shot.csv"
+        assert cell.scores.endswith(ending)
+
+
+def test_more_ways_are_tested_with_the_checkpoints_of_five_ways():
+    main = cells("main")
+    for (_, _, column), cell in cells("n-way").items():
+        way, shot = column.split("w")
+        assert cell.checkpoint_meta == main["WRN-28-10", "EPNet", f"mini{shot}"].checkpoint_meta
+        assert cell.scores.endswith(f"/{way}way-{shot}shot.csv")
+
+
+def test_all_labelled_is_the_supervised_cell_and_the_parts_are_tested_with_its_checkpoint():
+    main, part = cells("main"), cells("ssl-partial")
+    for name in ("EPNet", "--Net"):
+        whole = main["CONV-4", name, "mini5"]
+        assert part["CONV-4", f"{name}_SSL", "100"].scores == whole.scores
+        for column, labeled in (("20", 1), ("40", 2), ("60", 3)):
+            cell = part["CONV-4", f"{name}_SSL", column]
+            assert cell.checkpoint_meta == whole.checkpoint_meta
+            assert cell.scores == whole.scores.replace(".csv", f"-labeled{labeled}.csv")
+
+
+@pytest.mark.parametrize("scale", ["demo", "paper"])
+def test_protocols_that_add_unlabelled_images_differ_in_nothing_else(scale):
+    """So their support and queries are the same: tests/data/test_episodes.py."""
+    protocols = plan(scale).protocols
+    variants = [name for name in protocols if re.search(r"-(u|labeled)\d+$", name)]
+    assert len(variants) == 8
+    for name in variants:
+        base, kind, number = re.fullmatch(r"(.*)-(u|labeled)(\d+)", name).groups()
+        own = protocols[name].model_dump()
+        plain = protocols[base].model_dump()
+        key = "unlabeled" if kind == "u" else "labeled"
+        assert own[key] == int(number)
+        alike = own.keys() - {key, "finetuned_shot"}
+        assert {k: own[k] for k in alike} == {k: plain[k] for k in alike}
+        assert protocols[name].checkpoint_shot == protocols[base].checkpoint_shot
+
+
+# -- ablation --------------------------------------------------------------------------------------
+
+EXPERIMENTS = [f"exp{number}" for number in range(1, 17)]
+
+
+def test_the_ablations_marks_number_its_rows():
+    """exp = 1 + EP + 2 LP + 4 ROT + 8 EFT."""
+    worth = {"EP": 1, "LP": 2, "ROT": 4, "EFT": 8}
+    rows = [row for _, row in rows_of("ablation").items()]
+    assert [row.name for row in rows] == EXPERIMENTS
+    for row in rows:
+        number = 1 + sum(worth[mark] for mark in row.marks)
+        assert (row.name, row.label) == (f"exp{number}", str(number))
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_what_an_experiment_ticks_is_on_and_nothing_else(scale, name):
+    row = rows_of("ablation")["CONV-4", name]
+    recipe = plan(scale).recipe(row.recipe, "conv4")
+    assert recipe.tested == ("finetuned" if "EFT" in row.marks else "pretrained")
+    assert recipe.pretraining.rotation_weight == (1 if "ROT" in row.marks else 0)
+    for phase in PHASES:
+        settings = recipe.propagation_in(phase)
+        assert settings.embedding == ("EP" in row.marks)
+        with_lp = "LP" in row.marks or phase == "pretraining"
+        assert settings.classifier == ("label-propagation" if with_lp else "prototypes")
+        rest = settings.model_dump(exclude={"embedding", "classifier"})
+        assert rest == recipe.propagation.model_dump(exclude={"embedding", "classifier"})
+    allowed = {
+        "propagation.embedding",
+        "propagation.classifier",
+        "phases.pretraining.classifier",
+        "pretraining.rotation_weight",
+        "tested",
+    }
+    assert changed(row.recipe, scale=scale).keys() <= allowed
+
+
+@pytest.mark.parametrize(("name", "row"), [("exp16", "EPNet"), ("exp15", "--Net")])
+def test_the_last_experiments_are_the_main_tables(name, row):
+    ablation, main = cells("ablation"), cells("main")
+    assert ablation["CONV-4", name, "mini1"].scores == main["CONV-4", row, "mini1"].scores
+
+
+def test_epnet_without_rotations_differs_in_the_weight_of_their_loss_alone():
+    twelve, sixteen = (rows_of("ablation")["CONV-4", f"exp{n}"].recipe for n in (12, 16))
+    p = plan()
+    for phase in PHASES:
+        settings = [p.recipe(name, "conv4").propagation_in(phase) for name in (twelve, sixteen)]
+        assert settings[0] == settings[1]
+    ignored = {"phases.pretraining.classifier"}  # what it would be anyway
+    assert changed(twelve, sixteen).keys() - ignored == {"pretraining.rotation_weight"}
+    assert p.finetune("conv4", twelve, 0, 1) == p.finetune("conv4", sixteen, 0, 1)
+    assert p.evaluate("conv4", twelve) == p.evaluate("conv4", sixteen)
+
+
+def trainings(table):
+    """How many checkpoints of each kind the cells of a table are made with."""
+    p, kinds = plan(), {"pretrain": set(), "finetune": set()}
+    for cell in cells(table).values():
+        where = parts_of(cell.checkpoint_meta, paths.meta(paths.CHECKPOINT))
+        place = where["dataset"], where["backbone"]
+        kinds["pretrain"].add((*place, p.pretrained_as(where["backbone"], where["recipe"])))
+        if where["checkpoint"] != "pretrain":
+            kinds["finetune"].add((*place, where["recipe"], where["checkpoint"]))
+    return {kind: len(found) for kind, found in kinds.items()}
+
+
+def test_sixteen_experiments_need_four_pretrainings_and_eight_finetunings():
+    assert trainings("ablation") == {"pretrain": 4, "finetune": 8}
+
+
+def test_eight_placements_need_two_pretrainings_and_four_finetunings_a_shot():
+    assert trainings("placement") == {"pretrain": 2, "finetune": 8}
+    assert len({cell.scores for cell in cells("placement").values()}) == 16
+
+
+def test_ssl_ten_shot_and_more_ways_train_nothing_that_the_other_tables_do_not():
+    others = {cell.checkpoint_meta for name in ("main", "cub") for cell in cells(name).values()}
+    for name in ("ssl-large", "ssl-partial", "ten-shot", "n-way"):
+        assert {cell.checkpoint_meta for cell in cells(name).values()} <= others
+
+
+# -- placement, propagator, discrepancies, alpha ---------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_a_placement_is_on_where_its_name_says_and_differs_in_nothing_else(scale):
+    names = dict(zip(("pretraining", "fine-tuning", "test"), PHASES, strict=True))
+    rows = rows_of("placement")
+    assert {name for _, name in rows} == {f"{n:03b}" for n in range(8)}
+    for (_, name), row in rows.items():
+        recipe = plan(scale).recipe(row.recipe, "conv4")
+        for digit, (mark, phase) in zip(name, names.items(), strict=True):
+            assert recipe.propagation_in(phase).embedding == (digit == "1")
+            assert (mark in row.marks) == (digit == "1")
+            rest = recipe.propagation_in(phase).model_dump(exclude={"embedding"})
+            expected = plan(scale).recipe("epnet", "conv4").propagation
+            assert rest == expected.model_dump(exclude={"embedding"})
+        different = changed(row.recipe, scale=scale)
+        embedding = {"propagation.embedding", *(f"phases.{p}.embedding" for p in PHASES)}
+        assert different.keys() <= embedding
+        assert row.against == (None if name == "000" else "000")
+    assert (rows["CONV-4", "111"].recipe, rows["CONV-4", "000"].recipe) == ("epnet", "net")
+
+
+def test_parts_of_the_propagator_differ_in_the_part_and_are_tested_before_finetuning():
+    p = plan()
+    rows = rows_of("propagator")
+    expected = {"full": "full", "offdiag": "off-diagonal", "diag": "diagonal"}
+    assert {name for _, name in rows} == expected.keys()
+    for (_, name), row in rows.items():
+        recipe = p.recipe(row.recipe, "resnet12")
+        assert recipe.tested == "pretrained"
+        assert {recipe.propagation_in(phase).part for phase in PHASES} == {expected[name]}
+        assert changed(row.recipe, "rot-lp-ep").keys() <= {"propagation.part"}
+        assert ("DIAG" in row.marks) == (name in ("full", "diag"))
+        assert ("OFF-DIAG" in row.marks) == (name in ("full", "offdiag"))
+
+
+DISCREPANCIES = {
+    "text-bandwidth": {"propagation.bandwidth"},
+    "text-label-rows": {"propagation.normalize_labels"},
+    "text-logits": {"propagation.query_logits"},
+    "text-rotation-head": {"pretraining.rotation_input"},
+    "text-class-head": {"finetuning.class_input"},
+    "text-class-weight": {"finetuning.class_weight"},
+    "text-plateau": {"pretraining.plateau.metric", "finetuning.plateau.metric"},
+    "text-augmentation": {"augmentation.pretraining"},
+}
+
+
+def test_every_discrepancy_changes_one_setting_to_what_the_text_says():
+    text = flat(plan().recipe("epnet-paper", "conv4").model_dump())
+    rows = rows_of("discrepancies")
+    singles = {row.recipe: row for row in rows.values() if row.recipe.startswith("text-")}
+    assert singles.keys() == DISCREPANCIES.keys()
+    for recipe, keys in DISCREPANCIES.items():
+        different = changed(recipe)
+        assert different.keys() == keys
+        assert different == {key: text[key] for key in keys}
+        # The row says which line of docs/paper-vs-code.md it is.
+        assert f"({plan().recipe(recipe, 'conv4').description})" in singles[recipe].label
+        assert singles[recipe].against == "default"
+
+
+def test_all_discrepancies_together_and_the_epochs_are_the_text():
+    together = set().union(*DISCREPANCIES.values())
+    assert changed("epnet-paper").keys() == together | {"protocol", "pretraining.epochs"}
+    assert rows_of("discrepancies")["CONV-4", "text"].recipe == "epnet-paper"
+    assert rows_of("discrepancies")["CONV-4", "default"].recipe == "epnet"
+
+
+def test_candidates_of_the_search_differ_in_the_alpha_of_embedding_propagation_alone():
+    p = plan()
+    alphas = []
+    for _, backbone, recipe, protocol in p.alpha_runs():
+        settings = p.recipe(recipe, backbone)
+        assert changed(recipe, "rot-lp-ep").keys() <= {"propagation.embedding_alpha"}
+        assert settings.tested == "pretrained"
+        assert p.protocols[protocol].split == "val"
+        in_phases = {settings.propagation_in(phase).embedding_alpha for phase in PHASES}
+        assert len(in_phases) == 1
+        alphas += in_phases
+    assert alphas == [0.2, 0.35, 0.5, 0.65, 0.8]
+    assert 0.2 in p.alpha_search.label_alphas
+
+
+# -- the paper's numbers and the literature --------------------------------------------------------
+
+PRINTED = [path.stem for path in (CONFIG / "paper").glob("*.csv")]
+OF_PAPER = [name for name in TABLES if plan().table(name).paper]
+
+
+def printed(table):
+    path = CONFIG / "paper" / f"{plan().table(table).paper}.csv"
+    with path.open(newline="", encoding="utf-8") as file:
+        return [(line["block"], line["row"], line["column"]) for line in csv.DictReader(file)]
+
+
+def test_every_table_of_the_paper_is_one_table_of_ours_but_for_imagenet_fs():
+    shown = [plan().table(name).paper for name in OF_PAPER]
+    assert sorted(shown) == sorted(set(PRINTED) - {"imfs", "readme-rerun"})
+
+
+@pytest.mark.parametrize("table", OF_PAPER)
+def test_every_printed_number_is_shown_in_a_row_of_its_table(table):
+    columns = [column.name for column in plan().table(table).columns]
+    shown = {(block, row.paper or row.name) for (block, _), row in rows_of(table).items()}
+    lost = [place for place in printed(table) if place[:2] not in shown or place[2] not in columns]
+    assert not lost
+
+
+@pytest.mark.parametrize("table", OF_PAPER)
+def test_every_row_and_column_of_a_table_of_the_paper_is_printed_there(table):
+    cells_of_paper = printed(table)
+    rows = {place[:2] for place in cells_of_paper}
+    for (block, _), row in rows_of(table).items():
+        assert (block, row.paper or row.name) in rows
+    names = [column.name for column in plan().table(table).columns]
+    assert set(names) == {place[2] for place in cells_of_paper}
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_row_of_the_literature_names_its_source_and_ours_have_none(table):
+    for row in rows_of(table).values():
+        assert bool(row.source.strip()) == (row.recipe is None)
+        if row.source:
+            assert re.search(r", (\w+ )?(19|20)\d\d", row.source)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_row_that_is_compared_is_compared_over_the_same_episodes(table):
+    """In every column: the same data set, protocol and backbone, or more unlabelled images."""
+    rows = rows_of(table)
+    for (block, row, column), cell in cells(table).items():
+        other = rows[block, row].against
+        if other is None:
+            assert cell.against is None
+            continue
+        assert cell.against == cells(table)[block, other, column].scores
+        one, two = (parts_of(path, paths.SCORES) for path in (cell.scores, cell.against))
+        for name in ("dataset", "backbone", "seed"):
+            assert one[name] == two[name]
+        without = [re.sub(r"-u\d+$", "", where["protocol"]) for where in (one, two)]
+        assert without[0] == without[1]
+
+
+# -- episodes --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("table", TABLES)
+def test_all_cells_of_a_table_are_over_the_number_of_episodes_that_its_caption_says(scale, table):
+    p = plan(scale)
+    if table not in p.tables:
+        pytest.skip(f"scale {scale} does without it")
+    counts = set()
+    for cell in p.cells(table):
+        protocol = parts_of(cell.scores, paths.SCORES)["protocol"]
+        counts.add(int(re.search(r'"episodes":(\d+)', p.episodes(protocol))[1]))
+    assert len(counts) <= 1
+    for count in counts:
+        assert f"over {count} test episodes" in p.latex(table)
+
+
+def test_more_ways_have_600_episodes_as_the_papers_caption_says_and_fewer_if_the_scale_has():
+    assert '"episodes":600' in plan("paper").episodes("20way-1shot")
+    assert '"episodes":1000' in plan("paper").episodes("5way-1shot")
+
+
+def test_the_demos_data_has_the_classes_and_images_that_every_protocol_needs():
+    p, needed = plan("demo"), set()
+    for path in {cell.scores for cell in all_cells("demo")}:
+        where = parts_of(path, paths.SCORES)
+        needed.add((where["dataset"], where["protocol"]))
+    needed |= {(dataset, protocol) for dataset, _, _, protocol in p.alpha_runs()}
+    for dataset, name in needed:
+        settings, asked = p.datasets[dataset], p.protocols[name]
+        images = getattr(settings.images_per_class, asked.split)
+        assert images >= asked.shot + asked.queries + asked.unlabeled, (dataset, name)
+        chosen = select_classes(settings.selection, settings.seed)
+        assert sum(each.image_class.split == asked.split for each in chosen) >= asked.way
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_every_scale_has_every_table(scale):
+    assert list(plan(scale).tables) == TABLES

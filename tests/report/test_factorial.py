@@ -1,0 +1,119 @@
+"""Effects of a full factorial design are those of a regression on factors coded -1 and +1."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from epcore.report.factorial import contrast, effects, terms
+
+FACTORS = ("EFT", "ROT", "LP", "EP")
+
+
+def design(factors=FACTORS):
+    """Every set of factors that are on."""
+    return [
+        frozenset(on)
+        for size in range(len(factors) + 1)
+        for on in itertools.combinations(factors, size)
+    ]
+
+
+def random_cells(factors=FACTORS, episodes=25, seed=0):
+    random = np.random.default_rng(seed)
+    hard = random.normal(0, 10, episodes)
+    return {
+        on: random.uniform(40, 70) + hard + random.normal(0, 3, episodes) for on in design(factors)
+    }
+
+
+def regression(cells, factors):
+    """Least squares of the cells on every product of factors coded -1 and +1."""
+    every = [term for size in range(len(factors) + 1)
+             for term in itertools.combinations(factors, size)]  # fmt: skip
+    matrix = [
+        [np.prod([1 if factor in on else -1 for factor in term]) for term in every] for on in cells
+    ]
+    solution, *_ = np.linalg.lstsq(np.array(matrix), np.array(list(cells.values())), rcond=None)
+    return dict(zip(every, solution, strict=True))
+
+
+def test_the_terms_are_each_factor_and_each_pair_once():
+    assert terms(("A", "B", "C")) == [
+        ("A",), ("B",), ("C",), ("A", "B"), ("A", "C"), ("B", "C"),
+    ]  # fmt: skip
+    assert len(terms(FACTORS)) == 4 + 6
+
+
+@pytest.mark.parametrize("factors", [("A",), ("A", "B"), ("A", "B", "C"), FACTORS])
+def test_effects_are_twice_and_four_times_the_coefficients_of_least_squares(factors):
+    """From -1 to +1 is a step of two; a pair is a step of a step."""
+    cells = random_cells(factors)
+    coefficients = regression({on: values.mean() for on, values in cells.items()}, factors)
+    for term, effect in effects(cells, factors).items():
+        assert effect.value == pytest.approx(2 ** len(term) * coefficients[term])
+
+
+def test_intervals_are_those_of_the_effects_of_each_episode():
+    cells = random_cells()
+    coefficients = regression(cells, FACTORS)
+    for term, effect in effects(cells, FACTORS).items():
+        by_episode = 2 ** len(term) * coefficients[term]
+        np.testing.assert_allclose(contrast(cells, term), by_episode)
+        low, high = stats.ttest_1samp(by_episode, 0).confidence_interval(0.95)
+        assert effect.count == 25
+        assert effect.value - effect.interval == pytest.approx(low)
+        assert effect.value + effect.interval == pytest.approx(high)
+
+
+def test_how_hard_an_episode_is_adds_nothing_to_an_interval():
+    cells = random_cells()
+    hard = np.random.default_rng(5).normal(0, 50, 25)
+    harder = {on: values + hard for on, values in cells.items()}
+    one, other = effects(cells, FACTORS), effects(harder, FACTORS)
+    for term in terms(FACTORS):
+        assert other[term].value == pytest.approx(one[term].value)
+        assert other[term].interval == pytest.approx(one[term].interval)
+
+
+def values_of(rule, factors=FACTORS):
+    """Effects where a cell's accuracy is `rule` of its factors."""
+    cells = {on: np.full(3, float(rule(on))) for on in design(factors)}
+    return {term: mean.value for term, mean in effects(cells, factors).items() if mean.value}
+
+
+def test_where_only_one_factor_matters_it_alone_has_an_effect():
+    assert values_of(lambda on: 50 + 3 * ("EP" in on)) == {("EP",): 3}
+
+
+def test_where_factors_add_up_no_pair_has_an_effect():
+    assert values_of(lambda on: 2 * ("LP" in on) + 3 * ("EP" in on) - ("ROT" in on)) == {
+        ("ROT",): -1, ("LP",): 2, ("EP",): 3,
+    }  # fmt: skip
+
+
+def test_a_factor_that_helps_only_with_another_has_half_its_help_and_the_pair_all_of_it():
+    """4 points where both are on: each gains 4 with the other, none without it."""
+    assert values_of(lambda on: 4 * ({"EP", "LP"} <= on)) == {
+        ("LP",): 2, ("EP",): 2, ("LP", "EP"): 4,
+    }  # fmt: skip
+
+
+def test_a_pair_that_replace_each_other_has_a_negative_effect():
+    assert values_of(lambda on: 4 * bool({"EP", "LP"} & on))["LP", "EP"] == -4
+
+
+def test_the_order_of_cells_and_of_factors_does_not_matter():
+    cells = random_cells()
+    turned = dict(reversed(cells.items()))
+    one, other = effects(cells, FACTORS), effects(turned, FACTORS[::-1])
+    for term, effect in one.items():
+        same = other[tuple(factor for factor in FACTORS[::-1] if factor in term)]
+        assert (same.value, same.interval) == pytest.approx((effect.value, effect.interval))
+
+
+def test_one_number_a_cell_gives_one_number():
+    effect = contrast({on: np.array(5.0 * ("EP" in on)) for on in design()}, ("EP",))
+    assert effect.shape == ()
+    assert effect == 5

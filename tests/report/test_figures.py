@@ -1,0 +1,288 @@
+"""Figures: what is drawn is right and lies beside the picture; the bytes are always the same."""
+
+import csv
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from reference import propagator
+from score_files import write_scores
+
+from epcore.data.episodes import Episodes
+from epcore.errors import UserError
+from epcore.evaluation.embed import Features
+from epcore.plan import Plan
+from epcore.plan.stages import AblationStage, AlphaStage
+from epcore.report import ablation, alpha
+from epcore.report.statistics import mean_with_interval
+
+CONFIG = Path(__file__).parents[2] / "config"
+PRINTED = CONFIG / "paper" / "abl.csv"
+FILES = {".pdf", ".png", ".csv", ".meta.json"}
+
+
+def lines_of(path):
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def words_of(pdf):
+    if shutil.which("pdftotext") is None:
+        pytest.skip("pdftotext is not installed")
+    done = subprocess.run(["pdftotext", "-layout", pdf, "-"], capture_output=True, check=True)
+    return " ".join(done.stdout.decode("utf-8").split())
+
+
+def fonts_of(pdf):
+    """Type and `emb` of every font of a PDF."""
+    if shutil.which("pdffonts") is None:
+        pytest.skip("pdffonts is not installed")
+    done = subprocess.run(["pdffonts", pdf], capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    start = {name: lines[0].index(name) for name in ("type", "encoding", "emb", "sub")}
+    return [
+        (line[start["type"] : start["encoding"]].strip(), line[start["emb"] : start["sub"]].strip())
+        for line in lines[2:]
+    ]
+
+
+def same_files(stem, other):
+    for ending in (".pdf", ".png", ".csv"):
+        one = Path(stem).with_suffix(ending).read_bytes()
+        assert Path(other).with_suffix(ending).read_bytes() == one, ending
+
+
+# -- ablation --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def ablation_stage(tmp_path, monkeypatch):
+    """The demo's ablation; a cell's accuracy tells its number of the paper's table."""
+    monkeypatch.chdir(tmp_path)
+    stage = AblationStage.model_validate_json(Plan(CONFIG, "demo").ablation("ablation"))
+    random = np.random.default_rng(0)
+    hard = random.normal(0, 0.1, 40)
+    for number, cell in enumerate(stage.cells):
+        accuracies = 0.4 + number / 100 + hard + random.normal(0, 0.02, 40)
+        write_scores(cell.scores, accuracies.clip(0, 1))
+    return stage
+
+
+def scores_of(stage):
+    """Marks -> accuracies in percent of every cell."""
+    return {
+        cell.marks: 100
+        * np.array([float(line["accuracy"]) for line in lines_of(Path(cell.scores))])
+        for cell in stage.cells
+    }
+
+
+def test_the_effects_in_the_csv_are_differences_of_means_of_cells(ablation_stage):
+    """A cell's expected accuracy is 40 + 8 EFT + 4 ROT + 2 LP + EP."""
+    ablation.run(ablation_stage, PRINTED, Path("figures/ablation.pdf"))
+    effects = {line["term"]: line for line in lines_of(Path("figures/ablation.csv"))}
+    cells = scores_of(ablation_stage)
+    expected = {"EFT": 8, "ROT": 4, "LP": 2, "EP": 1}
+    assert list(effects)[:4] == list(expected)
+    for factor, points in expected.items():
+        on = np.mean([cells[marks] for marks in cells if factor in marks], axis=0)
+        off = np.mean([cells[marks] for marks in cells if factor not in marks], axis=0)
+        mean = mean_with_interval(on - off)
+        assert float(effects[factor]["effect"]) == pytest.approx(mean.value, abs=1e-4)
+        assert float(effects[factor]["interval"]) == pytest.approx(mean.interval, abs=1e-4)
+        assert mean.value == pytest.approx(points, abs=0.5)
+        assert effects[factor]["order"] == "1"
+    pairs = [line for line in effects.values() if line["order"] == "2"]
+    assert len(pairs) == 6
+    for line in pairs:
+        one, other = line["term"].split(" x ")
+
+        def gain(with_other, one=one, other=other):
+            alike = [marks for marks in cells if (other in marks) == with_other]
+            on = [cells[marks] for marks in alike if one in marks]
+            return np.mean(on) - np.mean([cells[marks] for marks in alike if one not in marks])
+
+        assert float(line["effect"]) == pytest.approx(gain(True) - gain(False), abs=1e-4)
+
+
+def test_the_effects_in_the_paper_are_those_known_from_its_printed_cells(ablation_stage):
+    """Sums of the gains that docs/paper-vs-code.md lists: G12, C15, C16, C17."""
+    ablation.run(ablation_stage, PRINTED, Path("ablation.pdf"))
+    found = {line["term"]: float(line["paper_effect"]) for line in lines_of(Path("ablation.csv"))}
+    ep_without_lp, ep_with_lp = [3.26, 2.80, 2.09, 1.54], [2.35, 2.17, 1.42, 1.50]
+    expected = {
+        "EP": np.mean(ep_without_lp + ep_with_lp),
+        "LP": np.mean([3.83, 2.92, 2.55, 1.92, 2.64, 1.97, 2.43, 2.39]),
+        "EFT": np.mean([4.72, 3.55, 3.53, 2.60, 4.09, 2.83, 3.97, 3.30]),
+        "ROT": np.mean([1.26, 0.80, -0.02, -0.20, 0.63, 0.08, 0.42, 0.50]),
+        "LP x EP": np.mean(ep_with_lp) - np.mean(ep_without_lp),
+    }
+    for term, effect in expected.items():
+        assert found[term] == pytest.approx(effect, abs=1e-4)
+    assert found["LP x EP"] < 0
+
+
+def test_the_ablation_is_written_with_its_picture_its_numbers_and_where_they_come_from(
+    ablation_stage,
+):
+    ablation.run(ablation_stage, PRINTED, Path("figures/ablation.pdf"))
+    written = {path.name.removeprefix("ablation") for path in Path("figures").iterdir()}
+    assert written == FILES
+    assert Path("figures/ablation.png").read_bytes().startswith(b"\x89PNG")
+    facts = json.loads(Path("figures/ablation.meta.json").read_text(encoding="utf-8"))
+    assert {cell.scores for cell in ablation_stage.cells} < facts["inputs"].keys()
+    assert facts["config"] == ablation_stage.model_dump(mode="json")
+
+
+def test_the_words_of_the_ablation_are_text_in_embedded_fonts(ablation_stage):
+    ablation.run(ablation_stage, PRINTED, Path("ablation.pdf"))
+    words = words_of("ablation.pdf")
+    for term in ("EFT", "ROT", "LP with EP", "EFT with ROT"):
+        assert term in words
+    assert "scale demo: rendered characters of 100 classes, Conv-4" in words
+    fonts = fonts_of("ablation.pdf")
+    assert fonts
+    assert all(kind.endswith("TrueType") and embedded == "yes" for kind, embedded in fonts)
+
+
+def test_the_ablation_is_the_same_bytes_in_another_process_and_with_cells_in_another_order(
+    ablation_stage,
+):
+    ablation.run(ablation_stage, PRINTED, Path("one.pdf"))
+    turned = ablation_stage.model_copy(update={"cells": ablation_stage.cells[::-1]})
+    Path("told.json").write_text(turned.model_dump_json(), encoding="utf-8")
+    command = [sys.executable, "-m", "epcore", "ablation", "--config", "told.json"]
+    command += ["--paper", PRINTED, "--out", "two.pdf"]
+    subprocess.run(command, check=True)
+    same_files("one", "two")
+
+
+def test_an_ablation_that_lacks_a_combination_is_told(ablation_stage):
+    """Its effects would be wrong without a sign of it."""
+    for cells in (ablation_stage.cells[1:], (), ablation_stage.cells + ablation_stage.cells[:1]):
+        stage = ablation_stage.model_copy(update={"cells": cells})
+        with pytest.raises(UserError, match=r"each of the 16 combinations of EFT, ROT, LP, EP; "):
+            ablation.run(stage, PRINTED, Path("ablation.pdf"))
+        assert not Path("ablation.pdf").exists()
+
+
+def test_an_ablation_over_different_episodes_is_told(ablation_stage):
+    write_scores(ablation_stage.cells[3].scores, np.full(39, 0.5))
+    with pytest.raises(UserError, match="are of different episodes"):
+        ablation.run(ablation_stage, PRINTED, Path("ablation.pdf"))
+
+
+def test_a_row_that_the_paper_does_not_print_is_named(ablation_stage):
+    first = ablation_stage.cells[0].model_copy(update={"paper": "exp17"})
+    stage = ablation_stage.model_copy(update={"cells": (first, *ablation_stage.cells[1:])})
+    with pytest.raises(UserError, match=r"abl\.csv: no row 'exp17' in CONV-4; correct `paper`"):
+        ablation.run(stage, PRINTED, Path("ablation.pdf"))
+
+
+# -- alpha -----------------------------------------------------------------------------------------
+
+WAY, QUERIES = 5, 3
+
+
+@pytest.fixture
+def alpha_stage(tmp_path, monkeypatch):
+    """The demo's search over features of 8 classes, which differ from candidate to candidate."""
+    monkeypatch.chdir(tmp_path)
+    stage = AlphaStage.model_validate_json(Plan(CONFIG, "demo").alpha())
+    random = np.random.default_rng(0)
+    centres = np.repeat(random.normal(0, 1, (8, 6)), 10, axis=0)
+    for number, candidate in enumerate(stage.candidates):
+        spread = 1.3 if number == 3 else 1.5
+        values = (centres + spread * random.normal(0, 1, centres.shape)).astype(np.float32)
+        Features(np.arange(80), values).save(Path(candidate.features))
+    chosen = [random.choice(8, WAY, replace=False) for _ in range(20)]
+    rows = np.stack([[10 * c + random.choice(10, 1 + QUERIES, replace=False) for c in episode]
+                     for episode in chosen])  # fmt: skip
+    Episodes(rows[..., :1], rows[..., 1:], rows[..., :0]).save(Path("episodes.npz"))
+    return stage
+
+
+def accuracies(candidate, label_alpha):
+    """In percent, by the formulas in float64."""
+    episodes, features = (
+        Episodes.load(Path("episodes.npz")),
+        Features.load(Path(candidate.features)),
+    )
+    expected = [place for place in range(WAY) for _ in range(QUERIES)]
+    found = []
+    for rows in episodes.images():
+        points = features.values[rows].astype(np.float64)
+        points = propagator(points, candidate.propagation.embedding_alpha) @ points
+        matrix = propagator(points, label_alpha)
+        guesses = matrix[WAY:, :WAY].argmax(axis=1)
+        found.append(100 * np.mean(guesses == expected))
+    return np.array(found)
+
+
+def test_the_search_has_a_line_for_every_pair_of_alphas_with_its_accuracy(alpha_stage):
+    alpha.run(alpha_stage, Path("episodes.npz"), Path("figures/alpha.pdf"))
+    lines = lines_of(Path("figures/alpha.csv"))
+    pairs = [(c, a) for c in alpha_stage.candidates for a in alpha_stage.label_alphas]
+    assert len(pairs) == 5 * 8
+    for line, (candidate, label_alpha) in zip(lines, pairs, strict=True):
+        assert float(line["embedding_alpha"]) == candidate.propagation.embedding_alpha
+        assert float(line["label_alpha"]) == label_alpha
+        mean = mean_with_interval(accuracies(candidate, label_alpha))
+        assert float(line["accuracy"]) == pytest.approx(mean.value, abs=1e-4)
+        assert float(line["interval"]) == pytest.approx(mean.interval, abs=1e-4)
+
+
+def test_the_chosen_pair_is_the_one_with_the_highest_accuracy(alpha_stage):
+    alpha.run(alpha_stage, Path("episodes.npz"), Path("alpha.pdf"))
+    lines = lines_of(Path("alpha.csv"))
+    chosen = [line for line in lines if line["chosen"] == "True"]
+    assert len(chosen) == 1
+    assert {line["chosen"] for line in lines} == {"True", "False"}
+    assert float(chosen[0]["accuracy"]) == max(float(line["accuracy"]) for line in lines)
+    assert float(chosen[0]["embedding_alpha"]) == 0.65
+    best = f"EP 0.65, LP {float(chosen[0]['label_alpha']):g}"
+    assert f"best: {best}" in words_of("alpha.pdf")
+
+
+def test_the_search_is_written_with_its_picture_its_numbers_and_where_they_come_from(alpha_stage):
+    alpha.run(alpha_stage, Path("episodes.npz"), Path("figures/alpha.pdf"))
+    assert {path.name.removeprefix("alpha") for path in Path("figures").iterdir()} == FILES
+    facts = json.loads(Path("figures/alpha.meta.json").read_text(encoding="utf-8"))
+    inputs = {"episodes.npz", *(candidate.features for candidate in alpha_stage.candidates)}
+    assert facts["inputs"].keys() == inputs
+
+
+def test_every_curve_of_the_search_is_named_in_text_however_many_there_are(alpha_stage):
+    more = tuple(
+        candidate.model_copy(
+            update={"propagation": candidate.propagation.model_copy(update={"embedding_alpha": a})}
+        )
+        for candidate, a in zip(alpha_stage.candidates, (0.05, 0.15, 0.25, 0.45), strict=False)
+    )
+    stage = alpha_stage.model_copy(update={"candidates": alpha_stage.candidates + more})
+    alpha.run(stage, Path("episodes.npz"), Path("alpha.pdf"))
+    words = words_of("alpha.pdf")
+    for number in (0.05, 0.15, 0.2, 0.25, 0.35, 0.45, 0.65, 0.8):
+        assert f"EP {number:g} " in words
+    assert "EP 0.5 (authors" in words
+    assert "scale demo: rendered characters of 100 classes, Conv-4" in words
+    assert all(kind.endswith("TrueType") and emb == "yes" for kind, emb in fonts_of("alpha.pdf"))
+
+
+def test_the_search_is_the_same_bytes_twice(alpha_stage):
+    for name in ("one.pdf", "two.pdf"):
+        alpha.run(alpha_stage, Path("episodes.npz"), Path(name))
+    same_files("one", "two")
+
+
+def test_a_candidate_whose_training_diverged_is_named(alpha_stage):
+    path = Path(alpha_stage.candidates[2].features)
+    Features(np.arange(80), np.full((80, 6), np.nan, np.float32)).save(path)
+    with pytest.raises(UserError) as caught:
+        alpha.run(alpha_stage, Path("episodes.npz"), Path("alpha.pdf"))
+    assert str(caught.value).startswith(f"{path}: features of shape")
+    assert str(caught.value).endswith("leave its recipe out of alpha.yaml")

@@ -1,0 +1,165 @@
+"""All tables and figures: planned at every scale with nothing twice, and two of them for real."""
+
+import csv
+import re
+import shlex
+import shutil
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from epcore.plan import Plan
+
+pytestmark = pytest.mark.workflow
+
+STAGES = ("pretrain", "finetune", "embed", "evaluate")
+
+
+def commands(run):
+    """(stage, file that is written) -> all else that the stage is told."""
+    found = {}
+    for line in re.findall(r"^Shell command: epcore (.*) > ", run.text, re.M):
+        stage, *words = shlex.split(line)
+        if stage in STAGES:
+            place = words.index("--out")
+            found[stage, words[place + 1]] = (stage, *words[:place], *words[place + 2 :])
+    return found
+
+
+@pytest.mark.parametrize("scale", ["tiny", "demo", "small", "paper", "grocery"])
+def test_everything_is_planned_and_nothing_is_computed_twice(project, scale):
+    """Two files that are told the same, input for input, would be the same file."""
+    run = project.snakemake("-n", "-p", "all", "--config", f"scale={scale}")
+    assert run.code == 0, run.text
+    told = commands(run)
+    twice = [words for words, count in Counter(told.values()).items() if count > 1]
+    assert not twice
+    counts = Counter(stage for stage, _ in told)
+    assert counts == {stage: run.jobs[stage] for stage in STAGES}
+    plan = Plan(project.folder / "config", scale)
+    scores = {cell.scores for table in plan.tables for cell in plan.cells(table)}
+    assert {out for stage, out in told if stage == "evaluate"} == scores
+    assert run.jobs["publish_table"] == len(plan.covered_tables)
+    assert run.jobs["publish_figure"] == 2 * len(plan.covered_figures)
+
+
+@pytest.mark.parametrize("scale", ["tiny", "demo", "small", "paper"])
+def test_the_ablations_are_a_target_of_their_own(project, scale):
+    run = project.snakemake("-n", "ablation_pipeline", "--config", f"scale={scale}")
+    assert run.code == 0, run.text
+    tables = 1 if scale == "tiny" else 2  # the propagator's is of ResNet-12
+    assert (run.jobs["publish_table"], run.jobs["publish_figure"]) == (tables, 4)
+    assert "finetune" in run.jobs
+
+
+# -- for real --------------------------------------------------------------------------------------
+
+TARGETS = ("tables/ssl-partial.tex", "figures/alpha.png")
+
+
+@pytest.fixture(scope="module")
+def more_once(finished_once, tmp_path_factory):
+    """The finished project, and on top of it a table and a figure; two candidates for alpha."""
+    folder = tmp_path_factory.mktemp("more") / "my project"
+    shutil.copytree(finished_once[0].folder, folder)
+    project = replace(finished_once[0], folder=folder)
+    alpha = folder / "config/alpha.yaml"
+    text = re.sub(r"recipes: .*", "recipes: [alpha-02, rot-lp-ep]", alpha.read_text())
+    text = re.sub(r"label_alphas: .*", "label_alphas: [0.2, 0.5, 0.9]", text)
+    alpha.write_text(text, encoding="utf-8")
+    run = project.snakemake("--cores", "2", *TARGETS)
+    assert run.code == 0, run.text
+    return project, run
+
+
+@pytest.fixture
+def more(more_once, tmp_path):
+    """A copy, times of files included, that a test may change."""
+    folder = tmp_path / "my project"
+    shutil.copytree(more_once[0].folder, folder)
+    return replace(more_once[0], folder=folder)
+
+
+def lines_of(project, file):
+    with (project.folder / "results/tiny" / file).open(newline="", encoding="utf-8") as handle:
+        return list(csv.DictReader(handle))
+
+
+def test_another_table_of_the_same_networks_trains_nothing_and_alpha_only_its_candidate(more_once):
+    """EPNet's pretrained network is the candidate 0.5."""
+    jobs = more_once[1].jobs
+    assert jobs["pretrain"] == 1
+    assert "finetune" not in jobs
+    assert (jobs["embed"], jobs["evaluate"]) == (2, 6)
+    assert "episodes" not in jobs
+
+
+def test_the_table_of_partial_labels_has_every_cell_of_ours_with_its_difference(more_once):
+    project, _ = more_once
+    ours = {
+        (line["row"], line["column"]): line
+        for line in lines_of(project, "tables/ssl-partial.csv")
+        if line["accuracy"]
+    }
+    rows, columns = ("--Net_SSL", "EPNet_SSL"), ("20", "40", "60", "100")
+    assert ours.keys() == {(row, column) for row in rows for column in columns}
+    for column in columns:
+        net, epnet = (ours[row, column] for row in rows)
+        assert (net["episodes"], epnet["episodes"]) == ("12", "12")
+        assert (net["against"], epnet["against"]) == ("", "--Net_SSL")
+        gap = float(epnet["accuracy"]) - float(net["accuracy"])
+        assert float(epnet["difference"]) == pytest.approx(gap, abs=2e-4)
+    assert len({ours["EPNet_SSL", column]["accuracy"] for column in columns}) > 1
+    whole = ours["EPNet_SSL", "100"]
+    (main,) = (
+        line
+        for line in lines_of(project, "tables/main.csv")
+        if (line["block"], line["row"], line["column"]) == ("CONV-4", "EPNet", "mini5")
+    )
+    assert whole["accuracy"] == main["accuracy"] != ""
+    assert whole["paper_accuracy"] == "59.32"
+    assert "20" in (project.folder / "tables/ssl-partial.tex").read_text()
+
+
+def test_the_search_for_alpha_has_every_pair_and_is_published_as_picture_and_numbers(more_once):
+    project, _ = more_once
+    lines = lines_of(project, "figures/alpha.csv")
+    pairs = {(float(line["embedding_alpha"]), float(line["label_alpha"])) for line in lines}
+    assert pairs == {(one, other) for one in (0.2, 0.5) for other in (0.2, 0.5, 0.9)}
+    best = max(float(line["accuracy"]) for line in lines)
+    chosen = [line for line in lines if line["chosen"] == "True"]
+    assert [float(line["accuracy"]) for line in chosen] == [best]
+    made = (project.folder / "results/tiny/figures/alpha.png").read_bytes()
+    assert (project.folder / "figures/alpha.png").read_bytes() == made
+    assert made.startswith(b"\x89PNG")
+
+
+def test_a_second_run_of_a_table_and_a_figure_has_nothing_to_do(more):
+    assert more.snakemake("--cores", "2", *TARGETS).nothing_to_do
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "redone"),
+    [
+        ("tables/ssl-partial.yaml", 'label: "EPNet$_{SSL}$"', 'label: "Ours"', {"latex"}),
+        ("tables/ssl-partial.yaml", 'paper: sslpart', 'paper: sslpart\nfirst: Row', {"latex"}),
+        (
+            "tables/ssl-partial.yaml",
+            ', against: "--Net_SSL"',
+            "",
+            {"aggregate", "latex"},
+        ),
+        ("tables/ssl-large.yaml", "EPNet$_{SSL}$, 20 per class", "Other", set()),
+    ],
+)  # fmt: skip
+def test_an_edit_of_a_table_trains_and_tests_nothing(more, file, old, new, redone):
+    more.replace(f"config/{file}", old, new)
+    run = more.snakemake("-n", *TARGETS)
+    assert set(run.jobs) == (redone | {"publish_table"} if redone else set())
+    assert run.code == 0
+
+
+def test_another_label_alpha_redraws_the_search_and_trains_nothing(more):
+    more.replace("config/alpha.yaml", "0.2, 0.5, 0.9", "0.2, 0.5")
+    assert set(more.snakemake("-n", *TARGETS).jobs) == {"alpha", "publish_figure"}
