@@ -234,11 +234,16 @@ class EpisodeCounts(Settings):
 
 
 class Scale(Settings):
-    """What one run of the pipeline covers. `recipe` overrides every recipe."""
+    """What one run of the pipeline covers. `recipe` overrides every recipe.
+
+    `tables` are the only ones that it has, all if there is none. Features are computed once for
+    the episodes of every table, so that data with few classes or images must do without some.
+    """
 
     note: str
     comparable: bool
     columns: dict[str, str]
+    tables: tuple[str, ...] | None = None
     datasets: dict[str, DataSet] = Field(default_factory=dict)
     backbones: dict[str, ScaledBackbone]
     episodes: EpisodeCounts

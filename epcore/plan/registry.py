@@ -171,13 +171,22 @@ class Registry:
 
     @cached_property
     def tables(self) -> dict[str, Table]:
-        """All tables, read once: what is edited during a run counts for the next one."""
+        """The scale's tables."""
+        if self.scale.tables is None:
+            return self._every_table
+        for name in self.scale.tables:
+            pick(self._every_table, name, "table", f"{self._scale_file}, tables")
+        return {name: self._every_table[name] for name in sorted(set(self.scale.tables))}
+
+    @cached_property
+    def _every_table(self) -> dict[str, Table]:
+        """Read once: what is edited during a run counts for the next one."""
         files = sorted((self.config / "tables").glob("*.yaml"))
         return {path.stem: self._read_table(path) for path in files}
 
     def check_column(self, name: str, where: str) -> None:
         """Raises `UserError` unless a table has columns of a data set of the paper."""
-        known = {group: None for table in self.tables.values() for group in table.groups}
+        known = {group: None for table in self._every_table.values() for group in table.groups}
         pick(known, name, "column of the tables", where)
 
     def _read_table(self, path: Path) -> Table:

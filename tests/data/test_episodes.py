@@ -1,14 +1,17 @@
 """Episodes are drawn fairly from the right images, frozen in a file, and never damaged unseen."""
 
+import json
+
 import numpy as np
 import pytest
 from packing import pack
 from scipy import stats
 
 from epcore.data.contents import ImageClass
-from epcore.data.episodes import Episodes, sample
+from epcore.data.episodes import Episodes, run, sample
 from epcore.data.store import ImageStore
 from epcore.errors import UserError
+from epcore.plan.stages import EpisodesStage
 
 IMAGES = 9  # of each class
 CLASSES = {"base": 4, "val": 3, "novel": 8}
@@ -228,6 +231,22 @@ def test_more_unlabelled_images_than_there_are_become_all_that_are_left(store, u
     episodes = drawn(store, unlabeled=unlabeled)
     assert episodes.unlabeled.shape == (50, 5, IMAGES - 1 - 3)
     assert np.array_equal(episodes.unlabeled, drawn(store, unlabeled=5).unlabeled)
+
+
+@pytest.mark.parametrize(
+    ("shot", "labeled", "unlabeled", "of_each"), [(1, None, 3, 3), (1, None, 20, 5), (4, 2, 20, 4)]
+)
+def test_the_stages_meta_says_how_many_unlabelled_images_a_class_has(
+    store, tmp_path, shot, labeled, unlabeled, of_each
+):
+    stage = EpisodesStage(
+        stage_version=1, split="novel", way=5, shot=shot, queries=3, labeled=labeled,
+        unlabeled=unlabeled, episodes=6, seed=0,
+    )  # fmt: skip
+    run(stage, store.directory, tmp_path / "episodes.npz")
+    facts = json.loads((tmp_path / "episodes.meta.json").read_text(encoding="utf-8"))
+    assert facts["unlabeled_per_class"] == of_each
+    assert Episodes.load(tmp_path / "episodes.npz").unlabeled.shape == (6, 5, of_each)
 
 
 def test_without_one_image_left_for_the_unlabelled_ones_it_says_what_to_do(store):

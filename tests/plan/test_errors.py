@@ -413,3 +413,8 @@ def test_a_phase_with_everything_below_it_commented_out_changes_nothing(config):
         plan.check()
         recipe = plan.recipe("ep-001", "conv4")
         assert recipe.propagation_in("testing") == expected
+
+
+def test_a_scale_may_have_columns_that_only_tables_it_does_without_would_show(config):
+    put(config, "scales/demo.yaml", "tables", ["main"])
+    Plan(config, "demo").check()

@@ -540,6 +540,28 @@ def test_the_demos_data_has_the_classes_and_images_that_every_protocol_needs():
         assert sum(each.image_class.split == asked.split for each in chosen) >= asked.way
 
 
-@pytest.mark.parametrize("scale", SCALES)
-def test_every_scale_has_every_table(scale):
+# -- a scale with some of the tables ---------------------------------------------------------------
+
+
+@pytest.fixture
+def few_images(config):
+    """Scale grocery with the main table alone, as if its classes had few images."""
+    path = config / "examples" / "grocery.yaml"
+    text = re.sub(r"^tables:.*\n", "", path.read_text(encoding="utf-8"), flags=re.M)
+    path.write_text(f"{text}tables: [main]\n", encoding="utf-8")
+    return Plan(config, "grocery")
+
+
+def test_a_scale_may_do_without_tables_whose_episodes_its_data_cannot_fill(few_images):
+    few_images.check()
+    assert list(few_images.tables) == few_images.covered_tables == ["main"]
+    assert few_images.covered_figures == ["alpha"]
+    for shot in (1, 5):
+        found = few_images.tested_protocols("grocery81", "conv4", "epnet", f"finetune-{shot}shot")
+        assert found == [f"5way-{shot}shot"]
+    assert few_images.cells("main") == plan("grocery").cells("main")
+
+
+@pytest.mark.parametrize("scale", sorted(set(SCALES) - {"grocery"}))
+def test_the_other_scales_have_every_table(scale):
     assert list(plan(scale).tables) == TABLES

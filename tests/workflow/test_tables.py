@@ -53,6 +53,17 @@ def test_the_ablations_are_a_target_of_their_own(project, scale):
     assert "finetune" in run.jobs
 
 
+def test_a_scale_that_does_without_tables_draws_none_of_their_episodes(project):
+    """Fewer than 25 images of a class cannot fill 10-shot episodes, nor 19 classes 20-way ones."""
+    project.replace("config/scales/tiny.yaml", "novel: 125}", "novel: 20}")
+    file = project.folder / "config/scales/tiny.yaml"
+    file.write_text(file.read_text(encoding="utf-8") + "tables: [main]\n", encoding="utf-8")
+    assert project.plan().jobs["episodes"] == 4
+    refused = project.snakemake("-n", "tables/ssl-large.tex")
+    assert refused.code != 0
+    assert "Traceback" not in refused.text
+
+
 # -- for real --------------------------------------------------------------------------------------
 
 TARGETS = ("tables/ssl-partial.tex", "figures/alpha.png")
