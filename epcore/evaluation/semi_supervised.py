@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from epcore.errors import UserError
 from epcore.plan.models import Propagation
 from epcore.propagation import LabelPropagation
 
@@ -19,7 +20,15 @@ def semi_supervised_logits(
     As in the authors' code: balanced label propagation from the support; every unlabelled image
     takes its most likely class as its label, in one pass and with no selection; balanced label
     propagation again, now from support and unlabelled images.
+
+    Raises:
+        UserError: if the recipe classifies by prototypes, which take no unlabelled images.
     """
+    if settings.classifier != "label-propagation":
+        raise UserError(
+            f"episodes with unlabelled images need label propagation, the recipe has "
+            f"{settings.classifier}; take a protocol without unlabelled images"
+        )
     classifier = LabelPropagation(
         settings.label_alpha,
         balanced=True,

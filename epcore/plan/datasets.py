@@ -95,26 +95,26 @@ class GlyphData(Settings):
     seed: NonNegativeInt
 
 
-class FolderData(Settings):
+class OwnData(Settings):
+    """A data set of the user's own; without `split` it says itself which class is in which."""
+
+    title: str
+    path: str
+    image_size: PositiveInt
+    pixels: Pixels = Pixels()
+    split: RandomSplit | None = None
+
+
+class FolderData(OwnData):
     """A folder `images/<class>/<file>` with a split; see `epcore.data.builders.folder`."""
 
     kind: Literal["folder"]
-    title: str
-    path: str
-    image_size: PositiveInt
-    pixels: Pixels = Pixels()
-    split: RandomSplit | None = None
 
 
-class ArraysData(Settings):
+class ArraysData(OwnData):
     """An `.npz` of images and labels; see `epcore.data.builders.arrays`."""
 
     kind: Literal["npz"]
-    title: str
-    path: str
-    image_size: PositiveInt
-    pixels: Pixels = Pixels()
-    split: RandomSplit | None = None
 
 
 class OfficialData(Settings):

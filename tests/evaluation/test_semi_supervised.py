@@ -9,6 +9,7 @@ import torch
 from reference import cross_entropy
 
 from epcore.data.episodes import Episodes
+from epcore.errors import UserError
 from epcore.evaluation import evaluate
 from epcore.evaluation.embed import Features
 from epcore.evaluation.evaluate import solve
@@ -286,3 +287,8 @@ def test_how_many_episodes_are_solved_at_once_changes_nothing(monkeypatch, unlab
     for other in others:
         assert first.accuracies.tolist() == other.accuracies.tolist()
         np.testing.assert_allclose(first.losses, other.losses, rtol=1e-4)
+
+
+def test_prototypes_with_unlabelled_images_are_refused_rather_than_replaced():
+    with pytest.raises(UserError, match="need label propagation, the recipe has prototypes"):
+        semi_supervised_logits(torch.randn(1, 8, 3), 2, 1, 1, settings(classifier="prototypes"))
