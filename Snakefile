@@ -7,7 +7,7 @@
 #   snakemake --cores 8 data_pictures                          contact sheets of the data sets
 #
 # Grammar of results (epcore/plan/paths.py):
-#   results/{scale}/data/{dataset}/{images,labels}.npy, store.json
+#   results/{scale}/data/{dataset}/{images,labels,checksums}.npy, store.json
 #   results/{scale}/episodes/{dataset}/{protocol}.npz
 #   results/{scale}/models/{dataset}/{backbone}/{recipe}/s{seed}/{pretrain,finetune-1shot}.pt
 #   results/{scale}/features/{dataset}/{backbone}/{recipe}/s{seed}/{pretrain,finetune-1shot}.npz

@@ -13,6 +13,7 @@ from typing import Any
 
 from epcore import __version__
 from epcore.errors import UserError
+from epcore.interruption import Interrupted, leave_on_signals
 
 EPILOG = """\
 The workflow calls these stages; `snakemake -n -p TARGET` prints the exact commands. --config takes
@@ -176,7 +177,11 @@ def _read_config(text: str) -> Any:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one stage; 0 if it succeeded, 2 after a mistake that the message explains."""
+    """Runs one stage; 0 if it succeeded, 2 after a mistake that the message explains.
+
+    After a signal it is 128 and the signal's number, as shells have it.
+    """
+    leave_on_signals()
     try:
         _run(vars(_parser().parse_args(arguments)))
     except UserError as error:
@@ -186,7 +191,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         where = f"{error.filename}: " if error.filename else ""
         print(f"epcore: {where}{error.strerror or error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
+    except Interrupted as request:
         print("epcore: interrupted; what was finished is kept", file=sys.stderr)
-        return 130
+        return 128 + request.number
     return 0

@@ -3,12 +3,17 @@
 Every segment is a readable name of a registry, or s<seed>.
 """
 
+from pathlib import Path
+
+from epcore.files import meta_of
+
 NAME = r"[a-z0-9]+(-[a-z0-9]+)*"
 
 RECEIPT = "results/{scale}/sources/{source}.json"
 STORE = "results/{scale}/data/{dataset}/store.json"
 IMAGES = "results/{scale}/data/{dataset}/images.npy"
 LABELS = "results/{scale}/data/{dataset}/labels.npy"
+CHECKSUMS = "results/{scale}/data/{dataset}/checksums.npy"
 CONTACT_SHEET = "results/{scale}/figures/data/{dataset}.png"
 EPISODES = "results/{scale}/episodes/{dataset}/{protocol}.npz"
 PRETRAIN = "results/{scale}/models/{dataset}/{backbone}/{recipe}/s{seed}/pretrain.pt"
@@ -22,8 +27,8 @@ TABLE_TEX = "results/{scale}/tables/{table}.tex"
 
 
 def meta(path: str) -> str:
-    """The `meta.json` that stands beside an artefact."""
-    return path.rsplit(".", 1)[0] + ".meta.json"
+    """The pattern of the `meta.json` that stands beside an artefact."""
+    return str(meta_of(Path(path)))
 
 
 def curve(checkpoint: str) -> str:

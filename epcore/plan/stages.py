@@ -21,7 +21,7 @@ from epcore.plan.settings import Settings, Split
 
 STAGE_VERSIONS = {
     "fetch": 1,
-    "data": 2,
+    "data": 3,
     "episodes": 2,
     "pretrain": 1,
     "finetune": 1,

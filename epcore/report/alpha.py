@@ -12,7 +12,6 @@ from epcore.evaluation.embed import Features
 from epcore.evaluation.evaluate import solve
 from epcore.evaluation.propagation_classifier import PropagationClassifier
 from epcore.files import Provenance, atomic
-from epcore.plan.paths import meta
 from epcore.plan.stages import AlphaStage
 from epcore.propagation import DegenerateFeaturesError
 from epcore.report.figure import COLOURS, figure
@@ -82,4 +81,4 @@ def run(stage: AlphaStage, episodes: Path, out: Path) -> None:
     with atomic(out.with_suffix(".csv")) as temporary:
         table.to_csv(temporary, index=False, float_format="%.4f", lineterminator="\n")
     draw(table, stage.note, out)
-    provenance.write(Path(meta(str(out))))
+    provenance.write(out)

@@ -32,6 +32,7 @@ rule data:
     output:
         images=paths.IMAGES,
         labels=paths.LABELS,
+        checksums=paths.CHECKSUMS,
         store=paths.STORE,
     log:
         "results/{scale}/logs/data/{dataset}.log",
