@@ -99,7 +99,12 @@ def _parser() -> argparse.ArgumentParser:
     path(sub, "data", "folder of the packed data set")
     path(sub, "out", "episode file to write (.npz)")
 
-    training(stage("pretrain", "train a network on base classes and rotations"))
+    sub = stage("pretrain", "train a network on base classes and rotations")
+    training(sub)
+    sub.add_argument(
+        "--gpus", type=int, default=1, metavar="N",
+        help="train on N GPUs together, each with its share of every batch (default: 1)",
+    )  # fmt: skip
 
     sub = stage("finetune", "fine-tune a pretrained network on episodes of base classes")
     training(sub)

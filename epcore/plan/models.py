@@ -128,6 +128,7 @@ class View(Settings):
 
 
 AugmentationName = Literal["flip", "crop", "jitter"]
+Precision = Literal["fp32", "tf32", "bf16"]
 
 
 class Augmentation(Settings):
@@ -216,11 +217,15 @@ class ScaledBackbone(Settings):
 
 
 class Resources(Settings):
-    """Of one training job; `runtime` in minutes."""
+    """Of one training job; `runtime` in minutes.
+
+    `gpus` cards do one pretraining together, where the scale trains on GPUs.
+    """
 
     threads: PositiveInt
     mem_mb: PositiveInt
     runtime: PositiveInt
+    gpus: PositiveInt = 1
 
     def values(self) -> tuple[int, int, int]:
         return self.threads, self.mem_mb, self.runtime
@@ -248,7 +253,7 @@ class Scale(Settings):
     backbones: dict[str, ScaledBackbone]
     episodes: EpisodeCounts
     seed: NonNegativeInt
-    precision: Literal["fp32", "bf16"]
+    precision: Precision
     requires_gpu: bool
     resources: Resources
     recipe: dict[str, Any] = Field(default_factory=dict)

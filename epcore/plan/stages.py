@@ -5,14 +5,13 @@ just the stages that read it. `stage_version` is raised by hand whenever a stage
 its results: white space and comments in the code re-run nothing.
 """
 
-from typing import Literal
-
 from epcore.files import canonical_json
 from epcore.plan.datasets import DataSet, SourceFile
 from epcore.plan.models import (
     AugmentationName,
     Backbone,
     Finetuning,
+    Precision,
     Pretraining,
     Propagation,
     View,
@@ -75,7 +74,7 @@ class NetworkStage(Stage):
 
     backbone: Backbone
     view: View
-    precision: Literal["fp32", "bf16"]
+    precision: Precision
 
 
 class TrainingStage(NetworkStage):

@@ -106,6 +106,8 @@ ABLATIONS = [name for name in PLAN.covered_tables if name in ("ablation", "propa
 THREADS, MEMORY, MINUTES = PLAN.scale.resources.values()
 ON_CPU = not PLAN.scale.requires_gpu or str(config["allow_cpu"]).lower() == "true"
 REQUIRE_GPU = "" if ON_CPU else "--require-gpu"
+# Cards of one pretraining.
+GPUS = 0 if ON_CPU else PLAN.scale.resources.gpus
 
 # The environment of every job, in this one place. Snakemake sets OMP_NUM_THREADS to `threads`.
 # - PATH: `epcore` of the Python that runs Snakemake, even if its environment is not activated.

@@ -19,10 +19,11 @@ rule pretrain:
     resources:
         mem_mb=MEMORY,
         runtime=MINUTES,
+        gpu=GPUS,
     params:
         config=stage_config("pretrain", "backbone", "recipe", "seed"),
         data=lambda wildcards, input: Path(input.store).parent,
     shell:
-        f"epcore pretrain {REQUIRE_GPU} "
+        f"epcore pretrain {REQUIRE_GPU} --gpus {{resources.gpu}} "
         "--config {params.config:q} --data {params.data:q} --episodes {input.episodes:q} "
         "--out {output.checkpoint:q} > {log:q} 2>&1"
