@@ -6,6 +6,7 @@ from pathlib import Path
 
 from epcore.errors import UserError
 from epcore.plan import Plan, paths
+from epcore.plan.environment import ENVIRONMENT
 from epcore.plan.load import read_yaml
 
 # `conda: environment.yml` in the rules documents their software. It installs this checkout, so it
@@ -109,13 +110,10 @@ REQUIRE_GPU = "" if ON_CPU else "--require-gpu"
 # Cards of one pretraining.
 GPUS = 0 if ON_CPU else PLAN.scale.resources.gpus
 
-# The environment of every job, in this one place. Snakemake sets OMP_NUM_THREADS to `threads`.
-# - PATH: `epcore` of the Python that runs Snakemake, even if its environment is not activated.
-# - OMP_WAIT_POLICY: threads that wait sleep; spinning ones starve the jobs beside them.
-# - MALLOC_*: glibc keeps large blocks instead of returning them to the kernel after every layer.
+# The environment of every job; epcore/plan/environment.py explains what it holds. PATH is for
+# `epcore` of the Python that runs Snakemake, even if its environment is not activated.
 shell.prefix(
     "set -euo pipefail; "
     f'export PATH={shlex.quote(str(Path(sys.executable).parent))}:"$PATH" '
-    "OMP_WAIT_POLICY=PASSIVE MALLOC_MMAP_THRESHOLD_=4294967296 "
-    "MALLOC_TRIM_THRESHOLD_=8589934592 MALLOC_TOP_PAD_=268435456; "
+    f"{' '.join(f'{name}={value}' for name, value in ENVIRONMENT.items())}; "
 )
