@@ -6,13 +6,13 @@ workflow's, which takes as long as the demo.
 
 import os
 import platform
-import re
 import subprocess
 import sys
 import time
 from importlib import metadata
 from pathlib import Path
 
+from epcore.files import write_text
 from epcore.plan.environment import ENVIRONMENT
 
 HERE = Path(__file__).parent
@@ -48,9 +48,6 @@ def rows_of(script: str, *arguments: str) -> list[str]:
     environment = os.environ | {"OMP_NUM_THREADS": str(min(2, os.cpu_count() or 1))}
     if "ordinary" not in arguments:
         environment |= ENVIRONMENT
-    environment["PYTHONPATH"] = os.pathsep.join(
-        [str(HERE.parent), os.environ.get("PYTHONPATH", "")]
-    )
     command = [sys.executable, str(HERE / script), *arguments]
     done = subprocess.run(
         command, cwd=HERE.parent, env=environment, stdout=subprocess.PIPE, text=True, check=False
@@ -67,11 +64,10 @@ def main() -> None:
     for table in sys.argv[1:] or [name for name in TABLES if name != "workflow"]:
         rows = [row for script in TABLES[table] for row in rows_of(*script)]
         begin, end = f"<!-- {table} -->\n", f"<!-- end of {table} -->"
-        filled = f"{begin}{HEAD}" + "\n".join(rows) + f"\n\n{machine()}\n{end}"
-        text = readme.read_text(encoding="utf-8")
-        readme.write_text(
-            re.sub(f"{begin}.*?{end}", lambda _: filled, text, flags=re.S), encoding="utf-8"
-        )
+        before, _, rest = readme.read_text(encoding="utf-8").partition(begin)
+        after = rest.partition(end)[2]
+        lines = "\n".join(rows)
+        write_text(readme, f"{before}{begin}{HEAD}{lines}\n\n{machine()}\n{end}{after}")
 
 
 if __name__ == "__main__":
