@@ -49,13 +49,16 @@ def rows_of(script: str, *arguments: str) -> list[str]:
     if "ordinary" not in arguments:
         environment |= ENVIRONMENT
     command = [sys.executable, str(HERE / script), *arguments]
-    done = subprocess.run(
-        command, cwd=HERE.parent, env=environment, stdout=subprocess.PIPE, text=True, check=False
-    )
-    if done.returncode:
+    rows = []
+    with subprocess.Popen(
+        command, cwd=HERE.parent, env=environment, stdout=subprocess.PIPE, text=True
+    ) as process:
+        for line in process.stdout or ():
+            if line.startswith("|"):
+                print(line, end="", flush=True)
+                rows.append(line.rstrip())
+    if process.returncode:
         sys.exit(f"{script} failed")
-    rows = [line for line in done.stdout.splitlines() if line.startswith("|")]
-    print("\n".join(rows), flush=True)
     return rows
 
 

@@ -66,4 +66,7 @@ def row(what: str, measured: float, target: float, at_least: bool, detail: str) 
     met = measured >= target if at_least else measured <= target
     sign = "≥" if at_least else "≤"
     number = f"{measured:.3g}" if abs(measured) < 100 else f"{measured:.0f}"
-    print(f"| {what} | {number} | {sign} {target:g} | {'yes' if met else 'no'} | {detail} |")
+    print(
+        f"| {what} | {number} | {sign} {target:g} | {'yes' if met else 'no'} | {detail} |",
+        flush=True,
+    )

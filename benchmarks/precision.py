@@ -57,7 +57,8 @@ def speeds(plan: Plan, device: torch.device) -> None:
         )
     for what, pair in pairs.items():
         ours, other = IMAGES / pair.ours, IMAGES / pair.other
-        detail = f"{ours:.0f} images/s against {other:.0f}; {pair.by_processors:.3g} in processor seconds"
+        by_processors = f"{pair.by_processors:.3g} in processor seconds"
+        detail = f"{ours:.0f} images/s against {other:.0f}; {by_processors}"
         row(what, pair.other_to_ours, 1, True, detail)
 
 
