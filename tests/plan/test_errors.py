@@ -250,6 +250,16 @@ def test_broken_yaml_is_named_with_its_line(config, file):
 
 
 @pytest.mark.parametrize("file", FILES)
+def test_a_key_that_is_there_twice_is_named_with_its_line(config, file):
+    """YAML itself would take the last one, and the other setting would be ignored in silence."""
+    text = (config / file).read_text(encoding="utf-8").rstrip("\n")
+    key = next(line for line in text.splitlines() if line[:1].isalpha()).partition(":")[0]
+    (config / file).write_text(f"{text}\n{key}: again\n", encoding="utf-8")
+    place = f"config/{file}, line {len(text.splitlines()) + 1}"
+    assert f"{place}: this is not valid YAML: the key {key!r} is there twice" in complaint(config)
+
+
+@pytest.mark.parametrize("file", FILES)
 @pytest.mark.parametrize("content", ["", "- a\n- list\n", "words"])
 def test_a_file_that_is_no_mapping_is_named(config, file, content):
     (config / file).write_text(content, encoding="utf-8")
