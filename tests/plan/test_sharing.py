@@ -440,7 +440,7 @@ def test_candidates_of_the_search_differ_in_the_alpha_of_embedding_propagation_a
         assert len(in_phases) == 1
         alphas += in_phases
     assert alphas == [0.2, 0.35, 0.5, 0.65, 0.8]
-    assert 0.2 in p.alpha_search.label_alphas
+    assert 0.2 in p.figures.alpha.label_alphas
 
 
 # -- the paper's numbers and the literature --------------------------------------------------------
