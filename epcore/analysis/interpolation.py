@@ -9,7 +9,8 @@ classes, against `p(y_i | z~)` by label propagation, of EPNet and of --Net. Here
 - z are the features of the backbone. The interpolant joins the episode as one more image without a
   label: embeddings are propagated over support, queries and interpolant together, as the recipe
   is tested, and labels over the graph of the embeddings. No image leaves its place, and each
-  interpolant has a graph of its own.
+  interpolant has a graph of its own. At both ends it is the copy of an image, and the bandwidth
+  leaves copies out: a step in p of the order of one over the number of pairs of images.
 """
 
 from dataclasses import dataclass

@@ -53,7 +53,10 @@ def test_an_unknown_scale_on_the_command_line_lists_the_known_ones(project):
     assert {"demo", "grocery", "paper", "small", "tiny"} <= set(known)
 
 
-@pytest.mark.parametrize("target", ["figures/alpha.png", "figures/ablation.pdf", "figures/interpolation.pdf", "figures/x.png"])
+@pytest.mark.parametrize(
+    "target",
+    ["figures/alpha.png", "figures/ablation.pdf", "figures/interpolation.pdf", "figures/x.png"],
+)
 def test_a_figure_that_the_scale_has_no_runs_of_is_no_target(project, target):
     project.replace("config/scales/tiny.yaml", "{mini: tiny-glyphs,", "{mini: null,")
     message = complaint(project.snakemake("-n", target))
