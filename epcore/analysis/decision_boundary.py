@@ -178,10 +178,25 @@ def tabulate(panels_shown: list[Panel], scene: Scene) -> pd.DataFrame:
 COLOURS_OF_CLASSES, MARKERS = (BLUE, RED, GREEN), ("o", "s", "^")
 
 
-def draw(panels_shown: list[Panel], scene: Scene, settings: DecisionBoundary, out: Path) -> None:
-    """Regions in the colour of their predicted class, points in that of their own."""
+def draw(
+    panels_shown: list[Panel],
+    scene: Scene,
+    settings: DecisionBoundary,
+    numbers: list[Number],
+    out: Path,
+) -> None:
+    """Regions in the colour of their predicted class, points in that of their own.
+
+    One set of points shows what the numbers say of many only roughly: they stand below.
+    """
+    values = {number.name: number.value for number in numbers}
+    means = [
+        f"{quantity} {values[f'nearest-{quantity}-original']:.2f} and "
+        f"{values[f'nearest-{quantity}-propagated']:.2f}"
+        for quantity in ("length", "curvature")
+    ]
     side = np.linspace(-settings.window, settings.window, settings.grid)
-    with panels(out, 1, len(panels_shown), 4.8, 2.05, sharex=True, sharey=True) as axes:
+    with panels(out, 1, len(panels_shown), 4.8, 2.2, sharex=True, sharey=True) as axes:
         for axis, panel in zip(axes[0], panels_shown, strict=True):
             for label, colour in enumerate(COLOURS_OF_CLASSES):
                 margins = panel.scores[label] - np.delete(panel.scores, label, axis=0).max(axis=0)
@@ -209,6 +224,10 @@ def draw(panels_shown: list[Panel], scene: Scene, settings: DecisionBoundary, ou
             axis.spines[:].set_visible(True)
             turning = curvature(panel.arcs, side[1] - side[0])
             axis.set_xlabel(f"length {length(panel.arcs):.1f}, curvature {turning:.2f}", fontsize=7)
+        axes[0, 0].figure.supxlabel(
+            f"means of (a) and (b) over {settings.draws} sets of points: {', '.join(means)}",
+            fontsize=7,
+        )
 
 
 def run(stage: DecisionBoundaryStage, out: Path) -> None:
@@ -217,6 +236,7 @@ def run(stage: DecisionBoundaryStage, out: Path) -> None:
     scene = drawn_scene(stage.settings, 0)
     drawn = shown(stage.settings, scene)
     write_table(tabulate(drawn, scene), out.with_suffix(".csv"))
-    write_numbers(measure(stage.settings), out)
-    draw(drawn, scene, stage.settings, out)
+    numbers = measure(stage.settings)
+    write_numbers(numbers, out)
+    draw(drawn, scene, stage.settings, numbers, out)
     provenance.write(Path(meta(str(out))))

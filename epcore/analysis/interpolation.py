@@ -13,6 +13,7 @@ classes, against `p(y_i | z~)` by label propagation, of EPNet and of --Net. Here
   leaves copies out: a step in p of the order of one over the number of pairs of images.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -105,6 +106,29 @@ def slope_variation(curves: np.ndarray) -> np.ndarray:
     return variation
 
 
+def rise(curves: np.ndarray) -> np.ndarray:
+    """The probability at the first image less that at the second, of each curve: `(n,)`."""
+    gains: np.ndarray = curves[:, -1] - curves[:, 0]
+    return gains
+
+
+def relative_slope(curves: np.ndarray) -> np.ndarray:
+    """The largest slope of each curve over its mean slope, the rise: `(n,)`, 1 for a line.
+
+    A classifier that is less sure of both ends has gentler curves; this does not count it.
+    """
+    ratios: np.ndarray = steepest_slope(curves) / rise(curves)
+    return ratios
+
+
+MEASURES: tuple[tuple[str, Callable[[np.ndarray], np.ndarray], str], ...] = (
+    ("steepest-slope", steepest_slope, "mean over pairs of the largest |dp/dalpha|"),
+    ("slope-variation", slope_variation, "mean over pairs of the total variation of dp/dalpha"),
+    ("rise", rise, "mean over pairs of p at the first image - p at the second"),
+    ("relative-slope", relative_slope, "mean over pairs of the largest |dp/dalpha| / rise"),
+)
+
+
 def bootstrap_number(
     name: str, values: np.ndarray, what: str, settings: InterpolatedPairs
 ) -> Number:
@@ -117,13 +141,10 @@ def bootstrap_number(
 
 
 def measure(by_network: dict[str, np.ndarray], settings: InterpolatedPairs) -> list[Number]:
-    """Both measures of the curves `(pairs, steps + 1)` of two networks, and paired differences."""
+    """All measures of the curves `(pairs, steps + 1)` of two networks, and paired differences."""
     first, second = by_network
     numbers = []
-    for name, of, what in (
-        ("steepest-slope", steepest_slope, "mean over pairs of the largest |dp/dalpha|"),
-        ("slope-variation", slope_variation, "mean over pairs of the total variation of dp/dalpha"),
-    ):
+    for name, of, what in MEASURES:
         values = {network: of(each) for network, each in by_network.items()}
         for network, each in values.items():
             number = bootstrap_number(f"{name}-{network}", each, f"{network}: {what}", settings)
@@ -161,6 +182,8 @@ def draw(by_label: dict[str, np.ndarray], shown: int, note: str, out: Path) -> N
             low, high = np.quantile(each, [0.25, 0.75], axis=0)
             row[1].fill_between(alphas, low, high, color=colour, alpha=0.2, linewidth=0)
             row[1].plot(alphas, each.mean(axis=0), color=colour, linewidth=1.4)
+            slope = steepest_slope(each).mean()
+            row[1].text(0.04, 0.93, f"steepest slope {slope:.2f}", va="top", fontsize=7)
             row[0].set_ylabel(f"{label}\np(first class)")
         axes[0, 0].set_title(f"{min(shown, len(each))} pairs")
         axes[0, 1].set_title(f"{len(each)} pairs: mean, middle half")

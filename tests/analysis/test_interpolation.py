@@ -12,6 +12,8 @@ from epcore.analysis.interpolation import (
     bootstrap_number,
     curves,
     measure,
+    relative_slope,
+    rise,
     slope_variation,
     steepest_slope,
 )
@@ -105,6 +107,8 @@ def test_slopes_of_curves_that_are_known():
     found = np.stack([line, step, wave])
     assert steepest_slope(found) == pytest.approx([1, 1000, np.pi / 2], rel=1e-3)
     assert slope_variation(found) == pytest.approx([0, 2000, np.pi], rel=2e-3, abs=1e-9)
+    assert rise(found / 2) == pytest.approx([0.5, 0.5, 0.5])
+    assert relative_slope(found / 2) == pytest.approx([1, 1000, np.pi / 2], rel=1e-3)
 
 
 def test_both_measures_are_sums_over_the_steps():
@@ -136,7 +140,7 @@ def test_the_difference_is_paired(features):
     numbers = {number.name: number for number in measure({"epnet": flat, "net": steep}, SETTINGS)}
     assert list(numbers) == [
         f"{measured}-{of}"
-        for measured in ("steepest-slope", "slope-variation")
+        for measured in ("steepest-slope", "slope-variation", "rise", "relative-slope")
         for of in ("epnet", "net", "difference")
     ]
     for measured in ("steepest-slope", "slope-variation"):
