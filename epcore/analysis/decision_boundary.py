@@ -117,14 +117,17 @@ class Panel:
     """What one panel shows.
 
     scores `(C, grid, grid)` and the arcs between the classes that are highest; `labeled` `(n,)`
-    says which points have a label; `query` is the one that is asked for, if any.
+    says which points have a label; `query` is the one that is asked for, if any, `predicted` the
+    class that it is given.
     """
 
+    name: str
     title: str
     scores: np.ndarray
     arcs: list[Arc]
     labeled: np.ndarray
     query: int | None = None
+    predicted: int | None = None
 
 
 def shown(settings: DecisionBoundary, scene: Scene) -> list[Panel]:
@@ -137,23 +140,24 @@ def shown(settings: DecisionBoundary, scene: Scene) -> list[Panel]:
     by_labels = by_label_propagation(settings.label_alpha)
 
     def panel(
-        title: str, of_each: int, propagate: nn.Module, classify: Classifier, **more: Any
+        name: str, title: str, of_each: int, propagate: nn.Module, classify: Classifier, **more: Any
     ) -> Panel:
         labels = scene.labels(of_each)
         scores = location_scores(scene.points, labels, side, side, propagate, classify)
         labeled = (labels.sum(dim=1) > 0).numpy()
-        return Panel(title, scores, boundary(scores, side, side), labeled, **more)
+        return Panel(name, title, scores, boundary(scores, side, side), labeled, **more)
 
-    highest = point_scores(scene, settings, propagation).topk(2, dim=1).values
+    highest, guesses = point_scores(scene, settings, propagation).topk(2, dim=1)
     gaps = highest[:, 0] - highest[:, 1]
     gaps[scene.labels(settings.labeled).sum(dim=1) > 0] = torch.inf
+    query = int(gaps.argmin())
     whole = settings.points
     return [
-        panel("(a) original", whole, nn.Identity(), by_nearest_point),
-        panel("(b) propagated", whole, propagation, by_nearest_point),
+        panel("a", "original", whole, nn.Identity(), by_nearest_point),
+        panel("b", "propagated", whole, propagation, by_nearest_point),
         panel(
-            "(c) labels propagated", settings.labeled, propagation, by_labels,
-            query=int(gaps.argmin()),
+            "c", "labels propagated", settings.labeled, propagation, by_labels,
+            query=query, predicted=int(guesses[query, 0]),
         ),
     ]  # fmt: skip
 
@@ -164,15 +168,17 @@ def tabulate(panels_shown: list[Panel], scene: Scene) -> pd.DataFrame:
     for panel in panels_shown:
         for number, ((x, y), label) in enumerate(zip(scene.points, scene.classes, strict=True)):
             kind = "labelled" if panel.labeled[number] else "unlabelled"
-            kind = "query" if number == panel.query else kind
-            lines.append({"kind": kind, "class": label + 1, "arc": "", "x": x, "y": y})
-            lines[-1]["panel"] = panel.title[1]
+            line = {"panel": panel.name, "kind": kind, "class": label + 1, "x": x, "y": y}
+            if number == panel.query and panel.predicted is not None:
+                line |= {"kind": "query", "predicted": panel.predicted + 1}
+            lines.append(line)
         for number, arc in enumerate(panel.arcs):
             between = "|".join(str(label + 1) for label in arc.classes)
-            for x, y in arc.points:
-                lines.append({"kind": "boundary", "class": between, "arc": number, "x": x, "y": y})
-                lines[-1]["panel"] = panel.title[1]
-    return pd.DataFrame(lines)[["panel", "kind", "class", "arc", "x", "y"]]
+            stretch = {"panel": panel.name, "kind": "boundary", "class": between, "arc": number}
+            lines += [{**stretch, "x": x, "y": y} for x, y in arc.points]
+    columns = ["panel", "kind", "class", "predicted", "arc", "x", "y"]
+    table = pd.DataFrame(lines, columns=columns)
+    return table.astype({"predicted": "Int64", "arc": "Int64"})
 
 
 COLOURS_OF_CLASSES, MARKERS = (BLUE, RED, GREEN), ("o", "s", "^")
@@ -185,7 +191,7 @@ def draw(
     numbers: list[Number],
     out: Path,
 ) -> None:
-    """Regions in the colour of their predicted class, points in that of their own.
+    """Regions, and the query's rim, in the colour of the predicted class; points in their own.
 
     One set of points shows what the numbers say of many only roughly: they stand below.
     """
@@ -211,14 +217,14 @@ def draw(
                     )  # fmt: skip
             for arc in panel.arcs:
                 axis.plot(*arc.points.T, color="0.15", linewidth=0.9, solid_capstyle="round")
-            if panel.query is not None:
-                marker = MARKERS[scene.classes[panel.query]]
+            if panel.query is not None and panel.predicted is not None:
                 axis.scatter(
-                    *scene.points[panel.query], s=30, marker=marker, color="0.2",
-                    edgecolors="white", linewidths=0.6, zorder=4,
+                    *scene.points[panel.query], s=40, marker=MARKERS[scene.classes[panel.query]],
+                    color="0.2", edgecolors=COLOURS_OF_CLASSES[panel.predicted], linewidths=1.5,
+                    zorder=4,
                 )  # fmt: skip
             axis.set(
-                title=panel.title, aspect="equal", xticks=[], yticks=[],
+                title=f"({panel.name}) {panel.title}", aspect="equal", xticks=[], yticks=[],
                 xlim=(-settings.window, settings.window), ylim=(-settings.window, settings.window),
             )  # fmt: skip
             axis.spines[:].set_visible(True)
