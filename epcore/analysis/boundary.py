@@ -68,8 +68,8 @@ def curvature(arcs: Sequence[Arc], step: float) -> float:
 
     Each arc is first resampled at equal distances of about `step`, so that the grid of the
     contour's vertices is not measured: total absolute turning of the resampled polylines over
-    their total length. 0 for straight lines and 1 / r for a circle. Where arcs meet, nothing
-    turns.
+    their total length. 0 for straight lines, and where there is no boundary; 1 / r for a circle.
+    Where arcs meet, nothing turns.
     """
     turning = total = 0.0
     for arc in arcs:
@@ -81,7 +81,7 @@ def curvature(arcs: Sequence[Arc], step: float) -> float:
         turns = (np.diff(angles) + np.pi) % (2 * np.pi) - np.pi
         turning += np.abs(turns).sum()
         total += np.linalg.norm(steps, axis=1).sum()
-    return turning / total
+    return turning / total if total else 0.0
 
 
 def _resampled(points: np.ndarray, step: float) -> np.ndarray:
