@@ -40,5 +40,5 @@ rule all:
 rule ablation_pipeline:
     input:
         published_tables(ABLATIONS),
-        published_figures(PLAN.covered_figures),
+        published_figures(ABLATION_FIGURES),
     localrule: True

@@ -36,6 +36,9 @@ not be downloaded by a program (ILSVRC2012) is asked for, with the steps to get 
 """
 
 
+FIGURE = "figure to write (.pdf); .png, .csv and -numbers.csv go beside it"
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="epcore",
@@ -128,6 +131,16 @@ def _parser() -> argparse.ArgumentParser:
     path(sub, "episodes", "validation episodes (.npz)")
     path(sub, "out", "figure to write (.pdf); .png and .csv go beside it")
 
+    sub = stage("two-moons", "propagate two moons, in random batches and all together")
+    path(sub, "out", FIGURE)
+
+    sub = stage("decision-boundary", "draw decision boundaries before and after propagation")
+    path(sub, "out", FIGURE)
+
+    sub = stage("interpolation", "class probabilities between pairs of embeddings")
+    path(sub, "episodes", "episode file (.npz)")
+    path(sub, "out", FIGURE)
+
     sub = stage("latex", "typeset a table")
     path(sub, "table", "aggregated table (.csv)")
     path(sub, "out", "LaTeX to write (.tex)")
@@ -147,6 +160,9 @@ STAGES: dict[str, tuple[str, str | None]] = {
     "aggregate": ("epcore.report.aggregate", "AggregateStage"),
     "ablation": ("epcore.report.ablation", "AblationStage"),
     "alpha": ("epcore.report.alpha", "AlphaStage"),
+    "two-moons": ("epcore.analysis.two_moons", "TwoMoonsStage"),
+    "decision-boundary": ("epcore.analysis.decision_boundary", "DecisionBoundaryStage"),
+    "interpolation": ("epcore.analysis.interpolation", "InterpolationStage"),
     "latex": ("epcore.report.latex", "LatexStage"),
 }
 

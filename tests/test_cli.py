@@ -25,6 +25,7 @@ TEXTS = {
     "aggregate": PLAN.aggregate("main"),
     "ablation": PLAN.ablation("ablation"),
     "alpha": PLAN.alpha(),
+    "interpolation": PLAN.interpolation(),
     "latex": PLAN.latex("main"),
 }
 ALONE = {  # without inputs that the config names
@@ -143,6 +144,7 @@ INPUTS = {
     "evaluate": ["--features", "none.npz", "--episodes", "episodes.npz", "--out", "x.csv"],
     "ablation": ["--paper", "none.csv", "--out", "x.pdf"],
     "alpha": ["--episodes", "none.npz", "--out", "x.pdf"],
+    "interpolation": ["--episodes", "none.npz", "--out", "x.pdf"],
     "aggregate": ["--paper", "none.csv", "--out", "x.csv"],
     "latex": ["--table", "none.csv", "--out", "x.tex"],
 }

@@ -193,9 +193,11 @@ def check_keys(
 def _keys_at(kind: Any, keys: list[str]) -> list[str]:
     """The keys allowed at a place inside a model; the place does not count list entries."""
     if _is_model(kind):
+        # As they stand in the file.
+        fields = {field.alias or name: field for name, field in kind.model_fields.items()}
         if not keys:
-            return list(kind.model_fields)
-        field = kind.model_fields.get(keys[0])
+            return list(fields)
+        field = fields.get(keys[0])
         return _keys_at(field.annotation, keys[1:]) if field else []
     if get_origin(kind) is dict:
         return _keys_at(get_args(kind)[1], keys[1:])

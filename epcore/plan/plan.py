@@ -5,6 +5,7 @@ from pathlib import Path
 from epcore.errors import UserError
 from epcore.plan import paths
 from epcore.plan.datasets import OfficialData
+from epcore.plan.figure_plan import FigurePlan
 from epcore.plan.load import pick
 from epcore.plan.stages import (
     STAGE_VERSIONS,
@@ -13,10 +14,9 @@ from epcore.plan.stages import (
     FetchStage,
     told,
 )
-from epcore.plan.tables import TablePlan
 
 
-class Plan(TablePlan):
+class Plan(FigurePlan):
     """The config folder at one scale; methods named after a stage return what it is told.
 
     That is canonical JSON of the settings that the stage reads, and of nothing else.

@@ -9,9 +9,9 @@ from typing import Any, get_args
 
 from epcore.errors import UserError
 from epcore.plan.datasets import DataSources, OfficialData, Source
+from epcore.plan.figures import Figures, NetworkFigure
 from epcore.plan.load import check_keys, extend, merge, pick, read_yaml, suggest, validate
 from epcore.plan.models import (
-    AlphaSearch,
     BackboneInfo,
     Column,
     Phase,
@@ -25,6 +25,7 @@ from epcore.plan.models import (
     Table,
 )
 from epcore.plan.paths import NAME
+from epcore.plan.settings import Split
 
 
 class Registry:
@@ -153,21 +154,27 @@ class Registry:
         return recipe
 
     @cached_property
-    def alpha_search(self) -> AlphaSearch:
-        """The file alpha.yaml."""
-        where = f"{self.config.name}/alpha.yaml"
-        search: AlphaSearch = validate(AlphaSearch, read_yaml(self.config / "alpha.yaml"), where)
-        pick(self.backbones, search.backbone, "backbone", where)
-        self.check_column(search.column, f"{where}, column")
-        split = pick(self.protocols, search.protocol, "protocol", where).split
-        if split != "val":
+    def figures(self) -> Figures:
+        """The file figures.yaml."""
+        where = f"{self.config.name}/figures.yaml"
+        figures: Figures = validate(Figures, read_yaml(self.config / "figures.yaml"), where)
+        self._check_networks(figures.alpha, "val", f"{where}, alpha", "alpha is chosen")
+        self._check_networks(
+            figures.interpolation, "novel", f"{where}, interpolation", "the figure is tested"
+        )
+        return figures
+
+    def _check_networks(self, figure: NetworkFigure, split: Split, where: str, what: str) -> None:
+        pick(self.backbones, figure.backbone, "backbone", where)
+        self.check_column(figure.column, f"{where}, column")
+        found = pick(self.protocols, figure.protocol, "protocol", where).split
+        if found != split:
             raise UserError(
-                f"{where}: protocol {search.protocol!r} is of split {split}; alpha is chosen on "
-                "split val"
+                f"{where}: protocol {figure.protocol!r} is of split {found}; {what} on "
+                f"split {split}"
             )
-        for recipe in search.recipes:
+        for recipe in figure.recipes:
             pick(self._recipe_sources[1], recipe, "recipe", f"{where}, recipes")
-        return search
 
     @cached_property
     def tables(self) -> dict[str, Table]:

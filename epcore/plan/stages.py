@@ -9,6 +9,7 @@ from typing import Literal
 
 from epcore.files import canonical_json
 from epcore.plan.datasets import DataSet, SourceFile
+from epcore.plan.figures import DecisionBoundary, InterpolatedPairs, TwoMoons
 from epcore.plan.models import (
     AugmentationName,
     Backbone,
@@ -31,6 +32,9 @@ STAGE_VERSIONS = {
     "latex": 2,
     "ablation": 1,
     "alpha": 1,
+    "two-moons": 1,
+    "decision-boundary": 1,
+    "interpolation": 1,
 }
 
 
@@ -209,4 +213,33 @@ class AlphaStage(Stage):
 
     candidates: tuple[AlphaCandidate, ...]
     label_alphas: tuple[float, ...]
+    note: str
+
+
+class TwoMoonsStage(Stage):
+    """Propagate two moons."""
+
+    settings: TwoMoons
+
+
+class DecisionBoundaryStage(Stage):
+    """Draw and measure decision boundaries."""
+
+    settings: DecisionBoundary
+
+
+class InterpolationNetwork(Settings):
+    """A recipe's network: what the figure calls it, its features, how it is tested."""
+
+    name: str
+    label: str
+    features: str
+    propagation: Propagation
+
+
+class InterpolationStage(Stage):
+    """Class probabilities between pairs of embeddings; `note` says what they are of."""
+
+    networks: tuple[InterpolationNetwork, InterpolationNetwork]
+    settings: InterpolatedPairs
     note: str

@@ -29,13 +29,24 @@ STYLE: Any = {
 @contextmanager
 def figure(out: Path, width: float = 4.8, height: float = 3.2) -> Iterator["Axes"]:
     """Axes to draw on; afterwards `out` (.pdf) and a .png of the same name are written."""
+    with panels(out, 1, 1, width, height) as axes:
+        yield axes[0, 0]
+
+
+@contextmanager
+def panels(
+    out: Path, rows: int, columns: int, width: float, height: float, **shared: Any
+) -> Iterator[Any]:
+    """The same for an array `(rows, columns)` of axes, which may be `shared` as in subplots."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     from matplotlib import pyplot
 
     with mpl.rc_context(STYLE):
-        canvas, axes = pyplot.subplots(figsize=(width, height), layout="constrained")
+        canvas, axes = pyplot.subplots(
+            rows, columns, figsize=(width, height), layout="constrained", squeeze=False, **shared
+        )
         try:
             yield axes
             # The date would make the bytes differ.

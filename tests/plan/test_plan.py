@@ -40,7 +40,9 @@ def texts(plan):
     calls = [("data", name) for name in plan.datasets]
     calls += [("episodes", name) for name in plan.protocols]
     calls += [(stage, "main") for stage in ("aggregate", "latex")]
-    calls += [("alpha",), *(("ablation", name) for name in plan.tables if name == "ablation")]
+    calls += [(figure,) for figure in ("alpha", "two_moons", "decision_boundary")]
+    calls += [("interpolation",)] if plan.interpolation_runs() else []
+    calls += [*(("ablation", name) for name in plan.tables if name == "ablation")]
     for backbone in plan.scale.backbones:
         for recipe in plan.recipes:
             calls += [(stage, backbone, recipe) for stage in ("embed", "evaluate")]
@@ -224,7 +226,7 @@ def test_texts_have_sorted_keys_and_no_spaces_between_them():
         (
             "recipes.yaml",
             "protocols.official.propagation.label_alpha=0.3",
-            {"pretrain", "finetune", "evaluate", "alpha"},
+            {"pretrain", "finetune", "evaluate", "alpha", "interpolation"},
         ),
         (
             "recipes.yaml",
@@ -241,17 +243,34 @@ def test_texts_have_sorted_keys_and_no_spaces_between_them():
             "backbones.wrn.width=1/10",
             {"pretrain", "finetune", "embed", "latex"},
         ),
-        ("datasets.yaml", "datasets.glyph-mini.title=other words", {"latex", "ablation", "alpha"}),
+        (
+            "datasets.yaml",
+            "datasets.glyph-mini.title=other words",
+            {"latex", "ablation", "alpha", "interpolation"},
+        ),
         ("datasets.yaml", "datasets.glyph-mini.seed=7", {"data"}),
         ("backbones.yaml", "wrn.label=Wide", {"latex"}),
         ("backbones.yaml", "conv4.label=Four", {"latex", "ablation", "alpha"}),
-        ("recipes.yaml", "recipes.net.tested=pretrained", {"aggregate", "ablation"}),
-        ("recipes.yaml", "recipes.net.phases={testing: {embedding: true}}", {"evaluate"}),
+        (
+            "recipes.yaml",
+            "recipes.net.tested=pretrained",
+            {"aggregate", "ablation", "interpolation"},
+        ),
+        (
+            "recipes.yaml",
+            "recipes.net.phases={testing: {embedding: true}}",
+            {"evaluate", "interpolation"},
+        ),
         ("recipes.yaml", "recipes.net.phases={finetuning: {embedding: true}}", {"finetune"}),
         ("protocols.yaml", "5way-1shot.unlabeled=3", {"episodes"}),
         ("protocols.yaml", "5way-1shot.episodes=7", {"episodes", "latex"}),
-        ("protocols.yaml", "5way-1shot.finetuned_shot=5", {"aggregate"}),
-        ("alpha.yaml", "label_alphas=[0.3]", {"alpha"}),
+        ("protocols.yaml", "5way-1shot.finetuned_shot=5", {"aggregate", "interpolation"}),
+        ("figures.yaml", "alpha.label_alphas=[0.3]", {"alpha"}),
+        ("figures.yaml", "two-moons.noise=0.2", {"two_moons"}),
+        ("figures.yaml", "decision-boundary.spread=0.4", {"decision_boundary"}),
+        ("figures.yaml", "interpolation.steps=50", {"interpolation"}),
+        ("figures.yaml", "interpolation.recipes=[net, epnet]", {"interpolation"}),
+        ("figures.yaml", "interpolation.backbone=wrn", {"interpolation"}),
         ("tables/ablation.yaml", "title=Other words", set()),
         ("tables/ablation.yaml", "blocks.0.rows.0.label=one", set()),
         ("tables/ablation.yaml", "blocks.0.rows.0.marks=[EP]", {"ablation"}),

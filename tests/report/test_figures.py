@@ -285,4 +285,4 @@ def test_a_candidate_whose_training_diverged_is_named(alpha_stage):
     with pytest.raises(UserError) as caught:
         alpha.run(alpha_stage, Path("episodes.npz"), Path("alpha.pdf"))
     assert str(caught.value).startswith(f"{path}: features of shape")
-    assert str(caught.value).endswith("leave its recipe out of alpha.yaml")
+    assert str(caught.value).endswith("leave its recipe out of figures.yaml")

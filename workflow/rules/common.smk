@@ -51,7 +51,15 @@ def episodes_of_features(wildcards):
 
 
 def alpha_episodes(wildcards):
-    dataset, _, _, protocol = PLAN.alpha_runs()[0]
+    return tested_episodes(PLAN.alpha_runs()[0])
+
+
+def interpolation_episodes(wildcards):
+    return tested_episodes(PLAN.interpolation_runs()[0])
+
+
+def tested_episodes(run):
+    dataset, _, _, protocol = run
     return paths.EPISODES.format(scale=SCALE, dataset=dataset, protocol=protocol)
 
 
@@ -99,8 +107,11 @@ wildcard_constraints:
     table="|".join(PLAN.tables),
 
 
-# The tables of the target ablation_pipeline, as far as the scale has their runs.
+# Tables and figures of the target ablation_pipeline, as far as the scale has their runs.
 ABLATIONS = [name for name in PLAN.covered_tables if name in ("ablation", "propagator")]
+ABLATION_FIGURES = [
+    name for name in PLAN.covered_figures if name in ("ablation", "alpha")
+]
 
 # Of one training job.
 THREADS, MEMORY, MINUTES = PLAN.scale.resources.values()

@@ -53,6 +53,79 @@ rule alpha:
         "--out {output.figure:q} > {log:q} 2>&1"
 
 
+rule two_moons:
+    output:
+        figure=paths.FIGURE.replace("{figure}", "two-moons"),
+        picture="results/{scale}/figures/two-moons.png",
+        drawn="results/{scale}/figures/two-moons.csv",
+        numbers="results/{scale}/figures/two-moons-numbers.csv",
+        meta="results/{scale}/figures/two-moons.meta.json",
+    log:
+        "results/{scale}/logs/figures/two-moons.log",
+    benchmark:
+        "results/{scale}/benchmarks/figures/two-moons.tsv"
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=1500,
+        runtime=15,
+    params:
+        config=lambda wildcards: PLAN.two_moons(),
+    shell:
+        "epcore two-moons --config {params.config:q} --out {output.figure:q} > {log:q} 2>&1"
+
+
+rule decision_boundary:
+    output:
+        figure=paths.FIGURE.replace("{figure}", "decision-boundary"),
+        picture="results/{scale}/figures/decision-boundary.png",
+        drawn="results/{scale}/figures/decision-boundary.csv",
+        numbers="results/{scale}/figures/decision-boundary-numbers.csv",
+        meta="results/{scale}/figures/decision-boundary.meta.json",
+    log:
+        "results/{scale}/logs/figures/decision-boundary.log",
+    benchmark:
+        "results/{scale}/benchmarks/figures/decision-boundary.tsv"
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=1500,
+        runtime=15,
+    params:
+        config=lambda wildcards: PLAN.decision_boundary(),
+    shell:
+        "epcore decision-boundary --config {params.config:q} --out {output.figure:q} > {log:q} 2>&1"
+
+
+rule interpolation:
+    input:
+        features=lambda w: [PLAN.features_of(*run) for run in PLAN.interpolation_runs()],
+        episodes=interpolation_episodes,
+    output:
+        figure=paths.FIGURE.replace("{figure}", "interpolation"),
+        picture="results/{scale}/figures/interpolation.png",
+        drawn="results/{scale}/figures/interpolation.csv",
+        numbers="results/{scale}/figures/interpolation-numbers.csv",
+        meta="results/{scale}/figures/interpolation.meta.json",
+    log:
+        "results/{scale}/logs/figures/interpolation.log",
+    benchmark:
+        "results/{scale}/benchmarks/figures/interpolation.tsv"
+    conda:
+        "../../environment.yml"
+    threads: THREADS
+    resources:
+        mem_mb=2000,
+        runtime=30,
+    params:
+        config=lambda wildcards: PLAN.interpolation(),
+    shell:
+        "epcore interpolation --config {params.config:q} --episodes {input.episodes:q} "
+        "--out {output.figure:q} > {log:q} 2>&1"
+
+
 rule publish_figure:
     input:
         f"results/{SCALE}/figures/{{figure}}.{{ending}}",
