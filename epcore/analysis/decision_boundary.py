@@ -31,7 +31,6 @@ from epcore.analysis.plane import (
 )
 from epcore.files import Provenance
 from epcore.plan.figures import DecisionBoundary
-from epcore.plan.paths import meta
 from epcore.plan.stages import DecisionBoundaryStage
 from epcore.propagation import EmbeddingPropagation, LabelPropagation
 from epcore.report.figure import BLUE, GREEN, RED, panels
@@ -245,4 +244,4 @@ def run(stage: DecisionBoundaryStage, out: Path) -> None:
     numbers = measure(stage.settings)
     write_numbers(numbers, out)
     draw(drawn, scene, stage.settings, numbers, out)
-    provenance.write(Path(meta(str(out))))
+    provenance.write(out)

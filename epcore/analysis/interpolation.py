@@ -30,7 +30,6 @@ from epcore.evaluation.evaluate import PAIRS
 from epcore.evaluation.propagation_classifier import PropagationClassifier
 from epcore.files import Provenance
 from epcore.plan.figures import InterpolatedPairs
-from epcore.plan.paths import meta
 from epcore.plan.stages import InterpolationStage
 from epcore.propagation import DegenerateFeaturesError
 from epcore.report.figure import BLUE, RED, panels
@@ -213,4 +212,4 @@ def run(stage: InterpolationStage, episodes: Path, out: Path) -> None:
     write_numbers(measure(by_network, settings), out)
     by_label = {network.label: by_network[network.name] for network in stage.networks}
     draw(by_label, settings.shown, stage.note, out)
-    provenance.write(Path(meta(str(out))), pairs=len(pairs.classes))
+    provenance.write(out, pairs=len(pairs.classes))

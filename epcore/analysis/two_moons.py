@@ -12,7 +12,6 @@ from scipy.spatial import KDTree
 from epcore.evaluation.evaluate import PAIRS
 from epcore.files import Provenance
 from epcore.plan.figures import TwoMoons
-from epcore.plan.paths import meta
 from epcore.plan.stages import TwoMoonsStage
 from epcore.propagation import EmbeddingPropagation, Propagator
 from epcore.report.figure import BLUE, COLOURS, RED, panels
@@ -229,4 +228,4 @@ def run(stage: TwoMoonsStage, out: Path) -> None:
     write_table(tabulate(outcomes[0]), out.with_suffix(".csv"))
     write_numbers(measure(outcomes), out)
     draw(outcomes[0], out)
-    provenance.write(Path(meta(str(out))))
+    provenance.write(out)
