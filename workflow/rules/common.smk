@@ -97,10 +97,15 @@ wildcard_constraints:
     shot="[0-9]+",
     checkpoint="pretrain|finetune-[0-9]+shot",
     table="|".join(PLAN.tables),
+    plot="|".join(PLAN.covered_plots) or "(?!)",  # else nothing
+    curves="|".join(PLAN.curves) or "(?!)",
 
 
 # The tables of the target ablation_pipeline, as far as the scale has their runs.
 ABLATIONS = [name for name in PLAN.covered_tables if name in ("ablation", "propagator")]
+
+# For the first page of the report.
+config["description"] = PLAN.description()
 
 # Of one training job.
 THREADS, MEMORY, MINUTES = PLAN.scale.resources.values()

@@ -56,7 +56,12 @@ rule contact_sheet:
     input:
         store=paths.STORE,
     output:
-        paths.CONTACT_SHEET,
+        report(
+            paths.CONTACT_SHEET,
+            caption="../report/data.rst",
+            category="Data",
+            labels={"data set": "{dataset}"},
+        ),
     log:
         "results/{scale}/logs/contact_sheet/{dataset}.log",
     benchmark:

@@ -7,7 +7,12 @@ rule ablation:
         paper=CONFIG / "paper" / "abl.csv",
     output:
         figure=paths.FIGURE.replace("{figure}", "ablation"),
-        picture="results/{scale}/figures/ablation.png",
+        picture=report(
+            "results/{scale}/figures/ablation.png",
+            caption="../report/ablation.rst",
+            category="Figures",
+            labels={"figure": "ablation"},
+        ),
         numbers="results/{scale}/figures/ablation.csv",
         meta="results/{scale}/figures/ablation.meta.json",
     log:
@@ -33,7 +38,12 @@ rule alpha:
         episodes=alpha_episodes,
     output:
         figure=paths.FIGURE.replace("{figure}", "alpha"),
-        picture="results/{scale}/figures/alpha.png",
+        picture=report(
+            "results/{scale}/figures/alpha.png",
+            caption="../report/alpha.rst",
+            category="Figures",
+            labels={"figure": "alpha"},
+        ),
         numbers="results/{scale}/figures/alpha.csv",
         meta="results/{scale}/figures/alpha.meta.json",
     log:
