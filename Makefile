@@ -23,9 +23,8 @@ lint: .venv/installed
 
 # One file, to be opened in any browser, without a network too.
 report: .venv/installed
-	$(VENV) -m snakemake --cores all all data_pictures
-	$(VENV) -m snakemake --report report.html --report-html-stylesheet-path \
-	  workflow/report/report.css all data_pictures
+	$(VENV) -m snakemake --cores all all
+	$(VENV) -m snakemake all --report report.html --report-stylesheet workflow/report/report.css
 
 # The upper part of the page is the table.
 pictures: all

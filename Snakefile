@@ -41,6 +41,7 @@ rule all:
         published_tables(PLAN.covered_tables),
         published_figures(PLAN.covered_figures),
         paths.ENVIRONMENT.format(scale=SCALE),
+        contact_sheets(PLAN.scale.columns.values()),
     localrule: True
 
 

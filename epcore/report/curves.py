@@ -75,13 +75,14 @@ def draw(table: pd.DataFrame, note: str, out: Path) -> None:
         handles += axes[0, 0].plot([], [], "*", color="0.3")
         names = [*phases, "loss in training", "in validation", "epoch that is kept"]
         canvas.legend(handles, names, loc="outside upper center", ncols=3, fontsize=7)
-        canvas.supxlabel(f"epoch\n{textwrap.fill(note, 100)}", fontsize=7)
+        canvas.supxlabel(f"epoch\n{textwrap.fill(note, 95)}", fontsize=7)
 
 
 def _row(row: "list[Axes]", table: pd.DataFrame, colours: dict[str, str]) -> None:
     losses, accuracies, rates = row
     pretraining = table[table["phase"] == "pretraining"]
-    for phase, lines in table.groupby("phase", sort=False):
+    phases = list(table.groupby("phase", sort=False))
+    for place, (phase, lines) in enumerate(phases[::-1]):
         style: Any = {"color": colours[str(phase)], "linewidth": 1, "marker": ".", "markersize": 2}
         epochs = lines["epoch"] + (0 if phase == "pretraining" else len(pretraining))
         losses.plot(epochs, lines["train_loss"], **style)
@@ -90,10 +91,9 @@ def _row(row: "list[Axes]", table: pd.DataFrame, colours: dict[str, str]) -> Non
         rates.plot(epochs, lines["learning_rate"], drawstyle="steps-mid", **style)
         kept = lines[lines["kept"]]
         accuracies.plot(epochs[kept.index], kept["val_accuracy"], "*", color=style["color"])
-        accuracies.annotate(
-            f"{kept['val_accuracy'].iloc[0]:.1f}",
-            (epochs[kept.index[0]], kept["val_accuracy"].iloc[0]), xytext=(0, -9),
-            textcoords="offset points", ha="center", fontsize=5.5, color=style["color"],
+        accuracies.text(
+            1, 0.04 + 0.15 * place, f"{kept['val_accuracy'].iloc[0]:.1f}", ha="right",
+            fontsize=6, color=style["color"], transform=accuracies.transAxes,
         )  # fmt: skip
     rates.set_yscale("log")
     losses.set_ylim(bottom=0)

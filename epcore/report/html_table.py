@@ -65,7 +65,12 @@ def _head(layout: Layout) -> list[str]:
     """Data set, shot, then what stands beside each other in a cell."""
     rows = 2 if layout.beside is None else 3
     lead = [layout.first, *layout.marks] + ["Params"] * layout.parameters
-    tops = [f'<th rowspan="{rows}">{tex_to_html(name)}</th>' for name in lead]
+    tops = [
+        f'<th rowspan="{rows}" scope="col">{tex_to_html(name)}</th>'
+        if name
+        else f'<td rowspan="{rows}"></td>'
+        for name in lead
+    ]
     tops += [
         f'<th colspan="{span}" scope="colgroup">{tex_to_html(name)}</th>'
         for name, span in layout.groups

@@ -59,15 +59,15 @@ def tabulate(stage: PlotStage, tables: list[Path]) -> pd.DataFrame:
             }
         )
     table = pd.DataFrame(lines)
-    printed = table.set_index([*PANEL, "series", "x"])["paper_accuracy"]
-    table["paper_difference"] = [
-        line.paper_accuracy
-        - printed.get((line.backbone, line.dataset, line.episodes, line.against, line.x), pd.NA)
-        if line.against
-        else float("nan")
-        for line in table.itertuples()
-    ]
-    return table.astype({"paper_difference": float})
+    printed = dict(zip(_places(table, "series"), table["paper_accuracy"], strict=True))
+    others = [printed.get(place, float("nan")) for place in _places(table, "against")]
+    table["paper_difference"] = table["paper_accuracy"] - others
+    return table
+
+
+def _places(table: pd.DataFrame, line: str) -> list[tuple[object, ...]]:
+    """Panel, line (of the column `line`) and position of every number."""
+    return list(table[[*PANEL, line, "x"]].itertuples(index=False, name=None))
 
 
 def draw(stage: PlotStage, table: pd.DataFrame, out: Path) -> None:
@@ -98,7 +98,7 @@ def draw(stage: PlotStage, table: pd.DataFrame, out: Path) -> None:
         if len(differences):
             one, other = differences.iloc[0][["series", "against"]]
             note = f"Numbers in the panels: {one} minus {other} in this run, points. {note}"
-        canvas.supxlabel(f"{stage.label}\n{textwrap.fill(note, 100)}", fontsize=7)
+        canvas.supxlabel(f"{stage.label}\n{textwrap.fill(note, 95)}", fontsize=7)
 
 
 def _order(table: pd.DataFrame) -> Any:
@@ -140,7 +140,7 @@ def _panel(
             places[x], 0.02, f"{difference:+.1f}".replace("-", "−"), fontsize=6, ha="center",
             transform=axes.get_xaxis_transform(),
         )  # fmt: skip
-    axes.margins(y=0.14)
+    axes.margins(y=0.2)  # below, room for the differences
     axes.set_xlim(-0.4, len(places) - 0.6)
     axes.set_xticks(list(places.values()), list(map(str, places)))
 

@@ -9,26 +9,26 @@ import re
 from collections.abc import Iterator
 
 WRAPPED = {
-    "emph": "em",
-    "textit": "em",
-    "textbf": "strong",
-    "texttt": "code",
-    "textsuperscript": "sup",
+    r"\emph": "em",
+    r"\textit": "em",
+    r"\textbf": "strong",
+    r"\texttt": "code",
+    r"\textsuperscript": "sup",
     "_": "sub",
     "^": "sup",
 }
 SYMBOLS = {
-    "times": "×",
-    "pm": "±",
-    "checkmark": "✓",
-    "alpha": "α",
-    "textbackslash": "\\",
-    "textasciitilde": "~",
-    "textasciicircum": "^",
-    "textless": "<",
-    "textgreater": ">",
-    "textbar": "|",
-    ",": "\N{THIN SPACE}",
+    r"\times": "×",
+    r"\pm": "±",
+    r"\checkmark": "✓",
+    r"\alpha": "α",
+    r"\textbackslash": "\\",
+    r"\textasciitilde": "~",
+    r"\textasciicircum": "^",
+    r"\textless": "<",
+    r"\textgreater": ">",
+    r"\textbar": "|",
+    r"\,": "\N{THIN SPACE}",
     "~": "\N{NO-BREAK SPACE}",
 }
 TOKEN = re.compile(r"\\[a-zA-Z]+ *|\\.|--|[{}$_^~]|[a-zA-Z]+|.", re.DOTALL)
@@ -51,18 +51,17 @@ def _until(tokens: Iterator[str], end: str | None, maths: bool = False) -> str:
 
 def _one(token: str, tokens: Iterator[str], maths: bool = False) -> str:
     """One token, with the argument that it takes of those behind it."""
-    name = token.removeprefix("\\").rstrip()
-    command = token.startswith("\\")
-    if name in WRAPPED and (command or maths):
+    name = token.rstrip()
+    if name in WRAPPED and (maths or name.startswith("\\")):
         argument = next(tokens, "")
         inner = _until(tokens, "}") if argument == "{" else _one(argument, tokens)
-        if name == "texttt":  # in which TeX makes no dash of two hyphens
+        if name == r"\texttt":  # in which TeX makes no dash of two hyphens
             inner = inner.replace("–", "--")
         return f"<{WRAPPED[name]}>{inner}</{WRAPPED[name]}>"
-    if name in SYMBOLS and (command or name == "~"):
+    if name in SYMBOLS:
         return html.escape(SYMBOLS[name], quote=False)
-    if command:
-        return f"{token.rstrip()} " if name.isalpha() else html.escape(name, quote=False)
+    if name.startswith("\\"):
+        return f"{name} " if name[1:].isalpha() else html.escape(token[1:], quote=False)
     if token == "{":
         return _until(tokens, "}", maths)
     if token == "$" and not maths:

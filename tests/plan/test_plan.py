@@ -40,6 +40,8 @@ def texts(plan):
     calls = [("data", name) for name in plan.datasets]
     calls += [("episodes", name) for name in plan.protocols]
     calls += [(stage, "main") for stage in ("aggregate", "latex")]
+    calls += [("environment",), *(("plot", name) for name in plan.plots.plots)]
+    calls += [("curves_of", name) for name in plan.curves]
     calls += [("alpha",), *(("ablation", name) for name in plan.tables if name == "ablation")]
     for backbone in plan.scale.backbones:
         for recipe in plan.recipes:

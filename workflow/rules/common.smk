@@ -63,6 +63,10 @@ def published_tables(tables):
     return [f"tables/{name}.tex" for name in tables]
 
 
+def contact_sheets(datasets):
+    return expand(paths.CONTACT_SHEET, scale=SCALE, dataset=sorted(set(datasets)))
+
+
 def paper_numbers(wildcards):
     name = PLAN.table(wildcards.table).paper
     return [CONFIG / "paper" / f"{name}.csv"] if name else []

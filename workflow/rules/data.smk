@@ -80,8 +80,5 @@ rule contact_sheet:
 
 rule data_pictures:
     input:
-        [
-            paths.CONTACT_SHEET.format(scale=SCALE, dataset=dataset)
-            for dataset in PLAN.shown_datasets()
-        ],
+        contact_sheets(PLAN.shown_datasets()),
     localrule: True
