@@ -177,10 +177,11 @@ class PlotPlan(TablePlan):
 
     @cached_property
     def job_metas(self) -> list[str]:
-        """Of every training, then of every test of the tables."""
+        """Of every training, pretraining first, then of every test of the tables."""
         cells = [cell for table in self.covered_tables for cell in self.cells(table)]
         trained = [t.checkpoint for trainings in self.curves.values() for t in trainings]
-        files = [*sorted(set(trained)), *sorted({cell.scores for cell in cells})]
+        trained = sorted(set(trained), key=lambda path: (not path.endswith("pretrain.pt"), path))
+        files = [*trained, *sorted({cell.scores for cell in cells})]
         return [paths.meta(file) for file in files]
 
     def environment(self) -> str:

@@ -28,7 +28,7 @@ STAGE_VERSIONS = {
     "embed": 1,
     "evaluate": 2,
     "aggregate": 2,
-    "latex": 2,
+    "latex": 3,
     "ablation": 1,
     "alpha": 1,
     "plot": 1,

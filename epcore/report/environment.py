@@ -63,7 +63,9 @@ def page(stage: EnvironmentStage, metas: list[dict[str, Any]]) -> str:
     body = [
         f"<h1>{html.escape(stage.title)}</h1>",
         *_table("Time of all jobs of a stage", ("stage", "jobs", "hours"), work),
-        *_table("More than one value where jobs differ", ("fact", "value", "jobs"), ran),
+        *_table(
+            "What they ran on: more than one line where jobs differ", ("fact", "value", "jobs"), ran
+        ),
     ]
     return document(stage.title, "\n".join(body))
 

@@ -8,14 +8,15 @@ from epcore.report.layout import Block, Layout, Line, Number
 from epcore.report.tex_to_html import tex_to_html
 
 STYLE = """\
-body { font: 15px/1.45 system-ui, sans-serif; color: #111; background: #fff; margin: 1.5rem; }
-main { max-width: 62rem; margin: auto; }
+body { font: 14px/1.45 system-ui, sans-serif; color: #111; background: #fff; margin: 1.5rem; }
+main { width: fit-content; max-width: 100%; margin: auto; }
 .scroll { overflow-x: auto; }
-table { border-collapse: collapse; border-block: 2px solid #111; }
+table { border-collapse: collapse; border-block: 2px solid #111; margin-bottom: 1.5rem; }
 caption { caption-side: top; text-align: left; padding-bottom: .9rem; }
-th, td { padding: .18rem .55rem; text-align: left; font-weight: normal; white-space: nowrap; }
+caption div { max-width: min(56rem, 100vw - 3rem); }
+th, td { padding: .12rem .45rem; text-align: left; font-weight: normal; white-space: nowrap; }
 thead th { text-align: center; font-weight: 600; vertical-align: bottom; }
-thead th:first-child { text-align: left; }
+thead tr:first-child th:first-child { text-align: left; }
 thead .pair { font-weight: normal; font-style: italic; text-align: right; }
 tbody { border-top: 1px solid #111; }
 th[scope=rowgroup] { font-weight: 600; text-align: center; background: #f2f2f2; }
@@ -25,6 +26,7 @@ tr.ours { background: #e6f1f8; }
 tr.ours th { font-weight: 600; }
 .beside { color: #444; }
 .interval { font-size: 80%; }
+sup, sub { line-height: 0; }
 .gray { color: #6b6b6b; }
 ol { font-size: 85%; columns: 2 20rem; padding-left: 1.6rem; }
 h2 { font-size: 100%; margin-bottom: .3rem; }"""
@@ -46,7 +48,7 @@ def page(stage: LatexStage, layout: Layout) -> str:
     lines = [
         '<div class="scroll">',
         "<table>",
-        f"<caption>{caption}</caption>",
+        f"<caption><div>{caption}</div></caption>",
         "<thead>",
         *_head(layout),
         "</thead>",
