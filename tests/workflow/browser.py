@@ -89,7 +89,8 @@ class Browser:
         return answer
 
     def open(self, path):
-        self.call("Page.navigate", url=Path(path).resolve().as_uri())
+        answer = self.call("Page.navigate", url=Path(path).resolve().as_uri())
+        assert "errorText" not in answer, answer
         self.until("document.readyState === 'complete'")
 
     def evaluate(self, script):

@@ -190,8 +190,8 @@ def test_a_picture_is_seen_from_its_upper_end_on_and_has_a_caption(
     browser.click(category)
     browser.until(f"document.querySelector('#app').innerText.includes({name!r})")
     view(browser, name)
-    browser.until("document.querySelector('#app img') !== null")
-    picture = "document.querySelector('#app img')"
+    browser.until("document.querySelector('#app .p-3 > img') !== null")
+    picture = "document.querySelector('#app .p-3 > img')"
     browser.until(f"{picture}.complete && {picture}.naturalWidth > 300")
     box = f"(b => [b.top, b.right])({picture}.getBoundingClientRect())"
     top, right = browser.evaluate(box)
