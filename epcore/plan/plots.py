@@ -36,10 +36,17 @@ class Plot(Settings):
     note: str = ""
 
 
-class Plots(Settings):
-    """The file plots.yaml; `series` are recipes and how the legend calls them."""
+class Series(Settings):
+    """A recipe, and how the legend calls it."""
 
-    series: Annotated[dict[str, str], Field(min_length=1)]
+    recipe: str
+    label: str
+
+
+class Plots(Settings):
+    """The file plots.yaml; `series` are drawn in their order."""
+
+    series: Annotated[tuple[Series, ...], Field(min_length=1)]
     plots: dict[str, Plot]
 
 
@@ -51,8 +58,8 @@ class PlotPlan(TablePlan):
         """The file plots.yaml."""
         where = f"{self.config.name}/plots.yaml"
         plots: Plots = validate(Plots, read_yaml(self.config / "plots.yaml"), where)
-        for recipe in plots.series:
-            pick(dict.fromkeys(self.recipes), recipe, "recipe", f"{where}, series")
+        for series in plots.series:
+            pick(dict.fromkeys(self.recipes), series.recipe, "recipe", f"{where}, series")
         for name, plot in plots.plots.items():
             check_name(name, where)
             for table in plot.tables:
@@ -72,15 +79,16 @@ class PlotPlan(TablePlan):
             PlotStage(
                 stage_version=STAGE_VERSIONS["plot"],
                 label=plot.label,
-                series=tuple(self.plots.series.values()),
+                series=tuple(series.label for series in self.plots.series),
                 points=tuple(points),
                 note=note.rstrip(),
             )
         )
 
     def _points(self, name: str) -> list[PlotPoint]:
-        """Every number of ours that a plot draws, those of one backbone together."""
-        plot, series = self.plots.plots[name], self.plots.series
+        """Every number of ours that a plot draws, in the order of its tables."""
+        plot = self.plots.plots[name]
+        series = {series.recipe: series.label for series in self.plots.series}
         points: dict[tuple[str, str, str, str, int], PlotPoint] = {}
         for table in self.plot_tables(name):
             rows = {(b.name, row.name): row for b in self.table(table).blocks for row in b.rows}
@@ -109,9 +117,7 @@ class PlotPlan(TablePlan):
         positions: dict[tuple[str, str, str], set[int]] = {}
         for point in points.values():
             positions.setdefault(point.panel, set()).add(point.x)
-        drawn = [point for point in points.values() if len(positions[point.panel]) > 1]
-        order = [self._sized(backbone) for backbone in self.scale.backbones]
-        return sorted(drawn, key=lambda point: order.index(point.backbone))
+        return [point for point in points.values() if len(positions[point.panel]) > 1]
 
     def _sized(self, backbone: str) -> str:
         """The backbone's name, with its size where this scale makes it smaller."""

@@ -102,7 +102,11 @@ def test_curves_show_every_training_behind_the_tables_on_few_rows_each(scale):
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("epnet: EPNet", "eppnet: EPNet", "series: unknown recipe 'eppnet'; did you mean 'epnet'?"),
+        (
+            "recipe: epnet",
+            "recipe: eppnet",
+            "series: unknown recipe 'eppnet'; did you mean 'epnet'?",
+        ),
         ("axis: way", "axis: ways", "plots.by-way.axis: "),
         ("[main, cub, ten-shot]", "[main, cubs]", "by-shot, tables: unknown table 'cubs'"),
         ("[main, cub, ten-shot]", "[]", "by-shot.tables: expected a list that is not empty"),
