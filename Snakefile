@@ -5,6 +5,7 @@
 #   snakemake --cores 8 ablation_pipeline                      the ablations
 #   snakemake --cores 8 tables/main.tex --config scale=paper
 #   snakemake --cores 8 data_pictures                          contact sheets of the data sets
+#   make report                                                all of it, then report.html
 #
 # Grammar of results (epcore/plan/paths.py):
 #   results/{scale}/data/{dataset}/{images,labels,checksums}.npy, store.json
@@ -12,7 +13,8 @@
 #   results/{scale}/models/{dataset}/{backbone}/{recipe}/s{seed}/{pretrain,finetune-1shot}.pt
 #   results/{scale}/features/{dataset}/{backbone}/{recipe}/s{seed}/{pretrain,finetune-1shot}.npz
 #   results/{scale}/scores/{dataset}/{backbone}/{recipe}/s{seed}/{protocol}.csv
-#   results/{scale}/tables/{table}.csv, .tex                   published as tables/{table}.tex
+#   results/{scale}/tables/{table}.csv, .tex, .html            published as tables/{table}.tex
+#   results/{scale}/figures/{figure}.pdf, .png, .csv           published as figures/{figure}.*
 from snakemake.utils import min_version
 
 min_version("9.19")
@@ -27,6 +29,10 @@ include: "workflow/rules/embed.smk"
 include: "workflow/rules/evaluate.smk"
 include: "workflow/rules/tables.smk"
 include: "workflow/rules/figures.smk"
+include: "workflow/rules/plots.smk"
+
+
+report: "workflow/report/workflow.rst"
 
 
 rule all:
@@ -34,6 +40,8 @@ rule all:
     input:
         published_tables(PLAN.covered_tables),
         published_figures(PLAN.covered_figures),
+        paths.ENVIRONMENT.format(scale=SCALE),
+        contact_sheets(PLAN.scale.columns.values()),
     localrule: True
 
 

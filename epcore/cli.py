@@ -143,7 +143,17 @@ def _parser() -> argparse.ArgumentParser:
 
     sub = stage("latex", "typeset a table")
     path(sub, "table", "aggregated table (.csv)")
-    path(sub, "out", "LaTeX to write (.tex)")
+    path(sub, "out", "LaTeX to write (.tex); the same as a page (.html) goes beside it")
+
+    sub = stage("plot", "draw accuracy over shots, classes or unlabelled images")
+    path(sub, "tables", "aggregated tables (.csv)", nargs="+")
+    path(sub, "out", "figure to write (.pdf); .png and .csv go beside it")
+
+    sub = stage("curves", "draw the curves of trainings")
+    path(sub, "out", "figure to write (.pdf); .png and .csv go beside it")
+
+    sub = stage("environment", "say where jobs ran and with what")
+    path(sub, "out", "page to write (.html)")
     return parser
 
 
@@ -164,6 +174,9 @@ STAGES: dict[str, tuple[str, str | None]] = {
     "decision-boundary": ("epcore.analysis.decision_boundary", "DecisionBoundaryStage"),
     "interpolation": ("epcore.analysis.interpolation", "InterpolationStage"),
     "latex": ("epcore.report.latex", "LatexStage"),
+    "plot": ("epcore.report.plot", "PlotStage"),
+    "curves": ("epcore.report.curves", "CurvesStage"),
+    "environment": ("epcore.report.environment", "EnvironmentStage"),
 }
 
 

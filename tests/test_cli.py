@@ -27,6 +27,9 @@ TEXTS = {
     "alpha": PLAN.alpha(),
     "interpolation": PLAN.interpolation(),
     "latex": PLAN.latex("main"),
+    "plot": PLAN.plot("by-shot"),
+    "curves": PLAN.curves_of("curves-glyph-mini-resnet12"),
+    "environment": PLAN.environment(),
 }
 ALONE = {  # without inputs that the config names
     stage: json.dumps(json.loads(TEXTS[stage]) | {key: []})
@@ -147,6 +150,7 @@ INPUTS = {
     "interpolation": ["--episodes", "none.npz", "--out", "x.pdf"],
     "aggregate": ["--paper", "none.csv", "--out", "x.csv"],
     "latex": ["--table", "none.csv", "--out", "x.tex"],
+    "plot": ["--tables", "none.csv", "--out", "x.pdf"],
 }
 
 
@@ -163,6 +167,7 @@ def test_a_missing_input_is_named(files, capsys, stage):
         ("aggregate", "scores/glyph-mini/conv4/net/s0/5way-1shot.csv"),
         ("ablation", "scores/glyph-mini/conv4/none/s0/5way-1shot.csv"),
         ("alpha", "features/glyph-mini/conv4/alpha-02/s0/pretrain.npz"),
+        ("curves", "models/glyph-mini/resnet12/epnet/s0/pretrain.csv"),
     ],
 )
 def test_a_missing_input_that_the_config_names_is_named(files, capsys, stage, named):
@@ -171,6 +176,7 @@ def test_a_missing_input_that_the_config_names_is_named(files, capsys, stage, na
         "aggregate": ["--out", "x.csv"],
         "ablation": ["--paper", "paper.csv", "--out", "x.pdf"],
         "alpha": ["--episodes", "episodes.npz", "--out", "x.pdf"],
+        "curves": ["--out", "x.pdf"],
     }
     message = complaint(capsys, stage, "--config", TEXTS[stage], *inputs[stage])
     assert f"results/demo/{named} does not exist" in message

@@ -201,7 +201,7 @@ def draw(
         for quantity in ("length", "curvature")
     ]
     side = np.linspace(-settings.window, settings.window, settings.grid)
-    with panels(out, 1, len(panels_shown), 4.8, 2.2, sharex=True, sharey=True) as axes:
+    with panels(out, 1, len(panels_shown), 4.8, 2.2, sharex=True, sharey=True) as (canvas, axes):
         for axis, panel in zip(axes[0], panels_shown, strict=True):
             for label, colour in enumerate(COLOURS_OF_CLASSES):
                 margins = panel.scores[label] - np.delete(panel.scores, label, axis=0).max(axis=0)
@@ -229,7 +229,7 @@ def draw(
             axis.spines[:].set_visible(True)
             turning = curvature(panel.arcs, side[1] - side[0])
             axis.set_xlabel(f"length {length(panel.arcs):.1f}, curvature {turning:.2f}", fontsize=7)
-        axes[0, 0].figure.supxlabel(
+        canvas.supxlabel(
             f"means of (a) and (b) over {settings.draws} sets of points: {', '.join(means)}",
             fontsize=7,
         )

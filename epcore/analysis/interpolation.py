@@ -174,7 +174,7 @@ def tabulate(by_network: dict[str, np.ndarray], pairs: Pairs) -> pd.DataFrame:
 
 def draw(by_label: dict[str, np.ndarray], shown: int, note: str, out: Path) -> None:
     """A row a network: some pairs one by one, then the mean of all with the middle half of them."""
-    with panels(out, 2, 2, 4.8, 3.4, sharex=True, sharey=True) as axes:
+    with panels(out, 2, 2, 4.8, 3.4, sharex=True, sharey=True) as (canvas, axes):
         for row, colour, (label, each) in zip(axes, (BLUE, RED), by_label.items(), strict=True):
             alphas = np.linspace(0, 1, each.shape[1])
             row[0].plot(alphas, each[:shown].T, color=colour, linewidth=0.7, alpha=0.7)
@@ -189,7 +189,7 @@ def draw(by_label: dict[str, np.ndarray], shown: int, note: str, out: Path) -> N
         for axis in axes[1]:
             axis.set_xlabel("weight alpha of the first image")
         axes[0, 0].set(xlim=(0, 1), ylim=(0, 1))
-        axes[0, 0].figure.supxlabel(note, fontsize=7)
+        canvas.supxlabel(note, fontsize=7)
 
 
 def run(stage: InterpolationStage, episodes: Path, out: Path) -> None:

@@ -200,7 +200,7 @@ def draw(outcome: Outcome, out: Path) -> None:
     """Above, examples in random batches of each size; below, all points; all on one scale."""
     drawn = {name: places for name, places in outcome.variants.items() if name != "original"}
     columns = max(len(outcome.projections), len(drawn))
-    with panels(out, 2, columns, 4.8, 2.5, sharex=True, sharey=True) as axes:
+    with panels(out, 2, columns, 4.8, 2.5, sharex=True, sharey=True) as (_, axes):
         for panel in axes.flat:
             panel.set_aspect("equal")
             panel.tick_params(labelsize=6)

@@ -24,6 +24,8 @@ SCORES = "results/{scale}/scores/{dataset}/{backbone}/{recipe}/s{seed}/{protocol
 FIGURE = "results/{scale}/figures/{figure}.pdf"
 TABLE_CSV = "results/{scale}/tables/{table}.csv"
 TABLE_TEX = "results/{scale}/tables/{table}.tex"
+TABLE_HTML = "results/{scale}/tables/{table}.html"
+ENVIRONMENT = "results/{scale}/reports/environment.html"
 
 
 def meta(path: str) -> str:

@@ -5,8 +5,8 @@ from pathlib import Path
 from epcore.errors import UserError
 from epcore.plan import paths
 from epcore.plan.datasets import OfficialData
-from epcore.plan.figure_plan import FigurePlan
 from epcore.plan.load import pick
+from epcore.plan.plots import PlotPlan
 from epcore.plan.stages import (
     STAGE_VERSIONS,
     DataStage,
@@ -16,7 +16,7 @@ from epcore.plan.stages import (
 )
 
 
-class Plan(FigurePlan):
+class Plan(PlotPlan):
     """The config folder at one scale; methods named after a stage return what it is told.
 
     That is canonical JSON of the settings that the stage reads, and of nothing else.
@@ -32,6 +32,8 @@ class Plan(FigurePlan):
             for backbone in self.scale.backbones:
                 self.recipe(recipe, backbone)
         self.alpha()
+        for plot in self.plots.plots:
+            self.plot(plot)
 
     def data(self, dataset: str) -> str:
         settings = pick(self.datasets, dataset, "data set", "config/datasets.yaml")

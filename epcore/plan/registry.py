@@ -84,14 +84,10 @@ class Registry:
         }
         for file, registry in named.items():
             for name in registry:
-                if not re.fullmatch(NAME, name):
-                    place = f"{self.config.name}/{file}"
-                    if file == "datasets.yaml" and name in self.scale.datasets:
-                        place = f"{self._scale_file}, datasets"
-                    raise UserError(
-                        f"{place}: the name {name!r} cannot be part of a path; use small "
-                        "letters, digits and single hyphens"
-                    )
+                place = f"{self.config.name}/{file}"
+                if file == "datasets.yaml" and name in self.scale.datasets:
+                    place = f"{self._scale_file}, datasets"
+                check_name(name, place)
         where = self._scale_file
         for name, own in self.scale.datasets.items():
             _check_sources(own, self.sources, f"{where}, datasets.{name}")
@@ -191,6 +187,10 @@ class Registry:
         files = sorted((self.config / "tables").glob("*.yaml"))
         return {path.stem: self._read_table(path) for path in files}
 
+    def check_table(self, name: str, where: str) -> None:
+        """Raises `UserError` unless there is such a table, at this scale or another."""
+        pick(self._every_table, name, "table", where)
+
     def check_column(self, name: str, where: str) -> None:
         """Raises `UserError` unless a table has columns of a data set of the paper."""
         known = {group: None for table in self._every_table.values() for group in table.groups}
@@ -264,6 +264,15 @@ def _check_sources(dataset: Any, sources: Mapping[str, Source], where: str) -> N
     if isinstance(dataset, OfficialData):
         for name in dataset.sources:
             pick(sources, name, "source", where)
+
+
+def check_name(name: str, where: str) -> None:
+    """Raises `UserError` unless a name can be part of a path."""
+    if not re.fullmatch(NAME, name):
+        raise UserError(
+            f"{where}: the name {name!r} cannot be part of a path; use small letters, digits and "
+            "single hyphens"
+        )
 
 
 def _check_unique(names: list[str], what: str, where: str) -> None:

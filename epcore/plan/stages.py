@@ -29,12 +29,15 @@ STAGE_VERSIONS = {
     "embed": 1,
     "evaluate": 2,
     "aggregate": 2,
-    "latex": 2,
+    "latex": 3,
     "ablation": 1,
     "alpha": 1,
     "two-moons": 1,
     "decision-boundary": 1,
     "interpolation": 1,
+    "plot": 1,
+    "curves": 1,
+    "environment": 1,
 }
 
 
@@ -243,3 +246,57 @@ class InterpolationStage(Stage):
     networks: tuple[InterpolationNetwork, InterpolationNetwork]
     settings: InterpolatedPairs
     note: str
+
+
+class PlotPoint(Settings):
+    """A number of a table and where it is drawn: its panel, its line and its position there.
+
+    `against` is the line that the number's paired difference is to.
+    """
+
+    backbone: str
+    dataset: str
+    episodes: str
+    series: str
+    x: int
+    table: str
+    block: str
+    row: str
+    column: str
+    against: str | None
+
+    @property
+    def panel(self) -> tuple[str, str, str]:
+        return self.backbone, self.dataset, self.episodes
+
+
+class PlotStage(Stage):
+    """Draw accuracy over one property of the episodes; `note` says what the numbers are of."""
+
+    label: str
+    series: tuple[str, ...]
+    points: tuple[PlotPoint, ...]
+    note: str
+
+
+class Training(Settings):
+    """One training of a recipe, which another one may have named (`trained_as`)."""
+
+    recipe: str
+    phase: str
+    trained_as: str
+    checkpoint: str
+
+
+class CurvesStage(Stage):
+    """Draw the curves of trainings; `note` says what they are of."""
+
+    trainings: tuple[Training, ...]
+    note: str
+
+
+class EnvironmentStage(Stage):
+    """Sum up where jobs ran, from the metas that they wrote."""
+
+    title: str
+    metas: tuple[str, ...]

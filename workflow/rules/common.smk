@@ -71,6 +71,10 @@ def published_tables(tables):
     return [f"tables/{name}.tex" for name in tables]
 
 
+def contact_sheets(datasets):
+    return expand(paths.CONTACT_SHEET, scale=SCALE, dataset=sorted(set(datasets)))
+
+
 def paper_numbers(wildcards):
     name = PLAN.table(wildcards.table).paper
     return [CONFIG / "paper" / f"{name}.csv"] if name else []
@@ -105,6 +109,8 @@ wildcard_constraints:
     shot="[0-9]+",
     checkpoint="pretrain|finetune-[0-9]+shot",
     table="|".join(PLAN.tables),
+    plot="|".join(PLAN.covered_plots) or "(?!)",  # else nothing
+    curves="|".join(PLAN.curves) or "(?!)",
 
 
 # Tables and figures of the target ablation_pipeline, as far as the scale has their runs.
@@ -112,6 +118,9 @@ ABLATIONS = [name for name in PLAN.covered_tables if name in ("ablation", "propa
 ABLATION_FIGURES = [
     name for name in PLAN.covered_figures if name in ("ablation", "alpha")
 ]
+
+# For the first page of the report.
+config["description"] = PLAN.description()
 
 # Of one training job.
 THREADS, MEMORY, MINUTES = PLAN.scale.resources.values()

@@ -7,7 +7,12 @@ rule ablation:
         paper=CONFIG / "paper" / "abl.csv",
     output:
         figure=paths.FIGURE.replace("{figure}", "ablation"),
-        picture="results/{scale}/figures/ablation.png",
+        picture=report(
+            "results/{scale}/figures/ablation.png",
+            caption="../report/ablation.rst",
+            category="Figures",
+            labels={"figure": "ablation"},
+        ),
         numbers="results/{scale}/figures/ablation.csv",
         meta="results/{scale}/figures/ablation.meta.json",
     log:
@@ -33,7 +38,12 @@ rule alpha:
         episodes=alpha_episodes,
     output:
         figure=paths.FIGURE.replace("{figure}", "alpha"),
-        picture="results/{scale}/figures/alpha.png",
+        picture=report(
+            "results/{scale}/figures/alpha.png",
+            caption="../report/alpha.rst",
+            category="Figures",
+            labels={"figure": "alpha"},
+        ),
         numbers="results/{scale}/figures/alpha.csv",
         meta="results/{scale}/figures/alpha.meta.json",
     log:
@@ -56,7 +66,12 @@ rule alpha:
 rule two_moons:
     output:
         figure=paths.FIGURE.replace("{figure}", "two-moons"),
-        picture="results/{scale}/figures/two-moons.png",
+        picture=report(
+            "results/{scale}/figures/two-moons.png",
+            caption="../report/two-moons.rst",
+            category="Figures",
+            labels={"figure": "two moons"},
+        ),
         drawn="results/{scale}/figures/two-moons.csv",
         numbers="results/{scale}/figures/two-moons-numbers.csv",
         meta="results/{scale}/figures/two-moons.meta.json",
@@ -79,7 +94,12 @@ rule two_moons:
 rule decision_boundary:
     output:
         figure=paths.FIGURE.replace("{figure}", "decision-boundary"),
-        picture="results/{scale}/figures/decision-boundary.png",
+        picture=report(
+            "results/{scale}/figures/decision-boundary.png",
+            caption="../report/decision-boundary.rst",
+            category="Figures",
+            labels={"figure": "decision boundary"},
+        ),
         drawn="results/{scale}/figures/decision-boundary.csv",
         numbers="results/{scale}/figures/decision-boundary-numbers.csv",
         meta="results/{scale}/figures/decision-boundary.meta.json",
@@ -105,7 +125,12 @@ rule interpolation:
         episodes=interpolation_episodes,
     output:
         figure=paths.FIGURE.replace("{figure}", "interpolation"),
-        picture="results/{scale}/figures/interpolation.png",
+        picture=report(
+            "results/{scale}/figures/interpolation.png",
+            caption="../report/interpolation.rst",
+            category="Figures",
+            labels={"figure": "interpolation"},
+        ),
         drawn="results/{scale}/figures/interpolation.csv",
         numbers="results/{scale}/figures/interpolation-numbers.csv",
         meta="results/{scale}/figures/interpolation.meta.json",
