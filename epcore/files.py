@@ -90,7 +90,7 @@ def meta_of(made: Path) -> Path:
 
 
 def verified(path: Path) -> str:
-    """The sha256 of a file, which is that of its `meta.json` if it has one.
+    """The sha256 of a file, which is that of its `meta.json` if that names it.
 
     Raises:
         UserError: if it is another one: the file was damaged, or replaced by a foreign one.
@@ -98,8 +98,9 @@ def verified(path: Path) -> str:
     digest, meta = sha256(path), meta_of(path)
     if meta.is_file() and path != meta:
         try:
-            expected = json.loads(meta.read_text(encoding="utf-8"))["sha256"]
-        except (ValueError, KeyError, TypeError):
+            made = json.loads(meta.read_text(encoding="utf-8"))["made"]
+            expected = made.get(path.name, digest)
+        except (ValueError, KeyError, TypeError, AttributeError):
             raise UserError(
                 f"{meta} is damaged; delete it and {path}, and run the same command again to make "
                 "both anew"
@@ -137,14 +138,14 @@ class Provenance:
         self.inputs = {path.as_posix(): verified(path) for path in inputs}
         self.started = time.time()
 
-    def write(self, made: Path, **facts: Any) -> None:
-        """Writes the meta file beside `made`, which is finished."""
+    def write(self, *made: Path, **facts: Any) -> None:
+        """Writes the meta file beside the first of the files that were made, which are finished."""
         packages = ("epcore", "torch", "numpy", "pillow", "matplotlib")
         document = {
             "stage": self.stage,
             "config": self.config,
             "inputs": self.inputs,
-            "sha256": sha256(made),
+            "made": {path.name: sha256(path) for path in made},
             "git_revision": _git_revision(),
             "python": sys.version.split()[0],
             "packages": {name: _version(name) for name in packages},
@@ -152,7 +153,7 @@ class Provenance:
             "seconds": round(time.time() - self.started, 3),
             **facts,
         }
-        write_text(meta_of(made), json.dumps(document, indent=1, sort_keys=True) + "\n")
+        write_text(meta_of(made[0]), json.dumps(document, indent=1, sort_keys=True) + "\n")
 
 
 def _version(package: str) -> str | None:

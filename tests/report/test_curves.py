@@ -39,7 +39,7 @@ def stage(tmp_path, monkeypatch):
         ]
         rows[-1]["val_accuracy"] -= 0.15  # so the last but one is the best
         Outcome({}, rows[-2], rows, None).write_curve(path.with_suffix(".csv"))
-        facts = {"best": rows[-2], "seconds": 1}
+        facts = {"best": rows[-2], "seconds": 1, "made": {}}
         path.with_suffix(".meta.json").write_text(json.dumps(facts), encoding="utf-8")
     return stage
 
@@ -100,7 +100,7 @@ def test_curves_are_the_same_bytes_in_another_process_and_say_what_they_are_made
         (".csv", "epoch,learning_rate,train_loss,val_accuracy,val_loss\n0,0.1,,0.2,1\n"),
         (".csv", ""),
         (".meta.json", "{}"),
-        (".meta.json", '{"best": {"epoch": 7}}'),
+        (".meta.json", '{"made": {}, "best": {"epoch": 7}}'),
         (".meta.json", None),
     ],
 )

@@ -19,7 +19,10 @@ def stage(tmp_path, monkeypatch):
     names = ("a/pretrain.meta.json", "b/pretrain.meta.json", "b/5way-1shot.meta.json")
     for name, kind in zip(names, ("pretrain", "pretrain", "evaluate"), strict=True):
         more = {"device": "a CPU <8>", "precision": "bf16"} if kind == "pretrain" else {}
-        Provenance(kind, {}, []).write(Path(name), **more)
+        made = Path(name.replace(".meta.json", ".pt"))
+        made.parent.mkdir(exist_ok=True)
+        made.touch()
+        Provenance(kind, {}, []).write(made, **more)
     for name, seconds in zip(names, (1800, 900, 36), strict=True):
         facts = json.loads(Path(name).read_text(encoding="utf-8")) | {"seconds": seconds}
         facts |= {"git_revision": "abc1234"}

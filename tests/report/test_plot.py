@@ -139,6 +139,7 @@ def test_a_table_that_lacks_a_number_is_told(drawn):
     shorter = [line for line in text if ",EPNet,20w5," not in line]
     assert len(shorter) == len(text) - 1
     Path("n-way.csv").write_text("\n".join(shorter) + "\n", encoding="utf-8")
+    Path("n-way.meta.json").unlink()  # which knows that this is another table
     before = Path("by-way.csv").read_bytes()
     expected = "table n-way has no number of ours for EPNet in WRN-28-10, 20w5; delete its .csv"
     with pytest.raises(UserError, match=expected):
