@@ -4,6 +4,7 @@
 #   snakemake --cores 8 all                                    every table and figure
 #   snakemake --cores 8 ablation_pipeline                      the ablations
 #   snakemake --cores 8 tables/main.tex --config scale=paper
+#   snakemake --cores 1 forecast                               what all that is left will cost
 #   snakemake --cores 8 data_pictures                          contact sheets of the data sets
 #
 # Grammar of results (epcore/plan/paths.py):
@@ -13,6 +14,7 @@
 #   results/{scale}/features/{dataset}/{backbone}/{recipe}/s{seed}/{pretrain,finetune-1shot}.npz
 #   results/{scale}/scores/{dataset}/{backbone}/{recipe}/s{seed}/{protocol}.csv
 #   results/{scale}/tables/{table}.csv, .tex                   published as tables/{table}.tex
+#   results/{scale}/ledger.jsonl                               what every attempt at a job used
 from snakemake.utils import min_version
 
 min_version("9.19")
@@ -27,6 +29,7 @@ include: "workflow/rules/embed.smk"
 include: "workflow/rules/evaluate.smk"
 include: "workflow/rules/tables.smk"
 include: "workflow/rules/figures.smk"
+include: "workflow/rules/footprint.smk"
 
 
 rule all:
@@ -34,6 +37,7 @@ rule all:
     input:
         published_tables(PLAN.covered_tables),
         published_figures(PLAN.covered_figures),
+        published_reports(),
     localrule: True
 
 

@@ -7,12 +7,16 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from epcore.errors import UserError
+
+# What the running job has used up to now, where its energy is tracked; see epcore.footprint.
+ENERGY: ContextVar[Callable[[], dict[str, Any]] | None] = ContextVar("ENERGY", default=None)
 
 
 @contextlib.contextmanager
@@ -68,7 +72,8 @@ class Provenance:
     """Measures one run of a stage and writes the `meta.json` of what it made.
 
     The file holds: stage, its version and resolved config, sha256 of every input, package
-    versions, git revision of the code, device, seconds, and whatever the stage adds.
+    versions, git revision of the code, device, seconds, energy where it is tracked, and whatever
+    the stage adds.
     """
 
     def __init__(self, stage: str, config: Mapping[str, Any], inputs: list[Path]) -> None:
@@ -91,6 +96,8 @@ class Provenance:
             "seconds": round(time.time() - self.started, 3),
             **facts,
         }
+        if (energy := ENERGY.get()) is not None:
+            document["energy"] = energy()
         write_text(path, json.dumps(document, indent=1, sort_keys=True) + "\n")
 
 

@@ -19,6 +19,8 @@ SCORES = "results/{scale}/scores/{dataset}/{backbone}/{recipe}/s{seed}/{protocol
 FIGURE = "results/{scale}/figures/{figure}.pdf"
 TABLE_CSV = "results/{scale}/tables/{table}.csv"
 TABLE_TEX = "results/{scale}/tables/{table}.tex"
+LEDGER = "results/{scale}/ledger.jsonl"
+CO2 = "results/{scale}/reports/co2.csv"
 
 
 def meta(path: str) -> str:

@@ -32,6 +32,7 @@ class Plan(TablePlan):
             for backbone in self.scale.backbones:
                 self.recipe(recipe, backbone)
         self.alpha()
+        _ = self.footprint
 
     def data(self, dataset: str) -> str:
         settings = pick(self.datasets, dataset, "data set", "config/datasets.yaml")

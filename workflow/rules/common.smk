@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from epcore.errors import UserError
+from epcore.footprint.forecast import forecast, ledgers, tell
 from epcore.plan import Plan, paths
 from epcore.plan.load import read_yaml
 
@@ -63,6 +64,23 @@ def published_tables(tables):
     return [f"tables/{name}.tex" for name in tables]
 
 
+def published_reports():
+    """The CO2 report, where energy is tracked."""
+    return ["reports/co2.csv"] if PLAN.footprint.tracking else []
+
+
+def foretell(targets):
+    """What the targets will cost, or why that is not known."""
+    try:
+        return tell(
+            PLAN,
+            forecast(PLAN, targets, ledgers=ledgers()),
+            PLAN.footprint.carbon_intensity,
+        )
+    except UserError as error:
+        return f"epcore: {error}"
+
+
 def paper_numbers(wildcards):
     name = PLAN.table(wildcards.table).paper
     return [CONFIG / "paper" / f"{name}.csv"] if name else []
@@ -111,9 +129,13 @@ REQUIRE_GPU = "" if ON_CPU else "--require-gpu"
 # - PATH: `epcore` of the Python that runs Snakemake, even if its environment is not activated.
 # - OMP_WAIT_POLICY: threads that wait sleep; spinning ones starve the jobs beside them.
 # - MALLOC_*: glibc keeps large blocks instead of returning them to the kernel after every layer.
+# - EPCORE_*: each job measures its energy and writes it into the scale's ledger. Not part of any
+#   stage's config: a changed emission factor retrains nothing.
 shell.prefix(
     "set -euo pipefail; "
     f'export PATH={shlex.quote(str(Path(sys.executable).parent))}:"$PATH" '
     "OMP_WAIT_POLICY=PASSIVE MALLOC_MMAP_THRESHOLD_=4294967296 "
-    "MALLOC_TRIM_THRESHOLD_=8589934592 MALLOC_TOP_PAD_=268435456; "
+    "MALLOC_TRIM_THRESHOLD_=8589934592 MALLOC_TOP_PAD_=268435456 "
+    f"EPCORE_FOOTPRINT={shlex.quote(str(CONFIG / 'footprint.yaml'))} "
+    f"EPCORE_LEDGER={paths.LEDGER.format(scale=SCALE)}; "
 )
