@@ -152,7 +152,8 @@ def _notes(found: Forecast) -> list[str]:
         "early, with the",
         "uncertainty of the costs. Files of the target that exist count as done.",
         f"Costs: of {known} jobs from {found.attempts} finished attempts in the ledger, of "
-        f"{len(found.estimates) - known} from config/costs.yaml.",
+        f"{len(found.estimates) - known} from config/costs.yaml"
+        + (", whose GPU is of the V100 class." if found.device == "gpu" else "."),
     ]
     if found.guessed:
         notes.append(f"Guessed, because not built yet: how many images {', '.join(found.guessed)}")

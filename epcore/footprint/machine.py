@@ -7,6 +7,7 @@ beside the ledger for all others.
 import os
 import platform
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -69,13 +70,14 @@ def find_out(settings: FootprintSettings) -> Machine:
         from codecarbon.external.ram import RAM
 
         logger.setLevel("CRITICAL")
-        tdp = TDP()
+        tdp: Any = TDP()  # type: ignore[no-untyped-call]
+        sockets: int = count_physical_cpus()  # type: ignore[no-untyped-call]
         ram = settings.ram_power
         return Machine(
             settings=settings,
             cpu=str(tdp.model),
             cpus=os.cpu_count() or 1,
-            cpu_power=settings.cpu_power or float(tdp.tdp) * count_physical_cpus(),
+            cpu_power=settings.cpu_power or float(tdp.tdp) * sockets,
             ram_power=RAM().total_power().W if ram is None else ram,
             counters=settings.cpu_power is None and is_rapl_available(),
             factor=factor,
@@ -105,7 +107,8 @@ def carbon_intensity(settings: FootprintSettings) -> float:
     from codecarbon.input import DataSource
 
     logger.setLevel("CRITICAL")
-    source, country = DataSource(), str(settings.country)
+    source: Any = DataSource()  # type: ignore[no-untyped-call]
+    country = str(settings.country)
     if country not in source.get_global_energy_mix_data():
         raise UserError(
             f"config/footprint.yaml: codecarbon has no factor of country {country!r}; give its "
@@ -124,15 +127,12 @@ def carbon_intensity(settings: FootprintSettings) -> float:
     return float(emissions.get_region_emissions(one_kwh, place))
 
 
-def _regions(source: object, country: str) -> list[str]:
+def _regions(source: Any, country: str) -> list[str]:
     """The regions of a country as codecarbon spells them."""
-    from codecarbon.input import DataSource
-
-    assert isinstance(source, DataSource)
     if country == "USA":
-        names = source.get_country_emissions_data("usa")
+        names = list(source.get_country_emissions_data("usa"))
     elif country == "CAN":
-        names = source.get_country_energy_mix_data("can")
+        names = list(source.get_country_energy_mix_data("can"))
     elif country == "CHN":
         provinces = source.get_china_provincial_emissions_data()["data"].values()
         names = [name for province in provinces for name in province["names"]]

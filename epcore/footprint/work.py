@@ -56,11 +56,11 @@ def work_of(plan: Plan, job: Job, sizes: dict[str, Size], early: bool) -> Work:
     size = sizes.get(job.dataset)
     if job.rule == "fetch":
         files = plan.sources[job.name].files.values()
-        total = sum(file.size or 0 for file in files if file.urls)
+        total = float(sum(file.size or 0 for file in files if file.urls))
         return Work(download=total, disk=total)
     if job.rule == "alpha":
-        count = len(plan.alpha_runs()) * len(plan.alpha_search.label_alphas)
-        return _solving([(count * n, k) for n, k in [_episodes(plan, plan.alpha_search.protocol)]])
+        pairs = len(plan.alpha_runs()) * len(plan.alpha_search.label_alphas)
+        return _solving([_episodes(plan, plan.alpha_search.protocol)] * pairs)
     if size is None:
         return Work()
     if job.rule == "data":
@@ -69,22 +69,20 @@ def work_of(plan: Plan, job: Job, sizes: dict[str, Size], early: bool) -> Work:
         count, images = _episodes(plan, job.protocol)
         return Work(disk=8.0 * count * images)
     if job.rule == "evaluate":
-        solved = _solving([_episodes(plan, job.protocol)])
-        return Work(
-            pairs=solved.pairs, cubes=solved.cubes, disk=15 * _episodes(plan, job.protocol)[0]
-        )
+        tested = _episodes(plan, job.protocol)
+        return replace(_solving([tested]), disk=15 * tested[0])
     if job.rule not in ("pretrain", "finetune", "embed"):
         return Work()
     passes = {"pretrain": _pretrain, "finetune": _finetune, "embed": _embed}[job.rule](
         plan, job, size, early
     )
     one, network = _effort(plan, job, size), plan.backbone(job.backbone)
-    disk = 4 * (passes.images * feature_size(network) if job.rule == "embed" else one.weights)
+    values = passes.images * feature_size(network) if job.rule == "embed" else float(one.weights)
     return replace(
         _solving(passes.episodes),
         multiply_adds=passes.images * one.multiply_adds,
         values=passes.images * one.values,
-        disk=disk,
+        disk=4 * values,
     )
 
 

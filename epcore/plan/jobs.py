@@ -6,6 +6,7 @@ A test compares them with Snakemake's own, so that the two cannot drift apart.
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from epcore.errors import UserError
 from epcore.plan import paths
@@ -75,11 +76,10 @@ class Jobs:
             "reports/co2.csv": self._reports,
         }
         for name in tables:
-            named[f"tables/{name}.tex"] = lambda name=name: [self._published_table(name)]
+            named[f"tables/{name}.tex"] = partial(self._published, [name], [])
         for name in figures:
             for end in ("pdf", "png"):
-                file = f"figures/{name}.{end}"
-                named[file] = lambda name=name, end=end: [self._published_figure(name, end)]
+                named[f"figures/{name}.{end}"] = partial(self._published, [], [name], [end])
         if target in named:
             jobs = named[target]()
             is_file = "." in target
@@ -205,8 +205,10 @@ class Jobs:
         file = f"figures/{figure}.{end}"
         return self._job("publish_figure", file, [self._figure(figure)], name=figure)
 
-    def _published(self, tables: Iterable[str], figures: Iterable[str]) -> list[Job]:
-        pictures = [self._published_figure(name, end) for name in figures for end in ("pdf", "png")]
+    def _published(
+        self, tables: Iterable[str], figures: Iterable[str], ends: Iterable[str] = ("pdf", "png")
+    ) -> list[Job]:
+        pictures = [self._published_figure(name, end) for name in figures for end in ends]
         return [*map(self._published_table, tables), *pictures]
 
     def _reports(self) -> list[Job]:

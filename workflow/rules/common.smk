@@ -4,6 +4,8 @@ import shlex
 import sys
 from pathlib import Path
 
+from snakemake.cli import get_argument_parser
+
 from epcore.errors import UserError
 from epcore.footprint.forecast import forecast, ledgers, tell
 from epcore.plan import Plan, paths
@@ -69,16 +71,17 @@ def published_reports():
     return ["reports/co2.csv"] if PLAN.footprint.tracking else []
 
 
-def foretell(targets):
-    """What the targets will cost, or why that is not known."""
+def foretell():
+    """What the targets of the command line will cost, or why that is not known.
+
+    Snakemake tells rule files of its targets only after it has read them.
+    """
+    targets = get_argument_parser().parse_known_args()[0].targets
     try:
-        return tell(
-            PLAN,
-            forecast(PLAN, targets, ledgers=ledgers()),
-            PLAN.footprint.carbon_intensity,
-        )
+        found = forecast(PLAN, sorted(targets) or ["all"], ledgers=ledgers())
     except UserError as error:
         return f"epcore: {error}"
+    return tell(PLAN, found, PLAN.footprint.carbon_intensity)
 
 
 def paper_numbers(wildcards):

@@ -87,6 +87,5 @@ rule forecast:
 
 
 # Where a GPU is required, what the targets cost is told before anything runs, with -n too.
-SETTINGS = workflow.dag_settings
-if PLAN.scale.requires_gpu and workflow.is_main_process and SETTINGS is not None:
-    print(foretell(sorted(SETTINGS.targets) or ["all"]), file=sys.stderr)
+if PLAN.scale.requires_gpu and workflow.is_main_process:
+    print(foretell(), file=sys.stderr)
