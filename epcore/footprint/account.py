@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from epcore.footprint.ledger import Entry
-from epcore.plan import Plan
+from epcore.plan import Plan, paths
 from epcore.plan.jobs import Jobs
 
 COLUMNS = (
@@ -87,25 +87,28 @@ def account(plan: Plan, entries: Iterable[Entry]) -> Account:
     """The sums of the last entries of all attempts at a scale's jobs.
 
     Jobs are in the order of their names, rules in that of their first attempt, tables and figures
-    in that of the plan, as far as anything was run for them.
+    in that of the plan, as far as they were made.
     """
-    entries = tuple(entries)
+    entries, scale = tuple(entries), {"scale": plan.scale_name}
     by_job: dict[str, list[Entry]] = {}
     by_rule: dict[str, list[Entry]] = {}
     for entry in entries:
         by_job.setdefault(entry.job, []).append(entry)
         by_rule.setdefault(entry.stage, []).append(entry)
     jobs = Jobs(plan)
-    products = [("table", name, jobs.of(f"tables/{name}.tex")) for name in plan.covered_tables] + [
-        ("figure", name, jobs.of(f"figures/{name}.pdf")) for name in plan.covered_figures
-    ]
-    uses = [
-        Use(level, name, tuple(entry for job in needed for entry in by_job.get(job.path, ())))
-        for level, name, needed in products
+    tables, figures = plan.covered_tables, plan.covered_figures
+    targets = [("table", name, paths.TABLE_TEX.format(**scale, table=name)) for name in tables]
+    targets += [("figure", name, paths.FIGURE.format(**scale, figure=name)) for name in figures]
+    products = [
+        Use(
+            level, name, tuple(entry for job in jobs.of(file) for entry in by_job.get(job.path, ()))
+        )
+        for level, name, file in targets
+        if file in by_job
     ]
     return Account(
         jobs=[Use("job", name, tuple(by_job[name])) for name in sorted(by_job)],
         rules=[Use("rule", name, tuple(found)) for name, found in by_rule.items()],
-        products=[use for use in uses if use.entries],
+        products=products,
         total=Use("total", "", entries),
     )

@@ -35,10 +35,10 @@ def paragraph(sums: Account, settings: FootprintSettings) -> str:
         f"A cumulative of {_digits(total.hours)} hours of computation was performed on {hardware}, "
         f"in {len(total.entries)} attempts at {len(sums.jobs)} jobs, {total.unfinished} of which "
         "failed, were interrupted or have not ended; they count with what they used.",
-        f"Total emissions are {_digits(kg)} kgCO2eq from {_digits(kwh)} kWh.",
+        f"Total emissions are {_mass(kg)}CO2eq from {_energy(kwh)}.",
         _trust(measured, kwh),
         "Hours times the hardware's power at full load times that factor, as the Machine Learning "
-        f"Impact calculator has it, give {_digits(total.impact_kg)} kg.",
+        f"Impact calculator has it, give {_mass(total.impact_kg)}.",
         PAPER.sentences(),
         "Tables and figures count every job that they need, so that jobs that several share count "
         "for each: their sum is more than the total.",
@@ -105,6 +105,14 @@ def _row(use: Use, scale: float) -> str:
 
 def _sentences(text: str) -> str:
     return tex_escape(text).replace("CO2", "CO$_2$")
+
+
+def _mass(kg: float) -> str:
+    return f"{_digits(kg)} kg" if kg >= 1 else f"{_digits(1000 * kg)} g"
+
+
+def _energy(kwh: float) -> str:
+    return f"{_digits(kwh)} kWh" if kwh >= 1 else f"{_digits(1000 * kwh)} Wh"
 
 
 def _digits(number: float) -> str:
