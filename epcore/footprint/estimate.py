@@ -167,7 +167,7 @@ def learn(plan: Plan, ledgers: Iterable[Path]) -> Experience:
     for entry in finished:
         device: Device = "cpu" if entry.device == "cpu" else "gpu"
         hours = (entry.cpu_seconds if device == "cpu" else entry.seconds) / 3600
-        scale = entry.job.split("/")[1]
+        scale = "".join(entry.job.split("/")[1:2])
         try:
             if scale not in known:
                 of_scale = plan if scale == plan.scale_name else Plan(plan.config, scale)

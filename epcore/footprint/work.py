@@ -47,7 +47,10 @@ def epochs(settings: Optimisation, early: bool) -> int:
     """
     if not early or settings.stop_ratio <= 0:
         return settings.epochs
-    drops = math.ceil(round(math.log(settings.stop_ratio) / math.log(settings.plateau.factor), 6))
+    # Multiplied as the training does: 0.1 four times is a little more than 1e-4, and so not enough.
+    rate, drops = settings.learning_rate, 0
+    while rate > settings.learning_rate * settings.stop_ratio:
+        rate, drops = rate * settings.plateau.factor, drops + 1
     return min(settings.epochs, 1 + drops * (settings.plateau.patience + 1))
 
 
