@@ -137,7 +137,7 @@ def _parser() -> argparse.ArgumentParser:
     path(sub, "ledger", "what the jobs of the scale used (.jsonl)")
     path(sub, "out", "report to write (.csv); co2.md goes beside it")
     path(sub, "tex", "table to write (.tex)")
-    path(sub, "figure", "figure to write (.pdf); .png goes beside it")
+    path(sub, "drawing", "figure to write (.pdf); .png goes beside it")
 
     sub = stage("forecast", "say what a target will cost before anything runs", config=False)
     _of_scale(sub)

@@ -27,6 +27,11 @@ class Use:
     name: str
     entries: tuple[Entry, ...]
 
+    @property
+    def label(self) -> str:
+        """Its name among others; a table and a figure may share theirs."""
+        return f"{self.name} (figure)" if self.level == "figure" else self.name
+
     def sum(self, quantity: str) -> float:
         """Of an attribute of the entries."""
         return float(sum(getattr(entry, quantity) for entry in self.entries))

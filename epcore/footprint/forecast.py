@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from epcore.errors import UserError
 from epcore.footprint.estimate import Device, Estimate, Estimator, Range, learn
 from epcore.footprint.machine import carbon_intensity
 from epcore.plan import Plan
@@ -194,6 +195,8 @@ def run(
     from_nothing: bool,
 ) -> None:
     """The command `forecast`."""
+    if devices is not None and devices < 1:
+        raise UserError(f"--devices: expected 1 or more, got {devices}")
     plan = Plan(settings, scale)
     plan.check()
     known = ledgers() if ledger is None else ledger

@@ -16,9 +16,17 @@ from epcore.plan.tables import tex_escape
 from epcore.report.figure import BLUE, ORANGE, figure
 from epcore.report.latex import HEAD
 
+# The statements of the paragraph that the table repeats.
+CAPTION = ("factor", "trust", "paper", "shared")
+
 
 def paragraph(sums: Account, settings: FootprintSettings) -> str:
     """The paper's paragraph on CO2, with the numbers of these runs, and how far to trust them."""
+    return " ".join(statements(sums, settings).values())
+
+
+def statements(sums: Account, settings: FootprintSettings) -> dict[str, str]:
+    """The sentences of the paragraph, by what they are about."""
     total = sums.total
     kwh, kg, measured = total.sum("kwh"), total.sum("kg"), total.sum("measured_kwh")
     factors = sorted({entry.factor for entry in total.entries})
@@ -29,21 +37,21 @@ def paragraph(sums: Account, settings: FootprintSettings) -> str:
         place = ", ".join(name for name in (settings.region, settings.country) if name)
         source = f"codecarbon's for {place}"
     hardware = " and ".join("processors" if name == "cpu" else name for name in total.devices)
-    sentences = [
-        f"Experiments were conducted with a carbon emission factor of {factor} kg/kWh ({source}) "
-        f"and a PUE of {settings.pue:g}.",
-        f"A cumulative of {_digits(total.hours)} hours of computation was performed on {hardware}, "
-        f"in {len(total.entries)} attempts at {len(sums.jobs)} jobs, {total.unfinished} of which "
-        "failed, were interrupted or have not ended; they count with what they used.",
-        f"Total emissions are {_mass(kg)}CO2eq from {_energy(kwh)}.",
-        _trust(measured, kwh),
-        "Hours times the hardware's power at full load times that factor, as the Machine Learning "
-        f"Impact calculator has it, give {_mass(total.impact_kg)}.",
-        PAPER.sentences(),
-        "Tables and figures count every job that they need, so that jobs that several share count "
-        "for each: their sum is more than the total.",
-    ]
-    return " ".join(sentences)
+    return {
+        "factor": "Experiments were conducted with a carbon emission factor of "
+        f"{factor} kg/kWh ({source}) and a PUE of {settings.pue:g}.",
+        "work": f"A cumulative of {_digits(total.hours)} hours of computation was performed on "
+        f"{hardware}, in {len(total.entries)} attempts at {len(sums.jobs)} jobs, "
+        f"{total.unfinished} of which failed, were interrupted or have not ended; they count with "
+        "what they used.",
+        "total": f"Total emissions are {_mass(kg)}CO2eq from {_energy(kwh)}.",
+        "trust": _trust(measured, kwh),
+        "impact": "Hours times the hardware's power at full load times that factor, as the Machine "
+        f"Learning Impact calculator has it, give {_mass(total.impact_kg)}.",
+        "paper": PAPER.sentences(),
+        "shared": "Tables and figures count every job that they need, so that jobs that several "
+        "share count for each: their sum is more than the total.",
+    }
 
 
 def _trust(measured: float, kwh: float) -> str:
@@ -61,15 +69,17 @@ def _trust(measured: float, kwh: float) -> str:
     )
 
 
-def typeset(sums: Account, text: str) -> str:
+def typeset(sums: Account, settings: FootprintSettings) -> str:
     """The table of rules, tables and figures, and of the two estimates, in LaTeX."""
+    told = statements(sums, settings)
+    caption = tex_escape(" ".join(told[name] for name in CAPTION)).replace("CO2", "CO$_2$")
     small = sums.total.sum("kwh") < 1
     units, scale = (("Wh", "g"), 1000) if small else (("kWh", "kg"), 1)
     lines = [
         r"\begin{table}[!ht]",
         r"\centering\footnotesize",
         r"\setlength{\belowcaptionskip}{6pt}",
-        rf"\caption{{Energy and CO$_2$ of the runs. {_sentences(text)}}}",
+        rf"\caption{{Energy and CO$_2$ of the runs. {caption}}}",
         r"\label{tab:co2}",
         r"\begin{tabular}{@{}lrrrrrr@{}}",
         r"\toprule",
@@ -81,12 +91,8 @@ def typeset(sums: Account, text: str) -> str:
         if heading:
             lines.append(rf"\multicolumn{{7}}{{@{{}}l}}{{\emph{{{heading}}}}} \\")
         lines += [_row(use, scale) for use in uses]
-    estimates = {
-        "This run": f"{_digits(scale * sums.total.impact_kg)}",
-        f"Paper: {PAPER.hours:.0f} h at {PAPER.watts:.0f} W (printed: {PAPER.printed} kg)": (
-            f"{_digits(scale * PAPER.computed)}"
-        ),
-    }
+    paper = f"Paper: {PAPER.hours:.0f} h at {PAPER.watts:.0f} W (printed: {PAPER.printed} kg)"
+    estimates = {"This run": _mass(sums.total.impact_kg), paper: f"{PAPER.computed:.1f} kg"}
     lines += [
         r"\midrule",
         r"\multicolumn{7}{@{}l}{\emph{Hours $\times$ power at full load $\times$ factor}} \\",
@@ -97,14 +103,10 @@ def typeset(sums: Account, text: str) -> str:
 
 
 def _row(use: Use, scale: float) -> str:
-    name = tex_escape(use.name) if use.name else r"\textbf{Total}"
+    name = tex_escape(use.label) if use.name else r"\textbf{Total}"
     numbers = (use.hours, use.cpu_hours, scale * use.sum("kwh"), scale * use.sum("kg"))
     cells = [name, str(len(use.entries)), str(use.unfinished), *map(_digits, numbers)]
     return " & ".join(cells) + r" \\"
-
-
-def _sentences(text: str) -> str:
-    return tex_escape(text).replace("CO2", "CO$_2$")
 
 
 def _mass(kg: float) -> str:
@@ -131,17 +133,17 @@ def draw(sums: Account, out: Path) -> None:
         for label, colour, uses in groups:
             places = [place + number for number in range(len(uses))]
             axes.barh(places, [scale * use.sum("kg") for use in uses], color=colour, label=label)
-            ticks += list(zip(places, [use.name for use in uses], strict=True))
+            ticks += list(zip(places, [use.label for use in uses], strict=True))
             place += len(uses) + 1
         axes.set_yticks([tick for tick, _ in ticks], [name for _, name in ticks])
         axes.invert_yaxis()
         measured = sums.total.sum("measured_kwh") / sums.total.sum("kwh")
         axes.set_xlabel(f"{unit} CO2-equivalent; {100 * measured:.0f} % of the energy is measured")
-        axes.legend(loc="lower right")
+        axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
 
 
-def run(settings: Path, scale: str, ledger: Path, out: Path, tex: Path, figure: Path) -> None:
-    """The stage `co2`: numbers (.csv), paragraph (.md), table (.tex), figure (.pdf and .png)."""
+def run(settings: Path, scale: str, ledger: Path, out: Path, tex: Path, drawing: Path) -> None:
+    """The stage `co2`: numbers (.csv), paragraph (.md), table (.tex), drawing (.pdf and .png)."""
     plan = Plan(settings, scale)
     entries = read(ledger)
     if not entries:
@@ -149,9 +151,8 @@ def run(settings: Path, scale: str, ledger: Path, out: Path, tex: Path, figure: 
     told = {"scale": scale, "footprint": plan.footprint.model_dump(mode="json")}
     provenance = Provenance("co2", told, [ledger])
     sums = account(plan, entries)
-    text = paragraph(sums, plan.footprint)
     write_text(out, sums.csv())
-    write_text(out.with_suffix(".md"), text + "\n")
-    write_text(tex, HEAD + typeset(sums, text) + "\n\\epcoreend\n")
-    draw(sums, figure)
+    write_text(out.with_suffix(".md"), paragraph(sums, plan.footprint) + "\n")
+    write_text(tex, HEAD + typeset(sums, plan.footprint) + "\n\\epcoreend\n")
+    draw(sums, drawing)
     provenance.write(Path(meta(str(out))))

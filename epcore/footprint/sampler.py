@@ -45,6 +45,7 @@ class Sampler:
     """
 
     def __init__(self, settings: FootprintSettings, gpu: bool) -> None:
+        logger.setLevel("CRITICAL")
         # Every setting is given, else it would be read from a file in the user's home. Factor and
         # PUE are applied by the caller. `flush` alone measures, so no timer is in its way.
         self._tracker = OfflineEmissionsTracker(
@@ -68,11 +69,12 @@ class Sampler:
             allow_multiple_runs=True,
             log_level="critical",
         )
-        logger.setLevel("CRITICAL")
         self._total: Any = None
         self._lock = threading.Lock()
         self._tracker.start()
         self._start = time.monotonic(), cpu_seconds(), _busy_seconds()
+        # The tracker swallows its own exceptions: this one says whether it works.
+        self.read()
 
     def out(self, total: Any, delta: Any) -> None:
         """Called by the tracker with its totals."""

@@ -81,7 +81,7 @@ class Attempt:
 
     def facts(self) -> dict[str, Any]:
         """For the meta of what the job makes: its energy up to now."""
-        entry = self._entry("running", self._sampler.read() if self._sampler else None)
+        entry = self._entry("running", self._sample())
         known = ("attempt", "kwh", "measured_kwh", "kg", "factor", "seconds", "method")
         return {name: getattr(entry, name) for name in known}
 
@@ -89,7 +89,7 @@ class Attempt:
         """Writes the last line."""
         self._ended.set()
         self._watcher.join()
-        self._write(state, self._sampler.stop() if self._sampler else None)
+        self._write(state, self._sample(last=True))
 
     def _watch(self) -> None:
         """Writes lines at growing intervals and starts codecarbon when it is time."""
@@ -102,7 +102,7 @@ class Attempt:
                 self._start_sampler()
                 sampler_due = float("inf")
             else:
-                self._write("running", self._sampler.read() if self._sampler else None)
+                self._write("running", self._sample())
                 line, pause = line + pause, min(2 * pause, LONGEST_PAUSE)
 
     def _start_sampler(self) -> None:
@@ -111,8 +111,22 @@ class Attempt:
 
             self._sampler = Sampler(self.settings, gpu=_gpu() is not None)
         except Exception as error:  # whatever it meets; no training ends for it
-            problem = f"codecarbon did not start ({error!r}); this job's energy is estimated"
-            print(f"epcore: {problem}", file=sys.stderr)
+            self._give_up(error)
+
+    def _sample(self, last: bool = False) -> "Sample | None":
+        """What codecarbon says, if it runs."""
+        if self._sampler is None:
+            return None
+        try:
+            return self._sampler.stop() if last else self._sampler.read()
+        except Exception as error:  # as above
+            self._give_up(error)
+            return None
+
+    def _give_up(self, error: Exception) -> None:
+        self._sampler = None
+        problem = f"codecarbon failed ({error!r}); this job's energy is estimated"
+        print(f"epcore: {problem}", file=sys.stderr)
 
     def _write(self, state: State, sample: "Sample | None" = None) -> None:
         append(self.ledger, self._entry(state, sample))

@@ -178,14 +178,19 @@ def test_a_job_on_a_busy_machine_counts_only_its_part(tracking):
     assert entry.kwh <= 1.3 * share * 1.25 * 120 * elapsed / 3.6e6
 
 
-def test_codecarbon_that_does_not_start_ends_no_training(tracking, monkeypatch, capsys):
+@pytest.mark.parametrize("method", ["__init__", "read", "stop"])
+def test_codecarbon_that_fails_ends_no_training(tracking, monkeypatch, capsys, method):
+    def fail(*_):
+        raise AttributeError(method)
+
     ledger = tracking(measure_after=0)
-    monkeypatch.setitem(sys.modules, "epcore.footprint.sampler", None)  # its import raises
+    monkeypatch.setattr(f"epcore.footprint.sampler.Sampler.{method}", fail)
     with tracked("pretrain", Path("x.pt")):
         time.sleep(0.3)
+        Provenance("pretrain", {}, []).write(Path("x.meta.json"))
     (entry,) = read(ledger)
     assert (entry.state, entry.method) == ("finished", "processor time times power")
-    assert "codecarbon did not start" in capsys.readouterr().err
+    assert "this job's energy is estimated" in capsys.readouterr().err
 
 
 def test_a_wrong_region_stops_the_job_before_it_starts(tracking):

@@ -30,7 +30,7 @@ rule co2:
     shell:
         "epcore co2 --settings {params.settings:q} --scale {wildcards.scale} "
         "--ledger {params.ledger:q} --out {output.report:q} --tex {output.table:q} "
-        "--figure {output.figure:q} > {log:q} 2>&1"
+        "--drawing {output.figure:q} > {log:q} 2>&1"
 
 
 rule publish_co2:
