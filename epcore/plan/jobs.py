@@ -15,6 +15,10 @@ from epcore.plan.load import pick, suggest
 from epcore.plan.plan import Plan
 
 ABLATIONS = ("ablation", "propagator")
+REPORTS = (
+    *("reports/co2.csv", "reports/co2.md", "tables/co2.tex"),
+    *("figures/co2.pdf", "figures/co2.png"),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,13 +72,15 @@ class Jobs:
         plan = self.plan
         tables, figures = plan.covered_tables, plan.covered_figures
         named: dict[str, Callable[[], list[Job]]] = {
-            "all": lambda: [*self._published(tables, figures), *self._reports()],
+            "all": lambda: [
+                *self._published(tables, figures),
+                *(self._reports() if plan.footprint.tracking else []),
+            ],
             "ablation_pipeline": lambda: self._published(
                 [table for table in tables if table in ABLATIONS], figures
             ),
             "data_pictures": lambda: list(map(self._contact_sheet, plan.shown_datasets())),
-            "reports/co2.csv": self._reports,
-        }
+        } | dict.fromkeys(REPORTS, self._reports)
         for name in tables:
             named[f"tables/{name}.tex"] = partial(self._published, [name], [])
         for name in figures:
@@ -212,10 +218,8 @@ class Jobs:
         return [*map(self._published_table, tables), *pictures]
 
     def _reports(self) -> list[Job]:
-        """The CO2 report, where energy is tracked; it comes after all tables and figures."""
+        """The CO2 report; it comes after all tables and figures."""
         plan = self.plan
-        if not plan.footprint.tracking:
-            return []
         needs = [*map(self._latex, plan.covered_tables), *map(self._figure, plan.covered_figures)]
         report = self._job("co2", paths.CO2.format(**self._scale), needs)
         return [self._job("publish_co2", "reports/co2.csv", [report])]

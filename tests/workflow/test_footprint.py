@@ -26,10 +26,10 @@ UNTRACKED = {"publish_table", "publish_figure", "publish_co2", "co2", "all", "ab
 
 
 @pytest.mark.parametrize("scale", ["demo", "small", "paper", "large-batch"])
-def test_the_plan_knows_the_jobs_that_snakemake_plans(project, scale):
-    plan = Plan(project.folder / "config", scale)
-    os.chdir(project.folder)  # data sets of one's own are looked for from here
-    for target in ("all", "ablation_pipeline", "tables/main.tex", "figures/alpha.pdf"):
+def test_the_plan_knows_the_jobs_that_snakemake_plans(project, scale, monkeypatch):
+    monkeypatch.chdir(project.folder)
+    plan = Plan(Path("config"), scale)
+    for target in ("all", "ablation_pipeline", "tables/co2.tex", "figures/alpha.pdf"):
         planned = project.snakemake("-n", target, "--config", f"scale={scale}").jobs
         assert Counter(job.rule for job in Jobs(plan).of(target)) == planned, target
 
@@ -151,6 +151,8 @@ def test_the_forecast_is_a_rule_too(project):
     run = project.snakemake("--cores", "1", "forecast")
     assert run.code == 0, run.text
     assert "Forecast of all at scale tiny" in run.text
+    run = project.snakemake("--cores", "1", "forecast", "--config", "scale=paper")
+    assert run.text.count("Forecast of all at scale paper") == 1
 
 
 def test_a_misspelt_key_of_the_footprint_is_told_at_once(project):

@@ -72,16 +72,19 @@ def published_reports():
 
 
 def foretell():
-    """What the targets of the command line will cost, or why that is not known.
+    """Prints what the targets of the command line will cost, or why that is not known.
 
     Snakemake tells rule files of its targets only after it has read them.
     """
-    targets = get_argument_parser().parse_known_args()[0].targets
+    targets = sorted(get_argument_parser().parse_known_args()[0].targets) or ["all"]
+    if "forecast" in targets:
+        return  # it says so itself
     try:
-        found = forecast(PLAN, sorted(targets) or ["all"], ledgers=ledgers())
+        found = forecast(PLAN, targets, ledgers=ledgers())
+        said = tell(PLAN, found, PLAN.footprint.carbon_intensity)
     except UserError as error:
-        return f"epcore: {error}"
-    return tell(PLAN, found, PLAN.footprint.carbon_intensity)
+        said = f"epcore: {error}"
+    print(said, file=sys.stderr)
 
 
 def paper_numbers(wildcards):

@@ -88,4 +88,4 @@ rule forecast:
 
 # Where a GPU is required, what the targets cost is told before anything runs, with -n too.
 if PLAN.scale.requires_gpu and workflow.is_main_process:
-    print(foretell(), file=sys.stderr)
+    foretell()
