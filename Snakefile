@@ -4,6 +4,7 @@
 #   snakemake --cores 8 all                                    every table and figure
 #   snakemake --cores 8 ablation_pipeline                      the ablations
 #   snakemake --cores 8 tables/main.tex --config scale=paper
+#   snakemake --cores 1 forecast                               what all that is left will cost
 #   snakemake --cores 8 data_pictures                          contact sheets of the data sets
 #   make report                                                all of it, then report.html
 #
@@ -15,6 +16,7 @@
 #   results/{scale}/scores/{dataset}/{backbone}/{recipe}/s{seed}/{protocol}.csv
 #   results/{scale}/tables/{table}.csv, .tex, .html            published as tables/{table}.tex
 #   results/{scale}/figures/{figure}.pdf, .png, .csv           published as figures/{figure}.*
+#   results/{scale}/ledger.jsonl                               what every attempt at a job used
 from snakemake.utils import min_version
 
 min_version("9.19")
@@ -30,6 +32,7 @@ include: "workflow/rules/evaluate.smk"
 include: "workflow/rules/tables.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/plots.smk"
+include: "workflow/rules/footprint.smk"
 
 
 report: "workflow/report/workflow.rst"
@@ -42,11 +45,12 @@ rule all:
         published_figures(PLAN.covered_figures),
         paths.ENVIRONMENT.format(scale=SCALE),
         contact_sheets(PLAN.scale.columns.values()),
+        published_reports(),
     localrule: True
 
 
 rule ablation_pipeline:
     input:
-        published_tables(ABLATIONS),
-        published_figures(ABLATION_FIGURES),
+        published_tables(PLAN.ablation_tables),
+        published_figures(PLAN.ablation_figures),
     localrule: True

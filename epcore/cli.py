@@ -8,6 +8,7 @@ import importlib
 import json
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -154,7 +155,35 @@ def _parser() -> argparse.ArgumentParser:
 
     sub = stage("environment", "say where jobs ran and with what")
     path(sub, "out", "page to write (.html)")
+
+    sub = stage("co2", "report energy and CO2 of every job, rule, table and figure", config=False)
+    _of_scale(sub)
+    path(sub, "ledger", "what the jobs of the scale used (.jsonl)")
+    path(sub, "out", "report to write (.csv); co2.md goes beside it")
+    path(sub, "tex", "table to write (.tex)")
+    path(sub, "drawing", "figure to write (.pdf); .png goes beside it")
+
+    sub = stage("forecast", "say what a target will cost before anything runs", config=False)
+    _of_scale(sub)
+    sub.add_argument("targets", nargs="*", default=["all"], metavar="TARGET",
+        help="what Snakemake would be asked for, e.g. tables/main.tex (default: all)",
+    )  # fmt: skip
+    sub.add_argument("--devices", type=int, metavar="N",
+        help="GPUs, or cores where no GPU is used (default: one GPU, or all cores)",
+    )  # fmt: skip
+    sub.add_argument("--device", choices=("cpu", "gpu"), help="what trains (default: the scale's)")
+    sub.add_argument("--ledger", type=Path, nargs="*", metavar="FILE",
+        help="what finished jobs used (default: results/*/ledger.jsonl)",
+    )  # fmt: skip
+    sub.add_argument("--from-nothing", action="store_true", help="count finished jobs as well")
     return parser
+
+
+def _of_scale(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--scale", default="demo", help="scale (default: demo)")
+    sub.add_argument("--settings", type=Path, default=Path("config"), metavar="FOLDER",
+        help="config folder (default: config)",
+    )  # fmt: skip
 
 
 # Stage -> module with its run(), and the model of its --config.
@@ -177,6 +206,8 @@ STAGES: dict[str, tuple[str, str | None]] = {
     "plot": ("epcore.report.plot", "PlotStage"),
     "curves": ("epcore.report.curves", "CurvesStage"),
     "environment": ("epcore.report.environment", "EnvironmentStage"),
+    "co2": ("epcore.footprint.report", None),
+    "forecast": ("epcore.footprint.forecast", None),
 }
 
 
@@ -189,7 +220,20 @@ def _run(arguments: dict[str, Any]) -> None:
 
         content = _read_config(arguments.pop("config"))
         arguments["stage"] = validate(getattr(stages, model), content, "--config")
-    importlib.import_module(module).run(**arguments)
+    with _tracking(name, arguments):
+        importlib.import_module(module).run(**arguments)
+
+
+def _tracking(name: str, arguments: dict[str, Any]) -> AbstractContextManager[None]:
+    """Energy of the job, where the workflow asks for it; reports are not jobs."""
+    made = arguments.get("out") or arguments.get("receipt")
+    if made is None or name == "co2":
+        return nullcontext()
+    if name == "data":
+        made = made / "store.json"
+    from epcore.footprint.tracker import tracked
+
+    return tracked(name, made)
 
 
 def _read_config(text: str) -> Any:

@@ -8,12 +8,16 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from epcore.errors import UserError
+
+# What the running job has used up to now, where its energy is tracked; see epcore.footprint.
+ENERGY: ContextVar[Callable[[], dict[str, Any]] | None] = ContextVar("ENERGY", default=None)
 
 
 @contextlib.contextmanager
@@ -125,7 +129,8 @@ class Provenance:
     """Measures one run of a stage and writes the `meta.json` of what it made.
 
     The file holds: stage, its version and resolved config, sha256 of every input and of what was
-    made, package versions, git revision of the code, device, seconds, and what the stage adds.
+    made, package versions, git revision of the code, device, seconds, energy where it is tracked,
+    and what the stage adds.
 
     Raises:
         UserError: if an input is missing, or is not the file that its own `meta.json` describes.
@@ -153,6 +158,8 @@ class Provenance:
             "seconds": round(time.time() - self.started, 3),
             **facts,
         }
+        if (energy := ENERGY.get()) is not None:
+            document["energy"] = energy()
         write_text(meta_of(made[0]), json.dumps(document, indent=1, sort_keys=True) + "\n")
 
 

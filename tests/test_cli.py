@@ -84,7 +84,8 @@ def test_every_stage_explains_its_options(capsys, stage):
     with pytest.raises(SystemExit) as ended:
         main([stage, "--help"])
     assert ended.value.code == 0
-    assert ("--receipt" if stage == "fetch" else "--out") in capsys.readouterr().out
+    own = {"fetch": "--receipt", "forecast": "--devices"}
+    assert own.get(stage, "--out") in capsys.readouterr().out
 
 
 def test_a_mistake_on_the_real_command_line_is_one_line_and_exit_code_2(files):

@@ -26,6 +26,8 @@ TABLE_CSV = "results/{scale}/tables/{table}.csv"
 TABLE_TEX = "results/{scale}/tables/{table}.tex"
 TABLE_HTML = "results/{scale}/tables/{table}.html"
 ENVIRONMENT = "results/{scale}/reports/environment.html"
+LEDGER = "results/{scale}/ledger.jsonl"
+CO2 = "results/{scale}/reports/co2.csv"
 
 
 def meta(path: str) -> str:

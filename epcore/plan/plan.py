@@ -34,6 +34,7 @@ class Plan(PlotPlan):
         self.alpha()
         for plot in self.plots.plots:
             self.plot(plot)
+        _ = self.footprint
 
     def data(self, dataset: str) -> str:
         settings = pick(self.datasets, dataset, "data set", "config/datasets.yaml")

@@ -10,6 +10,7 @@ from typing import Any, get_args
 from epcore.errors import UserError
 from epcore.plan.datasets import DataSources, OfficialData, Source
 from epcore.plan.figures import Figures, NetworkFigure
+from epcore.plan.footprint import FootprintSettings, read_footprint
 from epcore.plan.load import check_keys, extend, merge, pick, read_yaml, suggest, validate
 from epcore.plan.models import (
     BackboneInfo,
@@ -171,6 +172,11 @@ class Registry:
             )
         for recipe in figure.recipes:
             pick(self._recipe_sources[1], recipe, "recipe", f"{where}, recipes")
+
+    @cached_property
+    def footprint(self) -> FootprintSettings:
+        """The file footprint.yaml."""
+        return read_footprint(self.config)
 
     @cached_property
     def tables(self) -> dict[str, Table]:

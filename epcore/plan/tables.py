@@ -165,6 +165,16 @@ class TablePlan(Runs):
         return ablation + alpha + ["two-moons", "decision-boundary"] + interpolation
 
     @property
+    def ablation_tables(self) -> list[str]:
+        """What the target ablation_pipeline builds of them."""
+        return [name for name in self.covered_tables if name in ("ablation", "propagator")]
+
+    @property
+    def ablation_figures(self) -> list[str]:
+        """The same of figures."""
+        return [name for name in self.covered_figures if name in ("ablation", "alpha")]
+
+    @property
     def covered_tables(self) -> list[str]:
         """The tables that this scale has cells of."""
         return [name for name in self.tables if self.cells(name)]

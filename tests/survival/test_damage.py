@@ -190,7 +190,9 @@ def checkpoint(folder, told):
     return {name: tensor.numpy() for name, tensor in loaded.weights.items()}
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", "null", '{"made": 3}', '{"made": {"net.pt": 3}}', "\x00\x01"])
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", "null", '{"made": 3}', '{"made": {"net.pt": 3}}', "\x00\x01"]
+)
 def test_a_damaged_meta_file(folder, told, capsys, content):
     path = folder / "net.meta.json"
     path.write_text(content)

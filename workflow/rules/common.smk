@@ -4,7 +4,10 @@ import shlex
 import sys
 from pathlib import Path
 
+from snakemake.cli import get_argument_parser
+
 from epcore.errors import UserError
+from epcore.footprint.forecast import forecast, ledgers, tell
 from epcore.plan import Plan, paths
 from epcore.plan.load import read_yaml
 
@@ -75,6 +78,27 @@ def contact_sheets(datasets):
     return expand(paths.CONTACT_SHEET, scale=SCALE, dataset=sorted(set(datasets)))
 
 
+def published_reports():
+    """The CO2 report, where energy is tracked."""
+    return ["reports/co2.csv"] if PLAN.footprint.tracking else []
+
+
+def foretell():
+    """Prints what the targets of the command line will cost, or why that is not known.
+
+    Snakemake tells rule files of its targets only after it has read them.
+    """
+    targets = sorted(get_argument_parser().parse_known_args()[0].targets) or ["all"]
+    if "forecast" in targets:
+        return  # it says so itself
+    try:
+        found = forecast(PLAN, targets, ledgers=ledgers())
+        said = tell(PLAN, found, PLAN.footprint.carbon_intensity)
+    except UserError as error:
+        said = f"epcore: {error}"
+    print(said, file=sys.stderr)
+
+
 def paper_numbers(wildcards):
     name = PLAN.table(wildcards.table).paper
     return [CONFIG / "paper" / f"{name}.csv"] if name else []
@@ -113,15 +137,6 @@ wildcard_constraints:
     curves="|".join(PLAN.curves) or "(?!)",
 
 
-# Tables and figures of the target ablation_pipeline, as far as the scale has their runs.
-ABLATIONS = [name for name in PLAN.covered_tables if name in ("ablation", "propagator")]
-ABLATION_FIGURES = [
-    name for name in PLAN.covered_figures if name in ("ablation", "alpha")
-]
-
-# For the first page of the report.
-config["description"] = PLAN.description()
-
 # Of one training job.
 THREADS, MEMORY, MINUTES = PLAN.scale.resources.values()
 ON_CPU = not PLAN.scale.requires_gpu or str(config["allow_cpu"]).lower() == "true"
@@ -131,9 +146,13 @@ REQUIRE_GPU = "" if ON_CPU else "--require-gpu"
 # - PATH: `epcore` of the Python that runs Snakemake, even if its environment is not activated.
 # - OMP_WAIT_POLICY: threads that wait sleep; spinning ones starve the jobs beside them.
 # - MALLOC_*: glibc keeps large blocks instead of returning them to the kernel after every layer.
+# - EPCORE_*: each job measures its energy and writes it into the scale's ledger. Not part of any
+#   stage's config: a changed emission factor retrains nothing.
 shell.prefix(
     "set -euo pipefail; "
     f'export PATH={shlex.quote(str(Path(sys.executable).parent))}:"$PATH" '
     "OMP_WAIT_POLICY=PASSIVE MALLOC_MMAP_THRESHOLD_=4294967296 "
-    "MALLOC_TRIM_THRESHOLD_=8589934592 MALLOC_TOP_PAD_=268435456; "
+    "MALLOC_TRIM_THRESHOLD_=8589934592 MALLOC_TOP_PAD_=268435456 "
+    f"EPCORE_FOOTPRINT={shlex.quote(str(CONFIG / 'footprint.yaml'))} "
+    f"EPCORE_LEDGER={paths.LEDGER.format(scale=SCALE)}; "
 )
