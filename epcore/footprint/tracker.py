@@ -149,6 +149,7 @@ class Attempt:
             measured = sample.cpu * sample.share * whole if machine.counters else 0.0
             on_gpu = sample.gpu * seconds / sample.seconds
             kwh, measured = kwh + on_gpu, measured + on_gpu
+            method += " and the GPU's counters" if gpu else ""
         return Entry(
             attempt=self.name,
             job=self.job.as_posix(),
