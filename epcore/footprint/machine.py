@@ -1,7 +1,7 @@
 """What is known of the machine that a job runs on: its powers, and what its kWh weighs.
 
-codecarbon takes 1.5 s of processor time to find out, so the first job on a machine writes it down
-beside the ledger for all others.
+codecarbon takes about a second of processor time to find out, so the first job on a machine writes
+it down beside the ledger for all others.
 """
 
 import os

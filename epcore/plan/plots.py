@@ -44,9 +44,9 @@ class Series(Settings):
 
 
 class Plots(Settings):
-    """The file plots.yaml; `series` are drawn in their order."""
+    """The file plots.yaml; of two `series` the difference is drawn too."""
 
-    series: Annotated[tuple[Series, ...], Field(min_length=1)]
+    series: Annotated[tuple[Series, ...], Field(min_length=1, max_length=2)]
     plots: dict[str, Plot]
 
 

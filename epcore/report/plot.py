@@ -1,5 +1,6 @@
 """Accuracy over shots, classes or unlabelled images: this run's numbers beside the paper's."""
 
+import itertools
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,13 +10,13 @@ import pandas as pd
 from epcore.errors import UserError
 from epcore.files import Provenance, atomic
 from epcore.plan.stages import PlotStage
-from epcore.report.figure import BLUE, GREEN, ORANGE, RED, panels
+from epcore.report.figure import BLUE, RED, panels
 from epcore.report.text_table import COLUMNS, Cell, read_cells
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-STYLES = ((BLUE, "o"), (RED, "s"), (GREEN, "^"), (ORANGE, "D"))
+STYLES = ((BLUE, "o"), (RED, "s"))
 PANEL = ["backbone", "dataset", "episodes"]
 NUMBERS = (
     *("accuracy", "interval", "difference", "difference_interval"),
@@ -71,17 +72,20 @@ def _places(table: pd.DataFrame, line: str) -> list[tuple[object, ...]]:
 
 def draw(stage: PlotStage, table: pd.DataFrame, out: Path) -> None:
     """A row of panels for each backbone, a column for each data set and kind of episode."""
-    backbones = list(dict.fromkeys(table["backbone"]))
-    columns = sorted(set(zip(table["dataset"], table["episodes"], strict=True)), key=_order(table))
+    lines = dict(list(table.groupby(PANEL)))
+    backbones, datasets, kinds = (list(dict.fromkeys(table[name])) for name in PANEL)
+    used = {(dataset, kind) for _, dataset, kind in lines}
+    columns = [column for column in itertools.product(datasets, kinds) if column in used]
     places = {x: place for place, x in enumerate(sorted(table["x"].unique()))}
     size = {"width": 4.8, "height": 1.1 + 1.25 * len(backbones)}
     grid = panels(out, len(backbones), len(columns), **size, sharex=True, sharey="row")
     with grid as (canvas, axes):
         for row, backbone in zip(axes, backbones, strict=True):
-            for panel, (dataset, episodes) in zip(row, columns, strict=True):
-                where = (table["backbone"], table["dataset"], table["episodes"])
-                chosen = (where[0] == backbone) & (where[1] == dataset) & (where[2] == episodes)
-                _panel(panel, stage.series, table[chosen], places)
+            for panel, column in zip(row, columns, strict=True):
+                if (backbone, *column) in lines:
+                    _panel(panel, stage.series, lines[backbone, *column], places)
+                else:
+                    panel.set_axis_off()
             row[0].set_ylabel(f"{backbone}\naccuracy, %")
         for panel, names in zip(axes[0], columns, strict=True):
             panel.set_title("\n".join(names), fontsize=8)
@@ -100,13 +104,6 @@ def draw(stage: PlotStage, table: pd.DataFrame, out: Path) -> None:
         canvas.supxlabel(f"{stage.label}\n{textwrap.fill(note, 95)}", fontsize=7)
 
 
-def _order(table: pd.DataFrame) -> Any:
-    """Panels as they come in the table, those of one data set side by side."""
-    datasets = list(dict.fromkeys(table["dataset"]))
-    kinds = list(dict.fromkeys(table["episodes"]))
-    return lambda column: (datasets.index(column[0]), kinds.index(column[1]))
-
-
 def _handles(panel: "Axes") -> list[tuple[Any, str]]:
     return list(zip(*panel.get_legend_handles_labels(), strict=True))
 
@@ -114,9 +111,6 @@ def _handles(panel: "Axes") -> list[tuple[Any, str]]:
 def _panel(
     axes: "Axes", series: tuple[str, ...], table: pd.DataFrame, places: dict[int, int]
 ) -> None:
-    if table.empty:
-        axes.set_axis_off()
-        return
     sides: tuple[tuple[str, str, float, Any], ...] = (
         ("this run", "", -0.07, {}),
         ("paper", "paper_", 0.07, {"linestyle": "--", "markerfacecolor": "white"}),

@@ -107,6 +107,11 @@ def test_curves_show_every_training_behind_the_tables_on_few_rows_each(scale):
             "recipe: eppnet",
             "series: unknown recipe 'eppnet'; did you mean 'epnet'?",
         ),
+        (
+            "plots:\n",
+            "  - {recipe: ep, label: EP}\nplots:\n",
+            "series: Tuple should have at most 2",
+        ),
         ("axis: way", "axis: ways", "plots.by-way.axis: "),
         ("[main, cub, ten-shot]", "[main, cubs]", "by-shot, tables: unknown table 'cubs'"),
         ("[main, cub, ten-shot]", "[]", "by-shot.tables: expected a list that is not empty"),
