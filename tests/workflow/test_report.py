@@ -12,7 +12,7 @@ from PIL import Image
 
 pytestmark = pytest.mark.workflow
 
-CATEGORIES = ["Data", "Environment", "Figures", "Tables", "Training curves"]
+CATEGORIES = ["Data", "Environment", "Figures", "Footprint", "Tables", "Training curves"]
 CURVES = "curves-tiny-glyphs-conv4"
 ALL = ("--cores", "2", "all")
 
@@ -25,9 +25,11 @@ def reported(finished_once, tmp_path_factory):
     project = replace(finished_once[0], folder=folder)
     scale = folder / "config/scales/tiny.yaml"
     scale.write_text(scale.read_text(encoding="utf-8") + "tables: [main]\n", encoding="utf-8")
-    alpha = folder / "config/alpha.yaml"
-    text = re.sub(r"recipes: .*", "recipes: [rot-lp-ep]", alpha.read_text(encoding="utf-8"))
-    alpha.write_text(text, encoding="utf-8")
+    figures = folder / "config/figures.yaml"
+    text = re.sub(
+        r"recipes: \[alpha.*", "recipes: [rot-lp-ep]", figures.read_text(encoding="utf-8")
+    )
+    figures.write_text(text, encoding="utf-8")
     run = project.snakemake(*ALL)
     assert run.code == 0, run.text
     style = ("--report-stylesheet", "workflow/report/report.css")
@@ -108,7 +110,8 @@ def test_an_edit_redraws_what_shows_it_and_trains_nothing(
     project.replace(f"config/{file}", old, new)
     run = project.snakemake("-n", "all")
     assert run.code == 0, run.text
-    assert run.jobs.keys() - {"all", "publish_figure", "publish_table"} == redone
+    follows = {"all", "publish_figure", "publish_table", "co2", "publish_co2"}
+    assert run.jobs.keys() - follows == redone
 
 
 # -- in a browser ----------------------------------------------------------------------------------

@@ -137,6 +137,9 @@ wildcard_constraints:
     curves="|".join(PLAN.curves) or "(?!)",
 
 
+# For the first page of the report.
+config["description"] = PLAN.description()
+
 # Of one training job.
 THREADS, MEMORY, MINUTES = PLAN.scale.resources.values()
 ON_CPU = not PLAN.scale.requires_gpu or str(config["allow_cpu"]).lower() == "true"

@@ -8,12 +8,22 @@ rule co2:
         expand(paths.TABLE_TEX, scale=SCALE, table=PLAN.covered_tables),
         expand(paths.FIGURE, scale=SCALE, figure=PLAN.covered_figures),
     output:
-        report=paths.CO2,
+        report=report(
+            paths.CO2,
+            caption="../report/co2.rst",
+            category="Footprint",
+            labels={"what": "every job, rule, table and figure"},
+        ),
         text="results/{scale}/reports/co2.md",
         meta=paths.meta(paths.CO2),
         table="results/{scale}/tables/co2.tex",
         figure="results/{scale}/figures/co2.pdf",
-        picture="results/{scale}/figures/co2.png",
+        picture=report(
+            "results/{scale}/figures/co2.png",
+            caption="../report/co2.rst",
+            category="Footprint",
+            labels={"what": "bars by rule and by table"},
+        ),
     log:
         "results/{scale}/logs/co2.log",
     benchmark:
