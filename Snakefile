@@ -12,6 +12,8 @@
 #   results/{scale}/models/{dataset}/{backbone}/{recipe}/s{seed}/{pretrain,finetune-1shot}.pt
 #   results/{scale}/features/{dataset}/{backbone}/{recipe}/s{seed}/{pretrain,finetune-1shot}.npz
 #   results/{scale}/scores/{dataset}/{backbone}/{recipe}/s{seed}/{protocol}.csv
+#   results/{scale}/imagenet-fs/{dataset}/exemplars/{val,novel}-{shots}shot.npz
+#   results/{scale}/imagenet-fs/{dataset}/{network}/s{seed}/{classifier.pt,features/,{method}.pt,scores/}
 #   results/{scale}/tables/{table}.csv, .tex                   published as tables/{table}.tex
 from snakemake.utils import min_version
 
@@ -29,10 +31,16 @@ include: "workflow/rules/tables.smk"
 include: "workflow/rules/figures.smk"
 
 
+if PLAN.imagenet_fs:
+
+    include: "workflow/rules/imagenet_fs.smk"
+
+
 rule all:
     default_target: True
     input:
         published_tables(PLAN.covered_tables),
+        published_tables(IMAGENET_FS_TABLES),
         published_figures(PLAN.covered_figures),
     localrule: True
 

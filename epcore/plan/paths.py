@@ -20,6 +20,16 @@ FIGURE = "results/{scale}/figures/{figure}.pdf"
 TABLE_CSV = "results/{scale}/tables/{table}.csv"
 TABLE_TEX = "results/{scale}/tables/{table}.tex"
 
+# ImageNet-FS; `part` is images or queries.
+EXEMPLARS = "results/{scale}/imagenet-fs/{dataset}/exemplars/{split}-{shots}shot.npz"
+EXEMPLARS_META = "results/{scale}/imagenet-fs/{dataset}/exemplars/exemplars.meta.json"
+_RUN = "results/{scale}/imagenet-fs/{dataset}/{network}/s{seed}"
+CLASSIFIER = _RUN + "/classifier.pt"
+IMAGE_FEATURES = _RUN + "/features/{part}.npy"
+GENERATOR = _RUN + "/{method}.pt"
+TRIALS = _RUN + "/scores/{method}/{measure}-{shots}shot.csv"
+TRIALS_META = _RUN + "/scores/{method}/scores.meta.json"
+
 
 def meta(path: str) -> str:
     """The `meta.json` that stands beside an artefact."""

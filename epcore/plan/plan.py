@@ -1,10 +1,12 @@
 """The plan of one scale: what each stage of a run is told."""
 
+from functools import cached_property
 from pathlib import Path
 
 from epcore.errors import UserError
 from epcore.plan import paths
 from epcore.plan.datasets import OfficialData
+from epcore.plan.imagenet_fs import ImageNetFsPlan
 from epcore.plan.load import pick
 from epcore.plan.stages import (
     STAGE_VERSIONS,
@@ -32,6 +34,16 @@ class Plan(TablePlan):
             for backbone in self.scale.backbones:
                 self.recipe(recipe, backbone)
         self.alpha()
+        if self.imagenet_fs is not None:
+            self.imagenet_fs.check()
+
+    @cached_property
+    def imagenet_fs(self) -> ImageNetFsPlan | None:
+        """ImageNet-FS, if the scale has it."""
+        section = self.scale.imagenet_fs
+        if section is None:
+            return None
+        return ImageNetFsPlan(self, section, f"{self._scale_file}, imagenet_fs")
 
     def data(self, dataset: str) -> str:
         settings = pick(self.datasets, dataset, "data set", "config/datasets.yaml")

@@ -30,12 +30,16 @@ HEAD = r"""% Compile this file, or \input it into a paper that loads
 
 @dataclass(frozen=True)
 class Layout:
-    """Which columns a table has: its first, ticks, parameters, and one or two for each cell."""
+    """Which columns a table has: its first, ticks, parameters, and one or two for each cell.
+
+    Stacked, what would be the second column of a cell has rows of its own.
+    """
 
     first: str
     marks: tuple[str, ...]
     parameters: bool
     beside: Literal["paper", "difference", None]
+    stacked: bool
     columns: tuple[LatexColumn, ...]
 
     @property
@@ -60,11 +64,17 @@ class Layout:
 def typeset(stage: LatexStage, cells: dict[tuple[str, str, str], Cell]) -> str:
     """The LaTeX of an aggregated table."""
     differences = any(cell["difference"] for cell in cells.values())
+    beside: Literal["paper", "difference", None] = "difference" if differences else None
+    if stage.stacked:
+        beside = None
+    elif stage.printed:
+        beside = "paper"
     layout = Layout(
         first=stage.first,
         marks=stage.marks,
         parameters=any(cell["paper_parameters"] for cell in cells.values()),
-        beside="paper" if stage.printed else "difference" if differences else None,
+        beside=beside,
+        stacked=stage.stacked,
         columns=stage.columns,
     )
     numbers = _number_sources(stage)
@@ -146,12 +156,17 @@ def _block(
         if layout.parameters:
             entries.append(_parameters(found))
         for cell in found:
-            entries.append(_number(cell["accuracy"], cell["interval"], round_to=2))
+            printed = layout.stacked and row.source
+            ours = _number(cell["accuracy"], cell["interval"], round_to=2)
+            entries.append(_printed(cell) if printed else ours)
             if layout.beside == "paper":
                 entries.append(_printed(cell))
             elif layout.beside == "difference":
                 entries.append(_difference(cell))
         lines.append(" & ".join(entries) + r" \\")
+        if layout.stacked and any(cell["difference"] for cell in found):
+            lead = [r"\quad\emph{difference}"] + [""] * (layout.lead - 1)
+            lines.append(" & ".join([*lead, *map(_difference, found)]) + r" \\")
     return lines
 
 

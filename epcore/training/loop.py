@@ -10,14 +10,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.optim import SGD
-from torch.optim.lr_scheduler import ReduceLROnPlateau
 from tqdm import tqdm
 
 from epcore.checkpoint import load_safely, save_atomically, state_of
 from epcore.errors import UserError
 from epcore.files import write_text
-from epcore.plan.models import Optimisation
+from epcore.plan.models import Descent
 from epcore.propagation import DegenerateFeaturesError
+from epcore.training.schedule import schedule_of
 
 CURVE_COLUMNS = ("epoch", "learning_rate", "train_loss", "val_accuracy", "val_loss")
 
@@ -56,14 +56,12 @@ def seed_of(*parts: int | str) -> int:
     return int(np.random.SeedSequence(words).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
-def fit(
-    task: Task, settings: Optimisation, seed: int, steps: int, state: Path, label: str
-) -> Outcome:
+def fit(task: Task, settings: Descent, seed: int, steps: int, state: Path, label: str) -> Outcome:
     """Trains until the epochs or the learning rate run out.
 
-    SGD with Nesterov momentum and weight decay on all weights; the learning rate falls on a
-    plateau of the validation metric. The epoch of the best validation accuracy is kept, the
-    later one of equals (official code, A35).
+    SGD with Nesterov momentum and weight decay on all weights; `epcore.training.schedule` says how
+    the learning rate falls. The epoch of the best validation accuracy is kept, the later one of
+    equals (official code, A35), or the last one where the settings say so.
 
     After every epoch everything is saved to `state`; if that file exists, training goes on from
     there and ends with the same weights, because each epoch seeds its own random numbers.
@@ -81,13 +79,7 @@ def fit(
         nesterov=settings.momentum > 0,
         weight_decay=settings.weight_decay,
     )
-    plateau = settings.plateau
-    scheduler = ReduceLROnPlateau(
-        optimiser,
-        mode="max" if plateau.metric == "accuracy" else "min",
-        factor=plateau.factor,
-        patience=plateau.patience,
-    )
+    schedule = schedule_of(optimiser, settings)
     curve: list[dict[str, float]] = []
     best: dict[str, Any] = {}
     resumed_from = None
@@ -95,13 +87,13 @@ def fit(
         saved = load_safely(state)
         task.model.load_state_dict(saved["model"])
         optimiser.load_state_dict(saved["optimiser"])
-        scheduler.load_state_dict(saved["scheduler"])
+        schedule.load_state_dict(saved["scheduler"])
         curve, best, resumed_from = saved["curve"], saved["best"], len(saved["curve"])
 
     for epoch in range(len(curve), settings.epochs):
-        rate = optimiser.param_groups[0]["lr"]
-        if rate <= settings.learning_rate * settings.stop_ratio:
+        if schedule.over:
             break
+        rate = optimiser.param_groups[0]["lr"]
         torch.manual_seed(seed_of(seed, label, epoch, "dropout"))
         title = f"{label} {epoch + 1}/{settings.epochs}"
         losses = tqdm(task.losses(epoch), title, steps, leave=False, disable=None, unit="step")
@@ -114,15 +106,15 @@ def fit(
             ) from None
         row = dict(zip(CURVE_COLUMNS, (epoch, rate, train_loss, accuracy, loss), strict=True))
         curve.append(row)
-        scheduler.step(accuracy if plateau.metric == "accuracy" else loss)
-        if not best or accuracy >= best["row"]["val_accuracy"]:
+        schedule.step(accuracy, loss)
+        if not best or schedule.keeps_last or accuracy >= best["row"]["val_accuracy"]:
             best = {"row": row, "weights": state_of(task.model)}
         save_atomically(
             state,
             {
                 "model": state_of(task.model),
                 "optimiser": optimiser.state_dict(),
-                "scheduler": scheduler.state_dict(),
+                "scheduler": schedule.state_dict(),
                 "curve": curve,
                 "best": best,
             },

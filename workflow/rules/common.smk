@@ -101,6 +101,8 @@ wildcard_constraints:
 
 # The tables of the target ablation_pipeline, as far as the scale has their runs.
 ABLATIONS = [name for name in PLAN.covered_tables if name in ("ablation", "propagator")]
+# The paper's table and its variant; the ablation of the variants is asked for by name.
+IMAGENET_FS_TABLES = ["imagenetfs", "imagenetfs-prior"] if PLAN.imagenet_fs else []
 
 # Of one training job.
 THREADS, MEMORY, MINUTES = PLAN.scale.resources.values()
