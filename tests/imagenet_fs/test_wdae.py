@@ -57,7 +57,7 @@ def task(seed=1):
     return Task(base, 3 * unit_vectors(2, NOVEL, SHOTS, D, seed=seed))
 
 
-# -- the recipe, in numpy, one node and one neighbour at a time -------------------------------------
+# -- the recipe, in numpy, one node and one neighbour at a time ------------------------------------
 
 
 def array(tensor):
