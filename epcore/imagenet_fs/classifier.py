@@ -11,9 +11,10 @@ from torch.nn import functional
 from epcore.backbones import Backbone
 from epcore.backbones.base import parameter_count
 from epcore.checkpoint import Checkpoint, build
-from epcore.data.augment import Augmenter
+from epcore.data.augment import Augmenter, crop_size
 from epcore.data.store import ImageStore
 from epcore.device import autocast, choose_device, describe, place
+from epcore.errors import UserError
 from epcore.imagenet_fs.classes import Subsets, check_pair
 from epcore.imagenet_fs.cosine import CosineClassifier
 from epcore.imagenet_fs.session import TrainingSession
@@ -21,6 +22,9 @@ from epcore.plan.stages import ClassifierStage
 from epcore.training.loop import fit, seed_of
 
 BATCH = 256  # of validation
+# Of fewer the last stage would see a single position: a network of the borders' padding alone. And
+# the gradient of such a convolution is wrong in bfloat16 on CPUs (torch 2.13.0).
+LEAST_PIXELS = 17
 
 
 class ClassifierModel(nn.Module):
@@ -43,6 +47,12 @@ class ClassifierTask:
         self, stage: ClassifierStage, images: ImageStore, queries: ImageStore, device: torch.device
     ) -> None:
         self.stage, self.images, self.queries, self.device = stage, images, queries, device
+        pixels = crop_size(images.images.shape[1], stage.view)
+        if pixels < LEAST_PIXELS:
+            raise UserError(
+                f"data set {images.name}: a view of {pixels} pixels is too small for "
+                f"{stage.backbone.architecture}; give image_size or view at least {LEAST_PIXELS}"
+            )
         subsets = Subsets.of(images, "val")
         self.first = np.searchsorted(images.labels, subsets.base)
         self.counts = np.searchsorted(images.labels, subsets.base, "right") - self.first

@@ -217,7 +217,6 @@ class ImageNetFsData(OfficialData):
 
 DataSet = Annotated[
     GlyphData
-    | MoreGlyphData
     | FolderData
     | ArraysData
     | CifarData
@@ -227,7 +226,8 @@ DataSet = Annotated[
     | MiniImageNetPickles
     | TieredImageNetData
     | TieredImageNetPickles
-    | ImageNetFsData,
+    | ImageNetFsData
+    | MoreGlyphData,
     Field(discriminator="kind"),
 ]
 

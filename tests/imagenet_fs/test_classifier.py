@@ -136,6 +136,12 @@ def test_the_last_epoch_is_kept_where_the_settings_say_so(stores, tmp_path, monk
     assert kept == {"last": [False, False, True], "best": [True, False, False]}
 
 
+def test_images_that_leave_the_last_stage_one_position_are_refused(stores):
+    small = stage().model_copy(update={"view": View(resize=1, crop="1/2")})
+    with pytest.raises(UserError, match="a view of 16 pixels is too small for resnet10"):
+        ClassifierTask(small, stores["images"], stores["queries"], CPU)
+
+
 def test_stores_that_do_not_belong_together_are_told_before_training(stores, toy, tmp_path):
     with pytest.raises(UserError, match="has 46 classes, toy 16"):
         run(stage(), stores["images"].directory, toy.data, tmp_path / "classifier.pt", False)
