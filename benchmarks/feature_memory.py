@@ -23,15 +23,23 @@ import json, sys
 from pathlib import Path
 import torch
 from epcore.backbones import build_backbone
+import zlib
+import numpy as np
 from epcore.data.augment import Augmenter
+from epcore.data.store import ImageStore
 from epcore.imagenet_fs.features import extract
 from epcore.plan.models import View
 from fractions import Fraction
 torch.manual_seed(0)
 backbone = build_backbone("resnet10", Fraction(sys.argv[3]))
 view = View(resize=1, crop=1)
-images, state = Path(sys.argv[1]), Path(sys.argv[2])
-extract(backbone, images, state, Augmenter((), view), torch.device("cpu"), "fp32")
+folder, state = Path(sys.argv[1]), Path(sys.argv[2])
+images = np.load(folder / "images.npy", mmap_mode="r")
+rows = len(images)
+sums = np.full(rows, zlib.crc32(images[0].tobytes()), np.uint32)
+labels, seen = np.zeros(rows, np.int64), np.zeros(rows, bool)
+store = ImageStore(folder, images, labels, sums, (), {}, seen)
+extract(backbone, store, state, Augmenter((), view), torch.device("cpu"), "fp32")
 status = Path("/proc/self/status").read_text()
 print(json.dumps(int(status.split("VmHWM:")[1].split()[0]) / 1024))
 """
@@ -39,10 +47,11 @@ print(json.dumps(int(status.split("VmHWM:")[1].split()[0]) / 1024))
 
 def peak(folder: Path, images: int) -> tuple[float, float]:
     """MB of the images and features, and the peak resident set in MB, of a process of its own."""
-    source, state = folder / f"{images}.npy", folder / f"{images}.state"
+    source, state = folder / str(images) / "images.npy", folder / f"{images}.state"
+    source.parent.mkdir()
     shape = (images, PIXELS, PIXELS, 3)
     np.lib.format.open_memmap(source, mode="w+", dtype=np.uint8, shape=shape).flush()
-    command = [sys.executable, "-c", CHILD, str(source), str(state), str(WIDTH)]
+    command = [sys.executable, "-c", CHILD, str(source.parent), str(state), str(WIDTH)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     data = (source.stat().st_size + (state / "values.npy").stat().st_size) / 2**20
     return data, json.loads(done.stdout)

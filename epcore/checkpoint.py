@@ -1,5 +1,6 @@
 """Checkpoints: a trained backbone with its class head, and what it is."""
 
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,16 +63,26 @@ def save_atomically(path: Path, content: dict[str, Any]) -> None:
     """Writes a torch file whole or not at all."""
     # Through an open file: given a name, torch writes the name, a temporary one, into the archive.
     with atomic(path) as temporary, temporary.open("wb") as file:
-        torch.save(content, file)
+        try:
+            torch.save(content, file)
+        except RuntimeError as error:
+            # What the file said, a full disk for one, is hidden behind torch's own complaint.
+            if isinstance(error.__context__, OSError):
+                raise error.__context__ from None
+            raise
 
 
 def load_safely(path: Path) -> Any:
     """The content of a torch file that holds tensors and plain values only.
 
     Raises:
-        UserError: if it cannot be read.
+        UserError: if it cannot be read, or a checksum in it does not hold.
     """
     try:
+        # torch reads on over flipped bits; the archive knows better.
+        with zipfile.ZipFile(path) as archive:
+            if damaged := archive.testzip():
+                raise ValueError(f"wrong checksum of {damaged}")
         return torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
         raise UserError(f"checkpoint {path} does not exist; train it first") from None

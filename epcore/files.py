@@ -7,25 +7,57 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from epcore.errors import UserError
 
+# What the running job has used up to now, where its energy is tracked; see epcore.footprint.
+ENERGY: ContextVar[Callable[[], dict[str, Any]] | None] = ContextVar("ENERGY", default=None)
+
 
 @contextlib.contextmanager
 def atomic(path: Path) -> Iterator[Path]:
-    """Yields a temporary name beside `path`; renames it to `path` when the block succeeds."""
+    """Yields a temporary name beside `path`; renames it to `path` when the block succeeds.
+
+    The content is on the disk before it gets its name, so that a machine that fails leaves the
+    old file or the new one.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     # The ending stays, because numpy and matplotlib choose or append by it.
-    temporary = path.with_name(f".{path.stem}.{os.getpid()}.tmp{path.suffix}")
+    temporary = path.with_name(f".{path.stem}.{uuid.uuid4().hex[:12]}.tmp{path.suffix}")
     try:
         yield temporary
+        _flush(temporary)
         temporary.replace(path)
+    except OSError as error:
+        # Writing to an open file, a full disk does not say of itself which one.
+        error.filename = error.filename or str(path)
+        raise
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def reserve(path: Path) -> None:
+    """Claims the room of a file with holes now, where writing to its memory map could not say no.
+
+    Raises:
+        OSError: if the disk has not that much left.
+    """
+    with path.open("r+b") as file:
+        os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -56,6 +88,35 @@ def require(path: Path, what: str, remedy: str) -> None:
         raise UserError(f"{what} {path} does not exist; {remedy}")
 
 
+def meta_of(made: Path) -> Path:
+    """The `meta.json` that stands beside an artefact."""
+    return made.with_suffix(".meta.json")
+
+
+def verified(path: Path) -> str:
+    """The sha256 of a file, which is that of its `meta.json` if that names it.
+
+    Raises:
+        UserError: if it is another one: the file was damaged, or replaced by a foreign one.
+    """
+    digest, meta = sha256(path), meta_of(path)
+    if meta.is_file() and path != meta:
+        try:
+            made = json.loads(meta.read_text(encoding="utf-8"))["made"]
+            expected = made.get(path.name, digest)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise UserError(
+                f"{meta} is damaged; delete it and {path}, and run the same command again to make "
+                "both anew"
+            ) from None
+        if digest != expected:
+            raise UserError(
+                f"{path} is damaged or foreign: it is not the file that {meta.name} describes; "
+                "delete it and run the same command again to make it anew"
+            )
+    return digest
+
+
 def _git_revision() -> str | None:
     command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
     try:
@@ -67,23 +128,29 @@ def _git_revision() -> str | None:
 class Provenance:
     """Measures one run of a stage and writes the `meta.json` of what it made.
 
-    The file holds: stage, its version and resolved config, sha256 of every input, package
-    versions, git revision of the code, device, seconds, and whatever the stage adds.
+    The file holds: stage, its version and resolved config, sha256 of every input and of what was
+    made, package versions, git revision of the code, device, seconds, energy where it is tracked,
+    and what the stage adds.
+
+    Raises:
+        UserError: if an input is missing, or is not the file that its own `meta.json` describes.
     """
 
     def __init__(self, stage: str, config: Mapping[str, Any], inputs: list[Path]) -> None:
         for path in inputs:
             require(path, "input", "run the stage that makes it first")
         self.stage, self.config = stage, config
-        self.inputs = {path.as_posix(): sha256(path) for path in inputs}
+        self.inputs = {path.as_posix(): verified(path) for path in inputs}
         self.started = time.time()
 
-    def write(self, path: Path, **facts: Any) -> None:
+    def write(self, *made: Path, **facts: Any) -> None:
+        """Writes the meta file beside the first of the files that were made, which are finished."""
         packages = ("epcore", "torch", "numpy", "pillow", "matplotlib")
         document = {
             "stage": self.stage,
             "config": self.config,
             "inputs": self.inputs,
+            "made": {path.name: sha256(path) for path in made},
             "git_revision": _git_revision(),
             "python": sys.version.split()[0],
             "packages": {name: _version(name) for name in packages},
@@ -91,7 +158,9 @@ class Provenance:
             "seconds": round(time.time() - self.started, 3),
             **facts,
         }
-        write_text(path, json.dumps(document, indent=1, sort_keys=True) + "\n")
+        if (energy := ENERGY.get()) is not None:
+            document["energy"] = energy()
+        write_text(meta_of(made[0]), json.dumps(document, indent=1, sort_keys=True) + "\n")
 
 
 def _version(package: str) -> str | None:

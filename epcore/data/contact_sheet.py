@@ -49,7 +49,7 @@ def draw(
             _write(pen, top, _class_title(store, label), 12)
             rows = _evenly(np.flatnonzero(store.labels == label).tolist(), images_per_class)
             for column, row in enumerate(rows):
-                tile = Image.fromarray(np.asarray(store.images[row]))
+                tile = Image.fromarray(store.pixels(np.array([row]))[0])
                 sheet.paste(_magnified(tile, magnification), (NAME_WIDTH + column * width, top))
             top += height
     with atomic(path) as temporary:

@@ -10,7 +10,6 @@ from epcore.data.arrays import load_arrays, save_arrays
 from epcore.data.store import ImageStore
 from epcore.errors import UserError
 from epcore.files import Provenance
-from epcore.plan.paths import meta
 from epcore.plan.settings import Split
 from epcore.plan.stages import EpisodesStage
 
@@ -129,7 +128,7 @@ def run(stage: EpisodesStage, data: Path, out: Path) -> None:
     episodes = sample(ImageStore.open(data), **settings)
     episodes.save(out)
     provenance.write(
-        Path(meta(str(out))),
+        out,
         images=len(episodes.touched()),
         unlabeled_per_class=episodes.unlabeled.shape[2],
     )

@@ -1,14 +1,16 @@
 """The packed image store that every data set becomes.
 
-A store is a folder of three files:
+A store is a folder of four files:
 
 - `images.npy`: uint8 `(N, height, width, 3)`, RGB, memory-mapped when read;
 - `labels.npy`: int64 `(N,)`, the class of each image, images of a class in one run;
+- `checksums.npy`: uint32 `(N,)`, the CRC-32 of each image;
 - `store.json`: data set name, the classes in label order with their split (`base`, `val` or
   `novel`) and, where there is one, their group (super-class), and where the pixels come from.
 """
 
 import json
+import zlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,21 +21,45 @@ from tqdm import tqdm
 from epcore.data.contents import Contents, ImageClass, check_classes
 from epcore.data.repeats import Repeats
 from epcore.errors import UserError
-from epcore.files import atomic, sha256, write_text
+from epcore.files import atomic, reserve, sha256, write_text
 from epcore.plan.settings import Split
 
-FILES = ("images.npy", "labels.npy", "store.json")
+SMALL = ("labels.npy", "checksums.npy")
+FILES = ("images.npy", *SMALL, "store.json")
+REMEDY = "delete the folder and run the same command again to rebuild it"
 
 
 @dataclass(frozen=True)
 class ImageStore:
-    """An opened store; see the module's docstring for the arrays."""
+    """An opened store; see the module's docstring for the arrays.
+
+    Pixels are read through `pixels`, which verifies each image when it is first read, noted in
+    `verified` `(N,)`: hashing all of them at every start would take minutes for large data.
+    """
 
     directory: Path
     images: np.ndarray
     labels: np.ndarray
+    checksums: np.ndarray
     classes: tuple[ImageClass, ...]
     provenance: dict[str, Any]
+    verified: np.ndarray
+
+    def pixels(self, rows: np.ndarray) -> np.ndarray:
+        """Images uint8 `(n, height, width, 3)` of store rows `(n,)`.
+
+        Raises:
+            UserError: if one is not the image that was packed.
+        """
+        images: np.ndarray = self.images[rows]
+        for position in np.flatnonzero(~self.verified[rows]):
+            if zlib.crc32(images[position]) != self.checksums[rows[position]]:
+                raise UserError(
+                    f"data set {self.directory} is damaged: image {rows[position]} of images.npy "
+                    f"has another checksum; {REMEDY}"
+                )
+        self.verified[rows] = True
+        return images
 
     @property
     def name(self) -> str:
@@ -54,30 +80,32 @@ class ImageStore:
         Raises:
             UserError: if a file is missing, truncated or of another store.
         """
-        remedy = "delete the folder and run the same command again to rebuild it"
         for name in FILES:
             if not (directory / name).is_file():
-                raise UserError(f"data set {directory} has no {name}; {remedy}")
+                raise UserError(f"data set {directory} has no {name}; {REMEDY}")
         try:
             facts = json.loads((directory / "store.json").read_text(encoding="utf-8"))
             labels = np.load(directory / "labels.npy", allow_pickle=False)
+            checksums = np.load(directory / "checksums.npy", allow_pickle=False)
             images = np.load(directory / "images.npy", mmap_mode="r", allow_pickle=False)
             classes = tuple(ImageClass(**c) for c in facts["classes"])
-            expected = facts["sha256"]["labels.npy"], tuple(facts["shape"]), facts["bytes"]
+            expected = facts["sha256"], tuple(facts["shape"]), facts["bytes"]
             provenance = facts["provenance"]
         except (ValueError, EOFError, KeyError, TypeError, OSError) as error:
-            raise UserError(f"data set {directory} is damaged ({error}); {remedy}") from None
+            raise UserError(f"data set {directory} is damaged ({error}); {REMEDY}") from None
         size = (directory / "images.npy").stat().st_size
-        if (sha256(directory / "labels.npy"), images.shape, size) != expected:
+        digests = {name: sha256(directory / name) for name in SMALL}
+        if (digests, images.shape, size) != expected:
             raise UserError(
-                f"data set {directory} is damaged (images.npy or labels.npy is not the one that "
-                f"store.json describes); {remedy}"
+                f"data set {directory} is damaged (images.npy, labels.npy or checksums.npy is not "
+                f"the one that store.json describes); {REMEDY}"
             )
-        return cls(directory, images, labels, classes, provenance)
+        verified = np.zeros(len(labels), dtype=bool)
+        return cls(directory, images, labels, checksums, classes, provenance, verified)
 
 
 def write_store(directory: Path, contents: Contents) -> None:
-    """Writes a store, image by image, in constant memory but for 16 bytes an image.
+    """Writes a store, image by image, in constant memory but for 20 bytes an image.
 
     Args:
         directory: the store's folder; its name is the data set's name.
@@ -95,11 +123,14 @@ def write_store(directory: Path, contents: Contents) -> None:
     shape = (rows, contents.image_size, contents.image_size, 3)
     with atomic(directory / "images.npy") as temporary:
         packed = np.lib.format.open_memmap(temporary, mode="w+", dtype=np.uint8, shape=shape)
+        reserve(temporary)
         written, repeats = np.zeros(rows, dtype=bool), Repeats(contents)
+        checksums = np.zeros(rows, dtype=np.uint32)
         for row, image in tqdm(contents.images, f"pack {name}", rows, unit="image", disable=None):
             if row >= rows or written[row]:
                 raise UserError(f"data set {name}: more images than the {rows} labels")
             packed[row], written[row] = image, True
+            checksums[row] = zlib.crc32(packed[row])
             repeats.add(row, image)
         packed.flush()
         del packed
@@ -111,12 +142,14 @@ def write_store(directory: Path, contents: Contents) -> None:
         (directory / "store.json").unlink(missing_ok=True)
     with atomic(directory / "labels.npy") as temporary:
         np.save(temporary, contents.labels.astype(np.int64))
+    with atomic(directory / "checksums.npy") as temporary:
+        np.save(temporary, checksums)
     facts = {
         "name": name,
         "classes": [asdict(c) for c in contents.classes],
         "shape": shape,
         "bytes": (directory / "images.npy").stat().st_size,
-        "sha256": {file: sha256(directory / file) for file in FILES[:2]},
+        "sha256": {file: sha256(directory / file) for file in SMALL},
         "repeated_images": repeated,
         "provenance": contents.origin,
     }

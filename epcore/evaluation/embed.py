@@ -18,7 +18,6 @@ from epcore.data.store import ImageStore
 from epcore.device import autocast, choose_device, describe
 from epcore.errors import UserError
 from epcore.files import Provenance
-from epcore.plan.paths import meta
 from epcore.plan.stages import EmbedStage
 
 BATCH = 256
@@ -74,7 +73,7 @@ def embed(
     if label is not None:
         starts = tqdm(starts, desc=label, unit="batch", disable=None)
     for start in starts:
-        images = torch.from_numpy(store.images[rows[start : start + BATCH]]).to(device)
+        images = torch.from_numpy(store.pixels(rows[start : start + BATCH])).to(device)
         with autocast(device, precision):
             features = backbone(augmenter.plain(images))
         values[start : start + BATCH] = features.float().cpu().numpy()
@@ -93,4 +92,4 @@ def run(stage: EmbedStage, data: Path, checkpoint: Path, episodes: list[Path], o
     augmenter = Augmenter((), stage.view)
     features = embed(backbone, store, rows, augmenter, device, stage.precision, "embed")
     features.save(out)
-    provenance.write(Path(meta(str(out))), images=len(rows), **describe(device, stage.precision))
+    provenance.write(out, images=len(rows), **describe(device, stage.precision))

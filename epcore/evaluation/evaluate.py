@@ -13,7 +13,6 @@ from epcore.evaluation.embed import Features
 from epcore.evaluation.propagation_classifier import PropagationClassifier, query_labels
 from epcore.evaluation.semi_supervised import semi_supervised_logits
 from epcore.files import Provenance, write_text
-from epcore.plan.paths import meta
 from epcore.plan.stages import EvaluateStage
 from epcore.propagation import DegenerateFeaturesError
 
@@ -64,4 +63,4 @@ def run(stage: EvaluateStage, features: Path, episodes: Path, out: Path) -> None
         raise UserError(f"{features}: {error}; train its checkpoint for longer") from None
     lines = [f"{number},{accuracy:.6f}" for number, accuracy in enumerate(results.accuracies)]
     write_text(out, "\n".join(["episode,accuracy", *lines]) + "\n")
-    provenance.write(Path(meta(str(out))), episodes=len(lines))
+    provenance.write(out, episodes=len(lines))

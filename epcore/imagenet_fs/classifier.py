@@ -70,12 +70,18 @@ class ClassifierTask:
         classes = rng.integers(len(self.counts), size=self.stage.training.batch_size)
         return self.first[classes] + rng.integers(self.counts[classes]), classes
 
-    def losses(self, epoch: int) -> Iterator[Tensor]:
-        for step in range(self.stage.training.steps):
+    @property
+    def steps(self) -> int:
+        return self.stage.training.steps
+
+    def seed(self, epoch: int) -> int:
+        return seed_of(self.stage.seed, "imagenet-fs augmentation", epoch)
+
+    def losses(self, epoch: int, start: int, generator: torch.Generator) -> Iterator[Tensor]:
+        for step in range(start, self.steps):
             rows, classes = self.sample(epoch, step)
-            seed = seed_of(self.stage.seed, "imagenet-fs augmentation", epoch, step)
-            images = torch.from_numpy(self.images.images[rows]).to(self.device)
-            batch = self.augmenter.upright(images, torch.Generator().manual_seed(seed))
+            images = torch.from_numpy(self.images.pixels(rows)).to(self.device)
+            batch = self.augmenter.upright(images, generator)
             logits = self._logits(batch)
             yield functional.cross_entropy(logits, torch.from_numpy(classes).to(self.device))
 
@@ -90,7 +96,7 @@ class ClassifierTask:
         self.model.eval()
         logits = []
         for start in range(0, len(self.rows), BATCH):
-            images = torch.from_numpy(self.queries.images[self.rows[start : start + BATCH]])
+            images = torch.from_numpy(self.queries.pixels(self.rows[start : start + BATCH]))
             logits.append(self._logits(self.augmenter.plain(images.to(self.device))).cpu())
         scores = torch.cat(logits).double()
         accuracy = (scores.argmax(dim=1) == self.expected).double().mean()
@@ -106,8 +112,7 @@ def run(stage: ClassifierStage, data: Path, queries: Path, out: Path, require_gp
     stores = ImageStore.open(data), ImageStore.open(queries)
     check_pair(*stores, exemplars=1)
     task = ClassifierTask(stage, *stores, device)
-    training = stage.training
-    outcome = fit(task, training, stage.seed, training.steps, session.state(), "classifier")
+    outcome = fit(task, stage.training, stage.seed, session.state(), "classifier")
     weights = outcome.weights.items()
     backbone, class_head = (
         {name.removeprefix(part): value for name, value in weights if name.startswith(part)}

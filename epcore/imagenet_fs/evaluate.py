@@ -14,7 +14,6 @@ from epcore.imagenet_fs.exemplars import Exemplars
 from epcore.imagenet_fs.features import open_both
 from epcore.imagenet_fs.trials import Queries, weights_of_trials
 from epcore.plan.imagenet_fs_models import Measure
-from epcore.plan.paths import meta
 from epcore.plan.stages import TrialsStage
 from epcore.propagation import DegenerateFeaturesError
 
@@ -37,7 +36,7 @@ def run(
     An episode is a trial. `exemplars` are those of split novel, in the order of the stage's shots.
     A generator that was trained with another K than it is tested with is the only one there is.
     """
-    files = [Path(meta(str(features / f"{part}.npy"))) for part in ("images", "queries")]
+    files = [features / f"{part}.npy" for part in ("images", "queries")]
     provenance = Provenance(
         "imagenet-fs-evaluate",
         stage.model_dump(mode="json"),
@@ -66,4 +65,5 @@ def run(
             lines = [f"{number},{found[measure]:.6f}" for number, found in enumerate(results)]
             text = "\n".join(["episode,accuracy", *lines]) + "\n"
             write_text(out / f"{measure}-{shots}shot.csv", text)
-    provenance.write(Path(meta(str(out / "scores.csv"))), **describe(device, "fp32"))
+    made = [out / f"{measure}-{shots}shot.csv" for measure in MEASURES for shots in stage.shots]
+    provenance.write(*made, **describe(device, "fp32"))

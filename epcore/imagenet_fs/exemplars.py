@@ -11,7 +11,6 @@ from epcore.data.store import ImageStore
 from epcore.errors import UserError
 from epcore.files import Provenance
 from epcore.imagenet_fs.classes import Subsets, TestedSplit, check_pair
-from epcore.plan.paths import meta
 from epcore.plan.stages import ExemplarsStage
 
 
@@ -54,7 +53,7 @@ def draw(store: ImageStore, split: TestedSplit, shots: int, trials: int, seed: i
 
 
 def run(stage: ExemplarsStage, data: Path, queries: Path, out: Path) -> None:
-    """The stage `imagenet-fs-exemplars`: a file for each split and K, and one meta."""
+    """The stage `imagenet-fs-exemplars`: a file for each split and K, and one meta for all."""
     provenance = Provenance(
         "imagenet-fs-exemplars",
         stage.model_dump(mode="json"),
@@ -62,8 +61,9 @@ def run(stage: ExemplarsStage, data: Path, queries: Path, out: Path) -> None:
     )
     store = ImageStore.open(data)
     check_pair(store, ImageStore.open(queries), max(stage.shots))
-    for split, trials in stage.trials.items():
+    made = []
+    for split, trials in sorted(stage.trials.items()):
         for shots in stage.shots:
-            drawn = draw(store, split, shots, trials, stage.seed)
-            drawn.save(out / f"{split}-{shots}shot.npz")
-    provenance.write(Path(meta(str(out / "exemplars.npz"))))
+            made.append(out / f"{split}-{shots}shot.npz")
+            draw(store, split, shots, trials, stage.seed).save(made[-1])
+    provenance.write(*made)

@@ -5,7 +5,8 @@ others map, and no array or mapping of the whole is ever in memory.
 """
 
 import json
-from dataclasses import dataclass
+import shutil
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +20,15 @@ from epcore.data.augment import Augmenter
 from epcore.data.store import ImageStore
 from epcore.device import autocast, choose_device, describe
 from epcore.errors import UserError
-from epcore.files import Provenance, canonical_json, fingerprint, sha256, write_text
-from epcore.plan.paths import meta
+from epcore.files import (
+    Provenance,
+    canonical_json,
+    fingerprint,
+    meta_of,
+    reserve,
+    sha256,
+    write_text,
+)
 from epcore.plan.stages import ImageFeaturesStage
 
 CHUNK = 4096  # images between two marks of how far it got
@@ -48,9 +56,8 @@ class ImageFeatures:
         """Raises `UserError` if the features are damaged, or of another checkpoint or data set."""
         remedy = "delete it and run the same command again to compute it anew"
         store = ImageStore.open(data)
-        described = Path(meta(str(features)))
         try:
-            facts = json.loads(described.read_text(encoding="utf-8"))
+            facts = json.loads(meta_of(features).read_text(encoding="utf-8"))
             values = np.load(features, mmap_mode="r", allow_pickle=False)
             found = facts["checkpoint_sha256"], facts["store_sha256"]
             whole = list(values.shape) == facts["shape"]
@@ -87,40 +94,42 @@ def open_both(
 @torch.no_grad()
 def extract(
     backbone: Backbone,
-    images: Path,
+    store: ImageStore,
     state: Path,
     augmenter: Augmenter,
     device: torch.device,
     precision: str,
 ) -> tuple[Path, int]:
-    """The features of all rows of `images` (.npy), in the file that is returned.
+    """The features of all images of a store, in the file that is returned.
 
     state: a folder that survives a kill; what is there already is not computed again. Returns the
     number of rows that were there, too. Eval mode: an image's features depend on it alone.
     """
     state.mkdir(parents=True, exist_ok=True)
     target, mark = state / "values.npy", state / "rows.txt"
-    rows = len(np.load(images, mmap_mode="r"))
+    rows = len(store.labels)
     done = int(mark.read_text(encoding="utf-8")) if mark.is_file() and target.is_file() else 0
     resumed = done
     if not done:
         shape = (rows, backbone.feature_size)
         np.lib.format.open_memmap(target, mode="w+", dtype=np.float32, shape=shape).flush()
+        reserve(target)
     backbone.eval()
     with tqdm(total=rows, initial=done, desc="features", unit="image", disable=None) as bar:
         while done < rows:
             count = min(CHUNK, rows - done)
             # Mapped anew for each chunk: pages of a mapping count as memory until it is closed.
-            pixels = np.load(images, mmap_mode="r")
+            images = np.load(store.directory / "images.npy", mmap_mode="r", allow_pickle=False)
+            mapped = replace(store, images=images)
             values = np.lib.format.open_memmap(target, mode="r+")
             for start in range(done, done + count, BATCH):
                 stop = min(start + BATCH, done + count)
-                batch = torch.from_numpy(np.array(pixels[start:stop])).to(device)
+                batch = torch.from_numpy(mapped.pixels(np.arange(start, stop))).to(device)
                 with autocast(device, precision):
                     features = backbone(augmenter.plain(batch))
                 values[start:stop] = features.float().cpu().numpy()
             values.flush()
-            del pixels, values
+            del images, mapped, values
             done += count
             write_text(mark, str(done))
             bar.update(count)
@@ -137,19 +146,17 @@ def run(stage: ImageFeaturesStage, data: Path, checkpoint: Path, out: Path) -> N
     backbone = load_backbone(checkpoint, stage.backbone, device)
     folder = out.parent / f"{out.stem}.state"
     state = folder / fingerprint(canonical_json(config), *inputs)
-    images = store.directory / "images.npy"
     augmenter = Augmenter((), stage.view)
-    values, resumed = extract(backbone, images, state, augmenter, device, stage.precision)
+    values, resumed = extract(backbone, store, state, augmenter, device, stage.precision)
+    values.replace(out)
     provenance.write(
-        Path(meta(str(out))),
+        out,
         shape=[len(store.labels), backbone.feature_size],
         store_sha256=inputs[0],
         checkpoint_sha256=inputs[1],
         resumed_from_image=resumed or None,
         **describe(device, stage.precision),
     )
-    values.replace(out)
-    (state / "rows.txt").unlink()
-    state.rmdir()
+    shutil.rmtree(state)
     if not any(folder.iterdir()):
         folder.rmdir()

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from epcore.files import Provenance, canonical_json, fingerprint
-from epcore.plan.paths import meta
 from epcore.plan.stages import Stage
 from epcore.training.loop import Outcome
 
@@ -31,17 +30,20 @@ class TrainingSession:
     def finish(
         self, outcomes: Mapping[str, Outcome], save: Callable[[], None], **facts: Any
     ) -> None:
-        """Writes curves, meta and, last, the checkpoint; then forgets the resume files."""
+        """Writes curves, checkpoint and meta; then forgets the resume files."""
+        curves = []
         for model, outcome in outcomes.items():
-            outcome.write_curve(self.out.with_name(f"{self.out.stem}{model}.csv"))
+            curves.append(self.out.with_name(f"{self.out.stem}{model}.csv"))
+            outcome.write_curve(curves[-1])
+        save()
         self.provenance.write(
-            Path(meta(str(self.out))),
+            self.out,
+            *curves,
             best={model: outcome.best for model, outcome in outcomes.items()},
             resumed_from_epoch={model: outcome.resumed_from for model, outcome in outcomes.items()},
             **facts,
         )
-        save()
-        for model in outcomes:
-            self.state(model).unlink(missing_ok=True)
+        for left in self._folder.glob(f"*{self._key}*"):  # with those of killed writes
+            left.unlink()
         if self._folder.is_dir() and not any(self._folder.iterdir()):
             self._folder.rmdir()

@@ -21,7 +21,6 @@ from epcore.imagenet_fs.generators import Task
 from epcore.imagenet_fs.session import TrainingSession
 from epcore.imagenet_fs.trials import Queries, hits, weights_of_trials
 from epcore.plan.imagenet_fs_models import GeneratorTraining
-from epcore.plan.paths import meta
 from epcore.plan.stages import GeneratorStage
 from epcore.training.loop import Outcome, fit, seed_of
 
@@ -112,8 +111,15 @@ class GeneratorTask:
                 f"K = {self.shots} need {needed}; set training.novel_queries to less"
             )
 
-    def losses(self, epoch: int) -> Iterator[Tensor]:
-        for step in range(self.training.steps):
+    @property
+    def steps(self) -> int:
+        return self.training.steps
+
+    def seed(self, epoch: int) -> int:
+        return seed_of(self.stage.seed, "imagenet-fs generator", self.shots, epoch)
+
+    def losses(self, epoch: int, start: int, generator: torch.Generator) -> Iterator[Tensor]:
+        for step in range(start, self.steps):
             seed = seed_of(self.stage.seed, "imagenet-fs episodes", self.shots, epoch, step)
             rng = np.random.default_rng(seed)
             yield self.loss(
@@ -168,7 +174,7 @@ def run(
 
     `exemplars` are those of split val, in the order of the stage's shots.
     """
-    files = [Path(meta(str(features / f"{part}.npy"))) for part in ("images", "queries")]
+    files = [features / f"{part}.npy" for part in ("images", "queries")]
     session = TrainingSession("imagenet-fs-generator", stage, [*files, checkpoint, *exemplars], out)
     device = choose_device()
     images, tested = open_both(data, queries, features, checkpoint)
@@ -180,7 +186,7 @@ def run(
         task = GeneratorTask(stage, shots, images, tested, drawn, head, device)
         name, training = f"-{shots}shot", stage.training
         label = f"{stage.generator.kind}{name}"
-        outcomes[name] = fit(task, training, stage.seed, training.steps, session.state(name), label)
+        outcomes[name] = fit(task, training, stage.seed, session.state(name), label)
     states = {shots: outcomes[f"-{shots}shot"].weights for shots in stage.shots}
     session.finish(
         outcomes,

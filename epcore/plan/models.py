@@ -333,16 +333,6 @@ class Block(Settings):
         return self
 
 
-class AlphaSearch(Settings):
-    """The file alpha.yaml: recipes that differ in the alpha of embedding propagation."""
-
-    column: str
-    backbone: str
-    protocol: str
-    recipes: tuple[str, ...]
-    label_alphas: Annotated[tuple[Probability, ...], Field(min_length=1)]
-
-
 class Table(Settings):
     """A table of the paper. `title` and `notes` go into the caption.
 

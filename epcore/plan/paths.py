@@ -3,12 +3,17 @@
 Every segment is a readable name of a registry, or s<seed>.
 """
 
+from pathlib import Path
+
+from epcore.files import meta_of
+
 NAME = r"[a-z0-9]+(-[a-z0-9]+)*"
 
 RECEIPT = "results/{scale}/sources/{source}.json"
 STORE = "results/{scale}/data/{dataset}/store.json"
 IMAGES = "results/{scale}/data/{dataset}/images.npy"
 LABELS = "results/{scale}/data/{dataset}/labels.npy"
+CHECKSUMS = "results/{scale}/data/{dataset}/checksums.npy"
 CONTACT_SHEET = "results/{scale}/figures/data/{dataset}.png"
 EPISODES = "results/{scale}/episodes/{dataset}/{protocol}.npz"
 PRETRAIN = "results/{scale}/models/{dataset}/{backbone}/{recipe}/s{seed}/pretrain.pt"
@@ -19,21 +24,23 @@ SCORES = "results/{scale}/scores/{dataset}/{backbone}/{recipe}/s{seed}/{protocol
 FIGURE = "results/{scale}/figures/{figure}.pdf"
 TABLE_CSV = "results/{scale}/tables/{table}.csv"
 TABLE_TEX = "results/{scale}/tables/{table}.tex"
+TABLE_HTML = "results/{scale}/tables/{table}.html"
+ENVIRONMENT = "results/{scale}/reports/environment.html"
+LEDGER = "results/{scale}/ledger.jsonl"
+CO2 = "results/{scale}/reports/co2.csv"
 
 # ImageNet-FS; `part` is images or queries.
 EXEMPLARS = "results/{scale}/imagenet-fs/{dataset}/exemplars/{split}-{shots}shot.npz"
-EXEMPLARS_META = "results/{scale}/imagenet-fs/{dataset}/exemplars/exemplars.meta.json"
 _RUN = "results/{scale}/imagenet-fs/{dataset}/{network}/s{seed}"
 CLASSIFIER = _RUN + "/classifier.pt"
 IMAGE_FEATURES = _RUN + "/features/{part}.npy"
 GENERATOR = _RUN + "/{method}.pt"
 TRIALS = _RUN + "/scores/{method}/{measure}-{shots}shot.csv"
-TRIALS_META = _RUN + "/scores/{method}/scores.meta.json"
 
 
 def meta(path: str) -> str:
-    """The `meta.json` that stands beside an artefact."""
-    return path.rsplit(".", 1)[0] + ".meta.json"
+    """The pattern of the `meta.json` that stands beside an artefact."""
+    return str(meta_of(Path(path)))
 
 
 def curve(checkpoint: str) -> str:

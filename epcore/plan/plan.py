@@ -8,6 +8,7 @@ from epcore.plan import paths
 from epcore.plan.datasets import OfficialData
 from epcore.plan.imagenet_fs import ImageNetFsPlan
 from epcore.plan.load import pick
+from epcore.plan.plots import PlotPlan
 from epcore.plan.stages import (
     STAGE_VERSIONS,
     DataStage,
@@ -15,10 +16,9 @@ from epcore.plan.stages import (
     FetchStage,
     told,
 )
-from epcore.plan.tables import TablePlan
 
 
-class Plan(TablePlan):
+class Plan(PlotPlan):
     """The config folder at one scale; methods named after a stage return what it is told.
 
     That is canonical JSON of the settings that the stage reads, and of nothing else.
@@ -34,6 +34,9 @@ class Plan(TablePlan):
             for backbone in self.scale.backbones:
                 self.recipe(recipe, backbone)
         self.alpha()
+        for plot in self.plots.plots:
+            self.plot(plot)
+        _ = self.footprint
         if self.imagenet_fs is not None:
             self.imagenet_fs.check()
 

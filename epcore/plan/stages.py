@@ -9,6 +9,7 @@ from typing import Literal
 
 from epcore.files import canonical_json
 from epcore.plan.datasets import DataSet, SourceFile
+from epcore.plan.figures import DecisionBoundary, InterpolatedPairs, TwoMoons
 from epcore.plan.imagenet_fs_models import (
     ClassifierTraining,
     Generator,
@@ -27,16 +28,22 @@ from epcore.plan.settings import Settings, Split
 
 STAGE_VERSIONS = {
     "fetch": 1,
-    "data": 2,
+    "data": 3,
     "episodes": 2,
     "pretrain": 1,
     "finetune": 1,
     "embed": 1,
     "evaluate": 2,
     "aggregate": 2,
-    "latex": 2,
+    "latex": 3,
     "ablation": 1,
     "alpha": 1,
+    "two-moons": 1,
+    "decision-boundary": 1,
+    "interpolation": 1,
+    "plot": 1,
+    "curves": 1,
+    "environment": 1,
     "imagenet-fs-exemplars": 1,
     "imagenet-fs-classifier": 1,
     "imagenet-fs-features": 1,
@@ -226,6 +233,89 @@ class AlphaStage(Stage):
     candidates: tuple[AlphaCandidate, ...]
     label_alphas: tuple[float, ...]
     note: str
+
+
+class TwoMoonsStage(Stage):
+    """Propagate two moons."""
+
+    settings: TwoMoons
+
+
+class DecisionBoundaryStage(Stage):
+    """Draw and measure decision boundaries."""
+
+    settings: DecisionBoundary
+
+
+class InterpolationNetwork(Settings):
+    """A recipe's network: what the figure calls it, its features, how it is tested."""
+
+    name: str
+    label: str
+    features: str
+    propagation: Propagation
+
+
+class InterpolationStage(Stage):
+    """Class probabilities between pairs of embeddings; `note` says what they are of."""
+
+    networks: tuple[InterpolationNetwork, InterpolationNetwork]
+    settings: InterpolatedPairs
+    note: str
+
+
+class PlotPoint(Settings):
+    """A number of a table and where it is drawn: its panel, its line and its position there.
+
+    `against` is the line that the number's paired difference is to.
+    """
+
+    backbone: str
+    dataset: str
+    episodes: str
+    series: str
+    x: int
+    table: str
+    block: str
+    row: str
+    column: str
+    against: str | None
+
+    @property
+    def panel(self) -> tuple[str, str, str]:
+        return self.backbone, self.dataset, self.episodes
+
+
+class PlotStage(Stage):
+    """Draw accuracy over one property of the episodes; `note` says what the numbers are of."""
+
+    label: str
+    series: tuple[str, ...]
+    points: tuple[PlotPoint, ...]
+    note: str
+
+
+class Training(Settings):
+    """One training of a recipe, which another one may have named (`trained_as`)."""
+
+    recipe: str
+    phase: str
+    trained_as: str
+    checkpoint: str
+
+
+class CurvesStage(Stage):
+    """Draw the curves of trainings; `note` says what they are of."""
+
+    trainings: tuple[Training, ...]
+    note: str
+
+
+class EnvironmentStage(Stage):
+    """Sum up where jobs ran, from the metas that they wrote."""
+
+    title: str
+    metas: tuple[str, ...]
 
 
 class ExemplarsStage(Stage):

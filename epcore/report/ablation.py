@@ -7,7 +7,6 @@ import pandas as pd
 
 from epcore.errors import UserError
 from epcore.files import Provenance, atomic
-from epcore.plan.paths import meta
 from epcore.plan.stages import AblationStage
 from epcore.report.aggregate import read_scores
 from epcore.report.factorial import contrast, effects
@@ -85,4 +84,4 @@ def run(stage: AblationStage, paper: Path, out: Path) -> None:
     with atomic(out.with_suffix(".csv")) as temporary:
         table.to_csv(temporary, index=False, float_format="%.4f", lineterminator="\n")
     draw(table, stage.note, out)
-    provenance.write(Path(meta(str(out))))
+    provenance.write(out)

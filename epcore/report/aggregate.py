@@ -8,7 +8,6 @@ import pandas as pd
 
 from epcore.errors import UserError
 from epcore.files import Provenance, atomic
-from epcore.plan.paths import meta
 from epcore.plan.stages import AggregateStage
 from epcore.report.statistics import Interval, mean_with_interval, paired_difference
 from epcore.report.text_table import COLUMNS, KEY, Cell, read_cells
@@ -102,4 +101,4 @@ def run(stage: AggregateStage, out: Path, paper: Path | None) -> None:
     frame = aggregate(stage, printed)
     with atomic(out) as temporary:
         frame.to_csv(temporary, index=False, float_format="%.4f", lineterminator="\n")
-    provenance.write(Path(meta(str(out))))
+    provenance.write(out)

@@ -12,7 +12,6 @@ from epcore.evaluation.embed import Features
 from epcore.evaluation.evaluate import solve
 from epcore.evaluation.propagation_classifier import PropagationClassifier
 from epcore.files import Provenance, atomic
-from epcore.plan.paths import meta
 from epcore.plan.stages import AlphaStage
 from epcore.propagation import DegenerateFeaturesError
 from epcore.report.figure import COLOURS, figure
@@ -36,7 +35,7 @@ def tabulate(stage: AlphaStage, episodes: Path) -> pd.DataFrame:
                 accuracies = solve(features, frozen, PropagationClassifier(settings)).accuracies
             except DegenerateFeaturesError as error:
                 raise UserError(
-                    f"{candidate.features}: {error}; leave its recipe out of alpha.yaml"
+                    f"{candidate.features}: {error}; leave its recipe out of figures.yaml"
                 ) from None
             mean = mean_with_interval(100 * accuracies)
             lines.append(
@@ -82,4 +81,4 @@ def run(stage: AlphaStage, episodes: Path, out: Path) -> None:
     with atomic(out.with_suffix(".csv")) as temporary:
         table.to_csv(temporary, index=False, float_format="%.4f", lineterminator="\n")
     draw(table, stage.note, out)
-    provenance.write(Path(meta(str(out))))
+    provenance.write(out)

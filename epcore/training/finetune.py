@@ -62,15 +62,14 @@ class FinetuningTask:
     def steps(self) -> int:
         return self.settings.episodes_per_epoch
 
-    def losses(self, epoch: int) -> Iterator[Tensor]:
-        settings = self.settings
-        seed = seed_of(self.stage.seed, "finetune", self.stage.shot, epoch)
-        episodes = sample(
-            self.store, "base", settings.way, self.stage.shot, settings.queries, self.steps, seed
-        )
-        generator = torch.Generator().manual_seed(seed)
-        for rows in episodes.images():
-            images = torch.from_numpy(self.store.images[rows]).to(self.device)
+    def seed(self, epoch: int) -> int:
+        return seed_of(self.stage.seed, "finetune", self.stage.shot, epoch)
+
+    def losses(self, epoch: int, start: int, generator: torch.Generator) -> Iterator[Tensor]:
+        way, shot, queries = self.settings.way, self.stage.shot, self.settings.queries
+        episodes = sample(self.store, "base", way, shot, queries, self.steps, self.seed(epoch))
+        for rows in episodes.images()[start:]:
+            images = torch.from_numpy(self.store.pixels(rows)).to(self.device)
             yield self.loss(self.augmenter.flipped(images, generator), self.labels[rows])
 
     def loss(self, batch: Tensor, labels: Tensor) -> Tensor:
@@ -110,5 +109,5 @@ def run(
     pretrained = Checkpoint.load(checkpoint, stage.backbone)
     task = FinetuningTask(stage, session.store, session.episodes, pretrained, device)
     label = f"finetune {stage.shot}-shot"
-    outcome = fit(task, stage.finetuning, stage.seed, task.steps, session.state, label)
+    outcome = fit(task, stage.finetuning, stage.seed, session.state, label)
     session.finish(outcome, device)

@@ -1,6 +1,7 @@
 """The training loop that pretraining and fine-tuning share."""
 
 import math
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,21 +16,34 @@ from tqdm import tqdm
 from epcore.checkpoint import load_safely, save_atomically, state_of
 from epcore.errors import UserError
 from epcore.files import write_text
+from epcore.interruption import Request, postponed
 from epcore.plan.models import Descent
 from epcore.propagation import DegenerateFeaturesError
 from epcore.training.schedule import schedule_of
 
 CURVE_COLUMNS = ("epoch", "learning_rate", "train_loss", "val_accuracy", "val_loss")
+SAVE_EVERY = 600.0  # seconds
+STATE = "epcore training state 2"
 
 
 class Task(Protocol):
-    """What a stage trains: `model` holds all weights, the other two do the work of an epoch."""
+    """What a stage trains: `model` holds all weights, the others do the work of an epoch."""
 
     @property
     def model(self) -> nn.Module: ...
 
-    def losses(self, epoch: int) -> Iterable[Tensor]:
-        """One scalar loss per optimisation step of the epoch, each ready for backward."""
+    @property
+    def steps(self) -> int:
+        """Optimisation steps of an epoch."""
+
+    def seed(self, epoch: int) -> int:
+        """Of the epoch's order and of the random numbers of its augmentation."""
+
+    def losses(self, epoch: int, start: int, generator: torch.Generator) -> Iterable[Tensor]:
+        """One scalar loss, ready for backward, for each step of the epoch from `start` on.
+
+        Augmentation draws from `generator`, for a step when its loss is asked for.
+        """
 
     def validate(self) -> tuple[float, float]:
         """Accuracy in [0, 1] and loss on the validation episodes."""
@@ -56,85 +70,146 @@ def seed_of(*parts: int | str) -> int:
     return int(np.random.SeedSequence(words).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
-def fit(task: Task, settings: Descent, seed: int, steps: int, state: Path, label: str) -> Outcome:
+def fit(task: Task, settings: Descent, seed: int, state: Path, label: str) -> Outcome:
     """Trains until the epochs or the learning rate run out.
 
     SGD with Nesterov momentum and weight decay on all weights; `epcore.training.schedule` says how
     the learning rate falls. The epoch of the best validation accuracy is kept, the later one of
     equals (official code, A35), or the last one where the settings say so.
 
-    After every epoch everything is saved to `state`; if that file exists, training goes on from
-    there and ends with the same weights, because each epoch seeds its own random numbers.
-
-    `steps` is the number of optimisation steps of an epoch, for the progress bar; `state` is
-    deleted by the caller once its outputs are written.
+    After every epoch, every ten minutes and when a signal asks the process to leave, everything
+    is saved to `state`. If that file exists, training goes on from there and ends with the same
+    weights. The caller deletes it once its outputs are written.
 
     Raises:
         UserError: if the loss or the features are no longer finite, or all features are equal.
+        Interrupted: after a signal, once everything is saved.
     """
-    optimiser = SGD(
-        task.model.parameters(),
-        lr=settings.learning_rate,
-        momentum=settings.momentum,
-        nesterov=settings.momentum > 0,
-        weight_decay=settings.weight_decay,
-    )
-    schedule = schedule_of(optimiser, settings)
-    curve: list[dict[str, float]] = []
-    best: dict[str, Any] = {}
-    resumed_from = None
-    if state.is_file():
-        saved = load_safely(state)
-        task.model.load_state_dict(saved["model"])
-        optimiser.load_state_dict(saved["optimiser"])
-        schedule.load_state_dict(saved["scheduler"])
-        curve, best, resumed_from = saved["curve"], saved["best"], len(saved["curve"])
+    with postponed() as request:
+        training = _Training(task, settings, seed, state, label, request)
+        while training.goes_on():
+            training.epoch()
+    best, curve = training.best, training.curve
+    return Outcome(best["weights"], best["row"], curve, training.resumed_from)
 
-    for epoch in range(len(curve), settings.epochs):
-        if schedule.over:
-            break
-        rate = optimiser.param_groups[0]["lr"]
-        torch.manual_seed(seed_of(seed, label, epoch, "dropout"))
-        title = f"{label} {epoch + 1}/{settings.epochs}"
-        losses = tqdm(task.losses(epoch), title, steps, leave=False, disable=None, unit="step")
+
+class _Training:
+    """What `fit` has reached: whole epochs in `curve`, and `step` steps of the next one."""
+
+    def __init__(
+        self,
+        task: Task,
+        settings: Descent,
+        seed: int,
+        state: Path,
+        label: str,
+        request: Request,
+    ) -> None:
+        self.task, self.settings, self.seed = task, settings, seed
+        self.state, self.label, self.request = state, label, request
+        self.optimiser = SGD(
+            task.model.parameters(),
+            lr=settings.learning_rate,
+            momentum=settings.momentum,
+            nesterov=settings.momentum > 0,
+            weight_decay=settings.weight_decay,
+        )
+        self.schedule = schedule_of(self.optimiser, settings)
+        self.generator = torch.Generator()
+        self.curve: list[dict[str, float]] = []
+        self.best: dict[str, Any] = {}
+        self.step, self.total, self.last = 0, 0.0, math.nan
+        self.resumed_from: int | None = None
+        if state.is_file():
+            self._resume()
+        self.saved_at = time.monotonic()
+
+    def goes_on(self) -> bool:
+        return len(self.curve) < self.settings.epochs and not self.schedule.over
+
+    def epoch(self) -> None:
+        """Trains to the end of the epoch, validates, lowers the rate if it is time, and saves."""
+        number, rate = len(self.curve), self._rate()
+        title = f"{self.label} {number + 1}/{self.settings.epochs}"
         try:
-            train_loss = _train_epoch(losses, task.model, optimiser, title)
-            accuracy, loss = task.validate()
+            train_loss = self._train(number, title)
+            accuracy, loss = self.task.validate()
         except DegenerateFeaturesError as error:
             raise UserError(
                 f"training diverged in {title}: {error}; lower the recipe's learning_rate"
             ) from None
-        row = dict(zip(CURVE_COLUMNS, (epoch, rate, train_loss, accuracy, loss), strict=True))
-        curve.append(row)
-        schedule.step(accuracy, loss)
-        if not best or schedule.keeps_last or accuracy >= best["row"]["val_accuracy"]:
-            best = {"row": row, "weights": state_of(task.model)}
-        save_atomically(
-            state,
-            {
-                "model": state_of(task.model),
-                "optimiser": optimiser.state_dict(),
-                "scheduler": schedule.state_dict(),
-                "curve": curve,
-                "best": best,
-            },
-        )
-    return Outcome(best["weights"], best["row"], curve, resumed_from)
+        row = dict(zip(CURVE_COLUMNS, (number, rate, train_loss, accuracy, loss), strict=True))
+        self.curve.append(row)
+        self.schedule.step(accuracy, loss)
+        gained = not self.best or accuracy >= self.best["row"]["val_accuracy"]
+        if gained or self.schedule.keeps_last:
+            self.best = {"row": row, "weights": state_of(self.task.model)}
+        self.step, self.total, self.last = 0, 0.0, math.nan
+        self._save()
+        self.request.obey()
 
+    def _rate(self) -> float:
+        return float(self.optimiser.param_groups[0]["lr"])
 
-def _train_epoch(losses: Iterable[Tensor], model: nn.Module, optimiser: SGD, title: str) -> float:
-    """Mean loss over the epoch's steps."""
-    model.train()
-    total, steps, last = 0.0, 0, math.nan
-    for loss in losses:
-        value = loss.item()
-        if not math.isfinite(value):
+    def _train(self, epoch: int, title: str) -> float:
+        """Mean loss over the epoch's steps."""
+        if self.step == 0:
+            self.generator.manual_seed(self.task.seed(epoch))
+            torch.manual_seed(seed_of(self.seed, self.label, epoch, "dropout"))
+        self.task.model.train()
+        steps = tqdm(
+            self.task.losses(epoch, self.step, self.generator), title, self.task.steps,
+            initial=self.step, leave=False, disable=None, unit="step",
+        )  # fmt: skip
+        for loss in steps:
+            value = loss.item()
+            if not math.isfinite(value):
+                raise UserError(
+                    f"training diverged in {title}, step {self.step + 1}: the loss is {value} (it "
+                    f"was {self.last:.4g} one step before); lower the recipe's learning_rate"
+                )
+            self.optimiser.zero_grad(set_to_none=True)
+            loss.backward()
+            self.optimiser.step()
+            self.step, self.total, self.last = self.step + 1, self.total + value, value
+            if self.request.number or time.monotonic() - self.saved_at > SAVE_EVERY:
+                self._save()
+                self.request.obey()
+        return self.total / self.step
+
+    def _save(self) -> None:
+        content = {
+            "format": STATE,
+            "model": state_of(self.task.model),
+            "optimiser": self.optimiser.state_dict(),
+            "scheduler": self.schedule.state_dict(),
+            "curve": self.curve,
+            "best": self.best,
+            "progress": (self.step, self.total, self.last),
+            "random": (self.generator.get_state(), torch.get_rng_state(), _cuda_random()),
+        }
+        save_atomically(self.state, content)
+        self.saved_at = time.monotonic()
+
+    def _resume(self) -> None:
+        saved = load_safely(self.state)
+        if not isinstance(saved, dict) or saved.get("format") != STATE:
             raise UserError(
-                f"training diverged in {title}, step {steps + 1}: the loss is {value} (it was "
-                f"{last:.4g} one step before); lower the recipe's learning_rate"
+                f"{self.state} is of another version of this program; delete it and run the same "
+                "command again to train from the start"
             )
-        optimiser.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
-        total, steps, last = total + value, steps + 1, value
-    return total / steps
+        self.task.model.load_state_dict(saved["model"])
+        self.optimiser.load_state_dict(saved["optimiser"])
+        self.schedule.load_state_dict(saved["scheduler"])
+        self.curve, self.best = saved["curve"], saved["best"]
+        self.step, self.total, self.last = saved["progress"]
+        augmentation, dropout, cuda = saved["random"]
+        self.generator.set_state(augmentation)
+        torch.set_rng_state(dropout)
+        if cuda is not None and torch.cuda.is_available():
+            torch.cuda.set_rng_state(cuda)
+        self.resumed_from = len(self.curve)
+
+
+def _cuda_random() -> Tensor | None:
+    return torch.cuda.get_rng_state() if torch.cuda.is_available() else None

@@ -58,14 +58,15 @@ class PretrainingTask:
         """Whole batches of an epoch; the rest of the images is left out (A39)."""
         return len(self.rows) // self.settings.batch_size
 
-    def losses(self, epoch: int) -> Iterator[Tensor]:
-        seed = seed_of(self.stage.seed, "pretrain", epoch)
-        order = np.random.default_rng(seed).permutation(self.rows)
-        generator = torch.Generator().manual_seed(seed)
+    def seed(self, epoch: int) -> int:
+        return seed_of(self.stage.seed, "pretrain", epoch)
+
+    def losses(self, epoch: int, start: int, generator: torch.Generator) -> Iterator[Tensor]:
+        order = np.random.default_rng(self.seed(epoch)).permutation(self.rows)
         size = self.settings.batch_size
-        for start in range(0, self.steps * size, size):
-            rows = order[start : start + size]
-            images = torch.from_numpy(self.store.images[rows]).to(self.device)
+        for step in range(start, self.steps):
+            rows = order[step * size : (step + 1) * size]
+            images = torch.from_numpy(self.store.pixels(rows)).to(self.device)
             yield self.loss(self.augmenter.rotated(images, generator), self.labels[rows])
 
     def loss(self, batch: Tensor, labels: Tensor) -> Tensor:
@@ -96,5 +97,5 @@ def run(stage: PretrainStage, data: Path, episodes: Path, out: Path, require_gpu
     device = choose_device(require_gpu)
     session = Session("pretrain", stage, Inputs(data, episodes), out)
     task = PretrainingTask(stage, session.store, session.episodes, device)
-    outcome = fit(task, stage.pretraining, stage.seed, task.steps, session.state, "pretrain")
+    outcome = fit(task, stage.pretraining, stage.seed, session.state, "pretrain")
     session.finish(outcome, device)

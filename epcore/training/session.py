@@ -18,7 +18,6 @@ from epcore.evaluation.embed import embed
 from epcore.evaluation.evaluate import solve
 from epcore.evaluation.propagation_classifier import PropagationClassifier
 from epcore.files import Provenance, canonical_json, fingerprint
-from epcore.plan.paths import meta
 from epcore.plan.stages import TrainingStage
 from epcore.propagation import DegenerateFeaturesError
 from epcore.training.loop import Outcome
@@ -98,17 +97,20 @@ class Session:
         self.episodes = Episodes.load(inputs.episodes)
 
     def finish(self, outcome: Outcome, device: torch.device) -> None:
-        """Writes curve, meta and, last, the checkpoint; then forgets the resume file."""
-        outcome.write_curve(self.out.with_suffix(".csv"))
+        """Writes curve, checkpoint and meta; then forgets the resume file."""
+        curve = self.out.with_suffix(".csv")
+        outcome.write_curve(curve)
+        _split(outcome, self.stage).save(self.out)
         self.provenance.write(
-            Path(meta(str(self.out))),
+            self.out,
+            curve,
             best=outcome.best,
             resumed_from_epoch=outcome.resumed_from,
             parameters=parameter_count(build(self.stage.backbone)),
             **describe(device, self.stage.precision),
         )
-        _split(outcome, self.stage).save(self.out)
-        self.state.unlink(missing_ok=True)
+        for left in self.state.parent.glob(f"*{self.state.stem}*"):  # with those of killed writes
+            left.unlink()
         if self.state.parent.is_dir() and not any(self.state.parent.iterdir()):
             self.state.parent.rmdir()
 

@@ -76,6 +76,7 @@ def features(tmp_path_factory, stores, checkpoint):
             "shape": values.shape,
             "store_sha256": sha256(store.directory / "store.json"),
             "checkpoint_sha256": sha256(checkpoint),
+            "made": {},
         }
         (folder / f"{part}.meta.json").write_text(json.dumps(facts), encoding="utf-8")
     return folder

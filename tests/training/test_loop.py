@@ -30,8 +30,11 @@ class Scripted:
         self.trouble = dict(trouble)
         self.after = []
 
-    def losses(self, epoch):
-        for step in range(self.steps):
+    def seed(self, epoch):
+        return epoch
+
+    def losses(self, epoch, start, generator):
+        for step in range(start, self.steps):
             yield self.model.weight.sum() * self.trouble.get((epoch, step), 1)
 
     def validate(self):
@@ -46,7 +49,7 @@ def settings(epochs, metric="accuracy", patience=100, learning_rate=0.1, **more)
 
 
 def train(task, optimisation, folder):
-    return fit(task, optimisation, 0, task.steps, folder / "state.pt", "toy")
+    return fit(task, optimisation, 0, folder / "state.pt", "toy")
 
 
 @pytest.mark.parametrize("metric", ["accuracy", "loss"])
@@ -124,8 +127,8 @@ def killed(kind):
     class Killed(kind):
         """Dies in the middle of an epoch."""
 
-        def losses(self, epoch):
-            for step, loss in enumerate(super().losses(epoch)):
+        def losses(self, epoch, start, generator):
+            for step, loss in enumerate(super().losses(epoch, start, generator), start):
                 if (epoch, step) == KILLED_AT:
                     raise KeyboardInterrupt
                 yield loss
@@ -156,7 +159,7 @@ def test_a_killed_training_goes_on_and_ends_as_if_nothing_had_happened(
     def start(kind, state):
         task = task_of("epnet", backbone, kind=kind, **changes)
         optimisation = getattr(task.stage, phase)
-        return fit(task, optimisation, task.stage.seed, task.steps, state, phase)
+        return fit(task, optimisation, task.stage.seed, state, phase)
 
     whole = start(kind, tmp_path / "whole.pt")
     with pytest.raises(KeyboardInterrupt):
@@ -179,10 +182,10 @@ def test_a_killed_training_goes_on_and_ends_as_if_nothing_had_happened(
 def test_a_resumed_training_knows_its_best_epoch_and_how_long_nothing_was_gained(tmp_path):
     optimisation = settings(5, patience=1, momentum=0.9)
     task = Scripted([0.9, 0.5, 0.5, 0.5, 0.5])
-    whole = fit(task, optimisation, 0, 2, tmp_path / "whole.pt", "toy")
+    whole = fit(task, optimisation, 0, tmp_path / "whole.pt", "toy")
     with pytest.raises(KeyboardInterrupt):
-        fit(killed(Scripted)([0.9, 0.5]), optimisation, 0, 2, tmp_path / "killed.pt", "toy")
-    resumed = fit(Scripted([0.5] * 3), optimisation, 0, 2, tmp_path / "killed.pt", "toy")
+        fit(killed(Scripted)([0.9, 0.5]), optimisation, 0, tmp_path / "killed.pt", "toy")
+    resumed = fit(Scripted([0.5] * 3), optimisation, 0, tmp_path / "killed.pt", "toy")
     assert [row["learning_rate"] for row in whole.curve] == pytest.approx([0.1] * 3 + [0.01] * 2)
     assert resumed.curve == whole.curve
     assert resumed.best == whole.best == whole.curve[0]
@@ -225,7 +228,7 @@ def test_a_state_of_another_config_is_not_used(told, toy, pretraining, tmp_path)
     session = Session("pretrain", told("pretrain"), Inputs(toy.data, toy.val), out)
     task = pretraining()
     optimisation = task.stage.pretraining
-    assert fit(task, optimisation, 0, task.steps, session.state, "toy").resumed_from is None
+    assert fit(task, optimisation, 0, session.state, "toy").resumed_from is None
 
 
 def test_seeds_differ_with_every_part_and_are_the_same_everywhere():

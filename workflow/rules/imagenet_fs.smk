@@ -15,8 +15,8 @@ rule imagenet_fs_exemplars:
         store=paths.STORE,
         queries=paths.STORE.replace("{dataset}", "{dataset}-queries"),
     output:
-        exemplars=[*FS.exemplar_files("val"), *FS.exemplar_files("novel")],
-        meta=paths.EXEMPLARS_META,
+        exemplars=[*FS.exemplar_files("novel"), *FS.exemplar_files("val")],
+        meta=paths.meta(FS.exemplar_files("novel")[0]),
     log:
         "results/{scale}/logs/imagenet-fs/{dataset}/exemplars.log",
     benchmark:
@@ -98,8 +98,8 @@ rule imagenet_fs_generator:
         store=paths.STORE,
         queries=paths.STORE.replace("{dataset}", "{dataset}-queries"),
         checkpoint=paths.CLASSIFIER,
-        features=paths.meta(paths.IMAGE_FEATURES.replace("{part}", "images")),
-        query_features=paths.meta(paths.IMAGE_FEATURES.replace("{part}", "queries")),
+        features=paths.IMAGE_FEATURES.replace("{part}", "images"),
+        query_features=paths.IMAGE_FEATURES.replace("{part}", "queries"),
         exemplars=lambda w: FS.validation_exemplars(w.method),
     output:
         generator=paths.GENERATOR,
@@ -131,15 +131,15 @@ rule imagenet_fs_evaluate:
         store=paths.STORE,
         queries=paths.STORE.replace("{dataset}", "{dataset}-queries"),
         checkpoint=paths.CLASSIFIER,
-        features=paths.meta(paths.IMAGE_FEATURES.replace("{part}", "images")),
-        query_features=paths.meta(paths.IMAGE_FEATURES.replace("{part}", "queries")),
+        features=paths.IMAGE_FEATURES.replace("{part}", "images"),
+        query_features=paths.IMAGE_FEATURES.replace("{part}", "queries"),
         generator=lambda w: paths.GENERATOR.replace(
             "{method}", FS.generated_as(w.method)
         ),
         exemplars=FS.exemplar_files("novel"),
     output:
         scores=FS.trial_files(),
-        meta=paths.TRIALS_META,
+        meta=paths.meta(FS.trial_files()[0]),
     log:
         "results/{scale}/logs/imagenet-fs/{dataset}/{network}/s{seed}/evaluate-{method}.log",
     benchmark:

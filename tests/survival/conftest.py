@@ -1,0 +1,65 @@
+"""Processes that are killed for real, and files that are damaged for real."""
+
+import multiprocessing
+import os
+import signal
+import time
+
+import pytest
+
+
+class Attempt:
+    """A stage in a process of its own, which may be killed."""
+
+    def __init__(self, target, *arguments):
+        # Forked, so that torch is not imported anew for every attempt.
+        self._process = multiprocessing.get_context("fork").Process(target=target, args=arguments)
+        self._process.start()
+
+    def send(self, number, after):
+        """The process's exit code; a negative one is the signal that ended it."""
+        self._process.join(after)
+        if self._process.is_alive():
+            os.kill(self._process.pid, number)
+        return self.code()
+
+    def code(self):
+        self._process.join(300)
+        return self._process.exitcode
+
+
+@pytest.fixture
+def until_it_ends():
+    """Starts a target again and again, killing it after the next of the delays, until it ends.
+
+    Returns how often it was killed.
+    """
+
+    def run(target, arguments, delays, number=signal.SIGKILL):
+        kills = 0
+        for delay in delays:
+            if Attempt(target, *arguments).send(number, delay) == 0:
+                return kills
+            kills += 1
+        assert Attempt(target, *arguments).code() == 0
+        return kills
+
+    return run
+
+
+@pytest.fixture
+def attempt():
+    return Attempt
+
+
+@pytest.fixture
+def eventually():
+    """Waits until a condition holds."""
+
+    def wait(condition, seconds=30):
+        end = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < end, "this never came to be"
+            time.sleep(0.01)
+
+    return wait

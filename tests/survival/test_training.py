@@ -1,0 +1,72 @@
+"""A training process may be killed as often as one likes: the result is the same, byte by byte."""
+
+import random
+import signal
+
+import pytest
+import torch
+
+from epcore import cli
+from epcore.files import canonical_json
+from epcore.training import loop
+
+OUTPUTS = ("pretrain.pt", "pretrain.csv")
+LONG = {"pretraining": {"epochs": 6, "batch_size": 6, "plateau": {"patience": 2}}}
+
+
+@pytest.fixture
+def train(told, toy):
+    """The command line of a pretraining with dropout, flips and momentum."""
+    stage = told("pretrain", "epnet", "resnet12", augmentation=["flip"], **LONG)
+    config = canonical_json(stage.model_dump(mode="json"))
+
+    def command(out, save_every):
+        torch.set_num_threads(1)
+        loop.SAVE_EVERY = save_every
+        inputs = ["--data", str(toy.data), "--episodes", str(toy.val), "--out", str(out)]
+        raise SystemExit(cli.main(["pretrain", "--config", config, *inputs]))
+
+    return command
+
+
+@pytest.fixture
+def undisturbed(train, attempt, tmp_path):
+    out = tmp_path / "undisturbed" / "pretrain.pt"
+    assert attempt(train, out, 600).code() == 0
+    return out.parent
+
+
+def same(first, second):
+    return all((first / name).read_bytes() == (second / name).read_bytes() for name in OUTPUTS)
+
+
+@pytest.mark.parametrize("save_every", [0, 0.05])
+def test_killed_twenty_times_at_random_moments(
+    train, undisturbed, until_it_ends, tmp_path, save_every
+):
+    """Also in the middle of writing its state."""
+    out = tmp_path / "killed" / "pretrain.pt"
+    moments = random.Random(7)
+    delays = [moments.uniform(0.05, 0.5) for _ in range(20)]
+    kills = until_it_ends(train, (out, save_every), delays)
+    assert kills == 20
+    assert same(out.parent, undisturbed)
+    assert sorted(path.name for path in out.parent.iterdir()) == sorted(
+        [*OUTPUTS, "pretrain.meta.json"]
+    )
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_asked_to_leave_it_saves_the_step_and_leaves(
+    train, undisturbed, attempt, eventually, tmp_path, number
+):
+    out = tmp_path / "asked" / "pretrain.pt"
+    states = out.with_suffix(".state")
+    process = attempt(train, out, 600)  # saves of its own accord after whole epochs alone
+    eventually(lambda: list(states.glob("*.pt")))
+    assert process.send(number, 0.03) == 128 + number
+    (state,) = states.iterdir()
+    saved = torch.load(state, weights_only=True)
+    assert 0 < len(saved["curve"]) < LONG["pretraining"]["epochs"]
+    assert attempt(train, out, 600).code() == 0
+    assert same(out.parent, undisturbed)
