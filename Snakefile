@@ -49,7 +49,7 @@ rule all:
     default_target: True
     input:
         published_tables(PLAN.covered_tables),
-        published_tables(IMAGENET_FS_TABLES),
+        published_tables(PLAN.imagenet_fs_tables),
         published_figures(PLAN.covered_figures),
         paths.ENVIRONMENT.format(scale=SCALE),
         contact_sheets(PLAN.scale.columns.values()),

@@ -83,6 +83,11 @@ class ImageNetFsPlan:
         return self.settings.tables
 
     @property
+    def main_tables(self) -> list[str]:
+        """The tables of the target `all`; those of one run only are asked for by name."""
+        return [name for name, table in self.tables.items() if table.runs == "all"]
+
+    @property
     def networks(self) -> list[str]:
         return list(dict.fromkeys(run.network for run in self.scale.runs))
 
@@ -153,11 +158,15 @@ class ImageNetFsPlan:
             )
         )
 
-    def _network(self, stage: str, network: str) -> dict[str, Any]:
+    def backbone(self, network: str) -> Backbone:
+        """The feature extractor at this scale's width."""
         chosen = pick(self.settings.networks, network, "network", self._where)
+        return Backbone(architecture=chosen.architecture, width=self.scale.width)
+
+    def _network(self, stage: str, network: str) -> dict[str, Any]:
         return {
             "stage_version": STAGE_VERSIONS[stage],
-            "backbone": Backbone(architecture=chosen.architecture, width=self.scale.width),
+            "backbone": self.backbone(network),
             "view": self.settings.view,
             "precision": self._registry.scale.precision,
         }
@@ -211,7 +220,8 @@ class ImageNetFsPlan:
     def table(self, name: str) -> ImageNetFsTable:
         return pick(self.tables, name, "table", self._where)
 
-    def _runs(self, table: ImageNetFsTable) -> tuple[ImageNetFsRun, ...]:
+    def runs(self, table: ImageNetFsTable) -> tuple[ImageNetFsRun, ...]:
+        """The data sets and networks of a table."""
         return self.scale.runs[:1] if table.runs == "first" else self.scale.runs
 
     def _columns(self, table: ImageNetFsTable) -> list[tuple[str, Measure, int]]:
@@ -233,7 +243,7 @@ class ImageNetFsPlan:
                 ),
                 against=self._scores(run, row.against, measure, shots) if row.against else None,
             )
-            for run in self._runs(table)
+            for run in self.runs(table)
             for row in table.rows
             for column, measure, shots in self._columns(table)
         ]
@@ -261,7 +271,7 @@ class ImageNetFsPlan:
                 block=_block(run), row=row.method, paper=row.method,
                 source=f"this run, method {row.method}", parameters="", against=row.against or "",
             )
-            for run in self._runs(table)
+            for run in self.runs(table)
             for row in table.rows
         ]  # fmt: skip
         return told(
@@ -296,7 +306,7 @@ class ImageNetFsPlan:
                 heading=self._heading(run),
                 rows=tuple(_latex_row(row) for row in table.rows),
             )
-            for run in self._runs(table)
+            for run in self.runs(table)
         ]
         return told(
             LatexStage(

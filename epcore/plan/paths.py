@@ -30,12 +30,14 @@ LEDGER = "results/{scale}/ledger.jsonl"
 CO2 = "results/{scale}/reports/co2.csv"
 
 # ImageNet-FS; `part` is images or queries.
-EXEMPLARS = "results/{scale}/imagenet-fs/{dataset}/exemplars/{split}-{shots}shot.npz"
+EXEMPLAR_FOLDER = "results/{scale}/imagenet-fs/{dataset}/exemplars"
+EXEMPLARS = EXEMPLAR_FOLDER + "/{split}-{shots}shot.npz"
 _RUN = "results/{scale}/imagenet-fs/{dataset}/{network}/s{seed}"
 CLASSIFIER = _RUN + "/classifier.pt"
 IMAGE_FEATURES = _RUN + "/features/{part}.npy"
 GENERATOR = _RUN + "/{method}.pt"
-TRIALS = _RUN + "/scores/{method}/{measure}-{shots}shot.csv"
+TRIAL_FOLDER = _RUN + "/scores/{method}"
+TRIALS = TRIAL_FOLDER + "/{measure}-{shots}shot.csv"
 
 
 def meta(path: str) -> str:

@@ -48,6 +48,11 @@ class Plan(PlotPlan):
             return None
         return ImageNetFsPlan(self, section, f"{self._scale_file}, imagenet_fs")
 
+    @property
+    def imagenet_fs_tables(self) -> list[str]:
+        """The tables of ImageNet-FS in the target `all`."""
+        return self.imagenet_fs.main_tables if self.imagenet_fs else []
+
     def data(self, dataset: str) -> str:
         settings = pick(self.datasets, dataset, "data set", "config/datasets.yaml")
         # The title is for captions: a better one must not rebuild the data.

@@ -137,9 +137,6 @@ wildcard_constraints:
     curves="|".join(PLAN.curves) or "(?!)",
 
 
-# The paper's table and its variant; the ablation of the variants is asked for by name.
-IMAGENET_FS_TABLES = ["imagenetfs", "imagenetfs-prior"] if PLAN.imagenet_fs else []
-
 # Of one training job.
 THREADS, MEMORY, MINUTES = PLAN.scale.resources.values()
 ON_CPU = not PLAN.scale.requires_gpu or str(config["allow_cpu"]).lower() == "true"
