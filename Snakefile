@@ -14,6 +14,8 @@
 #   results/{scale}/models/{dataset}/{backbone}/{recipe}/s{seed}/{pretrain,finetune-1shot}.pt
 #   results/{scale}/features/{dataset}/{backbone}/{recipe}/s{seed}/{pretrain,finetune-1shot}.npz
 #   results/{scale}/scores/{dataset}/{backbone}/{recipe}/s{seed}/{protocol}.csv
+#   results/{scale}/imagenet-fs/{dataset}/exemplars/{val,novel}-{shots}shot.npz
+#   results/{scale}/imagenet-fs/{dataset}/{network}/s{seed}/{classifier.pt,features/,{method}.pt,scores/}
 #   results/{scale}/tables/{table}.csv, .tex, .html            published as tables/{table}.tex
 #   results/{scale}/figures/{figure}.pdf, .png, .csv           published as figures/{figure}.*
 #   results/{scale}/ledger.jsonl                               what every attempt at a job used
@@ -38,10 +40,16 @@ include: "workflow/rules/footprint.smk"
 report: "workflow/report/workflow.rst"
 
 
+if PLAN.imagenet_fs:
+
+    include: "workflow/rules/imagenet_fs.smk"
+
+
 rule all:
     default_target: True
     input:
         published_tables(PLAN.covered_tables),
+        published_tables(PLAN.imagenet_fs_tables),
         published_figures(PLAN.covered_figures),
         paths.ENVIRONMENT.format(scale=SCALE),
         contact_sheets(PLAN.scale.columns.values()),

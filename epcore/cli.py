@@ -65,6 +65,15 @@ def _parser() -> argparse.ArgumentParser:
         path(sub, "out", "checkpoint to write (.pt); curve (.csv) and .meta.json go beside it")
         sub.add_argument("--require-gpu", action="store_true", help="stop where there is no GPU")
 
+    def pair(sub: argparse.ArgumentParser) -> None:
+        path(sub, "data", "folder of the packed data set")
+        path(sub, "queries", "folder of the packed data set of its queries")
+
+    def embedded(sub: argparse.ArgumentParser) -> None:
+        path(sub, "features", "folder of images.npy and queries.npy")
+        path(sub, "checkpoint", "checkpoint of imagenet-fs-classifier (.pt)")
+        path(sub, "exemplars", "exemplar files, one for each K (.npz)", nargs="+")
+
     sub = stages.add_parser(
         "fetch",
         help="download or find the files of data sets, and verify them",
@@ -142,6 +151,31 @@ def _parser() -> argparse.ArgumentParser:
     path(sub, "episodes", "episode file (.npz)")
     path(sub, "out", FIGURE)
 
+    sub = stage("imagenet-fs-exemplars", "draw and freeze the exemplars of ImageNet-FS")
+    pair(sub)
+    path(sub, "out", "folder to write, a file for each split and K (.npz)")
+
+    sub = stage("imagenet-fs-classifier", "train the cosine classifier of base classes")
+    pair(sub)
+    path(sub, "out", "checkpoint to write (.pt); curve (.csv) and .meta.json go beside it")
+    sub.add_argument("--require-gpu", action="store_true", help="stop where there is no GPU")
+
+    sub = stage("imagenet-fs-features", "compute the features of all images of a data set")
+    path(sub, "data", "folder of the packed data set")
+    path(sub, "checkpoint", "checkpoint of imagenet-fs-classifier (.pt)")
+    path(sub, "out", "feature file to write (.npy); .meta.json goes beside it")
+
+    sub = stage("imagenet-fs-generator", "train a generator of class weights")
+    pair(sub)
+    embedded(sub)
+    path(sub, "out", "generators to write (.pt); curves (.csv) and .meta.json go beside them")
+
+    sub = stage("imagenet-fs-evaluate", "test a generator of class weights on frozen exemplars")
+    pair(sub)
+    embedded(sub)
+    path(sub, "generator", "trained generators (.pt)")
+    path(sub, "out", "folder to write, a file for each measure and K (.csv)")
+
     sub = stage("latex", "typeset a table")
     path(sub, "table", "aggregated table (.csv)")
     path(sub, "out", "LaTeX to write (.tex); the same as a page (.html) goes beside it")
@@ -202,6 +236,11 @@ STAGES: dict[str, tuple[str, str | None]] = {
     "two-moons": ("epcore.analysis.two_moons", "TwoMoonsStage"),
     "decision-boundary": ("epcore.analysis.decision_boundary", "DecisionBoundaryStage"),
     "interpolation": ("epcore.analysis.interpolation", "InterpolationStage"),
+    "imagenet-fs-exemplars": ("epcore.imagenet_fs.exemplars", "ExemplarsStage"),
+    "imagenet-fs-classifier": ("epcore.imagenet_fs.classifier", "ClassifierStage"),
+    "imagenet-fs-features": ("epcore.imagenet_fs.features", "ImageFeaturesStage"),
+    "imagenet-fs-generator": ("epcore.imagenet_fs.train_generator", "GeneratorStage"),
+    "imagenet-fs-evaluate": ("epcore.imagenet_fs.evaluate", "TrialsStage"),
     "latex": ("epcore.report.latex", "LatexStage"),
     "plot": ("epcore.report.plot", "PlotStage"),
     "curves": ("epcore.report.curves", "CurvesStage"),

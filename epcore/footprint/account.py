@@ -101,7 +101,8 @@ def account(plan: Plan, entries: Iterable[Entry]) -> Account:
         by_job.setdefault(entry.job, []).append(entry)
         by_rule.setdefault(entry.stage, []).append(entry)
     jobs = Jobs(plan)
-    tables, figures = plan.covered_tables, plan.covered_figures
+    tables = [*plan.covered_tables, *plan.imagenet_fs_tables]
+    figures = plan.covered_figures
     targets = [("table", name, paths.TABLE_TEX.format(**scale, table=name)) for name in tables]
     targets += [("figure", name, paths.FIGURE.format(**scale, figure=name)) for name in figures]
     products = [

@@ -18,7 +18,10 @@ from epcore.plan.jobs import Job, Jobs
 
 Device = Literal["cpu", "gpu"]
 Key = tuple[str, str, str]
-ON_GPU = ("pretrain", "finetune", "embed")  # the rules that use one
+ON_GPU = (  # the rules that use one
+    *("pretrain", "finetune", "embed"),
+    *("imagenet_fs_classifier", "imagenet_fs_features"),
+)
 THREADED = (*ON_GPU, "data", "evaluate", "alpha")  # that have the scale's threads
 KNOWN_SPREAD = 1.3  # of jobs like those that a ledger knows
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 from epcore.plan import Plan, paths
-from epcore.plan.datasets import GlyphData, OfficialData, OwnData
+from epcore.plan.datasets import GlyphPictures, OfficialData, OwnData
 from epcore.plan.settings import Split
 
 SPLITS: tuple[Split, ...] = get_args(Split)
@@ -37,7 +37,7 @@ def size_of(plan: Plan, dataset: str, images_per_class: float) -> Size:
     pixels = getattr(settings, "image_size", {"cifar-100": 32}.get(settings.kind, USUAL_PIXELS))
     if (built := _built(plan, dataset, pixels)) is not None:
         return built
-    if isinstance(settings, GlyphData):
+    if isinstance(settings, GlyphPictures):
         classes = dict(zip(SPLITS, GLYPHS[settings.selection], strict=True))
         images = {s: classes[s] * getattr(settings.images_per_class, s) for s in SPLITS}
         return Size(images, pixels)

@@ -74,6 +74,8 @@ def work_of(plan: Plan, job: Job, sizes: dict[str, Size], early: bool) -> Work:
     if job.rule == "evaluate":
         tested = _episodes(plan, job.protocol)
         return replace(_solving([tested]), disk=15 * tested[0])
+    if job.rule in ("imagenet_fs_classifier", "imagenet_fs_features"):
+        return _imagenet_fs(plan, job, size)
     if job.rule not in ("pretrain", "finetune", "embed"):
         return Work()
     passes = {"pretrain": _pretrain, "finetune": _finetune, "embed": _embed}[job.rule](
@@ -87,6 +89,23 @@ def work_of(plan: Plan, job: Job, sizes: dict[str, Size], early: bool) -> Work:
         values=passes.images * one.values,
         disk=4 * values,
     )
+
+
+def _imagenet_fs(plan: Plan, job: Job, size: Size) -> Work:
+    """Stage 1 without its validation, or the features of all images.
+
+    Generators work on features: next to these, that is nothing.
+    """
+    assert plan.imagenet_fs is not None
+    settings, network = plan.imagenet_fs.settings, plan.imagenet_fs.backbone(job.backbone)
+    one = effort(network, max(1, round(size.pixels * settings.view.crop)))
+    if job.rule == "imagenet_fs_features":
+        images, values = size.total, size.total * feature_size(network)
+    else:
+        trained = settings.classifier.steps * settings.classifier.batch_size
+        images = float(settings.classifier.epochs * TRAINING * trained)
+        values = float(one.weights)
+    return Work(images * one.multiply_adds, images * one.values, disk=4 * values)
 
 
 def _effort(plan: Plan, job: Job, size: Size) -> Effort:

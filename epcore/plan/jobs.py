@@ -11,6 +11,7 @@ from functools import partial
 from epcore.errors import UserError
 from epcore.plan import paths
 from epcore.plan.datasets import OfficialData
+from epcore.plan.imagenet_fs import ImageNetFsPlan, queries_of
 from epcore.plan.load import pick, suggest
 from epcore.plan.plan import Plan
 from epcore.plan.stages import Training
@@ -74,6 +75,7 @@ class Jobs:
         named: dict[str, Callable[[], list[Job]]] = {
             "all": lambda: [
                 *self._published(tables, figures),
+                *map(self._published_imagenet_fs, plan.imagenet_fs_tables),
                 self._environment(),
                 *map(self._contact_sheet, sorted(set(plan.scale.columns.values()))),
                 *(self._reports() if plan.footprint.tracking else []),
@@ -85,6 +87,8 @@ class Jobs:
         } | dict.fromkeys(REPORTS, self._reports)
         for name in tables:
             named[f"tables/{name}.tex"] = partial(self._published, [name], [])
+        for name in plan.imagenet_fs.tables if plan.imagenet_fs else ():
+            named[f"tables/{name}.tex"] = partial(self._imagenet_fs_target, name)
         for name in figures:
             for end in ("pdf", "png"):
                 named[f"figures/{name}.{end}"] = partial(self._published, [], [name], [end])
@@ -105,6 +109,11 @@ class Jobs:
             paths.FINETUNE: self._finetune,
             paths.FEATURES: self._embed,
             paths.SCORES: self._evaluate,
+            paths.EXEMPLAR_FOLDER: self._exemplars,
+            paths.CLASSIFIER: self._classifier,
+            paths.IMAGE_FEATURES: self._image_features,
+            paths.GENERATOR: self._generator,
+            paths.TRIAL_FOLDER: self._trials,
             paths.TABLE_CSV: self._aggregate,
             paths.TABLE_TEX: self._latex,
             paths.FIGURE: self._figure,
@@ -194,6 +203,77 @@ class Jobs:
         path = paths.TABLE_TEX.format(**self._scale, table=table)
         return self._job("latex", path, [self._aggregate(table)], name=table)
 
+    # ImageNet-FS; its jobs say its networks as backbones and its methods as recipes.
+
+    @property
+    def _imagenet_fs(self) -> ImageNetFsPlan:
+        if self.plan.imagenet_fs is None:
+            raise UserError(f"scale {self.plan.scale_name} has no ImageNet-FS")
+        return self.plan.imagenet_fs
+
+    def _pair(self, dataset: str) -> list[Job]:
+        return [self._data(dataset), self._data(queries_of(dataset))]
+
+    def _exemplars(self, dataset: str) -> Job:
+        path = paths.EXEMPLAR_FOLDER.format(**self._scale, dataset=dataset)
+        return self._job("imagenet_fs_exemplars", path, self._pair(dataset), dataset=dataset)
+
+    def _classifier(self, dataset: str, network: str) -> Job:
+        place = {"dataset": dataset, "network": network, "seed": self._seed}
+        path = paths.CLASSIFIER.format(**self._scale, **place)
+        names = {"dataset": dataset, "backbone": network}
+        return self._job("imagenet_fs_classifier", path, self._pair(dataset), **names)
+
+    def _image_features(self, dataset: str, network: str, part: str) -> Job:
+        place = {"dataset": dataset, "network": network, "seed": self._seed, "part": part}
+        path = paths.IMAGE_FEATURES.format(**self._scale, **place)
+        source = queries_of(dataset) if part == "queries" else dataset
+        needs = [self._data(source), self._classifier(dataset, network)]
+        return self._job("imagenet_fs_features", path, needs, dataset=source, backbone=network)
+
+    def _weighing(self, dataset: str, network: str) -> list[Job]:
+        """What generators and their tests need."""
+        parts = [self._image_features(dataset, network, part) for part in ("images", "queries")]
+        trained = self._classifier(dataset, network)
+        return [*self._pair(dataset), trained, *parts, self._exemplars(dataset)]
+
+    def _generator(self, dataset: str, network: str, method: str) -> Job:
+        self._imagenet_fs.generator(method)  # a name that there is
+        place = {"dataset": dataset, "network": network, "seed": self._seed, "method": method}
+        path = paths.GENERATOR.format(**self._scale, **place)
+        needs = self._weighing(dataset, network)
+        names = {"dataset": dataset, "backbone": network, "recipe": method}
+        return self._job("imagenet_fs_generator", path, needs, **names)
+
+    def _trials(self, dataset: str, network: str, method: str) -> Job:
+        owner = self._imagenet_fs.generated_as(method)
+        place = {"dataset": dataset, "network": network, "seed": self._seed, "method": method}
+        path = paths.TRIAL_FOLDER.format(**self._scale, **place)
+        needs = [*self._weighing(dataset, network), self._generator(dataset, network, owner)]
+        names = {"dataset": dataset, "backbone": network, "recipe": method}
+        return self._job("imagenet_fs_evaluate", path, needs, **names)
+
+    def _imagenet_fs_table(self, table: str) -> Job:
+        """The typeset table."""
+        found = self._imagenet_fs.table(table)
+        needs = [
+            self._trials(run.dataset, run.network, row.method)
+            for run in self._imagenet_fs.runs(found)
+            for row in found.rows
+        ]
+        csv = paths.TABLE_CSV.format(**self._scale, table=table)
+        collected = self._job("imagenet_fs_aggregate", csv, needs, name=table)
+        path = paths.TABLE_TEX.format(**self._scale, table=table)
+        return self._job("imagenet_fs_latex", path, [collected], name=table)
+
+    def _published_imagenet_fs(self, table: str) -> Job:
+        needs = [self._imagenet_fs_table(table)]
+        rule, path = "publish_imagenet_fs_table", f"tables/{table}.tex"
+        return self._job(rule, path, needs, name=table)
+
+    def _imagenet_fs_target(self, table: str) -> list[Job]:
+        return [self._published_imagenet_fs(table)]
+
     def _figure(self, figure: str) -> Job:
         plan, rule, needs = self.plan, figure.replace("-", "_"), []
         runs = {"alpha": plan.alpha_runs, "interpolation": plan.interpolation_runs}
@@ -237,6 +317,7 @@ class Jobs:
         """The CO2 report; it comes after all tables and figures."""
         plan = self.plan
         needs = [*map(self._latex, plan.covered_tables), *map(self._figure, plan.covered_figures)]
+        needs += map(self._imagenet_fs_table, plan.imagenet_fs_tables)
         report = self._job("co2", paths.CO2.format(**self._scale), needs)
         return [self._job("publish_co2", "reports/co2.csv", [report])]
 

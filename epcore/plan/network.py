@@ -1,6 +1,8 @@
 """How much a backbone computes for an image, counted without building it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from epcore.plan.models import Backbone
 
@@ -28,13 +30,19 @@ class Effort:
 
 def effort(backbone: Backbone, pixels: int) -> Effort:
     """Of an image of `pixels` x `pixels`; the networks are those of `epcore.backbones`."""
-    count = {"conv4": _conv4, "resnet12": _resnet12, "wide-resnet": _wide_resnet}
+    count: dict[str, Callable[[Backbone, int], Effort]] = {
+        "conv4": _conv4,
+        "resnet12": _resnet12,
+        "wide-resnet": _wide_resnet,
+        "resnet10": partial(_resnet, blocks=1),
+        "resnet18": partial(_resnet, blocks=2),
+    }
     return count[backbone.architecture](backbone, pixels)
 
 
 def feature_size(backbone: Backbone) -> int:
     """Dimensions of its features."""
-    channels = {"conv4": 64, "resnet12": 512, "wide-resnet": 640}[backbone.architecture]
+    channels = {"conv4": 64, "wide-resnet": 640}.get(backbone.architecture, 512)
     return int(channels * backbone.width)
 
 
@@ -77,6 +85,21 @@ def _wide_resnet(backbone: Backbone, pixels: int) -> Effort:
         total += _convolution(pixels, inputs, outputs, kernel=1)
         for _ in range(int(4 * backbone.depth) - 1):
             total += _convolution(pixels, outputs, outputs)
+            total += _convolution(pixels, outputs, outputs)
+        inputs = outputs
+    return total
+
+
+def _resnet(backbone: Backbone, pixels: int, blocks: int) -> Effort:
+    inputs, pixels = int(64 * backbone.width), _halved(pixels)
+    total, pixels = _convolution(pixels, 3, inputs, kernel=7), _halved(pixels)
+    for channels in (64, 128, 256, 512):
+        outputs = int(channels * backbone.width)
+        if channels > 64:
+            pixels = _halved(pixels)
+            total += _convolution(pixels, inputs, outputs, kernel=1)
+        total += _convolution(pixels, inputs, outputs)
+        for _ in range(2 * blocks - 1):
             total += _convolution(pixels, outputs, outputs)
         inputs = outputs
     return total

@@ -1,10 +1,12 @@
 """The plan of one scale: what each stage of a run is told."""
 
+from functools import cached_property
 from pathlib import Path
 
 from epcore.errors import UserError
 from epcore.plan import paths
 from epcore.plan.datasets import OfficialData
+from epcore.plan.imagenet_fs import ImageNetFsPlan
 from epcore.plan.load import pick
 from epcore.plan.plots import PlotPlan
 from epcore.plan.stages import (
@@ -35,6 +37,21 @@ class Plan(PlotPlan):
         for plot in self.plots.plots:
             self.plot(plot)
         _ = self.footprint
+        if self.imagenet_fs is not None:
+            self.imagenet_fs.check()
+
+    @cached_property
+    def imagenet_fs(self) -> ImageNetFsPlan | None:
+        """ImageNet-FS, if the scale has it."""
+        section = self.scale.imagenet_fs
+        if section is None:
+            return None
+        return ImageNetFsPlan(self, section, f"{self._scale_file}, imagenet_fs")
+
+    @property
+    def imagenet_fs_tables(self) -> list[str]:
+        """The tables of ImageNet-FS in the target `all`."""
+        return self.imagenet_fs.main_tables if self.imagenet_fs else []
 
     def data(self, dataset: str) -> str:
         settings = pick(self.datasets, dataset, "data set", "config/datasets.yaml")

@@ -10,6 +10,12 @@ from typing import Literal
 from epcore.files import canonical_json
 from epcore.plan.datasets import DataSet, SourceFile
 from epcore.plan.figures import DecisionBoundary, InterpolatedPairs, TwoMoons
+from epcore.plan.imagenet_fs_models import (
+    ClassifierTraining,
+    Generator,
+    GeneratorTraining,
+    WeightPropagation,
+)
 from epcore.plan.models import (
     AugmentationName,
     Backbone,
@@ -38,6 +44,11 @@ STAGE_VERSIONS = {
     "plot": 1,
     "curves": 1,
     "environment": 1,
+    "imagenet-fs-exemplars": 1,
+    "imagenet-fs-classifier": 1,
+    "imagenet-fs-features": 1,
+    "imagenet-fs-generator": 1,
+    "imagenet-fs-evaluate": 1,
 }
 
 
@@ -142,12 +153,13 @@ class TableRow(Settings):
 
 
 class AggregateStage(Stage):
-    """Collect a table's numbers."""
+    """Collect a table's numbers; see `epcore.report.statistics` for the intervals."""
 
     table: str
     rows: tuple[TableRow, ...]
     columns: tuple[str, ...]
     cells: tuple[OurCell, ...]
+    interval: Literal["student", "normal"] = "student"
 
 
 class LatexColumn(Settings):
@@ -176,13 +188,17 @@ class LatexBlock(Settings):
 
 
 class LatexStage(Stage):
-    """Typeset a table."""
+    """Typeset a table.
+
+    `printed` numbers and differences stand beside this run's; `stacked`, in rows of their own.
+    """
 
     label: str
     caption: str
     first: str
     marks: tuple[str, ...]
     printed: bool
+    stacked: bool = False
     columns: tuple[LatexColumn, ...]
     blocks: tuple[LatexBlock, ...]
 
@@ -300,3 +316,45 @@ class EnvironmentStage(Stage):
 
     title: str
     metas: tuple[str, ...]
+
+
+class ExemplarsStage(Stage):
+    """Draw the exemplars of novel classes, for every K, split and trial."""
+
+    shots: tuple[int, ...]
+    trials: dict[Literal["val", "novel"], int]
+    seed: int
+
+
+class ClassifierStage(NetworkStage):
+    """Train the cosine classifier."""
+
+    training: ClassifierTraining
+    seed: int
+
+
+class ImageFeaturesStage(NetworkStage):
+    """Compute the features of every image of a data set."""
+
+
+class GeneratorStage(Stage):
+    """Train generators of class weights, one for each of the `shots`.
+
+    `propagation` is that of training; its `step` matters at test only and is not told.
+    """
+
+    generator: Generator
+    training: GeneratorTraining
+    propagation: WeightPropagation | None
+    shots: tuple[int, ...]
+    seed: int
+
+
+class TrialsStage(Stage):
+    """Test generators of class weights on frozen exemplars; `step_sizes` has one for each K."""
+
+    generator: Generator
+    propagation: WeightPropagation | None
+    shots: tuple[int, ...]
+    step_sizes: tuple[float, ...]
+    prior: float

@@ -1,7 +1,7 @@
 """What stands where in a table, before it is LaTeX or HTML."""
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from epcore.plan.stages import LatexBlock, LatexColumn, LatexRow, LatexStage
@@ -47,6 +47,8 @@ class Block:
 class Layout:
     """A table: first column, ticks, parameters, and one or two numbers for each cell.
 
+    Stacked, printed numbers and differences have lines of their own.
+
     `sources` has each source of the literature once, in the order of their numbers from 1.
     """
 
@@ -81,22 +83,34 @@ class Layout:
 def lay_out(stage: LatexStage, cells: dict[tuple[str, str, str], Cell]) -> Layout:
     """The layout of an aggregated table."""
     differences = any(cell["difference"] for cell in cells.values())
-    beside: Literal["paper", "difference", None] = (
-        "paper" if stage.printed else "difference" if differences else None
-    )
+    beside: Literal["paper", "difference", None] = "difference" if differences else None
+    if stage.printed:
+        beside = "paper"
+    if stage.stacked:
+        beside = None
     parameters = any(cell["paper_parameters"] for cell in cells.values())
     named = [row.source for block in stage.blocks for row in block.rows if row.source]
     sources = tuple(dict.fromkeys(named))
 
-    def line(block: LatexBlock, row: LatexRow) -> Line:
+    def lines(block: LatexBlock, row: LatexRow) -> list[Line]:
+        """The row's line and, stacked, one of its differences below."""
         found = [cells[block.block, row.row, column.name] for column in stage.columns]
-        return Line(
+        printed = stage.stacked and row.source
+        line = Line(
             label=row.label,
             source=sources.index(row.source) + 1 if row.source else None,
             marks=tuple(mark in row.marks for mark in stage.marks),
             parameters=_parameters(found) if parameters else None,
-            numbers=tuple(number for cell in found for number in _numbers(cell, beside)),
+            numbers=(
+                tuple(map(_printed, found))
+                if printed
+                else tuple(number for cell in found for number in _numbers(cell, beside))
+            ),
         )
+        gaps = tuple(map(_difference, found))
+        if not stage.stacked or not any(gaps):
+            return [line]
+        return [line, replace(line, label=r"\quad\emph{difference}", numbers=gaps)]
 
     return Layout(
         first=stage.first,
@@ -105,7 +119,7 @@ def lay_out(stage: LatexStage, cells: dict[tuple[str, str, str], Cell]) -> Layou
         beside=beside,
         columns=stage.columns,
         blocks=tuple(
-            Block(block.heading, tuple(line(block, row) for row in block.rows))
+            Block(block.heading, tuple(one for row in block.rows for one in lines(block, row)))
             for block in stage.blocks
         ),
         sources=sources,
@@ -116,11 +130,16 @@ def _numbers(cell: Cell, beside: Literal["paper", "difference", None]) -> tuple[
     """Of this run, and what stands beside it."""
     ours = Number(_rounded(cell["accuracy"]), _rounded(cell["interval"]))
     if beside == "paper":
-        gray = cell["note"] == "224 px"
-        return ours, Number(cell["paper_accuracy"], cell["paper_interval"], gray)
+        return ours, _printed(cell)
     if beside == "difference":
         return ours, _difference(cell)
     return (ours,)
+
+
+def _printed(cell: Cell) -> Number:
+    """The paper's, as it stands there."""
+    gray = cell["note"] == "224 px"
+    return Number(cell["paper_accuracy"], cell["paper_interval"], gray)
 
 
 def _difference(cell: Cell) -> Number | None:

@@ -5,7 +5,11 @@
 # is no input. By hand it may be run at any time.
 rule co2:
     input:
-        expand(paths.TABLE_TEX, scale=SCALE, table=PLAN.covered_tables),
+        expand(
+            paths.TABLE_TEX,
+            scale=SCALE,
+            table=PLAN.covered_tables + PLAN.imagenet_fs_tables,
+        ),
         expand(paths.FIGURE, scale=SCALE, figure=PLAN.covered_figures),
     output:
         report=report(
