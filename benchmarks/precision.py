@@ -1,11 +1,11 @@
 """Speed of the memory order and of bfloat16, and what bfloat16 does to accuracy."""
 
 import json
-import statistics
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import torch
 from measure import paired, row
 
@@ -20,11 +20,13 @@ from epcore.evaluation.evaluate import solve
 from epcore.evaluation.propagation_classifier import PropagationClassifier
 from epcore.plan import Plan
 from epcore.plan.stages import DataStage, PretrainStage
+from epcore.report.statistics import paired_difference
 from epcore.training.loop import fit
 from epcore.training.pretrain import PretrainingTask
 
 PIXELS, IMAGES, FEATURES = 32, 256, 64  # of Conv-4
-SEEDS, EPISODES = 4, 400
+SEEDS, EPISODES = 4, 600
+PRECISIONS = ("fp32", "bf16")
 
 
 def step(backbone: torch.nn.Module, images: torch.Tensor, precision: str) -> Callable[[], None]:
@@ -65,48 +67,52 @@ def speeds(plan: Plan, device: torch.device) -> None:
 
 def accuracy(
     stage: PretrainStage, store: ImageStore, test: Episodes, device: torch.device, folder: Path
-) -> float:
-    """Of a pretrained network on the test episodes, in percent."""
-    val = sample(store, "val", 5, 5, 15, 20, seed=0)
+) -> dict[str, float]:
+    """Of a network that was pretrained in the stage's precision: in percent, by that of the test."""
+    val = sample(store, "val", 5, 5, 15, 100, seed=0)
     task = PretrainingTask(stage, store, val, device)
     outcome = fit(task, stage.pretraining, stage.seed, folder / "state.pt", "pretrain")
     (folder / "state.pt").unlink()
     task.model.load_state_dict(outcome.weights)
-    augmenter = Augmenter((), stage.view)
-    rows = test.touched()
-    features = embed(task.model.backbone, store, rows, augmenter, device, stage.precision)
-    results = solve(features, test, PropagationClassifier(stage.propagation))
-    return 100 * float(results.accuracies.mean())
+    augmenter, classifier = Augmenter((), stage.view), PropagationClassifier(stage.propagation)
+    found = {}
+    for precision in PRECISIONS:
+        features = embed(task.model.backbone, store, test.touched(), augmenter, device, precision)
+        found[precision] = 100 * float(solve(features, test, classifier).accuracies.mean())
+    return found
 
 
 def accuracies(plan: Plan, device: torch.device) -> None:
     """Pairs of trainings that differ in precision alone: same seed, images and episodes."""
+    found: dict[str, list[dict[str, float]]] = {precision: [] for precision in PRECISIONS}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         told = json.loads(plan.data("glyph-mini"))
-        told["dataset"]["images_per_class"] |= {"base": 24, "val": 20, "novel": 60}
+        told["dataset"]["images_per_class"] |= {"base": 40, "val": 30, "novel": 60}
         data.run(DataStage(**told), [], folder / "glyphs")
         store = ImageStore.open(folder / "glyphs")
         test = sample(store, "novel", 5, 1, 15, EPISODES, seed=1)
-        found: dict[str, list[float]] = {"fp32": [], "bf16": []}
         for seed in range(SEEDS):
             for precision, values in found.items():
                 told = json.loads(plan.pretrain("conv4", "epnet", seed))
                 told["precision"] = precision
-                told["pretraining"] |= {"epochs": 3}
                 values.append(accuracy(PretrainStage(**told), store, test, device, folder))
-    differences = [b - a for a, b in zip(found["fp32"], found["bf16"], strict=True)]
-    spread = statistics.stdev(found["fp32"])
-    row(
-        "bfloat16: difference in 1-shot accuracy to fp32, in standard deviations between seeds",
-        abs(statistics.mean(differences)) / spread,
-        1,
-        False,
-        f"{statistics.mean(found['bf16']):.2f} % against {statistics.mean(found['fp32']):.2f} %, "
-        f"{SEEDS} pairs of trainings; differences "
-        f"{', '.join(f'{value:+.2f}' for value in differences)}; deviation between seeds "
-        f"{spread:.2f}",
-    )
+    full = np.array([values["fp32"] for values in found["fp32"]])
+    pairs = {
+        "bfloat16 in training and test": [values["bf16"] for values in found["bf16"]],
+        "bfloat16 in the test alone": [values["bf16"] for values in found["fp32"]],
+    }
+    for what, accuracies in pairs.items():
+        half = np.array(accuracies)
+        difference = paired_difference(half, full)
+        each = ", ".join(f"{value:+.2f}" for value in half - full)
+        row(
+            f"{what}: difference in 1-shot accuracy to fp32, in half widths of its 95 % interval",
+            abs(difference.value) / difference.interval,
+            1,
+            False,
+            f"{half.mean():.2f} % against {full.mean():.2f} %; {each} in {SEEDS} pairs",
+        )
 
 
 def main() -> None:
