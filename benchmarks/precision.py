@@ -68,7 +68,7 @@ def speeds(plan: Plan, device: torch.device) -> None:
 def accuracy(
     stage: PretrainStage, store: ImageStore, test: Episodes, device: torch.device, folder: Path
 ) -> dict[str, float]:
-    """Of a network that was pretrained in the stage's precision: in percent, by that of the test."""
+    """Of a network pretrained in the stage's precision: in percent, by precision of the test."""
     val = sample(store, "val", 5, 5, 15, 100, seed=0)
     task = PretrainingTask(stage, store, val, device)
     outcome = fit(task, stage.pretraining, stage.seed, folder / "state.pt", "pretrain")
