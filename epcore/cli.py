@@ -113,8 +113,8 @@ def _parser() -> argparse.ArgumentParser:
 
     sub = stage("evaluate", "classify the queries of frozen episodes")
     path(sub, "features", "feature file (.npz)")
-    path(sub, "episodes", "episode file (.npz)")
-    path(sub, "out", "per-episode accuracies to write (.csv)")
+    path(sub, "episodes", "episode files (.npz)", nargs="+")
+    path(sub, "out", "per-episode accuracies to write (.csv), one for each file", nargs="+")
 
     sub = stage("aggregate", "means and intervals of a table's cells, beside the paper's")
     sub.add_argument("--paper", type=Path, help="what the paper prints, if it does (.csv)")

@@ -77,12 +77,16 @@ def pretrained_checkpoint(wildcards):
     return paths.PRETRAIN.replace("{recipe}", owner)
 
 
-def features_for_protocol(wildcards):
-    w = wildcards
-    shot = PLAN.protocols[w.protocol].checkpoint_shot
-    owner, checkpoint = PLAN.checkpoint(w.backbone, w.recipe, shot)
-    features = paths.FEATURES.replace("{recipe}", owner)
-    return features.replace("{checkpoint}", checkpoint)
+def features_for_protocol(protocol):
+    """An `input` function: the features that a recipe is tested with on a protocol."""
+
+    def function(wildcards):
+        shot = PLAN.protocols[protocol].checkpoint_shot
+        owner, checkpoint = PLAN.checkpoint(wildcards.backbone, wildcards.recipe, shot)
+        features = paths.FEATURES.replace("{recipe}", owner)
+        return features.replace("{checkpoint}", checkpoint)
+
+    return function
 
 
 # A misspelt name in a path is "no rule to produce it".
