@@ -55,11 +55,21 @@ def _parser() -> argparse.ArgumentParser:
     def path(sub: argparse.ArgumentParser, name: str, text: str, **more: Any) -> None:
         sub.add_argument(f"--{name}", required=True, type=Path, help=text, **more)
 
+    def device(sub: argparse.ArgumentParser) -> None:
+        sub.add_argument(
+            "--gpus", type=int, metavar="N",
+            help="take N free GPUs of this machine, 0 for none (default: all that there are)",
+        )  # fmt: skip
+        sub.add_argument(
+            "--allow-cpu", action="store_true", help="compute without the GPUs if there are none"
+        )
+
     def training(sub: argparse.ArgumentParser) -> None:
         path(sub, "data", "folder of the packed data set")
         path(sub, "episodes", "validation episodes (.npz)")
         path(sub, "out", "checkpoint to write (.pt); curve (.csv) and .meta.json go beside it")
         sub.add_argument("--require-gpu", action="store_true", help="stop where there is no GPU")
+        device(sub)
 
     sub = stages.add_parser(
         "fetch",
@@ -110,6 +120,7 @@ def _parser() -> argparse.ArgumentParser:
     path(sub, "checkpoint", "checkpoint (.pt)")
     path(sub, "episodes", "episode files (.npz)", nargs="+")
     path(sub, "out", "feature file to write (.npz)")
+    device(sub)
 
     sub = stage("evaluate", "classify the queries of frozen episodes")
     path(sub, "features", "feature file (.npz)")
@@ -160,6 +171,11 @@ def _run(arguments: dict[str, Any]) -> None:
 
         content = _read_config(arguments.pop("config"))
         arguments["stage"] = validate(getattr(stages, model), content, "--config")
+    gpus, allow_cpu = arguments.pop("gpus", None), arguments.pop("allow_cpu", False)
+    if gpus is not None:
+        from epcore.gpus import claim
+
+        claim(gpus, allow_cpu)
     importlib.import_module(module).run(**arguments)
 
 

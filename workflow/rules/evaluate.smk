@@ -16,10 +16,10 @@ for suite in PLAN.suites:
             f"results/{{scale}}/benchmarks/evaluate/{{dataset}}/{{backbone}}/{{recipe}}/s{{seed}}-{suite[0]}.tsv"
         conda:
             "../../environment.yml"
-        threads: THREADS
+        threads: RESOURCES.evaluate.threads
         resources:
-            mem_mb=2000,
-            runtime=30,
+            mem_mb=each_attempt(RESOURCES.evaluate.mem_mb),
+            runtime=each_attempt(RESOURCES.evaluate.runtime),
         params:
             config=stage_config("evaluate", "backbone", "recipe"),
         shell:
