@@ -142,6 +142,38 @@ def _parser() -> argparse.ArgumentParser:
     sub = stage("latex", "typeset a table")
     path(sub, "table", "aggregated table (.csv)")
     path(sub, "out", "LaTeX to write (.tex)")
+
+    sub = stage("status", "how far the running trainings are", config=False)
+    sub.add_argument(
+        "--results", type=Path, default=Path("results"), metavar="FOLDER",
+        help="results folder, here or on a shared disk (default: results)",
+    )  # fmt: skip
+    sub.add_argument(
+        "--watch", type=float, nargs="?", const=5.0, metavar="SECONDS",
+        help="look again every so many seconds (default: 5), until Ctrl-C",
+    )  # fmt: skip
+
+    sub = stage("doctor", "what a target needs and is not there, with the remedy", config=False)
+    sub.add_argument(
+        "targets", nargs="*", metavar="TARGET", default=["all"],
+        help="what Snakemake would be asked for, e.g. tables/main.tex (default: all)",
+    )  # fmt: skip
+    sub.add_argument("--scale", default="demo", help="scale (default: demo)")
+    sub.add_argument(
+        "--settings", type=Path, default=Path("config"), metavar="FOLDER",
+        help="config folder (default: config)",
+    )  # fmt: skip
+    sub.add_argument(
+        "--root",
+        type=Path,
+        default=Path("data"),
+        metavar="FOLDER",
+        help="data root (default: data)",
+    )
+    sub.add_argument(
+        "--profile", type=Path, metavar="FOLDER",
+        help="check this cluster profile too, e.g. workflow/profiles/slurm",
+    )  # fmt: skip
     return parser
 
 
@@ -159,6 +191,8 @@ STAGES: dict[str, tuple[str, str | None]] = {
     "ablation": ("epcore.report.ablation", "AblationStage"),
     "alpha": ("epcore.report.alpha", "AlphaStage"),
     "latex": ("epcore.report.latex", "LatexStage"),
+    "status": ("epcore.status", None),
+    "doctor": ("epcore.doctor", None),
 }
 
 

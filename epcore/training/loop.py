@@ -20,6 +20,7 @@ from epcore.files import write_text
 from epcore.interruption import Request, postponed
 from epcore.plan.models import Optimisation
 from epcore.propagation import DegenerateFeaturesError
+from epcore.training.heartbeat import Heartbeat
 
 CURVE_COLUMNS = ("epoch", "learning_rate", "train_loss", "val_accuracy", "val_loss")
 SAVE_EVERY = 600.0  # seconds
@@ -35,6 +36,10 @@ class Task(Protocol):
     @property
     def steps(self) -> int:
         """Optimisation steps of an epoch."""
+
+    @property
+    def images(self) -> int:
+        """Images that the network sees in one step."""
 
     def seed(self, epoch: int) -> int:
         """Of the epoch's order and of the random numbers of its augmentation."""
@@ -128,6 +133,13 @@ class _Training:
         if state.is_file():
             self._resume()
         self.saved_at = time.monotonic()
+        self.heartbeat = Heartbeat(
+            state.with_suffix(".json"),
+            label,
+            task.images,
+            settings.epochs * task.steps,
+            len(self.curve) * task.steps + self.step,
+        )
 
     def goes_on(self) -> bool:
         rate, settings = self._rate(), self.settings
@@ -178,6 +190,7 @@ class _Training:
             loss.backward()
             self.optimiser.step()
             self.step, self.total, self.last = self.step + 1, self.total + value, value
+            self.heartbeat.beat(self.step, self.task.steps, self.curve)
             if self.request.number or time.monotonic() - self.saved_at > SAVE_EVERY:
                 self._save()
                 self.request.obey()
