@@ -164,12 +164,9 @@ def _parser() -> argparse.ArgumentParser:
         help="config folder (default: config)",
     )  # fmt: skip
     sub.add_argument(
-        "--root",
-        type=Path,
-        default=Path("data"),
-        metavar="FOLDER",
+        "--root", type=Path, default=Path("data"), metavar="FOLDER",
         help="data root (default: data)",
-    )
+    )  # fmt: skip
     sub.add_argument(
         "--profile", type=Path, metavar="FOLDER",
         help="check this cluster profile too, e.g. workflow/profiles/slurm",

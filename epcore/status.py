@@ -69,13 +69,13 @@ def overview(results: Path, now: float) -> str:
     rows = [COLUMNS, *(training.row(now) for training in found)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
     lines = ["  ".join(f"{c:<{w}}" for c, w in zip(row, widths, strict=True)) for row in rows]
-    remedy = (
-        ["silent ones go on where they were when Snakemake starts them again"] if silent else []
-    )
-    return "\n".join([line.rstrip() for line in [*lines, "", summary, *remedy]])
+    if silent:
+        summary += "; silent ones go on where they were when Snakemake starts them again"
+    return "\n".join([line.rstrip() for line in [*lines, "", summary]])
 
 
 def percent(value: float | None) -> str:
+    """An accuracy in [0, 1]; a dash if there is none yet."""
     return "-" if value is None else f"{100 * value:.2f}"
 
 

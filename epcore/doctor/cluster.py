@@ -34,9 +34,11 @@ def check_profile(folder: Path) -> list[Finding]:
     if known is None:
         return [*findings, Finding("slurm", "sinfo has no answer", "ask the cluster's people")]
     for name in sorted({str(name) for name in wanted if name}):
-        remedy = f"{edit}; known: {', '.join(sorted(known))}"
+        remedy = f"{edit}; SLURM knows {', '.join(sorted(known))}"
         findings.append(
-            Finding("partition", f"{name}", "" if name in known else f"there is none; {remedy}")
+            Finding("partition", name)
+            if name in known
+            else Finding("partition", f"SLURM knows no {name}", remedy)
         )
     return findings
 

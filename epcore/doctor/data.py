@@ -18,7 +18,7 @@ REST = 2 * GIB
 
 def check_data(plan: Plan, datasets: list[str], root: Path) -> list[Finding]:
     """A finding for each data set, and one for the disk."""
-    findings, downloads = [], 0
+    findings, lacking = [], 0
     for name in datasets:
         store = Path(paths.STORE.format(scale=plan.scale_name, dataset=name))
         if store.is_file():
@@ -27,9 +27,9 @@ def check_data(plan: Plan, datasets: list[str], root: Path) -> list[Finding]:
             continue
         finding, size = _sources(plan, name, root)
         findings.append(finding)
-        downloads += size
+        lacking += size
     # Archives lie beside the packed images that are made of them.
-    needed = 2 * downloads + REST
+    needed = 2 * lacking + REST
     free = shutil.disk_usage(Path()).free
     said = f"{free / GIB:.0f} GiB free, about {needed / GIB:.0f} GiB needed"
     remedy = "make room, or set data_root in config/config.yaml to another disk"
@@ -37,7 +37,7 @@ def check_data(plan: Plan, datasets: list[str], root: Path) -> list[Finding]:
 
 
 def _sources(plan: Plan, name: str, root: Path) -> tuple[Finding, int]:
-    """What there is of the files of a data set that is not built, and the bytes to download."""
+    """What there is of the files of a data set that is not built, and the bytes of the others."""
     settings, what = plan.datasets[name], f"data {name}"
     if not isinstance(settings, OfficialData):
         own = getattr(settings, "path", None)
@@ -45,7 +45,9 @@ def _sources(plan: Plan, name: str, root: Path) -> tuple[Finding, int]:
             remedy = f"put your images there, or correct path of {name}"
             return Finding(what, f"{own} does not exist", remedy), 0
         return Finding(what, "is made when it is needed, without a download"), 0
-    verified, found, download, hand, size = 0, 0, [], [], 0
+    verified, found, size = 0, 0, 0
+    download: list[str] = []
+    hand: list[str] = []
     for source in settings.sources:
         receipt = Path(paths.RECEIPT.format(scale=plan.scale_name, source=source))
         for key, file in plan.sources[source].files.items():
@@ -53,17 +55,15 @@ def _sources(plan: Plan, name: str, root: Path) -> tuple[Finding, int]:
                 verified += 1
             elif find(file, root) is not None:
                 found += 1
-            elif file.urls:
-                download.append(file.path)
-                size += file.size or 0
             else:
-                hand.append(source)
+                (download if file.urls else hand).append(source)
+                size += file.size or 0
     said = ", ".join(
         text
         for count, text in (
             (verified, f"{verified} files verified"),
             (found, f"{found} files found, to be verified"),
-            (len(download), f"{len(download)} files to download ({size / GIB:.1f} GiB)"),
+            (len(download), f"{len(download)} files to download"),
             (len(hand), f"{len(hand)} files to be got by hand"),
         )
         if count

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # A SLURM of one node with two stand-in GPUs, for tests and for trying docs/cluster.md:
-#   tests/slurm/one-node.sh start FOLDER; export SLURM_CONF=FOLDER/slurm.conf; ...
-#   tests/slurm/one-node.sh stop FOLDER
-# Needs root and Debian's packages slurm-wlm and munge. Everything it writes is in FOLDER, so that a
-# SLURM that is configured on this machine is left alone.
+#   tests/slurm/one-node.sh start /tmp/one-node
+#   tests/slurm/one-node.sh stop /tmp/one-node
+# Needs root and Debian's packages slurm-wlm and munge. What it writes is in that folder, but for the
+# link /etc/slurm/slurm.conf; where SLURM is configured already, it does nothing.
 set -euo pipefail
 what=$1 folder=$2
+configuration=/etc/slurm/slurm.conf
 
 stop() {
   for daemon in slurmd slurmctld munged; do
@@ -13,6 +14,9 @@ stop() {
       kill "$(cat "$folder/$daemon.pid")" 2>/dev/null || true
     fi
   done
+  if [ -L $configuration ]; then
+    rm $configuration
+  fi
 }
 
 if [ "$what" = stop ]; then
@@ -20,7 +24,11 @@ if [ "$what" = stop ]; then
   exit
 fi
 
-mkdir -p "$folder/state" "$folder/spool"
+if [ -e $configuration ]; then
+  echo "SLURM is configured on this machine: $configuration" >&2
+  exit 1
+fi
+mkdir -p /etc/slurm "$folder/state" "$folder/spool"
 host=$(hostname -s)
 cat >"$folder/slurm.conf" <<END
 ClusterName=epcore
@@ -62,10 +70,12 @@ chmod 600 "$folder/munge.key"
 munged --force --key-file "$folder/munge.key" --socket "$folder/munge.socket" \
   --pid-file "$folder/munged.pid" --log-file "$folder/munged.log" --seed-file "$folder/munge.seed"
 trap 'stop; cat "$folder"/*.log >&2' ERR
+# A link, because Snakemake's plugin keeps SLURM_CONF from the programs that jobs start.
+ln -sfn "$folder/slurm.conf" $configuration
 slurmctld -f "$folder/slurm.conf"
 slurmd -f "$folder/slurm.conf"
 for _ in $(seq 30); do
-  if [ "$(SLURM_CONF=$folder/slurm.conf sinfo -h -o %t -p gpu 2>/dev/null)" = idle ]; then
+  if [ "$(sinfo -h -o %t -p gpu 2>/dev/null)" = idle ]; then
     exit
   fi
   sleep 1
