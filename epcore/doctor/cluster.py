@@ -40,7 +40,15 @@ def check_profile(folder: Path) -> list[Finding]:
             if name in known
             else Finding("partition", f"SLURM knows no {name}", remedy)
         )
-    return findings
+    return [*findings, _accounting(str(profile.get("slurm-status-command", "sacct")))]
+
+
+def _accounting(command: str) -> Finding:
+    """Whether the program answers that tells Snakemake what became of its jobs."""
+    if _ask(command, "--noheader") is not None:
+        return Finding("job states", f"{command} tells them")
+    remedy = "export EPCORE_SLURM_STATUS=squeue; for that MinJobAge should be 300 s or more"
+    return Finding("job states", f"{command} does not tell them: no accounting?", remedy)
 
 
 def read_profile(path: Path) -> dict[str, Any]:
@@ -60,12 +68,17 @@ def read_profile(path: Path) -> dict[str, Any]:
 
 
 def _partitions() -> set[str] | None:
-    command = ["sinfo", "--noheader", "--format", "%R"]
+    answer = _ask("sinfo", "--noheader", "--format", "%R")
+    return None if answer is None else set(answer.split())
+
+
+def _ask(*command: str) -> str | None:
+    """What one of SLURM's programs prints, if it succeeds."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     except (OSError, subprocess.SubprocessError):
         return None
-    return set(done.stdout.split())
+    return done.stdout
 
 
 def _plugin() -> Finding:

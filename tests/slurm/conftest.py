@@ -98,5 +98,6 @@ def slurm(tmp_path_factory):
         "PYTHONPATH": str(ROOT),
         "EPCORE_SLURM_ACCOUNT": "tests",
         "EPCORE_SLURM_POLL": "3",
+        "EPCORE_SLURM_STATUS": "squeue",
     }
     subprocess.run([SCRIPT, "stop", folder], check=True)
