@@ -1,4 +1,4 @@
-"""Jobs of one machine each take a free GPU; a stand-in `nvidia-smi` names cards that are not there."""
+"""Jobs of one machine each take a free GPU; a stand-in `nvidia-smi` names cards without any."""
 
 import os
 import subprocess
@@ -98,10 +98,9 @@ def test_one_job_more_waits_until_another_has_ended_however_it_ends(job):
 
 def test_two_jobs_of_two_cards_do_not_wait_for_each_others_second(job):
     one, other = job(2), job(2)
-    first = next(p for p in (one, other) if p.stderr.readline() or True)
-    del first
     for process in (one, other):
         process.stdin.close()
+        process.stdin = None  # what communicate() shall not flush
     for process in (one, other):
         assert len(process.stdout.readline().strip().split(",")) == 2
 
@@ -124,7 +123,7 @@ def test_a_card_that_torch_does_not_see_is_told(cards, tmp_path, monkeypatch):
 
     monkeypatch.setattr(gpus, "LEASES", tmp_path / "leases")
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
-    with pytest.raises(UserError, match="given GPU-aa, but torch .* sees no GPU"):
+    with pytest.raises(UserError, match=r"given GPU-aa, but torch .* sees no GPU"):
         claim(1, allow_cpu=False)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
 

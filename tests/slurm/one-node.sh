@@ -9,6 +9,10 @@ what=$1 folder=$2
 configuration=/etc/slurm/slurm.conf
 
 stop() {
+  # Jobs outlive the daemons.
+  if [ -f "$folder/slurmctld.pid" ] && timeout 10 scancel --user="$(id -un)"; then
+    timeout 40 bash -c 'while [ -n "$(squeue -h)" ]; do sleep 0.2; done' || true
+  fi
   for daemon in slurmd slurmctld munged; do
     if [ -f "$folder/$daemon.pid" ]; then
       kill "$(cat "$folder/$daemon.pid")" 2>/dev/null || true

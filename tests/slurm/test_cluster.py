@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slurm
 
 TABLE = "tables/main.tex"
 # A pretraining of ten seconds on a fast machine.
-LONG = "pretraining: {epochs: 400, plateau: {patience: 100000}, batch_size: 32"
+LONG = "pretraining: {epochs: 120, plateau: {patience: 100000}, batch_size: 32"
 SHORT = "pretraining: {epochs: 2, batch_size: 32"
 ASKED = "  mem_mb: 1500\n  runtime: 20\n"
 TOO_LITTLE = "  mem_mb: 300\n  runtime: 1\n"
