@@ -33,9 +33,9 @@ def together(run):
     """The largest number of pretrainings that ran at the same time, by Snakemake's own log."""
     running = most = 0
     for event in re.findall(
-        r"^rule pretrain:|^Finished jobid: \d+ \(Rule: pretrain\)", run.text, re.M
+        r"^(?:local)?rule pretrain:|^Finished jobid: \d+ \(Rule: pretrain\)", run.text, re.M
     ):
-        running += 1 if event.startswith("rule") else -1
+        running += 1 if "rule pretrain" in event else -1
         most = max(most, running)
     return most
 
