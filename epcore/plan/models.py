@@ -240,12 +240,24 @@ class ScaledBackbone(Settings):
     depth: Ratio = Fraction(1)
 
 
-class Resources(Settings):
-    """Of one training job; `runtime` in minutes."""
+class JobResources(Settings):
+    """Of one job; `runtime` in minutes."""
 
     threads: PositiveInt
     mem_mb: PositiveInt
     runtime: PositiveInt
+
+
+class Resources(JobResources):
+    """Of one training job, which also uses `gpus` cards, and of one job of other stages.
+
+    Embedding uses one card. Where there are no GPUs the same jobs run on the CPU.
+    """
+
+    gpus: PositiveInt = 1
+    data: JobResources
+    embed: JobResources
+    evaluate: JobResources
 
     def values(self) -> tuple[int, int, int]:
         return self.threads, self.mem_mb, self.runtime

@@ -19,6 +19,7 @@ rule ablation:
         "results/{scale}/logs/figures/ablation.log",
     benchmark:
         "results/{scale}/benchmarks/figures/ablation.tsv"
+    localrule: True
     conda:
         "../../environment.yml"
     threads: 1

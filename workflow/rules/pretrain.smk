@@ -17,12 +17,13 @@ rule pretrain:
         "../../environment.yml"
     threads: THREADS
     resources:
-        mem_mb=MEMORY,
-        runtime=MINUTES,
+        gpu=RESOURCES.gpus,
+        mem_mb=each_attempt(MEMORY),
+        runtime=each_attempt(MINUTES),
     params:
         config=stage_config("pretrain", "backbone", "recipe", "seed"),
         data=lambda wildcards, input: Path(input.store).parent,
     shell:
-        f"epcore pretrain {REQUIRE_GPU} "
+        f"epcore pretrain {REQUIRE_GPU} --gpus {{resources.gpu}} "
         "--config {params.config:q} --data {params.data:q} --episodes {input.episodes:q} "
         "--out {output.checkpoint:q} > {log:q} 2>&1"
