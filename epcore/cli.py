@@ -310,6 +310,8 @@ def _run(arguments: dict[str, Any]) -> None:
         from epcore.gpus import claim
 
         claim(gpus, allow_cpu)
+    if name == "pretrain":
+        arguments["gpus"] = gpus or 1  # that train together
     with _tracking(name, arguments):
         importlib.import_module(module).run(**arguments)
 
