@@ -309,7 +309,7 @@ def _run(arguments: dict[str, Any]) -> None:
     if gpus is not None:
         from epcore.gpus import claim
 
-        claim(gpus, allow_cpu)
+        gpus = claim(gpus, allow_cpu)
     if name == "pretrain":
         arguments["gpus"] = gpus or 1  # that train together
     with _tracking(name, arguments):

@@ -36,8 +36,10 @@ def local_gpus(environment: Mapping[str, str] = os.environ) -> list[str]:
     return [name for name in chosen if name in identifiers.values()]
 
 
-def claim(count: int, allow_cpu: bool) -> None:
+def claim(count: int, allow_cpu: bool) -> int:
     """Makes `count` GPUs, and no others, visible to this process, which keeps them until it ends.
+
+    Returns how many it has: `count`, or 0 where it may compute without.
 
     A SLURM job has its own already. Elsewhere they are leased, so that jobs of one machine, of
     several users and runs too, each have a card of their own; while all are taken this waits.
@@ -61,7 +63,7 @@ def claim(count: int, allow_cpu: bool) -> None:
         )
     if count > len(given):
         if allow_cpu:
-            return
+            return 0
         raise UserError(
             f"this job was given {count} GPU, but {place} has {len(given) or 'none'}; see what "
             "`epcore doctor` says, or allow the CPU: --config allow_cpu=true"
@@ -71,6 +73,7 @@ def claim(count: int, allow_cpu: bool) -> None:
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(given)
     if count and not allow_cpu:
         _check_torch(count, given)
+    return count
 
 
 def lease(gpus: list[str], count: int) -> list[str]:

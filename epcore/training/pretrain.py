@@ -139,8 +139,8 @@ def run(
     Raises:
         UserError: if more than one GPU is asked for and there are not as many.
     """
-    device = choose_device(require_gpu)
-    if gpus > 1 and device.type == "cuda":
+    choose_device(require_gpu)
+    if gpus > 1:
         if gpus > torch.cuda.device_count():
             raise UserError(
                 f"{gpus} GPUs are asked for, here are {torch.cuda.device_count()}; lower "
