@@ -1,12 +1,13 @@
 # make            sets everything up, then builds tables/main.tex on embedded data
 # make test       runs the tests
 # make lint       style and types
+# make report     builds every table and figure, and report.html with all of them
 # make pictures   remakes the pictures of the README
 # PYTHON=python3.12 make ...   chooses the Python (3.11 or newer) of the environment
 PYTHON ?= python3
 VENV := .venv/bin/python
 
-.PHONY: all test lint pictures
+.PHONY: all test lint report pictures
 all: .venv/installed
 	$(VENV) -m snakemake --cores all tables/main.tex
 
@@ -19,6 +20,11 @@ lint: .venv/installed
 	$(VENV) -m mypy
 	$(VENV) -m snakefmt --check Snakefile workflow
 	$(VENV) -m snakemake --lint
+
+# One file, to be opened in any browser, without a network too.
+report: .venv/installed
+	$(VENV) -m snakemake --cores all all
+	$(VENV) -m snakemake all --report report.html --report-stylesheet workflow/report/report.css
 
 # The upper part of the page is the table.
 pictures: all

@@ -8,6 +8,7 @@ import importlib
 import json
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,9 @@ not be downloaded by a program (ILSVRC2012) is asked for, with the steps to get 
   epcore fetch cub              all files of the data set cub
   EPCORE_MIRROR=/datasets epcore fetch cifar-fs fc100
 """
+
+
+FIGURE = "figure to write (.pdf); .png, .csv and -numbers.csv go beside it"
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -70,6 +74,15 @@ def _parser() -> argparse.ArgumentParser:
         path(sub, "out", "checkpoint to write (.pt); curve (.csv) and .meta.json go beside it")
         sub.add_argument("--require-gpu", action="store_true", help="stop where there is no GPU")
         device(sub)
+
+    def pair(sub: argparse.ArgumentParser) -> None:
+        path(sub, "data", "folder of the packed data set")
+        path(sub, "queries", "folder of the packed data set of its queries")
+
+    def embedded(sub: argparse.ArgumentParser) -> None:
+        path(sub, "features", "folder of images.npy and queries.npy")
+        path(sub, "checkpoint", "checkpoint of imagenet-fs-classifier (.pt)")
+        path(sub, "exemplars", "exemplar files, one for each K (.npz)", nargs="+")
 
     sub = stages.add_parser(
         "fetch",
@@ -139,9 +152,79 @@ def _parser() -> argparse.ArgumentParser:
     path(sub, "episodes", "validation episodes (.npz)")
     path(sub, "out", "figure to write (.pdf); .png and .csv go beside it")
 
+    sub = stage("two-moons", "propagate two moons, in random batches and all together")
+    path(sub, "out", FIGURE)
+
+    sub = stage("decision-boundary", "draw decision boundaries before and after propagation")
+    path(sub, "out", FIGURE)
+
+    sub = stage("interpolation", "class probabilities between pairs of embeddings")
+    path(sub, "episodes", "episode file (.npz)")
+    path(sub, "out", FIGURE)
+
+    sub = stage("imagenet-fs-exemplars", "draw and freeze the exemplars of ImageNet-FS")
+    pair(sub)
+    path(sub, "out", "folder to write, a file for each split and K (.npz)")
+
+    sub = stage("imagenet-fs-classifier", "train the cosine classifier of base classes")
+    pair(sub)
+    path(sub, "out", "checkpoint to write (.pt); curve (.csv) and .meta.json go beside it")
+    sub.add_argument("--require-gpu", action="store_true", help="stop where there is no GPU")
+    device(sub)
+
+    sub = stage("imagenet-fs-features", "compute the features of all images of a data set")
+    path(sub, "data", "folder of the packed data set")
+    path(sub, "checkpoint", "checkpoint of imagenet-fs-classifier (.pt)")
+    path(sub, "out", "feature file to write (.npy); .meta.json goes beside it")
+    device(sub)
+
+    sub = stage("imagenet-fs-generator", "train a generator of class weights")
+    pair(sub)
+    embedded(sub)
+    path(sub, "out", "generators to write (.pt); curves (.csv) and .meta.json go beside them")
+    device(sub)
+
+    sub = stage("imagenet-fs-evaluate", "test a generator of class weights on frozen exemplars")
+    pair(sub)
+    embedded(sub)
+    path(sub, "generator", "trained generators (.pt)")
+    path(sub, "out", "folder to write, a file for each measure and K (.csv)")
+    device(sub)
+
     sub = stage("latex", "typeset a table")
     path(sub, "table", "aggregated table (.csv)")
-    path(sub, "out", "LaTeX to write (.tex)")
+    path(sub, "out", "LaTeX to write (.tex); the same as a page (.html) goes beside it")
+
+    sub = stage("plot", "draw accuracy over shots, classes or unlabelled images")
+    path(sub, "tables", "aggregated tables (.csv)", nargs="+")
+    path(sub, "out", "figure to write (.pdf); .png and .csv go beside it")
+
+    sub = stage("curves", "draw the curves of trainings")
+    path(sub, "out", "figure to write (.pdf); .png and .csv go beside it")
+
+    sub = stage("environment", "say where jobs ran and with what")
+    path(sub, "out", "page to write (.html)")
+
+    sub = stage("co2", "report energy and CO2 of every job, rule, table and figure", config=False)
+    _of_scale(sub)
+    path(sub, "ledger", "what the jobs of the scale used (.jsonl)")
+    path(sub, "out", "report to write (.csv); co2.md goes beside it")
+    path(sub, "tex", "table to write (.tex)")
+    path(sub, "drawing", "figure to write (.pdf); .png goes beside it")
+
+    sub = stage("forecast", "say what a target will cost before anything runs", config=False)
+    _of_scale(sub)
+    sub.add_argument("targets", nargs="*", default=["all"], metavar="TARGET",
+        help="what Snakemake would be asked for, e.g. tables/main.tex (default: all)",
+    )  # fmt: skip
+    sub.add_argument("--devices", type=int, metavar="N",
+        help="GPUs, or cores where no GPU is used (default: one GPU, or all cores)",
+    )  # fmt: skip
+    sub.add_argument("--device", choices=("cpu", "gpu"), help="what trains (default: the scale's)")
+    sub.add_argument("--ledger", type=Path, nargs="*", metavar="FILE",
+        help="what finished jobs used (default: results/*/ledger.jsonl)",
+    )  # fmt: skip
+    sub.add_argument("--from-nothing", action="store_true", help="count finished jobs as well")
 
     sub = stage("status", "how far the running trainings are", config=False)
     sub.add_argument(
@@ -158,11 +241,7 @@ def _parser() -> argparse.ArgumentParser:
         "targets", nargs="*", metavar="TARGET", default=["all"],
         help="what Snakemake would be asked for, e.g. tables/main.tex (default: all)",
     )  # fmt: skip
-    sub.add_argument("--scale", default="demo", help="scale (default: demo)")
-    sub.add_argument(
-        "--settings", type=Path, default=Path("config"), metavar="FOLDER",
-        help="config folder (default: config)",
-    )  # fmt: skip
+    _of_scale(sub)
     sub.add_argument(
         "--root", type=Path, default=Path("data"), metavar="FOLDER",
         help="data root (default: data)",
@@ -172,6 +251,13 @@ def _parser() -> argparse.ArgumentParser:
         help="check this cluster profile too, e.g. workflow/profiles/slurm",
     )  # fmt: skip
     return parser
+
+
+def _of_scale(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--scale", default="demo", help="scale (default: demo)")
+    sub.add_argument("--settings", type=Path, default=Path("config"), metavar="FOLDER",
+        help="config folder (default: config)",
+    )  # fmt: skip
 
 
 # Stage -> module with its run(), and the model of its --config.
@@ -187,9 +273,22 @@ STAGES: dict[str, tuple[str, str | None]] = {
     "aggregate": ("epcore.report.aggregate", "AggregateStage"),
     "ablation": ("epcore.report.ablation", "AblationStage"),
     "alpha": ("epcore.report.alpha", "AlphaStage"),
+    "two-moons": ("epcore.analysis.two_moons", "TwoMoonsStage"),
+    "decision-boundary": ("epcore.analysis.decision_boundary", "DecisionBoundaryStage"),
+    "interpolation": ("epcore.analysis.interpolation", "InterpolationStage"),
+    "imagenet-fs-exemplars": ("epcore.imagenet_fs.exemplars", "ExemplarsStage"),
+    "imagenet-fs-classifier": ("epcore.imagenet_fs.classifier", "ClassifierStage"),
+    "imagenet-fs-features": ("epcore.imagenet_fs.features", "ImageFeaturesStage"),
+    "imagenet-fs-generator": ("epcore.imagenet_fs.train_generator", "GeneratorStage"),
+    "imagenet-fs-evaluate": ("epcore.imagenet_fs.evaluate", "TrialsStage"),
     "latex": ("epcore.report.latex", "LatexStage"),
     "status": ("epcore.status", None),
     "doctor": ("epcore.doctor", None),
+    "plot": ("epcore.report.plot", "PlotStage"),
+    "curves": ("epcore.report.curves", "CurvesStage"),
+    "environment": ("epcore.report.environment", "EnvironmentStage"),
+    "co2": ("epcore.footprint.report", None),
+    "forecast": ("epcore.footprint.forecast", None),
 }
 
 
@@ -207,7 +306,22 @@ def _run(arguments: dict[str, Any]) -> None:
         from epcore.gpus import claim
 
         claim(gpus, allow_cpu)
-    importlib.import_module(module).run(**arguments)
+    with _tracking(name, arguments):
+        importlib.import_module(module).run(**arguments)
+
+
+def _tracking(name: str, arguments: dict[str, Any]) -> AbstractContextManager[None]:
+    """Energy of the job, where the workflow asks for it; reports are not jobs."""
+    made = arguments.get("out") or arguments.get("receipt")
+    if made is None or name == "co2":
+        return nullcontext()
+    if name == "data":
+        made = made / "store.json"
+    if isinstance(made, list):  # the suite of `evaluate` is called by its first file
+        made = made[0]
+    from epcore.footprint.tracker import tracked
+
+    return tracked(name, made)
 
 
 def _read_config(text: str) -> Any:

@@ -8,12 +8,16 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from epcore.errors import UserError
+
+# What the running job has used up to now, where its energy is tracked; see epcore.footprint.
+ENERGY: ContextVar[Callable[[], dict[str, Any]] | None] = ContextVar("ENERGY", default=None)
 
 
 @contextlib.contextmanager
@@ -90,7 +94,7 @@ def meta_of(made: Path) -> Path:
 
 
 def verified(path: Path) -> str:
-    """The sha256 of a file, which is that of its `meta.json` if it has one.
+    """The sha256 of a file, which is that of its `meta.json` if that names it.
 
     Raises:
         UserError: if it is another one: the file was damaged, or replaced by a foreign one.
@@ -98,8 +102,9 @@ def verified(path: Path) -> str:
     digest, meta = sha256(path), meta_of(path)
     if meta.is_file() and path != meta:
         try:
-            expected = json.loads(meta.read_text(encoding="utf-8"))["sha256"]
-        except (ValueError, KeyError, TypeError):
+            made = json.loads(meta.read_text(encoding="utf-8"))["made"]
+            expected = made.get(path.name, digest)
+        except (ValueError, KeyError, TypeError, AttributeError):
             raise UserError(
                 f"{meta} is damaged; delete it and {path}, and run the same command again to make "
                 "both anew"
@@ -124,7 +129,8 @@ class Provenance:
     """Measures one run of a stage and writes the `meta.json` of what it made.
 
     The file holds: stage, its version and resolved config, sha256 of every input and of what was
-    made, package versions, git revision of the code, device, seconds, and what the stage adds.
+    made, package versions, git revision of the code, device, seconds, energy where it is tracked,
+    and what the stage adds.
 
     Raises:
         UserError: if an input is missing, or is not the file that its own `meta.json` describes.
@@ -137,14 +143,14 @@ class Provenance:
         self.inputs = {path.as_posix(): verified(path) for path in inputs}
         self.started = time.time()
 
-    def write(self, made: Path, **facts: Any) -> None:
-        """Writes the meta file beside `made`, which is finished."""
+    def write(self, *made: Path, **facts: Any) -> None:
+        """Writes the meta file beside the first of the files that were made, which are finished."""
         packages = ("epcore", "torch", "numpy", "pillow", "matplotlib")
         document = {
             "stage": self.stage,
             "config": self.config,
             "inputs": self.inputs,
-            "sha256": sha256(made),
+            "made": {path.name: sha256(path) for path in made},
             "git_revision": _git_revision(),
             "python": sys.version.split()[0],
             "packages": {name: _version(name) for name in packages},
@@ -152,7 +158,9 @@ class Provenance:
             "seconds": round(time.time() - self.started, 3),
             **facts,
         }
-        write_text(meta_of(made), json.dumps(document, indent=1, sort_keys=True) + "\n")
+        if (energy := ENERGY.get()) is not None:
+            document["energy"] = energy()
+        write_text(meta_of(made[0]), json.dumps(document, indent=1, sort_keys=True) + "\n")
 
 
 def _version(package: str) -> str | None:

@@ -25,7 +25,11 @@ TEXTS = {
     "aggregate": PLAN.aggregate("main"),
     "ablation": PLAN.ablation("ablation"),
     "alpha": PLAN.alpha(),
+    "interpolation": PLAN.interpolation(),
     "latex": PLAN.latex("main"),
+    "plot": PLAN.plot("by-shot"),
+    "curves": PLAN.curves_of("curves-glyph-mini-resnet12"),
+    "environment": PLAN.environment(),
 }
 ALONE = {  # without inputs that the config names
     stage: json.dumps(json.loads(TEXTS[stage]) | {key: []})
@@ -80,7 +84,13 @@ def test_every_stage_explains_its_options(capsys, stage):
     with pytest.raises(SystemExit) as ended:
         main([stage, "--help"])
     assert ended.value.code == 0
-    assert ("--receipt" if stage == "fetch" else "--out") in capsys.readouterr().out
+    own = {
+        "fetch": "--receipt",
+        "forecast": "--devices",
+        "status": "--watch",
+        "doctor": "--profile",
+    }
+    assert own.get(stage, "--out") in capsys.readouterr().out
 
 
 def test_a_mistake_on_the_real_command_line_is_one_line_and_exit_code_2(files):
@@ -143,8 +153,10 @@ INPUTS = {
     "evaluate": ["--features", "none.npz", "--episodes", "episodes.npz", "--out", "x.csv"],
     "ablation": ["--paper", "none.csv", "--out", "x.pdf"],
     "alpha": ["--episodes", "none.npz", "--out", "x.pdf"],
+    "interpolation": ["--episodes", "none.npz", "--out", "x.pdf"],
     "aggregate": ["--paper", "none.csv", "--out", "x.csv"],
     "latex": ["--table", "none.csv", "--out", "x.tex"],
+    "plot": ["--tables", "none.csv", "--out", "x.pdf"],
 }
 
 
@@ -161,6 +173,7 @@ def test_a_missing_input_is_named(files, capsys, stage):
         ("aggregate", "scores/glyph-mini/conv4/net/s0/5way-1shot.csv"),
         ("ablation", "scores/glyph-mini/conv4/none/s0/5way-1shot.csv"),
         ("alpha", "features/glyph-mini/conv4/alpha-02/s0/pretrain.npz"),
+        ("curves", "models/glyph-mini/resnet12/epnet/s0/pretrain.csv"),
     ],
 )
 def test_a_missing_input_that_the_config_names_is_named(files, capsys, stage, named):
@@ -169,6 +182,7 @@ def test_a_missing_input_that_the_config_names_is_named(files, capsys, stage, na
         "aggregate": ["--out", "x.csv"],
         "ablation": ["--paper", "paper.csv", "--out", "x.pdf"],
         "alpha": ["--episodes", "episodes.npz", "--out", "x.pdf"],
+        "curves": ["--out", "x.pdf"],
     }
     message = complaint(capsys, stage, "--config", TEXTS[stage], *inputs[stage])
     assert f"results/demo/{named} does not exist" in message

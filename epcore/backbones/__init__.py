@@ -1,4 +1,4 @@
-"""The feature extractors of the paper, as the authors' code builds them.
+"""The feature extractors of the paper, as the authors' code builds them (of wDAE-GNN: resnet.py).
 
 Each takes images `(n, 3, height, width)` and returns features `(n, feature_size)`. `width`
 multiplies every channel count and `depth` the number of blocks, so that a laptop can run the same
@@ -9,24 +9,28 @@ from fractions import Fraction
 
 from epcore.backbones.base import Backbone
 from epcore.backbones.conv4 import Conv4
+from epcore.backbones.resnet import ResNet10, ResNet18
 from epcore.backbones.resnet12 import ResNet12
 from epcore.backbones.wide_resnet import WideResNet
+
+_PLAIN = {"conv4": Conv4, "resnet10": ResNet10, "resnet12": ResNet12, "resnet18": ResNet18}
 
 
 def build_backbone(
     architecture: str, width: Fraction = Fraction(1), depth: Fraction = Fraction(1)
 ) -> Backbone:
-    """The backbone of that name (`conv4`, `resnet12` or `wide-resnet`), narrowed and shortened.
+    """The backbone of that name (see `_PLAIN`, or `wide-resnet`), narrowed and shortened.
 
     Raises:
-        ValueError: if a number of channels or blocks would not be a whole number above 0. Conv-4
-            and ResNet-12 have one block a stage, so their depth is 1.
+        ValueError: if a number of channels or blocks would not be a whole number above 0. Only
+            the wide ResNet can have another depth than 1.
     """
     if architecture == "wide-resnet":
         return WideResNet(width, depth)
     if depth != 1:
-        raise ValueError(f"{architecture} has one block a stage, its depth cannot be {depth}")
-    return {"conv4": Conv4, "resnet12": ResNet12}[architecture](width)
+        blocks = "two blocks" if architecture == "resnet18" else "one block"
+        raise ValueError(f"{architecture} has {blocks} a stage, its depth cannot be {depth}")
+    return _PLAIN[architecture](width)
 
 
 __all__ = ["Backbone", "build_backbone"]

@@ -48,13 +48,22 @@ class Augmenter:
         if "flip" in self.names:
             batch = flip(batch, generator)
         batch = torch.cat([batch.rot90(turns, (2, 3)) for turns in range(ROTATIONS)])
+        return _normalise(self._cropped(batch, generator))
+
+    def upright(self, images: Tensor, generator: Generator) -> Tensor:
+        """For training without rotations: flip, then crop, then jitter."""
+        batch = _floats(images)
+        if "flip" in self.names:
+            batch = flip(batch, generator)
+        return _normalise(self._cropped(batch, generator))
+
+    def _cropped(self, batch: Tensor, generator: Generator) -> Tensor:
+        """Crop and jitter, or the plain view."""
         if "crop" in self.names:
             batch = random_resized_crop(batch, crop_size(batch.shape[-1], self.view), generator)
         else:
             batch = view_of(batch, self.view)
-        if "jitter" in self.names:
-            batch = color_jitter(batch, generator)
-        return _normalise(batch)
+        return color_jitter(batch, generator) if "jitter" in self.names else batch
 
 
 def crop_size(pixels: int, view: View) -> int:

@@ -17,6 +17,7 @@ from epcore.plan.stages import DataStage
 # Kind of data set -> module of epcore.data.builders with its contents().
 BUILDERS = {
     "glyphs": "glyphs",
+    "more-glyphs": "glyphs",
     "folder": "folder",
     "npz": "arrays",
     "cifar-100": "cifar100",

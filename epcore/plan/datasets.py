@@ -84,15 +84,27 @@ class RandomSplit(PerSplit):
     seed: NonNegativeInt
 
 
-class GlyphData(Settings):
+class GlyphPictures(Settings):
     """Characters drawn from a seed; see `epcore.data.builders.glyphs`."""
 
-    kind: Literal["glyphs"]
     title: str
     selection: Literal["mini", "tiered", "fine", "large"]
     image_size: PositiveInt
     images_per_class: PerSplit
     seed: NonNegativeInt
+
+
+class GlyphData(GlyphPictures):
+    """The first pictures of each class."""
+
+    kind: Literal["glyphs"]
+
+
+class MoreGlyphData(GlyphPictures):
+    """Pictures of the classes of other glyphs, after the first `skip` of each class."""
+
+    kind: Literal["more-glyphs"]
+    skip: NonNegativeInt
 
 
 class OwnData(Settings):
@@ -214,7 +226,8 @@ DataSet = Annotated[
     | MiniImageNetPickles
     | TieredImageNetData
     | TieredImageNetPickles
-    | ImageNetFsData,
+    | ImageNetFsData
+    | MoreGlyphData,
     Field(discriminator="kind"),
 ]
 

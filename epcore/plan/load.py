@@ -23,6 +23,27 @@ EXPECTED = {
 }
 
 
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Plain values only, in libyaml's speed where there is libyaml; no key twice in a mapping."""
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self._flat: set[int] = set()
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Called first with the keys that are written; later with those merged from others too."""
+        if id(node) not in self._flat:
+            self._flat.add(id(node))
+            written: set[str] = set()
+            for key, _ in node.value:
+                if key.value in written:
+                    raise yaml.constructor.ConstructorError(
+                        problem=f"the key {key.value!r} is there twice", problem_mark=key.start_mark
+                    )
+                written.add(key.value)
+        super().flatten_mapping(node)
+
+
 def read_yaml(path: Path) -> dict[str, Any]:
     """The mapping in a YAML file.
 
@@ -30,7 +51,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
         UserError: if it cannot be read, is no YAML or no mapping.
     """
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = yaml.load(path.read_text(encoding="utf-8"), _Loader)
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:
@@ -172,9 +193,11 @@ def check_keys(
 def _keys_at(kind: Any, keys: list[str]) -> list[str]:
     """The keys allowed at a place inside a model; the place does not count list entries."""
     if _is_model(kind):
+        # As they stand in the file.
+        fields = {field.alias or name: field for name, field in kind.model_fields.items()}
         if not keys:
-            return list(kind.model_fields)
-        field = kind.model_fields.get(keys[0])
+            return list(fields)
+        field = fields.get(keys[0])
         return _keys_at(field.annotation, keys[1:]) if field else []
     if get_origin(kind) is dict:
         return _keys_at(get_args(kind)[1], keys[1:])

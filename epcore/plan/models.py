@@ -32,7 +32,7 @@ Ratio = Annotated[
     Field(gt=0),
     PlainSerializer(str, return_type=str),
 ]
-Architecture = Literal["conv4", "resnet12", "wide-resnet"]
+Architecture = Literal["conv4", "resnet12", "wide-resnet", "resnet10", "resnet18"]
 Probability = Annotated[float, Field(ge=0, lt=1)]
 
 
@@ -81,15 +81,40 @@ class Plateau(Settings):
     factor: Annotated[float, Field(gt=0, lt=1)]
 
 
-class Optimisation(Settings):
+class Descent(Settings):
     """SGD with Nesterov momentum and weight decay on all parameters."""
 
     epochs: PositiveInt
     learning_rate: PositiveFloat
     momentum: Probability
     weight_decay: NonNegativeFloat
+
+
+class Optimisation(Descent):
+    """The learning rate falls on a plateau."""
+
     plateau: Plateau
     stop_ratio: Probability
+
+
+class SteppedDescent(Descent):
+    """The learning rate falls to a tenth after each of the epochs `drops`.
+
+    `keep` says which epoch's weights count: the best on validation, or the last.
+    """
+
+    drops: tuple[PositiveInt, ...]
+    keep: Literal["best", "last"]
+
+    @model_validator(mode="after")
+    def _drops_in_time(self) -> "SteppedDescent":
+        if list(self.drops) != sorted(set(self.drops)) or (self.drops or (0,))[-1] >= self.epochs:
+            raise ValueError("drops must rise and be smaller than epochs")
+        return self
+
+    def rate(self, epoch: int) -> float:
+        """The learning rate of an epoch, which counts from 0."""
+        return self.learning_rate * 0.1 ** sum(drop <= epoch for drop in self.drops)
 
 
 class Pretraining(Optimisation):
@@ -250,6 +275,7 @@ class Scale(Settings):
 
     `tables` are the only ones that it has, all if there is none. Features are computed once for
     the episodes of every table, so that data with few classes or images must do without some.
+    `imagenet_fs` is an `ImageNetFsScale`, without which the scale has none of its tables.
     """
 
     note: str
@@ -264,6 +290,7 @@ class Scale(Settings):
     requires_gpu: bool
     resources: Resources
     recipe: dict[str, Any] = Field(default_factory=dict)
+    imagenet_fs: dict[str, Any] | None = None
 
 
 class Column(Settings):
@@ -316,16 +343,6 @@ class Block(Settings):
         if self.backbone is None and any(row.recipe for row in self.rows):
             raise ValueError("a block with a row of ours needs a backbone")
         return self
-
-
-class AlphaSearch(Settings):
-    """The file alpha.yaml: recipes that differ in the alpha of embedding propagation."""
-
-    column: str
-    backbone: str
-    protocol: str
-    recipes: tuple[str, ...]
-    label_alphas: Annotated[tuple[Probability, ...], Field(min_length=1)]
 
 
 class Table(Settings):

@@ -24,6 +24,20 @@ SCORES = "results/{scale}/scores/{dataset}/{backbone}/{recipe}/s{seed}/{protocol
 FIGURE = "results/{scale}/figures/{figure}.pdf"
 TABLE_CSV = "results/{scale}/tables/{table}.csv"
 TABLE_TEX = "results/{scale}/tables/{table}.tex"
+TABLE_HTML = "results/{scale}/tables/{table}.html"
+ENVIRONMENT = "results/{scale}/reports/environment.html"
+LEDGER = "results/{scale}/ledger.jsonl"
+CO2 = "results/{scale}/reports/co2.csv"
+
+# ImageNet-FS; `part` is images or queries.
+EXEMPLAR_FOLDER = "results/{scale}/imagenet-fs/{dataset}/exemplars"
+EXEMPLARS = EXEMPLAR_FOLDER + "/{split}-{shots}shot.npz"
+_RUN = "results/{scale}/imagenet-fs/{dataset}/{network}/s{seed}"
+CLASSIFIER = _RUN + "/classifier.pt"
+IMAGE_FEATURES = _RUN + "/features/{part}.npy"
+GENERATOR = _RUN + "/{method}.pt"
+TRIAL_FOLDER = _RUN + "/scores/{method}"
+TRIALS = TRIAL_FOLDER + "/{measure}-{shots}shot.csv"
 
 
 def meta(path: str) -> str:

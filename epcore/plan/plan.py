@@ -1,11 +1,14 @@
 """The plan of one scale: what each stage of a run is told."""
 
+from functools import cached_property
 from pathlib import Path
 
 from epcore.errors import UserError
 from epcore.plan import paths
 from epcore.plan.datasets import OfficialData
+from epcore.plan.imagenet_fs import ImageNetFsPlan
 from epcore.plan.load import pick
+from epcore.plan.plots import PlotPlan
 from epcore.plan.stages import (
     STAGE_VERSIONS,
     DataStage,
@@ -13,10 +16,9 @@ from epcore.plan.stages import (
     FetchStage,
     told,
 )
-from epcore.plan.tables import TablePlan
 
 
-class Plan(TablePlan):
+class Plan(PlotPlan):
     """The config folder at one scale; methods named after a stage return what it is told.
 
     That is canonical JSON of the settings that the stage reads, and of nothing else.
@@ -32,6 +34,24 @@ class Plan(TablePlan):
             for backbone in self.scale.backbones:
                 self.recipe(recipe, backbone)
         self.alpha()
+        for plot in self.plots.plots:
+            self.plot(plot)
+        _ = self.footprint
+        if self.imagenet_fs is not None:
+            self.imagenet_fs.check()
+
+    @cached_property
+    def imagenet_fs(self) -> ImageNetFsPlan | None:
+        """ImageNet-FS, if the scale has it."""
+        section = self.scale.imagenet_fs
+        if section is None:
+            return None
+        return ImageNetFsPlan(self, section, f"{self._scale_file}, imagenet_fs")
+
+    @property
+    def imagenet_fs_tables(self) -> list[str]:
+        """The tables of ImageNet-FS in the target `all`."""
+        return self.imagenet_fs.main_tables if self.imagenet_fs else []
 
     def data(self, dataset: str) -> str:
         settings = pick(self.datasets, dataset, "data set", "config/datasets.yaml")

@@ -9,9 +9,10 @@ from typing import Any, get_args
 
 from epcore.errors import UserError
 from epcore.plan.datasets import DataSources, OfficialData, Source
+from epcore.plan.figures import Figures, NetworkFigure
+from epcore.plan.footprint import FootprintSettings, read_footprint
 from epcore.plan.load import check_keys, extend, merge, pick, read_yaml, suggest, validate
 from epcore.plan.models import (
-    AlphaSearch,
     BackboneInfo,
     Column,
     Phase,
@@ -25,6 +26,7 @@ from epcore.plan.models import (
     Table,
 )
 from epcore.plan.paths import NAME
+from epcore.plan.settings import Split
 
 
 class Registry:
@@ -83,14 +85,10 @@ class Registry:
         }
         for file, registry in named.items():
             for name in registry:
-                if not re.fullmatch(NAME, name):
-                    place = f"{self.config.name}/{file}"
-                    if file == "datasets.yaml" and name in self.scale.datasets:
-                        place = f"{self._scale_file}, datasets"
-                    raise UserError(
-                        f"{place}: the name {name!r} cannot be part of a path; use small "
-                        "letters, digits and single hyphens"
-                    )
+                place = f"{self.config.name}/{file}"
+                if file == "datasets.yaml" and name in self.scale.datasets:
+                    place = f"{self._scale_file}, datasets"
+                check_name(name, place)
         where = self._scale_file
         for name, own in self.scale.datasets.items():
             _check_sources(own, self.sources, f"{where}, datasets.{name}")
@@ -153,21 +151,32 @@ class Registry:
         return recipe
 
     @cached_property
-    def alpha_search(self) -> AlphaSearch:
-        """The file alpha.yaml."""
-        where = f"{self.config.name}/alpha.yaml"
-        search: AlphaSearch = validate(AlphaSearch, read_yaml(self.config / "alpha.yaml"), where)
-        pick(self.backbones, search.backbone, "backbone", where)
-        self.check_column(search.column, f"{where}, column")
-        split = pick(self.protocols, search.protocol, "protocol", where).split
-        if split != "val":
+    def figures(self) -> Figures:
+        """The file figures.yaml."""
+        where = f"{self.config.name}/figures.yaml"
+        figures: Figures = validate(Figures, read_yaml(self.config / "figures.yaml"), where)
+        self._check_networks(figures.alpha, "val", f"{where}, alpha", "alpha is chosen")
+        self._check_networks(
+            figures.interpolation, "novel", f"{where}, interpolation", "the figure is tested"
+        )
+        return figures
+
+    def _check_networks(self, figure: NetworkFigure, split: Split, where: str, what: str) -> None:
+        pick(self.backbones, figure.backbone, "backbone", where)
+        self.check_column(figure.column, f"{where}, column")
+        found = pick(self.protocols, figure.protocol, "protocol", where).split
+        if found != split:
             raise UserError(
-                f"{where}: protocol {search.protocol!r} is of split {split}; alpha is chosen on "
-                "split val"
+                f"{where}: protocol {figure.protocol!r} is of split {found}; {what} on "
+                f"split {split}"
             )
-        for recipe in search.recipes:
+        for recipe in figure.recipes:
             pick(self._recipe_sources[1], recipe, "recipe", f"{where}, recipes")
-        return search
+
+    @cached_property
+    def footprint(self) -> FootprintSettings:
+        """The file footprint.yaml."""
+        return read_footprint(self.config)
 
     @cached_property
     def tables(self) -> dict[str, Table]:
@@ -183,6 +192,10 @@ class Registry:
         """Read once: what is edited during a run counts for the next one."""
         files = sorted((self.config / "tables").glob("*.yaml"))
         return {path.stem: self._read_table(path) for path in files}
+
+    def check_table(self, name: str, where: str) -> None:
+        """Raises `UserError` unless there is such a table, at this scale or another."""
+        pick(self._every_table, name, "table", where)
 
     def check_column(self, name: str, where: str) -> None:
         """Raises `UserError` unless a table has columns of a data set of the paper."""
@@ -257,6 +270,15 @@ def _check_sources(dataset: Any, sources: Mapping[str, Source], where: str) -> N
     if isinstance(dataset, OfficialData):
         for name in dataset.sources:
             pick(sources, name, "source", where)
+
+
+def check_name(name: str, where: str) -> None:
+    """Raises `UserError` unless a name can be part of a path."""
+    if not re.fullmatch(NAME, name):
+        raise UserError(
+            f"{where}: the name {name!r} cannot be part of a path; use small letters, digits and "
+            "single hyphens"
+        )
 
 
 def _check_unique(names: list[str], what: str, where: str) -> None:

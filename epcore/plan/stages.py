@@ -9,6 +9,13 @@ from typing import Literal
 
 from epcore.files import canonical_json
 from epcore.plan.datasets import DataSet, SourceFile
+from epcore.plan.figures import DecisionBoundary, InterpolatedPairs, TwoMoons
+from epcore.plan.imagenet_fs_models import (
+    ClassifierTraining,
+    Generator,
+    GeneratorTraining,
+    WeightPropagation,
+)
 from epcore.plan.models import (
     AugmentationName,
     Backbone,
@@ -28,9 +35,20 @@ STAGE_VERSIONS = {
     "embed": 1,
     "evaluate": 2,
     "aggregate": 2,
-    "latex": 2,
+    "latex": 3,
     "ablation": 1,
     "alpha": 1,
+    "two-moons": 1,
+    "decision-boundary": 1,
+    "interpolation": 1,
+    "plot": 1,
+    "curves": 1,
+    "environment": 1,
+    "imagenet-fs-exemplars": 1,
+    "imagenet-fs-classifier": 1,
+    "imagenet-fs-features": 1,
+    "imagenet-fs-generator": 1,
+    "imagenet-fs-evaluate": 1,
 }
 
 
@@ -135,12 +153,13 @@ class TableRow(Settings):
 
 
 class AggregateStage(Stage):
-    """Collect a table's numbers."""
+    """Collect a table's numbers; see `epcore.report.statistics` for the intervals."""
 
     table: str
     rows: tuple[TableRow, ...]
     columns: tuple[str, ...]
     cells: tuple[OurCell, ...]
+    interval: Literal["student", "normal"] = "student"
 
 
 class LatexColumn(Settings):
@@ -169,13 +188,17 @@ class LatexBlock(Settings):
 
 
 class LatexStage(Stage):
-    """Typeset a table."""
+    """Typeset a table.
+
+    `printed` numbers and differences stand beside this run's; `stacked`, in rows of their own.
+    """
 
     label: str
     caption: str
     first: str
     marks: tuple[str, ...]
     printed: bool
+    stacked: bool = False
     columns: tuple[LatexColumn, ...]
     blocks: tuple[LatexBlock, ...]
 
@@ -210,3 +233,128 @@ class AlphaStage(Stage):
     candidates: tuple[AlphaCandidate, ...]
     label_alphas: tuple[float, ...]
     note: str
+
+
+class TwoMoonsStage(Stage):
+    """Propagate two moons."""
+
+    settings: TwoMoons
+
+
+class DecisionBoundaryStage(Stage):
+    """Draw and measure decision boundaries."""
+
+    settings: DecisionBoundary
+
+
+class InterpolationNetwork(Settings):
+    """A recipe's network: what the figure calls it, its features, how it is tested."""
+
+    name: str
+    label: str
+    features: str
+    propagation: Propagation
+
+
+class InterpolationStage(Stage):
+    """Class probabilities between pairs of embeddings; `note` says what they are of."""
+
+    networks: tuple[InterpolationNetwork, InterpolationNetwork]
+    settings: InterpolatedPairs
+    note: str
+
+
+class PlotPoint(Settings):
+    """A number of a table and where it is drawn: its panel, its line and its position there.
+
+    `against` is the line that the number's paired difference is to.
+    """
+
+    backbone: str
+    dataset: str
+    episodes: str
+    series: str
+    x: int
+    table: str
+    block: str
+    row: str
+    column: str
+    against: str | None
+
+    @property
+    def panel(self) -> tuple[str, str, str]:
+        return self.backbone, self.dataset, self.episodes
+
+
+class PlotStage(Stage):
+    """Draw accuracy over one property of the episodes; `note` says what the numbers are of."""
+
+    label: str
+    series: tuple[str, ...]
+    points: tuple[PlotPoint, ...]
+    note: str
+
+
+class Training(Settings):
+    """One training of a recipe, which another one may have named (`trained_as`)."""
+
+    recipe: str
+    phase: str
+    trained_as: str
+    checkpoint: str
+
+
+class CurvesStage(Stage):
+    """Draw the curves of trainings; `note` says what they are of."""
+
+    trainings: tuple[Training, ...]
+    note: str
+
+
+class EnvironmentStage(Stage):
+    """Sum up where jobs ran, from the metas that they wrote."""
+
+    title: str
+    metas: tuple[str, ...]
+
+
+class ExemplarsStage(Stage):
+    """Draw the exemplars of novel classes, for every K, split and trial."""
+
+    shots: tuple[int, ...]
+    trials: dict[Literal["val", "novel"], int]
+    seed: int
+
+
+class ClassifierStage(NetworkStage):
+    """Train the cosine classifier."""
+
+    training: ClassifierTraining
+    seed: int
+
+
+class ImageFeaturesStage(NetworkStage):
+    """Compute the features of every image of a data set."""
+
+
+class GeneratorStage(Stage):
+    """Train generators of class weights, one for each of the `shots`.
+
+    `propagation` is that of training; its `step` matters at test only and is not told.
+    """
+
+    generator: Generator
+    training: GeneratorTraining
+    propagation: WeightPropagation | None
+    shots: tuple[int, ...]
+    seed: int
+
+
+class TrialsStage(Stage):
+    """Test generators of class weights on frozen exemplars; `step_sizes` has one for each K."""
+
+    generator: Generator
+    propagation: WeightPropagation | None
+    shots: tuple[int, ...]
+    step_sizes: tuple[float, ...]
+    prior: float

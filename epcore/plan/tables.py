@@ -3,6 +3,7 @@
 from functools import cached_property
 
 from epcore.plan import paths
+from epcore.plan.figures import NetworkFigure
 from epcore.plan.models import Block, Column, Row, Table
 from epcore.plan.registry import protocol_of
 from epcore.plan.runs import Runs
@@ -74,7 +75,11 @@ class TablePlan(Runs):
             if self._scores(block, row, column) is not None
         ]
         tested: dict[tuple[str, ...], dict[str, None]] = {}
-        for dataset, backbone, recipe, protocol in [*runs, *self.alpha_runs()]:
+        for dataset, backbone, recipe, protocol in [
+            *runs,
+            *self.alpha_runs(),
+            *self.interpolation_runs(),
+        ]:
             shot = self.protocols[protocol].checkpoint_shot
             key = (dataset, backbone, *self.checkpoint(backbone, recipe, shot))
             tested.setdefault(key, {})[protocol] = None
@@ -102,13 +107,23 @@ class TablePlan(Runs):
             suites.setdefault(key, []).append(name)
         return [tuple(names) for names in suites.values()]
 
+    def suite_of(self, protocol: str) -> tuple[str, ...]:
+        """The protocols that are scored in one job with this one."""
+        return next(suite for suite in self.suites if protocol in suite)
+
     def alpha_runs(self) -> list[tuple[str, str, str, str]]:
         """Data set, backbone, recipe and protocol of every candidate, if the scale has them."""
-        search = self.alpha_search
-        dataset = self.scale.columns.get(search.column)
-        if dataset is None or search.backbone not in self.scale.backbones:
+        return self._figure_runs(self.figures.alpha)
+
+    def interpolation_runs(self) -> list[tuple[str, str, str, str]]:
+        """The same of both networks of the interpolation."""
+        return self._figure_runs(self.figures.interpolation)
+
+    def _figure_runs(self, figure: NetworkFigure) -> list[tuple[str, str, str, str]]:
+        dataset = self.scale.columns.get(figure.column)
+        if dataset is None or figure.backbone not in self.scale.backbones:
             return []
-        return [(dataset, search.backbone, recipe, search.protocol) for recipe in search.recipes]
+        return [(dataset, figure.backbone, recipe, figure.protocol) for recipe in figure.recipes]
 
     def tested_protocols(
         self, dataset: str, backbone: str, recipe: str, checkpoint: str
@@ -134,8 +149,8 @@ class TablePlan(Runs):
                     )
                     for run in self.alpha_runs()
                 ),
-                label_alphas=self.alpha_search.label_alphas,
-                note=self._note(self.alpha_search.column, self.alpha_search.backbone),
+                label_alphas=self.figures.alpha.label_alphas,
+                note=self._note(self.figures.alpha.column, self.figures.alpha.backbone),
             )
         )
 
@@ -171,7 +186,19 @@ class TablePlan(Runs):
     def covered_figures(self) -> list[str]:
         """The figures that this scale has the runs of."""
         ablation = ["ablation"] if "ablation" in self.covered_tables else []
-        return ablation + (["alpha"] if self.alpha_runs() else [])
+        alpha = ["alpha"] if self.alpha_runs() else []
+        interpolation = ["interpolation"] if self.interpolation_runs() else []
+        return ablation + alpha + ["two-moons", "decision-boundary"] + interpolation
+
+    @property
+    def ablation_tables(self) -> list[str]:
+        """What the target ablation_pipeline builds of them."""
+        return [name for name in self.covered_tables if name in ("ablation", "propagator")]
+
+    @property
+    def ablation_figures(self) -> list[str]:
+        """The same of figures."""
+        return [name for name in self.covered_figures if name in ("ablation", "alpha")]
 
     @property
     def covered_tables(self) -> list[str]:

@@ -9,7 +9,7 @@ import pandas as pd
 from epcore.errors import UserError
 from epcore.files import Provenance, atomic
 from epcore.plan.stages import AggregateStage
-from epcore.report.statistics import mean_with_interval, paired_difference
+from epcore.report.statistics import Interval, mean_with_interval, paired_difference
 from epcore.report.text_table import COLUMNS, KEY, Cell, read_cells
 
 
@@ -62,11 +62,11 @@ def aggregate(stage: AggregateStage, paper: dict[tuple[str, str, str], Cell]) ->
             line: dict[str, object] = {"table": stage.table, **dict(zip(KEY, key, strict=True))}
             if key in ours:
                 scores = read_scores(Path(ours[key].scores))
-                mean = mean_with_interval(scores)
+                mean = mean_with_interval(scores, stage.interval)
                 parameters = read_parameters(Path(ours[key].checkpoint_meta))
                 line |= {"accuracy": mean.value, "interval": mean.interval}
                 line |= {"episodes": mean.count, "parameters": parameters}
-                line |= _difference(scores, row.against, ours[key].against)
+                line |= _difference(scores, row.against, ours[key].against, stage.interval)
             if (row.block, row.paper, column) in paper:
                 cell = paper[row.block, row.paper, column]
                 line |= {"paper_accuracy": cell["accuracy"], "paper_interval": cell["interval"]}
@@ -76,11 +76,13 @@ def aggregate(stage: AggregateStage, paper: dict[tuple[str, str, str], Cell]) ->
     return frame.astype({"episodes": "Int64", "parameters": "Int64"})
 
 
-def _difference(scores: np.ndarray, row: str, against: str | None) -> dict[str, object]:
+def _difference(
+    scores: np.ndarray, row: str, against: str | None, interval: Interval
+) -> dict[str, object]:
     if against is None:
         return {}
     try:
-        mean = paired_difference(scores, read_scores(Path(against)))
+        mean = paired_difference(scores, read_scores(Path(against)), interval)
     except ValueError as error:
         raise UserError(f"{against}: {error}; delete it and run the same command again") from None
     return {"against": row, "difference": mean.value, "difference_interval": mean.interval}

@@ -35,7 +35,7 @@ def tabulate(stage: AlphaStage, episodes: Path) -> pd.DataFrame:
                 accuracies = solve(features, frozen, PropagationClassifier(settings)).accuracies
             except DegenerateFeaturesError as error:
                 raise UserError(
-                    f"{candidate.features}: {error}; leave its recipe out of alpha.yaml"
+                    f"{candidate.features}: {error}; leave its recipe out of figures.yaml"
                 ) from None
             mean = mean_with_interval(100 * accuracies)
             lines.append(

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 from epcore.files import atomic
 
 if TYPE_CHECKING:
+    import numpy as np
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 # Okabe and Ito's colours, which the colour-blind can tell apart.
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PURPLE = (
@@ -29,18 +31,32 @@ STYLE: Any = {
 @contextmanager
 def figure(out: Path, width: float = 4.8, height: float = 3.2) -> Iterator["Axes"]:
     """Axes to draw on; afterwards `out` (.pdf) and a .png of the same name are written."""
+    with panels(out, 1, 1, width, height) as (_, axes):
+        yield axes[0, 0]
+
+
+@contextmanager
+def panels(
+    out: Path, rows: int, columns: int, width: float, height: float, **more: Any
+) -> Iterator[tuple["Figure", "np.ndarray"]]:
+    """As `figure`, with the canvas and axes `(rows, columns)`; `more` as `pyplot.subplots` takes.
+
+    Sizes are of the whole, in inches.
+    """
     import matplotlib as mpl
 
     mpl.use("Agg")
     from matplotlib import pyplot
 
     with mpl.rc_context(STYLE):
-        canvas, axes = pyplot.subplots(figsize=(width, height), layout="constrained")
+        canvas, axes = pyplot.subplots(
+            rows, columns, figsize=(width, height), layout="constrained", squeeze=False, **more
+        )
         try:
-            yield axes
+            yield canvas, axes
             # The date would make the bytes differ.
-            for path, more in ((out, {"CreationDate": None}), (out.with_suffix(".png"), {})):
+            for path, meta in ((out, {"CreationDate": None}), (out.with_suffix(".png"), {})):
                 with atomic(path) as temporary:
-                    canvas.savefig(temporary, dpi=200, metadata=more)
+                    canvas.savefig(temporary, dpi=200, metadata=meta)
         finally:
             pyplot.close(canvas)

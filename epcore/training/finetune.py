@@ -63,7 +63,7 @@ class FinetuningTask:
         return self.settings.episodes_per_epoch
 
     @property
-    def images(self) -> int:
+    def images_per_step(self) -> int:
         return self.settings.way * (self.stage.shot + self.settings.queries)
 
     def seed(self, epoch: int) -> int:

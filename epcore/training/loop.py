@@ -11,16 +11,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.optim import SGD
-from torch.optim.lr_scheduler import ReduceLROnPlateau
 from tqdm import tqdm
 
 from epcore.checkpoint import load_safely, save_atomically, state_of
 from epcore.errors import UserError
 from epcore.files import write_text
 from epcore.interruption import Request, postponed
-from epcore.plan.models import Optimisation
+from epcore.plan.models import Descent
 from epcore.propagation import DegenerateFeaturesError
 from epcore.training.heartbeat import Heartbeat
+from epcore.training.schedule import schedule_of
 
 CURVE_COLUMNS = ("epoch", "learning_rate", "train_loss", "val_accuracy", "val_loss")
 SAVE_EVERY = 600.0  # seconds
@@ -38,8 +38,8 @@ class Task(Protocol):
         """Optimisation steps of an epoch."""
 
     @property
-    def images(self) -> int:
-        """Images that the network sees in one step."""
+    def images_per_step(self) -> int:
+        """Images, or features of images, that the network sees in one step."""
 
     def seed(self, epoch: int) -> int:
         """Of the epoch's order and of the random numbers of its augmentation."""
@@ -75,12 +75,12 @@ def seed_of(*parts: int | str) -> int:
     return int(np.random.SeedSequence(words).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
-def fit(task: Task, settings: Optimisation, seed: int, state: Path, label: str) -> Outcome:
+def fit(task: Task, settings: Descent, seed: int, state: Path, label: str) -> Outcome:
     """Trains until the epochs or the learning rate run out.
 
-    SGD with Nesterov momentum and weight decay on all weights; the learning rate falls on a
-    plateau of the validation metric. The epoch of the best validation accuracy is kept, the
-    later one of equals (official code, A35).
+    SGD with Nesterov momentum and weight decay on all weights; `epcore.training.schedule` says how
+    the learning rate falls. The epoch of the best validation accuracy is kept, the later one of
+    equals (official code, A35), or the last one where the settings say so.
 
     After every epoch, every ten minutes and when a signal asks the process to leave, everything
     is saved to `state`. If that file exists, training goes on from there and ends with the same
@@ -104,7 +104,7 @@ class _Training:
     def __init__(
         self,
         task: Task,
-        settings: Optimisation,
+        settings: Descent,
         seed: int,
         state: Path,
         label: str,
@@ -119,12 +119,7 @@ class _Training:
             nesterov=settings.momentum > 0,
             weight_decay=settings.weight_decay,
         )
-        self.scheduler = ReduceLROnPlateau(
-            self.optimiser,
-            mode="max" if settings.plateau.metric == "accuracy" else "min",
-            factor=settings.plateau.factor,
-            patience=settings.plateau.patience,
-        )
+        self.schedule = schedule_of(self.optimiser, settings)
         self.generator = torch.Generator()
         self.curve: list[dict[str, float]] = []
         self.best: dict[str, Any] = {}
@@ -136,15 +131,13 @@ class _Training:
         self.heartbeat = Heartbeat(
             state.with_suffix(".json"),
             label,
-            task.images,
+            task.images_per_step,
             settings.epochs * task.steps,
             len(self.curve) * task.steps + self.step,
         )
 
     def goes_on(self) -> bool:
-        rate, settings = self._rate(), self.settings
-        ended = rate <= settings.learning_rate * settings.stop_ratio
-        return len(self.curve) < settings.epochs and not ended
+        return len(self.curve) < self.settings.epochs and not self.schedule.over
 
     def epoch(self) -> None:
         """Trains to the end of the epoch, validates, lowers the rate if it is time, and saves."""
@@ -159,8 +152,9 @@ class _Training:
             ) from None
         row = dict(zip(CURVE_COLUMNS, (number, rate, train_loss, accuracy, loss), strict=True))
         self.curve.append(row)
-        self.scheduler.step(accuracy if self.settings.plateau.metric == "accuracy" else loss)
-        if not self.best or accuracy >= self.best["row"]["val_accuracy"]:
+        self.schedule.step(accuracy, loss)
+        gained = not self.best or accuracy >= self.best["row"]["val_accuracy"]
+        if gained or self.schedule.keeps_last:
             self.best = {"row": row, "weights": state_of(self.task.model)}
         self.step, self.total, self.last = 0, 0.0, math.nan
         self._save()
@@ -201,7 +195,7 @@ class _Training:
             "format": STATE,
             "model": state_of(self.task.model),
             "optimiser": self.optimiser.state_dict(),
-            "scheduler": self.scheduler.state_dict(),
+            "scheduler": self.schedule.state_dict(),
             "curve": self.curve,
             "best": self.best,
             "progress": (self.step, self.total, self.last),
@@ -219,7 +213,7 @@ class _Training:
             )
         self.task.model.load_state_dict(saved["model"])
         self.optimiser.load_state_dict(saved["optimiser"])
-        self.scheduler.load_state_dict(saved["scheduler"])
+        self.schedule.load_state_dict(saved["scheduler"])
         self.curve, self.best = saved["curve"], saved["best"]
         self.step, self.total, self.last = saved["progress"]
         augmentation, dropout, cuda = saved["random"]

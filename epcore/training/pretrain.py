@@ -59,7 +59,7 @@ class PretrainingTask:
         return len(self.rows) // self.settings.batch_size
 
     @property
-    def images(self) -> int:
+    def images_per_step(self) -> int:
         return ROTATIONS * self.settings.batch_size
 
     def seed(self, epoch: int) -> int:

@@ -98,10 +98,12 @@ class Session:
 
     def finish(self, outcome: Outcome, device: torch.device) -> None:
         """Writes curve, checkpoint and meta; then forgets the resume file."""
-        outcome.write_curve(self.out.with_suffix(".csv"))
+        curve = self.out.with_suffix(".csv")
+        outcome.write_curve(curve)
         _split(outcome, self.stage).save(self.out)
         self.provenance.write(
             self.out,
+            curve,
             best=outcome.best,
             resumed_from_epoch=outcome.resumed_from,
             parameters=parameter_count(build(self.stage.backbone)),

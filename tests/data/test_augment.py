@@ -302,3 +302,21 @@ def test_brightness_changes_by_up_to_40_percent_either_way():
 
 def test_jitter_of_strength_zero_changes_nothing():
     torch.testing.assert_close(color_jitter(floats(), generator(), 0.0), floats())
+
+
+# -- upright images of ImageNet-FS ----------------------------------------------------------------
+
+
+def test_upright_images_are_flipped_cropped_and_jittered_in_this_order():
+    view = View(resize=1, crop=Fraction(7, 12))
+    found = Augmenter(("flip", "crop", "jitter"), view).upright(stored(), generator())
+    draws = generator()
+    expected = flip(floats(), draws)
+    expected = color_jitter(random_resized_crop(expected, 7, draws), draws)
+    assert torch.equal(found, expected * 2 - 1)
+
+
+def test_upright_images_without_augmentation_are_the_plain_view():
+    view = View(resize=1, crop=Fraction(1, 2))
+    plain = Augmenter((), view)
+    assert torch.equal(plain.upright(stored(), generator()), plain.plain(stored()))

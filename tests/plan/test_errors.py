@@ -73,7 +73,10 @@ def complaint(config, scale="demo"):
         ("recipes.yaml", "recipes/ep-110/phases/testng", "testing"),
         ("recipes.yaml", "recipes/ep-110/phases/testing/embeding", "embedding"),
         ("recipes.yaml", "recipes/eft/test", "tested"),
-        ("alpha.yaml", "label_alpha", "label_alphas"),
+        ("figures.yaml", "alpha/label_alpha", "label_alphas"),
+        ("figures.yaml", "two-moon", "two-moons"),
+        ("figures.yaml", "two-moons/point", "points"),
+        ("figures.yaml", "interpolation/recipe", "recipes"),
     ],
 )
 def test_a_misspelt_key_is_named_with_its_file_and_the_key_that_was_meant(
@@ -102,10 +105,12 @@ def test_a_misspelt_key_is_named_with_its_file_and_the_key_that_was_meant(
         ("tables/ablation.yaml", "blocks/0/rows/1/marks/0", "EPP", "EP"),
         ("tables/cub.yaml", "blocks/1/backbone", "resnet18", "resnet12"),
         ("scales/demo.yaml", "tables", ["mainn"], "main"),
-        ("alpha.yaml", "recipes/1", "alpha-0355", "alpha-035"),
-        ("alpha.yaml", "backbone", "conv5", "conv4"),
-        ("alpha.yaml", "protocol", "val-5way-1shots", "val-5way-1shot"),
-        ("alpha.yaml", "column", "minni", "mini"),
+        ("figures.yaml", "alpha/recipes/1", "alpha-0355", "alpha-035"),
+        ("figures.yaml", "alpha/backbone", "conv5", "conv4"),
+        ("figures.yaml", "alpha/protocol", "val-5way-1shots", "val-5way-1shot"),
+        ("figures.yaml", "alpha/column", "minni", "mini"),
+        ("figures.yaml", "interpolation/recipes/1", "nett", "net"),
+        ("figures.yaml", "interpolation/backbone", "resnet", "resnet12"),
     ],
 )
 def test_an_unknown_name_is_told_with_the_nearest_known_one(config, file, path, value, meant):
@@ -169,8 +174,11 @@ def test_an_unknown_name_like_no_other_lists_the_known_ones(config):
         ("protocols.yaml", "5way-5shot-labeled1/labeled", 0, "greater than 0"),
         ("protocols.yaml", "5way-1shot-u20/unlabeled", -1, "greater than or equal to 0"),
         ("protocols.yaml", "10way-1shot/episodes", 1, "greater than or equal to 2"),
-        ("alpha.yaml", "label_alphas", [0.2, 1], "less than 1"),
-        ("alpha.yaml", "label_alphas", [], "a list that is not empty"),
+        ("figures.yaml", "alpha/label_alphas", [0.2, 1], "less than 1"),
+        ("figures.yaml", "alpha/label_alphas", [], "a list that is not empty"),
+        ("figures.yaml", "two-moons/batch_sizes", [16, 301], "not be larger than points"),
+        ("figures.yaml", "decision-boundary/labeled", 12, "labeled must be smaller than points"),
+        ("figures.yaml", "interpolation/steps", 1, "greater than or equal to 2"),
     ],
 )
 def test_a_value_of_a_wrong_kind_is_named_with_its_file_and_what_is_expected(
@@ -236,7 +244,7 @@ FILES = [
     "protocols.yaml",
     "tables/main.yaml",
     "tables/ablation.yaml",
-    "alpha.yaml",
+    "figures.yaml",
 ]
 
 
@@ -247,6 +255,16 @@ def test_broken_yaml_is_named_with_its_line(config, file):
     (config / file).write_text(text.rstrip("\n") + "\nbroken: [1, 2\n", encoding="utf-8")
     message = complaint(config)
     assert f"config/{file}, line {lines + 2}: this is not valid YAML" in message
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_key_that_is_there_twice_is_named_with_its_line(config, file):
+    """YAML itself would take the last one, and the other setting would be ignored in silence."""
+    text = (config / file).read_text(encoding="utf-8").rstrip("\n")
+    key = next(line for line in text.splitlines() if line[:1].isalpha()).partition(":")[0]
+    (config / file).write_text(f"{text}\n{key}: again\n", encoding="utf-8")
+    place = f"config/{file}, line {len(text.splitlines()) + 1}"
+    assert f"{place}: this is not valid YAML: the key {key!r} is there twice" in complaint(config)
 
 
 @pytest.mark.parametrize("file", FILES)
@@ -399,9 +417,18 @@ def test_a_block_of_ours_without_a_backbone_is_named(config, file):
 
 
 def test_alpha_cannot_be_chosen_on_classes_that_are_tested_on(config):
-    put(config, "alpha.yaml", "protocol", "5way-1shot")
+    put(config, "figures.yaml", "alpha/protocol", "5way-1shot")
     assert complaint(config) == (
-        "config/alpha.yaml: protocol '5way-1shot' is of split novel; alpha is chosen on split val"
+        "config/figures.yaml, alpha: protocol '5way-1shot' is of split novel; alpha is chosen on "
+        "split val"
+    )
+
+
+def test_the_interpolation_is_of_classes_that_nothing_was_chosen_on(config):
+    put(config, "figures.yaml", "interpolation/protocol", "val-5way-1shot")
+    assert complaint(config) == (
+        "config/figures.yaml, interpolation: protocol 'val-5way-1shot' is of split val; the figure "
+        "is tested on split novel"
     )
 
 

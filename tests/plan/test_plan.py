@@ -40,7 +40,11 @@ def texts(plan):
     calls = [("data", name) for name in plan.datasets]
     calls += [("episodes", name) for name in plan.protocols]
     calls += [(stage, "main") for stage in ("aggregate", "latex")]
-    calls += [("alpha",), *(("ablation", name) for name in plan.tables if name == "ablation")]
+    calls += [(figure,) for figure in ("alpha", "two_moons", "decision_boundary")]
+    calls += [("interpolation",)] if plan.interpolation_runs() else []
+    calls += [("environment",), *(("plot", name) for name in plan.plots.plots)]
+    calls += [("curves_of", name) for name in plan.curves]
+    calls += [*(("ablation", name) for name in plan.tables if name == "ablation")]
     for backbone in plan.scale.backbones:
         for recipe in plan.recipes:
             calls += [(stage, backbone, recipe) for stage in ("embed", "evaluate")]
@@ -215,16 +219,22 @@ def test_texts_have_sorted_keys_and_no_spaces_between_them():
         assert text == json.dumps(json.loads(text), sort_keys=True, separators=(",", ":"))
 
 
+# They name the files of every training.
+RUNS = ("curves_of", "environment")
+
+
 @pytest.mark.parametrize(
     ("file", "path", "stages"),
     [
+        ("plots.yaml", "plots.by-way.label=Other", {"plot"}),
+        ("plots.yaml", "series.1.label=Other", {"plot"}),
         ("recipes.yaml", "protocols.official.finetuning.class_weight=0.2", {"finetune"}),
         ("recipes.yaml", "protocols.official.augmentation.finetuning=[flip]", {"finetune"}),
         ("recipes.yaml", "protocols.official.pretraining.weight_decay=0.1", {"pretrain"}),
         (
             "recipes.yaml",
             "protocols.official.propagation.label_alpha=0.3",
-            {"pretrain", "finetune", "evaluate", "alpha"},
+            {"pretrain", "finetune", "evaluate", "alpha", "interpolation"},
         ),
         (
             "recipes.yaml",
@@ -239,19 +249,40 @@ def test_texts_have_sorted_keys_and_no_spaces_between_them():
         (
             "scales/demo.yaml",
             "backbones.wrn.width=1/10",
-            {"pretrain", "finetune", "embed", "latex"},
+            {"pretrain", "finetune", "embed", "latex", "plot", "curves_of"},
         ),
-        ("datasets.yaml", "datasets.glyph-mini.title=other words", {"latex", "ablation", "alpha"}),
+        (
+            "datasets.yaml",
+            "datasets.glyph-mini.title=other words",
+            {"latex", "ablation", "alpha", "interpolation", "plot", "curves_of"},
+        ),
         ("datasets.yaml", "datasets.glyph-mini.seed=7", {"data"}),
-        ("backbones.yaml", "wrn.label=Wide", {"latex"}),
-        ("backbones.yaml", "conv4.label=Four", {"latex", "ablation", "alpha"}),
-        ("recipes.yaml", "recipes.net.tested=pretrained", {"aggregate", "ablation"}),
-        ("recipes.yaml", "recipes.net.phases={testing: {embedding: true}}", {"evaluate"}),
-        ("recipes.yaml", "recipes.net.phases={finetuning: {embedding: true}}", {"finetune"}),
-        ("protocols.yaml", "5way-1shot.unlabeled=3", {"episodes"}),
+        ("backbones.yaml", "wrn.label=Wide", {"latex", "plot", "curves_of"}),
+        (
+            "backbones.yaml",
+            "conv4.label=Four",
+            {"latex", "ablation", "alpha", "plot", "curves_of"},
+        ),
+        (
+            "recipes.yaml",
+            "recipes.net.tested=pretrained",
+            {"aggregate", "ablation", "interpolation", *RUNS},
+        ),
+        (
+            "recipes.yaml",
+            "recipes.net.phases={testing: {embedding: true}}",
+            {"evaluate", "environment", "interpolation"},
+        ),
+        ("recipes.yaml", "recipes.net.phases={finetuning: {embedding: true}}", {"finetune", *RUNS}),
+        ("protocols.yaml", "5way-1shot.unlabeled=3", {"episodes", "plot"}),
         ("protocols.yaml", "5way-1shot.episodes=7", {"episodes", "latex"}),
-        ("protocols.yaml", "5way-1shot.finetuned_shot=5", {"aggregate"}),
-        ("alpha.yaml", "label_alphas=[0.3]", {"alpha"}),
+        ("protocols.yaml", "5way-1shot.finetuned_shot=5", {"aggregate", "interpolation", *RUNS}),
+        ("figures.yaml", "alpha.label_alphas=[0.3]", {"alpha"}),
+        ("figures.yaml", "two-moons.noise=0.2", {"two_moons"}),
+        ("figures.yaml", "decision-boundary.spread=0.4", {"decision_boundary"}),
+        ("figures.yaml", "interpolation.steps=50", {"interpolation"}),
+        ("figures.yaml", "interpolation.recipes=[net, epnet]", {"interpolation"}),
+        ("figures.yaml", "interpolation.backbone=wrn", {"interpolation"}),
         ("tables/ablation.yaml", "title=Other words", set()),
         ("tables/ablation.yaml", "blocks.0.rows.0.label=one", set()),
         ("tables/ablation.yaml", "blocks.0.rows.0.marks=[EP]", {"ablation"}),
@@ -259,8 +290,8 @@ def test_texts_have_sorted_keys_and_no_spaces_between_them():
         ("tables/main.yaml", "blocks.0.rows.0.label=Other", {"latex"}),
         ("tables/main.yaml", "blocks.0.rows.0.parameters=1K", {"aggregate"}),
         ("tables/main.yaml", "blocks.0.rows.0.source=Other", {"aggregate", "latex"}),
-        ("tables/main.yaml", "blocks.0.rows.9.against=EPNet", {"aggregate"}),
-        ("tables/main.yaml", "blocks.0.rows.9.unlabeled=20", {"aggregate"}),
+        ("tables/main.yaml", "blocks.0.rows.9.against=EPNet", {"aggregate", "plot"}),
+        ("tables/main.yaml", "blocks.0.rows.9.unlabeled=20", {"aggregate", "plot"}),
         ("tables/main.yaml", "blocks.0.rows.9.paper=CC+rot", {"aggregate"}),
     ],
 )

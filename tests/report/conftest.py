@@ -9,6 +9,7 @@ from score_files import write_scores
 
 from epcore.plan import Plan
 from epcore.plan.stages import AggregateStage, LatexStage
+from epcore.report import aggregate, latex
 
 CONFIG = Path(__file__).parents[2] / "config"
 
@@ -56,3 +57,21 @@ def fabricate(tmp_path, monkeypatch):
 def scores(aggregate_stage, fabricate):
     """The results of every cell of ours of the main table."""
     return fabricate(aggregate_stage.cells)
+
+
+@pytest.fixture
+def typeset(fabricate):
+    """A table of fabricated scores: typeset("placement", "demo") -> its text and its scores."""
+
+    def build(name, scale="demo", config=CONFIG):
+        plan = Plan(config, scale)
+        stage = AggregateStage.model_validate_json(plan.aggregate(name))
+        scores = fabricate(stage.cells)
+        printed = plan.table(name).paper
+        numbers = config / "paper" / f"{printed}.csv" if printed else None
+        aggregate.run(stage, Path("table.csv"), numbers)
+        stage = LatexStage.model_validate_json(plan.latex(name))
+        latex.run(stage, Path("table.csv"), Path(f"{name}.tex"))
+        return Path(f"{name}.tex").read_text(encoding="utf-8"), scores
+
+    return build

@@ -1,14 +1,13 @@
 """Figures: what is drawn is right and lies beside the picture; the bytes are always the same."""
 
-import csv
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from figure_files import fonts_of, lines_of, same_files, words_of
 from reference import propagator
 from score_files import write_scores
 
@@ -23,37 +22,6 @@ from epcore.report.statistics import mean_with_interval
 CONFIG = Path(__file__).parents[2] / "config"
 PRINTED = CONFIG / "paper" / "abl.csv"
 FILES = {".pdf", ".png", ".csv", ".meta.json"}
-
-
-def lines_of(path):
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
-def words_of(pdf):
-    if shutil.which("pdftotext") is None:
-        pytest.skip("pdftotext is not installed")
-    done = subprocess.run(["pdftotext", "-layout", pdf, "-"], capture_output=True, check=True)
-    return " ".join(done.stdout.decode("utf-8").split())
-
-
-def fonts_of(pdf):
-    """Type and `emb` of every font of a PDF."""
-    if shutil.which("pdffonts") is None:
-        pytest.skip("pdffonts is not installed")
-    done = subprocess.run(["pdffonts", pdf], capture_output=True, text=True, check=True)
-    lines = done.stdout.splitlines()
-    start = {name: lines[0].index(name) for name in ("type", "encoding", "emb", "sub")}
-    return [
-        (line[start["type"] : start["encoding"]].strip(), line[start["emb"] : start["sub"]].strip())
-        for line in lines[2:]
-    ]
-
-
-def same_files(stem, other):
-    for ending in (".pdf", ".png", ".csv"):
-        one = Path(stem).with_suffix(ending).read_bytes()
-        assert Path(other).with_suffix(ending).read_bytes() == one, ending
 
 
 # -- ablation --------------------------------------------------------------------------------------
@@ -285,4 +253,4 @@ def test_a_candidate_whose_training_diverged_is_named(alpha_stage):
     with pytest.raises(UserError) as caught:
         alpha.run(alpha_stage, Path("episodes.npz"), Path("alpha.pdf"))
     assert str(caught.value).startswith(f"{path}: features of shape")
-    assert str(caught.value).endswith("leave its recipe out of alpha.yaml")
+    assert str(caught.value).endswith("leave its recipe out of figures.yaml")

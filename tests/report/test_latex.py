@@ -144,24 +144,6 @@ def test_special_characters_of_plain_texts_are_escaped():
 TABLES = sorted(path.stem for path in (CONFIG / "tables").glob("*.yaml"))
 
 
-@pytest.fixture
-def typeset(fabricate):
-    """A table of fabricated scores: typeset("placement", "demo") -> its text and its scores."""
-
-    def build(name, scale="demo", config=CONFIG):
-        plan = Plan(config, scale)
-        stage = AggregateStage.model_validate_json(plan.aggregate(name))
-        scores = fabricate(stage.cells)
-        printed = plan.table(name).paper
-        numbers = config / "paper" / f"{printed}.csv" if printed else None
-        aggregate.run(stage, Path("table.csv"), numbers)
-        stage = LatexStage.model_validate_json(plan.latex(name))
-        latex.run(stage, Path("table.csv"), Path(f"{name}.tex"))
-        return Path(f"{name}.tex").read_text(encoding="utf-8"), scores
-
-    return build
-
-
 def body(text):
     """The lines between \\toprule and \\bottomrule that have cells, split at their &."""
     inner = text.split(r"\toprule", 1)[1].split(r"\bottomrule", 1)[0]

@@ -99,3 +99,15 @@ def test_the_interval_of_accuracies_of_75_queries_covers_too():
     ease = random.beta(6, 4, (REPEATS, 100))
     samples = 100 * random.binomial(75, ease) / 75
     assert abs(covered(60, [mean_with_interval(sample) for sample in samples])) < 4
+
+
+@pytest.mark.parametrize("count", [2, 100])
+def test_a_normal_interval_is_196_standard_errors_of_the_values_own_deviation(count):
+    """As the code of wDAE-GNN computes it: numpy's std has ddof 0."""
+    values, others = np.random.default_rng(count).normal(60, 10, (2, count))
+    deviation = np.sqrt(((values - values.mean()) ** 2).sum() / count)
+    mean = mean_with_interval(values, "normal")
+    assert (mean.value, mean.count) == (pytest.approx(values.mean()), count)
+    assert mean.interval == pytest.approx(1.96 * deviation / np.sqrt(count))
+    differences = mean_with_interval(values - others, "normal")
+    assert paired_difference(values, others, "normal") == differences

@@ -190,12 +190,14 @@ def checkpoint(folder, told):
     return {name: tensor.numpy() for name, tensor in loaded.weights.items()}
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", "null", '{"sha256": 3}', "\x00\x01"])
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", "null", '{"made": 3}', '{"made": {"net.pt": 3}}', "\x00\x01"]
+)
 def test_a_damaged_meta_file(folder, told, capsys, content):
     path = folder / "net.meta.json"
     path.write_text(content)
     assert embed(folder, told) == 2
-    complaint(capsys, path if content != '{"sha256": 3}' else folder / "net.pt")
+    complaint(capsys, folder / "net.pt" if "net.pt" in content else path)
 
 
 def test_features_of_another_checkpoint_or_other_episodes(folder, told, capsys):

@@ -78,6 +78,12 @@ def new_project(parent: Path) -> Project:
     return project
 
 
+@pytest.fixture(scope="session")
+def project_in():
+    """Makes a project, in a folder, of which nothing was run yet."""
+    return new_project
+
+
 @pytest.fixture
 def project(tmp_path):
     """Nothing run yet."""

@@ -31,7 +31,7 @@ def complaint(run):
             "unlabeled: 21",
             "unknown protocol '5way-1shot-u21'",
         ),
-        ("config/alpha.yaml", "rot-lp-ep", "rot-lp-epp", "did you mean 'rot-lp-ep'?"),
+        ("config/figures.yaml", "rot-lp-ep", "rot-lp-epp", "did you mean 'rot-lp-ep'?"),
         ("config/config.yaml", "scale: tiny", "scale: tinny", "did you mean 'tiny'?"),
         ("config/recipes.yaml", "recipes:\n", "recipes: [\n", "not valid YAML"),
         ("config/config.yaml", "allow_cpu:", "alow_cpu:", "unknown key 'alow_cpu'"),
@@ -53,7 +53,10 @@ def test_an_unknown_scale_on_the_command_line_lists_the_known_ones(project):
     assert {"demo", "grocery", "paper", "small", "tiny"} <= set(known)
 
 
-@pytest.mark.parametrize("target", ["figures/alpha.png", "figures/ablation.pdf", "figures/x.png"])
+@pytest.mark.parametrize(
+    "target",
+    ["figures/alpha.png", "figures/ablation.pdf", "figures/interpolation.pdf", "figures/x.png"],
+)
 def test_a_figure_that_the_scale_has_no_runs_of_is_no_target(project, target):
     project.replace("config/scales/tiny.yaml", "{mini: tiny-glyphs,", "{mini: null,")
     message = complaint(project.snakemake("-n", target))

@@ -84,8 +84,8 @@ def more_once(finished_once, tmp_path_factory):
     folder = tmp_path_factory.mktemp("more") / "my project"
     shutil.copytree(finished_once[0].folder, folder)
     project = replace(finished_once[0], folder=folder)
-    alpha = folder / "config/alpha.yaml"
-    text = re.sub(r"recipes: .*", "recipes: [alpha-02, rot-lp-ep]", alpha.read_text())
+    alpha = folder / "config/figures.yaml"
+    text = re.sub(r"recipes: .*", "recipes: [alpha-02, rot-lp-ep]", alpha.read_text(), count=1)
     text = re.sub(r"label_alphas: .*", "label_alphas: [0.2, 0.5, 0.9]", text)
     alpha.write_text(text, encoding="utf-8")
     run = project.snakemake("--cores", "2", *TARGETS)
@@ -181,5 +181,5 @@ def test_an_edit_of_a_table_trains_and_tests_nothing(more, file, old, new, redon
 
 
 def test_another_label_alpha_redraws_the_search_and_trains_nothing(more):
-    more.replace("config/alpha.yaml", "0.2, 0.5, 0.9", "0.2, 0.5")
+    more.replace("config/figures.yaml", "0.2, 0.5, 0.9", "0.2, 0.5")
     assert set(more.snakemake("-n", *TARGETS).jobs) == {"alpha", "publish_figure"}

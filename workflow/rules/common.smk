@@ -4,7 +4,10 @@ import shlex
 import sys
 from pathlib import Path
 
+from snakemake.cli import get_argument_parser
+
 from epcore.errors import UserError
+from epcore.footprint.forecast import forecast, ledgers, tell
 from epcore.gpus import local_gpus
 from epcore.plan import Plan, paths
 from epcore.plan.load import read_yaml
@@ -52,7 +55,15 @@ def episodes_of_features(wildcards):
 
 
 def alpha_episodes(wildcards):
-    dataset, _, _, protocol = PLAN.alpha_runs()[0]
+    return tested_episodes(PLAN.alpha_runs()[0])
+
+
+def interpolation_episodes(wildcards):
+    return tested_episodes(PLAN.interpolation_runs()[0])
+
+
+def tested_episodes(run):
+    dataset, _, _, protocol = run
     return paths.EPISODES.format(scale=SCALE, dataset=dataset, protocol=protocol)
 
 
@@ -62,6 +73,31 @@ def published_figures(figures):
 
 def published_tables(tables):
     return [f"tables/{name}.tex" for name in tables]
+
+
+def contact_sheets(datasets):
+    return expand(paths.CONTACT_SHEET, scale=SCALE, dataset=sorted(set(datasets)))
+
+
+def published_reports():
+    """The CO2 report, where energy is tracked."""
+    return ["reports/co2.csv"] if PLAN.footprint.tracking else []
+
+
+def foretell():
+    """Prints what the targets of the command line will cost, or why that is not known.
+
+    Snakemake tells rule files of its targets only after it has read them.
+    """
+    targets = sorted(get_argument_parser().parse_known_args()[0].targets) or ["all"]
+    if "forecast" in targets:
+        return  # it says so itself
+    try:
+        found = forecast(PLAN, targets, ledgers=ledgers())
+        said = tell(PLAN, found, PLAN.footprint.carbon_intensity)
+    except UserError as error:
+        said = f"epcore: {error}"
+    print(said, file=sys.stderr)
 
 
 def paper_numbers(wildcards):
@@ -102,10 +138,12 @@ wildcard_constraints:
     shot="[0-9]+",
     checkpoint="pretrain|finetune-[0-9]+shot",
     table="|".join(PLAN.tables),
+    plot="|".join(PLAN.covered_plots) or "(?!)",  # else nothing
+    curves="|".join(PLAN.curves) or "(?!)",
 
 
-# The tables of the target ablation_pipeline, as far as the scale has their runs.
-ABLATIONS = [name for name in PLAN.covered_tables if name in ("ablation", "propagator")]
+# For the first page of the report.
+config["description"] = PLAN.description()
 
 # Of one training job; RESOURCES has those of other stages.
 THREADS, MEMORY, MINUTES = PLAN.scale.resources.values()
@@ -137,9 +175,13 @@ def each_attempt(amount):
 # - PATH: `epcore` of the Python that runs Snakemake, even if its environment is not activated.
 # - OMP_WAIT_POLICY: threads that wait sleep; spinning ones starve the jobs beside them.
 # - MALLOC_*: glibc keeps large blocks instead of returning them to the kernel after every layer.
+# - EPCORE_*: each job measures its energy and writes it into the scale's ledger. Not part of any
+#   stage's config: a changed emission factor retrains nothing.
 shell.prefix(
     "set -euo pipefail; "
     f'export PATH={shlex.quote(str(Path(sys.executable).parent))}:"$PATH" '
     "OMP_WAIT_POLICY=PASSIVE MALLOC_MMAP_THRESHOLD_=4294967296 "
-    "MALLOC_TRIM_THRESHOLD_=8589934592 MALLOC_TOP_PAD_=268435456; "
+    "MALLOC_TRIM_THRESHOLD_=8589934592 MALLOC_TOP_PAD_=268435456 "
+    f"EPCORE_FOOTPRINT={shlex.quote(str(CONFIG / 'footprint.yaml'))} "
+    f"EPCORE_LEDGER={paths.LEDGER.format(scale=SCALE)}; "
 )

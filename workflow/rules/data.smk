@@ -57,7 +57,12 @@ rule contact_sheet:
     input:
         store=paths.STORE,
     output:
-        paths.CONTACT_SHEET,
+        report(
+            paths.CONTACT_SHEET,
+            caption="../report/data.rst",
+            category="Data",
+            labels={"data set": "{dataset}"},
+        ),
     log:
         "results/{scale}/logs/contact_sheet/{dataset}.log",
     benchmark:
@@ -77,8 +82,5 @@ rule contact_sheet:
 
 rule data_pictures:
     input:
-        [
-            paths.CONTACT_SHEET.format(scale=SCALE, dataset=dataset)
-            for dataset in PLAN.shown_datasets()
-        ],
+        contact_sheets(PLAN.shown_datasets()),
     localrule: True

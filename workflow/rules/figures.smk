@@ -7,7 +7,12 @@ rule ablation:
         paper=CONFIG / "paper" / "abl.csv",
     output:
         figure=paths.FIGURE.replace("{figure}", "ablation"),
-        picture="results/{scale}/figures/ablation.png",
+        picture=report(
+            "results/{scale}/figures/ablation.png",
+            caption="../report/ablation.rst",
+            category="Figures",
+            labels={"figure": "ablation"},
+        ),
         numbers="results/{scale}/figures/ablation.csv",
         meta="results/{scale}/figures/ablation.meta.json",
     log:
@@ -34,7 +39,12 @@ rule alpha:
         episodes=alpha_episodes,
     output:
         figure=paths.FIGURE.replace("{figure}", "alpha"),
-        picture="results/{scale}/figures/alpha.png",
+        picture=report(
+            "results/{scale}/figures/alpha.png",
+            caption="../report/alpha.rst",
+            category="Figures",
+            labels={"figure": "alpha"},
+        ),
         numbers="results/{scale}/figures/alpha.csv",
         meta="results/{scale}/figures/alpha.meta.json",
     log:
@@ -51,6 +61,96 @@ rule alpha:
         config=lambda wildcards: PLAN.alpha(),
     shell:
         "epcore alpha --config {params.config:q} --episodes {input.episodes:q} "
+        "--out {output.figure:q} > {log:q} 2>&1"
+
+
+rule two_moons:
+    output:
+        figure=paths.FIGURE.replace("{figure}", "two-moons"),
+        picture=report(
+            "results/{scale}/figures/two-moons.png",
+            caption="../report/two-moons.rst",
+            category="Figures",
+            labels={"figure": "two moons"},
+        ),
+        drawn="results/{scale}/figures/two-moons.csv",
+        numbers="results/{scale}/figures/two-moons-numbers.csv",
+        meta="results/{scale}/figures/two-moons.meta.json",
+    log:
+        "results/{scale}/logs/figures/two-moons.log",
+    benchmark:
+        "results/{scale}/benchmarks/figures/two-moons.tsv"
+    localrule: True
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=1500,
+        runtime=15,
+    params:
+        config=lambda wildcards: PLAN.two_moons(),
+    shell:
+        "epcore two-moons --config {params.config:q} --out {output.figure:q} > {log:q} 2>&1"
+
+
+rule decision_boundary:
+    output:
+        figure=paths.FIGURE.replace("{figure}", "decision-boundary"),
+        picture=report(
+            "results/{scale}/figures/decision-boundary.png",
+            caption="../report/decision-boundary.rst",
+            category="Figures",
+            labels={"figure": "decision boundary"},
+        ),
+        drawn="results/{scale}/figures/decision-boundary.csv",
+        numbers="results/{scale}/figures/decision-boundary-numbers.csv",
+        meta="results/{scale}/figures/decision-boundary.meta.json",
+    log:
+        "results/{scale}/logs/figures/decision-boundary.log",
+    benchmark:
+        "results/{scale}/benchmarks/figures/decision-boundary.tsv"
+    localrule: True
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=1500,
+        runtime=15,
+    params:
+        config=lambda wildcards: PLAN.decision_boundary(),
+    shell:
+        "epcore decision-boundary --config {params.config:q} --out {output.figure:q} > {log:q} 2>&1"
+
+
+rule interpolation:
+    input:
+        features=lambda w: [PLAN.features_of(*run) for run in PLAN.interpolation_runs()],
+        episodes=interpolation_episodes,
+    output:
+        figure=paths.FIGURE.replace("{figure}", "interpolation"),
+        picture=report(
+            "results/{scale}/figures/interpolation.png",
+            caption="../report/interpolation.rst",
+            category="Figures",
+            labels={"figure": "interpolation"},
+        ),
+        drawn="results/{scale}/figures/interpolation.csv",
+        numbers="results/{scale}/figures/interpolation-numbers.csv",
+        meta="results/{scale}/figures/interpolation.meta.json",
+    log:
+        "results/{scale}/logs/figures/interpolation.log",
+    benchmark:
+        "results/{scale}/benchmarks/figures/interpolation.tsv"
+    conda:
+        "../../environment.yml"
+    threads: THREADS
+    resources:
+        mem_mb=2000,
+        runtime=30,
+    params:
+        config=lambda wildcards: PLAN.interpolation(),
+    shell:
+        "epcore interpolation --config {params.config:q} --episodes {input.episodes:q} "
         "--out {output.figure:q} > {log:q} 2>&1"
 
 

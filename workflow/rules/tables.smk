@@ -32,7 +32,13 @@ rule latex:
     input:
         paths.TABLE_CSV,
     output:
-        paths.TABLE_TEX,
+        tex=paths.TABLE_TEX,
+        html=report(
+            paths.TABLE_HTML,
+            caption="../report/table.rst",
+            category="Tables",
+            labels={"table": "{table}"},
+        ),
     log:
         "results/{scale}/logs/latex/{table}.log",
     benchmark:
@@ -47,7 +53,8 @@ rule latex:
     params:
         config=stage_config("latex", "table"),
     shell:
-        "epcore latex --config {params.config:q} --table {input:q} --out {output:q} > {log:q} 2>&1"
+        "epcore latex --config {params.config:q} --table {input:q} --out {output.tex:q} "
+        "> {log:q} 2>&1"
 
 
 rule publish_table:

@@ -181,7 +181,14 @@ SELECTIONS = {
         IDENTICAL,
         _families("base", "aceinoutAN") + _families("val", "dlzEH") + _families("novel", "hrsyR"),
     ),
+    # The groups are the subsets of ImageNet-FS, by the names of its published file.
     "large": Selection(
-        LOOKS_ALIKE, (Draw("base", 389, _any), Draw("val", 300, _any), Draw("novel", 311, _any))
+        LOOKS_ALIKE,
+        (
+            Draw("base", 193, _any, "base_classes_1"),
+            Draw("base", 196, _any, "base_classes_2"),
+            Draw("val", 300, _any, "novel_classes_1"),
+            Draw("novel", 311, _any, "novel_classes_2"),
+        ),
     ),
 }

@@ -20,7 +20,7 @@ from epcore.data.builders.glyph_faces import FACES, faces_by_character, ink
 from epcore.data.contents import Contents, in_label_order
 from epcore.data.sources import Sources
 from epcore.errors import UserError
-from epcore.plan.datasets import GlyphData
+from epcore.plan.datasets import GlyphPictures, MoreGlyphData
 
 # The difficulty: Conv-4 reaches 55 to 75 % on 5-way 1-shot episodes of `mini` after the few epochs
 # of the demo. Lengths are in image sides, colours in grey levels (0 to 255); a pair of numbers is
@@ -43,7 +43,7 @@ OVERSAMPLING = 2  # glyphs are moved about at twice the size, then reduced: smoo
 Floats = NDArray[np.float64]
 
 
-def contents(dataset: GlyphData, sources: Sources) -> Contents:
+def contents(dataset: GlyphPictures, sources: Sources) -> Contents:
     """Classes in the order of `select_classes`, each with its split's number of images.
 
     Raises:
@@ -53,7 +53,8 @@ def contents(dataset: GlyphData, sources: Sources) -> Contents:
     classes = [glyph_class.image_class for glyph_class in glyph_classes]
     counts = [getattr(dataset.images_per_class, c.split) for c in classes]
     labels = in_label_order(counts)
-    images = render_images(glyph_classes, labels, dataset.image_size, dataset.seed)
+    skip = dataset.skip if isinstance(dataset, MoreGlyphData) else 0
+    images = render_images(glyph_classes, labels, dataset.image_size, dataset.seed, skip)
     return Contents(
         classes=classes,
         labels=labels,
@@ -69,10 +70,17 @@ def contents(dataset: GlyphData, sources: Sources) -> Contents:
 
 
 def render_images(
-    glyph_classes: list[GlyphClass], labels: Iterable[int], image_size: int, seed: int
+    glyph_classes: list[GlyphClass],
+    labels: Iterable[int],
+    image_size: int,
+    seed: int,
+    skip: int = 0,
 ) -> Iterator[NDArray[np.uint8]]:
-    """Yields one picture per label: RGB, uint8 `(image_size, image_size, 3)`."""
-    numbers: Counter[int] = Counter()
+    """Yields one picture per label: RGB, uint8 `(image_size, image_size, 3)`.
+
+    The first `skip` pictures of each class are left out.
+    """
+    numbers = Counter(dict.fromkeys(range(len(glyph_classes)), skip))
     for label in map(int, labels):
         character = glyph_classes[label].character
         rng = np.random.default_rng([seed, ord(character), numbers[label]])

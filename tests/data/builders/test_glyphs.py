@@ -15,7 +15,7 @@ from epcore.data.builders.glyphs import contents, render_images
 from epcore.data.sources import Sources
 from epcore.data.store import ImageStore, write_store
 from epcore.errors import UserError
-from epcore.plan.datasets import GlyphData
+from epcore.plan.datasets import GlyphData, MoreGlyphData
 from epcore.plan.settings import Split
 
 COUNTS = {
@@ -196,3 +196,24 @@ def test_the_contact_sheet_shows_the_images_of_all_splits(mini: ImageStore, tmp_
     assert any((windows[y, x] == tile).all() for y, x in np.argwhere((sheet == tile[0, 0]).all(2)))
     second_column = (sheet[:, 310:340] != 255).any(axis=(1, 2))
     assert np.count_nonzero(np.diff(second_column.astype(int)) == 1) == 3 * 4  # rows of images
+
+
+def test_more_glyphs_are_the_pictures_that_come_after_of_the_same_classes(tmp_path: Path) -> None:
+    build(tmp_path / "all", "mini", 28, IMAGES | {"base": 5}, seed=0)
+    more = MoreGlyphData(
+        kind="more-glyphs", title="", selection="mini", image_size=28, seed=0, skip=2,
+        images_per_class={"base": 3, "val": 1, "novel": 1},
+    )  # fmt: skip
+    write_store(tmp_path / "more", contents(more, Sources({})))
+    whole, rest = ImageStore.open(tmp_path / "all"), ImageStore.open(tmp_path / "more")
+    assert whole.classes == rest.classes
+    base = whole.images[whole.image_indices("base")].reshape(64, 5, -1)
+    assert np.array_equal(base[:, 2:], rest.images[rest.image_indices("base")].reshape(64, 3, -1))
+
+
+def test_the_large_selection_has_the_subsets_of_imagenet_fs() -> None:
+    groups = Counter((c.image_class.split, c.image_class.group) for c in select_classes("large", 0))
+    assert groups == {
+        ("base", "base_classes_1"): 193, ("base", "base_classes_2"): 196,
+        ("val", "novel_classes_1"): 300, ("novel", "novel_classes_2"): 311,
+    }  # fmt: skip

@@ -1,0 +1,91 @@
+"""The boundaries between classes of a map of scores: where they run, how long, how curved."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+
+import numpy as np
+from contourpy import contour_generator
+from scipy.interpolate import RegularGridInterpolator
+
+
+@dataclass(frozen=True)
+class Arc:
+    """A stretch of the boundary between two classes: vertices `(n, 2)` of a polyline."""
+
+    classes: tuple[int, int]
+    points: np.ndarray
+
+
+def boundary(scores: np.ndarray, x: np.ndarray, y: np.ndarray) -> list[Arc]:
+    """The boundary between the classes with the highest score, inside the window of the grid.
+
+    scores `(C, ny, nx)` of classes at the locations of x `(nx,)` and y `(ny,)`, ascending. Between
+    two classes it is the contour along which both score the same, bilinear between locations, as
+    far as no other class scores higher; so each stretch is there once, and three meet in a point.
+    Where scores are linear, up to a term that classes share, the arcs are exact.
+    """
+    at = RegularGridInterpolator((y, x), np.moveaxis(scores, 0, -1))
+    arcs = []
+    for one, other in combinations(range(len(scores)), 2):
+        rest = [k for k in range(len(scores)) if k not in (one, other)]
+        for line in contour_generator(x, y, scores[one] - scores[other]).lines(0.0):
+            values = at(np.asarray(line)[:, ::-1].clip([y[0], x[0]], [y[-1], x[-1]]))
+            highest = values[:, rest].max(axis=1, initial=-np.inf)
+            margins = values[:, [one, other]].min(axis=1) - highest
+            arcs += [Arc((one, other), piece) for piece in _clip(np.asarray(line), margins)]
+    return arcs
+
+
+def _clip(line: np.ndarray, margins: np.ndarray) -> list[np.ndarray]:
+    """The pieces of a polyline `(n, 2)` along which the margins `(n,)` are positive."""
+    outside = np.flatnonzero(margins <= 0)
+    if len(outside) and (line[0] == line[-1]).all():  # closed: begin outside, to cut no piece
+        line, margins = (np.roll(a[:-1], -outside[0], axis=0) for a in (line, margins))
+        line, margins = np.vstack([line, line[:1]]), np.append(margins, margins[0])
+    pieces: list[np.ndarray] = []
+    piece: list[np.ndarray] = []
+    for (point, margin), (after, next_margin) in pairwise(zip(line, margins, strict=True)):
+        if margin > 0:
+            piece.append(point)
+        if (margin > 0) != (next_margin > 0):
+            piece.append(point + (after - point) * margin / (margin - next_margin))
+        if piece and next_margin <= 0:
+            pieces.append(np.array(piece))
+            piece = []
+    if piece:
+        pieces.append(np.array([*piece, line[-1]]))
+    return pieces
+
+
+def length(arcs: Sequence[Arc]) -> float:
+    """Total length, in the units of the window."""
+    return float(sum(np.linalg.norm(np.diff(arc.points, axis=0), axis=1).sum() for arc in arcs))
+
+
+def curvature(arcs: Sequence[Arc], step: float) -> float:
+    """Mean absolute turning per unit of length, in radians.
+
+    Each arc is first resampled at equal distances of about `step`, so that the grid of the
+    contour's vertices is not measured: total absolute turning of the resampled polylines over
+    their total length. 0 for straight lines, and where there is no boundary; 1 / r for a circle.
+    Where arcs meet, nothing turns.
+    """
+    turning = total = 0.0
+    for arc in arcs:
+        points = _resampled(arc.points, step)
+        steps = np.diff(points, axis=0)
+        angles = np.arctan2(steps[:, 1], steps[:, 0])
+        if (arc.points[0] == arc.points[-1]).all():
+            angles = np.append(angles, angles[0])
+        turns = (np.diff(angles) + np.pi) % (2 * np.pi) - np.pi
+        turning += np.abs(turns).sum()
+        total += np.linalg.norm(steps, axis=1).sum()
+    return turning / total if total else 0.0
+
+
+def _resampled(points: np.ndarray, step: float) -> np.ndarray:
+    """A polyline `(n, 2)` with vertices at equal distances along it, the ends included."""
+    along = np.append(0, np.linalg.norm(np.diff(points, axis=0), axis=1).cumsum())
+    places = np.linspace(0, along[-1], max(2, 1 + round(along[-1] / step)))
+    return np.stack([np.interp(places, along, points[:, axis]) for axis in (0, 1)], axis=1)

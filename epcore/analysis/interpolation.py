@@ -1,0 +1,215 @@
+"""Class probability on the way from the embedding of one image to that of another.
+
+The paper says no more than: `z~ = alpha z_i + (1 - alpha) z_j` between random pairs of different
+classes, against `p(y_i | z~)` by label propagation, of EPNet and of --Net. Here:
+
+- A pair is two support images of one frozen test episode, of two classes drawn from a seed; one
+  pair an episode, the same for both networks. The classifier is told the class of support images,
+  so that networks differ in the way between the ends, not in how often they are right at them.
+- z are the features of the backbone. The interpolant joins the episode as one more image without a
+  label: embeddings are propagated over support, queries and interpolant together, as the recipe
+  is tested, and labels over the graph of the embeddings. No image leaves its place, and each
+  interpolant has a graph of its own. At both ends it is the copy of an image, and the bandwidth
+  leaves copies out: a step in p of the order of one over the number of pairs of images.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from scipy import stats
+from torch import Tensor
+
+from epcore.data.episodes import Episodes
+from epcore.errors import UserError
+from epcore.evaluation.embed import Features
+from epcore.evaluation.evaluate import PAIRS
+from epcore.evaluation.propagation_classifier import PropagationClassifier
+from epcore.files import Provenance
+from epcore.plan.figures import InterpolatedPairs
+from epcore.plan.stages import InterpolationStage
+from epcore.propagation import DegenerateFeaturesError
+from epcore.report.figure import BLUE, RED, panels
+from epcore.report.numbers import Number, write_numbers, write_table
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """An episode each, with the classes of its two images `(n, 2)` as places along its way."""
+
+    episodes: Episodes
+    classes: np.ndarray
+
+    @classmethod
+    def draw(cls, episodes: Episodes, count: int, seed: int) -> "Pairs":
+        """Two classes of each of the first `count` episodes, or of all if there are fewer."""
+        count, way = min(count, len(episodes)), episodes.support.shape[1]
+        random = np.random.default_rng(seed)
+        classes = [random.choice(way, 2, replace=False) for _ in range(count)]
+        parts = (episodes.support, episodes.query, episodes.unlabeled)
+        return cls(Episodes(*(part[:count] for part in parts)), np.array(classes))
+
+
+def probability(
+    features: Tensor, way: int, shot: int, classes: tuple[int, int], alphas: Tensor,
+    classifier: PropagationClassifier,
+) -> Tensor:  # fmt: skip
+    """Probability `(alphas,)` of the first class along the way from the second image to the first.
+
+    features `(N, D)` of one episode: first the support, `shot` images of each class in turn, then
+    the others. The two images are the first of their classes; alphas `(alphas,)` weigh the first.
+    """
+    one, other = (features[label * shot] for label in classes)
+    interpolants = alphas[:, None] * one + (1 - alphas[:, None]) * other
+    probabilities = []
+    for chunk in torch.split(interpolants, max(1, PAIRS // (len(features) + 1) ** 2)):
+        nodes = torch.cat([features.expand(len(chunk), -1, -1), chunk[:, None]], dim=1)
+        logits = classifier.query_logits(classifier.embeddings(nodes), way, shot)
+        probabilities.append(logits[:, -1].softmax(dim=-1)[:, classes[0]])
+    return torch.cat(probabilities)
+
+
+@torch.no_grad()
+def curves(
+    features: Features, pairs: Pairs, steps: int, classifier: PropagationClassifier
+) -> np.ndarray:
+    """Probability `(pairs, steps + 1)`, float64, at alpha = 0, 1 / steps, ... 1."""
+    way, shot = pairs.episodes.support.shape[1:]
+    alphas = torch.linspace(0, 1, steps + 1, dtype=torch.float64)
+    found = [
+        probability(
+            features.of(rows).double(), way, shot, (int(one), int(other)), alphas, classifier
+        )
+        for rows, (one, other) in zip(pairs.episodes.images(), pairs.classes, strict=True)
+    ]
+    return torch.stack(found).numpy()
+
+
+def steepest_slope(curves: np.ndarray) -> np.ndarray:
+    """The largest `|dp / dalpha|` of each curve `(n, steps + 1)`, by differences: `(n,)`."""
+    steps = curves.shape[1] - 1
+    slopes: np.ndarray = np.abs(np.diff(curves, axis=1)).max(axis=1) * steps
+    return slopes
+
+
+def slope_variation(curves: np.ndarray) -> np.ndarray:
+    """Total absolute second difference of each curve `(n, steps + 1)` over the step: `(n,)`.
+
+    It tends to the total variation of the slope, the integral of `|p''|`, as steps grow in number.
+    """
+    steps = curves.shape[1] - 1
+    variation: np.ndarray = np.abs(np.diff(curves, n=2, axis=1)).sum(axis=1) * steps
+    return variation
+
+
+def rise(curves: np.ndarray) -> np.ndarray:
+    """The probability at the first image less that at the second, of each curve: `(n,)`."""
+    gains: np.ndarray = curves[:, -1] - curves[:, 0]
+    return gains
+
+
+def relative_slope(curves: np.ndarray) -> np.ndarray:
+    """The largest slope of each curve over its mean slope, the rise: `(n,)`, 1 for a line.
+
+    A classifier that is less sure of both ends has gentler curves; this does not count it.
+    """
+    ratios: np.ndarray = steepest_slope(curves) / rise(curves)
+    return ratios
+
+
+MEASURES: tuple[tuple[str, Callable[[np.ndarray], np.ndarray], str], ...] = (
+    ("steepest-slope", steepest_slope, "mean over pairs of the largest |dp/dalpha|"),
+    ("slope-variation", slope_variation, "mean over pairs of the total variation of dp/dalpha"),
+    ("rise", rise, "mean over pairs of p at the first image - p at the second"),
+    ("relative-slope", relative_slope, "mean over pairs of the largest |dp/dalpha| / rise"),
+)
+
+
+def bootstrap_number(
+    name: str, values: np.ndarray, what: str, settings: InterpolatedPairs
+) -> Number:
+    """The mean over pairs `(n,)`, with the 95 % percentile interval of its bootstrap."""
+    interval = stats.bootstrap(
+        (values,), np.mean, n_resamples=settings.resamples, method="percentile",
+        rng=np.random.default_rng(settings.seed),
+    ).confidence_interval  # fmt: skip
+    return Number(name, float(values.mean()), what, float(interval.low), float(interval.high))
+
+
+def measure(by_network: dict[str, np.ndarray], settings: InterpolatedPairs) -> list[Number]:
+    """All measures of the curves `(pairs, steps + 1)` of two networks, and paired differences."""
+    first, second = by_network
+    numbers = []
+    for name, of, what in MEASURES:
+        values = {network: of(each) for network, each in by_network.items()}
+        for network, each in values.items():
+            number = bootstrap_number(f"{name}-{network}", each, f"{network}: {what}", settings)
+            numbers.append(number)
+        difference, text = values[first] - values[second], f"{first} minus {second}: {what}"
+        numbers.append(bootstrap_number(f"{name}-difference", difference, text, settings))
+    return numbers
+
+
+def tabulate(by_network: dict[str, np.ndarray], pairs: Pairs) -> pd.DataFrame:
+    """The probability of each network, pair and alpha, a line each; a pair is its episode."""
+    tables = []
+    for network, each in by_network.items():
+        count, places = each.shape
+        table = pd.DataFrame(
+            {
+                "network": network,
+                "pair": np.arange(count).repeat(places),
+                "class": pairs.classes[:, 0].repeat(places),
+                "other_class": pairs.classes[:, 1].repeat(places),
+                "alpha": np.tile(np.linspace(0, 1, places), count),
+                "probability": each.ravel(),
+            }
+        )
+        tables.append(table)
+    return pd.concat(tables)
+
+
+def draw(by_label: dict[str, np.ndarray], shown: int, note: str, out: Path) -> None:
+    """A row a network: some pairs one by one, then the mean of all with the middle half of them."""
+    with panels(out, 2, 2, 4.8, 3.4, sharex=True, sharey=True) as (canvas, axes):
+        for row, colour, (label, each) in zip(axes, (BLUE, RED), by_label.items(), strict=True):
+            alphas = np.linspace(0, 1, each.shape[1])
+            row[0].plot(alphas, each[:shown].T, color=colour, linewidth=0.7, alpha=0.7)
+            low, high = np.quantile(each, [0.25, 0.75], axis=0)
+            row[1].fill_between(alphas, low, high, color=colour, alpha=0.2, linewidth=0)
+            row[1].plot(alphas, each.mean(axis=0), color=colour, linewidth=1.4)
+            slope = steepest_slope(each).mean()
+            row[1].text(0.04, 0.93, f"steepest slope {slope:.2f}", va="top", fontsize=7)
+            row[0].set_ylabel(f"{label}\np(first class)")
+        axes[0, 0].set_title(f"{min(shown, len(each))} pairs")
+        axes[0, 1].set_title(f"{len(each)} pairs: mean, middle half")
+        for axis in axes[1]:
+            axis.set_xlabel("weight alpha of the first image")
+        axes[0, 0].set(xlim=(0, 1), ylim=(0, 1))
+        canvas.supxlabel(note, fontsize=7)
+
+
+def run(stage: InterpolationStage, episodes: Path, out: Path) -> None:
+    """The stage `interpolation`: the picture (.pdf, .png), what is drawn (.csv), its numbers."""
+    inputs = [episodes, *(Path(network.features) for network in stage.networks)]
+    provenance = Provenance("interpolation", stage.model_dump(mode="json"), inputs)
+    settings = stage.settings
+    pairs = Pairs.draw(Episodes.load(episodes), settings.pairs, settings.seed)
+    by_network = {}
+    for network in stage.networks:
+        features = Features.load(Path(network.features))
+        classifier = PropagationClassifier(network.propagation)
+        try:
+            by_network[network.name] = curves(features, pairs, settings.steps, classifier)
+        except DegenerateFeaturesError as error:
+            raise UserError(
+                f"{network.features}: {error}; train its checkpoint for longer"
+            ) from None
+    write_table(tabulate(by_network, pairs), out.with_suffix(".csv"))
+    write_numbers(measure(by_network, settings), out)
+    by_label = {network.label: by_network[network.name] for network in stage.networks}
+    draw(by_label, settings.shown, stage.note, out)
+    provenance.write(out, pairs=len(pairs.classes))

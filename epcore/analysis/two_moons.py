@@ -1,0 +1,231 @@
+"""Two moons: what random batches and embedding propagation do to points in two dimensions."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from scipy.spatial import KDTree
+
+from epcore.evaluation.evaluate import PAIRS
+from epcore.files import Provenance
+from epcore.plan.figures import TwoMoons
+from epcore.plan.stages import TwoMoonsStage
+from epcore.propagation import EmbeddingPropagation, Propagator
+from epcore.report.figure import BLUE, COLOURS, RED, panels
+from epcore.report.numbers import Number, mean_number, write_numbers, write_table
+
+
+def two_moons(count: int, noise: float, random: np.random.Generator) -> tuple[np.ndarray, ...]:
+    """Points `(count, 2)` on two half circles with normal noise, and their classes `(count,)`.
+
+    The moons of scikit-learn's `make_moons`: one of radius 1 around (0, 0), the upper half, and one
+    around (1, 0.5), the lower half; equally spaced along each, the upper first.
+    """
+    upper = count // 2
+    there, back = (np.linspace(0, np.pi, n) for n in (upper, count - upper))
+    moons = [(np.cos(there), np.sin(there)), (1 - np.cos(back), 0.5 - np.sin(back))]
+    points = np.concatenate([np.stack(moon, axis=1) for moon in moons])
+    classes = np.repeat([0, 1], [upper, count - upper])
+    return points + random.normal(0, noise, points.shape), classes
+
+
+def projections(
+    points: np.ndarray, point: int, size: int, batches: int, alpha: float,
+    random: np.random.Generator,
+) -> np.ndarray:  # fmt: skip
+    """What embedding propagation makes of one point in random batches: `(batches, 2)`, float64.
+
+    Each batch is the point and `size - 1` others of points `(n, 2)`, without replacement.
+    """
+    others = np.delete(np.arange(len(points)), point)
+    rows = [random.choice(others, size - 1, replace=False) for _ in range(batches)]
+    features = torch.from_numpy(points[np.insert(rows, 0, point, axis=1)])
+    propagate = EmbeddingPropagation(alpha)
+    chunks = torch.split(features, max(1, PAIRS // size**2))
+    return torch.cat([propagate(chunk)[:, 0] for chunk in chunks]).numpy()
+
+
+def deviation(points: np.ndarray) -> float:
+    """Standard deviation of points `(n, D)`: root of the trace of their unbiased covariance."""
+    return float(np.sqrt(points.var(axis=0, ddof=1).sum()))
+
+
+def propagated(points: np.ndarray, alpha: float) -> dict[str, np.ndarray]:
+    """All points `(n, 2)` propagated together, in three ways; `points` themselves are `original`.
+
+    - `propagated`: `P Z`, the authors' code, whose rows sum to about 1 / (1 - alpha);
+    - `row-normalised`: each row of P divided by its sum, so that embeddings are means of points;
+    - `rescaled`: `P Z` around its mean, with the total variance of the originals.
+    """
+    features = torch.from_numpy(points)
+    ones = torch.ones_like(features[:, :1])
+    spread = Propagator(features, alpha).apply(torch.cat([features, ones], dim=1)).numpy()
+    embeddings, sums = spread[:, :-1], spread[:, -1:]
+    mean = embeddings.mean(axis=0)
+    scale = np.sqrt(points.var(axis=0).sum() / embeddings.var(axis=0).sum())
+    return {
+        "original": points,
+        "propagated": embeddings,
+        "row-normalised": embeddings / sums,
+        "rescaled": points.mean(axis=0) + scale * (embeddings - mean),
+    }
+
+
+@dataclass(frozen=True)
+class Compactness:
+    """How densely points lie, in their own units (squared, for variances).
+
+    total_variance: mean squared distance to the mean of all points;
+    within_variance: mean squared distance to the mean of a point's class;
+    nearest: mean distance from a point to its nearest neighbour.
+    """
+
+    total_variance: float
+    within_variance: float
+    nearest: float
+
+    @property
+    def relative_within(self) -> float:
+        """Variance within classes as a share of the total."""
+        return self.within_variance / self.total_variance
+
+    @property
+    def relative_nearest(self) -> float:
+        """Distance to the nearest neighbour in units of the root of the total variance."""
+        return self.nearest / float(np.sqrt(self.total_variance))
+
+
+def compactness(points: np.ndarray, classes: np.ndarray) -> Compactness:
+    """Of points `(n, D)` with classes `(n,)`."""
+    means = np.stack([points[classes == label].mean(axis=0) for label in np.unique(classes)])
+    own = means[np.searchsorted(np.unique(classes), classes)]
+    nearest = KDTree(points).query(points, k=2)[0][:, 1]
+    return Compactness(
+        total_variance=float(points.var(axis=0).sum()),
+        within_variance=float(((points - own) ** 2).sum(axis=1).mean()),
+        nearest=float(nearest.mean()),
+    )
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One set of points `(n, 2)`, its classes `(n,)`, and what became of it.
+
+    projections: batch size -> example point -> `(batches, 2)`; variants: see `propagated`.
+    """
+
+    points: np.ndarray
+    classes: np.ndarray
+    projections: dict[int, dict[int, np.ndarray]]
+    variants: dict[str, np.ndarray]
+
+
+def experiment(settings: TwoMoons, draw: int) -> Outcome:
+    """The set of points of one number, from the seed; examples lie evenly along the moons."""
+    random = np.random.default_rng([settings.seed, draw])
+    points, classes = two_moons(settings.points, settings.noise, random)
+    examples = (np.arange(settings.examples) + 0.5) * settings.points / settings.examples
+    alpha = settings.embedding_alpha
+    projected = {
+        size: {
+            point: projections(points, point, size, settings.batches, alpha, random)
+            for point in examples.astype(int).tolist()
+        }
+        for size in settings.batch_sizes
+    }
+    return Outcome(points, classes, projected, propagated(points, alpha))
+
+
+# Name, attribute of `Compactness` and words of what is measured of all points.
+MEASURES = (
+    ("total-variance", "total_variance", "mean squared distance to the mean of all points"),
+    ("within-variance", "within_variance", "mean squared distance to the mean of the class"),
+    ("nearest", "nearest", "mean distance to the nearest neighbour"),
+    ("relative-within", "relative_within", "variance within classes / total variance"),
+    ("relative-nearest", "relative_nearest", "distance to the nearest neighbour / total deviation"),
+)
+
+
+def measure(outcomes: list[Outcome]) -> list[Number]:
+    """Means over sets of points, with t intervals; differences to the originals are paired."""
+    numbers = []
+    for size in outcomes[0].projections:
+        deviations = [
+            np.mean([deviation(of_point) for of_point in outcome.projections[size].values()])
+            for outcome in outcomes
+        ]
+        what = f"deviation of one point's projections in random batches of {size}"
+        numbers.append(mean_number(f"projection-deviation-{size}", np.array(deviations), what))
+    found = {
+        variant: [compactness(outcome.variants[variant], outcome.classes) for outcome in outcomes]
+        for variant in outcomes[0].variants
+    }
+    for name, attribute, what in MEASURES:
+        values = {
+            variant: np.array([getattr(one, attribute) for one in all_of])
+            for variant, all_of in found.items()
+        }
+        for variant, of_variant in values.items():
+            if variant == "rescaled" and name not in ("within-variance", "nearest"):
+                continue  # as the original, or as propagated, by construction
+            numbers.append(mean_number(f"{name}-{variant}", of_variant, f"{variant}: {what}"))
+            if variant != "original":
+                difference = of_variant - values["original"]
+                text = f"{variant} minus original: {what}"
+                numbers.append(mean_number(f"{name}-{variant}-difference", difference, text))
+    return numbers
+
+
+def tabulate(outcome: Outcome) -> pd.DataFrame:
+    """What is drawn, a line a point; `batch_size` is that of panel a, `variant` of panel b."""
+    lines: list[dict[str, Any]] = []
+
+    def add(places: np.ndarray, numbers: list[int], **more: Any) -> None:
+        for number, (x, y) in zip(numbers, places, strict=True):
+            label = int(outcome.classes[number])
+            lines.append({**more, "point": number, "class": label, "x": x, "y": y})
+
+    for size, examples in outcome.projections.items():
+        for point, places in examples.items():
+            add(places, [point] * len(places), panel="a", batch_size=str(size), variant="")
+    for variant, places in outcome.variants.items():
+        add(places, list(range(len(places))), panel="b", batch_size="", variant=variant)
+    return pd.DataFrame(lines)
+
+
+def draw(outcome: Outcome, out: Path) -> None:
+    """Above, examples in random batches of each size; below, all points; all on one scale."""
+    drawn = {name: places for name, places in outcome.variants.items() if name != "original"}
+    columns = max(len(outcome.projections), len(drawn))
+    with panels(out, 2, columns, 4.8, 2.5, sharex=True, sharey=True) as (_, axes):
+        for panel in axes.flat:
+            panel.set_aspect("equal")
+            panel.tick_params(labelsize=6)
+            panel.scatter(*outcome.points.T, s=2, color="0.78", linewidths=0)
+        for panel, (size, examples) in zip(axes[0], outcome.projections.items(), strict=False):
+            panel.set_title(f"batches of {size}")
+            for colour, (point, places) in zip(COLOURS, examples.items(), strict=False):
+                panel.scatter(*places.T, s=3, color=colour, alpha=0.6, linewidths=0)
+                panel.plot(*outcome.points[point], "o", ms=4, mfc=colour, mec="black", mew=0.6)
+        for panel, (variant, places) in zip(axes[1], drawn.items(), strict=False):
+            panel.set_title(variant)
+            for label, colour in enumerate((BLUE, RED)):
+                panel.scatter(*places[outcome.classes == label].T, s=3, color=colour, linewidths=0)
+        axes[0, 0].set_ylabel("(a) examples")
+        axes[1, 0].set_ylabel("(b) all points")
+        axes[1, columns // 2].set_xlabel(
+            "gray: the points before; black rim: examples before; all on the same scale", fontsize=7
+        )
+
+
+def run(stage: TwoMoonsStage, out: Path) -> None:
+    """The stage `two-moons`: the picture (.pdf, .png), what is drawn (.csv), its numbers."""
+    provenance = Provenance("two-moons", stage.model_dump(mode="json"), [])
+    outcomes = [experiment(stage.settings, draw) for draw in range(stage.settings.draws)]
+    write_table(tabulate(outcomes[0]), out.with_suffix(".csv"))
+    write_numbers(measure(outcomes), out)
+    draw(outcomes[0], out)
+    provenance.write(out)

@@ -1,0 +1,1 @@
+"""What the runs cost: energy and CO2 of each job, their report, and a forecast before they run."""

@@ -1,0 +1,120 @@
+"""Sums over the ledger: by job, rule, table and figure."""
+
+import csv
+import io
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from epcore.footprint.ledger import Entry
+from epcore.plan import Plan, paths
+from epcore.plan.jobs import Jobs
+
+COLUMNS = (
+    *("level", "name", "rule", "attempts", "unfinished", "hours", "cpu_hours"),
+    *("kwh", "measured_kwh", "kg", "impact_kg", "device"),
+)
+
+
+@dataclass(frozen=True)
+class Use:
+    """What the attempts at some jobs used together.
+
+    level: job, rule, table, figure or total. A table or figure counts every job that it needs, as
+    if it were built alone: what several need counts for each of them.
+    """
+
+    level: str
+    name: str
+    entries: tuple[Entry, ...]
+
+    @property
+    def label(self) -> str:
+        """Its name among others; a table and a figure may share theirs."""
+        return f"{self.name} (figure)" if self.level == "figure" else self.name
+
+    def sum(self, quantity: str) -> float:
+        """Of an attribute of the entries."""
+        return float(sum(getattr(entry, quantity) for entry in self.entries))
+
+    @property
+    def unfinished(self) -> int:
+        """Attempts that failed, were interrupted or killed, or still run."""
+        return sum(entry.state != "finished" for entry in self.entries)
+
+    @property
+    def hours(self) -> float:
+        return self.sum("seconds") / 3600
+
+    @property
+    def cpu_hours(self) -> float:
+        return self.sum("cpu_seconds") / 3600
+
+    @property
+    def impact_kg(self) -> float:
+        """Hours times the hardware's power at full load times factor."""
+        return sum(entry.tdp_kwh * entry.factor for entry in self.entries)
+
+    @property
+    def devices(self) -> list[str]:
+        return sorted({entry.device for entry in self.entries})
+
+    def cells(self) -> list[str]:
+        """The line of the CSV."""
+        rules = {entry.stage for entry in self.entries} if self.level in ("job", "rule") else set()
+        numbers = (self.hours, self.cpu_hours, self.sum("kwh"), self.sum("measured_kwh"))
+        return [
+            *(self.level, self.name, " ".join(rules), str(len(self.entries)), str(self.unfinished)),
+            *(f"{number:.6g}" for number in (*numbers, self.sum("kg"), self.impact_kg)),
+            "; ".join(self.devices),
+        ]
+
+
+@dataclass(frozen=True)
+class Account:
+    """All sums of a ledger."""
+
+    jobs: list[Use]
+    rules: list[Use]
+    products: list[Use]
+    total: Use
+
+    def csv(self) -> str:
+        """A line for each sum."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for use in (*self.jobs, *self.rules, *self.products, self.total):
+            writer.writerow(use.cells())
+        return text.getvalue()
+
+
+def account(plan: Plan, entries: Iterable[Entry]) -> Account:
+    """The sums of the last entries of all attempts at a scale's jobs.
+
+    Jobs are in the order of their names, rules in that of their first attempt, tables and figures
+    in that of the plan, as far as they were made.
+    """
+    entries, scale = tuple(entries), {"scale": plan.scale_name}
+    by_job: dict[str, list[Entry]] = {}
+    by_rule: dict[str, list[Entry]] = {}
+    for entry in entries:
+        by_job.setdefault(entry.job, []).append(entry)
+        by_rule.setdefault(entry.stage, []).append(entry)
+    jobs = Jobs(plan)
+    tables = [*plan.covered_tables, *plan.imagenet_fs_tables]
+    figures = plan.covered_figures
+    targets = [("table", name, paths.TABLE_TEX.format(**scale, table=name)) for name in tables]
+    targets += [("figure", name, paths.FIGURE.format(**scale, figure=name)) for name in figures]
+    products = [
+        Use(
+            level, name, tuple(entry for job in jobs.of(file) for entry in by_job.get(job.path, ()))
+        )
+        for level, name, file in targets
+        if file in by_job
+    ]
+    return Account(
+        jobs=[Use("job", name, tuple(by_job[name])) for name in sorted(by_job)],
+        rules=[Use("rule", name, tuple(found)) for name, found in by_rule.items()],
+        products=products,
+        total=Use("total", "", entries),
+    )

@@ -1,0 +1,113 @@
+"""The ledger: an append-only file of what every attempt at a job used, failed ones included.
+
+One JSON object a line. An attempt writes a line when it starts, cumulative ones while it runs, at
+intervals that double up to two minutes, and one at its end: its last line counts. So an attempt
+that was killed counts with what it had used by then, which is at least half or all but two minutes.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Literal
+
+from pydantic import ConfigDict, ValidationError
+
+from epcore.errors import UserError
+from epcore.files import canonical_json
+from epcore.plan.settings import Settings
+
+State = Literal["started", "running", "finished", "failed", "interrupted"]
+
+
+class Entry(Settings):
+    """One line: an attempt's use of energy so far. Energies in kWh, with the PUE.
+
+    attempt: its unique name. job: the file that it makes. at: time of the line, UTC. seconds: by
+    the clock; cpu_seconds: of its processors, children included. `measured_kwh` is the part of
+    `kwh` that comes from power counters, the rest is estimated as `method` says. tdp_kwh: hours
+    times the hardware's power at full load, as the Machine Learning Impact calculator has it,
+    without PUE. kg: kg of CO2-equivalent, `kwh` times `factor` (kg/kWh). device: `cpu` or the GPU.
+    """
+
+    # Lines of a later version may say more.
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    attempt: str
+    job: str
+    stage: str
+    state: State
+    at: str
+    host: str
+    device: str
+    seconds: float
+    cpu_seconds: float
+    kwh: float
+    measured_kwh: float
+    tdp_kwh: float
+    kg: float
+    factor: float
+    method: str
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[int]:
+    """A file opened for appending, which no other process has locked at the same time."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def append(path: Path, entry: Entry) -> None:
+    """Adds a line, whole, whatever other processes write.
+
+    A line that a writer left torn (a full disk, a crash of the machine) is ended first, so that it
+    spoils nothing but itself.
+    """
+    line = (canonical_json(entry.model_dump(mode="json")) + "\n").encode()
+    with locked(path) as descriptor:
+        size = os.fstat(descriptor).st_size
+        if size and os.pread(descriptor, 1, size - 1) != b"\n":
+            line = b"\n" + line
+        while line:
+            line = line[os.write(descriptor, line) :]
+
+
+def read(path: Path) -> list[Entry]:
+    """The last line of every attempt, in the order in which they started.
+
+    Torn lines are passed over.
+
+    Raises:
+        UserError: if there is no ledger.
+    """
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise UserError(
+            f"ledger {path} cannot be read ({error.strerror}); jobs write it while config/"
+            "footprint.yaml has `tracking: true`: run one first, for example "
+            "snakemake --cores 2 tables/main.tex"
+        ) from None
+    return list(last_of_each(filter(None, map(_parsed, lines))))
+
+
+def last_of_each(entries: Iterable[Entry]) -> Iterable[Entry]:
+    """The last entry of every attempt, in the order of their first ones."""
+    last: dict[str, Entry] = {}
+    for entry in entries:
+        last[entry.attempt] = entry
+    return last.values()
+
+
+def _parsed(line: bytes) -> Entry | None:
+    try:
+        return Entry.model_validate(json.loads(line))
+    except (ValueError, ValidationError):
+        return None

@@ -1,0 +1,143 @@
+"""What is known of the machine that a job runs on: its powers, and what its kWh weighs.
+
+codecarbon takes about a second of processor time to find out, so the first job on a machine writes
+it down beside the ledger for all others.
+"""
+
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from epcore.errors import UserError
+from epcore.files import canonical_json
+from epcore.footprint.ledger import locked
+from epcore.plan.footprint import FootprintSettings
+from epcore.plan.settings import Settings
+
+
+class Machine(Settings):
+    """A machine under some settings; powers in watts at full load, factor in kg per kWh.
+
+    settings: those that it was found out for. counters: whether the processor counts its energy.
+    cpu_power: of all `cpus` together.
+    """
+
+    settings: FootprintSettings
+    cpu: str
+    cpus: int
+    cpu_power: float
+    ram_power: float
+    counters: bool
+    factor: float
+
+    @property
+    def watts_per_core(self) -> float:
+        """Of one busy core, with its part of the memory."""
+        return (self.cpu_power + self.ram_power) / self.cpus
+
+
+def known_machine(settings: FootprintSettings, folder: Path) -> Machine:
+    """The machine, out of `folder` if a job found it out before.
+
+    Raises:
+        UserError: if the country or the region is unknown, or codecarbon fails.
+    """
+    with locked(folder / f"{platform.node() or 'machine'}.json") as descriptor:
+        text = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
+        try:
+            machine = Machine.model_validate_json(text)
+        except ValidationError:
+            pass
+        else:
+            if machine.settings == settings:
+                return machine
+        machine = find_out(settings)
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, canonical_json(machine.model_dump(mode="json")).encode())
+    return machine
+
+
+def find_out(settings: FootprintSettings) -> Machine:
+    """The machine as the settings and, where they say nothing, codecarbon know it."""
+    factor = carbon_intensity(settings)
+    try:
+        from codecarbon.core.cpu import TDP, is_rapl_available
+        from codecarbon.core.util import count_physical_cpus
+        from codecarbon.external.logger import logger
+        from codecarbon.external.ram import RAM
+
+        logger.setLevel("CRITICAL")
+        tdp: Any = TDP()  # type: ignore[no-untyped-call]
+        sockets: int = count_physical_cpus()  # type: ignore[no-untyped-call]
+        ram = settings.ram_power
+        return Machine(
+            settings=settings,
+            cpu=str(tdp.model),
+            cpus=os.cpu_count() or 1,
+            cpu_power=settings.cpu_power or float(tdp.tdp) * sockets,
+            ram_power=RAM().total_power().W if ram is None else ram,
+            counters=settings.cpu_power is None and is_rapl_available(),
+            factor=factor,
+        )
+    except Exception as error:  # whatever it finds on a machine that it does not know
+        raise UserError(
+            f"codecarbon could not find out this machine's power ({error!r}); give cpu_power and "
+            "ram_power in config/footprint.yaml, or switch `tracking` off there"
+        ) from None
+
+
+def carbon_intensity(settings: FootprintSettings) -> float:
+    """Factor in kg of CO2-equivalent per kWh: the settings' own, else codecarbon's for the place.
+
+    codecarbon itself falls back to the country for an unknown region and to the world's mean for
+    an unknown country.
+
+    Raises:
+        UserError: for a country or a region that codecarbon has no factor of.
+    """
+    if settings.carbon_intensity is not None:
+        return settings.carbon_intensity
+    from codecarbon.core.emissions import Emissions
+    from codecarbon.core.units import Energy
+    from codecarbon.external.geography import GeoMetadata
+    from codecarbon.external.logger import logger
+    from codecarbon.input import DataSource
+
+    logger.setLevel("CRITICAL")
+    source: Any = DataSource()  # type: ignore[no-untyped-call]
+    country = str(settings.country)
+    if country not in source.get_global_energy_mix_data():
+        raise UserError(
+            f"config/footprint.yaml: codecarbon has no factor of country {country!r}; give its "
+            "three letters as in ISO 3166, or carbon_intensity"
+        )
+    emissions, one_kwh = Emissions(source), Energy.from_energy(1)
+    place = GeoMetadata(country_iso_code=country, region=settings.region)
+    if settings.region is None:
+        return float(emissions.get_country_emissions(one_kwh, place))
+    if settings.region not in _regions(source, country):
+        known = ", ".join(_regions(source, country))
+        raise UserError(
+            f"config/footprint.yaml: codecarbon has no factor of region {settings.region!r} of "
+            f"{country}; use one of: {known}; or null, or carbon_intensity"
+        )
+    return float(emissions.get_region_emissions(one_kwh, place))
+
+
+def _regions(source: Any, country: str) -> list[str]:
+    """The regions of a country as codecarbon spells them."""
+    if country == "USA":
+        names = list(source.get_country_emissions_data("usa"))
+    elif country == "CAN":
+        names = list(source.get_country_energy_mix_data("can"))
+    elif country == "CHN":
+        provinces = source.get_china_provincial_emissions_data()["data"].values()
+        names = [name for province in provinces for name in province["names"]]
+    else:
+        prefix = {"SWE": "SE", "NOR": "NO", "FIN": "FI"}[country]
+        zones = source.get_nordic_country_energy_mix_data()["data"]
+        names = [zone for zone in zones if zone.startswith(prefix)]
+    return sorted(name for name in names if not name.startswith("_"))

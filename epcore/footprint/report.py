@@ -1,0 +1,157 @@
+"""The CO2 report: what every job, rule, table and figure of a scale used."""
+
+from pathlib import Path
+
+import numpy as np
+
+from epcore.errors import UserError
+from epcore.files import Provenance, write_text
+from epcore.footprint.account import Account, Use, account
+from epcore.footprint.impact import PAPER
+from epcore.footprint.ledger import read
+from epcore.plan import Plan
+from epcore.plan.footprint import FootprintSettings
+from epcore.plan.tables import tex_escape
+from epcore.report.figure import BLUE, ORANGE, figure
+from epcore.report.latex import HEAD
+
+# The statements of the paragraph that the table repeats.
+CAPTION = ("factor", "trust", "paper", "shared")
+
+
+def paragraph(sums: Account, settings: FootprintSettings) -> str:
+    """The paper's paragraph on CO2, with the numbers of these runs, and how far to trust them."""
+    return " ".join(statements(sums, settings).values())
+
+
+def statements(sums: Account, settings: FootprintSettings) -> dict[str, str]:
+    """The sentences of the paragraph, by what they are about."""
+    total = sums.total
+    kwh, kg, measured = total.sum("kwh"), total.sum("kg"), total.sum("measured_kwh")
+    factors = sorted({entry.factor for entry in total.entries})
+    factor = " to ".join(f"{value:g}" for value in dict.fromkeys((factors[0], factors[-1])))
+    if settings.carbon_intensity is not None:
+        source = "set in config/footprint.yaml"
+    else:
+        place = ", ".join(name for name in (settings.region, settings.country) if name)
+        source = f"codecarbon's for {place}"
+    hardware = " and ".join("processors" if name == "cpu" else name for name in total.devices)
+    return {
+        "factor": "Experiments were conducted with a carbon emission factor of "
+        f"{factor} kg/kWh ({source}) and a PUE of {settings.pue:g}.",
+        "work": f"A cumulative of {_digits(total.hours)} hours of computation was performed on "
+        f"{hardware}, in {len(total.entries)} attempts at {len(sums.jobs)} jobs, "
+        f"{total.unfinished} of which failed, were interrupted or have not ended; they count with "
+        "what they used.",
+        "total": f"Total emissions are {_mass(kg)}CO2eq from {_energy(kwh)}.",
+        "trust": _trust(measured, kwh),
+        "impact": "Hours times the hardware's power at full load times that factor, as the Machine "
+        f"Learning Impact calculator has it, give {_mass(total.impact_kg)}.",
+        "paper": PAPER.sentences(),
+        "shared": "Tables and figures count every job that they need, so that jobs that several "
+        "share count for each: their sum is more than the total.",
+    }
+
+
+def _trust(measured: float, kwh: float) -> str:
+    """Which part of the energy is measured."""
+    estimated = (
+        "from the processor time of each job: in jobs of minutes its part of what codecarbon "
+        "estimates for the whole machine's load, in shorter ones times the power at full load"
+    )
+    if measured <= 0:
+        return f"This is estimated, not measured, because no power counter was there, {estimated}."
+    return (
+        f"{100 * measured / kwh:.0f} % of the energy was measured by power counters (that of a "
+        "processor is split among jobs by their processor time), the rest is estimated "
+        f"{estimated}."
+    )
+
+
+def typeset(sums: Account, settings: FootprintSettings) -> str:
+    """The table of rules, tables and figures, and of the two estimates, in LaTeX."""
+    told = statements(sums, settings)
+    caption = tex_escape(" ".join(told[name] for name in CAPTION)).replace("CO2", "CO$_2$")
+    small = sums.total.sum("kwh") < 1
+    units, scale = (("Wh", "g"), 1000) if small else (("kWh", "kg"), 1)
+    lines = [
+        r"\begin{table}[!ht]",
+        r"\centering\footnotesize",
+        r"\setlength{\belowcaptionskip}{6pt}",
+        rf"\caption{{Energy and CO$_2$ of the runs. {caption}}}",
+        r"\label{tab:co2}",
+        r"\begin{tabular}{@{}lrrrrrr@{}}",
+        r"\toprule",
+        rf"& attempts & unfinished & hours & core hours & {units[0]} & {units[1]} CO$_2$eq \\",
+    ]
+    parts = {"Rule": sums.rules, "Table or figure, alone": sums.products, "": [sums.total]}
+    for heading, uses in parts.items():
+        lines.append(r"\midrule")
+        if heading:
+            lines.append(rf"\multicolumn{{7}}{{@{{}}l}}{{\emph{{{heading}}}}} \\")
+        lines += [_row(use, scale) for use in uses]
+    paper = f"Paper: {PAPER.hours:.0f} h at {PAPER.watts:.0f} W (printed: {PAPER.printed} kg)"
+    estimates = {"This run": _mass(sums.total.impact_kg), paper: f"{PAPER.computed:.1f} kg"}
+    lines += [
+        r"\midrule",
+        r"\multicolumn{7}{@{}l}{\emph{Hours $\times$ power at full load $\times$ factor}} \\",
+        *(rf"\multicolumn{{6}}{{@{{}}l}}{{{name}}} & {kg} \\" for name, kg in estimates.items()),
+        *(r"\bottomrule", r"\end{tabular}", r"\end{table}"),
+    ]
+    return "\n".join(lines)
+
+
+def _row(use: Use, scale: float) -> str:
+    name = tex_escape(use.label) if use.name else r"\textbf{Total}"
+    numbers = (use.hours, use.cpu_hours, scale * use.sum("kwh"), scale * use.sum("kg"))
+    cells = [name, str(len(use.entries)), str(use.unfinished), *map(_digits, numbers)]
+    return " & ".join(cells) + r" \\"
+
+
+def _mass(kg: float) -> str:
+    return f"{_digits(kg)} kg" if kg >= 1 else f"{_digits(1000 * kg)} g"
+
+
+def _energy(kwh: float) -> str:
+    return f"{_digits(kwh)} kWh" if kwh >= 1 else f"{_digits(1000 * kwh)} Wh"
+
+
+def _digits(number: float) -> str:
+    """Three significant digits, in full."""
+    return np.format_float_positional(number, precision=3, fractional=False, trim="-")
+
+
+def draw(sums: Account, out: Path) -> None:
+    """Bars of CO2 by rule, and by table and figure."""
+    small = sums.total.sum("kg") < 1
+    unit, scale = ("g", 1000) if small else ("kg", 1)
+    groups = [("rule", BLUE, sums.rules), ("table or figure, alone", ORANGE, sums.products)]
+    rows = sum(len(uses) for _, _, uses in groups)
+    with figure(out, width=5.2, height=1 + 0.19 * rows) as axes:
+        place, ticks = 0, []
+        for label, colour, uses in groups:
+            places = [place + number for number in range(len(uses))]
+            axes.barh(places, [scale * use.sum("kg") for use in uses], color=colour, label=label)
+            ticks += list(zip(places, [use.label for use in uses], strict=True))
+            place += len(uses) + 1
+        axes.set_yticks([tick for tick, _ in ticks], [name for _, name in ticks])
+        axes.invert_yaxis()
+        measured = sums.total.sum("measured_kwh") / sums.total.sum("kwh")
+        axes.set_xlabel(f"{unit} CO2-equivalent; {100 * measured:.0f} % of the energy is measured")
+        axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
+
+
+def run(settings: Path, scale: str, ledger: Path, out: Path, tex: Path, drawing: Path) -> None:
+    """The stage `co2`: numbers (.csv), paragraph (.md), table (.tex), drawing (.pdf and .png)."""
+    plan = Plan(settings, scale)
+    entries = read(ledger)
+    if not entries:
+        raise UserError(f"ledger {ledger} has no line that can be read; run a job first")
+    told = {"scale": scale, "footprint": plan.footprint.model_dump(mode="json")}
+    provenance = Provenance("co2", told, [ledger])
+    sums = account(plan, entries)
+    write_text(out, sums.csv())
+    write_text(out.with_suffix(".md"), paragraph(sums, plan.footprint) + "\n")
+    write_text(tex, HEAD + typeset(sums, plan.footprint) + "\n\\epcoreend\n")
+    draw(sums, drawing)
+    provenance.write(out)

@@ -1,0 +1,119 @@
+"""codecarbon around one job: its processor's share of the machine's energy, and its GPU's."""
+
+import os
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import psutil
+from codecarbon import OfflineEmissionsTracker
+from codecarbon.external.logger import logger
+
+from epcore.footprint.clock import cpu_seconds
+from epcore.plan.footprint import FootprintSettings
+
+DAY = 86_400
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Since the sampler started: seconds, processor seconds of this job and of the whole machine.
+
+    Energies in kWh, without PUE: cpu and ram of the whole machine, gpu of the job's own.
+    """
+
+    seconds: float
+    own: float
+    busy: float
+    cpu: float
+    ram: float
+    gpu: float
+
+    @property
+    def share(self) -> float:
+        """The job's part of what the machine's processors did, from 0 to 1."""
+        return min(1.0, self.own / self.busy) if self.busy > 0 else 1.0
+
+
+class Sampler:
+    """codecarbon's offline tracker, which looks nothing up on the network.
+
+    Without power counters it takes the processor's power from the load of the whole machine, and
+    with them the counters are the whole machine's too. Two jobs side by side would both count
+    that, so each counts its part of the processor time (`Sample.share`).
+    """
+
+    def __init__(self, settings: FootprintSettings, gpu: bool) -> None:
+        logger.setLevel("CRITICAL")
+        # Every setting is given, else it would be read from a file in the user's home. Factor and
+        # PUE are applied by the caller. `flush` alone measures, so no timer is in its way.
+        self._tracker = OfflineEmissionsTracker(
+            country_iso_code=None,
+            region=None,
+            cloud_provider=None,
+            cloud_region=None,
+            country_2letter_iso_code=None,
+            electricitymaps_api_token=None,
+            force_carbon_intensity_g_co2e_kwh=0.0,
+            pue=1.0,
+            force_cpu_power=settings.cpu_power,
+            force_ram_power=settings.ram_power,
+            gpu_ids=[_first_visible_gpu()] if gpu else [],
+            tracking_mode="machine",
+            measure_power_secs=DAY,
+            api_call_interval=-1,
+            emissions_endpoint=None,
+            output_methods=[],
+            output_handlers=[self],
+            allow_multiple_runs=True,
+            log_level="critical",
+        )
+        self._total: Any = None
+        self._lock = threading.Lock()
+        self._tracker.start()
+        self._start = time.monotonic(), cpu_seconds(), _busy_seconds()
+        # The tracker swallows its own exceptions: this one says whether it works.
+        self.read()
+
+    def out(self, total: Any, delta: Any) -> None:
+        """Called by the tracker with its totals."""
+        self._total = total
+
+    def exit(self) -> None:
+        """Called by the tracker at its end."""
+
+    def read(self) -> Sample:
+        """The sample up to now."""
+        with self._lock:
+            self._tracker.flush()
+            return self._sample()
+
+    def stop(self) -> Sample:
+        """The last sample."""
+        with self._lock:
+            self._tracker.stop()
+            return self._sample()
+
+    def _sample(self) -> Sample:
+        began, own, busy = self._start
+        return Sample(
+            seconds=time.monotonic() - began,
+            own=cpu_seconds() - own,
+            busy=_busy_seconds() - busy,
+            cpu=self._total.cpu_energy,
+            ram=self._total.ram_energy,
+            gpu=self._total.gpu_energy,
+        )
+
+
+def _busy_seconds() -> float:
+    """Processor time of the whole machine."""
+    times = psutil.cpu_times()
+    kinds = ("user", "nice", "system", "irq", "softirq")
+    return float(sum(getattr(times, kind, 0.0) for kind in kinds))
+
+
+def _first_visible_gpu() -> str:
+    """The one that stages compute on."""
+    return (os.environ.get("CUDA_VISIBLE_DEVICES") or "0").split(",")[0]

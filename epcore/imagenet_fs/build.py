@@ -1,0 +1,70 @@
+"""From settings to generators, and from trained generators to files and back."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from torch import Tensor
+
+from epcore.checkpoint import load_safely, save_atomically
+from epcore.errors import UserError
+from epcore.imagenet_fs.generators import WeightGenerator
+from epcore.imagenet_fs.lwof import LwofGenerator
+from epcore.imagenet_fs.wdae import WdaeGenerator
+from epcore.plan.imagenet_fs_models import Generator, WdaeGnn, WeightPropagation
+
+FORMAT = "epcore weight generators 1"
+
+
+def build_generator(
+    settings: Generator, base_weights: Tensor, scale: Tensor, propagation: WeightPropagation | None
+) -> WeightGenerator:
+    """The untrained generator beside the base weights `(classes, D)` and the scale of stage 1.
+
+    Raises:
+        UserError: for embedding propagation without a denoising autoencoder.
+    """
+    if isinstance(settings, WdaeGnn):
+        return WdaeGenerator(settings, base_weights, scale, propagation)
+    if propagation is not None:
+        raise UserError(
+            "config/imagenet-fs.yaml: embedding propagation stands behind a denoising autoencoder, "
+            f"{settings.kind} has none; take propagation out, or kind: wdae-gnn"
+        )
+    return LwofGenerator(settings, base_weights, scale)
+
+
+def read_head(checkpoint: Path) -> dict[str, Tensor]:
+    """Weights and scale of the cosine classifier in a checkpoint of stage 1.
+
+    Raises:
+        UserError: if it is missing, damaged or has no such classifier.
+    """
+    content = load_safely(checkpoint)
+    head = content.get("class_head") if isinstance(content, dict) else None
+    if not isinstance(head, dict) or head.keys() != {"weight", "scale"}:
+        raise UserError(
+            f"{checkpoint} has no cosine classifier; delete it and run the same command again to "
+            "train it anew"
+        )
+    return head
+
+
+def save_generators(path: Path, kind: str, states: Mapping[int, dict[str, Tensor]]) -> None:
+    """Writes the weights of generators, by the K that they were trained with."""
+    save_atomically(path, {"format": FORMAT, "kind": kind, "states": dict(states)})
+
+
+def load_generators(path: Path, kind: str) -> dict[int, dict[str, Tensor]]:
+    """The weights of generators by K.
+
+    Raises:
+        UserError: if the file is missing, damaged or of generators of another kind.
+    """
+    content = load_safely(path)
+    remedy = "delete it and run the same command again to train it anew"
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise UserError(f"{path} holds no weight generators of this program; {remedy}")
+    if content["kind"] != kind:
+        raise UserError(f"{path} holds generators {content['kind']}, not {kind}; {remedy}")
+    states: dict[int, dict[str, Tensor]] = content["states"]
+    return states

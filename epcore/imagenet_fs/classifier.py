@@ -1,0 +1,130 @@
+"""Stage 1: a network and a cosine classifier of the base classes."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from epcore.backbones import Backbone
+from epcore.backbones.base import parameter_count
+from epcore.checkpoint import Checkpoint, build
+from epcore.data.augment import Augmenter, crop_size
+from epcore.data.store import ImageStore
+from epcore.device import autocast, choose_device, describe, place
+from epcore.errors import UserError
+from epcore.imagenet_fs.classes import Subsets, check_pair
+from epcore.imagenet_fs.cosine import CosineClassifier
+from epcore.imagenet_fs.session import TrainingSession
+from epcore.plan.stages import ClassifierStage
+from epcore.training.loop import fit, seed_of
+
+BATCH = 256  # of validation
+# Of fewer the last stage would see a single position: a network of the borders' padding alone. And
+# the gradient of such a convolution is wrong in bfloat16 on CPUs (torch 2.13.0).
+LEAST_PIXELS = 17
+
+
+class ClassifierModel(nn.Module):
+    """A backbone and the cosine classifier of the base classes."""
+
+    def __init__(self, backbone: Backbone, classes: int, scale: float) -> None:
+        super().__init__()
+        self.backbone = backbone
+        self.class_head = CosineClassifier(backbone.feature_size, classes, scale)
+
+
+class ClassifierTask:
+    """Cross-entropy over batches that draw a class uniformly, then one of its images.
+
+    Validation is the top-1 accuracy among all base classes on the queries of the base classes
+    that validation scores. Class uniform sampling is the authors' code's.
+    """
+
+    def __init__(
+        self, stage: ClassifierStage, images: ImageStore, queries: ImageStore, device: torch.device
+    ) -> None:
+        self.stage, self.images, self.queries, self.device = stage, images, queries, device
+        pixels = crop_size(images.images.shape[1], stage.view)
+        if pixels < LEAST_PIXELS:
+            raise UserError(
+                f"data set {images.name}: a view of {pixels} pixels is too small for "
+                f"{stage.backbone.architecture}; give image_size or view at least {LEAST_PIXELS}"
+            )
+        subsets = Subsets.of(images, "val")
+        self.first = np.searchsorted(images.labels, subsets.base)
+        self.counts = np.searchsorted(images.labels, subsets.base, "right") - self.first
+        scored = subsets.base[subsets.scored]
+        self.rows = np.flatnonzero(np.isin(queries.labels, scored))
+        self.expected = torch.from_numpy(np.searchsorted(subsets.base, queries.labels[self.rows]))
+        torch.manual_seed(seed_of(stage.seed, "imagenet-fs classifier", "weights"))
+        self.model = ClassifierModel(build(stage.backbone), len(subsets.base), stage.training.scale)
+        place(self.model, device)
+        self.augmenter = Augmenter(stage.training.augmentation, stage.view)
+
+    def sample(self, epoch: int, step: int) -> tuple[np.ndarray, np.ndarray]:
+        """Store rows and base classes of a step's images, each `(batch_size,)`."""
+        rng = np.random.default_rng(seed_of(self.stage.seed, "imagenet-fs classifier", epoch, step))
+        classes = rng.integers(len(self.counts), size=self.stage.training.batch_size)
+        return self.first[classes] + rng.integers(self.counts[classes]), classes
+
+    @property
+    def steps(self) -> int:
+        return self.stage.training.steps
+
+    @property
+    def images_per_step(self) -> int:
+        return self.stage.training.batch_size
+
+    def seed(self, epoch: int) -> int:
+        return seed_of(self.stage.seed, "imagenet-fs augmentation", epoch)
+
+    def losses(self, epoch: int, start: int, generator: torch.Generator) -> Iterator[Tensor]:
+        for step in range(start, self.steps):
+            rows, classes = self.sample(epoch, step)
+            images = torch.from_numpy(self.images.pixels(rows)).to(self.device)
+            batch = self.augmenter.upright(images, generator)
+            logits = self._logits(batch)
+            yield functional.cross_entropy(logits, torch.from_numpy(classes).to(self.device))
+
+    def _logits(self, batch: Tensor) -> Tensor:
+        with autocast(self.device, self.stage.precision):
+            features = self.model.backbone(batch)
+        logits: Tensor = self.model.class_head(features.float())
+        return logits
+
+    @torch.no_grad()
+    def validate(self) -> tuple[float, float]:
+        self.model.eval()
+        logits = []
+        for start in range(0, len(self.rows), BATCH):
+            images = torch.from_numpy(self.queries.pixels(self.rows[start : start + BATCH]))
+            logits.append(self._logits(self.augmenter.plain(images.to(self.device))).cpu())
+        scores = torch.cat(logits).double()
+        accuracy = (scores.argmax(dim=1) == self.expected).double().mean()
+        return float(accuracy), float(functional.cross_entropy(scores, self.expected))
+
+
+def run(stage: ClassifierStage, data: Path, queries: Path, out: Path, require_gpu: bool) -> None:
+    """The stage `imagenet-fs-classifier`: a checkpoint, its curve and its meta."""
+    device = choose_device(require_gpu)
+    session = TrainingSession(
+        "imagenet-fs-classifier", stage, [data / "store.json", queries / "store.json"], out
+    )
+    stores = ImageStore.open(data), ImageStore.open(queries)
+    check_pair(*stores, exemplars=1)
+    task = ClassifierTask(stage, *stores, device)
+    outcome = fit(task, stage.training, stage.seed, session.state(), "classifier")
+    weights = outcome.weights.items()
+    backbone, class_head = (
+        {name.removeprefix(part): value for name, value in weights if name.startswith(part)}
+        for part in ("backbone.", "class_head.")
+    )
+    session.finish(
+        {"": outcome},
+        lambda: Checkpoint(stage.backbone, backbone, class_head).save(out),
+        parameters=parameter_count(task.model),
+        **describe(device, stage.precision),
+    )

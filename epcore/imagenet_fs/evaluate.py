@@ -1,0 +1,69 @@
+"""The stage `imagenet-fs-evaluate`: top-5 accuracies of every trial, for every K."""
+
+from pathlib import Path
+from typing import get_args
+
+import torch
+
+from epcore.device import choose_device, describe
+from epcore.errors import UserError
+from epcore.files import Provenance, write_text
+from epcore.imagenet_fs.build import build_generator, load_generators, read_head
+from epcore.imagenet_fs.classes import Subsets
+from epcore.imagenet_fs.exemplars import Exemplars
+from epcore.imagenet_fs.features import open_both
+from epcore.imagenet_fs.trials import Queries, weights_of_trials
+from epcore.plan.imagenet_fs_models import Measure
+from epcore.plan.stages import TrialsStage
+from epcore.propagation import DegenerateFeaturesError
+
+MEASURES: tuple[Measure, ...] = get_args(Measure)
+
+
+@torch.no_grad()
+def run(
+    stage: TrialsStage,
+    data: Path,
+    queries: Path,
+    features: Path,
+    checkpoint: Path,
+    generator: Path,
+    exemplars: list[Path],
+    out: Path,
+) -> None:
+    """Writes `<measure>-<K>shot.csv` with the columns episode and accuracy into the folder `out`.
+
+    An episode is a trial. `exemplars` are those of split novel, in the order of the stage's shots.
+    A generator that was trained with another K than it is tested with is the only one there is.
+    """
+    files = [features / f"{part}.npy" for part in ("images", "queries")]
+    provenance = Provenance(
+        "imagenet-fs-evaluate",
+        stage.model_dump(mode="json"),
+        [*files, checkpoint, generator, *exemplars],
+    )
+    device = choose_device()
+    images, tested = open_both(data, queries, features, checkpoint)
+    subsets = Subsets.of(images.store, "novel")
+    scored = Queries.of(tested, subsets, device)
+    states = load_generators(generator, stage.generator.kind)
+    head = read_head(checkpoint)
+    model = build_generator(stage.generator, head["weight"], head["scale"], stage.propagation)
+    model.to(device)
+    base = len(subsets.base)
+    for shots, step_size, file in zip(stage.shots, stage.step_sizes, exemplars, strict=True):
+        model.load_state_dict(states[shots] if len(states) > 1 else next(iter(states.values())))
+        drawn = Exemplars.load(file, subsets.novel)
+        try:
+            results = [
+                scored.accuracies(weights, model.scale.item(), stage.prior)
+                for weights in weights_of_trials(model, images, drawn, base, step_size)
+            ]
+        except DegenerateFeaturesError as error:
+            raise UserError(f"{generator}: {error}; train it for longer") from None
+        for measure in MEASURES:
+            lines = [f"{number},{found[measure]:.6f}" for number, found in enumerate(results)]
+            text = "\n".join(["episode,accuracy", *lines]) + "\n"
+            write_text(out / f"{measure}-{shots}shot.csv", text)
+    made = [out / f"{measure}-{shots}shot.csv" for measure in MEASURES for shots in stage.shots]
+    provenance.write(*made, **describe(device, "fp32"))

@@ -1,0 +1,162 @@
+"""Features of every image of a data set, computed once, in constant memory, and resumable.
+
+1.28 million images x 512 floats are 2.6 GB: they are written chunk by chunk into a file that
+others map, and no array or mapping of the whole is ever in memory.
+"""
+
+import json
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+from epcore.backbones import Backbone
+from epcore.checkpoint import load_backbone
+from epcore.data.augment import Augmenter
+from epcore.data.store import ImageStore
+from epcore.device import autocast, choose_device, describe
+from epcore.errors import UserError
+from epcore.files import (
+    Provenance,
+    canonical_json,
+    fingerprint,
+    meta_of,
+    reserve,
+    sha256,
+    write_text,
+)
+from epcore.plan.stages import ImageFeaturesStage
+
+CHUNK = 4096  # images between two marks of how far it got
+BATCH = 256
+
+
+@dataclass(frozen=True)
+class ImageFeatures:
+    """A data set and the features of all its images, float32 `(N, D)`, memory-mapped."""
+
+    store: ImageStore
+    values: np.ndarray
+
+    @property
+    def size(self) -> int:
+        """D."""
+        return int(self.values.shape[1])
+
+    def of(self, rows: np.ndarray) -> Tensor:
+        """Features `(..., D)` of store rows `(...)`."""
+        return torch.from_numpy(np.asarray(self.values[rows]))
+
+    @classmethod
+    def open(cls, data: Path, features: Path, checkpoint: Path) -> "ImageFeatures":
+        """Raises `UserError` if the features are damaged, or of another checkpoint or data set."""
+        remedy = "delete it and run the same command again to compute it anew"
+        store = ImageStore.open(data)
+        try:
+            facts = json.loads(meta_of(features).read_text(encoding="utf-8"))
+            values = np.load(features, mmap_mode="r", allow_pickle=False)
+            found = facts["checkpoint_sha256"], facts["store_sha256"]
+            whole = list(values.shape) == facts["shape"]
+        except (ValueError, EOFError, KeyError, OSError) as error:
+            raise UserError(f"feature file {features} is damaged ({error}); {remedy}") from None
+        if not whole or len(values) != len(store.labels):
+            raise UserError(
+                f"feature file {features} has {len(values)} images, data set {store.name} "
+                f"{len(store.labels)}; {remedy}"
+            )
+        of = ("checkpoint", checkpoint), ("data set", data / "store.json")
+        for kept, (what, file) in zip(found, of, strict=True):
+            if kept != sha256(file):
+                raise UserError(
+                    f"feature file {features} is of another {what} than {file}; {remedy}"
+                )
+        return cls(store, values)
+
+
+def open_both(
+    data: Path, queries: Path, features: Path, checkpoint: Path
+) -> tuple[ImageFeatures, ImageFeatures]:
+    """The features of the images that weights are learnt from, and of the queries.
+
+    Raises:
+        UserError: as `ImageFeatures.open`.
+    """
+    return (
+        ImageFeatures.open(data, features / "images.npy", checkpoint),
+        ImageFeatures.open(queries, features / "queries.npy", checkpoint),
+    )
+
+
+@torch.no_grad()
+def extract(
+    backbone: Backbone,
+    store: ImageStore,
+    state: Path,
+    augmenter: Augmenter,
+    device: torch.device,
+    precision: str,
+) -> tuple[Path, int]:
+    """The features of all images of a store, in the file that is returned.
+
+    state: a folder that survives a kill; what is there already is not computed again. Returns the
+    number of rows that were there, too. Eval mode: an image's features depend on it alone.
+    """
+    state.mkdir(parents=True, exist_ok=True)
+    target, mark = state / "values.npy", state / "rows.txt"
+    rows = len(store.labels)
+    done = int(mark.read_text(encoding="utf-8")) if mark.is_file() and target.is_file() else 0
+    resumed = done
+    if not done:
+        shape = (rows, backbone.feature_size)
+        np.lib.format.open_memmap(target, mode="w+", dtype=np.float32, shape=shape).flush()
+        reserve(target)
+    backbone.eval()
+    with tqdm(total=rows, initial=done, desc="features", unit="image", disable=None) as bar:
+        while done < rows:
+            count = min(CHUNK, rows - done)
+            # Mapped anew for each chunk: pages of a mapping count as memory until it is closed.
+            images = np.load(store.directory / "images.npy", mmap_mode="r", allow_pickle=False)
+            mapped = replace(store, images=images)
+            values = np.lib.format.open_memmap(target, mode="r+")
+            for start in range(done, done + count, BATCH):
+                stop = min(start + BATCH, done + count)
+                batch = torch.from_numpy(mapped.pixels(np.arange(start, stop))).to(device)
+                with autocast(device, precision):
+                    features = backbone(augmenter.plain(batch))
+                values[start:stop] = features.float().cpu().numpy()
+            values.flush()
+            del images, mapped, values
+            done += count
+            write_text(mark, str(done))
+            bar.update(count)
+    return target, resumed
+
+
+def run(stage: ImageFeaturesStage, data: Path, checkpoint: Path, out: Path) -> None:
+    """The stage `imagenet-fs-features`."""
+    config = stage.model_dump(mode="json")
+    provenance = Provenance("imagenet-fs-features", config, [data / "store.json", checkpoint])
+    inputs = list(provenance.inputs.values())
+    store = ImageStore.open(data)
+    device = choose_device()
+    backbone = load_backbone(checkpoint, stage.backbone, device)
+    folder = out.parent / f"{out.stem}.state"
+    state = folder / fingerprint(canonical_json(config), *inputs)
+    augmenter = Augmenter((), stage.view)
+    values, resumed = extract(backbone, store, state, augmenter, device, stage.precision)
+    values.replace(out)
+    provenance.write(
+        out,
+        shape=[len(store.labels), backbone.feature_size],
+        store_sha256=inputs[0],
+        checkpoint_sha256=inputs[1],
+        resumed_from_image=resumed or None,
+        **describe(device, stage.precision),
+    )
+    shutil.rmtree(state)
+    if not any(folder.iterdir()):
+        folder.rmdir()

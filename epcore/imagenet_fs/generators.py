@@ -1,0 +1,51 @@
+"""What every generator of class weights has: base weights, a scale, the same way in and out."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+@dataclass(frozen=True)
+class Task:
+    """Episodes that need weights of all their classes.
+
+    base: positions of base classes `(episodes, b)`; exemplars: features `(episodes, n, K, D)` of
+    the novel classes.
+    """
+
+    base: Tensor
+    exemplars: Tensor
+
+
+class WeightGenerator(nn.Module, ABC):
+    """Maps a task to weights `(episodes, b + n, D)`, base classes first.
+
+    scale: of the cosine classifier that uses them; it goes on learning from that of stage 1.
+    """
+
+    def __init__(self, scale: Tensor) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(scale.detach().clone())
+
+    @abstractmethod
+    def forward(self, task: Task, step_size: float = 1.0) -> Tensor:
+        """`step_size` is how far to go from the input weights to the generated ones, up to 1."""
+
+    def weights_and_penalty(self, task: Task, novel: Tensor) -> tuple[Tensor, Tensor]:
+        """For training: the weights, and a loss to add to that of the classification.
+
+        novel: which base classes the novel classes of the task really are `(episodes, n)`.
+        """
+        weights = self(task)
+        return weights, weights.new_zeros(())
+
+    def seen(self, features: Tensor) -> Tensor:
+        """Features as training sees them, of exemplars and queries alike."""
+        return features
+
+
+def mean_directions(exemplars: Tensor) -> Tensor:
+    """Mean of the unit vectors of K exemplars: `(..., n, D)` of `(..., n, K, D)`."""
+    return functional.normalize(exemplars, dim=-1).mean(dim=-2)

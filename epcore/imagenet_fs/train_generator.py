@@ -1,0 +1,202 @@
+"""Stage 2: a generator of class weights learns from fake novel classes, on features."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from epcore.backbones.base import parameter_count
+from epcore.device import choose_device, describe
+from epcore.errors import UserError
+from epcore.imagenet_fs.build import build_generator, read_head, save_generators
+from epcore.imagenet_fs.classes import Subsets
+from epcore.imagenet_fs.cosine import cosine_logits
+from epcore.imagenet_fs.exemplars import Exemplars
+from epcore.imagenet_fs.features import ImageFeatures, open_both
+from epcore.imagenet_fs.generators import Task
+from epcore.imagenet_fs.session import TrainingSession
+from epcore.imagenet_fs.trials import Queries, hits, weights_of_trials
+from epcore.plan.imagenet_fs_models import GeneratorTraining
+from epcore.plan.stages import GeneratorStage
+from epcore.training.loop import Outcome, fit, seed_of
+
+
+@dataclass(frozen=True)
+class FakeEpisode:
+    """Positions among the base classes, and rows of their images.
+
+    base `(b,)` and novel `(n,)` classes; exemplars `(n, K)`; queries `(q,)`, no exemplar among
+    them, and their classes `(q,)`, counted through base and then novel.
+    """
+
+    base: np.ndarray
+    novel: np.ndarray
+    exemplars: np.ndarray
+    queries: np.ndarray
+    expected: np.ndarray
+
+
+def sample(
+    first: np.ndarray,
+    counts: np.ndarray,
+    training: GeneratorTraining,
+    shots: int,
+    rng: np.random.Generator,
+) -> FakeEpisode:
+    """An episode of base classes whose images are the `counts` rows from `first` on.
+
+    Novel classes are drawn anew; their exemplars and queries are different images. Each query of a
+    base class is of a class drawn uniformly, then of one of its images.
+    """
+    novel, base = np.split(rng.permutation(len(first)), [training.novel])
+    novel.sort()
+    base.sort()
+    needed = shots + training.novel_queries
+    drawn = np.stack([first[c] + rng.choice(counts[c], needed, replace=False) for c in novel])
+    known = rng.integers(len(base), size=training.base_queries)
+    of_base = first[base[known]] + rng.integers(counts[base[known]])
+    of_novel = np.repeat(len(base) + np.arange(len(novel)), training.novel_queries)
+    return FakeEpisode(
+        base,
+        novel,
+        drawn[:, :shots],
+        np.concatenate([of_base, drawn[:, shots:].ravel()]),
+        np.concatenate([known, of_novel]),
+    )
+
+
+class GeneratorTask:
+    """Cross-entropy of episodes' queries among all their classes, plus the generator's penalty.
+
+    Validation is the top-5 accuracy among the novel classes of split val, over frozen exemplars.
+    """
+
+    def __init__(
+        self,
+        stage: GeneratorStage,
+        shots: int,
+        images: ImageFeatures,
+        queries: ImageFeatures,
+        exemplars: Exemplars,
+        head: dict[str, Tensor],
+        device: torch.device,
+    ) -> None:
+        self.stage, self.shots, self.images, self.device = stage, shots, images, device
+        self.training, self.exemplars = stage.training, exemplars
+        subsets = Subsets.of(images.store, "val")
+        self.first = np.searchsorted(images.store.labels, subsets.base)
+        self.counts = np.searchsorted(images.store.labels, subsets.base, "right") - self.first
+        self._check(subsets)
+        self.queries = Queries.of(queries, subsets, device)
+        torch.manual_seed(seed_of(stage.seed, "imagenet-fs generator", "weights"))
+        self.model = build_generator(
+            stage.generator, head["weight"], head["scale"], stage.propagation
+        ).to(device)
+
+    def _check(self, subsets: Subsets) -> None:
+        training, name = self.training, self.images.store.name
+        if training.novel >= len(subsets.base):
+            raise UserError(
+                f"data set {name}: of its {len(subsets.base)} base classes {training.novel} cannot "
+                "be fake novel ones; set training.novel to less"
+            )
+        needed, smallest = self.shots + training.novel_queries, int(self.counts.min())
+        if smallest < needed:
+            raise UserError(
+                f"data set {name}: its smallest base class has {smallest} images, episodes with "
+                f"K = {self.shots} need {needed}; set training.novel_queries to less"
+            )
+
+    @property
+    def steps(self) -> int:
+        return self.training.steps
+
+    @property
+    def images_per_step(self) -> int:
+        settings = self.training
+        queries = settings.novel * settings.novel_queries + settings.base_queries
+        return settings.batch_size * queries
+
+    def seed(self, epoch: int) -> int:
+        return seed_of(self.stage.seed, "imagenet-fs generator", self.shots, epoch)
+
+    def losses(self, epoch: int, start: int, generator: torch.Generator) -> Iterator[Tensor]:
+        for step in range(start, self.steps):
+            seed = seed_of(self.stage.seed, "imagenet-fs episodes", self.shots, epoch, step)
+            rng = np.random.default_rng(seed)
+            yield self.loss(
+                [
+                    sample(self.first, self.counts, self.training, self.shots, rng)
+                    for _ in range(self.training.batch_size)
+                ]
+            )
+
+    def loss(self, episodes: list[FakeEpisode]) -> Tensor:
+        """Mean over the queries of the episodes, plus the penalty."""
+
+        def stacked(name: str) -> np.ndarray:
+            return np.stack([getattr(episode, name) for episode in episodes])
+
+        base, novel, expected = (
+            torch.from_numpy(stacked(name)).to(self.device)
+            for name in ("base", "novel", "expected")
+        )
+        exemplars, queries = (
+            self.model.seen(self.images.of(stacked(name)).to(self.device))
+            for name in ("exemplars", "queries")
+        )
+        weights, penalty = self.model.weights_and_penalty(Task(base, exemplars), novel)
+        logits = cosine_logits(queries, weights, self.model.scale)
+        return functional.cross_entropy(logits.flatten(0, 1), expected.flatten()) + penalty
+
+    @torch.no_grad()
+    def validate(self) -> tuple[float, float]:
+        base, scale = len(self.first), self.model.scale.item()
+        accuracies, losses = [], []
+        chosen = self.queries.expected >= self.queries.base
+        features = self.queries.features[chosen]
+        expected = self.queries.expected[chosen] - self.queries.base
+        for weights in weights_of_trials(self.model, self.images, self.exemplars, base):
+            scores = cosine_logits(features, weights[base:], scale)
+            accuracies.append(hits(scores, expected).double().mean())
+            losses.append(functional.cross_entropy(scores, expected).double())
+        return float(torch.stack(accuracies).mean()), float(torch.stack(losses).mean())
+
+
+def run(
+    stage: GeneratorStage,
+    data: Path,
+    queries: Path,
+    features: Path,
+    checkpoint: Path,
+    exemplars: list[Path],
+    out: Path,
+) -> None:
+    """The stage `imagenet-fs-generator`; `features` is the folder of both data sets' features.
+
+    `exemplars` are those of split val, in the order of the stage's shots.
+    """
+    files = [features / f"{part}.npy" for part in ("images", "queries")]
+    session = TrainingSession("imagenet-fs-generator", stage, [*files, checkpoint, *exemplars], out)
+    device = choose_device()
+    images, tested = open_both(data, queries, features, checkpoint)
+    head = read_head(checkpoint)
+    novel = Subsets.of(images.store, "val").novel
+    outcomes: dict[str, Outcome] = {}
+    for shots, file in zip(stage.shots, exemplars, strict=True):
+        drawn = Exemplars.load(file, novel)
+        task = GeneratorTask(stage, shots, images, tested, drawn, head, device)
+        name, training = f"-{shots}shot", stage.training
+        label = f"{stage.generator.kind}{name}"
+        outcomes[name] = fit(task, training, stage.seed, session.state(name), label)
+    states = {shots: outcomes[f"-{shots}shot"].weights for shots in stage.shots}
+    session.finish(
+        outcomes,
+        lambda: save_generators(out, stage.generator.kind, states),
+        parameters=parameter_count(task.model),
+        **describe(device, "fp32"),
+    )

@@ -1,0 +1,96 @@
+"""Top-5 accuracy of generated weights, on novel classes alone and together with base classes."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from epcore.imagenet_fs.classes import Subsets
+from epcore.imagenet_fs.cosine import cosine_logits
+from epcore.imagenet_fs.exemplars import Exemplars
+from epcore.imagenet_fs.features import ImageFeatures
+from epcore.imagenet_fs.generators import Task, WeightGenerator
+from epcore.plan.imagenet_fs_models import Measure
+
+TOP = 5
+
+
+def hits(scores: Tensor, expected: Tensor) -> Tensor:
+    """Whether fewer than five classes score above the expected one: bool `(n,)`.
+
+    scores `(n, C)`, expected `(n,)`.
+    """
+    own = scores.gather(1, expected[:, None])
+    return (scores > own).sum(dim=1) < TOP
+
+
+@dataclass(frozen=True)
+class Queries:
+    """Query images of the scored classes: the scored base ones, then the novel ones.
+
+    features: unit vectors `(n, D)`; expected: classes `(n,)` in that order; base: how many of the
+    classes are base; columns: where the classes are among all base and novel ones `(classes,)`.
+    """
+
+    features: Tensor
+    expected: Tensor
+    base: int
+    columns: Tensor
+
+    @classmethod
+    def of(cls, queries: ImageFeatures, subsets: Subsets, device: torch.device) -> "Queries":
+        labels = np.concatenate([subsets.base[subsets.scored], subsets.novel])
+        order = np.full(len(queries.store.classes), -1)
+        order[labels] = np.arange(len(labels))
+        rows = np.flatnonzero(order[queries.store.labels] >= 0)
+        novel = len(subsets.base) + np.arange(len(subsets.novel))
+        return cls(
+            functional.normalize(queries.of(rows), dim=-1).to(device),
+            torch.from_numpy(order[queries.store.labels[rows]]).to(device),
+            len(subsets.scored),
+            torch.from_numpy(np.concatenate([subsets.scored, novel])).to(device),
+        )
+
+    def accuracies(self, weights: Tensor, scale: float, prior: float) -> dict[Measure, float]:
+        """Top-5 accuracies of the weights `(base + novel, D)` of all classes, in [0, 1].
+
+        novel: queries of novel classes among novel classes. all: all queries among all scored
+        classes, each query counts the same. all-prior: the same after making the novel classes'
+        probabilities sum to the prior and those of the base classes to the rest.
+        """
+        scores = cosine_logits(self.features, weights[self.columns], scale)
+        known, new = scores[:, : self.base], scores[:, self.base :]
+        with_prior = torch.cat(
+            [
+                known.log_softmax(dim=1) + np.log(1 - prior),
+                new.log_softmax(dim=1) + np.log(prior),
+            ],
+            dim=1,
+        )
+        of_novel = self.expected >= self.base
+        novel = hits(new[of_novel], self.expected[of_novel] - self.base)
+        found: dict[Measure, Tensor] = {
+            "novel": novel,
+            "all": hits(scores, self.expected),
+            "all-prior": hits(with_prior, self.expected),
+        }
+        return {measure: float(hit.double().mean()) for measure, hit in found.items()}
+
+
+@torch.no_grad()
+def weights_of_trials(
+    generator: WeightGenerator,
+    images: ImageFeatures,
+    exemplars: Exemplars,
+    base: int,
+    step_size: float = 1.0,
+) -> Iterator[Tensor]:
+    """For each trial the weights `(base + novel, D)` of all base and novel classes."""
+    generator.eval()
+    device = generator.scale.device
+    every = torch.arange(base, device=device)[None]
+    for rows in exemplars.rows:
+        yield generator(Task(every, images.of(rows)[None].to(device)), step_size)[0]

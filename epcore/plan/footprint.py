@@ -1,0 +1,96 @@
+"""The settings of energy and CO2 (footprint.yaml) and of the forecast's costs (costs.yaml)."""
+
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, NonNegativeFloat, PositiveFloat, model_validator
+
+from epcore.plan.load import read_yaml, validate
+from epcore.plan.settings import Settings
+
+# Countries whose regions have factors of their own in codecarbon.
+WITH_REGIONS = ("CAN", "USA", "CHN", "SWE", "NOR", "FIN")
+
+
+class FootprintSettings(Settings):
+    """The file footprint.yaml, which explains each key; powers in watts, factor in kg per kWh."""
+
+    tracking: bool
+    carbon_intensity: NonNegativeFloat | None
+    country: Annotated[str, Field(pattern="^[A-Z]{3}$")] | None
+    region: str | None
+    pue: Annotated[float, Field(ge=1)]
+    cpu_power: PositiveFloat | None
+    ram_power: NonNegativeFloat | None
+    gpu_power: PositiveFloat | None
+    measure_after: NonNegativeFloat
+
+    @model_validator(mode="after")
+    def _a_factor_can_be_found(self) -> Self:
+        if self.carbon_intensity is None and self.country is None:
+            raise ValueError("give carbon_intensity (kg per kWh) or country (three letters)")
+        if self.region is not None and self.country not in WITH_REGIONS:
+            known = ", ".join(WITH_REGIONS)
+            raise ValueError(f"only {known} have factors of regions; set region to null")
+        return self
+
+
+class Throughput(Settings):
+    """Of a network's forward pass, each per second; see `epcore.plan.network`."""
+
+    multiply_adds: PositiveFloat
+    values: PositiveFloat
+
+
+class DeviceCosts(Settings):
+    """What one core, or one GPU with its processor, does in a second and draws."""
+
+    fp32: Throughput
+    bf16: Throughput
+    pairs: PositiveFloat
+    cubes: PositiveFloat
+    watts: PositiveFloat
+    watts_spread: Annotated[float, Field(ge=1)]
+    spread: Annotated[float, Field(ge=1)]
+
+
+class Costs(Settings):
+    """The file costs.yaml, which explains each key."""
+
+    devices: dict[Literal["cpu", "gpu"], DeviceCosts]
+    start: dict[str, PositiveFloat]
+    image: dict[str, PositiveFloat]
+    download: PositiveFloat
+    images_per_class: tuple[PositiveFloat, PositiveFloat]
+
+    @model_validator(mode="after")
+    def _nothing_is_missing(self) -> Self:
+        if set(self.devices) != {"cpu", "gpu"}:
+            raise ValueError("devices: give both, cpu and gpu")
+        for name in ("start", "image"):
+            if "other" not in getattr(self, name):
+                raise ValueError(f"{name}: the key 'other' is missing")
+        return self
+
+
+def read_costs(config: Path) -> Costs:
+    """The file costs.yaml of the folder `config`.
+
+    Raises:
+        UserError: that names the key and the remedy.
+    """
+    return validate(Costs, read_yaml(config / "costs.yaml"), f"{config.name}/costs.yaml")
+
+
+def read_footprint(config: Path) -> FootprintSettings:
+    """The file footprint.yaml of the folder `config`.
+
+    Raises:
+        UserError: that names the key and the remedy.
+    """
+    return read_footprint_file(config / "footprint.yaml")
+
+
+def read_footprint_file(path: Path) -> FootprintSettings:
+    """As `read_footprint`, of a file."""
+    return validate(FootprintSettings, read_yaml(path), "/".join(path.parts[-2:]))

@@ -1,0 +1,362 @@
+"""ImageNet-FS at one scale: what its stages are told, and which methods share a generator."""
+
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from epcore.errors import UserError
+from epcore.plan import paths
+from epcore.plan.imagenet_fs_models import (
+    ImageNetFs,
+    ImageNetFsRun,
+    ImageNetFsScale,
+    ImageNetFsTable,
+    Measure,
+    Method,
+    MethodRow,
+)
+from epcore.plan.load import extend, merge, pick, read_yaml, validate
+from epcore.plan.models import Backbone
+from epcore.plan.registry import Registry
+from epcore.plan.stages import (
+    STAGE_VERSIONS,
+    AggregateStage,
+    ClassifierStage,
+    ExemplarsStage,
+    GeneratorStage,
+    ImageFeaturesStage,
+    LatexBlock,
+    LatexColumn,
+    LatexRow,
+    LatexStage,
+    OurCell,
+    TableRow,
+    TrialsStage,
+    told,
+)
+from epcore.plan.tables import tex_escape
+
+# Measure -> how columns of config/paper/imfs.csv begin, and what stands above them.
+COLUMNS: dict[Measure, tuple[str, str]] = {
+    "novel": ("nov", "Novel classes"),
+    "all": ("all", "All classes"),
+    "all-prior": ("prior", "All classes, with prior"),
+}
+PRINTED = "-"  # the block of the paper's rows
+
+
+class ImageNetFsPlan:
+    """The part of a plan that is ImageNet-FS; methods named after a stage return what it is told.
+
+    Methods that tell the stage `imagenet-fs-generator` the same share its generator, which carries
+    the name of the first of them.
+    """
+
+    def __init__(self, registry: Registry, section: dict[str, Any], where: str) -> None:
+        self._registry = registry
+        self.scale: ImageNetFsScale = validate(ImageNetFsScale, section, where)
+        file = registry.config / "imagenet-fs.yaml"
+        self._where = f"{registry.config.name}/{file.name} or {where}.settings"
+        content = merge(read_yaml(file), self.scale.settings)
+        self.settings: ImageNetFs = validate(ImageNetFs, content, self._where)
+        for run in self.scale.runs:
+            pick(registry.datasets, run.dataset, "data set", f"{where}, runs")
+            pick(registry.datasets, queries_of(run.dataset), "data set", f"{where}, runs")
+            pick(self.settings.networks, run.network, "network", f"{where}, runs")
+
+    def check(self) -> None:
+        """Resolves every method and table, so that a mistake is told before anything runs."""
+        for method in self.settings.methods:
+            self.evaluate(method)
+        for name, table in self.tables.items():
+            where = f"{self._where}, tables.{name}"
+            ours = {row.method: row for row in table.rows}
+            for row in table.rows:
+                pick(self.settings.methods, row.method, "method", where)
+                if row.against is not None:
+                    pick(ours, row.against, "row of ours", f"{where}, {row.method}, against")
+
+    # -- names ------------------------------------------------------------------------------------
+
+    @property
+    def tables(self) -> dict[str, ImageNetFsTable]:
+        return self.settings.tables
+
+    @property
+    def main_tables(self) -> list[str]:
+        """The tables of the target `all`; those of one run only are asked for by name."""
+        return [name for name, table in self.tables.items() if table.runs == "all"]
+
+    @property
+    def networks(self) -> list[str]:
+        return list(dict.fromkeys(run.network for run in self.scale.runs))
+
+    @cached_property
+    def methods(self) -> dict[str, Method]:
+        """Every method, with what it extends merged."""
+        sources = self.settings.methods
+        where = f"{self._where}, methods"
+        methods: dict[str, Method] = {}
+        for name in sources:
+            content = extend(sources, name, "method", where, dict)
+            methods[name] = validate(Method, content, f"{where}.{name}")
+            exemplars = methods[name].training.exemplars
+            if exemplars is not None and exemplars not in self.settings.shots:
+                raise UserError(
+                    f"{where}.{name}: training.exemplars {exemplars} is none of the shots "
+                    f"{list(self.settings.shots)}, for which exemplars are drawn"
+                )
+            sizes = methods[name].step_sizes
+            if sizes is not None and len(sizes) != len(self.settings.shots):
+                raise UserError(
+                    f"{where}.{name}: step_sizes has {len(sizes)} numbers, shots "
+                    f"{len(self.settings.shots)}; give one for each K"
+                )
+        return methods
+
+    def _place(self, run: ImageNetFsRun) -> dict[str, Any]:
+        registry = self._registry
+        place = {"scale": registry.scale_name, "seed": registry.scale.seed}
+        return place | {"dataset": run.dataset, "network": run.network}
+
+    def exemplar_files(self, split: str) -> list[str]:
+        """Patterns of the exemplars of a split, one for each K."""
+        return [
+            paths.EXEMPLARS.replace("{split}", split).replace("{shots}", str(shots))
+            for shots in self.settings.shots
+        ]
+
+    def validation_exemplars(self, method: str) -> list[str]:
+        """Patterns of the exemplars that validate the generators of a method."""
+        exemplars = self.methods[method].training.exemplars
+        files = dict(zip(self.settings.shots, self.exemplar_files("val"), strict=True))
+        return [files[exemplars]] if exemplars else list(files.values())
+
+    def trial_files(self) -> list[str]:
+        """Patterns of a method's scores, for each measure and K."""
+        return [
+            paths.TRIALS.replace("{measure}", measure).replace("{shots}", str(shots))
+            for measure in COLUMNS
+            for shots in self.settings.shots
+        ]
+
+    def generated_as(self, method: str) -> str:
+        """The method that names the generator of a method."""
+        wanted = self.generator(method)
+        return next(name for name in self.methods if self.generator(name) == wanted)
+
+    # -- stages -----------------------------------------------------------------------------------
+
+    def exemplars(self) -> str:
+        trials = self.settings.trials
+        return told(
+            ExemplarsStage(
+                stage_version=STAGE_VERSIONS["imagenet-fs-exemplars"],
+                shots=self.settings.shots,
+                trials={"val": trials.val, "novel": trials.novel},
+                seed=self._registry.scale.seed,
+            )
+        )
+
+    def backbone(self, network: str) -> Backbone:
+        """The feature extractor at this scale's width."""
+        chosen = pick(self.settings.networks, network, "network", self._where)
+        return Backbone(architecture=chosen.architecture, width=self.scale.width)
+
+    def _network(self, stage: str, network: str) -> dict[str, Any]:
+        return {
+            "stage_version": STAGE_VERSIONS[stage],
+            "backbone": self.backbone(network),
+            "view": self.settings.view,
+            "precision": self._registry.scale.precision,
+        }
+
+    def classifier(self, network: str, seed: int) -> str:
+        return told(
+            ClassifierStage(
+                **self._network("imagenet-fs-classifier", network),
+                training=self.settings.classifier,
+                seed=seed,
+            )
+        )
+
+    def features(self, network: str) -> str:
+        return told(ImageFeaturesStage(**self._network("imagenet-fs-features", network)))
+
+    def generator(self, name: str, seed: int = 0) -> str:
+        method = pick(self.methods, name, "method", self._where)
+        propagation = method.propagation
+        if propagation is not None:
+            changes = {"step": "after"}
+            propagation = propagation.model_copy(update=changes) if propagation.training else None
+        exemplars = method.training.exemplars
+        return told(
+            GeneratorStage(
+                stage_version=STAGE_VERSIONS["imagenet-fs-generator"],
+                generator=method.generator,
+                training=method.training,
+                propagation=propagation,
+                shots=(exemplars,) if exemplars else self.settings.shots,
+                seed=seed,
+            )
+        )
+
+    def evaluate(self, name: str) -> str:
+        method = pick(self.methods, name, "method", self._where)
+        shots = self.settings.shots
+        return told(
+            TrialsStage(
+                stage_version=STAGE_VERSIONS["imagenet-fs-evaluate"],
+                generator=method.generator,
+                propagation=method.propagation,
+                shots=shots,
+                step_sizes=method.step_sizes or (1.0,) * len(shots),
+                prior=self.settings.prior,
+            )
+        )
+
+    # -- tables -----------------------------------------------------------------------------------
+
+    def table(self, name: str) -> ImageNetFsTable:
+        return pick(self.tables, name, "table", self._where)
+
+    def runs(self, table: ImageNetFsTable) -> tuple[ImageNetFsRun, ...]:
+        """The data sets and networks of a table."""
+        return self.scale.runs[:1] if table.runs == "first" else self.scale.runs
+
+    def _columns(self, table: ImageNetFsTable) -> list[tuple[str, Measure, int]]:
+        """Name, measure and K of every column."""
+        shots = self.settings.shots
+        return [(f"{COLUMNS[m][0]}{k}", m, k) for m in table.measures for k in shots]
+
+    def cells(self, name: str) -> list[OurCell]:
+        """The cells of ours of a table."""
+        table = self.table(name)
+        return [
+            OurCell(
+                block=_block(run),
+                row=row.method,
+                column=column,
+                scores=self._scores(run, row.method, measure, shots),
+                checkpoint_meta=paths.meta(
+                    paths.GENERATOR.format(**self._place(run), method=self.generated_as(row.method))
+                ),
+                against=self._scores(run, row.against, measure, shots) if row.against else None,
+            )
+            for run in self.runs(table)
+            for row in table.rows
+            for column, measure, shots in self._columns(table)
+        ]
+
+    def _scores(self, run: ImageNetFsRun, method: str, measure: str, shots: int) -> str:
+        place = self._place(run)
+        return paths.TRIALS.format(**place, method=method, measure=measure, shots=shots)
+
+    def paper_numbers(self, name: str, config: Path) -> list[Path]:
+        """The file of what the paper prints, if it does."""
+        paper = self.table(name).paper
+        return [config / "paper" / f"{paper}.csv"] if paper else []
+
+    def aggregate(self, name: str) -> str:
+        table = self.table(name)
+        printed = [
+            TableRow(
+                block=PRINTED, row=row.name, paper=row.name, source=row.source, parameters="",
+                against="",
+            )
+            for row in table.printed
+        ]  # fmt: skip
+        ours = [
+            TableRow(
+                block=_block(run), row=row.method, paper=row.method,
+                source=f"this run, method {row.method}", parameters="", against=row.against or "",
+            )
+            for run in self.runs(table)
+            for row in table.rows
+        ]  # fmt: skip
+        return told(
+            AggregateStage(
+                stage_version=STAGE_VERSIONS["aggregate"],
+                table=name,
+                rows=(*printed, *ours),
+                columns=tuple(column for column, _, _ in self._columns(table)),
+                cells=tuple(self.cells(name)),
+                interval="normal",
+            )
+        )
+
+    def latex(self, name: str) -> str:
+        table = self.table(name)
+        printed = LatexBlock(
+            block=PRINTED,
+            heading="As printed",
+            rows=tuple(
+                LatexRow(
+                    row=row.name,
+                    label=row.label or tex_escape(row.name),
+                    source=tex_escape(row.source),
+                    marks=(),
+                )
+                for row in table.printed
+            ),
+        )
+        ours = [
+            LatexBlock(
+                block=_block(run),
+                heading=self._heading(run),
+                rows=tuple(_latex_row(row) for row in table.rows),
+            )
+            for run in self.runs(table)
+        ]
+        return told(
+            LatexStage(
+                stage_version=STAGE_VERSIONS["latex"],
+                label=table.label,
+                caption=self._caption(table),
+                first="",
+                marks=(),
+                printed=False,
+                stacked=True,
+                columns=tuple(
+                    LatexColumn(name=column, group=COLUMNS[measure][1], heading=f"$K={shots}$")
+                    for column, measure, shots in self._columns(table)
+                ),
+                blocks=(*([printed] if table.printed else []), *ours),
+            )
+        )
+
+    def _heading(self, run: ImageNetFsRun) -> str:
+        network = self.settings.networks[run.network].label
+        if self.scale.width != 1:
+            network += rf" $\times${self.scale.width}"
+        title = tex_escape(self._registry.datasets[run.dataset].title)
+        return rf"\emph{{This run}}: {title}, {network}"
+
+    def _caption(self, table: ImageNetFsTable) -> str:
+        scale = self._registry.scale
+        parts = [
+            table.title,
+            tex_escape(scale.note),
+            rf"\emph{{This run}}: mean top-5 accuracy in \% over {self.settings.trials.novel} draws"
+            r" of $K$ exemplars of each novel class, $\pm1.96$ standard errors; one training each",
+            table.notes,
+        ]
+        if not scale.comparable:
+            parts.append(
+                r"\textbf{This run uses stand-in data: its numbers are not comparable with the "
+                r"paper's}"
+            )
+        return " ".join(part.rstrip(".") + "." for part in parts if part)
+
+
+def queries_of(dataset: str) -> str:
+    """The data set of a data set's queries."""
+    return f"{dataset}-queries"
+
+
+def _block(run: ImageNetFsRun) -> str:
+    return f"{run.dataset}, {run.network}"
+
+
+def _latex_row(row: MethodRow) -> LatexRow:
+    return LatexRow(row=row.method, label=row.label, source="", marks=())

@@ -1,0 +1,336 @@
+"""The jobs that a target needs, known without Snakemake: for the forecast and the CO2 report.
+
+A test compares them with Snakemake's own, so that the two cannot drift apart.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+
+from epcore.errors import UserError
+from epcore.plan import paths
+from epcore.plan.datasets import OfficialData
+from epcore.plan.imagenet_fs import ImageNetFsPlan, queries_of
+from epcore.plan.load import pick, suggest
+from epcore.plan.plan import Plan
+from epcore.plan.stages import Training
+
+REPORTS = (
+    *("reports/co2.csv", "reports/co2.md", "tables/co2.tex"),
+    *("figures/co2.pdf", "figures/co2.png"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """One job: its rule, the file that it makes, and the jobs that it waits for.
+
+    The other attributes are what the rule's wildcards say; `name` is that of a source, a table or
+    a figure.
+    """
+
+    rule: str
+    path: str
+    needs: tuple["Job", ...] = ()
+    name: str = ""
+    dataset: str = ""
+    backbone: str = ""
+    recipe: str = ""
+    checkpoint: str = ""
+    protocol: str = ""
+
+
+class Jobs:
+    """Jobs of a plan; what makes one file is one object, so that jobs that share it share it.
+
+    `seed` is that of trainings; the scale's, unless it is given.
+    """
+
+    def __init__(self, plan: Plan, seed: int | None = None) -> None:
+        self.plan, self._seed = plan, plan.scale.seed if seed is None else seed
+        self._made: dict[str, Job] = {}
+
+    def of(self, *targets: str) -> list[Job]:
+        """Every job that the targets need, each once, after those that it waits for.
+
+        Raises:
+            UserError: for a target whose jobs are not known here.
+        """
+        found: dict[Job, None] = {}
+
+        def add(job: Job) -> None:
+            if job not in found:
+                for needed in job.needs:
+                    add(needed)
+                found[job] = None
+
+        for target in targets:
+            add(self._target(target))
+        return list(found)
+
+    def _target(self, target: str) -> Job:
+        plan = self.plan
+        tables, figures = plan.covered_tables, plan.covered_figures
+        named: dict[str, Callable[[], list[Job]]] = {
+            "all": lambda: [
+                *self._published(tables, figures),
+                *map(self._published_imagenet_fs, plan.imagenet_fs_tables),
+                self._environment(),
+                *map(self._contact_sheet, sorted(set(plan.scale.columns.values()))),
+                *(self._reports() if plan.footprint.tracking else []),
+            ],
+            "ablation_pipeline": lambda: self._published(
+                plan.ablation_tables, plan.ablation_figures
+            ),
+            "data_pictures": lambda: list(map(self._contact_sheet, plan.shown_datasets())),
+        } | dict.fromkeys(REPORTS, self._reports)
+        for name in tables:
+            named[f"tables/{name}.tex"] = partial(self._published, [name], [])
+        for name in plan.imagenet_fs.tables if plan.imagenet_fs else ():
+            named[f"tables/{name}.tex"] = partial(self._imagenet_fs_target, name)
+        for name in figures:
+            for end in ("pdf", "png"):
+                named[f"figures/{name}.{end}"] = partial(self._published, [], [name], [end])
+        if target in named:
+            jobs = named[target]()
+            is_file = "." in target
+            return jobs[0] if is_file else self._job(target, target, jobs)
+        if (job := self.of_file(target)) is not None:
+            return job
+        raise UserError(f"the forecast does not know the target {target!r}{suggest(target, named)}")
+
+    def of_file(self, file: str) -> Job | None:
+        """The job that makes a file of the results folder, if a rule makes it at this scale."""
+        makes: dict[str, Callable[..., Job]] = {
+            paths.STORE: self._data,
+            paths.EPISODES: self._episodes,
+            paths.PRETRAIN: self._pretrain,
+            paths.FINETUNE: self._finetune,
+            paths.FEATURES: self._embed,
+            paths.SCORES: self._evaluate,
+            paths.EXEMPLAR_FOLDER: self._exemplars,
+            paths.CLASSIFIER: self._classifier,
+            paths.IMAGE_FEATURES: self._image_features,
+            paths.GENERATOR: self._generator,
+            paths.TRIAL_FOLDER: self._trials,
+            paths.TABLE_CSV: self._aggregate,
+            paths.TABLE_TEX: self._latex,
+            paths.FIGURE: self._figure,
+        }
+        for pattern, make in makes.items():
+            names = re.sub(r"\\{(\w+)\\}", r"(?P<\1>[a-z0-9-]+)", re.escape(pattern))
+            if match := re.fullmatch(names, file):
+                wildcards = match.groupdict()
+                if wildcards.pop("scale") != self.plan.scale_name:
+                    return None
+                seed = int(wildcards.pop("seed", self._seed))
+                if seed != self._seed:
+                    return Jobs(self.plan, seed).of_file(file)
+                try:
+                    return make(**wildcards)
+                except (KeyError, UserError, StopIteration):
+                    return None  # a name that this config does not have
+        return None
+
+    # -- a method for each rule ---------------------------------------------------------------
+
+    def _fetch(self, source: str) -> Job:
+        return self._job("fetch", paths.RECEIPT.format(**self._scale, source=source), name=source)
+
+    def _data(self, dataset: str) -> Job:
+        settings = pick(self.plan.datasets, dataset, "data set", "target")
+        sources = settings.sources if isinstance(settings, OfficialData) else []
+        path = paths.STORE.format(**self._scale, dataset=dataset)
+        return self._job("data", path, map(self._fetch, sources), dataset=dataset)
+
+    def _contact_sheet(self, dataset: str) -> Job:
+        path = paths.CONTACT_SHEET.format(**self._scale, dataset=dataset)
+        return self._job("contact_sheet", path, [self._data(dataset)], dataset=dataset)
+
+    def _episodes(self, dataset: str, protocol: str) -> Job:
+        names = {"dataset": dataset, "protocol": protocol}
+        path = paths.EPISODES.format(**self._scale, **names)
+        return self._job("episodes", path, [self._data(dataset)], **names)
+
+    def _pretrain(self, dataset: str, backbone: str, recipe: str) -> Job:
+        names = {"dataset": dataset, "backbone": backbone, "recipe": recipe}
+        path = paths.PRETRAIN.format(**self._scale, **names, seed=self._seed)
+        needs = [self._data(dataset), self._episodes(dataset, "val-5way-5shot")]
+        return self._job("pretrain", path, needs, **names, checkpoint="pretrain")
+
+    def _finetune(self, dataset: str, backbone: str, recipe: str, shot: str) -> Job:
+        names = {"dataset": dataset, "backbone": backbone, "recipe": recipe}
+        path = paths.FINETUNE.format(**self._scale, **names, seed=self._seed, shot=shot)
+        needs = [
+            self._data(dataset),
+            self._episodes(dataset, f"val-5way-{shot}shot"),
+            self._pretrain(dataset, backbone, self.plan.pretrained_as(backbone, recipe)),
+        ]
+        return self._job("finetune", path, needs, **names, checkpoint=f"finetune-{shot}shot")
+
+    def _embed(self, dataset: str, backbone: str, recipe: str, checkpoint: str) -> Job:
+        names = {"dataset": dataset, "backbone": backbone, "recipe": recipe}
+        path = paths.FEATURES.format(**self._scale, **names, seed=self._seed, checkpoint=checkpoint)
+        shot = re.fullmatch(r"finetune-(\d+)shot", checkpoint)
+        trained = self._finetune(**names, shot=shot[1]) if shot else self._pretrain(**names)
+        tested = self.plan.tested_protocols(dataset, backbone, recipe, checkpoint)
+        needs = [self._data(dataset), trained, *(self._episodes(dataset, p) for p in tested)]
+        return self._job("embed", path, needs, **names, checkpoint=checkpoint)
+
+    def _evaluate(self, dataset: str, backbone: str, recipe: str, protocol: str) -> Job:
+        """One job scores a suite of protocols; it is called by the file of the first of them."""
+        names = {"dataset": dataset, "backbone": backbone, "recipe": recipe}
+        suite = self.plan.suite_of(protocol)
+        path = paths.SCORES.format(**self._scale, **names, seed=self._seed, protocol=suite[0])
+        episodes = [self._episodes(dataset, name) for name in suite]
+        needs = [self._features(**names, protocol=protocol), *episodes]
+        return self._job("evaluate", path, needs, **names, protocol=suite[0])
+
+    def _features(self, dataset: str, backbone: str, recipe: str, protocol: str) -> Job:
+        """The features that a recipe is tested with."""
+        shot = self.plan.protocols[protocol].checkpoint_shot
+        owner, checkpoint = self.plan.checkpoint(backbone, recipe, shot)
+        return self._embed(dataset, backbone, owner, checkpoint)
+
+    def _cells(self, table: str) -> list[Job]:
+        """The tests of a table's cells."""
+        found = map(self.of_file, (cell.scores for cell in self.plan.cells(table)))
+        return list(dict.fromkeys(job for job in found if job is not None))
+
+    def _aggregate(self, table: str) -> Job:
+        path = paths.TABLE_CSV.format(**self._scale, table=table)
+        return self._job("aggregate", path, self._cells(table), name=table)
+
+    def _latex(self, table: str) -> Job:
+        path = paths.TABLE_TEX.format(**self._scale, table=table)
+        return self._job("latex", path, [self._aggregate(table)], name=table)
+
+    # ImageNet-FS; its jobs say its networks as backbones and its methods as recipes.
+
+    @property
+    def _imagenet_fs(self) -> ImageNetFsPlan:
+        if self.plan.imagenet_fs is None:
+            raise UserError(f"scale {self.plan.scale_name} has no ImageNet-FS")
+        return self.plan.imagenet_fs
+
+    def _pair(self, dataset: str) -> list[Job]:
+        return [self._data(dataset), self._data(queries_of(dataset))]
+
+    def _exemplars(self, dataset: str) -> Job:
+        path = paths.EXEMPLAR_FOLDER.format(**self._scale, dataset=dataset)
+        return self._job("imagenet_fs_exemplars", path, self._pair(dataset), dataset=dataset)
+
+    def _classifier(self, dataset: str, network: str) -> Job:
+        place = {"dataset": dataset, "network": network, "seed": self._seed}
+        path = paths.CLASSIFIER.format(**self._scale, **place)
+        names = {"dataset": dataset, "backbone": network}
+        return self._job("imagenet_fs_classifier", path, self._pair(dataset), **names)
+
+    def _image_features(self, dataset: str, network: str, part: str) -> Job:
+        place = {"dataset": dataset, "network": network, "seed": self._seed, "part": part}
+        path = paths.IMAGE_FEATURES.format(**self._scale, **place)
+        source = queries_of(dataset) if part == "queries" else dataset
+        needs = [self._data(source), self._classifier(dataset, network)]
+        return self._job("imagenet_fs_features", path, needs, dataset=source, backbone=network)
+
+    def _weighing(self, dataset: str, network: str) -> list[Job]:
+        """What generators and their tests need."""
+        parts = [self._image_features(dataset, network, part) for part in ("images", "queries")]
+        trained = self._classifier(dataset, network)
+        return [*self._pair(dataset), trained, *parts, self._exemplars(dataset)]
+
+    def _generator(self, dataset: str, network: str, method: str) -> Job:
+        self._imagenet_fs.generator(method)  # a name that there is
+        place = {"dataset": dataset, "network": network, "seed": self._seed, "method": method}
+        path = paths.GENERATOR.format(**self._scale, **place)
+        needs = self._weighing(dataset, network)
+        names = {"dataset": dataset, "backbone": network, "recipe": method}
+        return self._job("imagenet_fs_generator", path, needs, **names)
+
+    def _trials(self, dataset: str, network: str, method: str) -> Job:
+        owner = self._imagenet_fs.generated_as(method)
+        place = {"dataset": dataset, "network": network, "seed": self._seed, "method": method}
+        path = paths.TRIAL_FOLDER.format(**self._scale, **place)
+        needs = [*self._weighing(dataset, network), self._generator(dataset, network, owner)]
+        names = {"dataset": dataset, "backbone": network, "recipe": method}
+        return self._job("imagenet_fs_evaluate", path, needs, **names)
+
+    def _imagenet_fs_table(self, table: str) -> Job:
+        """The typeset table."""
+        found = self._imagenet_fs.table(table)
+        needs = [
+            self._trials(run.dataset, run.network, row.method)
+            for run in self._imagenet_fs.runs(found)
+            for row in found.rows
+        ]
+        csv = paths.TABLE_CSV.format(**self._scale, table=table)
+        collected = self._job("imagenet_fs_aggregate", csv, needs, name=table)
+        path = paths.TABLE_TEX.format(**self._scale, table=table)
+        return self._job("imagenet_fs_latex", path, [collected], name=table)
+
+    def _published_imagenet_fs(self, table: str) -> Job:
+        needs = [self._imagenet_fs_table(table)]
+        rule, path = "publish_imagenet_fs_table", f"tables/{table}.tex"
+        return self._job(rule, path, needs, name=table)
+
+    def _imagenet_fs_target(self, table: str) -> list[Job]:
+        return [self._published_imagenet_fs(table)]
+
+    def _figure(self, figure: str) -> Job:
+        plan, rule, needs = self.plan, figure.replace("-", "_"), []
+        runs = {"alpha": plan.alpha_runs, "interpolation": plan.interpolation_runs}
+        if figure == "ablation":
+            needs = self._cells("ablation")
+        elif figure in runs:
+            tested = runs[figure]()
+            dataset, _, _, protocol = tested[0]
+            needs = [*(self._features(*run) for run in tested), self._episodes(dataset, protocol)]
+        elif figure in plan.covered_plots:
+            rule, needs = "plot", [self._aggregate(table) for table in plan.plot_tables(figure)]
+        elif figure in plan.curves:
+            rule, needs = "curves", self._trained(plan.curves[figure])
+        path = paths.FIGURE.format(**self._scale, figure=figure)
+        return self._job(rule, path, needs, name=figure)
+
+    def _trained(self, trainings: Iterable[Training]) -> list[Job]:
+        return [job for t in trainings if (job := self.of_file(t.checkpoint)) is not None]
+
+    def _environment(self) -> Job:
+        """It reads what every training and every test of a table says of itself."""
+        trained = [self._trained(trainings) for trainings in self.plan.curves.values()]
+        tested = [self._cells(table) for table in self.plan.covered_tables]
+        path = paths.ENVIRONMENT.format(**self._scale)
+        return self._job("environment", path, [job for some in trained + tested for job in some])
+
+    def _published_table(self, table: str) -> Job:
+        return self._job("publish_table", f"tables/{table}.tex", [self._latex(table)], name=table)
+
+    def _published_figure(self, figure: str, end: str) -> Job:
+        file = f"figures/{figure}.{end}"
+        return self._job("publish_figure", file, [self._figure(figure)], name=figure)
+
+    def _published(
+        self, tables: Iterable[str], figures: Iterable[str], ends: Iterable[str] = ("pdf", "png")
+    ) -> list[Job]:
+        pictures = [self._published_figure(name, end) for name in figures for end in ends]
+        return [*map(self._published_table, tables), *pictures]
+
+    def _reports(self) -> list[Job]:
+        """The CO2 report; it comes after all tables and figures."""
+        plan = self.plan
+        needs = [*map(self._latex, plan.covered_tables), *map(self._figure, plan.covered_figures)]
+        needs += map(self._imagenet_fs_table, plan.imagenet_fs_tables)
+        report = self._job("co2", paths.CO2.format(**self._scale), needs)
+        return [self._job("publish_co2", "reports/co2.csv", [report])]
+
+    # ---------------------------------------------------------------------------------------------
+
+    @property
+    def _scale(self) -> dict[str, str]:
+        return {"scale": self.plan.scale_name}
+
+    def _job(self, rule: str, path: str, needs: Iterable[Job] = (), **names: str) -> Job:
+        if path not in self._made:
+            self._made[path] = Job(rule, path, tuple(dict.fromkeys(needs)), **names)
+        return self._made[path]

@@ -1,0 +1,117 @@
+"""Training curves: loss, validation accuracy and learning rate of every epoch."""
+
+import itertools
+import json
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from epcore.errors import UserError
+from epcore.files import Provenance, atomic
+from epcore.plan.paths import curve, meta
+from epcore.plan.stages import CurvesStage, Training
+from epcore.report.figure import COLOURS, panels
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+READ = ["epoch", "learning_rate", "train_loss", "val_accuracy", "val_loss"]
+
+
+def read_curve(training: Training) -> pd.DataFrame:
+    """A line for each epoch, from 1 on; accuracy in percent; `kept` is the checkpoint's epoch.
+
+    Raises:
+        UserError: if the curve or the meta beside it is damaged.
+    """
+    path, facts = Path(curve(training.checkpoint)), Path(meta(training.checkpoint))
+    try:
+        lines = pd.read_csv(path)[READ].astype(float)
+        best = int(json.loads(facts.read_text(encoding="utf-8"))["best"]["epoch"])
+        if lines.isna().any(axis=None) or best not in lines["epoch"].to_numpy():
+            raise ValueError("a number is missing")
+    except (ValueError, KeyError, TypeError, OSError) as error:
+        raise UserError(
+            f"the curve {path} or {facts.name} beside it is damaged ({error}); delete both and run "
+            "the same command again"
+        ) from None
+    lines["kept"] = lines["epoch"] == best
+    lines["epoch"] = lines["epoch"].astype(int) + 1
+    lines["val_accuracy"] *= 100
+    return lines
+
+
+def tabulate(stage: CurvesStage) -> pd.DataFrame:
+    """The curves of all trainings; `trained_as` is the recipe whose checkpoint it is."""
+    parts = []
+    for training in stage.trainings:
+        lines = read_curve(training)
+        names = (training.recipe, training.phase, training.trained_as)
+        for place, (column, name) in enumerate(
+            zip(("recipe", "phase", "trained_as"), names, strict=True)
+        ):
+            lines.insert(place, column, name)
+        parts.append(lines)
+    return pd.concat(parts, ignore_index=True)
+
+
+def draw(table: pd.DataFrame, note: str, out: Path) -> None:
+    """A row for each recipe: its fine-tunings go on where its pretraining ends."""
+    recipes = list(dict.fromkeys(table["recipe"]))
+    phases = sorted(table["phase"].unique(), key=lambda phase: (phase != "pretraining", phase))
+    colours = dict(zip(phases, itertools.cycle(COLOURS), strict=False))
+    size = {"width": 4.8, "height": 1.0 + 0.95 * len(recipes)}
+    with panels(out, len(recipes), 3, **size, sharex=True, sharey="col") as (canvas, axes):
+        for row, recipe in zip(axes, recipes, strict=True):
+            _row(row, table[table["recipe"] == recipe], colours)
+        for panel, title in zip(
+            axes[0], ("loss", "validation accuracy, %", "learning rate"), strict=True
+        ):
+            panel.set_title(title, fontsize=8)
+        handles = [axes[0, 0].plot([], [], color=colours[phase])[0] for phase in phases]
+        handles += [axes[0, 0].plot([], [], color="0.3", linestyle=kind)[0] for kind in ("-", "--")]
+        handles += axes[0, 0].plot([], [], "*", color="0.3")
+        names = [*phases, "loss in training", "in validation", "epoch that is kept"]
+        canvas.legend(handles, names, loc="outside upper center", ncols=3, fontsize=7)
+        canvas.supxlabel(f"epoch\n{textwrap.fill(note, 95)}", fontsize=7)
+
+
+def _row(row: "list[Axes]", table: pd.DataFrame, colours: dict[str, str]) -> None:
+    losses, accuracies, rates = row
+    pretraining = table[table["phase"] == "pretraining"]
+    phases = list(table.groupby("phase", sort=False))
+    for place, (phase, lines) in enumerate(phases[::-1]):
+        style: Any = {"color": colours[str(phase)], "linewidth": 1, "marker": ".", "markersize": 2}
+        epochs = lines["epoch"] + (0 if phase == "pretraining" else len(pretraining))
+        losses.plot(epochs, lines["train_loss"], **style)
+        losses.plot(epochs, lines["val_loss"], linestyle="--", **style)
+        accuracies.plot(epochs, lines["val_accuracy"], **style)
+        rates.plot(epochs, lines["learning_rate"], drawstyle="steps-mid", **style)
+        kept = lines[lines["kept"]]
+        accuracies.plot(epochs[kept.index], kept["val_accuracy"], "*", color=style["color"])
+        accuracies.text(
+            1, 0.04 + 0.15 * place, f"{kept['val_accuracy'].iloc[0]:.1f}", ha="right",
+            fontsize=6, color=style["color"], transform=accuracies.transAxes,
+        )  # fmt: skip
+    rates.set_yscale("log")
+    losses.set_ylim(bottom=0)
+    for panel in row:
+        panel.locator_params(axis="x", integer=True)
+    owner = pretraining["trained_as"].iloc[0]
+    recipe = table["recipe"].iloc[0]
+    shared = f"\npretraining of\n{owner}" if owner != recipe else ""
+    losses.set_ylabel(f"{recipe}{shared}", rotation=0, ha="right", va="center", fontsize=7)
+
+
+def run(stage: CurvesStage, out: Path) -> None:
+    """The stage `curves`: the picture (.pdf, .png) and what is drawn (.csv)."""
+    checkpoints = dict.fromkeys(training.checkpoint for training in stage.trainings)
+    inputs = [Path(of(checkpoint)) for checkpoint in checkpoints for of in (curve, meta)]
+    provenance = Provenance("curves", stage.model_dump(mode="json"), inputs)
+    table = tabulate(stage)
+    with atomic(out.with_suffix(".csv")) as temporary:
+        table.to_csv(temporary, index=False, float_format="%.6g", lineterminator="\n")
+    draw(table, stage.note, out)
+    provenance.write(out)

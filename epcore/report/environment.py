@@ -1,0 +1,95 @@
+"""Where the jobs of a scale ran and with what: a page for browsers, from the metas they wrote."""
+
+import html
+import json
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from epcore.errors import UserError
+from epcore.files import write_text
+from epcore.plan.stages import EnvironmentStage
+from epcore.report.html_table import document
+
+
+def read_meta(path: Path) -> dict[str, Any]:
+    """What a job wrote of itself.
+
+    Raises:
+        UserError: if it is missing or damaged.
+    """
+    try:
+        facts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        facts["stage"], float(facts["seconds"]), facts["packages"].items()
+    except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
+        raise UserError(
+            f"{path} is damaged ({error}); delete it and the file beside it and run the same "
+            "command again"
+        ) from None
+    return facts
+
+
+def facts_of(metas: Iterable[dict[str, Any]]) -> dict[str, Counter[str]]:
+    """Fact -> value -> number of jobs that say so."""
+    found: dict[str, Counter[str]] = {}
+    for meta in metas:
+        said = {
+            "revision of the code": meta.get("git_revision") or "no git",
+            "Python": meta.get("python"),
+            **meta["packages"],
+            "device": meta.get("device"),
+            "precision": meta.get("precision"),
+            "threads": meta.get("threads"),
+        }
+        for fact, value in said.items():
+            if value is not None:
+                found.setdefault(fact, Counter())[str(value)] += 1
+    return found
+
+
+def page(stage: EnvironmentStage, metas: list[dict[str, Any]]) -> str:
+    """Two tables: jobs and hours of each stage, and what the jobs ran on."""
+    stages = {name: [m for m in metas if m["stage"] == name] for name in _stages(metas)}
+    work = [
+        (name, str(len(jobs)), f"{sum(float(job['seconds']) for job in jobs) / 3600:.3f}")
+        for name, jobs in stages.items()
+    ]
+    ran = [
+        (fact, value, str(count))
+        for fact, values in facts_of(metas).items()
+        for value, count in sorted(values.items())
+    ]
+    body = [
+        f"<h1>{html.escape(stage.title)}</h1>",
+        *_table("Time of all jobs of a stage", ("stage", "jobs", "hours"), work),
+        *_table(
+            "What they ran on: more than one line where jobs differ", ("fact", "value", "jobs"), ran
+        ),
+    ]
+    return document(stage.title, "\n".join(body))
+
+
+def _stages(metas: list[dict[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(str(meta["stage"]) for meta in metas))
+
+
+def _table(caption: str, head: tuple[str, ...], lines: list[tuple[str, str, str]]) -> list[str]:
+    cells = "".join(f'<th scope="col">{name}</th>' for name in head)
+    rows = (
+        f'<tr><th scope="row">{html.escape(first)}</th><td>{html.escape(second)}</td>'
+        f"<td>{html.escape(third)}</td></tr>"
+        for first, second, third in lines
+    )
+    return [
+        f"<table><caption>{caption}</caption>",
+        f"<thead><tr>{cells}</tr></thead>",
+        "<tbody>",
+        *rows,
+        "</tbody></table>",
+    ]
+
+
+def run(stage: EnvironmentStage, out: Path) -> None:
+    """The stage `environment`."""
+    write_text(out, page(stage, [read_meta(Path(path)) for path in stage.metas]))

@@ -1,0 +1,123 @@
+"""A table as a page for browsers that stands alone: no script, no style or font from elsewhere."""
+
+import html
+import re
+
+from epcore.plan.stages import LatexStage
+from epcore.report.layout import Block, Layout, Line, Number
+from epcore.report.tex_to_html import tex_to_html
+
+STYLE = """\
+body { font: 14px/1.45 system-ui, sans-serif; color: #111; background: #fff; margin: 1.5rem; }
+main { width: fit-content; max-width: 100%; margin: auto; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; border-block: 2px solid #111; margin-bottom: 1.5rem; }
+caption { caption-side: top; text-align: left; padding-bottom: .9rem; }
+caption div { max-width: min(56rem, 100vw - 3rem); }
+th, td { padding: .12rem .45rem; text-align: left; font-weight: normal; white-space: nowrap; }
+thead th { text-align: center; font-weight: 600; vertical-align: bottom; }
+thead tr:first-child th:first-child { text-align: left; }
+thead .pair { font-weight: normal; font-style: italic; text-align: right; }
+tbody { border-top: 1px solid #111; }
+th[scope=rowgroup] { font-weight: 600; text-align: center; background: #f2f2f2; }
+td { text-align: right; font-variant-numeric: tabular-nums; }
+td.mark { text-align: center; }
+tr.ours { background: #e6f1f8; }
+tr.ours th { font-weight: 600; }
+.beside { color: #444; }
+.interval { font-size: 80%; }
+sup, sub { line-height: 0; }
+.gray { color: #6b6b6b; }
+ol { font-size: 85%; columns: 2 20rem; padding-left: 1.6rem; }
+h2 { font-size: 100%; margin-bottom: .3rem; }"""
+
+
+def document(title: str, body: str) -> str:
+    """A whole page."""
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{html.escape(title)}</title>\n<style>\n{STYLE}\n</style>\n</head>\n"
+        f"<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
+    )
+
+
+def page(stage: LatexStage, layout: Layout) -> str:
+    """The page of a table, its caption above and its sources below."""
+    caption = tex_to_html(stage.caption)
+    lines = [
+        '<div class="scroll">',
+        "<table>",
+        f"<caption><div>{caption}</div></caption>",
+        "<thead>",
+        *_head(layout),
+        "</thead>",
+    ]
+    for block in layout.blocks:
+        lines += _block(block, layout)
+    lines += ["</table>", "</div>"]
+    if layout.sources:
+        items = (f"<li>{tex_to_html(source)}</li>" for source in layout.sources)
+        lines += ["<h2>Printed rows from</h2>", "<ol>", *items, "</ol>"]
+    title = html.unescape(re.sub(r"<[^>]*>", "", caption.split(". ", 1)[0]))
+    return document(title, "\n".join(lines))
+
+
+def _head(layout: Layout) -> list[str]:
+    """Data set, shot, then what stands beside each other in a cell."""
+    rows = 2 if layout.beside is None else 3
+    lead = [layout.first, *layout.marks] + ["Params"] * layout.parameters
+    tops = [
+        f'<th rowspan="{rows}" scope="col">{tex_to_html(name)}</th>'
+        if name
+        else f'<td rowspan="{rows}"></td>'
+        for name in lead
+    ]
+    tops += [
+        f'<th colspan="{span}" scope="colgroup">{tex_to_html(name)}</th>'
+        for name, span in layout.groups
+    ]
+    shots = [
+        f'<th colspan="{layout.per_cell}" scope="colgroup">{tex_to_html(column.heading)}</th>'
+        for column in layout.columns
+    ]
+    lines = [_row(tops), _row(shots)]
+    if layout.beside is not None:
+        names = ["this run", layout.beside] * len(layout.columns)
+        lines.append(_row([f'<th class="pair" scope="col">{name}</th>' for name in names]))
+    return lines
+
+
+def _block(block: Block, layout: Layout) -> list[str]:
+    heading = tex_to_html(block.heading)
+    return [
+        "<tbody>",
+        _row([f'<th colspan="{layout.width}" scope="rowgroup">{heading}</th>']),
+        *(_line(line, layout) for line in block.lines),
+        "</tbody>",
+    ]
+
+
+def _line(line: Line, layout: Layout) -> str:
+    label = tex_to_html(line.label) + (f"<sup>{line.source}</sup>" if line.source else "")
+    cells = [f'<th scope="row">{label}</th>']
+    cells += [f'<td class="mark">{"✓" if mark else ""}</td>' for mark in line.marks]
+    if line.parameters is not None:
+        cells.append(f"<td>{line.parameters}</td>")
+    for place, number in enumerate(line.numbers):
+        beside = ' class="beside"' if place % layout.per_cell else ""
+        cells.append(f"<td{beside}>{_number(number)}</td>")
+    return _row(cells, "" if line.source else ' class="ours"')
+
+
+def _number(number: Number | None) -> str:
+    if number is None:
+        return ""
+    text = number.value.replace("-", "\N{MINUS SIGN}") or "–"
+    if number.interval:
+        text += f'<span class="interval"> ±{number.interval}</span>'
+    return f'<span class="gray">{text}</span>' if number.gray else text
+
+
+def _row(cells: list[str], attributes: str = "") -> str:
+    return f"<tr{attributes}>{''.join(cells)}</tr>"

@@ -1,0 +1,160 @@
+"""What stands where in a table, before it is LaTeX or HTML."""
+
+import itertools
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from epcore.plan.stages import LatexBlock, LatexColumn, LatexRow, LatexStage
+from epcore.report.text_table import Cell
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number as it is printed; `value` is empty where there is none.
+
+    `interval` is the half width, or empty. Differences have a sign. `gray` is of larger images.
+    """
+
+    value: str
+    interval: str = ""
+    gray: bool = False
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row. `source` is the number of its source below the table; ours have none.
+
+    `marks` are ticks or not. A table without parameters has None of them. `numbers` has one or two
+    for each column; None stays empty.
+    """
+
+    label: str
+    source: int | None
+    marks: tuple[bool, ...]
+    parameters: str | None
+    numbers: tuple[Number | None, ...]
+
+
+@dataclass(frozen=True)
+class Block:
+    """The rows of one backbone."""
+
+    heading: str
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A table: first column, ticks, parameters, and one or two numbers for each cell.
+
+    Stacked, printed numbers and differences have lines of their own.
+
+    `sources` has each source of the literature once, in the order of their numbers from 1.
+    """
+
+    first: str
+    marks: tuple[str, ...]
+    parameters: bool
+    beside: Literal["paper", "difference", None]
+    columns: tuple[LatexColumn, ...]
+    blocks: tuple[Block, ...]
+    sources: tuple[str, ...]
+
+    @property
+    def lead(self) -> int:
+        """Columns before the first cell."""
+        return 1 + len(self.marks) + self.parameters
+
+    @property
+    def per_cell(self) -> int:
+        return 1 if self.beside is None else 2
+
+    @property
+    def width(self) -> int:
+        return self.lead + self.per_cell * len(self.columns)
+
+    @property
+    def groups(self) -> list[tuple[str, int]]:
+        """What stands above the columns, and over how many it reaches."""
+        grouped = itertools.groupby(self.columns, lambda column: column.group)
+        return [(name, self.per_cell * len(list(columns))) for name, columns in grouped]
+
+
+def lay_out(stage: LatexStage, cells: dict[tuple[str, str, str], Cell]) -> Layout:
+    """The layout of an aggregated table."""
+    differences = any(cell["difference"] for cell in cells.values())
+    beside: Literal["paper", "difference", None] = "difference" if differences else None
+    if stage.printed:
+        beside = "paper"
+    if stage.stacked:
+        beside = None
+    parameters = any(cell["paper_parameters"] for cell in cells.values())
+    named = [row.source for block in stage.blocks for row in block.rows if row.source]
+    sources = tuple(dict.fromkeys(named))
+
+    def lines(block: LatexBlock, row: LatexRow) -> list[Line]:
+        """The row's line and, stacked, one of its differences below."""
+        found = [cells[block.block, row.row, column.name] for column in stage.columns]
+        printed = stage.stacked and row.source
+        line = Line(
+            label=row.label,
+            source=sources.index(row.source) + 1 if row.source else None,
+            marks=tuple(mark in row.marks for mark in stage.marks),
+            parameters=_parameters(found) if parameters else None,
+            numbers=(
+                tuple(map(_printed, found))
+                if printed
+                else tuple(number for cell in found for number in _numbers(cell, beside))
+            ),
+        )
+        gaps = tuple(map(_difference, found))
+        if not stage.stacked or not any(gaps):
+            return [line]
+        return [line, replace(line, label=r"\quad\emph{difference}", numbers=gaps)]
+
+    return Layout(
+        first=stage.first,
+        marks=stage.marks,
+        parameters=parameters,
+        beside=beside,
+        columns=stage.columns,
+        blocks=tuple(
+            Block(block.heading, tuple(one for row in block.rows for one in lines(block, row)))
+            for block in stage.blocks
+        ),
+        sources=sources,
+    )
+
+
+def _numbers(cell: Cell, beside: Literal["paper", "difference", None]) -> tuple[Number | None, ...]:
+    """Of this run, and what stands beside it."""
+    ours = Number(_rounded(cell["accuracy"]), _rounded(cell["interval"]))
+    if beside == "paper":
+        return ours, _printed(cell)
+    if beside == "difference":
+        return ours, _difference(cell)
+    return (ours,)
+
+
+def _printed(cell: Cell) -> Number:
+    """The paper's, as it stands there."""
+    gray = cell["note"] == "224 px"
+    return Number(cell["paper_accuracy"], cell["paper_interval"], gray)
+
+
+def _difference(cell: Cell) -> Number | None:
+    """With its sign; none for the row that others are compared with."""
+    if not cell["difference"]:
+        return None
+    return Number(f"{float(cell['difference']):+.2f}", _rounded(cell["difference_interval"]))
+
+
+def _rounded(number: str) -> str:
+    return f"{float(number):.2f}" if number else ""
+
+
+def _parameters(row: list[Cell]) -> str:
+    """Our count in thousands, from any cell of the row that is ours, beside the paper's."""
+    paper = row[0]["paper_parameters"]
+    ours = [cell["parameters"] for cell in row if cell["parameters"]]
+    return f"{round(int(ours[0]) / 1000)}K ({paper})" if ours else paper

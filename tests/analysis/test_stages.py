@@ -1,0 +1,258 @@
+"""The analysis figures as stages: what is drawn lies beside the picture, the same bytes twice."""
+
+import csv
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from epcore.analysis import decision_boundary, interpolation, two_moons
+from epcore.analysis.boundary import Arc, curvature, length
+from epcore.data.episodes import Episodes
+from epcore.errors import UserError
+from epcore.evaluation.embed import Features
+from epcore.plan import Plan
+from epcore.plan.stages import DecisionBoundaryStage, InterpolationStage, TwoMoonsStage
+from epcore.report.statistics import mean_with_interval
+
+CONFIG = Path(__file__).parents[2] / "config"
+PLAN = Plan(CONFIG, "demo")
+ENDINGS = (".pdf", ".png", ".csv", "-numbers.csv")
+
+
+def smaller(stage, **changes):
+    settings = type(stage.settings).model_validate(stage.settings.model_dump() | changes)
+    return stage.model_copy(update={"settings": settings})
+
+
+@pytest.fixture
+def moons(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    stage = TwoMoonsStage.model_validate_json(PLAN.two_moons())
+    return smaller(stage, points=60, batch_sizes=(8, 16, 60), batches=7, draws=3)
+
+
+@pytest.fixture
+def boundaries(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    stage = DecisionBoundaryStage.model_validate_json(PLAN.decision_boundary())
+    return smaller(stage, grid=31, measured_grid=21, draws=3)
+
+
+@pytest.fixture
+def pairs(tmp_path, monkeypatch):
+    """The demo's stage over features of 20 classes, which differ from network to network."""
+    monkeypatch.chdir(tmp_path)
+    stage = InterpolationStage.model_validate_json(PLAN.interpolation())
+    random = np.random.default_rng(0)
+    centres = np.repeat(random.normal(size=(20, 16)), 10, axis=0)
+    for spread, network in zip((0.5, 1), stage.networks, strict=True):
+        values = (centres + spread * random.normal(size=centres.shape)).astype(np.float32)
+        Features(np.arange(200), values).save(Path(network.features))
+    chosen = [random.choice(20, 5, replace=False) for _ in range(9)]
+    rows = np.stack([[10 * c + random.choice(10, 4, replace=False) for c in e] for e in chosen])
+    Episodes(rows[..., :1], rows[..., 1:], rows[..., :0]).save(Path("episodes.npz"))
+    return smaller(stage, resamples=200, steps=20)
+
+
+def lines_of(path):
+    with Path(path).open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def numbers_of(path):
+    lines = {line["name"]: line for line in lines_of(path)}
+    assert len(lines) == len(lines_of(path))
+    for line in lines.values():
+        assert float(line["low"]) <= float(line["value"]) <= float(line["high"])
+        assert line["what"]
+    return {name: float(line["value"]) for name, line in lines.items()}
+
+
+# -- all of them -----------------------------------------------------------------------------------
+
+STAGES = {
+    "two-moons": ("moons", two_moons, ()),
+    "decision-boundary": ("boundaries", decision_boundary, ()),
+    "interpolation": ("pairs", interpolation, (Path("episodes.npz"),)),
+}
+
+
+@pytest.fixture(params=STAGES)
+def figure(request):
+    """Name of a figure, what its stage is told, and its run() that writes to a path."""
+    fixture, module, inputs = STAGES[request.param]
+    stage = request.getfixturevalue(fixture)
+    return request.param, stage, lambda out: module.run(stage, *inputs, Path(out))
+
+
+def test_a_figure_is_written_with_its_picture_its_numbers_and_where_they_come_from(figure):
+    name, stage, run = figure
+    run(f"figures/{name}.pdf")
+    written = {path.name.removeprefix(name) for path in Path("figures").iterdir()}
+    assert written == {*ENDINGS, ".meta.json"}
+    assert Path(f"figures/{name}.png").read_bytes().startswith(b"\x89PNG")
+    facts = json.loads(Path(f"figures/{name}.meta.json").read_text(encoding="utf-8"))
+    assert facts["stage"] == name
+    assert facts["config"] == stage.model_dump(mode="json")
+    numbers_of(f"figures/{name}-numbers.csv")
+
+
+def test_a_figure_is_the_same_bytes_in_another_process(figure):
+    name, stage, run = figure
+    run("one.pdf")
+    Path("told.json").write_text(stage.model_dump_json(), encoding="utf-8")
+    command = [sys.executable, "-m", "epcore", name, "--config", "told.json", "--out", "two.pdf"]
+    command += ["--episodes", "episodes.npz"] if name == "interpolation" else []
+    subprocess.run(command, check=True)
+    for ending in ENDINGS:
+        assert Path(f"one{ending}").read_bytes() == Path(f"two{ending}").read_bytes(), ending
+
+
+def test_the_words_of_a_figure_are_text_in_embedded_fonts(figure):
+    if shutil.which("pdftotext") is None or shutil.which("pdffonts") is None:
+        pytest.skip("poppler is not installed")
+    name, _, run = figure
+    run("one.pdf")
+    printed = subprocess.run(["pdftotext", "one.pdf", "-"], capture_output=True, check=True)
+    words = " ".join(printed.stdout.decode("utf-8").split())
+    expected = {
+        "two-moons": ("batches of 8", "batches of 60", "row-normalised", "all on the same scale"),
+        "decision-boundary": ("(a) original", "(b) propagated", "(c) labels propagated", "length"),
+        "interpolation": ("EPNet", "--Net", "9 pairs", "scale demo: rendered characters of 100"),
+    }
+    for text in expected[name]:
+        assert text in words
+    fonts = subprocess.run(["pdffonts", "one.pdf"], capture_output=True, text=True, check=True)
+    assert "TrueType" in fonts.stdout
+    assert "Type 3" not in fonts.stdout
+
+
+# -- each by itself --------------------------------------------------------------------------------
+
+
+def test_of_the_moons_every_projection_and_every_point_is_in_the_csv(moons):
+    two_moons.run(moons, Path("moons.pdf"))
+    lines = lines_of("moons.csv")
+    examples = {(line["batch_size"], line["point"]) for line in lines if line["panel"] == "a"}
+    points = ("6", "18", "30", "42", "54")
+    assert examples == {(size, point) for size in ("8", "16", "60") for point in points}
+    variants = ("original", "propagated", "row-normalised", "rescaled")
+    assert len(lines) == 3 * 5 * 7 + len(variants) * 60
+    of_all = {
+        (line["variant"], line["point"]): (float(line["x"]), float(line["y"]))
+        for line in lines
+        if line["panel"] == "b"
+    }
+    for line in lines:  # a batch of all points has but one projection
+        if line["batch_size"] == "60":
+            place = float(line["x"]), float(line["y"])
+            assert place == pytest.approx(of_all["propagated", line["point"]], abs=1e-5)
+
+
+def test_numbers_of_the_moons_are_means_over_the_draws(moons):
+    two_moons.run(moons, Path("moons.pdf"))
+    numbers = numbers_of("moons-numbers.csv")
+    outcomes = [two_moons.experiment(moons.settings, draw) for draw in range(3)]
+    assert len({outcome.points.tobytes() for outcome in outcomes}) == 3
+    totals = {
+        name: np.array([np.trace(np.cov(o.variants[name].T, bias=True)) for o in outcomes])
+        for name in ("original", "row-normalised")
+    }
+    gap = totals["row-normalised"] - totals["original"]
+    found = numbers["total-variance-row-normalised-difference"]
+    assert found == pytest.approx(gap.mean(), abs=1e-6)
+    line = {line["name"]: line for line in lines_of("moons-numbers.csv")}[
+        "total-variance-row-normalised-difference"
+    ]
+    assert float(line["high"]) - found == pytest.approx(mean_with_interval(gap).interval, abs=2e-6)
+    assert numbers["projection-deviation-60"] == pytest.approx(0, abs=1e-6)
+    assert numbers["projection-deviation-8"] > numbers["projection-deviation-16"] > 0.01
+    same = numbers["relative-within-propagated"] * numbers["total-variance-original"]
+    assert numbers["within-variance-rescaled"] == pytest.approx(same, rel=0.05)
+
+
+def test_the_boundaries_in_the_csv_are_as_long_as_the_figure_says(boundaries):
+    decision_boundary.run(boundaries, Path("boundary.pdf"))
+    lines = lines_of("boundary.csv")
+    drawn = decision_boundary.shown(
+        boundaries.settings, decision_boundary.drawn_scene(boundaries.settings, 0)
+    )
+    for panel, expected in zip("abc", drawn, strict=True):
+        vertices = {}
+        for line in lines:
+            if (line["panel"], line["kind"]) == (panel, "boundary"):
+                key = line["class"], line["arc"]
+                vertices.setdefault(key, []).append((float(line["x"]), float(line["y"])))
+        assert {key[0] for key in vertices} == {"1|2", "1|3", "2|3"}
+        arcs = [Arc((0, 1), np.array(points)) for points in vertices.values()]
+        assert length(arcs) == pytest.approx(length(expected.arcs), abs=1e-3)
+        assert length(arcs) > 3 * boundaries.settings.window
+        assert curvature(arcs, 0.1) == pytest.approx(curvature(expected.arcs, 0.1), rel=0.01)
+    kinds = [line["kind"] for line in lines if line["panel"] == "c"]
+    assert kinds.count("labelled") == 6
+    assert kinds.count("unlabelled") == 29
+    (query,) = (line for line in lines if line["kind"] == "query")
+    scores = drawn[2].scores
+    side = np.linspace(-boundaries.settings.window, boundaries.settings.window, 31)
+    column, row = (np.abs(side - float(query[axis])).argmin() for axis in ("x", "y"))
+    highest = scores[:, row, column].argsort()[:0:-1] + 1
+    assert int(query["predicted"]) in highest
+    assert query["panel"] == "c"
+
+
+def test_numbers_of_the_boundaries_are_of_every_classifier_before_and_after(boundaries):
+    decision_boundary.run(boundaries, Path("boundary.pdf"))
+    numbers = numbers_of("boundary-numbers.csv")
+    for classifier in ("nearest", "prototypes", "labels"):
+        for quantity in ("length", "curvature"):
+            name = f"{classifier}-{quantity}"
+            gap = numbers[f"{name}-propagated"] - numbers[f"{name}-original"]
+            assert numbers[f"{name}-difference"] == pytest.approx(gap, abs=2e-6)
+    assert numbers["prototypes-curvature-original"] == 0
+    assert numbers["nearest-curvature-original"] > 10 * numbers["labels-curvature-original"]
+    assert 1 / 3 < numbers["unlabelled-accuracy-propagated"] <= 1
+
+
+def test_every_probability_is_in_the_csv_and_its_numbers_follow_from_it(pairs):
+    interpolation.run(pairs, Path("episodes.npz"), Path("pairs.pdf"))
+    lines = lines_of("pairs.csv")
+    assert len(lines) == 2 * 9 * 21
+    curves = {}
+    for line in lines:
+        assert line["class"] != line["other_class"]
+        key = line["network"], line["pair"], line["class"]
+        curves.setdefault(key, []).append((float(line["alpha"]), float(line["probability"])))
+    assert len(curves) == 18
+    steepest = {"epnet": [], "net": []}
+    for (network, _, _), curve in curves.items():
+        alphas, probabilities = np.transpose(curve)
+        assert alphas == pytest.approx(np.arange(21) / 20)
+        steepest[network].append(np.abs(np.diff(probabilities)).max() * 20)
+    numbers = numbers_of("pairs-numbers.csv")
+    means = {network: np.mean(slopes) for network, slopes in steepest.items()}
+    for network, mean in means.items():
+        assert numbers[f"steepest-slope-{network}"] == pytest.approx(mean, abs=1e-4)
+    gap = means["epnet"] - means["net"]
+    assert numbers["steepest-slope-difference"] == pytest.approx(gap, abs=1e-4)
+
+
+def test_the_pairs_know_their_features_and_episodes(pairs):
+    interpolation.run(pairs, Path("episodes.npz"), Path("pairs.pdf"))
+    facts = json.loads(Path("pairs.meta.json").read_text(encoding="utf-8"))
+    inputs = {"episodes.npz", *(network.features for network in pairs.networks)}
+    assert facts["inputs"].keys() == inputs
+    assert facts["pairs"] == 9
+
+
+def test_a_network_whose_training_diverged_is_named(pairs):
+    path = Path(pairs.networks[1].features)
+    Features(np.arange(200), np.full((200, 16), np.nan, np.float32)).save(path)
+    with pytest.raises(UserError) as caught:
+        interpolation.run(pairs, Path("episodes.npz"), Path("pairs.pdf"))
+    assert str(caught.value).startswith(f"{path}: features of shape")
+    assert not Path("pairs.pdf").exists()

@@ -1,0 +1,91 @@
+"""ResNet-10 and ResNet-18 of ImageNet-FS: sizes, shapes, signs, and the layers written out."""
+
+from fractions import Fraction
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from epcore.backbones import build_backbone
+from epcore.backbones.base import parameter_count
+
+BLOCKS = {"resnet10": 1, "resnet18": 2}
+KNOWN = {"resnet10": 4_905_792, "resnet18": 11_176_512}
+
+
+def count(blocks, w=64):
+    """Convolutions and BatchNorms, stage by stage."""
+    total = 49 * 3 * w + 2 * w
+    for inputs, outputs in [(w, w), (w, 2 * w), (2 * w, 4 * w), (4 * w, 8 * w)]:
+        total += 9 * inputs * outputs + (2 * blocks - 1) * 9 * outputs**2 + 4 * blocks * outputs
+        total += (inputs * outputs + 2 * outputs) if inputs != outputs else 0
+    return total
+
+
+@pytest.mark.parametrize("architecture", BLOCKS)
+def test_networks_have_the_known_numbers_of_parameters(architecture):
+    with torch.device("meta"):
+        network = build_backbone(architecture)
+        narrow = build_backbone(architecture, Fraction(1, 4))
+    assert parameter_count(network) == count(BLOCKS[architecture]) == KNOWN[architecture]
+    assert parameter_count(narrow) == count(BLOCKS[architecture], 16)
+    assert (network.feature_size, narrow.feature_size) == (512, 128)
+    assert network(torch.empty(2, 3, 224, 224, device="meta")).shape == (2, 512)
+
+
+@pytest.mark.parametrize("architecture", BLOCKS)
+def test_the_last_map_of_224_pixels_is_7x7_and_each_later_stage_halves_it(architecture):
+    with torch.device("meta"):
+        network, seen = build_backbone(architecture), []
+    for block in network.blocks:
+        block.register_forward_hook(lambda module, inputs, output: seen.append(output.shape[-1]))
+    network(torch.empty(1, 3, 224, 224, device="meta"))
+    assert seen == [side for side in (56, 28, 14, 7) for _ in range(BLOCKS[architecture])]
+
+
+def norm(x, layer):
+    return functional.batch_norm(
+        x, layer.running_mean, layer.running_var, layer.weight, layer.bias, eps=1e-5
+    )
+
+
+def written_out(network, x):
+    convolution, batch_norm = network.stem[0], network.stem[1]
+    x = functional.conv2d(x, convolution.weight, stride=2, padding=3)
+    x = functional.max_pool2d(norm(x, batch_norm).relu(), 3, 2, 1)
+    for number, block in enumerate(network.blocks):
+        first, bn1, _, second, bn2 = block.path
+        stride = 2 if first.out_channels != first.in_channels else 1
+        y = norm(functional.conv2d(x, first.weight, stride=stride, padding=1), bn1).relu()
+        y = norm(functional.conv2d(y, second.weight, padding=1), bn2)
+        if stride == 2:
+            x = norm(functional.conv2d(x, block.shortcut[0].weight, stride=2), block.shortcut[1])
+        x = x + y
+        if number < len(network.blocks) - 1:
+            x = x.relu()
+    return x.mean(dim=(2, 3))
+
+
+@pytest.mark.parametrize("architecture", BLOCKS)
+@pytest.mark.parametrize("pixels", [28, 65])
+def test_features_are_those_of_the_layers_written_out_and_signed(architecture, pixels):
+    torch.manual_seed(0)
+    network = build_backbone(architecture, Fraction(1, 16)).eval()
+    for module in network.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            nn.init.normal_(module.running_mean, std=0.3)
+            nn.init.uniform_(module.running_var, 0.5, 2)
+            nn.init.normal_(module.weight, mean=1, std=0.2)
+            nn.init.normal_(module.bias, std=0.2)
+    images = torch.randn(5, 3, pixels, pixels)
+    with torch.no_grad():
+        features = network(images)
+        torch.testing.assert_close(features, written_out(network, images), rtol=1e-4, atol=1e-5)
+    assert (features < 0).any()
+    assert (features > 0).any()
+
+
+def test_a_depth_is_refused():
+    with pytest.raises(ValueError, match=r"resnet18 has two blocks a stage.* 1/2"):
+        build_backbone("resnet18", depth=Fraction(1, 2))

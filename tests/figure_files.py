@@ -1,0 +1,39 @@
+"""What the files of a figure hold."""
+
+import csv
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+
+def lines_of(path):
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def words_of(pdf):
+    if shutil.which("pdftotext") is None:
+        pytest.skip("pdftotext is not installed")
+    done = subprocess.run(["pdftotext", "-layout", pdf, "-"], capture_output=True, check=True)
+    return " ".join(done.stdout.decode("utf-8").split())
+
+
+def fonts_of(pdf):
+    """Type and `emb` of every font of a PDF."""
+    if shutil.which("pdffonts") is None:
+        pytest.skip("pdffonts is not installed")
+    done = subprocess.run(["pdffonts", pdf], capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    start = {name: lines[0].index(name) for name in ("type", "encoding", "emb", "sub")}
+    return [
+        (line[start["type"] : start["encoding"]].strip(), line[start["emb"] : start["sub"]].strip())
+        for line in lines[2:]
+    ]
+
+
+def same_files(stem, other):
+    for ending in (".pdf", ".png", ".csv"):
+        one = Path(stem).with_suffix(ending).read_bytes()
+        assert Path(other).with_suffix(ending).read_bytes() == one, ending

@@ -1,0 +1,128 @@
+"""The CO2 report: sums by hand, and what may be trusted."""
+
+import csv
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from epcore.errors import UserError
+from epcore.footprint.account import account
+from epcore.footprint.ledger import append
+from epcore.footprint.report import paragraph, run
+from epcore.plan import Plan
+
+CONFIG = Path(__file__).parents[2] / "config"
+SHARED = "results/demo/data/glyph-mini/store.json"
+MAIN = "results/demo/models/glyph-mini/conv4/epnet/s0/pretrain.pt"
+ABLATION = "results/demo/models/glyph-mini/conv4/rot-ep/s0/finetune-1shot.pt"
+OTHER = "results/demo/models/glyph-mini/conv4/epnet/s7/pretrain.pt"
+LEDGER, OUT = Path("ledger.jsonl"), Path("out/co2.csv")
+
+
+@pytest.fixture
+def entries(entry):
+    """Two tables share a data set; one training failed first; one is in no table."""
+    made = [
+        entry(attempt="1", job=SHARED, stage="data", kwh=1, kg=0.5),
+        entry(attempt="2", job=MAIN, state="failed", kwh=2, kg=1, seconds=1800),
+        entry(attempt="3", job=MAIN, kwh=4, kg=2),
+        entry(attempt="4", job=ABLATION, stage="finetune", kwh=8, kg=4, device="V100"),
+        entry(attempt="5", job=OTHER, state="running", kwh=16, kg=8),
+    ]
+    for table, attempt in (("main", "6"), ("ablation", "7")):
+        file = f"results/demo/tables/{table}.tex"
+        made.append(entry(attempt=attempt, job=file, stage="latex", kwh=0, kg=0, seconds=0))
+    return made
+
+
+@pytest.fixture
+def report(tmp_path, monkeypatch, entries):
+    """Writes the report of some entries; rows by level and name."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(chosen=entries):
+        LEDGER.unlink(missing_ok=True)
+        for one in chosen:
+            append(LEDGER, one)
+        run(CONFIG, "demo", LEDGER, OUT, Path("out/co2.tex"), Path("out/co2.pdf"))
+        with OUT.open(newline="") as file:
+            return {(row["level"], row["name"]): row for row in csv.DictReader(file)}
+
+    return write
+
+
+def test_every_attempt_counts_for_its_job_its_rule_and_the_total(report):
+    rows = report()
+    job = rows["job", MAIN]
+    assert (job["attempts"], job["unfinished"], job["rule"]) == ("2", "1", "pretrain")
+    assert (float(job["kwh"]), float(job["kg"]), float(job["hours"])) == (6, 3, 1.5)
+    assert float(rows["rule", "pretrain"]["kg"]) == 11
+    assert rows["rule", "finetune"]["device"] == "V100"
+    total = rows["total", ""]
+    assert (total["attempts"], total["unfinished"], float(total["kwh"])) == ("7", "2", 31)
+    assert float(total["impact_kg"]) == pytest.approx(7 * 0.02 * 0.1)
+
+
+def test_a_table_counts_what_it_alone_would_cost_shared_jobs_included(report):
+    rows = report()
+    assert float(rows["table", "main"]["kg"]) == 0.5 + 3
+    ablation = {"data": 0.5, "pretrain of epnet": 3, "finetune of rot-ep": 4}
+    assert float(rows["table", "ablation"]["kg"]) == sum(ablation.values())
+    assert ("table", "cub") not in rows  # not built
+    assert not [name for level, name in rows if level == "figure"]
+
+
+def test_the_same_ledger_gives_the_same_bytes(report):
+    report()
+    files = [OUT, Path("out/co2.md"), Path("out/co2.tex"), Path("out/co2.pdf")]
+    files.append(Path("out/co2.png"))
+    first = [file.read_bytes() for file in files]
+    report()
+    assert [file.read_bytes() for file in files] == first
+    assert OUT.with_suffix(".meta.json").is_file()
+
+
+def test_the_paragraph_says_what_is_measured_and_checks_the_papers_own(report, entries, settings):
+    plan = Plan(CONFIG, "demo")
+
+    def said(*chosen, **changes):
+        return paragraph(account(plan, chosen), settings(**changes))
+
+    estimated = said(*entries)
+    assert "in 7 attempts at 6 jobs, 2 of which failed" in estimated
+    assert "estimated, not measured, because no power counter was there" in estimated
+    assert "15.5 kgCO2eq from 31 kWh" in estimated
+    assert "122.4 kg by the same formula, not the printed 146.88 kg" in estimated
+    assert "factor of 0.1 kg/kWh (set in config/footprint.yaml) and a PUE of 1.25" in estimated
+    half = entries[2].model_copy(update={"measured_kwh": 2.0})
+    assert "50 % of the energy was measured by power counters" in said(half)
+    place = said(*entries, carbon_intensity=None, country="CAN", region="quebec")
+    assert "(codecarbon's for quebec, CAN)" in place
+    other = entries[0].model_copy(update={"factor": 0.3})
+    assert "factor of 0.1 to 0.3 kg/kWh" in said(entries[1], other)
+
+
+def test_an_empty_ledger_is_an_error_that_says_what_to_do(report):
+    with pytest.raises(UserError, match="ledger"):
+        report([])
+
+
+@pytest.mark.latex
+def test_the_table_compiles_and_has_its_numbers(report):
+    for program in ("latexmk", "pdftotext"):
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed")
+    report()
+    command = ["latexmk", "-pdf", "-interaction=nonstopmode", "-halt-on-error", "co2.tex"]
+    done = subprocess.run(command, cwd="out", capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:]
+    command = ["pdftotext", "-layout", "out/co2.pdf", "-"]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert re.search(r"pretrain\s+3\s+2\s+2\.5\s+3\s+22\s+11\b", text)
+    assert re.search(r"Total\s+7\s+2\s+", text)
+    assert re.search(r"24480 h at 250 W.*122", text)
+    log = Path("out/co2.log").read_text(errors="replace")
+    assert not re.search(r"Overfull \\hbox \(([5-9]|\d\d+)\.", log)

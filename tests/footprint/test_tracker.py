@@ -1,0 +1,202 @@
+"""Attempts at jobs: what they used is written down however they end."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from epcore.errors import UserError
+from epcore.files import ENERGY, Provenance
+from epcore.footprint.ledger import read
+from epcore.footprint.tracker import LEDGER, SETTINGS, tracked
+
+CORE_WATTS = 120 / (os.cpu_count() or 1)  # of the settings' processor and memory
+
+
+@pytest.fixture
+def tracking(tmp_path, monkeypatch, settings):
+    """Switches tracking on as the workflow does, with some settings changed."""
+    monkeypatch.chdir(tmp_path)
+
+    def switch(**changes):
+        Path("footprint.yaml").write_text(settings(**changes).model_dump_json())
+        monkeypatch.setenv(SETTINGS, "footprint.yaml")
+        monkeypatch.setenv(LEDGER, "results/x/ledger.jsonl")
+        return Path("results/x/ledger.jsonl")
+
+    return switch
+
+
+def busy(seconds):
+    """Uses the processor for so long."""
+    start = time.process_time()
+    while time.process_time() - start < seconds:
+        sum(range(1000))
+
+
+def test_by_hand_nothing_is_tracked(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv(SETTINGS, raising=False)
+    with tracked("pretrain", Path("x.pt")):
+        assert ENERGY.get() is None
+    assert not list(tmp_path.iterdir())
+
+
+def test_it_can_be_switched_off(tracking):
+    ledger = tracking(tracking=False)
+    with tracked("pretrain", Path("x.pt")):
+        assert ENERGY.get() is None
+    assert not ledger.exists()
+
+
+def test_a_short_attempt_is_its_processor_time_times_the_machines_power(tracking):
+    ledger = tracking()
+    before = sum(os.times()[:4])
+    with tracked("embed", Path("a/x.npz")):
+        busy(0.3)
+    after = sum(os.times()[:4])
+    (entry,) = read(ledger)
+    assert (entry.job, entry.stage, entry.state) == ("a/x.npz", "embed", "finished")
+    assert before + 0.3 <= entry.cpu_seconds <= after + 0.02
+    assert entry.kwh == pytest.approx(1.25 * CORE_WATTS * entry.cpu_seconds / 3.6e6, rel=0.05)
+    assert entry.kg == pytest.approx(0.5 * entry.kwh)
+    assert entry.tdp_kwh == pytest.approx(entry.kwh / 1.25 * 100 / 120)
+    assert entry.measured_kwh == 0
+
+
+@pytest.mark.parametrize(
+    ("error", "state"),
+    [(UserError("no"), "failed"), (SystemExit(3), "failed"), (KeyboardInterrupt(), "interrupted")],
+)
+def test_attempts_that_do_not_succeed_count_each_for_itself(tracking, error, state):
+    ledger = tracking()
+    for _ in range(2):
+        with pytest.raises(type(error)), tracked("pretrain", Path("x.pt")):
+            raise error
+    first, second = read(ledger)
+    assert (first.state, second.state) == (state, state)
+    assert first.attempt != second.attempt
+    assert first.kwh > 0
+
+
+def test_the_meta_has_the_energy_up_to_then(tracking):
+    ledger = tracking()
+    with tracked("pretrain", Path("x.pt")):
+        Path("x.pt").touch()
+        Provenance("pretrain", {}, []).write(Path("x.pt"))
+        busy(0.2)
+    energy = json.loads(Path("x.meta.json").read_text())["energy"]
+    (entry,) = read(ledger)
+    assert energy["attempt"] == entry.attempt
+    assert 0 < energy["kwh"] < entry.kwh
+    assert energy["kg"] == pytest.approx(energy["kwh"] * energy["factor"])
+    Path("untracked.pt").touch()
+    Provenance("pretrain", {}, []).write(Path("untracked.pt"))
+    assert "energy" not in json.loads(Path("untracked.meta.json").read_text())
+
+
+JOB = """
+    import os, socket, sys, time
+    from pathlib import Path
+
+    def refuse(*_, **__):
+        os._exit(7)
+
+    socket.getaddrinfo = socket.socket.connect = refuse
+    from epcore.footprint.tracker import tracked
+
+    with tracked("pretrain", Path(sys.argv[1])):
+        print("ready", flush=True)
+        start = time.process_time()
+        while time.process_time() - start < float(sys.argv[2]):
+            sum(range(1000))
+"""
+
+
+def start_job(name, seconds):
+    """A tracked job in a process of its own, which ends at once if it asks the network."""
+    command = [sys.executable, "-c", textwrap.dedent(JOB), name, str(seconds)]
+    job = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert job.stdout.readline() == "ready\n"
+    return job
+
+
+def test_an_attempt_that_was_killed_counts_with_what_it_had_used(tracking):
+    ledger = tracking()
+    job = start_job("x.pt", 60)
+    while not (entries := read(ledger)) or entries[0].state != "running":
+        assert job.poll() is None
+        time.sleep(0.05)
+    job.send_signal(signal.SIGKILL)
+    job.wait()
+    (entry,) = read(ledger)
+    assert entry.state == "running"
+    assert entry.seconds >= 2
+    assert entry.kwh > 1.25 * CORE_WATTS * 0.1 / 3.6e6
+
+
+def test_codecarbon_measures_offline_and_jobs_side_by_side_share_the_machine(tracking):
+    """What two jobs count together is at most what the machine used."""
+    ledger = tracking(measure_after=0)
+    start = time.monotonic()
+    jobs = [start_job(f"{number}.pt", 4) for number in range(2)]
+    assert [job.wait() for job in jobs] == [0, 0]
+    elapsed = time.monotonic() - start
+    entries = read(ledger)
+    assert len(entries) == 2
+    for entry in entries:
+        assert entry.state == "finished"
+        assert entry.method == "codecarbon, load of the machine"
+        assert entry.measured_kwh == 0
+        assert entry.cpu_seconds >= 4
+    most = 1.25 * 120 * elapsed / 3.6e6
+    assert 0 < sum(entry.kwh for entry in entries) <= 1.1 * most
+    alike = entries[0].kwh / entries[1].kwh
+    assert 0.5 < alike < 2
+
+
+def test_a_job_on_a_busy_machine_counts_only_its_part(tracking):
+    """Half of the processor time that the machine spends is another's."""
+    ledger = tracking(measure_after=0)
+    other = subprocess.Popen([sys.executable, "-c", "while True: sum(range(1000))"])
+    try:
+        start, before = time.monotonic(), psutil.cpu_times()
+        assert start_job("x.pt", 4).wait() == 0
+        elapsed, after = time.monotonic() - start, psutil.cpu_times()
+    finally:
+        other.kill()
+        other.wait()
+    spent = sum(getattr(after, kind) - getattr(before, kind) for kind in ("user", "system"))
+    (entry,) = read(ledger)
+    share = entry.cpu_seconds / spent
+    assert share < 0.9
+    assert entry.kwh <= 1.3 * share * 1.25 * 120 * elapsed / 3.6e6
+
+
+@pytest.mark.parametrize("method", ["__init__", "read", "stop"])
+def test_codecarbon_that_fails_ends_no_training(tracking, monkeypatch, capsys, method):
+    def fail(*_):
+        raise AttributeError(method)
+
+    ledger = tracking(measure_after=0)
+    monkeypatch.setattr(f"epcore.footprint.sampler.Sampler.{method}", fail)
+    with tracked("pretrain", Path("x.pt")):
+        time.sleep(0.3)
+        Path("x.pt").touch()
+        Provenance("pretrain", {}, []).write(Path("x.pt"))
+    (entry,) = read(ledger)
+    assert (entry.state, entry.method) == ("finished", "processor time times power")
+    assert "this job's energy is estimated" in capsys.readouterr().err
+
+
+def test_a_wrong_region_stops_the_job_before_it_starts(tracking):
+    tracking(carbon_intensity=None, country="CAN", region="qubec")
+    with pytest.raises(UserError, match="qubec"), tracked("pretrain", Path("x.pt")):
+        pytest.fail("it ran")

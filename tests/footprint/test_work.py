@@ -1,0 +1,135 @@
+"""How much a job computes, before its data are there."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch.optim.lr_scheduler import ReduceLROnPlateau
+
+from epcore.data.builders.glyph_classes import SELECTIONS
+from epcore.footprint.sizes import GLYPHS, SPLITS, size_of
+from epcore.footprint.work import Work, epochs, work_of
+from epcore.plan import Plan
+from epcore.plan.jobs import Jobs
+from epcore.plan.models import Pretraining
+from epcore.plan.network import effort
+
+CONFIG = Path(__file__).parents[2] / "config"
+
+
+@pytest.fixture
+def demo(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return Plan(CONFIG, "demo")
+
+
+def lasted(settings, accuracies):
+    """Epochs of a training whose validation accuracies are these, by torch's own scheduler."""
+    optimiser = torch.optim.SGD([torch.zeros(1)], lr=settings.learning_rate)
+    plateau = settings.plateau
+    scheduler = ReduceLROnPlateau(
+        optimiser, mode="max", factor=plateau.factor, patience=plateau.patience
+    )
+    for epoch in range(settings.epochs):
+        if optimiser.param_groups[0]["lr"] <= settings.learning_rate * settings.stop_ratio:
+            return epoch
+        scheduler.step(accuracies[epoch])
+    return settings.epochs
+
+
+@pytest.mark.parametrize("patience", [0, 1, 4, 10])
+@pytest.mark.parametrize("rate", [0.1, 0.05, 0.001])
+def test_a_training_that_never_gains_lasts_as_long_as_is_said(demo, patience, rate):
+    base = demo.recipe("epnet", "conv4").pretraining.model_dump()
+    base |= {"epochs": 200, "learning_rate": rate}
+    settings = Pretraining(**base | {"plateau": base["plateau"] | {"patience": patience}})
+    assert epochs(settings, early=True) == lasted(settings, [0.2] * 200)
+    assert epochs(settings, early=False) == lasted(settings, np.linspace(0, 1, 200)) == 200
+    short = settings.model_copy(update={"epochs": 3})
+    assert epochs(short, early=True) == 3
+
+
+def test_drawn_data_sets_have_as_many_classes_as_their_builder_draws():
+    assert GLYPHS.keys() == SELECTIONS.keys()
+    for name, selection in SELECTIONS.items():
+        drawn = Counter()
+        for draw in selection.draws:
+            drawn[draw.split] += draw.count
+        assert tuple(drawn[split] for split in SPLITS) == GLYPHS[name]
+
+
+def test_sizes_come_from_the_store_else_from_the_config_else_from_a_guess(demo):
+    assert size_of(demo, "glyph-mini", 9).images == {"base": 3840, "val": 640, "novel": 2600}
+    assert size_of(demo, "mini-imagenet", 9).images == {"base": 38400, "val": 9600, "novel": 12000}
+    assert size_of(demo, "cifar-fs", 9).pixels == 32
+    guessed = size_of(demo, "imagenet-fs-by-name", 10)
+    assert guessed.guessed
+    assert guessed.images == {"base": 3890, "val": 3000, "novel": 3110}
+    store = Path("results/demo/data/imagenet-fs-by-name/store.json")
+    store.parent.mkdir(parents=True)
+    splits = ["base"] * 3 + ["val"] + ["novel"]
+    facts = {"classes": [{"split": split} for split in splits], "shape": [500, 256, 256, 3]}
+    store.write_text(json.dumps(facts))
+    built = size_of(demo, "imagenet-fs-by-name", 10)
+    assert not built.guessed
+    assert built.images == {"base": 300, "val": 100, "novel": 100}
+
+
+def job(plan, rule, path):
+    (found,) = [job for job in Jobs(plan).of(path) if job.rule == rule]
+    return found
+
+
+def sizes(plan):
+    return {name: size_of(plan, name, 100) for name in plan.datasets}
+
+
+def test_pretraining_counts_rotations_backward_passes_and_validation(demo):
+    """By hand: 5 epochs of 240 batches of 16 images in 4 rotations, and 640 val images."""
+    path = "results/demo/models/glyph-mini/conv4/epnet/s0/pretrain.pt"
+    work = work_of(demo, job(demo, "pretrain", path), sizes(demo), early=False)
+    one = effort(demo.backbone("conv4"), 28)
+    trained, drawn = 5 * 240 * 16 * 4, 200 * 5 * 20
+    touched = 640 * (1 - (1 - 1 / 640) ** drawn)
+    assert work.multiply_adds / one.multiply_adds == pytest.approx(3 * trained + 5 * touched, 1e-3)
+    assert work.values / one.values == pytest.approx(3 * trained + 5 * touched, 1e-3)
+    solved = 3 * 5 * 240 * 64**2 + 5 * 200 * 100**2
+    assert work.pairs == pytest.approx(solved)
+
+
+def test_embedding_counts_the_images_that_random_episodes_touch(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    plan = Plan(CONFIG, "paper")
+    path = "results/paper/features/tiered-imagenet/conv4/net/s0/finetune-1shot.npz"
+    embedding = job(plan, "embed", path)
+    work = work_of(plan, embedding, sizes(plan), early=True)
+    random, touched = np.random.default_rng(0), set()
+    for name in plan.tested_protocols("tiered-imagenet", "conv4", "net", "finetune-1shot"):
+        asked = plan.protocols[name]
+        count = min(1000, asked.episodes or 1000)
+        images = asked.way * (asked.shot + asked.queries + asked.unlabeled)
+        for _ in range(count):
+            touched.update(random.choice(206_209, images, replace=False).tolist())
+    one = effort(plan.backbone("conv4"), 84)
+    assert work.multiply_adds / one.multiply_adds == pytest.approx(len(touched), rel=0.02)
+    assert work.disk == pytest.approx(4 * 64 * len(touched), rel=0.02)
+
+
+def test_a_view_that_is_cropped_costs_less(demo):
+    """WRN sees 80 of 84 pixels, here 27 of 28."""
+    path = "results/demo/models/glyph-mini/wrn/epnet/s0/finetune-5shot.pt"
+    work = work_of(demo, job(demo, "finetune", path), sizes(demo), early=False)
+    images = work.multiply_adds / effort(demo.backbone("wrn"), 27).multiply_adds
+    assert images == pytest.approx(2 * (3 * 50 * 5 * 20 + 640), rel=1e-3)
+
+
+def test_what_is_published_says_how_much_is_downloaded(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    plan = Plan(CONFIG, "small")
+    (fetch,) = [j for j in Jobs(plan).of("all") if j.name == "cifar-100"]
+    work = work_of(plan, fetch, {}, early=False)
+    assert 1.5e8 < work.download < 2e8
+    assert work_of(plan, Jobs(plan).of("all")[-1], {}, early=False) == Work()

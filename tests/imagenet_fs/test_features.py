@@ -1,0 +1,113 @@
+"""Features of all images: the network's, resumable, and only ever of the right checkpoint."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+
+from epcore.checkpoint import Checkpoint, load_backbone
+from epcore.data.augment import Augmenter
+from epcore.errors import UserError
+from epcore.imagenet_fs import features as module
+from epcore.imagenet_fs.features import ImageFeatures, run
+from epcore.plan.models import View
+from epcore.plan.stages import ImageFeaturesStage
+
+
+@pytest.fixture
+def stage(checkpoint):
+    backbone = torch.load(checkpoint, weights_only=True)["backbone"]
+    return ImageFeaturesStage(
+        stage_version=1, backbone=backbone, view=View(resize=1, crop=1), precision="fp32"
+    )
+
+
+@pytest.fixture
+def data(stores):
+    return stores["images"].directory
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch):
+    """The 552 images are six chunks."""
+    monkeypatch.setattr(module, "CHUNK", 100)
+    monkeypatch.setattr(module, "BATCH", 32)
+
+
+def test_features_are_the_networks_for_every_image_in_order(stage, data, checkpoint, tmp_path):
+    run(stage, data, checkpoint, tmp_path / "images.npy")
+    found = ImageFeatures.open(data, tmp_path / "images.npy", checkpoint)
+    backbone = load_backbone(checkpoint, stage.backbone, torch.device("cpu"))
+    with torch.no_grad():
+        images = torch.from_numpy(np.array(found.store.images))
+        expected = backbone(Augmenter((), stage.view).plain(images))
+    assert found.values.shape == (552, found.size)
+    assert np.allclose(found.values, expected.numpy(), atol=1e-5)
+    rows = np.array([[7, 500], [3, 7]])
+    assert torch.equal(found.of(rows), torch.from_numpy(np.array(found.values[rows])))
+    assert isinstance(found.values, np.memmap)
+
+
+def test_a_killed_run_goes_on_where_it_was_and_ends_with_the_same_bytes(
+    stage, data, checkpoint, tmp_path, monkeypatch
+):
+    run(stage, data, checkpoint, tmp_path / "whole" / "images.npy")
+    out, computed = tmp_path / "killed" / "images.npy", []
+    plain = Augmenter.plain
+
+    def dying(self, images):
+        computed.append(len(images))
+        if sum(computed) > 350:
+            raise KeyboardInterrupt
+        return plain(self, images)
+
+    monkeypatch.setattr(Augmenter, "plain", dying)
+    with pytest.raises(KeyboardInterrupt):
+        run(stage, data, checkpoint, out)
+    assert not out.exists()
+    monkeypatch.setattr(
+        Augmenter, "plain", lambda self, images: computed.append(0) or plain(self, images)
+    )
+    before = len(computed)
+    run(stage, data, checkpoint, out)
+    assert len(computed) - before == 4 + 4 + 2  # of 252 images that were left
+    assert out.read_bytes() == (tmp_path / "whole" / "images.npy").read_bytes()
+    facts = json.loads(out.with_suffix(".meta.json").read_text())
+    assert facts["resumed_from_image"] == 300
+    assert sorted(path.name for path in out.parent.iterdir()) == ["images.meta.json", "images.npy"]
+
+
+def test_features_of_another_checkpoint_or_data_set_are_refused(
+    stage, data, stores, checkpoint, tmp_path
+):
+    out = tmp_path / "images.npy"
+    run(stage, data, checkpoint, out)
+    other = tmp_path / "other.pt"
+    old = torch.load(checkpoint, weights_only=True)
+    changed = {name: value + 1 for name, value in old["class_head"].items()}
+    Checkpoint(stage.backbone, old["weights"], changed).save(other)
+    with pytest.raises(UserError, match=r"images\.npy is of another checkpoint than .*other\.pt"):
+        ImageFeatures.open(data, out, other)
+    with pytest.raises(UserError, match="has 552 images, data set queries 230"):
+        ImageFeatures.open(stores["queries"].directory, out, checkpoint)
+    copy = tmp_path / "copy"
+    shutil.copytree(data, copy)
+    (copy / "store.json").write_text((copy / "store.json").read_text() + " ")
+    with pytest.raises(UserError, match="of another data set than"):
+        ImageFeatures.open(copy, out, checkpoint)
+
+
+@pytest.mark.parametrize("damage", ["cut", "gone", "no facts"])
+def test_damaged_features_are_told(stage, data, checkpoint, tmp_path, damage):
+    out = tmp_path / "images.npy"
+    run(stage, data, checkpoint, out)
+    if damage == "cut":
+        out.write_bytes(out.read_bytes()[:-200])
+    elif damage == "gone":
+        out.unlink()
+    else:
+        out.with_suffix(".meta.json").write_text("{}")
+    with pytest.raises(UserError, match=r"images\.npy is damaged .*delete it and run the same"):
+        ImageFeatures.open(data, out, checkpoint)

@@ -1,0 +1,96 @@
+"""LwoF's generator against its equations written out one exemplar at a time."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from epcore.imagenet_fs.generators import Task
+from epcore.imagenet_fs.lwof import LwofGenerator
+from epcore.plan.imagenet_fs_models import LwofAttention, LwofAverage
+
+D, CLASSES, BASE, NOVEL, SHOTS = 6, 9, 7, 4, 3
+AVERAGE = LwofAverage(kind="lwof-average", dropout=0.5)
+ATTENTION = LwofAttention(kind="lwof-attention", dropout=0.5, attention_scale=30)
+
+
+def generator(settings, perturbed=True):
+    torch.manual_seed(0)
+    module = LwofGenerator(settings, torch.randn(CLASSES, D), torch.tensor(10.0)).double().eval()
+    if perturbed:
+        with torch.no_grad():
+            for name, weight in module.named_parameters():
+                if name not in ("base_weights", "scale"):
+                    weight += 0.3 * torch.randn_like(weight)
+    return module
+
+
+def task():
+    torch.manual_seed(1)
+    base = torch.stack([torch.randperm(CLASSES)[:BASE] for _ in range(2)])
+    return Task(base, torch.randn(2, NOVEL, SHOTS, D).double())
+
+
+def array(tensor):
+    return tensor.detach().numpy()
+
+
+def unit(vector):
+    return vector / np.sqrt((vector**2).sum())
+
+
+def written_out(module, base, exemplars):
+    """Equations 6 to 8 for one episode."""
+    weights = [array(module.base_weights[b]) for b in base]
+    novel = []
+    for images in exemplars:
+        directions = [unit(array(image)) for image in images]
+        weight = array(module.average_gain) * np.mean(directions, axis=0)
+        if module.attention is not None:
+            attended = []
+            for direction in directions:
+                query = array(module.attention.query.weight) @ direction
+                query = unit(query + array(module.attention.query.bias))
+                keys = [unit(array(module.attention.keys[b])) for b in base]
+                powers = [math.exp(module.attention.scale.item() * float(query @ k)) for k in keys]
+                shares = [power / sum(powers) for power in powers]
+                attended.append(sum(s * unit(w) for s, w in zip(shares, weights, strict=True)))
+            weight = weight + array(module.attention_gain) * np.mean(attended, axis=0)
+        novel.append(weight)
+    return np.stack([*weights, *novel])
+
+
+@pytest.mark.parametrize("settings", [AVERAGE, ATTENTION], ids=["average", "attention"])
+def test_weights_are_those_of_the_equations_written_out(settings):
+    module, given = generator(settings), task()
+    with torch.no_grad():
+        found = module(given)
+    for episode in range(2):
+        expected = written_out(module, given.base[episode], given.exemplars[episode])
+        assert array(found[episode]) == pytest.approx(expected, abs=1e-12)
+
+
+def test_untrained_averaging_is_the_mean_direction_of_the_exemplars():
+    found = generator(AVERAGE, perturbed=False)(task())[:, BASE:]
+    assert torch.allclose(found, functional.normalize(task().exemplars, dim=-1).mean(dim=2))
+
+
+@pytest.mark.parametrize("settings", [AVERAGE, ATTENTION], ids=["average", "attention"])
+def test_everything_learns_the_base_weights_included(settings):
+    module = generator(settings)
+    (functional.normalize(module(task()), dim=-1).square() * module.scale).cos().sum().backward()
+    expected = {"base_weights", "scale", "average_gain"}
+    if settings is ATTENTION:
+        more = ("keys", "scale", "query.weight", "query.bias")
+        expected |= {"attention_gain", *(f"attention.{name}" for name in more)}
+    assert {name for name, p in module.named_parameters() if p.grad.abs().sum() > 0} == expected
+
+
+def test_features_are_dropped_in_training_only():
+    module, features = generator(AVERAGE), torch.ones(40, 50)
+    assert torch.equal(module.seen(features), features)
+    dropped = module.train().seen(features)
+    assert set(dropped.unique().tolist()) == {0.0, 2.0}
+    assert (dropped == 0).double().mean().item() == pytest.approx(0.5, abs=0.05)

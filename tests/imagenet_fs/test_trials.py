@@ -1,0 +1,121 @@
+"""Top-5 accuracies against scikit-learn, and who is scored among whom."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.special import softmax
+from sklearn.metrics import top_k_accuracy_score
+from torch.nn import functional
+
+from epcore.imagenet_fs.classes import Subsets
+from epcore.imagenet_fs.exemplars import draw
+from epcore.imagenet_fs.generators import Task
+from epcore.imagenet_fs.lwof import LwofGenerator
+from epcore.imagenet_fs.trials import Queries, hits, weights_of_trials
+from epcore.plan.imagenet_fs_models import LwofAverage
+
+CPU = torch.device("cpu")
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_hits_are_scikit_learns_top_5(seed):
+    rng = np.random.default_rng(seed)
+    scores, expected = rng.normal(size=(200, 30)), rng.integers(30, size=200)
+    found = hits(torch.from_numpy(scores), torch.from_numpy(expected))
+    wanted = top_k_accuracy_score(expected, scores, k=5, labels=np.arange(30))
+    assert found.double().mean().item() == pytest.approx(wanted)
+
+
+@pytest.fixture
+def queries(opened):
+    subsets = Subsets.of(opened["images"].store, "novel")
+    return Queries.of(opened["queries"], subsets, CPU), subsets
+
+
+def weights_of(subsets, size, seed=0):
+    total = len(subsets.base) + len(subsets.novel)
+    return torch.randn(total, size, generator=torch.Generator().manual_seed(seed))
+
+
+def by_hand(opened, subsets, weights, scale, prior):
+    """The three accuracies from scores of all classes, masked as the cited code does."""
+    store, values = opened["queries"].store, np.asarray(opened["queries"].values, np.float64)
+    array = weights.double().numpy()
+    unit = array / np.linalg.norm(array, axis=1, keepdims=True)
+    scores = scale * (values / np.linalg.norm(values, axis=1, keepdims=True)) @ unit.T
+    known = [store.classes[label].group == "base_classes_2" for label in subsets.base]
+    valid = np.array([*known, *[True] * len(subsets.novel)])
+    novel = np.arange(len(valid)) >= len(subsets.base)
+    order = [*subsets.base, *subsets.novel]
+    expected = np.array([order.index(label) if label in order else -1 for label in store.labels])
+    asked = (expected >= 0) & valid[expected]
+    of_novel = asked & novel[expected]
+
+    def accuracy(found, chosen, columns):
+        masked = np.where(columns, found, -1000)
+        every = np.arange(len(valid))
+        return top_k_accuracy_score(expected[chosen], masked[chosen], k=5, labels=every)
+
+    probabilities = np.zeros_like(scores)
+    probabilities[:, novel] = prior * softmax(scores[:, novel], axis=1)
+    base = valid & ~novel
+    probabilities[:, base] = (1 - prior) * softmax(scores[:, base], axis=1)
+    return {
+        "novel": accuracy(scores, of_novel, novel),
+        "all": accuracy(scores, asked, valid),
+        "all-prior": accuracy(probabilities, asked, valid),
+    }
+
+
+@pytest.mark.parametrize("prior", [0.2, 0.7])
+def test_the_three_accuracies_are_those_of_masked_scores_of_all_classes(opened, queries, prior):
+    scored, subsets = queries
+    weights = weights_of(subsets, opened["images"].size)
+    found = scored.accuracies(weights, 4.0, prior)
+    assert found == pytest.approx(by_hand(opened, subsets, weights, 4.0, prior))
+    assert len(set(found.values())) == 3
+
+
+def test_queries_are_those_of_scored_base_and_novel_test_classes(opened, queries):
+    scored, _ = queries
+    store = opened["queries"].store
+    groups = np.array([store.classes[label].group for label in store.labels])
+    assert len(scored.features) == np.isin(groups, ["base_classes_2", "novel_classes_2"]).sum()
+    assert (scored.expected >= scored.base).sum() == (groups == "novel_classes_2").sum()
+    assert torch.allclose(scored.features.norm(dim=1), torch.ones(len(scored.features)))
+
+
+def test_weights_of_base_classes_that_are_not_scored_matter_in_no_accuracy(opened, queries):
+    scored, subsets = queries
+    weights = weights_of(subsets, opened["images"].size)
+    before = scored.accuracies(weights, 4.0, 0.7)
+    others = np.setdiff1d(np.arange(len(subsets.base)), subsets.scored)
+    weights[others] = 100.0
+    assert scored.accuracies(weights, 4.0, 0.7) == before
+
+
+def test_a_prior_near_one_ranks_novel_classes_first_and_one_near_zero_last(opened, queries):
+    scored, subsets = queries
+    weights = weights_of(subsets, opened["images"].size)
+    of_novel = float((scored.expected >= scored.base).double().mean())
+    found = scored.accuracies(weights, 4.0, 1 - 1e-12)
+    assert found["all-prior"] == pytest.approx(found["novel"] * of_novel)
+    assert scored.accuracies(weights, 4.0, 1e-12)["all-prior"] <= 1 - of_novel
+
+
+def test_each_trial_has_the_weights_of_its_own_exemplars(opened):
+    images = opened["images"]
+    drawn = draw(images.store, "novel", 2, 3, seed=0)
+    base = len(Subsets.of(images.store, "novel").base)
+    settings = LwofAverage(kind="lwof-average", dropout=0.5)
+    generator = LwofGenerator(settings, torch.randn(base, images.size), torch.tensor(10.0))
+    found = list(weights_of_trials(generator.train(), images, drawn, base))
+    assert len(found) == 3
+    assert not torch.equal(found[0], found[1])
+    for weights, rows in zip(found, drawn.rows, strict=True):
+        exemplars = torch.from_numpy(np.array(images.values[rows]))
+        expected = functional.normalize(exemplars, dim=-1).mean(dim=1)
+        assert torch.allclose(weights[base:], expected)
+        with torch.no_grad():
+            alone = generator(Task(torch.arange(base)[None], exemplars[None]))
+        assert torch.allclose(weights, alone[0])

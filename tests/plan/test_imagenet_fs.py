@@ -1,0 +1,173 @@
+"""The plan of ImageNet-FS: what is shared, what a table is made of, and mistakes in its config."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from epcore.errors import UserError
+from epcore.plan import Plan, stages
+
+CONFIG = Path(__file__).parents[2] / "config"
+STAGES = {
+    "exemplars": ("ExemplarsStage", ()),
+    "classifier": ("ClassifierStage", ("resnet10", 0)),
+    "features": ("ImageFeaturesStage", ("resnet10",)),
+    "generator": ("GeneratorStage", ("wdae-gnn", 0)),
+    "evaluate": ("TrialsStage", ("wdae-gnn",)),
+}
+
+
+def plan(scale="paper"):
+    found = Plan(CONFIG, scale).imagenet_fs
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("scale", ["demo", "paper"])
+@pytest.mark.parametrize("name", STAGES)
+def test_what_a_stage_is_told_is_what_it_reads(scale, name):
+    model, arguments = STAGES[name]
+    text = getattr(plan(scale), name)(*arguments)
+    stage = getattr(stages, model).model_validate_json(text)
+    assert stages.told(stage) == text
+
+
+def test_the_paper_scale_has_the_numbers_of_the_cited_code():
+    """PAPER_VS_CODE F.3, F.5 and F.6."""
+    told = json.loads(plan().classifier("resnet10", 0))
+    training, backbone = told["training"], told["backbone"]
+    assert backbone == {"architecture": "resnet10", "width": "1", "depth": "1"}
+    assert told["view"] == {"resize": "1", "crop": "7/8"}
+    assert (training["batch_size"], training["steps"], training["epochs"]) == (400, 4000, 100)
+    assert (training["learning_rate"], training["drops"]) == (0.1, [30, 60, 90])
+    generator = json.loads(plan().generator("wdae-gnn", 0))
+    assert generator["shots"] == [1]
+    assert generator["propagation"] is None
+    expected = {"novel": 200, "base_queries": 200, "novel_queries": 1, "batch_size": 4,
+                "steps": 1000, "epochs": 15, "learning_rate": 0.01, "drops": [10]}  # fmt: skip
+    assert expected.items() <= generator["training"].items()
+    trials = json.loads(plan().evaluate("wdae-gnn"))
+    assert trials["step_sizes"] == [1.0, 1.0, 0.6, 0.4, 0.2]
+    assert (trials["shots"], trials["prior"]) == ([1, 2, 5, 10, 20], 0.7)
+    assert json.loads(plan().exemplars())["trials"] == {"novel": 100, "val": 20}
+
+
+def test_propagation_is_told_to_training_only_if_it_is_there_and_by_what_matters_there():
+    found = plan()
+    trained = json.loads(found.generator("wdae-gnn-ep", 0))["propagation"]
+    assert trained["alpha"] == 0.5
+    shared = {name: found.generated_as(name) for name in found.methods}
+    assert shared["wdae-gnn-ep-at-test"] == "wdae-gnn"
+    assert shared["wdae-gnn-ep-before-step"] == "wdae-gnn-ep"
+    own = [name for name, owner in shared.items() if name == owner]
+    assert len(own) == len(shared) - 2
+    assert len({found.generator(name) for name in own}) == len(own)
+    assert len({found.evaluate(name) for name in found.methods}) == len(found.methods)
+
+
+def test_lwof_has_a_generator_for_each_shot_and_wdae_one_for_all():
+    found = plan()
+    assert json.loads(found.generator("lwof-attention", 0))["shots"] == [1, 2, 5, 10, 20]
+    assert len(found.validation_exemplars("lwof-attention")) == 5
+    assert found.validation_exemplars("wdae-gnn")[0].endswith("exemplars/val-1shot.npz")
+    assert len(found.validation_exemplars("wdae-gnn")) == 1
+
+
+@pytest.mark.parametrize(("scale", "runs"), [("demo", 1), ("paper", 4)])
+def test_the_table_has_ten_columns_of_every_method_and_run_and_the_papers_rows(scale, runs):
+    found = plan(scale)
+    told = stages.AggregateStage.model_validate_json(found.aggregate("imagenetfs"))
+    columns = [f"{measure}{k}" for measure in ("nov", "all") for k in (1, 2, 5, 10, 20)]
+    assert list(told.columns) == columns
+    assert told.interval == "normal"
+    assert len(told.cells) == 10 * 4 * runs
+    assert len({cell.scores for cell in told.cells}) == len(told.cells)
+    of_ep = [cell for cell in told.cells if cell.row == "wdae-gnn-ep"]
+    for cell in of_ep:
+        assert cell.against == cell.scores.replace("wdae-gnn-ep", "wdae-gnn")
+    assert all(cell.against is None for cell in told.cells if cell not in of_ep)
+    lines = (CONFIG / "paper" / "imfs.csv").read_text(encoding="utf-8").splitlines()[1:]
+    printed = {line.split(",")[1] for line in lines}
+    assert {row.row for row in told.rows if row.block == "-"} == printed
+    assert {line.split(",")[2] for line in lines} == set(columns)
+
+
+def test_both_readings_and_both_networks_are_runs_of_the_paper_scale():
+    blocks = {cell.block for cell in plan().cells("imagenetfs")}
+    readings = ("by-name", "by-sorted-index")
+    networks = ("resnet10", "resnet18")
+    assert blocks == {f"imagenet-fs-{r}, {n}" for r in readings for n in networks}
+    assert {cell.block for cell in plan().cells("imagenetfs-variants")} == {
+        "imagenet-fs-by-sorted-index, resnet10"
+    }
+
+
+def test_each_variant_differs_from_the_default_in_one_choice():
+    methods = plan().methods
+    default = methods["wdae-gnn-ep"].propagation.model_dump()
+    for row in plan().table("imagenetfs-variants").rows[2:]:
+        changed = methods[row.method].propagation.model_dump()
+        assert sum(changed[key] != default[key] for key in default) == 1
+        assert methods[row.method].generator == methods["wdae-gnn"].generator
+    choices = {
+        key
+        for row in plan().table("imagenetfs-variants").rows[2:]
+        for key, value in methods[row.method].propagation.model_dump().items()
+        if value != default[key]
+    }
+    assert choices == set(default)
+
+
+def test_scales_without_it_have_none_of_it(config):
+    assert Plan(config, "small").imagenet_fs is None
+    assert Plan(config, "grocery").imagenet_fs is None
+
+
+# -- mistakes -------------------------------------------------------------------------------------
+
+
+def change(config, file, path, value):
+    content = yaml.safe_load((config / file).read_text(encoding="utf-8"))
+    place = content
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    (config / file).write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+
+
+FS, DEMO = "imagenet-fs.yaml", "scales/demo.yaml"
+MISTAKES = [
+    (DEMO, ["imagenet_fs", "widht"], 1, "unknown key 'widht'; did you mean 'width'?"),
+    (DEMO, ["imagenet_fs", "runs", 0, "dataset"], "glyph-lage", "did you mean 'glyph-large'?"),
+    (DEMO, ["imagenet_fs", "runs", 0, "dataset"], "glyph-mini", "'glyph-mini-queries'"),
+    (DEMO, ["imagenet_fs", "runs", 0, "network"], "resnet12", "unknown network 'resnet12'"),
+    (DEMO, ["imagenet_fs", "settings", "classifer"], {}, "did you mean 'classifier'?"),
+    (DEMO, ["imagenet_fs", "settings", "shots"], [1, 2], "step_sizes has 5 numbers, shots 2"),
+    (DEMO, ["imagenet_fs", "settings", "shots"], [2, 3, 4, 5, 6], "exemplars 1 is none of"),
+    (FS, ["shots"], [5, 2, 1], "shots must rise"),
+    (DEMO, ["imagenet_fs", "settings", "classifier", "drops"], [7, 10], "smaller than epochs"),
+    (FS, ["methods", "wdae-gnn", "generator", "noize"], 1, "unknown key 'generator.noize'"),
+    (FS, ["methods", "wdae-gnn", "generator", "kind"], "gnn", "'wdae-gnn'"),
+    (FS, ["methods", "wdae-gnn-ep", "extends"], "wdae", "unknown method 'wdae'"),
+    (FS, ["methods", "wdae-gnn-ep", "propagation", "nodes"], "base", "'all' or 'novel'"),
+    (FS, ["methods", "wdae-gnn-ep", "propagation", "alpha"], 1, "less than 1"),
+    (FS, ["tables", "imagenetfs", "rows", 0, "method"], "lwof", "unknown method 'lwof'"),
+    (FS, ["tables", "imagenetfs", "rows", 3, "against"], "wdae", "unknown row of ours 'wdae'"),
+    (FS, ["tables", "imagenetfs", "measures"], ["old"], "'novel', 'all' or 'all-prior'"),
+]
+
+
+@pytest.mark.parametrize(("file", "path", "value", "message"), MISTAKES)
+def test_a_mistake_is_one_line_that_names_the_file_and_what_is_meant(
+    config, file, path, value, message
+):
+    change(config, file, path, value)
+    with pytest.raises(UserError) as caught:
+        Plan(config, "demo").check()
+    text = str(caught.value)
+    assert message in text
+    assert re.search(r"imagenet-fs\.yaml|demo\.yaml", text)
+    assert len(text.splitlines()) == 1

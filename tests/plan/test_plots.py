@@ -1,0 +1,138 @@
+"""Which numbers plots draw and which trainings curves show, at every scale."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from epcore.errors import UserError
+from epcore.plan import Plan
+from epcore.plan.paths import NAME
+
+CONFIG = Path(__file__).parents[2] / "config"
+SCALES = ("demo", "small", "paper", "grocery")
+
+
+def points(name, scale="demo", config=CONFIG):
+    return json.loads(Plan(config, scale).plot(name))["points"]
+
+
+def positions(name, scale="demo"):
+    """(backbone, data set, episodes, series) -> x of its numbers."""
+    found = {}
+    for point in points(name, scale):
+        panel = (point["backbone"], point["dataset"], point["episodes"], point["series"])
+        found.setdefault(panel, []).append(point["x"])
+    return {panel: sorted(xs) for panel, xs in found.items()}
+
+
+def test_shots_are_those_of_the_main_table_and_of_ten_shots():
+    found = positions("by-shot", "paper")
+    for backbone in ("ResNet-12", "WRN-28-10"):
+        for dataset in ("mini", "tiered", "cub"):
+            assert found[backbone, dataset, "5-way", "EPNet"] == [1, 5, 10]
+    assert found["Conv-4", "mini", "5-way", "EPNet"] == [1, 5]
+    assert found["WRN-28-10", "tiered", "5-way", "--Net"] == [1, 5]
+    assert ("Conv-4", "cub", "5-way", "EPNet") not in found
+    assert len(found) == 2 * 3 + 2 + 3 * 2
+
+
+def test_ways_are_those_of_the_main_table_and_of_more_classes():
+    found = positions("by-way", "paper")
+    assert found == {
+        ("WRN-28-10", "mini", f"{shot}-shot", series): xs
+        for shot in (1, 5)
+        for series, xs in (("EPNet", [5, 10, 15, 20]), ("--Net", [5]))
+    }
+
+
+def test_unlabelled_images_are_none_20_and_100_for_every_network():
+    found = positions("by-unlabelled")
+    assert len(found) == 3 * 2 * 2 * 2
+    assert set(map(tuple, found.values())) == {(0, 20, 100)}
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_a_difference_is_to_the_other_line_at_the_same_place(scale):
+    plan = Plan(CONFIG, scale)
+    for name in plan.covered_plots:
+        drawn = points(name, scale)
+        place = ("backbone", "dataset", "episodes", "x")
+        places = {(*(p[key] for key in place), p["series"]) for p in drawn}
+        assert len(places) == len(drawn)
+        compared = [point for point in drawn if point["against"]]
+        assert compared
+        for point in compared:
+            assert (point["series"], point["against"]) == ("EPNet", "--Net")
+            assert (*(point[key] for key in place), "--Net") in places
+
+
+def test_a_scale_without_the_numbers_has_no_such_plot():
+    assert Plan(CONFIG, "grocery").covered_plots == ["by-shot"]
+    assert set(Plan(CONFIG, "small").covered_plots) == {"by-shot", "by-way", "by-unlabelled"}
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_curves_show_every_training_behind_the_tables_on_few_rows_each(scale):
+    plan = Plan(CONFIG, scale)
+    shown = {training.checkpoint for ts in plan.curves.values() for training in ts}
+    needed = set()
+    for table in plan.covered_tables:
+        for cell in plan.cells(table):
+            checkpoint = cell.checkpoint_meta.replace(".meta.json", ".pt")
+            needed.add(checkpoint)
+            _, _, _, _, backbone, recipe, seed, _ = checkpoint.split("/")
+            first = plan.pretrained_as(backbone, recipe)
+            pretrained = checkpoint.replace(f"/{recipe}/{seed}/", f"/{first}/{seed}/")
+            needed.add(re.sub(r"[^/]*\.pt", "pretrain.pt", pretrained))
+    needed |= {plan.checkpoint_of(*run) for run in plan.alpha_runs()}
+    assert shown == needed
+    for name, trainings in plan.curves.items():
+        assert re.fullmatch(NAME, name)
+        assert len({training.recipe for training in trainings}) <= 8
+        assert len({Path(t.checkpoint).parents[2] for t in trainings}) == 1
+        phases = [t.phase for t in trainings if t.recipe == trainings[0].recipe]
+        assert phases[0] == "pretraining"
+        assert (
+            phases == ["pretraining", "fine-tuning, 1-shot", "fine-tuning, 5-shot"][: len(phases)]
+        )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            "recipe: epnet",
+            "recipe: eppnet",
+            "series: unknown recipe 'eppnet'; did you mean 'epnet'?",
+        ),
+        (
+            "plots:\n",
+            "  - {recipe: ep, label: EP}\nplots:\n",
+            "series: Tuple should have at most 2",
+        ),
+        ("axis: way", "axis: ways", "plots.by-way.axis: "),
+        ("[main, cub, ten-shot]", "[main, cubs]", "by-shot, tables: unknown table 'cubs'"),
+        ("[main, cub, ten-shot]", "[]", "by-shot.tables: expected a list that is not empty"),
+        ("    note: The", "    notes: The", "by-unlabelled.notes'; did you mean 'note'?"),
+        ("  by-way:", "  By way:", "the name 'By way' cannot be part of a path"),
+    ],
+)
+def test_a_mistake_in_the_plots_is_named(config, old, new, said):
+    path = config / "plots.yaml"
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
+    with pytest.raises(UserError) as caught:
+        Plan(config, "demo").check()
+    assert said in str(caught.value)
+    assert "plots.yaml" in str(caught.value)
+
+
+def test_a_scale_with_fewer_tables_draws_what_is_left_of_a_plot(config):
+    path = config / "scales" / "demo.yaml"
+    path.write_text(path.read_text(encoding="utf-8") + "tables: [main]\n", encoding="utf-8")
+    plan = Plan(config, "demo")
+    assert plan.covered_plots == ["by-shot"]
+    assert plan.plot_tables("by-shot") == ["main"]

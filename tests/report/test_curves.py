@@ -1,0 +1,116 @@
+"""Training curves: every epoch as the training wrote it, and the epoch that was kept."""
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from figure_files import fonts_of, lines_of, same_files, words_of
+
+from epcore.errors import UserError
+from epcore.plan import Plan
+from epcore.plan.stages import CurvesStage
+from epcore.report import curves
+from epcore.training.loop import Outcome
+
+CONFIG = Path(__file__).parents[2] / "config"
+NAME = "curves-glyph-mini-resnet12"  # epnet and net fine-tuned, two of the propagator are not
+EPOCHS = {"pretrain": 4, "finetune-1shot": 2, "finetune-5shot": 3}
+
+
+@pytest.fixture
+def stage(tmp_path, monkeypatch):
+    """The trainings of a figure, with curves as the training loop writes them."""
+    monkeypatch.chdir(tmp_path)
+    stage = CurvesStage.model_validate_json(Plan(CONFIG, "demo").curves_of(NAME))
+    for number, training in enumerate(stage.trainings):
+        path = Path(training.checkpoint)
+        rows = [
+            {
+                "epoch": epoch,
+                "learning_rate": 0.1 / (epoch + 1),
+                "train_loss": 5 - epoch / 3,
+                "val_accuracy": 0.2 + number / 100 + epoch / 10,
+                "val_loss": 1.5 - epoch / 10,
+            }
+            for epoch in range(EPOCHS[path.stem])
+        ]
+        rows[-1]["val_accuracy"] -= 0.15  # so the last but one is the best
+        Outcome({}, rows[-2], rows, None).write_curve(path.with_suffix(".csv"))
+        facts = {"best": rows[-2], "seconds": 1, "made": {}}
+        path.with_suffix(".meta.json").write_text(json.dumps(facts), encoding="utf-8")
+    return stage
+
+
+def test_the_numbers_are_those_of_the_trainings_in_order(stage):
+    curves.run(stage, Path("figures/c.pdf"))
+    lines = lines_of(Path("figures/c.csv"))
+    assert len(lines) == sum(EPOCHS[Path(t.checkpoint).stem] for t in stage.trainings)
+    for training in stage.trainings:
+        with Path(training.checkpoint).with_suffix(".csv").open(newline="") as file:
+            written = list(csv.DictReader(file))
+        drawn, lines = lines[: len(written)], lines[len(written) :]
+        for epoch, (line, row) in enumerate(zip(drawn, written, strict=True)):
+            assert (line["recipe"], line["phase"]) == (training.recipe, training.phase)
+            assert int(line["epoch"]) == int(row["epoch"]) + 1
+            assert float(line["val_accuracy"]) == pytest.approx(100 * float(row["val_accuracy"]))
+            for name in ("learning_rate", "train_loss", "val_loss"):
+                assert float(line[name]) == pytest.approx(float(row[name]))
+            assert line["kept"] == str(epoch == len(written) - 2)
+
+
+def test_every_recipe_phase_and_kept_accuracy_is_named_in_text(stage):
+    curves.run(stage, Path("c.pdf"))
+    words = words_of("c.pdf")
+    recipes = ("epnet", "net", "off-diagonal", "diagonal")
+    note = "Scale demo: rendered characters of 100 classes, ResNet-12 ×1/4"
+    for said in (*recipes, "pretraining", "fine-tuning, 1-shot", "learning rate", note):
+        assert said in words
+    for line in lines_of(Path("c.csv")):
+        if line["kept"] == "True":
+            assert f"{float(line['val_accuracy']):.1f}" in words
+    assert all(kind.endswith("TrueType") and emb == "yes" for kind, emb in fonts_of("c.pdf"))
+
+
+def test_a_recipe_that_goes_on_from_anothers_pretraining_says_so(stage):
+    shared = [t.model_copy(update={"recipe": "lp"}) for t in stage.trainings[:2]]
+    curves.run(stage.model_copy(update={"trainings": tuple(shared)}), Path("c.pdf"))
+    words = words_of("c.pdf")
+    assert "pretraining of" in words
+    assert {line["trained_as"] for line in lines_of(Path("c.csv"))} == {"epnet"}
+    assert {line["recipe"] for line in lines_of(Path("c.csv"))} == {"lp"}
+
+
+def test_curves_are_the_same_bytes_in_another_process_and_say_what_they_are_made_of(stage):
+    curves.run(stage, Path("one.pdf"))
+    Path("told.json").write_text(stage.model_dump_json(), encoding="utf-8")
+    command = [sys.executable, "-m", "epcore", "curves", "--config", "told.json"]
+    subprocess.run([*command, "--out", "two.pdf"], check=True)
+    same_files("one", "two")
+    facts = json.loads(Path("one.meta.json").read_text(encoding="utf-8"))
+    assert len(facts["inputs"]) == 2 * len(stage.trainings)
+
+
+@pytest.mark.parametrize(
+    ("ending", "content"),
+    [
+        (".csv", "epoch,learning_rate\n0,0.1\n"),
+        (".csv", "epoch,learning_rate,train_loss,val_accuracy,val_loss\n0,0.1,,0.2,1\n"),
+        (".csv", ""),
+        (".meta.json", "{}"),
+        (".meta.json", '{"made": {}, "best": {"epoch": 7}}'),
+        (".meta.json", None),
+    ],
+)
+def test_a_damaged_curve_is_named(stage, ending, content):
+    path = Path(stage.trainings[2].checkpoint).with_suffix(ending)
+    path.unlink()
+    if content is not None:
+        path.write_text(content, encoding="utf-8")
+    with pytest.raises(UserError) as caught:
+        curves.run(stage, Path("c.pdf"))
+    assert str(path.parent) in str(caught.value)
+    assert "finetune-5shot" in str(caught.value)
+    assert not Path("c.csv").exists()

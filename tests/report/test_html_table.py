@@ -1,0 +1,133 @@
+"""Tables as pages: the same numbers as in LaTeX, whole by themselves, readable by programs too."""
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from epcore.plan import Plan
+
+CONFIG = Path(__file__).parents[2] / "config"
+TABLES = sorted(path.stem for path in (CONFIG / "tables").glob("*.yaml"))
+VOID = {"meta", "br"}
+
+
+class Page(HTMLParser):
+    """The cells of every row, as (tag, attributes, text); text of each tag; an unbalanced tag."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.rows, self.said, self.open, self.attributes = [], {}, [], []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        self.attributes += attributes
+        if tag in VOID:
+            return
+        self.open.append(tag)
+        self.said.setdefault(tag, []).append("")
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("th", "td"):
+            self.rows[-1].append([tag, dict(attributes), ""])
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        for tag in set(self.open):
+            self.said[tag][-1] += data
+        if {"th", "td"} & set(self.open):
+            self.rows[-1][-1][2] += data
+
+
+def page_of(name):
+    return Page(Path(f"{name}.html").read_text(encoding="utf-8"))
+
+
+def plain(entry):
+    """A number of a LaTeX table as the page has it."""
+    entry = re.sub(r"\\textcolor\{gray\}\{(.*)\}$", r"\1", entry)
+    entry = re.sub(r"\\ci\{(.*?)\}", r" ±\1", entry).replace("$", "")
+    return "–" if entry == "--" else entry.replace("-", "−").replace(r"\checkmark", "✓")
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_page_has_the_numbers_of_the_latex_table_in_the_same_places(typeset, name):
+    tex, scores = typeset(name)
+    inner = tex.split(r"\toprule", 1)[1].split(r"\bottomrule", 1)[0]
+    lines = [line.removesuffix(r" \\").split(" & ") for line in inner.splitlines() if "&" in line]
+    body = [line for line in lines if line[0].strip() and "multicolumn" not in " ".join(line)]
+    page = page_of(name)
+    rows = [row for row in page.rows if row[0][1].get("scope") == "row"]
+    assert len(rows) == len(body) > 0
+    for row, line in zip(rows, body, strict=True):
+        assert [text for _, _, text in row[1:]] == [plain(entry.strip()) for entry in line[1:]]
+    shown = " ".join(page.said["td"])
+    for accuracies in scores.values():
+        assert f"{100 * accuracies.mean():.2f}" in shown
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_page_names_rows_columns_and_groups_for_those_who_cannot_see_it(typeset, name):
+    typeset(name)
+    page = page_of(name)
+    widths = [sum(int(a.get("colspan", 1)) for _, a, _ in row) for row in page.rows]
+    below_first = [row for row in page.rows if row[0][1].get("scope") in ("row", "rowgroup")]
+    assert {widths[page.rows.index(row)] for row in below_first} == {widths[0]}
+    assert {a["scope"] for row in page.rows for tag, a, _ in row if tag == "th"} >= {
+        "row", "rowgroup", "colgroup",
+    }  # fmt: skip
+    assert all("scope" in a for row in page.rows for tag, a, _ in row if tag == "th")
+    assert len(page.said["caption"]) == len(page.said["title"]) == 1
+    assert page.said["caption"][0].startswith(page.said["title"][0])
+    assert ("lang", "en") in page.attributes
+    assert len(page.said["tbody"]) == len(Plan(CONFIG, "demo").table(name).blocks)
+
+
+@pytest.mark.parametrize("scale", ["demo", "small", "paper"])
+@pytest.mark.parametrize("name", TABLES)
+def test_no_latex_is_left_on_a_page_and_nothing_is_fetched(typeset, name, scale):
+    typeset(name, scale)
+    text = Path(f"{name}.html").read_text(encoding="utf-8")
+    assert not re.search(r"[\\$]|\{(?![^}]*:)", text.split("<body>")[1])
+    assert not re.search(r"src=|href=|url\(|@import|<script", text)
+
+
+def test_a_page_says_where_printed_rows_are_from_under_the_numbers_in_its_rows(typeset):
+    typeset("main")
+    page = page_of("main")
+    sources = page.said["li"]
+    tpn = [row[0][2] for row in page.rows if row[0][2].startswith("TPN")]
+    assert len(tpn) == 2
+    for label in tpn:
+        assert sources[int(label.removeprefix("TPN")) - 1] == "Liu et al., ICLR 2019"
+    assert len(sources) == len(set(sources)) > 15
+    ours = [row[0][2] for row in page.rows if row[0][2] in ("EPNet", "--Net")]
+    assert len(ours) == 6
+
+
+def test_rows_of_this_run_are_marked_as_such(typeset):
+    typeset("main")
+    text = Path("main.html").read_text(encoding="utf-8")
+    marked = re.findall(r'<tr class="ours"><th scope="row">(.*?)</th>', text)
+    assert marked == ["<code>--</code>Net", "EPNet"] * 3
+    assert text.count('class="gray"') == 2  # of the images of 224 pixels
+
+
+def test_the_page_says_that_stand_in_data_are_not_comparable_and_the_scale_paper_does_not(typeset):
+    for scale, says in (("demo", True), ("paper", False)):
+        typeset("main", scale)
+        caption = page_of("main").said["caption"][0]
+        assert ("its numbers are not comparable with the paper's" in caption) == says
+        assert "miniImageNet: " in caption
+
+
+def test_a_page_is_the_same_bytes_twice(typeset):
+    typeset("main")
+    first = Path("main.html").read_bytes()
+    typeset("main")
+    assert Path("main.html").read_bytes() == first

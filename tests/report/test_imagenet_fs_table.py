@@ -1,0 +1,112 @@
+"""ImageNet-FS's tables: printed rows above ours, one number a cell, differences below."""
+
+import csv
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from epcore.plan import Plan
+from epcore.plan.stages import AggregateStage, LatexStage
+from epcore.report import aggregate, latex
+
+CONFIG = Path(__file__).parents[2] / "config"
+NAMES = ["imagenetfs", "imagenetfs-prior", "imagenetfs-variants"]
+
+
+@pytest.fixture
+def typeset(fabricate):
+    """Name and scale of a table -> its text, and (block, row, column) -> accuracies."""
+
+    def function(name, scale="demo"):
+        plan = Plan(CONFIG, scale).imagenet_fs
+        stage = AggregateStage.model_validate_json(plan.aggregate(name))
+        scores = fabricate(stage.cells)
+        (paper,) = plan.paper_numbers(name, CONFIG) or (None,)
+        aggregate.run(stage, Path(f"{name}.csv"), paper)
+        told = LatexStage.model_validate_json(plan.latex(name))
+        latex.run(told, Path(f"{name}.csv"), Path(f"{name}.tex"))
+        return Path(f"{name}.tex").read_text(encoding="utf-8"), scores
+
+    return function
+
+
+def lines_of(text, label):
+    """The cells of the lines that begin with a label, sources left out."""
+    lines = [re.sub(r"\\textsuperscript\{\d+\}", "", line) for line in text.splitlines()]
+    found = [line.removesuffix(r" \\").split(" & ") for line in lines]
+    return [cells[1:] for cells in found if cells[0] == label]
+
+
+def number(values):
+    """As the cited code: 1.96 deviations, with n in the denominator, over sqrt(n)."""
+    half = 1.96 * values.std() / np.sqrt(len(values))
+    return rf"{values.mean():.2f}\ci{{{half:.2f}}}"
+
+
+def test_every_printed_cell_stands_in_its_row_as_printed(typeset):
+    text, _ = typeset("imagenetfs")
+    with (CONFIG / "paper" / "imfs.csv").open(newline="", encoding="utf-8") as file:
+        printed = list(csv.DictReader(file))
+    labels = {"BatchSGM": "Batch SGM", "CC+Rot": "CC + Rot", "wDAE-GNN+EP": "wDAE-GNN + EP"}
+    columns = [f"{measure}{k}" for measure in ("nov", "all") for k in (1, 2, 5, 10, 20)]
+    for row in dict.fromkeys(line["row"] for line in printed):
+        shown = lines_of(text, labels.get(row, row))[0]
+        assert len(shown) == 10
+        cells = {line["column"]: line for line in printed if line["row"] == row}
+        for column, entry in zip(columns, shown, strict=True):
+            cell = cells.get(column)
+            expected = cell["accuracy"] if cell else "--"
+            assert entry == expected + (
+                rf"\ci{{{cell['interval']}}}" if cell and cell["interval"] else ""
+            )
+
+
+@pytest.mark.parametrize("scale", ["demo", "paper"])
+def test_our_rows_stand_below_for_each_run_with_the_cited_codes_interval(typeset, scale):
+    text, scores = typeset("imagenetfs", scale)
+    blocks = list(dict.fromkeys(block for block, _, _ in scores))
+    shown = lines_of(text, "LwoF, attention")
+    assert len(shown) == len(blocks) == (1 if scale == "demo" else 4)
+    for block, entries in zip(blocks, shown, strict=True):
+        expected = [v for (b, row, _), v in scores.items() if (b, row) == (block, "lwof-attention")]
+        assert entries == [number(100 * values) for values in expected]
+
+
+def test_the_difference_to_wdae_is_paired_and_stands_below_its_row(typeset):
+    text, scores = typeset("imagenetfs")
+    (entries,) = lines_of(text, r"\quad\emph{difference}")
+    block = next(iter(scores))[0]
+    of = {
+        method: [100 * v for (_, row, _), v in scores.items() if row == method]
+        for method in ("wdae-gnn", "wdae-gnn-ep")
+    }
+    for entry, one, other in zip(entries, of["wdae-gnn-ep"], of["wdae-gnn"], strict=True):
+        gap = one - other
+        half = 1.96 * gap.std() / np.sqrt(len(gap))
+        assert entry == rf"${gap.mean():+.2f}$\ci{{{half:.2f}}}"
+    assert block == "glyph-large, resnet10"
+
+
+def test_the_variants_have_a_difference_each_and_no_printed_row(typeset):
+    text, scores = typeset("imagenetfs-variants")
+    assert len(lines_of(text, r"\quad\emph{difference}")) == 7
+    assert len({row for _, row, _ in scores}) == 8
+    assert "As printed" not in text
+
+
+@pytest.mark.latex
+@pytest.mark.parametrize("name", NAMES)
+def test_every_table_compiles_and_is_no_wider_than_the_page(typeset, name):
+    if shutil.which("latexmk") is None:
+        pytest.skip("latexmk is not installed")
+    typeset(name, "paper" if name == "imagenetfs" else "demo")
+    command = ["latexmk", "-pdf", "-interaction=nonstopmode", "-halt-on-error", f"{name}.tex"]
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    assert done.returncode == 0, done.stdout[-3000:]
+    log = Path(f"{name}.log").read_text(encoding="utf-8", errors="replace")
+    wide = [float(points) for points in re.findall(r"Overfull \\hbox \(([\d.]+)pt", log)]
+    assert max(wide, default=0) <= 10

@@ -1,0 +1,147 @@
+"""Result plots: every number drawn is one of the tables', and differences are paired."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from figure_files import fonts_of, lines_of, same_files, words_of
+from scipy import stats
+
+from epcore.errors import UserError
+from epcore.plan import Plan
+from epcore.plan.stages import AggregateStage, PlotStage
+from epcore.report import aggregate, plot
+
+CONFIG = Path(__file__).parents[2] / "config"
+NAMES = ("by-shot", "by-way", "by-unlabelled")
+
+
+@pytest.fixture
+def drawn(fabricate):
+    """Draws a plot of fabricated scores: drawn("by-shot") -> its lines and the scores of cells."""
+
+    def build(name, scale="demo"):
+        plan = Plan(CONFIG, scale)
+        scores, files = {}, []
+        for table in plan.plot_tables(name):
+            stage = AggregateStage.model_validate_json(plan.aggregate(table))
+            # By file, because the score files of an earlier table stand.
+            cells = [cell for cell in stage.cells if not Path(cell.scores).exists()]
+            fabricate(cells)
+            for cell in stage.cells:
+                lines = lines_of(Path(cell.scores))
+                values = 100 * np.array([float(line["accuracy"]) for line in lines])
+                scores[table, cell.block, cell.row, cell.column] = values
+                if not Path(cell.checkpoint_meta).exists():
+                    Path(cell.checkpoint_meta).write_text('{"parameters": 1}', encoding="utf-8")
+            paper = CONFIG / "paper" / f"{plan.table(table).paper}.csv"
+            aggregate.run(stage, Path(f"{table}.csv"), paper)
+            files.append(Path(f"{table}.csv"))
+        stage = PlotStage.model_validate_json(plan.plot(name))
+        plot.run(stage, files, Path(f"{name}.pdf"))
+        return stage, lines_of(Path(f"{name}.csv")), scores
+
+    return build
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_number_is_the_mean_of_the_scores_of_its_cell_with_its_interval(drawn, name):
+    stage, lines, scores = drawn(name)
+    assert len(lines) == len(stage.points) > 5
+    for point, line in zip(stage.points, lines, strict=True):
+        values = scores[point.table, point.block, point.row, point.column]
+        low, high = stats.t.interval(0.95, 39, loc=values.mean(), scale=stats.sem(values))
+        assert float(line["accuracy"]) == pytest.approx(values.mean(), abs=1e-4)
+        assert float(line["interval"]) == pytest.approx((high - low) / 2, abs=1e-4)
+        assert (line["x"], line["series"]) == (str(point.x), point.series)
+
+
+def test_differences_are_of_epnet_to_net_over_the_same_episodes(drawn):
+    _, lines, scores = drawn("by-unlabelled")
+    found = {
+        (line["dataset"], line["episodes"], int(line["x"])): line
+        for line in lines
+        if line["difference"] and line["backbone"] == "Conv-4"
+    }
+    assert len(found) == 2 * 2 * 3
+    for (dataset, episodes, x), line in found.items():
+        column = {"mini": "mini", "tiered": "tier"}[dataset] + episodes[6]
+        ending = f"_SSL {x}" if x else ""
+        table = "ssl-large" if x else "main"
+        ours = [scores[table, "CONV-4", f"{row}{ending}", column] for row in ("EPNet", "--Net")]
+        low, high = stats.ttest_rel(*ours).confidence_interval(0.95)
+        assert float(line["difference"]) == pytest.approx((low + high) / 2, abs=1e-4)
+        assert float(line["difference_interval"]) == pytest.approx((high - low) / 2, abs=1e-4)
+        assert (line["series"], line["against"]) == ("EPNet", "--Net")
+
+
+def printed(lines, **chosen):
+    (line,) = (x for x in lines if all(x[name] == value for name, value in chosen.items()))
+    return line
+
+
+def test_the_papers_numbers_stand_beside_ours_as_its_tables_have_them(drawn):
+    """tab:main, tab:10shot and tab:n-way of the paper, read by eye."""
+    _, lines, _ = drawn("by-shot")
+    conv = {"backbone": "Conv-4", "dataset": "mini", "x": "1"}
+    epnet, net = (printed(lines, series=name, **conv) for name in ("EPNet", "--Net"))
+    assert (epnet["paper_accuracy"], epnet["paper_interval"]) == ("59.3200", "0.8800")
+    assert (net["paper_accuracy"], net["paper_interval"]) == ("57.1800", "0.8300")
+    assert float(epnet["paper_difference"]) == pytest.approx(59.32 - 57.18)
+    assert net["paper_difference"] == ""
+    ten = printed(lines, backbone="ResNet-12 ×1/4", dataset="tiered", x="10")
+    assert (ten["series"], ten["paper_accuracy"], ten["table"]) == ("EPNet", "88.3900", "ten-shot")
+    _, lines, _ = drawn("by-way")
+    twenty = printed(lines, episodes="5-shot", x="20")
+    assert (twenty["series"], twenty["paper_accuracy"]) == ("EPNet", "59.0100")
+    assert twenty["difference"] == twenty["paper_difference"] == ""
+
+
+def test_the_papers_one_number_for_100_unlabelled_stands_at_both_readings(drawn):
+    _, lines, _ = drawn("by-unlabelled")
+    wanted = {"backbone": "Conv-4", "dataset": "mini", "episodes": "5-way 1-shot"}
+    both = {printed(lines, series="EPNet", x=x, **wanted)["paper_accuracy"] for x in ("20", "100")}
+    assert both == {"65.1300"}
+    assert "drawn at 20 and at 100 per class" in words_of("by-unlabelled.pdf")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_words_and_numbers_of_a_plot_are_text_in_embedded_fonts(drawn, name):
+    stage, lines, _ = drawn(name)
+    words = words_of(f"{name}.pdf")
+    for said in ("EPNet, this run", "--Net, paper", "accuracy, %", stage.label, "Scale demo."):
+        assert said in words
+    for line in lines:
+        if line["difference"]:
+            assert f"{float(line['difference']):+.1f}".replace("-", "−") in words
+    fonts = fonts_of(f"{name}.pdf")
+    assert fonts
+    assert all(kind.endswith("TrueType") and embedded == "yes" for kind, embedded in fonts)
+
+
+def test_a_plot_is_the_same_bytes_in_another_process_and_says_what_it_is_made_of(drawn):
+    stage, _, _ = drawn("by-shot")
+    Path("told.json").write_text(stage.model_dump_json(), encoding="utf-8")
+    tables = ("main.csv", "cub.csv", "ten-shot.csv")
+    command = [sys.executable, "-m", "epcore", "plot", "--config", "told.json"]
+    subprocess.run([*command, "--tables", *tables, "--out", "two.pdf"], check=True)
+    same_files("by-shot", "two")
+    facts = json.loads(Path("by-shot.meta.json").read_text(encoding="utf-8"))
+    assert facts["inputs"].keys() == set(tables)
+
+
+def test_a_table_that_lacks_a_number_is_told(drawn):
+    stage, _, _ = drawn("by-way")
+    text = Path("n-way.csv").read_text(encoding="utf-8").splitlines()
+    shorter = [line for line in text if ",EPNet,20w5," not in line]
+    assert len(shorter) == len(text) - 1
+    Path("n-way.csv").write_text("\n".join(shorter) + "\n", encoding="utf-8")
+    Path("n-way.meta.json").unlink()  # which knows that this is another table
+    before = Path("by-way.csv").read_bytes()
+    expected = "table n-way has no number of ours for EPNet in WRN-28-10, 20w5; delete its .csv"
+    with pytest.raises(UserError, match=expected):
+        plot.run(stage, [Path("n-way.csv"), Path("main.csv")], Path("by-way.pdf"))
+    assert Path("by-way.csv").read_bytes() == before

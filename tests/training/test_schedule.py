@@ -1,0 +1,58 @@
+"""The stepped schedule: rates by epoch, also after a resume, and what settings may say."""
+
+import pytest
+import torch
+from pydantic import ValidationError
+
+from epcore.plan.models import SteppedDescent
+from epcore.training.schedule import schedule_of
+
+
+def settings(epochs=8, drops=(3, 6), **more):
+    given = {"learning_rate": 0.5, "momentum": 0.9, "weight_decay": 0, "keep": "last"} | more
+    return SteppedDescent(epochs=epochs, drops=drops, **given)
+
+
+def start(chosen):
+    weight = torch.nn.Parameter(torch.ones(1))
+    optimiser = torch.optim.SGD([weight], lr=chosen.learning_rate, momentum=chosen.momentum)
+    return optimiser, schedule_of(optimiser, chosen)
+
+
+def go_on(optimiser, schedule, epochs):
+    rates = []
+    for _ in range(epochs):
+        rates.append(optimiser.param_groups[0]["lr"])
+        optimiser.step()
+        schedule.step(accuracy=0.5, loss=1.0)
+    return rates
+
+
+EXPECTED = [0.5] * 3 + [0.05] * 3 + [0.005] * 2
+
+
+def test_the_rate_falls_to_a_tenth_after_each_drop():
+    assert go_on(*start(settings()), 8) == pytest.approx(EXPECTED)
+    assert go_on(*start(settings(drops=())), 8) == [0.5] * 8
+
+
+@pytest.mark.parametrize("killed", [1, 3, 4, 7])
+def test_a_resumed_schedule_goes_on_where_it_was(killed):
+    optimiser, schedule = start(settings())
+    before = go_on(optimiser, schedule, killed)
+    again, resumed = start(settings())
+    again.load_state_dict(optimiser.state_dict())
+    resumed.load_state_dict(schedule.state_dict())
+    assert before + go_on(again, resumed, 8 - killed) == pytest.approx(EXPECTED)
+
+
+def test_the_settings_say_which_epoch_is_kept_and_nothing_stops_early():
+    for keep, last in (("last", True), ("best", False)):
+        schedule = start(settings(keep=keep))[1]
+        assert (schedule.keeps_last, schedule.over) == (last, False)
+
+
+@pytest.mark.parametrize("drops", [(3, 3), (6, 3), (8,), (0,)])
+def test_drops_that_are_no_epochs_in_order_are_refused(drops):
+    with pytest.raises(ValidationError):
+        settings(drops=drops)

@@ -1,0 +1,100 @@
+"""The analysis figures for real: published, not made again, and made again for what they read."""
+
+import csv
+import re
+import shutil
+from dataclasses import replace
+
+import pytest
+
+from epcore.plan import Plan
+
+pytestmark = pytest.mark.workflow
+
+NAMES = ("two-moons", "decision-boundary", "interpolation")
+TARGETS = [f"figures/{name}.{ending}" for name in NAMES for ending in ("pdf", "png")]
+SMALLER = {"draws": 2, "batches": 5, "grid": 15, "measured_grid": 9, "resamples": 50, "steps": 8}
+
+
+@pytest.fixture(scope="module")
+def drawn_once(finished_once, tmp_path_factory):
+    """The finished project with a narrow ResNet-12 and figures of few points."""
+    folder = tmp_path_factory.mktemp("analysis") / "my project"
+    shutil.copytree(finished_once[0].folder, folder)
+    project = replace(finished_once[0], folder=folder)
+    project.replace("config/scales/tiny.yaml", "resnet12: null", "resnet12: {width: 1/16}")
+    file = folder / "config/figures.yaml"
+    text = file.read_text(encoding="utf-8")
+    for key, value in SMALLER.items():
+        text = re.sub(rf"^  {key}: \d+", f"  {key}: {value}", text, flags=re.M)
+    file.write_text(text, encoding="utf-8")
+    run = project.snakemake("--cores", "2", *TARGETS)
+    assert run.code == 0, run.text
+    return project, run
+
+
+@pytest.fixture
+def drawn(drawn_once, tmp_path):
+    """A copy, times of files included, that a test may change."""
+    folder = tmp_path / "my project"
+    shutil.copytree(drawn_once[0].folder, folder)
+    return replace(drawn_once[0], folder=folder)
+
+
+def test_figures_are_published_beside_csv_files_of_what_is_drawn_and_of_their_numbers(drawn_once):
+    project, run = drawn_once
+    assert run.jobs["publish_figure"] == 6
+    assert (run.jobs["pretrain"], run.jobs["finetune"], run.jobs["embed"]) == (2, 2, 2)
+    results = project.folder / "results/tiny/figures"
+    for name in NAMES:
+        for ending in ("pdf", "png"):
+            made = (results / f"{name}.{ending}").read_bytes()
+            assert (project.folder / f"figures/{name}.{ending}").read_bytes() == made
+        assert (results / f"{name}.meta.json").is_file()
+        assert (results / f"{name}.csv").stat().st_size > 0
+        with (results / f"{name}-numbers.csv").open(newline="", encoding="utf-8") as file:
+            lines = list(csv.DictReader(file))
+        assert list(lines[0]) == ["name", "value", "low", "high", "what"]
+        assert all(line["value"] for line in lines)
+
+
+def test_a_second_run_has_nothing_to_do(drawn):
+    assert drawn.snakemake("--cores", "2", *TARGETS).nothing_to_do
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "redone"),
+    [
+        ("noise: 0.1", "noise: 0.2", "two_moons"),
+        ("spread: 0.5", "spread: 0.4", "decision_boundary"),
+        ("shown: 12", "shown: 10", "interpolation"),
+    ],
+)
+def test_an_edit_of_a_section_redraws_its_figure_alone(drawn, old, new, redone):
+    drawn.replace("config/figures.yaml", old, new)
+    run = drawn.snakemake("-n", *TARGETS)
+    assert run.jobs == {redone: 1, "publish_figure": 2}
+
+
+@pytest.mark.parametrize(
+    ("scale", "expected"), [("tiny", NAMES[:2]), ("demo", NAMES), ("paper", NAMES)]
+)
+def test_a_scale_has_the_figures_that_it_has_networks_for(project, scale, expected):
+    found = Plan(project.folder / "config", scale).covered_figures
+    assert [name for name in NAMES if name in found] == list(expected)
+
+
+@pytest.mark.parametrize("scale", ["demo", "small", "paper"])
+def test_the_interpolation_needs_no_network_episodes_or_features_that_the_main_table_has_not(
+    project, scale
+):
+    plan = Plan(project.folder / "config", scale)
+    runs = {
+        plan._run(block, row, column)
+        for block in plan.table("main").blocks
+        for row in block.rows
+        for column in plan.table("main").columns
+        if row.recipe is not None
+    }
+    assert len(plan.interpolation_runs()) == 2
+    assert set(plan.interpolation_runs()) <= runs

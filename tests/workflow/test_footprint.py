@@ -1,0 +1,167 @@
+"""Real runs that are tracked: every attempt is in the ledger, whatever becomes of it."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from epcore.footprint.estimate import Range
+from epcore.footprint.forecast import forecast
+from epcore.footprint.ledger import read
+from epcore.plan import Plan
+from epcore.plan.jobs import Jobs
+
+pytestmark = pytest.mark.workflow
+
+CHECKPOINT = "results/tiny/models/tiny-glyphs/conv4/epnet/s0/pretrain.pt"
+# Rules that make no file, or only copy one.
+UNTRACKED = {"publish_table", "publish_figure", "publish_co2", "co2", "all", "ablation_pipeline"}
+
+
+@pytest.mark.parametrize("scale", ["demo", "small", "paper", "large-batch"])
+def test_the_plan_knows_the_jobs_that_snakemake_plans(project, scale, monkeypatch):
+    monkeypatch.chdir(project.folder)
+    plan = Plan(Path("config"), scale)
+    for target in ("all", "ablation_pipeline", "tables/co2.tex", "figures/alpha.pdf"):
+        planned = project.snakemake("-n", target, "--config", f"scale={scale}").jobs
+        assert Counter(job.rule for job in Jobs(plan).of(target)) == planned, target
+
+
+def test_every_job_is_in_the_ledger_and_its_meta_has_its_energy(finished_once):
+    project, run = finished_once
+    entries = read(project.folder / "results/tiny/ledger.jsonl")
+    assert all(entry.state == "finished" for entry in entries)
+    tracked = {rule: count for rule, count in run.jobs.items() if rule not in UNTRACKED}
+    assert Counter(entry.stage for entry in entries) == tracked
+    by_job = {entry.job: entry for entry in entries}
+    assert len(by_job) == len(entries)
+    results = project.folder / "results/tiny"
+    artefacts = [*results.glob("models/**/*.pt"), *results.glob("features/**/*.npz")]
+    artefacts += [*results.glob("scores/**/*.csv")]
+    assert len(artefacts) == 6 + 4 + 4
+    for artefact in artefacts:
+        meta = artefact.with_suffix("").with_suffix(".meta.json").read_text()
+        energy = json.loads(meta)["energy"]
+        entry = by_job[artefact.relative_to(project.folder).as_posix()]
+        assert energy["attempt"] == entry.attempt
+        assert 0 < energy["kwh"] <= entry.kwh
+
+
+def test_the_forecast_is_within_a_factor_of_two_of_the_run(finished_once, monkeypatch):
+    """In processor time, which other work on the machine changes least."""
+    folder = finished_once[0].folder
+    monkeypatch.chdir(folder)
+    plan = Plan(Path("config"), "tiny")
+    ledger = Path("results/tiny/ledger.jsonl")
+    real = sum(entry.cpu_seconds for entry in read(ledger)) / 3600
+    (plain, refined) = (
+        forecast(plan, ["tables/main.tex"], ledgers=ledgers, finished_too=True)
+        for ledgers in ([], [ledger])
+    )
+    for found in (plain, refined):
+        hours: Range = found.total("hours")
+        assert hours.low <= real <= hours.high
+        assert 0.5 < hours.middle / real < 2
+    kwh = sum(entry.kwh for entry in read(ledger))
+    assert 0.5 < refined.total("kwh").middle / kwh < 2
+    on_disk = sum(
+        file.stat().st_size
+        for file in Path("results/tiny").rglob("*")
+        if file.suffix in (".npy", ".npz", ".pt")
+    )
+    assert 0.5 < sum(estimate.disk for estimate in plain.estimates) / on_disk < 2
+
+
+def test_the_report_comes_last_of_all_and_is_published(finished):
+    finished.replace("config/scales/tiny.yaml", "extends: demo", "extends: demo\ntables: [main]")
+    finished.replace("config/figures.yaml", "[alpha-02, alpha-035, rot-lp-ep, alpha-065, alpha-08]",
+                     "[rot-lp-ep]")  # fmt: skip
+    run = finished.snakemake("--cores", "2", "all")
+    assert run.code == 0, run.text
+    with (finished.folder / "reports/co2.csv").open(newline="") as file:
+        rows = {(row["level"], row["name"]): row for row in csv.DictReader(file)}
+    products = {place for place in rows if place[0] in ("table", "figure")}
+    figures = {name for kind, name in products if kind == "figure"}
+    assert figures == {
+        "alpha", "two-moons", "decision-boundary", "by-shot", "curves-tiny-glyphs-conv4"
+    }  # fmt: skip
+    assert products - {("figure", name) for name in figures} == {("table", "main")}
+    main, total = rows["table", "main"], rows["total", ""]
+    assert 0 < float(main["kg"]) < float(total["kg"])
+    entries = read(finished.folder / "results/tiny/ledger.jsonl")
+    assert float(total["kg"]) == pytest.approx(sum(entry.kg for entry in entries), rel=1e-5)
+    assert int(total["attempts"]) == len(entries) > 28  # what was embedded anew counts again
+    for file in ("reports/co2.md", "tables/co2.tex", "figures/co2.pdf", "figures/co2.png"):
+        assert (finished.folder / file).stat().st_size > 0
+    assert finished.snakemake("--cores", "2", "all").nothing_to_do
+
+
+def test_a_job_that_fails_and_one_that_is_killed_are_in_the_ledger(finished):
+    finished.replace("config/scales/tiny.yaml", "learning_rate: 0.01", "learning_rate: 1.0e+9")
+    assert finished.snakemake("--cores", "1", CHECKPOINT).code != 0
+    ledger = finished.folder / "results/tiny/ledger.jsonl"
+    failed = [entry for entry in read(ledger) if entry.state == "failed"]
+    assert [(entry.job, entry.stage) for entry in failed] == [(CHECKPOINT, "pretrain")]
+    assert failed[0].kwh > 0
+
+    finished.replace("config/scales/tiny.yaml", "learning_rate: 1.0e+9", "learning_rate: 0.01")
+    finished.replace("config/scales/tiny.yaml", "epochs: 2, batch", "epochs: 4000, batch")
+    command = [sys.executable, "-m", "snakemake", "--cores", "1", CHECKPOINT]
+    pipe = subprocess.DEVNULL
+    run = subprocess.Popen(
+        command, cwd=finished.folder, stdout=pipe, stderr=pipe, start_new_session=True
+    )
+    try:
+        while not any(entry.state == "running" for entry in read(ledger)):
+            assert run.poll() is None
+            time.sleep(0.1)
+    finally:
+        os.killpg(run.pid, signal.SIGKILL)
+        run.wait()
+    (killed,) = [entry for entry in read(ledger) if entry.state == "running"]
+    assert killed.job == CHECKPOINT
+    assert killed.seconds >= 2
+    assert killed.kwh > 0
+    attempts = [entry for entry in read(ledger) if entry.job == CHECKPOINT]
+    assert [entry.state for entry in attempts] == ["finished", "failed", "running"]
+
+
+def test_a_changed_factor_rebuilds_nothing_and_tracking_can_be_switched_off(finished):
+    finished.replace("config/footprint.yaml", "carbon_intensity: 0.02", "carbon_intensity: 0.4")
+    assert finished.plan().nothing_to_do
+    finished.replace("config/footprint.yaml", "tracking: true", "tracking: false")
+    assert finished.plan().nothing_to_do
+    before = read(finished.folder / "results/tiny/ledger.jsonl")
+    assert finished.snakemake("--cores", "1", "--force", "results/tiny/tables/main.tex").code == 0
+    assert read(finished.folder / "results/tiny/ledger.jsonl") == before
+    assert "co2" not in finished.snakemake("-n").jobs
+
+
+def test_a_scale_for_gpus_says_first_what_it_costs(project):
+    run = project.snakemake("-n", "tables/main.tex", "--config", "scale=paper")
+    assert run.code == 0
+    assert "Forecast of tables/main.tex at scale paper: 122 jobs to run." in run.text
+    assert "Forecast" not in project.plan().text
+
+
+def test_the_forecast_is_a_rule_too(project):
+    run = project.snakemake("--cores", "1", "forecast")
+    assert run.code == 0, run.text
+    assert "Forecast of all at scale tiny" in run.text
+    run = project.snakemake("--cores", "1", "forecast", "--config", "scale=paper")
+    assert run.text.count("Forecast of all at scale paper") == 1
+
+
+def test_a_misspelt_key_of_the_footprint_is_told_at_once(project):
+    project.replace("config/footprint.yaml", "pue: 1.0", "pue: 1.0\npuf: 1.0")
+    run = project.plan()
+    assert run.code != 0
+    assert "config/footprint.yaml" in run.text
+    assert "unknown key 'puf'; did you mean 'pue'?" in run.text

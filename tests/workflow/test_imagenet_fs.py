@@ -1,0 +1,130 @@
+"""ImageNet-FS for real on a tiny scale: the table, what is shared, and what an edit redoes."""
+
+import csv
+import re
+import shutil
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from epcore.plan import Plan
+from epcore.plan.jobs import Jobs
+
+pytestmark = pytest.mark.workflow
+
+TARGETS = ("tables/imagenetfs.tex", "tables/imagenetfs-prior.tex")
+SCALE = "tiny-imagenet-fs"
+
+
+def prepared(project):
+    shutil.copy(Path(__file__).with_name(f"{SCALE}.yaml"), project.folder / "config/scales")
+    project.replace("config/config.yaml", "scale: tiny", f"scale: {SCALE}")
+    return project
+
+
+@pytest.fixture(scope="module")
+def built_once(project_in, tmp_path_factory):
+    project = prepared(project_in(tmp_path_factory.mktemp("imagenet-fs")))
+    run = project.snakemake("--cores", "2", *TARGETS)
+    assert run.code == 0, run.text
+    return project, run
+
+
+@pytest.fixture
+def built(built_once, tmp_path):
+    """A copy, times of files included, that a test may change."""
+    folder = tmp_path / "my project"
+    shutil.copytree(built_once[0].folder, folder)
+    return replace(built_once[0], folder=folder)
+
+
+def test_the_table_has_every_cell_of_ours_and_the_papers_rows(built_once):
+    project, run = built_once
+    assert (run.jobs["imagenet_fs_generator"], run.jobs["imagenet_fs_evaluate"]) == (4, 4)
+    with (project.folder / f"results/{SCALE}/tables/imagenetfs.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    ours = [line for line in lines if line["accuracy"]]
+    assert len(ours) == 4 * 4
+    assert all(0 <= float(line["accuracy"]) <= 100 and line["episodes"] == "3" for line in ours)
+    differing = [line for line in ours if line["difference"]]
+    assert {line["row"] for line in differing} == {"wdae-gnn-ep"}
+    cells = {(line["row"], line["column"]): float(line["accuracy"]) for line in ours}
+    for line in differing:
+        gap = cells["wdae-gnn-ep", line["column"]] - cells["wdae-gnn", line["column"]]
+        assert float(line["difference"]) == pytest.approx(gap, abs=2e-4)
+    printed = {(line["row"], line["column"]): line["paper_accuracy"] for line in lines}
+    assert printed["wDAE-GNN+EP", "nov1"] == "50.07"
+    text = (project.folder / "tables/imagenetfs.tex").read_text(encoding="utf-8")
+    assert r"50.07\ci{0.27}" in text
+    assert len(re.findall("wDAE-GNN", text)) == 4
+    assert "not comparable" in text
+
+
+def test_a_second_run_has_nothing_to_do(built):
+    assert built.snakemake("--cores", "2", *TARGETS).nothing_to_do
+
+
+FINAL = {"imagenet_fs_aggregate", "imagenet_fs_latex", "publish_imagenet_fs_table"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "redone"),
+    [
+        ("hidden: 3", "hidden: 2", {"imagenet_fs_generator": 2, "imagenet_fs_evaluate": 2}),
+        ("alpha: 0.5", "alpha: 0.4", {"imagenet_fs_generator": 1, "imagenet_fs_evaluate": 1}),
+        ("step: after}", "step: before}", {"imagenet_fs_evaluate": 1}),
+        ("prior: 0.7", "prior: 0.6", {"imagenet_fs_evaluate": 4}),
+    ],
+)
+def test_an_edit_redoes_what_reads_it(built, old, new, redone):
+    built.replace("config/imagenet-fs.yaml", old, new)
+    jobs = built.snakemake("-n", *TARGETS).jobs
+    assert {name: count for name, count in jobs.items() if name not in FINAL} == redone
+
+
+def test_a_label_typesets_anew_and_no_more(built):
+    built.replace(
+        "config/imagenet-fs.yaml", 'label: "wDAE-GNN + EP", against', 'label: "ours", against'
+    )
+    jobs = built.snakemake("-n", TARGETS[0]).jobs
+    assert jobs == {"imagenet_fs_latex": 1, "publish_imagenet_fs_table": 1}
+
+
+def test_the_variants_train_what_is_not_there_and_are_no_part_of_all(built):
+    jobs = built.snakemake("-n", "tables/imagenetfs-variants.tex").jobs
+    assert (jobs["imagenet_fs_generator"], jobs["imagenet_fs_evaluate"]) == (4, 6)
+    assert "imagenet_fs_classifier" not in jobs
+    everything = built.snakemake("-n", "all")
+    assert "publish_imagenet_fs_table" not in everything.jobs
+    assert everything.code == 0
+
+
+def test_the_paper_scale_plans_both_readings_and_networks_with_their_resources(project):
+    run = project.snakemake("-n", TARGETS[0], "--config", "scale=paper")
+    assert run.code == 0, run.text
+    assert run.jobs["imagenet_fs_classifier"] == 4
+    assert (run.jobs["imagenet_fs_features"], run.jobs["data"]) == (8, 4)
+    assert run.jobs["imagenet_fs_exemplars"] == 2
+    features = run.text.split("rule imagenet_fs_features:")[1].split("rule ")[0]
+    assert re.search(r"disk_mb=2800\b", features)
+    classifier = run.text.split("rule imagenet_fs_classifier:")[1].split("rule ")[0]
+    assert re.search(r"mem_mb=32000\b", classifier)
+    assert re.search(r"runtime=14400\b", classifier)
+
+
+@pytest.mark.parametrize("table", ["imagenetfs", "imagenetfs-variants"])
+@pytest.mark.parametrize("scale", ["demo", "paper"])
+def test_the_plan_knows_the_jobs_that_snakemake_plans(project, monkeypatch, scale, table):
+    monkeypatch.chdir(project.folder)
+    target = f"tables/{table}.tex"
+    planned = project.snakemake("-n", target, "--config", f"scale={scale}").jobs
+    jobs = Jobs(Plan(Path("config"), scale)).of(target)
+    assert Counter(job.rule for job in jobs) == planned
+
+
+def test_a_scale_without_it_says_that_there_is_no_such_table(project):
+    refused = project.snakemake("-n", TARGETS[0])
+    assert refused.code != 0
+    assert "Traceback" not in refused.text

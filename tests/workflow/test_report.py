@@ -1,0 +1,218 @@
+"""`--report`: one file with tables, figures and captions, read in a browser without a network."""
+
+import csv
+import re
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from browser import Browser, program
+from PIL import Image
+
+pytestmark = pytest.mark.workflow
+
+CATEGORIES = ["Data", "Environment", "Figures", "Footprint", "Tables", "Training curves"]
+CURVES = "curves-tiny-glyphs-conv4"
+ALL = ("--cores", "2", "all")
+
+
+@pytest.fixture(scope="module")
+def reported(finished_once, tmp_path_factory):
+    """Everything of a scale with the main table alone, and the report of it."""
+    folder = tmp_path_factory.mktemp("reported") / "my project"
+    shutil.copytree(finished_once[0].folder, folder)
+    project = replace(finished_once[0], folder=folder)
+    scale = folder / "config/scales/tiny.yaml"
+    scale.write_text(scale.read_text(encoding="utf-8") + "tables: [main]\n", encoding="utf-8")
+    figures = folder / "config/figures.yaml"
+    text = re.sub(
+        r"recipes: \[alpha.*", "recipes: [rot-lp-ep]", figures.read_text(encoding="utf-8")
+    )
+    figures.write_text(text, encoding="utf-8")
+    run = project.snakemake(*ALL)
+    assert run.code == 0, run.text
+    style = ("--report-stylesheet", "workflow/report/report.css")
+    written = project.snakemake("all", "--report", "report.html", *style)
+    assert written.code == 0, written.text
+    return project, run
+
+
+def lines_of(project, file):
+    with (project.folder / "results/tiny" / file).open(newline="", encoding="utf-8") as handle:
+        return list(csv.DictReader(handle))
+
+
+def test_all_draws_curves_and_plots_from_what_is_there_and_trains_nothing(reported):
+    project, run = reported
+    assert not {"pretrain", "finetune", "data"} & run.jobs.keys()
+    assert (run.jobs["plot"], run.jobs["curves"], run.jobs["environment"]) == (1, 1, 1)
+    for name in ("by-shot", CURVES, "alpha"):
+        made = (project.folder / f"results/tiny/figures/{name}.png").read_bytes()
+        assert (project.folder / f"figures/{name}.png").read_bytes() == made
+        assert (project.folder / f"figures/{name}.pdf").read_bytes().startswith(b"%PDF")
+    assert project.snakemake(*ALL).nothing_to_do
+
+
+def test_the_curves_are_those_that_the_trainings_wrote(reported):
+    project, _ = reported
+    lines = lines_of(project, f"figures/{CURVES}.csv")
+    assert {line["recipe"] for line in lines} == {"epnet", "net"}
+    for recipe in ("epnet", "net"):
+        for phase, name in (("pretraining", "pretrain"), ("fine-tuning, 1-shot", "finetune-1shot")):
+            folder = f"models/tiny-glyphs/conv4/{recipe}/s0"
+            written = lines_of(project, f"{folder}/{name}.csv")
+            drawn = [x for x in lines if (x["recipe"], x["phase"]) == (recipe, phase)]
+            assert len(drawn) == len(written) > 0
+            for line, row in zip(drawn, written, strict=True):
+                for column in ("learning_rate", "train_loss", "val_loss"):
+                    assert float(line[column]) == pytest.approx(float(row[column]), rel=1e-5)
+
+
+def test_the_plot_has_the_numbers_of_the_table(reported):
+    project, _ = reported
+    table = {
+        (line["row"], line["column"]): line
+        for line in lines_of(project, "tables/main.csv")
+        if line["accuracy"]
+    }
+    drawn = lines_of(project, "figures/by-shot.csv")
+    assert len(drawn) == len(table) == 4
+    for line in drawn:
+        cell = table[line["series"], f"mini{line['x']}"]
+        for name in ("accuracy", "interval", "difference", "paper_accuracy"):
+            assert line[name] == cell[name] or float(line[name]) == float(cell[name])
+
+
+def test_the_environment_counts_every_training_and_test(reported):
+    text = (reported[0].folder / "results/tiny/reports/environment.html").read_text("utf-8")
+    for stage, jobs in (("pretrain", 2), ("finetune", 4), ("evaluate", 4)):
+        assert f'<th scope="row">{stage}</th><td>{jobs}</td>' in text
+    assert f'<th scope="row">numpy</th><td>{np.__version__}</td><td>10</td>' in text
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "redone"),
+    [
+        ("plots.yaml", "label: labelled images", "label: images", {"plot"}),
+        ("plots.yaml", "label: classes of", "label: kinds of", set()),
+        ("datasets.yaml", "title: rendered characters of", "title: characters of", set()),
+        ("scales/tiny.yaml", "title: tiny characters", "title: small characters",
+         {"plot", "curves", "latex", "alpha"}),
+    ],
+)  # fmt: skip
+def test_an_edit_redraws_what_shows_it_and_trains_nothing(
+    reported, tmp_path, file, old, new, redone
+):
+    folder = tmp_path / "my project"
+    shutil.copytree(reported[0].folder, folder)
+    project = replace(reported[0], folder=folder)
+    project.replace(f"config/{file}", old, new)
+    run = project.snakemake("-n", "all")
+    assert run.code == 0, run.text
+    follows = {"all", "publish_figure", "publish_table", "co2", "publish_co2"}
+    assert run.jobs.keys() - follows == redone
+
+
+# -- in a browser ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def browser(tmp_path):
+    if program() is None:
+        pytest.skip("chromium is not installed: the report is not looked at")
+    with Browser(tmp_path / "profile") as running:
+        yield running
+
+
+def is_drawn(path):
+    """Whether a screenshot shows more than a few plain areas."""
+    pixels = np.asarray(Image.open(path).convert("L"), dtype=float)
+    return pixels.std() > 5 and len(np.unique(pixels)) > 50
+
+
+def in_frame(browser, script):
+    """The value of an expression of the document in the report's frame, which has its own origin.
+
+    A page of the report is a data: address, so it is opened by itself.
+    """
+    source = browser.evaluate("document.querySelector('iframe').src")
+    assert source.startswith("data:text/html")
+    return browser.evaluate(
+        f"(() => {{ const page = new DOMParser().parseFromString("
+        f"new TextDecoder().decode(Uint8Array.from(atob({source.split(',', 1)[1]!r}), "
+        f"c => c.charCodeAt(0))), 'text/html'); return {script}; }})()"
+    )
+
+
+def test_the_first_page_says_what_was_run_and_has_every_category(reported, browser, tmp_path):
+    browser.open(reported[0].folder / "report.html")
+    browser.until("document.querySelector('#app').innerText.includes('EPNet, reproduced')")
+    text = browser.evaluate("document.querySelector('#app').innerText")
+    for said in ("at scale tiny", "a test, 100 % of it", "not comparable", "tiny characters",
+                 "Conv-4 ×1/8", "12 test episodes"):  # fmt: skip
+        assert said in text
+    shown = [line.strip() for line in text.splitlines()]
+    assert [name for name in shown if name in CATEGORIES] == CATEGORIES
+    browser.screenshot(tmp_path / "first.png")
+    assert is_drawn(tmp_path / "first.png")
+    assert browser.requests == []
+    assert browser.errors == []
+
+
+def test_the_table_is_seen_with_its_caption_and_our_numbers(reported, browser, tmp_path):
+    browser.open(reported[0].folder / "report.html")
+    browser.click("Tables")
+    browser.until("document.querySelector('#app').innerText.includes('main')")
+    view(browser, "main")
+    browser.until("document.querySelector('iframe') !== null")
+    caption = in_frame(browser, "page.querySelector('caption').textContent")
+    assert "a test, 100 % of it" in caption
+    cells = in_frame(browser, "[...page.querySelectorAll('tr.ours td')].map(x => x.textContent)")
+    for line in lines_of(reported[0], "tables/main.csv"):
+        if line["accuracy"]:
+            shown = f"{float(line['accuracy']):.2f} ±{float(line['interval']):.2f}"
+            assert shown in cells
+    browser.screenshot(tmp_path / "table.png")
+    assert is_drawn(tmp_path / "table.png")
+    assert browser.requests == []
+
+
+@pytest.mark.parametrize(
+    ("category", "name", "said"),
+    [
+        ("Figures", "by-shot", "what the paper prints"),
+        ("Training curves", CURVES, "start from the epoch that was kept"),
+        ("Data", "tiny-glyphs", "What networks are given"),
+    ],
+)
+def test_a_picture_is_seen_from_its_upper_end_on_and_has_a_caption(
+    reported, browser, tmp_path, category, name, said
+):
+    browser.open(reported[0].folder / "report.html")
+    browser.click(category)
+    browser.until(f"document.querySelector('#app').innerText.includes({name!r})")
+    view(browser, name)
+    browser.until("document.querySelector('#app .p-3 > img') !== null")
+    picture = "document.querySelector('#app .p-3 > img')"
+    browser.until(f"{picture}.complete && {picture}.naturalWidth > 300")
+    box = f"(b => [b.top, b.right])({picture}.getBoundingClientRect())"
+    top, right = browser.evaluate(box)
+    assert 0 <= top < 900
+    assert right <= 1400
+    browser.screenshot(tmp_path / "picture.png")
+    assert is_drawn(tmp_path / "picture.png")
+    captions = browser.evaluate("Object.values(results).map(x => x.caption).join(' ')")
+    assert said in captions
+    assert browser.requests == []
+    assert browser.errors == []
+
+
+def view(browser, name):
+    """Presses the eye of the result that a row of the list names."""
+    row = (
+        "[...document.querySelectorAll('#app tbody tr')]"
+        f".find(x => x.textContent.trim().startsWith({name!r}))"
+    )
+    browser.until(f"{row} !== undefined")
+    browser.evaluate(f"{row}.querySelector('a').click()")

@@ -1,0 +1,106 @@
+# Energy and CO2 of what has run, and a forecast of what will.
+
+
+# Last of all, so that everything else is in the ledger, which grows with every job and therefore
+# is no input. By hand it may be run at any time.
+rule co2:
+    input:
+        expand(
+            paths.TABLE_TEX,
+            scale=SCALE,
+            table=PLAN.covered_tables + PLAN.imagenet_fs_tables,
+        ),
+        expand(paths.FIGURE, scale=SCALE, figure=PLAN.covered_figures),
+    output:
+        report=report(
+            paths.CO2,
+            caption="../report/co2.rst",
+            category="Footprint",
+            labels={"what": "every job, rule, table and figure"},
+        ),
+        text="results/{scale}/reports/co2.md",
+        meta=paths.meta(paths.CO2),
+        table="results/{scale}/tables/co2.tex",
+        figure="results/{scale}/figures/co2.pdf",
+        picture=report(
+            "results/{scale}/figures/co2.png",
+            caption="../report/co2.rst",
+            category="Footprint",
+            labels={"what": "bars by rule and by table"},
+        ),
+    log:
+        "results/{scale}/logs/co2.log",
+    benchmark:
+        "results/{scale}/benchmarks/co2.tsv"
+    localrule: True
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        settings=CONFIG,
+        ledger=paths.LEDGER.format(scale=SCALE),
+    shell:
+        "epcore co2 --settings {params.settings:q} --scale {wildcards.scale} "
+        "--ledger {params.ledger:q} --out {output.report:q} --tex {output.table:q} "
+        "--drawing {output.figure:q} > {log:q} 2>&1"
+
+
+rule publish_co2:
+    input:
+        report=paths.CO2.format(scale=SCALE),
+        text=f"results/{SCALE}/reports/co2.md",
+        table=f"results/{SCALE}/tables/co2.tex",
+        figure=f"results/{SCALE}/figures/co2.pdf",
+        picture=f"results/{SCALE}/figures/co2.png",
+    output:
+        report="reports/co2.csv",
+        text="reports/co2.md",
+        table="tables/co2.tex",
+        figure="figures/co2.pdf",
+        picture="figures/co2.png",
+    log:
+        f"results/{SCALE}/logs/publish_co2.log",
+    benchmark:
+        f"results/{SCALE}/benchmarks/publish_co2.tsv"
+    localrule: True
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=100,
+        runtime=5,
+    params:
+        scale=SCALE,
+    shell:
+        "( cp {input.report:q} {output.report:q}; cp {input.text:q} {output.text:q}; "
+        "cp {input.table:q} {output.table:q}; cp {input.figure:q} {output.figure:q}; "
+        "cp {input.picture:q} {output.picture:q} ) 2> {log:q}"
+
+
+# Prints what everything that is not there yet will cost.
+rule forecast:
+    log:
+        f"results/{SCALE}/logs/forecast.log",
+    benchmark:
+        f"results/{SCALE}/benchmarks/forecast.tsv"
+    localrule: True
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=500,
+        runtime=5,
+    params:
+        settings=CONFIG,
+        scale=SCALE,
+    shell:
+        "epcore forecast all --settings {params.settings:q} --scale {params.scale} 2>&1 "
+        "| tee {log:q}"
+
+
+# Where a GPU is required, what the targets cost is told before anything runs, with -n too.
+if PLAN.scale.requires_gpu and workflow.is_main_process:
+    foretell()

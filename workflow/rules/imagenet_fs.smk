@@ -1,0 +1,195 @@
+# ImageNet-FS: a classifier of base classes, features of all images, generators of the weights of
+# novel classes, and their test on frozen exemplars. Included by scales that have it.
+FS = PLAN.imagenet_fs
+NETWORK, WEIGHTS = FS.scale.resources.network, FS.scale.resources.weights
+
+
+wildcard_constraints:
+    network="|".join(FS.networks),
+    method="|".join(FS.methods),
+    part="images|queries",
+
+
+rule imagenet_fs_exemplars:
+    input:
+        store=paths.STORE,
+        queries=paths.STORE.replace("{dataset}", "{dataset}-queries"),
+    output:
+        exemplars=[*FS.exemplar_files("novel"), *FS.exemplar_files("val")],
+        meta=paths.meta(FS.exemplar_files("novel")[0]),
+    log:
+        "results/{scale}/logs/imagenet-fs/{dataset}/exemplars.log",
+    benchmark:
+        "results/{scale}/benchmarks/imagenet-fs/{dataset}/exemplars.tsv"
+    localrule: True
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=60,
+    params:
+        config=FS.exemplars(),
+        data=lambda wildcards, input: Path(input.store).parent,
+        queries=lambda wildcards, input: Path(input.queries).parent,
+        out=lambda wildcards, output: Path(output.meta).parent,
+    shell:
+        "epcore imagenet-fs-exemplars --config {params.config:q} --data {params.data:q} "
+        "--queries {params.queries:q} --out {params.out:q} > {log:q} 2>&1"
+
+
+rule imagenet_fs_classifier:
+    input:
+        store=paths.STORE,
+        queries=paths.STORE.replace("{dataset}", "{dataset}-queries"),
+    output:
+        checkpoint=paths.CLASSIFIER,
+        meta=paths.meta(paths.CLASSIFIER),
+        curve=paths.curve(paths.CLASSIFIER),
+    log:
+        "results/{scale}/logs/imagenet-fs/{dataset}/{network}/s{seed}/classifier.log",
+    benchmark:
+        "results/{scale}/benchmarks/imagenet-fs/{dataset}/{network}/s{seed}/classifier.tsv"
+    conda:
+        "../../environment.yml"
+    threads: NETWORK.threads
+    resources:
+        gpu=1,
+        mem_mb=each_attempt(NETWORK.mem_mb),
+        runtime=each_attempt(NETWORK.runtime),
+    params:
+        config=lambda wildcards: FS.classifier(wildcards.network, int(wildcards.seed)),
+        data=lambda wildcards, input: Path(input.store).parent,
+        queries=lambda wildcards, input: Path(input.queries).parent,
+    shell:
+        f"epcore imagenet-fs-classifier {REQUIRE_GPU} --gpus {{resources.gpu}} "
+        "--config {params.config:q} --data {params.data:q} --queries {params.queries:q} "
+        "--out {output.checkpoint:q} > {log:q} 2>&1"
+
+
+rule imagenet_fs_features:
+    input:
+        store=lambda w: paths.STORE.replace(
+            "{dataset}", "{dataset}-queries" if w.part == "queries" else "{dataset}"
+        ),
+        checkpoint=paths.CLASSIFIER,
+    output:
+        features=paths.IMAGE_FEATURES,
+        meta=paths.meta(paths.IMAGE_FEATURES),
+    log:
+        "results/{scale}/logs/imagenet-fs/{dataset}/{network}/s{seed}/features-{part}.log",
+    benchmark:
+        "results/{scale}/benchmarks/imagenet-fs/{dataset}/{network}/s{seed}/features-{part}.tsv"
+    conda:
+        "../../environment.yml"
+    threads: NETWORK.threads
+    resources:
+        gpu=1,
+        mem_mb=each_attempt(NETWORK.mem_mb),
+        runtime=each_attempt(NETWORK.runtime),
+        disk_mb=FS.scale.resources.features_mb,
+    params:
+        config=lambda wildcards: FS.features(wildcards.network),
+        data=lambda wildcards, input: Path(input.store).parent,
+    shell:
+        f"epcore imagenet-fs-features {ALLOW_CPU} --gpus {{resources.gpu}} "
+        "--config {params.config:q} --data {params.data:q} "
+        "--checkpoint {input.checkpoint:q} --out {output.features:q} > {log:q} 2>&1"
+
+
+rule imagenet_fs_generator:
+    input:
+        store=paths.STORE,
+        queries=paths.STORE.replace("{dataset}", "{dataset}-queries"),
+        checkpoint=paths.CLASSIFIER,
+        features=paths.IMAGE_FEATURES.replace("{part}", "images"),
+        query_features=paths.IMAGE_FEATURES.replace("{part}", "queries"),
+        exemplars=lambda w: FS.validation_exemplars(w.method),
+    output:
+        generator=paths.GENERATOR,
+        meta=paths.meta(paths.GENERATOR),
+    log:
+        "results/{scale}/logs/imagenet-fs/{dataset}/{network}/s{seed}/{method}.log",
+    benchmark:
+        "results/{scale}/benchmarks/imagenet-fs/{dataset}/{network}/s{seed}/{method}.tsv"
+    conda:
+        "../../environment.yml"
+    threads: WEIGHTS.threads
+    resources:
+        gpu=1,
+        mem_mb=each_attempt(WEIGHTS.mem_mb),
+        runtime=each_attempt(WEIGHTS.runtime),
+    params:
+        config=lambda wildcards: FS.generator(wildcards.method, int(wildcards.seed)),
+        data=lambda wildcards, input: Path(input.store).parent,
+        queries=lambda wildcards, input: Path(input.queries).parent,
+        features=lambda wildcards, input: Path(input.features).parent,
+    shell:
+        f"epcore imagenet-fs-generator {ALLOW_CPU} --gpus {{resources.gpu}} "
+        "--config {params.config:q} --data {params.data:q} "
+        "--queries {params.queries:q} --features {params.features:q} "
+        "--checkpoint {input.checkpoint:q} --exemplars {input.exemplars:q} "
+        "--out {output.generator:q} > {log:q} 2>&1"
+
+
+rule imagenet_fs_evaluate:
+    input:
+        store=paths.STORE,
+        queries=paths.STORE.replace("{dataset}", "{dataset}-queries"),
+        checkpoint=paths.CLASSIFIER,
+        features=paths.IMAGE_FEATURES.replace("{part}", "images"),
+        query_features=paths.IMAGE_FEATURES.replace("{part}", "queries"),
+        generator=lambda w: paths.GENERATOR.replace(
+            "{method}", FS.generated_as(w.method)
+        ),
+        exemplars=FS.exemplar_files("novel"),
+    output:
+        scores=FS.trial_files(),
+        meta=paths.meta(FS.trial_files()[0]),
+    log:
+        "results/{scale}/logs/imagenet-fs/{dataset}/{network}/s{seed}/evaluate-{method}.log",
+    benchmark:
+        "results/{scale}/benchmarks/imagenet-fs/{dataset}/{network}/s{seed}/evaluate-{method}.tsv"
+    conda:
+        "../../environment.yml"
+    threads: WEIGHTS.threads
+    resources:
+        gpu=1,
+        mem_mb=each_attempt(WEIGHTS.mem_mb),
+        runtime=each_attempt(WEIGHTS.runtime),
+    params:
+        config=lambda wildcards: FS.evaluate(wildcards.method),
+        data=lambda wildcards, input: Path(input.store).parent,
+        queries=lambda wildcards, input: Path(input.queries).parent,
+        features=lambda wildcards, input: Path(input.features).parent,
+        out=lambda wildcards, output: Path(output.meta).parent,
+    shell:
+        f"epcore imagenet-fs-evaluate {ALLOW_CPU} --gpus {{resources.gpu}} "
+        "--config {params.config:q} --data {params.data:q} "
+        "--queries {params.queries:q} --features {params.features:q} "
+        "--checkpoint {input.checkpoint:q} --generator {input.generator:q} "
+        "--exemplars {input.exemplars:q} --out {params.out:q} > {log:q} 2>&1"
+
+
+use rule aggregate as imagenet_fs_aggregate with:
+    input:
+        scores=lambda w: [cell.scores for cell in FS.cells(w.table)],
+        metas=lambda w: sorted({cell.checkpoint_meta for cell in FS.cells(w.table)}),
+        paper=lambda w: FS.paper_numbers(w.table, CONFIG),
+    wildcard_constraints:
+        table="|".join(FS.tables),
+    params:
+        config=lambda wildcards: FS.aggregate(wildcards.table),
+        paper=lambda wildcards, input: ["--paper", *input.paper] if input.paper else [],
+
+
+use rule latex as imagenet_fs_latex with:
+    wildcard_constraints:
+        table="|".join(FS.tables),
+    params:
+        config=lambda wildcards: FS.latex(wildcards.table),
+
+
+use rule publish_table as publish_imagenet_fs_table with:
+    wildcard_constraints:
+        table="|".join(FS.tables),

@@ -1,0 +1,93 @@
+# Plots of the tables' numbers, training curves, and the report's page on the environment.
+
+
+rule plot:
+    input:
+        lambda w: expand(paths.TABLE_CSV, scale=SCALE, table=PLAN.plot_tables(w.plot)),
+    output:
+        figure=paths.FIGURE.replace("{figure}", "{plot}"),
+        picture=report(
+            "results/{scale}/figures/{plot}.png",
+            caption="../report/plot.rst",
+            category="Figures",
+            labels={"figure": "{plot}"},
+        ),
+        numbers="results/{scale}/figures/{plot}.csv",
+        meta="results/{scale}/figures/{plot}.meta.json",
+    log:
+        "results/{scale}/logs/figures/{plot}.log",
+    benchmark:
+        "results/{scale}/benchmarks/figures/{plot}.tsv"
+    localrule: True
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        config=stage_config("plot", "plot"),
+    shell:
+        "epcore plot --config {params.config:q} --tables {input:q} --out {output.figure:q} "
+        "> {log:q} 2>&1"
+
+
+rule curves:
+    input:
+        lambda w: [
+            of(training.checkpoint)
+            for training in PLAN.curves[w.curves]
+            for of in (paths.curve, paths.meta)
+        ],
+    output:
+        figure=paths.FIGURE.replace("{figure}", "{curves}"),
+        picture=report(
+            "results/{scale}/figures/{curves}.png",
+            caption="../report/curves.rst",
+            category="Training curves",
+            labels={"figure": "{curves}"},
+        ),
+        numbers="results/{scale}/figures/{curves}.csv",
+        meta="results/{scale}/figures/{curves}.meta.json",
+    log:
+        "results/{scale}/logs/figures/{curves}.log",
+    benchmark:
+        "results/{scale}/benchmarks/figures/{curves}.tsv"
+    localrule: True
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        config=stage_config("curves_of", "curves"),
+    shell:
+        "epcore curves --config {params.config:q} --out {output.figure:q} > {log:q} 2>&1"
+
+
+rule environment:
+    input:
+        PLAN.job_metas,
+    output:
+        report(
+            paths.ENVIRONMENT,
+            caption="../report/environment.rst",
+            category="Environment",
+            labels={"page": "environment"},
+        ),
+    log:
+        "results/{scale}/logs/environment.log",
+    benchmark:
+        "results/{scale}/benchmarks/environment.tsv"
+    localrule: True
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=500,
+        runtime=5,
+    params:
+        config=lambda wildcards: PLAN.environment(),
+    shell:
+        "epcore environment --config {params.config:q} --out {output:q} > {log:q} 2>&1"
