@@ -3,11 +3,12 @@
 # make lint       style and types
 # make report     builds every table and figure, and report.html with all of them
 # make pictures   remakes the pictures of the README
+# make bench      measures speed and memory into benchmarks/README.md; bench-workflow: the workflow
 # PYTHON=python3.12 make ...   chooses the Python (3.11 or newer) of the environment
 PYTHON ?= python3
 VENV := .venv/bin/python
 
-.PHONY: all test lint report pictures
+.PHONY: all test lint report pictures bench bench-workflow
 all: .venv/installed
 	$(VENV) -m snakemake --cores all tables/main.tex
 
@@ -32,6 +33,12 @@ pictures: all
 	cp results/demo/figures/data/glyph-mini.png docs/glyph-mini.png
 	latexmk -pdf -silent -output-directory=results/demo/page tables/main.tex
 	pdftoppm -png -singlefile -r 130 -x 60 -y 90 -W 960 -H 880 results/demo/page/main.pdf docs/demo-table
+
+bench: .venv/installed
+	$(VENV) benchmarks/collect.py
+
+bench-workflow: .venv/installed
+	$(VENV) benchmarks/collect.py workflow
 
 # Remade when the lock changes; the stamp is written last, so a broken install is tried again.
 .venv/installed: requirements.txt pyproject.toml

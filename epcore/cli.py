@@ -282,13 +282,13 @@ STAGES: dict[str, tuple[str, str | None]] = {
     "imagenet-fs-generator": ("epcore.imagenet_fs.train_generator", "GeneratorStage"),
     "imagenet-fs-evaluate": ("epcore.imagenet_fs.evaluate", "TrialsStage"),
     "latex": ("epcore.report.latex", "LatexStage"),
-    "status": ("epcore.status", None),
-    "doctor": ("epcore.doctor", None),
     "plot": ("epcore.report.plot", "PlotStage"),
     "curves": ("epcore.report.curves", "CurvesStage"),
     "environment": ("epcore.report.environment", "EnvironmentStage"),
     "co2": ("epcore.footprint.report", None),
     "forecast": ("epcore.footprint.forecast", None),
+    "status": ("epcore.status", None),
+    "doctor": ("epcore.doctor", None),
 }
 
 
@@ -306,6 +306,8 @@ def _run(arguments: dict[str, Any]) -> None:
         from epcore.gpus import claim
 
         claim(gpus, allow_cpu)
+    if name == "pretrain":
+        arguments["gpus"] = gpus or 1  # that train together
     with _tracking(name, arguments):
         importlib.import_module(module).run(**arguments)
 
@@ -315,10 +317,10 @@ def _tracking(name: str, arguments: dict[str, Any]) -> AbstractContextManager[No
     made = arguments.get("out") or arguments.get("receipt")
     if made is None or name == "co2":
         return nullcontext()
+    if isinstance(made, list):
+        made = made[0]
     if name == "data":
         made = made / "store.json"
-    if isinstance(made, list):  # the suite of `evaluate` is called by its first file
-        made = made[0]
     from epcore.footprint.tracker import tracked
 
     return tracked(name, made)

@@ -26,6 +26,33 @@ def choose_device(require_gpu: bool = False) -> torch.device:
     return torch.device("cpu")
 
 
+def set_precision(precision: str) -> None:
+    """What a GPU does with float32 convolutions, of backward too, from now on in this process.
+
+    `tf32` lets them round their inputs to 10 bits of mantissa (NVIDIA Ampere and newer), the others
+    do not; torch's own default is to round. All other products, those of propagation among them,
+    stay in full precision.
+    """
+    # torch has no types for the settings of single operators.
+    convolutions = torch.backends.cudnn.conv  # type: ignore[attr-defined]
+    convolutions.fp32_precision = "tf32" if precision == "tf32" else "ieee"
+
+
+def room_for_images(device: torch.device) -> int:
+    """Bytes of the device that a data set may take: a quarter of a GPU's memory, none of a CPU's.
+
+    The rest is the network's, its activations at the paper's batch of 512 images included.
+    """
+    if device.type != "cuda":
+        return 0
+    return int(torch.cuda.get_device_properties(device).total_memory) // 4
+
+
+def computes_tf32(device: torch.device) -> bool:
+    """Whether the device multiplies TF32 in hardware."""
+    return device.type == "cuda" and torch.cuda.get_device_capability(device) >= (8, 0)
+
+
 def computes_bf16(device: torch.device) -> bool:
     """Whether the device multiplies bfloat16 in hardware; emulation would be slower than fp32."""
     if device.type == "cuda":
@@ -43,7 +70,8 @@ def autocast(device: torch.device, precision: str) -> AbstractContextManager[obj
 
 def describe(device: torch.device, precision: str) -> dict[str, str]:
     """For `meta.json`: the device and the precision really used."""
-    used = "bf16" if precision == "bf16" and computes_bf16(device) else "fp32"
+    computes = {"bf16": computes_bf16, "tf32": computes_tf32}
+    used = precision if precision in computes and computes[precision](device) else "fp32"
     if device.type == "cuda":
         return {"device": torch.cuda.get_device_name(device), "precision": used}
     return {"device": str(torch.cpu.get_capabilities().get("cpu_name", "cpu")), "precision": used}

@@ -27,22 +27,27 @@ class DegenerateFeaturesError(ValueError):
     """Features of which no graph can be made: NaN, infinite, or all points equal."""
 
 
-def squared_distances(features: Tensor) -> Tensor:
+def _centred_gram(features: Tensor) -> Tensor:
+    centred = features.to(torch.float64, copy=True)
+    centred -= centred.mean(dim=-2, keepdim=True)
+    return centred @ centred.mT
+
+
+def squared_distances(features: Tensor) -> tuple[Tensor, Tensor]:
     """Squared Euclidean distances `d^2_ij` `(..., N, N)`, float64, of features `(..., N, D)`.
 
     Through the Gram matrix of the centred features: memory N^2, never N^2 * D. Distances that
-    rounding cannot tell from zero (a point with itself, exact duplicates) are exactly zero.
-    In float64 whatever the features are: in float32 two points closer than a thousandth of their
-    norm would count as duplicates, and the bandwidth leaves duplicates out.
+    rounding cannot tell from zero (a point with itself, exact duplicates) are exactly zero; the
+    second tensor, bool, says which. In float64 whatever the features are: in float32 two points
+    closer than a thousandth of their norm would count as duplicates, and the bandwidth leaves
+    duplicates out.
     """
-    centred = features.double()
-    centred = centred - centred.mean(dim=-2, keepdim=True)
-    gram = centred @ centred.mT
+    gram = _centred_gram(features)
     norms = gram.diagonal(dim1=-2, dim2=-1)
     sums = norms[..., :, None] + norms[..., None, :]
-    distances = sums - 2 * gram
-    rounding = 8 * torch.finfo(distances.dtype).eps * sums.detach()
-    return torch.where(distances > rounding, distances, torch.zeros_like(distances))
+    distances = torch.add(sums, gram, alpha=-2)
+    equal = distances <= 8 * torch.finfo(distances.dtype).eps * sums.detach()
+    return distances.masked_fill_(equal, 0), equal
 
 
 def similarity_graph(features: Tensor, bandwidth: Bandwidth = "std") -> Tensor:
@@ -55,23 +60,26 @@ def similarity_graph(features: Tensor, bandwidth: Bandwidth = "std") -> Tensor:
     Gradients flow through `s`, as in the authors' code.
     Points at equal distances from one another have `s = 0`: the limit, no edges, is returned.
     """
-    distances = squared_distances(features)
+    distances, equal = squared_distances(features)
     n = distances.shape[-1]
-    off_diagonal = ~torch.eye(n, dtype=torch.bool, device=distances.device)
-    pairs = (distances > 0) if bandwidth == "std" else off_diagonal.expand_as(distances)
-    count = pairs.sum(dim=(-2, -1), keepdim=True)
-    if not bool((distances > 0).any(dim=-1).any(dim=-1).all()):
+    diagonal = torch.eye(n, dtype=torch.bool, device=distances.device)
+    apart = n * n - torch.count_nonzero(equal, dim=(-2, -1))
+    if not bool(apart.all()):
         raise DegenerateFeaturesError(
             f"embedding propagation needs points that differ: in features of shape "
             f"{tuple(features.shape)} all {n} points of at least one set are equal"
         )
+    # As few passes over N^2 numbers as there can be: for many points they are most of the work.
+    left_out, count = (
+        (equal, apart[..., None, None]) if bandwidth == "std" else (diagonal, n * (n - 1))
+    )
     mean = distances.sum(dim=(-2, -1), keepdim=True) / count
-    deviations = torch.where(pairs, distances - mean, torch.zeros_like(distances))
+    deviations = (distances - mean).masked_fill_(left_out, 0)
     variance = deviations.square().sum(dim=(-2, -1), keepdim=True) / (count - 1)
     smallest = (torch.finfo(distances.dtype).eps * mean.detach()).square()
     variance = torch.maximum(variance, smallest)
     scale = variance.sqrt() if bandwidth == "std" else variance
-    return (torch.exp(-distances / scale) * off_diagonal).to(features.dtype)
+    return (distances / -scale).exp_().masked_fill(diagonal, 0).to(features.dtype)
 
 
 def normalised_adjacency(adjacency: Tensor) -> Tensor:
@@ -131,8 +139,11 @@ def _check_features(features: Tensor) -> None:
         raise ValueError(
             f"features must have shape (..., N, D) with N >= 2 points, got {tuple(features.shape)}"
         )
-    if not bool(torch.isfinite(features).all()):
+    # One sum is a third of the work of looking at each value; it overflows only if values are huge.
+    if not bool(torch.isfinite(features.detach().sum())):
         bad = int((~torch.isfinite(features)).sum())
+        if bad == 0:
+            return
         raise DegenerateFeaturesError(
             f"features of shape {tuple(features.shape)} hold {bad} NaN or infinite values"
         )

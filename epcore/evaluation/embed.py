@@ -14,8 +14,9 @@ from epcore.checkpoint import load_backbone
 from epcore.data.arrays import load_arrays, save_arrays
 from epcore.data.augment import Augmenter
 from epcore.data.episodes import Episodes
+from epcore.data.feed import copied
 from epcore.data.store import ImageStore
-from epcore.device import autocast, choose_device, describe
+from epcore.device import autocast, choose_device, describe, set_precision
 from epcore.errors import UserError
 from epcore.files import Provenance
 from epcore.plan.stages import EmbedStage
@@ -68,16 +69,17 @@ def embed(
     They therefore do not depend on the episode that an image is in. `label` shows a progress bar.
     """
     backbone.eval()
-    values = np.empty((len(rows), backbone.feature_size), dtype=np.float32)
+    # On the device, so that a GPU need not wait for the copy of each batch's features.
+    values = torch.empty((len(rows), backbone.feature_size), device=device)
     starts: Iterable[int] = range(0, len(rows), BATCH)
     if label is not None:
         starts = tqdm(starts, desc=label, unit="batch", disable=None)
     for start in starts:
-        images = torch.from_numpy(store.pixels(rows[start : start + BATCH])).to(device)
+        images = copied(store.pixels(rows[start : start + BATCH]), device)
         with autocast(device, precision):
             features = backbone(augmenter.plain(images))
-        values[start : start + BATCH] = features.float().cpu().numpy()
-    return Features(rows, values)
+        values[start : start + BATCH] = features
+    return Features(rows, values.cpu().numpy())
 
 
 def run(stage: EmbedStage, data: Path, checkpoint: Path, episodes: list[Path], out: Path) -> None:
@@ -88,6 +90,7 @@ def run(stage: EmbedStage, data: Path, checkpoint: Path, episodes: list[Path], o
     store = ImageStore.open(data)
     rows = np.unique(np.concatenate([Episodes.load(path).touched() for path in episodes]))
     device = choose_device()
+    set_precision(stage.precision)
     backbone = load_backbone(checkpoint, stage.backbone, device)
     augmenter = Augmenter((), stage.view)
     features = embed(backbone, store, rows, augmenter, device, stage.precision, "embed")

@@ -12,8 +12,9 @@ from epcore.backbones import Backbone
 from epcore.backbones.base import parameter_count
 from epcore.checkpoint import Checkpoint, build
 from epcore.data.augment import Augmenter, crop_size
+from epcore.data.feed import copied
 from epcore.data.store import ImageStore
-from epcore.device import autocast, choose_device, describe, place
+from epcore.device import autocast, choose_device, describe, place, set_precision
 from epcore.errors import UserError
 from epcore.imagenet_fs.classes import Subsets, check_pair
 from epcore.imagenet_fs.cosine import CosineClassifier
@@ -84,7 +85,7 @@ class ClassifierTask:
     def losses(self, epoch: int, start: int, generator: torch.Generator) -> Iterator[Tensor]:
         for step in range(start, self.steps):
             rows, classes = self.sample(epoch, step)
-            images = torch.from_numpy(self.images.pixels(rows)).to(self.device)
+            images = copied(self.images.pixels(rows), self.device)
             batch = self.augmenter.upright(images, generator)
             logits = self._logits(batch)
             yield functional.cross_entropy(logits, torch.from_numpy(classes).to(self.device))
@@ -100,8 +101,8 @@ class ClassifierTask:
         self.model.eval()
         logits = []
         for start in range(0, len(self.rows), BATCH):
-            images = torch.from_numpy(self.queries.pixels(self.rows[start : start + BATCH]))
-            logits.append(self._logits(self.augmenter.plain(images.to(self.device))).cpu())
+            images = copied(self.queries.pixels(self.rows[start : start + BATCH]), self.device)
+            logits.append(self._logits(self.augmenter.plain(images)).cpu())
         scores = torch.cat(logits).double()
         accuracy = (scores.argmax(dim=1) == self.expected).double().mean()
         return float(accuracy), float(functional.cross_entropy(scores, self.expected))
@@ -110,6 +111,7 @@ class ClassifierTask:
 def run(stage: ClassifierStage, data: Path, queries: Path, out: Path, require_gpu: bool) -> None:
     """The stage `imagenet-fs-classifier`: a checkpoint, its curve and its meta."""
     device = choose_device(require_gpu)
+    set_precision(stage.precision)
     session = TrainingSession(
         "imagenet-fs-classifier", stage, [data / "store.json", queries / "store.json"], out
     )

@@ -17,8 +17,9 @@ from tqdm import tqdm
 from epcore.backbones import Backbone
 from epcore.checkpoint import load_backbone
 from epcore.data.augment import Augmenter
+from epcore.data.feed import copied
 from epcore.data.store import ImageStore
-from epcore.device import autocast, choose_device, describe
+from epcore.device import autocast, choose_device, describe, set_precision
 from epcore.errors import UserError
 from epcore.files import (
     Provenance,
@@ -124,7 +125,7 @@ def extract(
             values = np.lib.format.open_memmap(target, mode="r+")
             for start in range(done, done + count, BATCH):
                 stop = min(start + BATCH, done + count)
-                batch = torch.from_numpy(mapped.pixels(np.arange(start, stop))).to(device)
+                batch = copied(mapped.pixels(np.arange(start, stop)), device)
                 with autocast(device, precision):
                     features = backbone(augmenter.plain(batch))
                 values[start:stop] = features.float().cpu().numpy()
@@ -143,6 +144,7 @@ def run(stage: ImageFeaturesStage, data: Path, checkpoint: Path, out: Path) -> N
     inputs = list(provenance.inputs.values())
     store = ImageStore.open(data)
     device = choose_device()
+    set_precision(stage.precision)
     backbone = load_backbone(checkpoint, stage.backbone, device)
     folder = out.parent / f"{out.stem}.state"
     state = folder / fingerprint(canonical_json(config), *inputs)

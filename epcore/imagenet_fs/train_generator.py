@@ -117,9 +117,9 @@ class GeneratorTask:
 
     @property
     def images_per_step(self) -> int:
-        settings = self.training
-        queries = settings.novel * settings.novel_queries + settings.base_queries
-        return settings.batch_size * queries
+        training = self.training
+        novel = training.novel * (self.shots + training.novel_queries)
+        return training.batch_size * (novel + training.base_queries)
 
     def seed(self, epoch: int) -> int:
         return seed_of(self.stage.seed, "imagenet-fs generator", self.shots, epoch)

@@ -153,6 +153,7 @@ class View(Settings):
 
 
 AugmentationName = Literal["flip", "crop", "jitter"]
+Precision = Literal["fp32", "tf32", "bf16"]
 
 
 class Augmentation(Settings):
@@ -249,9 +250,10 @@ class JobResources(Settings):
 
 
 class Resources(JobResources):
-    """Of one training job, which also uses `gpus` cards, and of one job of other stages.
+    """Of one training job, and of one job of other stages.
 
-    Embedding uses one card. Where there are no GPUs the same jobs run on the CPU.
+    `gpus` cards do one pretraining together; other trainings and embedding use one. Where there
+    are no GPUs the same jobs run on the CPU.
     """
 
     gpus: PositiveInt = 1
@@ -286,7 +288,7 @@ class Scale(Settings):
     backbones: dict[str, ScaledBackbone]
     episodes: EpisodeCounts
     seed: NonNegativeInt
-    precision: Literal["fp32", "bf16"]
+    precision: Precision
     requires_gpu: bool
     resources: Resources
     recipe: dict[str, Any] = Field(default_factory=dict)

@@ -20,6 +20,7 @@ from epcore.plan.models import (
     AugmentationName,
     Backbone,
     Finetuning,
+    Precision,
     Pretraining,
     Propagation,
     View,
@@ -93,7 +94,7 @@ class NetworkStage(Stage):
 
     backbone: Backbone
     view: View
-    precision: Literal["fp32", "bf16"]
+    precision: Precision
 
 
 class TrainingStage(NetworkStage):

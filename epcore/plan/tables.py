@@ -107,10 +107,6 @@ class TablePlan(Runs):
             suites.setdefault(key, []).append(name)
         return [tuple(names) for names in suites.values()]
 
-    def suite_of(self, protocol: str) -> tuple[str, ...]:
-        """The protocols that are scored in one job with this one."""
-        return next(suite for suite in self.suites if protocol in suite)
-
     def alpha_runs(self) -> list[tuple[str, str, str, str]]:
         """Data set, backbone, recipe and protocol of every candidate, if the scale has them."""
         return self._figure_runs(self.figures.alpha)

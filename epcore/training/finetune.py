@@ -11,8 +11,9 @@ from epcore.backbones import Backbone
 from epcore.checkpoint import Checkpoint, build
 from epcore.data.augment import Augmenter
 from epcore.data.episodes import Episodes, sample
+from epcore.data.feed import Feed
 from epcore.data.store import ImageStore
-from epcore.device import autocast, choose_device, place
+from epcore.device import autocast, choose_device, place, room_for_images, set_precision
 from epcore.errors import UserError
 from epcore.evaluation.propagation_classifier import PropagationClassifier, query_labels
 from epcore.plan.stages import FinetuneStage
@@ -43,6 +44,7 @@ class FinetuningTask:
         self.stage, self.store, self.device = stage, store, device
         self.settings = stage.finetuning
         self.labels = base_labels(store)
+        self.feed = Feed(store, store.image_indices("base"), device, room_for_images(device))
         classes = len(store.class_indices("base"))
         trained = len(checkpoint.class_head["bias"])
         if trained != classes:
@@ -73,8 +75,8 @@ class FinetuningTask:
         way, shot, queries = self.settings.way, self.stage.shot, self.settings.queries
         episodes = sample(self.store, "base", way, shot, queries, self.steps, self.seed(epoch))
         for rows in episodes.images()[start:]:
-            images = torch.from_numpy(self.store.pixels(rows)).to(self.device)
-            yield self.loss(self.augmenter.flipped(images, generator), self.labels[rows])
+            images = self.augmenter.flipped(self.feed.batch(rows), generator)
+            yield self.loss(images, self.labels[rows])
 
     def loss(self, batch: Tensor, labels: Tensor) -> Tensor:
         """Of one episode's images `(way * (shot + queries), 3, h, w)` and base classes.
@@ -109,6 +111,7 @@ def run(
 ) -> None:
     """The stage `finetune`: a checkpoint, its curve and its meta."""
     device = choose_device(require_gpu)
+    set_precision(stage.precision)
     session = Session("finetune", stage, Inputs(data, episodes, checkpoint), out)
     pretrained = Checkpoint.load(checkpoint, stage.backbone)
     task = FinetuningTask(stage, session.store, session.episodes, pretrained, device)

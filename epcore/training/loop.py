@@ -16,11 +16,12 @@ from tqdm import tqdm
 from epcore.checkpoint import load_safely, save_atomically, state_of
 from epcore.errors import UserError
 from epcore.files import write_text
-from epcore.interruption import Request, postponed
+from epcore.interruption import Interrupted, Request, postponed
 from epcore.plan.models import Descent
 from epcore.propagation import DegenerateFeaturesError
 from epcore.training.heartbeat import Heartbeat
 from epcore.training.schedule import schedule_of
+from epcore.training.team import ALONE, Team
 
 CURVE_COLUMNS = ("epoch", "learning_rate", "train_loss", "val_accuracy", "val_loss")
 SAVE_EVERY = 600.0  # seconds
@@ -39,7 +40,7 @@ class Task(Protocol):
 
     @property
     def images_per_step(self) -> int:
-        """Images, or features of images, that the network sees in one step."""
+        """Images that the network sees in one step."""
 
     def seed(self, epoch: int) -> int:
         """Of the epoch's order and of the random numbers of its augmentation."""
@@ -75,7 +76,14 @@ def seed_of(*parts: int | str) -> int:
     return int(np.random.SeedSequence(words).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
-def fit(task: Task, settings: Descent, seed: int, state: Path, label: str) -> Outcome:
+def fit(
+    task: Task,
+    settings: Descent,
+    seed: int,
+    state: Path,
+    label: str,
+    team: Team = ALONE,
+) -> Outcome:
     """Trains until the epochs or the learning rate run out.
 
     SGD with Nesterov momentum and weight decay on all weights; `epcore.training.schedule` says how
@@ -84,14 +92,15 @@ def fit(task: Task, settings: Descent, seed: int, state: Path, label: str) -> Ou
 
     After every epoch, every ten minutes and when a signal asks the process to leave, everything
     is saved to `state`. If that file exists, training goes on from there and ends with the same
-    weights. The caller deletes it once its outputs are written.
+    weights. The caller deletes it once its outputs are written. Of a team's processes, which all
+    hold the same, the first one saves.
 
     Raises:
         UserError: if the loss or the features are no longer finite, or all features are equal.
         Interrupted: after a signal, once everything is saved.
     """
     with postponed() as request:
-        training = _Training(task, settings, seed, state, label, request)
+        training = _Training(task, settings, seed, state, label, request, team)
         while training.goes_on():
             training.epoch()
     best, curve = training.best, training.curve
@@ -109,9 +118,10 @@ class _Training:
         state: Path,
         label: str,
         request: Request,
+        team: Team,
     ) -> None:
         self.task, self.settings, self.seed = task, settings, seed
-        self.state, self.label, self.request = state, label, request
+        self.state, self.label, self.request, self.team = state, label, request, team
         self.optimiser = SGD(
             task.model.parameters(),
             lr=settings.learning_rate,
@@ -158,7 +168,8 @@ class _Training:
             self.best = {"row": row, "weights": state_of(self.task.model)}
         self.step, self.total, self.last = 0, 0.0, math.nan
         self._save()
-        self.request.obey()
+        if signal := self.team.agree(self.request.number):
+            raise Interrupted(signal)
 
     def _rate(self) -> float:
         return float(self.optimiser.param_groups[0]["lr"])
@@ -171,7 +182,7 @@ class _Training:
         self.task.model.train()
         steps = tqdm(
             self.task.losses(epoch, self.step, self.generator), title, self.task.steps,
-            initial=self.step, leave=False, disable=None, unit="step",
+            initial=self.step, leave=False, disable=self.team.rank > 0 or None, unit="step",
         )  # fmt: skip
         for loss in steps:
             value = loss.item()
@@ -184,14 +195,22 @@ class _Training:
             loss.backward()
             self.optimiser.step()
             self.step, self.total, self.last = self.step + 1, self.total + value, value
-            self.heartbeat.beat(self.step, self.task.steps, self.curve)
-            if self.request.number or time.monotonic() - self.saved_at > SAVE_EVERY:
+            if self.team.rank == 0:
+                self.heartbeat.beat(self.step, self.task.steps, self.curve)
+            signal = self.team.agree(self.request.number)
+            if signal or time.monotonic() - self.saved_at > SAVE_EVERY:
                 self._save()
-                self.request.obey()
+            if signal:
+                raise Interrupted(signal)
         return self.total / self.step
 
     def _save(self) -> None:
-        content = {
+        if self.team.rank == 0:
+            save_atomically(self.state, self._content())
+        self.saved_at = time.monotonic()
+
+    def _content(self) -> dict[str, Any]:
+        return {
             "format": STATE,
             "model": state_of(self.task.model),
             "optimiser": self.optimiser.state_dict(),
@@ -201,8 +220,6 @@ class _Training:
             "progress": (self.step, self.total, self.last),
             "random": (self.generator.get_state(), torch.get_rng_state(), _cuda_random()),
         }
-        save_atomically(self.state, content)
-        self.saved_at = time.monotonic()
 
     def _resume(self) -> None:
         saved = load_safely(self.state)

@@ -12,13 +12,15 @@ from epcore.backbones import Backbone
 from epcore.checkpoint import build
 from epcore.data.augment import ROTATIONS, Augmenter
 from epcore.data.episodes import Episodes
+from epcore.data.feed import Feed
 from epcore.data.store import ImageStore
-from epcore.device import autocast, choose_device, place
+from epcore.device import autocast, choose_device, place, room_for_images, set_precision
 from epcore.errors import UserError
 from epcore.evaluation.propagation_classifier import PropagationClassifier
 from epcore.plan.stages import PretrainStage
 from epcore.training.loop import fit, seed_of
 from epcore.training.session import Inputs, Session, Validator, base_labels
+from epcore.training.team import ALONE, Team, together
 
 
 class PretrainingModel(nn.Module):
@@ -31,13 +33,49 @@ class PretrainingModel(nn.Module):
         self.rotation_head = nn.Linear(backbone.feature_size, ROTATIONS)
 
 
+class PretrainingLoss(nn.Module):
+    """Of images `(4 * n, 3, h, w)`, all rotations of n images, and their classes `(n,)`.
+
+    The class head sees embeddings propagated over the whole batch, all rotations together
+    (A26); the rotation head sees the features (authors' code) or the embeddings (text). A process
+    of a team is given its share of the images, and the classes of all.
+    """
+
+    def __init__(
+        self, model: PretrainingModel, stage: PretrainStage, device: torch.device, team: Team
+    ) -> None:
+        super().__init__()
+        self.model, self.stage, self.device, self.team = model, stage, device, team
+        self.classifier = PropagationClassifier(stage.propagation)
+
+    def forward(self, images: Tensor, labels: Tensor) -> Tensor:
+        settings = self.stage.pretraining
+        with autocast(self.device, self.stage.precision):
+            features = self.model.backbone(images)
+        features = self.team.gathered(features.float())
+        embeddings = self.classifier.embeddings(features)
+        classes = labels.to(self.device).repeat(ROTATIONS)
+        loss = functional.cross_entropy(self.model.class_head(embeddings), classes)
+        if settings.rotation_weight > 0:
+            turns = torch.arange(ROTATIONS, device=self.device).repeat_interleave(len(labels))
+            seen = features if settings.rotation_input == "features" else embeddings
+            turned = functional.cross_entropy(self.model.rotation_head(seen), turns)
+            loss = loss + settings.rotation_weight * turned
+        return loss
+
+
 class PretrainingTask:
     """L_c + rotation_weight * L_r over batches of images, each in four rotations."""
 
     def __init__(
-        self, stage: PretrainStage, store: ImageStore, episodes: Episodes, device: torch.device
+        self,
+        stage: PretrainStage,
+        store: ImageStore,
+        episodes: Episodes,
+        device: torch.device,
+        team: Team = ALONE,
     ) -> None:
-        self.stage, self.store, self.device = stage, store, device
+        self.stage, self.device, self.team = stage, device, team
         self.settings = stage.pretraining
         self.rows = store.image_indices("base")
         if len(self.rows) < self.settings.batch_size:
@@ -45,13 +83,24 @@ class PretrainingTask:
                 f"data set {store.name}: its {len(self.rows)} base images do not fill one batch; "
                 f"set pretraining.batch_size to {len(self.rows)} or less"
             )
+        if ROTATIONS * self.settings.batch_size % team.size:
+            raise UserError(
+                f"{team.size} GPUs cannot share a batch of {self.settings.batch_size} images in "
+                f"{ROTATIONS} rotations evenly; change resources.gpus or pretraining.batch_size"
+            )
         self.labels = base_labels(store)
+        self.feed = Feed(store, self.rows, device, room_for_images(device))
         torch.manual_seed(seed_of(stage.seed, "pretrain", "weights"))
         self.model = PretrainingModel(build(stage.backbone), len(store.class_indices("base")))
+        team.synchronise(self.model, device)
         place(self.model, device)
         self.augmenter = Augmenter(stage.augmentation, stage.view)
-        self.classifier = PropagationClassifier(stage.propagation)
-        self.validator = Validator(store, episodes, self.classifier, stage, device)
+        self.loss = team.parallel(
+            PretrainingLoss(self.model, stage, device, team),
+            all_weights_used=self.settings.rotation_weight > 0,
+        )
+        classifier = PropagationClassifier(stage.propagation)
+        self.validator = Validator(store, episodes, classifier, stage, device)
 
     @property
     def steps(self) -> int:
@@ -70,36 +119,44 @@ class PretrainingTask:
         size = self.settings.batch_size
         for step in range(start, self.steps):
             rows = order[step * size : (step + 1) * size]
-            images = torch.from_numpy(self.store.pixels(rows)).to(self.device)
-            yield self.loss(self.augmenter.rotated(images, generator), self.labels[rows])
-
-    def loss(self, batch: Tensor, labels: Tensor) -> Tensor:
-        """Of images `(4 * n, 3, h, w)`, all rotations of n images, and their classes `(n,)`.
-
-        The class head sees embeddings propagated over the whole batch, all rotations together
-        (A26); the rotation head sees the features (authors' code) or the embeddings (text).
-        """
-        with autocast(self.device, self.stage.precision):
-            features = self.model.backbone(batch)
-        features = features.float()
-        embeddings = self.classifier.embeddings(features)
-        classes = labels.to(self.device).repeat(ROTATIONS)
-        loss = functional.cross_entropy(self.model.class_head(embeddings), classes)
-        if self.settings.rotation_weight > 0:
-            turns = torch.arange(ROTATIONS, device=self.device).repeat_interleave(len(labels))
-            seen = features if self.settings.rotation_input == "features" else embeddings
-            turned = functional.cross_entropy(self.model.rotation_head(seen), turns)
-            loss = loss + self.settings.rotation_weight * turned
-        return loss
+            # All of a team augment the whole batch, so that each image looks as it would alone.
+            images = self.augmenter.rotated(self.feed.batch(rows), generator)
+            if self.team.size > 1:
+                # Dropout: other masks in each process, the same ones after a resume.
+                mask = ("pretrain", epoch, step, "dropout", self.team.rank)
+                torch.manual_seed(seed_of(self.stage.seed, *mask))
+            yield self.loss(self.team.share(images), self.labels[rows])
 
     def validate(self) -> tuple[float, float]:
-        return self.validator(self.model.backbone)
+        return self.team.of_first(lambda: self.validator(self.model.backbone))
 
 
-def run(stage: PretrainStage, data: Path, episodes: Path, out: Path, require_gpu: bool) -> None:
-    """The stage `pretrain`: a checkpoint, its curve and its meta."""
+def run(
+    stage: PretrainStage, data: Path, episodes: Path, out: Path, require_gpu: bool, gpus: int = 1
+) -> None:
+    """The stage `pretrain`: a checkpoint, its curve and its meta; on `gpus` GPUs together.
+
+    Raises:
+        UserError: if more than one GPU is asked for and there are not as many.
+    """
     device = choose_device(require_gpu)
+    if gpus > 1 and device.type == "cuda":
+        if gpus > torch.cuda.device_count():
+            raise UserError(
+                f"{gpus} GPUs are asked for, here are {torch.cuda.device_count()}; lower "
+                "resources.gpus of the scale"
+            )
+        together(gpus, train, stage, data, episodes, out)
+    else:
+        train(ALONE, stage, data, episodes, out)
+
+
+def train(team: Team, stage: PretrainStage, data: Path, episodes: Path, out: Path) -> None:
+    """What each process of a team does; the first one writes."""
+    device = team.device()
+    set_precision(stage.precision)
     session = Session("pretrain", stage, Inputs(data, episodes), out)
-    task = PretrainingTask(stage, session.store, session.episodes, device)
-    outcome = fit(task, stage.pretraining, stage.seed, session.state, "pretrain")
-    session.finish(outcome, device)
+    task = PretrainingTask(stage, session.store, session.episodes, device, team)
+    outcome = fit(task, stage.pretraining, stage.seed, session.state, "pretrain", team)
+    if team.rank == 0:
+        session.finish(outcome, device, team.size)

@@ -96,7 +96,7 @@ class Session:
         self.store = ImageStore.open(inputs.data)
         self.episodes = Episodes.load(inputs.episodes)
 
-    def finish(self, outcome: Outcome, device: torch.device) -> None:
+    def finish(self, outcome: Outcome, device: torch.device, processes: int = 1) -> None:
         """Writes curve, checkpoint and meta; then forgets the resume file."""
         curve = self.out.with_suffix(".csv")
         outcome.write_curve(curve)
@@ -107,6 +107,7 @@ class Session:
             best=outcome.best,
             resumed_from_epoch=outcome.resumed_from,
             parameters=parameter_count(build(self.stage.backbone)),
+            processes=processes,
             **describe(device, self.stage.precision),
         )
         for left in self.state.parent.glob(f"*{self.state.stem}*"):  # with those of killed writes

@@ -10,6 +10,7 @@ from epcore.errors import UserError
 from epcore.footprint.forecast import forecast, ledgers, tell
 from epcore.gpus import local_gpus
 from epcore.plan import Plan, paths
+from epcore.plan.environment import ENVIRONMENT
 from epcore.plan.load import read_yaml
 
 # `conda: environment.yml` in the rules documents their software. It installs this checkout, so it
@@ -171,17 +172,14 @@ def each_attempt(amount):
     return lambda wildcards, attempt: amount * attempt
 
 
-# The environment of every job, in this one place. Snakemake sets OMP_NUM_THREADS to `threads`.
+# The environment of every job; epcore/plan/environment.py explains what it holds.
 # - PATH: `epcore` of the Python that runs Snakemake, even if its environment is not activated.
-# - OMP_WAIT_POLICY: threads that wait sleep; spinning ones starve the jobs beside them.
-# - MALLOC_*: glibc keeps large blocks instead of returning them to the kernel after every layer.
 # - EPCORE_*: each job measures its energy and writes it into the scale's ledger. Not part of any
 #   stage's config: a changed emission factor retrains nothing.
 shell.prefix(
     "set -euo pipefail; "
     f'export PATH={shlex.quote(str(Path(sys.executable).parent))}:"$PATH" '
-    "OMP_WAIT_POLICY=PASSIVE MALLOC_MMAP_THRESHOLD_=4294967296 "
-    "MALLOC_TRIM_THRESHOLD_=8589934592 MALLOC_TOP_PAD_=268435456 "
+    f"{' '.join(f'{name}={value}' for name, value in ENVIRONMENT.items())} "
     f"EPCORE_FOOTPRINT={shlex.quote(str(CONFIG / 'footprint.yaml'))} "
     f"EPCORE_LEDGER={paths.LEDGER.format(scale=SCALE)}; "
 )

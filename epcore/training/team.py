@@ -1,0 +1,231 @@
+"""Several processes that train one network together, each with a GPU of its own.
+
+Every process computes the features of its share of a batch, with BatchNorm statistics of the
+whole batch; the features are gathered, and every process computes the same loss of them all, so
+that embedding propagation sees the batch that a single process would. The weights come out as
+those of a single process but for rounding (and for the masks of dropout, which each process draws
+for its own share).
+"""
+
+import multiprocessing
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from multiprocessing.sharedctypes import Synchronized
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, distributed, nn
+from torch.multiprocessing.spawn import ProcessExitedException, spawn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.parallel import DistributedDataParallel
+
+from epcore.errors import UserError
+from epcore.interruption import Interrupted, leave_on_signals, postponed
+
+# How long the others wait for the process that validates.
+PATIENCE = timedelta(hours=2)
+
+
+@dataclass(frozen=True)
+class Team:
+    """A process's place, `rank`, among `size`; `leave` is the signal that the parent got, or 0.
+
+    A team of one computes nothing and waits for nobody.
+    """
+
+    rank: int = 0
+    size: int = 1
+    leave: "Synchronized[int] | None" = None
+
+    def device(self) -> torch.device:
+        """The process's GPU; the CPU where there is none."""
+        if torch.cuda.is_available():
+            return torch.device("cuda", self.rank)
+        return torch.device("cpu")
+
+    def synchronise(self, model: nn.Module, device: torch.device) -> None:
+        """Makes the BatchNorm layers of a model those of all processes' batches."""
+        if self.size > 1 and device.type == "cuda":
+            nn.SyncBatchNorm.convert_sync_batchnorm(model)  # type: ignore[no-untyped-call]
+        elif self.size > 1:
+            _replace_norms(model)
+
+    def parallel(self, loss: nn.Module, all_weights_used: bool) -> nn.Module:
+        """A module that computes a loss of gathered features: backward averages the gradients."""
+        if self.size == 1:
+            return loss
+        return DistributedDataParallel(
+            loss, forward_sync_buffers=False, find_unused_parameters=not all_weights_used
+        )
+
+    def share(self, batch: Tensor) -> Tensor:
+        """The process's part of a batch `(n, ...)`, whose `n` the team's size divides."""
+        return batch.chunk(self.size)[self.rank]
+
+    def gathered(self, features: Tensor) -> Tensor:
+        """Features `(n, D)` of the whole batch, in its order, from this process's `(n / size, D)`.
+
+        Only the own part has a gradient, which is complete, because every process computes the
+        loss of all. It is multiplied by the size, by which averaging over processes divides it.
+        """
+        if self.size == 1:
+            return features
+        parts = [torch.empty_like(features) for _ in range(self.size)]
+        distributed.all_gather(parts, features.detach().contiguous())
+        parts[self.rank] = features
+        if features.requires_grad:
+            features.register_hook(  # type: ignore[no-untyped-call]
+                lambda gradient: gradient * self.size
+            )
+        return torch.cat(parts)
+
+    def agree(self, number: int | None) -> int | None:
+        """The signal that any process, or the parent, has got; each learns it at the same step."""
+        if self.size == 1:
+            return number
+        told = self.leave.value if self.leave is not None else 0
+        greatest = torch.tensor(max(number or 0, told))
+        distributed.all_reduce(greatest, distributed.ReduceOp.MAX)
+        return int(greatest) or None
+
+    def of_first(self, compute: Callable[[], tuple[float, float]]) -> tuple[float, float]:
+        """Two numbers that the first process computes while the others wait."""
+        if self.size == 1:
+            return compute()
+        numbers = torch.zeros(2, dtype=torch.float64)
+        if self.rank == 0:
+            numbers = torch.tensor(compute(), dtype=torch.float64)
+        distributed.broadcast(numbers, src=0)
+        first, second = numbers.tolist()
+        return first, second
+
+
+ALONE = Team()
+
+
+class _MeanOfAll(torch.autograd.Function):
+    """Mean of a tensor over processes; the gradient is that of one loss that all compute."""
+
+    @staticmethod
+    def forward(ctx: Any, value: Tensor) -> Tensor:
+        mean = value.clone()
+        distributed.all_reduce(mean)
+        return mean / distributed.get_world_size()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        mean = gradient.clone()
+        distributed.all_reduce(mean)
+        return mean / distributed.get_world_size()
+
+
+def _mean_of_all(value: Tensor) -> Tensor:
+    mean: Tensor = _MeanOfAll.apply(value)  # type: ignore[no-untyped-call]
+    return mean
+
+
+class _NormOfAll(_BatchNorm):
+    """BatchNorm with statistics of all processes' batches, which are of equal size.
+
+    For CPUs, which torch's own SyncBatchNorm refuses.
+    """
+
+    def _check_input_dim(self, values: Tensor) -> None:
+        """Any number of positions, none included."""
+
+    running_mean: Tensor
+    running_var: Tensor
+    num_batches_tracked: Tensor
+    momentum: float
+
+    def forward(self, values: Tensor) -> Tensor:
+        if not self.training:
+            return super().forward(values)
+        positions = [0, *range(2, values.dim())]
+        full = values.float()
+        mean = _mean_of_all(full.mean(positions, keepdim=True))
+        centred = full - mean
+        variance = _mean_of_all(centred.square().mean(positions, keepdim=True))
+        count = values.numel() // values.shape[1] * distributed.get_world_size()
+        with torch.no_grad():
+            self.num_batches_tracked.add_(1)
+            self.running_mean.lerp_(mean.flatten(), self.momentum)
+            self.running_var.lerp_(variance.flatten() * count / (count - 1), self.momentum)
+        scaled = centred * (variance + self.eps).rsqrt() * self.weight.view(mean.shape)
+        return (scaled + self.bias.view(mean.shape)).to(values.dtype)
+
+
+def _replace_norms(module: nn.Module) -> None:
+    for name, child in module.named_children():
+        if isinstance(child, _BatchNorm):
+            norm = _NormOfAll(child.num_features, child.eps, child.momentum)
+            norm.load_state_dict(child.state_dict())
+            setattr(module, name, norm)
+        else:
+            _replace_norms(child)
+
+
+def together(size: int, work: Callable[..., None], *arguments: Any) -> None:
+    """Runs `work(team, *arguments)` in `size` processes on this machine, until all have ended.
+
+    A signal to this process makes all of them save and leave.
+
+    Raises:
+        UserError: what a process raised, or that one was killed.
+        Interrupted: after a signal, once all have left.
+    """
+    context = multiprocessing.get_context("spawn")
+    errors: multiprocessing.SimpleQueue[str] = context.SimpleQueue()
+    leave = context.Value("i", 0)
+    with tempfile.TemporaryDirectory() as folder, postponed() as request:
+        place = (size, leave, Path(folder, "rendezvous").as_uri())
+        members = spawn(  # type: ignore[no-untyped-call]
+            _member, (place, errors, work, arguments), nprocs=size, join=False
+        )
+        try:
+            while not members.join(timeout=0.2, grace_period=10):
+                leave.value = request.number or 0
+        except ProcessExitedException as error:
+            if not errors.empty():
+                raise UserError(errors.get()) from None
+            request.obey()
+            raise UserError(
+                f"one of the {size} training processes ended: {error}; run the same command again, "
+                "training goes on from where it last saved"
+            ) from None
+        finally:
+            for process in members.processes:
+                process.kill()
+
+
+def _member(
+    rank: int,
+    place: "tuple[int, Synchronized[int], str]",
+    errors: "multiprocessing.SimpleQueue[str]",
+    work: Callable[..., None],
+    arguments: tuple[Any, ...],
+) -> None:
+    leave_on_signals()
+    size, leave, rendezvous = place
+    team = Team(rank, size, leave)
+    if team.device().type == "cuda":
+        torch.cuda.set_device(team.device())
+    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+    distributed.init_process_group(
+        backend, rendezvous, timeout=PATIENCE, rank=rank, world_size=size
+    )
+    try:
+        work(team, *arguments)
+        distributed.destroy_process_group()
+    except UserError as error:
+        errors.put(str(error))
+        raise SystemExit(2) from None
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        errors.put(f"{where}{error.strerror or error}")
+        raise SystemExit(2) from None
+    except Interrupted as request:
+        raise SystemExit(128 + request.number) from None

@@ -1,0 +1,96 @@
+"""Two processes that train one network: the result is that of one."""
+
+import pytest
+import torch
+
+from epcore.checkpoint import Checkpoint
+from epcore.errors import UserError
+from epcore.files import meta_of
+from epcore.training import pretrain
+from epcore.training.pretrain import PretrainingTask
+from epcore.training.team import ALONE, Team, together
+
+SETTINGS = {"epochs": 2, "batch_size": 40, "learning_rate": 0.01}
+
+
+def weights_of(out, stage):
+    """All trained weights and statistics in one vector."""
+    checkpoint = Checkpoint.load(out, stage.backbone)
+    parts = [*checkpoint.weights.values(), *checkpoint.class_head.values()]
+    return torch.cat([part.double().flatten() for part in parts])
+
+
+def curve_of(out):
+    lines = out.with_suffix(".csv").read_text().splitlines()[1:]
+    return [[float(number) for number in line.split(",")] for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "changes"),
+    [
+        ("epnet", {"augmentation": ["flip", "crop", "jitter"]}),
+        ("net", {"pretraining": SETTINGS | {"rotation_weight": 0}}),
+    ],
+)
+def test_two_processes_train_the_network_of_one(told, toy, tmp_path, monkeypatch, recipe, changes):
+    """BatchNorm, embedding propagation and both heads see the whole batch in either case."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    stage = told("pretrain", recipe, **{"pretraining": SETTINGS} | changes)
+    alone, both = tmp_path / "alone" / "pretrain.pt", tmp_path / "both" / "pretrain.pt"
+    slower = stage.model_copy(
+        update={"pretraining": stage.pretraining.model_copy(update={"learning_rate": 1e-12})}
+    )
+    pretrain.train(ALONE, slower, toy.data, toy.val, tmp_path / "start" / "pretrain.pt")
+    pretrain.train(ALONE, stage, toy.data, toy.val, alone)
+    together(2, pretrain.train, stage, toy.data, toy.val, both)
+    start = weights_of(tmp_path / "start" / "pretrain.pt", stage)
+    one, two = weights_of(alone, stage), weights_of(both, stage)
+    # Not nearer, because rounding decides which of two pixels is the greater in a max-pool.
+    assert (one - two).norm() < 1e-2 * (one - start).norm()
+    assert curve_of(both) == [pytest.approx(row, rel=1e-2) for row in curve_of(alone)]
+    names = {path.name for path in both.parent.iterdir()}
+    assert names == {"pretrain.pt", "pretrain.csv", "pretrain.meta.json"}
+    assert '"processes": 2' in meta_of(both).read_text()
+
+
+ROWS = torch.tensor([[1.0, -2.0], [3.0, 0.5], [-4.0, 7.0], [0.0, 2.0]])
+PULL = torch.tensor([[1.0, 2.0], [-1.0, 0.0], [0.5, 3.0], [2.0, -1.0]])
+
+
+def through_batch_norm(team, folder):
+    """Output, statistics and the gradient of this process's rows."""
+    model = torch.nn.Sequential(torch.nn.BatchNorm1d(2))
+    team.synchronise(model, torch.device("cpu"))
+    rows = team.share(ROWS).clone().requires_grad_()
+    out = model(rows)
+    (out * team.share(PULL)).sum().backward()
+    facts = [out.detach(), rows.grad, model[0].running_mean, model[0].running_var]
+    torch.save(facts, folder / f"{team.size}-{team.rank}.pt")
+
+
+def test_batch_norm_has_the_statistics_of_all_rows(tmp_path):
+    through_batch_norm(ALONE, tmp_path)
+    together(2, through_batch_norm, tmp_path)
+    outs, gradients, means, variances = zip(
+        *(torch.load(tmp_path / f"2-{rank}.pt") for rank in (0, 1)), strict=True
+    )
+    out, gradient, mean, variance = torch.load(tmp_path / "1-0.pt")
+    torch.testing.assert_close(torch.cat(outs), out, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(torch.cat(gradients), gradient, rtol=1e-5, atol=1e-5)
+    for found in means:
+        torch.testing.assert_close(found, mean, rtol=1e-6, atol=1e-6)
+    for found in variances:
+        torch.testing.assert_close(found, variance, rtol=1e-6, atol=1e-6)
+
+
+def test_a_batch_that_does_not_divide_is_refused(told, store, validation):
+    stage = told("pretrain", pretraining={"batch_size": 5})
+    with pytest.raises(UserError, match=r"3 GPUs cannot share a batch of 5 images"):
+        PretrainingTask(stage, store, validation, torch.device("cpu"), Team(0, 3))
+
+
+def test_more_gpus_than_there_are_is_one_line(told, toy, tmp_path):
+    with pytest.raises(UserError, match=r"2 GPUs are asked for, here are 0"):
+        pretrain.run(
+            told("pretrain"), toy.data, toy.val, tmp_path / "x.pt", require_gpu=False, gpus=2
+        )
