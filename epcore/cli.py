@@ -241,11 +241,7 @@ def _parser() -> argparse.ArgumentParser:
         "targets", nargs="*", metavar="TARGET", default=["all"],
         help="what Snakemake would be asked for, e.g. tables/main.tex (default: all)",
     )  # fmt: skip
-    sub.add_argument("--scale", default="demo", help="scale (default: demo)")
-    sub.add_argument(
-        "--settings", type=Path, default=Path("config"), metavar="FOLDER",
-        help="config folder (default: config)",
-    )  # fmt: skip
+    _of_scale(sub)
     sub.add_argument(
         "--root", type=Path, default=Path("data"), metavar="FOLDER",
         help="data root (default: data)",

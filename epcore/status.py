@@ -46,22 +46,26 @@ def trainings(results: Path) -> list[Training]:
     if not results.is_dir():
         raise UserError(f"{results} is no folder; say where the results are: --results FOLDER")
     found = []
-    for path in sorted(results.glob("*/models/**/*.state/*.json")):
+    for path in sorted(_files(results, "*.state/*.json")):
         try:
             beat = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             continue
-        checkpoint = path.parent.relative_to(results).as_posix().removesuffix(".state")
-        found.append(Training(checkpoint.replace("/models/", " ", 1), beat))
+        scale, _, *place = path.parent.relative_to(results).with_suffix("").parts
+        found.append(Training(f"{scale} {'/'.join(place)}", beat))
     return found
+
+
+def _files(results: Path, pattern: str) -> list[Path]:
+    """Files of a pattern in the folders that have checkpoints."""
+    folders = ("models", "imagenet-fs")
+    return [path for name in folders for path in results.glob(f"*/{name}/**/{pattern}")]
 
 
 def overview(results: Path, now: float) -> str:
     """A line for each unfinished training, and how many checkpoints are finished."""
     found = trainings(results)
-    finished = len(list(results.glob("*/models/**/*.pt"))) - len(
-        list(results.glob("*/models/**/*.state/*.pt"))
-    )
+    finished = len(_files(results, "*.pt")) - len(_files(results, "*.state/*.pt"))
     silent = sum(now - training.beat["updated"] >= SILENT for training in found)
     summary = f"{len(found) - silent} trainings running, {silent} silent, {finished} finished"
     if not found:

@@ -103,7 +103,7 @@ def test_watching_looks_again_until_it_is_stopped(tmp_path, monkeypatch, capsys)
 class Line:
     """A training of one weight; three steps an epoch, of seven images each."""
 
-    steps, images = 3, 7
+    steps, images_per_step = 3, 7
 
     def __init__(self):
         self.model = torch.nn.Linear(1, 1)

@@ -1,8 +1,8 @@
 """One table on a real SLURM that does to it what clusters do; the table is right all the same.
 
-Memory: the first try of every training asks for less than it takes and is killed. Time: the second
-try has two minutes, and SLURM's warning comes after ten seconds of them. Then a job is requeued,
-another cancelled, and the driver killed.
+Memory: the first try of every pretraining asks for less than it takes and is killed. Time: the
+second try has two minutes, and SLURM's warning comes after ten seconds of them. Then a job is
+requeued, another cancelled, and the driver killed.
 """
 
 import os
@@ -21,10 +21,10 @@ pytestmark = pytest.mark.slurm
 
 TABLE = "tables/main.tex"
 # A pretraining of ten seconds on a fast machine.
-LONG = "pretraining: {epochs: 120, plateau: {patience: 100000}, batch_size: 32"
+LONG = "pretraining: {epochs: 80, plateau: {patience: 100000}, batch_size: 32"
 SHORT = "pretraining: {epochs: 2, batch_size: 32"
-ASKED = "  mem_mb: 1500\n  runtime: 20\n"
-TOO_LITTLE = "  mem_mb: 300\n  runtime: 1\n"
+# Less than a pretraining and its two Snakemakes take, but more than half of it.
+MEMORY = "  pretrain:\n    mem_mb: 450 * attempt\n"
 
 
 def furnish(folder):
@@ -48,18 +48,29 @@ def results(folder):
 
 
 @pytest.fixture(scope="module")
-def expected(tmp_path_factory):
-    """The table of the same project, made on this machine without a cluster."""
+def alone(slurm, tmp_path_factory):
+    """The same project without a cluster: its folder and the run, which goes on meanwhile."""
     folder = tmp_path_factory.mktemp("alone") / "my project"
     folder.mkdir()
     furnish(folder)
-    command = [sys.executable, "-m", "snakemake", "--cores", "2", TABLE]
-    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    command = [sys.executable, "-m", "snakemake", "--cores", "1", TABLE]
+    with (folder / "driver.log").open("w") as log:
+        run = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
+    yield folder, run
+    run.kill()
+    run.wait()
+
+
+@pytest.fixture(scope="module")
+def expected(alone):
+    """The table that this machine makes alone."""
+    folder, run = alone
+    assert run.wait(600) == 0, (folder / "driver.log").read_text()
     return results(folder)
 
 
 @pytest.fixture(scope="module")
-def disturbed(slurm, tmp_path_factory):
+def disturbed(slurm, alone, tmp_path_factory):
     """The project after everything has been done to it, and what was seen on the way."""
     from conftest import Cluster
 
@@ -71,7 +82,8 @@ def disturbed(slurm, tmp_path_factory):
     replace(profile, "\"'--signal=TERM@120'\"", warning)
     replace(profile, "latency-wait: 60", "latency-wait: 10")
     replace(profile, "retries: 2", "retries: 5")
-    replace(folder / "config/scales/demo.yaml", ASKED, TOO_LITTLE)
+    replace(profile, "  pretrain:\n", MEMORY)
+    replace(folder / "config/scales/demo.yaml", "  runtime: 20\n", "  runtime: 1\n")
     cluster, seen = Cluster(folder, slurm), {}
     driver = cluster.start(TABLE)
     try:

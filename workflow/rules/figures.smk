@@ -80,6 +80,7 @@ rule two_moons:
         "results/{scale}/logs/figures/two-moons.log",
     benchmark:
         "results/{scale}/benchmarks/figures/two-moons.tsv"
+    localrule: True
     conda:
         "../../environment.yml"
     threads: 1
@@ -108,6 +109,7 @@ rule decision_boundary:
         "results/{scale}/logs/figures/decision-boundary.log",
     benchmark:
         "results/{scale}/benchmarks/figures/decision-boundary.tsv"
+    localrule: True
     conda:
         "../../environment.yml"
     threads: 1

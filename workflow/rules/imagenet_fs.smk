@@ -21,6 +21,7 @@ rule imagenet_fs_exemplars:
         "results/{scale}/logs/imagenet-fs/{dataset}/exemplars.log",
     benchmark:
         "results/{scale}/benchmarks/imagenet-fs/{dataset}/exemplars.tsv"
+    localrule: True
     conda:
         "../../environment.yml"
     threads: 1
