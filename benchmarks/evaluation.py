@@ -79,9 +79,9 @@ def main() -> None:
     random = np.random.default_rng(0)
     cached = features(random)
     place = "ordinary process" if len(sys.argv) > 1 else "environment of our jobs"
-    many = episodes(random, 100, 0)
+    many = episodes(random, 60, 0)
     compare(f"5-way 1-shot, {place}", 10, 5, many, cached)
-    few = episodes(random, 2, 100)
+    few = episodes(random, 1, 100)
     compare(f"semi-supervised, 580 nodes, {place}", 60, 5, few, cached)
     if len(sys.argv) > 1:
         return
