@@ -98,6 +98,8 @@ def disturbed(slurm, alone, tmp_path_factory):
         cluster.run("scancel", cancelled.number)
         seen["cancelled"] = cancelled.number
 
+        # Whatever still runs when the driver is killed is cancelled.
+        cluster.wait(lambda: requeued.number in numbers(cluster.jobs("pretrain", "COMPLETED")), 240)
         cluster.wait(lambda: cluster.jobs("finetune", "COMPLETED"), 240)
         os.kill(driver.pid, signal.SIGKILL)
         driver.wait()
@@ -116,6 +118,10 @@ def disturbed(slurm, alone, tmp_path_factory):
 def third(jobs):
     """A pretraining in its third try, which has three minutes."""
     return next((job for job in jobs if job.limit == "00:03:00"), None)
+
+
+def numbers(jobs):
+    return {job.number for job in jobs}
 
 
 def two_cards(cluster):
@@ -175,9 +181,7 @@ def test_a_requeued_job_is_the_same_job_and_ends_well(disturbed):
 
 
 def test_a_cancelled_job_is_tried_again(disturbed):
-    assert disturbed["cancelled"] in {
-        job.number for job in disturbed["cluster"].jobs("finetune", "CANCELLED")
-    }
+    assert disturbed["cancelled"] in numbers(disturbed["cluster"].jobs("finetune", "CANCELLED"))
     assert f"'{disturbed['cancelled']}' failed" in disturbed["first log"]
 
 
