@@ -59,11 +59,21 @@ def _parser() -> argparse.ArgumentParser:
     def path(sub: argparse.ArgumentParser, name: str, text: str, **more: Any) -> None:
         sub.add_argument(f"--{name}", required=True, type=Path, help=text, **more)
 
+    def device(sub: argparse.ArgumentParser) -> None:
+        sub.add_argument(
+            "--gpus", type=int, metavar="N",
+            help="take N free GPUs of this machine, 0 for none (default: all that there are)",
+        )  # fmt: skip
+        sub.add_argument(
+            "--allow-cpu", action="store_true", help="compute without the GPUs if there are none"
+        )
+
     def training(sub: argparse.ArgumentParser) -> None:
         path(sub, "data", "folder of the packed data set")
         path(sub, "episodes", "validation episodes (.npz)")
         path(sub, "out", "checkpoint to write (.pt); curve (.csv) and .meta.json go beside it")
         sub.add_argument("--require-gpu", action="store_true", help="stop where there is no GPU")
+        device(sub)
 
     def pair(sub: argparse.ArgumentParser) -> None:
         path(sub, "data", "folder of the packed data set")
@@ -112,12 +122,7 @@ def _parser() -> argparse.ArgumentParser:
     path(sub, "data", "folder of the packed data set")
     path(sub, "out", "episode file to write (.npz)")
 
-    sub = stage("pretrain", "train a network on base classes and rotations")
-    training(sub)
-    sub.add_argument(
-        "--gpus", type=int, default=1, metavar="N",
-        help="train on N GPUs together, each with its share of every batch (default: 1)",
-    )  # fmt: skip
+    training(stage("pretrain", "train a network on base classes and rotations"))
 
     sub = stage("finetune", "fine-tune a pretrained network on episodes of base classes")
     training(sub)
@@ -128,11 +133,12 @@ def _parser() -> argparse.ArgumentParser:
     path(sub, "checkpoint", "checkpoint (.pt)")
     path(sub, "episodes", "episode files (.npz)", nargs="+")
     path(sub, "out", "feature file to write (.npz)")
+    device(sub)
 
     sub = stage("evaluate", "classify the queries of frozen episodes")
     path(sub, "features", "feature file (.npz)")
-    path(sub, "episodes", "episode file (.npz)")
-    path(sub, "out", "per-episode accuracies to write (.csv)")
+    path(sub, "episodes", "episode files (.npz)", nargs="+")
+    path(sub, "out", "per-episode accuracies to write (.csv), one for each file", nargs="+")
 
     sub = stage("aggregate", "means and intervals of a table's cells, beside the paper's")
     sub.add_argument("--paper", type=Path, help="what the paper prints, if it does (.csv)")
@@ -164,22 +170,26 @@ def _parser() -> argparse.ArgumentParser:
     pair(sub)
     path(sub, "out", "checkpoint to write (.pt); curve (.csv) and .meta.json go beside it")
     sub.add_argument("--require-gpu", action="store_true", help="stop where there is no GPU")
+    device(sub)
 
     sub = stage("imagenet-fs-features", "compute the features of all images of a data set")
     path(sub, "data", "folder of the packed data set")
     path(sub, "checkpoint", "checkpoint of imagenet-fs-classifier (.pt)")
     path(sub, "out", "feature file to write (.npy); .meta.json goes beside it")
+    device(sub)
 
     sub = stage("imagenet-fs-generator", "train a generator of class weights")
     pair(sub)
     embedded(sub)
     path(sub, "out", "generators to write (.pt); curves (.csv) and .meta.json go beside them")
+    device(sub)
 
     sub = stage("imagenet-fs-evaluate", "test a generator of class weights on frozen exemplars")
     pair(sub)
     embedded(sub)
     path(sub, "generator", "trained generators (.pt)")
     path(sub, "out", "folder to write, a file for each measure and K (.csv)")
+    device(sub)
 
     sub = stage("latex", "typeset a table")
     path(sub, "table", "aggregated table (.csv)")
@@ -215,6 +225,31 @@ def _parser() -> argparse.ArgumentParser:
         help="what finished jobs used (default: results/*/ledger.jsonl)",
     )  # fmt: skip
     sub.add_argument("--from-nothing", action="store_true", help="count finished jobs as well")
+
+    sub = stage("status", "how far the running trainings are", config=False)
+    sub.add_argument(
+        "--results", type=Path, default=Path("results"), metavar="FOLDER",
+        help="results folder, here or on a shared disk (default: results)",
+    )  # fmt: skip
+    sub.add_argument(
+        "--watch", type=float, nargs="?", const=5.0, metavar="SECONDS",
+        help="look again every so many seconds (default: 5), until Ctrl-C",
+    )  # fmt: skip
+
+    sub = stage("doctor", "what a target needs and is not there, with the remedy", config=False)
+    sub.add_argument(
+        "targets", nargs="*", metavar="TARGET", default=["all"],
+        help="what Snakemake would be asked for, e.g. tables/main.tex (default: all)",
+    )  # fmt: skip
+    _of_scale(sub)
+    sub.add_argument(
+        "--root", type=Path, default=Path("data"), metavar="FOLDER",
+        help="data root (default: data)",
+    )  # fmt: skip
+    sub.add_argument(
+        "--profile", type=Path, metavar="FOLDER",
+        help="check this cluster profile too, e.g. workflow/profiles/slurm",
+    )  # fmt: skip
     return parser
 
 
@@ -252,6 +287,8 @@ STAGES: dict[str, tuple[str, str | None]] = {
     "environment": ("epcore.report.environment", "EnvironmentStage"),
     "co2": ("epcore.footprint.report", None),
     "forecast": ("epcore.footprint.forecast", None),
+    "status": ("epcore.status", None),
+    "doctor": ("epcore.doctor", None),
 }
 
 
@@ -264,6 +301,13 @@ def _run(arguments: dict[str, Any]) -> None:
 
         content = _read_config(arguments.pop("config"))
         arguments["stage"] = validate(getattr(stages, model), content, "--config")
+    gpus, allow_cpu = arguments.pop("gpus", None), arguments.pop("allow_cpu", False)
+    if gpus is not None:
+        from epcore.gpus import claim
+
+        gpus = claim(gpus, allow_cpu)
+    if name == "pretrain":
+        arguments["gpus"] = gpus or 1  # that train together
     with _tracking(name, arguments):
         importlib.import_module(module).run(**arguments)
 
@@ -273,6 +317,8 @@ def _tracking(name: str, arguments: dict[str, Any]) -> AbstractContextManager[No
     made = arguments.get("out") or arguments.get("receipt")
     if made is None or name == "co2":
         return nullcontext()
+    if isinstance(made, list):
+        made = made[0]
     if name == "data":
         made = made / "store.json"
     from epcore.footprint.tracker import tracked

@@ -84,7 +84,8 @@ def test_every_stage_explains_its_options(capsys, stage):
     with pytest.raises(SystemExit) as ended:
         main([stage, "--help"])
     assert ended.value.code == 0
-    own = {"fetch": "--receipt", "forecast": "--devices"}
+    own = {"fetch": "--receipt", "forecast": "--devices", "status": "--watch"}
+    own |= {"doctor": "--profile"}
     assert own.get(stage, "--out") in capsys.readouterr().out
 
 

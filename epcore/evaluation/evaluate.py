@@ -12,7 +12,7 @@ from epcore.errors import UserError
 from epcore.evaluation.embed import Features
 from epcore.evaluation.propagation_classifier import PropagationClassifier, query_labels
 from epcore.evaluation.semi_supervised import semi_supervised_logits
-from epcore.files import Provenance, write_text
+from epcore.files import Provenance, require, write_text
 from epcore.plan.stages import EvaluateStage
 from epcore.propagation import DegenerateFeaturesError
 
@@ -53,12 +53,25 @@ def solve(features: Features, episodes: Episodes, classifier: PropagationClassif
     return Results(torch.cat(accuracies).numpy(), torch.cat(losses).numpy())
 
 
-def run(stage: EvaluateStage, features: Path, episodes: Path, out: Path) -> None:
-    """The stage `evaluate`: a CSV with the columns episode and accuracy."""
+def run(stage: EvaluateStage, features: Path, episodes: list[Path], out: list[Path]) -> None:
+    """The stage `evaluate`: for each file of episodes a CSV with the columns episode, accuracy."""
+    if len(episodes) != len(out):
+        raise UserError(
+            f"--episodes: {len(episodes)} files, but --out: {len(out)}; give one --out for each"
+        )
+    require(features, "input", "run the stage that makes it first")
+    loaded = Features.load(features)
+    for tested, scores in zip(episodes, out, strict=True):
+        _score(stage, features, loaded, tested, scores)
+
+
+def _score(
+    stage: EvaluateStage, features: Path, loaded: Features, episodes: Path, out: Path
+) -> None:
+    """Scores one file of episodes on the features that were loaded from `features`."""
     provenance = Provenance("evaluate", stage.model_dump(mode="json"), [features, episodes])
-    classifier = PropagationClassifier(stage.propagation)
     try:
-        results = solve(Features.load(features), Episodes.load(episodes), classifier)
+        results = solve(loaded, Episodes.load(episodes), PropagationClassifier(stage.propagation))
     except DegenerateFeaturesError as error:
         raise UserError(f"{features}: {error}; train its checkpoint for longer") from None
     lines = [f"{number},{accuracy:.6f}" for number, accuracy in enumerate(results.accuracies)]

@@ -69,11 +69,11 @@ def work_of(plan: Plan, job: Job, sizes: dict[str, Size], early: bool) -> Work:
     if job.rule == "data":
         return Work(images=size.total, disk=size.total * (3 * size.pixels**2 + 8))
     if job.rule == "episodes":
-        count, images = _episodes(plan, job.protocol)
+        count, images = _episodes(plan, job.protocols[0])
         return Work(disk=8.0 * count * images)
     if job.rule == "evaluate":
-        tested = _episodes(plan, job.protocol)
-        return replace(_solving([tested]), disk=15 * tested[0])
+        tested = [_episodes(plan, protocol) for protocol in job.protocols]
+        return replace(_solving(tested), disk=15 * sum(count for count, _ in tested))
     if job.rule in ("imagenet_fs_classifier", "imagenet_fs_features"):
         return _imagenet_fs(plan, job, size)
     if job.rule not in ("pretrain", "finetune", "embed"):

@@ -75,6 +75,10 @@ class ClassifierTask:
     def steps(self) -> int:
         return self.stage.training.steps
 
+    @property
+    def images_per_step(self) -> int:
+        return self.stage.training.batch_size
+
     def seed(self, epoch: int) -> int:
         return seed_of(self.stage.seed, "imagenet-fs augmentation", epoch)
 

@@ -115,6 +115,12 @@ class GeneratorTask:
     def steps(self) -> int:
         return self.training.steps
 
+    @property
+    def images_per_step(self) -> int:
+        training = self.training
+        novel = training.novel * (self.shots + training.novel_queries)
+        return training.batch_size * (novel + training.base_queries)
+
     def seed(self, epoch: int) -> int:
         return seed_of(self.stage.seed, "imagenet-fs generator", self.shots, epoch)
 

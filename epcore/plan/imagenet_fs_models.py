@@ -8,9 +8,9 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_
 from epcore.plan.models import (
     Architecture,
     AugmentationName,
+    JobResources,
     Probability,
     Ratio,
-    Resources,
     SteppedDescent,
     View,
 )
@@ -193,8 +193,8 @@ class ImageNetFsResources(Settings):
     `features_mb` is how much one run's features take on disk.
     """
 
-    network: Resources
-    weights: Resources
+    network: JobResources
+    weights: JobResources
     features_mb: PositiveInt
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from epcore.errors import UserError
 from epcore.plan import paths
@@ -38,7 +39,7 @@ class Job:
     backbone: str = ""
     recipe: str = ""
     checkpoint: str = ""
-    protocol: str = ""
+    protocols: tuple[str, ...] = ()
 
 
 class Jobs:
@@ -149,9 +150,9 @@ class Jobs:
         return self._job("contact_sheet", path, [self._data(dataset)], dataset=dataset)
 
     def _episodes(self, dataset: str, protocol: str) -> Job:
-        names = {"dataset": dataset, "protocol": protocol}
-        path = paths.EPISODES.format(**self._scale, **names)
-        return self._job("episodes", path, [self._data(dataset)], **names)
+        path = paths.EPISODES.format(**self._scale, dataset=dataset, protocol=protocol)
+        needs = [self._data(dataset)]
+        return self._job("episodes", path, needs, dataset=dataset, protocols=(protocol,))
 
     def _pretrain(self, dataset: str, backbone: str, recipe: str) -> Job:
         names = {"dataset": dataset, "backbone": backbone, "recipe": recipe}
@@ -179,10 +180,15 @@ class Jobs:
         return self._job("embed", path, needs, **names, checkpoint=checkpoint)
 
     def _evaluate(self, dataset: str, backbone: str, recipe: str, protocol: str) -> Job:
+        """It scores all protocols of a suite."""
+        suite = next(suite for suite in self.plan.suites if protocol in suite)
         names = {"dataset": dataset, "backbone": backbone, "recipe": recipe}
-        path = paths.SCORES.format(**self._scale, **names, seed=self._seed, protocol=protocol)
-        needs = [self._features(**names, protocol=protocol), self._episodes(dataset, protocol)]
-        return self._job("evaluate", path, needs, **names, protocol=protocol)
+        path = paths.SCORES.format(**self._scale, **names, seed=self._seed, protocol=suite[0])
+        needs = [
+            self._features(**names, protocol=suite[0]),
+            *(self._episodes(dataset, tested) for tested in suite),
+        ]
+        return self._job("evaluate", path, needs, **names, protocols=suite)
 
     def _features(self, dataset: str, backbone: str, recipe: str, protocol: str) -> Job:
         """The features that a recipe is tested with."""
@@ -327,7 +333,7 @@ class Jobs:
     def _scale(self) -> dict[str, str]:
         return {"scale": self.plan.scale_name}
 
-    def _job(self, rule: str, path: str, needs: Iterable[Job] = (), **names: str) -> Job:
+    def _job(self, rule: str, path: str, needs: Iterable[Job] = (), **names: Any) -> Job:
         if path not in self._made:
             self._made[path] = Job(rule, path, tuple(dict.fromkeys(needs)), **names)
         return self._made[path]

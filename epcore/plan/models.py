@@ -241,16 +241,25 @@ class ScaledBackbone(Settings):
     depth: Ratio = Fraction(1)
 
 
-class Resources(Settings):
-    """Of one training job; `runtime` in minutes.
-
-    `gpus` cards do one pretraining together, where the scale trains on GPUs.
-    """
+class JobResources(Settings):
+    """Of one job; `runtime` in minutes."""
 
     threads: PositiveInt
     mem_mb: PositiveInt
     runtime: PositiveInt
+
+
+class Resources(JobResources):
+    """Of one training job, and of one job of other stages.
+
+    `gpus` cards do one pretraining together; other trainings and embedding use one. Where there
+    are no GPUs the same jobs run on the CPU.
+    """
+
     gpus: PositiveInt = 1
+    data: JobResources
+    embed: JobResources
+    evaluate: JobResources
 
     def values(self) -> tuple[int, int, int]:
         return self.threads, self.mem_mb, self.runtime

@@ -85,6 +85,28 @@ class TablePlan(Runs):
             tested.setdefault(key, {})[protocol] = None
         return tested
 
+    @cached_property
+    def suites(self) -> list[tuple[str, ...]]:
+        """Protocols, split into what one job scores.
+
+        That is what the same tables ask for of the same runs, so that no table waits for another's
+        protocols; all of one checkpoint, so that its features are loaded once.
+        """
+        asked: dict[str, set[tuple[str, ...]]] = {name: set() for name in self.protocols}
+        for name, table in self.tables.items():
+            for block in table.blocks:
+                for row in block.rows:
+                    for column in table.columns:
+                        if self._scores(block, row, column) is not None:
+                            dataset, backbone, recipe, protocol = self._run(block, row, column)
+                            owner = self.tested_as(backbone, recipe)
+                            asked[protocol].add((name, dataset, backbone, owner))
+        suites: dict[object, list[str]] = {}
+        for name, by in asked.items():
+            key = (self.protocols[name].checkpoint_shot, frozenset(by)) if by else name
+            suites.setdefault(key, []).append(name)
+        return [tuple(names) for names in suites.values()]
+
     def alpha_runs(self) -> list[tuple[str, str, str, str]]:
         """Data set, backbone, recipe and protocol of every candidate, if the scale has them."""
         return self._figure_runs(self.figures.alpha)

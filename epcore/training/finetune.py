@@ -64,6 +64,10 @@ class FinetuningTask:
     def steps(self) -> int:
         return self.settings.episodes_per_epoch
 
+    @property
+    def images_per_step(self) -> int:
+        return self.settings.way * (self.stage.shot + self.settings.queries)
+
     def seed(self, epoch: int) -> int:
         return seed_of(self.stage.seed, "finetune", self.stage.shot, epoch)
 

@@ -19,6 +19,7 @@ from epcore.files import write_text
 from epcore.interruption import Interrupted, Request, postponed
 from epcore.plan.models import Descent
 from epcore.propagation import DegenerateFeaturesError
+from epcore.training.heartbeat import Heartbeat
 from epcore.training.schedule import schedule_of
 from epcore.training.team import ALONE, Team
 
@@ -36,6 +37,10 @@ class Task(Protocol):
     @property
     def steps(self) -> int:
         """Optimisation steps of an epoch."""
+
+    @property
+    def images_per_step(self) -> int:
+        """Images that the network sees in one step."""
 
     def seed(self, epoch: int) -> int:
         """Of the epoch's order and of the random numbers of its augmentation."""
@@ -133,6 +138,13 @@ class _Training:
         if state.is_file():
             self._resume()
         self.saved_at = time.monotonic()
+        self.heartbeat = Heartbeat(
+            state.with_suffix(".json"),
+            label,
+            task.images_per_step,
+            settings.epochs * task.steps,
+            len(self.curve) * task.steps + self.step,
+        )
 
     def goes_on(self) -> bool:
         return len(self.curve) < self.settings.epochs and not self.schedule.over
@@ -183,6 +195,8 @@ class _Training:
             loss.backward()
             self.optimiser.step()
             self.step, self.total, self.last = self.step + 1, self.total + value, value
+            if self.team.rank == 0:
+                self.heartbeat.beat(self.step, self.task.steps, self.curve)
             signal = self.team.agree(self.request.number)
             if signal or time.monotonic() - self.saved_at > SAVE_EVERY:
                 self._save()

@@ -107,6 +107,10 @@ class PretrainingTask:
         """Whole batches of an epoch; the rest of the images is left out (A39)."""
         return len(self.rows) // self.settings.batch_size
 
+    @property
+    def images_per_step(self) -> int:
+        return ROTATIONS * self.settings.batch_size
+
     def seed(self, epoch: int) -> int:
         return seed_of(self.stage.seed, "pretrain", epoch)
 

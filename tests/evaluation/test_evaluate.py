@@ -8,6 +8,7 @@ import pytest
 from reference import cross_entropy, embeddings, label_scores
 
 from epcore.data.episodes import Episodes
+from epcore.errors import UserError
 from epcore.evaluation import evaluate
 from epcore.evaluation.embed import Features
 from epcore.evaluation.evaluate import BATCH, solve
@@ -127,7 +128,7 @@ def test_the_stage_writes_one_line_per_episode_and_the_same_bytes_twice(tmp_path
     episodes.save(tmp_path / "episodes.npz")
     files = [tmp_path / "scores" / "one.csv", tmp_path / "scores" / "two.csv"]
     for out in files:
-        evaluate.run(stage(), tmp_path / "features.npz", tmp_path / "episodes.npz", out)
+        evaluate.run(stage(), tmp_path / "features.npz", [tmp_path / "episodes.npz"], [out])
     assert files[0].read_bytes() == files[1].read_bytes()
     header, *lines = files[0].read_text(encoding="utf-8").splitlines()
     assert header == "episode,accuracy"
@@ -137,3 +138,28 @@ def test_the_stage_writes_one_line_per_episode_and_the_same_bytes_twice(tmp_path
     facts = json.loads((tmp_path / "scores" / "one.meta.json").read_text(encoding="utf-8"))
     assert facts["episodes"] == 12
     assert facts["config"] == stage().model_dump(mode="json")
+
+
+def test_one_call_scores_several_files_of_episodes_each_as_if_alone(tmp_path):
+    features, one = drawn(12)
+    _, other = drawn(7, shot=2, seed=1)
+    features.save(tmp_path / "features.npz")
+    names = ("one", "other")
+    for name, episodes in zip(names, (one, other), strict=True):
+        episodes.save(tmp_path / f"{name}.npz")
+    inputs = [tmp_path / f"{name}.npz" for name in names]
+    together = [tmp_path / "together" / f"{name}.csv" for name in names]
+    evaluate.run(stage(), tmp_path / "features.npz", inputs, together)
+    for file, out, count in zip(inputs, together, (12, 7), strict=True):
+        alone = tmp_path / "alone" / out.name
+        evaluate.run(stage(), tmp_path / "features.npz", [file], [alone])
+        assert out.read_bytes() == alone.read_bytes()
+        facts = json.loads(out.with_suffix(".meta.json").read_text(encoding="utf-8"))
+        assert facts["episodes"] == count
+        assert facts["inputs"].keys() == {str(tmp_path / "features.npz"), str(file)}
+
+
+def test_files_of_episodes_and_of_scores_must_be_as_many(tmp_path):
+    files = [tmp_path / "one.npz", tmp_path / "other.npz"]
+    with pytest.raises(UserError, match="2 files, but --out: 1"):
+        evaluate.run(stage(), tmp_path / "features.npz", files, [tmp_path / "one.csv"])

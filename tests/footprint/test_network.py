@@ -36,6 +36,8 @@ def counted(network, pixels):
         ("resnet12", "1/4", "1"),
         ("wide-resnet", "1/5", "1/4"),
         ("wide-resnet", "1/10", "1"),
+        ("resnet10", "1/4", "1"),
+        ("resnet18", "1/8", "1"),
     ],
 )
 def test_effort_is_what_torch_computes(architecture, width, depth, pixels):

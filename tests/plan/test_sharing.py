@@ -157,6 +157,29 @@ def test_every_cell_has_exactly_one_file_of_scores_and_every_file_one_way_to_mak
 
 
 @pytest.mark.parametrize("scale", SCALES)
+def test_what_one_job_scores_is_of_one_checkpoint_and_wanted_together(scale):
+    """So no table waits for what it does not show; all protocols are in one suite each."""
+    p, suites = plan(scale), plan(scale).suites
+    assert sorted(name for suite in suites for name in suite) == sorted(p.protocols)
+    tables = defaultdict(set)
+    for name in p.tables:
+        for cell in p.cells(name):
+            tables[cell.scores].add(name)
+    for suite in suites:
+        assert len({p.protocols[name].checkpoint_shot for name in suite}) == 1
+    for scores, by in tables.items():
+        protocol = parts_of(scores, paths.SCORES)["protocol"]
+        (suite,) = (suite for suite in suites if protocol in suite)
+        for other in suite:
+            assert tables[scores.replace(f"/{protocol}.csv", f"/{other}.csv")] == by
+
+
+def test_protocols_that_only_one_table_shows_are_scored_in_one_job():
+    assert ("10way-1shot", "15way-1shot", "20way-1shot") in plan("demo").suites
+    assert ("5way-1shot",) in plan("demo").suites
+
+
+@pytest.mark.parametrize("scale", SCALES)
 def test_a_cells_scores_are_those_of_its_own_recipe_and_protocol(scale):
     """Whatever recipe gives the file its name, it is told the same, and so is its checkpoint."""
     p = plan(scale)

@@ -5,6 +5,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,9 +21,15 @@ class Run:
 
     @property
     def jobs(self) -> dict[str, int]:
-        """Rule -> number of jobs, as Snakemake's table of job statistics says."""
+        """Rule -> number of jobs, as Snakemake's table of job statistics says.
+
+        The rules of the suites of protocols are counted together as `evaluate`.
+        """
         table = self.text.split("Job stats:", 1)[-1].split("total", 1)[0]
-        return {rule: int(n) for rule, n in re.findall(r"^(\w+)\s+(\d+)$", table, re.M)}
+        jobs: Counter[str] = Counter()
+        for rule, number in re.findall(r"^(\w+)\s+(\d+)$", table, re.M):
+            jobs["evaluate" if rule.startswith("evaluate_") else rule] += int(number)
+        return dict(jobs)
 
     @property
     def nothing_to_do(self) -> bool:

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,19 @@ ROOT = Path(__file__).parents[2]
 
 def rules():
     for file in sorted((ROOT / "workflow/rules").glob("*.smk")):
-        yield from re.findall(r"^rule (\w+):\n((?:    .*\n|\n)+)", file.read_text(), re.M)
+        text = file.read_text()
+        yield from re.findall(r"^rule (\w+):\n((?:    .*\n|\n)+)", text, re.M)
+        # Rules in a loop have no name there, and stand one step to the right.
+        for number, body in enumerate(
+            re.findall(r"^    rule:\n((?:        .*\n|\n)+)", text, re.M)
+        ):
+            yield f"{file.stem}[{number}]", textwrap.dedent(body).replace("\n", "\n    ")
 
 
 def test_every_rule_that_runs_something_has_log_benchmark_threads_and_resources():
     running = {name: body for name, body in rules() if "    shell:" in body}
     assert len(running) >= 9
+    assert "evaluate[0]" in running
     for name, body in running.items():
         for word in ("log", "benchmark", "threads", "resources"):
             assert re.search(rf"^    {word}:", body, re.M), (name, word)

@@ -8,6 +8,7 @@ from snakemake.cli import get_argument_parser
 
 from epcore.errors import UserError
 from epcore.footprint.forecast import forecast, ledgers, tell
+from epcore.gpus import local_gpus
 from epcore.plan import Plan, paths
 from epcore.plan.environment import ENVIRONMENT
 from epcore.plan.load import read_yaml
@@ -114,12 +115,16 @@ def pretrained_checkpoint(wildcards):
     return paths.PRETRAIN.replace("{recipe}", owner)
 
 
-def features_for_protocol(wildcards):
-    w = wildcards
-    shot = PLAN.protocols[w.protocol].checkpoint_shot
-    owner, checkpoint = PLAN.checkpoint(w.backbone, w.recipe, shot)
-    features = paths.FEATURES.replace("{recipe}", owner)
-    return features.replace("{checkpoint}", checkpoint)
+def features_for_protocol(protocol):
+    """An `input` function: the features that a recipe is tested with on a protocol."""
+
+    def function(wildcards):
+        shot = PLAN.protocols[protocol].checkpoint_shot
+        owner, checkpoint = PLAN.checkpoint(wildcards.backbone, wildcards.recipe, shot)
+        features = paths.FEATURES.replace("{recipe}", owner)
+        return features.replace("{checkpoint}", checkpoint)
+
+    return function
 
 
 # A misspelt name in a path is "no rule to produce it".
@@ -141,12 +146,31 @@ wildcard_constraints:
 # For the first page of the report.
 config["description"] = PLAN.description()
 
-# Of one training job.
+# Of one training job; RESOURCES has those of other stages.
 THREADS, MEMORY, MINUTES = PLAN.scale.resources.values()
-ON_CPU = not PLAN.scale.requires_gpu or str(config["allow_cpu"]).lower() == "true"
-REQUIRE_GPU = "" if ON_CPU else "--require-gpu"
-# Cards of one pretraining.
-GPUS = 0 if ON_CPU else PLAN.scale.resources.gpus
+RESOURCES = PLAN.scale.resources
+if str(config["allow_cpu"]).lower() == "true":
+    REQUIRE_GPU = "--allow-cpu"
+else:
+    REQUIRE_GPU = "--require-gpu" if PLAN.scale.requires_gpu else ""
+ALLOW_CPU = REQUIRE_GPU.replace("--require-gpu", "")
+
+
+# On this machine at most one job per GPU; without any, jobs are given none and compute on the CPU.
+# A job on a cluster has what its profile asks for: only the main process counts its own GPUs, and
+# only if nobody has (--resources gpu=N).
+resource_scopes:
+    gpu="local",
+
+
+if workflow.is_main_process and "gpu" not in workflow.global_resources:
+    workflow.register_resource("gpu", len(local_gpus()))
+
+
+def each_attempt(amount):
+    """A `resources` function: a job that is tried again gets as much more."""
+    return lambda wildcards, attempt: amount * attempt
+
 
 # The environment of every job; epcore/plan/environment.py explains what it holds.
 # - PATH: `epcore` of the Python that runs Snakemake, even if its environment is not activated.

@@ -40,10 +40,10 @@ rule data:
         "results/{scale}/benchmarks/data/{dataset}.tsv"
     conda:
         "../../environment.yml"
-    threads: THREADS
+    threads: RESOURCES.data.threads
     resources:
-        mem_mb=4000,
-        runtime=1440,
+        mem_mb=each_attempt(RESOURCES.data.mem_mb),
+        runtime=each_attempt(RESOURCES.data.runtime),
     params:
         config=stage_config("data", "dataset"),
         sources=lambda wildcards, input: input.get("sources", []),
@@ -67,6 +67,7 @@ rule contact_sheet:
         "results/{scale}/logs/contact_sheet/{dataset}.log",
     benchmark:
         "results/{scale}/benchmarks/contact_sheet/{dataset}.tsv"
+    localrule: True
     conda:
         "../../environment.yml"
     threads: 1

@@ -15,14 +15,16 @@ rule embed:
         "results/{scale}/benchmarks/embed/{dataset}/{backbone}/{recipe}/s{seed}-{checkpoint}.tsv"
     conda:
         "../../environment.yml"
-    threads: THREADS
+    threads: RESOURCES.embed.threads
     resources:
-        mem_mb=MEMORY,
-        runtime=60,
+        gpu=1,
+        mem_mb=each_attempt(RESOURCES.embed.mem_mb),
+        runtime=each_attempt(RESOURCES.embed.runtime),
     params:
         config=stage_config("embed", "backbone", "recipe"),
         data=lambda wildcards, input: Path(input.store).parent,
     shell:
-        "epcore embed --config {params.config:q} --data {params.data:q} "
+        f"epcore embed {ALLOW_CPU} --gpus {{resources.gpu}} "
+        "--config {params.config:q} --data {params.data:q} "
         "--checkpoint {input.checkpoint:q} --episodes {input.episodes:q} "
         "--out {output.features:q} > {log:q} 2>&1"

@@ -11,6 +11,7 @@ rule episodes:
         "results/{scale}/logs/episodes/{dataset}/{protocol}.log",
     benchmark:
         "results/{scale}/benchmarks/episodes/{dataset}/{protocol}.tsv"
+    localrule: True
     conda:
         "../../environment.yml"
     threads: 1

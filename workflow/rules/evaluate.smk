@@ -1,25 +1,27 @@
-# Accuracy of every frozen test episode.
+# Accuracy of every frozen test episode: a rule for each suite of protocols that one job scores.
+for suite in PLAN.suites:
 
-
-rule evaluate:
-    input:
-        features=features_for_protocol,
-        episodes=paths.EPISODES,
-    output:
-        scores=paths.SCORES,
-        meta=paths.meta(paths.SCORES),
-    log:
-        "results/{scale}/logs/evaluate/{dataset}/{backbone}/{recipe}/s{seed}-{protocol}.log",
-    benchmark:
-        "results/{scale}/benchmarks/evaluate/{dataset}/{backbone}/{recipe}/s{seed}-{protocol}.tsv"
-    conda:
-        "../../environment.yml"
-    threads: THREADS
-    resources:
-        mem_mb=2000,
-        runtime=30,
-    params:
-        config=stage_config("evaluate", "backbone", "recipe"),
-    shell:
-        "epcore evaluate --config {params.config:q} --features {input.features:q} "
-        "--episodes {input.episodes:q} --out {output.scores:q} > {log:q} 2>&1"
+    rule:
+        name:
+            f"evaluate_{suite[0].replace('-', '_')}"
+        input:
+            features=features_for_protocol(suite[0]),
+            episodes=expand(paths.EPISODES, protocol=suite, allow_missing=True),
+        output:
+            scores=expand(paths.SCORES, protocol=suite, allow_missing=True),
+            metas=expand(paths.meta(paths.SCORES), protocol=suite, allow_missing=True),
+        log:
+            f"results/{{scale}}/logs/evaluate/{{dataset}}/{{backbone}}/{{recipe}}/s{{seed}}-{suite[0]}.log",
+        benchmark:
+            f"results/{{scale}}/benchmarks/evaluate/{{dataset}}/{{backbone}}/{{recipe}}/s{{seed}}-{suite[0]}.tsv"
+        conda:
+            "../../environment.yml"
+        threads: RESOURCES.evaluate.threads
+        resources:
+            mem_mb=each_attempt(RESOURCES.evaluate.mem_mb),
+            runtime=each_attempt(RESOURCES.evaluate.runtime),
+        params:
+            config=stage_config("evaluate", "backbone", "recipe"),
+        shell:
+            "epcore evaluate --config {params.config:q} --features {input.features:q} "
+            "--episodes {input.episodes:q} --out {output.scores:q} > {log:q} 2>&1"

@@ -19,6 +19,7 @@ rule ablation:
         "results/{scale}/logs/figures/ablation.log",
     benchmark:
         "results/{scale}/benchmarks/figures/ablation.tsv"
+    localrule: True
     conda:
         "../../environment.yml"
     threads: 1
@@ -79,6 +80,7 @@ rule two_moons:
         "results/{scale}/logs/figures/two-moons.log",
     benchmark:
         "results/{scale}/benchmarks/figures/two-moons.tsv"
+    localrule: True
     conda:
         "../../environment.yml"
     threads: 1
@@ -107,6 +109,7 @@ rule decision_boundary:
         "results/{scale}/logs/figures/decision-boundary.log",
     benchmark:
         "results/{scale}/benchmarks/figures/decision-boundary.tsv"
+    localrule: True
     conda:
         "../../environment.yml"
     threads: 1

@@ -18,12 +18,13 @@ rule finetune:
         "../../environment.yml"
     threads: THREADS
     resources:
-        mem_mb=MEMORY,
-        runtime=MINUTES,
+        gpu=1,
+        mem_mb=each_attempt(MEMORY),
+        runtime=each_attempt(MINUTES),
     params:
         config=stage_config("finetune", "backbone", "recipe", "seed", "shot"),
         data=lambda wildcards, input: Path(input.store).parent,
     shell:
-        f"epcore finetune {REQUIRE_GPU} "
+        f"epcore finetune {REQUIRE_GPU} --gpus {{resources.gpu}} "
         "--config {params.config:q} --data {params.data:q} --episodes {input.episodes:q} "
         "--checkpoint {input.checkpoint:q} --out {output.checkpoint:q} > {log:q} 2>&1"

@@ -32,6 +32,7 @@ rule co2:
         "results/{scale}/logs/co2.log",
     benchmark:
         "results/{scale}/benchmarks/co2.tsv"
+    localrule: True
     conda:
         "../../environment.yml"
     threads: 1

@@ -21,6 +21,7 @@ rule imagenet_fs_exemplars:
         "results/{scale}/logs/imagenet-fs/{dataset}/exemplars.log",
     benchmark:
         "results/{scale}/benchmarks/imagenet-fs/{dataset}/exemplars.tsv"
+    localrule: True
     conda:
         "../../environment.yml"
     threads: 1
@@ -53,14 +54,15 @@ rule imagenet_fs_classifier:
         "../../environment.yml"
     threads: NETWORK.threads
     resources:
-        mem_mb=NETWORK.mem_mb,
-        runtime=NETWORK.runtime,
+        gpu=1,
+        mem_mb=each_attempt(NETWORK.mem_mb),
+        runtime=each_attempt(NETWORK.runtime),
     params:
         config=lambda wildcards: FS.classifier(wildcards.network, int(wildcards.seed)),
         data=lambda wildcards, input: Path(input.store).parent,
         queries=lambda wildcards, input: Path(input.queries).parent,
     shell:
-        f"epcore imagenet-fs-classifier {REQUIRE_GPU} "
+        f"epcore imagenet-fs-classifier {REQUIRE_GPU} --gpus {{resources.gpu}} "
         "--config {params.config:q} --data {params.data:q} --queries {params.queries:q} "
         "--out {output.checkpoint:q} > {log:q} 2>&1"
 
@@ -82,14 +84,16 @@ rule imagenet_fs_features:
         "../../environment.yml"
     threads: NETWORK.threads
     resources:
-        mem_mb=NETWORK.mem_mb,
-        runtime=NETWORK.runtime,
+        gpu=1,
+        mem_mb=each_attempt(NETWORK.mem_mb),
+        runtime=each_attempt(NETWORK.runtime),
         disk_mb=FS.scale.resources.features_mb,
     params:
         config=lambda wildcards: FS.features(wildcards.network),
         data=lambda wildcards, input: Path(input.store).parent,
     shell:
-        "epcore imagenet-fs-features --config {params.config:q} --data {params.data:q} "
+        f"epcore imagenet-fs-features {ALLOW_CPU} --gpus {{resources.gpu}} "
+        "--config {params.config:q} --data {params.data:q} "
         "--checkpoint {input.checkpoint:q} --out {output.features:q} > {log:q} 2>&1"
 
 
@@ -112,15 +116,17 @@ rule imagenet_fs_generator:
         "../../environment.yml"
     threads: WEIGHTS.threads
     resources:
-        mem_mb=WEIGHTS.mem_mb,
-        runtime=WEIGHTS.runtime,
+        gpu=1,
+        mem_mb=each_attempt(WEIGHTS.mem_mb),
+        runtime=each_attempt(WEIGHTS.runtime),
     params:
         config=lambda wildcards: FS.generator(wildcards.method, int(wildcards.seed)),
         data=lambda wildcards, input: Path(input.store).parent,
         queries=lambda wildcards, input: Path(input.queries).parent,
         features=lambda wildcards, input: Path(input.features).parent,
     shell:
-        "epcore imagenet-fs-generator --config {params.config:q} --data {params.data:q} "
+        f"epcore imagenet-fs-generator {ALLOW_CPU} --gpus {{resources.gpu}} "
+        "--config {params.config:q} --data {params.data:q} "
         "--queries {params.queries:q} --features {params.features:q} "
         "--checkpoint {input.checkpoint:q} --exemplars {input.exemplars:q} "
         "--out {output.generator:q} > {log:q} 2>&1"
@@ -148,8 +154,9 @@ rule imagenet_fs_evaluate:
         "../../environment.yml"
     threads: WEIGHTS.threads
     resources:
-        mem_mb=WEIGHTS.mem_mb,
-        runtime=WEIGHTS.runtime,
+        gpu=1,
+        mem_mb=each_attempt(WEIGHTS.mem_mb),
+        runtime=each_attempt(WEIGHTS.runtime),
     params:
         config=lambda wildcards: FS.evaluate(wildcards.method),
         data=lambda wildcards, input: Path(input.store).parent,
@@ -157,7 +164,8 @@ rule imagenet_fs_evaluate:
         features=lambda wildcards, input: Path(input.features).parent,
         out=lambda wildcards, output: Path(output.meta).parent,
     shell:
-        "epcore imagenet-fs-evaluate --config {params.config:q} --data {params.data:q} "
+        f"epcore imagenet-fs-evaluate {ALLOW_CPU} --gpus {{resources.gpu}} "
+        "--config {params.config:q} --data {params.data:q} "
         "--queries {params.queries:q} --features {params.features:q} "
         "--checkpoint {input.checkpoint:q} --generator {input.generator:q} "
         "--exemplars {input.exemplars:q} --out {params.out:q} > {log:q} 2>&1"

@@ -18,6 +18,7 @@ rule plot:
         "results/{scale}/logs/figures/{plot}.log",
     benchmark:
         "results/{scale}/benchmarks/figures/{plot}.tsv"
+    localrule: True
     conda:
         "../../environment.yml"
     threads: 1
@@ -52,6 +53,7 @@ rule curves:
         "results/{scale}/logs/figures/{curves}.log",
     benchmark:
         "results/{scale}/benchmarks/figures/{curves}.tsv"
+    localrule: True
     conda:
         "../../environment.yml"
     threads: 1
@@ -78,6 +80,7 @@ rule environment:
         "results/{scale}/logs/environment.log",
     benchmark:
         "results/{scale}/benchmarks/environment.tsv"
+    localrule: True
     conda:
         "../../environment.yml"
     threads: 1

@@ -17,9 +17,9 @@ rule pretrain:
         "../../environment.yml"
     threads: THREADS
     resources:
-        mem_mb=MEMORY,
-        runtime=MINUTES,
-        gpu=GPUS,
+        gpu=RESOURCES.gpus,
+        mem_mb=each_attempt(MEMORY),
+        runtime=each_attempt(MINUTES),
     params:
         config=stage_config("pretrain", "backbone", "recipe", "seed"),
         data=lambda wildcards, input: Path(input.store).parent,

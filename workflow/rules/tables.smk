@@ -13,6 +13,7 @@ rule aggregate:
         "results/{scale}/logs/aggregate/{table}.log",
     benchmark:
         "results/{scale}/benchmarks/aggregate/{table}.tsv"
+    localrule: True
     conda:
         "../../environment.yml"
     threads: 1
@@ -42,6 +43,7 @@ rule latex:
         "results/{scale}/logs/latex/{table}.log",
     benchmark:
         "results/{scale}/benchmarks/latex/{table}.tsv"
+    localrule: True
     conda:
         "../../environment.yml"
     threads: 1

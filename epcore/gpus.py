@@ -1,0 +1,124 @@
+"""Which GPUs of this machine a job may use: Snakemake counts them, but assigns none."""
+
+import fcntl
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from epcore.errors import UserError
+
+# Of all users of the machine; a lock in it dies with the process that holds it.
+LEASES = Path(tempfile.gettempdir()) / "epcore-gpus"
+POLL = 1.0  # seconds
+
+
+def local_gpus(environment: Mapping[str, str] = os.environ) -> list[str]:
+    """Identifiers of this machine's GPUs, those in CUDA_VISIBLE_DEVICES if it is set.
+
+    None where `nvidia-smi` is missing or finds none.
+    """
+    try:
+        listed = subprocess.run(
+            ["nvidia-smi", "-L"], capture_output=True, text=True, check=True, env=dict(environment)
+        ).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return []
+    identifiers = dict(re.findall(r"^GPU (\d+): .*\(UUID: (\S+)\)$", listed, re.M))
+    visible = environment.get("CUDA_VISIBLE_DEVICES")
+    if visible is None:
+        return list(identifiers.values())
+    chosen = [identifiers.get(name.strip(), name.strip()) for name in visible.split(",")]
+    return [name for name in chosen if name in identifiers.values()]
+
+
+def claim(count: int, allow_cpu: bool) -> int:
+    """Makes `count` GPUs, and no others, visible to this process, which keeps them until it ends.
+
+    Returns how many it has: `count`, or 0 where it may compute without.
+
+    A SLURM job has its own already. Elsewhere they are leased, so that jobs of one machine, of
+    several users and runs too, each have a card of their own; while all are taken this waits.
+    `allow_cpu` lets a job that was given GPUs compute without them. Where the environment has
+    EPCORE_GRES_ONLY, a SLURM job that counts 0 takes what it was given by --gres.
+
+    Raises:
+        UserError: if there are fewer than `count`, or GPUs although `count` is 0.
+    """
+    if "SLURM_JOB_ID" in os.environ:
+        given = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
+        place = f"SLURM job {os.environ['SLURM_JOB_ID']}"
+    else:
+        given, place = local_gpus(), "this machine"
+    if count == 0 and os.environ.get("EPCORE_GRES_ONLY"):
+        count = len(given)
+    if count == 0 and given:
+        raise UserError(
+            f"this job was told to use no GPU, but {place} has {', '.join(given)}; give it one "
+            "(--gpus 1, in the workflow the resource gpu), or hide them: CUDA_VISIBLE_DEVICES="
+        )
+    if count > len(given):
+        if allow_cpu:
+            return 0
+        raise UserError(
+            f"this job was given {count} GPU, but {place} has {len(given) or 'none'}; see what "
+            "`epcore doctor` says, or allow the CPU: --config allow_cpu=true"
+        )
+    if count and "SLURM_JOB_ID" not in os.environ:
+        given = lease(given, count)
+        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(given)
+    if count and not allow_cpu:
+        _check_torch(count, given)
+    return count
+
+
+def lease(gpus: list[str], count: int) -> list[str]:
+    """The first `count` of the GPUs that become free together, locked until this process ends."""
+    told = False
+    while True:
+        held: dict[str, int] = {}
+        for gpu in gpus:
+            if len(held) < count and (descriptor := _lock(gpu)) is not None:
+                held[gpu] = descriptor
+        if len(held) == count:
+            return list(held)
+        for descriptor in held.values():
+            os.close(descriptor)
+        if not told:
+            print(f"epcore: waiting for {count} free GPU of {len(gpus)}", file=sys.stderr)
+            told = True
+        time.sleep(POLL)
+
+
+def _lock(gpu: str) -> int | None:
+    """The descriptor that holds the lock of a GPU, or none if another process has it."""
+    if not LEASES.is_dir():
+        LEASES.mkdir(exist_ok=True)
+        LEASES.chmod(0o1777)
+    path = LEASES / f"{gpu}.lock"
+    try:
+        # Not created again if it is there: the kernel may forbid that with another user's file.
+        descriptor = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _check_torch(count: int, given: list[str]) -> None:
+    import torch
+
+    if (seen := torch.cuda.device_count()) < count:
+        raise UserError(
+            f"this job was given {', '.join(given)}, but torch {torch.__version__} sees "
+            f"{seen or 'no GPU'}: a build without CUDA, or a driver that is too old for it; "
+            "`epcore doctor` says which"
+        )

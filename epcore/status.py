@@ -1,0 +1,104 @@
+"""How far the running trainings are, from their heartbeat files: here or on a shared disk."""
+
+import json
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from epcore.errors import UserError
+
+# A training that was not heard of for so many seconds has ended without finishing, or hangs.
+SILENT = 120
+COLUMNS = ("training", "stage", "epoch", "step", "val acc", "best", "images/s", "left", "where")
+
+
+@dataclass(frozen=True)
+class Training:
+    """A training that has begun and not finished: where its checkpoint will lie, and its beat."""
+
+    name: str
+    beat: dict[str, Any]
+
+    def row(self, now: float) -> tuple[str, ...]:
+        beat, silent = self.beat, now - self.beat["updated"]
+        job = f", job {beat['slurm_job']}" if beat["slurm_job"] else ""
+        left = "?" if beat["seconds_left"] is None else duration(beat["seconds_left"])
+        return (
+            self.name,
+            beat["stage"],
+            f"{beat['epoch']}/{beat['epochs']}",
+            f"{beat['step']}/{beat['steps']}",
+            percent(beat["val_accuracy"]),
+            percent(beat["best_val_accuracy"]),
+            f"{beat['images_per_second']:g}",
+            left if silent < SILENT else f"silent for {duration(silent)}",
+            f"{beat['host']}{job}",
+        )
+
+
+def trainings(results: Path) -> list[Training]:
+    """The unfinished trainings below a results folder; a beat that vanishes meanwhile is left out.
+
+    Raises:
+        UserError: if there is no such folder.
+    """
+    if not results.is_dir():
+        raise UserError(f"{results} is no folder; say where the results are: --results FOLDER")
+    found = []
+    for path in sorted(_files(results, "*.state/*.json")):
+        try:
+            beat = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        scale, _, *place = path.parent.relative_to(results).with_suffix("").parts
+        found.append(Training(f"{scale} {'/'.join(place)}", beat))
+    return found
+
+
+def _files(results: Path, pattern: str) -> list[Path]:
+    """Files of a pattern in the folders that have checkpoints."""
+    folders = ("models", "imagenet-fs")
+    return [path for name in folders for path in results.glob(f"*/{name}/**/{pattern}")]
+
+
+def overview(results: Path, now: float) -> str:
+    """A line for each unfinished training, and how many checkpoints are finished."""
+    found = trainings(results)
+    finished = len(_files(results, "*.pt")) - len(_files(results, "*.state/*.pt"))
+    silent = sum(now - training.beat["updated"] >= SILENT for training in found)
+    summary = f"{len(found) - silent} trainings running, {silent} silent, {finished} finished"
+    if not found:
+        return summary
+    rows = [COLUMNS, *(training.row(now) for training in found)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
+    lines = ["  ".join(f"{c:<{w}}" for c, w in zip(row, widths, strict=True)) for row in rows]
+    if silent:
+        summary += "; silent ones go on where they were when Snakemake starts them again"
+    return "\n".join([line.rstrip() for line in [*lines, "", summary]])
+
+
+def percent(value: float | None) -> str:
+    """An accuracy in [0, 1]; a dash if there is none yet."""
+    return "-" if value is None else f"{100 * value:.2f}"
+
+
+def duration(seconds: float) -> str:
+    """45 s, 12 min, 3 h 20 min or 2 d 4 h."""
+    minutes = round(seconds / 60)
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    if minutes < 60:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
+
+
+def run(results: Path, watch: float | None) -> None:
+    """The command `status`: prints the overview, with `watch` anew every so many seconds."""
+    while True:
+        text = overview(results, time.time())
+        print(f"\033[2J\033[H{text}" if watch else text, flush=True)
+        if not watch:
+            return
+        time.sleep(watch)

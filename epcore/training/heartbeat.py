@@ -1,0 +1,60 @@
+"""A small file beside a training's state that says how far it is; `epcore status` reads it."""
+
+import contextlib
+import json
+import os
+import socket
+import time
+from pathlib import Path
+
+from epcore.files import write_text
+
+EVERY = 10.0  # seconds
+
+
+class Heartbeat:
+    """Writes `path` at most every ten seconds, so that trainings of short steps are not slowed.
+
+    Args:
+        label: what is trained, as the stage is called.
+        images: images of one optimisation step.
+        total: steps of the whole training; it may stop earlier.
+        done: steps that were done when this process began.
+    """
+
+    def __init__(self, path: Path, label: str, images: int, total: int, done: int) -> None:
+        self.path, self.label, self.images = path, label, images
+        self.total, self.first, self.started = total, done, time.time()
+        self.written = 0.0
+
+    def beat(self, step: int, steps: int, curve: list[dict[str, float]]) -> None:
+        """Says that `step` of the `steps` of an epoch are done, after the epochs of `curve`.
+
+        Time left is that of the remaining steps at the mean speed of this process so far,
+        validation included.
+        """
+        now = time.time()
+        if now - self.written < EVERY:
+            return
+        done = len(curve) * steps + step
+        speed = (done - self.first) / max(now - self.started, 1e-9)
+        accuracies = [row["val_accuracy"] for row in curve]
+        content = {
+            "stage": self.label,
+            "epoch": len(curve),
+            "epochs": self.total // steps,
+            "step": step,
+            "steps": steps,
+            "val_accuracy": accuracies[-1] if accuracies else None,
+            "best_val_accuracy": max(accuracies, default=None),
+            "images_per_second": round(speed * self.images, 1),
+            "seconds_left": round((self.total - done) / speed) if speed else None,
+            "updated": round(now, 1),
+            "host": socket.gethostname(),
+            "slurm_job": os.environ.get("SLURM_JOB_ID"),
+            "gpus": os.environ.get("CUDA_VISIBLE_DEVICES", ""),
+        }
+        self.written = now
+        # No training ends because nobody could be told how far it is.
+        with contextlib.suppress(OSError):
+            write_text(self.path, json.dumps(content, indent=1) + "\n")

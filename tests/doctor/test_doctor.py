@@ -1,0 +1,202 @@
+"""`epcore doctor`: what is missing is named with its remedy, what is there is not complained of."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from epcore.cli import main
+from epcore.doctor.cluster import check_profile, read_profile
+from epcore.doctor.data import check_data
+from epcore.doctor.doctor import datasets_of
+from epcore.doctor.environment import check_gpus, check_packages, installed
+from epcore.errors import UserError
+from epcore.plan import Plan
+
+ROOT = Path(__file__).parents[2]
+PROFILE = ROOT / "workflow/profiles/slurm"
+SINFO = "#!/bin/sh\necho cpu\necho gpu\n"
+
+
+def plan(scale):
+    return Plan(ROOT / "config", scale)
+
+
+@pytest.fixture
+def programs(tmp_path, monkeypatch):
+    """A PATH with these programs alone: programs(sinfo="#!/bin/sh ...")."""
+
+    def install(**scripts):
+        folder = tmp_path / "bin"
+        folder.mkdir()
+        for name, text in scripts.items():
+            (folder / name).write_text(text)
+            (folder / name).chmod(0o755)
+        monkeypatch.setenv("PATH", str(folder))
+        for name in ("ACCOUNT", "CPU_PARTITION", "GPU_PARTITION", "STATUS"):
+            monkeypatch.delenv(f"EPCORE_SLURM_{name}", raising=False)
+
+    return install
+
+
+def asked(findings):
+    return {
+        finding.what: f"{finding.said} {finding.remedy}" for finding in findings if finding.remedy
+    }
+
+
+# -- packages and GPUs -----------------------------------------------------------------------------
+
+
+def test_missing_and_other_packages_are_named_and_builds_of_a_version_are_that_version(tmp_path):
+    lock = tmp_path / "requirements.txt"
+    lock.write_text(f"torch=={installed('torch')}\nno-such-package==1.0\nnumpy==0.1\n")
+    said = asked(check_packages(lock))["packages"]
+    assert "missing: no-such-package" in said
+    assert f"numpy {installed('numpy')} for 0.1" in said
+    assert "torch" not in said
+    assert "pip install -r requirements.txt" in said
+
+
+def test_a_folder_without_the_lock_is_told(tmp_path):
+    assert (
+        "folder of the checkout" in asked(check_packages(tmp_path / "requirements.txt"))["packages"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("required", "cluster", "missing"),
+    [(True, False, True), (False, False, False), (True, True, False)],
+)
+def test_no_gpu_is_a_fault_where_the_scale_requires_one_and_nothing_else_has_any(
+    programs, required, cluster, missing
+):
+    programs()
+    assert bool(asked(check_gpus(required, cluster))) == missing
+
+
+def test_a_card_that_torch_does_not_see_is_a_fault(programs, monkeypatch):
+    import torch
+
+    programs(**{"nvidia-smi": "#!/bin/sh\necho 'GPU 0: A card (UUID: GPU-aa)'\n"})
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    assert "sees 0" in asked(check_gpus(required=False, cluster=False))["gpus"]
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    assert not asked(check_gpus(required=True, cluster=False))
+
+
+# -- the profile -----------------------------------------------------------------------------------
+
+
+def test_an_unfilled_profile_is_told_with_the_file_and_the_variable(programs):
+    programs(sbatch="", sinfo=SINFO, sacct="#!/bin/sh\n")
+    said = asked(check_profile(PROFILE))
+    assert set(said) == {"account"}
+    assert "profile.yaml" in said["account"]
+    assert "EPCORE_SLURM_ACCOUNT" in said["account"]
+
+
+def test_the_environment_fills_the_profile(programs, monkeypatch):
+    programs(sbatch="", sinfo=SINFO, sacct="#!/bin/sh\n")
+    monkeypatch.setenv("EPCORE_SLURM_ACCOUNT", "me")
+    assert not asked(check_profile(PROFILE))
+    monkeypatch.setenv("EPCORE_SLURM_GPU_PARTITION", "a100")
+    assert asked(check_profile(PROFILE)).keys() == {"partition"}
+    content = read_profile(PROFILE / "profile.yaml")
+    assert content["default-resources"]["slurm_account"] == "me"
+    assert content["set-resources"]["pretrain"]["slurm_partition"] == "a100"
+
+
+def test_a_cluster_without_accounting_is_told_to_ask_squeue(programs, monkeypatch):
+    programs(sbatch="", sinfo=SINFO, sacct="#!/bin/sh\nexit 1\n", squeue="#!/bin/sh\n")
+    monkeypatch.setenv("EPCORE_SLURM_ACCOUNT", "me")
+    assert "EPCORE_SLURM_STATUS=squeue" in asked(check_profile(PROFILE))["job states"]
+    monkeypatch.setenv("EPCORE_SLURM_STATUS", "squeue")
+    assert not asked(check_profile(PROFILE))
+
+
+def test_a_machine_without_slurm_is_told(programs):
+    programs()
+    assert "sbatch" in asked(check_profile(PROFILE))["slurm"]
+
+
+def test_a_profile_that_is_not_there_or_no_profile_is_named(tmp_path):
+    with pytest.raises(UserError, match=r"profile\.yaml: cannot be read"):
+        check_profile(tmp_path)
+    (tmp_path / "profile.yaml").write_text("__use_yte__: true\nx: ?1/0\n")
+    with pytest.raises(UserError, match=r"profile\.yaml: "):
+        check_profile(tmp_path)
+
+
+# -- data and disk ---------------------------------------------------------------------------------
+
+
+def test_data_that_is_got_by_hand_is_told_until_it_is_there(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("EPCORE_MIRROR", raising=False)
+    p = plan("paper")
+    said = asked(check_data(p, ["mini-imagenet"], tmp_path))["data mini-imagenet"]
+    assert "by hand" in said
+    assert "epcore fetch" in said
+    for source in p.datasets["mini-imagenet"].sources:
+        for file in p.sources[source].files.values():
+            path = tmp_path / file.path
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+    findings = check_data(p, ["mini-imagenet"], tmp_path)
+    assert "data mini-imagenet" not in asked(findings)
+    assert "files found, to be verified" in findings[0].said
+
+
+def test_embedded_data_need_nothing_and_a_built_store_is_recognised(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (first, disk) = check_data(plan("demo"), ["glyph-mini"], tmp_path)
+    assert "without a download" in first.said
+    store = tmp_path / "results/demo/data/glyph-mini/store.json"
+    store.parent.mkdir(parents=True)
+    store.write_text(json.dumps({"classes": [{}] * 3}))
+    (first, disk) = check_data(plan("demo"), ["glyph-mini"], tmp_path)
+    assert first.said == "built, 3 classes"
+    assert not disk.remedy
+
+
+def test_a_disk_without_room_is_told(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10, 9, 1))
+    assert "data_root" in asked(check_data(plan("demo"), [], tmp_path))["disk"]
+
+
+# -- targets ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        ("tables/main.tex", ["glyph-mini", "glyph-tiered"]),
+        ("tables/cub.tex", ["glyph-fine"]),
+        ("all", ["glyph-mini", "glyph-tiered", "glyph-fine"]),
+        ("results/demo/models/glyph-fine/conv4/epnet/s0/pretrain.pt", ["glyph-fine"]),
+    ],
+)
+def test_a_target_needs_the_data_of_its_cells(target, expected):
+    assert datasets_of(plan("demo"), [target]) == expected
+
+
+@pytest.mark.parametrize("target", ["tables/mian.tex", "table/main.tex", "results/demo/models/x/y"])
+def test_an_unknown_target_is_one_line(target, capsys):
+    assert main(["doctor", target, "--settings", str(ROOT / "config")]) == 2
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1
+    assert message.startswith("epcore: ")
+
+
+def test_it_ends_with_an_error_as_long_as_anything_is_missing(programs, monkeypatch, capsys):
+    programs()
+    monkeypatch.chdir(ROOT)
+    arguments = ["doctor", "tables/cub.tex", "--settings", str(ROOT / "config")]
+    assert main(arguments) == 0
+    assert "For tables/cub.tex at scale demo:" in capsys.readouterr().out
+    assert main([*arguments, "--profile", str(PROFILE)]) == 2
+    assert "!!  account:" in capsys.readouterr().out

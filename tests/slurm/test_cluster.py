@@ -1,0 +1,211 @@
+"""One table on a real SLURM that does to it what clusters do; the table is right all the same.
+
+Memory: the first try of every pretraining asks for less than it takes and is killed. Time: the
+second try has two minutes, and SLURM's warning comes after ten seconds of them. Then a job is
+requeued, another cancelled, and the driver killed.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from epcore.doctor.doctor import run as doctor
+
+ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.slurm
+
+TABLE = "tables/main.tex"
+# A pretraining of ten seconds on a fast machine.
+LONG = "pretraining: {epochs: 80, plateau: {patience: 100000}, batch_size: 32"
+SHORT = "pretraining: {epochs: 2, batch_size: 32"
+# Less than a pretraining and its two Snakemakes take, but more than half of it.
+MEMORY = "  pretrain:\n    mem_mb: 450 * attempt\n"
+
+
+def furnish(folder):
+    for name in ("Snakefile", "environment.yml"):
+        shutil.copy(ROOT / name, folder)
+    for name in ("config", "workflow", "profiles"):
+        shutil.copytree(ROOT / name, folder / name)
+    shutil.copy(ROOT / "tests/workflow/tiny.yaml", folder / "config/scales")
+    replace(folder / "config/config.yaml", "scale: demo", "scale: tiny")
+    replace(folder / "config/scales/tiny.yaml", SHORT, LONG)
+
+
+def replace(file, old, new):
+    text = file.read_text(encoding="utf-8")
+    assert old in text, file
+    file.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def results(folder):
+    return {name: (folder / name).read_bytes() for name in (TABLE, "results/tiny/tables/main.csv")}
+
+
+@pytest.fixture(scope="module")
+def alone(slurm, tmp_path_factory):
+    """The same project without a cluster: its folder and the run, which goes on meanwhile."""
+    folder = tmp_path_factory.mktemp("alone") / "my project"
+    folder.mkdir()
+    furnish(folder)
+    command = [sys.executable, "-m", "snakemake", "--cores", "1", TABLE]
+    with (folder / "driver.log").open("w") as log:
+        run = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
+    yield folder, run
+    run.kill()
+    run.wait()
+
+
+@pytest.fixture(scope="module")
+def expected(alone):
+    """The table that this machine makes alone."""
+    folder, run = alone
+    assert run.wait(600) == 0, (folder / "driver.log").read_text()
+    return results(folder)
+
+
+@pytest.fixture(scope="module")
+def disturbed(slurm, alone, tmp_path_factory):
+    """The project after everything has been done to it, and what was seen on the way."""
+    from conftest import Cluster
+
+    folder = tmp_path_factory.mktemp("cluster") / "my project"
+    folder.mkdir()
+    furnish(folder)
+    profile = folder / "workflow/profiles/slurm/profile.yaml"
+    warning = "\"'--signal=TERM@%d' % (110 if attempt == 2 else 20)\""
+    replace(profile, "\"'--signal=TERM@120'\"", warning)
+    replace(profile, "latency-wait: 60", "latency-wait: 10")
+    replace(profile, "retries: 2", "retries: 5")
+    replace(profile, "  pretrain:\n", MEMORY)
+    replace(folder / "config/scales/demo.yaml", "  runtime: 20\n", "  runtime: 1\n")
+    cluster, seen = Cluster(folder, slurm), {}
+    driver = cluster.start(TABLE)
+    try:
+        seen["cards"] = cluster.wait(lambda: two_cards(cluster))
+        seen["heartbeats"] = cluster.wait(lambda: two_heartbeats(cluster))
+
+        requeued = cluster.wait(lambda: third(cluster.jobs("pretrain", "RUNNING")))
+        cluster.run("scontrol", "requeue", requeued.number)
+        seen["requeued"] = requeued.number
+
+        cancelled = cluster.wait(lambda: cluster.jobs("finetune", "RUNNING"), 240)[0]
+        cluster.run("scancel", cancelled.number)
+        seen["cancelled"] = cancelled.number
+
+        # Whatever still runs when the driver is killed is cancelled.
+        cluster.wait(lambda: requeued.number in numbers(cluster.jobs("pretrain", "COMPLETED")), 240)
+        cluster.wait(lambda: cluster.jobs("finetune", "COMPLETED"), 240)
+        os.kill(driver.pid, signal.SIGKILL)
+        driver.wait()
+        seen["first log"] = cluster.log
+        run = cluster.log.split("SLURM run ID: ")[1].split()[0]
+        cluster.run("scancel", "--name", run)
+        cluster.run(sys.executable, "-m", "snakemake", "--unlock")
+        driver = cluster.start(TABLE)
+        seen["code"] = driver.wait(300)
+    finally:
+        driver.kill()
+    seen["cluster"] = cluster
+    return seen
+
+
+def third(jobs):
+    """A pretraining in its third try, which has three minutes."""
+    return next((job for job in jobs if job.limit == "00:03:00"), None)
+
+
+def numbers(jobs):
+    return {job.number for job in jobs}
+
+
+def two_cards(cluster):
+    """CUDA_VISIBLE_DEVICES of the pretrainings, once two of them run together."""
+    found = {}
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "cmdline").read_bytes().split(b"\0")
+            if b"pretrain" not in words or (process / "cwd").resolve() != cluster.folder:
+                continue
+            pairs = (process / "environ").read_text().split("\0")
+        except OSError:
+            continue
+        values = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
+        found[values["SLURM_JOB_ID"]] = values.get("CUDA_VISIBLE_DEVICES")
+    return found if len(found) == 2 else None
+
+
+def two_heartbeats(cluster):
+    """What `epcore status` prints while two trainings run."""
+    text = cluster.run(sys.executable, "-m", "epcore", "status")
+    return text if "2 trainings running" in text else None
+
+
+def test_the_table_is_the_one_that_this_machine_makes_alone(disturbed, expected):
+    assert disturbed["code"] == 0, disturbed["cluster"].log[-5000:]
+    assert results(disturbed["cluster"].folder) == expected
+
+
+def test_concurrent_jobs_have_cards_of_their_own(disturbed):
+    assert sorted(disturbed["cards"].values()) == ["0", "1"]
+
+
+def test_a_retry_asks_for_more_and_trainings_resume(disturbed):
+    limits = [job.limit for job in disturbed["cluster"].jobs("pretrain")]
+    assert {"00:01:00", "00:02:00", "00:03:00"} <= set(limits)
+    metas = disturbed["cluster"].folder.glob("results/tiny/models/**/pretrain.meta.json")
+    for meta in metas:
+        assert '"resumed_from_epoch": null' not in meta.read_text()
+
+
+def test_a_job_beyond_its_memory_is_killed_and_tried_again(disturbed):
+    first = disturbed["cluster"].jobs("pretrain")[:2]
+    assert all(job.state != "COMPLETED" and job.limit == "00:01:00" for job in first)
+
+
+def test_a_job_near_its_time_limit_has_saved_before(disturbed):
+    """The log of the last try that was warned; the next one wrote over the stage's own log."""
+    logs = (disturbed["cluster"].folder / "logs/slurm/rule_pretrain").rglob("*.log")
+    assert any("CANCELLED" in log.read_text() for log in logs)
+
+
+def test_a_requeued_job_is_the_same_job_and_ends_well(disturbed):
+    (job,) = (job for job in disturbed["cluster"].jobs() if job.number == disturbed["requeued"])
+    assert job.restarts == 1
+    assert job.state == "COMPLETED"
+
+
+def test_a_cancelled_job_is_tried_again(disturbed):
+    assert disturbed["cancelled"] in numbers(disturbed["cluster"].jobs("finetune", "CANCELLED"))
+    assert f"'{disturbed['cancelled']}' failed" in disturbed["first log"]
+
+
+def test_status_shows_the_running_trainings(disturbed):
+    assert "tiny tiny-glyphs/conv4/net/s0/pretrain" in disturbed["heartbeats"]
+    assert ", job " in disturbed["heartbeats"]
+
+
+def test_logs_are_where_the_documentation_says(disturbed):
+    folder = disturbed["cluster"].folder
+    for job in disturbed["cluster"].jobs():
+        logs = list((folder / "logs/slurm").glob(f"rule_{job.rule}/*/{job.number}.log"))
+        assert len(logs) == 1 or job.state == "CANCELLED", job
+    assert list(folder.glob("results/tiny/logs/pretrain/tiny-glyphs/conv4/*/s0.log"))
+
+
+def test_the_doctor_knows_the_partitions_of_this_cluster(slurm, capsys, monkeypatch):
+    for name, value in slurm.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(ROOT)
+    profile = Path("workflow/profiles/slurm")
+    doctor([TABLE], Path("config"), "demo", Path("data"), profile)
+    assert "partition:    gpu" in capsys.readouterr().out
+    monkeypatch.setenv("EPCORE_SLURM_GPU_PARTITION", "gpux")
+    with pytest.raises(Exception, match="1 of"):
+        doctor([TABLE], Path("config"), "demo", Path("data"), profile)
+    assert "SLURM knows no gpux" in capsys.readouterr().out

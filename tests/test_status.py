@@ -1,0 +1,136 @@
+"""`epcore status`: what heartbeats say, from the files that trainings write."""
+
+import json
+import re
+import time
+
+import pytest
+import torch
+
+from epcore import status
+from epcore.cli import main
+from epcore.status import duration, overview
+from epcore.training import heartbeat
+from epcore.training.heartbeat import Heartbeat
+from epcore.training.loop import fit
+
+STATE = "demo/models/glyph-mini/conv4/epnet/s0/pretrain.state/0123.json"
+
+
+@pytest.fixture
+def beat(tmp_path, monkeypatch):
+    """Writes the heartbeat of a training of 4 epochs of 10 steps, 20 s after it went on at 5."""
+    now = [1000.0]
+    monkeypatch.setattr(heartbeat.time, "time", lambda: now[0])
+
+    def write(step, curve, **where):
+        now[0] = 1000.0
+        heart = Heartbeat(tmp_path / STATE, "pretrain", images=64, total=40, done=5)
+        now[0] = 1020.0
+        heart.beat(step, 10, [{"val_accuracy": value} for value in curve])
+        return json.loads((tmp_path / STATE).read_text())
+
+    return write
+
+
+def test_speed_and_time_left_are_those_of_the_steps_of_this_process(beat):
+    """25 steps are done, 20 of them in these 20 s; 15 are left."""
+    content = beat(5, [0.25, 0.5])
+    assert content["images_per_second"] == 64
+    assert content["seconds_left"] == 15
+    assert (content["epoch"], content["epochs"], content["step"], content["steps"]) == (2, 4, 5, 10)
+    assert (content["val_accuracy"], content["best_val_accuracy"]) == (0.5, 0.5)
+
+
+def test_a_line_for_each_training_says_epoch_accuracy_speed_time_and_place(beat, tmp_path):
+    beat(5, [0.5, 0.25])
+    lines = overview(tmp_path, now=1030.0).splitlines()
+    words = re.split(r"  +", lines[1])
+    assert words[0] == "demo glyph-mini/conv4/epnet/s0/pretrain"
+    assert words[1:8] == ["pretrain", "2/4", "5/10", "25.00", "50.00", "64", "15 s"]
+    assert lines[-1] == "1 trainings running, 0 silent, 0 finished"
+
+
+def test_a_training_that_was_not_heard_of_is_silent(beat, tmp_path):
+    beat(5, [])
+    text = overview(tmp_path, now=1020.0 + 600)
+    assert "silent for 10 min" in text
+    assert "0 trainings running, 1 silent" in text
+
+
+def test_finished_checkpoints_are_counted_and_states_are_none(tmp_path):
+    for name in ("a/pretrain.pt", "b/pretrain.pt", "b/finetune-1shot.state/0.pt"):
+        (tmp_path / "demo/models" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "demo/models" / name).touch()
+    assert overview(tmp_path, time.time()) == "0 trainings running, 0 silent, 2 finished"
+
+
+def test_half_a_heartbeat_is_left_out(beat, tmp_path):
+    beat(5, [])
+    (tmp_path / STATE).write_text('{"stage":')
+    assert overview(tmp_path, 1020.0).startswith("0 trainings running")
+
+
+def test_a_folder_that_is_not_there_is_told_with_the_remedy(tmp_path, capsys):
+    assert main(["status", "--results", str(tmp_path / "none")]) == 2
+    assert "--results FOLDER" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0, "0 s"), (59, "59 s"), (60, "1 min"), (3599, "1 h 0 min"), (12_000, "3 h 20 min"),
+     (187_200, "2 d 4 h")],
+)  # fmt: skip
+def test_durations_are_said_as_people_do(seconds, said):
+    assert duration(seconds) == said
+
+
+def test_watching_looks_again_until_it_is_stopped(tmp_path, monkeypatch, capsys):
+    naps = []
+
+    def nap(seconds):
+        naps.append(seconds)
+        if len(naps) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(status.time, "sleep", nap)
+    with pytest.raises(KeyboardInterrupt):
+        status.run(tmp_path, 2.0)
+    assert naps == [2.0] * 3
+    assert capsys.readouterr().out.count("0 trainings running") == 3
+
+
+class Line:
+    """A training of one weight; three steps an epoch, of seven images each."""
+
+    steps, images_per_step = 3, 7
+
+    def __init__(self):
+        self.model = torch.nn.Linear(1, 1)
+
+    def seed(self, epoch):
+        return epoch
+
+    def losses(self, epoch, start, generator):
+        for _ in range(start, self.steps):
+            yield self.model(torch.ones(1, 1)).square().sum()
+
+    def validate(self):
+        return 0.5, 1.0
+
+
+def test_a_training_leaves_its_heartbeat_beside_its_state(tmp_path, monkeypatch, told):
+    monkeypatch.setattr(heartbeat, "EVERY", 0.0)
+    settings = told("pretrain").pretraining
+    fit(Line(), settings, 0, tmp_path / "0123.pt", "pretrain")
+    content = json.loads((tmp_path / "0123.json").read_text())
+    assert (content["stage"], content["epoch"], content["step"]) == ("pretrain", 1, 3)
+    assert content["images_per_second"] > 0
+    assert content["val_accuracy"] == 0.5
+
+
+def test_a_heartbeat_that_cannot_be_written_ends_no_training(tmp_path, monkeypatch):
+    monkeypatch.setattr(heartbeat, "EVERY", 0.0)
+    (tmp_path / "file").touch()
+    heart = Heartbeat(tmp_path / "file" / "0.json", "pretrain", 1, 10, 0)
+    heart.beat(1, 5, [])
