@@ -46,6 +46,7 @@ class DeviceCosts(Settings):
     """What one core, or one GPU with its processor, does in a second and draws."""
 
     fp32: Throughput
+    tf32: Throughput
     bf16: Throughput
     pairs: PositiveFloat
     cubes: PositiveFloat

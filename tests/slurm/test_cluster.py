@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from one_node import Cluster
 
 from epcore.doctor.doctor import run as doctor
 
@@ -72,8 +73,6 @@ def expected(alone):
 @pytest.fixture(scope="module")
 def disturbed(slurm, alone, tmp_path_factory):
     """The project after everything has been done to it, and what was seen on the way."""
-    from conftest import Cluster
-
     folder = tmp_path_factory.mktemp("cluster") / "my project"
     folder.mkdir()
     furnish(folder)

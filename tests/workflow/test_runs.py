@@ -61,11 +61,12 @@ def test_a_second_run_has_nothing_to_do(finished):
 def test_everything_is_what_is_built_when_nothing_is_asked_for(finished):
     """Six tables of this scale, of which one is there, and figures as .pdf and .png.
 
-    Ablation and alpha, two plots, and the curves of 23 recipes on three pages.
+    Ablation and alpha, two moons and decision boundary, two plots, and the curves of 23 recipes
+    on three pages.
     """
     jobs = finished.snakemake("-n").jobs
     assert jobs["all"] == 1
-    assert (jobs["publish_table"], jobs["publish_figure"]) == (5, 2 * (2 + 2 + 3))
+    assert (jobs["publish_table"], jobs["publish_figure"]) == (5, 2 * (2 + 2 + 2 + 3))
     assert (jobs["plot"], jobs["curves"], jobs["environment"]) == (2, 3, 1)
     assert "data" not in jobs
     from_nothing = finished.snakemake("-n", "--forceall").jobs

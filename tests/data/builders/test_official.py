@@ -77,7 +77,7 @@ from PIL import Image
 
 from epcore.data import build, fetch
 from epcore.data.contents import ImageClass
-from epcore.data.store import ImageStore
+from epcore.data.store import FILES, ImageStore
 from epcore.errors import UserError
 from epcore.plan.datasets import Expected, Pixels
 from epcore.plan.registry import read_datasets
@@ -1097,7 +1097,7 @@ def test_a_killed_build_leaves_nothing_that_looks_finished_and_the_next_one_is_r
         ImageStore.open(out)
 
     assert subprocess.run(command, check=False, **quiet).returncode == 0
-    assert sorted(p.name for p in out.iterdir()) == ["images.npy", "labels.npy", "store.json"]
+    assert sorted(p.name for p in out.iterdir()) == sorted(FILES)
     store = ImageStore.open(out)
     assert len(store.labels) == len(names)
     for label, image_class in enumerate(store.classes):
