@@ -206,6 +206,8 @@ class Jobs:
         return self._job("aggregate", path, self._cells(table), name=table)
 
     def _latex(self, table: str) -> Job:
+        if self.plan.imagenet_fs and table in self.plan.imagenet_fs.tables:
+            return self._imagenet_fs_table(table)
         path = paths.TABLE_TEX.format(**self._scale, table=table)
         return self._job("latex", path, [self._aggregate(table)], name=table)
 

@@ -9,6 +9,7 @@ import yaml
 
 from epcore.errors import UserError
 from epcore.plan import Plan, stages
+from epcore.plan.jobs import Jobs
 
 CONFIG = Path(__file__).parents[2] / "config"
 STAGES = {
@@ -171,3 +172,9 @@ def test_a_mistake_is_one_line_that_names_the_file_and_what_is_meant(
     assert message in text
     assert re.search(r"imagenet-fs\.yaml|demo\.yaml", text)
     assert len(text.splitlines()) == 1
+
+
+def test_the_jobs_of_a_table_are_found_by_the_file_that_the_co2_report_asks_for():
+    jobs = Jobs(Plan(CONFIG, "demo"))
+    found = {job.rule for job in jobs.of("results/demo/tables/imagenetfs.tex")}
+    assert {"imagenet_fs_classifier", "imagenet_fs_evaluate", "imagenet_fs_latex"} <= found
