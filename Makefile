@@ -29,8 +29,8 @@ report: .venv/installed
 
 # The upper part of the page is the table.
 pictures: all
-	$(VENV) -m snakemake --cores all data_pictures
-	cp results/demo/figures/data/glyph-mini.png docs/glyph-mini.png
+	$(VENV) -m snakemake --cores all data_pictures figures/ablation.png figures/two-moons.png figures/interpolation.png
+	cp results/demo/figures/data/glyph-mini.png figures/ablation.png figures/two-moons.png figures/interpolation.png docs
 	latexmk -pdf -silent -output-directory=results/demo/page tables/main.tex
 	pdftoppm -png -singlefile -r 130 -x 60 -y 90 -W 960 -H 880 results/demo/page/main.pdf docs/demo-table
 

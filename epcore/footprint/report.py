@@ -1,5 +1,6 @@
 """The CO2 report: what every job, rule, table and figure of a scale used."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -121,21 +122,33 @@ def _digits(number: float) -> str:
     return np.format_float_positional(number, precision=3, fractional=False, trim="-")
 
 
+def largest(uses: Sequence[Use], least: float) -> list[tuple[str, float]]:
+    """Names and kg, the largest first; uses of fewer than `least` kg stand at the end as one."""
+    named = sorted(((use.label, use.sum("kg")) for use in uses), key=lambda bar: -bar[1])
+    kept = [bar for bar in named if bar[1] >= least]
+    rest = [kg for _, kg in named[len(kept) :]]
+    return [*kept, (f"{len(rest)} others", sum(rest))] if rest else kept
+
+
 def draw(sums: Account, out: Path) -> None:
-    """Bars of CO2 by rule, and by table and figure."""
-    small = sums.total.sum("kg") < 1
-    unit, scale = ("g", 1000) if small else ("kg", 1)
-    groups = [("rule", BLUE, sums.rules), ("table or figure, alone", ORANGE, sums.products)]
-    rows = sum(len(uses) for _, _, uses in groups)
-    with figure(out, width=5.2, height=1 + 0.19 * rows) as axes:
+    """Bars of CO2 by rule and by table; rules of less than a hundredth of all stand as one."""
+    total = sums.total.sum("kg")
+    unit, scale = ("g", 1000) if total < 1 else ("kg", 1)
+    tables = [use for use in sums.products if use.level == "table"]
+    groups = [
+        ("rule", BLUE, largest(sums.rules, total / 100)),
+        ("table, if it were built alone", ORANGE, largest(tables, 0)),
+    ]
+    rows = sum(len(bars) for _, _, bars in groups)
+    with figure(out, width=4.8, height=1 + 0.17 * rows) as axes:
         place, ticks = 0, []
-        for label, colour, uses in groups:
-            places = [place + number for number in range(len(uses))]
-            axes.barh(places, [scale * use.sum("kg") for use in uses], color=colour, label=label)
-            ticks += list(zip(places, [use.label for use in uses], strict=True))
-            place += len(uses) + 1
+        for label, colour, bars in groups:
+            places = [place + number for number in range(len(bars))]
+            axes.barh(places, [scale * kg for _, kg in bars], color=colour, label=label)
+            ticks += [(at, name) for at, (name, _) in zip(places, bars, strict=True)]
+            place += len(bars) + 1
         axes.set_yticks([tick for tick, _ in ticks], [name for _, name in ticks])
-        axes.invert_yaxis()
+        axes.set_ylim(place - 1.4, -0.6)
         measured = sums.total.sum("measured_kwh") / sums.total.sum("kwh")
         axes.set_xlabel(f"{unit} CO2-equivalent; {100 * measured:.0f} % of the energy is measured")
         axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2)

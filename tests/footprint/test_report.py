@@ -11,7 +11,7 @@ import pytest
 from epcore.errors import UserError
 from epcore.footprint.account import account
 from epcore.footprint.ledger import append
-from epcore.footprint.report import paragraph, run
+from epcore.footprint.report import largest, paragraph, run
 from epcore.plan import Plan
 
 CONFIG = Path(__file__).parents[2] / "config"
@@ -126,3 +126,10 @@ def test_the_table_compiles_and_has_its_numbers(report):
     assert re.search(r"24480 h at 250 W.*122", text)
     log = Path("out/co2.log").read_text(errors="replace")
     assert not re.search(r"Overfull \\hbox \(([5-9]|\d\d+)\.", log)
+
+
+def test_the_largest_bars_come_first_and_small_ones_stand_together(report, entries):
+    report()
+    rules = account(Plan(CONFIG, "demo"), entries).rules
+    assert largest(rules, 3) == [("pretrain", 11.0), ("finetune", 4.0), ("2 others", 0.5)]
+    assert [name for name, _ in largest(rules, 0)][:3] == ["pretrain", "finetune", "data"]
