@@ -99,7 +99,7 @@ class Jobs:
             return jobs[0] if is_file else self._job(target, target, jobs)
         if (job := self.of_file(target)) is not None:
             return job
-        raise UserError(f"the forecast does not know the target {target!r}{suggest(target, named)}")
+        raise UserError(f"unknown target {target!r}{suggest(target, named)}")
 
     def of_file(self, file: str) -> Job | None:
         """The job that makes a file of the results folder, if a rule makes it at this scale."""

@@ -176,7 +176,12 @@ def test_a_disk_without_room_is_told(tmp_path, monkeypatch):
     [
         ("tables/main.tex", ["glyph-mini", "glyph-tiered"]),
         ("tables/cub.tex", ["glyph-fine"]),
-        ("all", ["glyph-mini", "glyph-tiered", "glyph-fine"]),
+        ("tables/imagenetfs.tex", ["glyph-large", "glyph-large-queries"]),
+        ("figures/two-moons.pdf", []),
+        (
+            "all",
+            ["glyph-mini", "glyph-fine", "glyph-tiered", "glyph-large", "glyph-large-queries"],
+        ),
         ("results/demo/models/glyph-fine/conv4/epnet/s0/pretrain.pt", ["glyph-fine"]),
     ],
 )
