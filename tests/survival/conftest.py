@@ -2,7 +2,6 @@
 
 import multiprocessing
 import os
-import signal
 import time
 
 import pytest
@@ -26,25 +25,6 @@ class Attempt:
     def code(self):
         self._process.join(300)
         return self._process.exitcode
-
-
-@pytest.fixture
-def until_it_ends():
-    """Starts a target again and again, killing it after the next of the delays, until it ends.
-
-    Returns how often it was killed.
-    """
-
-    def run(target, arguments, delays, number=signal.SIGKILL):
-        kills = 0
-        for delay in delays:
-            if Attempt(target, *arguments).send(number, delay) == 0:
-                return kills
-            kills += 1
-        assert Attempt(target, *arguments).code() == 0
-        return kills
-
-    return run
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import random
 import signal
+import time
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ from epcore.files import canonical_json
 from epcore.training import loop
 
 OUTPUTS = ("pretrain.pt", "pretrain.csv")
-LONG = {"pretraining": {"epochs": 6, "batch_size": 6, "plateau": {"patience": 2}}}
+LONG = {"pretraining": {"epochs": 12, "batch_size": 6, "plateau": {"patience": 2}}}
 
 
 @pytest.fixture
@@ -40,16 +41,31 @@ def same(first, second):
     return all((first / name).read_bytes() == (second / name).read_bytes() for name in OUTPUTS)
 
 
-@pytest.mark.parametrize("save_every", [0, 0.05])
+def identities(states):
+    """Of the files of a folder: another one after every time that a file is written anew."""
+    return {
+        (path.name, path.stat().st_ino, path.stat().st_mtime_ns) for path in states.glob("*.pt")
+    }
+
+
+@pytest.mark.parametrize("share_between_saves", [0, 1 / 160])
 def test_killed_twenty_times_at_random_moments(
-    train, undisturbed, until_it_ends, tmp_path, save_every
+    train, undisturbed, attempt, eventually, tmp_path, share_between_saves
 ):
-    """Also in the middle of writing its state."""
+    """Also in the middle of writing its state; the moments are shares of this machine's time."""
+    started = time.monotonic()
+    assert attempt(train, tmp_path / "timed" / "pretrain.pt", 600).code() == 0
+    whole = time.monotonic() - started
     out = tmp_path / "killed" / "pretrain.pt"
+    states = out.with_suffix(".state")
     moments = random.Random(7)
-    delays = [moments.uniform(0.05, 0.5) for _ in range(20)]
-    kills = until_it_ends(train, (out, save_every), delays)
-    assert kills == 20
+    for _ in range(20):
+        saved = identities(states)
+        process = attempt(train, out, whole * share_between_saves)
+        eventually(lambda before=saved: identities(states) - before)
+        after = whole * moments.uniform(0, 0.01)
+        assert process.send(signal.SIGKILL, after) == -signal.SIGKILL
+    assert attempt(train, out, 600).code() == 0
     assert same(out.parent, undisturbed)
     assert sorted(path.name for path in out.parent.iterdir()) == sorted(
         [*OUTPUTS, "pretrain.meta.json"]
