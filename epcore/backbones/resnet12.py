@@ -10,7 +10,10 @@ from epcore.backbones.base import Backbone, scaled
 
 
 class _Block(nn.Module):
-    """Three 3x3 convolutions beside a 1x1 shortcut, then a 3x3 max-pool of stride 2."""
+    """Three 3x3 convolutions beside a 1x1 shortcut, then a 3x3 max-pool of stride 2, and ReLU.
+
+    ReLU before the pool would give the same values and gradients, from four times as many.
+    """
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
@@ -28,7 +31,7 @@ class _Block(nn.Module):
         self.pool = nn.MaxPool2d(3, stride=2, padding=1)
 
     def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.pool(torch.relu(self.path(x) + self.shortcut(x)))
+        out: Tensor = torch.relu(self.pool(self.path(x) + self.shortcut(x)))
         return out
 
 

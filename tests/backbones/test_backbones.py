@@ -294,3 +294,17 @@ def test_the_wide_resnets_block_convolutions_alone_start_as_kaiming_has_it():
             # The variance of torch's own start, for the stem and the shortcuts, is 1 / (3 inputs).
             variance = 2 / inputs if ".path." in name else 1 / (3 * inputs)
             assert module.weight.var().item() == pytest.approx(variance, rel=0.1)
+
+
+@pytest.mark.parametrize("pool", [nn.MaxPool2d(2), nn.MaxPool2d(3, stride=2, padding=1)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_relu_after_a_max_pool_has_the_values_and_gradients_of_relu_before_it(pool, dtype):
+    """Bit for bit; in half precision many neighbours are equal, above zero and below."""
+    x = (torch.randn(4, 3, 17, 16) * 4).round().div(4).to(dtype)
+    before, after = x.clone().requires_grad_(), x.clone().requires_grad_()
+    first, second = pool(before.relu()), pool(after).relu()
+    weights = torch.randn_like(first)
+    first.backward(weights)
+    second.backward(weights)
+    assert torch.equal(first, second)
+    assert torch.equal(before.grad, after.grad)
