@@ -16,8 +16,8 @@ from epcore.files import Provenance, require, write_text
 from epcore.plan.stages import EvaluateStage
 from epcore.propagation import DegenerateFeaturesError
 
-# Episodes solved at once: enough to fill the processor, and similarity graphs that fit into memory.
-BATCH, PAIRS = 100, 2_000_000
+# Episodes solved at once: few enough for the caches; and points squared, for graphs in memory.
+BATCH, PAIRS = 16, 2_000_000
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,5 @@
 # Accuracy of every frozen test episode: a rule for each suite of protocols that one job scores.
+# Local: on cached features a thousand episodes take seconds, semi-supervised ones a minute or two.
 for suite in PLAN.suites:
 
     rule:
@@ -14,6 +15,7 @@ for suite in PLAN.suites:
             f"results/{{scale}}/logs/evaluate/{{dataset}}/{{backbone}}/{{recipe}}/s{{seed}}-{suite[0]}.log",
         benchmark:
             f"results/{{scale}}/benchmarks/evaluate/{{dataset}}/{{backbone}}/{{recipe}}/s{{seed}}-{suite[0]}.tsv"
+        localrule: True
         conda:
             "../../environment.yml"
         threads: RESOURCES.evaluate.threads
