@@ -1,12 +1,11 @@
-"""What tracking energy costs a job, in processor time.
+"""What tracking its energy costs a job, in processor time.
 
-    python benchmarks/tracking.py [PAIRS]
+    python benchmarks/tracking.py [TIMES]
 
-Runs pairs of processes that do nothing, one of them tracked, in turn: first without codecarbon,
-which short jobs do not start, and then with it from the beginning. Both costs are set against the
-shortest jobs that have them: of two seconds, and of `measure_after`. Jobs that did real work would
-hide the cost in their own noise, which is several percent on a machine with other work. Processor
-time of children counts.
+Processes that have loaded what an evaluation loads begin and end an attempt that does nothing:
+first of a stage that is estimated, then of one that codecarbon measures. A real job would hide the
+cost in its own noise, which is several percent on a machine with other work. Processor time of
+children counts.
 """
 
 import json
@@ -21,51 +20,42 @@ from epcore.footprint.tracker import LEDGER, SETTINGS
 from epcore.plan.footprint import read_footprint
 
 CONFIG = Path(__file__).parents[1] / "config"
-SHORT = 2.0  # seconds: the shortest jobs of the demo that are trained, embedded or evaluated
 JOB = """
-import os, sys, time
+import resource, sys
 from pathlib import Path
+import epcore.evaluation.evaluate
 from epcore.footprint.tracker import tracked
-with tracked("benchmark", Path("none")):
-    time.sleep(float(sys.argv[1]))
-print(sum(os.times()[:4]))
+
+def used():
+    parts = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(part.ru_utime + part.ru_stime for part in parts)
+
+before = used()
+with tracked(sys.argv[1], Path("none")):
+    pass
+print(used() - before)
 """
 
 
-def processor_time(seconds: float, environment: dict[str, str]) -> float:
-    """Processor time of a process that sleeps for so many seconds."""
-    command = [sys.executable, "-c", JOB, str(seconds)]
+def cost(stage: str, environment: dict[str, str]) -> float:
+    """Seconds of processor time that an attempt at nothing takes."""
+    command = [sys.executable, "-c", JOB, stage]
     whole = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
-    done = subprocess.run(command, env=whole, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, env=whole, stdout=subprocess.PIPE, text=True, check=True)
     return float(done.stdout)
 
 
-def tracking(folder: Path, **changes: float) -> dict[str, str]:
-    """The environment of a tracked job."""
-    settings = read_footprint(CONFIG).model_copy(update=changes)
-    file = folder / "footprint.yaml"
-    file.write_text(json.dumps(settings.model_dump(mode="json")))  # JSON is YAML
-    return {SETTINGS: str(file), LEDGER: str(folder / "ledger.jsonl")}
-
-
-def cost(pairs: int, seconds: float, environment: dict[str, str]) -> float:
-    """Seconds of processor time more with tracking, median of pairs."""
-    processor_time(0, environment)  # finds out the machine
-    return median(
-        processor_time(seconds, environment) - processor_time(seconds, {}) for _ in range(pairs)
-    )
-
-
-def main(pairs: int) -> None:
-    """Prints both costs."""
-    after = read_footprint(CONFIG).measure_after
+def main(times: int) -> None:
+    """Prints both costs, and the length of a job of which each is one percent."""
     with tempfile.TemporaryDirectory() as folder:
-        short = cost(pairs, 0, tracking(Path(folder)))
-        long = cost(pairs, 5, tracking(Path(folder), measure_after=0))
-    for what, seconds, length in (("estimated", short, SHORT), ("codecarbon", long, after)):
-        percent = 100 * seconds / length
-        print(f"{what}: {1000 * seconds:.0f} ms, {percent:.2f} % of a job of {length:g} s")
+        file = Path(folder, "footprint.yaml")
+        file.write_text(json.dumps(read_footprint(CONFIG).model_dump(mode="json")))  # is YAML
+        tracking = {SETTINGS: str(file), LEDGER: str(Path(folder, "ledger.jsonl"))}
+        cost("evaluate", tracking)  # finds out the machine
+        for what, stage in (("estimated", "latex"), ("codecarbon", "evaluate")):
+            found = median(cost(stage, tracking) for _ in range(times))
+            print(f"{what}: {1000 * found:.0f} ms, 1 % of a job of {100 * found:.1f} s")
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 9)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 15)

@@ -308,11 +308,11 @@ def _run(arguments: dict[str, Any]) -> None:
         gpus = claim(gpus, allow_cpu)
     if name == "pretrain":
         arguments["gpus"] = gpus or 1  # that train together
-    with _tracking(name, arguments):
+    with _tracking(name, arguments, gpus or 0):
         importlib.import_module(module).run(**arguments)
 
 
-def _tracking(name: str, arguments: dict[str, Any]) -> AbstractContextManager[None]:
+def _tracking(name: str, arguments: dict[str, Any], gpus: int) -> AbstractContextManager[None]:
     """Energy of the job, where the workflow asks for it; reports are not jobs."""
     made = arguments.get("out") or arguments.get("receipt")
     if made is None or name == "co2":
@@ -323,7 +323,7 @@ def _tracking(name: str, arguments: dict[str, Any]) -> AbstractContextManager[No
         made = made / "store.json"
     from epcore.footprint.tracker import tracked
 
-    return tracked(name, made)
+    return tracked(name, made, gpus)
 
 
 def _read_config(text: str) -> Any:

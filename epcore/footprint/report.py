@@ -57,8 +57,9 @@ def statements(sums: Account, settings: FootprintSettings) -> dict[str, str]:
 def _trust(measured: float, kwh: float) -> str:
     """Which part of the energy is measured."""
     estimated = (
-        "from the processor time of each job: in jobs of minutes its part of what codecarbon "
-        "estimates for the whole machine's load, in shorter ones times the power at full load"
+        "from the processor time of each job: in trainings, embeddings and evaluations its part of "
+        "what codecarbon estimates for the whole machine's load, in the small jobs beside them "
+        "times the power at full load"
     )
     if measured <= 0:
         return f"This is estimated, not measured, because no power counter was there, {estimated}."

@@ -2,28 +2,28 @@
 
 import os
 import threading
-import time
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
 from codecarbon import OfflineEmissionsTracker
+from codecarbon.core.hardware_cache import get_cached_tdp
 from codecarbon.external.logger import logger
 
 from epcore.footprint.clock import cpu_seconds
-from epcore.plan.footprint import FootprintSettings
+from epcore.footprint.machine import Machine
 
 DAY = 86_400
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Since the sampler started: seconds, processor seconds of this job and of the whole machine.
+    """Since the sampler started: processor seconds of this job and of the whole machine.
 
     Energies in kWh, without PUE: cpu and ram of the whole machine, gpu of the job's own.
     """
 
-    seconds: float
     own: float
     busy: float
     cpu: float
@@ -44,8 +44,12 @@ class Sampler:
     that, so each counts its part of the processor time (`Sample.share`).
     """
 
-    def __init__(self, settings: FootprintSettings, gpu: bool) -> None:
+    def __init__(self, machine: Machine, gpus: int) -> None:
+        """gpus: how many to measure, of those that are visible."""
         logger.setLevel("CRITICAL")
+        # What codecarbon would take more than a second to find out is known of this machine.
+        known: Any = SimpleNamespace(TDP=lambda: SimpleNamespace(model=machine.cpu, tdp=None))
+        get_cached_tdp(known)  # type: ignore[no-untyped-call]
         # Every setting is given, else it would be read from a file in the user's home. Factor and
         # PUE are applied by the caller. `flush` alone measures, so no timer is in its way.
         self._tracker = OfflineEmissionsTracker(
@@ -57,9 +61,9 @@ class Sampler:
             electricitymaps_api_token=None,
             force_carbon_intensity_g_co2e_kwh=0.0,
             pue=1.0,
-            force_cpu_power=settings.cpu_power,
-            force_ram_power=settings.ram_power,
-            gpu_ids=[_first_visible_gpu()] if gpu else [],
+            force_cpu_power=None if machine.counters else machine.cpu_power,
+            force_ram_power=machine.ram_power,
+            gpu_ids=_visible_gpus()[:gpus],
             tracking_mode="machine",
             measure_power_secs=DAY,
             api_call_interval=-1,
@@ -72,7 +76,7 @@ class Sampler:
         self._total: Any = None
         self._lock = threading.Lock()
         self._tracker.start()
-        self._start = time.monotonic(), cpu_seconds(), _busy_seconds()
+        self._start = cpu_seconds(), _busy_seconds()
         # The tracker swallows its own exceptions: this one says whether it works.
         self.read()
 
@@ -96,9 +100,8 @@ class Sampler:
             return self._sample()
 
     def _sample(self) -> Sample:
-        began, own, busy = self._start
+        own, busy = self._start
         return Sample(
-            seconds=time.monotonic() - began,
             own=cpu_seconds() - own,
             busy=_busy_seconds() - busy,
             cpu=self._total.cpu_energy,
@@ -114,6 +117,6 @@ def _busy_seconds() -> float:
     return float(sum(getattr(times, kind, 0.0) for kind in kinds))
 
 
-def _first_visible_gpu() -> str:
-    """The one that stages compute on."""
-    return (os.environ.get("CUDA_VISIBLE_DEVICES") or "0").split(",")[0]
+def _visible_gpus() -> list[str]:
+    """The ones that the job computes on come first."""
+    return (os.environ.get("CUDA_VISIBLE_DEVICES") or "0").split(",")

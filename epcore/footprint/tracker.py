@@ -25,14 +25,22 @@ if TYPE_CHECKING:
 SETTINGS, LEDGER = "EPCORE_FOOTPRINT", "EPCORE_LEDGER"
 LONGEST_PAUSE = 120.0  # seconds between two lines of the ledger
 JOULES_PER_KWH = 3.6e6
-# A job that ended before codecarbon started, on a GPU of which no power is configured: between a
-# V100 (250 W) and an A100 (400 W).
+# Of a GPU of which no power is configured, where codecarbon does not run: between a V100 (250 W)
+# and an A100 (400 W).
 USUAL_GPU_POWER = 300.0
+# Stages that codecarbon measures. Others last about a second, and starting it takes 0.06 s.
+MEASURED = (
+    *("data", "pretrain", "finetune", "embed", "evaluate", "alpha", "interpolation"),
+    *("imagenet-fs-classifier", "imagenet-fs-features", "imagenet-fs-generator"),
+    "imagenet-fs-evaluate",
+)
 
 
 @contextlib.contextmanager
-def tracked(stage: str, job: Path) -> Iterator[None]:
+def tracked(stage: str, job: Path, gpus: int = 0) -> Iterator[None]:
     """Tracks what is done inside, if the environment asks for it; by hand it does not.
+
+    gpus: how many the job has; the first ones that are visible to it.
 
     Raises:
         UserError: if footprint.yaml is wrong.
@@ -44,7 +52,7 @@ def tracked(stage: str, job: Path) -> Iterator[None]:
     if not settings.tracking:
         yield
         return
-    attempt = Attempt(settings, Path(os.environ[LEDGER]), stage, job)
+    attempt = Attempt(settings, Path(os.environ[LEDGER]), stage, job, gpus)
     token = ENERGY.set(attempt.facts)
     try:
         yield
@@ -63,19 +71,21 @@ def tracked(stage: str, job: Path) -> Iterator[None]:
 class Attempt:
     """One attempt at a job.
 
-    codecarbon starts only after `measure_after` seconds, because starting it takes about a second
-    of processor time; what came before is scaled from what it measures. A shorter attempt is
-    estimated from its processor time and the machine's power. Measured by benchmarks/tracking.py,
-    median of 7 pairs on two cores of an Intel Xeon: 10 ms without codecarbon, 0.50 % of a job of
-    2 s; 0.81 s with it, 0.45 % of a job of 180 s.
+    Trainings, embeddings and evaluations are measured by codecarbon from their beginning; the
+    processor time of the process before that is scaled from what it measures. Other stages are
+    estimated from their processor time and the machine's power. What this costs is measured by
+    benchmarks/tracking.py.
     """
 
-    def __init__(self, settings: FootprintSettings, ledger: Path, stage: str, job: Path) -> None:
+    def __init__(
+        self, settings: FootprintSettings, ledger: Path, stage: str, job: Path, gpus: int
+    ) -> None:
         self.settings, self.ledger, self.stage, self.job = settings, ledger, stage, job
+        self.gpus = gpus
         self.name = uuid.uuid4().hex
         self.machine = known_machine(settings, ledger.parent / "machines")
-        self._sampler: Sampler | None = None
         self._began = time.monotonic()
+        self._sampler = self._start_sampler() if stage in MEASURED else None
         self._ended = threading.Event()
         self._write("started")
         self._watcher = threading.Thread(target=self._watch, daemon=True)
@@ -94,26 +104,20 @@ class Attempt:
         self._write(state, self._sample(last=True))
 
     def _watch(self) -> None:
-        """Writes lines at growing intervals and starts codecarbon when it is time."""
-        line, pause, sampler_due = 2.0, 2.0, self.settings.measure_after
-        while True:
-            due = min(line, sampler_due)
-            if self._ended.wait(max(0.0, due - (time.monotonic() - self._began))):
-                return
-            if due == sampler_due:
-                self._start_sampler()
-                sampler_due = float("inf")
-            else:
-                self._write("running", self._sample())
-                line, pause = line + pause, min(2 * pause, LONGEST_PAUSE)
+        """Writes lines at growing intervals."""
+        line, pause = 2.0, 2.0
+        while not self._ended.wait(max(0.0, line - (time.monotonic() - self._began))):
+            self._write("running", self._sample())
+            line, pause = line + pause, min(2 * pause, LONGEST_PAUSE)
 
-    def _start_sampler(self) -> None:
+    def _start_sampler(self) -> "Sampler | None":
         try:
             from epcore.footprint.sampler import Sampler
 
-            self._sampler = Sampler(self.settings, gpu=_gpu() is not None)
+            return Sampler(self.machine, self.gpus)
         except Exception as error:  # whatever it meets; no training ends for it
             self._give_up(error)
+            return None
 
     def _sample(self, last: bool = False) -> "Sample | None":
         """What codecarbon says, if it runs."""
@@ -134,22 +138,21 @@ class Attempt:
         append(self.ledger, self._entry(state, sample))
 
     def _entry(self, state: State, sample: "Sample | None") -> Entry:
-        machine, pue, gpu = self.machine, self.settings.pue, _gpu()
+        machine, pue = self.machine, self.settings.pue
         seconds, own = time.monotonic() - self._began, cpu_seconds()
-        gpu_kwh = (self.settings.gpu_power or USUAL_GPU_POWER) * seconds / JOULES_PER_KWH
-        tdp_kwh = gpu_kwh if gpu else own * machine.cpu_power / machine.cpus / JOULES_PER_KWH
+        power = self.gpus * (self.settings.gpu_power or USUAL_GPU_POWER)
+        gpu_kwh = power * seconds / JOULES_PER_KWH
+        cpu_kwh = own * machine.cpu_power / machine.cpus / JOULES_PER_KWH
         if sample is None or sample.own <= 0:
             method = "processor time times power"
-            kwh, measured = own * machine.watts_per_core / JOULES_PER_KWH, 0.0
-            kwh += gpu_kwh if gpu else 0.0
+            kwh, measured = own * machine.watts_per_core / JOULES_PER_KWH + gpu_kwh, 0.0
         else:
             method = "codecarbon, " + ("counters" if machine.counters else "load of the machine")
             whole = own / sample.own  # the time before codecarbon included
-            kwh = (sample.cpu + sample.ram) * sample.share * whole
+            kwh = (sample.cpu + sample.ram) * sample.share * whole + sample.gpu
             measured = sample.cpu * sample.share * whole if machine.counters else 0.0
-            on_gpu = sample.gpu * seconds / sample.seconds
-            kwh, measured = kwh + on_gpu, measured + on_gpu
-            method += " and the GPU's counters" if gpu else ""
+            measured += sample.gpu
+            method += " and the GPU's counters" if self.gpus else ""
         return Entry(
             attempt=self.name,
             job=self.job.as_posix(),
@@ -157,21 +160,21 @@ class Attempt:
             state=state,
             at=datetime.now(UTC).isoformat(timespec="seconds"),
             host=platform.node(),
-            device=gpu or "cpu",
+            device=_gpu_name() if self.gpus else "cpu",
             seconds=round(seconds, 3),
             cpu_seconds=round(own, 3),
             kwh=kwh * pue,
             measured_kwh=measured * pue,
-            tdp_kwh=tdp_kwh,
+            tdp_kwh=gpu_kwh if self.gpus else cpu_kwh,
             kg=kwh * pue * machine.factor,
             factor=machine.factor,
             method=method,
         )
 
 
-def _gpu() -> str | None:
-    """The name of the GPU that this process has opened, if it has."""
+def _gpu_name() -> str:
+    """Of the GPU that this process has opened; `gpu` before that, and where its children did."""
     # Another thread may be in the middle of importing torch.
     cuda = getattr(sys.modules.get("torch"), "cuda", None)
     opened = getattr(cuda, "is_initialized", None)
-    return str(cuda.get_device_name()) if cuda and opened and opened() else None
+    return str(cuda.get_device_name()) if cuda and opened and opened() else "gpu"

@@ -23,7 +23,6 @@ class FootprintSettings(Settings):
     cpu_power: PositiveFloat | None
     ram_power: NonNegativeFloat | None
     gpu_power: PositiveFloat | None
-    measure_after: NonNegativeFloat
 
     @model_validator(mode="after")
     def _a_factor_can_be_found(self) -> Self:
