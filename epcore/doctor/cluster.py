@@ -14,11 +14,11 @@ from epcore.errors import UserError
 UNFILLED = "CHANGE-ME"
 
 
-def check_profile(folder: Path) -> list[Finding]:
-    """Account, partitions, SLURM's programs and Snakemake's plugin for it."""
+def check_profile(folder: Path, gpus: int) -> list[Finding]:
+    """Account, partitions, SLURM's programs, Snakemake's plugin, and the GPUs of a pretraining."""
     profile = read_profile(folder / "profile.yaml")
     defaults = profile.get("default-resources", {})
-    findings = [_plugin()]
+    findings = [_plugin(), _most_gpus(profile, gpus, folder)]
     account, edit = defaults.get("slurm_account"), f"edit the top of {folder / 'profile.yaml'}"
     findings.append(
         Finding("account", f"{account}", f"{edit}, or export EPCORE_SLURM_ACCOUNT")
@@ -41,6 +41,13 @@ def check_profile(folder: Path) -> list[Finding]:
             else Finding("partition", f"SLURM knows no {name}", remedy)
         )
     return [*findings, _accounting(str(profile.get("slurm-status-command", "sacct")))]
+
+
+def _most_gpus(profile: dict[str, Any], gpus: int, folder: Path) -> Finding:
+    """Whether a job may ask for the GPUs that a pretraining of the scale needs."""
+    most = profile.get("resources", {}).get("gpu", 0)
+    remedy = f"set gpu: {gpus} under `resources` in {folder / 'profile.yaml'}" if most < gpus else ""
+    return Finding("gpus of a job", f"at most {most}, a pretraining has {gpus}", remedy)
 
 
 def _accounting(command: str) -> Finding:

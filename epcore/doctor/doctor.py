@@ -21,7 +21,7 @@ def run(targets: list[str], settings: Path, scale: str, root: Path, profile: Pat
     findings = [
         *check_packages(settings.parent / LOCK),
         *check_gpus(plan.scale.requires_gpu, profile is not None),
-        *(check_profile(profile) if profile else []),
+        *(check_profile(profile, plan.scale.resources.gpus) if profile else []),
         *check_data(plan, datasets, root),
     ]
     print(f"For {' '.join(targets)} at scale {scale}:")

@@ -92,7 +92,7 @@ def test_a_card_that_torch_does_not_see_is_a_fault(programs, monkeypatch):
 
 def test_an_unfilled_profile_is_told_with_the_file_and_the_variable(programs):
     programs(sbatch="", sinfo=SINFO, sacct="#!/bin/sh\n")
-    said = asked(check_profile(PROFILE))
+    said = asked(check_profile(PROFILE, 1))
     assert set(said) == {"account"}
     assert "profile.yaml" in said["account"]
     assert "EPCORE_SLURM_ACCOUNT" in said["account"]
@@ -101,33 +101,41 @@ def test_an_unfilled_profile_is_told_with_the_file_and_the_variable(programs):
 def test_the_environment_fills_the_profile(programs, monkeypatch):
     programs(sbatch="", sinfo=SINFO, sacct="#!/bin/sh\n")
     monkeypatch.setenv("EPCORE_SLURM_ACCOUNT", "me")
-    assert not asked(check_profile(PROFILE))
+    assert not asked(check_profile(PROFILE, 1))
     monkeypatch.setenv("EPCORE_SLURM_GPU_PARTITION", "a100")
-    assert asked(check_profile(PROFILE)).keys() == {"partition"}
+    assert asked(check_profile(PROFILE, 1)).keys() == {"partition"}
     content = read_profile(PROFILE / "profile.yaml")
     assert content["default-resources"]["slurm_account"] == "me"
     assert content["set-resources"]["pretrain"]["slurm_partition"] == "a100"
 
 
+def test_a_pretraining_on_more_gpus_than_a_job_may_have_is_told(programs, monkeypatch):
+    programs(sbatch="", sinfo=SINFO, sacct="#!/bin/sh\n")
+    monkeypatch.setenv("EPCORE_SLURM_ACCOUNT", "me")
+    said = asked(check_profile(PROFILE, 4))
+    assert said.keys() == {"gpus of a job"}
+    assert "set gpu: 4 under `resources`" in said["gpus of a job"]
+
+
 def test_a_cluster_without_accounting_is_told_to_ask_squeue(programs, monkeypatch):
     programs(sbatch="", sinfo=SINFO, sacct="#!/bin/sh\nexit 1\n", squeue="#!/bin/sh\n")
     monkeypatch.setenv("EPCORE_SLURM_ACCOUNT", "me")
-    assert "EPCORE_SLURM_STATUS=squeue" in asked(check_profile(PROFILE))["job states"]
+    assert "EPCORE_SLURM_STATUS=squeue" in asked(check_profile(PROFILE, 1))["job states"]
     monkeypatch.setenv("EPCORE_SLURM_STATUS", "squeue")
-    assert not asked(check_profile(PROFILE))
+    assert not asked(check_profile(PROFILE, 1))
 
 
 def test_a_machine_without_slurm_is_told(programs):
     programs()
-    assert "sbatch" in asked(check_profile(PROFILE))["slurm"]
+    assert "sbatch" in asked(check_profile(PROFILE, 1))["slurm"]
 
 
 def test_a_profile_that_is_not_there_or_no_profile_is_named(tmp_path):
     with pytest.raises(UserError, match=r"profile\.yaml: cannot be read"):
-        check_profile(tmp_path)
+        check_profile(tmp_path, 1)
     (tmp_path / "profile.yaml").write_text("__use_yte__: true\nx: ?1/0\n")
     with pytest.raises(UserError, match=r"profile\.yaml: "):
-        check_profile(tmp_path)
+        check_profile(tmp_path, 1)
 
 
 # -- data and disk ---------------------------------------------------------------------------------

@@ -184,6 +184,19 @@ def test_a_cancelled_job_is_tried_again(disturbed):
     assert f"'{disturbed['cancelled']}' failed" in disturbed["first log"]
 
 
+def test_embeddings_share_a_job_with_one_card(disturbed):
+    (job,) = disturbed["cluster"].jobs("embed", "COMPLETED")
+    asked = disturbed["cluster"].run("scontrol", "show", "job", job.number)
+    assert "TresPerJob=gres:gpu:1\n" in asked
+    log = disturbed["cluster"].folder / f"logs/slurm/group_embed_embed/{job.number}.log"
+    assert "4 of 4 steps (100%) done" in log.read_text()
+
+
+def test_evaluations_and_tables_are_no_jobs(disturbed):
+    rules = {job.rule for job in disturbed["cluster"].jobs()}
+    assert rules == {"data", "pretrain", "finetune", "embed"}
+
+
 def test_status_shows_the_running_trainings(disturbed):
     assert "tiny tiny-glyphs/conv4/net/s0/pretrain" in disturbed["heartbeats"]
     assert ", job " in disturbed["heartbeats"]
@@ -192,7 +205,8 @@ def test_status_shows_the_running_trainings(disturbed):
 def test_logs_are_where_the_documentation_says(disturbed):
     folder = disturbed["cluster"].folder
     for job in disturbed["cluster"].jobs():
-        logs = list((folder / "logs/slurm").glob(f"rule_{job.rule}/*/{job.number}.log"))
+        place = "group_embed_embed" if job.rule == "embed" else f"rule_{job.rule}/*"
+        logs = list((folder / "logs/slurm").glob(f"{place}/{job.number}.log"))
         assert len(logs) == 1 or job.state == "CANCELLED", job
     assert list(folder.glob("results/tiny/logs/pretrain/tiny-glyphs/conv4/*/s0.log"))
 

@@ -51,6 +51,7 @@ rule alpha:
         "results/{scale}/logs/figures/alpha.log",
     benchmark:
         "results/{scale}/benchmarks/figures/alpha.tsv"
+    localrule: True
     conda:
         "../../environment.yml"
     threads: THREADS
