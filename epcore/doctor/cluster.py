@@ -46,8 +46,9 @@ def check_profile(folder: Path, gpus: int) -> list[Finding]:
 def _most_gpus(profile: dict[str, Any], gpus: int, folder: Path) -> Finding:
     """Whether a job may ask for the GPUs that a pretraining of the scale needs."""
     most = profile.get("resources", {}).get("gpu", 0)
-    remedy = f"set gpu: {gpus} under `resources` in {folder / 'profile.yaml'}" if most < gpus else ""
-    return Finding("gpus of a job", f"at most {most}, a pretraining has {gpus}", remedy)
+    remedy = f"set gpu: {gpus} under `resources` in {folder / 'profile.yaml'}"
+    fact = f"at most {most}, a pretraining has {gpus}"
+    return Finding("gpus of a job", fact, remedy if most < gpus else "")
 
 
 def _accounting(command: str) -> Finding:
