@@ -10,7 +10,7 @@ from epcore.training import pretrain
 from epcore.training.pretrain import PretrainingTask
 from epcore.training.team import ALONE, Team, together
 
-SETTINGS = {"epochs": 2, "batch_size": 40, "learning_rate": 0.01}
+SETTINGS = {"epochs": 1, "batch_size": 40, "learning_rate": 0.01}
 
 
 def weights_of(out, stage):
@@ -45,8 +45,9 @@ def test_two_processes_train_the_network_of_one(told, toy, tmp_path, monkeypatch
     together(2, pretrain.train, stage, toy.data, toy.val, both)
     start = weights_of(tmp_path / "start" / "pretrain.pt", stage)
     one, two = weights_of(alone, stage), weights_of(both, stage)
-    # Not nearer, because rounding decides which of two pixels is the greater in a max-pool.
-    assert (one - two).norm() < 1e-2 * (one - start).norm()
+    # It is some 5e-6 until rounding decides which of two pixels is the greater in a max-pool, and
+    # then up to 5e-3; a variance of each process's own is 4e-2 and more, a lost factor 0.4.
+    assert (one - two).norm() < 2e-2 * (one - start).norm()
     assert curve_of(both) == [pytest.approx(row, rel=1e-2) for row in curve_of(alone)]
     names = {path.name for path in both.parent.iterdir()}
     assert names == {"pretrain.pt", "pretrain.csv", "pretrain.meta.json"}
