@@ -48,7 +48,8 @@ def test_two_processes_train_the_network_of_one(told, toy, tmp_path, monkeypatch
     # It is some 5e-6 until rounding decides which of two pixels is the greater in a max-pool, and
     # then up to 5e-3; a variance of each process's own is 4e-2 and more, a lost factor 0.4.
     assert (one - two).norm() < 2e-2 * (one - start).norm()
-    assert curve_of(both) == [pytest.approx(row, rel=1e-2) for row in curve_of(alone)]
+    # An accuracy may differ by an image or two of 750.
+    assert curve_of(both) == [pytest.approx(row, rel=2e-2) for row in curve_of(alone)]
     names = {path.name for path in both.parent.iterdir()}
     assert names == {"pretrain.pt", "pretrain.csv", "pretrain.meta.json"}
     assert '"processes": 2' in meta_of(both).read_text()
