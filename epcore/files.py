@@ -163,6 +163,14 @@ class Provenance:
         write_text(meta_of(made[0]), json.dumps(document, indent=1, sort_keys=True) + "\n")
 
 
+def add_energy(made: Path) -> None:
+    """Adds this job's energy to the meta of a file that other processes of it have made."""
+    if (energy := ENERGY.get()) is not None:
+        meta = meta_of(made)
+        document = json.loads(meta.read_text(encoding="utf-8")) | {"energy": energy()}
+        write_text(meta, json.dumps(document, indent=1, sort_keys=True) + "\n")
+
+
 def _version(package: str) -> str | None:
     try:
         return metadata.version(package)

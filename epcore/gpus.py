@@ -41,8 +41,9 @@ def claim(count: int, allow_cpu: bool) -> int:
 
     Returns how many it has: `count`, or 0 where it may compute without.
 
-    A SLURM job has its own already. Elsewhere they are leased, so that jobs of one machine, of
-    several users and runs too, each have a card of their own; while all are taken this waits.
+    A SLURM job has its own already, which the jobs of a group share out. Elsewhere they are leased,
+    so that jobs of one machine, of several users and runs too, each have a card of their own; while
+    all are taken this waits.
     `allow_cpu` lets a job that was given GPUs compute without them. Where the environment has
     EPCORE_GRES_ONLY, a SLURM job that counts 0 takes what it was given by --gres.
 
@@ -68,21 +69,25 @@ def claim(count: int, allow_cpu: bool) -> int:
             f"this job was given {count} GPU, but {place} has {len(given) or 'none'}; see what "
             "`epcore doctor` says, or allow the CPU: --config allow_cpu=true"
         )
-    if count and "SLURM_JOB_ID" not in os.environ:
-        given = lease(given, count)
+    job = os.environ.get("SLURM_JOB_ID")
+    if count and (job is None or count < len(given)):
+        given = lease(given, count, f"job-{job}-" if job else "")
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(given)
     if count and not allow_cpu:
         _check_torch(count, given)
     return count
 
 
-def lease(gpus: list[str], count: int) -> list[str]:
-    """The first `count` of the GPUs that become free together, locked until this process ends."""
+def lease(gpus: list[str], count: int, owner: str = "") -> list[str]:
+    """The first `count` of the GPUs that become free together, locked until this process ends.
+
+    owner: a SLURM job, in which GPUs may have numbers of their own.
+    """
     told = False
     while True:
         held: dict[str, int] = {}
         for gpu in gpus:
-            if len(held) < count and (descriptor := _lock(gpu)) is not None:
+            if len(held) < count and (descriptor := _lock(owner + gpu)) is not None:
                 held[gpu] = descriptor
         if len(held) == count:
             return list(held)

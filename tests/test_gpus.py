@@ -141,6 +141,15 @@ def test_a_slurm_job_keeps_the_devices_that_slurm_gave_it(in_slurm):
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "1"
 
 
+def test_jobs_of_a_group_share_out_the_devices_of_their_slurm_job(in_slurm, job):
+    """Another SLURM job on the same node may give its own device the same number."""
+    in_slurm("0,1")
+    first, second = job(), job()
+    assert {first.stdout.readline(), second.stdout.readline()} == {"0\n", "1\n"}
+    os.environ["SLURM_JOB_ID"] = "8"
+    assert job().stdout.readline() in ("0\n", "1\n")
+
+
 def test_a_slurm_job_that_holds_a_gpu_and_does_not_use_it_stops_unless_it_came_by_gres(
     in_slurm, monkeypatch
 ):

@@ -2,10 +2,12 @@
 
 One JSON object a line. An attempt writes a line when it starts, cumulative ones while it runs, at
 intervals that double up to two minutes, and one at its end: its last line counts. So an attempt
-that was killed counts with what it had used by then, which is at least half or all but two minutes.
+that was killed counts with what it had used by its last line, which is at least half of it or all
+but two minutes (of its first two seconds nothing).
 """
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -19,6 +21,8 @@ from epcore.errors import UserError
 from epcore.files import canonical_json
 from epcore.plan.settings import Settings
 
+# What file systems say that have no locks.
+NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
 State = Literal["started", "running", "finished", "failed", "interrupted"]
 
 
@@ -54,12 +58,22 @@ class Entry(Settings):
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[int]:
-    """A file opened for appending, which no other process has locked at the same time."""
+    """A file opened for appending, which no other process has locked at the same time.
+
+    Some network file systems have no locks; there two processes may write at once.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        except OSError as error:
+            if error.errno not in NO_LOCKS:
+                raise
         yield descriptor
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
     finally:
         os.close(descriptor)
 

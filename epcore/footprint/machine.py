@@ -63,6 +63,8 @@ def known_machine(settings: FootprintSettings, folder: Path) -> Machine:
 def find_out(settings: FootprintSettings) -> Machine:
     """The machine as the settings and, where they say nothing, codecarbon know it."""
     factor = carbon_intensity(settings)
+    # In a SLURM job codecarbon would take the memory of the job for that of the machine.
+    job = os.environ.pop("SLURM_JOB_ID", None)
     try:
         from codecarbon.core.cpu import TDP, is_rapl_available
         from codecarbon.core.util import count_physical_cpus
@@ -87,6 +89,9 @@ def find_out(settings: FootprintSettings) -> Machine:
             f"codecarbon could not find out this machine's power ({error!r}); give cpu_power and "
             "ram_power in config/footprint.yaml, or switch `tracking` off there"
         ) from None
+    finally:
+        if job is not None:
+            os.environ["SLURM_JOB_ID"] = job
 
 
 def carbon_intensity(settings: FootprintSettings) -> float:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 SETTINGS, LEDGER = "EPCORE_FOOTPRINT", "EPCORE_LEDGER"
 LONGEST_PAUSE = 120.0  # seconds between two lines of the ledger
 JOULES_PER_KWH = 3.6e6
-# Of a GPU of which no power is configured, where codecarbon does not run: between a V100 (250 W)
-# and an A100 (400 W).
+# Of a GPU of which no power is configured, in the hours-times-power estimate and where codecarbon
+# does not run: between a V100 (250 W) and an A100 (400 W).
 USUAL_GPU_POWER = 300.0
 # Stages that codecarbon measures. Others last about a second, and starting it takes 0.06 s.
 MEASURED = (
@@ -135,7 +135,11 @@ class Attempt:
         print(f"epcore: {problem}", file=sys.stderr)
 
     def _write(self, state: State, sample: "Sample | None" = None) -> None:
-        append(self.ledger, self._entry(state, sample))
+        try:
+            append(self.ledger, self._entry(state, sample))
+        except OSError as error:  # a full disk; the job itself may not need it
+            problem = f"ledger {self.ledger}: {error.strerror}; what this job used is not written"
+            print(f"epcore: {problem}", file=sys.stderr)
 
     def _entry(self, state: State, sample: "Sample | None") -> Entry:
         machine, pue = self.machine, self.settings.pue

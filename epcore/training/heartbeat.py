@@ -52,7 +52,6 @@ class Heartbeat:
             "updated": round(now, 1),
             "host": socket.gethostname(),
             "slurm_job": os.environ.get("SLURM_JOB_ID"),
-            "gpus": os.environ.get("CUDA_VISIBLE_DEVICES", ""),
         }
         self.written = now
         # No training ends because nobody could be told how far it is.

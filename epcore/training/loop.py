@@ -157,16 +157,14 @@ class _Training:
             train_loss = self._train(number, title)
             accuracy, loss = self.task.validate()
         except DegenerateFeaturesError as error:
-            raise UserError(
-                f"training diverged in {title}: {error}; lower the recipe's learning_rate"
-            ) from None
+            raise self._diverged(self.step + 1, str(error)) from None
         row = dict(zip(CURVE_COLUMNS, (number, rate, train_loss, accuracy, loss), strict=True))
         self.curve.append(row)
         self.schedule.step(accuracy, loss)
         gained = not self.best or accuracy >= self.best["row"]["val_accuracy"]
         if gained or self.schedule.keeps_last:
             self.best = {"row": row, "weights": state_of(self.task.model)}
-        self.step, self.total, self.last = 0, 0.0, math.nan
+        self.step, self.total = 0, 0.0
         self._save()
         if signal := self.team.agree(self.request.number):
             raise Interrupted(signal)
@@ -187,10 +185,7 @@ class _Training:
         for loss in steps:
             value = loss.item()
             if not math.isfinite(value):
-                raise UserError(
-                    f"training diverged in {title}, step {self.step + 1}: the loss is {value} (it "
-                    f"was {self.last:.4g} one step before); lower the recipe's learning_rate"
-                )
+                raise self._diverged(self.step + 1, f"the loss is {value}")
             self.optimiser.zero_grad(set_to_none=True)
             loss.backward()
             self.optimiser.step()
@@ -199,10 +194,24 @@ class _Training:
                 self.heartbeat.beat(self.step, self.task.steps, self.curve)
             signal = self.team.agree(self.request.number)
             if signal or time.monotonic() - self.saved_at > SAVE_EVERY:
+                self._check_weights()
                 self._save()
             if signal:
                 raise Interrupted(signal)
+        self._check_weights()
         return self.total / self.step
+
+    def _diverged(self, step: int, what: str) -> UserError:
+        epoch = f"{self.label} {len(self.curve) + 1}/{self.settings.epochs}"
+        return UserError(
+            f"training diverged in {epoch}, step {step}: {what} (the last loss was "
+            f"{self.last:.4g}); lower the recipe's learning_rate"
+        )
+
+    def _check_weights(self) -> None:
+        """Before they are saved: the last good state stays."""
+        if not all(bool(part.isfinite().all()) for part in self.task.model.parameters()):
+            raise self._diverged(self.step, "weights are no longer finite")
 
     def _save(self) -> None:
         if self.team.rank == 0:

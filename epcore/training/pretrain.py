@@ -17,6 +17,7 @@ from epcore.data.store import ImageStore
 from epcore.device import autocast, choose_device, place, room_for_images, set_precision
 from epcore.errors import UserError
 from epcore.evaluation.propagation_classifier import PropagationClassifier
+from epcore.files import add_energy
 from epcore.plan.stages import PretrainStage
 from epcore.training.loop import fit, seed_of
 from epcore.training.session import Inputs, Session, Validator, base_labels
@@ -147,6 +148,7 @@ def run(
                 "resources.gpus of the scale"
             )
         together(gpus, train, stage, data, episodes, out)
+        add_energy(out)
     else:
         train(ALONE, stage, data, episodes, out)
 

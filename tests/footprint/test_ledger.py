@@ -1,7 +1,10 @@
 """The ledger: whole lines whoever writes, and the last line of an attempt counts."""
 
+import errno
+import fcntl
 import json
 import multiprocessing
+import os
 
 import pytest
 
@@ -58,6 +61,16 @@ def test_a_torn_line_spoils_nothing_but_itself(tmp_path, entry):
     assert [found.attempt for found in read(path)] == ["a"]
     append(path, entry(attempt="b"))
     assert [found.attempt for found in read(path)] == ["a", "b"]
+
+
+@pytest.mark.parametrize("error", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks_does(tmp_path, entry, monkeypatch, error):
+    def refuse(*_):
+        raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    append(tmp_path / "ledger.jsonl", entry(attempt="a"))
+    assert [found.attempt for found in read(tmp_path / "ledger.jsonl")] == ["a"]
 
 
 def test_without_a_ledger_the_error_says_what_to_run(tmp_path):

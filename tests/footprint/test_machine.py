@@ -1,5 +1,6 @@
 """What a kilowatt-hour weighs and what a machine draws, found out once."""
 
+import os
 import subprocess
 import sys
 
@@ -13,6 +14,33 @@ from epcore.plan.footprint import FootprintSettings
 
 def test_an_explicit_factor_wins(settings):
     assert carbon_intensity(settings(carbon_intensity=0.123, country="FRA", region=None)) == 0.123
+
+
+def test_in_a_slurm_job_the_memory_is_that_of_the_machine(tmp_path, monkeypatch, settings):
+    """codecarbon would ask scontrol for that of the job."""
+    (tmp_path / "scontrol").write_text("#!/bin/sh\necho ReqTRES=cpu=1,mem=1G,node=1\n")
+    (tmp_path / "scontrol").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    file = tmp_path / "footprint.yaml"
+    file.write_text(settings(ram_power=None).model_dump_json())
+    found = []
+    for job in (None, "7"):
+        if job:
+            monkeypatch.setenv("SLURM_JOB_ID", job)
+        done = subprocess.run(
+            [sys.executable, "-c", FIND_OUT, str(file)], capture_output=True, text=True, check=True
+        )
+        found.append(done.stdout)
+    assert found[0] == found[1]
+
+
+FIND_OUT = """
+import sys
+from pathlib import Path
+from epcore.footprint.machine import find_out
+from epcore.plan.footprint import read_footprint_file
+print(find_out(read_footprint_file(Path(sys.argv[1]))).ram_power)
+"""
 
 
 def test_a_country_has_the_factor_of_codecarbons_table(settings):

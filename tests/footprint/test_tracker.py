@@ -14,6 +14,7 @@ import pytest
 
 from epcore.errors import UserError
 from epcore.files import ENERGY, Provenance
+from epcore.footprint.clock import cpu_seconds
 from epcore.footprint.ledger import read
 from epcore.footprint.tracker import LEDGER, SETTINGS, tracked
 
@@ -32,6 +33,11 @@ def tracking(tmp_path, monkeypatch, settings):
         return Path("results/x/ledger.jsonl")
 
     return switch
+
+
+def at_full_load(entry):
+    """kWh of the entry's processor time."""
+    return 1.25 * CORE_WATTS * entry.cpu_seconds / 3.6e6
 
 
 def busy(seconds):
@@ -157,7 +163,8 @@ def test_codecarbon_measures_offline_and_jobs_side_by_side_share_the_machine(tra
         assert entry.measured_kwh == 0
         assert entry.cpu_seconds >= 4
     most = 1.25 * 120 * elapsed / 3.6e6
-    assert 0 < sum(entry.kwh for entry in entries) <= 1.1 * most
+    assert sum(entry.kwh for entry in entries) <= 1.1 * most
+    assert all(entry.kwh >= 0.3 * at_full_load(entry) for entry in entries)
     alike = entries[0].kwh / entries[1].kwh
     assert 0.5 < alike < 2
 
@@ -177,6 +184,7 @@ def test_a_job_on_a_busy_machine_counts_only_its_part(tracking):
     (entry,) = read(ledger)
     share = entry.cpu_seconds / spent
     assert share < 0.9
+    assert 0.3 * at_full_load(entry) <= entry.kwh
     assert entry.kwh <= 1.3 * share * 1.25 * 120 * elapsed / 3.6e6
 
 
@@ -193,6 +201,32 @@ def test_codecarbon_that_fails_ends_no_training(tracking, monkeypatch, capsys, m
     (entry,) = read(ledger)
     assert (entry.state, entry.method) == ("finished", "processor time times power")
     assert "this job's energy is estimated" in capsys.readouterr().err
+
+
+def test_a_full_disk_costs_the_ledger_its_line_and_not_the_job_its_result(
+    tracking, tmp_path, capsys
+):
+    ledger = tracking()
+    ledger.parent.mkdir(parents=True)
+    ledger.symlink_to("/dev/full")
+    with tracked("episodes", Path("x.npz")):
+        pass
+    with pytest.raises(UserError, match=r"^mine$"), tracked("episodes", Path("x.npz")):
+        raise UserError("mine")
+    told = "epcore: ledger results/x/ledger.jsonl: No space left on device; what this job used"
+    assert told in capsys.readouterr().err
+
+
+def test_the_processor_time_of_children_counts_while_they_run():
+    child = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        before, end = cpu_seconds(), time.monotonic() + 60
+        while cpu_seconds() - before < 1 and time.monotonic() < end:
+            time.sleep(0.1)
+        assert cpu_seconds() - before >= 1
+    finally:
+        child.kill()
+        child.wait()
 
 
 def test_a_wrong_region_stops_the_job_before_it_starts(tracking):

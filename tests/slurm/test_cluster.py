@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.slurm
 
 TABLE = "tables/main.tex"
+GROUP = "group_embed_conv4_embed_conv4"
 # A pretraining of twenty seconds on a fast machine: the second try must not end before its warning.
 LONG = "pretraining: {epochs: 300, plateau: {patience: 100000}, batch_size: 32"
 SHORT = "pretraining: {epochs: 2, batch_size: 32"
@@ -185,16 +186,16 @@ def test_a_cancelled_job_is_tried_again(disturbed):
 
 
 def test_embeddings_share_a_job_with_one_card(disturbed):
-    (job,) = disturbed["cluster"].jobs("embed", "COMPLETED")
+    (job,) = disturbed["cluster"].jobs("embed_conv4", "COMPLETED")
     asked = disturbed["cluster"].run("scontrol", "show", "job", job.number)
     assert "TresPerJob=gres:gpu:1\n" in asked
-    log = disturbed["cluster"].folder / f"logs/slurm/group_embed_embed/{job.number}.log"
+    log = disturbed["cluster"].folder / f"logs/slurm/{GROUP}/{job.number}.log"
     assert "4 of 4 steps (100%) done" in log.read_text()
 
 
 def test_evaluations_and_tables_are_no_jobs(disturbed):
     rules = {job.rule for job in disturbed["cluster"].jobs()}
-    assert rules == {"data", "pretrain", "finetune", "embed"}
+    assert rules == {"data", "pretrain", "finetune", "embed_conv4"}
 
 
 def test_status_shows_the_running_trainings(disturbed):
@@ -205,7 +206,7 @@ def test_status_shows_the_running_trainings(disturbed):
 def test_logs_are_where_the_documentation_says(disturbed):
     folder = disturbed["cluster"].folder
     for job in disturbed["cluster"].jobs():
-        place = "group_embed_embed" if job.rule == "embed" else f"rule_{job.rule}/*"
+        place = GROUP if job.rule == "embed_conv4" else f"rule_{job.rule}/*"
         logs = list((folder / "logs/slurm").glob(f"{place}/{job.number}.log"))
         assert len(logs) == 1 or job.state == "CANCELLED", job
     assert list(folder.glob("results/tiny/logs/pretrain/tiny-glyphs/conv4/*/s0.log"))

@@ -11,6 +11,8 @@ from epcore.data.store import ImageStore
 from epcore.errors import UserError
 from epcore.evaluation.propagation_classifier import PropagationClassifier
 from epcore.plan.models import Optimisation
+from epcore.propagation import DegenerateFeaturesError
+from epcore.training import loop
 from epcore.training.finetune import FinetuningTask
 from epcore.training.loop import fit, seed_of
 from epcore.training.pretrain import PretrainingTask
@@ -114,8 +116,43 @@ def test_a_loss_that_is_no_number_ends_training_naming_epoch_and_step(tmp_path, 
     task = Scripted([0.5] * 3, trouble={(1, 1): value})
     with pytest.raises(UserError) as caught:
         train(task, settings(3), tmp_path)
-    assert f"toy 2/3, step 2: the loss is {value}" in str(caught.value)
+    assert f"toy 2/3, step 2: the loss is {value} (the last loss was 0.8)" in str(caught.value)
     assert "lower the recipe's learning_rate" in str(caught.value)
+    assert epochs_in(tmp_path / "state.pt") == 1
+
+
+def epochs_in(state):
+    return len(torch.load(state, weights_only=True)["curve"])
+
+
+@pytest.mark.parametrize("save_every", [0, 600])
+def test_weights_that_are_no_numbers_are_not_saved(tmp_path, monkeypatch, save_every):
+    """A loss that is a number may have a gradient that is none."""
+
+    class Steep(Scripted):
+        def losses(self, epoch, start, generator):
+            for step, loss in enumerate(super().losses(epoch, start, generator), start):
+                yield (loss * 0).sqrt() if (epoch, step) == (1, 1) else loss
+
+    monkeypatch.setattr(loop, "SAVE_EVERY", save_every)
+    with pytest.raises(UserError, match=r"toy 2/3, step 2: weights are no longer finite"):
+        train(Steep([0.5] * 3), settings(3), tmp_path)
+    assert epochs_in(tmp_path / "state.pt") == 1
+
+
+def test_features_that_are_no_numbers_end_training_the_same_way(tmp_path):
+    class Degenerate(Scripted):
+        def losses(self, epoch, start, generator):
+            for step, loss in enumerate(super().losses(epoch, start, generator), start):
+                if (epoch, step) == (1, 1):
+                    raise DegenerateFeaturesError("features hold 3 NaN")
+                yield loss
+
+    with pytest.raises(UserError) as caught:
+        train(Degenerate([0.5] * 3), settings(3), tmp_path)
+    assert "toy 2/3, step 2: features hold 3 NaN (the last loss was 0.8)" in str(caught.value)
+    assert "lower the recipe's learning_rate" in str(caught.value)
+    assert epochs_in(tmp_path / "state.pt") == 1
 
 
 # -- killed and resumed ----------------------------------------------------------------------------

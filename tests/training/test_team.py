@@ -1,11 +1,13 @@
 """Two processes that train one network: the result is that of one."""
 
+import json
+
 import pytest
 import torch
 
 from epcore.checkpoint import Checkpoint
 from epcore.errors import UserError
-from epcore.files import meta_of
+from epcore.files import ENERGY, meta_of
 from epcore.training import pretrain
 from epcore.training.pretrain import PretrainingTask
 from epcore.training.team import ALONE, Team, together
@@ -42,7 +44,10 @@ def test_two_processes_train_the_network_of_one(told, toy, tmp_path, monkeypatch
     )
     pretrain.train(ALONE, slower, toy.data, toy.val, tmp_path / "start" / "pretrain.pt")
     pretrain.train(ALONE, stage, toy.data, toy.val, alone)
-    together(2, pretrain.train, stage, toy.data, toy.val, both)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    token = ENERGY.set(lambda: {"kwh": 0.5})
+    pretrain.run(stage, toy.data, toy.val, both, require_gpu=False, gpus=2)
+    ENERGY.reset(token)
     start = weights_of(tmp_path / "start" / "pretrain.pt", stage)
     one, two = weights_of(alone, stage), weights_of(both, stage)
     # It is some 5e-6 until rounding decides which of two pixels is the greater in a max-pool, and
@@ -52,7 +57,8 @@ def test_two_processes_train_the_network_of_one(told, toy, tmp_path, monkeypatch
     assert curve_of(both) == [pytest.approx(row, rel=2e-2) for row in curve_of(alone)]
     names = {path.name for path in both.parent.iterdir()}
     assert names == {"pretrain.pt", "pretrain.csv", "pretrain.meta.json"}
-    assert '"processes": 2' in meta_of(both).read_text()
+    meta = json.loads(meta_of(both).read_text())
+    assert (meta["processes"], meta["energy"]) == (2, {"kwh": 0.5})
 
 
 ROWS = torch.tensor([[1.0, -2.0], [3.0, 0.5], [-4.0, 7.0], [0.0, 2.0]])

@@ -142,6 +142,7 @@ rule interpolation:
         "results/{scale}/logs/figures/interpolation.log",
     benchmark:
         "results/{scale}/benchmarks/figures/interpolation.tsv"
+    localrule: True
     conda:
         "../../environment.yml"
     threads: THREADS
