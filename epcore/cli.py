@@ -37,6 +37,7 @@ not be downloaded by a program (ILSVRC2012) is asked for, with the steps to get 
 """
 
 
+DAY = 86_400  # seconds
 FIGURE = "figure to write (.pdf); .png, .csv and -numbers.csv go beside it"
 
 
@@ -232,7 +233,7 @@ def _parser() -> argparse.ArgumentParser:
         help="results folder, here or on a shared disk (default: results)",
     )  # fmt: skip
     sub.add_argument(
-        "--watch", type=float, nargs="?", const=5.0, metavar="SECONDS",
+        "--watch", type=_seconds, nargs="?", const=5.0, metavar="SECONDS",
         help="look again every so many seconds (default: 5), until Ctrl-C",
     )  # fmt: skip
 
@@ -251,6 +252,14 @@ def _parser() -> argparse.ArgumentParser:
         help="check this cluster profile too, e.g. workflow/profiles/slurm",
     )  # fmt: skip
     return parser
+
+
+def _seconds(text: str) -> float:
+    """A time to wait."""
+    seconds = float(text)
+    if not 0 < seconds <= DAY:
+        raise argparse.ArgumentTypeError(f"expected more than 0 and at most {DAY}, got {text}")
+    return seconds
 
 
 def _of_scale(sub: argparse.ArgumentParser) -> None:

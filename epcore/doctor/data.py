@@ -22,8 +22,7 @@ def check_data(plan: Plan, datasets: list[str], root: Path) -> list[Finding]:
     for name in datasets:
         store = Path(paths.STORE.format(scale=plan.scale_name, dataset=name))
         if store.is_file():
-            splits = json.loads(store.read_text(encoding="utf-8")).get("classes", [])
-            findings.append(Finding(f"data {name}", f"built, {len(splits)} classes"))
+            findings.append(_built(name, store))
             continue
         finding, size = _sources(plan, name, root)
         findings.append(finding)
@@ -34,6 +33,16 @@ def check_data(plan: Plan, datasets: list[str], root: Path) -> list[Finding]:
     said = f"{free / GIB:.0f} GiB free, about {needed / GIB:.0f} GiB needed"
     remedy = "make room, or set data_root in config/config.yaml to another disk"
     return [*findings, Finding("disk", said, remedy if free < needed else "")]
+
+
+def _built(name: str, store: Path) -> Finding:
+    """What the description of a built data set says."""
+    try:
+        classes = len(json.loads(store.read_text(encoding="utf-8"))["classes"])
+    except (OSError, ValueError, KeyError, TypeError):
+        remedy = "delete it and run the same command again"
+        return Finding(f"data {name}", f"{store} is damaged", remedy)
+    return Finding(f"data {name}", f"built, {classes} classes")
 
 
 def _sources(plan: Plan, name: str, root: Path) -> tuple[Finding, int]:

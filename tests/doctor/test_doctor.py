@@ -170,6 +170,19 @@ def test_embedded_data_need_nothing_and_a_built_store_is_recognised(tmp_path, mo
     assert not disk.remedy
 
 
+@pytest.mark.parametrize(
+    "left", [b"", b"{}", b"[]", b'{"cla', b"\xff", b'{"classes": 3}', b'{"classes": null}']
+)
+def test_a_damaged_store_is_told_with_the_remedy(tmp_path, monkeypatch, left):
+    monkeypatch.chdir(tmp_path)
+    store = tmp_path / "results/demo/data/glyph-mini/store.json"
+    store.parent.mkdir(parents=True)
+    store.write_bytes(left)
+    said = asked(check_data(plan("demo"), ["glyph-mini"], tmp_path))["data glyph-mini"]
+    assert "store.json is damaged" in said
+    assert "delete it and run the same command again" in said
+
+
 def test_a_disk_without_room_is_told(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10, 9, 1))

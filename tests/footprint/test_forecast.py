@@ -115,6 +115,19 @@ def test_what_is_there_is_not_forecast(demo):
     assert len(again.estimates) == len(everything.estimates)
 
 
+@pytest.mark.parametrize(
+    "left", ["", "[]", '{"classes": 3}', '{"classes": [], "shape": [9]}',
+             '{"classes": [{"split": "base"}], "shape": []}'],
+)  # fmt: skip
+def test_a_damaged_store_says_nothing_of_its_size(demo, left):
+    expected = forecast(demo, ["tables/main.tex"], finished_too=True)
+    file = Path("results/demo/data/glyph-mini/store.json")
+    file.parent.mkdir(parents=True)
+    file.write_text(left)
+    found = forecast(demo, ["tables/main.tex"], finished_too=True)
+    assert found.total("kwh") == expected.total("kwh")
+
+
 def test_more_devices_take_less_time_but_no_less_energy():
     plan = Plan(CONFIG, "paper")
     one, many = (forecast(plan, ["all"], devices=n) for n in (1, 8))
