@@ -244,8 +244,8 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     _of_scale(sub)
     sub.add_argument(
-        "--root", type=Path, default=Path("data"), metavar="FOLDER",
-        help="data root (default: data)",
+        "--root", type=Path, metavar="FOLDER",
+        help="data root (default: data_root of config.yaml)",
     )  # fmt: skip
     sub.add_argument(
         "--profile", type=Path, metavar="FOLDER",

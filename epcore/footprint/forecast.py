@@ -127,7 +127,7 @@ def tell(plan: Plan, found: Forecast, factor: float | None) -> str:
         "CO2": "epcore forecast looks up the factor of your country"
         if factor is None
         else f"{_span(kwh * factor)} kg CO2-equivalent at {factor:g} kg/kWh",
-        "disk": f"{sum(estimate.disk for estimate in found.estimates) / GIB:.2g} GiB",
+        "disk": gibibytes(sum(estimate.disk for estimate in found.estimates)),
     }
     lines += [f"  {name + ':':<26}{value}" for name, value in facts.items()]
     lines += ["", *(f"  {note}" for note in _notes(found))]
@@ -171,6 +171,11 @@ def _short(value: float) -> str:
         return "0"
     digits = 1 - math.floor(math.log10(value))
     return f"{round(value, digits):,.{max(0, digits)}f}"
+
+
+def gibibytes(size: float) -> str:
+    """Bytes as people say them."""
+    return f"{_short(size / GIB)} GiB"
 
 
 def _duration(hours: Range) -> str:
