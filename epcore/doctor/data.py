@@ -121,7 +121,8 @@ def _sources(plan: Plan, name: str, root: Path) -> Finding:
         if count
     )
     if hand:
-        return Finding(what, said, f"epcore fetch {hand[0]} says the steps")
+        names = " ".join(dict.fromkeys(hand))
+        return Finding(what, said, f"epcore fetch {names} says the steps")
     if download:
         return Finding(what, f"{said}; Snakemake does it, here and not on compute nodes")
     return Finding(what, said)

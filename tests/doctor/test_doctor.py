@@ -150,7 +150,7 @@ def test_data_that_is_got_by_hand_is_told_until_it_is_there(tmp_path, monkeypatc
     p = plan("paper")
     said = asked(check_data(p, ["mini-imagenet"], tmp_path))["data mini-imagenet"]
     assert "by hand" in said
-    assert "epcore fetch" in said
+    assert "epcore fetch ilsvrc2012-train ilsvrc2012-devkit says the steps" in said
     for source in p.datasets["mini-imagenet"].sources:
         for file in p.sources[source].files.values():
             path = tmp_path / file.path
@@ -294,6 +294,9 @@ def test_an_unknown_target_is_one_line(target, capsys):
     message = capsys.readouterr().err
     assert message.count("\n") == 1
     assert message.startswith("epcore: ")
+    assert "known are all, ablation_pipeline, data_pictures, tables/NAME.tex" in message
+    assert "files below results/demo/" in message
+    assert len(message) < 400
 
 
 def test_it_ends_with_an_error_as_long_as_anything_is_missing(programs, monkeypatch, capsys):
