@@ -37,6 +37,7 @@ not be downloaded by a program (ILSVRC2012) is asked for, with the steps to get 
 """
 
 
+DAY = 86_400  # seconds
 FIGURE = "figure to write (.pdf); .png, .csv and -numbers.csv go beside it"
 
 
@@ -232,7 +233,7 @@ def _parser() -> argparse.ArgumentParser:
         help="results folder, here or on a shared disk (default: results)",
     )  # fmt: skip
     sub.add_argument(
-        "--watch", type=float, nargs="?", const=5.0, metavar="SECONDS",
+        "--watch", type=_seconds, nargs="?", const=5.0, metavar="SECONDS",
         help="look again every so many seconds (default: 5), until Ctrl-C",
     )  # fmt: skip
 
@@ -243,14 +244,22 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     _of_scale(sub)
     sub.add_argument(
-        "--root", type=Path, default=Path("data"), metavar="FOLDER",
-        help="data root (default: data)",
+        "--root", type=Path, metavar="FOLDER",
+        help="data root (default: data_root of config.yaml)",
     )  # fmt: skip
     sub.add_argument(
         "--profile", type=Path, metavar="FOLDER",
         help="check this cluster profile too, e.g. workflow/profiles/slurm",
     )  # fmt: skip
     return parser
+
+
+def _seconds(text: str) -> float:
+    """A time to wait."""
+    seconds = float(text)
+    if not 0 < seconds <= DAY:
+        raise argparse.ArgumentTypeError(f"expected more than 0 and at most {DAY}, got {text}")
+    return seconds
 
 
 def _of_scale(sub: argparse.ArgumentParser) -> None:

@@ -38,7 +38,9 @@ class Training:
 
 
 def trainings(results: Path) -> list[Training]:
-    """The unfinished trainings below a results folder; a beat that vanishes meanwhile is left out.
+    """The unfinished trainings below a results folder.
+
+    A beat that vanishes meanwhile is left out, and one that does not say all that a row needs.
 
     Raises:
         UserError: if there is no such folder.
@@ -47,12 +49,14 @@ def trainings(results: Path) -> list[Training]:
         raise UserError(f"{results} is no folder; say where the results are: --results FOLDER")
     found = []
     for path in sorted(_files(results, "*.state/*.json")):
+        scale, _, *place = path.parent.relative_to(results).with_suffix("").parts
         try:
             beat = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            training = Training(f"{scale} {'/'.join(place)}", beat)
+            training.row(0.0)
+        except (OSError, ValueError, KeyError, TypeError, OverflowError):
             continue
-        scale, _, *place = path.parent.relative_to(results).with_suffix("").parts
-        found.append(Training(f"{scale} {'/'.join(place)}", beat))
+        found.append(training)
     return found
 
 

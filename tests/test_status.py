@@ -65,15 +65,33 @@ def test_finished_checkpoints_are_counted_and_states_are_none(tmp_path):
     assert overview(tmp_path, time.time()) == "0 trainings running, 0 silent, 2 finished"
 
 
-def test_half_a_heartbeat_is_left_out(beat, tmp_path):
+@pytest.mark.parametrize("left", ['{"stage":', "", "{}", "[]", "5", '{"updated": 1}'])
+def test_half_a_heartbeat_is_left_out(beat, tmp_path, left):
     beat(5, [])
-    (tmp_path / STATE).write_text('{"stage":')
+    (tmp_path / STATE).write_text(left)
     assert overview(tmp_path, 1020.0).startswith("0 trainings running")
 
 
 def test_a_folder_that_is_not_there_is_told_with_the_remedy(tmp_path, capsys):
     assert main(["status", "--results", str(tmp_path / "none")]) == 2
     assert "--results FOLDER" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("updated", None), ("seconds_left", "soon"), ("seconds_left", float("inf"))]
+)
+def test_a_heartbeat_with_a_value_of_another_kind_is_left_out(beat, tmp_path, key, value):
+    (tmp_path / STATE).write_text(json.dumps(beat(5, []) | {key: value}))
+    assert overview(tmp_path, 1020.0).startswith("0 trainings running")
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "often"])
+def test_a_time_between_two_looks_that_cannot_be_is_refused(tmp_path, capsys, seconds):
+    with pytest.raises(SystemExit):
+        main(["status", "--results", str(tmp_path), "--watch", seconds])
+    shown = capsys.readouterr()
+    assert "argument --watch" in shown.err.splitlines()[-1]
+    assert not shown.out
 
 
 @pytest.mark.parametrize(

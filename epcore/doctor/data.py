@@ -8,56 +8,108 @@ from epcore.data.fetch import find
 from epcore.data.sources import Sources
 from epcore.doctor.finding import Finding
 from epcore.errors import UserError
+from epcore.footprint.forecast import forecast, gibibytes
 from epcore.plan import Plan, paths
 from epcore.plan.datasets import OfficialData
 
-GIB = 1 << 30
-# Of checkpoints, features and scores.
-REST = 2 * GIB
+RESULTS = "results"
 
 
 def check_data(plan: Plan, datasets: list[str], root: Path) -> list[Finding]:
-    """A finding for each data set, and one for the disk."""
-    findings, lacking = [], 0
+    """A finding for each data set."""
+    findings = []
     for name in datasets:
-        store = Path(paths.STORE.format(scale=plan.scale_name, dataset=name))
-        if store.is_file():
-            splits = json.loads(store.read_text(encoding="utf-8")).get("classes", [])
-            findings.append(Finding(f"data {name}", f"built, {len(splits)} classes"))
-            continue
-        finding, size = _sources(plan, name, root)
-        findings.append(finding)
-        lacking += size
-    # Archives lie beside the packed images that are made of them.
-    needed = 2 * lacking + REST
-    free = shutil.disk_usage(Path()).free
-    said = f"{free / GIB:.0f} GiB free, about {needed / GIB:.0f} GiB needed"
-    remedy = "make room, or set data_root in config/config.yaml to another disk"
-    return [*findings, Finding("disk", said, remedy if free < needed else "")]
+        store = _store(plan, name)
+        findings.append(_built(name, store) if store.is_file() else _sources(plan, name, root))
+    return findings
 
 
-def _sources(plan: Plan, name: str, root: Path) -> tuple[Finding, int]:
-    """What there is of the files of a data set that is not built, and the bytes of the others."""
+def check_disk(plan: Plan, targets: list[str], datasets: list[str], root: Path) -> list[Finding]:
+    """Whether there is room for the sources below the data root, and for results here.
+
+    One finding for each disk; those of a disk that both lie on are told together.
+    """
+    lacking = sum(missing(plan, datasets, root).values())
+    left = forecast(plan, targets).estimates
+    made = sum(estimate.disk for estimate in left if estimate.job.rule != "fetch")
+    sources, results = _there(root), _there(Path(RESULTS))
+    elsewhere = "set data_root in config/config.yaml to a folder on another disk"
+    larger = "put the checkout on a larger disk"
+    if device_of(sources) == device_of(results):
+        free = shutil.disk_usage(results).free
+        remedy = larger if made > free else elsewhere
+        return [_disk("disk", lacking + made, free, remedy)]
+    return [
+        _disk(f"disk of {root}", lacking, shutil.disk_usage(sources).free, elsewhere),
+        _disk(f"disk of {RESULTS}", made, shutil.disk_usage(results).free, larger),
+    ]
+
+
+def _disk(what: str, needed: float, free: float, remedy: str) -> Finding:
+    said = f"{gibibytes(free)} free, about {gibibytes(needed)} needed"
+    return Finding(what, said, f"make room, or {remedy}" if free < needed else "")
+
+
+def _there(folder: Path) -> Path:
+    """The folder, or the one above it that is there already."""
+    return next(place for place in (folder, *folder.absolute().parents) if place.exists())
+
+
+def device_of(folder: Path) -> int:
+    """The number of the disk that a folder lies on."""
+    return folder.stat().st_dev
+
+
+def missing(plan: Plan, datasets: list[str], root: Path) -> dict[str, int]:
+    """The bytes of each source file that is not here, for data sets that are not built.
+
+    Data sets share files: each counts once.
+    """
+    sizes = {}
+    for name in datasets:
+        settings = plan.datasets[name]
+        if isinstance(settings, OfficialData) and not _store(plan, name).is_file():
+            for source in settings.sources:
+                for key, file in plan.sources[source].files.items():
+                    if not _verified(plan, source, key) and find(file, root) is None:
+                        sizes[file.path] = file.size or 0
+    return sizes
+
+
+def _store(plan: Plan, name: str) -> Path:
+    return Path(paths.STORE.format(scale=plan.scale_name, dataset=name))
+
+
+def _built(name: str, store: Path) -> Finding:
+    """What the description of a built data set says."""
+    try:
+        classes = len(json.loads(store.read_text(encoding="utf-8"))["classes"])
+    except (OSError, ValueError, KeyError, TypeError):
+        remedy = "delete it and run the same command again"
+        return Finding(f"data {name}", f"{store} is damaged", remedy)
+    return Finding(f"data {name}", f"built, {classes} classes")
+
+
+def _sources(plan: Plan, name: str, root: Path) -> Finding:
+    """What there is of the files of a data set that is not built."""
     settings, what = plan.datasets[name], f"data {name}"
     if not isinstance(settings, OfficialData):
         own = getattr(settings, "path", None)
         if own is not None and not Path(own).exists():
             remedy = f"put your images there, or correct path of {name}"
-            return Finding(what, f"{own} does not exist", remedy), 0
-        return Finding(what, "is made when it is needed, without a download"), 0
-    verified, found, size = 0, 0, 0
+            return Finding(what, f"{own} does not exist", remedy)
+        return Finding(what, "is made when it is needed, without a download")
+    verified, found = 0, 0
     download: list[str] = []
     hand: list[str] = []
     for source in settings.sources:
-        receipt = Path(paths.RECEIPT.format(scale=plan.scale_name, source=source))
         for key, file in plan.sources[source].files.items():
-            if _verified(receipt, source, key):
+            if _verified(plan, source, key):
                 verified += 1
             elif find(file, root) is not None:
                 found += 1
             else:
                 (download if file.urls else hand).append(source)
-                size += file.size or 0
     said = ", ".join(
         text
         for count, text in (
@@ -69,14 +121,16 @@ def _sources(plan: Plan, name: str, root: Path) -> tuple[Finding, int]:
         if count
     )
     if hand:
-        return Finding(what, said, f"epcore fetch {hand[0]} says the steps"), size
+        names = " ".join(dict.fromkeys(hand))
+        return Finding(what, said, f"epcore fetch {names} says the steps")
     if download:
-        return Finding(what, f"{said}; Snakemake does it, here and not on compute nodes"), size
-    return Finding(what, said), size
+        return Finding(what, f"{said}; Snakemake does it, here and not on compute nodes")
+    return Finding(what, said)
 
 
-def _verified(receipt: Path, source: str, key: str) -> bool:
+def _verified(plan: Plan, source: str, key: str) -> bool:
     """Whether `epcore fetch` found the file to be the published one, and it has not changed."""
+    receipt = Path(paths.RECEIPT.format(scale=plan.scale_name, source=source))
     if not receipt.is_file():
         return False
     try:

@@ -3,32 +3,48 @@
 from pathlib import Path
 
 from epcore.doctor.cluster import check_profile
-from epcore.doctor.data import check_data
+from epcore.doctor.data import check_data, check_disk
 from epcore.doctor.environment import LOCK, check_gpus, check_packages
 from epcore.errors import UserError
 from epcore.plan import Plan
 from epcore.plan.jobs import Jobs
+from epcore.plan.load import read_yaml
 
 
-def run(targets: list[str], settings: Path, scale: str, root: Path, profile: Path | None) -> None:
-    """Prints what there is and what is missing.
+def run(
+    targets: list[str], settings: Path, scale: str, root: Path | None, profile: Path | None
+) -> None:
+    """Prints what there is and what is missing; `root` is config.yaml's unless it is given.
 
     Raises:
         UserError: if anything is missing, or a target is unknown.
     """
     plan = Plan(settings, scale)
     datasets = datasets_of(plan, targets)
+    root = root or data_root(settings)
     findings = [
         *check_packages(settings.parent / LOCK),
         *check_gpus(plan.scale.requires_gpu, profile is not None),
         *(check_profile(profile, plan.scale.resources.gpus) if profile else []),
         *check_data(plan, datasets, root),
+        *check_disk(plan, targets, datasets, root),
     ]
     print(f"For {' '.join(targets)} at scale {scale}:")
     print("\n".join(map(str, findings)))
     missing = sum(bool(finding.remedy) for finding in findings)
     if missing:
         raise UserError(f"{missing} of {len(findings)} checks ask for something, see above")
+
+
+def data_root(settings: Path) -> Path:
+    """The folder that Snakemake downloads to.
+
+    Raises:
+        UserError: if config.yaml cannot be read, or does not say it.
+    """
+    config = read_yaml(settings / "config.yaml")
+    Plan.scale_of(config)  # all keys are there
+    return Path(str(config["data_root"]))
 
 
 def datasets_of(plan: Plan, targets: list[str]) -> list[str]:

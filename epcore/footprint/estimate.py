@@ -21,6 +21,7 @@ Key = tuple[str, str, str]
 ON_GPU = (  # the rules that use one
     *("pretrain", "finetune", "embed"),
     *("imagenet_fs_classifier", "imagenet_fs_features"),
+    *("imagenet_fs_generator", "imagenet_fs_evaluate"),
 )
 THREADED = (*ON_GPU, "data", "evaluate", "alpha")  # that have the scale's threads
 KNOWN_SPREAD = 1.3  # of jobs like those that a ledger knows

@@ -106,11 +106,7 @@ def tell(plan: Plan, found: Forecast, factor: float | None) -> str:
     if found.done:
         jobs += f", {found.done} done already"
     unit = {"gpu": "GPU", "cpu": "core"}[found.device]
-    lines = [
-        f"Forecast of {' '.join(found.targets)} at scale {plan.scale_name}: {jobs}.",
-        "",
-        f"  {'rule':<16}{'jobs':>6}  {'GPU hours':>19}  {'core hours':>19}  {'kWh':>19}",
-    ]
+    rows: list[tuple[str, ...]] = [("rule", "jobs", "GPU hours", "core hours", "kWh")]
     kwh = found.total("kwh")
     small: list[Estimate] = []
     for rule in dict.fromkeys(estimate.job.rule for estimate in found.estimates):
@@ -118,32 +114,38 @@ def tell(plan: Plan, found: Forecast, factor: float | None) -> str:
         if sum(estimate.kwh.high for estimate in own) < SMALL * kwh.high:
             small += own
         else:
-            lines.append(_row(rule, own))
-    lines += [_row("other rules", small)] if small else []
-    lines += [_row("total", found.estimates), ""]
+            rows.append(_row(rule, own))
+    rows += [_row("other rules", small)] if small else []
+    rows.append(_row("total", found.estimates))
+    lines = [f"Forecast of {' '.join(found.targets)} at scale {plan.scale_name}: {jobs}.", ""]
+    lines += [*_aligned(rows), ""]
     facts = {
         f"wall time on {found.devices} {unit}{'s' * (found.devices > 1)}": _duration(found.wall),
         "energy": f"{_span(kwh)} kWh",
         "CO2": "epcore forecast looks up the factor of your country"
         if factor is None
         else f"{_span(kwh * factor)} kg CO2-equivalent at {factor:g} kg/kWh",
-        "disk": f"{sum(estimate.disk for estimate in found.estimates) / GIB:.2g} GiB",
+        "disk": gibibytes(sum(estimate.disk for estimate in found.estimates)),
     }
     lines += [f"  {name + ':':<26}{value}" for name, value in facts.items()]
     lines += ["", *(f"  {note}" for note in _notes(found))]
     return "\n".join(lines)
 
 
-def _row(rule: str, estimates: list[Estimate]) -> str:
+def _row(rule: str, estimates: list[Estimate]) -> tuple[str, ...]:
     def cell(quantity: str, device: str | None = None) -> str:
         chosen = [e for e in estimates if device in (None, e.device)]
         total = sum((getattr(estimate, quantity) for estimate in chosen), Range())
         return _span(total) if chosen else "-"
 
-    return (
-        f"  {rule:<16}{len(estimates):>6}  {cell('hours', 'gpu'):>19}  "
-        f"{cell('hours', 'cpu'):>19}  {cell('kwh'):>19}"
-    )
+    hours = (cell("hours", "gpu"), cell("hours", "cpu"))
+    return (rule, str(len(estimates)), *hours, cell("kwh"))
+
+
+def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
+    """Lines of a table: names to the left, numbers to the right."""
+    first, *others = (max(map(len, column)) for column in zip(*rows, strict=True))
+    return ["  ".join(["", f"{row[0]:<{first}}", *map(str.rjust, row[1:], others)]) for row in rows]
 
 
 def _notes(found: Forecast) -> list[str]:
@@ -171,6 +173,11 @@ def _short(value: float) -> str:
         return "0"
     digits = 1 - math.floor(math.log10(value))
     return f"{round(value, digits):,.{max(0, digits)}f}"
+
+
+def gibibytes(size: float) -> str:
+    """Bytes as people say them."""
+    return f"{_short(size / GIB)} GiB"
 
 
 def _duration(hours: Range) -> str:

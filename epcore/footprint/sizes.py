@@ -58,7 +58,7 @@ def _built(plan: Plan, dataset: str, pixels: int) -> Size | None:
     try:
         facts = json.loads(store.read_text(encoding="utf-8"))
         classes = Counter(c["split"] for c in facts["classes"])
-        total = facts["shape"][0]
-    except (OSError, ValueError, KeyError):
-        return None
-    return Size({s: total * classes[s] / sum(classes.values()) for s in SPLITS}, pixels)
+        images = facts["shape"][0] / sum(classes.values())
+    except (OSError, ValueError, LookupError, TypeError, ZeroDivisionError):
+        return None  # it is not there, or damaged
+    return Size({split: images * classes[split] for split in SPLITS}, pixels)

@@ -3,6 +3,7 @@
 A test compares them with Snakemake's own, so that the two cannot drift apart.
 """
 
+import difflib
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from epcore.errors import UserError
 from epcore.plan import paths
 from epcore.plan.datasets import OfficialData
 from epcore.plan.imagenet_fs import ImageNetFsPlan, queries_of
-from epcore.plan.load import pick, suggest
+from epcore.plan.load import pick
 from epcore.plan.plan import Plan
 from epcore.plan.stages import Training
 
@@ -99,7 +100,16 @@ class Jobs:
             return jobs[0] if is_file else self._job(target, target, jobs)
         if (job := self.of_file(target)) is not None:
             return job
-        raise UserError(f"unknown target {target!r}{suggest(target, named)}")
+        raise UserError(f"unknown target {target!r}{self._known(target, named)}")
+
+    def _known(self, target: str, named: Iterable[str]) -> str:
+        """The end of an error message: the nearest targets, and which kinds there are."""
+        near = " or ".join(map(repr, difflib.get_close_matches(target, named)))
+        return (
+            f"; {f'did you mean {near}? ' if near else ''}known are all, ablation_pipeline, "
+            "data_pictures, tables/NAME.tex, figures/NAME.pdf and .png, and files below "
+            f"results/{self.plan.scale_name}/"
+        )
 
     def of_file(self, file: str) -> Job | None:
         """The job that makes a file of the results folder, if a rule makes it at this scale."""
@@ -107,17 +117,22 @@ class Jobs:
             paths.STORE: self._data,
             paths.EPISODES: self._episodes,
             paths.PRETRAIN: self._pretrain,
+            paths.curve(paths.PRETRAIN): self._pretrain,
             paths.FINETUNE: self._finetune,
+            paths.curve(paths.FINETUNE): self._finetune,
             paths.FEATURES: self._embed,
             paths.SCORES: self._evaluate,
             paths.EXEMPLAR_FOLDER: self._exemplars,
             paths.CLASSIFIER: self._classifier,
+            paths.curve(paths.CLASSIFIER): self._classifier,
             paths.IMAGE_FEATURES: self._image_features,
             paths.GENERATOR: self._generator,
             paths.TRIAL_FOLDER: self._trials,
             paths.TABLE_CSV: self._aggregate,
             paths.TABLE_TEX: self._latex,
+            paths.TABLE_HTML: self._latex,
             paths.FIGURE: self._figure,
+            paths.FIGURE.replace(".pdf", ".png"): self._figure,
         }
         for pattern, make in makes.items():
             names = re.sub(r"\\{(\w+)\\}", r"(?P<\1>[a-z0-9-]+)", re.escape(pattern))
@@ -202,6 +217,8 @@ class Jobs:
         return list(dict.fromkeys(job for job in found if job is not None))
 
     def _aggregate(self, table: str) -> Job:
+        if self.plan.imagenet_fs and table in self.plan.imagenet_fs.tables:
+            return self._imagenet_fs_aggregate(table)
         path = paths.TABLE_CSV.format(**self._scale, table=table)
         return self._job("aggregate", path, self._cells(table), name=table)
 
@@ -261,8 +278,7 @@ class Jobs:
         names = {"dataset": dataset, "backbone": network, "recipe": method}
         return self._job("imagenet_fs_evaluate", path, needs, **names)
 
-    def _imagenet_fs_table(self, table: str) -> Job:
-        """The typeset table."""
+    def _imagenet_fs_aggregate(self, table: str) -> Job:
         found = self._imagenet_fs.table(table)
         needs = [
             self._trials(run.dataset, run.network, row.method)
@@ -270,9 +286,13 @@ class Jobs:
             for row in found.rows
         ]
         csv = paths.TABLE_CSV.format(**self._scale, table=table)
-        collected = self._job("imagenet_fs_aggregate", csv, needs, name=table)
+        return self._job("imagenet_fs_aggregate", csv, needs, name=table)
+
+    def _imagenet_fs_table(self, table: str) -> Job:
+        """The typeset table."""
         path = paths.TABLE_TEX.format(**self._scale, table=table)
-        return self._job("imagenet_fs_latex", path, [collected], name=table)
+        needs = [self._imagenet_fs_aggregate(table)]
+        return self._job("imagenet_fs_latex", path, needs, name=table)
 
     def _published_imagenet_fs(self, table: str) -> Job:
         needs = [self._imagenet_fs_table(table)]

@@ -3,15 +3,18 @@
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from epcore.cli import main
+from epcore.doctor import data
 from epcore.doctor.cluster import check_profile, read_profile
-from epcore.doctor.data import check_data
-from epcore.doctor.doctor import datasets_of
+from epcore.doctor.data import check_data, check_disk, missing
+from epcore.doctor.doctor import data_root, datasets_of
 from epcore.doctor.environment import check_gpus, check_packages, installed
 from epcore.errors import UserError
+from epcore.footprint.forecast import GIB, forecast, gibibytes
 from epcore.plan import Plan
 
 ROOT = Path(__file__).parents[2]
@@ -147,7 +150,7 @@ def test_data_that_is_got_by_hand_is_told_until_it_is_there(tmp_path, monkeypatc
     p = plan("paper")
     said = asked(check_data(p, ["mini-imagenet"], tmp_path))["data mini-imagenet"]
     assert "by hand" in said
-    assert "epcore fetch" in said
+    assert "epcore fetch ilsvrc2012-train ilsvrc2012-devkit says the steps" in said
     for source in p.datasets["mini-imagenet"].sources:
         for file in p.sources[source].files.values():
             path = tmp_path / file.path
@@ -160,20 +163,108 @@ def test_data_that_is_got_by_hand_is_told_until_it_is_there(tmp_path, monkeypatc
 
 def test_embedded_data_need_nothing_and_a_built_store_is_recognised(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (first, disk) = check_data(plan("demo"), ["glyph-mini"], tmp_path)
+    (first,) = check_data(plan("demo"), ["glyph-mini"], tmp_path)
     assert "without a download" in first.said
     store = tmp_path / "results/demo/data/glyph-mini/store.json"
     store.parent.mkdir(parents=True)
     store.write_text(json.dumps({"classes": [{}] * 3}))
-    (first, disk) = check_data(plan("demo"), ["glyph-mini"], tmp_path)
+    (first,) = check_data(plan("demo"), ["glyph-mini"], tmp_path)
     assert first.said == "built, 3 classes"
-    assert not disk.remedy
 
 
-def test_a_disk_without_room_is_told(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "left", [b"", b"{}", b"[]", b'{"cla', b"\xff", b'{"classes": 3}', b'{"classes": null}']
+)
+def test_a_damaged_store_is_told_with_the_remedy(tmp_path, monkeypatch, left):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10, 9, 1))
-    assert "data_root" in asked(check_data(plan("demo"), [], tmp_path))["disk"]
+    store = tmp_path / "results/demo/data/glyph-mini/store.json"
+    store.parent.mkdir(parents=True)
+    store.write_bytes(left)
+    said = asked(check_data(plan("demo"), ["glyph-mini"], tmp_path))["data glyph-mini"]
+    assert "store.json is damaged" in said
+    assert "delete it and run the same command again" in said
+
+
+@pytest.fixture
+def disks(tmp_path, monkeypatch):
+    """Free GiB of the disk of the checkout, and of another one below `other`."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("EPCORE_MIRROR", raising=False)
+    other = tmp_path / "other"
+    other.mkdir()
+
+    def on_other(folder):
+        return other in (folder.absolute(), *folder.absolute().parents)
+
+    def build(here, there):
+        def usage(folder):
+            return SimpleNamespace(free=(there if on_other(folder) else here) * GIB)
+
+        monkeypatch.setattr(shutil, "disk_usage", usage)
+        monkeypatch.setattr(data, "device_of", on_other)
+        return other / "data"
+
+    return build
+
+
+TARGET = ["tables/main.tex"]
+ARCHIVES = 148_000_000_000  # ILSVRC2012's training images, and a little
+
+
+def test_a_file_that_data_sets_share_is_missing_once(disks):
+    p, names = plan("paper"), ["mini-imagenet", "tiered-imagenet"]
+    root = disks(0, 0)
+    assert ARCHIVES * 0.99 < sum(missing(p, names, root).values()) < ARCHIVES * 1.01
+
+
+def test_what_is_here_needs_no_room(disks):
+    p, root = plan("paper"), disks(0, 0)
+    file = root / "ilsvrc2012/ILSVRC2012_img_train.tar"
+    file.parent.mkdir(parents=True)
+    file.touch()
+    assert sum(missing(p, ["tiered-imagenet"], root).values()) < ARCHIVES / 100
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "asking"),
+    [(500, 500, ""), (500, 100, "disk of {root}"), (1, 500, "disk of results"), (30, 200, "")],
+)
+def test_each_disk_needs_room_for_what_comes_onto_it(disks, here, there, asking):
+    """At the paper's scale: about 140 GiB of archives, and 20 GiB that are made of them."""
+    p, root = plan("paper"), disks(here, there)
+    findings = check_disk(p, TARGET, datasets_of(p, TARGET), root)
+    said = asked(findings)
+    assert len(findings) == 2
+    assert list(said) == ([asking.format(root=root)] if asking else [])
+    remedy = "".join(said.values())
+    assert ("data_root" in remedy) == (there == 100)
+    assert ("put the checkout on a larger disk" in remedy) == (here == 1)
+
+
+@pytest.mark.parametrize(
+    ("free", "remedy"), [(500, ""), (100, "data_root"), (1, "the checkout on a larger disk")]
+)
+def test_one_disk_is_told_once_with_a_remedy_that_helps(disks, free, remedy):
+    disks(free, 0)
+    p = plan("paper")
+    (finding,) = check_disk(p, TARGET, datasets_of(p, TARGET), Path("data"))
+    assert bool(finding.remedy) == bool(remedy)
+    assert remedy in finding.remedy
+
+
+def test_results_need_what_the_forecast_says_without_downloads(disks):
+    disks(1000, 1000)
+    p = plan("demo")
+    (finding,) = check_disk(p, TARGET, datasets_of(p, TARGET), Path("data"))
+    expected = sum(estimate.disk for estimate in forecast(p, TARGET).estimates)
+    assert finding.said.endswith(f"about {gibibytes(expected)} needed")
+
+
+def test_the_data_root_is_that_of_the_workflow(config):
+    assert data_root(config) == Path("data")
+    file = config / "config.yaml"
+    file.write_text(file.read_text().replace("data_root: data", "data_root: /big/disk"))
+    assert data_root(config) == Path("/big/disk")
 
 
 # -- targets ---------------------------------------------------------------------------------------
@@ -203,6 +294,9 @@ def test_an_unknown_target_is_one_line(target, capsys):
     message = capsys.readouterr().err
     assert message.count("\n") == 1
     assert message.startswith("epcore: ")
+    assert "known are all, ablation_pipeline, data_pictures, tables/NAME.tex" in message
+    assert "files below results/demo/" in message
+    assert len(message) < 400
 
 
 def test_it_ends_with_an_error_as_long_as_anything_is_missing(programs, monkeypatch, capsys):

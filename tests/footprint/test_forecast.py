@@ -1,6 +1,7 @@
 """The forecast: ranges that hold what happens, and that a ledger narrows."""
 
 import heapq
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,8 +10,8 @@ import numpy as np
 import pytest
 
 from epcore.errors import UserError
-from epcore.footprint.estimate import Estimate, Estimator, Range, learn
-from epcore.footprint.forecast import forecast, tell, wall_time
+from epcore.footprint.estimate import ON_GPU, Estimate, Estimator, Range, learn
+from epcore.footprint.forecast import GIB, forecast, gibibytes, tell, wall_time
 from epcore.footprint.ledger import append
 from epcore.plan import Plan
 from epcore.plan.jobs import Job
@@ -113,6 +114,42 @@ def test_what_is_there_is_not_forecast(demo):
     assert len(rest.estimates) == len(everything.estimates) - 1
     again = forecast(demo, ["tables/main.tex"], finished_too=True)
     assert len(again.estimates) == len(everything.estimates)
+
+
+@pytest.mark.parametrize(
+    "left", ["", "[]", '{"classes": 3}', '{"classes": [], "shape": [9]}',
+             '{"classes": [{"split": "base"}], "shape": []}'],
+)  # fmt: skip
+def test_a_damaged_store_says_nothing_of_its_size(demo, left):
+    expected = forecast(demo, ["tables/main.tex"], finished_too=True)
+    file = Path("results/demo/data/glyph-mini/store.json")
+    file.parent.mkdir(parents=True)
+    file.write_text(left)
+    found = forecast(demo, ["tables/main.tex"], finished_too=True)
+    assert found.total("kwh") == expected.total("kwh")
+
+
+def test_the_rules_that_use_a_gpu_are_those_of_the_workflow():
+    declaring = []
+    for file in (CONFIG.parent / "workflow/rules").glob("*.smk"):
+        for rule in re.split(r"^rule ", file.read_text(), flags=re.M)[1:]:
+            if re.search(r"^        gpu=", rule, re.M):
+                declaring.append(rule.split(":")[0])
+    assert sorted(ON_GPU) == sorted(declaring)
+
+
+@pytest.mark.parametrize(
+    ("size", "said"), [(270.4, "270"), (22.1, "22"), (0.1512, "0.15"), (0, "0")]
+)
+def test_gibibytes_are_said_in_full(size, said):
+    assert gibibytes(size * GIB) == f"{said} GiB"
+
+
+def test_columns_stand_below_each_other_whatever_rules_are_called(demo):
+    text = tell(demo, forecast(demo, ["tables/imagenetfs.tex"]), 0.02)
+    head, *rows = text.split("\n\n")[1].splitlines()
+    assert any("imagenet_fs_classifier" in row for row in rows)
+    assert {len(row) for row in rows} == {len(head)}
 
 
 def test_more_devices_take_less_time_but_no_less_energy():
