@@ -20,7 +20,8 @@ HERE = Path(__file__).parent
 TABLES = {
     "evaluation": (("evaluation.py",), ("evaluation.py", "ordinary"), ("embedding.py",)),
     "pretraining": (("pretraining.py",), ("precision.py",)),
-    "memory": (("memory.py",),),
+    "memory": (("memory.py",), ("feature_memory.py",)),
+    "tracking": (("tracking.py",),),
     "workflow": (("workflow.py",),),
 }
 HEAD = "| ratio | measured | target | met | in numbers |\n|---|---:|---:|---|---|\n"

@@ -1,12 +1,9 @@
 """Peak memory of the stage imagenet-fs-features, beside the size of what it reads and writes.
 
-    python benchmarks/feature_memory.py [images]
-
-Prints a line for N images and one for 4 N: data in MB, growth of the peak resident set over a run
-of 64 images, and their ratio. The growth must not follow the data. Linux only.
+The growth of the peak resident set over a run of 64 images must not follow the data, which are
+images on the disk and the features that are written. Linux only.
 """
 
-import argparse
 import json
 import subprocess
 import sys
@@ -15,8 +12,9 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+from measure import row
 
-PIXELS, WIDTH = 48, Fraction(1, 16)
+IMAGES, PIXELS, WIDTH = 10_000, 48, Fraction(1, 16)
 
 CHILD = """
 import json, sys
@@ -65,8 +63,17 @@ def measure(images: int) -> list[tuple[float, float]]:
     return [(data, used - idle) for data, used in found]
 
 
+def main() -> None:
+    (data, growth), (more_data, more_growth) = measure(IMAGES)
+    row(
+        "features of ImageNet-FS: growth of memory at four times the data",
+        more_growth / growth,
+        1.1,
+        False,
+        f"{growth:.0f} MB for {data:.0f} MB of images and features, {more_growth:.0f} MB for "
+        f"{more_data:.0f} MB",
+    )
+
+
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Peak memory of the feature stage.")
-    parser.add_argument("images", nargs="?", type=int, default=10_000)
-    for data, growth in measure(parser.parse_args().images):
-        print(f"data {data:7.0f} MB, growth {growth:6.0f} MB, ratio {growth / data:.3f}")
+    main()

@@ -1,7 +1,5 @@
 """What tracking its energy costs a job, in processor time.
 
-    python benchmarks/tracking.py [TIMES]
-
 Processes that have loaded what an evaluation loads begin and end an attempt that does nothing:
 first of a stage that is estimated, then of one that codecarbon measures. A real job would hide the
 cost in its own noise, which is several percent on a machine with other work. Processor time of
@@ -16,10 +14,13 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
+from measure import row
+
 from epcore.footprint.tracker import LEDGER, SETTINGS
 from epcore.plan.footprint import read_footprint
 
-CONFIG = Path(__file__).parents[1] / "config"
+CONFIG, TIMES = Path(__file__).parents[1] / "config", 15
+SHORTEST = 7.0  # seconds of processor time of the demo's shortest training
 JOB = """
 import resource, sys
 from pathlib import Path
@@ -45,17 +46,24 @@ def cost(stage: str, environment: dict[str, str]) -> float:
     return float(done.stdout)
 
 
-def main(times: int) -> None:
-    """Prints both costs, and the length of a job of which each is one percent."""
+def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "footprint.yaml")
         file.write_text(json.dumps(read_footprint(CONFIG).model_dump(mode="json")))  # is YAML
         tracking = {SETTINGS: str(file), LEDGER: str(Path(folder, "ledger.jsonl"))}
         cost("evaluate", tracking)  # finds out the machine
-        for what, stage in (("estimated", "latex"), ("codecarbon", "evaluate")):
-            found = median(cost(stage, tracking) for _ in range(times))
-            print(f"{what}: {1000 * found:.0f} ms, 1 % of a job of {100 * found:.1f} s")
+        estimated, measured = (
+            median(cost(stage, tracking) for _ in range(TIMES)) for stage in ("latex", "evaluate")
+        )
+    row(
+        "tracking by codecarbon: % of the processor time of the demo's shortest training",
+        100 * measured / SHORTEST,
+        1,
+        False,
+        f"{1000 * measured:.0f} ms of {SHORTEST:g} s; {1000 * estimated:.1f} ms in jobs that are "
+        "estimated, such as tables",
+    )
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 15)
+    main()
