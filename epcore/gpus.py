@@ -73,9 +73,7 @@ def claim(count: int, allow_cpu: bool) -> int:
     if count and (job is None or count < len(given)):
         given = lease(given, count, f"job-{job}-" if job else "")
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(given)
-    if count and not allow_cpu:
-        _check_torch(count, given)
-    return count
+    return count if not count or _torch_sees(count, given, allow_cpu) else 0
 
 
 def lease(gpus: list[str], count: int, owner: str = "") -> list[str]:
@@ -118,12 +116,14 @@ def _lock(gpu: str) -> int | None:
     return descriptor
 
 
-def _check_torch(count: int, given: list[str]) -> None:
+def _torch_sees(count: int, given: list[str], allow_cpu: bool) -> bool:
+    """Whether torch can compute on so many GPUs; an error if it must."""
     import torch
 
-    if (seen := torch.cuda.device_count()) < count:
+    if (seen := torch.cuda.device_count()) < count and not allow_cpu:
         raise UserError(
             f"this job was given {', '.join(given)}, but torch {torch.__version__} sees "
             f"{seen or 'no GPU'}: a build without CUDA, or a driver that is too old for it; "
             "`epcore doctor` says which"
         )
+    return seen >= count

@@ -1,5 +1,6 @@
 """How far the running trainings are, from their heartbeat files: here or on a shared disk."""
 
+import contextlib
 import json
 import time
 from dataclasses import dataclass
@@ -99,10 +100,9 @@ def duration(seconds: float) -> str:
 
 
 def run(results: Path, watch: float | None) -> None:
-    """The command `status`: prints the overview, with `watch` anew every so many seconds."""
-    while True:
-        text = overview(results, time.time())
-        print(f"\033[2J\033[H{text}" if watch else text, flush=True)
-        if not watch:
-            return
-        time.sleep(watch)
+    """The command `status`: prints the overview, with `watch` anew until Ctrl-C."""
+    print(overview(results, time.time()), flush=True)
+    with contextlib.suppress(KeyboardInterrupt):
+        while watch:
+            time.sleep(watch)
+            print(f"\033[2J\033[H{overview(results, time.time())}", flush=True)

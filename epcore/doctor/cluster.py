@@ -1,5 +1,6 @@
 """The profile of the cluster: filled in, and known to SLURM."""
 
+import math
 import shutil
 import subprocess
 from importlib import metadata
@@ -10,15 +11,16 @@ import yte
 
 from epcore.doctor.finding import Finding
 from epcore.errors import UserError
+from epcore.plan.models import Resources
 
 UNFILLED = "CHANGE-ME"
 
 
-def check_profile(folder: Path, gpus: int) -> list[Finding]:
-    """Account, partitions, SLURM's programs, Snakemake's plugin, and the GPUs of a pretraining."""
+def check_profile(folder: Path, training: Resources) -> list[Finding]:
+    """Account, partitions, SLURM's programs, Snakemake's plugin, and what a training asks for."""
     profile = read_profile(folder / "profile.yaml")
     defaults = profile.get("default-resources", {})
-    findings = [_plugin(), _most_gpus(profile, gpus, folder)]
+    findings = [_plugin(), _most_gpus(profile, training.gpus, folder)]
     account, edit = defaults.get("slurm_account"), f"edit the top of {folder / 'profile.yaml'}"
     findings.append(
         Finding("account", f"{account}", f"{edit}, or export EPCORE_SLURM_ACCOUNT")
@@ -33,6 +35,7 @@ def check_profile(folder: Path, gpus: int) -> list[Finding]:
     known = _partitions()
     if known is None:
         return [*findings, Finding("slurm", "sinfo has no answer", "ask the cluster's people")]
+    findings += _time_limit(profile, known, training.runtime)
     for name in sorted({str(name) for name in wanted if name}):
         remedy = f"{edit}; SLURM knows {', '.join(sorted(known))}"
         findings.append(
@@ -75,9 +78,39 @@ def read_profile(path: Path) -> dict[str, Any]:
     return content
 
 
-def _partitions() -> set[str] | None:
-    answer = _ask("sinfo", "--noheader", "--format", "%R")
-    return None if answer is None else set(answer.split())
+def _time_limit(profile: dict[str, Any], known: dict[str, float], runtime: int) -> list[Finding]:
+    """Whether the last try of a training may run as long as it asks for."""
+    partition = profile.get("set-resources", {}).get("pretrain", {}).get("slurm_partition")
+    tries = profile.get("retries", 0) + 1
+    if partition not in known or known[partition] == math.inf:
+        return []
+    most = int(known[partition])
+    fact = f"{partition} allows {most} minutes, {tries} tries of a training ask for up to "
+    remedy = (
+        f"set `runtime` under `resources` of the scale to {most // tries} or less; a training goes "
+        "on in its next try, or when the same command is run again"
+    )
+    fits = runtime * tries <= most
+    return [Finding("time limit", f"{fact}{runtime * tries}", "" if fits else remedy)]
+
+
+def _partitions() -> dict[str, float] | None:
+    """SLURM's partitions, and how many minutes each lets a job run."""
+    answer = _ask("sinfo", "--noheader", "--format", "%R %l")
+    if answer is None:
+        return None
+    pairs = (line.split() for line in answer.splitlines() if line.strip())
+    return {name: minutes(limit) for name, limit in pairs}
+
+
+def minutes(limit: str) -> float:
+    """Of a time limit as SLURM writes it: days-hours:minutes:seconds, its first parts left out."""
+    if not limit[0].isdigit():  # infinite
+        return math.inf
+    days, _, rest = limit.rpartition("-")
+    parts = [int(part) for part in rest.split(":")]
+    hours, whole, seconds = [0] * (3 - len(parts)) + parts
+    return 1440 * int(days or 0) + 60 * hours + whole + seconds / 60
 
 
 def _ask(*command: str) -> str | None:

@@ -25,7 +25,7 @@ def run(
     findings = [
         *check_packages(settings.parent / LOCK),
         *check_gpus(plan.scale.requires_gpu, profile is not None),
-        *(check_profile(profile, plan.scale.resources.gpus) if profile else []),
+        *(check_profile(profile, plan.scale.resources) if profile else []),
         *check_data(plan, datasets, root),
         *check_disk(plan, targets, datasets, root),
     ]

@@ -27,6 +27,11 @@ class Heartbeat:
         self.total, self.first, self.started = total, done, time.time()
         self.written = 0.0
 
+    def stop(self) -> None:
+        """Once this process leaves, its training is not running until another goes on with it."""
+        with contextlib.suppress(OSError):
+            self.path.unlink(missing_ok=True)
+
     def beat(self, step: int, steps: int, curve: list[dict[str, float]]) -> None:
         """Says that `step` of the `steps` of an epoch are done, after the epochs of `curve`.
 

@@ -1,11 +1,12 @@
 """The training loop that pretraining and fine-tuning share."""
 
 import math
+import sys
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 import torch
@@ -167,7 +168,7 @@ class _Training:
         self.step, self.total = 0, 0.0
         self._save()
         if signal := self.team.agree(self.request.number):
-            raise Interrupted(signal)
+            self._leave(signal)
 
     def _rate(self) -> float:
         return float(self.optimiser.param_groups[0]["lr"])
@@ -197,9 +198,14 @@ class _Training:
                 self._check_weights()
                 self._save()
             if signal:
-                raise Interrupted(signal)
+                self._leave(signal)
         self._check_weights()
         return self.total / self.step
+
+    def _leave(self, signal: int) -> NoReturn:
+        if self.team.rank == 0:
+            self.heartbeat.stop()
+        raise Interrupted(signal)
 
     def _diverged(self, step: int, what: str) -> UserError:
         epoch = f"{self.label} {len(self.curve) + 1}/{self.settings.epochs}"
@@ -248,6 +254,9 @@ class _Training:
         if cuda is not None and torch.cuda.is_available():
             torch.cuda.set_rng_state(cuda)
         self.resumed_from = len(self.curve)
+        if self.team.rank == 0:
+            place = f"after epoch {len(self.curve)}/{self.settings.epochs} and {self.step} steps"
+            print(f"epcore: {self.label} goes on {place}", file=sys.stderr)
 
 
 def _cuda_random() -> Tensor | None:

@@ -15,7 +15,9 @@ stop() {
   fi
   for daemon in slurmd slurmctld munged; do
     if [ -f "$folder/$daemon.pid" ]; then
-      kill "$(cat "$folder/$daemon.pid")" 2>/dev/null || true
+      number=$(cat "$folder/$daemon.pid")
+      kill "$number" 2>/dev/null || true
+      timeout 30 bash -c "while kill -0 $number 2>/dev/null; do sleep 0.1; done" || true
     fi
   done
   if [ -L $configuration ]; then
@@ -80,6 +82,7 @@ slurmctld -f "$folder/slurm.conf"
 slurmd -f "$folder/slurm.conf"
 for _ in $(seq 30); do
   if [ "$(sinfo -h -o %t -p gpu 2>/dev/null)" = idle ]; then
+    echo "SLURM's node $host is idle; $0 stop $folder ends it"
     exit
   fi
   sleep 1

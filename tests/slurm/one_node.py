@@ -49,8 +49,8 @@ class Cluster:
             facts = dict(re.findall(r"(\w+)=(\S*)", text))
             if not facts.get("JobId"):
                 continue
-            # Of a rule with its wildcards, or of a group and its name.
-            name = re.sub(r"rule_(\w+?)(_wildcards.*|_\1)", r"\1", facts.get("Comment", ""))
+            # Of a rule with its wildcards, or of a group with its rules.
+            name = re.sub(r"rule_(\w+?)(_wildcards.*|_embed)$", r"\1", facts.get("Comment", ""))
             job = Job(
                 facts["JobId"], facts["JobState"], name, facts["TimeLimit"], int(facts["Restarts"])
             )

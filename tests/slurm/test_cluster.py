@@ -6,6 +6,7 @@ requeued, another cancelled, and the driver killed.
 """
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -21,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.slurm
 
 TABLE = "tables/main.tex"
-GROUP = "group_embed_conv4_embed_conv4"
+GROUP = "group_embed_conv4_embed"
 # A pretraining of twenty seconds on a fast machine: the second try must not end before its warning.
 LONG = "pretraining: {epochs: 300, plateau: {patience: 100000}, batch_size: 32"
 SHORT = "pretraining: {epochs: 2, batch_size: 32"
@@ -166,12 +167,19 @@ def test_a_retry_asks_for_more_and_trainings_resume(disturbed):
 def test_a_job_beyond_its_memory_is_killed_and_tried_again(disturbed):
     first = disturbed["cluster"].jobs("pretrain")[:2]
     assert all(job.state != "COMPLETED" and job.limit == "00:01:00" for job in first)
+    folder = disturbed["cluster"].folder / "logs/slurm/rule_pretrain"
+    logs = [next(folder.glob(f"*/{job.number}.log")).read_text() for job in first]
+    assert any("Exceeded job memory limit" in log for log in logs)
 
 
-def test_a_job_near_its_time_limit_has_saved_before(disturbed):
-    """The log of the last try that was warned; the next one wrote over the stage's own log."""
-    logs = (disturbed["cluster"].folder / "logs/slurm/rule_pretrain").rglob("*.log")
-    assert any("CANCELLED" in log.read_text() for log in logs)
+def test_a_job_near_its_time_limit_saves_and_leaves_before(disturbed):
+    """One that SLURM had to end would be TIMEOUT, and its training would begin anew."""
+    warned = [job for job in disturbed["cluster"].jobs("pretrain") if job.limit == "00:02:00"]
+    assert [job.state for job in warned] == ["FAILED"] * 2
+    logs = disturbed["cluster"].folder.glob("results/tiny/logs/pretrain/tiny-glyphs/*/*/s0.log")
+    said = [re.search(r"pretrain goes on after epoch (\d+)/300", log.read_text()) for log in logs]
+    assert len(said) == 2
+    assert all(int(found[1]) > 0 for found in said)
 
 
 def test_a_requeued_job_is_the_same_job_and_ends_well(disturbed):
