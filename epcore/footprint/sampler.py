@@ -19,21 +19,15 @@ DAY = 86_400
 
 @dataclass(frozen=True)
 class Sample:
-    """Since the sampler started: processor seconds of this job and of the whole machine.
+    """Energies of a job in kWh, without PUE; cpu and ram are its part of the whole machine's.
 
-    Energies in kWh, without PUE: cpu and ram of the whole machine, gpu of the job's own.
+    before: processor seconds of the job before the sampler started.
     """
 
-    own: float
-    busy: float
+    before: float
     cpu: float
     ram: float
     gpu: float
-
-    @property
-    def share(self) -> float:
-        """The job's part of what the machine's processors did, from 0 to 1."""
-        return min(1.0, self.own / self.busy) if self.busy > 0 else 1.0
 
 
 class Sampler:
@@ -41,7 +35,7 @@ class Sampler:
 
     Without power counters it takes the processor's power from the load of the whole machine, and
     with them the counters are the whole machine's too. Two jobs side by side would both count
-    that, so each counts its part of the processor time (`Sample.share`).
+    that, so each counts its part of the machine's processor time from one reading to the next.
     """
 
     def __init__(self, machine: Machine, gpus: int) -> None:
@@ -76,7 +70,10 @@ class Sampler:
         self._total: Any = None
         self._lock = threading.Lock()
         self._tracker.start()
-        self._start = cpu_seconds(), _busy_seconds()
+        self._began = cpu_seconds()
+        # At the last reading: processor seconds of the job and of the machine, its kWh.
+        self._last = self._began, _busy_seconds(), 0.0, 0.0
+        self._cpu = self._ram = 0.0
         # The tracker swallows its own exceptions: this one says whether it works.
         self.read()
 
@@ -100,14 +97,15 @@ class Sampler:
             return self._sample()
 
     def _sample(self) -> Sample:
-        own, busy = self._start
-        return Sample(
-            own=cpu_seconds() - own,
-            busy=_busy_seconds() - busy,
-            cpu=self._total.cpu_energy,
-            ram=self._total.ram_energy,
-            gpu=self._total.gpu_energy,
-        )
+        own, busy = cpu_seconds(), _busy_seconds()
+        cpu, ram = self._total.cpu_energy, self._total.ram_energy
+        last_own, last_busy, last_cpu, last_ram = self._last
+        if busy > last_busy:
+            share = min(1.0, max(0.0, own - last_own) / (busy - last_busy))
+            self._cpu += share * (cpu - last_cpu)
+            self._ram += share * (ram - last_ram)
+            self._last = own, busy, cpu, ram
+        return Sample(self._began, self._cpu, self._ram, self._total.gpu_energy)
 
 
 def _busy_seconds() -> float:

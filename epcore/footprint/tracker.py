@@ -71,9 +71,9 @@ def tracked(stage: str, job: Path, gpus: int = 0) -> Iterator[None]:
 class Attempt:
     """One attempt at a job.
 
-    Trainings, embeddings and evaluations are measured by codecarbon from their beginning; the
-    processor time of the process before that is scaled from what it measures. Other stages are
-    estimated from their processor time and the machine's power. What this costs is measured by
+    Trainings, embeddings and evaluations are measured by codecarbon from their beginning. Other
+    stages, and the start of the process before that, are estimated from their processor time and
+    the machine's power. What this costs is measured by
     benchmarks/tracking.py.
     """
 
@@ -147,15 +147,14 @@ class Attempt:
         power = self.gpus * (self.settings.gpu_power or USUAL_GPU_POWER)
         gpu_kwh = power * seconds / JOULES_PER_KWH
         cpu_kwh = own * machine.cpu_power / machine.cpus / JOULES_PER_KWH
-        if sample is None or sample.own <= 0:
+        if sample is None:
             method = "processor time times power"
             kwh, measured = own * machine.watts_per_core / JOULES_PER_KWH + gpu_kwh, 0.0
         else:
             method = "codecarbon, " + ("counters" if machine.counters else "load of the machine")
-            whole = own / sample.own  # the time before codecarbon included
-            kwh = (sample.cpu + sample.ram) * sample.share * whole + sample.gpu
-            measured = sample.cpu * sample.share * whole if machine.counters else 0.0
-            measured += sample.gpu
+            before = sample.before * machine.watts_per_core / JOULES_PER_KWH
+            kwh = before + sample.cpu + sample.ram + sample.gpu
+            measured = (sample.cpu if machine.counters else 0.0) + sample.gpu
             method += " and the GPU's counters" if self.gpus else ""
         return Entry(
             attempt=self.name,

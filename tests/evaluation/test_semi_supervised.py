@@ -282,7 +282,7 @@ def test_how_many_episodes_are_solved_at_once_changes_nothing(monkeypatch, unlab
         sizes.clear()
         found[pairs] = solve(features, episodes, classifier)
         assert sum(sizes) == 23
-        assert max(sizes) == min(23, max(1, pairs // images**2))
+        assert max(sizes) == min(evaluate.BATCH, max(1, pairs // images**2))
     first, *others = found.values()
     for other in others:
         assert first.accuracies.tolist() == other.accuracies.tolist()

@@ -184,7 +184,7 @@ def test_another_checksum_fetches_anew_and_fails_with_both_checksums(built):
 def test_what_is_got_by_hand_is_asked_for_with_the_steps_and_the_place(furnished, monkeypatch):
     monkeypatch.delenv("EPCORE_MIRROR")
     target = "results/tiny/data/mini-imagenet/store.json"
-    message = complaint(furnished.snakemake(*ONCE, target))
+    message = complaint(furnished.snakemake(*ONCE, "--keep-going", target))
     for said in (
         "to be got by hand (ILSVRC2012 training images). (1) Register at https://image-net.org",
         "(2) On the page of ILSVRC2012 download the development kit",
