@@ -28,7 +28,7 @@ JOULES_PER_KWH = 3.6e6
 # Of a GPU of which no power is configured, in the hours-times-power estimate and where codecarbon
 # does not run: between a V100 (250 W) and an A100 (400 W).
 USUAL_GPU_POWER = 300.0
-# Stages that codecarbon measures. Others last about a second, and starting it takes 0.06 s.
+# Stages that codecarbon measures. Others last seconds at any scale; starting it takes 0.06 s.
 MEASURED = (
     *("data", "pretrain", "finetune", "embed", "evaluate", "alpha", "interpolation"),
     *("imagenet-fs-classifier", "imagenet-fs-features", "imagenet-fs-generator"),
@@ -73,8 +73,7 @@ class Attempt:
 
     Trainings, embeddings and evaluations are measured by codecarbon from their beginning. Other
     stages, and the start of the process before that, are estimated from their processor time and
-    the machine's power. What this costs is measured by
-    benchmarks/tracking.py.
+    the machine's power. benchmarks/tracking.py measures what this costs.
     """
 
     def __init__(
