@@ -93,8 +93,8 @@ def fit(
 
     After every epoch, every ten minutes and when a signal asks the process to leave, everything
     is saved to `state`. If that file exists, training goes on from there and ends with the same
-    weights. The caller deletes it once its outputs are written. Of a team's processes, which all
-    hold the same, the first one saves.
+    weights; `epcore.resume` says how long it stays. Of a team's processes, which all hold the same,
+    the first one saves.
 
     Raises:
         UserError: if the loss or the features are no longer finite, or all features are equal.

@@ -17,9 +17,10 @@ from epcore.device import describe
 from epcore.evaluation.embed import embed
 from epcore.evaluation.evaluate import solve
 from epcore.evaluation.propagation_classifier import PropagationClassifier
-from epcore.files import Provenance, canonical_json, fingerprint
+from epcore.files import Provenance
 from epcore.plan.stages import TrainingStage
 from epcore.propagation import DegenerateFeaturesError
+from epcore.resume import ResumeFiles
 from epcore.training.loop import Outcome
 
 
@@ -80,24 +81,19 @@ class Inputs:
 
 
 class Session:
-    """One run of a training stage: opened inputs, the file to resume from, the outputs.
-
-    The resume file lies beside the checkpoint, undeclared to Snakemake, which wipes declared
-    outputs on failure; its name holds the fingerprint of config and inputs, so that a changed
-    config never resumes foreign weights.
-    """
+    """One run of a training stage: opened inputs, the file to resume from, the outputs."""
 
     def __init__(self, name: str, stage: TrainingStage, inputs: Inputs, out: Path) -> None:
         self.stage, self.out = stage, out
         config = stage.model_dump(mode="json")
         self.provenance = Provenance(name, config, inputs.files())
-        key = fingerprint(canonical_json(config), *self.provenance.inputs.values())
-        self.state = out.parent / f"{out.stem}.state" / f"{key}.pt"
+        self._resume = ResumeFiles.of(out, config, self.provenance.inputs.values())
+        self.state = self._resume.state()
         self.store = ImageStore.open(inputs.data)
         self.episodes = Episodes.load(inputs.episodes)
 
     def finish(self, outcome: Outcome, device: torch.device, processes: int = 1) -> None:
-        """Writes curve, checkpoint and meta; then forgets the resume file."""
+        """Writes curve, checkpoint and meta. The resume file stays until these are used."""
         curve = self.out.with_suffix(".csv")
         outcome.write_curve(curve)
         _split(outcome, self.stage).save(self.out)
@@ -106,14 +102,12 @@ class Session:
             curve,
             best=outcome.best,
             resumed_from_epoch=outcome.resumed_from,
+            resume_key=self._resume.key,
             parameters=parameter_count(build(self.stage.backbone)),
             processes=processes,
             **describe(device, self.stage.precision),
         )
-        for left in self.state.parent.glob(f"*{self.state.stem}*"):  # with those of killed writes
-            left.unlink()
-        if self.state.parent.is_dir() and not any(self.state.parent.iterdir()):
-            self.state.parent.rmdir()
+        self._resume.ended()
 
 
 def _split(outcome: Outcome, stage: TrainingStage) -> Checkpoint:

@@ -178,7 +178,8 @@ def test_a_kill_changes_nothing(train, tmp_path, monkeypatch, kind, shots, propa
     assert whole.keys() == killed.keys() == set(shots)
     for number in shots:
         assert all(torch.equal(whole[number][k], killed[number][k]) for k in whole[number])
-    assert not (tmp_path / "killed.state").exists()
+    left = (tmp_path / "killed.state").iterdir()
+    assert [path.suffix for path in left] == [".pt"] * len(shots)
 
 
 def test_generators_learn(train, tmp_path):

@@ -68,8 +68,9 @@ def test_killed_twenty_times_at_random_moments(
     assert attempt(train, out, 600).code() == 0
     assert same(out.parent, undisturbed)
     assert sorted(path.name for path in out.parent.iterdir()) == sorted(
-        [*OUTPUTS, "pretrain.meta.json"]
+        [*OUTPUTS, "pretrain.meta.json", "pretrain.state"]
     )
+    assert [path.suffix for path in states.iterdir()] == [".pt"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

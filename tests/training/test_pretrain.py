@@ -120,12 +120,12 @@ def test_training_learns_to_tell_new_classes_apart(pretraining, told, toy, tmp_p
     assert facts["best"]["val_accuracy"] > 0.5
 
 
-def test_the_stage_leaves_a_checkpoint_a_curve_and_its_provenance_and_nothing_else(
+def test_the_stage_leaves_a_checkpoint_a_curve_its_provenance_and_what_it_may_resume_from(
     told, toy, tmp_path
 ):
     checkpoint, facts = run(told, toy, tmp_path / "pretrain.pt")
     names = {path.name for path in tmp_path.iterdir()}
-    assert names == {"pretrain.pt", "pretrain.csv", "pretrain.meta.json"}
+    assert names == {"pretrain.pt", "pretrain.csv", "pretrain.meta.json", "pretrain.state"}
     assert checkpoint.class_head["weight"].shape == (6, 8)
     assert facts["resumed_from_epoch"] is None
     header, *lines = (tmp_path / "pretrain.csv").read_text().splitlines()
@@ -169,7 +169,7 @@ def test_a_killed_stage_goes_on_and_ends_with_the_same_files(told, toy, store, t
         assert torch.equal(tensor, resumed.weights[name])
     curves = [tmp_path / folder / "pretrain.csv" for folder in ("whole", "killed")]
     assert curves[0].read_bytes() == curves[1].read_bytes()
-    assert not session.state.parent.exists()
+    assert list(session.state.parent.iterdir()) == [session.state]  # until the checkpoint is used
 
 
 def test_fewer_images_than_a_batch_is_told_with_the_setting_to_change(pretraining):
