@@ -35,7 +35,7 @@ def check_profile(folder: Path, training: Resources) -> list[Finding]:
     known = _partitions()
     if known is None:
         return [*findings, Finding("slurm", "sinfo has no answer", "ask the cluster's people")]
-    findings += _time_limit(profile, known, training.runtime)
+    findings += _time_limit(profile, known, training.runtime, training.embed.runtime)
     for name in sorted({str(name) for name in wanted if name}):
         remedy = f"{edit}; SLURM knows {', '.join(sorted(known))}"
         findings.append(
@@ -78,20 +78,22 @@ def read_profile(path: Path) -> dict[str, Any]:
     return content
 
 
-def _time_limit(profile: dict[str, Any], known: dict[str, float], runtime: int) -> list[Finding]:
-    """Whether the last try of a training may run as long as it asks for."""
+def _time_limit(
+    profile: dict[str, Any], known: dict[str, float], training: int, embedding: int
+) -> list[Finding]:
+    """Whether the last try of a training, with its embedding, may run as long as it asks for."""
     partition = profile.get("set-resources", {}).get("pretrain", {}).get("slurm_partition")
     tries = profile.get("retries", 0) + 1
     if partition not in known or known[partition] == math.inf:
         return []
     most = int(known[partition])
-    fact = f"{partition} allows {most} minutes, {tries} tries of a training ask for up to "
     remedy = (
-        f"set `runtime` under `resources` of the scale to {most // tries} or less; a training goes "
-        "on in its next try, or when the same command is run again"
+        f"set `runtime` under `resources` of the scale to {most // tries - embedding} or less; a "
+        "training goes on in its next try, or when the same command is run again"
     )
-    fits = runtime * tries <= most
-    return [Finding("time limit", f"{fact}{runtime * tries}", "" if fits else remedy)]
+    asked = (training + embedding) * tries
+    fact = f"{partition} allows {most} minutes, {tries} tries of a training ask for up to {asked}"
+    return [Finding("time limit", fact, remedy if asked > most else "")]
 
 
 def _partitions() -> dict[str, float] | None:

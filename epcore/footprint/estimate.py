@@ -9,9 +9,10 @@ from statistics import median
 from typing import Literal, get_args
 
 from epcore.errors import UserError
+from epcore.footprint.amount import Work
 from epcore.footprint.ledger import read
 from epcore.footprint.sizes import Size, size_of
-from epcore.footprint.work import Work, work_of
+from epcore.footprint.work import work_of
 from epcore.plan import Plan
 from epcore.plan.footprint import Costs, read_costs
 from epcore.plan.jobs import Job, Jobs
@@ -154,6 +155,7 @@ class Estimator:
             + work.pairs / cost.pairs
             + work.cubes / cost.cubes
             + work.images * image
+            + work.rows * self.costs.row
             + work.download / self.costs.download
         )
 

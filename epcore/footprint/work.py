@@ -1,8 +1,10 @@
-"""What a job computes, in units that do not depend on the machine, and what it leaves on disk."""
+"""What a job computes and what it leaves on disk."""
 
 import math
 from dataclasses import dataclass, field, replace
 
+from epcore.footprint import imagenet_fs_work
+from epcore.footprint.amount import TRAINING, Work, solving
 from epcore.footprint.sizes import Size
 from epcore.plan import Plan
 from epcore.plan.jobs import Job
@@ -10,25 +12,6 @@ from epcore.plan.models import Optimisation, Protocol
 from epcore.plan.network import Effort, effort, feature_size
 
 ROTATIONS = 4
-TRAINING = 3  # forward passes that a forward and a backward pass cost
-
-
-@dataclass(frozen=True)
-class Work:
-    """Work of a job.
-
-    multiply_adds, values: of all forward passes; see `epcore.plan.network`. pairs, cubes: n^2 and
-    n^3, summed over the episodes that are solved, of n images each. images: that are drawn or
-    decoded. download, disk: bytes.
-    """
-
-    multiply_adds: float = 0
-    values: float = 0
-    pairs: float = 0
-    cubes: float = 0
-    images: float = 0
-    download: float = 0
-    disk: float = 0
 
 
 @dataclass(frozen=True)
@@ -63,7 +46,7 @@ def work_of(plan: Plan, job: Job, sizes: dict[str, Size], early: bool) -> Work:
         return Work(download=total, disk=total)
     if job.rule == "alpha":
         pairs = len(plan.alpha_runs()) * len(plan.figures.alpha.label_alphas)
-        return _solving([_episodes(plan, plan.figures.alpha.protocol)] * pairs)
+        return solving([_episodes(plan, plan.figures.alpha.protocol)] * pairs)
     if size is None:
         return Work()
     if job.rule == "data":
@@ -73,9 +56,9 @@ def work_of(plan: Plan, job: Job, sizes: dict[str, Size], early: bool) -> Work:
         return Work(disk=8.0 * count * images)
     if job.rule == "evaluate":
         tested = [_episodes(plan, protocol) for protocol in job.protocols]
-        return replace(_solving(tested), disk=15 * sum(count for count, _ in tested))
-    if job.rule in ("imagenet_fs_classifier", "imagenet_fs_features"):
-        return _imagenet_fs(plan, job, size)
+        return replace(solving(tested), disk=15 * sum(count for count, _ in tested))
+    if plan.imagenet_fs and job.rule.startswith("imagenet_fs_"):
+        return imagenet_fs_work.work_of(plan.imagenet_fs, job, sizes)
     if job.rule not in ("pretrain", "finetune", "embed"):
         return Work()
     passes = {"pretrain": _pretrain, "finetune": _finetune, "embed": _embed}[job.rule](
@@ -84,28 +67,11 @@ def work_of(plan: Plan, job: Job, sizes: dict[str, Size], early: bool) -> Work:
     one, network = _effort(plan, job, size), plan.backbone(job.backbone)
     values = passes.images * feature_size(network) if job.rule == "embed" else float(one.weights)
     return replace(
-        _solving(passes.episodes),
+        solving(passes.episodes),
         multiply_adds=passes.images * one.multiply_adds,
         values=passes.images * one.values,
         disk=4 * values,
     )
-
-
-def _imagenet_fs(plan: Plan, job: Job, size: Size) -> Work:
-    """Stage 1 without its validation, or the features of all images.
-
-    Generators work on features: next to these, that is nothing.
-    """
-    assert plan.imagenet_fs is not None
-    settings, network = plan.imagenet_fs.settings, plan.imagenet_fs.backbone(job.backbone)
-    one = effort(network, max(1, round(size.pixels * settings.view.crop)))
-    if job.rule == "imagenet_fs_features":
-        images, values = size.total, size.total * feature_size(network)
-    else:
-        trained = settings.classifier.steps * settings.classifier.batch_size
-        images = float(settings.classifier.epochs * TRAINING * trained)
-        values = float(one.weights)
-    return Work(images * one.multiply_adds, images * one.values, disk=4 * values)
 
 
 def _effort(plan: Plan, job: Job, size: Size) -> Effort:
@@ -163,10 +129,3 @@ def _episodes(plan: Plan, name: str) -> tuple[float, int]:
     count = getattr(plan.scale.episodes, asked.split)
     images = asked.way * (asked.shot + asked.queries + asked.unlabeled)
     return min(count, asked.episodes or count), images
-
-
-def _solving(episodes: list[tuple[float, int]]) -> Work:
-    return Work(
-        pairs=sum(count * images**2 for count, images in episodes),
-        cubes=sum(count * float(images) ** 3 for count, images in episodes),
-    )

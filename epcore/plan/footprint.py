@@ -60,6 +60,7 @@ class Costs(Settings):
     devices: dict[Literal["cpu", "gpu"], DeviceCosts]
     start: dict[str, PositiveFloat]
     image: dict[str, PositiveFloat]
+    row: PositiveFloat
     download: PositiveFloat
     images_per_class: tuple[PositiveFloat, PositiveFloat]
 

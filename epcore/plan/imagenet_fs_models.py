@@ -188,14 +188,11 @@ class ImageNetFsRun(Settings):
 
 
 class ImageNetFsResources(Settings):
-    """Of stage 1 and the features (`network`), of generators and tests (`weights`).
-
-    `features_mb` is how much one run's features take on disk.
-    """
+    """Of stage 1 (`network`), one part of the features, a generator or its test (`weights`)."""
 
     network: JobResources
+    features: JobResources
     weights: JobResources
-    features_mb: PositiveInt
 
 
 class ImageNetFsScale(Settings):

@@ -125,13 +125,14 @@ def test_a_pretraining_on_more_gpus_than_a_job_may_have_is_told(programs, monkey
 
 
 def test_a_training_that_asks_for_more_time_than_the_partition_has_is_told(programs, monkeypatch):
+    """With the ten minutes of the embedding that is in the same job."""
     programs(sbatch="", sinfo=SINFO.replace("10-", "1-"), sacct="#!/bin/sh\n")
     monkeypatch.setenv("EPCORE_SLURM_ACCOUNT", "me")
-    assert not asked(check_profile(PROFILE, TRAINING.model_copy(update={"runtime": 480})))
-    said = asked(check_profile(PROFILE, TRAINING.model_copy(update={"runtime": 481})))
+    assert not asked(check_profile(PROFILE, TRAINING.model_copy(update={"runtime": 470})))
+    said = asked(check_profile(PROFILE, TRAINING.model_copy(update={"runtime": 471})))
     assert said.keys() == {"time limit"}
     assert "gpu allows 1440 minutes, 3 tries of a training ask for up to 1443" in said["time limit"]
-    assert "set `runtime` under `resources` of the scale to 480 or less" in said["time limit"]
+    assert "set `runtime` under `resources` of the scale to 470 or less" in said["time limit"]
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,15 @@ import numpy as np
 import pytest
 import torch
 from torch.optim.lr_scheduler import ReduceLROnPlateau
+from torch.utils.flop_counter import FlopCounterMode
 
 from epcore.data.builders.glyph_classes import SELECTIONS
+from epcore.footprint.amount import Work
 from epcore.footprint.sizes import GLYPHS, SPLITS, size_of
-from epcore.footprint.work import Work, epochs, work_of
+from epcore.footprint.work import epochs, work_of
+from epcore.imagenet_fs.build import build_generator
+from epcore.imagenet_fs.cosine import cosine_logits
+from epcore.imagenet_fs.generators import Task
 from epcore.plan import Plan
 from epcore.plan.jobs import Jobs
 from epcore.plan.models import Pretraining
@@ -135,6 +140,47 @@ def test_stage_1_of_imagenet_fs_counts_its_schedule_and_features_every_image(tmp
     work = work_of(plan, queries[0], sizes(plan), early=False)
     assert work.multiply_adds / one.multiply_adds == pytest.approx(50_000)
     assert work.disk == 50_000 * 512 * 4
+
+
+def counted(module, base, novel, shots, queries, among):
+    """Multiply-adds, by torch's own count, of weights of all classes and of queries' scores."""
+    size = module.base_weights.shape[1]
+    task = Task(torch.arange(base)[None], torch.randn(1, novel, shots, size))
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        weights = module(task)
+        cosine_logits(torch.randn(1, queries, size), weights[:, :among], module.scale)
+    return counter.get_total_flops() / 2
+
+
+@pytest.mark.parametrize("method", ["lwof-average", "lwof-attention", "wdae-gnn"])
+def test_generators_of_imagenet_fs_and_their_tests_count_what_torch_counts(demo, method):
+    """Each K has its own LwoF; the denoiser has one for all. Of 389 base classes 196 are scored."""
+    fs = demo.imagenet_fs
+    training, trials = fs.methods[method].training, fs.settings.trials
+    features = int(512 * fs.scale.width)
+    module = build_generator(
+        fs.methods[method].generator, torch.randn(389, features), torch.tensor(10.0), None
+    ).eval()
+    drawn = sizes(demo)["glyph-large-queries"].images
+    asked = training.novel * training.novel_queries + training.base_queries
+    episodes = training.epochs * training.steps * training.batch_size
+    learnt, rows = 0.0, 0
+    for shots in [training.exemplars] if training.exemplars else fs.settings.shots:
+        known = 389 - training.novel
+        step = counted(module, known, training.novel, shots, asked, 389)
+        check = counted(module, 389, 300, shots, int(drawn["val"]), 300)
+        learnt += 3 * episodes * step + training.epochs * trials.val * check
+        rows += episodes * (training.novel * shots + asked)
+    queries = int(drawn["novel"] + drawn["base"] * 196 / 389)
+    tested = sum(counted(module, 389, 311, k, queries, 507) for k in fs.settings.shots)
+    run = "results/demo/imagenet-fs/glyph-large/resnet10/s0"
+    generator = job(demo, "imagenet_fs_generator", f"{run}/{method}.pt")
+    test = job(demo, "imagenet_fs_evaluate", f"{run}/scores/{method}")
+    found = [work_of(demo, one, sizes(demo), early=False) for one in (generator, test)]
+    assert found[0].multiply_adds == pytest.approx(learnt, rel=0.01)
+    assert found[1].multiply_adds == pytest.approx(trials.novel * tested, rel=0.01)
+    assert found[0].rows == rows
+    assert found[1].rows == trials.novel * 311 * sum(fs.settings.shots)
 
 
 def test_a_view_that_is_cropped_costs_less(demo):

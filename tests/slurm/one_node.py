@@ -11,6 +11,7 @@ from pathlib import Path
 @dataclass(frozen=True)
 class Job:
     number: str
+    name: str
     state: str
     rule: str
     limit: str
@@ -49,12 +50,14 @@ class Cluster:
             facts = dict(re.findall(r"(\w+)=(\S*)", text))
             if not facts.get("JobId"):
                 continue
-            # Of a rule with its wildcards, or of a group with its rules.
-            name = re.sub(r"rule_(\w+?)(_wildcards.*|_embed)$", r"\1", facts.get("Comment", ""))
+            # Of a rule with its wildcards, or of a training and what goes with it.
+            comment = facts.get("Comment", "")
+            found_rule = re.sub(r"rule_([\w-]+?_s0_([a-z]+)|(\w+?)_wildcards).*", r"\2\3", comment)
             job = Job(
-                facts["JobId"], facts["JobState"], name, facts["TimeLimit"], int(facts["Restarts"])
-            )
-            if rule in ("", name) and state in ("", job.state):
+                facts["JobId"], comment, facts["JobState"], found_rule, facts["TimeLimit"],
+                int(facts["Restarts"]),
+            )  # fmt: skip
+            if rule in ("", found_rule) and state in ("", job.state):
                 found.append(job)
         return sorted(found, key=lambda job: int(job.number))
 

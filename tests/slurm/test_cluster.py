@@ -2,9 +2,10 @@
 
 Memory: the first try of every pretraining asks for less than it takes and is killed. Time: the
 second try has two minutes, and SLURM's warning comes after ten seconds of them. Then a job is
-requeued, another cancelled, and the driver killed.
+requeued, another cancelled, an embedding fails, and the driver is killed.
 """
 
+import contextlib
 import os
 import re
 import shutil
@@ -22,12 +23,18 @@ ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.slurm
 
 TABLE = "tables/main.tex"
-GROUP = "group_embed_conv4_embed"
+# Of a fine-tuning and its embedding; of the latter alone once the former is there.
+FINETUNING = "group_tiny-glyphs_conv4_*_s0_finetune-?shot_embed*"
+PRETRAINING = "group_tiny-glyphs_conv4_*_s0_pretrain_pretrain"
+# Read by embeddings alone, not by the trainings in the same jobs.
+TESTED = "results/tiny/episodes/tiny-glyphs/5way-5shot.npz"
+EMBEDDING = "results/tiny/logs/embed/tiny-glyphs/conv4/{}/s0-finetune-5shot.log"
 # A pretraining of twenty seconds on a fast machine: the second try must not end before its warning.
 LONG = "pretraining: {epochs: 300, plateau: {patience: 100000}, batch_size: 32"
 SHORT = "pretraining: {epochs: 2, batch_size: 32"
 # Less than a pretraining and its two Snakemakes take, but more than half of it.
-MEMORY = "  pretrain:\n    mem_mb: 450 * attempt\n"
+FIRST, SECOND = "  pretrain: &gpu\n", "  finetune: *gpu\n"
+LITTLE = "  pretrain:\n    <<: *gpu\n    mem_mb: 450 * attempt\n"
 
 
 def furnish(folder):
@@ -83,7 +90,8 @@ def disturbed(slurm, alone, tmp_path_factory):
     replace(profile, "\"'--signal=TERM@120'\"", warning)
     replace(profile, "latency-wait: 60", "latency-wait: 10")
     replace(profile, "retries: 2", "retries: 5")
-    replace(profile, "  pretrain:\n", MEMORY)
+    replace(profile, SECOND, LITTLE)
+    replace(profile, FIRST, FIRST.replace("pretrain", "finetune"))
     replace(folder / "config/scales/demo.yaml", "  runtime: 20\n", "  runtime: 1\n")
     cluster, seen = Cluster(folder, slurm), {}
     driver = cluster.start(TABLE)
@@ -95,9 +103,11 @@ def disturbed(slurm, alone, tmp_path_factory):
         cluster.run("scontrol", "requeue", requeued.number)
         seen["requeued"] = requeued.number
 
-        cancelled = cluster.wait(lambda: cluster.jobs("finetune", "RUNNING"), 240)[0]
-        cluster.run("scancel", cancelled.number)
-        seen["cancelled"] = cancelled.number
+        with damaged(folder / TESTED):
+            cancelled = cluster.wait(lambda: one_shot(cluster.jobs("finetune", "RUNNING")), 240)
+            cluster.run("scancel", cancelled.number)
+            seen["cancelled"] = cancelled.number
+            seen["stumbled"] = cluster.wait(lambda: stumbled(cluster), 240)[0]
 
         # Whatever still runs when the driver is killed is cancelled.
         cluster.wait(lambda: requeued.number in numbers(cluster.jobs("pretrain", "COMPLETED")), 240)
@@ -114,6 +124,29 @@ def disturbed(slurm, alone, tmp_path_factory):
         driver.kill()
     seen["cluster"] = cluster
     return seen
+
+
+@contextlib.contextmanager
+def damaged(file):
+    """A file without its end, for a while."""
+    content, times = file.read_bytes(), file.stat()
+    file.write_bytes(content[:-9])
+    yield
+    file.write_bytes(content)
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+def one_shot(jobs):
+    return next((job for job in jobs if "1shot" in job.name), None)
+
+
+def stumbled(cluster):
+    """Recipes of which a job failed because its embedding stumbled upon damaged episodes."""
+    failed = re.findall(r"Error in group tiny-glyphs_conv4_(\w+)_s0_finetune-5shot", cluster.log)
+    assert all(
+        "damaged" in (cluster.folder / EMBEDDING.format(recipe)).read_text() for recipe in failed
+    )
+    return failed
 
 
 def third(jobs):
@@ -167,8 +200,8 @@ def test_a_retry_asks_for_more_and_trainings_resume(disturbed):
 def test_a_job_beyond_its_memory_is_killed_and_tried_again(disturbed):
     first = disturbed["cluster"].jobs("pretrain")[:2]
     assert all(job.state != "COMPLETED" and job.limit == "00:01:00" for job in first)
-    folder = disturbed["cluster"].folder / "logs/slurm/rule_pretrain"
-    logs = [next(folder.glob(f"*/{job.number}.log")).read_text() for job in first]
+    folder = disturbed["cluster"].folder / "logs/slurm"
+    logs = [next(folder.glob(f"{PRETRAINING}/{job.number}.log")).read_text() for job in first]
     assert any("Exceeded job memory limit" in log for log in logs)
 
 
@@ -190,20 +223,33 @@ def test_a_requeued_job_is_the_same_job_and_ends_well(disturbed):
 
 def test_a_cancelled_job_is_tried_again(disturbed):
     assert disturbed["cancelled"] in numbers(disturbed["cluster"].jobs("finetune", "CANCELLED"))
-    assert f"'{disturbed['cancelled']}' failed" in disturbed["first log"]
+    log = f"{disturbed['cancelled']}.log (check log file(s) for error details)"
+    assert log in disturbed["first log"]
 
 
-def test_embeddings_share_a_job_with_one_card(disturbed):
-    (job,) = disturbed["cluster"].jobs("embed_conv4", "COMPLETED")
-    asked = disturbed["cluster"].run("scontrol", "show", "job", job.number)
-    assert "TresPerJob=gres:gpu:1\n" in asked
-    log = disturbed["cluster"].folder / f"logs/slurm/{GROUP}/{job.number}.log"
-    assert "4 of 4 steps (100%) done" in log.read_text()
+def test_a_training_and_its_embedding_are_one_job_with_one_card(disturbed):
+    jobs = disturbed["cluster"].jobs("finetune", "COMPLETED")
+    together = [job for job in jobs if job.name.endswith("_embed_finetune")]
+    assert len(together) >= 2
+    for job in together:
+        asked = disturbed["cluster"].run("scontrol", "show", "job", job.number)
+        assert "TresPerJob=gres:gpu:1\n" in asked
+        (log,) = disturbed["cluster"].folder.glob(f"logs/slurm/{FINETUNING}/{job.number}.log")
+        assert "2 of 2 steps (100%) done" in log.read_text()
+
+
+def test_an_embedding_that_fails_costs_no_training(disturbed):
+    """Snakemake has deleted the checkpoint as well; its last state has made it again."""
+    folder = disturbed["cluster"].folder / "results/tiny"
+    place = f"tiny-glyphs/conv4/{disturbed['stumbled']}"
+    log = (folder / f"logs/finetune/{place}/s0-5shot.log").read_text()
+    assert "finetune 5-shot goes on after epoch 1/1" in log
+    assert not list(folder.rglob("*.state"))
 
 
 def test_evaluations_and_tables_are_no_jobs(disturbed):
     rules = {job.rule for job in disturbed["cluster"].jobs()}
-    assert rules == {"data", "pretrain", "finetune", "embed_conv4"}
+    assert rules == {"data", "pretrain", "finetune"}
 
 
 def test_status_shows_the_running_trainings(disturbed):
@@ -213,9 +259,9 @@ def test_status_shows_the_running_trainings(disturbed):
 
 def test_logs_are_where_the_documentation_says(disturbed):
     folder = disturbed["cluster"].folder
+    places = {"data": "rule_data/*", "pretrain": PRETRAINING, "finetune": FINETUNING}
     for job in disturbed["cluster"].jobs():
-        place = GROUP if job.rule == "embed_conv4" else f"rule_{job.rule}/*"
-        logs = list((folder / "logs/slurm").glob(f"{place}/{job.number}.log"))
+        logs = list((folder / "logs/slurm").glob(f"{places[job.rule]}/{job.number}.log"))
         assert len(logs) == 1 or job.state == "CANCELLED", job
     assert list(folder.glob("results/tiny/logs/pretrain/tiny-glyphs/conv4/*/s0.log"))
 

@@ -1,7 +1,8 @@
 # ImageNet-FS: a classifier of base classes, features of all images, generators of the weights of
 # novel classes, and their test on frozen exemplars. Included by scales that have it.
 FS = PLAN.imagenet_fs
-NETWORK, WEIGHTS = FS.scale.resources.network, FS.scale.resources.weights
+NETWORK, FEATURES = FS.scale.resources.network, FS.scale.resources.features
+WEIGHTS = FS.scale.resources.weights
 
 
 wildcard_constraints:
@@ -82,12 +83,11 @@ rule imagenet_fs_features:
         "results/{scale}/benchmarks/imagenet-fs/{dataset}/{network}/s{seed}/features-{part}.tsv"
     conda:
         "../../environment.yml"
-    threads: NETWORK.threads
+    threads: FEATURES.threads
     resources:
         gpu=1,
-        mem_mb=each_attempt(NETWORK.mem_mb),
-        runtime=each_attempt(NETWORK.runtime),
-        disk_mb=FS.scale.resources.features_mb,
+        mem_mb=each_attempt(FEATURES.mem_mb),
+        runtime=each_attempt(FEATURES.runtime),
     params:
         config=lambda wildcards: FS.features(wildcards.network),
         data=lambda wildcards, input: Path(input.store).parent,
