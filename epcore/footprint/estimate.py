@@ -25,6 +25,7 @@ ON_GPU = (  # the rules that use one
     *("imagenet_fs_generator", "imagenet_fs_evaluate"),
 )
 THREADED = (*ON_GPU, "data", "evaluate", "alpha")  # that have the scale's threads
+QUICK = 120.0  # seconds of a job that a cluster is not worth asking for
 KNOWN_SPREAD = 1.3  # of jobs like those that a ledger knows
 
 
@@ -158,6 +159,13 @@ class Estimator:
             + work.rows * self.costs.row
             + work.download / self.costs.download
         )
+
+
+def quick_datasets(plan: Plan) -> list[str]:
+    """Those that are packed in less than `QUICK` seconds, as far as is known before."""
+    estimator = Estimator(plan, "cpu")
+    jobs = {name: Job("data", "", dataset=name) for name in plan.datasets}
+    return [name for name, job in jobs.items() if 3600 * estimator.unscaled(job).high < QUICK]
 
 
 def learn(plan: Plan, ledgers: Iterable[Path]) -> Experience:

@@ -23,12 +23,13 @@ class Run:
     def jobs(self) -> dict[str, int]:
         """Rule -> number of jobs, as Snakemake's table of job statistics says.
 
-        The rules of the suites of protocols are counted together as `evaluate`.
+        The rules of the suites of protocols are counted together as `evaluate`, those of large and
+        of small data sets as `data`.
         """
         table = self.text.split("Job stats:", 1)[-1].split("total", 1)[0]
         jobs: Counter[str] = Counter()
         for rule, number in re.findall(r"^(\w+)\s+(\d+)$", table, re.M):
-            jobs["evaluate" if rule.startswith("evaluate_") else rule] += int(number)
+            jobs[re.sub(r"^(evaluate|data)_(?!pictures).*", r"\1", rule)] += int(number)
         return dict(jobs)
 
     @property

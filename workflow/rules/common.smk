@@ -7,6 +7,7 @@ from pathlib import Path
 from snakemake.cli import get_argument_parser
 
 from epcore.errors import UserError
+from epcore.footprint.estimate import quick_datasets
 from epcore.footprint.forecast import forecast, ledgers, tell
 from epcore.gpus import local_gpus
 from epcore.plan import Plan, paths
@@ -33,6 +34,7 @@ try:
     SCALE = Plan.scale_of(config)
     PLAN = Plan(CONFIG, SCALE)
     PLAN.check()
+    QUICK = quick_datasets(PLAN)
 except UserError as error:
     sys.exit(f"epcore: {error}")
 
@@ -127,6 +129,11 @@ def features_for_protocol(protocol):
     return function
 
 
+def one_of(names):
+    """A constraint for a wildcard; without names nothing matches."""
+    return "|".join(names) or "(?!)"
+
+
 # A misspelt name in a path is "no rule to produce it".
 wildcard_constraints:
     scale=SCALE,
@@ -139,8 +146,8 @@ wildcard_constraints:
     shot="[0-9]+",
     checkpoint="pretrain|finetune-[0-9]+shot",
     table="|".join(PLAN.tables),
-    plot="|".join(PLAN.covered_plots) or "(?!)",  # else nothing
-    curves="|".join(PLAN.curves) or "(?!)",
+    plot=one_of(PLAN.covered_plots),
+    curves=one_of(PLAN.curves),
 
 
 # For the first page of the report.

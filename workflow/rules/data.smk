@@ -38,6 +38,8 @@ rule data:
         "results/{scale}/logs/data/{dataset}.log",
     benchmark:
         "results/{scale}/benchmarks/data/{dataset}.tsv"
+    wildcard_constraints:
+        dataset=one_of(name for name in PLAN.datasets if name not in QUICK),
     conda:
         "../../environment.yml"
     threads: RESOURCES.data.threads
@@ -51,6 +53,13 @@ rule data:
     shell:
         "epcore data --config {params.config:q} --sources {params.sources:q} --out {params.out:q} "
         "> {log:q} 2>&1"
+
+
+# On a cluster these are packed where Snakemake runs.
+use rule data as data_quick with:
+    wildcard_constraints:
+        dataset=one_of(QUICK),
+    localrule: True
 
 
 rule contact_sheet:
