@@ -31,7 +31,7 @@ def check_disk(plan: Plan, targets: list[str], datasets: list[str], root: Path) 
     """
     lacking = sum(missing(plan, datasets, root).values())
     left = forecast(plan, targets).estimates
-    made = sum(estimate.disk for estimate in left if estimate.job.rule != "fetch")
+    made = sum(estimate.disk.high for estimate in left if estimate.job.rule != "fetch")
     sources, results = _there(root), _there(Path(RESULTS))
     elsewhere = "set data_root in config/config.yaml to a folder on another disk"
     larger = "put the checkout on a larger disk"

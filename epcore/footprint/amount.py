@@ -3,6 +3,7 @@
 from dataclasses import astuple, dataclass
 
 TRAINING = 3  # forward passes that a forward and a backward pass cost
+RESUME = 12  # bytes of each weight in a resume file: the weight, its momentum and its best value
 
 
 @dataclass(frozen=True)
@@ -11,7 +12,8 @@ class Work:
 
     multiply_adds, values: of all forward passes; see `epcore.plan.network`. pairs, cubes: n^2 and
     n^3, summed over the episodes that are solved, of n images each. images: that are drawn or
-    decoded. rows: stored features that are drawn and read. download, disk: bytes.
+    decoded. rows: stored features that are drawn and read. download, disk: bytes. resume:
+    bytes of what a training goes on from, until its checkpoint was used.
     """
 
     multiply_adds: float = 0
@@ -22,6 +24,7 @@ class Work:
     rows: float = 0
     download: float = 0
     disk: float = 0
+    resume: float = 0
 
     def __add__(self, other: "Work") -> "Work":
         return Work(*(one + two for one, two in zip(astuple(self), astuple(other), strict=True)))

@@ -54,14 +54,17 @@ class Range:
 
 @dataclass(frozen=True)
 class Estimate:
-    """device: what the job mostly keeps busy. hours: of cores or of the GPU. wall: hours."""
+    """device: what the job mostly keeps busy. hours: of cores or of the GPU. wall: hours.
+
+    disk: bytes that it leaves, and those with what it keeps meanwhile to resume from.
+    """
 
     job: Job
     device: Device
     hours: Range
     wall: Range
     kwh: Range
-    disk: float
+    disk: Range
     from_ledger: bool
 
 
@@ -120,7 +123,7 @@ class Estimator:
         )
 
     def __call__(self, job: Job) -> Estimate:
-        device = self.device_of(job)
+        device, (least, most) = self.device_of(job), self.works(job)
         cost, known = self.costs.devices[device], self.experience
         hours = self.unscaled(job)
         ratio = known.ratios.get((job.rule, job.backbone, device))
@@ -139,7 +142,7 @@ class Estimator:
             hours=hours,
             wall=hours * (1 / together),
             kwh=kwh,
-            disk=self.works(job)[1].disk,
+            disk=Range(least.disk, most.disk + most.resume),
             from_ledger=ratio is not None,
         )
 

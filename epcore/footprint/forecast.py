@@ -34,7 +34,7 @@ class Forecast:
     guessed: tuple[str, ...]
 
     def total(self, quantity: str, device: Device | None = None) -> Range:
-        """The sum of `hours` or `kwh`, of the jobs on a device or of all."""
+        """The sum of `hours`, `kwh` or `disk`, of the jobs on a device or of all."""
         chosen = [e for e in self.estimates if device in (None, e.device)]
         return sum((getattr(estimate, quantity) for estimate in chosen), Range())
 
@@ -125,7 +125,7 @@ def tell(plan: Plan, found: Forecast, factor: float | None) -> str:
         "CO2": "epcore forecast looks up the factor of your country"
         if factor is None
         else f"{_span(kwh * factor)} kg CO2-equivalent at {factor:g} kg/kWh",
-        "disk": gibibytes(sum(estimate.disk for estimate in found.estimates)),
+        "disk": f"{_span(found.total('disk') * (1 / GIB))} GiB, the more while trainings go on",
     }
     lines += [f"  {name + ':':<26}{value}" for name, value in facts.items()]
     lines += ["", *(f"  {note}" for note in _notes(found))]

@@ -1,6 +1,6 @@
 """What a job of ImageNet-FS computes; see `epcore.imagenet_fs`."""
 
-from epcore.footprint.amount import TRAINING, Work, solving
+from epcore.footprint.amount import RESUME, TRAINING, Work, solving
 from epcore.footprint.sizes import Size
 from epcore.plan.imagenet_fs import ImageNetFsPlan, queries_of
 from epcore.plan.imagenet_fs_models import LwofAttention, Method, WdaeGnn
@@ -29,7 +29,8 @@ def _classifier(plan: ImageNetFsPlan, job: Job, size: Size) -> Work:
     settings, network = plan.settings.classifier, plan.backbone(job.backbone)
     one = effort(network, _pixels(plan, size))
     images = float(settings.epochs * TRAINING * settings.steps * settings.batch_size)
-    return Work(images * one.multiply_adds, images * one.values, disk=4.0 * one.weights)
+    done = Work(images * one.multiply_adds, images * one.values)
+    return done + Work(disk=4 * one.weights, resume=RESUME * one.weights)
 
 
 def _image_features(plan: ImageNetFsPlan, job: Job, size: Size) -> Work:

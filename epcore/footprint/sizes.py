@@ -16,6 +16,7 @@ GLYPHS = {"mini": (64, 16, 20), "tiered": (90, 25, 35), "fine": (100, 50, 50)}
 GLYPHS["large"] = (389, 300, 311)
 USUAL_CLASSES = dict(zip(SPLITS, (64, 16, 20), strict=True))  # those of mini-ImageNet
 USUAL_PIXELS = 84
+ILSVRC = 1_281_167 / 1000  # training images of a class of ILSVRC2012, on average
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,8 @@ def size_of(plan: Plan, dataset: str, images_per_class: float) -> Size:
         if (published := settings.expected.images) is not None:
             return Size({split: getattr(published, split) for split in SPLITS}, pixels)
         known = {split: getattr(settings.expected.classes, split) for split in SPLITS}
+        if settings.kind == "imagenet-fs":  # it has all 1000 classes
+            return Size({split: known[split] * ILSVRC for split in SPLITS}, pixels)
     else:
         assert isinstance(settings, OwnData)
         split = settings.split

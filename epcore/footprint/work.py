@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, field, replace
 
 from epcore.footprint import imagenet_fs_work
-from epcore.footprint.amount import TRAINING, Work, solving
+from epcore.footprint.amount import RESUME, TRAINING, Work, solving
 from epcore.footprint.sizes import Size
 from epcore.plan import Plan
 from epcore.plan.jobs import Job
@@ -65,12 +65,14 @@ def work_of(plan: Plan, job: Job, sizes: dict[str, Size], early: bool) -> Work:
         plan, job, size, early
     )
     one, network = _effort(plan, job, size), plan.backbone(job.backbone)
-    values = passes.images * feature_size(network) if job.rule == "embed" else float(one.weights)
+    embedding = job.rule == "embed"
+    values = passes.images * feature_size(network) if embedding else float(one.weights)
     return replace(
         solving(passes.episodes),
         multiply_adds=passes.images * one.multiply_adds,
         values=passes.images * one.values,
         disk=4 * values,
+        resume=0 if embedding else RESUME * values,
     )
 
 

@@ -282,7 +282,7 @@ def test_results_need_what_the_forecast_says_without_downloads(disks):
     disks(1000, 1000)
     p = plan("demo")
     (finding,) = check_disk(p, TARGET, datasets_of(p, TARGET), Path("data"))
-    expected = sum(estimate.disk for estimate in forecast(p, TARGET).estimates)
+    expected = sum(estimate.disk.high for estimate in forecast(p, TARGET).estimates)
     assert finding.said.endswith(f"about {gibibytes(expected)} needed")
 
 

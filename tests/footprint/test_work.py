@@ -70,15 +70,18 @@ def test_sizes_come_from_the_store_else_from_the_config_else_from_a_guess(demo):
     assert size_of(demo, "glyph-mini", 9).images == {"base": 3840, "val": 640, "novel": 2600}
     assert size_of(demo, "mini-imagenet", 9).images == {"base": 38400, "val": 9600, "novel": 12000}
     assert size_of(demo, "cifar-fs", 9).pixels == 32
-    guessed = size_of(demo, "imagenet-fs-by-name", 10)
+    whole = size_of(demo, "imagenet-fs-by-name", 9)
+    assert (whole.guessed, whole.total) == (False, pytest.approx(1_281_167))
+    own = Plan(CONFIG, "grocery")
+    guessed = size_of(own, "grocery81", 10)
     assert guessed.guessed
-    assert guessed.images == {"base": 3890, "val": 3000, "novel": 3110}
-    store = Path("results/demo/data/imagenet-fs-by-name/store.json")
+    assert guessed.images == {"base": 640, "val": 160, "novel": 200}
+    store = Path("results/grocery/data/grocery81/store.json")
     store.parent.mkdir(parents=True)
     splits = ["base"] * 3 + ["val"] + ["novel"]
     facts = {"classes": [{"split": split} for split in splits], "shape": [500, 256, 256, 3]}
     store.write_text(json.dumps(facts))
-    built = size_of(demo, "imagenet-fs-by-name", 10)
+    built = size_of(own, "grocery81", 10)
     assert not built.guessed
     assert built.images == {"base": 300, "val": 100, "novel": 100}
 

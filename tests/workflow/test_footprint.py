@@ -76,7 +76,7 @@ def test_the_forecast_is_within_a_factor_of_two_of_the_run(finished_once, monkey
         for file in Path("results/tiny").rglob("*")
         if file.suffix in (".npy", ".npz", ".pt")
     )
-    assert 0.5 < sum(estimate.disk for estimate in plain.estimates) / on_disk < 2
+    assert 0.5 < sum(estimate.disk.low for estimate in plain.estimates) / on_disk < 2
 
 
 def test_the_report_comes_last_of_all_and_is_published(finished):
