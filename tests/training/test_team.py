@@ -56,7 +56,7 @@ def test_two_processes_train_the_network_of_one(told, toy, tmp_path, monkeypatch
     # An accuracy may differ by an image or two of 750.
     assert curve_of(both) == [pytest.approx(row, rel=2e-2) for row in curve_of(alone)]
     names = {path.name for path in both.parent.iterdir()}
-    assert names == {"pretrain.pt", "pretrain.csv", "pretrain.meta.json"}
+    assert names == {"pretrain.pt", "pretrain.csv", "pretrain.meta.json", "pretrain.state"}
     meta = json.loads(meta_of(both).read_text())
     assert (meta["processes"], meta["energy"]) == (2, {"kwh": 0.5})
 
