@@ -173,10 +173,10 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--require-gpu", action="store_true", help="stop where there is no GPU")
     device(sub)
 
-    sub = stage("imagenet-fs-features", "compute the features of all images of a data set")
-    path(sub, "data", "folder of the packed data set")
+    sub = stage("imagenet-fs-features", "compute the features of all images of both data sets")
+    pair(sub)
     path(sub, "checkpoint", "checkpoint of imagenet-fs-classifier (.pt)")
-    path(sub, "out", "feature file to write (.npy); .meta.json goes beside it")
+    path(sub, "out", "folder to write: images.npy, queries.npy, a .meta.json of each")
     device(sub)
 
     sub = stage("imagenet-fs-generator", "train a generator of class weights")
@@ -190,7 +190,6 @@ def _parser() -> argparse.ArgumentParser:
     embedded(sub)
     path(sub, "generator", "trained generators (.pt)")
     path(sub, "out", "folder to write, a file for each measure and K (.csv)")
-    device(sub)
 
     sub = stage("latex", "typeset a table")
     path(sub, "table", "aggregated table (.csv)")
@@ -328,8 +327,7 @@ def _tracking(name: str, arguments: dict[str, Any], gpus: int) -> AbstractContex
         return nullcontext()
     if isinstance(made, list):
         made = made[0]
-    if name == "data":
-        made = made / "store.json"
+    made = made / {"data": "store.json", "imagenet-fs-features": "queries.npy"}.get(name, "")
     from epcore.footprint.tracker import tracked
 
     return tracked(name, made, gpus)

@@ -2,7 +2,8 @@
 
 A checkpoint that is there may still be lost: Snakemake deletes the outputs of a whole group of jobs
 when one of them fails, and starts the group from its beginning when SLURM requeues it. From the
-state of its last epoch a training makes its outputs again in seconds.
+state of its last epoch a training makes its outputs again in seconds. So stages of other groups say
+that it was used: of a training and its embedding, fine-tuning and what is tested on the features.
 """
 
 import contextlib
@@ -41,23 +42,28 @@ class ResumeFiles:
 
     def delete(self) -> None:
         self._delete(lambda path: True)
-        with contextlib.suppress(OSError):  # not there, or there is the state of another config
-            self.folder.rmdir()
 
     def _delete(self, chosen: Callable[[Path], bool]) -> None:
-        for path in self.folder.glob(f"*{self.key}*"):
-            if chosen(path):
+        # Another job may do the same at the same time, and the files may be somebody else's: what
+        # this job has made counts more.
+        with contextlib.suppress(OSError):
+            for path in filter(chosen, list(self.folder.glob(f"*{self.key}*"))):
                 path.unlink(missing_ok=True)
+            self.folder.rmdir()  # fails if there is something else in it
 
 
-def put_to_use(checkpoint: Path) -> None:
-    """Deletes what a checkpoint's training could go on from; called by a stage that has used it."""
+def put_to_use(made: Path) -> None:
+    """Deletes what the training of a checkpoint, or of the features of one, could go on from."""
     try:
-        facts = json.loads(meta_of(checkpoint).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return  # made elsewhere
+        facts = json.loads(meta_of(made).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return  # made elsewhere, or damaged since
     if (key := facts.get("resume_key")) is not None:
-        ResumeFiles(_folder(checkpoint), key).delete()
+        ResumeFiles(_folder(made), key).delete()
+        return
+    for name in facts.get("inputs", ()):
+        if name.endswith(".pt"):
+            put_to_use(Path(name))
 
 
 def _folder(checkpoint: Path) -> Path:

@@ -34,6 +34,7 @@ from epcore.plan.stages import InterpolationStage
 from epcore.propagation import DegenerateFeaturesError
 from epcore.report.figure import BLUE, RED, panels
 from epcore.report.numbers import Number, write_numbers, write_table
+from epcore.resume import put_to_use
 
 
 @dataclass(frozen=True)
@@ -213,3 +214,5 @@ def run(stage: InterpolationStage, episodes: Path, out: Path) -> None:
     by_label = {network.label: by_network[network.name] for network in stage.networks}
     draw(by_label, settings.shown, stage.note, out)
     provenance.write(out, pairs=len(pairs.classes))
+    for network in stage.networks:
+        put_to_use(Path(network.features))

@@ -11,16 +11,18 @@ import yte
 
 from epcore.doctor.finding import Finding
 from epcore.errors import UserError
-from epcore.plan.models import Resources
 
 UNFILLED = "CHANGE-ME"
 
 
-def check_profile(folder: Path, training: Resources) -> list[Finding]:
-    """Account, partitions, SLURM's programs, Snakemake's plugin, and what a training asks for."""
+def check_profile(folder: Path, gpus: int, longest: int) -> list[Finding]:
+    """Account, partitions, SLURM's programs, Snakemake's plugin, and what jobs ask for.
+
+    gpus: of a pretraining. longest: minutes of the job that asks for most.
+    """
     profile = read_profile(folder / "profile.yaml")
     defaults = profile.get("default-resources", {})
-    findings = [_plugin(), _most_gpus(profile, training.gpus, folder)]
+    findings = [_plugin(), _most_gpus(profile, gpus, folder)]
     account, edit = defaults.get("slurm_account"), f"edit the top of {folder / 'profile.yaml'}"
     findings.append(
         Finding("account", f"{account}", f"{edit}, or export EPCORE_SLURM_ACCOUNT")
@@ -35,7 +37,7 @@ def check_profile(folder: Path, training: Resources) -> list[Finding]:
     known = _partitions()
     if known is None:
         return [*findings, Finding("slurm", "sinfo has no answer", "ask the cluster's people")]
-    findings += _time_limit(profile, known, training.runtime, training.embed.runtime)
+    findings += _time_limit(profile, known, longest)
     for name in sorted({str(name) for name in wanted if name}):
         remedy = f"{edit}; SLURM knows {', '.join(sorted(known))}"
         findings.append(
@@ -78,21 +80,19 @@ def read_profile(path: Path) -> dict[str, Any]:
     return content
 
 
-def _time_limit(
-    profile: dict[str, Any], known: dict[str, float], training: int, embedding: int
-) -> list[Finding]:
-    """Whether the last try of a training, with its embedding, may run as long as it asks for."""
+def _time_limit(profile: dict[str, Any], known: dict[str, float], longest: int) -> list[Finding]:
+    """Whether the last try of a training may run as long as it asks for."""
     partition = profile.get("set-resources", {}).get("pretrain", {}).get("slurm_partition")
     tries = profile.get("retries", 0) + 1
     if partition not in known or known[partition] == math.inf:
         return []
-    most = int(known[partition])
+    most, asked = int(known[partition]), longest * tries
+    fact = f"{partition} allows {most} minutes, {tries} tries of a job ask for up to {asked}"
     remedy = (
-        f"set `runtime` under `resources` of the scale to {most // tries - embedding} or less; a "
-        "training goes on in its next try, or when the same command is run again"
+        f"a training with its embedding may ask for {most // tries}: lower `runtime` under "
+        "`resources` of the scale; a training goes on in its next try, or when the same command is "
+        "run again"
     )
-    asked = (training + embedding) * tries
-    fact = f"{partition} allows {most} minutes, {tries} tries of a training ask for up to {asked}"
     return [Finding("time limit", fact, remedy if asked > most else "")]
 
 

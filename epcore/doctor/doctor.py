@@ -25,7 +25,11 @@ def run(
     findings = [
         *check_packages(settings.parent / LOCK),
         *check_gpus(plan.scale.requires_gpu, profile is not None),
-        *(check_profile(profile, plan.scale.resources) if profile else []),
+        *(
+            check_profile(profile, plan.scale.resources.gpus, longest(plan, targets))
+            if profile
+            else []
+        ),
         *check_data(plan, datasets, root),
         *check_disk(plan, targets, datasets, root),
     ]
@@ -34,6 +38,15 @@ def run(
     missing = sum(bool(finding.remedy) for finding in findings)
     if missing:
         raise UserError(f"{missing} of {len(findings)} checks ask for something, see above")
+
+
+def longest(plan: Plan, targets: list[str]) -> int:
+    """Minutes of the job of a cluster that asks for most: with a training goes its embedding."""
+    resources, rules = plan.scale.resources, {job.rule for job in Jobs(plan).of(*targets)}
+    minutes = [resources.runtime + resources.embed.runtime]
+    if plan.imagenet_fs and "imagenet_fs_classifier" in rules:
+        minutes.append(plan.imagenet_fs.scale.resources.network.runtime)
+    return max(minutes)
 
 
 def data_root(settings: Path) -> Path:

@@ -20,7 +20,6 @@ from epcore.device import autocast, choose_device, describe, set_precision
 from epcore.errors import UserError
 from epcore.files import Provenance
 from epcore.plan.stages import EmbedStage
-from epcore.resume import put_to_use
 
 BATCH = 256
 
@@ -97,4 +96,3 @@ def run(stage: EmbedStage, data: Path, checkpoint: Path, episodes: list[Path], o
     features = embed(backbone, store, rows, augmenter, device, stage.precision, "embed")
     features.save(out)
     provenance.write(out, images=len(rows), **describe(device, stage.precision))
-    put_to_use(checkpoint)

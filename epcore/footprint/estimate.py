@@ -10,8 +10,8 @@ from typing import Literal, get_args
 
 from epcore.errors import UserError
 from epcore.footprint.amount import Work
-from epcore.footprint.ledger import read
-from epcore.footprint.sizes import Size, size_of
+from epcore.footprint.ledger import Entry, read
+from epcore.footprint.sizes import Size, published_size, size_of
 from epcore.footprint.work import work_of
 from epcore.plan import Plan
 from epcore.plan.footprint import Costs, read_costs
@@ -21,10 +21,15 @@ Device = Literal["cpu", "gpu"]
 Key = tuple[str, str, str]
 ON_GPU = (  # the rules that use one
     *("pretrain", "finetune", "embed"),
-    *("imagenet_fs_classifier", "imagenet_fs_features"),
-    *("imagenet_fs_generator", "imagenet_fs_evaluate"),
+    *("imagenet_fs_classifier", "imagenet_fs_features", "imagenet_fs_generator"),
 )
-THREADED = (*ON_GPU, "data", "evaluate", "alpha")  # that have the scale's threads
+THREADED = (
+    *ON_GPU,
+    "data",
+    "evaluate",
+    "alpha",
+    "imagenet_fs_evaluate",
+)  # that have the scale's threads
 QUICK = 120.0  # seconds of a job that a cluster is not worth asking for
 KNOWN_SPREAD = 1.3  # of jobs like those that a ledger knows
 
@@ -114,6 +119,13 @@ class Estimator:
     def device_of(self, job: Job) -> Device:
         return "gpu" if self.device == "gpu" and job.rule in ON_GPU else "cpu"
 
+    def together(self, job: Job) -> int:
+        """Cores that the job keeps busy at once; of a GPU one."""
+        resources = self.plan.scale.resources
+        if self.device_of(job) == "gpu" or job.rule not in THREADED:
+            return 1
+        return resources.data.threads if job.rule == "data" else resources.threads
+
     def unscaled(self, job: Job) -> Range:
         """Hours of cores or of the GPU by costs.yaml, before its spread."""
         device = self.device_of(job)
@@ -134,13 +146,11 @@ class Estimator:
             watts = Range(cost.watts, cost.watts).spread(cost.watts_spread)
             pue = self.plan.footprint.pue
             kwh = Range(hours.low * watts.low, hours.high * watts.high) * (pue / 1000)
-        threads = self.plan.scale.resources.threads
-        together = threads if device == "cpu" and job.rule in THREADED else 1
         return Estimate(
             job=job,
             device=device,
             hours=hours,
-            wall=hours * (1 / together),
+            wall=hours * (1 / self.together(job)),
             kwh=kwh,
             disk=Range(least.disk, most.disk + most.resume),
             from_ledger=ratio is not None,
@@ -165,25 +175,32 @@ class Estimator:
 
 
 def quick_datasets(plan: Plan) -> list[str]:
-    """Those that are packed in less than `QUICK` seconds, as far as is known before."""
-    estimator = Estimator(plan, "cpu")
-    jobs = {name: Job("data", "", dataset=name) for name in plan.datasets}
-    return [name for name, job in jobs.items() if 3600 * estimator.unscaled(job).high < QUICK]
+    """Data sets that are packed in less than `QUICK` seconds of one core.
+
+    By what is published of them, whether they are built or not, so that one is always packed in the
+    same place; one whose size is not known is none of them.
+    """
+    costs, quick = read_costs(plan.config), []
+    for name, settings in plan.datasets.items():
+        size = published_size(plan, name, 1)
+        image = costs.image.get(settings.kind, costs.image["other"])
+        if not size.guessed and costs.start["data"] + size.total * image < QUICK:
+            quick.append(name)
+    return quick
 
 
 def learn(plan: Plan, ledgers: Iterable[Path]) -> Experience:
-    """What the finished attempts of ledgers took, of this scale and of others.
+    """What the jobs took that ledgers know, of this scale and of others.
 
-    Of a rule and backbone that this scale's attempts know, the others' say nothing.
+    Of a rule and backbone that this scale's jobs know, the others' say nothing.
     """
-    finished = [entry for ledger in ledgers for entry in read(ledger) if entry.state == "finished"]
+    jobs = _finished(entry for ledger in ledgers for entry in read(ledger))
     known: dict[str, _Comparison] = {}
     own: dict[Key, list[float]] = defaultdict(list)
     others: dict[Key, list[float]] = defaultdict(list)
     powers: dict[str, list[float]] = defaultdict(list)
-    for entry in finished:
+    for entry, hours in jobs:
         device: Device = "cpu" if entry.device == "cpu" else "gpu"
-        hours = (entry.cpu_seconds if device == "cpu" else entry.seconds) / 3600
         scale = "".join(entry.job.split("/")[1:2])
         try:
             if scale not in known:
@@ -192,7 +209,7 @@ def learn(plan: Plan, ledgers: Iterable[Path]) -> Experience:
         except UserError:
             continue  # a scale that is no more
         if hours > 0 and (job := known[scale].jobs.of_file(entry.job)) is not None:
-            powers[device].append(entry.kwh / hours)
+            powers[device].append(entry.kwh / _hours(entry))
             expected = known[scale].estimators[device].unscaled(job).middle
             ratios = own if scale == plan.scale_name else others
             ratios[job.rule, job.backbone, device].append(hours / expected)
@@ -201,6 +218,28 @@ def learn(plan: Plan, ledgers: Iterable[Path]) -> Experience:
         {device: median(values) for device, values in powers.items()},
         sum(map(len, powers.values())),
     )
+
+
+def _hours(entry: Entry) -> float:
+    """Of cores, or of the GPU."""
+    return (entry.cpu_seconds if entry.device == "cpu" else entry.seconds) / 3600
+
+
+def _finished(entries: Iterable[Entry]) -> list[tuple[Entry, float]]:
+    """Attempts that finished their job, and the hours of each and of those before that did not.
+
+    A training that was killed took all its attempts together. One whose checkpoint was lost was
+    made again in seconds, so that what took less than half of a job's longest is left out.
+    """
+    spent: dict[tuple[str, str], float] = defaultdict(float)
+    found: dict[tuple[str, str], list[tuple[Entry, float]]] = defaultdict(list)
+    for entry in entries:
+        key = entry.job, entry.device
+        spent[key] += _hours(entry)
+        if entry.state == "finished":
+            found[key].append((entry, spent.pop(key)))
+    longest = {key: max(hours for _, hours in same) for key, same in found.items()}
+    return [one for key, same in found.items() for one in same if one[1] >= longest[key] / 2]
 
 
 class _Comparison:

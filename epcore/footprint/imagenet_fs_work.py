@@ -16,7 +16,8 @@ def work_of(plan: ImageNetFsPlan, job: Job, sizes: dict[str, Size]) -> Work:
     if job.rule == "imagenet_fs_classifier":
         return _classifier(plan, job, sizes[job.dataset])
     if job.rule == "imagenet_fs_features":
-        return _image_features(plan, job, sizes[job.dataset])
+        both = (job.dataset, queries_of(job.dataset))
+        return sum((_image_features(plan, job, sizes[name]) for name in both), Work())
     if job.rule == "imagenet_fs_generator":
         return _generator(plan, job, sizes[queries_of(job.dataset)])
     if job.rule == "imagenet_fs_evaluate":

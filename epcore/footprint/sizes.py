@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 from epcore.plan import Plan, paths
-from epcore.plan.datasets import GlyphPictures, OfficialData, OwnData
+from epcore.plan.datasets import GlyphPictures, ImageNetFsData, OfficialData, OwnData
 from epcore.plan.settings import Split
 
 SPLITS: tuple[Split, ...] = get_args(Split)
@@ -33,11 +33,13 @@ class Size:
 
 
 def size_of(plan: Plan, dataset: str, images_per_class: float) -> Size:
-    """From the built store, else from what is drawn or published, else from `images_per_class`."""
-    settings = plan.datasets[dataset]
-    pixels = getattr(settings, "image_size", {"cifar-100": 32}.get(settings.kind, USUAL_PIXELS))
-    if (built := _built(plan, dataset, pixels)) is not None:
-        return built
+    """From the built store, else as `published_size`."""
+    return _built(plan, dataset) or published_size(plan, dataset, images_per_class)
+
+
+def published_size(plan: Plan, dataset: str, images_per_class: float) -> Size:
+    """From what is drawn or published, else from `images_per_class`."""
+    settings, pixels = plan.datasets[dataset], _pixels(plan, dataset)
     if isinstance(settings, GlyphPictures):
         classes = dict(zip(SPLITS, GLYPHS[settings.selection], strict=True))
         images = {s: classes[s] * getattr(settings.images_per_class, s) for s in SPLITS}
@@ -46,7 +48,7 @@ def size_of(plan: Plan, dataset: str, images_per_class: float) -> Size:
         if (published := settings.expected.images) is not None:
             return Size({split: getattr(published, split) for split in SPLITS}, pixels)
         known = {split: getattr(settings.expected.classes, split) for split in SPLITS}
-        if settings.kind == "imagenet-fs":  # it has all 1000 classes
+        if isinstance(settings, ImageNetFsData):  # it has all 1000 classes
             return Size({split: known[split] * ILSVRC for split in SPLITS}, pixels)
     else:
         assert isinstance(settings, OwnData)
@@ -55,7 +57,13 @@ def size_of(plan: Plan, dataset: str, images_per_class: float) -> Size:
     return Size({split: known[split] * images_per_class for split in SPLITS}, pixels, guessed=True)
 
 
-def _built(plan: Plan, dataset: str, pixels: int) -> Size | None:
+def _pixels(plan: Plan, dataset: str) -> int:
+    settings = plan.datasets[dataset]
+    usual = {"cifar-100": 32}.get(settings.kind, USUAL_PIXELS)
+    return int(getattr(settings, "image_size", usual))
+
+
+def _built(plan: Plan, dataset: str) -> Size | None:
     """The size of a store; its classes are taken to be equally large."""
     store = Path(paths.STORE.format(scale=plan.scale_name, dataset=dataset))
     try:
@@ -64,4 +72,4 @@ def _built(plan: Plan, dataset: str, pixels: int) -> Size | None:
         images = facts["shape"][0] / sum(classes.values())
     except (OSError, ValueError, LookupError, TypeError, ZeroDivisionError):
         return None  # it is not there, or damaged
-    return Size({split: images * classes[split] for split in SPLITS}, pixels)
+    return Size({split: images * classes[split] for split in SPLITS}, _pixels(plan, dataset))

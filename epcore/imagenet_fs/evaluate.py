@@ -5,7 +5,7 @@ from typing import get_args
 
 import torch
 
-from epcore.device import choose_device, describe
+from epcore.device import describe
 from epcore.errors import UserError
 from epcore.files import Provenance, write_text
 from epcore.imagenet_fs.build import build_generator, load_generators, read_head
@@ -43,7 +43,7 @@ def run(
         stage.model_dump(mode="json"),
         [*files, checkpoint, generator, *exemplars],
     )
-    device = choose_device()
+    device = torch.device("cpu")
     images, tested = open_both(data, queries, features, checkpoint)
     subsets = Subsets.of(images.store, "novel")
     scored = Queries.of(tested, subsets, device)

@@ -137,8 +137,14 @@ def extract(
     return target, resumed
 
 
-def run(stage: ImageFeaturesStage, data: Path, checkpoint: Path, out: Path) -> None:
-    """The stage `imagenet-fs-features`."""
+def run(stage: ImageFeaturesStage, data: Path, queries: Path, checkpoint: Path, out: Path) -> None:
+    """The stage `imagenet-fs-features`: of both data sets, into the folder `out`."""
+    for part, store in (("images", data), ("queries", queries)):
+        write_features(stage, store, checkpoint, out / f"{part}.npy")
+
+
+def write_features(stage: ImageFeaturesStage, data: Path, checkpoint: Path, out: Path) -> None:
+    """Of one data set, with the meta beside it."""
     config = stage.model_dump(mode="json")
     provenance = Provenance("imagenet-fs-features", config, [data / "store.json", checkpoint])
     inputs = list(provenance.inputs.values())

@@ -188,7 +188,7 @@ class ImageNetFsRun(Settings):
 
 
 class ImageNetFsResources(Settings):
-    """Of stage 1 (`network`), one part of the features, a generator or its test (`weights`)."""
+    """Of stage 1 (`network`), of the features, and of a generator or its test (`weights`)."""
 
     network: JobResources
     features: JobResources

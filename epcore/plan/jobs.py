@@ -126,6 +126,7 @@ class Jobs:
             paths.CLASSIFIER: self._classifier,
             paths.curve(paths.CLASSIFIER): self._classifier,
             paths.IMAGE_FEATURES: self._image_features,
+            paths.QUERY_FEATURES: self._image_features,
             paths.GENERATOR: self._generator,
             paths.TRIAL_FOLDER: self._trials,
             paths.TABLE_CSV: self._aggregate,
@@ -249,18 +250,18 @@ class Jobs:
         names = {"dataset": dataset, "backbone": network}
         return self._job("imagenet_fs_classifier", path, self._pair(dataset), **names)
 
-    def _image_features(self, dataset: str, network: str, part: str) -> Job:
-        place = {"dataset": dataset, "network": network, "seed": self._seed, "part": part}
-        path = paths.IMAGE_FEATURES.format(**self._scale, **place)
-        source = queries_of(dataset) if part == "queries" else dataset
-        needs = [self._data(source), self._classifier(dataset, network)]
-        return self._job("imagenet_fs_features", path, needs, dataset=source, backbone=network)
+    def _image_features(self, dataset: str, network: str) -> Job:
+        """Of both data sets."""
+        place = {"dataset": dataset, "network": network, "seed": self._seed}
+        path = paths.QUERY_FEATURES.format(**self._scale, **place)
+        needs = [*self._pair(dataset), self._classifier(dataset, network)]
+        return self._job("imagenet_fs_features", path, needs, dataset=dataset, backbone=network)
 
     def _weighing(self, dataset: str, network: str) -> list[Job]:
         """What generators and their tests need."""
-        parts = [self._image_features(dataset, network, part) for part in ("images", "queries")]
         trained = self._classifier(dataset, network)
-        return [*self._pair(dataset), trained, *parts, self._exemplars(dataset)]
+        features = self._image_features(dataset, network)
+        return [*self._pair(dataset), trained, features, self._exemplars(dataset)]
 
     def _generator(self, dataset: str, network: str, method: str) -> Job:
         self._imagenet_fs.generator(method)  # a name that there is

@@ -29,12 +29,12 @@ ENVIRONMENT = "results/{scale}/reports/environment.html"
 LEDGER = "results/{scale}/ledger.jsonl"
 CO2 = "results/{scale}/reports/co2.csv"
 
-# ImageNet-FS; `part` is images or queries.
+# ImageNet-FS.
 EXEMPLAR_FOLDER = "results/{scale}/imagenet-fs/{dataset}/exemplars"
 EXEMPLARS = EXEMPLAR_FOLDER + "/{split}-{shots}shot.npz"
 _RUN = "results/{scale}/imagenet-fs/{dataset}/{network}/s{seed}"
 CLASSIFIER = _RUN + "/classifier.pt"
-IMAGE_FEATURES = _RUN + "/features/{part}.npy"
+IMAGE_FEATURES, QUERY_FEATURES = _RUN + "/features/images.npy", _RUN + "/features/queries.npy"
 GENERATOR = _RUN + "/{method}.pt"
 TRIAL_FOLDER = _RUN + "/scores/{method}"
 TRIALS = TRIAL_FOLDER + "/{measure}-{shots}shot.csv"

@@ -16,6 +16,7 @@ from epcore.plan.stages import AlphaStage
 from epcore.propagation import DegenerateFeaturesError
 from epcore.report.figure import COLOURS, figure
 from epcore.report.statistics import mean_with_interval
+from epcore.resume import put_to_use
 
 CODE = {"embedding": 0.5, "label": 0.2}  # the authors' code (A10)
 
@@ -82,3 +83,5 @@ def run(stage: AlphaStage, episodes: Path, out: Path) -> None:
         table.to_csv(temporary, index=False, float_format="%.4f", lineterminator="\n")
     draw(table, stage.note, out)
     provenance.write(out)
+    for candidate in stage.candidates:
+        put_to_use(Path(candidate.features))

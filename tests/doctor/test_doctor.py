@@ -12,7 +12,7 @@ from epcore.cli import main
 from epcore.doctor import data
 from epcore.doctor.cluster import check_profile, minutes, read_profile
 from epcore.doctor.data import check_data, check_disk, missing
-from epcore.doctor.doctor import data_root, datasets_of
+from epcore.doctor.doctor import data_root, datasets_of, longest
 from epcore.doctor.environment import check_gpus, check_packages, installed
 from epcore.errors import UserError
 from epcore.footprint.forecast import GIB, forecast, gibibytes
@@ -27,7 +27,7 @@ def plan(scale):
     return Plan(ROOT / "config", scale)
 
 
-TRAINING = plan("demo").scale.resources
+GPUS, MINUTES = 1, 30
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_a_card_that_torch_does_not_see_is_a_fault(programs, monkeypatch):
 
 def test_an_unfilled_profile_is_told_with_the_file_and_the_variable(programs):
     programs(sbatch="", sinfo=SINFO, sacct="#!/bin/sh\n")
-    said = asked(check_profile(PROFILE, TRAINING))
+    said = asked(check_profile(PROFILE, GPUS, MINUTES))
     assert set(said) == {"account"}
     assert "profile.yaml" in said["account"]
     assert "EPCORE_SLURM_ACCOUNT" in said["account"]
@@ -108,9 +108,9 @@ def test_an_unfilled_profile_is_told_with_the_file_and_the_variable(programs):
 def test_the_environment_fills_the_profile(programs, monkeypatch):
     programs(sbatch="", sinfo=SINFO, sacct="#!/bin/sh\n")
     monkeypatch.setenv("EPCORE_SLURM_ACCOUNT", "me")
-    assert not asked(check_profile(PROFILE, TRAINING))
+    assert not asked(check_profile(PROFILE, GPUS, MINUTES))
     monkeypatch.setenv("EPCORE_SLURM_GPU_PARTITION", "a100")
-    assert asked(check_profile(PROFILE, TRAINING)).keys() == {"partition"}
+    assert asked(check_profile(PROFILE, GPUS, MINUTES)).keys() == {"partition"}
     content = read_profile(PROFILE / "profile.yaml")
     assert content["default-resources"]["slurm_account"] == "me"
     assert content["set-resources"]["pretrain"]["slurm_partition"] == "a100"
@@ -119,20 +119,27 @@ def test_the_environment_fills_the_profile(programs, monkeypatch):
 def test_a_pretraining_on_more_gpus_than_a_job_may_have_is_told(programs, monkeypatch):
     programs(sbatch="", sinfo=SINFO, sacct="#!/bin/sh\n")
     monkeypatch.setenv("EPCORE_SLURM_ACCOUNT", "me")
-    said = asked(check_profile(PROFILE, TRAINING.model_copy(update={"gpus": 4})))
+    said = asked(check_profile(PROFILE, 4, MINUTES))
     assert said.keys() == {"gpus of a job"}
     assert "set gpu: 4 under `resources`" in said["gpus of a job"]
 
 
-def test_a_training_that_asks_for_more_time_than_the_partition_has_is_told(programs, monkeypatch):
-    """With the ten minutes of the embedding that is in the same job."""
+def test_a_job_that_asks_for_more_time_than_the_partition_has_is_told(programs, monkeypatch):
     programs(sbatch="", sinfo=SINFO.replace("10-", "1-"), sacct="#!/bin/sh\n")
     monkeypatch.setenv("EPCORE_SLURM_ACCOUNT", "me")
-    assert not asked(check_profile(PROFILE, TRAINING.model_copy(update={"runtime": 470})))
-    said = asked(check_profile(PROFILE, TRAINING.model_copy(update={"runtime": 471})))
+    assert not asked(check_profile(PROFILE, GPUS, 480))
+    said = asked(check_profile(PROFILE, GPUS, 481))
     assert said.keys() == {"time limit"}
-    assert "gpu allows 1440 minutes, 3 tries of a training ask for up to 1443" in said["time limit"]
-    assert "set `runtime` under `resources` of the scale to 470 or less" in said["time limit"]
+    assert "gpu allows 1440 minutes, 3 tries of a job ask for up to 1443" in said["time limit"]
+    assert "may ask for 480: lower `runtime` under `resources` of the scale" in said["time limit"]
+
+
+@pytest.mark.parametrize(
+    ("target", "minutes"),
+    [("tables/main.tex", 2880 + 60), ("tables/imagenetfs.tex", 14400), ("all", 14400)],
+)
+def test_the_longest_job_is_a_training_with_its_embedding_or_the_classifier(target, minutes):
+    assert longest(plan("paper"), [target]) == minutes
 
 
 @pytest.mark.parametrize(
@@ -149,22 +156,24 @@ def test_time_limits_are_read_as_slurm_writes_them(limit, expected):
 def test_a_cluster_without_accounting_is_told_to_ask_squeue(programs, monkeypatch):
     programs(sbatch="", sinfo=SINFO, sacct="#!/bin/sh\nexit 1\n", squeue="#!/bin/sh\n")
     monkeypatch.setenv("EPCORE_SLURM_ACCOUNT", "me")
-    assert "EPCORE_SLURM_STATUS=squeue" in asked(check_profile(PROFILE, TRAINING))["job states"]
+    assert (
+        "EPCORE_SLURM_STATUS=squeue" in asked(check_profile(PROFILE, GPUS, MINUTES))["job states"]
+    )
     monkeypatch.setenv("EPCORE_SLURM_STATUS", "squeue")
-    assert not asked(check_profile(PROFILE, TRAINING))
+    assert not asked(check_profile(PROFILE, GPUS, MINUTES))
 
 
 def test_a_machine_without_slurm_is_told(programs):
     programs()
-    assert "sbatch" in asked(check_profile(PROFILE, TRAINING))["slurm"]
+    assert "sbatch" in asked(check_profile(PROFILE, GPUS, MINUTES))["slurm"]
 
 
 def test_a_profile_that_is_not_there_or_no_profile_is_named(tmp_path):
     with pytest.raises(UserError, match=r"profile\.yaml: cannot be read"):
-        check_profile(tmp_path, TRAINING)
+        check_profile(tmp_path, GPUS, MINUTES)
     (tmp_path / "profile.yaml").write_text("__use_yte__: true\nx: ?1/0\n")
     with pytest.raises(UserError, match=r"profile\.yaml: "):
-        check_profile(tmp_path, TRAINING)
+        check_profile(tmp_path, GPUS, MINUTES)
 
 
 # -- data and disk ---------------------------------------------------------------------------------

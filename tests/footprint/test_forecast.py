@@ -88,6 +88,18 @@ def test_a_ledger_corrects_and_narrows(demo, entry):
     assert refined.kwh.middle == pytest.approx(2.5 * expected * 0.05)
 
 
+def test_attempts_of_a_killed_training_count_together_and_a_remade_one_not_at_all(demo, entry):
+    (job,) = [e.job for e in forecast(demo, [MODEL]).estimates if e.job.rule == "pretrain"]
+    expected = 3600 * Estimator(demo, "cpu").unscaled(job).middle
+    ledger = Path("results/demo/ledger.jsonl")
+    for state, factor in (("running", 0.7), ("interrupted", 0.5), ("finished", 0.3)):
+        append(ledger, entry(attempt=state, job=MODEL, state=state, cpu_seconds=factor * expected))
+    append(ledger, entry(attempt="remade", job=MODEL, cpu_seconds=0.01 * expected))
+    known = learn(demo, [ledger])
+    assert known.ratios == {("pretrain", "conv4", "cpu"): pytest.approx(1.5)}
+    assert known.attempts == 1
+
+
 def test_another_scales_attempts_count_until_this_one_has_its_own(demo, entry):
     other = Plan(CONFIG, "large-batch")
     path = MODEL.replace("demo", "large-batch")

@@ -127,7 +127,7 @@ def test_embedding_counts_the_images_that_random_episodes_touch(tmp_path, monkey
 
 
 def test_stage_1_of_imagenet_fs_counts_its_schedule_and_features_every_image(tmp_path, monkeypatch):
-    """160 million images of 224 pixels, forward and backward; 50,000 queries of 512 floats."""
+    """160 million images of 224 pixels, forward and backward; each image and query 512 floats."""
     monkeypatch.chdir(tmp_path)
     plan = Plan(CONFIG, "paper")
     run = "results/paper/imagenet-fs/imagenet-fs-by-name/resnet10/s0"
@@ -135,14 +135,11 @@ def test_stage_1_of_imagenet_fs_counts_its_schedule_and_features_every_image(tmp
     trained = job(plan, "imagenet_fs_classifier", f"{run}/classifier.pt")
     work = work_of(plan, trained, sizes(plan), early=False)
     assert work.multiply_adds / one.multiply_adds == pytest.approx(3 * 400 * 4000 * 100)
-    queries = [
-        found
-        for found in Jobs(plan).of(f"{run}/features/queries.npy")
-        if found.rule == "imagenet_fs_features"
-    ]
-    work = work_of(plan, queries[0], sizes(plan), early=False)
-    assert work.multiply_adds / one.multiply_adds == pytest.approx(50_000)
-    assert work.disk == 50_000 * 512 * 4
+    features = job(plan, "imagenet_fs_features", f"{run}/features/queries.npy")
+    work = work_of(plan, features, sizes(plan), early=False)
+    images = 1_281_167 + 50_000
+    assert work.multiply_adds / one.multiply_adds == pytest.approx(images)
+    assert work.disk == pytest.approx(images * 512 * 4)
 
 
 def counted(module, base, novel, shots, queries, among):

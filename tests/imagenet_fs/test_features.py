@@ -11,7 +11,7 @@ from epcore.checkpoint import Checkpoint, load_backbone
 from epcore.data.augment import Augmenter
 from epcore.errors import UserError
 from epcore.imagenet_fs import features as module
-from epcore.imagenet_fs.features import ImageFeatures, run
+from epcore.imagenet_fs.features import ImageFeatures, open_both, run, write_features
 from epcore.plan.models import View
 from epcore.plan.stages import ImageFeaturesStage
 
@@ -37,7 +37,7 @@ def small_chunks(monkeypatch):
 
 
 def test_features_are_the_networks_for_every_image_in_order(stage, data, checkpoint, tmp_path):
-    run(stage, data, checkpoint, tmp_path / "images.npy")
+    write_features(stage, data, checkpoint, tmp_path / "images.npy")
     found = ImageFeatures.open(data, tmp_path / "images.npy", checkpoint)
     backbone = load_backbone(checkpoint, stage.backbone, torch.device("cpu"))
     with torch.no_grad():
@@ -50,10 +50,21 @@ def test_features_are_the_networks_for_every_image_in_order(stage, data, checkpo
     assert isinstance(found.values, np.memmap)
 
 
+def test_the_stage_writes_the_features_of_both_data_sets(stage, stores, checkpoint, tmp_path):
+    folders = [stores[part].directory for part in ("images", "queries")]
+    run(stage, *folders, checkpoint, tmp_path)
+    images, queries = open_both(*folders, tmp_path, checkpoint)
+    assert (len(images.values), len(queries.values)) == (552, 230)
+    assert np.abs(queries.values).max() > 0
+    assert {path.name for path in tmp_path.iterdir()} == {
+        *("images.npy", "images.meta.json", "queries.npy", "queries.meta.json")
+    }
+
+
 def test_a_killed_run_goes_on_where_it_was_and_ends_with_the_same_bytes(
     stage, data, checkpoint, tmp_path, monkeypatch
 ):
-    run(stage, data, checkpoint, tmp_path / "whole" / "images.npy")
+    write_features(stage, data, checkpoint, tmp_path / "whole" / "images.npy")
     out, computed = tmp_path / "killed" / "images.npy", []
     plain = Augmenter.plain
 
@@ -65,13 +76,13 @@ def test_a_killed_run_goes_on_where_it_was_and_ends_with_the_same_bytes(
 
     monkeypatch.setattr(Augmenter, "plain", dying)
     with pytest.raises(KeyboardInterrupt):
-        run(stage, data, checkpoint, out)
+        write_features(stage, data, checkpoint, out)
     assert not out.exists()
     monkeypatch.setattr(
         Augmenter, "plain", lambda self, images: computed.append(0) or plain(self, images)
     )
     before = len(computed)
-    run(stage, data, checkpoint, out)
+    write_features(stage, data, checkpoint, out)
     assert len(computed) - before == 4 + 4 + 2  # of 252 images that were left
     assert out.read_bytes() == (tmp_path / "whole" / "images.npy").read_bytes()
     facts = json.loads(out.with_suffix(".meta.json").read_text())
@@ -83,7 +94,7 @@ def test_features_of_another_checkpoint_or_data_set_are_refused(
     stage, data, stores, checkpoint, tmp_path
 ):
     out = tmp_path / "images.npy"
-    run(stage, data, checkpoint, out)
+    write_features(stage, data, checkpoint, out)
     other = tmp_path / "other.pt"
     old = torch.load(checkpoint, weights_only=True)
     changed = {name: value + 1 for name, value in old["class_head"].items()}
@@ -102,7 +113,7 @@ def test_features_of_another_checkpoint_or_data_set_are_refused(
 @pytest.mark.parametrize("damage", ["cut", "gone", "no facts"])
 def test_damaged_features_are_told(stage, data, checkpoint, tmp_path, damage):
     out = tmp_path / "images.npy"
-    run(stage, data, checkpoint, out)
+    write_features(stage, data, checkpoint, out)
     if damage == "cut":
         out.write_bytes(out.read_bytes()[:-200])
     elif damage == "gone":

@@ -105,10 +105,10 @@ def test_the_paper_scale_plans_both_readings_and_networks_with_their_resources(p
     run = project.snakemake("-n", TARGETS[0], "--config", "scale=paper")
     assert run.code == 0, run.text
     assert run.jobs["imagenet_fs_classifier"] == 4
-    assert (run.jobs["imagenet_fs_features"], run.jobs["data"]) == (8, 4)
+    assert (run.jobs["imagenet_fs_features"], run.jobs["data"]) == (4, 4)
     assert run.jobs["imagenet_fs_exemplars"] == 2
     features = run.text.split("rule imagenet_fs_features:")[1].split("rule ")[0]
-    assert re.search(r"runtime=240\b", features)
+    assert re.search(r"runtime=480\b", features)
     classifier = run.text.split("rule imagenet_fs_classifier:")[1].split("rule ")[0]
     assert re.search(r"mem_mb=32000\b", classifier)
     assert re.search(r"runtime=14400\b", classifier)

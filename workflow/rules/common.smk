@@ -34,7 +34,7 @@ try:
     SCALE = Plan.scale_of(config)
     PLAN = Plan(CONFIG, SCALE)
     PLAN.check()
-    QUICK = quick_datasets(PLAN)
+    QUICK_DATASETS = quick_datasets(PLAN)
 except UserError as error:
     sys.exit(f"epcore: {error}")
 

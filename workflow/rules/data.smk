@@ -39,7 +39,7 @@ rule data:
     benchmark:
         "results/{scale}/benchmarks/data/{dataset}.tsv"
     wildcard_constraints:
-        dataset=one_of(name for name in PLAN.datasets if name not in QUICK),
+        dataset=one_of(name for name in PLAN.datasets if name not in QUICK_DATASETS),
     conda:
         "../../environment.yml"
     threads: RESOURCES.data.threads
@@ -58,7 +58,7 @@ rule data:
 # On a cluster these are packed where Snakemake runs.
 use rule data as data_quick with:
     wildcard_constraints:
-        dataset=one_of(QUICK),
+        dataset=one_of(QUICK_DATASETS),
     localrule: True
 
 

@@ -8,7 +8,6 @@ WEIGHTS = FS.scale.resources.weights
 wildcard_constraints:
     network="|".join(FS.networks),
     method="|".join(FS.methods),
-    part="images|queries",
 
 
 rule imagenet_fs_exemplars:
@@ -70,17 +69,18 @@ rule imagenet_fs_classifier:
 
 rule imagenet_fs_features:
     input:
-        store=lambda w: paths.STORE.replace(
-            "{dataset}", "{dataset}-queries" if w.part == "queries" else "{dataset}"
-        ),
+        store=paths.STORE,
+        queries=paths.STORE.replace("{dataset}", "{dataset}-queries"),
         checkpoint=paths.CLASSIFIER,
     output:
-        features=paths.IMAGE_FEATURES,
-        meta=paths.meta(paths.IMAGE_FEATURES),
+        images=paths.IMAGE_FEATURES,
+        images_meta=paths.meta(paths.IMAGE_FEATURES),
+        queries=paths.QUERY_FEATURES,
+        queries_meta=paths.meta(paths.QUERY_FEATURES),
     log:
-        "results/{scale}/logs/imagenet-fs/{dataset}/{network}/s{seed}/features-{part}.log",
+        "results/{scale}/logs/imagenet-fs/{dataset}/{network}/s{seed}/features.log",
     benchmark:
-        "results/{scale}/benchmarks/imagenet-fs/{dataset}/{network}/s{seed}/features-{part}.tsv"
+        "results/{scale}/benchmarks/imagenet-fs/{dataset}/{network}/s{seed}/features.tsv"
     conda:
         "../../environment.yml"
     threads: FEATURES.threads
@@ -91,10 +91,12 @@ rule imagenet_fs_features:
     params:
         config=lambda wildcards: FS.features(wildcards.network),
         data=lambda wildcards, input: Path(input.store).parent,
+        queries=lambda wildcards, input: Path(input.queries).parent,
+        out=lambda wildcards, output: Path(output.images).parent,
     shell:
         f"epcore imagenet-fs-features {ALLOW_CPU} --gpus {{resources.gpu}} "
-        "--config {params.config:q} --data {params.data:q} "
-        "--checkpoint {input.checkpoint:q} --out {output.features:q} > {log:q} 2>&1"
+        "--config {params.config:q} --data {params.data:q} --queries {params.queries:q} "
+        "--checkpoint {input.checkpoint:q} --out {params.out:q} > {log:q} 2>&1"
 
 
 rule imagenet_fs_generator:
@@ -102,8 +104,8 @@ rule imagenet_fs_generator:
         store=paths.STORE,
         queries=paths.STORE.replace("{dataset}", "{dataset}-queries"),
         checkpoint=paths.CLASSIFIER,
-        features=paths.IMAGE_FEATURES.replace("{part}", "images"),
-        query_features=paths.IMAGE_FEATURES.replace("{part}", "queries"),
+        features=paths.IMAGE_FEATURES,
+        query_features=paths.QUERY_FEATURES,
         exemplars=lambda w: FS.validation_exemplars(w.method),
     output:
         generator=paths.GENERATOR,
@@ -132,13 +134,14 @@ rule imagenet_fs_generator:
         "--out {output.generator:q} > {log:q} 2>&1"
 
 
+# On features a minute or two, so that a cluster is not asked.
 rule imagenet_fs_evaluate:
     input:
         store=paths.STORE,
         queries=paths.STORE.replace("{dataset}", "{dataset}-queries"),
         checkpoint=paths.CLASSIFIER,
-        features=paths.IMAGE_FEATURES.replace("{part}", "images"),
-        query_features=paths.IMAGE_FEATURES.replace("{part}", "queries"),
+        features=paths.IMAGE_FEATURES,
+        query_features=paths.QUERY_FEATURES,
         generator=lambda w: paths.GENERATOR.replace(
             "{method}", FS.generated_as(w.method)
         ),
@@ -150,11 +153,11 @@ rule imagenet_fs_evaluate:
         "results/{scale}/logs/imagenet-fs/{dataset}/{network}/s{seed}/evaluate-{method}.log",
     benchmark:
         "results/{scale}/benchmarks/imagenet-fs/{dataset}/{network}/s{seed}/evaluate-{method}.tsv"
+    localrule: True
     conda:
         "../../environment.yml"
     threads: WEIGHTS.threads
     resources:
-        gpu=1,
         mem_mb=each_attempt(WEIGHTS.mem_mb),
         runtime=each_attempt(WEIGHTS.runtime),
     params:
@@ -164,8 +167,7 @@ rule imagenet_fs_evaluate:
         features=lambda wildcards, input: Path(input.features).parent,
         out=lambda wildcards, output: Path(output.meta).parent,
     shell:
-        f"epcore imagenet-fs-evaluate {ALLOW_CPU} --gpus {{resources.gpu}} "
-        "--config {params.config:q} --data {params.data:q} "
+        "epcore imagenet-fs-evaluate --config {params.config:q} --data {params.data:q} "
         "--queries {params.queries:q} --features {params.features:q} "
         "--checkpoint {input.checkpoint:q} --generator {input.generator:q} "
         "--exemplars {input.exemplars:q} --out {params.out:q} > {log:q} 2>&1"
