@@ -12,6 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from epcore.data.builders.glyph_classes import SELECTIONS
 from epcore.footprint.amount import Work
+from epcore.footprint.estimate import quick_datasets
 from epcore.footprint.sizes import GLYPHS, SPLITS, size_of
 from epcore.footprint.work import epochs, work_of
 from epcore.imagenet_fs.build import build_generator
@@ -84,6 +85,19 @@ def test_sizes_come_from_the_store_else_from_the_config_else_from_a_guess(demo):
     built = size_of(own, "grocery81", 10)
     assert not built.guessed
     assert built.images == {"base": 300, "val": 100, "novel": 100}
+
+
+def test_quick_data_sets_are_those_whose_published_size_is_small_built_or_not(demo):
+    """Else `--forcerun data` would miss own pictures once they are packed."""
+    own = Plan(CONFIG, "grocery")
+    quick = quick_datasets(own)
+    assert {"cub", "glyph-mini"} <= set(quick)
+    assert not {"grocery81", "mini-imagenet", "tiered-imagenet", "omniglot"} & set(quick)
+    store = Path("results/grocery/data/grocery81/store.json")
+    store.parent.mkdir(parents=True)
+    facts = {"classes": [{"split": "base"}], "shape": [50, 84, 84, 3]}
+    store.write_text(json.dumps(facts))
+    assert quick_datasets(own) == quick
 
 
 def job(plan, rule, path):
