@@ -139,32 +139,40 @@ def extract(
 
 def run(stage: ImageFeaturesStage, data: Path, queries: Path, checkpoint: Path, out: Path) -> None:
     """The stage `imagenet-fs-features`: of both data sets, into the folder `out`."""
-    for part, store in (("images", data), ("queries", queries)):
-        write_features(stage, store, checkpoint, out / f"{part}.npy")
+    folders = {out / "images.npy": data, out / "queries.npy": queries}
+    write_features(stage, folders, checkpoint)
 
 
-def write_features(stage: ImageFeaturesStage, data: Path, checkpoint: Path, out: Path) -> None:
-    """Of one data set, with the meta beside it."""
+def write_features(stage: ImageFeaturesStage, folders: dict[Path, Path], checkpoint: Path) -> None:
+    """A feature file of each data set's folder, with its meta; all once all are computed."""
     config = stage.model_dump(mode="json")
-    provenance = Provenance("imagenet-fs-features", config, [data / "store.json", checkpoint])
-    inputs = list(provenance.inputs.values())
-    store = ImageStore.open(data)
+    files = {out: [data / "store.json", checkpoint] for out, data in folders.items()}
+    provenances = {out: Provenance("imagenet-fs-features", config, files[out]) for out in folders}
     device = choose_device()
     set_precision(stage.precision)
     backbone = load_backbone(checkpoint, stage.backbone, device)
-    folder = out.parent / f"{out.stem}.state"
-    state = folder / fingerprint(canonical_json(config), *inputs)
-    augmenter = Augmenter((), stage.view)
-    values, resumed = extract(backbone, store, state, augmenter, device, stage.precision)
-    values.replace(out)
-    provenance.write(
-        out,
-        shape=[len(store.labels), backbone.feature_size],
-        store_sha256=inputs[0],
-        checkpoint_sha256=inputs[1],
-        resumed_from_image=resumed or None,
-        **describe(device, stage.precision),
-    )
-    shutil.rmtree(state)
-    if not any(folder.iterdir()):
-        folder.rmdir()
+    augmenter, found = Augmenter((), stage.view), {}
+    for out, data in folders.items():
+        inputs = provenances[out].inputs.values()
+        state = _folder(out) / fingerprint(canonical_json(config), *inputs)
+        store = ImageStore.open(data)
+        found[out] = extract(backbone, store, state, augmenter, device, stage.precision)
+    for out, (values, resumed) in found.items():
+        store_sha256, checkpoint_sha256 = provenances[out].inputs.values()
+        shape = np.load(values, mmap_mode="r", allow_pickle=False).shape
+        values.replace(out)
+        provenances[out].write(
+            out,
+            shape=list(shape),
+            store_sha256=store_sha256,
+            checkpoint_sha256=checkpoint_sha256,
+            resumed_from_image=resumed or None,
+            **describe(device, stage.precision),
+        )
+        shutil.rmtree(values.parent)
+        if not any(_folder(out).iterdir()):
+            _folder(out).rmdir()
+
+
+def _folder(out: Path) -> Path:
+    return out.parent / f"{out.stem}.state"

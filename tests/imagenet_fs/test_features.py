@@ -37,7 +37,7 @@ def small_chunks(monkeypatch):
 
 
 def test_features_are_the_networks_for_every_image_in_order(stage, data, checkpoint, tmp_path):
-    write_features(stage, data, checkpoint, tmp_path / "images.npy")
+    write_features(stage, {tmp_path / "images.npy": data}, checkpoint)
     found = ImageFeatures.open(data, tmp_path / "images.npy", checkpoint)
     backbone = load_backbone(checkpoint, stage.backbone, torch.device("cpu"))
     with torch.no_grad():
@@ -61,10 +61,35 @@ def test_the_stage_writes_the_features_of_both_data_sets(stage, stores, checkpoi
     }
 
 
+def test_what_is_computed_of_the_one_survives_a_failure_of_the_other(
+    stage, stores, checkpoint, tmp_path, monkeypatch
+):
+    folders = [stores[part].directory for part in ("images", "queries")]
+    plain, computed = Augmenter.plain, []
+
+    def dying(self, images):
+        computed.append(len(images))
+        if sum(computed) > 600:
+            raise KeyboardInterrupt
+        return plain(self, images)
+
+    monkeypatch.setattr(Augmenter, "plain", dying)
+    with pytest.raises(KeyboardInterrupt):
+        run(stage, *folders, checkpoint, tmp_path)
+    assert not list(tmp_path.glob("*.npy"))
+    monkeypatch.setattr(
+        Augmenter, "plain", lambda self, images: computed.append(len(images)) or plain(self, images)
+    )
+    before = sum(computed)
+    run(stage, *folders, checkpoint, tmp_path)
+    assert sum(computed) - before == 230
+    assert sorted(path.name for path in tmp_path.glob("*.npy")) == ["images.npy", "queries.npy"]
+
+
 def test_a_killed_run_goes_on_where_it_was_and_ends_with_the_same_bytes(
     stage, data, checkpoint, tmp_path, monkeypatch
 ):
-    write_features(stage, data, checkpoint, tmp_path / "whole" / "images.npy")
+    write_features(stage, {tmp_path / "whole" / "images.npy": data}, checkpoint)
     out, computed = tmp_path / "killed" / "images.npy", []
     plain = Augmenter.plain
 
@@ -76,13 +101,13 @@ def test_a_killed_run_goes_on_where_it_was_and_ends_with_the_same_bytes(
 
     monkeypatch.setattr(Augmenter, "plain", dying)
     with pytest.raises(KeyboardInterrupt):
-        write_features(stage, data, checkpoint, out)
+        write_features(stage, {out: data}, checkpoint)
     assert not out.exists()
     monkeypatch.setattr(
         Augmenter, "plain", lambda self, images: computed.append(0) or plain(self, images)
     )
     before = len(computed)
-    write_features(stage, data, checkpoint, out)
+    write_features(stage, {out: data}, checkpoint)
     assert len(computed) - before == 4 + 4 + 2  # of 252 images that were left
     assert out.read_bytes() == (tmp_path / "whole" / "images.npy").read_bytes()
     facts = json.loads(out.with_suffix(".meta.json").read_text())
@@ -94,7 +119,7 @@ def test_features_of_another_checkpoint_or_data_set_are_refused(
     stage, data, stores, checkpoint, tmp_path
 ):
     out = tmp_path / "images.npy"
-    write_features(stage, data, checkpoint, out)
+    write_features(stage, {out: data}, checkpoint)
     other = tmp_path / "other.pt"
     old = torch.load(checkpoint, weights_only=True)
     changed = {name: value + 1 for name, value in old["class_head"].items()}
@@ -113,7 +138,7 @@ def test_features_of_another_checkpoint_or_data_set_are_refused(
 @pytest.mark.parametrize("damage", ["cut", "gone", "no facts"])
 def test_damaged_features_are_told(stage, data, checkpoint, tmp_path, damage):
     out = tmp_path / "images.npy"
-    write_features(stage, data, checkpoint, out)
+    write_features(stage, {out: data}, checkpoint)
     if damage == "cut":
         out.write_bytes(out.read_bytes()[:-200])
     elif damage == "gone":
