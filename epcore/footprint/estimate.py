@@ -23,13 +23,8 @@ ON_GPU = (  # the rules that use one
     *("pretrain", "finetune", "embed"),
     *("imagenet_fs_classifier", "imagenet_fs_features", "imagenet_fs_generator"),
 )
-THREADED = (
-    *ON_GPU,
-    "data",
-    "evaluate",
-    "alpha",
-    "imagenet_fs_evaluate",
-)  # that have the scale's threads
+# Those that have the scale's threads.
+THREADED = (*ON_GPU, "data", "evaluate", "alpha", "imagenet_fs_evaluate")
 QUICK = 120.0  # seconds of a job that a cluster is not worth asking for
 KNOWN_SPREAD = 1.3  # of jobs like those that a ledger knows
 
