@@ -1,7 +1,9 @@
 """Features of all images: the network's, resumable, and only ever of the right checkpoint."""
 
 import json
+import math
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -61,54 +63,46 @@ def test_the_stage_writes_the_features_of_both_data_sets(stage, stores, checkpoi
     }
 
 
-def test_what_is_computed_of_the_one_survives_a_failure_of_the_other(
-    stage, stores, checkpoint, tmp_path, monkeypatch
-):
-    folders = [stores[part].directory for part in ("images", "queries")]
-    plain, computed = Augmenter.plain, []
+@pytest.fixture
+def watched(monkeypatch):
+    """Batches of images that went through the network; above `limit` images the process dies."""
+    plain, seen = Augmenter.plain, SimpleNamespace(batches=[], limit=math.inf)
 
-    def dying(self, images):
-        computed.append(len(images))
-        if sum(computed) > 600:
+    def counting(self, images):
+        seen.batches.append(len(images))
+        if sum(seen.batches) > seen.limit:
             raise KeyboardInterrupt
         return plain(self, images)
 
-    monkeypatch.setattr(Augmenter, "plain", dying)
+    monkeypatch.setattr(Augmenter, "plain", counting)
+    return seen
+
+
+def test_what_is_computed_of_the_one_survives_a_failure_of_the_other(
+    stage, stores, checkpoint, tmp_path, watched
+):
+    folders = [stores[part].directory for part in ("images", "queries")]
+    watched.limit = 600
     with pytest.raises(KeyboardInterrupt):
         run(stage, *folders, checkpoint, tmp_path)
     assert not list(tmp_path.glob("*.npy"))
-    monkeypatch.setattr(
-        Augmenter, "plain", lambda self, images: computed.append(len(images)) or plain(self, images)
-    )
-    before = sum(computed)
+    watched.limit, watched.batches = math.inf, []
     run(stage, *folders, checkpoint, tmp_path)
-    assert sum(computed) - before == 230
+    assert sum(watched.batches) == 230
     assert sorted(path.name for path in tmp_path.glob("*.npy")) == ["images.npy", "queries.npy"]
 
 
 def test_a_killed_run_goes_on_where_it_was_and_ends_with_the_same_bytes(
-    stage, data, checkpoint, tmp_path, monkeypatch
+    stage, data, checkpoint, tmp_path, watched
 ):
     write_features(stage, {tmp_path / "whole" / "images.npy": data}, checkpoint)
-    out, computed = tmp_path / "killed" / "images.npy", []
-    plain = Augmenter.plain
-
-    def dying(self, images):
-        computed.append(len(images))
-        if sum(computed) > 350:
-            raise KeyboardInterrupt
-        return plain(self, images)
-
-    monkeypatch.setattr(Augmenter, "plain", dying)
+    out, watched.batches, watched.limit = tmp_path / "killed" / "images.npy", [], 350
     with pytest.raises(KeyboardInterrupt):
         write_features(stage, {out: data}, checkpoint)
     assert not out.exists()
-    monkeypatch.setattr(
-        Augmenter, "plain", lambda self, images: computed.append(0) or plain(self, images)
-    )
-    before = len(computed)
+    watched.limit, watched.batches = math.inf, []
     write_features(stage, {out: data}, checkpoint)
-    assert len(computed) - before == 4 + 4 + 2  # of 252 images that were left
+    assert len(watched.batches) == 4 + 4 + 2  # of 252 images that were left
     assert out.read_bytes() == (tmp_path / "whole" / "images.npy").read_bytes()
     facts = json.loads(out.with_suffix(".meta.json").read_text())
     assert facts["resumed_from_image"] == 300
