@@ -64,28 +64,33 @@ def length(arcs: Sequence[Arc]) -> float:
 
 
 def curvature(arcs: Sequence[Arc], step: float) -> float:
-    """Mean absolute turning per unit of length, in radians.
+    """Mean absolute curvature along the arcs at a scale: radians per unit of length of the window.
 
-    Each arc is first resampled at equal distances of about `step`, so that the grid of the
-    contour's vertices is not measured: total absolute turning of the resampled polylines over
-    their total length. 0 for straight lines, and where there is no boundary; 1 / r for a circle.
-    Where arcs meet, nothing turns.
+    Each arc is cut into pieces of equal length, as near to `step` as a whole number of them can be;
+    where two meet, the curvature is the angle between their chords over the length of a piece. So
+    corners are turns within one step, and the grid that an arc was found on does not matter if it
+    is clearly finer than that. Arcs of one piece and closed ones of two are too small to be seen.
+    0 for straight lines and where there is no boundary, 1 / r for a circle. Where arcs meet,
+    nothing turns.
     """
     turning = total = 0.0
     for arc in arcs:
-        points = _resampled(arc.points, step)
-        steps = np.diff(points, axis=0)
-        angles = np.arctan2(steps[:, 1], steps[:, 0])
-        if (arc.points[0] == arc.points[-1]).all():
+        along = length([arc])
+        closed, pieces = bool((arc.points[0] == arc.points[-1]).all()), round(along / step)
+        if pieces < (3 if closed else 2):
+            continue
+        sides = np.diff(_resampled(arc.points, pieces), axis=0)
+        angles = np.arctan2(sides[:, 1], sides[:, 0])
+        if closed:
             angles = np.append(angles, angles[0])
         turns = (np.diff(angles) + np.pi) % (2 * np.pi) - np.pi
         turning += np.abs(turns).sum()
-        total += np.linalg.norm(steps, axis=1).sum()
+        total += len(turns) * along / pieces
     return turning / total if total else 0.0
 
 
-def _resampled(points: np.ndarray, step: float) -> np.ndarray:
-    """A polyline `(n, 2)` with vertices at equal distances along it, the ends included."""
+def _resampled(points: np.ndarray, pieces: int) -> np.ndarray:
+    """A polyline `(n, 2)` cut into pieces of equal length: their ends `(pieces + 1, 2)`."""
     along = np.append(0, np.linalg.norm(np.diff(points, axis=0), axis=1).cumsum())
-    places = np.linspace(0, along[-1], max(2, 1 + round(along[-1] / step)))
+    places = np.linspace(0, along[-1], pieces + 1)
     return np.stack([np.interp(places, along, points[:, axis]) for axis in (0, 1)], axis=1)

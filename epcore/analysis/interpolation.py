@@ -115,9 +115,11 @@ def rise(curves: np.ndarray) -> np.ndarray:
 def relative_slope(curves: np.ndarray) -> np.ndarray:
     """The largest slope of each curve over its mean slope, the rise: `(n,)`, 1 for a line.
 
-    A classifier that is less sure of both ends has gentler curves; this does not count it.
+    A classifier that is less sure of both ends has gentler curves; this does not count it. NaN for
+    a curve that does not rise, which a slope cannot be relative to.
     """
-    ratios: np.ndarray = steepest_slope(curves) / rise(curves)
+    gains = rise(curves)
+    ratios: np.ndarray = steepest_slope(curves) / np.where(gains > 0, gains, np.nan)
     return ratios
 
 
@@ -141,11 +143,21 @@ def bootstrap_number(
 
 
 def measure(by_network: dict[str, np.ndarray], settings: InterpolatedPairs) -> list[Number]:
-    """All measures of the curves `(pairs, steps + 1)` of two networks, and paired differences."""
+    """All measures of the curves `(pairs, steps + 1)` of two networks, and paired differences.
+
+    Pairs for which a measure of either network is NaN are left out of it, and its words then say
+    how many are left; of fewer than two there is no number.
+    """
     first, second = by_network
     numbers = []
     for name, of, what in MEASURES:
         values = {network: of(each) for network, each in by_network.items()}
+        known = ~(np.isnan(values[first]) | np.isnan(values[second]))
+        if known.sum() < 2:
+            continue
+        if not known.all():
+            what += f", of the {known.sum()} of {len(known)} pairs whose p rises in both networks"
+            values = {network: each[known] for network, each in values.items()}
         for network, each in values.items():
             number = bootstrap_number(f"{name}-{network}", each, f"{network}: {what}", settings)
             numbers.append(number)
@@ -154,14 +166,25 @@ def measure(by_network: dict[str, np.ndarray], settings: InterpolatedPairs) -> l
     return numbers
 
 
+def summary(curves: np.ndarray) -> dict[str, np.ndarray]:
+    """Mean and quartiles over pairs of curves `(n, steps + 1)`, each `(steps + 1,)`."""
+    low, high = np.quantile(curves, [0.25, 0.75], axis=0)
+    return {"mean": curves.mean(axis=0), "lower quartile": low, "upper quartile": high}
+
+
 def tabulate(by_network: dict[str, np.ndarray], pairs: Pairs) -> pd.DataFrame:
-    """The probability of each network, pair and alpha, a line each; a pair is its episode."""
+    """What is drawn, a line for each network, curve and alpha.
+
+    Curves of `kind` pair have the number of their pair, which is its episode, and its classes;
+    after them come those of `summary`.
+    """
     tables = []
     for network, each in by_network.items():
         count, places = each.shape
         table = pd.DataFrame(
             {
                 "network": network,
+                "kind": "pair",
                 "pair": np.arange(count).repeat(places),
                 "class": pairs.classes[:, 0].repeat(places),
                 "other_class": pairs.classes[:, 1].repeat(places),
@@ -170,7 +193,12 @@ def tabulate(by_network: dict[str, np.ndarray], pairs: Pairs) -> pd.DataFrame:
             }
         )
         tables.append(table)
-    return pd.concat(tables)
+        for kind, curve in summary(each).items():
+            alphas = np.linspace(0, 1, places)
+            line = {"network": network, "kind": kind, "alpha": alphas, "probability": curve}
+            tables.append(pd.DataFrame(line))
+    numbers = dict.fromkeys(("pair", "class", "other_class"), "Int64")
+    return pd.concat(tables).astype(numbers)
 
 
 def draw(by_label: dict[str, np.ndarray], shown: int, note: str, out: Path) -> None:
@@ -179,9 +207,9 @@ def draw(by_label: dict[str, np.ndarray], shown: int, note: str, out: Path) -> N
         for row, colour, (label, each) in zip(axes, (BLUE, RED), by_label.items(), strict=True):
             alphas = np.linspace(0, 1, each.shape[1])
             row[0].plot(alphas, each[:shown].T, color=colour, linewidth=0.7, alpha=0.7)
-            low, high = np.quantile(each, [0.25, 0.75], axis=0)
+            mean, low, high = summary(each).values()
             row[1].fill_between(alphas, low, high, color=colour, alpha=0.2, linewidth=0)
-            row[1].plot(alphas, each.mean(axis=0), color=colour, linewidth=1.4)
+            row[1].plot(alphas, mean, color=colour, linewidth=1.4)
             slope = steepest_slope(each).mean()
             row[1].text(0.04, 0.93, f"steepest slope {slope:.2f}", va="top", fontsize=7)
             row[0].set_ylabel(f"{label}\np(first class)")

@@ -9,12 +9,11 @@ import pandas as pd
 import torch
 from scipy.spatial import KDTree
 
-from epcore.evaluation.evaluate import PAIRS
 from epcore.files import Provenance
 from epcore.plan.figures import TwoMoons
 from epcore.plan.stages import TwoMoonsStage
 from epcore.propagation import EmbeddingPropagation, Propagator
-from epcore.report.figure import BLUE, COLOURS, RED, panels
+from epcore.report.figure import BLUE, COLOURS, RED, SKY, panels
 from epcore.report.numbers import Number, mean_number, write_numbers, write_table
 
 
@@ -33,19 +32,21 @@ def two_moons(count: int, noise: float, random: np.random.Generator) -> tuple[np
 
 
 def projections(
-    points: np.ndarray, point: int, size: int, batches: int, alpha: float,
-    random: np.random.Generator,
-) -> np.ndarray:  # fmt: skip
-    """What embedding propagation makes of one point in random batches: `(batches, 2)`, float64.
+    points: np.ndarray, size: int, batches: int, alpha: float, random: np.random.Generator
+) -> np.ndarray:
+    """What embedding propagation makes of every point in random batches: `(n, batches, 2)`.
 
-    Each batch is the point and `size - 1` others of points `(n, 2)`, without replacement.
+    As in a training: points `(n, 2)` in a random order, cut into batches of `size`, again and
+    again. The last batch is filled up with others, which it does not project. So a point is in
+    `batches` batches, each with `size - 1` others, without replacement. float64.
     """
-    others = np.delete(np.arange(len(points)), point)
-    rows = [random.choice(others, size - 1, replace=False) for _ in range(batches)]
-    features = torch.from_numpy(points[np.insert(rows, 0, point, axis=1)])
-    propagate = EmbeddingPropagation(alpha)
-    chunks = torch.split(features, max(1, PAIRS // size**2))
-    return torch.cat([propagate(chunk)[:, 0] for chunk in chunks]).numpy()
+    propagate, found = EmbeddingPropagation(alpha), []
+    for _ in range(batches):
+        order = random.permutation(len(points))
+        rows = np.append(order, order[: -len(points) % size]).reshape(-1, size)
+        projected = propagate(torch.from_numpy(points[rows])).reshape(-1, 2).numpy()
+        found.append(projected[order.argsort()])
+    return np.stack(found, axis=1)
 
 
 def deviation(points: np.ndarray) -> float:
@@ -114,12 +115,14 @@ def compactness(points: np.ndarray, classes: np.ndarray) -> Compactness:
 class Outcome:
     """One set of points `(n, 2)`, its classes `(n,)`, and what became of it.
 
-    projections: batch size -> example point -> `(batches, 2)`; variants: see `propagated`.
+    projections: batch size -> `(n, batches, 2)`; examples: the points of which they stand out;
+    variants: see `propagated`.
     """
 
     points: np.ndarray
     classes: np.ndarray
-    projections: dict[int, dict[int, np.ndarray]]
+    projections: dict[int, np.ndarray]
+    examples: list[int]
     variants: dict[str, np.ndarray]
 
 
@@ -130,13 +133,11 @@ def experiment(settings: TwoMoons, draw: int) -> Outcome:
     examples = (np.arange(settings.examples) + 0.5) * settings.points / settings.examples
     alpha = settings.embedding_alpha
     projected = {
-        size: {
-            point: projections(points, point, size, settings.batches, alpha, random)
-            for point in examples.astype(int).tolist()
-        }
+        size: projections(points, size, settings.batches, alpha, random)
         for size in settings.batch_sizes
     }
-    return Outcome(points, classes, projected, propagated(points, alpha))
+    variants = propagated(points, alpha)
+    return Outcome(points, classes, projected, examples.astype(int).tolist(), variants)
 
 
 # Name, attribute of `Compactness` and words of what is measured of all points.
@@ -154,10 +155,10 @@ def measure(outcomes: list[Outcome]) -> list[Number]:
     numbers = []
     for size in outcomes[0].projections:
         deviations = [
-            np.mean([deviation(of_point) for of_point in outcome.projections[size].values()])
+            np.mean([deviation(of_point) for of_point in outcome.projections[size]])
             for outcome in outcomes
         ]
-        what = f"deviation of one point's projections in random batches of {size}"
+        what = f"deviation of a point's projections in random batches of {size}, mean over points"
         numbers.append(mean_number(f"projection-deviation-{size}", np.array(deviations), what))
     found = {
         variant: [compactness(outcome.variants[variant], outcome.classes) for outcome in outcomes]
@@ -180,7 +181,7 @@ def measure(outcomes: list[Outcome]) -> list[Number]:
 
 
 def tabulate(outcome: Outcome) -> pd.DataFrame:
-    """What is drawn, a line a point; `batch_size` is that of panel a, `variant` of panel b."""
+    """What is drawn, a line a point; `batch_size` and `example` are of panel a, `variant` of b."""
     lines: list[dict[str, Any]] = []
 
     def add(places: np.ndarray, numbers: list[int], **more: Any) -> None:
@@ -188,36 +189,44 @@ def tabulate(outcome: Outcome) -> pd.DataFrame:
             label = int(outcome.classes[number])
             lines.append({**more, "point": number, "class": label, "x": x, "y": y})
 
-    for size, examples in outcome.projections.items():
-        for point, places in examples.items():
-            add(places, [point] * len(places), panel="a", batch_size=str(size), variant="")
+    for size, of_points in outcome.projections.items():
+        for point, places in enumerate(of_points):
+            kind = {"batch_size": str(size), "example": point in outcome.examples, "variant": ""}
+            add(places, [point] * len(places), panel="a", **kind)
     for variant, places in outcome.variants.items():
-        add(places, list(range(len(places))), panel="b", batch_size="", variant=variant)
+        kind = {"batch_size": "", "example": "", "variant": variant}
+        add(places, list(range(len(places))), panel="b", **kind)
     return pd.DataFrame(lines)
 
 
 def draw(outcome: Outcome, out: Path) -> None:
-    """Above, examples in random batches of each size; below, all points; all on one scale."""
+    """Above, points in random batches of each size; below, together; all on one scale."""
     drawn = {name: places for name, places in outcome.variants.items() if name != "original"}
     columns = max(len(outcome.projections), len(drawn))
-    with panels(out, 2, columns, 4.8, 2.5, sharex=True, sharey=True) as (_, axes):
+    with panels(out, 2, columns, 4.8, 2.6, sharex=True, sharey=True) as (canvas, axes):
         for panel in axes.flat:
             panel.set_aspect("equal")
             panel.tick_params(labelsize=6)
-            panel.scatter(*outcome.points.T, s=2, color="0.78", linewidths=0)
-        for panel, (size, examples) in zip(axes[0], outcome.projections.items(), strict=False):
+            panel.scatter(*outcome.points.T, s=2, color="0.68", linewidths=0)
+        for panel, (size, of_points) in zip(axes[0], outcome.projections.items(), strict=False):
             panel.set_title(f"batches of {size}")
-            for colour, (point, places) in zip(COLOURS, examples.items(), strict=False):
-                panel.scatter(*places.T, s=3, color=colour, alpha=0.6, linewidths=0)
+            panel.scatter(
+                *of_points.reshape(-1, 2).T, s=0.8, color=SKY, alpha=0.25, linewidths=0, zorder=0.5
+            )
+            for colour, point in zip(COLOURS, outcome.examples, strict=False):
+                panel.scatter(*of_points[point].T, s=3, color=colour, linewidths=0)
                 panel.plot(*outcome.points[point], "o", ms=4, mfc=colour, mec="black", mew=0.6)
         for panel, (variant, places) in zip(axes[1], drawn.items(), strict=False):
             panel.set_title(variant)
             for label, colour in enumerate((BLUE, RED)):
                 panel.scatter(*places[outcome.classes == label].T, s=3, color=colour, linewidths=0)
-        axes[0, 0].set_ylabel("(a) examples")
-        axes[1, 0].set_ylabel("(b) all points")
-        axes[1, columns // 2].set_xlabel(
-            "gray: the points before; black rim: examples before; all on the same scale", fontsize=7
+        axes[0, 0].set_ylabel("(a) in batches")
+        axes[1, 0].set_ylabel("(b) all together")
+        canvas.supxlabel(
+            f"gray: points before. (a) light: each of them in {of_points.shape[1]} random batches; "
+            f"strong: {len(outcome.examples)} of them,\n"
+            "black rim: where these were. All on the same scale.",
+            fontsize=7,
         )
 
 

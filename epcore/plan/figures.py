@@ -52,7 +52,7 @@ class DecisionBoundary(Settings):
     labeled: PositiveInt
     window: PositiveFloat
     grid: AtLeastTwo
-    measured_grid: AtLeastTwo
+    curvature_step: PositiveFloat
     draws: AtLeastTwo
     embedding_alpha: Probability
     label_alpha: Probability

@@ -23,8 +23,8 @@ from epcore.plan.stages import (
 )
 
 Axis = Literal["shot", "way", "unlabeled"]
-# A page holds so many rows of curves.
-RECIPES_PER_FIGURE = 8
+# A page of the paper holds so many rows of curves, and a caption.
+RECIPES_PER_FIGURE = 6
 
 
 class Plot(Settings):

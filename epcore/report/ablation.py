@@ -7,11 +7,11 @@ import pandas as pd
 
 from epcore.errors import UserError
 from epcore.files import Provenance, atomic
+from epcore.plan.printed import read_printed
 from epcore.plan.stages import AblationStage
 from epcore.report.aggregate import read_scores
 from epcore.report.factorial import contrast, effects
 from epcore.report.figure import BLUE, ORANGE, figure
-from epcore.report.text_table import KEY, read_cells
 
 
 def tabulate(stage: AblationStage, paper: Path) -> pd.DataFrame:
@@ -21,8 +21,8 @@ def tabulate(stage: AblationStage, paper: Path) -> pd.DataFrame:
         UserError: unless the cells are every combination of the factors, each with a printed number
             and over the same episodes.
     """
-    printed = read_cells(paper, (*KEY, "accuracy"), "restore it from version control")
-    rows = {(block, row): float(cell["accuracy"]) for (block, row, _), cell in printed.items()}
+    printed = read_printed(paper).items()
+    rows = {(block, row): float(cell["accuracy"]) for (block, row, _), cell in printed}
     combinations = {frozenset(cell.marks) for cell in stage.cells}
     if not len(stage.cells) == len(combinations) == 2 ** len(stage.factors):
         raise UserError(

@@ -17,6 +17,8 @@ from epcore.report.figure import COLOURS, panels
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+# Above the accuracies, as a share of their range.
+ROOM_FOR_NUMBERS = 0.3
 READ = ["epoch", "learning_rate", "train_loss", "val_accuracy", "val_loss"]
 
 
@@ -66,6 +68,8 @@ def draw(table: pd.DataFrame, note: str, out: Path) -> None:
     with panels(out, len(recipes), 3, **size, sharex=True, sharey="col") as (canvas, axes):
         for row, recipe in zip(axes, recipes, strict=True):
             _row(row, table[table["recipe"] == recipe], colours)
+        low, high = axes[0, 1].get_ylim()
+        axes[0, 1].set_ylim(low, high + ROOM_FOR_NUMBERS * (high - low))
         for panel, title in zip(
             axes[0], ("loss", "validation accuracy, %", "learning rate"), strict=True
         ):
@@ -92,7 +96,7 @@ def _row(row: "list[Axes]", table: pd.DataFrame, colours: dict[str, str]) -> Non
         kept = lines[lines["kept"]]
         accuracies.plot(epochs[kept.index], kept["val_accuracy"], "*", color=style["color"])
         accuracies.text(
-            1, 0.04 + 0.15 * place, f"{kept['val_accuracy'].iloc[0]:.1f}", ha="right",
+            1 - 0.27 * place, 1, f"{kept['val_accuracy'].iloc[0]:.1f}", ha="right", va="top",
             fontsize=6, color=style["color"], transform=accuracies.transAxes,
         )  # fmt: skip
     rates.set_yscale("log")

@@ -11,7 +11,7 @@ from epcore.errors import UserError
 from epcore.files import Provenance, atomic
 from epcore.plan.stages import PlotStage
 from epcore.report.figure import BLUE, RED, panels
-from epcore.report.text_table import COLUMNS, Cell, read_cells
+from epcore.report.text_table import Cell, read_cells
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,7 +35,7 @@ def tabulate(stage: PlotStage, tables: list[Path]) -> pd.DataFrame:
     """
     cells: dict[tuple[str, str, str, str], Cell] = {}
     for path in tables:
-        read = read_cells(path, COLUMNS, "delete it and run the same command again")
+        read = read_cells(path)
         cells |= {(cell["table"], *key): cell for key, cell in read.items()}
     lines = []
     for point in stage.points:

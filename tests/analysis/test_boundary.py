@@ -1,7 +1,10 @@
 """Boundaries between classes: lengths and curvatures that geometry knows."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
+from scipy.spatial import Voronoi
 
 from epcore.analysis.boundary import boundary, curvature, length
 
@@ -54,13 +57,67 @@ def test_where_a_third_class_is_highest_there_is_no_boundary_between_the_others(
     assert length(arcs) == pytest.approx(6)
 
 
+def circles(locations, *circles):
+    """Boundaries around the class that is inside of circles (x, y, radius)."""
+    side = np.linspace(-2, 2, locations)
+    grid = np.stack(np.meshgrid(side, side), axis=-1)
+    inside = [radius**2 - ((grid - middle) ** 2).sum(axis=-1) for *middle, radius in circles]
+    return boundary(np.stack([np.max(inside, axis=0), 0 * inside[0]]), side, side)
+
+
+@pytest.mark.parametrize("step", [0.2, 0.4])
+@pytest.mark.parametrize("locations", [42, 84])
 @pytest.mark.parametrize("radius", [0.5, 1.2])
-def test_a_circle_has_its_circumference_and_turns_one_over_its_radius(radius):
-    distances = (GRID**2).sum(axis=-1)
-    arcs = boundary(np.stack([radius**2 - distances, 0 * distances]), X, Y)
+def test_a_circle_has_its_circumference_and_turns_one_over_its_radius(radius, locations, step):
+    arcs = circles(locations, (0, 0, radius))
     assert len(arcs) == 1
     assert length(arcs) == pytest.approx(2 * np.pi * radius, rel=0.01)
-    assert curvature(arcs, 0.1) == pytest.approx(1 / radius, rel=0.02)
+    assert curvature(arcs, step) == pytest.approx(1 / radius, rel=0.01)
+
+
+def test_a_circle_that_is_too_small_for_the_step_is_not_counted():
+    """Its length of 2 pi / 5 is six steps of 0.2, and not three of 0.6."""
+    arcs = circles(84, (-0.5, 0, 1), (1.5, 0, 0.2))
+    assert len(arcs) == 2
+    both = 4 * np.pi / (2 * np.pi * 1.2)
+    assert curvature(arcs, 0.2) == pytest.approx(both, rel=0.01)
+    assert curvature(arcs, 0.6) == pytest.approx(1, rel=0.01)
+
+
+@pytest.mark.parametrize("locations", [42, 84])
+def test_a_straight_line_does_not_turn_at_any_resolution(locations):
+    side = np.linspace(-2, 2, locations)
+    x, y = np.meshgrid(side, side)
+    arcs = boundary(np.stack([x - 3 * y - 0.1, 0 * x]), side, side)
+    assert length(arcs) == pytest.approx(4 * np.hypot(1, 1 / 3))
+    assert curvature(arcs, 0.2) == pytest.approx(0, abs=1e-9)
+
+
+def polygon_between(points, classes, window):
+    """Length of the Voronoi edges between classes in the window, to a ten thousandth."""
+    far = 50 * np.array([(1, 0), (-1, 0), (0, 1), (0, -1)])
+    cells = Voronoi(np.vstack([points, far]))
+    total = 0.0
+    for (one, other), ends in zip(cells.ridge_points, cells.ridge_vertices, strict=True):
+        if max(one, other) < len(points) and classes[one] != classes[other]:
+            start, end = cells.vertices[ends]
+            along = start + (np.arange(100_000)[:, None] + 0.5) / 100_000 * (end - start)
+            total += (np.abs(along) < window).all(axis=1).mean() * np.linalg.norm(end - start)
+    return total
+
+
+def test_between_nearest_points_it_is_the_voronoi_diagram_of_qhull_but_for_its_corners():
+    random = np.random.default_rng(0)
+    points, classes = random.normal(size=(24, 2)), np.arange(24) % 3
+    exact, missing = polygon_between(points, classes, 2), []
+    for locations in (41, 81, 161):
+        side = np.linspace(-2, 2, locations)
+        grid = np.stack(np.meshgrid(side, side), axis=-1)
+        distances = ((grid[..., None, :] - points) ** 2).sum(axis=-1)
+        nearest = np.stack([-distances[..., classes == label].min(axis=-1) for label in range(3)])
+        missing.append(1 - length(boundary(nearest, side, side)) / exact)
+    assert 0 < missing[-1] < 0.02
+    assert all(0.3 < fine / coarse < 0.7 for coarse, fine in pairwise(missing))
 
 
 def test_a_circle_that_a_third_class_cuts_stays_in_one_piece():
@@ -71,7 +128,7 @@ def test_a_circle_that_a_third_class_cuts_stays_in_one_piece():
     pieces = [arc for arc in arcs if arc.classes == (0, 1)]
     assert len(pieces) == 1
     assert length(pieces) == pytest.approx(4 / 3 * np.pi * radius, rel=0.01)
-    assert curvature(pieces, 0.1) == pytest.approx(1 / radius, rel=0.05)
+    assert curvature(pieces, 0.2) == pytest.approx(1 / radius, rel=0.01)
 
 
 def test_a_zigzag_turns_at_every_corner():
@@ -83,7 +140,7 @@ def test_a_zigzag_turns_at_every_corner():
     lengths = [np.hypot(1, rise) for rise in (0.5, 1, 1, 0.5)]
     turning = 2 * (np.arctan(1) + np.arctan(0.5)) + 2 * np.arctan(1)
     assert length(arcs) == pytest.approx(sum(lengths))
-    assert curvature(arcs, 0.1) * length(arcs) == pytest.approx(turning, rel=0.02)
+    assert curvature(arcs, 0.1) * (length(arcs) - 0.1) == pytest.approx(turning, rel=0.02)
 
 
 def test_one_class_everywhere_has_no_boundary():

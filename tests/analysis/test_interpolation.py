@@ -152,6 +152,27 @@ def test_the_difference_is_paired(features):
         assert difference.high - difference.low < 0.3 * (one.high - one.low)
 
 
+def test_a_pair_whose_probability_does_not_rise_has_no_relative_slope_and_is_said_to_be_missing():
+    """Rises of 0.5, 0.4, 0.2, 0 and of 0.5, -0.1, 0.2, 0.3: the first and third remain."""
+    one, other = (
+        np.stack([np.linspace(0.3, 0.3 + rise, STEPS + 1) for rise in rises])
+        for rises in ((0.5, 0.4, 0.2, 0), (0.5, -0.1, 0.2, 0.3))
+    )
+    one[0, 1:] += 0.25  # a step of 0.25 and 1 / 16 in an eighth, of 0.75 in all
+    numbers = {number.name: number for number in measure({"epnet": one, "net": other}, SETTINGS)}
+    steep = 8 * (0.25 + 1 / 16) / 0.75
+    assert numbers["relative-slope-epnet"].value == pytest.approx((steep + 1) / 2)
+    assert numbers["relative-slope-net"].value == pytest.approx(1)
+    assert numbers["relative-slope-difference"].value == pytest.approx((steep - 1) / 2)
+    assert numbers["relative-slope-net"].what.endswith(
+        "of the 2 of 4 pairs whose p rises in both networks"
+    )
+    assert numbers["rise-net"].value == pytest.approx((0.5 - 0.1 + 0.2 + 0.3) / 4)
+    assert "pairs whose" not in numbers["rise-net"].what
+    falling = {"epnet": one[:, ::-1], "net": other[:, ::-1]}
+    assert not any(n.name.startswith("relative-slope") for n in measure(falling, SETTINGS))
+
+
 def test_an_interpolant_leaves_the_images_of_the_episode_where_they_are(features, propagation):
     """More alphas change no probability: each interpolant has a graph of its own."""
     pairs = Pairs.draw(episodes_of(1), 3, seed=0)

@@ -36,8 +36,8 @@ def test_noise_has_the_deviation_that_is_asked_for():
 
 def test_a_batch_of_all_points_is_propagation_of_all_points(moons):
     points = moons[0][::10]
-    found = projections(points, 7, len(points), 3, 0.5, np.random.default_rng(0))
-    assert found == pytest.approx(np.tile(embeddings(points)[7], (3, 1)))
+    found = projections(points, len(points), 3, 0.5, np.random.default_rng(0))
+    assert found == pytest.approx(np.repeat(embeddings(points)[:, None], 3, axis=1))
 
 
 def test_of_three_points_by_hand():
@@ -50,8 +50,8 @@ def test_of_three_points_by_hand():
     p, q, r = 0.5 * a / (one * two), 0.5 * b / (one * three), 0.5 * c / (two * three)
     determinant = 1 - p * p - q * q - r * r - 2 * p * q * r
     first_row = np.array([1 - r * r, p + q * r, q + p * r]) / determinant
-    found = projections(points, 0, 3, 2, 0.5, np.random.default_rng(0))
-    assert found[:, 0] == pytest.approx(first_row @ [0, 1, 3])
+    found = projections(points, 3, 2, 0.5, np.random.default_rng(0))
+    assert found[0, :, 0] == pytest.approx(first_row @ [0, 1, 3])
     variants = propagated(points, 0.5)
     assert variants["propagated"][0, 0] == pytest.approx(first_row @ [0, 1, 3])
     assert variants["row-normalised"][0, 0] == pytest.approx(
@@ -60,17 +60,19 @@ def test_of_three_points_by_hand():
 
 
 def test_every_batch_holds_the_point_and_others_of_its_own(moons):
-    """Of batches of three, each projection is that of the point with some two others."""
-    points = moons[0][::50]
-    found = projections(points, 2, 3, 40, 0.5, np.random.default_rng(0))
-    possible = [
-        embeddings(points[[2, i, j]])[0]
-        for i in range(len(points)) for j in range(i)
-        if 2 not in (i, j)
-    ]  # fmt: skip
-    nearest = cdist(found, np.array(possible))
-    assert nearest.min(axis=1) == pytest.approx(np.zeros(40), abs=1e-9)
-    assert len(set(nearest.argmin(axis=1))) > 5
+    """Of eight points in batches of three, each projection is that of a point with two others."""
+    points = moons[0][::40]
+    found = projections(points, 3, 40, 0.5, np.random.default_rng(0))
+    assert found.shape == (8, 40, 2)
+    for point, projected in enumerate(found):
+        possible = [
+            embeddings(points[[point, i, j]])[0]
+            for i in range(len(points)) for j in range(i)
+            if point not in (i, j)
+        ]  # fmt: skip
+        nearest = cdist(projected, np.array(possible))
+        assert nearest.min(axis=1) == pytest.approx(np.zeros(40), abs=1e-9)
+        assert len(set(nearest.argmin(axis=1))) > 10
 
 
 def test_the_three_ways_to_propagate_all_points(moons):
@@ -120,6 +122,6 @@ def test_the_authors_propagator_expands_the_cloud_and_normalised_rows_contract_i
 def test_projections_of_a_point_scatter_less_in_larger_batches(moons):
     points, _ = moons
     random = np.random.default_rng(0)
-    scatter = [deviation(projections(points, 40, size, 60, 0.5, random)) for size in (16, 64, 128)]
+    scatter = [deviation(projections(points, size, 60, 0.5, random)[40]) for size in (16, 64, 128)]
     assert scatter == pytest.approx([0.19, 0.09, 0.055], rel=0.3)
     assert scatter[0] > scatter[1] > scatter[2]

@@ -90,7 +90,7 @@ def test_curves_show_every_training_behind_the_tables_on_few_rows_each(scale):
     assert shown == needed
     for name, trainings in plan.curves.items():
         assert re.fullmatch(NAME, name)
-        assert len({training.recipe for training in trainings}) <= 8
+        assert len({training.recipe for training in trainings}) <= 6
         assert len({Path(t.checkpoint).parents[2] for t in trainings}) == 1
         phases = [t.phase for t in trainings if t.recipe == trainings[0].recipe]
         assert phases[0] == "pretraining"

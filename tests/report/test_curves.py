@@ -4,15 +4,19 @@ import csv
 import json
 import subprocess
 import sys
+from contextlib import contextmanager
+from itertools import combinations, product
 from pathlib import Path
 
 import pytest
 from figure_files import fonts_of, lines_of, same_files, words_of
+from matplotlib.transforms import Bbox
 
 from epcore.errors import UserError
 from epcore.plan import Plan
 from epcore.plan.stages import CurvesStage
 from epcore.report import curves
+from epcore.report.figure import panels
 from epcore.training.loop import Outcome
 
 CONFIG = Path(__file__).parents[2] / "config"
@@ -24,7 +28,11 @@ EPOCHS = {"pretrain": 4, "finetune-1shot": 2, "finetune-5shot": 3}
 def stage(tmp_path, monkeypatch):
     """The trainings of a figure, with curves as the training loop writes them."""
     monkeypatch.chdir(tmp_path)
-    stage = CurvesStage.model_validate_json(Plan(CONFIG, "demo").curves_of(NAME))
+    return trained(NAME)
+
+
+def trained(name):
+    stage = CurvesStage.model_validate_json(Plan(CONFIG, "demo").curves_of(name))
     for number, training in enumerate(stage.trainings):
         path = Path(training.checkpoint)
         rows = [
@@ -72,6 +80,55 @@ def test_every_recipe_phase_and_kept_accuracy_is_named_in_text(stage):
         if line["kept"] == "True":
             assert f"{float(line['val_accuracy']):.1f}" in words
     assert all(kind.endswith("TrueType") and emb == "yes" for kind, emb in fonts_of("c.pdf"))
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """Canvases and panels of the figures that are drawn."""
+    kept = []
+
+    @contextmanager
+    def keep(*sizes, **more):
+        with panels(*sizes, **more) as (canvas, axes):
+            yield canvas, axes
+            kept.append((canvas, axes))
+
+    monkeypatch.setattr(curves, "panels", keep)
+    return kept
+
+
+def test_a_full_figure_fits_on_a_page_of_the_paper(stage, drawn):
+    """The text of Springer's llncs class is 193 mm high; a caption goes below."""
+    full = trained("curves-glyph-mini-conv4")
+    assert len({training.recipe for training in full.trainings}) == 6
+    curves.run(full, Path("c.pdf"))
+    ((canvas, _),) = drawn
+    assert canvas.get_figheight() < 193 / 25.4 - 0.5
+
+
+@pytest.mark.parametrize("level", [0.2, 0.3, 0.4, 0.5, 0.6])
+def test_no_accuracy_covers_a_star_or_another(stage, drawn, level):
+    """Wherever stars are: fine-tunings keep their last epoch, at some accuracy."""
+    for path in Path().rglob("finetune-*shot.csv"):
+        rows = [{name: float(text) for name, text in line.items()} for line in lines_of(path)]
+        rows[-1]["val_accuracy"] = level
+        Outcome({}, rows[-1], rows, None).write_curve(path)
+        facts = {"best": rows[-1], "seconds": 1, "made": {}}
+        path.with_suffix(".meta.json").write_text(json.dumps(facts), encoding="utf-8")
+    curves.run(stage, Path("c.pdf"))
+    ((canvas, axes),) = drawn
+    canvas.draw_without_rendering()
+    for panel in axes[:, 1]:
+        labels = [text.get_window_extent() for text in panel.texts]
+        stars = []
+        for line in panel.lines:
+            if line.get_marker() == "*":
+                middle = panel.transData.transform(line.get_xydata()[0])
+                half = line.get_markersize() / 2 * canvas.dpi / 72
+                stars.append(Bbox([middle - half, middle + half]))
+        assert len(stars) == len(labels) > 0
+        assert not any(one.overlaps(other) for one, other in combinations(labels, 2))
+        assert not any(star.overlaps(label) for star, label in product(stars, labels))
 
 
 def test_a_recipe_that_goes_on_from_anothers_pretraining_says_so(stage):
