@@ -19,8 +19,9 @@ COLUMNS = (
 class Use:
     """What the attempts at some jobs used together.
 
-    level: job, rule, table, figure or total. A table or figure counts every job that it needs, as
-    if it were built alone: what several need counts for each of them.
+    level: job, rule, table, figure or total. A table or figure counts every job that it is made
+    of, what several share for each of them. Published, it also waits for embeddings that only
+    others test; those it does not count.
     """
 
     level: str

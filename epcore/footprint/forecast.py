@@ -100,7 +100,7 @@ def wall_time(plan: Plan, estimates: dict[Job, Estimate], device: Device, device
     return Range(max(longest_low, total.low), most)
 
 
-def tell(plan: Plan, found: Forecast, factor: float | None) -> str:
+def tell(plan: Plan, found: Forecast, factor: float) -> str:
     """The forecast as text; `factor` in kg of CO2-equivalent per kWh."""
     jobs = f"{len(found.estimates)} jobs to run"
     if found.done:
@@ -122,9 +122,7 @@ def tell(plan: Plan, found: Forecast, factor: float | None) -> str:
     facts = {
         f"wall time on {found.devices} {unit}{'s' * (found.devices > 1)}": _duration(found.wall),
         "energy": f"{_span(kwh)} kWh",
-        "CO2": "epcore forecast looks up the factor of your country"
-        if factor is None
-        else f"{_span(kwh * factor)} kg CO2-equivalent at {factor:g} kg/kWh",
+        "CO2": f"{_span(kwh * factor)} kg CO2-equivalent at {factor:g} kg/kWh",
         "disk": f"{_span(found.total('disk') * (1 / GIB))} GiB, the more while trainings go on",
     }
     lines += [f"  {name + ':':<26}{value}" for name, value in facts.items()]

@@ -13,9 +13,9 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import ConfigDict, Field, NonNegativeFloat, ValidationError
 
 from epcore.errors import UserError
 from epcore.files import canonical_json
@@ -34,6 +34,7 @@ class Entry(Settings):
     `kwh` that comes from power counters, the rest is estimated as `method` says. tdp_kwh: hours
     times the hardware's power at full load, as the Machine Learning Impact calculator has it,
     without PUE. kg: kg of CO2-equivalent, `kwh` times `factor` (kg/kWh). device: `cpu` or the GPU.
+    pue, factor_source: that the line was computed with; the first version did not write them.
     """
 
     # Lines of a later version may say more.
@@ -46,14 +47,16 @@ class Entry(Settings):
     at: str
     host: str
     device: str
-    seconds: float
-    cpu_seconds: float
-    kwh: float
-    measured_kwh: float
-    tdp_kwh: float
-    kg: float
-    factor: float
+    seconds: NonNegativeFloat
+    cpu_seconds: NonNegativeFloat
+    kwh: NonNegativeFloat
+    measured_kwh: NonNegativeFloat
+    tdp_kwh: NonNegativeFloat
+    kg: NonNegativeFloat
+    factor: NonNegativeFloat
     method: str
+    pue: Annotated[float, Field(ge=1)] | None = None
+    factor_source: str | None = None
 
 
 @contextlib.contextmanager
@@ -96,7 +99,7 @@ def append(path: Path, entry: Entry) -> None:
 def read(path: Path) -> list[Entry]:
     """The last line of every attempt, in the order in which they started.
 
-    Torn lines are passed over.
+    Torn lines, and those with a number that no job can have used, are passed over.
 
     Raises:
         UserError: if there is no ledger.

@@ -6,10 +6,11 @@ it down beside the ledger for all others.
 
 import os
 import platform
+import sys
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import NonNegativeFloat, PositiveInt, ValidationError
 
 from epcore.errors import UserError
 from epcore.files import canonical_json
@@ -27,11 +28,11 @@ class Machine(Settings):
 
     settings: FootprintSettings
     cpu: str
-    cpus: int
-    cpu_power: float
-    ram_power: float
+    cpus: PositiveInt
+    cpu_power: NonNegativeFloat
+    ram_power: NonNegativeFloat
     counters: bool
-    factor: float
+    factor: NonNegativeFloat
 
     @property
     def watts_per_core(self) -> float:
@@ -42,22 +43,33 @@ class Machine(Settings):
 def known_machine(settings: FootprintSettings, folder: Path) -> Machine:
     """The machine, out of `folder` if a job found it out before.
 
+    Where the folder cannot be written, every job finds it out anew.
+
     Raises:
         UserError: if the country or the region is unknown, or codecarbon fails.
     """
-    with locked(folder / f"{platform.node() or 'machine'}.json") as descriptor:
-        text = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
-        try:
-            machine = Machine.model_validate_json(text)
-        except ValidationError:
-            pass
-        else:
-            if machine.settings == settings:
-                return machine
-        machine = find_out(settings)
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, canonical_json(machine.model_dump(mode="json")).encode())
-    return machine
+    machine = None
+    try:
+        with locked(folder / f"{platform.node() or 'machine'}.json") as descriptor:
+            machine = _saved(descriptor, settings)
+            if machine is None:
+                machine = find_out(settings)
+                os.ftruncate(descriptor, 0)
+                os.write(descriptor, canonical_json(machine.model_dump(mode="json")).encode())
+    except OSError as error:  # a full disk; the job itself may not need it
+        problem = f"{error.filename}: {error.strerror}; what is known of this machine is not saved"
+        print(f"epcore: {problem}", file=sys.stderr)
+    return machine or find_out(settings)
+
+
+def _saved(descriptor: int, settings: FootprintSettings) -> Machine | None:
+    """The machine in a file, if it is whole and was found out for these settings."""
+    text = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
+    try:
+        machine = Machine.model_validate_json(text)
+    except ValidationError:
+        return None
+    return machine if machine.settings == settings else None
 
 
 def find_out(settings: FootprintSettings) -> Machine:
@@ -130,6 +142,14 @@ def carbon_intensity(settings: FootprintSettings) -> float:
             f"{country}; use one of: {known}; or null, or carbon_intensity"
         )
     return float(emissions.get_region_emissions(one_kwh, place))
+
+
+def factor_source(settings: FootprintSettings) -> str:
+    """Where `carbon_intensity` has its factor from."""
+    if settings.carbon_intensity is not None:
+        return "set in config/footprint.yaml"
+    place = ", ".join(name for name in (settings.region, settings.country) if name)
+    return f"codecarbon's for {place}"
 
 
 def _regions(source: Any, country: str) -> list[str]:

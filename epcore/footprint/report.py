@@ -9,9 +9,8 @@ from epcore.errors import UserError
 from epcore.files import Provenance, write_text
 from epcore.footprint.account import Account, Use, account
 from epcore.footprint.impact import PAPER
-from epcore.footprint.ledger import read
+from epcore.footprint.ledger import Entry, read
 from epcore.plan import Plan
-from epcore.plan.footprint import FootprintSettings
 from epcore.plan.tables import tex_escape
 from epcore.report.figure import BLUE, ORANGE, figure
 from epcore.report.latex import HEAD
@@ -20,38 +19,63 @@ from epcore.report.latex import HEAD
 CAPTION = ("factor", "trust", "paper", "shared")
 
 
-def paragraph(sums: Account, settings: FootprintSettings) -> str:
+def paragraph(sums: Account) -> str:
     """The paper's paragraph on CO2, with the numbers of these runs, and how far to trust them."""
-    return " ".join(statements(sums, settings).values())
+    return " ".join(statements(sums).values())
 
 
-def statements(sums: Account, settings: FootprintSettings) -> dict[str, str]:
+def statements(sums: Account) -> dict[str, str]:
     """The sentences of the paragraph, by what they are about."""
     total = sums.total
     kwh, kg, measured = total.sum("kwh"), total.sum("kg"), total.sum("measured_kwh")
-    factors = sorted({entry.factor for entry in total.entries})
-    factor = " to ".join(f"{value:g}" for value in dict.fromkeys((factors[0], factors[-1])))
-    if settings.carbon_intensity is not None:
-        source = "set in config/footprint.yaml"
-    else:
-        place = ", ".join(name for name in (settings.region, settings.country) if name)
-        source = f"codecarbon's for {place}"
     hardware = " and ".join("processors" if name == "cpu" else name for name in total.devices)
     return {
-        "factor": "Experiments were conducted with a carbon emission factor of "
-        f"{factor} kg/kWh ({source}) and a PUE of {settings.pue:g}.",
+        "factor": f"Experiments were conducted with {_conditions(total.entries)}.",
         "work": f"A cumulative of {_digits(total.hours)} hours of computation was performed on "
         f"{hardware}, in {len(total.entries)} attempts at {len(sums.jobs)} jobs, "
         f"{total.unfinished} of which failed, were interrupted or have not ended; they count with "
         "what they used.",
-        "total": f"Total emissions are {_mass(kg)}CO2eq from {_energy(kwh)}.",
+        "total": f"Total emissions are {_mass(kg)} CO2eq from {_energy(kwh)}.",
         "trust": _trust(measured, kwh),
         "impact": "Hours times the hardware's power at full load times that factor, as the Machine "
-        f"Learning Impact calculator has it, give {_mass(total.impact_kg)}.",
+        f"Learning Impact calculator has it, give {_mass(total.impact_kg)} CO2eq: "
+        f"{_powers(total.entries)}. Memory, the processor beside a GPU and the PUE are not in it.",
         "paper": PAPER.sentences(),
-        "shared": "Tables and figures count every job that they need, so that jobs that several "
-        "share count for each: their sum is more than the total.",
+        "shared": "Tables and figures count the jobs that they are made of, not the embeddings for "
+        "others that their publication waits for; what several share counts for each, so that "
+        "their sum is not the total.",
     }
+
+
+def _conditions(entries: Sequence[Entry]) -> str:
+    """The factor and the PUE that the ledger's energy was computed with."""
+    sources = sorted({entry.factor_source for entry in entries if entry.factor_source})
+    pues = [entry.pue for entry in entries if entry.pue is not None]
+    told = f"a carbon emission factor of {_range([entry.factor for entry in entries])} kg/kWh"
+    told += f" ({'; '.join(sources)})" if sources else ""
+    told += f" and a PUE of {_range(pues)}" if pues else ""
+    if silent := len(entries) - len(pues):
+        told += f"; {silent} of the attempts did not write down their PUE and the factor's source"
+    return told
+
+
+def _range(values: Sequence[float]) -> str:
+    return " to ".join(f"{value:g}" for value in dict.fromkeys((min(values), max(values))))
+
+
+def _powers(entries: Sequence[Entry]) -> str:
+    """The hours, and their mean watts, that the hours-times-power estimate is made of."""
+    on_cpu = [entry for entry in entries if entry.device == "cpu"]
+    on_gpu = [entry for entry in entries if entry.device != "cpu"]
+    parts = (
+        (sum(entry.cpu_seconds for entry in on_cpu) / 3600, "core hours", on_cpu),
+        (sum(entry.seconds for entry in on_gpu) / 3600, "hours of GPU jobs", on_gpu),
+    )
+    return " and ".join(
+        f"{_digits(hours)} {unit} at {_digits(1000 * sum(e.tdp_kwh for e in chosen) / hours)} W"
+        for hours, unit, chosen in parts
+        if hours > 0
+    )
 
 
 def _trust(measured: float, kwh: float) -> str:
@@ -64,15 +88,15 @@ def _trust(measured: float, kwh: float) -> str:
     if measured <= 0:
         return f"This is estimated, not measured, because no power counter was there, {estimated}."
     return (
-        f"{100 * measured / kwh:.0f} % of the energy was measured by power counters (that of a "
+        f"{_percent(measured, kwh)} of the energy was measured by power counters (that of a "
         "processor is split among jobs by their processor time), the rest is estimated "
         f"{estimated}."
     )
 
 
-def typeset(sums: Account, settings: FootprintSettings) -> str:
+def typeset(sums: Account) -> str:
     """The table of rules, tables and figures, and of the two estimates, in LaTeX."""
-    told = statements(sums, settings)
+    told = statements(sums)
     caption = tex_escape(" ".join(told[name] for name in CAPTION)).replace("CO2", "CO$_2$")
     small = sums.total.sum("kwh") < 1
     units, scale = (("Wh", "g"), 1000) if small else (("kWh", "kg"), 1)
@@ -86,17 +110,20 @@ def typeset(sums: Account, settings: FootprintSettings) -> str:
         r"\toprule",
         rf"& attempts & unfinished & hours & core hours & {units[0]} & {units[1]} CO$_2$eq \\",
     ]
-    parts = {"Rule": sums.rules, "Table or figure, alone": sums.products, "": [sums.total]}
+    products = "Table or figure, with all it is made of"
+    parts = {"Rule": sums.rules, products: sums.products, "": [sums.total]}
     for heading, uses in parts.items():
         lines.append(r"\midrule")
         if heading:
             lines.append(rf"\multicolumn{{7}}{{@{{}}l}}{{\emph{{{heading}}}}} \\")
         lines += [_row(use, scale) for use in uses]
     paper = f"Paper: {PAPER.hours:.0f} h at {PAPER.watts:.0f} W (printed: {PAPER.printed} kg)"
-    estimates = {"This run": _mass(sums.total.impact_kg), paper: f"{PAPER.computed:.1f} kg"}
+    ours = f"This run: {_powers(sums.total.entries)}"
+    estimates = {ours: _mass(sums.total.impact_kg), paper: f"{PAPER.computed:.1f} kg"}
     lines += [
         r"\midrule",
-        r"\multicolumn{7}{@{}l}{\emph{Hours $\times$ power at full load $\times$ factor}} \\",
+        r"\multicolumn{7}{@{}l}"
+        r"{\emph{Hours $\times$ power at full load $\times$ factor, without memory}} \\",
         *(rf"\multicolumn{{6}}{{@{{}}l}}{{{name}}} & {kg} \\" for name, kg in estimates.items()),
         *(r"\bottomrule", r"\end{tabular}", r"\end{table}"),
     ]
@@ -108,6 +135,11 @@ def _row(use: Use, scale: float) -> str:
     numbers = (use.hours, use.cpu_hours, scale * use.sum("kwh"), scale * use.sum("kg"))
     cells = [name, str(len(use.entries)), str(use.unfinished), *map(_digits, numbers)]
     return " & ".join(cells) + r" \\"
+
+
+def _percent(part: float, whole: float) -> str:
+    """Of nothing, 0 %."""
+    return f"{100 * part / whole if whole else 0:.0f} %"
 
 
 def _mass(kg: float) -> str:
@@ -138,7 +170,7 @@ def draw(sums: Account, out: Path) -> None:
     tables = [use for use in sums.products if use.level == "table"]
     groups = [
         ("rule", BLUE, largest(sums.rules, total / 100)),
-        ("table, if it were built alone", ORANGE, largest(tables, 0)),
+        ("table, with all it is made of", ORANGE, largest(tables, 0)),
     ]
     rows = sum(len(bars) for _, _, bars in groups)
     with figure(out, width=4.8, height=1 + 0.17 * rows) as axes:
@@ -150,8 +182,8 @@ def draw(sums: Account, out: Path) -> None:
             place += len(bars) + 1
         axes.set_yticks([tick for tick, _ in ticks], [name for _, name in ticks])
         axes.set_ylim(place - 1.4, -0.6)
-        measured = sums.total.sum("measured_kwh") / sums.total.sum("kwh")
-        axes.set_xlabel(f"{unit} CO2-equivalent; {100 * measured:.0f} % of the energy is measured")
+        measured = _percent(sums.total.sum("measured_kwh"), sums.total.sum("kwh"))
+        axes.set_xlabel(f"{unit} CO2-equivalent; {measured} of the energy is measured")
         axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
 
 
@@ -161,11 +193,10 @@ def run(settings: Path, scale: str, ledger: Path, out: Path, tex: Path, drawing:
     entries = read(ledger)
     if not entries:
         raise UserError(f"ledger {ledger} has no line that can be read; run a job first")
-    told = {"scale": scale, "footprint": plan.footprint.model_dump(mode="json")}
-    provenance = Provenance("co2", told, [ledger])
+    provenance = Provenance("co2", {"scale": scale}, [ledger])
     sums = account(plan, entries)
     write_text(out, sums.csv())
-    write_text(out.with_suffix(".md"), paragraph(sums, plan.footprint) + "\n")
-    write_text(tex, HEAD + typeset(sums, plan.footprint) + "\n\\epcoreend\n")
+    write_text(out.with_suffix(".md"), paragraph(sums) + "\n")
+    write_text(tex, HEAD + typeset(sums) + "\n\\epcoreend\n")
     draw(sums, drawing)
     provenance.write(out)

@@ -1,6 +1,7 @@
 """Measures an attempt at a job, writes it into the ledger, and tells the job's meta."""
 
 import contextlib
+import math
 import os
 import platform
 import sys
@@ -8,6 +9,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
+from dataclasses import astuple
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from epcore.files import ENERGY
 from epcore.footprint.clock import cpu_seconds
 from epcore.footprint.ledger import Entry, State, append
-from epcore.footprint.machine import known_machine
+from epcore.footprint.machine import factor_source, known_machine
 from epcore.plan.footprint import FootprintSettings, read_footprint_file
 
 if TYPE_CHECKING:
@@ -123,7 +125,10 @@ class Attempt:
         if self._sampler is None:
             return None
         try:
-            return self._sampler.stop() if last else self._sampler.read()
+            sample = self._sampler.stop() if last else self._sampler.read()
+            if not all(0 <= amount < math.inf for amount in astuple(sample)):
+                raise ValueError(sample)
+            return sample
         except Exception as error:  # as above
             self._give_up(error)
             return None
@@ -171,6 +176,8 @@ class Attempt:
             kg=kwh * pue * machine.factor,
             factor=machine.factor,
             method=method,
+            pue=pue,
+            factor_source=factor_source(self.settings),
         )
 
 

@@ -3,13 +3,14 @@
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, NonNegativeFloat, PositiveFloat, model_validator
+from pydantic import Field, NonNegativeFloat, PositiveFloat, field_validator, model_validator
 
 from epcore.plan.load import read_yaml, validate
 from epcore.plan.settings import Settings
 
 # Countries whose regions have factors of their own in codecarbon.
 WITH_REGIONS = ("CAN", "USA", "CHN", "SWE", "NOR", "FIN")
+LARGEST_FACTOR = 5  # kg per kWh; power from coal has about 1
 
 
 class FootprintSettings(Settings):
@@ -23,6 +24,16 @@ class FootprintSettings(Settings):
     cpu_power: PositiveFloat | None
     ram_power: NonNegativeFloat | None
     gpu_power: PositiveFloat | None
+
+    @field_validator("carbon_intensity")
+    @classmethod
+    def _kilograms_not_grams(cls, factor: float | None) -> float | None:
+        if factor is not None and factor > LARGEST_FACTOR:
+            raise ValueError(
+                f"expected kg per kWh, at most {LARGEST_FACTOR}; if these are grams, write "
+                f"{factor / 1000:g}"
+            )
+        return factor
 
     @model_validator(mode="after")
     def _a_factor_can_be_found(self) -> Self:

@@ -33,6 +33,7 @@ def entry():
             **{"state": "finished", "at": "2026-01-01T00:00:00+00:00", "host": "h"},
             **{"device": "cpu", "seconds": 3600.0, "cpu_seconds": 3600.0, "kwh": 0.01},
             **{"measured_kwh": 0.0, "tdp_kwh": 0.02, "kg": 0.001, "factor": 0.1, "method": "m"},
+            **{"pue": 1.25, "factor_source": "set in config/footprint.yaml"},
         }
         return Entry(**values | changes)
 

@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import json
+import math
 import multiprocessing
 import os
 
@@ -61,6 +62,19 @@ def test_a_torn_line_spoils_nothing_but_itself(tmp_path, entry):
     assert [found.attempt for found in read(path)] == ["a"]
     append(path, entry(attempt="b"))
     assert [found.attempt for found in read(path)] == ["a", "b"]
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -1.0])
+@pytest.mark.parametrize("quantity", ["seconds", "cpu_seconds", "kwh", "tdp_kwh", "kg", "factor"])
+def test_a_number_that_no_job_can_have_used_spoils_nothing_but_its_line(
+    tmp_path, entry, quantity, number
+):
+    path = tmp_path / "ledger.jsonl"
+    append(path, entry(attempt="a", state="running"))
+    for attempt in ("a", "b"):
+        odd = json.dumps(entry(attempt=attempt).model_dump() | {quantity: number})
+        path.write_text(path.read_text() + odd + "\n")
+    assert [(found.attempt, found.state) for found in read(path)] == [("a", "running")]
 
 
 @pytest.mark.parametrize("error", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP])

@@ -1,5 +1,6 @@
 """What a kilowatt-hour weighs and what a machine draws, found out once."""
 
+import math
 import os
 import subprocess
 import sys
@@ -87,6 +88,10 @@ def test_an_unknown_place_is_an_error_not_another_factor(settings, country, regi
         ({"country": "DEU", "region": "bavaria"}, "set region to null"),
         ({"country": "Canada"}, "pattern"),
         ({"pue": 0.9}, "greater than or equal to 1"),
+        ({"pue": math.inf}, "finite"),
+        ({"cpu_power": math.nan}, "finite"),
+        ({"carbon_intensity": math.nan}, "finite"),
+        ({"carbon_intensity": 380}, "expected kg per kWh, at most 5; if these are grams.* 0.38"),
         ({"carbon_intensity": -1}, "greater than or equal to 0"),
     ],
 )

@@ -13,6 +13,7 @@ from epcore.footprint.account import account
 from epcore.footprint.ledger import append
 from epcore.footprint.report import largest, paragraph, run
 from epcore.plan import Plan
+from epcore.plan.jobs import Jobs
 
 CONFIG = Path(__file__).parents[2] / "config"
 SHARED = "results/demo/data/glyph-mini/store.json"
@@ -54,6 +55,13 @@ def report(tmp_path, monkeypatch, entries):
     return write
 
 
+@pytest.fixture
+def said():
+    """The paragraph on some entries."""
+    plan = Plan(CONFIG, "demo")
+    return lambda *entries: paragraph(account(plan, entries))
+
+
 def test_every_attempt_counts_for_its_job_its_rule_and_the_total(report):
     rows = report()
     job = rows["job", MAIN]
@@ -66,13 +74,24 @@ def test_every_attempt_counts_for_its_job_its_rule_and_the_total(report):
     assert float(total["impact_kg"]) == pytest.approx(7 * 0.02 * 0.1)
 
 
-def test_a_table_counts_what_it_alone_would_cost_shared_jobs_included(report):
+def test_a_table_counts_what_it_is_made_of_shared_jobs_included(report):
     rows = report()
     assert float(rows["table", "main"]["kg"]) == 0.5 + 3
     ablation = {"data": 0.5, "pretrain of epnet": 3, "finetune of rot-ep": 4}
     assert float(rows["table", "ablation"]["kg"]) == sum(ablation.values())
     assert ("table", "cub") not in rows  # not built
     assert not [name for level, name in rows if level == "figure"]
+
+
+def test_embeddings_that_only_a_tables_publication_waits_for_are_not_in_it(said, entry):
+    plan, table = Plan(CONFIG, "demo"), "results/demo/tables/main.tex"
+    jobs = Jobs(plan)
+    waits = set(jobs.tested_features(table)) - {job.path for job in jobs.of(table)}
+    assert waits
+    entries = [entry(attempt=file, job=file) for file in (table, *waits)]
+    (main,) = account(plan, entries).products
+    assert [one.job for one in main.entries] == [table]
+    assert "not the embeddings for others that their publication waits for" in said(*entries)
 
 
 def test_the_same_ledger_gives_the_same_bytes(report):
@@ -85,29 +104,52 @@ def test_the_same_ledger_gives_the_same_bytes(report):
     assert OUT.with_suffix(".meta.json").is_file()
 
 
-def test_the_paragraph_says_what_is_measured_and_checks_the_papers_own(report, entries, settings):
-    plan = Plan(CONFIG, "demo")
-
-    def said(*chosen, **changes):
-        return paragraph(account(plan, chosen), settings(**changes))
-
+def test_the_paragraph_says_what_is_measured_and_checks_the_papers_own(said, entries):
     estimated = said(*entries)
     assert "in 7 attempts at 6 jobs, 2 of which failed" in estimated
     assert "estimated, not measured, because no power counter was there" in estimated
-    assert "15.5 kgCO2eq from 31 kWh" in estimated
+    assert "15.5 kg CO2eq from 31 kWh" in estimated
     assert "122.4 kg by the same formula, not the printed 146.88 kg" in estimated
     assert "factor of 0.1 kg/kWh (set in config/footprint.yaml) and a PUE of 1.25" in estimated
     half = entries[2].model_copy(update={"measured_kwh": 2.0})
     assert "50 % of the energy was measured by power counters" in said(half)
-    place = said(*entries, carbon_intensity=None, country="CAN", region="quebec")
-    assert "(codecarbon's for quebec, CAN)" in place
-    other = entries[0].model_copy(update={"factor": 0.3})
-    assert "factor of 0.1 to 0.3 kg/kWh" in said(entries[1], other)
+
+
+def test_the_paragraph_says_what_each_attempt_was_computed_with(said, entries):
+    changes = {"factor": 0.3, "pue": 1.5, "factor_source": "codecarbon's for quebec, CAN"}
+    other = entries[0].model_copy(update=changes)
+    assert (
+        "factor of 0.1 to 0.3 kg/kWh (codecarbon's for quebec, CAN; set in config/footprint.yaml) "
+        "and a PUE of 1.25 to 1.5."
+    ) in said(entries[1], other)
+
+
+def test_attempts_of_the_first_version_have_no_pue_and_none_is_made_up(said, entries):
+    before = entries[0].model_copy(update={"pue": None, "factor_source": None})
+    silent = "; 1 of the attempts did not write down their PUE and the factor's source."
+    assert f"factor of 0.1 kg/kWh{silent}" in said(before)
+    known = "factor of 0.1 kg/kWh (set in config/footprint.yaml) and a PUE of 1.25"
+    assert known + silent in said(before, entries[1])
+
+
+def test_hours_times_power_can_be_checked_by_hand(said, entries):
+    """The GPU's job used one hour, the others six of a core; all 0.02 kWh each, at 0.1 kg/kWh."""
+    text = said(*entries)
+    assert "give 14 g CO2eq: 6 core hours at 20 W and 1 hours of GPU jobs at 20 W." in text
+    assert "Memory, the processor beside a GPU and the PUE are not in it." in text
+    assert "give 2 g CO2eq: 1 core hours at 20 W. Memory" in said(entries[0])
 
 
 def test_an_empty_ledger_is_an_error_that_says_what_to_do(report):
     with pytest.raises(UserError, match="ledger"):
         report([])
+
+
+def test_attempts_that_used_nothing_are_drawn(report, entries):
+    nothing = dict.fromkeys(("kwh", "kg", "tdp_kwh"), 0.0)
+    rows = report([one.model_copy(update=nothing) for one in entries])
+    assert float(rows["total", ""]["kwh"]) == 0
+    assert Path("out/co2.pdf").stat().st_size > 0
 
 
 @pytest.mark.latex
@@ -123,6 +165,7 @@ def test_the_table_compiles_and_has_its_numbers(report):
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert re.search(r"pretrain\s+3\s+2\s+2\.5\s+3\s+22\s+11\b", text)
     assert re.search(r"Total\s+7\s+2\s+", text)
+    assert re.search(r"This run: 6 core hours at 20 W and 1 hours of GPU jobs at 20 W\s+14 g", text)
     assert re.search(r"24480 h at 250 W.*122", text)
     log = Path("out/co2.log").read_text(errors="replace")
     assert not re.search(r"Overfull \\hbox \(([5-9]|\d\d+)\.", log)

@@ -45,7 +45,7 @@ def test_every_job_is_in_the_ledger_and_its_meta_has_its_energy(finished_once):
     results = project.folder / "results/tiny"
     artefacts = [*results.glob("models/**/*.pt"), *results.glob("features/**/*.npz")]
     artefacts += [*results.glob("scores/**/*.csv")]
-    assert len(artefacts) == 6 + 4 + 4
+    assert len(artefacts) == 6 + 6 + 4
     for artefact in artefacts:
         meta = artefact.with_suffix("").with_suffix(".meta.json").read_text()
         energy = json.loads(meta)["energy"]
@@ -144,10 +144,24 @@ def test_a_changed_factor_rebuilds_nothing_and_tracking_can_be_switched_off(fini
     assert "co2" not in finished.snakemake("-n").jobs
 
 
+@pytest.mark.parametrize("target", ["reports/co2.csv", "figures/co2.png", "publish_co2"])
+def test_a_report_that_nothing_will_be_known_for_is_refused_at_once(project, target):
+    project.replace("config/footprint.yaml", "tracking: true", "tracking: false")
+    run = project.snakemake("-n", target)
+    assert run.code != 0
+    said = f"epcore: {target} is made from results/tiny/ledger.jsonl, which jobs write only if"
+    assert run.text.splitlines()[-1].startswith(said)
+    assert "tracking: true" in run.text
+    ledger = project.folder / "results/tiny/ledger.jsonl"
+    ledger.parent.mkdir(parents=True)
+    ledger.touch()  # of runs that were tracked
+    assert project.snakemake("-n", target).jobs["co2"] == 1
+
+
 def test_a_scale_for_gpus_says_first_what_it_costs(project):
     run = project.snakemake("-n", "tables/main.tex", "--config", "scale=paper")
     assert run.code == 0
-    assert "Forecast of tables/main.tex at scale paper: 122 jobs to run." in run.text
+    assert "Forecast of tables/main.tex at scale paper: 125 jobs to run." in run.text
     assert "Forecast" not in project.plan().text
 
 
@@ -157,6 +171,20 @@ def test_the_forecast_is_a_rule_too(project):
     assert "Forecast of all at scale tiny" in run.text
     run = project.snakemake("--cores", "1", "forecast", "--config", "scale=paper")
     assert run.text.count("Forecast of all at scale paper") == 1
+
+
+def test_an_unknown_country_is_told_before_anything_runs(project):
+    project.replace("config/footprint.yaml", "carbon_intensity: 0.02", "carbon_intensity: null")
+    assert project.plan().code == 0
+    project.replace("config/footprint.yaml", "country: CAN", "country: XXX")
+    project.replace("config/footprint.yaml", "region: quebec", "region: null")
+    run = project.plan()
+    assert run.code != 0
+    said = "epcore: config/footprint.yaml: codecarbon has no factor of country 'XXX'; give"
+    assert run.text.splitlines()[-1].startswith(said)
+    assert "Traceback" not in run.text
+    project.replace("config/footprint.yaml", "tracking: true", "tracking: false")
+    assert project.plan().code == 0
 
 
 def test_a_misspelt_key_of_the_footprint_is_told_at_once(project):

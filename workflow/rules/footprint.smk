@@ -101,6 +101,9 @@ rule forecast:
         "| tee {log:q}"
 
 
+if workflow.is_main_process:
+    check_report()
+
 # Where a GPU is required, what the targets cost is told before anything runs, with -n too.
 if PLAN.scale.requires_gpu and workflow.is_main_process:
     foretell()
