@@ -1,11 +1,15 @@
 """Checkpoints: a trained backbone with its class head, and what it is."""
 
+import pickle
+import reprlib
+import textwrap
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
+from pydantic import ValidationError
 from torch import nn
 
 from epcore.backbones import Backbone, build_backbone
@@ -15,6 +19,10 @@ from epcore.files import atomic
 from epcore.plan import models
 
 FORMAT = "epcore checkpoint 1"
+REMEDY = (
+    "if the workflow made it, delete it and run the same command again to train it anew; for "
+    "weights from elsewhere see docs/own-weights.md"
+)
 
 
 @dataclass(frozen=True)
@@ -22,12 +30,14 @@ class Checkpoint:
     """Weights of the best validation epoch.
 
     backbone: which network this is. weights: state of the backbone. class_head: state of the
-    linear layer over the base classes.
+    linear layer over the base classes, from which only training goes on. name: how messages call
+    it, not saved.
     """
 
     backbone: models.Backbone
     weights: dict[str, torch.Tensor]
-    class_head: dict[str, torch.Tensor]
+    class_head: dict[str, torch.Tensor] = field(default_factory=dict)
+    name: str = "the checkpoint"
 
     def save(self, path: Path) -> None:
         save_atomically(
@@ -48,15 +58,54 @@ class Checkpoint:
             UserError: if the file is missing, damaged, no checkpoint, or of another backbone.
         """
         content = load_safely(path)
-        remedy = "delete it and run the same command again to train it anew"
         if not isinstance(content, dict) or content.get("format") != FORMAT:
-            raise UserError(f"{path} is not a checkpoint of this program; {remedy}")
-        found = models.Backbone(**content["backbone"])
+            raise UserError(f"{path} is not a checkpoint of this program; {REMEDY}")
+        try:
+            found = models.Backbone.model_validate(content.get("backbone"))
+        except ValidationError:
+            raise UserError(
+                f"checkpoint {path} holds no backbone that this program has "
+                f"({reprlib.repr(content.get('backbone'))}); {REMEDY}"
+            ) from None
         if found != expected:
             raise UserError(
-                f"checkpoint {path} holds {found}, but {expected} is asked for; {remedy}"
+                f"checkpoint {path} holds {found}, but {expected} is asked for; {REMEDY}"
             )
-        return cls(found, content["weights"], content["class_head"])
+        weights: Any = content.get("weights")
+        class_head: Any = content.get("class_head", {})
+        for part, state in (("weights", weights), ("class_head", class_head)):
+            if not _is_state(state):
+                raise UserError(
+                    f"checkpoint {path}: its {part} are no tensors by name, but "
+                    f"{reprlib.repr(state)}; {REMEDY}"
+                )
+        return cls(found, weights, class_head, f"checkpoint {path}")
+
+    def fill(self, backbone: nn.Module, class_head: nn.Module | None = None) -> None:
+        """Puts the weights into a backbone and, if there is one, the linear layer behind it.
+
+        Raises:
+            UserError: if the names or shapes of the weights are others.
+        """
+        for module, part in ((backbone, "weights"), (class_head, "class_head")):
+            if module is None:
+                continue
+            try:
+                module.load_state_dict(getattr(self, part))
+            except RuntimeError as error:
+                told = [textwrap.shorten(line, 160) for line in str(error).splitlines()[1:]]
+                more = f" and {len(told) - 2} more" if len(told) > 2 else ""
+                raise UserError(
+                    f"{self.name}: its {part} do not fit {self.backbone} "
+                    f"({' '.join(told[:2])}{more}); {REMEDY}"
+                ) from None
+
+
+def _is_state(value: Any) -> bool:
+    """Whether it is tensors by name."""
+    return isinstance(value, dict) and all(
+        isinstance(name, str) and isinstance(tensor, torch.Tensor) for name, tensor in value.items()
+    )
 
 
 def save_atomically(path: Path, content: dict[str, Any]) -> None:
@@ -88,16 +137,15 @@ def load_safely(path: Path) -> Any:
         raise UserError(f"checkpoint {path} does not exist; train it first") from None
     except Exception as error:  # torch, pickle and zipfile each raise their own
         problem = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise UserError(
-            f"checkpoint {path} is damaged ({problem}); delete it and run the same command again "
-            "to train it anew"
-        ) from None
+        if isinstance(error, pickle.UnpicklingError):
+            problem = "it holds more than tensors and plain values"
+        raise UserError(f"checkpoint {path} is damaged or foreign ({problem}); {REMEDY}") from None
 
 
 def load_backbone(path: Path, expected: models.Backbone, device: torch.device) -> Backbone:
     """The trained backbone on the device, in eval mode."""
     backbone = build(expected)
-    backbone.load_state_dict(Checkpoint.load(path, expected).weights)
+    Checkpoint.load(path, expected).fill(backbone)
     place(backbone, device)
     backbone.eval()
     return backbone

@@ -130,11 +130,9 @@ def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
 
 
 def _check_features(features: Tensor) -> None:
-    if features.dtype not in (torch.float32, torch.float64):
-        raise ValueError(
-            f"features must be float32 or float64, got {features.dtype}; "
-            "call .float() on half precision features"
-        )
+    if not isinstance(features, Tensor) or not features.is_floating_point():
+        given = features.dtype if isinstance(features, Tensor) else type(features).__name__
+        raise ValueError(f"features must be a floating-point torch.Tensor, got {given}")
     if features.dim() < 2 or features.shape[-2] < 2:
         raise ValueError(
             f"features must have shape (..., N, D) with N >= 2 points, got {tuple(features.shape)}"
@@ -149,13 +147,18 @@ def _check_features(features: Tensor) -> None:
         )
 
 
+def _in_full(features: Tensor) -> Tensor:
+    """Half precision as float32, float32 and float64 as they are."""
+    return features if features.dtype == torch.float64 else features.float()
+
+
 class EmbeddingPropagation(nn.Module):
     """Replaces each feature vector by a weighted sum of its neighbours (equation 3).
 
-    Input: features `(..., N, D)`, float32 or float64. Output: embeddings of the same shape,
-    `Z~ = P Z`. It has no parameters and is differentiable, the graph included. As in the
-    authors' code the rows of P are not normalised, so embeddings come out scaled by about
-    `1 / (1 - alpha)`.
+    Input: features `(..., N, D)` of any floating-point dtype. Output: embeddings of the same
+    shape and dtype, `Z~ = P Z`; half precision, as under autocast, is propagated in float32. It
+    has no parameters and is differentiable, the graph included. As in the authors' code the rows
+    of P are not normalised, so embeddings come out scaled by about `1 / (1 - alpha)`.
 
     Args:
         alpha: strength of the propagation, in [0, 1). The paper gives no value; 0.5 is the
@@ -167,7 +170,7 @@ class EmbeddingPropagation(nn.Module):
 
     Raises:
         ValueError: for NaN or infinite features, fewer than two points, points that are all
-            equal, or another dtype.
+            equal, or anything but a floating-point tensor.
     """
 
     def __init__(
@@ -182,11 +185,15 @@ class EmbeddingPropagation(nn.Module):
     def forward(self, features: Tensor) -> Tensor:
         _check_features(features)
         with torch.autocast(features.device.type, enabled=False):
-            if self.part == "full":
-                return Propagator(features, self.alpha, self.bandwidth).apply(features)
-            matrix = Propagator(features, self.alpha, self.bandwidth).matrix()
-            diagonal = matrix.diagonal(dim1=-2, dim2=-1)[..., None] * features
-            return diagonal if self.part == "diagonal" else matrix @ features - diagonal
+            return self._propagated(_in_full(features)).to(features.dtype)
+
+    def _propagated(self, features: Tensor) -> Tensor:
+        propagator = Propagator(features, self.alpha, self.bandwidth)
+        if self.part == "full":
+            return propagator.apply(features)
+        matrix = propagator.matrix()
+        diagonal = matrix.diagonal(dim1=-2, dim2=-1)[..., None] * features
+        return diagonal if self.part == "diagonal" else matrix @ features - diagonal
 
     def extra_repr(self) -> str:
         return f"alpha={self.alpha}, bandwidth={self.bandwidth!r}, part={self.part!r}"
@@ -197,8 +204,10 @@ class LabelPropagation(nn.Module):
 
     Input: features `(..., N, D)` and one-hot labels `(..., N, C)` with zero rows for the
     unlabelled (query) points. Output: log-scores `(..., N, C)`, `log(P Y + 1e-6)`; their softmax
-    is the class distribution of the authors' code. The graph is built anew from the features
-    given, so after `EmbeddingPropagation` it is the graph of the embeddings, as in that code.
+    is the class distribution of the authors' code. They are of the features' dtype, but float32
+    for half precision, which would round close scores to ties. The graph is built anew from the
+    features given, so after `EmbeddingPropagation` it is the graph of the embeddings, as in that
+    code.
 
     Args:
         alpha: strength of the propagation, in [0, 1); 0.2 in the authors' code.
@@ -233,7 +242,7 @@ class LabelPropagation(nn.Module):
         """The propagator of features `(..., N, D)`, for more than one set of labels."""
         _check_features(features)
         with torch.autocast(features.device.type, enabled=False):
-            return Propagator(features, self.alpha, self.bandwidth)
+            return Propagator(_in_full(features), self.alpha, self.bandwidth)
 
     def log_scores(self, propagator: Propagator, labels: Tensor) -> Tensor:
         """Log-scores `(..., N, C)` of labels `(..., N, C)` of the propagator's points."""

@@ -92,6 +92,88 @@ def test_another_programs_torch_file_is_told_as_such(tmp_path, content):
     assert "is not a checkpoint of this program" in complaint(path)
 
 
+def changed(path, **parts):
+    """Saves the checkpoint with other parts, left out where they are None."""
+    content = torch.load(path, weights_only=True) | parts
+    torch.save({name: part for name, part in content.items() if part is not None}, path)
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        ({"backbone": None}, "holds no backbone that this program has (None)"),
+        ({"backbone": "conv4"}, "holds no backbone that this program has ('conv4')"),
+        (
+            {"backbone": {"architecture": "resnet50"}},
+            "holds no backbone that this program has ({'architecture': 'resnet50'})",
+        ),
+        ({"weights": None}, "its weights are no tensors by name, but None"),
+        ({"weights": {"stem": [1.0]}}, "its weights are no tensors by name, but {'stem': [1.0]}"),
+        ({"weights": {1: torch.ones(1)}}, "its weights are no tensors by name"),
+        ({"class_head": [2]}, "its class_head are no tensors by name, but [2]"),
+    ],
+)
+def test_a_checkpoint_of_the_right_format_with_other_parts_is_refused(saved, parts, said):
+    changed(saved[0], **parts)
+    message = complaint(saved[0])
+    assert said in message
+    assert "delete it and run the same command again to train it anew" in message
+    assert "weights from elsewhere see docs/own-weights.md" in message
+
+
+def first_removed(weights):
+    return dict(list(weights.items())[1:])
+
+
+def of_a_parallel_module(weights):
+    return {f"module.{name}": tensor for name, tensor in weights.items()}
+
+
+def of_twice_the_width(weights):
+    return state_of(build(Backbone(architecture="conv4", width=Fraction(1, 4))))
+
+
+def of_another_architecture(weights):
+    return state_of(build(Backbone(architecture="resnet12", width=Fraction(1, 8))))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (first_removed, 'Missing key(s) in state_dict: "'),
+        (of_a_parallel_module, 'Unexpected key(s) in state_dict: "module.'),
+        (of_twice_the_width, "size mismatch for "),
+        (of_another_architecture, "Missing key(s) in state_dict"),
+    ],
+)
+def test_weights_that_do_not_fit_their_backbone_are_refused(saved, change, said):
+    path, checkpoint = saved
+    changed(path, weights=change(checkpoint.weights))
+    with pytest.raises(UserError) as caught:
+        load_backbone(path, NARROW, torch.device("cpu"))
+    message = str(caught.value)
+    start = f"checkpoint {path}: its weights do not fit conv4 of width 1/8 and depth 1 ("
+    assert message.startswith(start)
+    assert said in message
+    assert len(message.splitlines()) == 1
+    assert len(message) - len(str(path)) < 700
+    assert "delete it and run the same command again" in message
+
+
+@pytest.mark.parametrize("class_head", [None, {}])
+def test_a_class_head_is_not_asked_of_weights_that_only_embed(saved, class_head):
+    changed(saved[0], class_head=class_head)
+    loaded = load_backbone(saved[0], NARROW, torch.device("cpu")).state_dict()
+    assert all(torch.equal(loaded[name], tensor) for name, tensor in saved[1].weights.items())
+
+
+def test_a_pickled_module_is_told_as_foreign_without_advice_to_trust_it(tmp_path):
+    path = tmp_path / "foreign.pt"
+    torch.save(torch.nn.Linear(2, 3), path)
+    message = complaint(path)
+    assert "is damaged or foreign (it holds more than tensors and plain values)" in message
+
+
 class Harmful:
     """Its pickle creates a file when it is loaded."""
 

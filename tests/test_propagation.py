@@ -435,12 +435,22 @@ def test_a_set_of_equal_points_is_refused_even_among_good_sets(module, dtype, va
             module(points)
 
 
-@pytest.mark.parametrize("module", MODULES)
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int64, torch.bool])
-def test_half_precision_and_whole_numbers_are_refused(module, dtype):
-    message = f"features must be float32 or float64, got {dtype}"
+@pytest.mark.parametrize("module", [EmbeddingPropagation, lambda: LabelPropagation().propagator])
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        (torch.eye(3, dtype=torch.int64), "torch.int64"),
+        (torch.eye(3, dtype=torch.bool), "torch.bool"),
+        (torch.eye(3, dtype=torch.complex64), "torch.complex64"),
+        (np.eye(3), "ndarray"),
+        ([[1.0, 0.0], [0.0, 1.0]], "list"),
+        (None, "NoneType"),
+    ],
+)
+def test_anything_but_a_floating_point_tensor_is_refused(module, given, named):
+    message = f"^features must be a floating-point torch.Tensor, got {named}$"
     with pytest.raises(ValueError, match=message):
-        module(torch.eye(3).to(dtype))
+        module()(given)
 
 
 @pytest.mark.parametrize(
@@ -508,6 +518,48 @@ def test_autocast_does_not_lower_the_precision():
             actual = module(points)
         assert actual.dtype == torch.float32
         assert torch.equal(actual, expected)
+
+
+HALVES = {torch.float16: 2**-11, torch.bfloat16: 2**-8}  # largest relative error of rounding
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("part", PARTS)
+def test_half_precision_is_propagated_in_float32_and_comes_back_in_half(part, dtype):
+    halves = normal(9, 4, dtype=dtype).requires_grad_()
+    embeddings = EmbeddingPropagation(part=part)(halves)
+    assert embeddings.dtype == dtype
+    expected = torch.from_numpy(brute_embeddings(halves.detach().double(), 0.5, "std", part))
+    error = (embeddings.detach() - expected).abs()
+    assert (error <= HALVES[dtype] * expected.abs() + 1e-5).all()
+    points = halves.detach().double().requires_grad_()
+    (gradient,) = torch.autograd.grad(embeddings.sum(), halves)
+    (wanted,) = torch.autograd.grad(EmbeddingPropagation(part=part)(points).sum(), points)
+    assert gradient.dtype == dtype
+    assert ((gradient - wanted).abs() <= HALVES[dtype] * wanted.abs() + 1e-5).all()
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_labels_spread_over_half_precision_features_in_float32(dtype):
+    halves, labels = normal(9, 4, dtype=dtype).requires_grad_(), support_labels(9)
+    scores = LabelPropagation()(halves, labels)
+    assert scores.dtype == torch.float32
+    assert_close(scores, brute_scores(halves.detach().double(), labels, 0.2), 1e-4)
+    assert torch.autograd.grad(scores.sum(), halves)[0].any()
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_it_is_a_layer_of_a_network_under_autocast(dtype):
+    linear, points = nn.Linear(4, 8), normal(9, 4, dtype=torch.float32)
+    with torch.autocast("cpu", dtype):
+        features = linear(points)
+        embeddings = EmbeddingPropagation()(features)
+        scores = LabelPropagation()(embeddings, support_labels(9))
+    assert features.dtype == embeddings.dtype == dtype
+    torch.testing.assert_close(embeddings, EmbeddingPropagation()(features.float()).to(dtype))
+    scores.sum().backward()
+    assert linear.weight.grad.isfinite().all()
+    assert linear.weight.grad.any()
 
 
 def test_the_input_is_left_as_it_was():

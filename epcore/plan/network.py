@@ -1,9 +1,11 @@
-"""How much a backbone computes for an image, counted without building it."""
+"""What a backbone computes for an image, and whether its size exists, without building it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 
+from epcore.errors import UserError
 from epcore.plan.models import Backbone
 
 
@@ -28,22 +30,45 @@ class Effort:
         )
 
 
+def check_sizes(backbone: Backbone, where: str) -> None:
+    """Raises `UserError` unless its numbers of channels and blocks are whole; `where` has its keys.
+
+    All of its numbers of channels are multiples of the smallest. A network that is not counted
+    here checks itself when it is built.
+    """
+    if (count := _COUNTS.get(backbone.architecture)) is None:
+        return
+    _check_ratio(backbone.width, count.channels, "channels", f"{where}, width")
+    if backbone.architecture == "wide-resnet":
+        _check_ratio(backbone.depth, 4, "blocks", f"{where}, depth")
+    elif backbone.depth != 1:
+        raise UserError(f"{where}, depth: only the wide ResNet has one; delete the key")
+
+
+def _check_ratio(ratio: Fraction, count: int, what: str, where: str) -> None:
+    if (count * ratio).denominator != 1:
+        raise UserError(
+            f"{where}: {ratio} of {count} {what} is not a whole number; choose another ratio"
+        )
+
+
 def effort(backbone: Backbone, pixels: int) -> Effort:
     """Of an image of `pixels` x `pixels`; the networks are those of `epcore.backbones`."""
-    count: dict[str, Callable[[Backbone, int], Effort]] = {
-        "conv4": _conv4,
-        "resnet12": _resnet12,
-        "wide-resnet": _wide_resnet,
-        "resnet10": partial(_resnet, blocks=1),
-        "resnet18": partial(_resnet, blocks=2),
-    }
-    return count[backbone.architecture](backbone, pixels)
+    return _count(backbone).effort(backbone, pixels)
 
 
 def feature_size(backbone: Backbone) -> int:
     """Dimensions of its features."""
-    channels = {"conv4": 64, "wide-resnet": 640}.get(backbone.architecture, 512)
-    return int(channels * backbone.width)
+    return int(_count(backbone).features * backbone.width)
+
+
+def _count(backbone: Backbone) -> "_Count":
+    if backbone.architecture not in _COUNTS:
+        raise UserError(
+            f"the cost of backbone {backbone.architecture} is not known; add it to _COUNTS in "
+            "epcore/plan/network.py"
+        )
+    return _COUNTS[backbone.architecture]
 
 
 def _convolution(pixels: int, inputs: int, outputs: int, kernel: int = 3) -> Effort:
@@ -103,3 +128,23 @@ def _resnet(backbone: Backbone, pixels: int, blocks: int) -> Effort:
             total += _convolution(pixels, outputs, outputs)
         inputs = outputs
     return total
+
+
+@dataclass(frozen=True)
+class _Count:
+    """effort: of a backbone and an image's pixels. features: their dimensions at width 1.
+    channels: the smallest number of them at width 1.
+    """
+
+    effort: Callable[[Backbone, int], Effort]
+    features: int
+    channels: int = 64
+
+
+_COUNTS = {
+    "conv4": _Count(_conv4, 64),
+    "resnet12": _Count(_resnet12, 512),
+    "wide-resnet": _Count(_wide_resnet, 640, channels=80),
+    "resnet10": _Count(partial(_resnet, blocks=1), 512),
+    "resnet18": _Count(partial(_resnet, blocks=2), 512),
+}
