@@ -27,7 +27,7 @@ class Training:
         left = "?" if beat["seconds_left"] is None else duration(beat["seconds_left"])
         return (
             self.name,
-            beat["stage"],
+            str(beat["stage"]),
             f"{beat['epoch']}/{beat['epochs']}",
             f"{beat['step']}/{beat['steps']}",
             percent(beat["val_accuracy"]),
@@ -41,24 +41,29 @@ class Training:
 def trainings(results: Path) -> list[Training]:
     """The unfinished trainings below a results folder.
 
-    A beat that vanishes meanwhile is left out, and one that does not say all that a row needs.
+    Left out are a beat that vanishes meanwhile, one that does not say all that a row needs, and
+    one of a training that a later one with other settings has replaced.
 
     Raises:
         UserError: if there is no such folder.
     """
     if not results.is_dir():
         raise UserError(f"{results} is no folder; say where the results are: --results FOLDER")
-    found = []
+    found: dict[Path, Training] = {}
     for path in sorted(_files(results, "*.state/*.json")):
-        scale, _, *place = path.parent.relative_to(results).with_suffix("").parts
+        checkpoint = path.parent.with_suffix(".pt")
+        scale, _, *place = checkpoint.relative_to(results).with_suffix("").parts
         try:
             beat = json.loads(path.read_text(encoding="utf-8"))
             training = Training(f"{scale} {'/'.join(place)}", beat)
             training.row(0.0)
+            replaced = checkpoint.exists() and beat["updated"] < checkpoint.stat().st_mtime
         except (OSError, ValueError, KeyError, TypeError, OverflowError):
             continue
-        found.append(training)
-    return found
+        other = found.get(checkpoint)
+        if not replaced and (other is None or other.beat["updated"] < beat["updated"]):
+            found[checkpoint] = training
+    return list(found.values())
 
 
 def _files(results: Path, pattern: str) -> list[Path]:

@@ -1,6 +1,7 @@
 """`epcore status`: what heartbeats say, from the files that trainings write."""
 
 import json
+import os
 import re
 import time
 
@@ -69,6 +70,20 @@ def test_finished_checkpoints_are_counted_and_states_are_none(tmp_path):
         (tmp_path / "demo/models" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "demo/models" / name).touch()
     assert overview(tmp_path, time.time()) == "0 trainings running, 0 silent, 2 finished"
+
+
+def test_a_training_that_another_with_other_settings_replaced_is_not_there(beat, tmp_path):
+    """Neither once that has finished, nor while it runs."""
+    content = beat(5, [])
+    (tmp_path / STATE).with_stem("4567").write_text(json.dumps(content | {"updated": 1025.0}))
+    rows = overview(tmp_path, 1030.0).splitlines()[1:-2]
+    assert len(rows) == 1
+    checkpoint = (tmp_path / STATE).parent.with_suffix(".pt")
+    checkpoint.touch()
+    os.utime(checkpoint, (1022.0, 1022.0))  # the second one writes over a checkpoint
+    assert overview(tmp_path, 1030.0).startswith("training")
+    os.utime(checkpoint, (1026.0, 1026.0))
+    assert overview(tmp_path, 1030.0) == "0 trainings running, 0 silent, 1 finished"
 
 
 @pytest.mark.parametrize("left", ['{"stage":', "", "{}", "[]", "5", '{"updated": 1}'])

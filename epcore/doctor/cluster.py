@@ -3,6 +3,7 @@
 import math
 import shutil
 import subprocess
+from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,10 @@ from epcore.errors import UserError
 UNFILLED = "CHANGE-ME"
 
 
-def check_profile(folder: Path, gpus: int, longest: int) -> list[Finding]:
+def check_profile(folder: Path, gpus: int, asked: Mapping[str, int]) -> list[Finding]:
     """Account, partitions, SLURM's programs, Snakemake's plugin, and what jobs ask for.
 
-    gpus: of a pretraining. longest: minutes of the job that asks for most.
+    gpus: of a pretraining. asked: for each rule that the cluster gets, minutes of its first try.
     """
     profile = read_profile(folder / "profile.yaml")
     defaults = profile.get("default-resources", {})
@@ -37,7 +38,7 @@ def check_profile(folder: Path, gpus: int, longest: int) -> list[Finding]:
     known = _partitions()
     if known is None:
         return [*findings, Finding("slurm", "sinfo has no answer", "ask the cluster's people")]
-    findings += _time_limit(profile, known, longest)
+    findings += _time_limits(profile, known, asked)
     for name in sorted({str(name) for name in wanted if name}):
         remedy = f"{edit}; SLURM knows {', '.join(sorted(known))}"
         findings.append(
@@ -80,20 +81,30 @@ def read_profile(path: Path) -> dict[str, Any]:
     return content
 
 
-def _time_limit(profile: dict[str, Any], known: dict[str, float], longest: int) -> list[Finding]:
-    """Whether the last try of a training may run as long as it asks for."""
-    partition = profile.get("set-resources", {}).get("pretrain", {}).get("slurm_partition")
-    tries = profile.get("retries", 0) + 1
-    if partition not in known or known[partition] == math.inf:
-        return []
-    most, asked = int(known[partition]), longest * tries
-    fact = f"{partition} allows {most} minutes, {tries} tries of a job ask for up to {asked}"
-    remedy = (
-        f"a training with its embedding may ask for {most // tries}: lower `runtime` under "
-        "`resources` of the scale; a training goes on in its next try, or when the same command is "
-        "run again"
-    )
-    return [Finding("time limit", fact, remedy if asked > most else "")]
+def _time_limits(
+    profile: dict[str, Any], known: dict[str, float], asked: Mapping[str, int]
+) -> list[Finding]:
+    """Whether the last tries of a partition's jobs may run as long as they ask for."""
+    tries, longest = profile.get("retries", 0) + 1, dict[str, int]()
+    for rule, minutes in asked.items():
+        place = profile.get("default-resources", {}) | profile.get("set-resources", {}).get(
+            rule, {}
+        )
+        partition = str(place.get("slurm_partition"))
+        longest[partition] = max(minutes, longest.get(partition, 0))
+    findings = []
+    for partition, first in longest.items():
+        if (limit := known.get(partition, math.inf)) == math.inf:
+            continue
+        most, last = int(limit), first * tries
+        fact = f"{partition} allows {most} minutes, {tries} tries of a job ask for up to {last}"
+        remedy = (
+            f"a job there (a training with its embedding) may ask for {most // tries}: lower "
+            "`runtime` under `resources` of the scale; a training goes on in its next try, or when "
+            "the same command is run again"
+        )
+        findings.append(Finding("time limit", fact, remedy if last > most else ""))
+    return findings
 
 
 def _partitions() -> dict[str, float] | None:

@@ -30,7 +30,10 @@ def check_disk(plan: Plan, targets: list[str], datasets: list[str], root: Path) 
     One finding for each disk; those of a disk that both lie on are told together.
     """
     lacking = sum(missing(plan, datasets, root).values())
-    left = forecast(plan, targets).estimates
+    try:
+        left = forecast(plan, targets).estimates
+    except UserError as error:
+        return [Finding("disk", "the room needed is not known", str(error))]
     made = sum(estimate.disk.high for estimate in left if estimate.job.rule != "fetch")
     sources, results = _there(root), _there(Path(RESULTS))
     elsewhere = "set data_root in config/config.yaml to a folder on another disk"

@@ -4,8 +4,9 @@ from pathlib import Path
 
 from epcore.doctor.cluster import check_profile
 from epcore.doctor.data import check_data, check_disk
-from epcore.doctor.environment import LOCK, check_gpus, check_packages
+from epcore.doctor.environment import LOCK, check_factor, check_gpus, check_packages
 from epcore.errors import UserError
+from epcore.footprint.estimate import quick_datasets
 from epcore.plan import Plan
 from epcore.plan.jobs import Jobs
 from epcore.plan.load import read_yaml
@@ -26,10 +27,11 @@ def run(
         *check_packages(settings.parent / LOCK),
         *check_gpus(plan.scale.requires_gpu, profile is not None),
         *(
-            check_profile(profile, plan.scale.resources.gpus, longest(plan, targets))
+            check_profile(profile, plan.scale.resources.gpus, asked_minutes(plan, targets))
             if profile
             else []
         ),
+        *check_factor(plan.footprint),
         *check_data(plan, datasets, root),
         *check_disk(plan, targets, datasets, root),
     ]
@@ -40,13 +42,19 @@ def run(
         raise UserError(f"{missing} of {len(findings)} checks ask for something, see above")
 
 
-def longest(plan: Plan, targets: list[str]) -> int:
-    """Minutes of the job of a cluster that asks for most: with a training goes its embedding."""
-    resources, rules = plan.scale.resources, {job.rule for job in Jobs(plan).of(*targets)}
-    minutes = [resources.runtime + resources.embed.runtime]
-    if plan.imagenet_fs and "imagenet_fs_classifier" in rules:
-        minutes.append(plan.imagenet_fs.scale.resources.network.runtime)
-    return max(minutes)
+def asked_minutes(plan: Plan, targets: list[str]) -> dict[str, int]:
+    """Of the first try of what a cluster gets for the targets; with a training its embedding."""
+    resources, quick = plan.scale.resources, quick_datasets(plan)
+    training = resources.runtime + resources.embed.runtime
+    minutes = {"data": resources.data.runtime, "pretrain": training, "finetune": training}
+    if plan.imagenet_fs:
+        own = plan.imagenet_fs.scale.resources
+        minutes["imagenet_fs_classifier"] = own.network.runtime
+        minutes["imagenet_fs_features"] = own.features.runtime
+        minutes["imagenet_fs_generator"] = own.weights.runtime
+    jobs = Jobs(plan).of(*targets)
+    needed = {job.rule for job in jobs if job.rule != "data" or job.dataset not in quick}
+    return {rule: asked for rule, asked in minutes.items() if rule in needed}
 
 
 def data_root(settings: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Python, packages and GPUs."""
+"""Python, packages, GPUs, and what a kilowatt-hour weighs here."""
 
 import re
 import sys
@@ -6,7 +6,10 @@ from importlib import metadata
 from pathlib import Path
 
 from epcore.doctor.finding import Finding
+from epcore.errors import UserError
+from epcore.footprint.machine import carbon_intensity, factor_source
 from epcore.gpus import local_gpus
+from epcore.plan.footprint import FootprintSettings
 
 LOCK = "requirements.txt"
 
@@ -71,3 +74,15 @@ def check_gpus(required: bool, cluster: bool) -> list[Finding]:
         else "install torch with CUDA: pip install --force-reinstall torch"
     )
     return [Finding("gpus", said, remedy)]
+
+
+def check_factor(settings: FootprintSettings) -> list[Finding]:
+    """The factor of the energy, where it is tracked; without codecarbon the packages are told."""
+    if not settings.tracking or installed("codecarbon") is None:
+        return []
+    try:
+        factor = carbon_intensity(settings)
+    except UserError as error:
+        said, _, remedy = str(error).partition("; ")
+        return [Finding("CO2 of a kWh", said, remedy)]
+    return [Finding("CO2 of a kWh", f"{factor:g} kg, {factor_source(settings)}")]

@@ -59,17 +59,18 @@ class Jobs:
         Raises:
             UserError: for a target whose jobs are not known here.
         """
-        found: dict[Job, None] = {}
+        return _with_needs(map(self._target, targets))
 
-        def add(job: Job) -> None:
-            if job not in found:
-                for needed in job.needs:
-                    add(needed)
-                found[job] = None
+    def tested_features(self, file: str) -> list[str]:
+        """The features of every training that a file needs and any table or figure tests.
 
-        for target in targets:
-            add(self._target(target))
-        return list(found)
+        Whatever is published waits for them, so that an embedding is always made together with
+        its training: by itself it takes seconds, too little for a job of a cluster.
+
+        Raises:
+            UserError: for a file whose jobs are not known here.
+        """
+        return [job.path for job in self._embeddings(self._target(file))]
 
     def _target(self, target: str) -> Job:
         plan = self.plan
@@ -132,10 +133,12 @@ class Jobs:
             paths.TABLE_CSV: self._aggregate,
             paths.TABLE_TEX: self._latex,
             paths.TABLE_HTML: self._latex,
-            paths.FIGURE: self._figure,
-            paths.FIGURE.replace(".pdf", ".png"): self._figure,
+            paths.FIGURE.replace(".pdf", "-numbers.csv"): self._figure,
+            **{paths.FIGURE.replace(".pdf", end): self._figure for end in (".pdf", ".png", ".csv")},
+            paths.ENVIRONMENT: self._environment,
         }
-        for pattern, make in makes.items():
+        metas = ((paths.meta(pattern), make) for pattern, make in makes.items())
+        for pattern, make in (*makes.items(), *metas):
             names = re.sub(r"\\{(\w+)\\}", r"(?P<\1>[a-z0-9-]+)", re.escape(pattern))
             if match := re.fullmatch(names, file):
                 wildcards = match.groupdict()
@@ -205,6 +208,15 @@ class Jobs:
             *(self._episodes(dataset, tested) for tested in suite),
         ]
         return self._job("evaluate", path, needs, **names, protocols=suite)
+
+    def _embeddings(self, job: Job) -> list[Job]:
+        """Those that belong to the trainings below a job."""
+        of_trainings = (
+            (below.dataset, below.backbone, below.recipe, below.checkpoint)
+            for below in _with_needs([job])
+            if below.rule in ("pretrain", "finetune")
+        )
+        return [self._embed(*names) for names in of_trainings if self.plan.is_tested(*names)]
 
     def _features(self, dataset: str, backbone: str, recipe: str, protocol: str) -> Job:
         """The features that a recipe is tested with."""
@@ -305,6 +317,8 @@ class Jobs:
 
     def _figure(self, figure: str) -> Job:
         plan, rule, needs = self.plan, figure.replace("-", "_"), []
+        if figure not in plan.covered_figures:
+            raise UserError(f"scale {plan.scale_name} has no figure {figure!r}")
         runs = {"alpha": plan.alpha_runs, "interpolation": plan.interpolation_runs}
         if figure == "ablation":
             needs = self._cells("ablation")
@@ -330,11 +344,14 @@ class Jobs:
         return self._job("environment", path, [job for some in trained + tested for job in some])
 
     def _published_table(self, table: str) -> Job:
-        return self._job("publish_table", f"tables/{table}.tex", [self._latex(table)], name=table)
+        made = self._latex(table)
+        needs = [made, *self._embeddings(made)]
+        return self._job("publish_table", f"tables/{table}.tex", needs, name=table)
 
     def _published_figure(self, figure: str, end: str) -> Job:
-        file = f"figures/{figure}.{end}"
-        return self._job("publish_figure", file, [self._figure(figure)], name=figure)
+        made = self._figure(figure)
+        needs = [made, *self._embeddings(made)]
+        return self._job("publish_figure", f"figures/{figure}.{end}", needs, name=figure)
 
     def _published(
         self, tables: Iterable[str], figures: Iterable[str], ends: Iterable[str] = ("pdf", "png")
@@ -360,3 +377,18 @@ class Jobs:
         if path not in self._made:
             self._made[path] = Job(rule, path, tuple(dict.fromkeys(needs)), **names)
         return self._made[path]
+
+
+def _with_needs(jobs: Iterable[Job]) -> list[Job]:
+    """Jobs and all that they need, each once, after those that it waits for."""
+    found: dict[Job, None] = {}
+
+    def add(job: Job) -> None:
+        if job not in found:
+            for needed in job.needs:
+                add(needed)
+            found[job] = None
+
+    for job in jobs:
+        add(job)
+    return list(found)

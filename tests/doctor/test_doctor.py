@@ -12,11 +12,11 @@ from epcore.cli import main
 from epcore.doctor import data
 from epcore.doctor.cluster import check_profile, minutes, read_profile
 from epcore.doctor.data import check_data, check_disk, missing
-from epcore.doctor.doctor import data_root, datasets_of, longest
-from epcore.doctor.environment import check_gpus, check_packages, installed
+from epcore.doctor.doctor import asked_minutes, data_root, datasets_of
+from epcore.doctor.environment import check_factor, check_gpus, check_packages, installed
 from epcore.errors import UserError
 from epcore.footprint.forecast import GIB, forecast, gibibytes
-from epcore.plan import Plan
+from epcore.plan import Plan, network
 
 ROOT = Path(__file__).parents[2]
 PROFILE = ROOT / "workflow/profiles/slurm"
@@ -27,7 +27,7 @@ def plan(scale):
     return Plan(ROOT / "config", scale)
 
 
-GPUS, MINUTES = 1, 30
+GPUS, MINUTES = 1, {"pretrain": 30, "data": 30}
 
 
 @pytest.fixture
@@ -94,6 +94,20 @@ def test_a_card_that_torch_does_not_see_is_a_fault(programs, monkeypatch):
     assert not asked(check_gpus(required=True, cluster=False))
 
 
+# -- what a kilowatt-hour weighs -------------------------------------------------------------------
+
+
+def test_a_country_without_a_factor_is_told_where_energy_is_tracked():
+    known = plan("demo").footprint
+    (finding,) = check_factor(known)
+    assert str(finding).endswith("0.02 kg, set in config/footprint.yaml")
+    wrong = {"carbon_intensity": None, "country": "XXX", "region": None}
+    said = asked(check_factor(known.model_copy(update=wrong)))["CO2 of a kWh"]
+    assert "no factor of country 'XXX'" in said
+    assert "or carbon_intensity" in said
+    assert not check_factor(known.model_copy(update=wrong | {"tracking": False}))
+
+
 # -- the profile -----------------------------------------------------------------------------------
 
 
@@ -127,19 +141,41 @@ def test_a_pretraining_on_more_gpus_than_a_job_may_have_is_told(programs, monkey
 def test_a_job_that_asks_for_more_time_than_the_partition_has_is_told(programs, monkeypatch):
     programs(sbatch="", sinfo=SINFO.replace("10-", "1-"), sacct="#!/bin/sh\n")
     monkeypatch.setenv("EPCORE_SLURM_ACCOUNT", "me")
-    assert not asked(check_profile(PROFILE, GPUS, 480))
-    said = asked(check_profile(PROFILE, GPUS, 481))
+    assert not asked(check_profile(PROFILE, GPUS, {"pretrain": 480}))
+    said = asked(check_profile(PROFILE, GPUS, {"pretrain": 480, "finetune": 481}))
     assert said.keys() == {"time limit"}
     assert "gpu allows 1440 minutes, 3 tries of a job ask for up to 1443" in said["time limit"]
     assert "may ask for 480: lower `runtime` under `resources` of the scale" in said["time limit"]
 
 
+def test_jobs_of_other_partitions_have_those_limits(programs, monkeypatch):
+    limits = SINFO.replace("cpu infinite", "cpu 1-00:00:00")
+    programs(sbatch="", sinfo=limits, sacct="#!/bin/sh\n")
+    monkeypatch.setenv("EPCORE_SLURM_ACCOUNT", "me")
+    said = asked(check_profile(PROFILE, GPUS, {"pretrain": 481, "data": 1440}))["time limit"]
+    assert "cpu allows 1440 minutes, 3 tries of a job ask for up to 4320" in said
+
+
+TRAINING = {"pretrain": 2880 + 60, "finetune": 2880 + 60}
+IMAGENET_FS = {f"imagenet_fs_{name}" for name in ("classifier", "features", "generator")}
+
+
 @pytest.mark.parametrize(
-    ("target", "minutes"),
-    [("tables/main.tex", 2880 + 60), ("tables/imagenetfs.tex", 14400), ("all", 14400)],
+    ("target", "rules"),
+    [
+        ("tables/cub.tex", TRAINING.keys()),  # CUB itself is packed where Snakemake runs
+        ("tables/main.tex", {*TRAINING, "data"}),
+        ("tables/imagenetfs.tex", {"data", *IMAGENET_FS}),
+        ("all", {*TRAINING, "data", *IMAGENET_FS}),
+    ],
 )
-def test_the_longest_job_is_a_training_with_its_embedding_or_the_classifier(target, minutes):
-    assert longest(plan("paper"), [target]) == minutes
+def test_minutes_are_those_of_what_a_cluster_gets_and_a_training_has_its_embeddings_too(
+    target, rules
+):
+    minutes = asked_minutes(plan("paper"), [target])
+    assert minutes.keys() == rules
+    assert minutes.items() >= {rule: TRAINING[rule] for rule in TRAINING if rule in rules}.items()
+    assert minutes.get("imagenet_fs_classifier", 14400) == 14400
 
 
 @pytest.mark.parametrize(
@@ -285,6 +321,15 @@ def test_one_disk_is_told_once_with_a_remedy_that_helps(disks, free, remedy):
     (finding,) = check_disk(p, TARGET, datasets_of(p, TARGET), Path("data"))
     assert bool(finding.remedy) == bool(remedy)
     assert remedy in finding.remedy
+
+
+def test_a_backbone_whose_cost_nobody_counted_is_a_finding(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(network._COUNTS, "conv4")
+    p = plan("demo")
+    (finding,) = check_disk(p, TARGET, datasets_of(p, TARGET), Path("data"))
+    assert finding.said == "the room needed is not known"
+    assert "epcore/plan/network.py" in finding.remedy
 
 
 def test_results_need_what_the_forecast_says_without_downloads(disks):

@@ -24,6 +24,10 @@ def jobs():
         ("results/demo/tables/main.tex", "results/demo/tables/main.html"),
         ("results/demo/tables/imagenetfs.tex", "results/demo/tables/imagenetfs.html"),
         ("results/demo/figures/alpha.pdf", "results/demo/figures/alpha.png"),
+        ("results/demo/figures/alpha.pdf", "results/demo/figures/alpha.csv"),
+        ("results/demo/figures/two-moons.pdf", "results/demo/figures/two-moons-numbers.csv"),
+        ("results/demo/tables/main.csv", "results/demo/tables/main.meta.json"),
+        (f"{MODELS}/pretrain.pt", f"{MODELS}/pretrain.meta.json"),
         (f"{MODELS}/pretrain.pt", f"{MODELS}/pretrain.csv"),
         (f"{MODELS}/finetune-1shot.pt", f"{MODELS}/finetune-1shot.csv"),
         (f"{FS}/classifier.pt", f"{FS}/classifier.csv"),
@@ -38,6 +42,16 @@ def test_files_that_stand_beside_each_other_are_of_one_job(jobs, made, beside):
 def test_the_numbers_of_a_table_are_all_that_typesetting_needs(jobs, table):
     numbers, *more = (f"results/demo/tables/{table}.{end}" for end in ("csv", "tex"))
     assert jobs.of(numbers) == jobs.of(*more)[:-1]
+
+
+@pytest.mark.parametrize("file", ["figures/alfa.pdf", "tables/mein.csv", "models/x/pretrain.pt"])
+def test_a_file_that_no_rule_makes_is_unknown(jobs, file):
+    assert jobs.of_file(f"results/demo/{file}") is None
+
+
+def test_a_figure_that_a_scale_has_no_runs_of_is_no_file_of_it():
+    of_conv4_alone = Jobs(Plan(CONFIG, "grocery"))
+    assert of_conv4_alone.of_file("results/grocery/figures/interpolation.pdf") is None
 
 
 def test_an_unknown_target_names_the_nearest_few(jobs):

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slurm
 TABLE = "tables/main.tex"
 # Of a fine-tuning and its embedding; of the latter alone once the former is there.
 FINETUNING = "group_tiny-glyphs_conv4_*_s0_finetune-?shot_embed*"
-PRETRAINING = "group_tiny-glyphs_conv4_*_s0_pretrain_pretrain"
+PRETRAINING = "group_tiny-glyphs_conv4_*_s0_pretrain_embed*"
 # Read by embeddings alone, not by the trainings in the same jobs.
 TESTED = "results/tiny/episodes/tiny-glyphs/5way-5shot.npz"
 EMBEDDING = "results/tiny/logs/embed/tiny-glyphs/conv4/{}/s0-finetune-5shot.log"
@@ -35,6 +35,10 @@ SHORT = "pretraining: {epochs: 2, batch_size: 32"
 # Less than a pretraining and its two Snakemakes take, but more than half of it.
 FIRST, SECOND = "  pretrain: &gpu\n", "  finetune: *gpu\n"
 LITTLE = "  pretrain:\n    <<: *gpu\n    mem_mb: 450 * attempt\n"
+LITTLE += "    runtime: 10 if attempt > 2 else attempt\n"
+ENOUGH = "  finetune: &gpu\n    runtime: 10\n"
+# A pretraining with its embedding then has the memory and the time of the former.
+THIRD, NOTHING = "  embed: *gpu\n", "  embed:\n    <<: *gpu\n    mem_mb: 400\n    runtime: 0\n"
 
 
 def furnish(folder):
@@ -92,8 +96,8 @@ def disturbed(slurm, alone, tmp_path_factory):
     replace(profile, "latency-wait: 60", "latency-wait: 10")
     replace(profile, "retries: 2", "retries: 5")
     replace(profile, SECOND, LITTLE)
-    replace(profile, FIRST, FIRST.replace("pretrain", "finetune"))
-    replace(folder / "config/scales/demo.yaml", "  runtime: 20\n", "  runtime: 1\n")
+    replace(profile, FIRST, ENOUGH)
+    replace(profile, THIRD, NOTHING)
     cluster, seen = Cluster(folder, slurm), {}
     driver = cluster.start(TABLE)
     try:
@@ -105,7 +109,7 @@ def disturbed(slurm, alone, tmp_path_factory):
         seen["requeued"] = requeued.number
 
         with damaged(folder / TESTED):
-            cancelled = cluster.wait(lambda: one_shot(cluster.jobs("finetune", "RUNNING")), 240)
+            cancelled = cluster.wait(lambda: one_shot(cluster.jobs("finetune", "RUNNING")), 400)
             cluster.run("scancel", cancelled.number)
             seen["cancelled"] = cancelled.number
             seen["stumbled"] = cluster.wait(lambda: stumbled(cluster), 240)[0]
@@ -151,8 +155,8 @@ def stumbled(cluster):
 
 
 def third(jobs):
-    """A pretraining in its third try, which has three minutes."""
-    return next((job for job in jobs if job.limit == "00:03:00"), None)
+    """A pretraining in its third try, which has ten minutes."""
+    return next((job for job in jobs if job.limit == "00:10:00"), None)
 
 
 def numbers(jobs):
@@ -192,7 +196,7 @@ def test_concurrent_jobs_have_cards_of_their_own(disturbed):
 
 def test_a_retry_asks_for_more_and_trainings_resume(disturbed):
     limits = [job.limit for job in disturbed["cluster"].jobs("pretrain")]
-    assert {"00:01:00", "00:02:00", "00:03:00"} <= set(limits)
+    assert {"00:01:00", "00:02:00", "00:10:00"} <= set(limits)
     metas = disturbed["cluster"].folder.glob("results/tiny/models/**/pretrain.meta.json")
     for meta in metas:
         assert '"resumed_from_epoch": null' not in meta.read_text()

@@ -72,6 +72,22 @@ def test_no_job_of_a_cluster_is_short(planned):
     assert alone.keys() == ALONE
 
 
+@pytest.mark.parametrize("scale", ["demo", "paper"])
+def test_no_target_leaves_an_embedding_to_another(scale):
+    """Once its training is done, it would be a job by itself."""
+    plan = Plan(ROOT / "config", scale)
+    jobs = Jobs(plan)
+    embeddings = [job for job in jobs.of("all") if job.rule == "embed"]
+    assert len(embeddings) > 60
+    targets = [f"tables/{name}.tex" for name in plan.covered_tables + plan.imagenet_fs_tables]
+    targets += [f"figures/{name}.{end}" for name in plan.covered_figures for end in ("pdf", "png")]
+    for target in (*targets, "ablation_pipeline", "reports/co2.csv"):
+        made = set(jobs.of(target))
+        trained = {job for job in made if job.rule in ("pretrain", "finetune")}
+        left = [e.path for e in embeddings if e not in made and trained & {*e.needs}]
+        assert not left, target
+
+
 def test_all_other_rules_stay_where_snakemake_runs(planned):
     """Read from the rules, since a dry run does not say it."""
     files = [file.read_text() for file in (ROOT / "workflow/rules").glob("*.smk")]

@@ -9,9 +9,11 @@ from snakemake.cli import get_argument_parser
 from epcore.errors import UserError
 from epcore.footprint.estimate import quick_datasets
 from epcore.footprint.forecast import forecast, ledgers, tell
+from epcore.footprint.machine import carbon_intensity
 from epcore.gpus import local_gpus
 from epcore.plan import Plan, paths
 from epcore.plan.environment import ENVIRONMENT
+from epcore.plan.jobs import Jobs
 from epcore.plan.load import read_yaml
 
 # `conda: environment.yml` in the rules documents their software. It installs this checkout, so it
@@ -34,7 +36,11 @@ try:
     SCALE = Plan.scale_of(config)
     PLAN = Plan(CONFIG, SCALE)
     PLAN.check()
+    JOBS = Jobs(PLAN)
     QUICK_DATASETS = quick_datasets(PLAN)
+    # Of a country that nobody knows every job would fail.
+    if workflow.is_main_process and PLAN.footprint.tracking:
+        carbon_intensity(PLAN.footprint)
 except UserError as error:
     sys.exit(f"epcore: {error}")
 
@@ -87,17 +93,32 @@ def published_reports():
     return ["reports/co2.csv"] if PLAN.footprint.tracking else []
 
 
-def foretell():
-    """Prints what the targets of the command line will cost, or why that is not known.
+def asked_targets():
+    """Those of the command line; Snakemake tells rule files of them only after it has read them."""
+    return sorted(get_argument_parser().parse_known_args()[0].targets) or ["all"]
 
-    Snakemake tells rule files of its targets only after it has read them.
-    """
-    targets = sorted(get_argument_parser().parse_known_args()[0].targets) or ["all"]
+
+def check_report():
+    """Ends a run for the CO2 report at once if no job tells what it used."""
+    asked = [t for t in asked_targets() if Path(t).stem in ("co2", "publish_co2")]
+    ledger = Path(paths.LEDGER.format(scale=SCALE))
+    if asked and not PLAN.footprint.tracking and not ledger.exists():
+        sys.exit(
+            f"epcore: {asked[0]} is made from {ledger}, which jobs write only if tracked; set "
+            "`tracking: true` in config/footprint.yaml"
+        )
+
+
+def foretell():
+    """Prints what the targets of the command line will cost, or why that is not known."""
+    targets = asked_targets()
     if "forecast" in targets:
         return  # it says so itself
     try:
-        found = forecast(PLAN, targets, ledgers=ledgers())
-        said = tell(PLAN, found, PLAN.footprint.carbon_intensity)
+        gpus = len(local_gpus()) or None
+        found = forecast(PLAN, targets, devices=gpus, ledgers=ledgers())
+        said = tell(PLAN, found, carbon_intensity(PLAN.footprint))
+        said += f"\n  For more GPUs: epcore forecast {' '.join(targets)} --scale {SCALE} --devices N"
     except UserError as error:
         said = f"epcore: {error}"
     print(said, file=sys.stderr)
@@ -125,6 +146,15 @@ def features_for_protocol(protocol):
         owner, checkpoint = PLAN.checkpoint(wildcards.backbone, wildcards.recipe, shot)
         features = paths.FEATURES.replace("{recipe}", owner)
         return features.replace("{checkpoint}", checkpoint)
+
+    return function
+
+
+def tested_features(pattern):
+    """An `input` function of what publishes a table or figure: see Jobs.tested_features."""
+
+    def function(wildcards):
+        return JOBS.tested_features(pattern.format(scale=SCALE, **wildcards))
 
     return function
 

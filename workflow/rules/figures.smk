@@ -158,7 +158,8 @@ rule interpolation:
 
 rule publish_figure:
     input:
-        f"results/{SCALE}/figures/{{figure}}.{{ending}}",
+        made=f"results/{SCALE}/figures/{{figure}}.{{ending}}",
+        features=tested_features(paths.FIGURE),
     output:
         "figures/{figure}.{ending}",
     log:
@@ -166,7 +167,7 @@ rule publish_figure:
     benchmark:
         f"results/{SCALE}/benchmarks/publish_figure/{{figure}}.{{ending}}.tsv"
     wildcard_constraints:
-        figure="|".join(PLAN.covered_figures) or "(?!)",  # else nothing
+        figure=one_of(PLAN.covered_figures),
         ending="pdf|png",
     localrule: True
     conda:
@@ -178,4 +179,4 @@ rule publish_figure:
     params:
         scale=SCALE,
     shell:
-        "cp {input:q} {output:q} 2> {log:q}"
+        "cp {input.made:q} {output:q} 2> {log:q}"
