@@ -4,11 +4,13 @@ Stages are imported when they run, so that no job loads what it does not use.
 """
 
 import argparse
+import contextlib
 import importlib
 import json
+import os
+import signal
 import sys
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -255,14 +257,14 @@ def _parser() -> argparse.ArgumentParser:
 
 def _seconds(text: str) -> float:
     """A time to wait."""
-    seconds = float(text)
-    if not 0 < seconds <= DAY:
-        raise argparse.ArgumentTypeError(f"expected more than 0 and at most {DAY}, got {text}")
-    return seconds
+    with contextlib.suppress(ValueError):
+        if 0 < float(text) <= DAY:
+            return float(text)
+    raise argparse.ArgumentTypeError(f"expected more than 0 and at most {DAY} seconds, got {text}")
 
 
 def _of_scale(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("--scale", default="demo", help="scale (default: demo)")
+    sub.add_argument("--scale", help="scale (default: that of config.yaml)")
     sub.add_argument("--settings", type=Path, default=Path("config"), metavar="FOLDER",
         help="config folder (default: config)",
     )  # fmt: skip
@@ -309,6 +311,11 @@ def _run(arguments: dict[str, Any]) -> None:
 
         content = _read_config(arguments.pop("config"))
         arguments["stage"] = validate(getattr(stages, model), content, "--config")
+    if "scale" in arguments and arguments["scale"] is None:
+        from epcore.plan import Plan
+        from epcore.plan.load import read_yaml
+
+        arguments["scale"] = Plan.scale_of(read_yaml(arguments["settings"] / "config.yaml"))
     gpus, allow_cpu = arguments.pop("gpus", None), arguments.pop("allow_cpu", False)
     if gpus is not None:
         from epcore.gpus import claim
@@ -320,11 +327,13 @@ def _run(arguments: dict[str, Any]) -> None:
         importlib.import_module(module).run(**arguments)
 
 
-def _tracking(name: str, arguments: dict[str, Any], gpus: int) -> AbstractContextManager[None]:
+def _tracking(
+    name: str, arguments: dict[str, Any], gpus: int
+) -> contextlib.AbstractContextManager[None]:
     """Energy of the job, where the workflow asks for it; reports are not jobs."""
     made = arguments.get("out") or arguments.get("receipt")
     if made is None or name == "co2":
-        return nullcontext()
+        return contextlib.nullcontext()
     if isinstance(made, list):
         made = made[0]
     made = made / {"data": "store.json", "imagenet-fs-features": "queries.npy"}.get(name, "")
@@ -357,6 +366,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UserError as error:
         print(f"epcore: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # what was piped into has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         print(f"epcore: {where}{error.strerror or error}", file=sys.stderr)

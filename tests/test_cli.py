@@ -89,6 +89,21 @@ def test_every_stage_explains_its_options(capsys, stage):
     assert own.get(stage, "--out") in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("stage", ["forecast", "doctor"])
+def test_the_scale_is_that_of_the_config_file_unless_another_is_named(config, capsys, stage):
+    file = config / "config.yaml"
+    file.write_text(file.read_text(encoding="utf-8").replace("scale: demo", "scale: small"))
+    for options, scale in (((), "small"), (("--scale", "demo"), "demo")):
+        main([stage, "tables/main.tex", "--settings", str(config), *options])
+        assert f"tables/main.tex at scale {scale}:" in capsys.readouterr().out
+
+
+def test_a_reader_that_has_seen_enough_is_no_mistake(tmp_path):
+    shell = f"{sys.executable} -m epcore forecast --settings {CONFIG} 2> said | exec true"
+    subprocess.run(["bash", "-c", shell], cwd=tmp_path, check=True)
+    assert (tmp_path / "said").read_text() == ""
+
+
 def test_a_mistake_on_the_real_command_line_is_one_line_and_exit_code_2(files):
     done = epcore("evaluate", "--config", '{"stage_version":', *EVALUATE)
     assert done.returncode == 2

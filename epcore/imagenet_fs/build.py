@@ -5,7 +5,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from epcore.checkpoint import load_safely, save_atomically
+from epcore.checkpoint import REMEDY, load_safely, save_atomically
 from epcore.errors import UserError
 from epcore.imagenet_fs.generators import WeightGenerator
 from epcore.imagenet_fs.lwof import LwofGenerator
@@ -42,10 +42,7 @@ def read_head(checkpoint: Path) -> dict[str, Tensor]:
     content = load_safely(checkpoint)
     head = content.get("class_head") if isinstance(content, dict) else None
     if not isinstance(head, dict) or head.keys() != {"weight", "scale"}:
-        raise UserError(
-            f"{checkpoint} has no cosine classifier; delete it and run the same command again to "
-            "train it anew"
-        )
+        raise UserError(f"{checkpoint} has no cosine classifier; {REMEDY}")
     return head
 
 

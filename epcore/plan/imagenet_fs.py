@@ -17,6 +17,7 @@ from epcore.plan.imagenet_fs_models import (
 )
 from epcore.plan.load import extend, merge, pick, read_yaml, validate
 from epcore.plan.models import Backbone
+from epcore.plan.printed import Shown
 from epcore.plan.registry import Registry
 from epcore.plan.stages import (
     STAGE_VERSIONS,
@@ -57,7 +58,8 @@ class ImageNetFsPlan:
         self.scale: ImageNetFsScale = validate(ImageNetFsScale, section, where)
         file = registry.config / "imagenet-fs.yaml"
         self._where = f"{registry.config.name}/{file.name} or {where}.settings"
-        content = merge(read_yaml(file), self.scale.settings)
+        self._whole = read_yaml(file)
+        content = merge(self._whole, self.scale.settings)
         self.settings: ImageNetFs = validate(ImageNetFs, content, self._where)
         for run in self.scale.runs:
             pick(registry.datasets, run.dataset, "data set", f"{where}, runs")
@@ -154,7 +156,7 @@ class ImageNetFsPlan:
                 stage_version=STAGE_VERSIONS["imagenet-fs-exemplars"],
                 shots=self.settings.shots,
                 trials={"val": trials.val, "novel": trials.novel},
-                seed=self._registry.scale.seed,
+                seed=self._registry.scale.episodes.seed,
             )
         )
 
@@ -223,6 +225,23 @@ class ImageNetFsPlan:
     def runs(self, table: ImageNetFsTable) -> tuple[ImageNetFsRun, ...]:
         """The data sets and networks of a table."""
         return self.scale.runs[:1] if table.runs == "first" else self.scale.runs
+
+    @property
+    def printed(self) -> dict[str, Shown]:
+        """Files of config/paper -> what shows them, here or at a scale that leaves nothing out."""
+        shown: dict[str, Shown] = {}
+        for settings in (self.settings, validate(ImageNetFs, self._whole, self._where)):
+            for table in settings.tables.values():
+                if table.paper is not None:
+                    rows = shown.setdefault(table.paper, {})
+                    for row in table.printed:
+                        columns = {
+                            f"{COLUMNS[measure][0]}{shots}"
+                            for measure in table.measures
+                            for shots in settings.shots
+                        }
+                        rows.setdefault((PRINTED, row.name), set()).update(columns)
+        return shown
 
     def _columns(self, table: ImageNetFsTable) -> list[tuple[str, Measure, int]]:
         """Name, measure and K of every column."""

@@ -266,10 +266,15 @@ class Resources(JobResources):
 
 
 class EpisodeCounts(Settings):
-    """How many episodes validation and test have; an interval needs two."""
+    """How many episodes validation and test have; an interval needs two.
+
+    `seed` draws them, and the exemplars of ImageNet-FS. It is not that of trainings, so that
+    several trainings are tested on the same episodes.
+    """
 
     val: Annotated[int, Field(ge=2)]
     novel: Annotated[int, Field(ge=2)]
+    seed: NonNegativeInt = 0
 
 
 class Scale(Settings):

@@ -8,7 +8,9 @@ from epcore.plan import paths
 from epcore.plan.datasets import OfficialData
 from epcore.plan.imagenet_fs import ImageNetFsPlan
 from epcore.plan.load import pick
+from epcore.plan.network import check_sizes
 from epcore.plan.plots import PlotPlan
+from epcore.plan.printed import read_printed
 from epcore.plan.stages import (
     STAGE_VERSIONS,
     DataStage,
@@ -30,6 +32,9 @@ class Plan(PlotPlan):
             self.latex(table)
         for column in self.scale.columns:
             self.check_column(column, f"{self._scale_file}, columns")
+        self.check_table_columns()
+        for backbone in self.scale.backbones:
+            check_sizes(self.backbone(backbone), f"{self._scale_file}, backbones.{backbone}")
         for recipe in self.recipes:
             for backbone in self.scale.backbones:
                 self.recipe(recipe, backbone)
@@ -38,7 +43,18 @@ class Plan(PlotPlan):
             self.plot(plot)
         _ = self.footprint
         if self.imagenet_fs is not None:
+            for network in self.imagenet_fs.networks:
+                check_sizes(self.imagenet_fs.backbone(network), f"{self._scale_file}, imagenet_fs")
             self.imagenet_fs.check()
+        self._check_printed()
+
+    def _check_printed(self) -> None:
+        printed = self.printed
+        if self.imagenet_fs is not None:
+            for paper, shown in self.imagenet_fs.printed.items():
+                printed[paper] = printed.get(paper, {}) | shown
+        for paper, shown in printed.items():
+            read_printed(self.config / "paper" / f"{paper}.csv", shown)
 
     @cached_property
     def imagenet_fs(self) -> ImageNetFsPlan | None:
@@ -98,6 +114,6 @@ class Plan(PlotPlan):
                 labeled=asked.labeled,
                 unlabeled=asked.unlabeled,
                 episodes=min(count, asked.episodes or count),
-                seed=self.scale.seed,
+                seed=self.scale.episodes.seed,
             )
         )

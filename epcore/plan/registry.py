@@ -26,6 +26,7 @@ from epcore.plan.models import (
     Table,
 )
 from epcore.plan.paths import NAME
+from epcore.plan.printed import Shown
 from epcore.plan.settings import Split
 
 
@@ -61,14 +62,26 @@ class Registry:
         for key in known:
             if key not in config:
                 raise UserError(f"config/config.yaml: the key {key!r} is missing")
+        if str(config["allow_cpu"]).lower() not in ("true", "false"):
+            raise UserError(
+                "config/config.yaml or --config: allow_cpu is true or false, "
+                f"not {config['allow_cpu']!r}"
+            )
         return str(config["scale"])
 
+    @property
+    def _scale_paths(self) -> list[Path]:
+        folders = (self.config / "scales", self.config / "examples")
+        return [path for folder in folders for path in sorted(folder.glob("*.yaml"))]
+
     def _load_scale(self) -> tuple[Scale, str]:
-        folders = [self.config / "scales", self.config / "examples"]
-        paths = [path for folder in folders for path in sorted(folder.glob("*.yaml"))]
+        paths = self._scale_paths
         files = {path.stem: path for path in paths}
-        _check_unique([path.stem for path in paths], "scale", " and ".join(map(_shown, folders)))
-        path = pick(files, self.scale_name, "scale", f"{self.config.name}/config.yaml")
+        folders = dict.fromkeys(_shown(path.parent) for path in paths)
+        _check_unique([path.stem for path in paths], "scale", " and ".join(folders))
+        path = pick(
+            files, self.scale_name, "scale", f"--scale, --config or {self.config.name}/config.yaml"
+        )
         content = extend(files, self.scale_name, "scale", _shown(path), read_yaml)
         return validate(Scale, content, _shown(path)), _shown(path)
 
@@ -201,6 +214,35 @@ class Registry:
         """Raises `UserError` unless a table has columns of a data set of the paper."""
         known = {group: None for table in self._every_table.values() for group in table.groups}
         pick(known, name, "column of the tables", where)
+
+    def check_table_columns(self) -> None:
+        """Raises `UserError` unless some scale has the data set of every column of the tables."""
+        known = dict.fromkeys(self.scale.columns)
+        for name, table in self._every_table.items():
+            for column in table.columns:
+                if column.dataset not in known:
+                    known |= self._columns_of_every_scale
+                where = f"{self.config.name}/tables/{name}.yaml, {column.name}, dataset"
+                pick(known, column.dataset, "column of the scales", where)
+
+    @cached_property
+    def _columns_of_every_scale(self) -> dict[str, None]:
+        columns = [read_yaml(path).get("columns") for path in self._scale_paths]
+        named = [each for each in columns if isinstance(each, dict)]
+        return {name: None for each in named for name, dataset in each.items() if dataset}
+
+    @property
+    def printed(self) -> dict[str, Shown]:
+        """Files of config/paper -> the rows and columns of the tables that show them."""
+        shown: dict[str, Shown] = {}
+        for table in self._every_table.values():
+            if table.paper is not None:
+                rows = shown.setdefault(table.paper, {})
+                for block in table.blocks:
+                    for row in block.rows:
+                        place = (block.name, row.paper or row.name)
+                        rows.setdefault(place, set()).update(c.name for c in table.columns)
+        return shown
 
     def _read_table(self, path: Path) -> Table:
         table: Table = validate(Table, read_yaml(path), _shown(path))

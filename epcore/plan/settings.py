@@ -8,6 +8,8 @@ Split = Literal["base", "val", "novel"]
 
 
 class Settings(BaseModel):
-    """Settings that do not change once read; an unknown key is an error."""
+    """Settings that do not change once read; unknown keys, NaN and infinity are errors."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, arbitrary_types_allowed=True, allow_inf_nan=False
+    )

@@ -134,6 +134,10 @@ class TablePlan(Runs):
         alike = [found for other, found in self._tested.items() if other[-1] == checkpoint]
         return list(dict.fromkeys(protocol for found in alike for protocol in found))
 
+    def is_tested(self, dataset: str, backbone: str, recipe: str, checkpoint: str) -> bool:
+        """Whether any table or figure of this scale tests a checkpoint."""
+        return (dataset, backbone, recipe, checkpoint) in self._tested
+
     def alpha(self) -> str:
         return told(
             AlphaStage(

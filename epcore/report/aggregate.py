@@ -8,9 +8,10 @@ import pandas as pd
 
 from epcore.errors import UserError
 from epcore.files import Provenance, atomic
+from epcore.plan.printed import Cell, Place, read_printed
 from epcore.plan.stages import AggregateStage
 from epcore.report.statistics import Interval, mean_with_interval, paired_difference
-from epcore.report.text_table import COLUMNS, KEY, Cell, read_cells
+from epcore.report.text_table import COLUMNS, KEY
 
 
 def read_scores(path: Path) -> np.ndarray:
@@ -45,7 +46,7 @@ def read_parameters(path: Path) -> int:
         ) from None
 
 
-def aggregate(stage: AggregateStage, paper: dict[tuple[str, str, str], Cell]) -> pd.DataFrame:
+def aggregate(stage: AggregateStage, paper: dict[Place, Cell]) -> pd.DataFrame:
     """One line per cell of the table, printed or ours, in the table's order.
 
     Columns: table, block, row, column; accuracy, interval (95 %, half width), episodes and
@@ -94,11 +95,7 @@ def run(stage: AggregateStage, out: Path, paper: Path | None) -> None:
     files += [Path(cell.against) for cell in stage.cells if cell.against]
     files += [paper] if paper else []
     provenance = Provenance("aggregate", stage.model_dump(mode="json"), files)
-    printed = {}
-    if paper:
-        remedy = "restore it from version control"
-        printed = read_cells(paper, (*KEY, "accuracy", "interval", "note"), remedy)
-    frame = aggregate(stage, printed)
+    frame = aggregate(stage, read_printed(paper) if paper else {})
     with atomic(out) as temporary:
         frame.to_csv(temporary, index=False, float_format="%.4f", lineterminator="\n")
     provenance.write(out)

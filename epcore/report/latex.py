@@ -7,7 +7,7 @@ from epcore.files import write_text
 from epcore.plan.stages import LatexStage
 from epcore.report.html_table import page
 from epcore.report.layout import Block, Layout, Line, Number, lay_out
-from epcore.report.text_table import COLUMNS, read_cells
+from epcore.report.text_table import read_cells
 
 # The file can be compiled by itself or \input into a paper: \documentclass becomes an error command
 # once a document has begun, which tells the two apart.
@@ -117,7 +117,6 @@ def _number(number: Number | None) -> str:
 
 def run(stage: LatexStage, table: Path, out: Path) -> None:
     """The stage `latex`: the table (.tex) and the same as a page for browsers (.html)."""
-    remedy = "delete it and run the same command again"
-    layout = lay_out(stage, read_cells(table, COLUMNS, remedy))
+    layout = lay_out(stage, read_cells(table))
     write_text(out, HEAD + typeset(stage, layout) + "\n\\epcoreend\n")
     write_text(out.with_suffix(".html"), page(stage, layout))

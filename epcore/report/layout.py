@@ -157,4 +157,7 @@ def _parameters(row: list[Cell]) -> str:
     """Our count in thousands, from any cell of the row that is ours, beside the paper's."""
     paper = row[0]["paper_parameters"]
     ours = [cell["parameters"] for cell in row if cell["parameters"]]
-    return f"{round(int(ours[0]) / 1000)}K ({paper})" if ours else paper
+    if not ours:
+        return paper
+    count = f"{round(int(ours[0]) / 1000)}K"
+    return f"{count} ({paper})" if paper else count

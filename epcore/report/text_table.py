@@ -1,4 +1,4 @@
-"""CSV files whose cells stay text, so that 48.70 is not turned into 48.7."""
+"""Aggregated tables whose cells stay text, so that 48.70 is not turned into 48.7."""
 
 import csv
 from pathlib import Path
@@ -6,7 +6,6 @@ from pathlib import Path
 from epcore.errors import UserError
 
 KEY = ("block", "row", "column")
-# Of an aggregated table.
 COLUMNS = (
     *("table", *KEY, "accuracy", "interval", "episodes", "parameters"),
     *("against", "difference", "difference_interval"),
@@ -15,10 +14,8 @@ COLUMNS = (
 Cell = dict[str, str]
 
 
-def read_cells(
-    path: Path, columns: tuple[str, ...], remedy: str
-) -> dict[tuple[str, str, str], Cell]:
-    """The lines of a CSV file by block, row and column; empty cells are empty texts.
+def read_cells(path: Path) -> dict[tuple[str, str, str], Cell]:
+    """The lines of an aggregated table by block, row and column; empty cells are empty texts.
 
     Raises:
         UserError: if it is missing, no CSV or lacks a column or a cell.
@@ -26,12 +23,14 @@ def read_cells(
     try:
         with path.open(newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file, strict=True)
-            missing = [name for name in columns if name not in (reader.fieldnames or [])]
+            missing = [name for name in COLUMNS if name not in (reader.fieldnames or [])]
             if missing:
                 raise ValueError(f"the column {missing[0]!r} is missing")
             lines = list(reader)
         if any(None in line or None in line.values() for line in lines):
             raise ValueError("a line has too few or too many cells")
     except (ValueError, csv.Error, OSError) as error:
-        raise UserError(f"table {path} cannot be read ({error}); {remedy}") from None
+        raise UserError(
+            f"table {path} cannot be read ({error}); delete it and run the same command again"
+        ) from None
     return {(line["block"], line["row"], line["column"]): line for line in lines}

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from epcore.backbones import Backbone
-from epcore.checkpoint import Checkpoint, build
+from epcore.checkpoint import REMEDY, Checkpoint, build
 from epcore.data.augment import Augmenter
 from epcore.data.episodes import Episodes, sample
 from epcore.data.feed import Feed
@@ -47,15 +47,14 @@ class FinetuningTask:
         self.labels = base_labels(store)
         self.feed = Feed(store, store.image_indices("base"), device, room_for_images(device))
         classes = len(store.class_indices("base"))
-        trained = len(checkpoint.class_head["bias"])
+        trained = checkpoint.class_head.get("bias", torch.empty(0)).numel()
         if trained != classes:
             raise UserError(
-                f"the pretrained checkpoint knows {trained} classes, data set {store.name} has "
-                f"{classes} base classes; delete the checkpoint and run the same command again"
+                f"{checkpoint.name} knows {trained} classes, data set {store.name} has "
+                f"{classes} base classes; {REMEDY}"
             )
         self.model = FinetuningModel(build(stage.backbone), classes)
-        self.model.backbone.load_state_dict(checkpoint.weights)
-        self.model.class_head.load_state_dict(checkpoint.class_head)
+        checkpoint.fill(self.model.backbone, self.model.class_head)
         place(self.model, device)
         self.augmenter = Augmenter(stage.augmentation, stage.view)
         self.classifier = PropagationClassifier(stage.propagation)

@@ -158,6 +158,7 @@ DAMAGED = r"is no archive, or damaged \(.*\); get it again|is damaged \(.*\); ge
 @pytest.mark.parametrize(
     "content",
     [b"", b"x", b"<html>not found</html>" * 100, bytes(10), gzip.compress(b"no tar" * 500)],
+    ids=["empty", "letter", "page", "zeros", "gzip"],  # the last one holds the time
 )
 def test_what_is_no_archive_is_refused(tmp_path, kind, content):
     path = tmp_path / "some"

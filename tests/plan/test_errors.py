@@ -2,6 +2,8 @@
 
 import re
 from fractions import Fraction
+from functools import partial
+from typing import get_args
 
 import pytest
 import yaml
@@ -9,6 +11,7 @@ import yaml
 from epcore.checkpoint import build
 from epcore.errors import UserError
 from epcore.plan import Plan, models
+from epcore.plan.network import check_sizes
 
 DELETED = object()
 
@@ -124,7 +127,8 @@ def test_an_unknown_name_is_told_with_the_nearest_known_one(config, file, path, 
 
 def test_an_unknown_scale_is_told_with_the_nearest_known_one(config):
     message = complaint(config, "papr")
-    assert message == "config/config.yaml: unknown scale 'papr'; did you mean 'paper'?"
+    where = "--scale, --config or config/config.yaml"
+    assert message == f"{where}: unknown scale 'papr'; did you mean 'paper'?"
 
 
 def test_an_unknown_name_like_no_other_lists_the_known_ones(config):
@@ -304,6 +308,47 @@ def test_a_width_that_does_not_divide_the_channels_is_told_when_the_network_is_b
     )
 
 
+@pytest.mark.parametrize(
+    ("path", "ratio", "said"),
+    [
+        ("backbones/conv4/width", "1/7", "1/7 of 64 channels is not a whole number"),
+        ("backbones/resnet12/width", "1/128", "1/128 of 64 channels is not a whole number"),
+        ("backbones/wrn/width", "1/32", "1/32 of 80 channels is not a whole number"),
+        ("backbones/wrn/depth", "1/3", "1/3 of 4 blocks is not a whole number"),
+        ("imagenet_fs/width", "1/7", "1/7 of 64 channels is not a whole number"),
+    ],
+)
+def test_a_ratio_that_leaves_no_whole_numbers_is_told_before_anything_runs(
+    config, path, ratio, said
+):
+    put(config, "scales/demo.yaml", path, ratio)
+    *above, last = path.split("/")
+    place = f"config/scales/demo.yaml, {'.'.join(above)}, {last}"
+    assert complaint(config) == f"{place}: {said}; choose another ratio"
+
+
+def test_a_depth_of_a_backbone_that_has_none_is_told(config):
+    put(config, "scales/demo.yaml", "backbones/conv4/depth", "1/2")
+    assert complaint(config) == (
+        "config/scales/demo.yaml, backbones.conv4, depth: only the wide ResNet has one; delete the "
+        "key"
+    )
+
+
+@pytest.mark.parametrize("architecture", get_args(models.Architecture))
+@pytest.mark.parametrize("size", [{"width": "1/16"}, {"width": "1/80"}, {"depth": "1/4"}])
+def test_a_size_passes_before_anything_runs_just_if_the_network_can_be_built(architecture, size):
+    backbone = models.Backbone(architecture=architecture, **size)
+    said = []
+    for attempt in (build, partial(check_sizes, where="")):
+        try:
+            attempt(backbone)
+            said.append("fine")
+        except UserError:
+            said.append("refused")
+    assert said[0] == said[1]
+
+
 def test_a_row_that_is_there_twice_is_named(config):
     """Cells are found by block, row and column: the second would print the first one's number."""
     path = config / "tables/main.yaml"
@@ -313,6 +358,32 @@ def test_a_row_that_is_there_twice_is_named(config):
         complaint(config)
         == "config/tables/main.yaml, CONV-4: row 'EPNet' is there twice; rename one"
     )
+
+
+def table_of_photos(config, group):
+    """A table config/tables/own.yaml whose only data set is called `group`."""
+    content = yaml.safe_load((config / "tables/placement.yaml").read_text(encoding="utf-8"))
+    columns = [column | {"dataset": group} for column in content["columns"]]
+    content |= {"groups": {group: "photographs"}, "columns": columns}
+    (config / "tables/own.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+
+
+def test_a_column_of_a_table_that_no_scale_has_is_told_with_the_nearest_one(config):
+    """It would have no cell of ours at any scale, without a word."""
+    table_of_photos(config, "minni")
+    assert complaint(config) == (
+        "config/tables/own.yaml, mini1, dataset: unknown column of the scales 'minni'; "
+        "did you mean 'mini'?"
+    )
+
+
+def test_a_column_of_a_table_may_be_of_another_scale(config):
+    table_of_photos(config, "photos")
+    put(config, "scales/small.yaml", "columns/photos", "fc100")
+    for scale in ("demo", "small", "grocery"):
+        Plan(config, scale).check()
+    put(config, "scales/small.yaml", "columns/photos", None)
+    assert "unknown column of the scales 'photos'" in complaint(config)
 
 
 def test_a_scale_in_two_folders_is_named(config):
@@ -340,6 +411,43 @@ def test_a_name_that_paths_cannot_hold_is_named(config):
 def test_a_table_of_printed_numbers_that_is_missing_is_named(config):
     put(config, "tables/main.yaml", "paper", "nain")
     assert "nain.csv is not in config/paper" in complaint(config)
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "said"),
+    [
+        ("main", "CONV4,GNN,tier1", "unknown block 'CONV4'; did you mean 'CONV-4'?"),
+        ("main", "CONV-4,ReNett,cub1", "unknown row of CONV-4 'ReNett'; did you mean 'ReNet'?"),
+        ("main", "CONV-4,GNN,tier2", "unknown column 'tier2'; did you mean 'tier5'?"),
+        ("ssl100", "CONV-4,EPNet_SSL 20,mini1", "unknown row of CONV-4 'EPNet_SSL 20'; did you"),
+        ("imfs", "-,PMMN,nov1", "unknown row of - 'PMMN'; did you mean 'PMN'?"),
+        ("imfs", "-,PMN,novel1", "unknown column 'novel1'; did you mean 'nov1'?"),
+    ],
+)
+def test_a_printed_number_that_no_table_shows_is_named_with_its_line(config, file, line, said):
+    path = config / f"paper/{file}.csv"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(f"{text}{line},61.00,0.50,\n", encoding="utf-8")
+    place = f"{path}, line {len(text.splitlines()) + 1}"
+    assert complaint(config).startswith(f"{place}: no table shows it: {said}")
+
+
+def test_tables_may_share_a_file_of_printed_numbers(config):
+    """Each shows a part of it, at a scale that may have one of them."""
+    content = yaml.safe_load((config / "tables/main.yaml").read_text(encoding="utf-8"))
+    for number, name in enumerate(("main", "wide")):
+        part = content | {"blocks": content["blocks"][2 * number : 2 * number + 2]}
+        (config / f"tables/{name}.yaml").write_text(yaml.safe_dump(part), encoding="utf-8")
+    put(config, "scales/demo.yaml", "tables", ["main"])
+    Plan(config, "demo").check()
+    (config / "tables/wide.yaml").unlink()
+    assert "no table shows it: unknown block 'WRN-28-10'" in complaint(config)
+
+
+def test_a_scale_with_fewer_exemplars_may_leave_printed_numbers_out(config):
+    put(config, "scales/demo.yaml", "imagenet_fs/settings/shots", [1, 5])
+    put(config, "scales/demo.yaml", "imagenet_fs/settings/methods/wdae-gnn/step_sizes", [1.0, 0.6])
+    Plan(config, "demo").check()
 
 
 def test_a_column_without_validation_episodes_of_its_shot_is_named(config):

@@ -16,6 +16,7 @@ from epcore.errors import UserError
 from epcore.plan import Plan
 from epcore.plan.load import extend, merge
 from epcore.plan.paths import NAME
+from epcore.plan.stages import STAGE_VERSIONS
 
 CONFIG = Path(__file__).parents[2] / "config"
 SCALES = sorted(
@@ -244,6 +245,7 @@ RUNS = ("curves_of", "environment")
         ("recipes.yaml", "recipes.epnet.description=words", set()),
         ("protocols.yaml", "5way-1shot.queries=14", {"episodes"}),
         ("scales/demo.yaml", "resources.runtime=30", set()),
+        ("scales/demo.yaml", "episodes.seed=1", {"episodes"}),
         ("scales/demo.yaml", "note=Other words.", {"latex"}),
         ("scales/demo.yaml", "comparable=true", {"latex"}),
         (
@@ -370,3 +372,18 @@ def test_extends_lays_the_nearest_last():
 def test_a_circle_of_extends_is_shown(registry, shown):
     with pytest.raises(UserError, match=f"^here: recipe 'a' extends itself: {shown}$"):
         extend(registry, "a", "recipe", "here", dict)
+
+
+@pytest.mark.parametrize("stage", ["pretrain", "finetune"])
+def test_a_raised_stage_version_is_told_to_its_stage_alone(stage, monkeypatch):
+    """Snakemake re-runs a rule whose params change; a resumed training is of the same config."""
+    asked = {"pretrain": ("conv4", "epnet", 0), "finetune": ("conv4", "epnet", 0, 1)}
+
+    def told():
+        plan = Plan(CONFIG, "demo")
+        return {name: getattr(plan, name)(*arguments) for name, arguments in asked.items()}
+
+    before = told()
+    monkeypatch.setitem(STAGE_VERSIONS, stage, 99)
+    assert {name for name, text in told().items() if text != before[name]} == {stage}
+    assert '"stage_version":99' in told()[stage]

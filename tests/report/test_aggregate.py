@@ -161,6 +161,37 @@ def test_damaged_numbers_of_the_paper_are_named_in_one_line(
     assert str(path) in str(caught.value)
 
 
+PERCENTAGE = "expected a number from 0 to 100 such as 61.00, got "
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("CONV-4,MAML,mini1,48.70,1.84,", ": CONV-4, MAML, mini1 is there twice; delete one of"),
+        ("CONV-4,GNN,tier1,61.00%,0.50,", f", accuracy: {PERCENTAGE}'61.00%'"),
+        ("CONV-4,GNN,tier1,0.61 +- 0.5,,", f", accuracy: {PERCENTAGE}'0.61 +- 0.5'"),
+        ("CONV-4,GNN,tier1,best,,", f", accuracy: {PERCENTAGE}'best'"),
+        ("CONV-4,GNN,tier1,,,", f", accuracy: {PERCENTAGE}''"),
+        ("CONV-4,GNN,tier1,-61.00,,", f", accuracy: {PERCENTAGE}'-61.00'"),
+        ("CONV-4,GNN,tier1,100.01,,", f", accuracy: {PERCENTAGE}'100.01'"),
+        ("CONV-4,GNN,tier1,61.00,0.5%,", f", interval: {PERCENTAGE}'0.5%'"),
+        ("CONV-4,GNN,tier1,61.00,0.50", ": expected 6 cells, block,row,column,accuracy,interval,"),
+        ("CONV-4,GNN,tier1,61,00,0,50,", ": expected 6 cells, block,row,column,accuracy,interval,"),
+    ],
+)
+def test_a_wrong_line_of_printed_numbers_is_named(
+    aggregate_stage, scores, paper, tmp_path, line, said
+):
+    own = tmp_path / "numbers.csv"
+    text = paper.read_text(encoding="utf-8")
+    own.write_text(f"{text}{line}\n", encoding="utf-8")
+    with pytest.raises(UserError) as caught:
+        aggregate.run(aggregate_stage, Path("main.csv"), own)
+    place = f"{own}, line {len(text.splitlines()) + 1}"
+    assert str(caught.value).startswith(f"{place}{said}")
+    assert not Path("main.csv").exists()
+
+
 def test_a_missing_score_file_is_named_in_one_line(aggregate_stage, scores, paper):
     path = Path(aggregate_stage.cells[5].scores)
     path.unlink()

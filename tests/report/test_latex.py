@@ -86,6 +86,16 @@ def test_rows_are_labelled_and_count_parameters_as_we_and_as_the_paper_do(writte
     assert any(label.startswith("GNN") and count == "1619K" for label, count in labels)
 
 
+def test_a_row_of_ours_without_printed_parameters_has_ours_alone(typeset, config):
+    path = config / "tables" / "main.yaml"
+    line = '{name: "--Net", label: "\\\\texttt{--}Net", parameters: 112K, recipe'
+    text = path.read_text(encoding="utf-8")
+    assert line in text
+    path.write_text(text.replace(line, line.replace("parameters: 112K, ", "")), encoding="utf-8")
+    rows = body(typeset("main", config=config)[0])
+    assert next(row[1] for row in rows if row[0] == r"\texttt{--}Net") == "113K"
+
+
 def test_parameters_are_shown_even_if_the_first_column_is_not_of_this_scale(
     aggregate_stage, latex_stage, scores, paper
 ):

@@ -7,7 +7,7 @@ import pytest
 import torch
 from reference import cross_entropy, embeddings, label_scores
 
-from epcore.checkpoint import Checkpoint
+from epcore.checkpoint import Checkpoint, build, state_of
 from epcore.errors import UserError
 from epcore.training import finetune, pretrain
 
@@ -161,5 +161,30 @@ def test_training_on_episodes_learns_to_tell_new_classes_apart(told, toy, tmp_pa
 
 
 def test_a_checkpoint_of_other_base_classes_is_refused_with_both_counts(finetuning):
-    with pytest.raises(UserError, match=r"knows 7 classes, data set toy has 6 base classes; delet"):
+    with pytest.raises(
+        UserError, match=r"knows 7 classes, data set toy has 6 base classes; if the"
+    ):
         finetuning(classes=7)
+
+
+@pytest.mark.parametrize(
+    ("head", "said"),
+    [
+        ({}, r"net\.pt knows 0 classes, data set toy has 6 base classes; .* delete it and run"),
+        (
+            {"weight": torch.zeros(6, 5), "bias": torch.zeros(6)},
+            r"net\.pt: its class_head do not fit .*size mismatch for weight: .* delete it and run",
+        ),
+        (
+            {"bias": torch.zeros(6)},
+            r"net\.pt: its class_head do not fit .*Missing key.* \"weight\".* delete it and run",
+        ),
+    ],
+)
+def test_a_checkpoint_without_a_class_head_that_fits_is_named(told, toy, tmp_path, head, said):
+    stage = told("finetune")
+    Checkpoint(stage.backbone, state_of(build(stage.backbone)), head).save(tmp_path / "net.pt")
+    with pytest.raises(UserError, match=said):
+        finetune.run(
+            stage, toy.data, toy.val, tmp_path / "net.pt", tmp_path / "x.pt", require_gpu=False
+        )

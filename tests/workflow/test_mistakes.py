@@ -35,6 +35,7 @@ def complaint(run):
         ("config/config.yaml", "scale: tiny", "scale: tinny", "did you mean 'tiny'?"),
         ("config/recipes.yaml", "recipes:\n", "recipes: [\n", "not valid YAML"),
         ("config/config.yaml", "allow_cpu:", "alow_cpu:", "unknown key 'alow_cpu'"),
+        ("config/config.yaml", "allow_cpu: false", "allow_cpu: sure", "true or false, not 'sure'"),
         ("config/config.yaml", "allow_cpu:", "[allow_cpu:", "this is not valid YAML"),
     ],
 )
@@ -55,9 +56,12 @@ def test_an_unknown_scale_on_the_command_line_lists_the_known_ones(project):
 
 @pytest.mark.parametrize(
     "target",
-    ["figures/alpha.png", "figures/ablation.pdf", "figures/interpolation.pdf", "figures/x.png"],
+    [
+        *("figures/alpha.png", "figures/ablation.pdf", "figures/interpolation.pdf"),
+        *("figures/x.png", "tables/cub.tex"),
+    ],
 )
-def test_a_figure_that_the_scale_has_no_runs_of_is_no_target(project, target):
+def test_a_figure_or_table_that_the_scale_has_no_runs_of_is_no_target(project, target):
     project.replace("config/scales/tiny.yaml", "{mini: tiny-glyphs,", "{mini: null,")
     message = complaint(project.snakemake("-n", target))
     assert "No rule to produce" in message or "Missing" in message

@@ -21,7 +21,8 @@ def ours(project):
 def test_one_command_builds_every_cell_of_the_table(finished_once):
     project, run = finished_once
     assert run.jobs["pretrain"] == 2
-    assert run.jobs["finetune"] == run.jobs["embed"] == run.jobs["evaluate"] == 4
+    assert run.jobs["finetune"] == run.jobs["evaluate"] == 4
+    assert run.jobs["embed"] == 6  # those of the pretrained networks are for other tables
     cells = {(row["row"], row["column"]) for row in ours(project)}
     assert cells == {(r, c) for r in ("--Net", "EPNet") for c in ("mini1", "mini5")}
     assert all(row["episodes"] == "12" for row in ours(project))
@@ -47,7 +48,7 @@ def test_every_artefact_says_how_it_came_to_be(finished_once):
     artefacts = [*results.rglob("*.pt"), *results.rglob("*.npz")]
     artefacts += [*results.glob("scores/**/*.csv"), *results.glob("tables/*.csv")]
     protocols = 2 + 3 + 6  # validation, and what any table tests on with one and with five shots
-    assert len(artefacts) == 6 + protocols + 4 + 4 + 1
+    assert len(artefacts) == 6 + protocols + 6 + 4 + 1
     for artefact in artefacts:
         assert artefact.with_suffix("").with_suffix(".meta.json").is_file(), artefact
     assert not [path for path in results.rglob("*") if ".tmp" in path.name]
@@ -62,15 +63,15 @@ def test_everything_is_what_is_built_when_nothing_is_asked_for(finished):
     """Six tables of this scale, of which one is there, and figures as .pdf and .png.
 
     Ablation and alpha, two moons and decision boundary, two plots, and the curves of 23 recipes
-    on three pages.
+    on four pages.
     """
     jobs = finished.snakemake("-n").jobs
     assert jobs["all"] == 1
-    assert (jobs["publish_table"], jobs["publish_figure"]) == (5, 2 * (2 + 2 + 2 + 3))
-    assert (jobs["plot"], jobs["curves"], jobs["environment"]) == (2, 3, 1)
+    assert (jobs["publish_table"], jobs["publish_figure"]) == (5, 2 * (2 + 2 + 2 + 4))
+    assert (jobs["plot"], jobs["curves"], jobs["environment"]) == (2, 4, 1)
     assert "data" not in jobs
     from_nothing = finished.snakemake("-n", "--forceall").jobs
-    for rule, done in (("pretrain", 2), ("finetune", 4), ("embed", 4), ("evaluate", 4)):
+    for rule, done in (("pretrain", 2), ("finetune", 4), ("embed", 6), ("evaluate", 4)):
         assert jobs[rule] == from_nothing[rule] - done
 
 
@@ -123,6 +124,13 @@ def test_only_a_scale_for_a_gpu_requires_one_and_the_user_may_waive_it(finished)
     assert "epcore pretrain --require-gpu" in finished.snakemake(*asked).text
     assert "--require-gpu" not in finished.snakemake(*asked, "allow_cpu=true").text
     assert "--require-gpu" not in finished.snakemake("-n", "-p", "--forceall").text
+
+
+def test_another_seed_trains_anew_and_is_tested_on_the_same_episodes(finished):
+    finished.replace("config/scales/demo.yaml", "\nseed: 0 ", "\nseed: 1 ")
+    jobs = finished.plan().jobs
+    assert (jobs["pretrain"], jobs["finetune"], jobs["evaluate"]) == (2, 4, 4)
+    assert not {"data", "episodes"} & set(jobs)
 
 
 def test_a_recipe_outside_the_tables_can_be_asked_for_by_its_path(finished):

@@ -111,7 +111,7 @@ def test_another_table_of_the_same_networks_trains_nothing_and_alpha_only_its_ca
     jobs = more_once[1].jobs
     assert jobs["pretrain"] == 1
     assert "finetune" not in jobs
-    assert (jobs["embed"], jobs["evaluate"]) == (2, 2)  # three protocols of two recipes
+    assert (jobs["embed"], jobs["evaluate"]) == (1, 2)  # three protocols of two recipes
     assert "episodes" not in jobs
 
 

@@ -9,7 +9,7 @@ Without split.csv the data set's `split` draws the classes from a seed.
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -130,16 +130,18 @@ def _drawn(folder: Path, split: RandomSplit) -> dict[ImageClass, list[str]]:
         )
     if not (folder / "images").is_dir():
         raise UserError(f"{folder / 'images'} does not exist; put a folder for each class there")
-    names = [
-        path.name
-        for path in (folder / "images").iterdir()
-        if path.is_dir() and not path.name.startswith(".")
-    ]
+    images = folder / "images"
+    names = _visible(images, Path.is_dir, "is no class folder; put each picture into one")
+    remedy = "is no picture; a class folder holds its pictures and nothing else"
     return {
-        c: sorted(
-            path.name
-            for path in (folder / "images" / c.name).iterdir()
-            if path.is_file() and not path.name.startswith(".")
-        )
-        for c in draw_split(names, split, str(folder / "images"))
+        c: _visible(images / c.name, Path.is_file, remedy)
+        for c in draw_split(names, split, str(images))
     }
+
+
+def _visible(folder: Path, right: Callable[[Path], bool], remedy: str) -> list[str]:
+    """The names in a folder but for hidden ones, sorted; one of another kind is refused."""
+    paths = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    if wrong := [path for path in paths if not right(path)]:
+        raise UserError(f"{wrong[0]} {remedy}")
+    return [path.name for path in paths]

@@ -350,14 +350,26 @@ def test_a_split_file_and_a_drawn_split_together_are_refused(tmp_path):
 def test_hidden_files_and_folders_are_no_images_and_no_classes(tmp_path):
     source = unsplit(tmp_path / "mine")
     (source / "images" / ".DS_Store").write_bytes(b"x")
-    (source / "images" / "read me.txt").write_bytes(b"x")
     (source / "images" / "class 0" / ".DS_Store").write_bytes(b"x")
-    (source / "images" / "class 0" / "a folder").mkdir()
     (source / "images" / ".ipynb_checkpoints").mkdir()
     (source / "images" / ".ipynb_checkpoints" / "0.png").write_bytes(b"x")
     store = drawn(source, tmp_path / "packed", seed=0)
     assert len(store.classes) == 8
     assert len(store.labels) == 16
+
+
+@pytest.mark.parametrize("name", ["0.png", "class 0/more", "class 0/gone.png"])
+def test_pictures_in_the_wrong_place_are_named_and_not_left_out(tmp_path, name):
+    """Beside the class folders, below one, or linked to and not there."""
+    source = unsplit(tmp_path / "mine")
+    path = source / "images" / name
+    if name.endswith("more"):
+        path.mkdir()
+    elif "gone" in name:
+        path.symlink_to("nowhere.png")
+    else:
+        path.write_bytes(b"x")
+    refused_draw(source, rf"images/{name} is no (class folder|picture); ")
 
 
 def test_a_file_that_is_no_image_is_named_in_a_drawn_split_too(tmp_path):
