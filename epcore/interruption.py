@@ -18,10 +18,21 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Request:
-    """Whether a signal has arrived."""
+    """Whether a signal has arrived, and whether the next one may wait."""
 
     def __init__(self) -> None:
         self.number: int | None = None
+        self.urgent = False
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """A signal raises `Interrupted` at once, one that came before does at the block's start."""
+        self.urgent = True
+        try:
+            self.obey()
+            yield
+        finally:
+            self.urgent = False
 
     def obey(self) -> None:
         """Raises `Interrupted` if a signal has arrived."""
@@ -44,7 +55,7 @@ def postponed() -> Iterator[Request]:
     request = Request()
 
     def note(number: int, frame: FrameType | None) -> None:
-        if request.number is not None:
+        if request.urgent or request.number is not None:
             raise Interrupted(number)
         request.number = number
 

@@ -156,7 +156,7 @@ class _Training:
         title = f"{self.label} {number + 1}/{self.settings.epochs}"
         try:
             train_loss = self._train(number, title)
-            accuracy, loss = self.task.validate()
+            accuracy, loss = self._validate()
         except DegenerateFeaturesError as error:
             raise self._diverged(self.step + 1, str(error)) from None
         row = dict(zip(CURVE_COLUMNS, (number, rate, train_loss, accuracy, loss), strict=True))
@@ -201,6 +201,18 @@ class _Training:
                 self._leave(signal)
         self._check_weights()
         return self.total / self.step
+
+    def _validate(self) -> tuple[float, float]:
+        """Accuracy and loss; a signal does not wait for them, which may take minutes.
+
+        Validating changes nothing that is saved, so training goes on with a validation.
+        """
+        try:
+            with self.request.at_once():
+                return self.task.validate()
+        except Interrupted as interrupted:
+            self._save()
+            self._leave(interrupted.number)
 
     def _leave(self, signal: int) -> NoReturn:
         if self.team.rank == 0:

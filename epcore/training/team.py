@@ -27,6 +27,8 @@ from epcore.interruption import Interrupted, leave_on_signals, postponed
 
 # How long the others wait for the process that validates.
 PATIENCE = timedelta(hours=2)
+# Seconds in which the first process may still save once another has left.
+GRACE = 30
 
 
 @dataclass(frozen=True)
@@ -186,7 +188,7 @@ def together(size: int, work: Callable[..., None], *arguments: Any) -> None:
             _member, (place, errors, work, arguments), nprocs=size, join=False
         )
         try:
-            while not members.join(timeout=0.2, grace_period=10):
+            while not members.join(timeout=0.2, grace_period=GRACE):
                 leave.value = request.number or 0
         except ProcessExitedException as error:
             if not errors.empty():

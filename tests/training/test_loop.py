@@ -1,6 +1,8 @@
 """The loop: when the rate falls, when it stops, what it keeps, and that a kill costs nothing."""
 
 import math
+import os
+import signal
 
 import pytest
 import torch
@@ -10,6 +12,7 @@ from epcore.data.episodes import Episodes
 from epcore.data.store import ImageStore
 from epcore.errors import UserError
 from epcore.evaluation.propagation_classifier import PropagationClassifier
+from epcore.interruption import Interrupted
 from epcore.plan.models import Optimisation
 from epcore.propagation import DegenerateFeaturesError
 from epcore.training import loop
@@ -173,10 +176,30 @@ def killed(kind):
     return Killed
 
 
+def told_to_leave(kind):
+    class ToldToLeave(kind):
+        """Hears of it while it validates its second epoch, and never comes to its end."""
+
+        validations = 0
+
+        def validate(self):
+            found = super().validate()
+            self.validations += 1
+            if self.validations == KILLED_AT[0]:
+                os.kill(os.getpid(), signal.SIGTERM)
+                raise AssertionError("the signal waited for the end of the validation")
+            return found
+
+    return ToldToLeave
+
+
 @pytest.mark.parametrize("backbone", ["resnet12", "wrn"])
 @pytest.mark.parametrize("phase", ["pretraining", "finetuning"])
-def test_a_killed_training_goes_on_and_ends_as_if_nothing_had_happened(
-    request, tmp_path, phase, backbone
+@pytest.mark.parametrize(
+    ("stopped", "finished"), [(killed, KILLED_AT[0]), (told_to_leave, KILLED_AT[0] - 1)]
+)
+def test_a_stopped_training_goes_on_and_ends_as_if_nothing_had_happened(
+    request, tmp_path, phase, backbone, stopped, finished
 ):
     """With dropout, flips and momentum."""
     task_of = request.getfixturevalue(phase)
@@ -200,10 +223,10 @@ def test_a_killed_training_goes_on_and_ends_as_if_nothing_had_happened(
 
     whole = start(kind, tmp_path / "whole.pt")
     with pytest.raises(KeyboardInterrupt):
-        start(killed(kind), tmp_path / "killed.pt")
+        start(stopped(kind), tmp_path / "killed.pt")
     torch.manual_seed(99)  # another process has other random numbers
     resumed = start(kind, tmp_path / "killed.pt")
-    assert (whole.resumed_from, resumed.resumed_from) == (None, KILLED_AT[0])
+    assert (whole.resumed_from, resumed.resumed_from) == (None, finished)
     assert resumed.curve == whole.curve
     assert resumed.best == whole.best
     for name, tensor in whole.weights.items():
@@ -227,6 +250,19 @@ def test_a_resumed_training_knows_its_best_epoch_and_how_long_nothing_was_gained
     assert resumed.curve == whole.curve
     assert resumed.best == whole.best == whole.curve[0]
     assert torch.equal(resumed.weights["weight"], whole.weights["weight"])
+
+
+def test_a_signal_before_the_validation_does_not_wait_for_it_either(tmp_path, monkeypatch):
+    """It comes after the last step has looked."""
+    task = Scripted([0.5])
+    monkeypatch.setattr(
+        loop._Training, "_check_weights", lambda self: os.kill(os.getpid(), signal.SIGTERM)
+    )
+    with pytest.raises(Interrupted) as caught:
+        train(task, settings(1), tmp_path)
+    assert caught.value.number == signal.SIGTERM
+    assert task.after == []
+    assert epochs_in(tmp_path / "state.pt") == 0
 
 
 def test_training_that_was_killed_after_its_last_epoch_trains_no_more(tmp_path):
