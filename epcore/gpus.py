@@ -39,7 +39,8 @@ def local_gpus(environment: Mapping[str, str] = os.environ) -> list[str]:
 def claim(count: int, allow_cpu: bool) -> int:
     """Makes `count` GPUs, and no others, visible to this process, which keeps them until it ends.
 
-    Returns how many it has: `count`, or 0 where it may compute without.
+    Returns how many it has: `count`, or 0 where it may compute without; it then sees none, nor
+    those that SLURM gave to others, which not every site hides.
 
     A SLURM job has its own already, which the jobs of a group share out. Elsewhere they are leased,
     so that jobs of one machine, of several users and runs too, each have a card of their own; while
@@ -50,30 +51,33 @@ def claim(count: int, allow_cpu: bool) -> int:
     Raises:
         UserError: if there are fewer than `count`, or GPUs although `count` is 0.
     """
-    if "SLURM_JOB_ID" in os.environ:
+    job = os.environ.get("SLURM_JOB_ID")
+    if job is not None:
         given = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
-        place = f"SLURM job {os.environ['SLURM_JOB_ID']}"
+        place = f"SLURM job {job}"
+        if count == 0 and os.environ.get("EPCORE_GRES_ONLY"):
+            count = len(given) or 1
     else:
         given, place = local_gpus(), "this machine"
-    if count == 0 and os.environ.get("EPCORE_GRES_ONLY"):
-        count = len(given)
     if count == 0 and given:
         raise UserError(
             f"this job was told to use no GPU, but {place} has {', '.join(given)}; give it one "
             "(--gpus 1, in the workflow the resource gpu), or hide them: CUDA_VISIBLE_DEVICES="
         )
     if count > len(given):
-        if allow_cpu:
-            return 0
-        raise UserError(
-            f"this job was given {count} GPU, but {place} has {len(given) or 'none'}; see what "
-            "`epcore doctor` says, or allow the CPU: --config allow_cpu=true"
-        )
-    job = os.environ.get("SLURM_JOB_ID")
+        if not allow_cpu:
+            raise UserError(
+                f"this job was given {count} GPU, but {place} has {len(given) or 'none'}; see what "
+                "`epcore doctor` says, or allow the CPU: --config allow_cpu=true"
+            )
+        count = 0
     if count and (job is None or count < len(given)):
         given = lease(given, count, f"job-{job}-" if job else "")
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(given)
-    return count if not count or _torch_sees(count, given, allow_cpu) else 0
+    if count and _torch_sees(count, given, allow_cpu):
+        return count
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    return 0
 
 
 def lease(gpus: list[str], count: int, owner: str = "") -> list[str]:
@@ -107,7 +111,8 @@ def _lock(gpu: str) -> int | None:
         # Not created again if it is there: the kernel may forbid that with another user's file.
         descriptor = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CREAT, 0o644)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CREAT)
+        os.fchmod(descriptor, 0o644)  # whatever this user keeps from others
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

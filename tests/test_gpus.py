@@ -19,15 +19,23 @@ import os, sys
 from pathlib import Path
 from epcore import gpus
 gpus.LEASES, gpus.POLL = Path(sys.argv[1]), 0.02
+gpus._torch_sees = lambda *_: True
 gpus.claim(int(sys.argv[2]), allow_cpu=True)
 print(os.environ["CUDA_VISIBLE_DEVICES"], flush=True)
 sys.stdin.read()
 """
 
 
+@pytest.fixture(autouse=True)
+def no_slurm(monkeypatch):
+    for name in ("CUDA_VISIBLE_DEVICES", "SLURM_JOB_ID", "EPCORE_GRES_ONLY"):
+        monkeypatch.setenv(name, "")  # so that it will be as it was, whatever `claim` makes of it
+        monkeypatch.delenv(name)
+
+
 @pytest.fixture
 def cards(tmp_path, monkeypatch):
-    """A machine with three cards, and no SLURM."""
+    """A machine with three cards."""
     folder = tmp_path / "bin"
     folder.mkdir()
     lines = [f"GPU {n}: A card (UUID: {card})" for n, card in enumerate(CARDS)]
@@ -35,8 +43,6 @@ def cards(tmp_path, monkeypatch):
     script.write_text("#!/bin/sh\n" + "".join(f"echo '{line}'\n" for line in lines))
     script.chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-    for name in ("CUDA_VISIBLE_DEVICES", "SLURM_JOB_ID", "EPCORE_GRES_ONLY"):
-        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture
@@ -107,7 +113,6 @@ def test_two_jobs_of_two_cards_do_not_wait_for_each_others_second(job):
 
 def test_a_job_that_was_given_a_gpu_and_finds_none_stops(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     with pytest.raises(UserError, match="given 1 GPU, but this machine has none"):
         claim(1, allow_cpu=False)
     claim(1, allow_cpu=True)
@@ -125,7 +130,6 @@ def test_a_card_that_torch_does_not_see_is_told(cards, tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     with pytest.raises(UserError, match=r"given GPU-aa, but torch .* sees no GPU"):
         claim(1, allow_cpu=False)
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
 
 
 @pytest.mark.parametrize("devices", [None, ""])
@@ -135,10 +139,10 @@ def test_a_slurm_job_that_asked_for_a_gpu_and_got_none_stops(in_slurm, devices):
         claim(1, allow_cpu=False)
 
 
-def test_a_slurm_job_keeps_the_devices_that_slurm_gave_it(in_slurm):
+def test_a_slurm_job_keeps_the_devices_that_slurm_gave_it(in_slurm, monkeypatch):
     in_slurm("1")
-    # No torch of the tests computes on it, so that the job has none to compute with.
-    assert claim(1, allow_cpu=True) == 0
+    monkeypatch.setattr(gpus, "_torch_sees", lambda *_: True)
+    assert claim(1, allow_cpu=False) == 1
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "1"
 
 
@@ -159,3 +163,28 @@ def test_a_slurm_job_that_holds_a_gpu_and_does_not_use_it_stops_unless_it_came_b
         claim(0, allow_cpu=True)
     monkeypatch.setenv("EPCORE_GRES_ONLY", "1")
     claim(0, allow_cpu=True)
+
+
+def test_a_slurm_job_that_counts_none_and_was_promised_one_by_gres_stops(in_slurm, monkeypatch):
+    in_slurm(None)
+    monkeypatch.setenv("EPCORE_GRES_ONLY", "1")
+    with pytest.raises(UserError, match="given 1 GPU, but SLURM job 7 has none"):
+        claim(0, allow_cpu=False)
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_a_job_that_computes_without_a_gpu_sees_none_of_others(in_slurm, count):
+    """Not every site hides from a job what it did not ask for."""
+    in_slurm(None)
+    assert claim(count, allow_cpu=True) == 0
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == ""
+
+
+def test_a_card_can_be_locked_by_users_from_whom_files_are_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(gpus, "LEASES", tmp_path / "leases")
+    mask = os.umask(0o077)
+    try:
+        gpus.lease(["GPU-aa"], 1)
+    finally:
+        os.umask(mask)
+    assert (tmp_path / "leases/GPU-aa.lock").stat().st_mode & 0o777 == 0o644
