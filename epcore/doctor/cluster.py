@@ -4,6 +4,7 @@ import math
 import shutil
 import subprocess
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,14 @@ from epcore.errors import UserError
 UNFILLED = "CHANGE-ME"
 
 
+@dataclass(frozen=True)
+class Partition:
+    """How many minutes it lets a job run, and what becomes of a job that has to make room."""
+
+    minutes: float
+    preemption: str
+
+
 def check_profile(folder: Path, gpus: int, asked: Mapping[str, int]) -> list[Finding]:
     """Account, partitions, SLURM's programs, Snakemake's plugin, and what jobs ask for.
 
@@ -24,29 +33,41 @@ def check_profile(folder: Path, gpus: int, asked: Mapping[str, int]) -> list[Fin
     profile = read_profile(folder / "profile.yaml")
     defaults = profile.get("default-resources", {})
     findings = [_plugin(), _most_gpus(profile, gpus, folder)]
-    account, edit = defaults.get("slurm_account"), f"edit the top of {folder / 'profile.yaml'}"
+    account, edit = _name(defaults, "slurm_account"), f"edit the top of {folder / 'profile.yaml'}"
     findings.append(
-        Finding("account", f"{account}", f"{edit}, or export EPCORE_SLURM_ACCOUNT")
-        if account in (None, UNFILLED)
-        else Finding("account", f"{account}")
+        Finding("account", account, f"{edit}, or export EPCORE_SLURM_ACCOUNT")
+        if account in ("", UNFILLED)
+        else Finding("account", account)
     )
     if shutil.which("sbatch") is None:
         remedy = "log in to a node of the cluster that submits jobs"
         return [*findings, Finding("slurm", "sbatch is not on the PATH", remedy)]
-    wanted = [defaults.get("slurm_partition")]
-    wanted += [rule.get("slurm_partition") for rule in profile.get("set-resources", {}).values()]
+    places = (defaults, *profile.get("set-resources", {}).values())
+    wanted = {_name(place, "slurm_partition") for place in places} - {""}
     known = _partitions()
     if known is None:
         return [*findings, Finding("slurm", "sinfo has no answer", "ask the cluster's people")]
     findings += _time_limits(profile, known, asked)
-    for name in sorted({str(name) for name in wanted if name}):
+    for name in sorted(wanted):
         remedy = f"{edit}; SLURM knows {', '.join(sorted(known))}"
         findings.append(
-            Finding("partition", name)
+            Finding("partition", f"{name}{_preemption(known[name])}")
             if name in known
             else Finding("partition", f"SLURM knows no {name}", remedy)
         )
     return [*findings, _accounting(str(profile.get("slurm-status-command", "sacct")))]
+
+
+def _name(place: dict[str, Any], key: str) -> str:
+    """An account or a partition; quoted, so that Snakemake does not compute with it."""
+    return str(place.get(key) or "").strip("'\"")
+
+
+def _preemption(partition: Partition) -> str:
+    """What Snakemake does not notice."""
+    if partition.preemption != "CANCEL":
+        return ""
+    return "; jobs that make room for others are cancelled there: see docs/cluster.md, preempted"
 
 
 def _most_gpus(profile: dict[str, Any], gpus: int, folder: Path) -> Finding:
@@ -82,7 +103,7 @@ def read_profile(path: Path) -> dict[str, Any]:
 
 
 def _time_limits(
-    profile: dict[str, Any], known: dict[str, float], asked: Mapping[str, int]
+    profile: dict[str, Any], known: dict[str, Partition], asked: Mapping[str, int]
 ) -> list[Finding]:
     """Whether the last tries of a partition's jobs may run as long as they ask for."""
     tries, longest = profile.get("retries", 0) + 1, dict[str, int]()
@@ -90,13 +111,13 @@ def _time_limits(
         place = profile.get("default-resources", {}) | profile.get("set-resources", {}).get(
             rule, {}
         )
-        partition = str(place.get("slurm_partition"))
+        partition = _name(place, "slurm_partition")
         longest[partition] = max(minutes, longest.get(partition, 0))
     findings = []
     for partition, first in longest.items():
-        if (limit := known.get(partition, math.inf)) == math.inf:
+        if partition not in known or known[partition].minutes == math.inf:
             continue
-        most, last = int(limit), first * tries
+        most, last = int(known[partition].minutes), first * tries
         fact = f"{partition} allows {most} minutes, {tries} tries of a job ask for up to {last}"
         remedy = (
             f"a job there (a training with its embedding) may ask for {most // tries}: lower "
@@ -107,13 +128,13 @@ def _time_limits(
     return findings
 
 
-def _partitions() -> dict[str, float] | None:
-    """SLURM's partitions, and how many minutes each lets a job run."""
-    answer = _ask("sinfo", "--noheader", "--format", "%R %l")
+def _partitions() -> dict[str, Partition] | None:
+    """SLURM's partitions."""
+    answer = _ask("sinfo", "--noheader", "--format", "%R %l %M")
     if answer is None:
         return None
-    pairs = (line.split() for line in answer.splitlines() if line.strip())
-    return {name: minutes(limit) for name, limit in pairs}
+    lines = (line.split() for line in answer.splitlines() if line.strip())
+    return {name: Partition(minutes(limit), mode) for name, limit, mode in lines}
 
 
 def minutes(limit: str) -> float:

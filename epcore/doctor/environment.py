@@ -12,6 +12,7 @@ from epcore.gpus import local_gpus
 from epcore.plan.footprint import FootprintSettings
 
 LOCK = "requirements.txt"
+WITH_CUDA = "install torch with CUDA: pip install --force-reinstall torch"
 
 
 def check_packages(lock: Path) -> list[Finding]:
@@ -51,11 +52,16 @@ def installed(package: str) -> str | None:
 
 
 def check_gpus(required: bool, cluster: bool) -> list[Finding]:
-    """GPUs of this machine; a cluster's are on its nodes."""
+    """GPUs of this machine; a cluster's are on its nodes, which have the same torch."""
     gpus = local_gpus()
+    if not gpus and cluster:
+        import torch
+
+        said = "none here: the cluster's nodes have them"
+        if required and torch.version.cuda is None:
+            return [Finding("gpus", f"{said}, but torch {torch.__version__} not CUDA", WITH_CUDA)]
+        return [Finding("gpus", said)]
     if not gpus:
-        if cluster:
-            return [Finding("gpus", "none here: the cluster's nodes have them")]
         remedy = (
             "a machine with a GPU, --profile workflow/profiles/slurm, or --config allow_cpu=true"
         )
@@ -68,11 +74,7 @@ def check_gpus(required: bool, cluster: bool) -> list[Finding]:
     if seen == len(gpus):
         return [Finding("gpus", f"{said}: at most one training on each at a time")]
     built = torch.version.cuda
-    remedy = (
-        f"update the NVIDIA driver: this torch needs CUDA {built}"
-        if built
-        else "install torch with CUDA: pip install --force-reinstall torch"
-    )
+    remedy = f"update the NVIDIA driver: this torch needs CUDA {built}" if built else WITH_CUDA
     return [Finding("gpus", said, remedy)]
 
 

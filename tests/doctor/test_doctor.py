@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from snakemake.resources import Resource
 
 from epcore.cli import main
 from epcore.doctor import data
@@ -20,7 +21,7 @@ from epcore.plan import Plan, network
 
 ROOT = Path(__file__).parents[2]
 PROFILE = ROOT / "workflow/profiles/slurm"
-SINFO = "#!/bin/sh\necho cpu infinite\necho gpu 10-00:00:00\n"
+SINFO = "#!/bin/sh\necho cpu infinite OFF\necho gpu 10-00:00:00 REQUEUE\n"
 
 
 def plan(scale):
@@ -77,10 +78,24 @@ def test_a_folder_without_the_lock_is_told(tmp_path):
     [(True, False, True), (False, False, False), (True, True, False)],
 )
 def test_no_gpu_is_a_fault_where_the_scale_requires_one_and_nothing_else_has_any(
-    programs, required, cluster, missing
+    programs, monkeypatch, required, cluster, missing
 ):
+    import torch
+
     programs()
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
     assert bool(asked(check_gpus(required, cluster))) == missing
+
+
+@pytest.mark.parametrize(("required", "missing"), [(True, True), (False, False)])
+def test_a_torch_that_no_node_can_use_is_a_fault_on_a_login_node_too(
+    programs, monkeypatch, required, missing
+):
+    import torch
+
+    programs()
+    monkeypatch.setattr(torch.version, "cuda", None)
+    assert ("install torch with CUDA" in str(check_gpus(required, cluster=True))) == missing
 
 
 def test_a_card_that_torch_does_not_see_is_a_fault(programs, monkeypatch):
@@ -126,8 +141,23 @@ def test_the_environment_fills_the_profile(programs, monkeypatch):
     monkeypatch.setenv("EPCORE_SLURM_GPU_PARTITION", "a100")
     assert asked(check_profile(PROFILE, GPUS, MINUTES)).keys() == {"partition"}
     content = read_profile(PROFILE / "profile.yaml")
-    assert content["default-resources"]["slurm_account"] == "me"
-    assert content["set-resources"]["pretrain"]["slurm_partition"] == "a100"
+    assert content["set-resources"]["pretrain"]["slurm_partition"] == "'a100'"
+
+
+@pytest.mark.parametrize("name", ["2023_001", "12-34", "all", "gpu-a100", "me"])
+def test_names_of_a_cluster_are_not_computed_with(monkeypatch, name):
+    monkeypatch.setenv("EPCORE_SLURM_ACCOUNT", name)
+    written = read_profile(PROFILE / "profile.yaml")["default-resources"]["slurm_account"]
+    known = {"wildcards": None, "input": [], "attempt": 1, "async_run": None}
+    assert Resource.cli_evaluator("slurm_account", written, **known) == name
+
+
+def test_a_partition_that_cancels_what_makes_room_is_told(programs, monkeypatch):
+    programs(sbatch="", sinfo=SINFO.replace("REQUEUE", "CANCEL"), sacct="#!/bin/sh\n")
+    monkeypatch.setenv("EPCORE_SLURM_ACCOUNT", "me")
+    said = {finding.said for finding in check_profile(PROFILE, GPUS, MINUTES)}
+    assert "cpu" in said
+    assert "gpu; jobs that make room for others are cancelled there" in "".join(said)
 
 
 def test_a_pretraining_on_more_gpus_than_a_job_may_have_is_told(programs, monkeypatch):

@@ -123,15 +123,23 @@ def disturbed(slurm, alone, tmp_path_factory):
         os.kill(driver.pid, signal.SIGKILL)
         driver.wait()
         seen["first log"] = cluster.log
-        run = cluster.log.split("SLURM run ID: ")[1].split()[0]
-        cluster.run("scancel", "--name", run)
-        cluster.run(sys.executable, "-m", "snakemake", "--unlock")
+        do_as_documented(cluster)
         driver = cluster.start(TABLE)
         seen["code"] = driver.wait(1200)
     finally:
         end(driver)
     seen["cluster"] = cluster
     return seen
+
+
+def do_as_documented(cluster):
+    """The lines of docs/cluster.md for a killed driver."""
+    page = (ROOT / "docs/cluster.md").read_text(encoding="utf-8")
+    (lines,) = re.findall(r"```\n(grep .*?)```", page, re.S)
+    ask, *then = lines.splitlines()
+    run = cluster.run("bash", "-c", ask).split()[-1]
+    for line in then:
+        cluster.run("bash", "-c", line.replace("RUN_ID", run))
 
 
 def end(run):

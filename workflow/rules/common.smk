@@ -205,8 +205,8 @@ if workflow.is_main_process and "gpu" not in workflow.global_resources:
 
 
 def each_attempt(amount):
-    """A `resources` function: a job that is tried again gets as much more."""
-    return lambda wildcards, attempt: amount * attempt
+    """A `resources` function: what is tried again gets twice as much, from then on thrice."""
+    return lambda wildcards, attempt: amount * min(attempt, 3)
 
 
 # The environment of every job; epcore/plan/environment.py explains what it holds.
