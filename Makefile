@@ -13,7 +13,7 @@ all: .venv/installed
 	$(VENV) -m snakemake --cores all tables/main.tex
 
 test: .venv/installed
-	OMP_NUM_THREADS=1 $(VENV) -m pytest -n 2 --dist loadfile
+	OMP_NUM_THREADS=1 $(VENV) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 lint: .venv/installed
 	$(VENV) -m ruff check .

@@ -10,6 +10,12 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 WAY, SHOT, QUERIES = 5, 2, 3
+LONGEST = ("slurm", "workflow", "survival")
+
+
+def pytest_collection_modifyitems(items):
+    """Those that take longest come first, so that none is left to one process at the end."""
+    items.sort(key=lambda item: not set(LONGEST) & set(item.path.relative_to(ROOT).parts))
 
 
 @dataclass(frozen=True)
