@@ -18,7 +18,7 @@ from epcore.plan.imagenet_fs_models import (
 from epcore.plan.load import extend, merge, pick, read_yaml, validate
 from epcore.plan.models import Backbone
 from epcore.plan.printed import Shown
-from epcore.plan.registry import Registry
+from epcore.plan.registry import Registry, check_name
 from epcore.plan.stages import (
     STAGE_VERSIONS,
     AggregateStage,
@@ -68,6 +68,9 @@ class ImageNetFsPlan:
 
     def check(self) -> None:
         """Resolves every method and table, so that a mistake is told before anything runs."""
+        for key in ("networks", "methods", "tables"):
+            for name in getattr(self.settings, key):
+                check_name(name, f"{self._where}, {key}")
         for method in self.settings.methods:
             self.evaluate(method)
         for name, table in self.tables.items():

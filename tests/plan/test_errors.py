@@ -1,8 +1,10 @@
 """A mistake in the config is one line that names the file, the key and what was meant."""
 
 import re
+import shutil
 from fractions import Fraction
 from functools import partial
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -406,6 +408,28 @@ def test_a_name_that_paths_cannot_hold_is_named(config):
     )
     said = "config/datasets.yaml: the name 'My Data.1' cannot be part of a path"
     assert complaint(config).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("like", "file"),
+    [
+        ("scales/demo.yaml", "scales/my_images.yaml"),
+        ("examples/grocery.yaml", "examples/Photos.yaml"),
+        ("tables/placement.yaml", "tables/My Table.yaml"),
+    ],
+)
+def test_a_file_whose_name_paths_cannot_hold_is_named(config, like, file):
+    """Its name is part of the paths of the results, as those in the registries are."""
+    shutil.copy(config / like, config / file)
+    scale = "demo" if "tables" in file else Path(file).stem
+    name = repr(Path(file).stem)
+    said = f"config/{file}: the name {name} cannot be part of a path; use small letters, digits"
+    assert complaint(config, scale).startswith(said)
+
+
+def test_a_scale_of_such_a_name_is_in_nobodys_way_but_its_own(config):
+    shutil.copy(config / "scales/demo.yaml", config / "scales/my_images.yaml")
+    Plan(config, "demo").check()
 
 
 def test_a_table_of_printed_numbers_that_is_missing_is_named(config):

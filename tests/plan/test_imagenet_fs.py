@@ -174,6 +174,17 @@ def test_a_mistake_is_one_line_that_names_the_file_and_what_is_meant(
     assert len(text.splitlines()) == 1
 
 
+@pytest.mark.parametrize("key", ["networks", "methods", "tables"])
+def test_a_name_that_paths_cannot_hold_is_named(config, key):
+    known = yaml.safe_load((config / FS).read_text(encoding="utf-8"))[key]
+    change(config, FS, [key, "my_own"], next(iter(known.values())))
+    with pytest.raises(UserError) as caught:
+        Plan(config, "demo").check()
+    assert f"imagenet_fs.settings, {key}: the name 'my_own' cannot be part of a path" in str(
+        caught.value
+    )
+
+
 def test_the_jobs_of_a_table_are_found_by_the_file_that_the_co2_report_asks_for():
     jobs = Jobs(Plan(CONFIG, "demo"))
     found = {job.rule for job in jobs.of("results/demo/tables/imagenetfs.tex")}
