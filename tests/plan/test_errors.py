@@ -564,6 +564,15 @@ def test_the_interpolation_is_of_classes_that_nothing_was_chosen_on(config):
     )
 
 
+@pytest.mark.parametrize("key", ["recipes", "labels"])
+def test_the_interpolation_is_of_two_networks_of_two_names(config, key):
+    """Curves are found by the name of their network, and drawn by its label."""
+    put(config, "figures.yaml", f"interpolation/{key}", ["net", "net"])
+    assert complaint(config).startswith(
+        f"config/figures.yaml: interpolation: {key} has 'net' twice; the two networks must differ"
+    )
+
+
 def test_a_phase_with_everything_below_it_commented_out_changes_nothing(config):
     expected = Plan(config, "demo").recipe("net", "conv4").propagation
     for value in (None, {"testing": None}):
