@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from epcore.errors import UserError
-from epcore.files import Provenance, atomic
+from epcore.files import Provenance
 from epcore.plan.stages import PlotStage
 from epcore.report.figure import BLUE, RED, panels
+from epcore.report.numbers import write_table
 from epcore.report.text_table import Cell, read_cells
 
 if TYPE_CHECKING:
@@ -142,7 +143,6 @@ def run(stage: PlotStage, tables: list[Path], out: Path) -> None:
     """The stage `plot`: the picture (.pdf, .png) and what is drawn (.csv)."""
     provenance = Provenance("plot", stage.model_dump(mode="json"), tables)
     table = tabulate(stage, tables)
-    with atomic(out.with_suffix(".csv")) as temporary:
-        table.to_csv(temporary, index=False, float_format="%.4f", lineterminator="\n")
+    write_table(table, out.with_suffix(".csv"), "%.4f")
     draw(stage, table, out)
     provenance.write(out)
