@@ -16,7 +16,7 @@ from epcore.plan.imagenet_fs_models import (
     MethodRow,
 )
 from epcore.plan.load import extend, merge, pick, read_yaml, validate
-from epcore.plan.models import Backbone
+from epcore.plan.models import Backbone, ScaledBackbone
 from epcore.plan.printed import Shown
 from epcore.plan.registry import Registry, check_name
 from epcore.plan.stages import (
@@ -35,7 +35,7 @@ from epcore.plan.stages import (
     TrialsStage,
     told,
 )
-from epcore.plan.tables import tex_escape
+from epcore.plan.tables import TIMES, tex_escape
 
 # Measure -> how columns of config/paper/imfs.csv begin, and what stands above them.
 COLUMNS: dict[Measure, tuple[str, str]] = {
@@ -349,8 +349,7 @@ class ImageNetFsPlan:
 
     def _heading(self, run: ImageNetFsRun) -> str:
         network = self.settings.networks[run.network].label
-        if self.scale.width != 1:
-            network += rf" $\times${self.scale.width}"
+        network += ScaledBackbone(width=self.scale.width).shown(TIMES)
         title = tex_escape(self._registry.datasets[run.dataset].title)
         return rf"\emph{{This run}}: {title}, {network}"
 

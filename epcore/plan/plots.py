@@ -119,12 +119,6 @@ class PlotPlan(FigurePlan):
             positions.setdefault(point.panel, set()).add(point.x)
         return [point for point in points.values() if len(positions[point.panel]) > 1]
 
-    def _sized(self, backbone: str) -> str:
-        """The backbone's name, with its size where this scale makes it smaller."""
-        size = self.scale.backbones[backbone]
-        width = f" ×{size.width}" if size.width != 1 else ""
-        return f"{self.backbones[backbone].label}{width}"
-
     @cached_property
     def curves(self) -> dict[str, tuple[Training, ...]]:
         """Figure -> the trainings that it shows: of one data set and backbone, a row a recipe.

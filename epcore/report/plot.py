@@ -87,7 +87,7 @@ def draw(stage: PlotStage, table: pd.DataFrame, out: Path) -> None:
                     _panel(panel, stage.series, lines[backbone, *column], places)
                 else:
                     panel.set_axis_off()
-            row[0].set_ylabel(f"{backbone}\naccuracy, %")
+            row[0].set_ylabel(f"{textwrap.fill(backbone, 18)}\naccuracy, %")
         for panel, names in zip(axes[0], columns, strict=True):
             panel.set_title("\n".join(names), fontsize=8)
         known = {text: line for panel in axes.flat for line, text in _handles(panel)}
