@@ -203,6 +203,8 @@ def learn(plan: Plan, ledgers: Iterable[Path]) -> Experience:
                 known[scale] = _Comparison(of_scale)
         except UserError:
             continue  # a scale that is no more
+        if entry.stage == "fetch":
+            continue  # it waits for a network, which its processor time says nothing of
         if _hours(entry) > 0 and (job := known[scale].jobs.of_file(entry.job)) is not None:
             powers[device].append(entry.kwh / _hours(entry))
             expected = known[scale].estimators[device].unscaled(job).middle

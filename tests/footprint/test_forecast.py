@@ -95,6 +95,17 @@ def test_an_attempt_that_used_no_time_says_nothing_of_power(demo, entry):
     assert learn(demo, [ledger]).attempts == 0
 
 
+def test_the_processor_time_of_a_download_says_nothing_of_how_long_the_next_one_takes(demo, entry):
+    ledger = Path("results/small/ledger.jsonl")
+    receipt = "results/small/sources/cifar-100.json"
+    small = Plan(CONFIG, "small")
+    assert [e.job.rule for e in forecast(small, [receipt], finished_too=True).estimates] == [
+        "fetch"
+    ]
+    append(ledger, entry(job=receipt, stage="fetch", seconds=600, cpu_seconds=3))
+    assert learn(small, [ledger]).ratios == {}
+
+
 def test_attempts_of_a_killed_training_count_together_and_a_remade_one_not_at_all(demo, entry):
     (job,) = [e.job for e in forecast(demo, [MODEL]).estimates if e.job.rule == "pretrain"]
     expected = 3600 * Estimator(demo, "cpu").unscaled(job).middle
