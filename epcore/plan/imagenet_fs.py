@@ -150,6 +150,27 @@ class ImageNetFsPlan:
         wanted = self.generator(method)
         return next(name for name in self.methods if self.generator(name) == wanted)
 
+    def _tests(self) -> list[tuple[ImageNetFsRun, str]]:
+        """Run and method of the tests of the target `all`; tables may share one."""
+        tables = [self.table(name) for name in self.main_tables]
+        return [(run, row.method) for t in tables for run in self.runs(t) for row in t.rows]
+
+    @property
+    def trained_files(self) -> list[str]:
+        """The classifiers of the target `all`, then its generators."""
+        classifiers = {paths.CLASSIFIER.format(**self._place(run)) for run, _ in self._tests()}
+        generators = {
+            paths.GENERATOR.format(**self._place(run), method=self.generated_as(method))
+            for run, method in self._tests()
+        }
+        return [*sorted(classifiers), *sorted(generators)]
+
+    @property
+    def tested_files(self) -> list[str]:
+        """Of every test of the target `all`, the scores that its meta stands beside."""
+        first, *_ = self.trial_files()
+        return sorted({first.format(**self._place(run), method=m) for run, m in self._tests()})
+
     # -- stages -----------------------------------------------------------------------------------
 
     def exemplars(self) -> str:

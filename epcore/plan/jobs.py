@@ -351,10 +351,8 @@ class Jobs:
 
     def _environment(self) -> Job:
         """It reads what every training and every test of a table says of itself."""
-        trained = [self._trained(trainings) for trainings in self.plan.curves.values()]
-        tested = [self._cells(table) for table in self.plan.covered_tables]
-        path = paths.ENVIRONMENT.format(**self._scale)
-        return self._job("environment", path, [job for some in trained + tested for job in some])
+        needs = [job for meta in self.plan.job_metas if (job := self.of_file(meta)) is not None]
+        return self._job("environment", paths.ENVIRONMENT.format(**self._scale), needs)
 
     def _published_table(self, table: str) -> Job:
         made = self._latex(table)

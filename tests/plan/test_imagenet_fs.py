@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,25 @@ def test_each_variant_differs_from_the_default_in_one_choice():
         if value != default[key]
     }
     assert choices == set(default)
+
+
+@pytest.mark.parametrize(("scale", "runs"), [("demo", 1), ("paper", 4)])
+def test_the_page_on_the_environment_counts_every_training_and_test_of_the_target_all(scale, runs):
+    plan = Plan(CONFIG, scale)
+    jobs = Jobs(plan)
+    told = json.loads(plan.environment())["metas"]
+    assert len(told) == len(set(told))
+    rules = [jobs.of_file(meta).rule for meta in told]
+    kinds = list(dict.fromkeys(rules))
+    assert kinds == [
+        *("pretrain", "finetune", "imagenet_fs_classifier", "imagenet_fs_generator"),
+        *("evaluate", "imagenet_fs_evaluate"),
+    ]
+    everything = Counter(job.rule for job in jobs.of("all"))
+    for kind in kinds:
+        if kind != "evaluate":  # whose jobs test several protocols, each with a meta
+            assert rules.count(kind) == everything[kind]
+    assert rules.count("imagenet_fs_classifier") == runs
 
 
 def test_scales_without_it_have_none_of_it(config):

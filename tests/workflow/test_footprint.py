@@ -30,7 +30,8 @@ UNTRACKED = {"publish_table", "publish_figure", "publish_co2", "co2", "all", "ab
 def test_the_plan_knows_the_jobs_that_snakemake_plans(project, scale, monkeypatch):
     monkeypatch.chdir(project.folder)
     plan = Plan(Path("config"), scale)
-    for target in ("all", "ablation_pipeline", "tables/co2.tex", "figures/alpha.pdf"):
+    page = f"results/{scale}/reports/environment.html"
+    for target in ("all", "ablation_pipeline", "tables/co2.tex", "figures/alpha.pdf", page):
         planned = project.snakemake("-n", target, "--config", f"scale={scale}").jobs
         assert Counter(job.rule for job in Jobs(plan).of(target)) == planned, target
 
