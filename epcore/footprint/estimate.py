@@ -4,6 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from statistics import median
 from typing import Literal, get_args
@@ -23,8 +24,20 @@ ON_GPU = (  # the rules that use one
     *("pretrain", "finetune", "embed"),
     *("imagenet_fs_classifier", "imagenet_fs_features", "imagenet_fs_generator"),
 )
-# Those that have the scale's threads.
-THREADED = (*ON_GPU, "data", "evaluate", "alpha", "imagenet_fs_evaluate")
+# Rules of several threads -> where the plan has the resources that say how many.
+THREADED = {
+    "data": "scale.resources.data",
+    "pretrain": "scale.resources",
+    "finetune": "scale.resources",
+    "embed": "scale.resources.embed",
+    "evaluate": "scale.resources.evaluate",
+    "alpha": "scale.resources",
+    "interpolation": "scale.resources",
+    "imagenet_fs_classifier": "imagenet_fs.scale.resources.network",
+    "imagenet_fs_features": "imagenet_fs.scale.resources.features",
+    "imagenet_fs_generator": "imagenet_fs.scale.resources.weights",
+    "imagenet_fs_evaluate": "imagenet_fs.scale.resources.weights",
+}
 QUICK = 120.0  # seconds of a job that a cluster is not worth asking for
 KNOWN_SPREAD = 1.3  # of jobs like those that a ledger knows
 
@@ -116,10 +129,9 @@ class Estimator:
 
     def together(self, job: Job) -> int:
         """Cores that the job keeps busy at once; of a GPU one."""
-        resources = self.plan.scale.resources
         if self.device_of(job) == "gpu" or job.rule not in THREADED:
             return 1
-        return resources.data.threads if job.rule == "data" else resources.threads
+        return int(attrgetter(THREADED[job.rule])(self.plan).threads)
 
     def unscaled(self, job: Job) -> Range:
         """Hours of cores or of the GPU by costs.yaml, before its spread."""
@@ -203,6 +215,8 @@ def learn(plan: Plan, ledgers: Iterable[Path]) -> Experience:
                 known[scale] = _Comparison(of_scale)
         except UserError:
             continue  # a scale that is no more
+        if entry.stage == "fetch":
+            continue  # it waits for a network, which its processor time says nothing of
         if _hours(entry) > 0 and (job := known[scale].jobs.of_file(entry.job)) is not None:
             powers[device].append(entry.kwh / _hours(entry))
             expected = known[scale].estimators[device].unscaled(job).middle

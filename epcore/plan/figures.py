@@ -81,6 +81,14 @@ class Interpolation(NetworkFigure, InterpolatedPairs):
     recipes: tuple[str, str]
     labels: tuple[str, str]
 
+    @model_validator(mode="after")
+    def _networks_differ(self) -> "Interpolation":
+        for key in ("recipes", "labels"):
+            one, other = getattr(self, key)
+            if one == other:
+                raise ValueError(f"{key} has {one!r} twice; the two networks must differ in both")
+        return self
+
 
 class Figures(Settings):
     """The sections; names in the file have hyphens, as the figures' files do."""

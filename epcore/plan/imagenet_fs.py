@@ -16,9 +16,9 @@ from epcore.plan.imagenet_fs_models import (
     MethodRow,
 )
 from epcore.plan.load import extend, merge, pick, read_yaml, validate
-from epcore.plan.models import Backbone
+from epcore.plan.models import Backbone, ScaledBackbone
 from epcore.plan.printed import Shown
-from epcore.plan.registry import Registry
+from epcore.plan.registry import Registry, check_name
 from epcore.plan.stages import (
     STAGE_VERSIONS,
     AggregateStage,
@@ -35,7 +35,7 @@ from epcore.plan.stages import (
     TrialsStage,
     told,
 )
-from epcore.plan.tables import tex_escape
+from epcore.plan.tables import TIMES, tex_escape
 
 # Measure -> how columns of config/paper/imfs.csv begin, and what stands above them.
 COLUMNS: dict[Measure, tuple[str, str]] = {
@@ -68,6 +68,9 @@ class ImageNetFsPlan:
 
     def check(self) -> None:
         """Resolves every method and table, so that a mistake is told before anything runs."""
+        for key in ("networks", "methods", "tables"):
+            for name in getattr(self.settings, key):
+                check_name(name, f"{self._where}, {key}")
         for method in self.settings.methods:
             self.evaluate(method)
         for name, table in self.tables.items():
@@ -146,6 +149,27 @@ class ImageNetFsPlan:
         """The method that names the generator of a method."""
         wanted = self.generator(method)
         return next(name for name in self.methods if self.generator(name) == wanted)
+
+    def _tests(self) -> list[tuple[ImageNetFsRun, str]]:
+        """Run and method of the tests of the target `all`; tables may share one."""
+        tables = [self.table(name) for name in self.main_tables]
+        return [(run, row.method) for t in tables for run in self.runs(t) for row in t.rows]
+
+    @property
+    def trained_files(self) -> list[str]:
+        """The classifiers of the target `all`, then its generators."""
+        classifiers = {paths.CLASSIFIER.format(**self._place(run)) for run, _ in self._tests()}
+        generators = {
+            paths.GENERATOR.format(**self._place(run), method=self.generated_as(method))
+            for run, method in self._tests()
+        }
+        return [*sorted(classifiers), *sorted(generators)]
+
+    @property
+    def tested_files(self) -> list[str]:
+        """Of every test of the target `all`, the scores that its meta stands beside."""
+        first, *_ = self.trial_files()
+        return sorted({first.format(**self._place(run), method=m) for run, m in self._tests()})
 
     # -- stages -----------------------------------------------------------------------------------
 
@@ -346,8 +370,7 @@ class ImageNetFsPlan:
 
     def _heading(self, run: ImageNetFsRun) -> str:
         network = self.settings.networks[run.network].label
-        if self.scale.width != 1:
-            network += rf" $\times${self.scale.width}"
+        network += ScaledBackbone(width=self.scale.width).shown(TIMES)
         title = tex_escape(self._registry.datasets[run.dataset].title)
         return rf"\emph{{This run}}: {title}, {network}"
 

@@ -7,7 +7,7 @@ import difflib
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from epcore.errors import UserError
@@ -114,33 +114,8 @@ class Jobs:
 
     def of_file(self, file: str) -> Job | None:
         """The job that makes a file of the results folder, if a rule makes it at this scale."""
-        makes: dict[str, Callable[..., Job]] = {
-            paths.STORE: self._data,
-            paths.EPISODES: self._episodes,
-            paths.PRETRAIN: self._pretrain,
-            paths.curve(paths.PRETRAIN): self._pretrain,
-            paths.FINETUNE: self._finetune,
-            paths.curve(paths.FINETUNE): self._finetune,
-            paths.FEATURES: self._embed,
-            paths.SCORES: self._evaluate,
-            paths.EXEMPLAR_FOLDER: self._exemplars,
-            paths.CLASSIFIER: self._classifier,
-            paths.curve(paths.CLASSIFIER): self._classifier,
-            paths.IMAGE_FEATURES: self._image_features,
-            paths.QUERY_FEATURES: self._image_features,
-            paths.GENERATOR: self._generator,
-            paths.TRIAL_FOLDER: self._trials,
-            paths.TABLE_CSV: self._aggregate,
-            paths.TABLE_TEX: self._latex,
-            paths.TABLE_HTML: self._latex,
-            paths.FIGURE.replace(".pdf", "-numbers.csv"): self._figure,
-            **{paths.FIGURE.replace(".pdf", end): self._figure for end in (".pdf", ".png", ".csv")},
-            paths.ENVIRONMENT: self._environment,
-        }
-        metas = ((paths.meta(pattern), make) for pattern, make in makes.items())
-        for pattern, make in (*makes.items(), *metas):
-            names = re.sub(r"\\{(\w+)\\}", r"(?P<\1>[a-z0-9-]+)", re.escape(pattern))
-            if match := re.fullmatch(names, file):
+        for pattern, make in self._makers:
+            if match := pattern.fullmatch(file):
                 wildcards = match.groupdict()
                 if wildcards.pop("scale") != self.plan.scale_name:
                     return None
@@ -153,9 +128,47 @@ class Jobs:
                     return None  # a name that this config does not have
         return None
 
+    @cached_property
+    def _makers(self) -> list[tuple[re.Pattern[str], Callable[..., Job]]]:
+        """Patterns of files and what makes them; of several that fit a file the first counts."""
+        fs = self.plan.imagenet_fs
+        exemplars = [*fs.exemplar_files("novel"), *fs.exemplar_files("val")] if fs else []
+        trials = fs.trial_files() if fs else []
+        packed = (paths.STORE, paths.IMAGES, paths.LABELS, paths.CHECKSUMS)
+        figure = paths.FIGURE.removesuffix(".pdf")
+        makes: dict[str, Callable[..., Job]] = {
+            paths.RECEIPT: self._fetch,
+            **dict.fromkeys(packed, self._data),
+            paths.CONTACT_SHEET: self._contact_sheet,
+            paths.EPISODES: self._episodes,
+            paths.PRETRAIN: self._pretrain,
+            paths.curve(paths.PRETRAIN): self._pretrain,
+            paths.FINETUNE: self._finetune,
+            paths.curve(paths.FINETUNE): self._finetune,
+            paths.FEATURES: self._embed,
+            paths.SCORES: self._evaluate,
+            **dict.fromkeys((paths.EXEMPLAR_FOLDER, *exemplars), self._exemplars),
+            paths.CLASSIFIER: self._classifier,
+            paths.curve(paths.CLASSIFIER): self._classifier,
+            paths.IMAGE_FEATURES: self._image_features,
+            paths.QUERY_FEATURES: self._image_features,
+            paths.GENERATOR: self._generator,
+            **dict.fromkeys((paths.TRIAL_FOLDER, *trials), self._trials),
+            **{f"results/{{scale}}/{report}": self._co2 for report in REPORTS},
+            paths.TABLE_CSV: self._aggregate,
+            paths.TABLE_TEX: self._latex,
+            paths.TABLE_HTML: self._latex,
+            f"{figure}-numbers.csv": self._figure,
+            **{f"{figure}{end}": self._figure for end in (".pdf", ".png", ".csv")},
+            paths.ENVIRONMENT: self._environment,
+        }
+        metas = ((paths.meta(pattern), make) for pattern, make in makes.items())
+        return [(_matching(pattern), make) for pattern, make in (*makes.items(), *metas)]
+
     # -- a method for each rule ---------------------------------------------------------------
 
     def _fetch(self, source: str) -> Job:
+        pick(self.plan.sources, source, "source", "target")
         return self._job("fetch", paths.RECEIPT.format(**self._scale, source=source), name=source)
 
     def _data(self, dataset: str) -> Job:
@@ -338,10 +351,8 @@ class Jobs:
 
     def _environment(self) -> Job:
         """It reads what every training and every test of a table says of itself."""
-        trained = [self._trained(trainings) for trainings in self.plan.curves.values()]
-        tested = [self._cells(table) for table in self.plan.covered_tables]
-        path = paths.ENVIRONMENT.format(**self._scale)
-        return self._job("environment", path, [job for some in trained + tested for job in some])
+        needs = [job for meta in self.plan.job_metas if (job := self.of_file(meta)) is not None]
+        return self._job("environment", paths.ENVIRONMENT.format(**self._scale), needs)
 
     def _published_table(self, table: str) -> Job:
         made = self._latex(table)
@@ -359,13 +370,15 @@ class Jobs:
         pictures = [self._published_figure(name, end) for name in figures for end in ends]
         return [*map(self._published_table, tables), *pictures]
 
-    def _reports(self) -> list[Job]:
+    def _co2(self) -> Job:
         """The CO2 report; it comes after all tables and figures."""
         plan = self.plan
         needs = [*map(self._latex, plan.covered_tables), *map(self._figure, plan.covered_figures)]
         needs += map(self._imagenet_fs_table, plan.imagenet_fs_tables)
-        report = self._job("co2", paths.CO2.format(**self._scale), needs)
-        return [self._job("publish_co2", "reports/co2.csv", [report])]
+        return self._job("co2", paths.CO2.format(**self._scale), needs)
+
+    def _reports(self) -> list[Job]:
+        return [self._job("publish_co2", "reports/co2.csv", [self._co2()])]
 
     # ---------------------------------------------------------------------------------------------
 
@@ -377,6 +390,11 @@ class Jobs:
         if path not in self._made:
             self._made[path] = Job(rule, path, tuple(dict.fromkeys(needs)), **names)
         return self._made[path]
+
+
+def _matching(pattern: str) -> re.Pattern[str]:
+    """What matches the paths of a pattern, its wildcards as groups."""
+    return re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[a-z0-9-]+)", re.escape(pattern)))
 
 
 def _with_needs(jobs: Iterable[Job]) -> list[Job]:

@@ -240,6 +240,11 @@ class ScaledBackbone(Settings):
     width: Ratio = Fraction(1)
     depth: Ratio = Fraction(1)
 
+    def shown(self, times: str) -> str:
+        """What stands behind a backbone's name, nothing at the paper's size."""
+        width = f" {times}{self.width}" if self.width != 1 else ""
+        return width + (f", depth {times}{self.depth}" if self.depth != 1 else "")
+
 
 class JobResources(Settings):
     """Of one job; `runtime` in minutes."""

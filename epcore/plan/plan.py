@@ -14,6 +14,7 @@ from epcore.plan.printed import read_printed
 from epcore.plan.stages import (
     STAGE_VERSIONS,
     DataStage,
+    EnvironmentStage,
     EpisodesStage,
     FetchStage,
     told,
@@ -68,6 +69,24 @@ class Plan(PlotPlan):
     def imagenet_fs_tables(self) -> list[str]:
         """The tables of ImageNet-FS in the target `all`."""
         return self.imagenet_fs.main_tables if self.imagenet_fs else []
+
+    @cached_property
+    def job_metas(self) -> list[str]:
+        """Of every training, then of every test of the tables in the target `all`."""
+        parts: list[PlotPlan | ImageNetFsPlan] = [self]
+        parts += [self.imagenet_fs] if self.imagenet_fs else []
+        files = [file for part in parts for file in part.trained_files]
+        files += [file for part in parts for file in part.tested_files]
+        return list(map(paths.meta, files))
+
+    def environment(self) -> str:
+        return told(
+            EnvironmentStage(
+                stage_version=STAGE_VERSIONS["environment"],
+                title=f"What scale {self.scale_name} ran on",
+                metas=tuple(self.job_metas),
+            )
+        )
 
     def data(self, dataset: str) -> str:
         settings = pick(self.datasets, dataset, "data set", "config/datasets.yaml")

@@ -15,7 +15,6 @@ from epcore.plan.settings import Settings
 from epcore.plan.stages import (
     STAGE_VERSIONS,
     CurvesStage,
-    EnvironmentStage,
     PlotPoint,
     PlotStage,
     Training,
@@ -119,12 +118,6 @@ class PlotPlan(FigurePlan):
             positions.setdefault(point.panel, set()).add(point.x)
         return [point for point in points.values() if len(positions[point.panel]) > 1]
 
-    def _sized(self, backbone: str) -> str:
-        """The backbone's name, with its size where this scale makes it smaller."""
-        size = self.scale.backbones[backbone]
-        width = f" ×{size.width}" if size.width != 1 else ""
-        return f"{self.backbones[backbone].label}{width}"
-
     @cached_property
     def curves(self) -> dict[str, tuple[Training, ...]]:
         """Figure -> the trainings that it shows: of one data set and backbone, a row a recipe.
@@ -182,22 +175,16 @@ class PlotPlan(FigurePlan):
         )
 
     @cached_property
-    def job_metas(self) -> list[str]:
-        """Of every training, pretraining first, then of every test of the tables."""
-        cells = [cell for table in self.covered_tables for cell in self.cells(table)]
-        trained = [t.checkpoint for trainings in self.curves.values() for t in trainings]
-        trained = sorted(set(trained), key=lambda path: (not path.endswith("pretrain.pt"), path))
-        files = [*trained, *sorted({cell.scores for cell in cells})]
-        return [paths.meta(file) for file in files]
+    def trained_files(self) -> list[str]:
+        """The checkpoint of every training of the curves, pretraining first."""
+        trained = {t.checkpoint for trainings in self.curves.values() for t in trainings}
+        return sorted(trained, key=lambda path: (not path.endswith("pretrain.pt"), path))
 
-    def environment(self) -> str:
-        return told(
-            EnvironmentStage(
-                stage_version=STAGE_VERSIONS["environment"],
-                title=f"What scale {self.scale_name} ran on",
-                metas=tuple(self.job_metas),
-            )
-        )
+    @cached_property
+    def tested_files(self) -> list[str]:
+        """The scores of every test of the tables."""
+        cells = [cell for table in self.covered_tables for cell in self.cells(table)]
+        return sorted({cell.scores for cell in cells})
 
     def description(self) -> dict[str, Any]:
         """What the report says of this scale."""

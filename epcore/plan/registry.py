@@ -82,6 +82,7 @@ class Registry:
         path = pick(
             files, self.scale_name, "scale", f"--scale, --config or {self.config.name}/config.yaml"
         )
+        check_name(self.scale_name, _shown(path))
         content = extend(files, self.scale_name, "scale", _shown(path), read_yaml)
         return validate(Scale, content, _shown(path)), _shown(path)
 
@@ -245,6 +246,7 @@ class Registry:
         return shown
 
     def _read_table(self, path: Path) -> Table:
+        check_name(path.stem, _shown(path))
         table: Table = validate(Table, read_yaml(path), _shown(path))
         _check_unique([column.name for column in table.columns], "column", _shown(path))
         _check_unique([block.name for block in table.blocks], "block", _shown(path))

@@ -4,7 +4,7 @@ from functools import cached_property
 
 from epcore.plan import paths
 from epcore.plan.figures import NetworkFigure
-from epcore.plan.models import Block, Column, Row, Table
+from epcore.plan.models import Block, Column, Row, ScaledBackbone, Table
 from epcore.plan.registry import protocol_of
 from epcore.plan.runs import Runs
 from epcore.plan.stages import (
@@ -22,6 +22,8 @@ from epcore.plan.stages import (
     TableRow,
     told,
 )
+
+TIMES = r"$\times$"
 
 
 class TablePlan(Runs):
@@ -179,8 +181,13 @@ class TablePlan(Runs):
         """What a figure's numbers are of."""
         dataset = self.scale.columns.get(column)
         title = self.datasets[dataset].title if dataset else "no data"
-        label = self.backbones[backbone].label if backbone else ""
+        label = self._sized(backbone) if backbone else ""
         return f"scale {self.scale_name}: {title}, {label}"
+
+    def _sized(self, backbone: str, times: str = "×") -> str:
+        """The backbone's name, with its size where this scale makes it smaller."""
+        size = self.scale.backbones.get(backbone, ScaledBackbone())
+        return f"{self.backbones[backbone].label}{size.shown(times)}"
 
     @property
     def covered_figures(self) -> list[str]:
@@ -262,15 +269,10 @@ class TablePlan(Runs):
         )
 
     def _heading(self, block: Block) -> str:
-        """The backbone's name, with its size where this scale makes it smaller."""
+        """The backbone's name and size, or the block's name."""
         if block.backbone is None:
             return tex_escape(block.name)
-        label: str = self.backbones[block.backbone].label
-        size = self.scale.backbones.get(block.backbone)
-        if size is not None and size.width != 1:
-            label += rf" $\times${size.width}"
-        if size is not None and size.depth != 1:
-            label += rf", depth $\times${size.depth}"
+        label = self._sized(block.backbone, TIMES)
         return f"{label}, {block.label}" if block.label else label
 
     def _episodes(self, table: Table) -> int:

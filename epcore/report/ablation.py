@@ -6,12 +6,13 @@ import numpy as np
 import pandas as pd
 
 from epcore.errors import UserError
-from epcore.files import Provenance, atomic
+from epcore.files import Provenance
 from epcore.plan.printed import read_printed
 from epcore.plan.stages import AblationStage
 from epcore.report.aggregate import read_scores
 from epcore.report.factorial import contrast, effects
 from epcore.report.figure import BLUE, ORANGE, figure
+from epcore.report.numbers import write_table
 
 
 def tabulate(stage: AblationStage, paper: Path) -> pd.DataFrame:
@@ -81,7 +82,6 @@ def run(stage: AblationStage, paper: Path, out: Path) -> None:
         "ablation", stage.model_dump(mode="json"), [paper, *(Path(c.scores) for c in stage.cells)]
     )
     table = tabulate(stage, paper)
-    with atomic(out.with_suffix(".csv")) as temporary:
-        table.to_csv(temporary, index=False, float_format="%.4f", lineterminator="\n")
+    write_table(table, out.with_suffix(".csv"), "%.4f")
     draw(table, stage.note, out)
     provenance.write(out)

@@ -7,9 +7,10 @@ import numpy as np
 import pandas as pd
 
 from epcore.errors import UserError
-from epcore.files import Provenance, atomic
+from epcore.files import Provenance
 from epcore.plan.printed import Cell, Place, read_printed
 from epcore.plan.stages import AggregateStage
+from epcore.report.numbers import write_table
 from epcore.report.statistics import Interval, mean_with_interval, paired_difference
 from epcore.report.text_table import COLUMNS, KEY
 
@@ -96,6 +97,5 @@ def run(stage: AggregateStage, out: Path, paper: Path | None) -> None:
     files += [paper] if paper else []
     provenance = Provenance("aggregate", stage.model_dump(mode="json"), files)
     frame = aggregate(stage, read_printed(paper) if paper else {})
-    with atomic(out) as temporary:
-        frame.to_csv(temporary, index=False, float_format="%.4f", lineterminator="\n")
+    write_table(frame, out, "%.4f")
     provenance.write(out)

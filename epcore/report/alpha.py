@@ -11,10 +11,11 @@ from epcore.errors import UserError
 from epcore.evaluation.embed import Features
 from epcore.evaluation.evaluate import solve
 from epcore.evaluation.propagation_classifier import PropagationClassifier
-from epcore.files import Provenance, atomic
+from epcore.files import Provenance
 from epcore.plan.stages import AlphaStage
 from epcore.propagation import DegenerateFeaturesError
 from epcore.report.figure import COLOURS, figure
+from epcore.report.numbers import write_table
 from epcore.report.statistics import mean_with_interval
 from epcore.resume import put_to_use
 
@@ -79,8 +80,7 @@ def run(stage: AlphaStage, episodes: Path, out: Path) -> None:
     inputs = [episodes, *(Path(candidate.features) for candidate in stage.candidates)]
     provenance = Provenance("alpha", stage.model_dump(mode="json"), inputs)
     table = tabulate(stage, episodes)
-    with atomic(out.with_suffix(".csv")) as temporary:
-        table.to_csv(temporary, index=False, float_format="%.4f", lineterminator="\n")
+    write_table(table, out.with_suffix(".csv"), "%.4f")
     draw(table, stage.note, out)
     provenance.write(out)
     for candidate in stage.candidates:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from epcore.errors import UserError
-from epcore.files import Provenance, atomic
+from epcore.files import Provenance
 from epcore.plan.paths import curve, meta
 from epcore.plan.stages import CurvesStage, Training
 from epcore.report.figure import COLOURS, panels
+from epcore.report.numbers import write_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -115,7 +116,6 @@ def run(stage: CurvesStage, out: Path) -> None:
     inputs = [Path(of(checkpoint)) for checkpoint in checkpoints for of in (curve, meta)]
     provenance = Provenance("curves", stage.model_dump(mode="json"), inputs)
     table = tabulate(stage)
-    with atomic(out.with_suffix(".csv")) as temporary:
-        table.to_csv(temporary, index=False, float_format="%.6g", lineterminator="\n")
+    write_table(table, out.with_suffix(".csv"), "%.6g")
     draw(table, stage.note, out)
     provenance.write(out)

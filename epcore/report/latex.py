@@ -3,11 +3,12 @@
 import itertools
 from pathlib import Path
 
+from epcore.errors import UserError
 from epcore.files import write_text
 from epcore.plan.stages import LatexStage
 from epcore.report.html_table import page
 from epcore.report.layout import Block, Layout, Line, Number, lay_out
-from epcore.report.text_table import read_cells
+from epcore.report.text_table import Cell, read_cells
 
 # The file can be compiled by itself or \input into a paper: \documentclass becomes an error command
 # once a document has begun, which tells the two apart.
@@ -115,8 +116,25 @@ def _number(number: Number | None) -> str:
     return rf"\textcolor{{gray}}{{{text}}}" if number.gray else text
 
 
+def _cells(stage: LatexStage, table: Path) -> dict[tuple[str, str, str], Cell]:
+    """Those of an aggregated table.
+
+    Raises:
+        UserError: if it cannot be read or lacks one.
+    """
+    cells = read_cells(table)
+    for block in stage.blocks:
+        for row, column in itertools.product(block.rows, stage.columns):
+            if (block.block, row.row, column.name) not in cells:
+                raise UserError(
+                    f"table {table} has no line for {row.row} in {block.block}, {column.name}; "
+                    "delete it and run the same command again"
+                )
+    return cells
+
+
 def run(stage: LatexStage, table: Path, out: Path) -> None:
     """The stage `latex`: the table (.tex) and the same as a page for browsers (.html)."""
-    layout = lay_out(stage, read_cells(table))
+    layout = lay_out(stage, _cells(stage, table))
     write_text(out, HEAD + typeset(stage, layout) + "\n\\epcoreend\n")
     write_text(out.with_suffix(".html"), page(stage, layout))

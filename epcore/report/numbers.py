@@ -35,7 +35,7 @@ def write_numbers(numbers: Sequence[Number], figure: Path) -> None:
     write_table(table[columns], figure.with_name(f"{figure.stem}-numbers.csv"))
 
 
-def write_table(table: pd.DataFrame, path: Path) -> None:
-    """Writes a CSV file, whole or not at all, numbers with six decimals."""
+def write_table(table: pd.DataFrame, path: Path, float_format: str = "%.6f") -> None:
+    """Writes a CSV file, whole or not at all; `float_format` is that of its numbers."""
     with atomic(path) as temporary:
-        table.to_csv(temporary, index=False, float_format="%.6f", lineterminator="\n")
+        table.to_csv(temporary, index=False, float_format=float_format, lineterminator="\n")

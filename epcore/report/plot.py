@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from epcore.errors import UserError
-from epcore.files import Provenance, atomic
+from epcore.files import Provenance
 from epcore.plan.stages import PlotStage
 from epcore.report.figure import BLUE, RED, panels
+from epcore.report.numbers import write_table
 from epcore.report.text_table import Cell, read_cells
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def draw(stage: PlotStage, table: pd.DataFrame, out: Path) -> None:
                     _panel(panel, stage.series, lines[backbone, *column], places)
                 else:
                     panel.set_axis_off()
-            row[0].set_ylabel(f"{backbone}\naccuracy, %")
+            row[0].set_ylabel(f"{textwrap.fill(backbone, 18)}\naccuracy, %")
         for panel, names in zip(axes[0], columns, strict=True):
             panel.set_title("\n".join(names), fontsize=8)
         known = {text: line for panel in axes.flat for line, text in _handles(panel)}
@@ -142,7 +143,6 @@ def run(stage: PlotStage, tables: list[Path], out: Path) -> None:
     """The stage `plot`: the picture (.pdf, .png) and what is drawn (.csv)."""
     provenance = Provenance("plot", stage.model_dump(mode="json"), tables)
     table = tabulate(stage, tables)
-    with atomic(out.with_suffix(".csv")) as temporary:
-        table.to_csv(temporary, index=False, float_format="%.4f", lineterminator="\n")
+    write_table(table, out.with_suffix(".csv"), "%.4f")
     draw(stage, table, out)
     provenance.write(out)

@@ -1,6 +1,7 @@
 """The forecast: ranges that hold what happens, and that a ledger narrows."""
 
 import heapq
+import itertools
 import re
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from epcore.errors import UserError
-from epcore.footprint.estimate import ON_GPU, Estimate, Estimator, Range, learn
+from epcore.footprint.estimate import ON_GPU, THREADED, Estimate, Estimator, Range, learn
 from epcore.footprint.forecast import GIB, forecast, gibibytes, tell, wall_time
 from epcore.footprint.ledger import append
 from epcore.plan import Plan
@@ -95,6 +96,17 @@ def test_an_attempt_that_used_no_time_says_nothing_of_power(demo, entry):
     assert learn(demo, [ledger]).attempts == 0
 
 
+def test_the_processor_time_of_a_download_says_nothing_of_how_long_the_next_one_takes(demo, entry):
+    ledger = Path("results/small/ledger.jsonl")
+    receipt = "results/small/sources/cifar-100.json"
+    small = Plan(CONFIG, "small")
+    assert [e.job.rule for e in forecast(small, [receipt], finished_too=True).estimates] == [
+        "fetch"
+    ]
+    append(ledger, entry(job=receipt, stage="fetch", seconds=600, cpu_seconds=3))
+    assert learn(small, [ledger]).ratios == {}
+
+
 def test_attempts_of_a_killed_training_count_together_and_a_remade_one_not_at_all(demo, entry):
     (job,) = [e.job for e in forecast(demo, [MODEL]).estimates if e.job.rule == "pretrain"]
     expected = 3600 * Estimator(demo, "cpu").unscaled(job).middle
@@ -155,6 +167,42 @@ def test_the_rules_that_use_a_gpu_are_those_of_the_workflow():
             if re.search(r"^        gpu=", rule, re.M):
                 declaring.append(rule.split(":")[0])
     assert sorted(ON_GPU) == sorted(declaring)
+
+
+def test_the_threads_of_rules_are_those_of_the_workflow():
+    resources = {
+        "THREADS": "scale.resources",
+        "RESOURCES": "scale.resources",
+        **{name: f"imagenet_fs.scale.resources.{name.lower()}"
+           for name in ("NETWORK", "FEATURES", "WEIGHTS")},
+    }  # fmt: skip
+    declared = {}
+    for file in (CONFIG.parent / "workflow/rules").glob("*.smk"):
+        for rule in re.split(r"^ *rule ?(?=\w*:$)", file.read_text(), flags=re.M)[1:]:
+            stated = re.search(r"^ +threads: (\w+)(?:\.(\w+))??(?:\.threads)?$", rule, re.M)
+            if stated and stated[1] != "1":
+                place = [resources[stated[1]], *filter(None, [stated[2]])]
+                declared[rule.split(":")[0] or file.stem] = ".".join(place)
+    assert declared == THREADED
+
+
+def test_a_jobs_hours_are_shared_by_the_threads_of_its_own_rule(config):
+    """A number of threads of its own for each kind of job, so that none is taken for another."""
+    path = config / "scales/demo.yaml"
+    text, number = path.read_text(encoding="utf-8"), itertools.count(2)
+    text = re.sub(r"threads: 1\b", lambda _: f"threads: {next(number)}", text)
+    path.write_text(text, encoding="utf-8")
+    plan = Plan(config, "demo")
+    cores = {}
+    for estimate in forecast(plan, ["all"], finished_too=True).estimates:
+        cores[estimate.job.rule] = round(estimate.hours.low / estimate.wall.low)
+    several = {rule: count for rule, count in cores.items() if count > 1}
+    assert several == {
+        **dict.fromkeys(("pretrain", "finetune", "alpha", "interpolation"), 2),
+        **{"data": 3, "embed": 4, "evaluate": 5},
+        **{"imagenet_fs_classifier": 6, "imagenet_fs_features": 7},
+        **{"imagenet_fs_generator": 8, "imagenet_fs_evaluate": 8},
+    }
 
 
 @pytest.mark.parametrize(

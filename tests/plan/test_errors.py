@@ -1,8 +1,10 @@
 """A mistake in the config is one line that names the file, the key and what was meant."""
 
 import re
+import shutil
 from fractions import Fraction
 from functools import partial
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -408,6 +410,28 @@ def test_a_name_that_paths_cannot_hold_is_named(config):
     assert complaint(config).startswith(said)
 
 
+@pytest.mark.parametrize(
+    ("like", "file"),
+    [
+        ("scales/demo.yaml", "scales/my_images.yaml"),
+        ("examples/grocery.yaml", "examples/Photos.yaml"),
+        ("tables/placement.yaml", "tables/My Table.yaml"),
+    ],
+)
+def test_a_file_whose_name_paths_cannot_hold_is_named(config, like, file):
+    """Its name is part of the paths of the results, as those in the registries are."""
+    shutil.copy(config / like, config / file)
+    scale = "demo" if "tables" in file else Path(file).stem
+    name = repr(Path(file).stem)
+    said = f"config/{file}: the name {name} cannot be part of a path; use small letters, digits"
+    assert complaint(config, scale).startswith(said)
+
+
+def test_a_scale_of_such_a_name_is_in_nobodys_way_but_its_own(config):
+    shutil.copy(config / "scales/demo.yaml", config / "scales/my_images.yaml")
+    Plan(config, "demo").check()
+
+
 def test_a_table_of_printed_numbers_that_is_missing_is_named(config):
     put(config, "tables/main.yaml", "paper", "nain")
     assert "nain.csv is not in config/paper" in complaint(config)
@@ -537,6 +561,15 @@ def test_the_interpolation_is_of_classes_that_nothing_was_chosen_on(config):
     assert complaint(config) == (
         "config/figures.yaml, interpolation: protocol 'val-5way-1shot' is of split val; the figure "
         "is tested on split novel"
+    )
+
+
+@pytest.mark.parametrize("key", ["recipes", "labels"])
+def test_the_interpolation_is_of_two_networks_of_two_names(config, key):
+    """Curves are found by the name of their network, and drawn by its label."""
+    put(config, "figures.yaml", f"interpolation/{key}", ["net", "net"])
+    assert complaint(config).startswith(
+        f"config/figures.yaml: interpolation: {key} has 'net' twice; the two networks must differ"
     )
 
 

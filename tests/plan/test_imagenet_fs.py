@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -122,6 +123,25 @@ def test_each_variant_differs_from_the_default_in_one_choice():
     assert choices == set(default)
 
 
+@pytest.mark.parametrize(("scale", "runs"), [("demo", 1), ("paper", 4)])
+def test_the_page_on_the_environment_counts_every_training_and_test_of_the_target_all(scale, runs):
+    plan = Plan(CONFIG, scale)
+    jobs = Jobs(plan)
+    told = json.loads(plan.environment())["metas"]
+    assert len(told) == len(set(told))
+    rules = [jobs.of_file(meta).rule for meta in told]
+    kinds = list(dict.fromkeys(rules))
+    assert kinds == [
+        *("pretrain", "finetune", "imagenet_fs_classifier", "imagenet_fs_generator"),
+        *("evaluate", "imagenet_fs_evaluate"),
+    ]
+    everything = Counter(job.rule for job in jobs.of("all"))
+    for kind in kinds:
+        if kind != "evaluate":  # whose jobs test several protocols, each with a meta
+            assert rules.count(kind) == everything[kind]
+    assert rules.count("imagenet_fs_classifier") == runs
+
+
 def test_scales_without_it_have_none_of_it(config):
     assert Plan(config, "small").imagenet_fs is None
     assert Plan(config, "grocery").imagenet_fs is None
@@ -172,6 +192,17 @@ def test_a_mistake_is_one_line_that_names_the_file_and_what_is_meant(
     assert message in text
     assert re.search(r"imagenet-fs\.yaml|demo\.yaml", text)
     assert len(text.splitlines()) == 1
+
+
+@pytest.mark.parametrize("key", ["networks", "methods", "tables"])
+def test_a_name_that_paths_cannot_hold_is_named(config, key):
+    known = yaml.safe_load((config / FS).read_text(encoding="utf-8"))[key]
+    change(config, FS, [key, "my_own"], next(iter(known.values())))
+    with pytest.raises(UserError) as caught:
+        Plan(config, "demo").check()
+    assert f"imagenet_fs.settings, {key}: the name 'my_own' cannot be part of a path" in str(
+        caught.value
+    )
 
 
 def test_the_jobs_of_a_table_are_found_by_the_file_that_the_co2_report_asks_for():

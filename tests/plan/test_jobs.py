@@ -11,6 +11,7 @@ from epcore.plan.jobs import Jobs
 CONFIG = Path(__file__).parents[2] / "config"
 MODELS = "results/demo/models/glyph-mini/conv4/epnet/s0"
 FS = "results/demo/imagenet-fs/glyph-large/resnet10/s0"
+EXEMPLARS = "results/demo/imagenet-fs/glyph-large/exemplars"
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +32,13 @@ def jobs():
         (f"{MODELS}/pretrain.pt", f"{MODELS}/pretrain.csv"),
         (f"{MODELS}/finetune-1shot.pt", f"{MODELS}/finetune-1shot.csv"),
         (f"{FS}/classifier.pt", f"{FS}/classifier.csv"),
+        (f"{FS}/scores/wdae-gnn", f"{FS}/scores/wdae-gnn/all-prior-20shot.csv"),
+        (f"{FS}/scores/wdae-gnn", f"{FS}/scores/wdae-gnn/novel-1shot.meta.json"),
+        (EXEMPLARS, f"{EXEMPLARS}/val-5shot.npz"),
+        (EXEMPLARS, f"{EXEMPLARS}/novel-1shot.meta.json"),
+        ("results/demo/data/glyph-mini/store.json", "results/demo/data/glyph-mini/images.npy"),
+        ("results/demo/reports/co2.csv", "results/demo/tables/co2.tex"),
+        ("results/demo/reports/co2.csv", "results/demo/figures/co2.png"),
     ],
 )
 def test_files_that_stand_beside_each_other_are_of_one_job(jobs, made, beside):
@@ -44,7 +52,14 @@ def test_the_numbers_of_a_table_are_all_that_typesetting_needs(jobs, table):
     assert jobs.of(numbers) == jobs.of(*more)[:-1]
 
 
-@pytest.mark.parametrize("file", ["figures/alfa.pdf", "tables/mein.csv", "models/x/pretrain.pt"])
+@pytest.mark.parametrize(
+    "file",
+    [
+        *("figures/alfa.pdf", "tables/mein.csv", "models/x/pretrain.pt"),
+        *("sources/cifar-10.json", "figures/data/glyph-mni.png", "reports/co3.csv"),
+        *(f"imagenet-fs/glyph-large/{file}" for file in ("exemplars/val-3shot.npz", "scores.csv")),
+    ],
+)
 def test_a_file_that_no_rule_makes_is_unknown(jobs, file):
     assert jobs.of_file(f"results/demo/{file}") is None
 

@@ -205,12 +205,12 @@ def reversed_keys(value):
 
 @pytest.mark.parametrize("scale", ["demo", "grocery"])
 def test_the_order_of_yaml_keys_changes_no_text(config, scale):
-    """But for the order of recipes: the first of those that share a file gives it its name."""
+    """But for that of recipes and methods: the first of those that share a file names it."""
     before = texts(plan(scale, config))
     for path in config.rglob("*.yaml"):
         content = reversed_keys(yaml.safe_load(path.read_text(encoding="utf-8")))
-        if path.name == "recipes.yaml":
-            content["recipes"] = dict(reversed(content["recipes"].items()))
+        if ordered := {"recipes.yaml": "recipes", "imagenet-fs.yaml": "methods"}.get(path.name):
+            content[ordered] = dict(reversed(content[ordered].items()))
         path.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
     assert texts(plan(scale, config)) == before
 

@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,8 @@ from epcore.plan import Plan
 from epcore.plan.stages import AggregateStage
 from epcore.report import aggregate
 
-CONFIG = Path(__file__).parents[2] / "config"
+ROOT = Path(__file__).parents[2]
+CONFIG, EPCORE = ROOT / "config", ROOT / "epcore"
 COLUMNS = [
     "table",
     "block",
@@ -48,6 +50,21 @@ def read(path):
         reader = csv.DictReader(file)
         lines = {(line["block"], line["row"], line["column"]): line for line in reader}
     return lines, reader.fieldnames
+
+
+def test_our_numbers_have_four_decimals_and_counts_have_none(table):
+    for line in table[0].values():
+        if line["accuracy"]:
+            assert re.fullmatch(r"\d+\.\d{4} \d+\.\d{4}", f"{line['accuracy']} {line['interval']}")
+            assert line["episodes"] == "40"
+            assert line["parameters"].isdecimal()
+
+
+def test_every_csv_of_a_figure_or_table_is_written_in_one_place():
+    """So that it is there whole or not at all, with the same line ends everywhere."""
+    files = [*EPCORE.glob("report/*.py"), *EPCORE.glob("analysis/*.py")]
+    writing = [file.name for file in files if "to_csv" in file.read_text(encoding="utf-8")]
+    assert writing == ["numbers.py"]
 
 
 def test_there_is_one_line_per_cell_in_the_order_of_the_table(table, aggregate_stage):

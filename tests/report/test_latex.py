@@ -295,6 +295,19 @@ def test_a_damaged_table_is_named_in_one_line(latex_stage, tmp_path, content):
     assert not (tmp_path / "main.tex").exists()
 
 
+def test_a_table_that_lost_lines_is_named_with_the_first_cell_it_lacks(written, latex_stage):
+    path = Path("main.csv")
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text("".join(lines[:-3]), encoding="utf-8")
+    with pytest.raises(UserError) as caught:
+        latex.run(latex_stage, path, Path("main.tex"))
+    block, row = latex_stage.blocks[-1], latex_stage.blocks[-1].rows[-1]
+    assert str(caught.value) == (
+        f"table main.csv has no line for {row.row} in {block.block}, mini5; delete it and run the "
+        "same command again"
+    )
+
+
 # -- compiled --------------------------------------------------------------------------------------
 
 SPECIAL = r"50 % & #1_{x} $ ~ ^ \ <>|"

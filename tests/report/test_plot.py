@@ -3,6 +3,8 @@
 import json
 import subprocess
 import sys
+from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,7 @@ from epcore.errors import UserError
 from epcore.plan import Plan
 from epcore.plan.stages import AggregateStage, PlotStage
 from epcore.report import aggregate, plot
+from epcore.report.figure import panels
 
 CONFIG = Path(__file__).parents[2] / "config"
 NAMES = ("by-shot", "by-way", "by-unlabelled")
@@ -120,6 +123,28 @@ def test_words_and_numbers_of_a_plot_are_text_in_embedded_fonts(drawn, name):
     fonts = fonts_of(f"{name}.pdf")
     assert fonts
     assert all(kind.endswith("TrueType") and embedded == "yes" for kind, embedded in fonts)
+
+
+def test_the_sizes_of_networks_stand_beside_their_rows_and_not_on_each_other(drawn, monkeypatch):
+    placed = []
+
+    @contextmanager
+    def placing(*arguments, **more):
+        with panels(*arguments, **more) as (canvas, axes):
+            yield canvas, axes
+            canvas.draw_without_rendering()
+            placed.extend((row[0].yaxis.label, row[0].yaxis.label.get_window_extent())
+                          for row in axes)  # fmt: skip
+
+    monkeypatch.setattr(plot, "panels", placing)
+    drawn("by-shot")
+    assert [" ".join(label.get_text().split()) for label, _ in placed] == [
+        "Conv-4 accuracy, %",
+        "ResNet-12 ×1/4 accuracy, %",
+        "WRN-28-10 ×1/5, depth ×1/4 accuracy, %",
+    ]
+    for (_, above), (_, below) in pairwise(placed):
+        assert above.y0 > below.y1
 
 
 def test_a_plot_is_the_same_bytes_in_another_process_and_says_what_it_is_made_of(drawn):

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -29,9 +30,25 @@ UNTRACKED = {"publish_table", "publish_figure", "publish_co2", "co2", "all", "ab
 def test_the_plan_knows_the_jobs_that_snakemake_plans(project, scale, monkeypatch):
     monkeypatch.chdir(project.folder)
     plan = Plan(Path("config"), scale)
-    for target in ("all", "ablation_pipeline", "tables/co2.tex", "figures/alpha.pdf"):
+    page = f"results/{scale}/reports/environment.html"
+    for target in ("all", "ablation_pipeline", "tables/co2.tex", "figures/alpha.pdf", page):
         planned = project.snakemake("-n", target, "--config", f"scale={scale}").jobs
         assert Counter(job.rule for job in Jobs(plan).of(target)) == planned, target
+
+
+@pytest.mark.parametrize("scale", ["demo", "small"])
+def test_every_file_below_the_results_is_known_with_the_rule_that_makes_it(
+    project, scale, monkeypatch
+):
+    monkeypatch.chdir(project.folder)
+    jobs = Jobs(Plan(Path("config"), scale))
+    summary = project.snakemake("--summary", "all", "--config", f"scale={scale}").text
+    made = re.findall(rf"^(results/{scale}/\S+)\t-\t(\w+)\t", summary, re.M)
+    assert len(made) > 500
+    for file, rule in made:
+        job = jobs.of_file(file)
+        assert job is not None, file
+        assert job.rule == re.sub(r"^(evaluate|data)_.*", r"\1", rule), file
 
 
 def test_every_job_is_in_the_ledger_and_its_meta_has_its_energy(finished_once):

@@ -11,6 +11,8 @@ import pytest
 
 from epcore.plan import Plan
 from epcore.plan.jobs import Jobs
+from epcore.plan.stages import EnvironmentStage
+from epcore.report import environment
 
 pytestmark = pytest.mark.workflow
 
@@ -60,6 +62,17 @@ def test_the_table_has_every_cell_of_ours_and_the_papers_rows(built_once):
     assert r"50.07\ci{0.27}" in text
     assert len(re.findall("wDAE-GNN", text)) == 4
     assert "not comparable" in text
+
+
+def test_the_page_on_the_environment_can_be_made_of_what_the_jobs_say(built, monkeypatch):
+    monkeypatch.chdir(built.folder)
+    plan = Plan(Path("config"), SCALE)
+    stage = EnvironmentStage.model_validate_json(plan.environment())
+    metas = tuple(meta for meta in stage.metas if "/imagenet-fs/" in meta)
+    environment.run(stage.model_copy(update={"metas": metas}), Path("page.html"))
+    text = Path("page.html").read_text(encoding="utf-8")
+    for name, jobs in (("classifier", 1), ("generator", 4), ("evaluate", 4)):
+        assert f'<th scope="row">imagenet-fs-{name}</th><td>{jobs}</td>' in text
 
 
 def test_a_second_run_has_nothing_to_do(built):

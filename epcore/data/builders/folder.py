@@ -34,7 +34,7 @@ def read_split(path: Path) -> dict[ImageClass, list[str]]:
 
     Raises:
         UserError: for a missing file, column or entry, an unknown split, a class in two splits,
-            an image listed twice, or text that is not UTF-8.
+            an image listed twice, or text that is not UTF-8 or no CSV.
     """
     if not path.is_file():
         raise UserError(
@@ -49,13 +49,14 @@ def read_split(path: Path) -> dict[ImageClass, list[str]]:
     files: dict[ImageClass, list[str]] = {}
     splits: dict[str, str] = {}
     seen: set[tuple[str, str]] = set()
-    reader = csv.DictReader(io.StringIO(text))
-    missing = [column for column in COLUMNS if column not in (reader.fieldnames or [])]
+    rows = _rows(path, text)
+    where, header = next(rows, (f"{path}, line 1", []))
+    missing = [column for column in COLUMNS if column not in header]
     if missing:
-        raise UserError(f"{path}, line 1: the column {missing[0]!r} is missing; add it")
-    for row in reader:
-        where = f"{path}, line {reader.line_num}"
-        empty = [column for column in COLUMNS if not row[column]]
+        raise UserError(f"{where}: the column {missing[0]!r} is missing; add it")
+    for where, cells in rows:
+        row = dict(zip(header, cells, strict=False))
+        empty = [column for column in COLUMNS if not row.get(column)]
         if empty:
             raise UserError(f"{where}: {empty[0]} is empty; fill it in or remove the line")
         name, label, split = (row[column] for column in COLUMNS)
@@ -72,6 +73,21 @@ def read_split(path: Path) -> dict[ImageClass, list[str]]:
         files.setdefault(ImageClass(label, SPLITS[split]), []).append(name)
     classes = sorted(files, key=lambda c: (ORDER[c.split], c.name))
     return {c: sorted(files[c]) for c in classes}
+
+
+def _rows(path: Path, text: str) -> Iterator[tuple[str, list[str]]]:
+    """The line that each row begins in, and its cells; empty lines are left out."""
+    reader = csv.reader(io.StringIO(text), strict=True)
+    while True:
+        where = f"{path}, line {reader.line_num + 1}"
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise UserError(f"{where}: this is no CSV ({error}); correct its quotes") from None
+        if cells:
+            yield where, cells
 
 
 def draw_split(names: list[str], split: RandomSplit, where: str) -> list[ImageClass]:

@@ -222,6 +222,18 @@ def test_a_wrong_line_is_named_by_its_number(tmp_path, line, message):
     assert str(source / "split.csv") in refused(source, message)
 
 
+@pytest.mark.parametrize("lines_below", [0, 1, 100_000])
+def test_a_quote_that_is_never_closed_is_told_with_the_line_that_it_opens_in(tmp_path, lines_below):
+    lines = ["", 'c.png,cat,"base', *["d.png,cat,base"] * lines_below]
+    source = write_split(tmp_path / "mine", [*LINES, *lines])
+    refused(source, r"split\.csv, line 7: this is no CSV \(.*\); correct its quotes")
+
+
+def test_a_header_that_is_no_csv_is_told(tmp_path):
+    source = write_split(tmp_path / "mine", LINES, HEADER.replace("split", '"split'))
+    refused(source, r"split\.csv, line 1: this is no CSV")
+
+
 def test_a_split_without_classes_is_named(tmp_path):
     source = folder(tmp_path / "mine", LINES[:2])
     refused(source, "data set packed: no class in split 'val'")
