@@ -394,7 +394,8 @@ class Jobs:
 
 def _matching(pattern: str) -> re.Pattern[str]:
     """What matches the paths of a pattern, its wildcards as groups."""
-    return re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[a-z0-9-]+)", re.escape(pattern)))
+    numbered = re.escape(pattern).replace(r"\{seed\}", "(?P<seed>[0-9]+)")
+    return re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[a-z0-9-]+)", numbered))
 
 
 def _with_needs(jobs: Iterable[Job]) -> list[Job]:

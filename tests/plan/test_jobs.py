@@ -56,6 +56,7 @@ def test_the_numbers_of_a_table_are_all_that_typesetting_needs(jobs, table):
     "file",
     [
         *("figures/alfa.pdf", "tables/mein.csv", "models/x/pretrain.pt"),
+        "models/glyph-mini/conv4/net/sx/pretrain.pt",
         *("sources/cifar-10.json", "figures/data/glyph-mni.png", "reports/co3.csv"),
         *(f"imagenet-fs/glyph-large/{file}" for file in ("exemplars/val-3shot.npz", "scores.csv")),
     ],
