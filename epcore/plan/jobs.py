@@ -360,10 +360,12 @@ class Jobs:
         return [*map(self._published_table, tables), *pictures]
 
     def _reports(self) -> list[Job]:
-        """The CO2 report; it comes after all tables and figures."""
+        """The CO2 report; it comes after all other jobs that are tracked."""
         plan = self.plan
         needs = [*map(self._latex, plan.covered_tables), *map(self._figure, plan.covered_figures)]
         needs += map(self._imagenet_fs_table, plan.imagenet_fs_tables)
+        needs += map(self._contact_sheet, sorted(set(plan.scale.columns.values())))
+        needs.append(self._environment())
         report = self._job("co2", paths.CO2.format(**self._scale), needs)
         return [self._job("publish_co2", "reports/co2.csv", [report])]
 
