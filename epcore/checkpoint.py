@@ -4,6 +4,7 @@ import pickle
 import reprlib
 import textwrap
 import zipfile
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,16 @@ class Checkpoint:
     weights: dict[str, torch.Tensor]
     class_head: dict[str, torch.Tensor] = field(default_factory=dict)
     name: str = "the checkpoint"
+
+    @classmethod
+    def of(cls, backbone: models.Backbone, weights: Mapping[str, torch.Tensor]) -> "Checkpoint":
+        """Out of the weights of a model that has a `backbone` and a `class_head`."""
+
+        def part(prefix: str) -> dict[str, torch.Tensor]:
+            own = [name for name in weights if name.startswith(prefix)]
+            return {name.removeprefix(prefix): weights[name] for name in own}
+
+        return cls(backbone, part("backbone."), part("class_head."))
 
     def save(self, path: Path) -> None:
         save_atomically(

@@ -64,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
 
     def device(sub: argparse.ArgumentParser) -> None:
         sub.add_argument(
-            "--gpus", type=int, metavar="N",
+            "--gpus", type=_count, metavar="N",
             help="take N free GPUs of this machine, 0 for none (default: all that there are)",
         )  # fmt: skip
         sub.add_argument(
@@ -261,6 +261,14 @@ def _seconds(text: str) -> float:
         if 0 < float(text) <= DAY:
             return float(text)
     raise argparse.ArgumentTypeError(f"expected more than 0 and at most {DAY} seconds, got {text}")
+
+
+def _count(text: str) -> int:
+    """A number of things to take."""
+    with contextlib.suppress(ValueError):
+        if int(text) >= 0:
+            return int(text)
+    raise argparse.ArgumentTypeError(f"expected a whole number, 0 or more, got {text}")
 
 
 def _of_scale(sub: argparse.ArgumentParser) -> None:

@@ -1,6 +1,8 @@
-"""Files that are never half-written, and what is known of how they came to be."""
+"""Files: never half-written, one writer at a time, and what is known of how they came to be."""
 
 import contextlib
+import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -16,6 +18,8 @@ from typing import Any
 
 from epcore.errors import UserError
 
+# What file systems say that have no locks.
+NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
 # What the running job has used up to now, where its energy is tracked; see epcore.footprint.
 ENERGY: ContextVar[Callable[[], dict[str, Any]] | None] = ContextVar("ENERGY", default=None)
 
@@ -31,15 +35,79 @@ def atomic(path: Path) -> Iterator[Path]:
     # The ending stays, because numpy and matplotlib choose or append by it.
     temporary = path.with_name(f".{path.stem}.{uuid.uuid4().hex[:12]}.tmp{path.suffix}")
     try:
-        yield temporary
-        _flush(temporary)
-        temporary.replace(path)
-    except OSError as error:
-        # Writing to an open file, a full disk does not say of itself which one.
-        error.filename = error.filename or str(path)
-        raise
+        with naming(path):
+            yield temporary
+            _flush(temporary)
+            temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """An `OSError` of the block that names no file names this one.
+
+    Writing to an open file, a full disk does not say of itself which one.
+    """
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
+
+
+@contextlib.contextmanager
+def locked(path: Path, waiting: str | None = None) -> Iterator[int]:
+    """A file opened for appending, which no other process has locked at the same time.
+
+    waiting: what to say on stderr where another one has. Some network file systems have no locks;
+    there two processes may write at once.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        with naming(path):
+            _lock(descriptor, waiting)
+            yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int, waiting: str | None) -> None:
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if waiting:
+                print(waiting, file=sys.stderr, flush=True)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            raise
+
+
+@contextlib.contextmanager
+def alone(path: Path, waiting: str) -> Iterator[None]:
+    """Holds the lock of a file that is there for nothing else; afterwards it is gone.
+
+    waiting: as in `locked`. Only who holds the lock removes the file, and who gets the lock of one
+    that was removed meanwhile asks anew.
+    """
+    while True:
+        with locked(path, waiting) as descriptor:
+            if _is_at(path, descriptor):
+                try:
+                    yield
+                finally:
+                    path.unlink(missing_ok=True)
+                return
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
 
 
 def _flush(path: Path) -> None:

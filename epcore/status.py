@@ -67,9 +67,13 @@ def trainings(results: Path) -> list[Training]:
 
 
 def _files(results: Path, pattern: str) -> list[Path]:
-    """Files of a pattern in the folders that have checkpoints."""
+    """Files of a pattern in the folders that have checkpoints.
+
+    A hidden one is half of a file, left by a process that was killed.
+    """
     folders = ("models", "imagenet-fs")
-    return [path for name in folders for path in results.glob(f"*/{name}/**/{pattern}")]
+    found = [path for name in folders for path in results.glob(f"*/{name}/**/{pattern}")]
+    return [path for path in found if not path.name.startswith(".")]
 
 
 def overview(results: Path, now: float) -> str:

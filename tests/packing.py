@@ -1,4 +1,6 @@
-"""Stores out of arrays."""
+"""Stores out of arrays, and what a store says of itself."""
+
+import json
 
 from epcore.data.contents import Contents
 from epcore.data.store import ImageStore, write_store
@@ -18,3 +20,8 @@ def pack(directory, classes, labels, images, size, origin=None, *, published=Tru
         ),
     )
     return ImageStore.open(directory)
+
+
+def provenance(store):
+    """What it was built from, as its `store.json` says."""
+    return json.loads((store.directory / "store.json").read_text(encoding="utf-8"))["provenance"]

@@ -41,6 +41,18 @@ def test_a_checkpoint_comes_back_as_it_was_saved(saved):
         assert all(torch.equal(before[name], after[name]) for name in before)
 
 
+def test_of_a_whole_model_the_backbone_and_the_class_head_are_kept_in_their_order(saved):
+    _, checkpoint = saved
+    parts = {"backbone.": checkpoint.weights, "rotation_head.": checkpoint.class_head}
+    parts["class_head."] = checkpoint.class_head
+    whole = {prefix + name: value for prefix, part in parts.items() for name, value in part.items()}
+    found = Checkpoint.of(NARROW, whole)
+    assert list(found.weights) == list(checkpoint.weights)
+    assert list(found.class_head) == list(checkpoint.class_head)
+    for name, value in (found.weights | found.class_head).items():
+        assert value is (checkpoint.weights | checkpoint.class_head)[name]
+
+
 def test_a_loaded_backbone_is_the_saved_one_in_eval_mode(saved):
     path, checkpoint = saved
     expected = build(NARROW)

@@ -98,6 +98,14 @@ def test_the_scale_is_that_of_the_config_file_unless_another_is_named(config, ca
         assert f"tables/main.tex at scale {scale}:" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("count", ["-1", "1.5", "all"])
+def test_a_number_of_gpus_that_cannot_be_is_refused(capsys, count):
+    with pytest.raises(SystemExit) as ended:
+        main(["embed", "--gpus", count])
+    assert ended.value.code == 2
+    assert "argument --gpus: expected a whole number" in capsys.readouterr().err.splitlines()[-1]
+
+
 def test_a_reader_that_has_seen_enough_is_no_mistake(tmp_path):
     shell = f"{sys.executable} -m epcore forecast --settings {CONFIG} 2> said | exec true"
     subprocess.run(["bash", "-c", shell], cwd=tmp_path, check=True)

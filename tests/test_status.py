@@ -72,6 +72,13 @@ def test_finished_checkpoints_are_counted_and_states_are_none(tmp_path):
     assert overview(tmp_path, time.time()) == "0 trainings running, 0 silent, 2 finished"
 
 
+def test_checkpoints_that_a_kill_left_half_written_are_not_finished(tmp_path):
+    for name in (".pretrain.0a1b.tmp.pt", "finetune-1shot.state/.0123.0a1b.tmp.pt"):
+        (tmp_path / "demo/models/a" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "demo/models/a" / name).touch()
+    assert overview(tmp_path, time.time()) == "0 trainings running, 0 silent, 0 finished"
+
+
 def test_a_training_that_another_with_other_settings_replaced_is_not_there(beat, tmp_path):
     """Neither once that has finished, nor while it runs."""
     content = beat(5, [])

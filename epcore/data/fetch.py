@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 from epcore.data.sources import stamp
 from epcore.errors import UserError
-from epcore.files import write_text
+from epcore.files import alone, naming, write_text
 from epcore.plan.datasets import DataSources, OfficialData, Source, SourceFile
 from epcore.plan.load import suggest
 from epcore.plan.registry import read_datasets
@@ -137,11 +137,7 @@ def obtain(file: SourceFile, source: Source, name: str, root: Path) -> dict[str,
         path = root / file.path
         download(file, path)
     else:
-        if wrong := _difference(path, file):
-            raise UserError(
-                f"{path} is not the published file: {wrong}; replace it, or move it away to have "
-                "it downloaded"
-            )
+        _verify(path, file)
     digest = {"sha256": file.sha256} if file.sha256 else {"md5": file.md5}
     if not (file.sha256 or file.md5):
         computed = _digest_of(path, file)
@@ -181,6 +177,15 @@ def _digest_of(path: Path, file: SourceFile) -> str:
     return str(digest.hexdigest())
 
 
+def _verify(path: Path, file: SourceFile) -> None:
+    """Raises `UserError` unless it is the published file."""
+    if wrong := _difference(path, file):
+        raise UserError(
+            f"{path} is not the published file: {wrong}; replace it, or move it away to have it "
+            "downloaded"
+        )
+
+
 def _difference(path: Path, file: SourceFile) -> str | None:
     """What tells a file from the published one, without reading it if its size does."""
     return _wrong_size(path, file) or (
@@ -214,12 +219,21 @@ def download(file: SourceFile, path: Path) -> None:
     """Downloads to `path` from the first address that gives the published file.
 
     An interrupted download goes on where it stopped, the next time as well; `path` appears when
-    the content is verified, not before.
+    the content is verified, not before. One process downloads it at a time; to the others it is
+    then a file that was found.
 
     Raises:
         UserError: if no address gives it; the message has each one's reason.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    waiting = f"epcore: waiting for another process that downloads {path}"
+    with alone(path.with_name(f".{path.name}.lock"), waiting), naming(path):
+        if path.is_file():
+            _verify(path, file)
+        else:
+            _from_addresses(file, path)
+
+
+def _from_addresses(file: SourceFile, path: Path) -> None:
     partial = path.with_name(f".{path.name}.part")
     reasons = []
     for url in file.urls:

@@ -33,7 +33,8 @@ def decode(
 ) -> np.ndarray:
     """An encoded picture as RGB, uint8 `(size, size, 3)`.
 
-    Grey, palette and CMYK pictures become RGB; what is transparent lies on white.
+    Grey, palette and CMYK pictures become RGB; what is transparent lies on white. Of 16 bits of
+    colour, or of grey with opacity, the upper 8 count.
 
     Args:
         data: the content of a picture file.
@@ -44,7 +45,7 @@ def decode(
             published data sets did not.
 
     Raises:
-        UserError: if it is no picture, damaged, or of more than 8 bits a channel.
+        UserError: if it is no picture, damaged, or plain grey of more than 8 bits.
     """
     try:
         with Image.open(io.BytesIO(data)) as picture:

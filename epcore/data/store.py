@@ -42,7 +42,6 @@ class ImageStore:
     labels: np.ndarray
     checksums: np.ndarray
     classes: tuple[ImageClass, ...]
-    provenance: dict[str, Any]
     verified: np.ndarray
 
     def pixels(self, rows: np.ndarray) -> np.ndarray:
@@ -90,7 +89,6 @@ class ImageStore:
             images = np.load(directory / "images.npy", mmap_mode="r", allow_pickle=False)
             classes = tuple(ImageClass(**c) for c in facts["classes"])
             expected = facts["sha256"], tuple(facts["shape"]), facts["bytes"]
-            provenance = facts["provenance"]
         except (ValueError, EOFError, KeyError, TypeError, OSError) as error:
             raise UserError(f"data set {directory} is damaged ({error}); {REMEDY}") from None
         size = (directory / "images.npy").stat().st_size
@@ -101,7 +99,7 @@ class ImageStore:
                 f"the one that store.json describes); {REMEDY}"
             )
         verified = np.zeros(len(labels), dtype=bool)
-        return cls(directory, images, labels, checksums, classes, provenance, verified)
+        return cls(directory, images, labels, checksums, classes, verified)
 
 
 def write_store(directory: Path, contents: Contents) -> None:

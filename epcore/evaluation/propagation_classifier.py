@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from epcore.evaluation.prototypes import prototype_logits
 from epcore.plan.models import Propagation
@@ -47,12 +48,22 @@ class PropagationClassifier(nn.Module):
             shape = (*embeddings.shape[:-2], way, shot, embeddings.shape[-1])
             by_class = embeddings[..., :support, :].reshape(shape)
             return prototype_logits(by_class, embeddings[..., support:, :])
-        labels = embeddings.new_zeros(embeddings.shape[-2], way)
-        classes = torch.arange(way, device=embeddings.device).repeat_interleave(shot)
-        labels[torch.arange(support, device=embeddings.device), classes] = 1
-        labels = labels.expand(*embeddings.shape[:-1], way)
+        labels = support_labels(embeddings, way, shot)
         log_scores: Tensor = self.label_propagation(embeddings, labels)[..., support:, :]
-        return log_scores if self.settings.query_logits == "log-scores" else log_scores.exp()
+        return logits_of(log_scores, self.settings)
+
+
+def support_labels(embeddings: Tensor, way: int, shot: int) -> Tensor:
+    """One-hot labels `(..., N, way)` of the support, which is first; zero rows for all others."""
+    labels = embeddings.new_zeros(*embeddings.shape[:-1], way)
+    classes = torch.arange(way, device=embeddings.device).repeat_interleave(shot)
+    labels[..., : way * shot, :] = functional.one_hot(classes, way).to(labels.dtype)
+    return labels
+
+
+def logits_of(log_scores: Tensor, settings: Propagation) -> Tensor:
+    """What the class distribution is the softmax of: see `PropagationClassifier.query_logits`."""
+    return log_scores if settings.query_logits == "log-scores" else log_scores.exp()
 
 
 def query_labels(way: int, queries: int, device: torch.device | None = None) -> Tensor:

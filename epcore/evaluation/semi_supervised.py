@@ -1,10 +1,10 @@
 """Semi-supervised inference with pseudo-labels (paper, section 3.5; official code)."""
 
-import torch
 from torch import Tensor
 from torch.nn import functional
 
 from epcore.errors import UserError
+from epcore.evaluation.propagation_classifier import logits_of, support_labels
 from epcore.plan.models import Propagation
 from epcore.propagation import LabelPropagation
 
@@ -37,10 +37,8 @@ def semi_supervised_logits(
     )
     propagator = classifier.propagator(embeddings)
     first_query, first_unlabeled = way * shot, way * (shot + queries)
-    labels = embeddings.new_zeros(*embeddings.shape[:-1], way)
-    classes = torch.arange(way, device=embeddings.device).repeat_interleave(shot)
-    labels[..., :first_query, :] = functional.one_hot(classes, way).to(labels.dtype)
+    labels = support_labels(embeddings, way, shot)
     guesses = classifier.log_scores(propagator, labels)[..., first_unlabeled:, :].argmax(dim=-1)
     labels[..., first_unlabeled:, :] = functional.one_hot(guesses, way).to(labels.dtype)
     log_scores = classifier.log_scores(propagator, labels)[..., first_query:first_unlabeled, :]
-    return log_scores if settings.query_logits == "log-scores" else log_scores.exp()
+    return logits_of(log_scores, settings)

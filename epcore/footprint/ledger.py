@@ -6,23 +6,18 @@ that was killed counts with what it had used by its last line, which is at least
 but two minutes (of its first two seconds nothing).
 """
 
-import contextlib
-import errno
-import fcntl
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, NonNegativeFloat, ValidationError
 
 from epcore.errors import UserError
-from epcore.files import canonical_json
+from epcore.files import canonical_json, locked
 from epcore.plan.settings import Settings
 
-# What file systems say that have no locks.
-NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
 State = Literal["started", "running", "finished", "failed", "interrupted"]
 
 
@@ -57,28 +52,6 @@ class Entry(Settings):
     method: str
     pue: Annotated[float, Field(ge=1)] | None = None
     factor_source: str | None = None
-
-
-@contextlib.contextmanager
-def locked(path: Path) -> Iterator[int]:
-    """A file opened for appending, which no other process has locked at the same time.
-
-    Some network file systems have no locks; there two processes may write at once.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        except OSError as error:
-            if error.errno not in NO_LOCKS:
-                raise
-        yield descriptor
-    except OSError as error:
-        error.filename = error.filename or str(path)
-        raise
-    finally:
-        os.close(descriptor)
 
 
 def append(path: Path, entry: Entry) -> None:

@@ -13,8 +13,7 @@ from typing import Any
 from pydantic import NonNegativeFloat, PositiveInt, ValidationError
 
 from epcore.errors import UserError
-from epcore.files import canonical_json
-from epcore.footprint.ledger import locked
+from epcore.files import canonical_json, locked
 from epcore.plan.footprint import FootprintSettings
 from epcore.plan.settings import Settings
 

@@ -119,14 +119,9 @@ def run(stage: ClassifierStage, data: Path, queries: Path, out: Path, require_gp
     check_pair(*stores, exemplars=1)
     task = ClassifierTask(stage, *stores, device)
     outcome = fit(task, stage.training, stage.seed, session.state(), "classifier")
-    weights = outcome.weights.items()
-    backbone, class_head = (
-        {name.removeprefix(part): value for name, value in weights if name.startswith(part)}
-        for part in ("backbone.", "class_head.")
-    )
     session.finish(
         {"": outcome},
-        lambda: Checkpoint(stage.backbone, backbone, class_head).save(out),
+        lambda: Checkpoint.of(stage.backbone, outcome.weights).save(out),
         parameters=parameter_count(task.model),
         **describe(device, stage.precision),
     )

@@ -43,11 +43,6 @@ class ImageFeatures:
     store: ImageStore
     values: np.ndarray
 
-    @property
-    def size(self) -> int:
-        """D."""
-        return int(self.values.shape[1])
-
     def of(self, rows: np.ndarray) -> Tensor:
         """Features `(..., D)` of store rows `(...)`."""
         return torch.from_numpy(np.asarray(self.values[rows]))

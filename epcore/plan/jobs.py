@@ -80,7 +80,7 @@ class Jobs:
                 *self._published(tables, figures),
                 *map(self._published_imagenet_fs, plan.imagenet_fs_tables),
                 self._environment(),
-                *map(self._contact_sheet, sorted(set(plan.scale.columns.values()))),
+                *self._contact_sheets(),
                 *(self._reports() if plan.footprint.tracking else []),
             ],
             "ablation_pipeline": lambda: self._published(
@@ -370,11 +370,17 @@ class Jobs:
         pictures = [self._published_figure(name, end) for name in figures for end in ends]
         return [*map(self._published_table, tables), *pictures]
 
+    def _contact_sheets(self) -> list[Job]:
+        """Of the data sets that columns of the tables are of."""
+        return [self._contact_sheet(name) for name in sorted(set(self.plan.scale.columns.values()))]
+
     def _co2(self) -> Job:
-        """The CO2 report; it comes after all tables and figures."""
+        """The CO2 report; it comes after all other jobs that are tracked."""
         plan = self.plan
         needs = [*map(self._latex, plan.covered_tables), *map(self._figure, plan.covered_figures)]
         needs += map(self._imagenet_fs_table, plan.imagenet_fs_tables)
+        needs += self._contact_sheets()
+        needs.append(self._environment())
         return self._job("co2", paths.CO2.format(**self._scale), needs)
 
     def _reports(self) -> list[Job]:

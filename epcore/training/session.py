@@ -96,7 +96,7 @@ class Session:
         """Writes curve, checkpoint and meta. The resume file stays until these are used."""
         curve = self.out.with_suffix(".csv")
         outcome.write_curve(curve)
-        _split(outcome, self.stage).save(self.out)
+        Checkpoint.of(self.stage.backbone, outcome.weights).save(self.out)
         self.provenance.write(
             self.out,
             curve,
@@ -108,13 +108,3 @@ class Session:
             **describe(device, self.stage.precision),
         )
         self._resume.ended()
-
-
-def _split(outcome: Outcome, stage: TrainingStage) -> Checkpoint:
-    """The backbone and the class head out of a model's weights."""
-
-    def part(prefix: str) -> dict[str, torch.Tensor]:
-        weights = outcome.weights.items()
-        return {k.removeprefix(prefix): v for k, v in weights if k.startswith(prefix)}
-
-    return Checkpoint(stage.backbone, part("backbone."), part("class_head."))

@@ -131,7 +131,7 @@ def test_the_bootstrap_is_about_the_interval_of_the_normal_and_the_same_twice():
     assert bootstrap_number("n", values, "w", settings) == number
 
 
-def test_the_difference_is_paired(features):
+def test_the_difference_is_paired():
     """Pairs vary much more than the networks: the interval of the difference must not."""
     random = np.random.default_rng(0)
     steepness = random.uniform(2, 20, (60, 1))

@@ -1,7 +1,9 @@
 """Files of sources: found or downloaded from a server that misbehaves, and always verified."""
 
+import errno
 import hashlib
 import json
+import os
 import re
 import signal
 import subprocess
@@ -9,7 +11,9 @@ import sys
 import threading
 import time
 from collections import namedtuple
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import repeat
 
@@ -20,6 +24,7 @@ import yaml
 from epcore.data import fetch
 from epcore.data.sources import Sources
 from epcore.errors import UserError
+from epcore.plan.datasets import SourceFile
 
 PIECE = fetch.PIECE
 BODY = np.random.default_rng(0).bytes(5 * PIECE)
@@ -701,7 +706,7 @@ def test_a_killed_download_leaves_a_part_which_the_next_one_completes(tmp_path, 
             time.sleep(0.01)
         process.kill()
     assert process.returncode == -signal.SIGKILL
-    assert below(tmp_path / "data") == ["birds/.birds.tgz.part"]
+    assert below(tmp_path / "data") == ["birds/.birds.tgz.lock", "birds/.birds.tgz.part"]
     arrived = part.stat().st_size
     assert 3 * PIECE <= arrived < len(body)
     assert part.read_bytes() == body[:arrived]
@@ -709,3 +714,59 @@ def test_a_killed_download_leaves_a_part_which_the_next_one_completes(tmp_path, 
     assert fetched(tmp_path, files).read_bytes() == body
     assert server.answers[-1] == {"path": "/a", "start": arrived, "sent": len(body) - arrived}
     assert below(tmp_path / "data") == [PATH]
+
+
+def test_two_that_download_one_file_take_turns_and_the_second_uses_the_firsts(tmp_path, server):
+    """The first stands still until the second says that it waits."""
+    files = {"archive": [server.page("/a", pause=0.05)]}
+    write_settings(tmp_path, {"birds": source(files)})
+    path = tmp_path / "data" / PATH
+    call = partial(subprocess.Popen, command(tmp_path, "birds"), stdout=subprocess.PIPE, text=True)
+    with call() as first:
+        deadline = time.monotonic() + 60
+        while not server.answers and time.monotonic() < deadline and first.poll() is None:
+            time.sleep(0.01)
+        first.send_signal(signal.SIGSTOP)
+        try:
+            second = call(stderr=subprocess.PIPE)
+            said = second.stderr.readline()
+        finally:
+            first.send_signal(signal.SIGCONT)
+        out, more = second.communicate(timeout=60)
+    assert (said, more) == (f"epcore: waiting for another process that downloads {path}\n", "")
+    assert (first.returncode, second.returncode) == (0, 0)
+    assert out.splitlines()[-1] == f"  {path}: verified"
+    assert server.sent() == [len(BODY)]
+    assert below(tmp_path / "data") == [PATH]
+
+
+def test_many_that_download_one_file_all_have_it_and_leave_nothing_else(tmp_path, server):
+    """Each removes the lock that others wait for; the server breaks off, so that turns change."""
+    url = server.page("/a", pause=0.01, cuts=[PIECE] * 3)
+    file = SourceFile(path=PATH, sha256=SHA256, urls=[url])
+    path = tmp_path / "data" / PATH
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: fetch.download(file, path), range(8)))
+    assert path.read_bytes() == BODY
+    assert sum(server.sent()) == len(BODY)
+    assert below(tmp_path) == [f"data/{PATH}"]
+
+
+def test_a_wrong_file_that_was_put_there_meanwhile_is_no_download(tmp_path, server):
+    file = SourceFile(path=PATH, sha256=SHA256, urls=[server.page("/a")])
+    path = lay(tmp_path / "data", OTHER)
+    with pytest.raises(UserError, match="is not the published file"):
+        fetch.download(file, path)
+    assert path.read_bytes() == OTHER
+    assert not server.answers
+
+
+def test_a_disk_that_is_full_meanwhile_is_told_with_the_file(tmp_path, server, monkeypatch):
+    def full(*arguments):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(fetch, "_stream", full)
+    file = SourceFile(path=PATH, sha256=SHA256, urls=[server.page("/a")])
+    with pytest.raises(OSError, match="No space left") as caught:
+        fetch.download(file, tmp_path / PATH)
+    assert caught.value.filename == str(tmp_path / PATH)

@@ -70,7 +70,7 @@ def by_hand(opened, subsets, weights, scale, prior):
 @pytest.mark.parametrize("prior", [0.2, 0.7])
 def test_the_three_accuracies_are_those_of_masked_scores_of_all_classes(opened, queries, prior):
     scored, subsets = queries
-    weights = weights_of(subsets, opened["images"].size)
+    weights = weights_of(subsets, opened["images"].values.shape[1])
     found = scored.accuracies(weights, 4.0, prior)
     assert found == pytest.approx(by_hand(opened, subsets, weights, 4.0, prior))
     assert len(set(found.values())) == 3
@@ -87,7 +87,7 @@ def test_queries_are_those_of_scored_base_and_novel_test_classes(opened, queries
 
 def test_weights_of_base_classes_that_are_not_scored_matter_in_no_accuracy(opened, queries):
     scored, subsets = queries
-    weights = weights_of(subsets, opened["images"].size)
+    weights = weights_of(subsets, opened["images"].values.shape[1])
     before = scored.accuracies(weights, 4.0, 0.7)
     others = np.setdiff1d(np.arange(len(subsets.base)), subsets.scored)
     weights[others] = 100.0
@@ -96,7 +96,7 @@ def test_weights_of_base_classes_that_are_not_scored_matter_in_no_accuracy(opene
 
 def test_a_prior_near_one_ranks_novel_classes_first_and_one_near_zero_last(opened, queries):
     scored, subsets = queries
-    weights = weights_of(subsets, opened["images"].size)
+    weights = weights_of(subsets, opened["images"].values.shape[1])
     of_novel = float((scored.expected >= scored.base).double().mean())
     found = scored.accuracies(weights, 4.0, 1 - 1e-12)
     assert found["all-prior"] == pytest.approx(found["novel"] * of_novel)
@@ -108,7 +108,9 @@ def test_each_trial_has_the_weights_of_its_own_exemplars(opened):
     drawn = draw(images.store, "novel", 2, 3, seed=0)
     base = len(Subsets.of(images.store, "novel").base)
     settings = LwofAverage(kind="lwof-average", dropout=0.5)
-    generator = LwofGenerator(settings, torch.randn(base, images.size), torch.tensor(10.0))
+    generator = LwofGenerator(
+        settings, torch.randn(base, images.values.shape[1]), torch.tensor(10.0)
+    )
     found = list(weights_of_trials(generator.train(), images, drawn, base))
     assert len(found) == 3
     assert not torch.equal(found[0], found[1])

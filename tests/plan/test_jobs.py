@@ -52,6 +52,13 @@ def test_the_numbers_of_a_table_are_all_that_typesetting_needs(jobs, table):
     assert jobs.of(numbers) == jobs.of(*more)[:-1]
 
 
+@pytest.mark.parametrize("scale", ["demo", "small", "paper", "grocery"])
+def test_the_co2_report_waits_for_all_that_is_not_a_copy(scale):
+    jobs = Jobs(Plan(CONFIG, scale))
+    later = {job.rule for job in {*jobs.of("all")} - {*jobs.of("reports/co2.csv")}}
+    assert {rule for rule in later if not rule.startswith("publish_")} == {"all"}
+
+
 @pytest.mark.parametrize(
     "file",
     [

@@ -21,11 +21,12 @@ class Run:
 
     @property
     def jobs(self) -> dict[str, int]:
-        """Rule -> number of jobs, as Snakemake's table of job statistics says.
+        """Rule -> number of jobs of a run that succeeds, as Snakemake's table of them says.
 
         The rules of the suites of protocols are counted together as `evaluate`, those of large and
         of small data sets as `data`.
         """
+        assert self.code == 0, self.text
         table = self.text.split("Job stats:", 1)[-1].split("total", 1)[0]
         jobs: Counter[str] = Counter()
         for rule, number in re.findall(r"^(\w+)\s+(\d+)$", table, re.M):

@@ -15,6 +15,7 @@ from miniatures import (
     picture,
     settings_of,
 )
+from packing import provenance
 from PIL import Image
 
 from epcore.data.store import ImageStore
@@ -129,7 +130,7 @@ def test_one_call_builds_every_kind_of_data_set_from_its_files(built, first):
     kinds = set()
     for name in NAMES:
         store = ImageStore.open(built.folder / "results/tiny/data" / name)
-        kinds.add(store.provenance["dataset"]["kind"])
+        kinds.add(provenance(store)["dataset"]["kind"])
         numbers = expected().get(name, {"classes": {}})
         for split, count in numbers["classes"].items():
             assert len(store.class_indices(split)) == count

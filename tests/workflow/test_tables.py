@@ -70,6 +70,7 @@ def test_a_scale_that_does_without_tables_draws_none_of_their_episodes(project):
     assert project.plan().jobs["episodes"] == 4
     refused = project.snakemake("-n", "tables/ssl-large.tex")
     assert refused.code != 0
+    assert "tables/ssl-large.tex" in refused.text
     assert "Traceback" not in refused.text
 
 
@@ -177,7 +178,6 @@ def test_an_edit_of_a_table_trains_and_tests_nothing(more, file, old, new, redon
     more.replace(f"config/{file}", old, new)
     run = more.snakemake("-n", *TARGETS)
     assert set(run.jobs) == (redone | {"publish_table"} if redone else set())
-    assert run.code == 0
 
 
 def test_another_label_alpha_redraws_the_search_and_trains_nothing(more):

@@ -11,6 +11,8 @@ rule co2:
             table=PLAN.covered_tables + PLAN.imagenet_fs_tables,
         ),
         expand(paths.FIGURE, scale=SCALE, figure=PLAN.covered_figures),
+        paths.ENVIRONMENT.format(scale=SCALE),
+        contact_sheets(PLAN.scale.columns.values()),
     output:
         report=report(
             paths.CO2,

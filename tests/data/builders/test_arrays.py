@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from packing import provenance
 from PIL import Image
 
 from epcore.data.builders.arrays import contents
@@ -119,7 +120,7 @@ def test_the_store_keeps_the_files_digest(tmp_path):
     import hashlib
 
     path = file(tmp_path)
-    facts = built(path).provenance
+    facts = provenance(built(path))
     assert facts["npz_sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
     assert facts["pixels"] == "the whole picture, bilinear"
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from packing import provenance
 from PIL import Image
 
 from epcore.data.builders.folder import contents, draw_split, read_split
@@ -71,7 +72,7 @@ def test_images_of_the_stores_size_come_out_as_they_went_in(tmp_path):
     assert np.array_equal(store.images, expected)
     assert store.labels.tolist() == [0, 0, 1, 2]
     assert store.name == "packed"
-    assert store.provenance["pixels"] == "the whole picture, bilinear"
+    assert provenance(store)["pixels"] == "the whole picture, bilinear"
 
 
 def test_classes_are_ordered_by_split_then_name(tmp_path):
@@ -327,7 +328,7 @@ def test_a_split_drawn_from_a_seed_takes_each_class_once_in_the_numbers_asked_fo
         assert np.array_equal(store.images[store.labels == label], expected)
 
 
-def test_one_seed_gives_one_split_whatever_order_the_disk_lists_folders_in(tmp_path):
+def test_one_seed_gives_one_split_whatever_order_the_disk_lists_folders_in():
     names = [f"class {n}" for n in range(20)]
     split = RandomSplit(base=10, val=4, novel=6, seed=1)
     first = draw_split(names, split, "here")

@@ -6,6 +6,7 @@ from typing import get_args
 
 import numpy as np
 import pytest
+from packing import provenance
 from PIL import Image, ImageDraw, ImageFont, ImageOps
 
 from epcore.data import contact_sheet
@@ -184,7 +185,7 @@ def test_a_built_store_holds_every_image_asked_for(mini: ImageStore) -> None:
         count == IMAGES[mini.classes[label].split]
         for label, count in enumerate(np.bincount(mini.labels))
     )
-    assert {"pixels", "faces", "matplotlib", "pillow"} == mini.provenance.keys()
+    assert {"pixels", "faces", "matplotlib", "pillow"} == provenance(mini).keys()
 
 
 def test_the_contact_sheet_shows_the_images_of_all_splits(mini: ImageStore, tmp_path: Path) -> None:

@@ -73,6 +73,7 @@ from miniatures import (
     validation_name,
     write_settings,
 )
+from packing import provenance
 from PIL import Image
 
 from epcore.data import build, fetch
@@ -335,12 +336,12 @@ def test_numbers_of_images_are_compared_as_well(library, tmp_path):
 def test_the_store_says_what_it_was_built_from(library, tmp_path):
     store = built(library, "cifar-fs", tmp_path)
     sources = read_datasets(tmp_path / "config").sources
-    told = store.provenance["sources"]
+    told = provenance(store)["sources"]
     assert told["cifar-100"] == {
         "cifar-100-python.tar.gz": {"md5": sources["cifar-100"].files["archive"].md5}
     }
     assert set(told["cifar-fs-split"]) == {f"cifar-fs-{n}.json" for n in SPLITS.values()}
-    assert store.provenance["dataset"]["lists"] == "cifar-fs-split"
+    assert provenance(store)["dataset"]["lists"] == "cifar-fs-split"
 
 
 def test_a_file_that_changed_since_it_was_verified_is_not_read(library, tmp_path):
@@ -515,7 +516,7 @@ def test_filters_are_pillows(library, tmp_path):
         store = built(library, "cub", tmp_path, image_size=24, pixels=Pixels(filter=name))
         first = bird("001.Black_footed_Albatross/Black_Footed_Albatross_0002_55.jpg")
         assert np.array_equal(store.images[0], seen(first, 24, square=False, kind=kind))
-        assert store.provenance["pixels"] == f"the whole picture, {name}"
+        assert provenance(store)["pixels"] == f"the whole picture, {name}"
 
 
 @pytest.mark.parametrize("rank", [0, 5, 1300])
@@ -974,7 +975,7 @@ def test_the_two_readings_share_as_many_classes_as_the_store_says(library, tmp_p
         if subset.startswith("base"):
             base |= named
     novel = [in_order[i] for i in SUBSETS["novel_classes_2"]]
-    told = dict(store.provenance["shared_by_both_readings"])
+    told = dict(provenance(store)["shared_by_both_readings"])
     last = told.pop("novel_classes_2 by sorted index that are base by name")
     assert told == shared == {
         "base_classes_1": "0 of 2", "base_classes_2": "1 of 2",
