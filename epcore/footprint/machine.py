@@ -1,7 +1,7 @@
 """What is known of the machine that a job runs on: its powers, and what its kWh weighs.
 
-codecarbon takes about a second of processor time to find out, so the first job on a machine writes
-it down beside the ledger for all others.
+codecarbon takes about a second of processor time to find out, so the first run on a machine, or the
+first job where no run was started, writes it down beside the ledger for all others.
 """
 
 import os
@@ -40,9 +40,9 @@ class Machine(Settings):
 
 
 def known_machine(settings: FootprintSettings, folder: Path) -> Machine:
-    """The machine, out of `folder` if a job found it out before.
+    """The machine, out of `folder` if it was found out before.
 
-    Where the folder cannot be written, every job finds it out anew.
+    Where the folder cannot be written, it is found out anew.
 
     Raises:
         UserError: if the country or the region is unknown, or codecarbon fails.

@@ -1,20 +1,14 @@
-"""codecarbon around one job: its processor's share of the machine's energy, and its GPU's."""
+"""The energy of one job: its share of what a meter says of the machine, and its GPUs'."""
 
 import os
 import threading
 from dataclasses import dataclass
-from types import SimpleNamespace
-from typing import Any
 
 import psutil
-from codecarbon import OfflineEmissionsTracker
-from codecarbon.core.hardware_cache import get_cached_tdp
-from codecarbon.external.logger import logger
 
 from epcore.footprint.clock import cpu_seconds
 from epcore.footprint.machine import Machine
-
-DAY = 86_400
+from epcore.footprint.meter import Energies, find_meter
 
 
 @dataclass(frozen=True)
@@ -31,81 +25,41 @@ class Sample:
 
 
 class Sampler:
-    """codecarbon's offline tracker, which looks nothing up on the network.
+    """Reads the meter for one job.
 
-    Without power counters it takes the processor's power from the load of the whole machine, and
-    with them the counters are the whole machine's too. Two jobs side by side would both count
-    that, so each counts its part of the machine's processor time from one reading to the next.
+    Two jobs side by side would both count the whole machine, so each counts its part of the
+    machine's processor time from one reading to the next. A GPU is one job's alone.
     """
 
     def __init__(self, machine: Machine, gpus: int) -> None:
         """gpus: how many to measure, of those that are visible."""
-        logger.setLevel("CRITICAL")
-        # What codecarbon would take more than a second to find out is known of this machine.
-        known: Any = SimpleNamespace(TDP=lambda: SimpleNamespace(model=machine.cpu, tdp=None))
-        get_cached_tdp(known)  # type: ignore[no-untyped-call]
-        # Every setting is given, else it would be read from a file in the user's home. Factor and
-        # PUE are applied by the caller. `flush` alone measures, so no timer is in its way.
-        self._tracker = OfflineEmissionsTracker(
-            country_iso_code=None,
-            region=None,
-            cloud_provider=None,
-            cloud_region=None,
-            country_2letter_iso_code=None,
-            electricitymaps_api_token=None,
-            force_carbon_intensity_g_co2e_kwh=0.0,
-            pue=1.0,
-            force_cpu_power=None if machine.counters else machine.cpu_power,
-            force_ram_power=machine.ram_power,
-            gpu_ids=_visible_gpus()[:gpus],
-            tracking_mode="machine",
-            measure_power_secs=DAY,
-            api_call_interval=-1,
-            emissions_endpoint=None,
-            output_methods=[],
-            output_handlers=[self],
-            allow_multiple_runs=True,
-            log_level="critical",
-        )
-        self._total: Any = None
+        self._meter, energies = find_meter(machine, _visible_gpus()[:gpus])
         self._lock = threading.Lock()
-        self._tracker.start()
         self._began = cpu_seconds()
-        # At the last reading: processor seconds of the job and of the machine, its kWh.
-        self._last = self._began, _busy_seconds(), 0.0, 0.0
-        self._cpu = self._ram = 0.0
-        # The tracker swallows its own exceptions: this one says whether it works.
-        self.read()
-
-    def out(self, total: Any, delta: Any) -> None:
-        """Called by the tracker with its totals."""
-        self._total = total
-
-    def exit(self) -> None:
-        """Called by the tracker at its end."""
+        # At the last reading: processor seconds of the job and of the machine, energies.
+        self._last = self._began, _busy_seconds(), energies
+        self._cpu = self._ram = self._gpu = 0.0
 
     def read(self) -> Sample:
         """The sample up to now."""
         with self._lock:
-            self._tracker.flush()
-            return self._sample()
+            return self._sample(self._meter.read())
 
     def stop(self) -> Sample:
         """The last sample."""
         with self._lock:
-            self._tracker.stop()
-            return self._sample()
+            return self._sample(self._meter.stop())
 
-    def _sample(self) -> Sample:
+    def _sample(self, energies: Energies) -> Sample:
         own, busy = cpu_seconds(), _busy_seconds()
-        cpu, ram = self._total.cpu_energy, self._total.ram_energy
-        last_own, last_busy, last_cpu, last_ram = self._last
+        last_own, last_busy, last = self._last
         if busy > last_busy:
             share = min(1.0, max(0.0, own - last_own) / (busy - last_busy))
-            self._cpu += share * (cpu - last_cpu)
-            self._ram += share * (ram - last_ram)
-            self._last = own, busy, cpu, ram
-        return Sample(self._began, self._cpu, self._ram, self._total.gpu_energy)
+            self._cpu += share * (energies.cpu - last.cpu)
+            self._ram += share * (energies.ram - last.ram)
+            self._gpu += energies.gpu - last.gpu
+            self._last = own, busy, energies
+        return Sample(self._began, self._cpu, self._ram, self._gpu)
 
 
 def _busy_seconds() -> float:

@@ -1,7 +1,11 @@
-"""Settings of a machine whose powers are known, and entries of a ledger."""
+"""Settings of a machine whose powers are known, entries of a ledger, and a run with its meter."""
 
+import subprocess
+import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 import yaml
 
@@ -38,3 +42,47 @@ def entry():
         return Entry(**values | changes)
 
     return build
+
+
+RUN = """
+import sys
+from epcore.footprint.meter_server import start_meter
+print(start_meter(), flush=True)
+sys.stdin.read()
+"""
+
+
+class Run:
+    """A process that has started a meter and now waits."""
+
+    def __init__(self):
+        command = [sys.executable, "-c", RUN]
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
+        self.path = Path(self.process.stdout.readline().strip())
+        (self.meter,) = psutil.Process(self.process.pid).children()
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def measures(self):
+        """Whether the meter's process runs."""
+        # Nobody may be there to bury it.
+        return self.meter.is_running() and self.meter.status() != psutil.STATUS_ZOMBIE
+
+    def gone(self):
+        """Waits for the meter's own end."""
+        end = time.monotonic() + 60
+        while self.measures() and time.monotonic() < end:
+            time.sleep(0.05)
+        assert not self.measures()
+        assert not self.path.parent.exists()
+
+
+@pytest.fixture
+def run():
+    started = Run()
+    yield started
+    started.kill()
+    started.gone()

@@ -2,8 +2,10 @@
 
 import json
 import math
+import multiprocessing
 import os
 import platform
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +20,7 @@ from epcore.errors import UserError
 from epcore.files import ENERGY, Provenance
 from epcore.footprint.clock import cpu_seconds
 from epcore.footprint.ledger import read
+from epcore.footprint.meter import METER
 from epcore.footprint.sampler import Sample
 from epcore.footprint.tracker import LEDGER, SETTINGS, tracked
 
@@ -28,6 +31,7 @@ CORE_WATTS = 120 / (os.cpu_count() or 1)  # of the settings' processor and memor
 def tracking(tmp_path, monkeypatch, settings):
     """Switches tracking on as the workflow does, with some settings changed."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv(METER, raising=False)
 
     def switch(**changes):
         Path("footprint.yaml").write_text(settings(**changes).model_dump_json())
@@ -70,14 +74,11 @@ def test_a_short_attempt_is_its_processor_time_times_the_machines_power(tracking
     before = sum(os.times()[:4])
     with tracked("episodes", Path("a/x.npz")):
         busy(0.3)
-    # Other tests may have left children that still run; they have done nothing meanwhile.
-    children = psutil.Process().children(recursive=True)
-    resting = sum(sum(child.cpu_times()[:2]) for child in children)
-    after = sum(os.times()[:4]) + resting
+    after = sum(os.times()[:4])
     (entry,) = read(ledger)
     assert (entry.job, entry.stage, entry.state) == ("a/x.npz", "episodes", "finished")
     ticks = 0.05  # four counters of whole hundredths of a second
-    assert before + resting + 0.3 - ticks <= entry.cpu_seconds <= after + ticks
+    assert before + 0.3 - ticks <= entry.cpu_seconds <= after + ticks
     assert entry.kwh == pytest.approx(1.25 * CORE_WATTS * entry.cpu_seconds / 3.6e6, rel=0.05)
     assert entry.kg == pytest.approx(0.5 * entry.kwh)
     assert entry.tdp_kwh == pytest.approx(entry.kwh / 1.25 * 100 / 120)
@@ -120,10 +121,13 @@ JOB = """
     import os, socket, sys, time
     from pathlib import Path
 
-    def refuse(*_, **__):
-        os._exit(7)
+    class Offline(socket.socket):
+        def connect(self, address):
+            if self.family != socket.AF_UNIX:
+                os._exit(7)
+            super().connect(address)
 
-    socket.getaddrinfo = socket.socket.connect = refuse
+    socket.socket, socket.getaddrinfo = Offline, lambda *_, **__: os._exit(7)
     from epcore.footprint.tracker import tracked
 
     with tracked("pretrain", Path(sys.argv[1])):
@@ -156,9 +160,14 @@ def test_an_attempt_that_was_killed_counts_with_what_it_had_used(tracking):
     assert entry.kwh > 1.25 * CORE_WATTS * 0.1 / 3.6e6
 
 
-def test_codecarbon_measures_offline_and_jobs_side_by_side_share_the_machine(tracking):
-    """What two jobs count together is at most what the machine used."""
+@pytest.mark.parametrize("of_the_run", [False, True])
+def test_codecarbon_measures_offline_and_jobs_side_by_side_share_the_machine(
+    tracking, monkeypatch, run, of_the_run
+):
+    """What two jobs count together is at most what the machine used, whoever measures."""
     ledger = tracking()
+    if of_the_run:
+        monkeypatch.setenv(METER, str(run.path))
     start = time.monotonic()
     jobs = [start_job(f"{number}.pt", 4) for number in range(2)]
     assert [job.wait() for job in jobs] == [0, 0]
@@ -211,6 +220,19 @@ def test_codecarbon_that_fails_ends_no_training(tracking, monkeypatch, capsys, m
     assert "this job's energy is estimated" in capsys.readouterr().err
 
 
+def test_a_meter_that_ends_before_its_job_ends_no_training(tracking, monkeypatch, run, capsys):
+    ledger = tracking()
+    monkeypatch.setenv(METER, str(run.path))
+    with tracked("pretrain", Path("x.pt")):
+        run.meter.kill()
+        while run.measures():
+            time.sleep(0.05)
+    (entry,) = read(ledger)
+    assert (entry.state, entry.method) == ("finished", "processor time times power")
+    assert "this job's energy is estimated" in capsys.readouterr().err
+    shutil.rmtree(run.path.parent)
+
+
 @pytest.mark.parametrize("odd", [math.nan, -1.0])
 def test_codecarbon_that_measures_nonsense_is_not_believed(tracking, monkeypatch, capsys, odd):
     ledger = tracking()
@@ -255,16 +277,22 @@ def test_a_machine_that_cannot_be_saved_costs_no_job_its_result(tracking, capsys
     assert "what is known of this machine is not saved" in capsys.readouterr().err
 
 
-def test_the_processor_time_of_children_counts_while_they_run():
-    child = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+def spin():
+    while True:
+        pass
+
+
+def test_the_processor_time_of_workers_counts_while_they_run():
+    worker = multiprocessing.get_context("spawn").Process(target=spin)
+    worker.start()
     try:
         before, end = cpu_seconds(), time.monotonic() + 60
         while cpu_seconds() - before < 1 and time.monotonic() < end:
             time.sleep(0.1)
         assert cpu_seconds() - before >= 1
     finally:
-        child.kill()
-        child.wait()
+        worker.kill()
+        worker.join()
 
 
 def test_a_wrong_region_stops_the_job_before_it_starts(tracking):
