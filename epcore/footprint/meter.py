@@ -10,11 +10,9 @@ import contextlib
 import json
 import os
 import socket
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Protocol
-
-from epcore.footprint.machine import Machine
 
 # The environment of a run's jobs: the socket of its meter.
 METER = "EPCORE_METER"
@@ -22,68 +20,85 @@ PATIENCE = 30.0  # seconds; codecarbon loads at a run's first reading
 
 
 @dataclass(frozen=True)
-class Energies:
-    """In kWh since a meter began, without PUE: of all processors, the memory and some GPUs."""
+class Scope:
+    """What to measure: a machine, by its powers in watts, and some of its GPUs.
+
+    cpu_power: of all processors, None where they count their energy. gpus: indices or UUIDs as in
+    CUDA_VISIBLE_DEVICES.
+    """
+
+    cpu: str
+    cpu_power: float | None
+    ram_power: float
+    gpus: list[str]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Of a meter: kWh since it began, without PUE, of all processors, the memory and some GPUs.
+
+    busy: processor seconds of the whole machine, since a time of its own.
+    """
 
     cpu: float
     ram: float
     gpu: float
+    busy: float
 
 
 class Meter(Protocol):
     """Measures a machine; not for two threads at once."""
 
-    def read(self) -> Energies:
-        """The energies up to now."""
+    def read(self) -> Reading:
+        """Up to now."""
 
-    def stop(self) -> Energies:
-        """The last ones."""
+    def stop(self) -> Reading:
+        """The last reading."""
 
 
 class RunMeter:
     """The meter of a run, which several jobs read: what counts is from one reading to the next."""
 
-    def __init__(self, path: Path, machine: Machine, gpus: list[str]) -> None:
-        """Connects to the socket `path`; `gpus` as for `find_meter`.
+    def __init__(self, path: Path, scope: Scope) -> None:
+        """Connects to the socket `path`.
 
         Raises:
-            OSError: if nobody answers there.
+            OSError: if nobody listens there.
         """
-        question = {"machine": machine.model_dump(mode="json"), "gpus": gpus}
-        self._question = json.dumps(question).encode() + b"\n"
+        self._question = json.dumps(asdict(scope)).encode() + b"\n"
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.settimeout(PATIENCE)
         self._socket.connect(str(path))
         self._answers = self._socket.makefile("rb")
 
-    def read(self) -> Energies:
-        """The energies up to now.
+    def read(self) -> Reading:
+        """Up to now.
 
         Raises:
             OSError: if the run's meter has ended or codecarbon fails there.
         """
         self._socket.sendall(self._question)
-        answer = json.loads(self._answers.readline() or "null")
-        if answer is None:
-            raise ConnectionError("the run's meter does not answer")
-        return Energies(**answer)
+        line = self._answers.readline()
+        if not line.endswith(b"\n"):
+            raise ConnectionError("the run's meter has ended")
+        answer = json.loads(line)
+        if "error" in answer:
+            raise ConnectionError(answer["error"])
+        return Reading(**answer)
 
-    def stop(self) -> Energies:
-        """The last ones."""
+    def stop(self) -> Reading:
+        """The last reading."""
         with self._socket, self._answers:
             return self.read()
 
 
-def find_meter(machine: Machine, gpus: list[str]) -> tuple[Meter, Energies]:
-    """The meter for a job, and its first reading.
-
-    gpus: indices or UUIDs of those to measure, as in CUDA_VISIBLE_DEVICES.
-    """
+def find_meter(scope: Scope) -> tuple[Meter, Reading]:
+    """The meter for a job, and its first reading."""
     if METER in os.environ:
         with contextlib.suppress(OSError):
-            meter = RunMeter(Path(os.environ[METER]), machine, gpus)
+            meter = RunMeter(Path(os.environ[METER]), scope)
             return meter, meter.read()
     from epcore.footprint.own_meter import OwnMeter
 
-    own = OwnMeter(machine, gpus)
+    own = OwnMeter(scope)
     return own, own.read()

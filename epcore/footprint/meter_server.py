@@ -1,11 +1,9 @@
 """The meter of a Snakemake run: a process that measures this machine for all jobs of the run.
 
-A question is a line of JSON, the machine and GPUs to measure; the answer is one too, the energies
-since the first such question, or null where codecarbon fails. The process ends with the run, and
-with the last job that still asks.
+A question is a line of JSON, what to measure; the answer is one too, a reading or an error. The
+process ends with the run, and with the last job that still asks.
 """
 
-import contextlib
 import json
 import os
 import shutil
@@ -18,28 +16,36 @@ import threading
 from dataclasses import asdict
 from pathlib import Path
 
-from epcore.footprint.machine import Machine
-from epcore.footprint.meter import Meter
+from epcore.footprint.meter import Meter, Scope
 
 
 def start_meter() -> Path:
     """Starts the meter of this process, which is the run; returns its socket.
 
-    Jobs may ask at once: they wait until the meter listens.
+    Jobs may ask at once, and wait for the answer until the meter has started.
 
     Raises:
         OSError: if there is no place for a socket, or its path is too long for one.
     """
-    path = Path(tempfile.mkdtemp(prefix="epcore-"), "meter")
+    folder = Path(tempfile.mkdtemp(prefix="epcore-"))
+    path = folder / "meter"
+    try:
+        _start(path)
+    except OSError:
+        shutil.rmtree(folder)
+        raise
+    return path
+
+
+def _start(path: Path) -> None:
     # Its writing end stays open in this process alone: when that ends, however, the meter reads
     # the end of the file.
     alive, _ = os.pipe()
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
         listener.listen()
-        listening = str(listener.fileno())
         subprocess.Popen(
-            [sys.executable, "-m", __name__, str(path), listening],
+            [sys.executable, "-m", __name__, str(path), str(listener.fileno())],
             stdin=alive,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -48,7 +54,6 @@ def start_meter() -> Path:
             start_new_session=True,
         )
     os.close(alive)
-    return path
 
 
 class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
@@ -63,19 +68,19 @@ class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
 
     def answer(self, question: bytes) -> bytes:
         """A line for a line."""
-        energies = None
-        with self._lock, contextlib.suppress(Exception):  # whatever codecarbon meets
-            if question not in self._meters:
-                self._meters[question] = _meter(**json.loads(question))
-            energies = asdict(self._meters[question].read())
-        return json.dumps(energies).encode() + b"\n"
+        with self._lock:
+            try:
+                if question not in self._meters:
+                    self._meters[question] = _meter(Scope(**json.loads(question)))
+                answer = asdict(self._meters[question].read())
+            except Exception as error:  # whatever codecarbon meets
+                answer = {"error": repr(error)}
+        return json.dumps(answer).encode() + b"\n"
 
     def stop(self) -> None:
         """Ends when the last job has closed its connection."""
         self.shutdown()
         self.server_close()
-        for meter in self._meters.values():
-            meter.stop()
 
 
 class _Handler(socketserver.StreamRequestHandler):
@@ -86,10 +91,10 @@ class _Handler(socketserver.StreamRequestHandler):
             self.wfile.write(self.server.answer(question))
 
 
-def _meter(machine: dict[str, object], gpus: list[str]) -> Meter:
+def _meter(scope: Scope) -> Meter:
     from epcore.footprint.own_meter import OwnMeter
 
-    return OwnMeter(Machine.model_validate(machine), gpus)
+    return OwnMeter(scope)
 
 
 def main() -> None:

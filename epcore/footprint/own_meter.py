@@ -3,12 +3,13 @@
 from types import SimpleNamespace
 from typing import Any
 
+import psutil
 from codecarbon import OfflineEmissionsTracker
-from codecarbon.core.hardware_cache import get_cached_tdp
+from codecarbon.core.gpu import AllGPUDevices, is_nvidia_system, is_rocm_system
+from codecarbon.core.hardware_cache import clear_cache, get_cached_tdp
 from codecarbon.external.logger import logger
 
-from epcore.footprint.machine import Machine
-from epcore.footprint.meter import Energies
+from epcore.footprint.meter import Reading, Scope
 
 DAY = 86_400
 
@@ -20,11 +21,17 @@ class OwnMeter:
     them the counters are the whole machine's too.
     """
 
-    def __init__(self, machine: Machine, gpus: list[str]) -> None:
-        """gpus: as for `find_meter`."""
+    def __init__(self, scope: Scope) -> None:
+        """Starts the tracker.
+
+        Raises:
+            ValueError: for a GPU that it cannot measure.
+        """
         logger.setLevel("CRITICAL")
+        # It would take "all GPUs" for "none" where an earlier meter of this process had none.
+        clear_cache()
         # What codecarbon would take more than a second to find out is known of this machine.
-        known: Any = SimpleNamespace(TDP=lambda: SimpleNamespace(model=machine.cpu, tdp=None))
+        known: Any = SimpleNamespace(TDP=lambda: SimpleNamespace(model=scope.cpu, tdp=None))
         get_cached_tdp(known)  # type: ignore[no-untyped-call]
         # Every setting is given, else it would be read from a file in the user's home. Factor and
         # PUE are applied by the caller. `flush` alone measures, so no timer is in its way.
@@ -37,9 +44,9 @@ class OwnMeter:
             electricitymaps_api_token=None,
             force_carbon_intensity_g_co2e_kwh=0.0,
             pue=1.0,
-            force_cpu_power=None if machine.counters else machine.cpu_power,
-            force_ram_power=machine.ram_power,
-            gpu_ids=gpus,
+            force_cpu_power=scope.cpu_power,
+            force_ram_power=scope.ram_power,
+            gpu_ids=_indices(scope.gpus) if scope.gpus else [],
             tracking_mode="machine",
             measure_power_secs=DAY,
             api_call_interval=-1,
@@ -59,17 +66,37 @@ class OwnMeter:
     def exit(self) -> None:
         """Called by the tracker at its end."""
 
-    def read(self) -> Energies:
+    def read(self) -> Reading:
         """Up to now."""
         self._tracker.flush()
-        return self._energies()
+        # Of each second, and never read here: a training may take weeks.
+        self._tracker._clear_utilization_history()
+        return self._reading()
 
-    def stop(self) -> Energies:
-        """The last ones."""
+    def stop(self) -> Reading:
+        """The last reading."""
         self._tracker.stop()
-        return self._energies()
+        return self._reading()
 
-    def _energies(self) -> Energies:
+    def _reading(self) -> Reading:
         # The tracker swallows its own exceptions: without a total it does not work.
         total = self._total
-        return Energies(total.cpu_energy, total.ram_energy, total.gpu_energy)
+        return Reading(total.cpu_energy, total.ram_energy, total.gpu_energy, _busy_seconds())
+
+
+def _busy_seconds() -> float:
+    """Processor time of the whole machine."""
+    times = psutil.cpu_times()
+    kinds = ("user", "nice", "system", "irq", "softirq")
+    return float(sum(getattr(times, kind, 0.0) for kind in kinds))
+
+
+def _indices(gpus: list[str]) -> list[int]:
+    """Of GPUs as NVML counts them; codecarbon itself does not find the UUIDs of NVIDIA's."""
+    if not (is_nvidia_system() or is_rocm_system()):
+        raise ValueError("without nvidia-smi or rocm-smi codecarbon measures no GPU")
+    known = {gpu["uuid"]: gpu["gpu_index"] for gpu in AllGPUDevices().get_gpu_static_info()}
+    known |= {str(index): index for index in known.values()}
+    if missing := [gpu for gpu in gpus if gpu not in known]:
+        raise ValueError(f"no counters of GPU {', '.join(missing)}")
+    return [known[gpu] for gpu in gpus]

@@ -4,16 +4,14 @@ import os
 import threading
 from dataclasses import dataclass
 
-import psutil
-
 from epcore.footprint.clock import cpu_seconds
 from epcore.footprint.machine import Machine
-from epcore.footprint.meter import Energies, find_meter
+from epcore.footprint.meter import Reading, Scope, find_meter
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Energies of a job in kWh, without PUE; cpu and ram are its part of the whole machine's.
+    """Reading of a job in kWh, without PUE; cpu and ram are its part of the whole machine's.
 
     before: processor seconds of the job before the sampler started.
     """
@@ -33,11 +31,13 @@ class Sampler:
 
     def __init__(self, machine: Machine, gpus: int) -> None:
         """gpus: how many to measure, of those that are visible."""
-        self._meter, energies = find_meter(machine, _visible_gpus()[:gpus])
+        cpu_power = None if machine.counters else machine.cpu_power
+        scope = Scope(machine.cpu, cpu_power, machine.ram_power, _visible_gpus()[:gpus])
+        self._meter, reading = find_meter(scope)
         self._lock = threading.Lock()
-        self._began = cpu_seconds()
-        # At the last reading: processor seconds of the job and of the machine, energies.
-        self._last = self._began, _busy_seconds(), energies
+        self._team = gpus > 1
+        self._began = cpu_seconds(self._team)
+        self._last = self._began, reading
         self._cpu = self._ram = self._gpu = 0.0
 
     def read(self) -> Sample:
@@ -50,23 +50,16 @@ class Sampler:
         with self._lock:
             return self._sample(self._meter.stop())
 
-    def _sample(self, energies: Energies) -> Sample:
-        own, busy = cpu_seconds(), _busy_seconds()
-        last_own, last_busy, last = self._last
-        if busy > last_busy:
-            share = min(1.0, max(0.0, own - last_own) / (busy - last_busy))
-            self._cpu += share * (energies.cpu - last.cpu)
-            self._ram += share * (energies.ram - last.ram)
-            self._gpu += energies.gpu - last.gpu
-            self._last = own, busy, energies
+    def _sample(self, reading: Reading) -> Sample:
+        own = cpu_seconds(self._team)
+        last_own, last = self._last
+        if reading.busy > last.busy:
+            share = min(1.0, max(0.0, own - last_own) / (reading.busy - last.busy))
+            self._cpu += share * (reading.cpu - last.cpu)
+            self._ram += share * (reading.ram - last.ram)
+            self._gpu += reading.gpu - last.gpu
+            self._last = own, reading
         return Sample(self._began, self._cpu, self._ram, self._gpu)
-
-
-def _busy_seconds() -> float:
-    """Processor time of the whole machine."""
-    times = psutil.cpu_times()
-    kinds = ("user", "nice", "system", "irq", "softirq")
-    return float(sum(getattr(times, kind, 0.0) for kind in kinds))
 
 
 def _visible_gpus() -> list[str]:

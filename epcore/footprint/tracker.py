@@ -28,8 +28,7 @@ JOULES_PER_KWH = 3.6e6
 # Of a GPU of which no power is configured, in the hours-times-power estimate and where codecarbon
 # does not run: between a V100 (250 W) and an A100 (400 W).
 USUAL_GPU_POWER = 300.0
-# Stages that codecarbon measures. Others last a second at any scale, of which asking the meter
-# would take a hundredth.
+# Stages that codecarbon measures. Others last a second at any scale.
 MEASURED = (
     *("data", "pretrain", "finetune", "embed", "evaluate", "alpha", "interpolation"),
     *("imagenet-fs-classifier", "imagenet-fs-features", "imagenet-fs-generator"),
@@ -144,7 +143,7 @@ class Attempt:
 
     def _entry(self, state: State, sample: Sample | None) -> Entry:
         machine, pue = self.machine, self.settings.pue
-        seconds, own = time.monotonic() - self._began, cpu_seconds()
+        seconds, own = time.monotonic() - self._began, cpu_seconds(self.gpus > 1)
         power = self.gpus * (self.settings.gpu_power or USUAL_GPU_POWER)
         gpu_kwh = power * seconds / JOULES_PER_KWH
         cpu_kwh = own * machine.cpu_power / machine.cpus / JOULES_PER_KWH

@@ -68,8 +68,10 @@ class Run:
 
     def measures(self):
         """Whether the meter's process runs."""
-        # Nobody may be there to bury it.
-        return self.meter.is_running() and self.meter.status() != psutil.STATUS_ZOMBIE
+        try:
+            return self.meter.status() != psutil.STATUS_ZOMBIE  # nobody may be there to bury it
+        except psutil.NoSuchProcess:
+            return False
 
     def gone(self):
         """Waits for the meter's own end."""

@@ -7,9 +7,9 @@ from epcore.footprint.meter_server import start_meter
 
 
 # What would cost each job time is done once: finding out the machine's power, and starting
-# codecarbon. Jobs do it themselves on other machines, and where it fails here.
+# codecarbon. Jobs do it themselves on other machines; where it fails here, they try and say why.
 onstart:
-    if PLAN.footprint.tracking:
+    if PLAN.footprint.tracking and asked_targets() != ["forecast"]:
         with contextlib.suppress(OSError, UserError):
             machines = Path(paths.LEDGER.format(scale=SCALE)).parent / "machines"
             known_machine(PLAN.footprint, machines)
