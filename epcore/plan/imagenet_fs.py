@@ -32,6 +32,7 @@ from epcore.plan.stages import (
     LatexStage,
     OurCell,
     TableRow,
+    Training,
     TrialsStage,
     told,
 )
@@ -170,6 +171,27 @@ class ImageNetFsPlan:
         """Of every test of the target `all`, the scores that its meta stands beside."""
         first, *_ = self.trial_files()
         return sorted({first.format(**self._place(run), method=m) for run, m in self._tests()})
+
+    @property
+    def curves(self) -> dict[str, tuple[Training, ...]]:
+        """Figure -> the trainings that it shows: a run's classifier, then a row a generator."""
+        rows: dict[str, dict[Training, None]] = {}
+        for run, method in self._tests():
+            place, owner = self._place(run), self.generated_as(method)
+            row = rows.setdefault(f"curves-{run.dataset}-{run.network}", {})
+            names = dict.fromkeys(("recipe", "phase", "trained_as"), "classifier")
+            row[Training(**names, checkpoint=paths.CLASSIFIER.format(**place))] = None
+            exemplars = self.methods[owner].training.exemplars
+            for shots in (exemplars,) if exemplars else self.settings.shots:
+                training = Training(
+                    recipe=owner,
+                    phase=f"generator, K = {shots}",
+                    trained_as=owner,
+                    checkpoint=paths.GENERATOR.format(**place, method=owner),
+                    model=f"-{shots}shot",
+                )
+                row[training] = None
+        return {name: tuple(row) for name, row in rows.items()}
 
     # -- stages -----------------------------------------------------------------------------------
 
@@ -368,9 +390,13 @@ class ImageNetFsPlan:
             )
         )
 
+    def sized(self, network: str, times: str = "×") -> str:
+        """A network's name, with its size where this scale makes it smaller."""
+        label = self.settings.networks[network].label
+        return label + ScaledBackbone(width=self.scale.width).shown(times)
+
     def _heading(self, run: ImageNetFsRun) -> str:
-        network = self.settings.networks[run.network].label
-        network += ScaledBackbone(width=self.scale.width).shown(TIMES)
+        network = self.sized(run.network, TIMES)
         title = tex_escape(self._registry.datasets[run.dataset].title)
         return rf"\emph{{This run}}: {title}, {network}"
 

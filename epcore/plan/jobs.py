@@ -347,7 +347,8 @@ class Jobs:
         return self._job(rule, path, needs, name=figure)
 
     def _trained(self, trainings: Iterable[Training]) -> list[Job]:
-        return [job for t in trainings if (job := self.of_file(t.checkpoint)) is not None]
+        files = dict.fromkeys(training.checkpoint for training in trainings)
+        return [job for file in files if (job := self.of_file(file)) is not None]
 
     def _environment(self) -> Job:
         """It reads what every training and every test of a table says of itself."""

@@ -45,6 +45,6 @@ def meta(path: str) -> str:
     return str(meta_of(Path(path)))
 
 
-def curve(checkpoint: str) -> str:
-    """The training curve that stands beside a checkpoint."""
-    return checkpoint.rsplit(".", 1)[0] + ".csv"
+def curve(checkpoint: str, model: str = "") -> str:
+    """The training curve that stands beside a checkpoint, one for each model in it."""
+    return checkpoint.rsplit(".", 1)[0] + model + ".csv"

@@ -13,10 +13,12 @@ from epcore.plan.plots import PlotPlan
 from epcore.plan.printed import read_printed
 from epcore.plan.stages import (
     STAGE_VERSIONS,
+    CurvesStage,
     DataStage,
     EnvironmentStage,
     EpisodesStage,
     FetchStage,
+    Training,
     told,
 )
 
@@ -69,6 +71,39 @@ class Plan(PlotPlan):
     def imagenet_fs_tables(self) -> list[str]:
         """The tables of ImageNet-FS in the target `all`."""
         return self.imagenet_fs.main_tables if self.imagenet_fs else []
+
+    @cached_property
+    def curves(self) -> dict[str, tuple[Training, ...]]:
+        """Figure -> the trainings whose curves it shows."""
+        return self.recipe_curves | (self.imagenet_fs.curves if self.imagenet_fs else {})
+
+    def curves_of(self, name: str) -> str:
+        """What the stage `curves` is told of a figure."""
+        trainings = self.curves[name]
+        dataset, network = trainings[0].checkpoint.split("/")[3:5]
+        fs = self.imagenet_fs
+        sized = fs.sized(network) if fs and name in fs.curves else self._sized(network)
+        return told(
+            CurvesStage(
+                stage_version=STAGE_VERSIONS["curves"],
+                trainings=trainings,
+                note=f"Scale {self.scale_name}: {self.datasets[dataset].title}, {sized}",
+            )
+        )
+
+    def curve_files(self, name: str) -> list[str]:
+        """What a figure of curves is made from, as far as rules make it.
+
+        The rule of generators does not list the curves beside them: a method has one for each K.
+        """
+        trainings = self.curves[name]
+        curves = [paths.curve(training.checkpoint) for training in trainings if not training.model]
+        return sorted({*curves, *(paths.meta(training.checkpoint) for training in trainings)})
+
+    @property
+    def covered_figures(self) -> list[str]:
+        """The figures that this scale has the runs of."""
+        return [*super().covered_figures, *self.covered_plots, *self.curves]
 
     @cached_property
     def job_metas(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Result plots and training curves: which numbers and which trainings they draw."""
+"""Result plots and training curves of recipes: which numbers and trainings they draw."""
 
 import re
 from functools import cached_property
@@ -14,7 +14,6 @@ from epcore.plan.registry import check_name, protocol_of
 from epcore.plan.settings import Settings
 from epcore.plan.stages import (
     STAGE_VERSIONS,
-    CurvesStage,
     PlotPoint,
     PlotStage,
     Training,
@@ -119,7 +118,7 @@ class PlotPlan(FigurePlan):
         return [point for point in points.values() if len(positions[point.panel]) > 1]
 
     @cached_property
-    def curves(self) -> dict[str, tuple[Training, ...]]:
+    def recipe_curves(self) -> dict[str, tuple[Training, ...]]:
         """Figure -> the trainings that it shows: of one data set and backbone, a row a recipe.
 
         Recipes that share their pretraining show it each.
@@ -161,23 +160,10 @@ class PlotPlan(FigurePlan):
             for checkpoint, phase, owner in steps
         ]
 
-    def curves_of(self, name: str) -> str:
-        """What the stage `curves` is told of a figure."""
-        trainings = self.curves[name]
-        dataset, backbone = trainings[0].checkpoint.split("/")[3:5]
-        return told(
-            CurvesStage(
-                stage_version=STAGE_VERSIONS["curves"],
-                trainings=trainings,
-                note=f"Scale {self.scale_name}: {self.datasets[dataset].title}, "
-                f"{self._sized(backbone)}",
-            )
-        )
-
     @cached_property
     def trained_files(self) -> list[str]:
         """The checkpoint of every training of the curves, pretraining first."""
-        trained = {t.checkpoint for trainings in self.curves.values() for t in trainings}
+        trained = {t.checkpoint for trainings in self.recipe_curves.values() for t in trainings}
         return sorted(trained, key=lambda path: (not path.endswith("pretrain.pt"), path))
 
     @cached_property
@@ -204,11 +190,6 @@ class PlotPlan(FigurePlan):
     def covered_plots(self) -> list[str]:
         """The plots that this scale has the numbers of."""
         return [name for name in self.plots.plots if self._points(name)]
-
-    @property
-    def covered_figures(self) -> list[str]:
-        """The figures that this scale has the runs of."""
-        return [*super().covered_figures, *self.covered_plots, *self.curves]
 
 
 def _beside(protocol: Protocol, axis: Axis) -> bool:

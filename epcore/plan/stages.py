@@ -297,12 +297,16 @@ class PlotStage(Stage):
 
 
 class Training(Settings):
-    """One training of a recipe, which another one may have named (`trained_as`)."""
+    """One training of a recipe, which another one may have named (`trained_as`).
+
+    model: of a checkpoint that holds several, the one that it trained.
+    """
 
     recipe: str
     phase: str
     trained_as: str
     checkpoint: str
+    model: str = ""
 
 
 class CurvesStage(Stage):

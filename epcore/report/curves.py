@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,13 +30,14 @@ def read_curve(training: Training) -> pd.DataFrame:
     Raises:
         UserError: if the curve or the meta beside it is damaged.
     """
-    path, facts = Path(curve(training.checkpoint)), Path(meta(training.checkpoint))
+    path, facts = Path(curve(training.checkpoint, training.model)), Path(meta(training.checkpoint))
     try:
         lines = pd.read_csv(path)[READ].astype(float)
-        best = int(json.loads(facts.read_text(encoding="utf-8"))["best"]["epoch"])
+        kept = json.loads(facts.read_text(encoding="utf-8"))["best"]
+        best = int(kept.get(training.model, kept)["epoch"])
         if lines.isna().any(axis=None) or best not in lines["epoch"].to_numpy():
             raise ValueError("a number is missing")
-    except (ValueError, KeyError, TypeError, OSError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
         raise UserError(
             f"the curve {path} or {facts.name} beside it is damaged ({error}); delete both and run "
             "the same command again"
@@ -61,9 +63,12 @@ def tabulate(stage: CurvesStage) -> pd.DataFrame:
 
 
 def draw(table: pd.DataFrame, note: str, out: Path) -> None:
-    """A row for each recipe: its fine-tunings go on where its pretraining ends."""
+    """A row for each recipe: its fine-tunings go on where its pretraining ends.
+
+    Of ImageNet-FS a row for the classifier, and for each generator one curve for each K.
+    """
     recipes = list(dict.fromkeys(table["recipe"]))
-    phases = sorted(table["phase"].unique(), key=lambda phase: (phase != "pretraining", phase))
+    phases = sorted(table["phase"].unique(), key=_place)
     colours = dict(zip(phases, itertools.cycle(COLOURS), strict=False))
     size = {"width": 4.8, "height": 1.0 + 0.95 * len(recipes)}
     with panels(out, len(recipes), 3, **size, sharex=True, sharey="col") as (canvas, axes):
@@ -83,6 +88,12 @@ def draw(table: pd.DataFrame, note: str, out: Path) -> None:
         canvas.supxlabel(f"epoch\n{textwrap.fill(note, 95)}", fontsize=7)
 
 
+def _place(phase: str) -> int:
+    """By the exemplars that it is trained with, the first training of all without a number."""
+    number = re.search(r"\d+", phase)
+    return int(number[0]) if number else 0
+
+
 def _row(row: "list[Axes]", table: pd.DataFrame, colours: dict[str, str]) -> None:
     losses, accuracies, rates = row
     pretraining = table[table["phase"] == "pretraining"]
@@ -96,24 +107,26 @@ def _row(row: "list[Axes]", table: pd.DataFrame, colours: dict[str, str]) -> Non
         rates.plot(epochs, lines["learning_rate"], drawstyle="steps-mid", **style)
         kept = lines[lines["kept"]]
         accuracies.plot(epochs[kept.index], kept["val_accuracy"], "*", color=style["color"])
+        side, size = 1 - place * min(0.27, 1 / len(phases)), 6 if len(phases) <= 3 else 5
         accuracies.text(
-            1 - 0.27 * place, 1, f"{kept['val_accuracy'].iloc[0]:.1f}", ha="right", va="top",
-            fontsize=6, color=style["color"], transform=accuracies.transAxes,
+            side, 1, f"{kept['val_accuracy'].iloc[0]:.1f}", ha="right", va="top",
+            fontsize=size, color=style["color"], transform=accuracies.transAxes,
         )  # fmt: skip
     rates.set_yscale("log")
     losses.set_ylim(bottom=0)
     for panel in row:
         panel.locator_params(axis="x", integer=True)
-    owner = pretraining["trained_as"].iloc[0]
-    recipe = table["recipe"].iloc[0]
+    recipe, owner = table[["recipe", "trained_as"]].iloc[0]
     shared = f"\npretraining of\n{owner}" if owner != recipe else ""
     losses.set_ylabel(f"{recipe}{shared}", rotation=0, ha="right", va="center", fontsize=7)
 
 
 def run(stage: CurvesStage, out: Path) -> None:
     """The stage `curves`: the picture (.pdf, .png) and what is drawn (.csv)."""
-    checkpoints = dict.fromkeys(training.checkpoint for training in stage.trainings)
-    inputs = [Path(of(checkpoint)) for checkpoint in checkpoints for of in (curve, meta)]
+    files = [
+        file for t in stage.trainings for file in (curve(t.checkpoint, t.model), meta(t.checkpoint))
+    ]
+    inputs = [Path(file) for file in dict.fromkeys(files)]
     provenance = Provenance("curves", stage.model_dump(mode="json"), inputs)
     table = tabulate(stage)
     write_table(table, out.with_suffix(".csv"), "%.6g")

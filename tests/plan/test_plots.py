@@ -76,7 +76,7 @@ def test_a_scale_without_the_numbers_has_no_such_plot():
 @pytest.mark.parametrize("scale", SCALES)
 def test_curves_show_every_training_behind_the_tables_on_few_rows_each(scale):
     plan = Plan(CONFIG, scale)
-    shown = {training.checkpoint for ts in plan.curves.values() for training in ts}
+    shown = {training.checkpoint for ts in plan.recipe_curves.values() for training in ts}
     needed = set()
     for table in plan.covered_tables:
         for cell in plan.cells(table):
@@ -88,7 +88,7 @@ def test_curves_show_every_training_behind_the_tables_on_few_rows_each(scale):
             needed.add(re.sub(r"[^/]*\.pt", "pretrain.pt", pretrained))
     needed |= {plan.checkpoint_of(*run) for run in plan.alpha_runs()}
     assert shown == needed
-    for name, trainings in plan.curves.items():
+    for name, trainings in plan.recipe_curves.items():
         assert re.fullmatch(NAME, name)
         assert len({training.recipe for training in trainings}) <= 6
         assert len({Path(t.checkpoint).parents[2] for t in trainings}) == 1
@@ -97,6 +97,24 @@ def test_curves_show_every_training_behind_the_tables_on_few_rows_each(scale):
         assert (
             phases == ["pretraining", "fine-tuning, 1-shot", "fine-tuning, 5-shot"][: len(phases)]
         )
+
+
+@pytest.mark.parametrize("scale", ["demo", "paper"])
+def test_curves_show_every_training_of_imagenet_fs(scale):
+    plan = Plan(CONFIG, scale)
+    fs = plan.imagenet_fs
+    assert set(fs.curves) == {f"curves-{run.dataset}-{run.network}" for run in fs.scale.runs}
+    assert set(fs.curves) | set(plan.recipe_curves) == set(plan.curves) <= set(plan.covered_figures)
+    shown = [training for trainings in fs.curves.values() for training in trainings]
+    assert {training.checkpoint for training in shown} == set(fs.trained_files)
+    assert len({(training.checkpoint, training.model) for training in shown}) == len(shown)
+    for trainings in fs.curves.values():
+        assert trainings[0].recipe == "classifier"
+        for method, number in (("lwof-average", 5), ("lwof-attention", 5), ("wdae-gnn", 1)):
+            told = json.loads(fs.generator(method))["shots"]
+            models = [t.model for t in trainings if t.recipe == method]
+            assert models == [f"-{shots}shot" for shots in told]
+            assert len(models) == number
 
 
 def test_a_smaller_network_is_said_so_in_the_same_words_wherever_it_is_named(config):

@@ -22,6 +22,7 @@ from epcore.training.loop import Outcome
 CONFIG = Path(__file__).parents[2] / "config"
 NAME = "curves-glyph-mini-resnet12"  # epnet and net fine-tuned, two of the propagator are not
 EPOCHS = {"pretrain": 4, "finetune-1shot": 2, "finetune-5shot": 3}
+IMAGENET_FS = "curves-glyph-large-resnet10"
 
 
 @pytest.fixture
@@ -35,6 +36,7 @@ def trained(name):
     stage = CurvesStage.model_validate_json(Plan(CONFIG, "demo").curves_of(name))
     for number, training in enumerate(stage.trainings):
         path = Path(training.checkpoint)
+        facts_file = path.with_suffix(".meta.json")
         rows = [
             {
                 "epoch": epoch,
@@ -43,21 +45,32 @@ def trained(name):
                 "val_accuracy": 0.2 + number / 100 + epoch / 10,
                 "val_loss": 1.5 - epoch / 10,
             }
-            for epoch in range(EPOCHS[path.stem])
+            for epoch in range(EPOCHS.get(path.stem, 3))
         ]
         rows[-1]["val_accuracy"] -= 0.15  # so the last but one is the best
-        Outcome({}, rows[-2], rows, None).write_curve(path.with_suffix(".csv"))
-        facts = {"best": rows[-2], "seconds": 1, "made": {}}
-        path.with_suffix(".meta.json").write_text(json.dumps(facts), encoding="utf-8")
+        Outcome({}, rows[-2], rows, None).write_curve(curve_of(training))
+        best = rows[-2]
+        if name == IMAGENET_FS:  # its checkpoints have one for each of their models
+            known = json.loads(facts_file.read_text())["best"] if facts_file.exists() else {}
+            best = known | {training.model: best}
+        facts = {"best": best, "seconds": 1, "made": {}}
+        facts_file.write_text(json.dumps(facts), encoding="utf-8")
     return stage
 
 
-def test_the_numbers_are_those_of_the_trainings_in_order(stage):
+def curve_of(training):
+    path = Path(training.checkpoint)
+    return path.with_name(f"{path.stem}{training.model}.csv")
+
+
+@pytest.mark.parametrize("name", [NAME, IMAGENET_FS])
+def test_the_numbers_are_those_of_the_trainings_in_order(stage, name):
+    stage = trained(name)
     curves.run(stage, Path("figures/c.pdf"))
     lines = lines_of(Path("figures/c.csv"))
-    assert len(lines) == sum(EPOCHS[Path(t.checkpoint).stem] for t in stage.trainings)
+    assert len(lines) == sum(EPOCHS.get(Path(t.checkpoint).stem, 3) for t in stage.trainings)
     for training in stage.trainings:
-        with Path(training.checkpoint).with_suffix(".csv").open(newline="") as file:
+        with curve_of(training).open(newline="") as file:
             written = list(csv.DictReader(file))
         drawn, lines = lines[: len(written)], lines[len(written) :]
         for epoch, (line, row) in enumerate(zip(drawn, written, strict=True)):
@@ -82,6 +95,19 @@ def test_every_recipe_phase_and_kept_accuracy_is_named_in_text(stage):
     assert all(kind.endswith("TrueType") and emb == "yes" for kind, emb in fonts_of("c.pdf"))
 
 
+def test_of_imagenet_fs_every_generator_and_k_is_named(stage):
+    curves.run(trained(IMAGENET_FS), Path("c.pdf"))
+    words = words_of("c.pdf")
+    note = "ResNet-10 ×1/4"
+    numbers = [f"generator, K = {shots}" for shots in (1, 2, 5, 10, 20)]
+    for said in ("classifier", "lwof-average", "lwof-attention", "wdae-gnn-ep", *numbers, note):
+        assert said in words
+    kept = [line for line in lines_of(Path("c.csv")) if line["kept"] == "True"]
+    assert len(kept) == 1 + 2 * 5 + 2 * 1
+    assert all(f"{float(line['val_accuracy']):.1f}" in words for line in kept)
+    assert "fine-tuning" not in words
+
+
 @pytest.fixture
 def drawn(monkeypatch):
     """Canvases and panels of the figures that are drawn."""
@@ -104,6 +130,17 @@ def test_a_full_figure_fits_on_a_page_of_the_paper(stage, drawn):
     curves.run(full, Path("c.pdf"))
     ((canvas, _),) = drawn
     assert canvas.get_figheight() < 193 / 25.4 - 0.5
+
+
+def test_five_accuracies_stand_side_by_side(stage, drawn):
+    curves.run(trained(IMAGENET_FS), Path("c.pdf"))
+    ((canvas, axes),) = drawn
+    canvas.draw_without_rendering()
+    for panel, number in zip(axes[:, 1], (1, 5, 5, 1, 1), strict=True):
+        labels = [text.get_window_extent() for text in panel.texts]
+        assert len(labels) == number
+        assert not any(one.overlaps(other) for one, other in combinations(labels, 2))
+        assert min(label.x0 for label in labels) > panel.get_window_extent().x0
 
 
 @pytest.mark.parametrize("level", [0.2, 0.3, 0.4, 0.5, 0.6])
@@ -158,6 +195,7 @@ def test_curves_are_the_same_bytes_in_another_process_and_say_what_they_are_made
         (".csv", ""),
         (".meta.json", "{}"),
         (".meta.json", '{"made": {}, "best": {"epoch": 7}}'),
+        (".meta.json", '{"made": {}, "best": [7]}'),
         (".meta.json", None),
     ],
 )

@@ -64,6 +64,20 @@ def test_the_table_has_every_cell_of_ours_and_the_papers_rows(built_once):
     assert "not comparable" in text
 
 
+def test_the_curves_are_those_that_the_trainings_wrote(built):
+    (name,) = Plan(built.folder / "config", SCALE).imagenet_fs.curves
+    run = built.snakemake("--cores", "1", f"figures/{name}.pdf")
+    assert run.jobs == {"curves": 1, "publish_figure": 1}
+    with (built.folder / f"results/{SCALE}/figures/{name}.csv").open(newline="") as file:
+        drawn = [(line["train_loss"], line["val_loss"]) for line in csv.DictReader(file)]
+    (folder,) = (built.folder / f"results/{SCALE}/imagenet-fs").glob("*/*/s0")
+    written = []
+    for curve in folder.glob("*.csv"):
+        with curve.open(newline="") as file:
+            written += [(line["train_loss"], line["val_loss"]) for line in csv.DictReader(file)]
+    assert sorted(drawn) == sorted(written)
+
+
 def test_the_page_on_the_environment_can_be_made_of_what_the_jobs_say(built, monkeypatch):
     monkeypatch.chdir(built.folder)
     plan = Plan(Path("config"), SCALE)

@@ -34,11 +34,7 @@ rule plot:
 
 rule curves:
     input:
-        lambda w: [
-            of(training.checkpoint)
-            for training in PLAN.curves[w.curves]
-            for of in (paths.curve, paths.meta)
-        ],
+        lambda w: PLAN.curve_files(w.curves),
     output:
         figure=paths.FIGURE.replace("{figure}", "{curves}"),
         picture=report(
