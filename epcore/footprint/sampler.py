@@ -11,7 +11,7 @@ from epcore.footprint.meter import Reading, Scope, find_meter
 
 @dataclass(frozen=True)
 class Sample:
-    """Reading of a job in kWh, without PUE; cpu and ram are its part of the whole machine's.
+    """Energies of a job in kWh, without PUE; cpu and ram are its part of the whole machine's.
 
     before: processor seconds of the job before the sampler started.
     """
