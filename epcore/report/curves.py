@@ -68,7 +68,7 @@ def draw(table: pd.DataFrame, note: str, out: Path) -> None:
     Of ImageNet-FS a row for the classifier, and for each generator one curve for each K.
     """
     recipes = list(dict.fromkeys(table["recipe"]))
-    phases = sorted(table["phase"].unique(), key=_place)
+    phases = sorted(table["phase"].unique(), key=_order)
     colours = dict(zip(phases, itertools.cycle(COLOURS), strict=False))
     size = {"width": 4.8, "height": 1.0 + 0.95 * len(recipes)}
     with panels(out, len(recipes), 3, **size, sharex=True, sharey="col") as (canvas, axes):
@@ -88,8 +88,8 @@ def draw(table: pd.DataFrame, note: str, out: Path) -> None:
         canvas.supxlabel(f"epoch\n{textwrap.fill(note, 95)}", fontsize=7)
 
 
-def _place(phase: str) -> int:
-    """By the exemplars that it is trained with, the first training of all without a number."""
+def _order(phase: str) -> int:
+    """By the shots or exemplars in its name; the first training has none and comes first."""
     number = re.search(r"\d+", phase)
     return int(number[0]) if number else 0
 
