@@ -49,17 +49,15 @@ class GeneratorTraining(SteppedDescent):
 
 
 class LwofAverage(Settings):
-    """LwoF's averaging, see `epcore.imagenet_fs.lwof`; `dropout` of features in training."""
+    """LwoF's averaging, see `epcore.imagenet_fs.lwof`."""
 
     kind: Literal["lwof-average"]
-    dropout: Probability
 
 
 class LwofAttention(Settings):
     """LwoF's averaging and attention; `attention_scale` is where the learnt one starts."""
 
     kind: Literal["lwof-attention"]
-    dropout: Probability
     attention_scale: PositiveFloat
 
 
