@@ -45,6 +45,7 @@ def test_the_paper_scale_has_the_numbers_of_the_cited_code():
     assert told["view"] == {"resize": "1", "crop": "7/8"}
     assert (training["batch_size"], training["steps"], training["epochs"]) == (400, 4000, 100)
     assert (training["learning_rate"], training["drops"]) == (0.1, [30, 60, 90])
+    assert training["augmentation"] == ["flip", "crop", "ordered-jitter"]
     generator = json.loads(plan().generator("wdae-gnn", 0))
     assert generator["shots"] == [1]
     assert generator["propagation"] is None
