@@ -299,7 +299,7 @@ def test_ordered_jitter_is_pillows_brightness_then_contrast_then_color():
     images, factors = stored(20, 8), 0.6 + 0.8 * torch.rand(3, 20, generator=generator())
     jittered = Augmenter(("ordered-jitter",), IDENTITY).upright(images, generator())
     found = ((jittered + 1) / 2 * 255).permute(0, 2, 3, 1).numpy()
-    misses = {order: 0.0 for order in itertools.permutations(range(3))}
+    misses = dict.fromkeys(itertools.permutations(range(3)), 0.0)
     for number, image in enumerate(images):
         for order in misses:
             picture = Image.fromarray(image.numpy())
