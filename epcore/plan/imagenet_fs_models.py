@@ -89,6 +89,8 @@ class WeightPropagation(Settings):
     - nodes: `all` weights propagate together, or the `novel` ones among themselves.
     - reconstruction: the loss compares weights after it (`propagated`) or before (`generated`).
     - step: the step from the input weights to the generated ones is made before it or after.
+    - normalize_weights: weights are made unit vectors first, so that the graph is one of
+      directions and it is directions that are mixed; else both see weights of any length.
     """
 
     alpha: Probability
@@ -96,6 +98,7 @@ class WeightPropagation(Settings):
     nodes: Literal["all", "novel"]
     reconstruction: Literal["propagated", "generated"]
     step: Literal["before", "after"]
+    normalize_weights: bool
 
 
 class Method(Settings):

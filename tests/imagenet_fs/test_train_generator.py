@@ -31,7 +31,7 @@ KINDS = {
     },
 }  # fmt: skip
 EP = {"alpha": 0.5, "training": True, "nodes": "all", "reconstruction": "propagated",
-      "step": "after"}  # fmt: skip
+      "step": "after", "normalize_weights": False}  # fmt: skip
 
 
 def training(**changes):
