@@ -174,7 +174,7 @@ class View(Settings):
         return self
 
 
-AugmentationName = Literal["flip", "crop", "jitter"]
+AugmentationName = Literal["flip", "crop", "jitter", "ordered-jitter"]
 Precision = Literal["fp32", "tf32", "bf16"]
 
 
