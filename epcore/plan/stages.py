@@ -44,6 +44,7 @@ STAGE_VERSIONS = {
     "interpolation": 2,
     "plot": 1,
     "curves": 3,
+    "gap": 1,
     "environment": 1,
     "imagenet-fs-exemplars": 1,
     "imagenet-fs-classifier": 1,
@@ -318,6 +319,23 @@ class CurvesStage(Stage):
     """Draw the curves of trainings; `note` says what they are of."""
 
     trainings: tuple[Training, ...]
+    note: str
+
+
+class GapPair(Settings):
+    """Two pretrainings of one seed: checkpoints whose validation accuracies are compared."""
+
+    panel: str
+    line: str
+    seed: int
+    checkpoint: str
+    against: str
+
+
+class GapStage(Stage):
+    """Draw how far apart pretrainings are, epoch by epoch; `note` says what they are of."""
+
+    pairs: tuple[GapPair, ...]
     note: str
 
 

@@ -32,17 +32,29 @@ def read_curve(training: Training) -> pd.DataFrame:
     """
     path, facts = Path(curve(training.checkpoint, training.model)), Path(meta(training.checkpoint))
     try:
-        lines = pd.read_csv(path)[READ].astype(float)
+        lines = read_epochs(path)
         kept = json.loads(facts.read_text(encoding="utf-8"))["best"]
-        best = int(kept.get(training.model, kept)["epoch"])
-        if lines.isna().any(axis=None) or best not in lines["epoch"].to_numpy():
-            raise ValueError("a number is missing")
+        best = int(kept.get(training.model, kept)["epoch"]) + 1
+        if best not in lines["epoch"].to_numpy():
+            raise ValueError("the epoch that was kept is missing")
     except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
         raise UserError(
             f"the curve {path} or {facts.name} beside it is damaged ({error}); delete both and run "
             "the same command again"
         ) from None
     lines["kept"] = lines["epoch"] == best
+    return lines
+
+
+def read_epochs(path: Path) -> pd.DataFrame:
+    """A curve: a line for each epoch, from 1 on; accuracy in percent.
+
+    Raises:
+        ValueError, KeyError, OSError: if it is damaged or missing.
+    """
+    lines = pd.read_csv(path)[READ].astype(float)
+    if lines.isna().any(axis=None):
+        raise ValueError("a number is missing")
     lines["epoch"] = lines["epoch"].astype(int) + 1
     lines["val_accuracy"] *= 100
     return lines
