@@ -421,7 +421,7 @@ def test_parts_of_the_propagator_differ_in_the_part_and_are_tested_before_finetu
 DISCREPANCIES = {
     "text-bandwidth": {"propagation.bandwidth"},
     "text-label-rows": {"propagation.normalize_labels"},
-    "text-logits": {"propagation.query_logits"},
+    "text-logits-literal": {"propagation.query_logits"},
     "text-rotation-head": {"pretraining.rotation_input"},
     "text-class-head": {"finetuning.class_input"},
     "text-class-weight": {"finetuning.class_weight"},
@@ -431,7 +431,7 @@ DISCREPANCIES = {
 
 
 def test_every_discrepancy_changes_one_setting_to_what_the_text_says():
-    text = flat(plan().recipe("epnet-paper", "conv4").model_dump())
+    text = flat(plan().recipe("epnet-paper-literal", "conv4").model_dump())
     rows = rows_of("discrepancies")
     singles = {row.recipe: row for row in rows.values() if row.recipe.startswith("text-")}
     assert singles.keys() == DISCREPANCIES.keys()
@@ -446,8 +446,12 @@ def test_every_discrepancy_changes_one_setting_to_what_the_text_says():
 
 def test_all_discrepancies_together_and_the_epochs_are_the_text():
     together = set().union(*DISCREPANCIES.values())
-    assert changed("epnet-paper").keys() == together | {"protocol", "pretraining.epochs"}
+    literal = changed("epnet-paper-literal").keys()
+    assert literal == together | {"protocol", "pretraining.epochs"}
+    untrainable = {"propagation.bandwidth", "propagation.query_logits"}
+    assert changed("epnet-paper").keys() == literal - untrainable
     assert rows_of("discrepancies")["CONV-4", "text"].recipe == "epnet-paper"
+    assert rows_of("discrepancies")["CONV-4", "text-literal"].recipe == "epnet-paper-literal"
     assert rows_of("discrepancies")["CONV-4", "default"].recipe == "epnet"
 
 

@@ -264,7 +264,7 @@ def test_a_difference_is_to_the_named_row_over_the_same_episodes(table, scores):
     ("name", "row", "against"),
     [
         ("placement", "110", "000"),
-        ("discrepancies", "text-logits", "default"),
+        ("discrepancies", "text-logits-literal", "default"),
         ("propagator", "diag", "full"),
         ("ssl-large", "EPNet_SSL 20", "--Net_SSL 20"),
         ("ten-shot", "EPNet_SSL", "EPNet"),
