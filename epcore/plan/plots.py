@@ -1,12 +1,10 @@
 """Result plots and training curves of recipes: which numbers and trainings they draw."""
 
-import re
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from epcore.plan import paths
 from epcore.plan.figure_plan import FigurePlan
 from epcore.plan.load import pick, read_yaml, validate
 from epcore.plan.models import Protocol
@@ -134,31 +132,9 @@ class PlotPlan(FigurePlan):
                 figures[name] = tuple(
                     training
                     for recipe in ordered[start : start + RECIPES_PER_FIGURE]
-                    for training in self._trainings(dataset, backbone, recipe, recipes[recipe])
+                    for training in self.trainings(dataset, backbone, recipe, recipes[recipe])
                 )
         return figures
-
-    def _trainings(
-        self, dataset: str, backbone: str, recipe: str, checkpoints: set[str]
-    ) -> list[Training]:
-        """A recipe's pretraining, then its fine-tunings from the fewest shots on."""
-        shots = [re.fullmatch(r"finetune-(\d+)shot", name) for name in checkpoints]
-        steps = [("pretrain", "pretraining", self.pretrained_as(backbone, recipe))]
-        steps += [
-            (f"finetune-{shot}shot", f"fine-tuning, {shot}-shot", recipe)
-            for shot in sorted(int(found[1]) for found in shots if found)
-        ]
-        return [
-            Training(
-                recipe=recipe,
-                phase=phase,
-                trained_as=owner,
-                checkpoint=paths.CHECKPOINT.format(
-                    **self._place(dataset, backbone, owner), checkpoint=checkpoint
-                ),
-            )
-            for checkpoint, phase, owner in steps
-        ]
 
     @cached_property
     def trained_files(self) -> list[str]:

@@ -8,6 +8,7 @@ its results: white space and comments in the code re-run nothing.
 from typing import Literal
 
 from epcore.files import canonical_json
+from epcore.plan import paths
 from epcore.plan.datasets import DataSet, SourceFile
 from epcore.plan.figures import DecisionBoundary, InterpolatedPairs, TwoMoons
 from epcore.plan.imagenet_fs_models import (
@@ -35,7 +36,7 @@ STAGE_VERSIONS = {
     "finetune": 1,
     "embed": 1,
     "evaluate": 2,
-    "aggregate": 2,
+    "aggregate": 3,
     "latex": 3,
     "ablation": 1,
     "alpha": 1,
@@ -128,10 +129,29 @@ class EvaluateStage(Stage):
     propagation: Propagation
 
 
+class Training(Settings):
+    """One training of a recipe, which another one may have named (`trained_as`).
+
+    model: of a checkpoint that holds several, the one that it trained.
+    """
+
+    recipe: str
+    phase: str
+    trained_as: str
+    checkpoint: str
+    model: str = ""
+
+    @property
+    def files(self) -> tuple[str, str]:
+        """Its curve, and the meta that says which epoch was kept."""
+        return paths.curve(self.checkpoint, self.model), paths.meta(self.checkpoint)
+
+
 class OurCell(Settings):
     """One cell of ours: the files of its per-episode scores and of its checkpoint's meta.
 
-    `against` are the scores that its paired difference is to.
+    `against` are the scores that its paired difference is to; `trainings` made the checkpoint, if
+    the table tells of them.
     """
 
     block: str
@@ -140,6 +160,7 @@ class OurCell(Settings):
     scores: str
     checkpoint_meta: str
     against: str | None
+    trainings: tuple[Training, ...] = ()
 
 
 class TableRow(Settings):
@@ -192,6 +213,7 @@ class LatexStage(Stage):
     """Typeset a table.
 
     `printed` numbers and differences stand beside this run's; `stacked`, in rows of their own.
+    `training` adds a column for each phase of training.
     """
 
     label: str
@@ -200,6 +222,7 @@ class LatexStage(Stage):
     marks: tuple[str, ...]
     printed: bool
     stacked: bool = False
+    training: bool = False
     columns: tuple[LatexColumn, ...]
     blocks: tuple[LatexBlock, ...]
 
@@ -294,19 +317,6 @@ class PlotStage(Stage):
     series: tuple[str, ...]
     points: tuple[PlotPoint, ...]
     note: str
-
-
-class Training(Settings):
-    """One training of a recipe, which another one may have named (`trained_as`).
-
-    model: of a checkpoint that holds several, the one that it trained.
-    """
-
-    recipe: str
-    phase: str
-    trained_as: str
-    checkpoint: str
-    model: str = ""
 
 
 class CurvesStage(Stage):

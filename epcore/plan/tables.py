@@ -24,6 +24,11 @@ from epcore.plan.stages import (
 )
 
 TIMES = r"$\times$"
+TRAINING = (
+    r"\emph{Pretraining}, \emph{fine-tuning}: the epoch after which the learning rate first fell, "
+    "and in brackets the epochs trained; of fine-tuning in the order of the columns, once if they "
+    "agree."
+)
 
 
 class TablePlan(Runs):
@@ -49,6 +54,11 @@ class TablePlan(Runs):
                                 self.checkpoint_of(*self._run(block, row, column))
                             ),
                             against=self._scores(block, other, column) if other else None,
+                            trainings=tuple(
+                                self.trainings_of(*self._run(block, row, column))
+                                if self.table(name).training
+                                else ()
+                            ),
                         )
                     )
         return cells
@@ -245,6 +255,7 @@ class TablePlan(Runs):
                 first=table.first,
                 marks=table.marks,
                 printed=table.paper is not None,
+                training=table.training,
                 columns=tuple(
                     LatexColumn(name=c.name, group=table.groups[c.dataset], heading=c.heading)
                     for c in table.columns
@@ -294,6 +305,7 @@ class TablePlan(Runs):
             rf"\emph{{This run}}: mean accuracy in \% over {self._episodes(table)} test "
             r"episodes with its 95\,\% interval.",
             r"\emph{Paper}: as printed." if table.paper else "",
+            TRAINING if table.training else "",
             table.notes,
         ]
         if not self.scale.comparable:

@@ -455,6 +455,18 @@ def test_all_discrepancies_together_and_the_epochs_are_the_text():
     assert rows_of("discrepancies")["CONV-4", "default"].recipe == "epnet"
 
 
+def test_a_table_that_tells_of_trainings_names_those_that_made_the_tested_checkpoint():
+    """Of text-class-head, which shares its pretraining, and of a row that is not fine-tuned."""
+    folder = "results/demo/models/glyph-mini/conv4"
+    cell = cells("discrepancies", "demo")["CONV-4", "text-class-head", "mini5"]
+    assert [(each.phase, each.checkpoint) for each in cell.trainings] == [
+        ("pretraining", f"{folder}/epnet/s0/pretrain.pt"),
+        ("fine-tuning, 5-shot", f"{folder}/text-class-head/s0/finetune-5shot.pt"),
+    ]
+    found = plan("demo").trainings_of("glyph-mini", "conv4", "rot-lp-ep", "5way-5shot")
+    assert [each.checkpoint for each in found] == [f"{folder}/epnet/s0/pretrain.pt"]
+
+
 def test_candidates_of_the_search_differ_in_the_alpha_of_embedding_propagation_alone():
     p = plan()
     alphas = []
