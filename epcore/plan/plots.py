@@ -1,6 +1,5 @@
 """Result plots and training curves of recipes: which numbers and trainings they draw."""
 
-import re
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
@@ -137,34 +136,9 @@ class PlotPlan(FigurePlan):
                     training
                     for recipe in ordered[start : start + RECIPES_PER_FIGURE]
                     for seed in self.seeds
-                    for training in self._trainings(
-                        dataset, backbone, recipe, recipes[recipe], seed
-                    )
+                    for training in self.trainings(dataset, backbone, recipe, recipes[recipe], seed)
                 )
         return figures
-
-    def _trainings(
-        self, dataset: str, backbone: str, recipe: str, checkpoints: set[str], seed: int
-    ) -> list[Training]:
-        """A recipe's pretraining, then its fine-tunings from the fewest shots on."""
-        shots = [re.fullmatch(r"finetune-(\d+)shot", name) for name in checkpoints]
-        steps = [("pretrain", "pretraining", self.pretrained_as(backbone, recipe))]
-        steps += [
-            (f"finetune-{shot}shot", f"fine-tuning, {shot}-shot", recipe)
-            for shot in sorted(int(found[1]) for found in shots if found)
-        ]
-        return [
-            Training(
-                seed=seed,
-                recipe=recipe,
-                phase=phase,
-                trained_as=owner,
-                checkpoint=paths.CHECKPOINT.format(
-                    **self._place(dataset, backbone, owner, seed), checkpoint=checkpoint
-                ),
-            )
-            for checkpoint, phase, owner in steps
-        ]
 
     def gap_pairs(self) -> list[GapPair]:
         """Every row of the figure's table that is compared with another, and that one."""

@@ -11,7 +11,6 @@ import pandas as pd
 
 from epcore.errors import UserError
 from epcore.files import Provenance
-from epcore.plan.paths import curve, meta
 from epcore.plan.stages import CurvesStage, Training
 from epcore.report.figure import COLOURS, panels
 from epcore.report.numbers import write_table
@@ -30,7 +29,7 @@ def read_curve(training: Training) -> pd.DataFrame:
     Raises:
         UserError: if the curve or the meta beside it is damaged.
     """
-    path, facts = Path(curve(training.checkpoint, training.model)), Path(meta(training.checkpoint))
+    path, facts = map(Path, training.files)
     try:
         lines = read_epochs(path)
         kept = json.loads(facts.read_text(encoding="utf-8"))["best"]
@@ -134,9 +133,7 @@ def _row(row: "list[Axes]", table: pd.DataFrame, colours: dict[str, str]) -> Non
 
 def run(stage: CurvesStage, out: Path) -> None:
     """The stage `curves`: the picture (.pdf, .png) and what is drawn (.csv)."""
-    files = [
-        file for t in stage.trainings for file in (curve(t.checkpoint, t.model), meta(t.checkpoint))
-    ]
+    files = [file for training in stage.trainings for file in training.files]
     inputs = [Path(file) for file in dict.fromkeys(files)]
     provenance = Provenance("curves", stage.model_dump(mode="json"), inputs)
     table = tabulate(stage)
