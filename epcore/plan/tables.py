@@ -43,17 +43,15 @@ class TablePlan(Runs):
                 for column in self.table(name).columns:
                     if self._covers(block, row, column):
                         other = rows[row.against] if row.against else None
-                        shown = self.table(name).training
                         cells += [
-                            self._cell(block, row, other, column, seed, shown)
+                            self._cell(self.table(name), block, row, other, column, seed)
                             for seed in self.seeds
                         ]
         return cells
 
     def _cell(
-        self, block: Block, row: Row, other: Row | None, column: Column, training: bool, seed: int
+        self, table: Table, block: Block, row: Row, other: Row | None, column: Column, seed: int
     ) -> OurCell:
-        """`training`: whether the table tells of what made the checkpoint."""
         run = self._run(block, row, column)
         against = self.scores(*self._run(block, other, column), seed) if other else None
         return OurCell(
@@ -64,7 +62,7 @@ class TablePlan(Runs):
             scores=self.scores(*run, seed),
             checkpoint_meta=paths.meta(self.checkpoint_of(*run, seed)),
             against=against,
-            trainings=tuple(self.trainings_of(*run, seed) if training else ()),
+            trainings=tuple(self.trainings_of(*run, seed) if table.training else ()),
         )
 
     def _covers(self, block: Block, row: Row, column: Column) -> bool:
