@@ -48,6 +48,28 @@ class Source(Settings):
 # -- data sets ------------------------------------------------------------------------------------
 
 
+SharedImages = Literal["refuse", "keep", "leave-out"]
+# What is for captions: a change builds no data anew.
+CAPTION = {"title": ""}
+
+
+class DataSetSettings(Settings):
+    """What every data set says; `title` is how captions call it.
+
+    `shared_images` is what becomes of an image that two splits have, pixel by pixel: it is an
+    error, or kept in both, or left out of base or val, so that the last split alone has it.
+    """
+
+    title: str
+    shared_images: SharedImages = "refuse"
+
+    @property
+    def caption(self) -> str:
+        """The title, and what readers of its numbers have to know."""
+        left = "images that splits share are left out of base and val, counted in store.json"
+        return f"{self.title} ({left})" if self.shared_images == "leave-out" else self.title
+
+
 class PerSplit(Settings):
     """A number for each split."""
 
@@ -84,10 +106,10 @@ class RandomSplit(PerSplit):
     seed: NonNegativeInt
 
 
-class GlyphPictures(Settings):
+class GlyphPictures(DataSetSettings):
     """Characters drawn from a seed; see `epcore.data.builders.glyphs`."""
 
-    title: str
+    shared_images: Literal["refuse"] = "refuse"
     selection: Literal["mini", "tiered", "fine", "large"]
     image_size: PositiveInt
     images_per_class: PerSplit
@@ -107,10 +129,10 @@ class MoreGlyphData(GlyphPictures):
     skip: NonNegativeInt
 
 
-class OwnData(Settings):
+class OwnData(DataSetSettings):
     """A data set of the user's own; without `split` it says itself which class is in which."""
 
-    title: str
+    shared_images: Literal["refuse", "leave-out"] = "refuse"
     path: str
     image_size: PositiveInt
     pixels: Pixels = Pixels()
@@ -129,10 +151,13 @@ class ArraysData(OwnData):
     kind: Literal["npz"]
 
 
-class OfficialData(Settings):
-    """A published data set, out of sources of datasets.yaml: pixels and, where needed, lists."""
+class OfficialData(DataSetSettings):
+    """A published data set, out of sources of datasets.yaml: pixels and, where needed, lists.
 
-    title: str
+    Others compare with it, so that it is kept as it is, unless its settings say otherwise.
+    """
+
+    shared_images: Literal["keep", "leave-out"] = "keep"
     images: str
     expected: Expected
 
@@ -207,6 +232,7 @@ class ImageNetFsData(OfficialData):
     """
 
     kind: Literal["imagenet-fs"]
+    shared_images: Literal["keep"] = "keep"
     lists: str
     devkit: str
     reading: Literal["by-name", "by-sorted-index"]
