@@ -259,6 +259,7 @@ RUNS = ("curves_of", "environment")
             {"latex", "ablation", "alpha", "interpolation", "plot", "curves_of"},
         ),
         ("datasets.yaml", "datasets.glyph-mini.seed=7", {"data"}),
+        ("datasets.yaml", "datasets.cifar-fs.shared_images=leave-out", {"data"}),
         ("backbones.yaml", "wrn.label=Wide", {"latex", "plot", "curves_of"}),
         (
             "backbones.yaml",
