@@ -11,8 +11,6 @@ from epcore.plan.jobs import Job
 from epcore.plan.models import Optimisation, Protocol
 from epcore.plan.network import Effort, effort, feature_size
 
-ROTATIONS = 4
-
 
 @dataclass(frozen=True)
 class Passes:
@@ -28,7 +26,7 @@ def epochs(settings: Optimisation, early: bool) -> int:
     It stops once the learning rate fell by `stop_ratio`; each drop takes `patience` + 1 epochs
     without a gain, after one first epoch.
     """
-    if not early or settings.stop_ratio <= 0:
+    if not early or settings.stop_ratio <= 0 or settings.schedule == "cosine":
         return settings.epochs
     # Multiplied as the training does: 0.1 four times is a little more than 1e-4, and so not enough.
     rate, drops = settings.learning_rate, 0
@@ -83,7 +81,7 @@ def _effort(plan: Plan, job: Job, size: Size) -> Effort:
 
 def _pretrain(plan: Plan, job: Job, size: Size, early: bool) -> Passes:
     settings = plan.recipe(job.recipe, job.backbone).pretraining
-    count, images = epochs(settings, early), settings.batch_size * ROTATIONS
+    count, images = epochs(settings, early), settings.batch_size * settings.copies
     steps = size.images["base"] // settings.batch_size
     validated, solved = _validation(plan, "val-5way-5shot", size)
     return Passes(

@@ -91,8 +91,14 @@ class Descent(Settings):
 
 
 class Optimisation(Descent):
-    """The learning rate falls on a plateau."""
+    """The learning rate falls by one of two schedules.
 
+    plateau: where `plateau` says so; training ends once the rate fell by `stop_ratio`.
+    cosine: from the first epoch to the last along half a wave, `(1 + cos(pi epoch / epochs)) / 2`;
+    `plateau` and `stop_ratio` then say nothing.
+    """
+
+    schedule: Literal["plateau", "cosine"]
     plateau: Plateau
     stop_ratio: Probability
 
@@ -118,11 +124,26 @@ class SteppedDescent(Descent):
 
 
 class Pretraining(Optimisation):
-    """Phase one; `batch_size` counts images before they are rotated."""
+    """Phase one; `batch_size` counts images before they are rotated.
+
+    With `rotated_copies` a batch holds each image in four rotations.
+    """
 
     batch_size: Annotated[int, Field(ge=2)]
+    rotated_copies: bool
     rotation_weight: NonNegativeFloat
     rotation_input: Literal["features", "embeddings"]
+
+    @model_validator(mode="after")
+    def _rotations_to_tell(self) -> "Pretraining":
+        if self.rotation_weight > 0 and not self.rotated_copies:
+            raise ValueError("rotation_weight must be 0 without rotated_copies")
+        return self
+
+    @property
+    def copies(self) -> int:
+        """How many images a network sees of each image of a batch."""
+        return 4 if self.rotated_copies else 1
 
 
 class Finetuning(Optimisation):

@@ -31,7 +31,7 @@ STAGE_VERSIONS = {
     "fetch": 1,
     "data": 4,
     "episodes": 2,
-    "pretrain": 1,
+    "pretrain": 2,
     "finetune": 1,
     "embed": 1,
     "evaluate": 2,

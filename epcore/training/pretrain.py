@@ -37,9 +37,10 @@ class PretrainingModel(nn.Module):
 class PretrainingLoss(nn.Module):
     """Of images `(4 * n, 3, h, w)`, all rotations of n images, and their classes `(n,)`.
 
-    The class head sees embeddings propagated over the whole batch, all rotations together
-    (A26); the rotation head sees the features (authors' code) or the embeddings (text). A process
-    of a team is given its share of the images, and the classes of all.
+    Without rotated copies the images are `(n, 3, h, w)`. The class head sees embeddings propagated
+    over the whole batch, all rotations together (A26); the rotation head sees the features
+    (authors' code) or the embeddings (text). A process of a team is given its share of the images,
+    and the classes of all.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class PretrainingLoss(nn.Module):
             features = self.model.backbone(images)
         features = self.team.gathered(features.float())
         embeddings = self.classifier.embeddings(features)
-        classes = labels.to(self.device).repeat(ROTATIONS)
+        classes = labels.to(self.device).repeat(settings.copies)
         loss = functional.cross_entropy(self.model.class_head(embeddings), classes)
         if settings.rotation_weight > 0:
             turns = torch.arange(ROTATIONS, device=self.device).repeat_interleave(len(labels))
@@ -66,7 +67,7 @@ class PretrainingLoss(nn.Module):
 
 
 class PretrainingTask:
-    """L_c + rotation_weight * L_r over batches of images, each in four rotations."""
+    """L_c + rotation_weight * L_r over batches of images, each in four rotations or as it is."""
 
     def __init__(
         self,
@@ -84,10 +85,11 @@ class PretrainingTask:
                 f"data set {store.name}: its {len(self.rows)} base images do not fill one batch; "
                 f"set pretraining.batch_size to {len(self.rows)} or less"
             )
-        if ROTATIONS * self.settings.batch_size % team.size:
+        if self.images_per_step % team.size:
             raise UserError(
-                f"{team.size} GPUs cannot share a batch of {self.settings.batch_size} images in "
-                f"{ROTATIONS} rotations evenly; change resources.gpus or pretraining.batch_size"
+                f"{team.size} GPUs cannot share the {self.images_per_step} images of a batch (each "
+                f"in {self.settings.copies} rotations) evenly; change resources.gpus or "
+                "pretraining.batch_size"
             )
         self.labels = base_labels(store)
         self.feed = Feed(store, self.rows, device, room_for_images(device))
@@ -110,7 +112,7 @@ class PretrainingTask:
 
     @property
     def images_per_step(self) -> int:
-        return ROTATIONS * self.settings.batch_size
+        return self.settings.copies * self.settings.batch_size
 
     def seed(self, epoch: int) -> int:
         return seed_of(self.stage.seed, "pretrain", epoch)
@@ -118,10 +120,12 @@ class PretrainingTask:
     def losses(self, epoch: int, start: int, generator: torch.Generator) -> Iterator[Tensor]:
         order = np.random.default_rng(self.seed(epoch)).permutation(self.rows)
         size = self.settings.batch_size
+        rotated = self.settings.rotated_copies
+        augment = self.augmenter.rotated if rotated else self.augmenter.upright
         for step in range(start, self.steps):
             rows = order[step * size : (step + 1) * size]
             # All of a team augment the whole batch, so that each image looks as it would alone.
-            images = self.augmenter.rotated(self.feed.batch(rows), generator)
+            images = augment(self.feed.batch(rows), generator)
             if self.team.size > 1:
                 # Dropout: other masks in each process, the same ones after a resume.
                 mask = ("pretrain", epoch, step, "dropout", self.team.rank)

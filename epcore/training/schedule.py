@@ -3,7 +3,7 @@
 from typing import Any
 
 from torch.optim import SGD
-from torch.optim.lr_scheduler import LambdaLR, LRScheduler, ReduceLROnPlateau
+from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, LRScheduler, ReduceLROnPlateau
 
 from epcore.plan.models import Descent, Optimisation, SteppedDescent
 
@@ -54,6 +54,13 @@ class PlateauSchedule(Schedule):
         self._plateau.step(accuracy if self._settings.plateau.metric == "accuracy" else loss)
 
 
+class CosineSchedule(Schedule):
+    """Falls along half a cosine wave, to almost nothing in the last epoch (SGDR, equation 5)."""
+
+    def __init__(self, optimiser: SGD, settings: Optimisation) -> None:
+        super().__init__(CosineAnnealingLR(optimiser, T_max=settings.epochs))
+
+
 class StepSchedule(Schedule):
     """Falls after given epochs, whatever the validation says (code of LwoF and wDAE-GNN)."""
 
@@ -68,5 +75,6 @@ def schedule_of(optimiser: SGD, settings: Descent) -> Schedule:
     if isinstance(settings, SteppedDescent):
         return StepSchedule(optimiser, settings)
     if isinstance(settings, Optimisation):
-        return PlateauSchedule(optimiser, settings)
+        kinds = {"plateau": PlateauSchedule, "cosine": CosineSchedule}
+        return kinds[settings.schedule](optimiser, settings)
     raise TypeError(f"no schedule for {type(settings).__name__}")

@@ -137,6 +137,9 @@ READINGS = [
     ("propagation.label_alpha", 0.2, 0.2),  # A10
     ("propagation.normalize_labels", True, False),  # A11
     ("propagation.query_logits", "log-scores", "scores"),  # A13
+    ("pretraining.rotated_copies", True, True),  # A26
+    ("pretraining.schedule", "plateau", "plateau"),  # A33
+    ("finetuning.schedule", "plateau", "plateau"),  # A33
     ("pretraining.rotation_input", "features", "embeddings"),  # A20
     ("pretraining.rotation_weight", 1, 1),  # A25
     ("pretraining.epochs", 200, 100),  # A31

@@ -49,7 +49,7 @@ class Scripted:
 
 def settings(epochs, metric="accuracy", patience=100, learning_rate=0.1, **more):
     plateau = {"metric": metric, "patience": patience, "factor": 0.1}
-    given = {"momentum": 0, "weight_decay": 0, "stop_ratio": 1e-4} | more
+    given = {"momentum": 0, "weight_decay": 0, "schedule": "plateau", "stop_ratio": 1e-4} | more
     return Optimisation(epochs=epochs, learning_rate=learning_rate, plateau=plateau, **given)
 
 

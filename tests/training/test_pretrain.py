@@ -65,6 +65,30 @@ def test_the_loss_is_that_of_classes_and_turns_over_all_rotations_together(
     assert loss == pytest.approx(expected + weight * of_turns, rel=1e-4)
 
 
+@pytest.mark.parametrize("recipe", ["epnet", "net"])
+def test_without_rotated_copies_the_loss_is_of_upright_images_alone(pretraining, store, recipe):
+    alone = {"rotated_copies": False, "rotation_weight": 0, "batch_size": 5}
+    task = pretraining(recipe, pretraining=alone, **UNFLIPPED)
+    seen = []
+    task.loss, loss = lambda batch, labels: seen.append((batch, labels)), task.loss
+    next(iter(task.losses(0, 0, torch.Generator())))
+    (batch, classes), rows = seen[0], store.image_indices("base")
+    rows = np.random.default_rng(task.seed(0)).permutation(rows)[:5]
+    upright, labels, _ = turned_by_hand(store, rows)
+    torch.testing.assert_close(batch, upright[:5])
+    assert (task.images_per_step, classes.tolist()) == (5, labels[:5])
+
+    points = task.model.backbone(batch).detach().double().numpy()
+    points = embeddings(points, "std") if recipe == "epnet" else points
+    expected = cross_entropy(linear(task.model.class_head, points), labels[:5])
+    assert loss(batch, classes).item() == pytest.approx(expected, rel=1e-4)
+
+
+def test_a_rotation_loss_without_rotated_copies_is_refused(pretraining):
+    with pytest.raises(ValueError, match="rotation_weight must be 0"):
+        pretraining(pretraining={"rotated_copies": False, "rotation_weight": 0.5})
+
+
 def test_an_epoch_sees_every_base_image_but_the_last_part_batch_once(pretraining, store):
     def recording(batch, labels):
         seen.append((batch, labels))

@@ -1,10 +1,12 @@
-"""The stepped schedule: rates by epoch, also after a resume, and what settings may say."""
+"""Schedules: rates by epoch, also after a resume, and what settings may say."""
+
+import math
 
 import pytest
 import torch
 from pydantic import ValidationError
 
-from epcore.plan.models import SteppedDescent
+from epcore.plan.models import Optimisation, SteppedDescent
 from epcore.training.schedule import schedule_of
 
 
@@ -50,6 +52,31 @@ def test_the_settings_say_which_epoch_is_kept_and_nothing_stops_early():
     for keep, last in (("last", True), ("best", False)):
         schedule = start(settings(keep=keep))[1]
         assert (schedule.keeps_last, schedule.over) == (last, False)
+
+
+def cosine(epochs):
+    return Optimisation(
+        epochs=epochs,
+        learning_rate=0.2,
+        momentum=0.9,
+        weight_decay=0,
+        schedule="cosine",
+        plateau={"metric": "accuracy", "patience": 0, "factor": 0.5},
+        stop_ratio=0.9,
+    )
+
+
+@pytest.mark.parametrize("killed", [0, 1, 4])
+def test_a_cosine_falls_by_half_a_wave_whatever_the_validation_says(killed):
+    optimiser, schedule = start(cosine(5))
+    before = go_on(optimiser, schedule, killed)
+    again, resumed = start(cosine(5))
+    if killed:
+        again.load_state_dict(optimiser.state_dict())
+        resumed.load_state_dict(schedule.state_dict())
+    rates = before + go_on(again, resumed, 5 - killed)
+    assert rates == pytest.approx([0.1 * (1 + math.cos(math.pi * n / 5)) for n in range(5)])
+    assert (resumed.keeps_last, resumed.over) == (False, False)
 
 
 @pytest.mark.parametrize("drops", [(3, 3), (6, 3), (8,), (0,)])
