@@ -49,8 +49,8 @@ class Source(Settings):
 
 
 SharedImages = Literal["refuse", "keep", "leave-out"]
-# What is for captions: a change builds no data anew.
-CAPTION = {"title": ""}
+# What no pixel depends on: a change of it builds no data anew.
+BESIDE_PIXELS = {"title": "", "rotations_are_classes": False}
 
 
 class DataSetSettings(Settings):
@@ -58,16 +58,24 @@ class DataSetSettings(Settings):
 
     `shared_images` is what becomes of an image that two splits have, pixel by pixel: it is an
     error, or kept in both, or left out of base or val, so that the last split alone has it.
+
+    `rotations_are_classes` says that a turned picture is of another class, so that whatever a
+    recipe says no network is pretrained on rotated copies or asked for their rotation.
     """
 
     title: str
     shared_images: SharedImages = "refuse"
+    rotations_are_classes: bool = False
 
     @property
     def caption(self) -> str:
         """The title, and what readers of its numbers have to know."""
-        left = "images that splits share are left out of base and val, counted in store.json"
-        return f"{self.title} ({left})" if self.shared_images == "leave-out" else self.title
+        remarks = []
+        if self.shared_images == "leave-out":
+            remarks.append("images that splits share left out of base and val, see store.json")
+        if self.rotations_are_classes:
+            remarks.append("its rotations are classes: no rotated copies, no rotation loss")
+        return f"{self.title} ({'; '.join(remarks)})" if remarks else self.title
 
 
 class PerSplit(Settings):
