@@ -9,7 +9,10 @@ from epcore.backbones.base import Backbone, scaled
 
 
 class _Block(nn.Module):
-    """Two 3x3 convolutions, activation after the sum; 1x1 shortcut where the shape changes."""
+    """Two 3x3 convolutions, activation after the sum; 1x1 shortcut where the shape changes.
+
+    All three convolutions start as Kaiming normal draws, the shortcut's too (official code, A.5).
+    """
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()
@@ -21,12 +24,12 @@ class _Block(nn.Module):
             nn.Conv2d(outputs, outputs, 3, padding=1, bias=False),
             nn.BatchNorm2d(outputs),
         )
-        for layer in self.path:
-            if isinstance(layer, nn.Conv2d):
-                nn.init.kaiming_normal_(layer.weight)
         self.shortcut: nn.Module = nn.Identity()
         if stride != 1 or inputs != outputs:
             self.shortcut = nn.Conv2d(inputs, outputs, 1, stride=stride, bias=False)
+        for layer in self.modules():
+            if isinstance(layer, nn.Conv2d):
+                nn.init.kaiming_normal_(layer.weight)
 
     def forward(self, x: Tensor) -> Tensor:
         return torch.relu(self.path(x) + self.shortcut(x))

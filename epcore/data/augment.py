@@ -23,8 +23,9 @@ class Augmenter:
     """Turns stored images into the batches of a stage.
 
     `names` are any of `flip` (horizontal, probability 1/2), `crop` (random resized crop of 8 to
-    100 % of the area) and `jitter` (brightness, contrast and saturation by up to 40 %): the
-    authors' choices per backbone.
+    100 % of the area) and `jitter` (brightness, contrast and saturation by up to 40 %, in random
+    order): the authors' choices per backbone. `ordered-jitter` has them in that order always, as
+    the code of wDAE-GNN does.
     """
 
     names: Collection[str]
@@ -63,7 +64,11 @@ class Augmenter:
             batch = random_resized_crop(batch, crop_size(batch.shape[-1], self.view), generator)
         else:
             batch = view_of(batch, self.view)
-        return color_jitter(batch, generator) if "jitter" in self.names else batch
+        if "jitter" in self.names:
+            batch = color_jitter(batch, generator)
+        if "ordered-jitter" in self.names:
+            batch = color_jitter(batch, generator, ordered=True)
+        return batch
 
 
 def crop_size(pixels: int, view: View) -> int:
@@ -111,13 +116,16 @@ def random_resized_crop(batch: Tensor, size: int, generator: Generator) -> Tenso
     return functional.grid_sample(batch, grid, padding_mode="border", align_corners=False)
 
 
-def color_jitter(batch: Tensor, generator: Generator, strength: float = 0.4) -> Tensor:
+def color_jitter(
+    batch: Tensor, generator: Generator, strength: float = 0.4, ordered: bool = False
+) -> Tensor:
     """Brightness, contrast and saturation, each scaled by a factor in [0.6, 1.4] per image.
 
-    The three come in a random order, one order for the whole batch. Values stay in [0, 1].
+    The three come in a random order, one order for the whole batch, or in this one if `ordered`.
+    Values stay in [0, 1].
     """
     factors = 1 + (torch.rand(3, len(batch), generator=generator) * 2 - 1) * strength
-    for kind in torch.randperm(3, generator=generator).tolist():
+    for kind in range(3) if ordered else torch.randperm(3, generator=generator).tolist():
         grey = (batch * batch.new_tensor([0.2989, 0.587, 0.114])[:, None, None]).sum(1, True)
         reference = (
             torch.zeros_like(grey),

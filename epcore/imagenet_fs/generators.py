@@ -41,10 +41,6 @@ class WeightGenerator(nn.Module, ABC):
         weights = self(task)
         return weights, weights.new_zeros(())
 
-    def seen(self, features: Tensor) -> Tensor:
-        """Features as training sees them, of exemplars and queries alike."""
-        return features
-
 
 def mean_directions(exemplars: Tensor) -> Tensor:
     """Mean of the unit vectors of K exemplars: `(..., n, D)` of `(..., n, K, D)`."""

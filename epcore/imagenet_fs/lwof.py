@@ -45,7 +45,8 @@ class LwofGenerator(WeightGenerator):
 
     w_avg is the mean of the exemplars' unit vectors, phi_avg and phi_att are learnt vectors that
     start at one. Without attention the second term is left out. The base weights go on learning
-    (section 3.3). Dropout acts on features, in training.
+    (section 3.3). No feature is dropped: the dropout of 0.5 in the cited code's settings is of a
+    network in evaluation mode, where it never acts.
     """
 
     def __init__(
@@ -55,7 +56,6 @@ class LwofGenerator(WeightGenerator):
         classes, size = base_weights.shape
         self.base_weights = nn.Parameter(base_weights.detach().clone())
         self.average_gain = nn.Parameter(torch.ones(size))
-        self.dropout = nn.Dropout(settings.dropout)
         self.attention: Attention | None = None
         if isinstance(settings, LwofAttention):
             self.attention = Attention(classes, size, settings.attention_scale)
@@ -69,7 +69,3 @@ class LwofGenerator(WeightGenerator):
             attended = self.attention(directions, task.base, functional.normalize(base, dim=-1))
             novel = novel + self.attention_gain * attended
         return torch.cat([base, novel], dim=-2)
-
-    def seen(self, features: Tensor) -> Tensor:
-        dropped: Tensor = self.dropout(features)
-        return dropped

@@ -147,8 +147,7 @@ class GeneratorTask:
             for name in ("base", "novel", "expected")
         )
         exemplars, queries = (
-            self.model.seen(self.images.of(stacked(name)).to(self.device))
-            for name in ("exemplars", "queries")
+            self.images.of(stacked(name)).to(self.device) for name in ("exemplars", "queries")
         )
         weights, penalty = self.model.weights_and_penalty(Task(base, exemplars), novel)
         logits = cosine_logits(queries, weights, self.model.scale)

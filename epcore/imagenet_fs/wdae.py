@@ -152,6 +152,8 @@ class WdaeGenerator(WeightGenerator):
     def _propagate(self, weights: Tensor, task: Task) -> Tensor:
         if self.propagation is None or self.layer is None:
             return weights
+        if self.propagation.normalize_weights:
+            weights = functional.normalize(weights, dim=-1)
         if self.propagation.nodes == "all":
             propagated: Tensor = self.layer(weights)
             return propagated

@@ -36,7 +36,7 @@ from epcore.plan.stages import (
     TrialsStage,
     told,
 )
-from epcore.plan.tables import TIMES, tex_escape
+from epcore.plan.tables import TIMES, tex_escape, this_run
 
 # Measure -> how columns of config/paper/imfs.csv begin, and what stands above them.
 COLUMNS: dict[Measure, tuple[str, str]] = {
@@ -120,9 +120,13 @@ class ImageNetFsPlan:
                 )
         return methods
 
-    def _place(self, run: ImageNetFsRun) -> dict[str, Any]:
-        registry = self._registry
-        place = {"scale": registry.scale_name, "seed": registry.scale.seed}
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """Of trainings."""
+        return self._registry.seeds
+
+    def _place(self, run: ImageNetFsRun, seed: int) -> dict[str, Any]:
+        place = {"scale": self._registry.scale_name, "seed": seed}
         return place | {"dataset": run.dataset, "network": run.network}
 
     def exemplar_files(self, split: str) -> list[str]:
@@ -151,18 +155,25 @@ class ImageNetFsPlan:
         wanted = self.generator(method)
         return next(name for name in self.methods if self.generator(name) == wanted)
 
-    def _tests(self) -> list[tuple[ImageNetFsRun, str]]:
-        """Run and method of the tests of the target `all`; tables may share one."""
-        tables = [self.table(name) for name in self.main_tables]
-        return [(run, row.method) for t in tables for run in self.runs(t) for row in t.rows]
+    def _tests(self) -> list[tuple[ImageNetFsRun, str, int]]:
+        """Run, method and seed of the tests of the target `all`; tables may share one."""
+        return [
+            (run, row.method, seed)
+            for table in map(self.table, self.main_tables)
+            for run in self.runs(table)
+            for row in table.rows
+            for seed in self.seeds
+        ]
 
     @property
     def trained_files(self) -> list[str]:
         """The classifiers of the target `all`, then its generators."""
-        classifiers = {paths.CLASSIFIER.format(**self._place(run)) for run, _ in self._tests()}
+        classifiers = {
+            paths.CLASSIFIER.format(**self._place(run, seed)) for run, _, seed in self._tests()
+        }
         generators = {
-            paths.GENERATOR.format(**self._place(run), method=self.generated_as(method))
-            for run, method in self._tests()
+            paths.GENERATOR.format(**self._place(run, seed), method=self.generated_as(method))
+            for run, method, seed in self._tests()
         }
         return [*sorted(classifiers), *sorted(generators)]
 
@@ -170,20 +181,24 @@ class ImageNetFsPlan:
     def tested_files(self) -> list[str]:
         """Of every test of the target `all`, the scores that its meta stands beside."""
         first, *_ = self.trial_files()
-        return sorted({first.format(**self._place(run), method=m) for run, m in self._tests()})
+        return sorted(
+            {first.format(**self._place(run, s), method=m) for run, m, s in self._tests()}
+        )
 
     @property
     def curves(self) -> dict[str, tuple[Training, ...]]:
         """Figure -> the trainings that it shows: a run's classifier, then a row a generator."""
         rows: dict[str, dict[Training, None]] = {}
-        for run, method in self._tests():
-            place, owner = self._place(run), self.generated_as(method)
+        for run, method, seed in self._tests():
+            place, owner = self._place(run, seed), self.generated_as(method)
             row = rows.setdefault(f"curves-{run.dataset}-{run.network}", {})
             names = dict.fromkeys(("recipe", "phase", "trained_as"), "classifier")
-            row[Training(**names, checkpoint=paths.CLASSIFIER.format(**place))] = None
+            checkpoint = paths.CLASSIFIER.format(**place)
+            row[Training(seed=seed, **names, checkpoint=checkpoint)] = None
             exemplars = self.methods[owner].training.exemplars
             for shots in (exemplars,) if exemplars else self.settings.shots:
                 training = Training(
+                    seed=seed,
                     recipe=owner,
                     phase=f"generator, K = {shots}",
                     trained_as=owner,
@@ -302,19 +317,25 @@ class ImageNetFsPlan:
                 block=_block(run),
                 row=row.method,
                 column=column,
-                scores=self._scores(run, row.method, measure, shots),
+                seed=seed,
+                scores=self._scores(run, seed, row.method, measure, shots),
                 checkpoint_meta=paths.meta(
-                    paths.GENERATOR.format(**self._place(run), method=self.generated_as(row.method))
+                    paths.GENERATOR.format(
+                        **self._place(run, seed), method=self.generated_as(row.method)
+                    )
                 ),
-                against=self._scores(run, row.against, measure, shots) if row.against else None,
+                against=(
+                    self._scores(run, seed, row.against, measure, shots) if row.against else None
+                ),
             )
             for run in self.runs(table)
             for row in table.rows
             for column, measure, shots in self._columns(table)
+            for seed in self.seeds
         ]
 
-    def _scores(self, run: ImageNetFsRun, method: str, measure: str, shots: int) -> str:
-        place = self._place(run)
+    def _scores(self, run: ImageNetFsRun, seed: int, method: str, measure: str, shots: int) -> str:
+        place = self._place(run, seed)
         return paths.TRIALS.format(**place, method=method, measure=measure, shots=shots)
 
     def paper_numbers(self, name: str, config: Path) -> list[Path]:
@@ -405,8 +426,12 @@ class ImageNetFsPlan:
         parts = [
             table.title,
             tex_escape(scale.note),
-            rf"\emph{{This run}}: mean top-5 accuracy in \% over {self.settings.trials.novel} draws"
-            r" of $K$ exemplars of each novel class, $\pm1.96$ standard errors; one training each",
+            this_run(
+                rf"mean top-5 accuracy in \% over {self.settings.trials.novel} draws of $K$ "
+                "exemplars of each novel class",
+                r"$\pm1.96$ standard errors; one training each",
+                self.seeds,
+            ),
             table.notes,
         ]
         if not scale.comparable:

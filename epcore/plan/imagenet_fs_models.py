@@ -49,17 +49,15 @@ class GeneratorTraining(SteppedDescent):
 
 
 class LwofAverage(Settings):
-    """LwoF's averaging, see `epcore.imagenet_fs.lwof`; `dropout` of features in training."""
+    """LwoF's averaging, see `epcore.imagenet_fs.lwof`."""
 
     kind: Literal["lwof-average"]
-    dropout: Probability
 
 
 class LwofAttention(Settings):
     """LwoF's averaging and attention; `attention_scale` is where the learnt one starts."""
 
     kind: Literal["lwof-attention"]
-    dropout: Probability
     attention_scale: PositiveFloat
 
 
@@ -91,6 +89,8 @@ class WeightPropagation(Settings):
     - nodes: `all` weights propagate together, or the `novel` ones among themselves.
     - reconstruction: the loss compares weights after it (`propagated`) or before (`generated`).
     - step: the step from the input weights to the generated ones is made before it or after.
+    - normalize_weights: weights are made unit vectors first, so that the graph is one of
+      directions and it is directions that are mixed; else both see weights of any length.
     """
 
     alpha: Probability
@@ -98,6 +98,7 @@ class WeightPropagation(Settings):
     nodes: Literal["all", "novel"]
     reconstruction: Literal["propagated", "generated"]
     step: Literal["before", "after"]
+    normalize_weights: bool
 
 
 class Method(Settings):

@@ -39,18 +39,16 @@ class Job:
     dataset: str = ""
     backbone: str = ""
     recipe: str = ""
+    seed: str = ""
     checkpoint: str = ""
     protocols: tuple[str, ...] = ()
 
 
 class Jobs:
-    """Jobs of a plan; what makes one file is one object, so that jobs that share it share it.
+    """Jobs of a plan; what makes one file is one object, so that jobs that share it share it."""
 
-    `seed` is that of trainings; the scale's, unless it is given.
-    """
-
-    def __init__(self, plan: Plan, seed: int | None = None) -> None:
-        self.plan, self._seed = plan, plan.scale.seed if seed is None else seed
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
         self._made: dict[str, Job] = {}
 
     def of(self, *targets: str) -> list[Job]:
@@ -119,9 +117,6 @@ class Jobs:
                 wildcards = match.groupdict()
                 if wildcards.pop("scale") != self.plan.scale_name:
                     return None
-                seed = int(wildcards.pop("seed", self._seed))
-                if seed != self._seed:
-                    return Jobs(self.plan, seed).of_file(file)
                 try:
                     return make(**wildcards)
                 except (KeyError, UserError, StopIteration):
@@ -186,36 +181,36 @@ class Jobs:
         needs = [self._data(dataset)]
         return self._job("episodes", path, needs, dataset=dataset, protocols=(protocol,))
 
-    def _pretrain(self, dataset: str, backbone: str, recipe: str) -> Job:
-        names = {"dataset": dataset, "backbone": backbone, "recipe": recipe}
-        path = paths.PRETRAIN.format(**self._scale, **names, seed=self._seed)
+    def _pretrain(self, dataset: str, backbone: str, recipe: str, seed: str) -> Job:
+        names = {"dataset": dataset, "backbone": backbone, "recipe": recipe, "seed": seed}
+        path = paths.PRETRAIN.format(**self._scale, **names)
         needs = [self._data(dataset), self._episodes(dataset, "val-5way-5shot")]
         return self._job("pretrain", path, needs, **names, checkpoint="pretrain")
 
-    def _finetune(self, dataset: str, backbone: str, recipe: str, shot: str) -> Job:
-        names = {"dataset": dataset, "backbone": backbone, "recipe": recipe}
-        path = paths.FINETUNE.format(**self._scale, **names, seed=self._seed, shot=shot)
+    def _finetune(self, dataset: str, backbone: str, recipe: str, seed: str, shot: str) -> Job:
+        names = {"dataset": dataset, "backbone": backbone, "recipe": recipe, "seed": seed}
+        path = paths.FINETUNE.format(**self._scale, **names, shot=shot)
         needs = [
             self._data(dataset),
             self._episodes(dataset, f"val-5way-{shot}shot"),
-            self._pretrain(dataset, backbone, self.plan.pretrained_as(backbone, recipe)),
+            self._pretrain(dataset, backbone, self.plan.pretrained_as(backbone, recipe), seed),
         ]
         return self._job("finetune", path, needs, **names, checkpoint=f"finetune-{shot}shot")
 
-    def _embed(self, dataset: str, backbone: str, recipe: str, checkpoint: str) -> Job:
-        names = {"dataset": dataset, "backbone": backbone, "recipe": recipe}
-        path = paths.FEATURES.format(**self._scale, **names, seed=self._seed, checkpoint=checkpoint)
+    def _embed(self, dataset: str, backbone: str, recipe: str, seed: str, checkpoint: str) -> Job:
+        names = {"dataset": dataset, "backbone": backbone, "recipe": recipe, "seed": seed}
+        path = paths.FEATURES.format(**self._scale, **names, checkpoint=checkpoint)
         shot = re.fullmatch(r"finetune-(\d+)shot", checkpoint)
         trained = self._finetune(**names, shot=shot[1]) if shot else self._pretrain(**names)
         tested = self.plan.tested_protocols(dataset, backbone, recipe, checkpoint)
         needs = [self._data(dataset), trained, *(self._episodes(dataset, p) for p in tested)]
         return self._job("embed", path, needs, **names, checkpoint=checkpoint)
 
-    def _evaluate(self, dataset: str, backbone: str, recipe: str, protocol: str) -> Job:
+    def _evaluate(self, dataset: str, backbone: str, recipe: str, seed: str, protocol: str) -> Job:
         """It scores all protocols of a suite."""
         suite = next(suite for suite in self.plan.suites if protocol in suite)
-        names = {"dataset": dataset, "backbone": backbone, "recipe": recipe}
-        path = paths.SCORES.format(**self._scale, **names, seed=self._seed, protocol=suite[0])
+        names = {"dataset": dataset, "backbone": backbone, "recipe": recipe, "seed": seed}
+        path = paths.SCORES.format(**self._scale, **names, protocol=suite[0])
         needs = [
             self._features(**names, protocol=suite[0]),
             *(self._episodes(dataset, tested) for tested in suite),
@@ -225,17 +220,21 @@ class Jobs:
     def _embeddings(self, job: Job) -> list[Job]:
         """Those that belong to the trainings below a job."""
         of_trainings = (
-            (below.dataset, below.backbone, below.recipe, below.checkpoint)
+            (below.dataset, below.backbone, below.recipe, below.seed, below.checkpoint)
             for below in _with_needs([job])
             if below.rule in ("pretrain", "finetune")
         )
-        return [self._embed(*names) for names in of_trainings if self.plan.is_tested(*names)]
+        return [
+            self._embed(dataset, backbone, recipe, seed, checkpoint)
+            for dataset, backbone, recipe, seed, checkpoint in of_trainings
+            if self.plan.is_tested(dataset, backbone, recipe, checkpoint)
+        ]
 
-    def _features(self, dataset: str, backbone: str, recipe: str, protocol: str) -> Job:
+    def _features(self, dataset: str, backbone: str, recipe: str, seed: str, protocol: str) -> Job:
         """The features that a recipe is tested with."""
         shot = self.plan.protocols[protocol].checkpoint_shot
         owner, checkpoint = self.plan.checkpoint(backbone, recipe, shot)
-        return self._embed(dataset, backbone, owner, checkpoint)
+        return self._embed(dataset, backbone, owner, seed, checkpoint)
 
     def _cells(self, table: str) -> list[Job]:
         """The tests of a table's cells."""
@@ -269,47 +268,51 @@ class Jobs:
         path = paths.EXEMPLAR_FOLDER.format(**self._scale, dataset=dataset)
         return self._job("imagenet_fs_exemplars", path, self._pair(dataset), dataset=dataset)
 
-    def _classifier(self, dataset: str, network: str) -> Job:
-        place = {"dataset": dataset, "network": network, "seed": self._seed}
+    def _classifier(self, dataset: str, network: str, seed: str) -> Job:
+        place = {"dataset": dataset, "network": network, "seed": seed}
         path = paths.CLASSIFIER.format(**self._scale, **place)
         names = {"dataset": dataset, "backbone": network}
         return self._job("imagenet_fs_classifier", path, self._pair(dataset), **names)
 
-    def _image_features(self, dataset: str, network: str) -> Job:
+    def _image_features(self, dataset: str, network: str, seed: str) -> Job:
         """Of both data sets."""
-        place = {"dataset": dataset, "network": network, "seed": self._seed}
+        place = {"dataset": dataset, "network": network, "seed": seed}
         path = paths.QUERY_FEATURES.format(**self._scale, **place)
-        needs = [*self._pair(dataset), self._classifier(dataset, network)]
+        needs = [*self._pair(dataset), self._classifier(dataset, network, seed)]
         return self._job("imagenet_fs_features", path, needs, dataset=dataset, backbone=network)
 
-    def _weighing(self, dataset: str, network: str) -> list[Job]:
+    def _weighing(self, dataset: str, network: str, seed: str) -> list[Job]:
         """What generators and their tests need."""
-        trained = self._classifier(dataset, network)
-        features = self._image_features(dataset, network)
+        trained = self._classifier(dataset, network, seed)
+        features = self._image_features(dataset, network, seed)
         return [*self._pair(dataset), trained, features, self._exemplars(dataset)]
 
-    def _generator(self, dataset: str, network: str, method: str) -> Job:
+    def _generator(self, dataset: str, network: str, seed: str, method: str) -> Job:
         self._imagenet_fs.generator(method)  # a name that there is
-        place = {"dataset": dataset, "network": network, "seed": self._seed, "method": method}
+        place = {"dataset": dataset, "network": network, "seed": seed, "method": method}
         path = paths.GENERATOR.format(**self._scale, **place)
-        needs = self._weighing(dataset, network)
+        needs = self._weighing(dataset, network, seed)
         names = {"dataset": dataset, "backbone": network, "recipe": method}
         return self._job("imagenet_fs_generator", path, needs, **names)
 
-    def _trials(self, dataset: str, network: str, method: str) -> Job:
+    def _trials(self, dataset: str, network: str, seed: str, method: str) -> Job:
         owner = self._imagenet_fs.generated_as(method)
-        place = {"dataset": dataset, "network": network, "seed": self._seed, "method": method}
+        place = {"dataset": dataset, "network": network, "seed": seed, "method": method}
         path = paths.TRIAL_FOLDER.format(**self._scale, **place)
-        needs = [*self._weighing(dataset, network), self._generator(dataset, network, owner)]
+        needs = [
+            *self._weighing(dataset, network, seed),
+            self._generator(dataset, network, seed, owner),
+        ]
         names = {"dataset": dataset, "backbone": network, "recipe": method}
         return self._job("imagenet_fs_evaluate", path, needs, **names)
 
     def _imagenet_fs_aggregate(self, table: str) -> Job:
         found = self._imagenet_fs.table(table)
         needs = [
-            self._trials(run.dataset, run.network, row.method)
+            self._trials(run.dataset, run.network, str(seed), row.method)
             for run in self._imagenet_fs.runs(found)
             for row in found.rows
+            for seed in self.plan.seeds
         ]
         csv = paths.TABLE_CSV.format(**self._scale, table=table)
         return self._job("imagenet_fs_aggregate", csv, needs, name=table)
@@ -337,8 +340,9 @@ class Jobs:
             needs = self._cells("ablation")
         elif figure in runs:
             tested = runs[figure]()
-            dataset, _, _, protocol = tested[0]
-            needs = [*(self._features(*run) for run in tested), self._episodes(dataset, protocol)]
+            (dataset, _, _, protocol), seed = tested[0], str(plan.seeds[0])
+            needs = [self._features(*run[:3], seed, run[3]) for run in tested]
+            needs.append(self._episodes(dataset, protocol))
         elif figure in plan.covered_plots:
             rule, needs = "plot", [self._aggregate(table) for table in plan.plot_tables(figure)]
         elif figure in plan.curves:

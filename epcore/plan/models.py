@@ -4,6 +4,7 @@ from fractions import Fraction
 from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     Field,
     NonNegativeFloat,
@@ -173,7 +174,7 @@ class View(Settings):
         return self
 
 
-AugmentationName = Literal["flip", "crop", "jitter"]
+AugmentationName = Literal["flip", "crop", "jitter", "ordered-jitter"]
 Precision = Literal["fp32", "tf32", "bf16"]
 
 
@@ -303,8 +304,19 @@ class EpisodeCounts(Settings):
     seed: NonNegativeInt = 0
 
 
+def _apart(seeds: tuple[int, ...]) -> tuple[int, ...]:
+    if len(set(seeds)) < len(seeds):
+        raise ValueError("a seed is there twice")
+    return seeds
+
+
+Seeds = Annotated[tuple[NonNegativeInt, ...], Field(min_length=1), AfterValidator(_apart)]
+
+
 class Scale(Settings):
     """What one run of the pipeline covers. `recipe` overrides every recipe.
+
+    `seeds` are of trainings: every network is trained once with each, and tables show the mean.
 
     `tables` are the only ones that it has, all if there is none. Features are computed once for
     the episodes of every table, so that data with few classes or images must do without some.
@@ -318,7 +330,7 @@ class Scale(Settings):
     datasets: dict[str, DataSet] = Field(default_factory=dict)
     backbones: dict[str, ScaledBackbone]
     episodes: EpisodeCounts
-    seed: NonNegativeInt
+    seeds: Seeds
     precision: Precision
     requires_gpu: bool
     resources: Resources

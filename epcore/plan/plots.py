@@ -135,12 +135,15 @@ class PlotPlan(FigurePlan):
                 figures[name] = tuple(
                     training
                     for recipe in ordered[start : start + RECIPES_PER_FIGURE]
-                    for training in self._trainings(dataset, backbone, recipe, recipes[recipe])
+                    for seed in self.seeds
+                    for training in self._trainings(
+                        dataset, backbone, recipe, recipes[recipe], seed
+                    )
                 )
         return figures
 
     def _trainings(
-        self, dataset: str, backbone: str, recipe: str, checkpoints: set[str]
+        self, dataset: str, backbone: str, recipe: str, checkpoints: set[str], seed: int
     ) -> list[Training]:
         """A recipe's pretraining, then its fine-tunings from the fewest shots on."""
         shots = [re.fullmatch(r"finetune-(\d+)shot", name) for name in checkpoints]
@@ -151,11 +154,12 @@ class PlotPlan(FigurePlan):
         ]
         return [
             Training(
+                seed=seed,
                 recipe=recipe,
                 phase=phase,
                 trained_as=owner,
                 checkpoint=paths.CHECKPOINT.format(
-                    **self._place(dataset, backbone, owner), checkpoint=checkpoint
+                    **self._place(dataset, backbone, owner, seed), checkpoint=checkpoint
                 ),
             )
             for checkpoint, phase, owner in steps
@@ -183,7 +187,7 @@ class PlotPlan(FigurePlan):
             "columns": {name: self.datasets[dataset].caption for name, dataset in columns},
             "backbones": [self._sized(backbone) for backbone in self.scale.backbones],
             "episodes": self.scale.episodes.novel,
-            "seed": self.scale.seed,
+            "seeds": ", ".join(map(str, self.seeds)),
             "precision": self.scale.precision,
         }
 

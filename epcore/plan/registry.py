@@ -23,6 +23,7 @@ from epcore.plan.models import (
     RecipeSources,
     Row,
     Scale,
+    Seeds,
     Table,
 )
 from epcore.plan.paths import NAME
@@ -38,11 +39,13 @@ class Registry:
     Args:
         config: the folder `config/`.
         scale: a file of `config/scales/` or `config/examples/`, without its ending.
+        seeds: those of trainings, or how many; the scale's, unless they are given.
     """
 
-    def __init__(self, config: Path, scale: str) -> None:
+    def __init__(self, config: Path, scale: str, seeds: Any = None) -> None:
         self.config, self.scale_name = config, scale
         self.scale, self._scale_file = self._load_scale()
+        self.seeds = self.scale.seeds if seeds is None else _seeds(seeds)
         registry = read_datasets(config)
         self.sources = registry.sources
         self.datasets: dict[str, Any] = registry.datasets | self.scale.datasets
@@ -55,10 +58,9 @@ class Registry:
         """The scale that config/config.yaml, or --config on the command line, asks for."""
         known = ("allow_cpu", "data_root", "scale")
         for key in config:
-            if key not in known:
-                raise UserError(
-                    f"config/config.yaml or --config: unknown key {key!r}{suggest(key, known)}"
-                )
+            if key not in (*known, "seeds"):
+                near = suggest(key, (*known, "seeds"))
+                raise UserError(f"config/config.yaml or --config: unknown key {key!r}{near}")
         for key in known:
             if key not in config:
                 raise UserError(f"config/config.yaml: the key {key!r} is missing")
@@ -314,6 +316,13 @@ def _check_sources(dataset: Any, sources: Mapping[str, Source], where: str) -> N
     if isinstance(dataset, OfficialData):
         for name in dataset.sources:
             pick(sources, name, "source", where)
+
+
+def _seeds(given: Any) -> tuple[int, ...]:
+    """A list of seeds; a number n stands for 0 to n - 1."""
+    listed = list(range(given)) if type(given) is int else given
+    seeds: tuple[int, ...] = validate(Seeds, listed, "config/config.yaml or --config, seeds")
+    return seeds
 
 
 def check_name(name: str, where: str) -> None:

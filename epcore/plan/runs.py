@@ -124,31 +124,43 @@ class Runs(Registry):
             return self.pretrained_as(backbone, recipe), "pretrain"
         return self.finetuned_as(backbone, recipe), f"finetune-{shot}shot"
 
-    def scores(self, dataset: str, backbone: str, recipe: str, protocol: str) -> str:
-        """The file of per-episode scores."""
+    def scores(
+        self, dataset: str, backbone: str, recipe: str, protocol: str, seed: int | None = None
+    ) -> str:
+        """The file of per-episode scores, of the first seed unless another is given."""
         owner = self.tested_as(backbone, recipe)
-        place = self._place(dataset, backbone, owner)
+        place = self._place(dataset, backbone, owner, seed)
         return paths.SCORES.format(**place, protocol=protocol)
 
-    def checkpoint_of(self, dataset: str, backbone: str, recipe: str, protocol: str) -> str:
+    def checkpoint_of(
+        self, dataset: str, backbone: str, recipe: str, protocol: str, seed: int | None = None
+    ) -> str:
         """The checkpoint that a recipe is tested with on a protocol."""
-        return self._of_checkpoint(paths.CHECKPOINT, dataset, backbone, recipe, protocol)
+        return self._of_checkpoint(paths.CHECKPOINT, dataset, backbone, recipe, protocol, seed)
 
     def features_of(self, dataset: str, backbone: str, recipe: str, protocol: str) -> str:
-        """The features that a recipe is tested with on a protocol."""
-        return self._of_checkpoint(paths.FEATURES, dataset, backbone, recipe, protocol)
+        """The features that a recipe is tested with on a protocol, of the first seed."""
+        return self._of_checkpoint(paths.FEATURES, dataset, backbone, recipe, protocol, None)
 
     def _of_checkpoint(
-        self, pattern: str, dataset: str, backbone: str, recipe: str, protocol: str
+        self,
+        pattern: str,
+        dataset: str,
+        backbone: str,
+        recipe: str,
+        protocol: str,
+        seed: int | None,
     ) -> str:
         owner, name = self.checkpoint(backbone, recipe, self.protocols[protocol].checkpoint_shot)
-        return pattern.format(**self._place(dataset, backbone, owner), checkpoint=name)
+        return pattern.format(**self._place(dataset, backbone, owner, seed), checkpoint=name)
 
-    def _place(self, dataset: str, backbone: str, recipe: str) -> dict[str, str | int]:
+    def _place(
+        self, dataset: str, backbone: str, recipe: str, seed: int | None
+    ) -> dict[str, str | int]:
         return {
             "scale": self.scale_name,
             "dataset": dataset,
             "backbone": backbone,
             "recipe": recipe,
-            "seed": self.scale.seed,
+            "seed": self.seeds[0] if seed is None else seed,
         }

@@ -35,15 +35,15 @@ STAGE_VERSIONS = {
     "finetune": 1,
     "embed": 1,
     "evaluate": 2,
-    "aggregate": 2,
-    "latex": 3,
-    "ablation": 1,
+    "aggregate": 3,
+    "latex": 4,
+    "ablation": 2,
     "alpha": 1,
     "two-moons": 2,
     "decision-boundary": 2,
     "interpolation": 2,
     "plot": 1,
-    "curves": 2,
+    "curves": 3,
     "environment": 1,
     "imagenet-fs-exemplars": 1,
     "imagenet-fs-classifier": 1,
@@ -129,14 +129,15 @@ class EvaluateStage(Stage):
 
 
 class OurCell(Settings):
-    """One cell of ours: the files of its per-episode scores and of its checkpoint's meta.
+    """One cell of ours and one seed: the files of its per-episode scores and its checkpoint's meta.
 
-    `against` are the scores that its paired difference is to.
+    `against` are the scores of the same seed that its paired difference is to.
     """
 
     block: str
     row: str
     column: str
+    seed: int
     scores: str
     checkpoint_meta: str
     against: str | None
@@ -205,8 +206,11 @@ class LatexStage(Stage):
 
 
 class AblationCell(Settings):
-    """One cell of the ablation: the factors that are on, its scores, its place in the paper."""
+    """One cell of the ablation and one seed: the factors that are on, its scores, its place in the
+    paper.
+    """
 
+    seed: int
     block: str
     paper: str
     marks: tuple[str, ...]
@@ -302,6 +306,7 @@ class Training(Settings):
     model: of a checkpoint that holds several, the one that it trained.
     """
 
+    seed: int
     recipe: str
     phase: str
     trained_as: str

@@ -30,35 +30,36 @@ class TablePlan(Runs):
     """Runs, and what tables need of them and say."""
 
     def cells(self, name: str) -> list[OurCell]:
-        """The cells of ours that this scale covers: its columns and its backbones."""
+        """The cells of ours that this scale has the data set and backbone of, for each seed."""
         cells = []
         for block in self.table(name).blocks:
             rows = {row.name: row for row in block.rows}
             for row in block.rows:
                 for column in self.table(name).columns:
-                    if (scores := self._scores(block, row, column)) is None:
-                        continue
-                    other = rows[row.against] if row.against else None
-                    cells.append(
-                        OurCell(
-                            block=block.name,
-                            row=row.name,
-                            column=column.name,
-                            scores=scores,
-                            checkpoint_meta=paths.meta(
-                                self.checkpoint_of(*self._run(block, row, column))
-                            ),
-                            against=self._scores(block, other, column) if other else None,
-                        )
-                    )
+                    if self._covers(block, row, column):
+                        other = rows[row.against] if row.against else None
+                        cells += [self._cell(block, row, other, column, s) for s in self.seeds]
         return cells
 
-    def _scores(self, block: Block, row: Row, column: Column) -> str | None:
-        """The scores of a cell of ours, if the scale covers it."""
+    def _cell(
+        self, block: Block, row: Row, other: Row | None, column: Column, seed: int
+    ) -> OurCell:
+        run = self._run(block, row, column)
+        against = self.scores(*self._run(block, other, column), seed) if other else None
+        return OurCell(
+            block=block.name,
+            row=row.name,
+            column=column.name,
+            seed=seed,
+            scores=self.scores(*run, seed),
+            checkpoint_meta=paths.meta(self.checkpoint_of(*run, seed)),
+            against=against,
+        )
+
+    def _covers(self, block: Block, row: Row, column: Column) -> bool:
+        """Whether a cell is of ours and the scale has its data set and its backbone."""
         covered = column.dataset in self.scale.columns and block.backbone in self.scale.backbones
-        if row.recipe is None or not covered:
-            return None
-        return self.scores(*self._run(block, row, column))
+        return row.recipe is not None and covered
 
     def _run(self, block: Block, row: Row, column: Column) -> tuple[str, str, str, str]:
         """Data set, backbone, recipe and protocol of a cell of ours."""
@@ -74,7 +75,7 @@ class TablePlan(Runs):
             for block in table.blocks
             for row in block.rows
             for column in table.columns
-            if self._scores(block, row, column) is not None
+            if self._covers(block, row, column)
         ]
         tested: dict[tuple[str, ...], dict[str, None]] = {}
         for dataset, backbone, recipe, protocol in [
@@ -99,7 +100,7 @@ class TablePlan(Runs):
             for block in table.blocks:
                 for row in block.rows:
                     for column in table.columns:
-                        if self._scores(block, row, column) is not None:
+                        if self._covers(block, row, column):
                             dataset, backbone, recipe, protocol = self._run(block, row, column)
                             owner = self.tested_as(backbone, recipe)
                             asked[protocol].add((name, dataset, backbone, owner))
@@ -166,6 +167,7 @@ class TablePlan(Runs):
                 factors=table.marks,
                 cells=tuple(
                     AblationCell(
+                        seed=cell.seed,
                         block=cell.block,
                         paper=rows[cell.block, cell.row].paper or cell.row,
                         marks=rows[cell.block, cell.row].marks,
@@ -291,8 +293,11 @@ class TablePlan(Runs):
             table.title,
             tex_escape(self.scale.note),
             f"Data in the columns: {'; '.join(stand_in)}.",
-            rf"\emph{{This run}}: mean accuracy in \% over {self._episodes(table)} test "
-            r"episodes with its 95\,\% interval.",
+            this_run(
+                rf"mean accuracy in \% over {self._episodes(table)} test episodes",
+                r"with its 95\,\% interval",
+                self.seeds,
+            ),
             r"\emph{Paper}: as printed." if table.paper else "",
             table.notes,
         ]
@@ -303,6 +308,17 @@ class TablePlan(Runs):
             )
         sentences = [part.rstrip(".") + "." for part in parts if part]
         return " ".join(sentences)
+
+
+def this_run(measured: str, interval: str, seeds: tuple[int, ...]) -> str:
+    """What a caption says of the numbers of this run; `interval` is that of one training."""
+    if len(seeds) == 1:
+        return rf"\emph{{This run}}: {measured}, {interval}."
+    return (
+        rf"\emph{{This run}}: {measured} and {len(seeds)} trainings (seeds "
+        rf"{', '.join(map(str, seeds))}), with its 95\,\% interval over trainings. $^\circ$No "
+        r"difference beyond that of trainings: its 95\,\% interval, paired by seed, holds zero."
+    )
 
 
 # What LaTeX would take for a command or print as another character.

@@ -25,19 +25,22 @@ def tabulate(stage: AblationStage, paper: Path) -> pd.DataFrame:
     """
     printed = read_printed(paper).items()
     rows = {(block, row): float(cell["accuracy"]) for (block, row, _), cell in printed}
-    combinations = {frozenset(cell.marks) for cell in stage.cells}
-    if not len(stage.cells) == len(combinations) == 2 ** len(stage.factors):
+    first = [cell for cell in stage.cells if cell.seed == stage.cells[0].seed]
+    combinations = {frozenset(cell.marks) for cell in first}
+    if not len(first) == len(combinations) == 2 ** len(stage.factors):
         raise UserError(
             f"the ablation needs a cell for each of the {2 ** len(stage.factors)} combinations of "
-            f"{', '.join(stage.factors)}; there are {len(stage.cells)} cells of "
+            f"{', '.join(stage.factors)}; there are {len(first)} cells of "
             f"{len(combinations)} combinations; correct `marks` of the table's rows"
         )
     for cell in stage.cells:
         if (cell.block, cell.paper) not in rows:
             raise UserError(f"{paper}: no row {cell.paper!r} in {cell.block}; correct `paper`")
-    ours = {frozenset(cell.marks): read_scores(Path(cell.scores)) for cell in stage.cells}
-    theirs = {frozenset(cell.marks): np.array(rows[cell.block, cell.paper]) for cell in stage.cells}
-    if len({len(scores) for scores in ours.values()}) != 1:
+    ours: dict[int, dict[frozenset[str], np.ndarray]] = {}
+    for cell in stage.cells:
+        ours.setdefault(cell.seed, {})[frozenset(cell.marks)] = read_scores(Path(cell.scores))
+    theirs = {frozenset(cell.marks): np.array(rows[cell.block, cell.paper]) for cell in first}
+    if len({len(scores) for cells in ours.values() for scores in cells.values()}) != 1:
         raise UserError("the ablation's scores are of different episodes; delete and rerun them")
     lines = [
         {
@@ -47,13 +50,16 @@ def tabulate(stage: AblationStage, paper: Path) -> pd.DataFrame:
             "interval": mean.interval,
             "paper_effect": float(contrast(theirs, term)),
         }
-        for term, mean in effects(ours, stage.factors).items()
+        for term, mean in effects(list(ours.values()), stage.factors).items()
     ]
     return pd.DataFrame(lines)
 
 
-def draw(table: pd.DataFrame, note: str, out: Path) -> None:
-    """Effects from the largest to the smallest, those of single factors above the pairs."""
+def draw(table: pd.DataFrame, note: str, over: str, out: Path) -> None:
+    """Effects from the largest to the smallest, those of single factors above the pairs.
+
+    over: what the intervals are over.
+    """
     ordered = table.iloc[
         np.lexsort((-table["effect"].abs().to_numpy(), table["order"].to_numpy()))
     ].iloc[::-1]
@@ -62,7 +68,7 @@ def draw(table: pd.DataFrame, note: str, out: Path) -> None:
         axes.axvline(0, color="0.6", linewidth=0.8)
         axes.errorbar(
             ordered["effect"], places + 0.14, xerr=ordered["interval"], fmt="o", markersize=4,
-            color=BLUE, capsize=2, label="this run, 95 % over episodes",
+            color=BLUE, capsize=2, label=f"this run, 95 % over {over}",
         )  # fmt: skip
         axes.plot(
             ordered["paper_effect"], places - 0.14, "D", markersize=3.5, color=ORANGE,
@@ -84,5 +90,6 @@ def run(stage: AblationStage, paper: Path, out: Path) -> None:
     )
     table = tabulate(stage, paper)
     write_table(table, out.with_suffix(".csv"), "%.4f")
-    draw(table, stage.note, out)
+    trainings = len({cell.seed for cell in stage.cells})
+    draw(table, stage.note, "episodes" if trainings == 1 else f"{trainings} trainings", out)
     provenance.write(out)

@@ -9,9 +9,9 @@ import pandas as pd
 from epcore.errors import UserError
 from epcore.files import Provenance
 from epcore.plan.printed import Cell, Place, read_printed
-from epcore.plan.stages import AggregateStage
+from epcore.plan.stages import AggregateStage, OurCell
 from epcore.report.numbers import write_table
-from epcore.report.statistics import Interval, mean_with_interval, paired_difference
+from epcore.report.statistics import Interval, over_trainings, paired
 from epcore.report.text_table import COLUMNS, KEY
 
 
@@ -50,44 +50,69 @@ def read_parameters(path: Path) -> int:
 def aggregate(stage: AggregateStage, paper: dict[Place, Cell]) -> pd.DataFrame:
     """One line per cell of the table, printed or ours, in the table's order.
 
-    Columns: table, block, row, column; accuracy, interval (95 %, half width), episodes and
+    Columns: table, block, row, column; accuracy, interval (95 %, half width), episodes, seeds and
     parameters of this run; against, difference and difference_interval: the mean difference to
-    another row over the same episodes; paper_accuracy, paper_interval, paper_parameters and note
-    as the paper prints them; source of the row. Accuracies are in percent, empty where there is
-    none.
+    another row over the same seeds and episodes; accuracies and differences of each seed; what
+    the paper prints: paper_accuracy, paper_interval, paper_parameters and note; source of the row.
+    Accuracies are in percent, empty where there is none. `over_trainings` says what intervals are
+    over.
     """
-    ours = {(cell.block, cell.row, cell.column): cell for cell in stage.cells}
+    ours: dict[tuple[str, str, str], list[OurCell]] = {}
+    for cell in stage.cells:
+        ours.setdefault((cell.block, cell.row, cell.column), []).append(cell)
     lines = []
     for row in stage.rows:
         for column in stage.columns:
             key = (row.block, row.row, column)
             line: dict[str, object] = {"table": stage.table, **dict(zip(KEY, key, strict=True))}
             if key in ours:
-                scores = read_scores(Path(ours[key].scores))
-                mean = mean_with_interval(scores, stage.interval)
-                parameters = read_parameters(Path(ours[key].checkpoint_meta))
-                line |= {"accuracy": mean.value, "interval": mean.interval}
-                line |= {"episodes": mean.count, "parameters": parameters}
-                line |= _difference(scores, row.against, ours[key].against, stage.interval)
+                line |= _measured(ours[key], row.against, stage.interval)
             if (row.block, row.paper, column) in paper:
-                cell = paper[row.block, row.paper, column]
-                line |= {"paper_accuracy": cell["accuracy"], "paper_interval": cell["interval"]}
-                line |= {"note": cell["note"]}
+                printed = paper[row.block, row.paper, column]
+                line |= {"paper_accuracy": printed["accuracy"]}
+                line |= {"paper_interval": printed["interval"], "note": printed["note"]}
             lines.append(line | {"paper_parameters": row.parameters, "source": row.source})
     frame = pd.DataFrame(lines).reindex(columns=list(COLUMNS))
-    return frame.astype({"episodes": "Int64", "parameters": "Int64"})
+    return frame.astype({"episodes": "Int64", "seeds": "Int64", "parameters": "Int64"})
 
 
-def _difference(
-    scores: np.ndarray, row: str, against: str | None, interval: Interval
-) -> dict[str, object]:
+def _measured(seeds: list[OurCell], other: str, interval: Interval) -> dict[str, object]:
+    """What a line says of this run, from a cell for each seed; `other` is the row compared with."""
+    scores = [read_scores(Path(cell.scores)) for cell in seeds]
+    mean = over_trainings(scores, interval)
+    line: dict[str, object] = {
+        "accuracy": mean.value,
+        "interval": mean.interval,
+        "episodes": len(scores[0]),
+        "seeds": len(seeds),
+        "parameters": read_parameters(Path(seeds[0].checkpoint_meta)),
+        "accuracies": _listed(scores),
+    }
+    if not other:
+        return line
+    gaps = [_gap(mine, cell.against) for mine, cell in zip(scores, seeds, strict=True)]
+    mean = over_trainings(gaps, interval)
+    return line | {
+        "against": other,
+        "difference": mean.value,
+        "difference_interval": mean.interval,
+        "differences": _listed(gaps),
+    }
+
+
+def _gap(scores: np.ndarray, against: str | None) -> np.ndarray:
+    """In each episode."""
     if against is None:
-        return {}
+        raise TypeError("a row that is compared has scores to compare with")
     try:
-        mean = paired_difference(scores, read_scores(Path(against)), interval)
+        return paired(scores, read_scores(Path(against)))
     except ValueError as error:
         raise UserError(f"{against}: {error}; delete it and run the same command again") from None
-    return {"against": row, "difference": mean.value, "difference_interval": mean.interval}
+
+
+def _listed(seeds: list[np.ndarray]) -> str:
+    """The mean of each seed."""
+    return " ".join(f"{np.mean(each):.4f}" for each in seeds)
 
 
 def run(stage: AggregateStage, out: Path, paper: Path | None) -> None:

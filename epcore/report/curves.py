@@ -53,17 +53,14 @@ def tabulate(stage: CurvesStage) -> pd.DataFrame:
     parts = []
     for training in stage.trainings:
         lines = read_curve(training)
-        names = (training.recipe, training.phase, training.trained_as)
-        for place, (column, name) in enumerate(
-            zip(("recipe", "phase", "trained_as"), names, strict=True)
-        ):
-            lines.insert(place, column, name)
+        for place, column in enumerate(("recipe", "seed", "phase", "trained_as")):
+            lines.insert(place, column, getattr(training, column))
         parts.append(lines)
     return pd.concat(parts, ignore_index=True)
 
 
 def draw(table: pd.DataFrame, note: str, out: Path) -> None:
-    """A row for each recipe: its fine-tunings go on where its pretraining ends.
+    """A row for each recipe, a line for each seed: fine-tunings go on where pretraining ends.
 
     Of ImageNet-FS a row for the classifier, and for each generator one curve for each K.
     """
@@ -96,20 +93,22 @@ def _order(phase: str) -> int:
 
 def _row(row: "list[Axes]", table: pd.DataFrame, colours: dict[str, str]) -> None:
     losses, accuracies, rates = row
-    pretraining = table[table["phase"] == "pretraining"]
+    pretrained = table[table["phase"] == "pretraining"].groupby("seed").size()
     phases = list(table.groupby("phase", sort=False))
-    for place, (phase, lines) in enumerate(phases[::-1]):
+    for place, (phase, trainings) in enumerate(phases[::-1]):
         style: Any = {"color": colours[str(phase)], "linewidth": 1, "marker": ".", "markersize": 2}
-        epochs = lines["epoch"] + (0 if phase == "pretraining" else len(pretraining))
-        losses.plot(epochs, lines["train_loss"], **style)
-        losses.plot(epochs, lines["val_loss"], linestyle="--", **style)
-        accuracies.plot(epochs, lines["val_accuracy"], **style)
-        rates.plot(epochs, lines["learning_rate"], drawstyle="steps-mid", **style)
-        kept = lines[lines["kept"]]
-        accuracies.plot(epochs[kept.index], kept["val_accuracy"], "*", color=style["color"])
+        for seed, lines in trainings.groupby("seed"):
+            epochs = lines["epoch"] + (0 if phase == "pretraining" else pretrained.get(seed, 0))
+            losses.plot(epochs, lines["train_loss"], **style)
+            losses.plot(epochs, lines["val_loss"], linestyle="--", **style)
+            accuracies.plot(epochs, lines["val_accuracy"], **style)
+            rates.plot(epochs, lines["learning_rate"], drawstyle="steps-mid", **style)
+            kept = lines[lines["kept"]]
+            accuracies.plot(epochs[kept.index], kept["val_accuracy"], "*", color=style["color"])
+        best = trainings.loc[trainings["kept"], "val_accuracy"].mean()
         side, size = 1 - place * min(0.27, 1 / len(phases)), 6 if len(phases) <= 3 else 5
         accuracies.text(
-            side, 1, f"{kept['val_accuracy'].iloc[0]:.1f}", ha="right", va="top",
+            side, 1, f"{best:.1f}", ha="right", va="top",
             fontsize=size, color=style["color"], transform=accuracies.transAxes,
         )  # fmt: skip
     rates.set_yscale("log")

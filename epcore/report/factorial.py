@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from epcore.report.statistics import Mean, mean_with_interval
+from epcore.report.statistics import Mean, over_trainings
 
 Term = tuple[str, ...]
+Cells = Mapping[frozenset[str], np.ndarray]
 
 
 def terms(factors: Sequence[str]) -> list[Term]:
@@ -15,7 +16,7 @@ def terms(factors: Sequence[str]) -> list[Term]:
     return [(factor,) for factor in factors] + list(itertools.combinations(factors, 2))
 
 
-def contrast(cells: Mapping[frozenset[str], np.ndarray], term: Term) -> np.ndarray:
+def contrast(cells: Cells, term: Term) -> np.ndarray:
     """The effect of a term in each episode `(n,)`, or in one number `()`.
 
     cells: for each of the 2^k sets of factors that are on, the accuracies of the same episodes.
@@ -30,6 +31,12 @@ def contrast(cells: Mapping[frozenset[str], np.ndarray], term: Term) -> np.ndarr
     return effect
 
 
-def effects(cells: Mapping[frozenset[str], np.ndarray], factors: Sequence[str]) -> dict[Term, Mean]:
-    """Every term's effect with its 95 % interval over the episodes, which the cells share."""
-    return {term: mean_with_interval(contrast(cells, term)) for term in terms(factors)}
+def effects(trainings: Sequence[Cells], factors: Sequence[str]) -> dict[Term, Mean]:
+    """Every term's effect, of the cells of one training or several, with its 95 % interval.
+
+    Cells share their episodes; `over_trainings` says what the interval is over.
+    """
+    return {
+        term: over_trainings([contrast(cells, term) for cells in trainings])
+        for term in terms(factors)
+    }

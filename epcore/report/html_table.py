@@ -116,6 +116,7 @@ def _number(number: Number | None) -> str:
     text = number.value.replace("-", "\N{MINUS SIGN}") or "–"
     if number.interval:
         text += f'<span class="interval"> ±{number.interval}</span>'
+    text += "°" if number.within_noise else ""
     return f'<span class="gray">{text}</span>' if number.gray else text
 
 

@@ -113,6 +113,7 @@ def _number(number: Number | None) -> str:
     value = number.value or "--"
     text = f"${value}$" if value[0] in "+-" and number.value else value
     text += rf"\ci{{{number.interval}}}" if number.interval else ""
+    text += r"$^\circ$" if number.within_noise else ""
     return rf"\textcolor{{gray}}{{{text}}}" if number.gray else text
 
 

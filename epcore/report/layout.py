@@ -13,11 +13,13 @@ class Number:
     """A number as it is printed; `value` is empty where there is none.
 
     `interval` is the half width, or empty. Differences have a sign. `gray` is of larger images.
+    `within_noise`: the difference to another row is less than what trainings differ by.
     """
 
     value: str
     interval: str = ""
     gray: bool = False
+    within_noise: bool = False
 
 
 @dataclass(frozen=True)
@@ -129,11 +131,10 @@ def lay_out(stage: LatexStage, cells: dict[tuple[str, str, str], Cell]) -> Layou
 def _numbers(cell: Cell, beside: Literal["paper", "difference", None]) -> tuple[Number | None, ...]:
     """Of this run, and what stands beside it."""
     ours = Number(_rounded(cell["accuracy"]), _rounded(cell["interval"]))
-    if beside == "paper":
-        return ours, _printed(cell)
     if beside == "difference":
         return ours, _difference(cell)
-    return (ours,)
+    ours = replace(ours, within_noise=_within_noise(cell))
+    return (ours, _printed(cell)) if beside == "paper" else (ours,)
 
 
 def _printed(cell: Cell) -> Number:
@@ -146,7 +147,18 @@ def _difference(cell: Cell) -> Number | None:
     """With its sign; none for the row that others are compared with."""
     if not cell["difference"]:
         return None
-    return Number(f"{float(cell['difference']):+.2f}", _rounded(cell["difference_interval"]))
+    return Number(
+        f"{float(cell['difference']):+.2f}",
+        _rounded(cell["difference_interval"]),
+        within_noise=_within_noise(cell),
+    )
+
+
+def _within_noise(cell: Cell) -> bool:
+    """Whether the interval of a difference over several trainings holds zero."""
+    if not cell["difference"] or int(cell["seeds"]) < 2:
+        return False
+    return abs(float(cell["difference"])) <= float(cell["difference_interval"])
 
 
 def _rounded(number: str) -> str:

@@ -1,5 +1,6 @@
 """Small pure functions of statistics."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,17 +19,28 @@ class Mean:
     count: int
 
 
-def paired_difference(
-    values: np.ndarray, others: np.ndarray, interval: Interval = "student"
-) -> Mean:
-    """Mean of `values - others` over the same episodes `(n,)`, with its interval.
+def paired(values: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """`values - others` over the same episodes `(n,)`.
 
     Raises:
         ValueError: if there are more of one than of the other.
     """
     if values.shape != others.shape:
         raise ValueError(f"{len(values)} episodes cannot be paired with {len(others)}")
-    return mean_with_interval(values - others, interval)
+    difference: np.ndarray = values - others
+    return difference
+
+
+def over_trainings(values: Sequence[np.ndarray], interval: Interval = "student") -> Mean:
+    """Mean over trainings of the means over episodes `(n,)`, with its 95 % interval.
+
+    The interval is Student's over the trainings' means, of m trainings with m - 1 degrees of
+    freedom: what another training would give. Of one training it is over its episodes, and says
+    nothing of another training.
+    """
+    if len(values) == 1:
+        return mean_with_interval(values[0], interval)
+    return mean_with_interval(np.array([np.mean(each) for each in values]))
 
 
 def mean_with_interval(values: np.ndarray, interval: Interval = "student") -> Mean:

@@ -7,8 +7,8 @@ from epcore.errors import UserError
 
 KEY = ("block", "row", "column")
 COLUMNS = (
-    *("table", *KEY, "accuracy", "interval", "episodes", "parameters"),
-    *("against", "difference", "difference_interval"),
+    *("table", *KEY, "accuracy", "interval", "episodes", "seeds", "parameters"),
+    *("against", "difference", "difference_interval", "accuracies", "differences"),
     *("paper_accuracy", "paper_interval", "paper_parameters", "note", "source"),
 )
 Cell = dict[str, str]

@@ -1,11 +1,14 @@
 """The feature extractors are those of the authors' code: sizes, shapes, structure, arithmetic."""
 
+import math
+from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 from typing import get_args
 
 import pytest
 import torch
+from scipy import stats
 from torch import nn
 from torch.nn import functional
 
@@ -290,15 +293,25 @@ def test_every_weight_of_a_narrow_wide_resnet_gets_a_gradient():
     assert all(p.grad.isfinite().all() and p.grad.any() for p in network.parameters())
 
 
-def test_the_wide_resnets_block_convolutions_alone_start_as_kaiming_has_it():
+def test_all_convolutions_of_a_wide_resnets_block_start_as_kaiming_has_it_and_the_stem_does_not():
+    """PAPER_VS_CODE A.5 and its corrections: the official wrn.py calls `kaiming_normal_` on
+    conv0, conv1 and conv_reduce with its defaults: fan in, gain sqrt(2). Its stem keeps torch's
+    own start, uniform between +-1 / sqrt(fan in).
+    """
     torch.manual_seed(0)
-    network = build_backbone("wide-resnet", Fraction(1, 2), Fraction(1, 4))
-    for name, module in network.named_modules():
+    network = build_backbone("wide-resnet", Fraction(1, 2), Fraction(1, 2))
+    seen = Counter()
+    for module in network.modules():
         if isinstance(module, nn.Conv2d):
-            inputs = module.weight[0].numel()
-            # The variance of torch's own start, for the stem and the shortcuts, is 1 / (3 inputs).
-            variance = 2 / inputs if ".path." in name else 1 / (3 * inputs)
-            assert module.weight.var().item() == pytest.approx(variance, rel=0.1)
+            fan_in = module.in_channels * module.kernel_size[0] ** 2
+            if module is network.stem[0]:
+                start = stats.uniform(-(fan_in**-0.5), 2 * fan_in**-0.5)
+            else:
+                start = stats.norm(0, math.sqrt(2 / fan_in))
+            weights = module.weight.detach().flatten().numpy()
+            assert stats.kstest(weights, start.cdf).pvalue > 1e-3
+            seen[module.kernel_size] += 1
+    assert seen == {(3, 3): 1 + 3 * 2 * 2, (1, 1): 3}
 
 
 @pytest.mark.parametrize("pool", [nn.MaxPool2d(2), nn.MaxPool2d(3, stride=2, padding=1)])

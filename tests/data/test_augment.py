@@ -1,11 +1,12 @@
 """Views and augmentations against torchvision, Pillow, SciPy and numpy."""
 
+import itertools
 from fractions import Fraction
 
 import numpy as np
 import pytest
 import torch
-from PIL import Image
+from PIL import Image, ImageEnhance
 from scipy import ndimage, stats
 from torch.nn import functional
 
@@ -290,6 +291,24 @@ def test_colour_jitter_is_torchvisions_with_the_same_factors_in_the_same_order(t
                 expected = adjust[kind](expected, float(factors[kind, number]))
             torch.testing.assert_close(jittered[number], expected, atol=1e-5, rtol=0)
     assert len(orders) == 6
+
+
+def test_ordered_jitter_is_pillows_brightness_then_contrast_then_color():
+    """As in wDAE-GNN's imagenet_dataset.py: Pillow's enhancers, always in this order."""
+    enhancers = (ImageEnhance.Brightness, ImageEnhance.Contrast, ImageEnhance.Color)
+    images, factors = stored(20, 8), 0.6 + 0.8 * torch.rand(3, 20, generator=generator())
+    jittered = Augmenter(("ordered-jitter",), IDENTITY).upright(images, generator())
+    found = ((jittered + 1) / 2 * 255).permute(0, 2, 3, 1).numpy()
+    misses = dict.fromkeys(itertools.permutations(range(3)), 0.0)
+    for number, image in enumerate(images):
+        for order in misses:
+            picture = Image.fromarray(image.numpy())
+            for kind in order:
+                picture = enhancers[kind](picture).enhance(float(factors[kind, number]))
+            miss = np.abs(np.asarray(picture, float) - found[number]).max()
+            misses[order] = max(misses[order], miss)
+    assert misses.pop((0, 1, 2)) < 4  # Pillow rounds to whole grey levels after each of them
+    assert min(misses.values()) > 10
 
 
 def test_brightness_changes_by_up_to_40_percent_either_way():

@@ -23,15 +23,15 @@ from epcore.plan.stages import ExemplarsStage, GeneratorStage, TrialsStage
 
 CPU = torch.device("cpu")
 KINDS = {
-    "lwof-average": {"kind": "lwof-average", "dropout": 0.1},
-    "lwof-attention": {"kind": "lwof-attention", "dropout": 0.1, "attention_scale": 10},
+    "lwof-average": {"kind": "lwof-average"},
+    "lwof-attention": {"kind": "lwof-attention", "attention_scale": 10},
     "wdae-gnn": {
         "kind": "wdae-gnn", "noise": 0.08, "temperature": 5, "neighbours": 4, "hidden": 3,
         "dropout": 0.3, "reconstruction_weight": 1,
     },
 }  # fmt: skip
 EP = {"alpha": 0.5, "training": True, "nodes": "all", "reconstruction": "propagated",
-      "step": "after"}  # fmt: skip
+      "step": "after", "normalize_weights": False}  # fmt: skip
 
 
 def training(**changes):
@@ -111,8 +111,12 @@ def test_an_episode_splits_the_base_classes_and_shows_no_image_as_exemplar_and_q
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_loss_is_the_mean_over_queries_plus_the_penalty(task, opened, kind):
+    """LwoF's in training too: the features are the stored ones, none of them dropped. In the cited
+    code (algorithms/FewShot.py) the feature network of stage 2 is in evaluation mode, and
+    `activate_dropout` stands in none of its ImageNet settings.
+    """
     made = task(stage(kind), 1)
-    made.model.eval()
+    made.model.train(kind != "wdae-gnn")  # which has noise and dropout of its own
     rng = np.random.default_rng(4)
     episodes = [sample(made.first, made.counts, made.training, 1, rng) for _ in range(3)]
     found = made.loss(episodes).item()
@@ -189,6 +193,22 @@ def test_generators_learn(train, tmp_path):
     losses = [float(line.split(",")[2]) for line in lines]
     assert losses[-1] < 0.8 * losses[0]
     assert json.loads(out.with_suffix(".meta.json").read_text())["parameters"] > 0
+
+
+@pytest.mark.parametrize("keep", ["last", "best"])
+def test_the_epoch_that_the_settings_name_is_kept(train, tmp_path, monkeypatch, keep):
+    """The first epoch is made to look best."""
+    accuracies, states = iter([0.9, 0.1, 0.1]), []
+
+    def validate(self):
+        states.append({name: part.clone() for name, part in self.model.state_dict().items()})
+        return next(accuracies), 1.0
+
+    monkeypatch.setattr(GeneratorTask, "validate", validate)
+    out = train(stage("lwof-average", keep=keep), tmp_path / "lwof.pt")
+    kept = load_generators(out, "lwof-average")[1]
+    same = [all(torch.equal(kept[name], state[name]) for name in kept) for state in states]
+    assert same == {"last": [False, False, True], "best": [True, False, False]}[keep]
 
 
 def test_a_generator_is_built_of_the_base_weights_and_the_scale_of_stage_1(checkpoint, task):

@@ -107,11 +107,12 @@ def test_each_trial_has_the_weights_of_its_own_exemplars(opened):
     images = opened["images"]
     drawn = draw(images.store, "novel", 2, 3, seed=0)
     base = len(Subsets.of(images.store, "novel").base)
-    settings = LwofAverage(kind="lwof-average", dropout=0.5)
+    settings = LwofAverage(kind="lwof-average")
     generator = LwofGenerator(
         settings, torch.randn(base, images.values.shape[1]), torch.tensor(10.0)
     )
     found = list(weights_of_trials(generator.train(), images, drawn, base))
+    assert not generator.training
     assert len(found) == 3
     assert not torch.equal(found[0], found[1])
     for weights, rows in zip(found, drawn.rows, strict=True):

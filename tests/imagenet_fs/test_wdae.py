@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from reference import propagator
 from torch.nn import functional
 
 from epcore.backbones.base import parameter_count
@@ -18,7 +19,7 @@ SETTINGS = WdaeGnn(
     reconstruction_weight=1,
 )  # fmt: skip
 OPEN = {"alpha": 0.5, "training": True, "nodes": "all", "reconstruction": "propagated",
-        "step": "after"}  # fmt: skip
+        "step": "after", "normalize_weights": False}  # fmt: skip
 D, BASE, NOVEL, SHOTS = 6, 8, 5, 3
 
 
@@ -258,6 +259,32 @@ def test_propagation_of_novel_weights_leaves_the_base_weights_alone():
         expected, found = plain(task()), ours(task())
     assert torch.equal(found[:, :BASE], expected[:, :BASE])
     assert torch.allclose(found[:, BASE:], EP(expected[:, BASE:]))
+
+
+@pytest.mark.parametrize("size", [1.0, 0.4])
+def test_normalized_weights_make_the_graph_and_are_what_is_mixed(size):
+    plain, ours = generator(), generator(propagation=propagation(normalize_weights=True))
+    given = task()
+    with torch.no_grad():
+        generated, found = array(plain(given, size)), array(ours(given, size))
+    for weights, one in zip(generated, found, strict=True):
+        directions = np.stack([unit(weight) for weight in weights])
+        assert one == pytest.approx(propagator(directions, 0.5) @ directions, abs=1e-10)
+        # Lengths differ, so that the other readings give a cosine classifier other weights.
+        for graph, mixed in ((weights, weights), (directions, weights), (weights, directions)):
+            other = propagator(graph, 0.5) @ mixed
+            cosines = [unit(a) @ unit(b) for a, b in zip(one, other, strict=True)]
+            assert min(cosines) < 1 - 1e-6
+
+
+def test_normalized_novel_weights_propagate_and_base_weights_keep_their_direction():
+    changes = {"nodes": "novel", "normalize_weights": True}
+    plain, ours = generator(), generator(propagation=propagation(**changes))
+    with torch.no_grad():
+        generated, found = plain(task()), ours(task())
+    directions = functional.normalize(generated, dim=-1)
+    assert torch.allclose(functional.normalize(found[:, :BASE], dim=-1), directions[:, :BASE])
+    assert torch.allclose(found[:, BASE:], EP(directions[:, BASE:]))
 
 
 def test_the_reconstruction_loss_sees_weights_before_or_after_propagation():

@@ -143,8 +143,8 @@ def test_an_unknown_name_like_no_other_lists_the_known_ones(config):
 @pytest.mark.parametrize(
     ("file", "path", "value", "expected"),
     [
-        ("scales/demo.yaml", "seed", "zero", "valid integer"),
-        ("scales/demo.yaml", "seed", -1, "greater than or equal to 0"),
+        ("scales/demo.yaml", "seeds", ["zero"], "valid integer"),
+        ("scales/demo.yaml", "seeds", [-1], "greater than or equal to 0"),
         ("scales/demo.yaml", "columns", "glyph-mini", "mapping"),
         ("scales/demo.yaml", "precision", "fp16", "'fp32', 'tf32' or 'bf16'"),
         ("scales/demo.yaml", "backbones/wrn/width", "1/0", "ratio such as 1/4"),

@@ -38,19 +38,29 @@ def test_what_a_stage_is_told_is_what_it_reads(scale, name):
 
 
 def test_the_paper_scale_has_the_numbers_of_the_cited_code():
-    """PAPER_VS_CODE F.3, F.5 and F.6."""
+    """PAPER_VS_CODE F.3, F.5, F.6 and, of LwoF, the corrections."""
     told = json.loads(plan().classifier("resnet10", 0))
     training, backbone = told["training"], told["backbone"]
     assert backbone == {"architecture": "resnet10", "width": "1", "depth": "1"}
     assert told["view"] == {"resize": "1", "crop": "7/8"}
     assert (training["batch_size"], training["steps"], training["epochs"]) == (400, 4000, 100)
     assert (training["learning_rate"], training["drops"]) == (0.1, [30, 60, 90])
+    assert training["augmentation"] == ["flip", "crop", "ordered-jitter"]
     generator = json.loads(plan().generator("wdae-gnn", 0))
     assert generator["shots"] == [1]
     assert generator["propagation"] is None
     expected = {"novel": 200, "base_queries": 200, "novel_queries": 1, "batch_size": 4,
                 "steps": 1000, "epochs": 15, "learning_rate": 0.01, "drops": [10]}  # fmt: skip
     assert expected.items() <= generator["training"].items()
+    assert generator["training"]["keep"] == "best"
+    for kind, more in (("lwof-average", {}), ("lwof-attention", {"attention_scale": 30})):
+        lwof = json.loads(plan().generator(kind, 0))
+        assert lwof["generator"] == {"kind": kind} | more
+        # lowshot_train_stage2.py gives `solve` no validation data, so only the last epoch is left.
+        expected = {"novel": 250, "base_queries": 750, "novel_queries": 6, "batch_size": 1,
+                    "steps": 4000, "epochs": 6, "learning_rate": 0.01, "drops": [4],
+                    "keep": "last"}  # fmt: skip
+        assert expected.items() <= lwof["training"].items()
     trials = json.loads(plan().evaluate("wdae-gnn"))
     assert trials["step_sizes"] == [1.0, 1.0, 0.6, 0.4, 0.2]
     assert (trials["shots"], trials["prior"]) == ([1, 2, 5, 10, 20], 0.7)

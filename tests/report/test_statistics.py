@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from epcore.report.statistics import mean_with_interval, paired_difference
+from epcore.report.statistics import mean_with_interval, over_trainings, paired
+
+
+def paired_difference(values, others):
+    return mean_with_interval(paired(values, others))
 
 
 def ends(mean):
@@ -111,3 +115,28 @@ def test_a_normal_interval_is_196_standard_errors_of_the_values_own_deviation(co
     assert mean.interval == pytest.approx(1.96 * deviation / np.sqrt(count))
     differences = mean_with_interval(values - others, "normal")
     assert paired_difference(values, others, "normal") == differences
+
+
+def test_of_one_training_the_interval_is_over_its_episodes():
+    values = np.random.default_rng(0).normal(60, 10, 30)
+    for interval in ("student", "normal"):
+        assert over_trainings([values], interval) == mean_with_interval(values, interval)
+
+
+def test_of_several_trainings_the_interval_is_over_their_means_by_hand():
+    """Means 1, 2 and 6: mean 3, s = sqrt(7), and t(0.975, 2) = 4.3027; episodes do not matter."""
+    for spread in (0, 0.5):
+        trainings = [np.array([mean - spread, mean, mean + spread]) for mean in (1.0, 2.0, 6.0)]
+        mean = over_trainings(trainings)
+        assert (mean.value, mean.count) == (pytest.approx(3), 3)
+        assert mean.interval == pytest.approx(4.3027 * np.sqrt(7 / 3), abs=1e-3)
+
+
+def test_the_interval_over_trainings_holds_the_true_mean_95_times_in_100():
+    random = np.random.default_rng(0)
+    held = 0
+    for _ in range(2000):
+        of_trainings = random.normal(0, 1, 3)
+        mean = over_trainings([random.normal(one, 0.1, 20) for one in of_trainings])
+        held += abs(mean.value) <= mean.interval
+    assert held / 2000 == pytest.approx(0.95, abs=0.02)

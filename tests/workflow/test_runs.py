@@ -131,7 +131,7 @@ def test_only_a_scale_for_a_gpu_requires_one_and_the_user_may_waive_it(finished)
 
 
 def test_another_seed_trains_anew_and_is_tested_on_the_same_episodes(finished):
-    finished.replace("config/scales/demo.yaml", "\nseed: 0 ", "\nseed: 1 ")
+    finished.replace("config/scales/demo.yaml", "\nseeds: [0] ", "\nseeds: [1] ")
     jobs = finished.plan().jobs
     assert (jobs["pretrain"], jobs["finetune"], jobs["evaluate"]) == (2, 4, 4)
     assert not {"data", "episodes"} & set(jobs)

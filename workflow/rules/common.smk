@@ -34,7 +34,7 @@ configfile: str(CONFIG / "config.yaml")
 
 try:
     SCALE = Plan.scale_of(config)
-    PLAN = Plan(CONFIG, SCALE)
+    PLAN = Plan(CONFIG, SCALE, config.get("seeds"))
     PLAN.check()
     JOBS = Jobs(PLAN)
     QUICK_DATASETS = quick_datasets(PLAN)
