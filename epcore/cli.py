@@ -204,6 +204,9 @@ def _parser() -> argparse.ArgumentParser:
     sub = stage("curves", "draw the curves of trainings")
     path(sub, "out", "figure to write (.pdf); .png and .csv go beside it")
 
+    sub = stage("gap", "draw how far apart two recipes are while they train")
+    path(sub, "out", "figure to write (.pdf); .png and .csv go beside it")
+
     sub = stage("environment", "say where jobs ran and with what")
     path(sub, "out", "page to write (.html)")
 
@@ -302,6 +305,7 @@ STAGES: dict[str, tuple[str, str | None]] = {
     "latex": ("epcore.report.latex", "LatexStage"),
     "plot": ("epcore.report.plot", "PlotStage"),
     "curves": ("epcore.report.curves", "CurvesStage"),
+    "gap": ("epcore.report.gap", "GapStage"),
     "environment": ("epcore.report.environment", "EnvironmentStage"),
     "co2": ("epcore.footprint.report", None),
     "forecast": ("epcore.footprint.forecast", None),

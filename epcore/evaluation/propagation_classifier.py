@@ -40,8 +40,8 @@ class PropagationClassifier(nn.Module):
 
         embeddings `(..., N, D)`: first the support, `shot` images of each class in turn, then
         the queries. The class distribution is the softmax of the logits: of the log-scores in
-        the authors' code, of the scores themselves in the paper's text. Prototypes take the place
-        of label propagation where the recipe says so.
+        the authors' code, of the scores themselves in the text by the letter. Prototypes take the
+        place of label propagation where the recipe says so.
         """
         support = way * shot
         if self.settings.classifier == "prototypes":

@@ -90,6 +90,15 @@ class Interpolation(NetworkFigure, InterpolatedPairs):
         return self
 
 
+class Gap(Settings):
+    """How far apart recipes are while they train: each row of `table` and the row it names.
+
+    A panel is a block of the table.
+    """
+
+    table: str
+
+
 class Figures(Settings):
     """The sections; names in the file have hyphens, as the figures' files do."""
 
@@ -99,3 +108,4 @@ class Figures(Settings):
     two_moons: TwoMoons
     decision_boundary: DecisionBoundary
     interpolation: Interpolation
+    gap: Gap

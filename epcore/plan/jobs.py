@@ -16,7 +16,6 @@ from epcore.plan.datasets import OfficialData
 from epcore.plan.imagenet_fs import ImageNetFsPlan, queries_of
 from epcore.plan.load import pick
 from epcore.plan.plan import Plan
-from epcore.plan.stages import Training
 
 REPORTS = (
     *("reports/co2.csv", "reports/co2.md", "tables/co2.tex"),
@@ -346,13 +345,18 @@ class Jobs:
         elif figure in plan.covered_plots:
             rule, needs = "plot", [self._aggregate(table) for table in plan.plot_tables(figure)]
         elif figure in plan.curves:
-            rule, needs = "curves", self._trained(plan.curves[figure])
+            rule = "curves"
+            needs = self._trained([training.checkpoint for training in plan.curves[figure]])
+        elif figure == "gap":
+            pairs = plan.gap_pairs()
+            needs = self._trained([c for p in pairs for c in (p.checkpoint, p.against)])
         path = paths.FIGURE.format(**self._scale, figure=figure)
         return self._job(rule, path, needs, name=figure)
 
-    def _trained(self, trainings: Iterable[Training]) -> list[Job]:
-        files = dict.fromkeys(training.checkpoint for training in trainings)
-        return [job for file in files if (job := self.of_file(file)) is not None]
+    def _trained(self, checkpoints: Iterable[str]) -> list[Job]:
+        return [
+            job for file in dict.fromkeys(checkpoints) if (job := self.of_file(file)) is not None
+        ]
 
     def _environment(self) -> Job:
         """It reads what every training and every test of a table says of itself."""

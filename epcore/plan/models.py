@@ -395,13 +395,14 @@ class Table(Settings):
 
     `groups` names the paper's data sets above the columns; `paper` is a file of config/paper, or
     none for a table that the paper does not have. `first` heads the first column, `marks` the
-    columns of ticks.
+    columns of ticks. `training` adds columns that say when each row's learning rate first fell.
     """
 
     label: str
     paper: str | None = None
     first: str = ""
     marks: tuple[str, ...] = ()
+    training: bool = False
     title: str
     notes: str = ""
     groups: dict[str, str]

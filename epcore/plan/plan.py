@@ -103,7 +103,8 @@ class Plan(PlotPlan):
     @property
     def covered_figures(self) -> list[str]:
         """The figures that this scale has the runs of."""
-        return [*super().covered_figures, *self.covered_plots, *self.curves]
+        gap = ["gap"] if self.gap_pairs() else []
+        return [*super().covered_figures, *self.covered_plots, *self.curves, *gap]
 
     @cached_property
     def job_metas(self) -> list[str]:

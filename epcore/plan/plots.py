@@ -1,6 +1,5 @@
 """Result plots and training curves of recipes: which numbers and trainings they draw."""
 
-import re
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
@@ -9,11 +8,13 @@ from pydantic import Field
 from epcore.plan import paths
 from epcore.plan.figure_plan import FigurePlan
 from epcore.plan.load import pick, read_yaml, validate
-from epcore.plan.models import Protocol
+from epcore.plan.models import Block, Column, Protocol, Row
 from epcore.plan.registry import check_name, protocol_of
 from epcore.plan.settings import Settings
 from epcore.plan.stages import (
     STAGE_VERSIONS,
+    GapPair,
+    GapStage,
     PlotPoint,
     PlotStage,
     Training,
@@ -136,34 +137,53 @@ class PlotPlan(FigurePlan):
                     training
                     for recipe in ordered[start : start + RECIPES_PER_FIGURE]
                     for seed in self.seeds
-                    for training in self._trainings(
-                        dataset, backbone, recipe, recipes[recipe], seed
-                    )
+                    for training in self.trainings(dataset, backbone, recipe, recipes[recipe], seed)
                 )
         return figures
 
-    def _trainings(
-        self, dataset: str, backbone: str, recipe: str, checkpoints: set[str], seed: int
-    ) -> list[Training]:
-        """A recipe's pretraining, then its fine-tunings from the fewest shots on."""
-        shots = [re.fullmatch(r"finetune-(\d+)shot", name) for name in checkpoints]
-        steps = [("pretrain", "pretraining", self.pretrained_as(backbone, recipe))]
-        steps += [
-            (f"finetune-{shot}shot", f"fine-tuning, {shot}-shot", recipe)
-            for shot in sorted(int(found[1]) for found in shots if found)
-        ]
+    def gap_pairs(self) -> list[GapPair]:
+        """Every row of the figure's table that is compared with another, and that one."""
+        name = self.figures.gap.table
+        self.check_table(name, f"{self.config.name}/figures.yaml, gap, table")
+        if name not in self.covered_tables:
+            return []
+        column = self.table(name).columns[0]
         return [
-            Training(
-                seed=seed,
-                recipe=recipe,
-                phase=phase,
-                trained_as=owner,
-                checkpoint=paths.CHECKPOINT.format(
-                    **self._place(dataset, backbone, owner, seed), checkpoint=checkpoint
-                ),
-            )
-            for checkpoint, phase, owner in steps
+            self._gap_pair(block, row, rows[row.against], column, seed)
+            for block in self.table(name).blocks
+            for rows in [{row.name: row for row in block.rows}]
+            for row in block.rows
+            if row.against is not None
+            for seed in self.seeds
         ]
+
+    def _gap_pair(self, block: Block, row: Row, other: Row, column: Column, seed: int) -> GapPair:
+        backbone, dataset = str(block.backbone), self.scale.columns[column.dataset]
+        one, two = (
+            paths.PRETRAIN.format(
+                **self._place(
+                    dataset, backbone, self.pretrained_as(backbone, str(each.recipe)), seed
+                )
+            )
+            for each in (row, other)
+        )
+        epochs = self.recipe(str(row.recipe), backbone).pretraining.epochs
+        return GapPair(
+            panel=block.label, line=f"{epochs} epochs", seed=seed, checkpoint=one, against=two
+        )
+
+    def gap(self) -> str:
+        """Of a scale that has its table."""
+        pairs = self.gap_pairs()
+        dataset, backbone = pairs[0].checkpoint.split("/")[3:5]
+        return told(
+            GapStage(
+                stage_version=STAGE_VERSIONS["gap"],
+                pairs=tuple(pairs),
+                note=f"Scale {self.scale_name}: {self.datasets[dataset].title}, "
+                f"{self._sized(backbone)}",
+            )
+        )
 
     @cached_property
     def trained_files(self) -> list[str]:

@@ -119,7 +119,7 @@ class Registry:
         content = read_yaml(self.config / "recipes.yaml")
         sources = validate(RecipeSources, content, where)
         for name, settings in sources.protocols.items():
-            self._check_recipe(settings, f"{where}, protocols.{name}", ())
+            self._check_recipe(settings, f"{where}, protocols.{name}", ("extends",))
         for name, settings in sources.recipes.items():
             named = ("extends", "protocol", "description")
             self._check_recipe(settings, f"{where}, recipes.{name}", named)
@@ -153,7 +153,7 @@ class Registry:
         own = extend(recipes, name, "recipe", where, dict)
         if "protocol" not in own:
             raise UserError(f"{where}, recipes.{name}: the key 'protocol' is missing")
-        preset = pick(protocols, own["protocol"], "protocol", f"{where}, recipes.{name}")
+        preset = extend(protocols, own["protocol"], "protocol", f"{where}, recipes.{name}", dict)
         merged: dict[str, Any] = {}
         for layer in (preset, self.scale.recipe, own):
             general = {key: value for key, value in layer.items() if key != "backbones"}

@@ -1,5 +1,6 @@
 """Trainings and tests: what their stages are told, and which recipes share them."""
 
+import re
 from functools import cache
 from typing import Any
 
@@ -13,6 +14,7 @@ from epcore.plan.stages import (
     EvaluateStage,
     FinetuneStage,
     PretrainStage,
+    Training,
     told,
 )
 
@@ -138,9 +140,39 @@ class Runs(Registry):
         """The checkpoint that a recipe is tested with on a protocol."""
         return self._of_checkpoint(paths.CHECKPOINT, dataset, backbone, recipe, protocol, seed)
 
+    def trainings_of(
+        self, dataset: str, backbone: str, recipe: str, protocol: str, seed: int
+    ) -> list[Training]:
+        """What made the checkpoint that a recipe is tested with on a protocol."""
+        owner, name = self.checkpoint(backbone, recipe, self.protocols[protocol].checkpoint_shot)
+        return self.trainings(dataset, backbone, owner, {name}, seed)
+
     def features_of(self, dataset: str, backbone: str, recipe: str, protocol: str) -> str:
         """The features that a recipe is tested with on a protocol, of the first seed."""
         return self._of_checkpoint(paths.FEATURES, dataset, backbone, recipe, protocol, None)
+
+    def trainings(
+        self, dataset: str, backbone: str, recipe: str, checkpoints: set[str], seed: int
+    ) -> list[Training]:
+        """A recipe's pretraining, then its fine-tunings from the fewest shots on."""
+        shots = [re.fullmatch(r"finetune-(\d+)shot", name) for name in checkpoints]
+        steps = [("pretrain", "pretraining", self.pretrained_as(backbone, recipe))]
+        steps += [
+            (f"finetune-{shot}shot", f"fine-tuning, {shot}-shot", recipe)
+            for shot in sorted(int(found[1]) for found in shots if found)
+        ]
+        return [
+            Training(
+                seed=seed,
+                recipe=recipe,
+                phase=phase,
+                trained_as=owner,
+                checkpoint=paths.CHECKPOINT.format(
+                    **self._place(dataset, backbone, owner, seed), checkpoint=checkpoint
+                ),
+            )
+            for checkpoint, phase, owner in steps
+        ]
 
     def _of_checkpoint(
         self,

@@ -8,6 +8,7 @@ its results: white space and comments in the code re-run nothing.
 from typing import Literal
 
 from epcore.files import canonical_json
+from epcore.plan import paths
 from epcore.plan.datasets import DataSet, SourceFile
 from epcore.plan.figures import DecisionBoundary, InterpolatedPairs, TwoMoons
 from epcore.plan.imagenet_fs_models import (
@@ -44,6 +45,7 @@ STAGE_VERSIONS = {
     "interpolation": 2,
     "plot": 1,
     "curves": 3,
+    "gap": 1,
     "environment": 1,
     "imagenet-fs-exemplars": 1,
     "imagenet-fs-classifier": 1,
@@ -128,10 +130,30 @@ class EvaluateStage(Stage):
     propagation: Propagation
 
 
+class Training(Settings):
+    """One training of a recipe, which another one may have named (`trained_as`).
+
+    model: of a checkpoint that holds several, the one that it trained.
+    """
+
+    seed: int
+    recipe: str
+    phase: str
+    trained_as: str
+    checkpoint: str
+    model: str = ""
+
+    @property
+    def files(self) -> tuple[str, str]:
+        """Its curve, and the meta that says which epoch was kept."""
+        return paths.curve(self.checkpoint, self.model), paths.meta(self.checkpoint)
+
+
 class OurCell(Settings):
     """One cell of ours and one seed: the files of its per-episode scores and its checkpoint's meta.
 
-    `against` are the scores of the same seed that its paired difference is to.
+    `against` are the scores of the same seed that its paired difference is to; `trainings` made the
+    checkpoint, if the table tells of them.
     """
 
     block: str
@@ -141,6 +163,7 @@ class OurCell(Settings):
     scores: str
     checkpoint_meta: str
     against: str | None
+    trainings: tuple[Training, ...] = ()
 
 
 class TableRow(Settings):
@@ -193,6 +216,7 @@ class LatexStage(Stage):
     """Typeset a table.
 
     `printed` numbers and differences stand beside this run's; `stacked`, in rows of their own.
+    `training` adds a column for each phase of training.
     """
 
     label: str
@@ -201,6 +225,7 @@ class LatexStage(Stage):
     marks: tuple[str, ...]
     printed: bool
     stacked: bool = False
+    training: bool = False
     columns: tuple[LatexColumn, ...]
     blocks: tuple[LatexBlock, ...]
 
@@ -300,24 +325,27 @@ class PlotStage(Stage):
     note: str
 
 
-class Training(Settings):
-    """One training of a recipe, which another one may have named (`trained_as`).
-
-    model: of a checkpoint that holds several, the one that it trained.
-    """
-
-    seed: int
-    recipe: str
-    phase: str
-    trained_as: str
-    checkpoint: str
-    model: str = ""
-
-
 class CurvesStage(Stage):
     """Draw the curves of trainings; `note` says what they are of."""
 
     trainings: tuple[Training, ...]
+    note: str
+
+
+class GapPair(Settings):
+    """Two pretrainings of one seed: checkpoints whose validation accuracies are compared."""
+
+    panel: str
+    line: str
+    seed: int
+    checkpoint: str
+    against: str
+
+
+class GapStage(Stage):
+    """Draw how far apart pretrainings are, epoch by epoch; `note` says what they are of."""
+
+    pairs: tuple[GapPair, ...]
     note: str
 
 

@@ -24,6 +24,11 @@ from epcore.plan.stages import (
 )
 
 TIMES = r"$\times$"
+TRAINING = (
+    r"\emph{Pretraining}, \emph{fine-tuning}: the epoch after which the learning rate first fell, "
+    "and in brackets the epochs trained; of fine-tuning in the order of the columns, once if they "
+    "agree."
+)
 
 
 class TablePlan(Runs):
@@ -38,12 +43,17 @@ class TablePlan(Runs):
                 for column in self.table(name).columns:
                     if self._covers(block, row, column):
                         other = rows[row.against] if row.against else None
-                        cells += [self._cell(block, row, other, column, s) for s in self.seeds]
+                        shown = self.table(name).training
+                        cells += [
+                            self._cell(block, row, other, column, seed, shown)
+                            for seed in self.seeds
+                        ]
         return cells
 
     def _cell(
-        self, block: Block, row: Row, other: Row | None, column: Column, seed: int
+        self, block: Block, row: Row, other: Row | None, column: Column, training: bool, seed: int
     ) -> OurCell:
+        """`training`: whether the table tells of what made the checkpoint."""
         run = self._run(block, row, column)
         against = self.scores(*self._run(block, other, column), seed) if other else None
         return OurCell(
@@ -54,6 +64,7 @@ class TablePlan(Runs):
             scores=self.scores(*run, seed),
             checkpoint_meta=paths.meta(self.checkpoint_of(*run, seed)),
             against=against,
+            trainings=tuple(self.trainings_of(*run, seed) if training else ()),
         )
 
     def _covers(self, block: Block, row: Row, column: Column) -> bool:
@@ -247,6 +258,7 @@ class TablePlan(Runs):
                 first=table.first,
                 marks=table.marks,
                 printed=table.paper is not None,
+                training=table.training,
                 columns=tuple(
                     LatexColumn(name=c.name, group=table.groups[c.dataset], heading=c.heading)
                     for c in table.columns
@@ -299,6 +311,7 @@ class TablePlan(Runs):
                 self.seeds,
             ),
             r"\emph{Paper}: as printed." if table.paper else "",
+            TRAINING if table.training else "",
             table.notes,
         ]
         if not self.scale.comparable:

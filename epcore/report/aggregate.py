@@ -1,6 +1,7 @@
 """A table in long form: our means and intervals beside what the paper prints."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,8 @@ import pandas as pd
 from epcore.errors import UserError
 from epcore.files import Provenance
 from epcore.plan.printed import Cell, Place, read_printed
-from epcore.plan.stages import AggregateStage, OurCell
+from epcore.plan.stages import AggregateStage, OurCell, Training
+from epcore.report.curves import read_curve
 from epcore.report.numbers import write_table
 from epcore.report.statistics import Interval, over_trainings, paired
 from epcore.report.text_table import COLUMNS, KEY
@@ -52,10 +54,11 @@ def aggregate(stage: AggregateStage, paper: dict[Place, Cell]) -> pd.DataFrame:
 
     Columns: table, block, row, column; accuracy, interval (95 %, half width), episodes, seeds and
     parameters of this run; against, difference and difference_interval: the mean difference to
-    another row over the same seeds and episodes; accuracies and differences of each seed; what
-    the paper prints: paper_accuracy, paper_interval, paper_parameters and note; source of the row.
-    Accuracies are in percent, empty where there is none. `over_trainings` says what intervals are
-    over.
+    another row over the same seeds and episodes; accuracies and differences of each seed;
+    pretraining_fell, pretraining_epochs, finetuning_fell and finetuning_epochs, see `rate_falls`;
+    what the paper prints: paper_accuracy, paper_interval, paper_parameters and note; source of the
+    row. Accuracies are in percent, empty where there is none. `over_trainings` says what intervals
+    are over.
     """
     ours: dict[tuple[str, str, str], list[OurCell]] = {}
     for cell in stage.cells:
@@ -67,6 +70,7 @@ def aggregate(stage: AggregateStage, paper: dict[Place, Cell]) -> pd.DataFrame:
             line: dict[str, object] = {"table": stage.table, **dict(zip(KEY, key, strict=True))}
             if key in ours:
                 line |= _measured(ours[key], row.against, stage.interval)
+                line |= rate_falls(t for cell in ours[key] for t in cell.trainings)
             if (row.block, row.paper, column) in paper:
                 printed = paper[row.block, row.paper, column]
                 line |= {"paper_accuracy": printed["accuracy"]}
@@ -100,6 +104,23 @@ def _measured(seeds: list[OurCell], other: str, interval: Interval) -> dict[str,
     }
 
 
+def rate_falls(trainings: Iterable[Training]) -> dict[str, str]:
+    """Of both phases: the epoch after which the learning rate first fell, and the epochs trained.
+
+    Epochs count from 1. A rate that no epoch saw fall "never" fell. Several trainings of a phase
+    stand one after another, with a space between them.
+    """
+    found: dict[str, list[str]] = {}
+    for training in trainings:
+        curve = read_curve(training)
+        phase = "pretraining" if training.phase == "pretraining" else "finetuning"
+        lower = curve["epoch"][curve["learning_rate"] < curve["learning_rate"].iloc[0]]
+        fell = "never" if lower.empty else str(lower.iloc[0] - 1)
+        found.setdefault(f"{phase}_fell", []).append(fell)
+        found.setdefault(f"{phase}_epochs", []).append(str(len(curve)))
+    return {name: " ".join(values) for name, values in found.items()}
+
+
 def _gap(scores: np.ndarray, against: str | None) -> np.ndarray:
     """In each episode."""
     if against is None:
@@ -119,6 +140,7 @@ def run(stage: AggregateStage, out: Path, paper: Path | None) -> None:
     """The stage `aggregate`: the table, and a meta that leads back to the files of every cell."""
     files = [Path(file) for cell in stage.cells for file in (cell.scores, cell.checkpoint_meta)]
     files += [Path(cell.against) for cell in stage.cells if cell.against]
+    files += [Path(f) for cell in stage.cells for each in cell.trainings for f in each.files]
     files += [paper] if paper else []
     provenance = Provenance("aggregate", stage.model_dump(mode="json"), files)
     frame = aggregate(stage, read_printed(paper) if paper else {})

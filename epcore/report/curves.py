@@ -11,7 +11,6 @@ import pandas as pd
 
 from epcore.errors import UserError
 from epcore.files import Provenance
-from epcore.plan.paths import curve, meta
 from epcore.plan.stages import CurvesStage, Training
 from epcore.report.figure import COLOURS, panels
 from epcore.report.numbers import write_table
@@ -30,19 +29,31 @@ def read_curve(training: Training) -> pd.DataFrame:
     Raises:
         UserError: if the curve or the meta beside it is damaged.
     """
-    path, facts = Path(curve(training.checkpoint, training.model)), Path(meta(training.checkpoint))
+    path, facts = map(Path, training.files)
     try:
-        lines = pd.read_csv(path)[READ].astype(float)
+        lines = read_epochs(path)
         kept = json.loads(facts.read_text(encoding="utf-8"))["best"]
-        best = int(kept.get(training.model, kept)["epoch"])
-        if lines.isna().any(axis=None) or best not in lines["epoch"].to_numpy():
-            raise ValueError("a number is missing")
+        best = int(kept.get(training.model, kept)["epoch"]) + 1
+        if best not in lines["epoch"].to_numpy():
+            raise ValueError("the epoch that was kept is missing")
     except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
         raise UserError(
             f"the curve {path} or {facts.name} beside it is damaged ({error}); delete both and run "
             "the same command again"
         ) from None
     lines["kept"] = lines["epoch"] == best
+    return lines
+
+
+def read_epochs(path: Path) -> pd.DataFrame:
+    """A curve: a line for each epoch, from 1 on; accuracy in percent.
+
+    Raises:
+        ValueError, KeyError, OSError: if it is damaged or missing.
+    """
+    lines = pd.read_csv(path)[READ].astype(float)
+    if lines.isna().any(axis=None):
+        raise ValueError("a number is missing")
     lines["epoch"] = lines["epoch"].astype(int) + 1
     lines["val_accuracy"] *= 100
     return lines
@@ -122,9 +133,7 @@ def _row(row: "list[Axes]", table: pd.DataFrame, colours: dict[str, str]) -> Non
 
 def run(stage: CurvesStage, out: Path) -> None:
     """The stage `curves`: the picture (.pdf, .png) and what is drawn (.csv)."""
-    files = [
-        file for t in stage.trainings for file in (curve(t.checkpoint, t.model), meta(t.checkpoint))
-    ]
+    files = [file for training in stage.trainings for file in training.files]
     inputs = [Path(file) for file in dict.fromkeys(files)]
     provenance = Provenance("curves", stage.model_dump(mode="json"), inputs)
     table = tabulate(stage)

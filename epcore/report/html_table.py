@@ -66,7 +66,7 @@ def page(stage: LatexStage, layout: Layout) -> str:
 def _head(layout: Layout) -> list[str]:
     """Data set, shot, then what stands beside each other in a cell."""
     rows = 2 if layout.beside is None else 3
-    lead = [layout.first, *layout.marks] + ["Params"] * layout.parameters
+    lead = [layout.first, *layout.marks, *layout.facts]
     tops = [
         f'<th rowspan="{rows}" scope="col">{tex_to_html(name)}</th>'
         if name
@@ -102,8 +102,7 @@ def _line(line: Line, layout: Layout) -> str:
     label = tex_to_html(line.label) + (f"<sup>{line.source}</sup>" if line.source else "")
     cells = [f'<th scope="row">{label}</th>']
     cells += [f'<td class="mark">{"✓" if mark else ""}</td>' for mark in line.marks]
-    if line.parameters is not None:
-        cells.append(f"<td>{line.parameters}</td>")
+    cells += [f"<td>{fact}</td>" for fact in line.facts]
     for place, number in enumerate(line.numbers):
         beside = ' class="beside"' if place % layout.per_cell else ""
         cells.append(f"<td{beside}>{_number(number)}</td>")

@@ -54,7 +54,7 @@ def typeset(stage: LatexStage, layout: Layout) -> str:
 
 
 def _specification(layout: Layout) -> str:
-    lead = "l" + "c" * len(layout.marks) + "r" * layout.parameters
+    lead = "l" + "c" * len(layout.marks) + "r" * len(layout.facts)
     return f"@{{}}{lead}*{{{len(layout.columns)}}}{{{'r' * layout.per_cell}}}@{{}}"
 
 
@@ -73,7 +73,7 @@ def _head(layout: Layout) -> list[str]:
         rf"\cmidrule(lr){{{start}-{start + span - 1}}}"
         for start, (_, span) in zip(starts, groups, strict=True)
     ]
-    lead = [layout.first, *layout.marks] + ["Params"] * layout.parameters
+    lead = [layout.first, *layout.marks, *layout.facts]
     headings = [
         rf"\multicolumn{{{layout.per_cell}}}{{c}}{{{column.heading}}}" for column in layout.columns
     ]
@@ -103,8 +103,7 @@ def _entries(line: Line) -> list[str]:
     if line.source:
         label += rf"\textsuperscript{{{line.source}}}"
     ticks = [r"$\checkmark$" if mark else "" for mark in line.marks]
-    parameters = [] if line.parameters is None else [line.parameters]
-    return [label, *ticks, *parameters, *map(_number, line.numbers)]
+    return [label, *ticks, *line.facts, *map(_number, line.numbers)]
 
 
 def _number(number: Number | None) -> str:

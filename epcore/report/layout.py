@@ -1,7 +1,9 @@
 """What stands where in a table, before it is LaTeX or HTML."""
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 from epcore.plan.stages import LatexBlock, LatexColumn, LatexRow, LatexStage
@@ -26,14 +28,14 @@ class Number:
 class Line:
     """A row. `source` is the number of its source below the table; ours have none.
 
-    `marks` are ticks or not. A table without parameters has None of them. `numbers` has one or two
-    for each column; None stays empty.
+    `marks` are ticks or not, `facts` texts. `numbers` has one or two for each column; None stays
+    empty.
     """
 
     label: str
     source: int | None
     marks: tuple[bool, ...]
-    parameters: str | None
+    facts: tuple[str, ...]
     numbers: tuple[Number | None, ...]
 
 
@@ -47,7 +49,9 @@ class Block:
 
 @dataclass(frozen=True)
 class Layout:
-    """A table: first column, ticks, parameters, and one or two numbers for each cell.
+    """A table: first column, ticks, facts, and one or two numbers for each cell.
+
+    Facts are the number of parameters, and how the training of each phase went.
 
     Stacked, printed numbers and differences have lines of their own.
 
@@ -56,7 +60,7 @@ class Layout:
 
     first: str
     marks: tuple[str, ...]
-    parameters: bool
+    facts: tuple[str, ...]
     beside: Literal["paper", "difference", None]
     columns: tuple[LatexColumn, ...]
     blocks: tuple[Block, ...]
@@ -65,7 +69,7 @@ class Layout:
     @property
     def lead(self) -> int:
         """Columns before the first cell."""
-        return 1 + len(self.marks) + self.parameters
+        return 1 + len(self.marks) + len(self.facts)
 
     @property
     def per_cell(self) -> int:
@@ -90,7 +94,12 @@ def lay_out(stage: LatexStage, cells: dict[tuple[str, str, str], Cell]) -> Layou
         beside = "paper"
     if stage.stacked:
         beside = None
-    parameters = any(cell["paper_parameters"] for cell in cells.values())
+    facts: dict[str, Callable[[list[Cell]], str]] = {}
+    if any(cell["paper_parameters"] for cell in cells.values()):
+        facts["Params"] = _parameters
+    if stage.training:
+        facts["pretraining"] = partial(_training, "pretraining")
+        facts["fine-tuning"] = partial(_training, "finetuning")
     named = [row.source for block in stage.blocks for row in block.rows if row.source]
     sources = tuple(dict.fromkeys(named))
 
@@ -102,7 +111,7 @@ def lay_out(stage: LatexStage, cells: dict[tuple[str, str, str], Cell]) -> Layou
             label=row.label,
             source=sources.index(row.source) + 1 if row.source else None,
             marks=tuple(mark in row.marks for mark in stage.marks),
-            parameters=_parameters(found) if parameters else None,
+            facts=tuple(fact(found) for fact in facts.values()),
             numbers=(
                 tuple(map(_printed, found))
                 if printed
@@ -117,7 +126,7 @@ def lay_out(stage: LatexStage, cells: dict[tuple[str, str, str], Cell]) -> Layou
     return Layout(
         first=stage.first,
         marks=stage.marks,
-        parameters=parameters,
+        facts=tuple(facts),
         beside=beside,
         columns=stage.columns,
         blocks=tuple(
@@ -173,3 +182,15 @@ def _parameters(row: list[Cell]) -> str:
         return paper
     count = f"{round(int(ours[0]) / 1000)}K"
     return f"{count} ({paper})" if paper else count
+
+
+def _training(phase: str, row: list[Cell]) -> str:
+    """When the rate first fell and, in brackets, the epochs trained: of each training once."""
+    found = [
+        f"{fell} ({epochs})"
+        for cell in row
+        for fell, epochs in zip(
+            cell[f"{phase}_fell"].split(), cell[f"{phase}_epochs"].split(), strict=True
+        )
+    ]
+    return ", ".join(dict.fromkeys(found))

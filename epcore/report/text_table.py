@@ -9,6 +9,7 @@ KEY = ("block", "row", "column")
 COLUMNS = (
     *("table", *KEY, "accuracy", "interval", "episodes", "seeds", "parameters"),
     *("against", "difference", "difference_interval", "accuracies", "differences"),
+    *("pretraining_fell", "pretraining_epochs", "finetuning_fell", "finetuning_epochs"),
     *("paper_accuracy", "paper_interval", "paper_parameters", "note", "source"),
 )
 Cell = dict[str, str]

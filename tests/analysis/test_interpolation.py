@@ -56,7 +56,7 @@ def episodes_of(shot, count=8):
     return Episodes(rows[..., :shot], rows[..., shot:], rows[..., :0])
 
 
-@pytest.mark.parametrize("recipe", ["epnet", "net", "net-paper"])
+@pytest.mark.parametrize("recipe", ["epnet", "net", "net-paper-literal"])
 @pytest.mark.parametrize("shot", [1, 2])
 def test_a_curve_is_the_probability_of_one_more_image_of_its_episode(
     features, propagation, recipe, shot

@@ -241,7 +241,7 @@ def drawn(episodes, spread=1.2, seed=0):
     return Features(np.arange(len(values)), values), Episodes(*parts)
 
 
-@pytest.mark.parametrize("recipe", ["epnet", "net", "epnet-paper"])
+@pytest.mark.parametrize("recipe", ["epnet", "net", "epnet-paper", "epnet-paper-literal"])
 def test_episodes_with_unlabelled_images_are_solved_by_the_formulas(recipe):
     features, episodes = drawn(8)
     results = solve(features, episodes, PropagationClassifier(settings(recipe)))

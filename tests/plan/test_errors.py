@@ -61,6 +61,7 @@ def complaint(config, scale="demo"):
         ("recipes.yaml", "protocols/official/backbones/resnet", "resnet12"),
         ("recipes.yaml", "recipes/net/propagation/embeding", "embedding"),
         ("recipes.yaml", "recipes/net/extend", "extends"),
+        ("recipes.yaml", "protocols/paper-literal/extend", "extends"),
         ("datasets.yaml", "datasets/glyph-mini/imagesize", "image_size"),
         ("datasets.yaml", "datasets/omniglot/rotation_are_classes", "rotations_are_classes"),
         ("backbones.yaml", "wrn/lable", "label"),
@@ -103,6 +104,7 @@ def test_a_misspelt_key_is_named_with_its_file_and_the_key_that_was_meant(
         ("scales/demo.yaml", "extends", "papr", "paper"),
         ("recipes.yaml", "recipes/net/extends", "epnt", "epnet"),
         ("recipes.yaml", "recipes/epnet/protocol", "oficial", "official"),
+        ("recipes.yaml", "protocols/paper-literal/extends", "papr", "paper"),
         ("tables/main.yaml", "blocks/0/rows/9/recipe", "epnett", "epnet"),
         ("tables/main.yaml", "blocks/0/backbone", "conv", "conv4"),
         ("tables/main.yaml", "columns/0/protocol", "5way-1shots", "5way-1shot"),
@@ -299,6 +301,14 @@ def test_a_circle_of_scales_is_shown(config):
     message = complaint(config)
     assert message == (
         "config/scales/demo.yaml: scale 'demo' extends itself: demo -> grocery -> demo"
+    )
+
+
+def test_a_circle_of_protocols_is_shown(config):
+    put(config, "recipes.yaml", "protocols/paper/extends", "paper-literal")
+    assert complaint(config) == (
+        "config/recipes.yaml, recipes.epnet-paper: protocol 'paper' extends itself: "
+        "paper -> paper-literal -> paper"
     )
 
 

@@ -423,7 +423,7 @@ def test_parts_of_the_propagator_differ_in_the_part_and_are_tested_before_finetu
 DISCREPANCIES = {
     "text-bandwidth": {"propagation.bandwidth"},
     "text-label-rows": {"propagation.normalize_labels"},
-    "text-logits": {"propagation.query_logits"},
+    "text-logits-literal": {"propagation.query_logits"},
     "text-rotation-head": {"pretraining.rotation_input"},
     "text-class-head": {"finetuning.class_input"},
     "text-class-weight": {"finetuning.class_weight"},
@@ -433,7 +433,7 @@ DISCREPANCIES = {
 
 
 def test_every_discrepancy_changes_one_setting_to_what_the_text_says():
-    text = flat(plan().recipe("epnet-paper", "conv4").model_dump())
+    text = flat(plan().recipe("epnet-paper-literal", "conv4").model_dump())
     rows = rows_of("discrepancies")
     singles = {row.recipe: row for row in rows.values() if row.recipe.startswith("text-")}
     assert singles.keys() == DISCREPANCIES.keys()
@@ -448,9 +448,25 @@ def test_every_discrepancy_changes_one_setting_to_what_the_text_says():
 
 def test_all_discrepancies_together_and_the_epochs_are_the_text():
     together = set().union(*DISCREPANCIES.values())
-    assert changed("epnet-paper").keys() == together | {"protocol", "pretraining.epochs"}
+    literal = changed("epnet-paper-literal").keys()
+    assert literal == together | {"protocol", "pretraining.epochs"}
+    untrainable = {"propagation.bandwidth", "propagation.query_logits"}
+    assert changed("epnet-paper").keys() == literal - untrainable
     assert rows_of("discrepancies")["CONV-4", "text"].recipe == "epnet-paper"
+    assert rows_of("discrepancies")["CONV-4", "text-literal"].recipe == "epnet-paper-literal"
     assert rows_of("discrepancies")["CONV-4", "default"].recipe == "epnet"
+
+
+def test_a_table_that_tells_of_trainings_names_those_that_made_the_tested_checkpoint():
+    """Of text-class-head, which shares its pretraining, and of a row that is not fine-tuned."""
+    folder = "results/demo/models/glyph-mini/conv4"
+    cell = cells("discrepancies", "demo")["CONV-4", "text-class-head", "mini5"]
+    assert [(each.phase, each.checkpoint) for each in cell.trainings] == [
+        ("pretraining", f"{folder}/epnet/s0/pretrain.pt"),
+        ("fine-tuning, 5-shot", f"{folder}/text-class-head/s0/finetune-5shot.pt"),
+    ]
+    found = plan("demo").trainings_of("glyph-mini", "conv4", "rot-lp-ep", "5way-5shot")
+    assert [each.checkpoint for each in found] == [f"{folder}/epnet/s0/pretrain.pt"]
 
 
 def test_candidates_of_the_search_differ_in_the_alpha_of_embedding_propagation_alone():

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from score_files import write_scores
+from score_files import write_curve, write_scores
 
 from epcore.plan import Plan
 from epcore.plan.stages import AggregateStage, LatexStage
@@ -33,6 +33,8 @@ def paper():
 def fabricate(tmp_path, monkeypatch):
     """Writes score and meta files of cells, as paths relative to the working directory.
 
+    Where a table tells of trainings, curves too: pretraining's rate falls after two of four
+    epochs, that of fine-tuning never.
     Returns (block, row, column) -> accuracies of its 40 episodes in [0, 1].
     """
     monkeypatch.chdir(tmp_path)
@@ -46,7 +48,11 @@ def fabricate(tmp_path, monkeypatch):
                 write_scores(cell.scores, by_file[cell.scores])
             facts = Path(cell.checkpoint_meta)
             facts.parent.mkdir(parents=True, exist_ok=True)
-            facts.write_text(json.dumps({"parameters": 112_832 + 1000 * number}), encoding="utf-8")
+            known = {"parameters": 112_832 + 1000 * number, "best": {"epoch": 0}, "made": {}}
+            facts.write_text(json.dumps(known), encoding="utf-8")
+            for training in cell.trainings:
+                falls = [0.1, 0.1, 0.01, 0.01] if training.phase == "pretraining" else [0.1, 0.1]
+                write_curve(training, falls)
             written[cell.block, cell.row, cell.column] = by_file[cell.scores]
         return written
 

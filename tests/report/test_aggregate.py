@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import stats
-from score_files import write_scores
+from score_files import write_curve, write_scores
 
 from epcore.errors import UserError
 from epcore.plan import Plan
-from epcore.plan.stages import AggregateStage
+from epcore.plan.stages import AggregateStage, Training
 from epcore.report import aggregate
 
 ROOT = Path(__file__).parents[2]
@@ -33,6 +33,10 @@ COLUMNS = [
     "difference_interval",
     "accuracies",
     "differences",
+    "pretraining_fell",
+    "pretraining_epochs",
+    "finetuning_fell",
+    "finetuning_epochs",
     "paper_accuracy",
     "paper_interval",
     "paper_parameters",
@@ -267,7 +271,7 @@ def test_a_difference_is_to_the_named_row_over_the_same_episodes(table, scores):
     ("name", "row", "against"),
     [
         ("placement", "110", "000"),
-        ("discrepancies", "text-logits", "default"),
+        ("discrepancies", "text-logits-literal", "default"),
         ("propagator", "diag", "full"),
         ("ssl-large", "EPNet_SSL 20", "--Net_SSL 20"),
         ("ten-shot", "EPNet_SSL", "EPNet"),
@@ -317,3 +321,82 @@ def test_scores_of_other_episodes_are_not_compared_but_named(aggregate_stage, sc
         "again"
     )
     assert not Path("main.csv").exists()
+
+
+# -- when the learning rate fell -------------------------------------------------------------------
+
+
+def training(phase, rates, folder):
+    made = Training(
+        recipe="epnet", phase=phase, trained_as="epnet", checkpoint=str(folder / f"{phase}.pt")
+    )
+    write_curve(made, rates)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("rates", "fell"),
+    [
+        ([0.1, 0.1, 0.1, 0.01, 0.001], "3"),
+        ([0.1, 0.01, 0.01, 0.01, 0.01], "1"),
+        ([0.1, 0.1, 0.1, 0.1, 0.01], "4"),
+        ([0.1, 0.1, 0.1, 0.1, 0.1], "never"),
+        ([0.001], "never"),
+    ],
+)
+def test_the_rate_fell_after_the_last_of_the_epochs_with_the_first_rate(tmp_path, rates, fell):
+    made = [training("pretraining", rates, tmp_path)]
+    expected = {"pretraining_fell": fell, "pretraining_epochs": str(len(rates))}
+    assert aggregate.rate_falls(made) == expected
+
+
+def test_trainings_of_the_same_phase_stand_one_after_another(tmp_path):
+    made = [
+        training("pretraining", [0.1, 0.01], tmp_path / "s0"),
+        training("fine-tuning, 1-shot", [0.1, 0.1, 0.1], tmp_path / "s0"),
+        training("pretraining", [0.1, 0.1, 0.1], tmp_path / "s1"),
+        training("fine-tuning, 1-shot", [0.1, 0.1, 0.01], tmp_path / "s1"),
+    ]
+    assert aggregate.rate_falls(made) == {
+        "pretraining_fell": "1 never",
+        "pretraining_epochs": "2 3",
+        "finetuning_fell": "never 2",
+        "finetuning_epochs": "3 3",
+    }
+
+
+FALLS = ("pretraining_fell", "pretraining_epochs", "finetuning_fell", "finetuning_epochs")
+
+
+def test_a_table_that_tells_of_trainings_does_so_for_every_cell_of_ours(built):
+    lines, _ = built("discrepancies")
+    assert {tuple(line[name] for name in FALLS) for line in lines.values()} == {
+        ("2", "4", "never", "2")
+    }
+
+
+def test_a_table_that_does_not_tell_of_trainings_reads_no_curve(table, aggregate_stage):
+    assert not any(cell.trainings for cell in aggregate_stage.cells)
+    assert {tuple(line[name] for name in FALLS) for line in table[0].values()} == {("",) * 4}
+
+
+def test_a_damaged_curve_is_named_in_one_line(fabricate):
+    stage = AggregateStage.model_validate_json(Plan(CONFIG, "demo").aggregate("discrepancies"))
+    fabricate(stage.cells)
+    path = Path(stage.cells[3].trainings[1].files[0])
+    path.write_text("epoch,learning_rate\n0,0.1\n", encoding="utf-8")
+    with pytest.raises(UserError) as caught:
+        aggregate.run(stage, Path("table.csv"), None)
+    assert len(str(caught.value).splitlines()) == 1
+    assert str(path) in str(caught.value)
+    assert not Path("table.csv").exists()
+
+
+def test_the_meta_of_a_table_leads_back_to_the_curves_that_it_tells_of(fabricate):
+    stage = AggregateStage.model_validate_json(Plan(CONFIG, "demo").aggregate("discrepancies"))
+    fabricate(stage.cells)
+    aggregate.run(stage, Path("table.csv"), None)
+    inputs = json.loads(Path("table.meta.json").read_text(encoding="utf-8"))["inputs"]
+    place = "results/demo/models/glyph-mini/conv4/epnet/s0"
+    for name in ("pretrain.csv", "finetune-1shot.csv", "finetune-5shot.csv"):
+        assert f"{place}/{name}" in inputs

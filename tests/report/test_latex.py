@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from scipy import stats
+from score_files import write_curve
 
 from epcore.errors import UserError
 from epcore.plan import Plan
@@ -208,7 +209,7 @@ def test_marks_are_columns_of_their_own_with_a_tick_where_they_are_on(typeset):
     assert [row[6] for row in (rows[0], rows[15])] == ["49.57", "58.85"]
 
 
-@pytest.mark.parametrize(("name", "lead"), [("placement", 4), ("discrepancies", 1)])
+@pytest.mark.parametrize(("name", "lead"), [("placement", 4), ("discrepancies", 3)])
 def test_a_table_without_the_papers_numbers_has_differences_beside_its_own(typeset, name, lead):
     text, scores = typeset(name)
     table = Plan(CONFIG, "demo").table(name)
@@ -281,6 +282,28 @@ def test_a_block_may_say_more_than_its_backbone(typeset):
 def test_columns_without_parameters_have_none(typeset):
     assert "Params" not in typeset("ten-shot")[0]
     assert "Params" in typeset("ssl-partial")[0]
+
+
+def test_a_table_may_say_when_each_rate_fell_and_how_many_epochs_were_trained(fabricate):
+    plan = Plan(CONFIG, "demo")
+    stage = AggregateStage.model_validate_json(plan.aggregate("discrepancies"))
+    fabricate(stage.cells)
+    changed = next(cell for cell in stage.cells if cell.row == "text-plateau")
+    write_curve(changed.trainings[1], [0.001, 0.0001, 0.0001])  # of 1-shot fine-tuning
+    aggregate.run(stage, Path("table.csv"), None)
+    typesetting = LatexStage.model_validate_json(plan.latex("discrepancies"))
+    latex.run(typesetting, Path("table.csv"), Path("table.tex"))
+    text = Path("table.tex").read_text(encoding="utf-8")
+    _, heading, _, *rows = body(text)
+    assert heading[1:3] == ["pretraining", "fine-tuning"]
+    assert r"\emph{fine-tuning}: the epoch after which the learning rate first fell" in text
+    page = Path("table.html").read_text(encoding="utf-8")
+    for line in rows:
+        differs = line[0].startswith("plateau")
+        told = ["2 (4)", "1 (3), never (2)" if differs else "never (2)"]
+        assert line[1:3] == told
+        assert "<td>{}</td><td>{}</td>".format(*told) in page
+    assert "learning rate" not in caption(CONFIG, "demo")
 
 
 def test_a_table_says_over_how_many_episodes_it_is(typeset):

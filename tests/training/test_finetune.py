@@ -40,8 +40,10 @@ def images(store, rows):
     [
         ("epnet", "std", "features", "log-scores"),
         ("net", None, "features", "log-scores"),
-        ("epnet-paper", "var", "embeddings", "scores"),
-        ("net-paper", None, "embeddings", "scores"),
+        ("epnet-paper", "std", "embeddings", "log-scores"),
+        ("net-paper", None, "embeddings", "log-scores"),
+        ("epnet-paper-literal", "var", "embeddings", "scores"),
+        ("net-paper-literal", None, "embeddings", "scores"),
     ],
 )
 @pytest.mark.parametrize("weight", [0.0, 0.1, 0.5])
@@ -55,7 +57,7 @@ def test_the_loss_is_that_of_the_queries_and_a_part_of_that_of_all_base_classes(
     points = {"features": features, "embeddings": features}
     if bandwidth is not None:
         points["embeddings"] = embeddings(features, bandwidth)
-    graph = "var" if "paper" in recipe else "std"
+    graph = "var" if "literal" in recipe else "std"
     normalize = "paper" not in recipe
     scores = label_scores(points["embeddings"], WAY, SHOT, graph, normalize)[SUPPORT:]
     logits = np.log(scores + 1e-6) if logits_of == "log-scores" else scores
@@ -83,10 +85,10 @@ def test_without_label_propagation_the_loss_is_that_of_prototypes(
     assert task.loss(batch, task.labels[rows]).item() == pytest.approx(expected, rel=1e-4)
 
 
-def test_the_papers_class_distribution_is_the_softmax_of_scores_that_are_not_normalised(
+def test_taken_by_the_letter_the_class_distribution_is_the_softmax_of_the_scores(
     finetuning, store, episode
 ):
-    task = finetuning("epnet-paper")
+    task = finetuning("epnet-paper-literal")
     points = task.model.backbone(images(store, episode[0])).detach()
     scores = label_scores(points.double().numpy(), WAY, SHOT, "var", normalize=False)[SUPPORT:]
     expected = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)

@@ -41,8 +41,9 @@ def linear(head, points):
     [
         ("epnet", "std", "features"),
         ("net", None, "features"),
-        ("epnet-paper", "var", "embeddings"),
+        ("epnet-paper", "std", "embeddings"),
         ("net-paper", None, "embeddings"),
+        ("epnet-paper-literal", "var", "embeddings"),
     ],
 )
 @pytest.mark.parametrize("weight", [0.0, 0.3, 1.0])

@@ -138,7 +138,7 @@ def test_another_seed_trains_anew_and_is_tested_on_the_same_episodes(finished):
 
 
 def test_a_recipe_outside_the_tables_can_be_asked_for_by_its_path(finished):
-    target = "results/tiny/scores/tiny-glyphs/conv4/epnet-paper/s3/5way-1shot.csv"
+    target = "results/tiny/scores/tiny-glyphs/conv4/epnet-paper-literal/s3/5way-1shot.csv"
     run = finished.snakemake("--cores", "2", target)
     assert run.code == 0, run.text
     assert len((finished.folder / target).read_text().splitlines()) == 1 + 12

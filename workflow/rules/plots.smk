@@ -62,6 +62,38 @@ rule curves:
         "epcore curves --config {params.config:q} --out {output.figure:q} > {log:q} 2>&1"
 
 
+rule gap:
+    input:
+        lambda w: [
+            paths.curve(c) for p in PLAN.gap_pairs() for c in (p.checkpoint, p.against)
+        ],
+    output:
+        figure=paths.FIGURE.replace("{figure}", "gap"),
+        picture=report(
+            "results/{scale}/figures/gap.png",
+            caption="../report/gap.rst",
+            category="Training curves",
+            labels={"figure": "gap"},
+        ),
+        numbers="results/{scale}/figures/gap.csv",
+        meta="results/{scale}/figures/gap.meta.json",
+    log:
+        "results/{scale}/logs/figures/gap.log",
+    benchmark:
+        "results/{scale}/benchmarks/figures/gap.tsv"
+    localrule: True
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        config=lambda wildcards: PLAN.gap(),
+    shell:
+        "epcore gap --config {params.config:q} --out {output.figure:q} > {log:q} 2>&1"
+
+
 rule environment:
     input:
         PLAN.job_metas,

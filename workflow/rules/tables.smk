@@ -5,6 +5,12 @@ rule aggregate:
     input:
         scores=lambda w: [cell.scores for cell in PLAN.cells(w.table)],
         metas=lambda w: [cell.checkpoint_meta for cell in PLAN.cells(w.table)],
+        curves=lambda w: [
+            file
+            for cell in PLAN.cells(w.table)
+            for training in cell.trainings
+            for file in training.files
+        ],
         paper=paper_numbers,
     output:
         table=paths.TABLE_CSV,

@@ -1,0 +1,85 @@
+"""How far apart two recipes are while they train: seeds, batches and lengths kept apart."""
+
+from pathlib import Path
+
+import pytest
+from figure_files import lines_of, same_files
+
+from epcore.errors import UserError
+from epcore.plan import Plan
+from epcore.plan.paths import curve
+from epcore.plan.stages import GapStage
+from epcore.report import gap
+
+CONFIG = Path(__file__).parents[2] / "config"
+HEAD = "epoch,learning_rate,train_loss,val_accuracy,val_loss"
+
+
+@pytest.fixture
+def stage(tmp_path, monkeypatch):
+    """The pairs of the grid, and curves whose gap is (epoch - length) / 100 plus the seed's."""
+    monkeypatch.chdir(tmp_path)
+    stage = GapStage.model_validate_json(Plan(CONFIG, "batch-epochs").gap())
+    for pair in stage.pairs:
+        length = int(pair.line.split()[0])
+        write(pair.against, [0.5] * length)
+        write(pair.checkpoint, [0.5 + (n - length + pair.seed) / 100 for n in range(length)])
+    return stage
+
+
+def write(checkpoint, accuracies):
+    path = Path(curve(checkpoint))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = [f"{n},0.1,1,{accuracy},1" for n, accuracy in enumerate(accuracies)]
+    path.write_text("\n".join([HEAD, *lines]) + "\n", encoding="utf-8")
+
+
+def test_there_is_a_pair_for_each_batch_length_and_seed_and_both_differ_in_propagation_alone(stage):
+    plan = Plan(CONFIG, "batch-epochs")
+    named = {(pair.panel, pair.line, pair.seed) for pair in stage.pairs}
+    assert len(named) == len(stage.pairs)
+    assert {seed for _, _, seed in named} == set(plan.seeds)
+    for pair in stage.pairs:
+        one, other = (
+            plan.recipe(file.split("/")[5], "conv4").model_dump()
+            for file in (pair.checkpoint, pair.against)
+        )
+        settings = one["pretraining"]
+        assert f"batches of {settings['batch_size']} images" == pair.panel
+        assert f"{settings['epochs']} epochs" == pair.line
+        assert (one["propagation"].pop("embedding"), other["propagation"].pop("embedding")) == (
+            True,
+            False,
+        )
+        assert one["propagation"] == other["propagation"]
+        assert settings == other["pretraining"]
+        assert f"/s{pair.seed}/" in pair.checkpoint
+        assert f"/s{pair.seed}/" in pair.against
+
+
+def test_the_numbers_are_differences_of_the_same_epoch_and_seed(stage):
+    gap.run(stage, Path("figures/gap.pdf"))
+    lines = lines_of(Path("figures/gap.csv"))
+    assert len(lines) == sum(int(pair.line.split()[0]) for pair in stage.pairs)
+    for line in lines:
+        length, epoch = int(line["line"].split()[0]), int(line["epoch"])
+        assert float(line["gap"]) == pytest.approx(epoch - 1 - length + int(line["seed"]))
+
+
+def test_the_same_curves_give_the_same_bytes(stage):
+    gap.run(stage, Path("one/gap.pdf"))
+    gap.run(stage, Path("two/gap.pdf"))
+    same_files("one/gap", "two/gap")
+
+
+@pytest.mark.parametrize("content", ["", HEAD + "\n0,0.1,1,,1\n", "epoch\n0\n"])
+def test_a_damaged_curve_is_told_by_name(stage, content):
+    file = Path(curve(stage.pairs[3].against))
+    file.write_text(content, encoding="utf-8")
+    with pytest.raises(UserError, match=f"the curve {file} is damaged .*; delete it and run"):
+        gap.run(stage, Path("figures/gap.pdf"))
+
+
+def test_a_scale_without_the_tables_columns_has_no_such_figure():
+    assert "gap" not in Plan(CONFIG, "demo").covered_figures
+    assert "gap" in Plan(CONFIG, "batch-epochs").covered_figures
