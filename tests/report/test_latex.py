@@ -142,7 +142,7 @@ def test_the_caption_says_that_shared_images_are_left_out(tmp_path):
     own = "    title: CIFAR-FS\n"
     path.write_text(text.replace(own, own + "    shared_images: leave-out\n"), encoding="utf-8")
     said = caption(config, "small")
-    assert ": CIFAR-FS (images that splits share left out of base and val, see store.json); " in said
+    assert ": CIFAR-FS (images that splits share left out of base and val, " in said
     assert ": FC100. " in said
 
 
