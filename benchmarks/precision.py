@@ -43,7 +43,9 @@ def step(backbone: torch.nn.Module, images: torch.Tensor, precision: str) -> Cal
 
 
 def speeds(plan: Plan, device: torch.device) -> None:
-    stage = PretrainStage(**json.loads(plan.pretrain("conv4", "epnet", 0)))
+    stage = PretrainStage(
+        **json.loads(plan.pretrain(plan.scale.columns["mini"], "conv4", "epnet", 0))
+    )
     plain = build(stage.backbone).to(device)
     ordered = build(stage.backbone)
     place(ordered, device)
@@ -94,7 +96,7 @@ def accuracies(plan: Plan, device: torch.device) -> None:
         test = sample(store, "novel", 5, 1, 15, EPISODES, seed=1)
         for seed in range(SEEDS):
             for precision, values in found.items():
-                told = json.loads(plan.pretrain("conv4", "epnet", seed))
+                told = json.loads(plan.pretrain(plan.scale.columns["mini"], "conv4", "epnet", seed))
                 told["precision"] = precision
                 values.append(accuracy(PretrainStage(**told), store, test, device, folder))
     full = np.array([values["fp32"] for values in found["fp32"]])

@@ -57,7 +57,8 @@ class Timed(PretrainingTask):
 
 
 def stage_of(pixels: int) -> PretrainStage:
-    told = json.loads(Plan(Path("config"), SCALES[pixels]).pretrain("conv4", "epnet", 0))
+    plan = Plan(Path("config"), SCALES[pixels])
+    told = json.loads(plan.pretrain(plan.scale.columns["mini"], "conv4", "epnet", 0))
     told["precision"] = "bf16"
     told["pretraining"] |= {"epochs": 1, "batch_size": BATCHES[pixels]}
     return PretrainStage(**told)

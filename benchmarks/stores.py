@@ -21,5 +21,5 @@ def noise_store(folder: Path, pixels: int, classes: int, images: int) -> ImageSt
             yield row, random.integers(0, 256, (pixels, pixels, 3), dtype=np.uint8)
 
     labels = np.repeat(np.arange(classes), images)
-    write_store(folder, Contents(kinds, labels, drawn(), pixels, {}, published=True))
+    write_store(folder, Contents(kinds, labels, drawn(), pixels, {}), "keep")
     return ImageStore.open(folder)

@@ -77,7 +77,10 @@ def laid_over(content, changes):
 
 @pytest.fixture(scope="session")
 def told():
-    """What a stage is told by the plan of the demo, for the toy: told("pretrain", "epnet", ...)."""
+    """What a stage is told by the plan of the demo, for the toy: told("pretrain", "epnet", ...).
+
+    `dataset` is the one whose pretraining it is; another data set is told of no other stage.
+    """
     from epcore.plan import Plan, stages
 
     plan = Plan(ROOT / "config", "demo")
@@ -87,9 +90,10 @@ def told():
         "embed": (stages.EmbedStage, (), {}),
     }
 
-    def build(stage, recipe="epnet", backbone="conv4", **changes):
+    def build(stage, recipe="epnet", backbone="conv4", dataset="glyph-mini", **changes):
         model, more, small = kinds[stage]
-        text = getattr(plan, stage)(backbone, recipe, *more)
+        where = (dataset, backbone) if stage == "pretrain" else (backbone,)
+        text = getattr(plan, stage)(*where, recipe, *more)
         content = laid_over(json.loads(text), small)
         content |= {"precision": "fp32"}
         content["backbone"] |= {"width": NARROW[backbone]}

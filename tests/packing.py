@@ -6,7 +6,7 @@ from epcore.data.contents import Contents
 from epcore.data.store import ImageStore, write_store
 
 
-def pack(directory, classes, labels, images, size, origin=None, *, published=True):
+def pack(directory, classes, labels, images, size, origin=None, *, shared_images="keep"):
     """Writes a store of images in the order of the labels, and opens it."""
     write_store(
         directory,
@@ -16,8 +16,8 @@ def pack(directory, classes, labels, images, size, origin=None, *, published=Tru
             images=enumerate(images),
             image_size=size,
             origin=origin or {},
-            published=published,
         ),
+        shared_images,
     )
     return ImageStore.open(directory)
 

@@ -18,7 +18,7 @@ PLAN = Plan(CONFIG, "demo")
 TEXTS = {
     "data": PLAN.data("glyph-mini"),
     "episodes": PLAN.episodes("5way-1shot"),
-    "pretrain": PLAN.pretrain("conv4", "epnet", 0),
+    "pretrain": PLAN.pretrain("glyph-mini", "conv4", "epnet", 0),
     "finetune": PLAN.finetune("conv4", "epnet", 0, 1),
     "embed": PLAN.embed("conv4", "epnet"),
     "evaluate": PLAN.evaluate("conv4", "epnet"),
@@ -215,7 +215,7 @@ def test_a_missing_second_input_is_named(files, capsys):
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_a_scale_for_a_gpu_refuses_to_train_without_one(toy, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    text = Plan(CONFIG, "paper").pretrain("conv4", "epnet", 0)
+    text = Plan(CONFIG, "paper").pretrain("mini-imagenet", "conv4", "epnet", 0)
     inputs = ["--data", toy.data, "--episodes", toy.val, "--out", "pretrain.pt"]
     message = complaint(capsys, "pretrain", "--require-gpu", "--config", text, *inputs)
     assert "scale=demo" in message

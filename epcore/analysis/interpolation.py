@@ -13,6 +13,7 @@ classes, against `p(y_i | z~)` by label propagation, of EPNet and of --Net. Here
   leaves copies out: a step in p of the order of one over the number of pairs of images.
 """
 
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -218,7 +219,7 @@ def draw(by_label: dict[str, np.ndarray], shown: int, note: str, out: Path) -> N
         for axis in axes[1]:
             axis.set_xlabel("weight alpha of the first image")
         axes[0, 0].set(xlim=(0, 1), ylim=(0, 1))
-        canvas.supxlabel(note, fontsize=7)
+        canvas.supxlabel(textwrap.fill(note, 95), fontsize=7)
 
 
 def run(stage: InterpolationStage, episodes: Path, out: Path) -> None:

@@ -10,7 +10,7 @@ from epcore.data.contents import Contents
 from epcore.data.sources import Sources
 from epcore.data.store import write_store
 from epcore.errors import UserError
-from epcore.plan.datasets import Expected, OfficialData
+from epcore.plan.datasets import BESIDE_PIXELS, Expected, OfficialData
 from epcore.plan.settings import Split
 from epcore.plan.stages import DataStage
 
@@ -40,9 +40,10 @@ def run(stage: DataStage, sources: list[Path], out: Path) -> None:
     if isinstance(dataset, OfficialData):
         check_counts(out.name, contents, dataset.expected)
     contents.origin.update(
-        dataset=dataset.model_dump(mode="json", exclude={"title"}), sources=receipts.checksums()
+        dataset=dataset.model_dump(mode="json", exclude=set(BESIDE_PIXELS)),
+        sources=receipts.checksums(),
     )
-    write_store(out, contents)
+    write_store(out, contents, dataset.shared_images)
 
 
 def check_counts(name: str, contents: Contents, expected: Expected) -> None:

@@ -30,8 +30,6 @@ class Contents:
         images: pairs of row and uint8 `(image_size, image_size, 3)`; each row once, in any order.
         image_size: height and width in pixels.
         origin: where the pixels come from, kept in `store.json`.
-        published: whether others compare with it, so that it is kept as it is. In a data set of
-            one's own, an image that two splits share is an error.
         name_of: what people call the image of a row, if it has a name.
     """
 
@@ -40,16 +38,17 @@ class Contents:
     images: Iterable[tuple[int, np.ndarray]]
     image_size: int
     origin: dict[str, Any]
-    published: bool = False
     name_of: Callable[[int], str] | None = None
+
+    def class_of(self, row: int) -> ImageClass:
+        return self.classes[int(self.labels[row])]
 
     def called(self, row: int) -> str:
         """The image of a row, for people."""
         if self.name_of is not None:
             return self.name_of(row)
-        label = self.labels[row]
-        number = row - int(np.searchsorted(self.labels, label)) + 1
-        return f"image {number} of class {self.classes[label].name!r}"
+        number = row - int(np.searchsorted(self.labels, self.labels[row])) + 1
+        return f"image {number} of class {self.class_of(row).name!r}"
 
 
 def in_label_order(counts: Sequence[int]) -> np.ndarray:

@@ -1,13 +1,103 @@
-"""Images that a data set holds twice."""
+"""Images that a data set holds twice: found, listed, told."""
 
+import csv
 import hashlib
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
 
 import numpy as np
 
 from epcore.data.contents import Contents
+from epcore.errors import UserError
+from epcore.files import atomic
+from epcore.plan.datasets import SharedImages
+from epcore.plan.settings import Split
 
-EXAMPLES = 10
+EXAMPLES = 3
+COLUMNS = ("image", "class", "split", "equals", "equals_class", "equals_split")
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """The images of a data set that are there twice.
+
+    Attributes:
+        contents: the data set.
+        shared: int64 `(n, 2)`: rows of an image of base or val and of one that equals it, in the
+            last split that has one; the first column is ascending, no row is in it twice, and
+            without its images no two splits share any.
+        in_one_class: how many images have another one in their class that equals them.
+        in_two_classes: the same in another class of their split, and none later in their own.
+    """
+
+    contents: Contents
+    shared: np.ndarray
+    in_one_class: int
+    in_two_classes: int
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return {
+            "in_one_class": self.in_one_class,
+            "in_two_classes_of_a_split": self.in_two_classes,
+            "in_two_splits": len(self.shared),
+        }
+
+    @property
+    def shared_of(self) -> dict[str, int]:
+        """How many images of base and of val a later split has too."""
+        splits = [self.contents.class_of(row).split for row in self.shared[:, 0]]
+        return {split: splits.count(split) for split in ("base", "val")}
+
+    def pairs(self, rows: Iterable[np.ndarray]) -> list[list[str]]:
+        """What people call the images of some rows of `shared`."""
+        return [[self.contents.called(int(row)) for row in pair] for pair in rows]
+
+    def list_shared(self, path: Path) -> None:
+        """Writes all images that splits share, a pair a line; of none there is no file."""
+        if not len(self.shared):
+            path.unlink(missing_ok=True)
+            return
+        with atomic(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+            lines = csv.writer(file, lineterminator="\n")
+            lines.writerow(COLUMNS)
+            for pair in self.shared:
+                cells: list[str] = []
+                for row in map(int, pair):
+                    found = self.contents.class_of(row)
+                    cells += [self.contents.called(row), found.name, found.split]
+                lines.writerow(cells)
+
+    def tell(self, name: str, listed: Path, treatment: SharedImages) -> None:
+        """Prints how many images are there twice, and what becomes of those that splits share.
+
+        Raises:
+            UserError: if they are refused.
+        """
+        examples = "; ".join(" is also ".join(pair) for pair in self.pairs(self.shared[:EXAMPLES]))
+        count, said = len(self.shared), f"{listed} lists all pairs"
+        if count and treatment == "refuse":
+            raise UserError(
+                f"data set {name}: {count} images of base or val are in a later split too, pixel "
+                f"by pixel, such as: {examples}; {said}: remove the first of each, or set "
+                "`shared_images: leave-out` for the data set to be built without those"
+            )
+        for key, number in self.counts.items():
+            if number:
+                where = key.replace("_", " ")
+                print(f"data set {name}: images that are there twice, {where}: {number}")
+        if count and treatment == "keep":
+            print(f"data set {name}: kept as published, such as: {examples}; {said}")
+        elif count:
+            left = " and ".join(f"{n} of {split}" for split, n in self.shared_of.items() if n)
+            print(f"data set {name}: left out, because a later split has them: {left}; {said}")
+
+    def facts(self, treatment: SharedImages) -> dict[str, Any]:
+        """What `store.json` says of them."""
+        left = self.shared_of if treatment == "leave-out" else dict.fromkeys(self.shared_of, 0)
+        return self.counts | {"left_out": left, "shared": self.pairs(self.shared)}
 
 
 class Repeats:
@@ -23,25 +113,22 @@ class Repeats:
         # numpy drops zeros at the end of its byte strings.
         self._digests[row] = digest + b"."
 
-    def _pairs(self) -> tuple[np.ndarray, np.ndarray]:
-        """Rows of equal images: each with the next one that equals it."""
-        order = np.argsort(self._digests, kind="stable")
-        equal = np.flatnonzero(self._digests[order[1:]] == self._digests[order[:-1]])
-        first, second = order[equal], order[equal + 1]
-        by_row = np.argsort(first)
-        return first[by_row], second[by_row]
-
-    def report(self) -> dict[str, Any]:
-        """Numbers of repeated images, and examples of those that two splits share."""
-        first, second = self._pairs()
-        labels, splits = self._contents.labels, [c.split for c in self._contents.classes]
-        split_of = np.array(splits)[labels] if len(labels) else np.array([])
-        one_class = labels[first] == labels[second]
-        two_splits = split_of[first] != split_of[second]
-        rows = zip(first[two_splits][:EXAMPLES], second[two_splits][:EXAMPLES], strict=True)
-        return {
-            "in_one_class": int(one_class.sum()),
-            "in_two_classes_of_a_split": int((~one_class & ~two_splits).sum()),
-            "in_two_splits": int(two_splits.sum()),
-            "examples": [[self._contents.called(int(row)) for row in pair] for pair in rows],
-        }
+    def found(self) -> Repeated:
+        """Within a split each image counts once with the next one that equals it."""
+        labels, names = self._contents.labels, get_args(Split)
+        ranks = np.array([names.index(c.split) for c in self._contents.classes])[labels]
+        # Equal images stand together, those of the last split at their end, by row in each.
+        order = np.lexsort((ranks, self._digests))
+        equal = self._digests[order[1:]] == self._digests[order[:-1]]
+        ends = np.flatnonzero(np.append(~equal, True))
+        last = order[ends[np.searchsorted(ends, np.arange(len(order)))]]
+        earlier = ranks[order] < ranks[last]
+        shared = np.stack([order[earlier], last[earlier]], axis=1)
+        in_split = equal & (ranks[order[1:]] == ranks[order[:-1]])
+        in_class = in_split & (labels[order[1:]] == labels[order[:-1]])
+        return Repeated(
+            contents=self._contents,
+            shared=shared[np.argsort(shared[:, 0])],
+            in_one_class=int(in_class.sum()),
+            in_two_classes=int((in_split & ~in_class).sum()),
+        )

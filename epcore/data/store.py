@@ -13,7 +13,6 @@ import json
 import zlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from tqdm import tqdm
@@ -22,6 +21,7 @@ from epcore.data.contents import Contents, ImageClass, check_classes
 from epcore.data.repeats import Repeats
 from epcore.errors import UserError
 from epcore.files import atomic, reserve, sha256, write_text
+from epcore.plan.datasets import SharedImages
 from epcore.plan.settings import Split
 
 SMALL = ("labels.npy", "checksums.npy")
@@ -102,16 +102,21 @@ class ImageStore:
         return cls(directory, images, labels, checksums, classes, verified)
 
 
-def write_store(directory: Path, contents: Contents) -> None:
+def write_store(
+    directory: Path, contents: Contents, shared_images: SharedImages = "refuse"
+) -> None:
     """Writes a store, image by image, in constant memory but for 20 bytes an image.
 
     Args:
         directory: the store's folder; its name is the data set's name.
         contents: what to pack.
+        shared_images: what becomes of an image that two splits share; whatever it is, they are
+            all listed in `shared-images.csv` beside the store.
 
     Raises:
         UserError: if a class is in two splits, has no image, or a split is empty; if images are
-            missing or left over; if two splits of a data set that is not published share one.
+            missing or left over; if two splits share one, and that is refused or leaves a class
+            without any.
     """
     name, rows = directory.name, len(contents.labels)
     check_classes(name, contents.classes, contents.labels)
@@ -134,36 +139,52 @@ def write_store(directory: Path, contents: Contents) -> None:
         del packed
         if not written.all():
             raise UserError(f"data set {name}: {written.sum()} images for {rows} labels")
-        repeated = repeats.report()
-        _tell(name, repeated, contents.published)
+        repeated, listed = repeats.found(), directory / "shared-images.csv"
+        repeated.list_shared(listed)
+        repeated.tell(name, listed, shared_images)
+        labels = contents.labels
+        if shared_images == "leave-out" and len(repeated.shared):
+            kept = np.delete(np.arange(rows), repeated.shared[:, 0])
+            labels, checksums = labels[kept], checksums[kept]
+            _check_left(name, contents, labels, listed)
+            _keep(temporary, kept)
         # An old description must not vouch for new pixels, should the next lines never run.
         (directory / "store.json").unlink(missing_ok=True)
     with atomic(directory / "labels.npy") as temporary:
-        np.save(temporary, contents.labels.astype(np.int64))
+        np.save(temporary, labels.astype(np.int64))
     with atomic(directory / "checksums.npy") as temporary:
         np.save(temporary, checksums)
     facts = {
         "name": name,
         "classes": [asdict(c) for c in contents.classes],
-        "shape": shape,
+        "shape": (len(labels), *shape[1:]),
         "bytes": (directory / "images.npy").stat().st_size,
         "sha256": {file: sha256(directory / file) for file in SMALL},
-        "repeated_images": repeated,
+        "repeated_images": repeated.facts(shared_images),
         "provenance": contents.origin,
     }
     write_text(directory / "store.json", json.dumps(facts, indent=1, ensure_ascii=False) + "\n")
 
 
-def _tell(name: str, repeated: dict[str, Any], published: bool) -> None:
-    """Prints which images are there twice; in one's own data, no two splits may share one."""
-    examples = "; ".join(" is also ".join(pair) for pair in repeated["examples"])
-    if repeated["in_two_splits"] and not published:
+def _check_left(name: str, contents: Contents, labels: np.ndarray, listed: Path) -> None:
+    """Every class has an image among those that are left, whose labels these are."""
+    counts = np.bincount(labels, minlength=len(contents.classes))
+    if counts.min() == 0:
+        empty = contents.classes[int(counts.argmin())]
         raise UserError(
-            f"data set {name}: base, val and novel share {repeated['in_two_splits']} images, pixel "
-            f"by pixel: {examples}; remove one of each pair"
+            f"data set {name}: later splits have all images of class {empty.name!r} of "
+            f"{empty.split}, and none is left without them; {listed} lists them: remove the class"
         )
-    counts = {key: count for key, count in repeated.items() if key != "examples" and count}
-    for key, count in counts.items():
-        print(f"data set {name}: images that are there twice, {key.replace('_', ' ')}: {count}")
-    if examples:
-        print(f"data set {name}: kept as published: {examples}")
+
+
+def _keep(path: Path, rows: np.ndarray) -> None:
+    """Leaves the images of some rows, ascending, in a file of images; one at a time in memory."""
+    images = np.load(path, mmap_mode="r")
+    with atomic(path) as temporary:
+        shape = (len(rows), *images.shape[1:])
+        packed = np.lib.format.open_memmap(temporary, mode="w+", dtype=images.dtype, shape=shape)
+        reserve(temporary)
+        for place, row in enumerate(rows):
+            packed[place] = images[row]
+        packed.flush()
+        del packed

@@ -80,7 +80,7 @@ def _effort(plan: Plan, job: Job, size: Size) -> Effort:
 
 
 def _pretrain(plan: Plan, job: Job, size: Size, early: bool) -> Passes:
-    settings = plan.recipe(job.recipe, job.backbone).pretraining
+    settings = plan.pretraining(job.dataset, job.backbone, job.recipe)
     count, images = epochs(settings, early), settings.batch_size * settings.copies
     steps = size.images["base"] // settings.batch_size
     validated, solved = _validation(plan, "val-5way-5shot", size)

@@ -48,6 +48,36 @@ class Source(Settings):
 # -- data sets ------------------------------------------------------------------------------------
 
 
+SharedImages = Literal["refuse", "keep", "leave-out"]
+# What no pixel depends on: a change of it builds no data anew.
+BESIDE_PIXELS = {"title": "", "rotations_are_classes": False}
+
+
+class DataSetSettings(Settings):
+    """What every data set says; `title` is how captions call it.
+
+    `shared_images` is what becomes of an image that two splits have, pixel by pixel: it is an
+    error, or kept in both, or left out of base or val, so that the last split alone has it.
+
+    `rotations_are_classes` says that a turned picture is of another class, so that whatever a
+    recipe says no network is pretrained on rotated copies or asked for their rotation.
+    """
+
+    title: str
+    shared_images: SharedImages = "refuse"
+    rotations_are_classes: bool = False
+
+    @property
+    def caption(self) -> str:
+        """The title, and what readers of its numbers have to know."""
+        remarks = []
+        if self.shared_images == "leave-out":
+            remarks.append("images that splits share left out of base and val, see store.json")
+        if self.rotations_are_classes:
+            remarks.append("its rotations are classes: no rotated copies, no rotation loss")
+        return f"{self.title} ({'; '.join(remarks)})" if remarks else self.title
+
+
 class PerSplit(Settings):
     """A number for each split."""
 
@@ -84,10 +114,10 @@ class RandomSplit(PerSplit):
     seed: NonNegativeInt
 
 
-class GlyphPictures(Settings):
+class GlyphPictures(DataSetSettings):
     """Characters drawn from a seed; see `epcore.data.builders.glyphs`."""
 
-    title: str
+    shared_images: Literal["refuse"] = "refuse"
     selection: Literal["mini", "tiered", "fine", "large"]
     image_size: PositiveInt
     images_per_class: PerSplit
@@ -107,10 +137,10 @@ class MoreGlyphData(GlyphPictures):
     skip: NonNegativeInt
 
 
-class OwnData(Settings):
+class OwnData(DataSetSettings):
     """A data set of the user's own; without `split` it says itself which class is in which."""
 
-    title: str
+    shared_images: Literal["refuse", "leave-out"] = "refuse"
     path: str
     image_size: PositiveInt
     pixels: Pixels = Pixels()
@@ -129,10 +159,13 @@ class ArraysData(OwnData):
     kind: Literal["npz"]
 
 
-class OfficialData(Settings):
-    """A published data set, out of sources of datasets.yaml: pixels and, where needed, lists."""
+class OfficialData(DataSetSettings):
+    """A published data set, out of sources of datasets.yaml: pixels and, where needed, lists.
 
-    title: str
+    Others compare with it, so that it is kept as it is, unless its settings say otherwise.
+    """
+
+    shared_images: Literal["keep", "leave-out"] = "keep"
     images: str
     expected: Expected
 
@@ -207,6 +240,7 @@ class ImageNetFsData(OfficialData):
     """
 
     kind: Literal["imagenet-fs"]
+    shared_images: Literal["keep"] = "keep"
     lists: str
     devkit: str
     reading: Literal["by-name", "by-sorted-index"]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from epcore.errors import UserError
 from epcore.plan import paths
-from epcore.plan.datasets import OfficialData
+from epcore.plan.datasets import BESIDE_PIXELS, OfficialData
 from epcore.plan.imagenet_fs import ImageNetFsPlan
 from epcore.plan.load import pick
 from epcore.plan.network import check_sizes
@@ -87,7 +87,7 @@ class Plan(PlotPlan):
             CurvesStage(
                 stage_version=STAGE_VERSIONS["curves"],
                 trainings=trainings,
-                note=f"Scale {self.scale_name}: {self.datasets[dataset].title}, {sized}",
+                note=f"Scale {self.scale_name}: {self.datasets[dataset].caption}, {sized}",
             )
         )
 
@@ -126,8 +126,7 @@ class Plan(PlotPlan):
 
     def data(self, dataset: str) -> str:
         settings = pick(self.datasets, dataset, "data set", "config/datasets.yaml")
-        # The title is for captions: a better one must not rebuild the data.
-        settings = settings.model_copy(update={"title": ""})
+        settings = settings.model_copy(update=BESIDE_PIXELS)
         return told(DataStage(stage_version=STAGE_VERSIONS["data"], dataset=settings))
 
     def data_inputs(self, dataset: str) -> dict[str, list[str]]:

@@ -72,8 +72,9 @@ class PlotPlan(FigurePlan):
     def plot(self, name: str) -> str:
         plot, points = self.plots.plots[name], self._points(name)
         shown = dict.fromkeys(point.dataset for point in points)
-        data = [f"{column}: {self.datasets[self.scale.columns[column]].title}" for column in shown]
-        note = f"Scale {self.scale_name}. {'; '.join(data)}. {plot.note}"
+        titles = {column: self.datasets[self.scale.columns[column]].caption for column in shown}
+        data = "; ".join(f"{column}: {title}" for column, title in titles.items())
+        note = f"Scale {self.scale_name}. {data}. {plot.note}"
         return told(
             PlotStage(
                 stage_version=STAGE_VERSIONS["plot"],
@@ -203,7 +204,7 @@ class PlotPlan(FigurePlan):
             "scale": self.scale_name,
             "note": self.scale.note,
             "comparable": self.scale.comparable,
-            "columns": {name: self.datasets[dataset].title for name, dataset in columns},
+            "columns": {name: self.datasets[dataset].caption for name, dataset in columns},
             "backbones": [self._sized(backbone) for backbone in self.scale.backbones],
             "episodes": self.scale.episodes.novel,
             "seeds": ", ".join(map(str, self.seeds)),

@@ -6,7 +6,7 @@ from typing import Any
 
 from epcore.plan import paths
 from epcore.plan.load import pick
-from epcore.plan.models import Backbone, Phase, Recipe
+from epcore.plan.models import Backbone, Phase, Pretraining, Recipe
 from epcore.plan.registry import Registry
 from epcore.plan.stages import (
     STAGE_VERSIONS,
@@ -48,15 +48,31 @@ class Runs(Registry):
             "propagation": recipe.propagation_in(phase),
         }
 
-    def pretrain(self, backbone: str, recipe: str, seed: int) -> str:
+    def _pretrain(self, backbone: str, recipe: str, seed: int) -> PretrainStage:
+        """As the recipe says, whatever the data set."""
         resolved = self.recipe(recipe, backbone)
-        return told(
-            PretrainStage(
-                **self._training("pretrain", backbone, resolved, seed, "pretraining"),
-                augmentation=resolved.augmentation.pretraining,
-                pretraining=resolved.pretraining,
-            )
+        return PretrainStage(
+            **self._training("pretrain", backbone, resolved, seed, "pretraining"),
+            augmentation=resolved.augmentation.pretraining,
+            pretraining=resolved.pretraining,
         )
+
+    def pretraining(self, dataset: str, backbone: str, recipe: str) -> Pretraining:
+        """Where rotations are classes, the paper's loss without L_r, on pictures as they are.
+
+        Four rotated copies would give one picture the label of four classes, and the rotation
+        head would ask for what the class says.
+        """
+        settings = self.recipe(recipe, backbone).pretraining
+        if pick(self.datasets, dataset, "data set", "config/datasets.yaml").rotations_are_classes:
+            without = {"rotated_copies": False, "rotation_weight": 0.0}
+            return settings.model_copy(update=without)
+        return settings
+
+    def pretrain(self, dataset: str, backbone: str, recipe: str, seed: int) -> str:
+        settings = self.pretraining(dataset, backbone, recipe)
+        stage = self._pretrain(backbone, recipe, seed)
+        return told(stage.model_copy(update={"pretraining": settings}))
 
     def finetune(self, backbone: str, recipe: str, seed: int, shot: int) -> str:
         resolved = self.recipe(recipe, backbone)
@@ -82,8 +98,8 @@ class Runs(Registry):
 
     @cache  # noqa: B019 - a registry lives as long as the program
     def pretrained_as(self, backbone: str, recipe: str) -> str:
-        """The recipe that names the pretrained checkpoint of a recipe."""
-        return self._first(lambda name: self.pretrain(backbone, name, 0), recipe)
+        """The recipe that names the pretrained checkpoint of a recipe, of every data set."""
+        return self._first(lambda name: self._pretrain(backbone, name, 0), recipe)
 
     @cache  # noqa: B019
     def finetuned_as(self, backbone: str, recipe: str) -> str:

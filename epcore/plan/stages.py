@@ -30,7 +30,7 @@ from epcore.plan.settings import Settings, Split
 
 STAGE_VERSIONS = {
     "fetch": 1,
-    "data": 3,
+    "data": 4,
     "episodes": 2,
     "pretrain": 2,
     "finetune": 1,

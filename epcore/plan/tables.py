@@ -191,7 +191,7 @@ class TablePlan(Runs):
     def _note(self, column: str, backbone: str | None) -> str:
         """What a figure's numbers are of."""
         dataset = self.scale.columns.get(column)
-        title = self.datasets[dataset].title if dataset else "no data"
+        title = self.datasets[dataset].caption if dataset else "no data"
         label = self._sized(backbone) if backbone else ""
         return f"scale {self.scale_name}: {title}, {label}"
 
@@ -295,7 +295,7 @@ class TablePlan(Runs):
     def _caption(self, table: Table) -> str:
         shown = dict.fromkeys(column.dataset for column in table.columns)
         stand_in = [
-            f"{table.groups[column]}: {tex_escape(self.datasets[dataset].title)}"
+            f"{table.groups[column]}: {tex_escape(self.datasets[dataset].caption)}"
             for column in shown
             if (dataset := self.scale.columns.get(column))
         ]

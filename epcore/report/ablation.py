@@ -1,5 +1,6 @@
 """The ablation's picture: which of its factors matter, alone and in pairs."""
 
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -77,7 +78,7 @@ def draw(table: pd.DataFrame, note: str, over: str, out: Path) -> None:
             term if " x " not in term else term.replace(" x ", " with ") for term in ordered["term"]
         ]
         axes.set_yticks(places, names)
-        axes.set_xlabel(f"effect on accuracy, points\n{note}")
+        axes.set_xlabel(f"effect on accuracy, points\n{textwrap.fill(note, 70)}")
         axes.set_title("What matters? Single factors, and how pairs add to them", pad=20)
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
 

@@ -1,6 +1,7 @@
 """Cross-validation of alpha: validation accuracy over both alphas, and the best pair."""
 
 import itertools
+import textwrap
 from pathlib import Path
 
 import pandas as pd
@@ -70,7 +71,9 @@ def draw(table: pd.DataFrame, note: str, out: Path) -> None:
             best["label_alpha"], best["accuracy"], "*", markersize=12, color="black", zorder=5,
             label=f"best: EP {best['embedding_alpha']:g}, LP {best['label_alpha']:g}",
         )  # fmt: skip
-        axes.set_xlabel(f"alpha of label propagation (dashed: the authors' code)\n{note}")
+        axes.set_xlabel(
+            "alpha of label propagation (dashed: the authors' code)\n" + textwrap.fill(note, 70)
+        )
         axes.set_ylabel("validation accuracy, %")
         axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
 

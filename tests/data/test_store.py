@@ -33,7 +33,7 @@ def write(
     labels: np.ndarray = LABELS,
 ) -> Path:
     images = pictures() if images is None else images
-    pack(directory, classes, labels, images, SIZE, {"kind": "test"}, published=False)
+    pack(directory, classes, labels, images, SIZE, {"kind": "test"}, shared_images="refuse")
     return directory
 
 

@@ -122,6 +122,18 @@ def test_pretraining_counts_rotations_backward_passes_and_validation(demo):
     assert work.pairs == pytest.approx(solved)
 
 
+def test_pretraining_without_rotated_copies_counts_every_image_once(demo):
+    path = "results/demo/models/omniglot/conv4/epnet/s0/pretrain.pt"
+    asked = job(demo, "pretrain", path)
+    work = work_of(demo, asked, sizes(demo), early=False)
+    steps, one = 82240 // 16, effort(demo.backbone("conv4"), 28)
+    drawn = 200 * 5 * 20
+    touched = 13760 * (1 - (1 - 1 / 13760) ** drawn)
+    expected = 3 * 5 * steps * 16 + 5 * touched
+    assert work.multiply_adds / one.multiply_adds == pytest.approx(expected, 1e-3)
+    assert work.pairs == pytest.approx(3 * 5 * steps * 16**2 + 5 * 200 * 100**2)
+
+
 def test_embedding_counts_the_images_that_random_episodes_touch(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     plan = Plan(CONFIG, "paper")

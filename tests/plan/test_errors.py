@@ -63,6 +63,7 @@ def complaint(config, scale="demo"):
         ("recipes.yaml", "recipes/net/extend", "extends"),
         ("recipes.yaml", "protocols/paper-literal/extend", "extends"),
         ("datasets.yaml", "datasets/glyph-mini/imagesize", "image_size"),
+        ("datasets.yaml", "datasets/omniglot/rotation_are_classes", "rotations_are_classes"),
         ("backbones.yaml", "wrn/lable", "label"),
         ("protocols.yaml", "5way-1shot/querys", "queries"),
         ("tables/main.yaml", "titel", "title"),

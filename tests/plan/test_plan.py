@@ -23,6 +23,7 @@ SCALES = sorted(
     path.stem for folder in ("scales", "examples") for path in (CONFIG / folder).glob("*.yaml")
 )
 BACKBONES = ("conv4", "resnet12", "wrn")
+PRETRAINED = ("glyph-mini", "omniglot")
 
 
 def plan(scale="demo", config=CONFIG):
@@ -49,7 +50,8 @@ def texts(plan):
     for backbone in plan.scale.backbones:
         for recipe in plan.recipes:
             calls += [(stage, backbone, recipe) for stage in ("embed", "evaluate")]
-            calls += [("pretrain", backbone, recipe, 0), ("finetune", backbone, recipe, 0, 5)]
+            calls += [("finetune", backbone, recipe, 0, 5)]
+            calls += [("pretrain", name, backbone, recipe, 0) for name in PRETRAINED]
     return {call: getattr(plan, call[0])(*call[1:]) for call in calls}
 
 
@@ -268,6 +270,8 @@ RUNS = ("curves_of", "environment")
             {"latex", "ablation", "alpha", "interpolation", "plot", "curves_of"},
         ),
         ("datasets.yaml", "datasets.glyph-mini.seed=7", {"data"}),
+        ("datasets.yaml", "datasets.cifar-fs.shared_images=leave-out", {"data"}),
+        ("datasets.yaml", "datasets.omniglot.rotations_are_classes=false", {"pretrain"}),
         ("backbones.yaml", "wrn.label=Wide", {"latex", "plot", "curves_of"}),
         (
             "backbones.yaml",
@@ -319,6 +323,39 @@ def test_a_setting_is_told_to_the_stages_that_read_it_and_to_no_other(config, fi
     edit(config / file, change)
     after = texts(plan(config=config))
     assert {call[0] for call in before if before[call] != after[call]} == stages
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_where_rotations_are_classes_no_recipe_rotates_or_asks_for_rotations(scale):
+    p = plan(scale)
+    for backbone in p.scale.backbones:
+        for recipe in p.recipes:
+            usual, told = (
+                flat(json.loads(p.pretrain(name, backbone, recipe, 0))) for name in PRETRAINED
+            )
+            without = {"pretraining.rotated_copies": False, "pretraining.rotation_weight": 0}
+            assert told == usual | without
+            settings = p.pretraining("omniglot", backbone, recipe)
+            assert (settings.copies, settings.rotation_weight) == (1, 0)
+
+
+def test_data_of_ones_own_may_have_classes_of_rotations(config):
+    def change(content):
+        content["columns"] = {"mini": "tiles", "tiered": None, "cub": None}
+        content["datasets"] = {
+            "tiles": {
+                **{"kind": "npz", "title": "tiles", "path": "tiles.npz", "image_size": 28},
+                "rotations_are_classes": True,
+            }
+        }
+
+    edit(config / "scales/demo.yaml", change)
+    p = plan(config=config)
+    p.check()
+    assert p.pretrain("tiles", "conv4", "epnet", 0) == p.pretrain("omniglot", "conv4", "epnet", 0)
+    said = json.loads(p.latex("main"))["caption"]
+    assert ": tiles (its rotations are classes: no rotated copies, no rotation loss)." in said
+    assert "no rotated copies" in json.loads(p.ablation("ablation"))["note"]
 
 
 # -- how settings are merged -----------------------------------------------------------------------
@@ -386,7 +423,7 @@ def test_a_circle_of_extends_is_shown(registry, shown):
 @pytest.mark.parametrize("stage", ["pretrain", "finetune"])
 def test_a_raised_stage_version_is_told_to_its_stage_alone(stage, monkeypatch):
     """Snakemake re-runs a rule whose params change; a resumed training is of the same config."""
-    asked = {"pretrain": ("conv4", "epnet", 0), "finetune": ("conv4", "epnet", 0, 1)}
+    asked = {"pretrain": ("glyph-mini", "conv4", "epnet", 0), "finetune": ("conv4", "epnet", 0, 1)}
 
     def told():
         plan = Plan(CONFIG, "demo")

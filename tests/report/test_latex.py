@@ -133,6 +133,19 @@ def test_the_caption_says_what_this_run_is_and_that_it_is_not_comparable(written
     assert "over 1000 test episodes" in written
 
 
+def test_the_caption_says_that_shared_images_are_left_out(tmp_path):
+    assert "share" not in caption(CONFIG, "small")
+    config = tmp_path / "config"
+    shutil.copytree(CONFIG, config)
+    path = config / "datasets.yaml"
+    text = path.read_text(encoding="utf-8")
+    own = "    title: CIFAR-FS\n"
+    path.write_text(text.replace(own, own + "    shared_images: leave-out\n"), encoding="utf-8")
+    said = caption(config, "small")
+    assert ": CIFAR-FS (images that splits share left out of base and val, " in said
+    assert ": FC100. " in said
+
+
 def test_only_a_comparable_scale_goes_without_the_warning():
     assert NOT_COMPARABLE not in caption(CONFIG, "paper")
     for scale in ("demo", "small", "grocery"):

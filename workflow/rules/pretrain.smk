@@ -21,7 +21,7 @@ rule pretrain:
         mem_mb=each_attempt(MEMORY),
         runtime=each_attempt(MINUTES),
     params:
-        config=stage_config("pretrain", "backbone", "recipe", "seed"),
+        config=stage_config("pretrain", "dataset", "backbone", "recipe", "seed"),
         data=lambda wildcards, input: Path(input.store).parent,
     shell:
         f"epcore pretrain {REQUIRE_GPU} --gpus {{resources.gpu}} "

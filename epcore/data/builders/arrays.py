@@ -44,9 +44,10 @@ def contents(dataset: ArraysData, sources: Sources) -> Contents:
     else:
         classes = _listed(path, labels, texts["split"])
     rows = [np.flatnonzero(labels == c.name) for c in classes]
+    order = np.concatenate(rows)
 
     def pictures() -> Iterator[tuple[int, np.ndarray]]:
-        for row, place in enumerate(np.concatenate(rows)):
+        for row, place in enumerate(order):
             picture = Image.fromarray(images[place])
             yield row, to_array(picture, dataset.image_size, dataset.pixels)
 
@@ -56,7 +57,7 @@ def contents(dataset: ArraysData, sources: Sources) -> Contents:
         images=pictures(),
         image_size=dataset.image_size,
         origin={"pixels": str(dataset.pixels), "npz_sha256": sha256(path)},
-        name_of=lambda row: f"row {np.concatenate(rows)[row]} of {path}",
+        name_of=lambda row: f"row {order[row]} of {path}",
     )
 
 

@@ -53,7 +53,6 @@ def contents(dataset: CifarData, sources: Sources) -> Contents:
         images=pictures(),
         image_size=SIZE,
         origin={"pixels": "as in CIFAR-100"},
-        published=True,
     )
 
 

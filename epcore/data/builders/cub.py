@@ -71,5 +71,4 @@ def contents(dataset: CubData, sources: Sources) -> Contents:
         images=decode_all(encoded(), dataset.image_size, dataset.pixels),
         image_size=dataset.image_size,
         origin={"pixels": str(dataset.pixels)},
-        published=True,
     )

@@ -85,7 +85,6 @@ def contents(dataset: ImageNetFsData, sources: Sources) -> Contents:
         images=decode_all(encoded, dataset.image_size, dataset.pixels),
         image_size=dataset.image_size,
         origin={"pixels": str(dataset.pixels), "shared_by_both_readings": shared},
-        published=True,
     )
 
 

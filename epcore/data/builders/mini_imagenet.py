@@ -54,7 +54,6 @@ def contents(dataset: MiniImageNetData, sources: Sources) -> Contents:
         images=decode_all(training.read(wanted), dataset.image_size, dataset.pixels),
         image_size=dataset.image_size,
         origin={"pixels": str(dataset.pixels)},
-        published=True,
     )
 
 

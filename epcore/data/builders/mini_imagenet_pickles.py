@@ -47,7 +47,6 @@ def contents(dataset: MiniImageNetPickles, sources: Sources) -> Contents:
         images=images(),
         image_size=SIZE,
         origin={"pixels": "as in the pickles: the whole picture"},
-        published=True,
     )
 
 

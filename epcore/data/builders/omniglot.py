@@ -60,5 +60,4 @@ def contents(dataset: OmniglotData, sources: Sources) -> Contents:
         images=images(),
         image_size=dataset.image_size,
         origin={"pixels": str(dataset.pixels)},
-        published=True,
     )

@@ -62,7 +62,6 @@ def contents(dataset: TieredImageNetPickles, sources: Sources) -> Contents:
         images=decode_all(encoded(), SIZE, Pixels()),
         image_size=SIZE,
         origin={"pixels": "as in the pickles: the whole picture"},
-        published=True,
     )
 
 

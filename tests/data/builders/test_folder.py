@@ -5,6 +5,7 @@ import pytest
 from packing import provenance
 from PIL import Image
 
+from epcore.data.build import run
 from epcore.data.builders.folder import contents, draw_split, read_split
 from epcore.data.contents import ImageClass
 from epcore.data.pictures import decode
@@ -12,6 +13,7 @@ from epcore.data.sources import Sources
 from epcore.data.store import ImageStore, write_store
 from epcore.errors import UserError
 from epcore.plan.datasets import FolderData, Pixels, RandomSplit
+from epcore.plan.stages import DataStage
 
 HEADER = "filename,label,split"
 LINES = ("b.png,cat,base", "a.png,cat,base", "a.png,ant,val", "x.png,bee,novel")
@@ -402,3 +404,18 @@ def test_an_empty_class_folder_is_named(tmp_path):
     source = unsplit(tmp_path / "mine", classes=7)
     (source / "images" / "class 7").mkdir()
     refused_draw(source, "class 'class 7' has no image")
+
+
+def test_pictures_that_two_splits_share_are_named_or_left_out_of_the_earlier_one(tmp_path):
+    source = folder(tmp_path / "mine")
+    images = source / "images"
+    (images / "bee" / "x.png").write_bytes((images / "cat" / "a.png").read_bytes())
+    message = refused(source, "1 images of base or val are in a later split too")
+    assert f"{images}/cat/a.png is also {images}/bee/x.png" in message
+    settings = {"kind": "folder", "title": "", "path": str(source), "image_size": 8}
+    stage = {"stage_version": 1, "dataset": settings | {"shared_images": "leave-out"}}
+    run(DataStage.model_validate(stage), [], tmp_path / "packed")
+    store = ImageStore.open(tmp_path / "packed")
+    assert store.labels.tolist() == [0, 1, 2]
+    # Line 0, line 2, and what was copied from line 1.
+    assert np.array_equal(store.images, [pixels(0), pixels(2), pixels(1)])

@@ -6,6 +6,7 @@ What is expected is read from the miniatures' tables and pictures here, by Pillo
 import io
 import json
 import os
+import pickle
 import shutil
 import signal
 import subprocess
@@ -838,6 +839,28 @@ def test_a_truncated_archive_of_birds_is_refused(kept, tmp_path):
 
 
 # -- CIFAR-100 ---------------------------------------------------------------------------------
+
+
+def test_shared_images_of_cifar_100_are_kept_as_published_or_left_out_of_base(tmp_path):
+    """The published numbers are compared with what the archive holds, before any is left out."""
+    files, part = cifar_files(), "cifar-100-python/train"
+    content = pickle.loads(files[part], encoding="latin1")
+    names = list(FINE)
+    of = {name: content["fine_labels"].index(names.index(name)) for name in ("whale", "orange")}
+    content["data"][of["whale"]] = content["data"][of["orange"]]
+    make_cifar(tmp_path, files | {part: pickled(content)})
+    make_cifar_splits(tmp_path)
+    kept = built(tmp_path, "cifar-fs", tmp_path / "kept")
+    left = built(tmp_path, "cifar-fs", tmp_path / "left", shared_images="leave-out")
+    whale = [c.name for c in kept.classes].index("whale")
+    row = np.flatnonzero(kept.labels == whale)[0]
+    assert np.array_equal(left.images, np.delete(kept.images, row, axis=0))
+    assert np.array_equal(left.labels, np.delete(kept.labels, row))
+    assert len(kept.image_indices("base")) == expected()["cifar-fs"]["images"]["base"]
+    for store in (kept, left):
+        lines = (store.directory / "shared-images.csv").read_text().splitlines()
+        assert lines[1:] == ["image 1 of class 'whale',whale,base,image 1 of class 'orange',"
+                             "orange,novel"]  # fmt: skip
 
 
 def test_fc100_splits_super_classes_and_cifar_fs_splits_classes(library, tmp_path):
