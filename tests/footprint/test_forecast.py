@@ -120,8 +120,8 @@ def test_attempts_of_a_killed_training_count_together_and_a_remade_one_not_at_al
 
 
 def test_another_scales_attempts_count_until_this_one_has_its_own(demo, entry):
-    other = Plan(CONFIG, "large-batch")
-    path = MODEL.replace("demo", "large-batch")
+    other = Plan(CONFIG, "batch-epochs")
+    path = MODEL.replace("demo", "batch-epochs")
     for plan, file, factor in ((other, path, 3.0), (demo, MODEL, 2.0)):
         (job,) = [e.job for e in forecast(plan, [file]).estimates if e.job.rule == "pretrain"]
         seconds = factor * Estimator(plan, "cpu").unscaled(job).middle * 3600
@@ -130,7 +130,7 @@ def test_another_scales_attempts_count_until_this_one_has_its_own(demo, entry):
             entry(attempt=file, job=file, cpu_seconds=seconds),
         )
     key = ("pretrain", "conv4", "cpu")
-    ledgers = [Path(f"results/{name}/ledger.jsonl") for name in ("demo", "large-batch")]
+    ledgers = [Path(f"results/{name}/ledger.jsonl") for name in ("demo", "batch-epochs")]
     assert learn(demo, ledgers[1:]).ratios == {key: pytest.approx(3)}
     assert learn(demo, ledgers).ratios == {key: pytest.approx(2)}
 

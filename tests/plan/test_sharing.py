@@ -125,12 +125,12 @@ def needed_checkpoints(scale):
     for meta in tested:
         where = parts_of(meta, paths.meta(paths.CHECKPOINT))
         data, backbone, recipe = where["dataset"], where["backbone"], where["recipe"]
-        owner = p.pretrained_as(backbone, recipe)
+        owner, seed = p.pretrained_as(backbone, recipe), int(where["seed"])
         pretrained = paths.PRETRAIN.format(**where | {"recipe": owner})
-        made[pretrained] = (data, p.pretrain(data, backbone, owner, 0))
+        made[pretrained] = (data, p.pretrain(data, backbone, owner, seed))
         if where["checkpoint"] != "pretrain":
             shot = int(re.fullmatch(r"finetune-(\d+)shot", where["checkpoint"])[1])
-            told = p.finetune(backbone, recipe, 0, shot)
+            told = p.finetune(backbone, recipe, seed, shot)
             made[meta.replace(".meta.json", ".pt")] = (data, told, pretrained)
     return made
 
@@ -149,8 +149,9 @@ def test_every_cell_has_exactly_one_file_of_scores_and_every_file_one_way_to_mak
         where = parts_of(cell.scores, paths.SCORES)
         backbone, recipe, protocol = (where[name] for name in ("backbone", "recipe", "protocol"))
         # As the rule `evaluate` finds them, from the path alone.
-        features = p.features_of(where["dataset"], backbone, recipe, protocol)
-        tested = parts_of(features, paths.FEATURES)
+        run = (where["dataset"], backbone, recipe, protocol)
+        tested = parts_of(p.features_of(*run), paths.FEATURES) | {"seed": where["seed"]}
+        features = paths.FEATURES.format(**tested)
         assert paths.meta(paths.CHECKPOINT.format(**tested)) == cell.checkpoint_meta
         made[cell.scores].add((features, protocol, p.evaluate(backbone, recipe)))
     assert all(len(ways) == 1 for ways in made.values())
@@ -465,7 +466,7 @@ def test_a_table_that_tells_of_trainings_names_those_that_made_the_tested_checkp
         ("pretraining", f"{folder}/epnet/s0/pretrain.pt"),
         ("fine-tuning, 5-shot", f"{folder}/text-class-head/s0/finetune-5shot.pt"),
     ]
-    found = plan("demo").trainings_of("glyph-mini", "conv4", "rot-lp-ep", "5way-5shot")
+    found = plan("demo").trainings_of("glyph-mini", "conv4", "rot-lp-ep", "5way-5shot", 0)
     assert [each.checkpoint for each in found] == [f"{folder}/epnet/s0/pretrain.pt"]
 
 

@@ -69,8 +69,8 @@ def scores(aggregate_stage, fabricate):
 def typeset(fabricate):
     """A table of fabricated scores: typeset("placement", "demo") -> its text and its scores."""
 
-    def build(name, scale="demo", config=CONFIG):
-        plan = Plan(config, scale)
+    def build(name, scale="demo", config=CONFIG, seeds=None):
+        plan = Plan(config, scale, seeds)
         stage = AggregateStage.model_validate_json(plan.aggregate(name))
         scores = fabricate(stage.cells)
         printed = plan.table(name).paper

@@ -328,7 +328,7 @@ def test_scores_of_other_episodes_are_not_compared_but_named(aggregate_stage, sc
 
 def training(phase, rates, folder):
     made = Training(
-        recipe="epnet", phase=phase, trained_as="epnet", checkpoint=str(folder / f"{phase}.pt")
+        seed=0, recipe="epnet", phase=phase, trained_as="epnet", checkpoint=str(folder / f"{phase}.pt")
     )
     write_curve(made, rates)
     return made
@@ -400,3 +400,40 @@ def test_the_meta_of_a_table_leads_back_to_the_curves_that_it_tells_of(fabricate
     place = "results/demo/models/glyph-mini/conv4/epnet/s0"
     for name in ("pretrain.csv", "finetune-1shot.csv", "finetune-5shot.csv"):
         assert f"{place}/{name}" in inputs
+
+
+# -- several trainings -----------------------------------------------------------------------------
+
+
+def test_with_several_seeds_a_line_has_means_and_intervals_over_trainings(fabricate):
+    plan = Plan(CONFIG, "demo", 3)
+    stage = AggregateStage.model_validate_json(plan.aggregate("main"))
+    fabricate(stage.cells)
+    aggregate.run(stage, Path("main.csv"), CONFIG / "paper" / "main.csv")
+    by_seed = {(c.block, c.row, c.column, c.seed): c for c in stage.cells}
+
+    def means(place):
+        files = [by_seed[*place, seed].scores for seed in (0, 1, 2)]
+        return [100 * np.mean([float(line["accuracy"]) for line in csv_lines(f)]) for f in files]
+
+    lines, _ = read(Path("main.csv"))
+    ours = {place: line for place, line in lines.items() if line["accuracy"]}
+    assert len(ours) * 3 == len(stage.cells)
+    for (block, row, column), line in ours.items():
+        here = means((block, row, column))
+        numbers = {"": ("accuracy", "interval", "accuracies", here)}
+        if line["against"]:
+            other = means((block, line["against"], column))
+            gaps = [one - two for one, two in zip(here, other, strict=True)]
+            numbers["gap"] = ("difference", "difference_interval", "differences", gaps)
+        for mean, interval, listed, of_seeds in numbers.values():
+            low, high = stats.t.interval(0.95, 2, np.mean(of_seeds), stats.sem(of_seeds))
+            assert float(line[mean]) == pytest.approx(np.mean(of_seeds), abs=1e-4)
+            assert float(line[interval]) == pytest.approx((high - low) / 2, abs=1e-3)
+            assert list(map(float, line[listed].split())) == pytest.approx(of_seeds, abs=1e-4)
+        assert (line["seeds"], line["episodes"]) == ("3", "40"), row
+
+
+def csv_lines(path):
+    with Path(path).open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))

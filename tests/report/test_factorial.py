@@ -51,14 +51,14 @@ def test_effects_are_twice_and_four_times_the_coefficients_of_least_squares(fact
     """From -1 to +1 is a step of two; a pair is a step of a step."""
     cells = random_cells(factors)
     coefficients = regression({on: values.mean() for on, values in cells.items()}, factors)
-    for term, effect in effects(cells, factors).items():
+    for term, effect in effects([cells], factors).items():
         assert effect.value == pytest.approx(2 ** len(term) * coefficients[term])
 
 
 def test_intervals_are_those_of_the_effects_of_each_episode():
     cells = random_cells()
     coefficients = regression(cells, FACTORS)
-    for term, effect in effects(cells, FACTORS).items():
+    for term, effect in effects([cells], FACTORS).items():
         by_episode = 2 ** len(term) * coefficients[term]
         np.testing.assert_allclose(contrast(cells, term), by_episode)
         low, high = stats.ttest_1samp(by_episode, 0).confidence_interval(0.95)
@@ -71,7 +71,7 @@ def test_how_hard_an_episode_is_adds_nothing_to_an_interval():
     cells = random_cells()
     hard = np.random.default_rng(5).normal(0, 50, 25)
     harder = {on: values + hard for on, values in cells.items()}
-    one, other = effects(cells, FACTORS), effects(harder, FACTORS)
+    one, other = effects([cells], FACTORS), effects([harder], FACTORS)
     for term in terms(FACTORS):
         assert other[term].value == pytest.approx(one[term].value)
         assert other[term].interval == pytest.approx(one[term].interval)
@@ -80,7 +80,7 @@ def test_how_hard_an_episode_is_adds_nothing_to_an_interval():
 def values_of(rule, factors=FACTORS):
     """Effects where a cell's accuracy is `rule` of its factors."""
     cells = {on: np.full(3, float(rule(on))) for on in design(factors)}
-    return {term: mean.value for term, mean in effects(cells, factors).items() if mean.value}
+    return {term: mean.value for term, mean in effects([cells], factors).items() if mean.value}
 
 
 def test_where_only_one_factor_matters_it_alone_has_an_effect():
@@ -107,7 +107,7 @@ def test_a_pair_that_replace_each_other_has_a_negative_effect():
 def test_the_order_of_cells_and_of_factors_does_not_matter():
     cells = random_cells()
     turned = dict(reversed(cells.items()))
-    one, other = effects(cells, FACTORS), effects(turned, FACTORS[::-1])
+    one, other = effects([cells], FACTORS), effects([turned], FACTORS[::-1])
     for term, effect in one.items():
         same = other[tuple(factor for factor in FACTORS[::-1] if factor in term)]
         assert (same.value, same.interval) == pytest.approx((effect.value, effect.interval))
@@ -117,3 +117,13 @@ def test_one_number_a_cell_gives_one_number():
     effect = contrast({on: np.array(5.0 * ("EP" in on)) for on in design()}, ("EP",))
     assert effect.shape == ()
     assert effect == 5
+
+
+def test_of_several_trainings_the_effect_is_the_mean_of_theirs_and_the_interval_over_them():
+    trainings = [random_cells(seed=seed) for seed in range(3)]
+    for term, effect in effects(trainings, FACTORS).items():
+        means = [effects([cells], FACTORS)[term].value for cells in trainings]
+        low, high = stats.t.interval(0.95, 2, loc=np.mean(means), scale=stats.sem(means))
+        assert (effect.value - effect.interval, effect.value + effect.interval) == pytest.approx(
+            (low, high)
+        )

@@ -28,7 +28,7 @@ CHECKPOINT = "results/tiny/models/tiny-glyphs/conv4/epnet/s0/pretrain.pt"
 UNTRACKED = {"publish_table", "publish_figure", "publish_co2", "co2", "all", "ablation_pipeline"}
 
 
-@pytest.mark.parametrize("scale", ["demo", "small", "paper", "large-batch"])
+@pytest.mark.parametrize("scale", ["demo", "small", "paper", "batch-epochs"])
 def test_the_plan_knows_the_jobs_that_snakemake_plans(project, scale, monkeypatch):
     monkeypatch.chdir(project.folder)
     plan = Plan(Path("config"), scale)
