@@ -145,6 +145,7 @@ def _parser() -> argparse.ArgumentParser:
 
     sub = stage("aggregate", "means and intervals of a table's cells, beside the paper's")
     sub.add_argument("--paper", type=Path, help="what the paper prints, if it does (.csv)")
+    sub.add_argument("--rerun", type=Path, help="what its authors print of a re-run (.csv)")
     path(sub, "out", "table to write (.csv)")
 
     sub = stage("ablation", "draw what an ablation's factors are worth")

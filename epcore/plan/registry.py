@@ -237,8 +237,8 @@ class Registry:
         """Files of config/paper -> the rows and columns of the tables that show them."""
         shown: dict[str, Shown] = {}
         for table in self._every_table.values():
-            if table.paper is not None:
-                rows = shown.setdefault(table.paper, {})
+            for file in table.printed:
+                rows = shown.setdefault(file, {})
                 for block in table.blocks:
                     for row in block.rows:
                         place = (block.name, row.paper or row.name)
@@ -250,8 +250,9 @@ class Registry:
         table: Table = validate(Table, read_yaml(path), _shown(path))
         _check_unique([column.name for column in table.columns], "column", _shown(path))
         _check_unique([block.name for block in table.blocks], "block", _shown(path))
-        if table.paper and not (self.config / "paper" / f"{table.paper}.csv").is_file():
-            raise UserError(f"{_shown(path)}, paper: {table.paper}.csv is not in config/paper")
+        for file, key in zip(table.printed, ("paper", "rerun.paper"), strict=False):
+            if not (self.config / "paper" / f"{file}.csv").is_file():
+                raise UserError(f"{_shown(path)}, {key}: {file}.csv is not in config/paper")
         for column in table.columns:
             pick(table.groups, column.dataset, "group", f"{_shown(path)}, {column.name}")
         for block in table.blocks:

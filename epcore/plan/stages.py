@@ -35,8 +35,8 @@ STAGE_VERSIONS = {
     "finetune": 1,
     "embed": 1,
     "evaluate": 2,
-    "aggregate": 2,
-    "latex": 3,
+    "aggregate": 3,
+    "latex": 4,
     "ablation": 1,
     "alpha": 1,
     "two-moons": 2,
@@ -192,6 +192,8 @@ class LatexStage(Stage):
     """Typeset a table.
 
     `printed` numbers and differences stand beside this run's; `stacked`, in rows of their own.
+    `rerun` is the source of the authors' re-run, whose numbers stand below the printed ones; empty
+    if there is none.
     """
 
     label: str
@@ -199,6 +201,7 @@ class LatexStage(Stage):
     first: str
     marks: tuple[str, ...]
     printed: bool
+    rerun: str = ""
     stacked: bool = False
     columns: tuple[LatexColumn, ...]
     blocks: tuple[LatexBlock, ...]

@@ -245,6 +245,7 @@ class TablePlan(Runs):
                 first=table.first,
                 marks=table.marks,
                 printed=table.paper is not None,
+                rerun=tex_escape(table.rerun.source) if table.rerun else "",
                 columns=tuple(
                     LatexColumn(name=c.name, group=table.groups[c.dataset], heading=c.heading)
                     for c in table.columns
@@ -294,6 +295,10 @@ class TablePlan(Runs):
             rf"\emph{{This run}}: mean accuracy in \% over {self._episodes(table)} test "
             r"episodes with its 95\,\% interval.",
             r"\emph{Paper}: as printed." if table.paper else "",
+            r"\emph{Authors' re-run}: as they printed it later, with one set of fine-tuning "
+            "settings, which the default recipe follows."
+            if table.rerun
+            else "",
             table.notes,
         ]
         if not self.scale.comparable:

@@ -47,14 +47,16 @@ def read_parameters(path: Path) -> int:
         ) from None
 
 
-def aggregate(stage: AggregateStage, paper: dict[Place, Cell]) -> pd.DataFrame:
+def aggregate(
+    stage: AggregateStage, paper: dict[Place, Cell], rerun: dict[Place, Cell]
+) -> pd.DataFrame:
     """One line per cell of the table, printed or ours, in the table's order.
 
     Columns: table, block, row, column; accuracy, interval (95 %, half width), episodes and
     parameters of this run; against, difference and difference_interval: the mean difference to
     another row over the same episodes; paper_accuracy, paper_interval, paper_parameters and note
-    as the paper prints them; source of the row. Accuracies are in percent, empty where there is
-    none.
+    as the paper prints them; rerun_accuracy and rerun_interval as its authors print them of their
+    re-run; source of the row. Accuracies are in percent, empty where there is none.
     """
     ours = {(cell.block, cell.row, cell.column): cell for cell in stage.cells}
     lines = []
@@ -69,10 +71,14 @@ def aggregate(stage: AggregateStage, paper: dict[Place, Cell]) -> pd.DataFrame:
                 line |= {"accuracy": mean.value, "interval": mean.interval}
                 line |= {"episodes": mean.count, "parameters": parameters}
                 line |= _difference(scores, row.against, ours[key].against, stage.interval)
-            if (row.block, row.paper, column) in paper:
-                cell = paper[row.block, row.paper, column]
+            place = (row.block, row.paper, column)
+            if place in paper:
+                cell = paper[place]
                 line |= {"paper_accuracy": cell["accuracy"], "paper_interval": cell["interval"]}
                 line |= {"note": cell["note"]}
+            if place in rerun:
+                again = rerun[place]
+                line |= {"rerun_accuracy": again["accuracy"], "rerun_interval": again["interval"]}
             lines.append(line | {"paper_parameters": row.parameters, "source": row.source})
     frame = pd.DataFrame(lines).reindex(columns=list(COLUMNS))
     return frame.astype({"episodes": "Int64", "parameters": "Int64"})
@@ -90,12 +96,15 @@ def _difference(
     return {"against": row, "difference": mean.value, "difference_interval": mean.interval}
 
 
-def run(stage: AggregateStage, out: Path, paper: Path | None) -> None:
+def run(
+    stage: AggregateStage, out: Path, paper: Path | None, rerun: Path | None = None
+) -> None:
     """The stage `aggregate`: the table, and a meta that leads back to the files of every cell."""
     files = [Path(file) for cell in stage.cells for file in (cell.scores, cell.checkpoint_meta)]
     files += [Path(cell.against) for cell in stage.cells if cell.against]
-    files += [paper] if paper else []
+    files += [file for file in (paper, rerun) if file]
     provenance = Provenance("aggregate", stage.model_dump(mode="json"), files)
-    frame = aggregate(stage, read_printed(paper) if paper else {})
+    printed = (read_printed(file) if file else {} for file in (paper, rerun))
+    frame = aggregate(stage, *printed)
     write_table(frame, out, "%.4f")
     provenance.write(out)

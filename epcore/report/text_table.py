@@ -9,7 +9,8 @@ KEY = ("block", "row", "column")
 COLUMNS = (
     *("table", *KEY, "accuracy", "interval", "episodes", "parameters"),
     *("against", "difference", "difference_interval"),
-    *("paper_accuracy", "paper_interval", "paper_parameters", "note", "source"),
+    *("paper_accuracy", "paper_interval", "paper_parameters", "note"),
+    *("rerun_accuracy", "rerun_interval", "source"),
 )
 Cell = dict[str, str]
 

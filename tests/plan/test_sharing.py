@@ -473,32 +473,40 @@ OF_PAPER = [name for name in TABLES if plan().table(name).paper]
 
 
 def printed(table):
-    path = CONFIG / "paper" / f"{plan().table(table).paper}.csv"
-    with path.open(newline="", encoding="utf-8") as file:
-        return [(line["block"], line["row"], line["column"]) for line in csv.DictReader(file)]
+    """The places of the numbers that the paper prints, then of those of the authors' re-run."""
+    places = []
+    for name in plan().table(table).printed:
+        with (CONFIG / "paper" / f"{name}.csv").open(newline="", encoding="utf-8") as file:
+            read = csv.DictReader(file)
+            places.append([(line["block"], line["row"], line["column"]) for line in read])
+    return places[0], [place for more in places[1:] for place in more]
 
 
 def test_every_table_of_the_paper_is_one_table_of_ours_but_for_imagenet_fs():
     shown = [plan().table(name).paper for name in OF_PAPER]
     assert sorted(shown) == sorted(set(PRINTED) - {"imfs", "readme-rerun"})
+    reruns = {name for table in OF_PAPER for name in plan().table(table).printed[1:]}
+    assert reruns == {"readme-rerun"}
 
 
 @pytest.mark.parametrize("table", OF_PAPER)
 def test_every_printed_number_is_shown_in_a_row_of_its_table(table):
     columns = [column.name for column in plan().table(table).columns]
     shown = {(block, row.paper or row.name) for (block, _), row in rows_of(table).items()}
-    lost = [place for place in printed(table) if place[:2] not in shown or place[2] not in columns]
+    paper, _ = printed(table)
+    lost = [place for place in paper if place[:2] not in shown or place[2] not in columns]
     assert not lost
 
 
 @pytest.mark.parametrize("table", OF_PAPER)
 def test_every_row_and_column_of_a_table_of_the_paper_is_printed_there(table):
-    cells_of_paper = printed(table)
-    rows = {place[:2] for place in cells_of_paper}
+    """There or, for CUB's Conv-4, in the authors' re-run of it."""
+    paper, rerun = printed(table)
+    names = {column.name for column in plan().table(table).columns}
+    rows = {place[:2] for place in (*paper, *rerun) if place[2] in names}
     for (block, _), row in rows_of(table).items():
         assert (block, row.paper or row.name) in rows
-    names = [column.name for column in plan().table(table).columns]
-    assert set(names) == {place[2] for place in cells_of_paper}
+    assert names == {place[2] for place in paper}
 
 
 @pytest.mark.parametrize("table", TABLES)

@@ -124,9 +124,8 @@ def foretell():
     print(said, file=sys.stderr)
 
 
-def paper_numbers(wildcards):
-    name = PLAN.table(wildcards.table).paper
-    return [CONFIG / "paper" / f"{name}.csv"] if name else []
+def printed_numbers(table):
+    return [CONFIG / "paper" / f"{name}.csv" for name in PLAN.table(table).printed]
 
 
 def data_inputs(wildcards):
