@@ -534,7 +534,7 @@ def test_unlabelled_images_without_a_protocol_of_their_number_are_told_with_the_
 def test_a_protocol_with_unlabelled_images_that_is_gone_is_told(config):
     put(config, "protocols.yaml", "5way-10shot-u20", DELETED)
     message = complaint(config)
-    assert message.startswith("config/tables/ten-shot.yaml, RESNET-12, EPNet_SSL, mini10: ")
+    assert message.startswith("config/tables/ten-shot.yaml, RESNET-12, EPNet_SSL 20, mini10: ")
     assert "unknown protocol '5way-10shot-u20'" in message
 
 

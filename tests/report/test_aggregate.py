@@ -268,7 +268,7 @@ def test_a_difference_is_to_the_named_row_over_the_same_episodes(table, scores):
         ("discrepancies", "text-logits", "default"),
         ("propagator", "diag", "full"),
         ("ssl-large", "EPNet_SSL 20", "--Net_SSL 20"),
-        ("ten-shot", "EPNet_SSL", "EPNet"),
+        ("ten-shot", "EPNet_SSL 100", "EPNet"),
     ],
 )
 def test_every_table_says_which_row_a_difference_is_to(built, name, row, against):
