@@ -41,7 +41,7 @@ STAGE_VERSIONS = {
     "alpha": 1,
     "two-moons": 2,
     "decision-boundary": 2,
-    "interpolation": 2,
+    "interpolation": 3,
     "plot": 1,
     "curves": 2,
     "environment": 1,

@@ -96,9 +96,7 @@ def _difference(
     return {"against": row, "difference": mean.value, "difference_interval": mean.interval}
 
 
-def run(
-    stage: AggregateStage, out: Path, paper: Path | None, rerun: Path | None = None
-) -> None:
+def run(stage: AggregateStage, out: Path, paper: Path | None, rerun: Path | None = None) -> None:
     """The stage `aggregate`: the table, and a meta that leads back to the files of every cell."""
     files = [Path(file) for cell in stage.cells for file in (cell.scores, cell.checkpoint_meta)]
     files += [Path(cell.against) for cell in stage.cells if cell.against]
