@@ -131,6 +131,10 @@ def _parser() -> argparse.ArgumentParser:
     training(sub)
     path(sub, "checkpoint", "pretrained checkpoint (.pt)")
 
+    sub = stage("select", "take the best of several checkpoints on validation")
+    path(sub, "checkpoints", "those of the candidates, in their order (.pt)", nargs="+")
+    path(sub, "out", "checkpoint to write (.pt); curve (.csv) and .meta.json go beside it")
+
     sub = stage("embed", "compute the features that episodes need, once per checkpoint")
     path(sub, "data", "folder of the packed data set")
     path(sub, "checkpoint", "checkpoint (.pt)")
@@ -287,6 +291,7 @@ STAGES: dict[str, tuple[str, str | None]] = {
     "episodes": ("epcore.data.episodes", "EpisodesStage"),
     "pretrain": ("epcore.training.pretrain", "PretrainStage"),
     "finetune": ("epcore.training.finetune", "FinetuneStage"),
+    "select": ("epcore.training.select", "SelectStage"),
     "embed": ("epcore.evaluation.embed", "EmbedStage"),
     "evaluate": ("epcore.evaluation.evaluate", "EvaluateStage"),
     "aggregate": ("epcore.report.aggregate", "AggregateStage"),

@@ -164,6 +164,7 @@ class Augmentation(Settings):
 
 
 Phase = Literal["pretraining", "finetuning", "testing"]
+TrainingPhase = Literal["pretraining", "finetuning"]
 
 
 class RecipeSettings(Settings):

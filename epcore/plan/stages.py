@@ -33,6 +33,7 @@ STAGE_VERSIONS = {
     "episodes": 2,
     "pretrain": 1,
     "finetune": 1,
+    "select": 1,
     "embed": 1,
     "evaluate": 2,
     "aggregate": 3,
@@ -116,6 +117,12 @@ class FinetuneStage(TrainingStage):
 
     shot: int
     finetuning: Finetuning
+
+
+class SelectStage(Stage):
+    """Take the checkpoint of the best candidate on validation; the candidates are recipes."""
+
+    candidates: tuple[str, ...]
 
 
 class EmbedStage(NetworkStage):

@@ -137,6 +137,16 @@ def pretrained_checkpoint(wildcards):
     return paths.PRETRAIN.replace("{recipe}", owner)
 
 
+def candidates(pattern, phase):
+    """An `input` function: the checkpoints that one of a recipe is chosen from."""
+
+    def function(wildcards):
+        owners = PLAN.candidates(wildcards.backbone, wildcards.recipe, phase)
+        return [pattern.replace("{recipe}", owner) for owner in owners]
+
+    return function
+
+
 def features_for_protocol(protocol):
     """An `input` function: the features that a recipe is tested with on a protocol."""
 
@@ -161,6 +171,15 @@ def tested_features(pattern):
 def one_of(names):
     """A constraint for a wildcard; without names nothing matches."""
     return "|".join(names) or "(?!)"
+
+
+def trained(phase):
+    """A constraint: the recipes that train in a phase; the others choose from candidates."""
+    return one_of([recipe for recipe in PLAN.recipes if not PLAN.selection(recipe, phase)])
+
+
+def selected(phase):
+    return one_of([recipe for recipe in PLAN.recipes if PLAN.selection(recipe, phase)])
 
 
 # A misspelt name in a path is "no rule to produce it".
