@@ -1,5 +1,4 @@
 # EPNet, reproduced. What is asked for stands in config/, what is computed in epcore/.
-#
 #   snakemake --cores 8 tables/main.tex                        the demo, on embedded data
 #   snakemake --cores 8 all                                    every table and figure
 #   snakemake --cores 8 ablation_pipeline                      the ablations

@@ -111,7 +111,7 @@ def lay_out(stage: LatexStage, cells: dict[tuple[str, str, str], Cell]) -> Layou
             ),
         )
         again = tuple(map(_rerun, found))
-        if any(again):
+        if stage.rerun and any(again):
             numbers = tuple(number for each in again for number in (None, each))
             source = sources.index(stage.rerun) + 1
             below = Line(RERUN, source, line.marks, line.parameters and "", numbers)

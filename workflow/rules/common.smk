@@ -175,7 +175,9 @@ def one_of(names):
 
 def trained(phase):
     """A constraint: the recipes that train in a phase; the others choose from candidates."""
-    return one_of([recipe for recipe in PLAN.recipes if not PLAN.selection(recipe, phase)])
+    return one_of(
+        [recipe for recipe in PLAN.recipes if not PLAN.selection(recipe, phase)]
+    )
 
 
 def selected(phase):
