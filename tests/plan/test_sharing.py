@@ -72,18 +72,28 @@ def changed(recipe, other="epnet", scale="paper"):
 # -- what is shared, and what is not ---------------------------------------------------------------
 
 
+def makes(p, backbone, name, phase, shot=1):
+    """What a recipe's training is told, or the candidates that it chooses from."""
+    if chosen := p.selection(name, phase):
+        return chosen
+    if phase == "pretraining":
+        return p.pretrain(backbone, name, 0)
+    return p.finetune(backbone, name, 0, shot)
+
+
 @pytest.mark.parametrize("scale", SCALES)
 def test_recipes_share_a_checkpoint_if_and_only_if_they_are_trained_alike(scale):
-    """Alike: from the same checkpoint, told the same."""
+    """Alike: from the same checkpoint, told the same, or chosen from the same."""
     p = plan(scale)
     for backbone in p.scale.backbones:
         first = groups(p.recipes, lambda name, b=backbone: p.pretrained_as(b, name))
-        assert first == groups(p.recipes, lambda name, b=backbone: p.pretrain(b, name, 0))
+        assert first == groups(p.recipes, lambda name, b=backbone: makes(p, b, name, "pretraining"))
         second = groups(p.recipes, lambda name, b=backbone: p.finetuned_as(b, name))
         for shot in (1, 5):
 
             def training(name, b=backbone, shot=shot):
-                return p.pretrain(b, name, 0), p.finetune(b, name, 0, shot)
+                pretrained = makes(p, b, name, "pretraining")
+                return pretrained, makes(p, b, name, "finetuning", shot)
 
             assert second == groups(p.recipes, training)
         assert len(first) < len(second) < len(p.recipes)
@@ -96,9 +106,9 @@ def test_recipes_share_scores_if_and_only_if_one_checkpoint_is_tested_alike(scal
         shared = groups(p.recipes, lambda name, b=backbone: p.tested_as(b, name))
 
         def test(name, b=backbone):
-            training = [p.pretrain(b, name, 0)]
+            training = [makes(p, b, name, "pretraining")]
             if p.recipe(name, b).tested == "finetuned":
-                training.append(p.finetune(b, name, 0, 1))
+                training.append(makes(p, b, name, "finetuning"))
             return (*training, p.evaluate(b, name))
 
         assert shared == groups(p.recipes, test)
