@@ -1,5 +1,4 @@
 # EPNet, reproduced. What is asked for stands in config/, what is computed in epcore/.
-#
 #   snakemake --cores 8 tables/main.tex                        the demo, on embedded data
 #   snakemake --cores 8 all                                    every table and figure
 #   snakemake --cores 8 ablation_pipeline                      the ablations
@@ -25,6 +24,7 @@ include: "workflow/rules/data.smk"
 include: "workflow/rules/episodes.smk"
 include: "workflow/rules/pretrain.smk"
 include: "workflow/rules/finetune.smk"
+include: "workflow/rules/select.smk"
 include: "workflow/rules/embed.smk"
 include: "workflow/rules/evaluate.smk"
 include: "workflow/rules/tables.smk"

@@ -131,6 +131,10 @@ def _parser() -> argparse.ArgumentParser:
     training(sub)
     path(sub, "checkpoint", "pretrained checkpoint (.pt)")
 
+    sub = stage("select", "take the best of several checkpoints on validation")
+    path(sub, "checkpoints", "those of the candidates, in their order (.pt)", nargs="+")
+    path(sub, "out", "checkpoint to write (.pt); curve (.csv) and .meta.json go beside it")
+
     sub = stage("embed", "compute the features that episodes need, once per checkpoint")
     path(sub, "data", "folder of the packed data set")
     path(sub, "checkpoint", "checkpoint (.pt)")
@@ -145,6 +149,7 @@ def _parser() -> argparse.ArgumentParser:
 
     sub = stage("aggregate", "means and intervals of a table's cells, beside the paper's")
     sub.add_argument("--paper", type=Path, help="what the paper prints, if it does (.csv)")
+    sub.add_argument("--rerun", type=Path, help="what its authors print of a re-run (.csv)")
     path(sub, "out", "table to write (.csv)")
 
     sub = stage("ablation", "draw what an ablation's factors are worth")
@@ -289,6 +294,7 @@ STAGES: dict[str, tuple[str, str | None]] = {
     "episodes": ("epcore.data.episodes", "EpisodesStage"),
     "pretrain": ("epcore.training.pretrain", "PretrainStage"),
     "finetune": ("epcore.training.finetune", "FinetuneStage"),
+    "select": ("epcore.training.select", "SelectStage"),
     "embed": ("epcore.evaluation.embed", "EmbedStage"),
     "evaluate": ("epcore.evaluation.evaluate", "EvaluateStage"),
     "aggregate": ("epcore.report.aggregate", "AggregateStage"),

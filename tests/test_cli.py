@@ -20,6 +20,7 @@ TEXTS = {
     "episodes": PLAN.episodes("5way-1shot"),
     "pretrain": PLAN.pretrain("glyph-mini", "conv4", "epnet", 0),
     "finetune": PLAN.finetune("conv4", "epnet", 0, 1),
+    "select": PLAN.select("epnet-selected", "pretraining"),
     "embed": PLAN.embed("conv4", "epnet"),
     "evaluate": PLAN.evaluate("conv4", "epnet"),
     "aggregate": PLAN.aggregate("main"),
@@ -165,6 +166,7 @@ INPUTS = {
         *("--data", "none", "--episodes", "none.npz"),
         *("--checkpoint", "none.pt", "--out", "x.pt"),
     ],
+    "select": ["--checkpoints", "none.pt", "--out", "x.pt"],
     "embed": [
         *("--data", "none", "--checkpoint", "none.pt"),
         *("--episodes", "none.npz", "--out", "x.npz"),

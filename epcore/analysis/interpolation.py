@@ -6,17 +6,22 @@ classes, against `p(y_i | z~)` by label propagation, of EPNet and of --Net. Here
 - A pair is two support images of one frozen test episode, of two classes drawn from a seed; one
   pair an episode, the same for both networks. The classifier is told the class of support images,
   so that networks differ in the way between the ends, not in how often they are right at them.
-- z are the features of the backbone. The interpolant joins the episode as one more image without a
-  label: embeddings are propagated over support, queries and interpolant together, as the recipe
-  is tested, and labels over the graph of the embeddings. No image leaves its place, and each
-  interpolant has a graph of its own. At both ends it is the copy of an image, and the bandwidth
-  leaves copies out: a step in p of the order of one over the number of pairs of images.
+- The text calls both features z and propagated embeddings z~, so there are two readings. Between
+  features, the interpolant joins the episode as one more image without a label: embeddings are
+  propagated over support, queries and interpolant together, as the recipe is tested. Between
+  embeddings, those of support and queries are propagated without it, as the recipe is tested, and
+  the interpolant joins them afterwards. In both, labels are propagated over the graph of the
+  embeddings, the interpolant's with them. Without embedding propagation both are the same.
+- No image leaves its place, and each interpolant has a graph of its own. At both ends it is the
+  copy of an image, and the bandwidth leaves copies out: a step in p of the order of one over the
+  number of pairs of images.
 """
 
 import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -36,6 +41,10 @@ from epcore.propagation import DegenerateFeaturesError
 from epcore.report.figure import BLUE, RED, panels
 from epcore.report.numbers import Number, write_numbers, write_table
 from epcore.resume import put_to_use
+
+# What is interpolated.
+Reading = Literal["features", "embeddings"]
+READINGS: tuple[Reading, ...] = get_args(Reading)
 
 
 @dataclass(frozen=True)
@@ -57,33 +66,46 @@ class Pairs:
 
 def probability(
     features: Tensor, way: int, shot: int, classes: tuple[int, int], alphas: Tensor,
-    classifier: PropagationClassifier,
+    classifier: PropagationClassifier, between: Reading,
 ) -> Tensor:  # fmt: skip
     """Probability `(alphas,)` of the first class along the way from the second image to the first.
 
     features `(N, D)` of one episode: first the support, `shot` images of each class in turn, then
     the others. The two images are the first of their classes; alphas `(alphas,)` weigh the first.
     """
-    one, other = (features[label * shot] for label in classes)
+    propagated = between == "embeddings"
+    images = classifier.embeddings(features) if propagated else features
+    one, other = (images[label * shot] for label in classes)
     interpolants = alphas[:, None] * one + (1 - alphas[:, None]) * other
     probabilities = []
-    for chunk in torch.split(interpolants, max(1, PAIRS // (len(features) + 1) ** 2)):
-        nodes = torch.cat([features.expand(len(chunk), -1, -1), chunk[:, None]], dim=1)
-        logits = classifier.query_logits(classifier.embeddings(nodes), way, shot)
+    for chunk in torch.split(interpolants, max(1, PAIRS // (len(images) + 1) ** 2)):
+        nodes = torch.cat([images.expand(len(chunk), -1, -1), chunk[:, None]], dim=1)
+        embeddings = nodes if propagated else classifier.embeddings(nodes)
+        logits = classifier.query_logits(embeddings, way, shot)
         probabilities.append(logits[:, -1].softmax(dim=-1)[:, classes[0]])
     return torch.cat(probabilities)
 
 
 @torch.no_grad()
 def curves(
-    features: Features, pairs: Pairs, steps: int, classifier: PropagationClassifier
+    features: Features,
+    pairs: Pairs,
+    steps: int,
+    classifier: PropagationClassifier,
+    between: Reading,
 ) -> np.ndarray:
     """Probability `(pairs, steps + 1)`, float64, at alpha = 0, 1 / steps, ... 1."""
     way, shot = pairs.episodes.support.shape[1:]
     alphas = torch.linspace(0, 1, steps + 1, dtype=torch.float64)
     found = [
         probability(
-            features.of(rows).double(), way, shot, (int(one), int(other)), alphas, classifier
+            features.of(rows).double(),
+            way,
+            shot,
+            (int(one), int(other)),
+            alphas,
+            classifier,
+            between,
         )
         for rows, (one, other) in zip(pairs.episodes.images(), pairs.classes, strict=True)
     ]
@@ -173,17 +195,19 @@ def summary(curves: np.ndarray) -> dict[str, np.ndarray]:
     return {"mean": curves.mean(axis=0), "lower quartile": low, "upper quartile": high}
 
 
-def tabulate(by_network: dict[str, np.ndarray], pairs: Pairs) -> pd.DataFrame:
-    """What is drawn, a line for each network, curve and alpha.
+def tabulate(by_reading: dict[Reading, dict[str, np.ndarray]], pairs: Pairs) -> pd.DataFrame:
+    """What is drawn, a line for each reading, network, curve and alpha.
 
     Curves of `kind` pair have the number of their pair, which is its episode, and its classes;
     after them come those of `summary`.
     """
     tables = []
-    for network, each in by_network.items():
+    every = [(r, name, each) for r, named in by_reading.items() for name, each in named.items()]
+    for between, network, each in every:
         count, places = each.shape
         table = pd.DataFrame(
             {
+                "between": between,
                 "network": network,
                 "kind": "pair",
                 "pair": np.arange(count).repeat(places),
@@ -196,16 +220,17 @@ def tabulate(by_network: dict[str, np.ndarray], pairs: Pairs) -> pd.DataFrame:
         tables.append(table)
         for kind, curve in summary(each).items():
             alphas = np.linspace(0, 1, places)
-            line = {"network": network, "kind": kind, "alpha": alphas, "probability": curve}
-            tables.append(pd.DataFrame(line))
+            line = {"between": between, "network": network, "kind": kind}
+            tables.append(pd.DataFrame(line | {"alpha": alphas, "probability": curve}))
     numbers = dict.fromkeys(("pair", "class", "other_class"), "Int64")
     return pd.concat(tables).astype(numbers)
 
 
-def draw(by_label: dict[str, np.ndarray], shown: int, note: str, out: Path) -> None:
-    """A row a network: some pairs one by one, then the mean of all with the middle half of them."""
-    with panels(out, 2, 2, 4.8, 3.4, sharex=True, sharey=True) as (canvas, axes):
-        for row, colour, (label, each) in zip(axes, (BLUE, RED), by_label.items(), strict=True):
+def draw(rows: list[tuple[str, str, np.ndarray]], shown: int, note: str, out: Path) -> None:
+    """Rows of a label, a colour and curves: some one by one, then the mean and the middle half."""
+    size = (4.8, 1.7 * len(rows))
+    with panels(out, len(rows), 2, *size, sharex=True, sharey=True) as (canvas, axes):
+        for row, (label, colour, each) in zip(axes, rows, strict=True):
             alphas = np.linspace(0, 1, each.shape[1])
             row[0].plot(alphas, each[:shown].T, color=colour, linewidth=0.7, alpha=0.7)
             mean, low, high = summary(each).values()
@@ -216,7 +241,7 @@ def draw(by_label: dict[str, np.ndarray], shown: int, note: str, out: Path) -> N
             row[0].set_ylabel(f"{label}\np(first class)")
         axes[0, 0].set_title(f"{min(shown, len(each))} pairs")
         axes[0, 1].set_title(f"{len(each)} pairs: mean, middle half")
-        for axis in axes[1]:
+        for axis in axes[-1]:
             axis.set_xlabel("weight alpha of the first image")
         axes[0, 0].set(xlim=(0, 1), ylim=(0, 1))
         canvas.supxlabel(textwrap.fill(note, 95), fontsize=7)
@@ -228,20 +253,31 @@ def run(stage: InterpolationStage, episodes: Path, out: Path) -> None:
     provenance = Provenance("interpolation", stage.model_dump(mode="json"), inputs)
     settings = stage.settings
     pairs = Pairs.draw(Episodes.load(episodes), settings.pairs, settings.seed)
-    by_network = {}
-    for network in stage.networks:
+    by_reading: dict[Reading, dict[str, np.ndarray]] = {reading: {} for reading in READINGS}
+    rows = []
+    for network, colour in zip(stage.networks, (BLUE, RED), strict=True):
         features = Features.load(Path(network.features))
         classifier = PropagationClassifier(network.propagation)
-        try:
-            by_network[network.name] = curves(features, pairs, settings.steps, classifier)
-        except DegenerateFeaturesError as error:
-            raise UserError(
-                f"{network.features}: {error}; train its checkpoint for longer"
-            ) from None
-    write_table(tabulate(by_network, pairs), out.with_suffix(".csv"))
-    write_numbers(measure(by_network, settings), out)
-    by_label = {network.label: by_network[network.name] for network in stage.networks}
-    draw(by_label, settings.shown, stage.note, out)
+        for reading in READINGS:
+            try:
+                found = curves(features, pairs, settings.steps, classifier, reading)
+            except DegenerateFeaturesError as error:
+                raise UserError(
+                    f"{network.features}: {error}; train its checkpoint for longer"
+                ) from None
+            by_reading[reading][network.name] = found
+            if network.propagation.embedding:
+                rows.append((f"{network.label}\nbetween {reading}", colour, found))
+        if not network.propagation.embedding:
+            rows.append((network.label, colour, found))
+    write_table(tabulate(by_reading, pairs), out.with_suffix(".csv"))
+    numbers = [
+        replace(number, name=f"{reading}-{number.name}", what=f"between {reading}, {number.what}")
+        for reading, by_network in by_reading.items()
+        for number in measure(by_network, settings)
+    ]
+    write_numbers(numbers, out)
+    draw(rows, settings.shown, stage.note, out)
     provenance.write(out, pairs=len(pairs.classes))
     for network in stage.networks:
         put_to_use(Path(network.features))

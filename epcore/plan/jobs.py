@@ -183,18 +183,25 @@ class Jobs:
     def _pretrain(self, dataset: str, backbone: str, recipe: str, seed: str) -> Job:
         names = {"dataset": dataset, "backbone": backbone, "recipe": recipe, "seed": seed}
         path = paths.PRETRAIN.format(**self._scale, **names)
+        if candidates := self.plan.candidates(backbone, recipe, "pretraining"):
+            needs = [self._pretrain(dataset, backbone, each, seed) for each in candidates]
+            return self._job("select_pretrained", path, needs, **names, checkpoint="pretrain")
         needs = [self._data(dataset), self._episodes(dataset, "val-5way-5shot")]
         return self._job("pretrain", path, needs, **names, checkpoint="pretrain")
 
     def _finetune(self, dataset: str, backbone: str, recipe: str, seed: str, shot: str) -> Job:
         names = {"dataset": dataset, "backbone": backbone, "recipe": recipe, "seed": seed}
         path = paths.FINETUNE.format(**self._scale, **names, shot=shot)
+        checkpoint = f"finetune-{shot}shot"
+        if candidates := self.plan.candidates(backbone, recipe, "finetuning"):
+            needs = [self._finetune(dataset, backbone, each, seed, shot) for each in candidates]
+            return self._job("select_finetuned", path, needs, **names, checkpoint=checkpoint)
         needs = [
             self._data(dataset),
             self._episodes(dataset, f"val-5way-{shot}shot"),
             self._pretrain(dataset, backbone, self.plan.pretrained_as(backbone, recipe), seed),
         ]
-        return self._job("finetune", path, needs, **names, checkpoint=f"finetune-{shot}shot")
+        return self._job("finetune", path, needs, **names, checkpoint=checkpoint)
 
     def _embed(self, dataset: str, backbone: str, recipe: str, seed: str, checkpoint: str) -> Job:
         names = {"dataset": dataset, "backbone": backbone, "recipe": recipe, "seed": seed}

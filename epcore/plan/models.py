@@ -186,6 +186,7 @@ class Augmentation(Settings):
 
 
 Phase = Literal["pretraining", "finetuning", "testing"]
+TrainingPhase = Literal["pretraining", "finetuning"]
 
 
 class RecipeSettings(Settings):
@@ -390,16 +391,25 @@ class Block(Settings):
         return self
 
 
+class Rerun(Settings):
+    """What the paper's authors printed of a later run: a file of config/paper, and where."""
+
+    paper: str
+    source: str
+
+
 class Table(Settings):
     """A table of the paper. `title` and `notes` go into the caption.
 
     `groups` names the paper's data sets above the columns; `paper` is a file of config/paper, or
-    none for a table that the paper does not have. `first` heads the first column, `marks` the
-    columns of ticks. `training` adds columns that say when each row's learning rate first fell.
+    none for a table that the paper does not have; `rerun` is shown below the paper's own. `first`
+    heads the first column, `marks` the columns of ticks. `training` adds columns that say when each
+    row's learning rate first fell.
     """
 
     label: str
     paper: str | None = None
+    rerun: Rerun | None = None
     first: str = ""
     marks: tuple[str, ...] = ()
     training: bool = False
@@ -408,3 +418,16 @@ class Table(Settings):
     groups: dict[str, str]
     columns: tuple[Column, ...]
     blocks: tuple[Block, ...]
+
+    @model_validator(mode="after")
+    def _rerun_of_the_paper(self) -> "Table":
+        if self.rerun is not None and self.paper is None:
+            raise ValueError("rerun stands below the paper's numbers; give paper as well")
+        return self
+
+    @property
+    def printed(self) -> tuple[str, ...]:
+        """The files of config/paper that it shows: the paper's, then the re-run's."""
+        if self.paper is None:
+            return ()
+        return (self.paper,) if self.rerun is None else (self.paper, self.rerun.paper)

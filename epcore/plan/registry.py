@@ -15,7 +15,9 @@ from epcore.plan.load import check_keys, extend, merge, pick, read_yaml, suggest
 from epcore.plan.models import (
     BackboneInfo,
     Column,
+    Finetuning,
     Phase,
+    Pretraining,
     Propagation,
     Protocol,
     Recipe,
@@ -25,10 +27,18 @@ from epcore.plan.models import (
     Scale,
     Seeds,
     Table,
+    TrainingPhase,
 )
 from epcore.plan.paths import NAME
 from epcore.plan.printed import Shown
 from epcore.plan.settings import Split
+
+# Recipe -> phase -> its candidates.
+Selections = dict[str, dict[str, tuple[str, ...]]]
+CANDIDATES: dict[str, type[Pretraining | Finetuning]] = {
+    "pretraining": Pretraining,
+    "finetuning": Finetuning,
+}
 
 
 class Registry:
@@ -114,17 +124,19 @@ class Registry:
             pick(self.backbones, name, "backbone", f"{where}, backbones")
 
     @cached_property
-    def _recipe_sources(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _recipe_sources(self) -> tuple[dict[str, Any], dict[str, Any], Selections]:
+        """Protocols, recipes with all candidates, and which recipes are chosen from them."""
         where = f"{self.config.name}/recipes.yaml"
         content = read_yaml(self.config / "recipes.yaml")
         sources = validate(RecipeSources, content, where)
         for name, settings in sources.protocols.items():
             self._check_recipe(settings, f"{where}, protocols.{name}", ("extends",))
         for name, settings in sources.recipes.items():
-            named = ("extends", "protocol", "description")
+            named = ("extends", "protocol", "description", "candidates")
             self._check_recipe(settings, f"{where}, recipes.{name}", named)
+            self._check_candidates(settings, f"{where}, recipes.{name}.candidates")
         self._check_recipe(self.scale.recipe, f"{self._scale_file}, recipe", ())
-        return sources.protocols, sources.recipes
+        return sources.protocols, *_with_candidates(sources.recipes, where)
 
     def _check_recipe(self, settings: dict[str, Any], where: str, also: tuple[str, ...]) -> None:
         """Misspelt or misplaced keys of a partial recipe, at any depth."""
@@ -138,9 +150,22 @@ class Registry:
             pick(dict.fromkeys(get_args(Phase)), phase, "phase", f"{where}, phases")
             check_keys(Propagation, partial or {}, f"{where}, phases.{phase}")
 
+    @staticmethod
+    def _check_candidates(settings: dict[str, Any], where: str) -> None:
+        named = settings.get("candidates") or {}
+        grid = validate(dict[str, dict[str, dict[str, Any]] | None], named, where)
+        for phase, candidates in grid.items():
+            kind = pick(CANDIDATES, phase, "phase", where)
+            for name, changes in (candidates or {}).items():
+                check_keys(kind, changes, f"{where}.{phase}.{name}")
+
     @property
     def recipes(self) -> list[str]:
         return list(self._recipe_sources[1])
+
+    def selection(self, recipe: str, phase: TrainingPhase) -> tuple[str, ...]:
+        """The recipes of which a recipe takes the best on validation; none if it trains itself."""
+        return self._recipe_sources[2].get(recipe, {}).get(phase, ())
 
     @cache  # noqa: B019 - a registry lives as long as the program
     def recipe(self, name: str, backbone: str) -> Recipe:
@@ -149,7 +174,7 @@ class Registry:
         In each of the three, what stands under `backbones.<backbone>` goes over the rest.
         """
         where = f"{self.config.name}/recipes.yaml"
-        protocols, recipes = self._recipe_sources
+        protocols, recipes, _ = self._recipe_sources
         own = extend(recipes, name, "recipe", where, dict)
         if "protocol" not in own:
             raise UserError(f"{where}, recipes.{name}: the key 'protocol' is missing")
@@ -239,8 +264,8 @@ class Registry:
         """Files of config/paper -> the rows and columns of the tables that show them."""
         shown: dict[str, Shown] = {}
         for table in self._every_table.values():
-            if table.paper is not None:
-                rows = shown.setdefault(table.paper, {})
+            for file in table.printed:
+                rows = shown.setdefault(file, {})
                 for block in table.blocks:
                     for row in block.rows:
                         place = (block.name, row.paper or row.name)
@@ -252,8 +277,9 @@ class Registry:
         table: Table = validate(Table, read_yaml(path), _shown(path))
         _check_unique([column.name for column in table.columns], "column", _shown(path))
         _check_unique([block.name for block in table.blocks], "block", _shown(path))
-        if table.paper and not (self.config / "paper" / f"{table.paper}.csv").is_file():
-            raise UserError(f"{_shown(path)}, paper: {table.paper}.csv is not in config/paper")
+        for file, key in zip(table.printed, ("paper", "rerun.paper"), strict=False):
+            if not (self.config / "paper" / f"{file}.csv").is_file():
+                raise UserError(f"{_shown(path)}, {key}: {file}.csv is not in config/paper")
         for column in table.columns:
             pick(table.groups, column.dataset, "group", f"{_shown(path)}, {column.name}")
         for block in table.blocks:
@@ -291,6 +317,34 @@ class Registry:
 def protocol_of(row: Row, column: Column) -> str:
     """The protocol of a cell of ours."""
     return column.protocol if row.unlabeled is None else f"{column.protocol}-u{row.unlabeled}"
+
+
+def _with_candidates(
+    recipes: Mapping[str, dict[str, Any]], where: str
+) -> tuple[dict[str, Any], Selections]:
+    """Every recipe and, behind one with `candidates`, a recipe for each of them: <recipe>-<name>.
+
+    Those of fine-tuning start from the pretraining that the recipe has chosen.
+    """
+    expanded: dict[str, Any] = {}
+    selections: Selections = {}
+    for name, settings in recipes.items():
+        grid = extend(recipes, name, "recipe", where, dict).get("candidates", {})
+        expanded[name] = {key: own for key, own in settings.items() if key != "candidates"}
+        found = {phase: tuple(f"{name}-{each}" for each in named) for phase, named in grid.items()}
+        selections[name] = found
+        for phase, named in grid.items():
+            for candidate, changes in zip(found[phase], named.values(), strict=True):
+                if candidate in recipes or candidate in expanded:
+                    raise UserError(
+                        f"{where}, recipes.{name}.candidates: a recipe {candidate!r} is there "
+                        "already; rename the candidate"
+                    )
+                described = f"a candidate of {name} for {phase}"
+                expanded[candidate] = {"extends": name, "description": described, phase: changes}
+                if phase == "finetuning" and "pretraining" in found:
+                    selections[candidate] = {"pretraining": found["pretraining"]}
+    return expanded, selections
 
 
 def read_datasets(config: Path) -> DataSources:

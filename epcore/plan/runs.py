@@ -6,7 +6,7 @@ from typing import Any
 
 from epcore.plan import paths
 from epcore.plan.load import pick
-from epcore.plan.models import Backbone, Phase, Pretraining, Recipe
+from epcore.plan.models import Backbone, Phase, Pretraining, Recipe, TrainingPhase
 from epcore.plan.registry import Registry
 from epcore.plan.stages import (
     STAGE_VERSIONS,
@@ -14,6 +14,7 @@ from epcore.plan.stages import (
     EvaluateStage,
     FinetuneStage,
     PretrainStage,
+    SelectStage,
     Training,
     told,
 )
@@ -85,6 +86,18 @@ class Runs(Registry):
             )
         )
 
+    def select(self, recipe: str, phase: TrainingPhase) -> str:
+        return told(
+            SelectStage(
+                stage_version=STAGE_VERSIONS["select"], candidates=self.selection(recipe, phase)
+            )
+        )
+
+    def candidates(self, backbone: str, recipe: str, phase: TrainingPhase) -> list[str]:
+        """The recipes that name the checkpoints of a recipe's candidates, in their order."""
+        owner = self.pretrained_as if phase == "pretraining" else self.finetuned_as
+        return [owner(backbone, candidate) for candidate in self.selection(recipe, phase)]
+
     def embed(self, backbone: str, recipe: str) -> str:
         return told(EmbedStage(**self._network("embed", backbone, self.recipe(recipe, backbone))))
 
@@ -99,13 +112,19 @@ class Runs(Registry):
     @cache  # noqa: B019 - a registry lives as long as the program
     def pretrained_as(self, backbone: str, recipe: str) -> str:
         """The recipe that names the pretrained checkpoint of a recipe, of every data set."""
-        return self._first(lambda name: self._pretrain(backbone, name, 0), recipe)
+        return self._first(
+            lambda name: self.selection(name, "pretraining") or self._pretrain(backbone, name, 0),
+            recipe,
+        )
 
     @cache  # noqa: B019
     def finetuned_as(self, backbone: str, recipe: str) -> str:
         """The recipe that names the fine-tuned checkpoints of a recipe."""
         return self._first(
-            lambda name: (self.pretrained_as(backbone, name), self.finetune(backbone, name, 0, 1)),
+            lambda name: (
+                self.pretrained_as(backbone, name),
+                self.selection(name, "finetuning") or self.finetune(backbone, name, 0, 1),
+            ),
             recipe,
         )
 

@@ -34,6 +34,7 @@ STAGE_VERSIONS = {
     "episodes": 2,
     "pretrain": 2,
     "finetune": 1,
+    "select": 1,
     "embed": 1,
     "evaluate": 2,
     "aggregate": 3,
@@ -42,7 +43,7 @@ STAGE_VERSIONS = {
     "alpha": 1,
     "two-moons": 2,
     "decision-boundary": 2,
-    "interpolation": 2,
+    "interpolation": 3,
     "plot": 1,
     "curves": 3,
     "gap": 1,
@@ -118,6 +119,12 @@ class FinetuneStage(TrainingStage):
 
     shot: int
     finetuning: Finetuning
+
+
+class SelectStage(Stage):
+    """Take the checkpoint of the best candidate on validation; the candidates are recipes."""
+
+    candidates: tuple[str, ...]
 
 
 class EmbedStage(NetworkStage):
@@ -216,7 +223,8 @@ class LatexStage(Stage):
     """Typeset a table.
 
     `printed` numbers and differences stand beside this run's; `stacked`, in rows of their own.
-    `training` adds a column for each phase of training.
+    `rerun` is the source of the authors' re-run, whose numbers stand below the printed ones; empty
+    if there is none. `training` adds a column for each phase of training.
     """
 
     label: str
@@ -224,6 +232,7 @@ class LatexStage(Stage):
     first: str
     marks: tuple[str, ...]
     printed: bool
+    rerun: str = ""
     stacked: bool = False
     training: bool = False
     columns: tuple[LatexColumn, ...]

@@ -257,6 +257,7 @@ class TablePlan(Runs):
                 marks=table.marks,
                 printed=table.paper is not None,
                 training=table.training,
+                rerun=tex_escape(table.rerun.source) if table.rerun else "",
                 columns=tuple(
                     LatexColumn(name=c.name, group=table.groups[c.dataset], heading=c.heading)
                     for c in table.columns
@@ -309,6 +310,10 @@ class TablePlan(Runs):
                 self.seeds,
             ),
             r"\emph{Paper}: as printed." if table.paper else "",
+            r"\emph{Authors' re-run}: as they printed it later, with one set of fine-tuning "
+            "settings, which the default recipe follows."
+            if table.rerun
+            else "",
             TRAINING if table.training else "",
             table.notes,
         ]

@@ -49,16 +49,18 @@ def read_parameters(path: Path) -> int:
         ) from None
 
 
-def aggregate(stage: AggregateStage, paper: dict[Place, Cell]) -> pd.DataFrame:
+def aggregate(
+    stage: AggregateStage, paper: dict[Place, Cell], rerun: dict[Place, Cell]
+) -> pd.DataFrame:
     """One line per cell of the table, printed or ours, in the table's order.
 
     Columns: table, block, row, column; accuracy, interval (95 %, half width), episodes, seeds and
     parameters of this run; against, difference and difference_interval: the mean difference to
     another row over the same seeds and episodes; accuracies and differences of each seed;
     pretraining_fell, pretraining_epochs, finetuning_fell and finetuning_epochs, see `rate_falls`;
-    what the paper prints: paper_accuracy, paper_interval, paper_parameters and note; source of the
-    row. Accuracies are in percent, empty where there is none. `over_trainings` says what intervals
-    are over.
+    what the paper prints: paper_accuracy, paper_interval, paper_parameters and note; rerun_accuracy
+    and rerun_interval as its authors print them of their re-run; source of the row. Accuracies are
+    in percent, empty where there is none. `over_trainings` says what intervals are over.
     """
     ours: dict[tuple[str, str, str], list[OurCell]] = {}
     for cell in stage.cells:
@@ -71,10 +73,14 @@ def aggregate(stage: AggregateStage, paper: dict[Place, Cell]) -> pd.DataFrame:
             if key in ours:
                 line |= _measured(ours[key], row.against, stage.interval)
                 line |= rate_falls(t for cell in ours[key] for t in cell.trainings)
-            if (row.block, row.paper, column) in paper:
-                printed = paper[row.block, row.paper, column]
+            place = (row.block, row.paper, column)
+            if place in paper:
+                printed = paper[place]
                 line |= {"paper_accuracy": printed["accuracy"]}
                 line |= {"paper_interval": printed["interval"], "note": printed["note"]}
+            if place in rerun:
+                again = rerun[place]
+                line |= {"rerun_accuracy": again["accuracy"], "rerun_interval": again["interval"]}
             lines.append(line | {"paper_parameters": row.parameters, "source": row.source})
     frame = pd.DataFrame(lines).reindex(columns=list(COLUMNS))
     return frame.astype({"episodes": "Int64", "seeds": "Int64", "parameters": "Int64"})
@@ -136,13 +142,14 @@ def _listed(seeds: list[np.ndarray]) -> str:
     return " ".join(f"{np.mean(each):.4f}" for each in seeds)
 
 
-def run(stage: AggregateStage, out: Path, paper: Path | None) -> None:
+def run(stage: AggregateStage, out: Path, paper: Path | None, rerun: Path | None = None) -> None:
     """The stage `aggregate`: the table, and a meta that leads back to the files of every cell."""
     files = [Path(file) for cell in stage.cells for file in (cell.scores, cell.checkpoint_meta)]
     files += [Path(cell.against) for cell in stage.cells if cell.against]
     files += [Path(f) for cell in stage.cells for each in cell.trainings for f in each.files]
-    files += [paper] if paper else []
+    files += [file for file in (paper, rerun) if file]
     provenance = Provenance("aggregate", stage.model_dump(mode="json"), files)
-    frame = aggregate(stage, read_printed(paper) if paper else {})
+    printed = (read_printed(file) if file else {} for file in (paper, rerun))
+    frame = aggregate(stage, *printed)
     write_table(frame, out, "%.4f")
     provenance.write(out)

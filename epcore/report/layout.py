@@ -9,6 +9,9 @@ from typing import Literal
 from epcore.plan.stages import LatexBlock, LatexColumn, LatexRow, LatexStage
 from epcore.report.text_table import Cell
 
+# Below a row, in the column of printed numbers.
+RERUN = r"\quad\emph{authors' re-run}"
+
 
 @dataclass(frozen=True)
 class Number:
@@ -26,7 +29,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Line:
-    """A row. `source` is the number of its source below the table; ours have none.
+    """A row. `source` is the number of its source below the table; rows of ours have none.
 
     `marks` are ticks or not, `facts` texts. `numbers` has one or two for each column; None stays
     empty.
@@ -101,10 +104,10 @@ def lay_out(stage: LatexStage, cells: dict[tuple[str, str, str], Cell]) -> Layou
         facts["pretraining"] = partial(_training, "pretraining")
         facts["fine-tuning"] = partial(_training, "finetuning")
     named = [row.source for block in stage.blocks for row in block.rows if row.source]
-    sources = tuple(dict.fromkeys(named))
+    sources = tuple(dict.fromkeys([*named, *([stage.rerun] if stage.rerun else [])]))
 
     def lines(block: LatexBlock, row: LatexRow) -> list[Line]:
-        """The row's line and, stacked, one of its differences below."""
+        """The row's line, and below it one of the re-run's numbers or, stacked, its differences."""
         found = [cells[block.block, row.row, column.name] for column in stage.columns]
         printed = stage.stacked and row.source
         line = Line(
@@ -118,6 +121,12 @@ def lay_out(stage: LatexStage, cells: dict[tuple[str, str, str], Cell]) -> Layou
                 else tuple(number for cell in found for number in _numbers(cell, beside))
             ),
         )
+        again = tuple(map(_rerun, found))
+        if stage.rerun and any(again):
+            numbers = tuple(number for each in again for number in (None, each))
+            source = sources.index(stage.rerun) + 1
+            below = Line(RERUN, source, line.marks, ("",) * len(facts), numbers)
+            return [line, below]
         gaps = tuple(map(_difference, found))
         if not stage.stacked or not any(gaps):
             return [line]
@@ -150,6 +159,13 @@ def _printed(cell: Cell) -> Number:
     """The paper's, as it stands there."""
     gray = cell["note"] == "224 px"
     return Number(cell["paper_accuracy"], cell["paper_interval"], gray)
+
+
+def _rerun(cell: Cell) -> Number | None:
+    """The authors' re-run's, as it stands there; none for rows that it does not have."""
+    if not cell["rerun_accuracy"]:
+        return None
+    return Number(cell["rerun_accuracy"], cell["rerun_interval"])
 
 
 def _difference(cell: Cell) -> Number | None:

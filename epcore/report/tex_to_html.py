@@ -28,6 +28,7 @@ SYMBOLS = {
     r"\textless": "<",
     r"\textgreater": ">",
     r"\textbar": "|",
+    r"\quad": "\N{EM SPACE}",
     r"\,": "\N{THIN SPACE}",
     "~": "\N{NO-BREAK SPACE}",
 }

@@ -8,6 +8,7 @@ import torch
 from reference import embeddings, label_scores
 
 from epcore.analysis.interpolation import (
+    READINGS,
     Pairs,
     bootstrap_number,
     curves,
@@ -58,32 +59,45 @@ def episodes_of(shot, count=8):
 
 @pytest.mark.parametrize("recipe", ["epnet", "net", "net-paper-literal"])
 @pytest.mark.parametrize("shot", [1, 2])
+@pytest.mark.parametrize("between", READINGS)
 def test_a_curve_is_the_probability_of_one_more_image_of_its_episode(
-    features, propagation, recipe, shot
+    features, propagation, recipe, shot, between
 ):
-    """By the formulas, in float64, one graph at a time."""
+    """By the formulas, in float64, one graph at a time; it joins before or after propagation."""
     settings = propagation(recipe)
     pairs = Pairs.draw(episodes_of(shot), 3, seed=0)
-    found = curves(features, pairs, STEPS, PropagationClassifier(settings))
+    found = curves(features, pairs, STEPS, PropagationClassifier(settings), between)
     assert found.shape == (3, STEPS + 1)
     bandwidth, scale = settings.bandwidth, settings.normalize_labels
     for curve, rows, (one, other) in zip(
         found, pairs.episodes.images(), pairs.classes, strict=True
     ):
         images = features.values[rows].astype(np.float64)
+        if settings.embedding and between == "embeddings":
+            images = embeddings(images, bandwidth)
         for probability, alpha in zip(curve, np.arange(STEPS + 1) / STEPS, strict=True):
-            between = alpha * images[one * shot] + (1 - alpha) * images[other * shot]
-            nodes = np.vstack([images, between])
-            # Rounded, so that at the ends two equal images have equal embeddings.
-            nodes = embeddings(nodes, bandwidth).round(12) if settings.embedding else nodes
+            interpolant = alpha * images[one * shot] + (1 - alpha) * images[other * shot]
+            nodes = np.vstack([images, interpolant])
+            if settings.embedding and between == "features":
+                # Rounded, so that at the ends two equal images have equal embeddings.
+                nodes = embeddings(nodes, bandwidth).round(12)
             scores = label_scores(nodes, WAY, shot, bandwidth, scale)[-1] + 1e-6
             weights = scores if settings.query_logits == "log-scores" else np.exp(scores)
             assert probability == pytest.approx(weights[one] / weights.sum(), rel=1e-6)
 
 
-def test_the_first_image_is_at_the_end_of_the_way(features, propagation):
+def test_both_readings_are_one_without_embedding_propagation_and_two_with_it(features, propagation):
+    pairs = Pairs.draw(episodes_of(1), 3, seed=0)
+    for recipe, same in (("net", True), ("epnet", False)):
+        classifier = PropagationClassifier(propagation(recipe))
+        one, other = (curves(features, pairs, STEPS, classifier, each) for each in READINGS)
+        assert np.array_equal(one, other) == same
+
+
+@pytest.mark.parametrize("between", READINGS)
+def test_the_first_image_is_at_the_end_of_the_way(features, propagation, between):
     pairs = Pairs.draw(episodes_of(1), 8, seed=0)
-    found = curves(features, pairs, STEPS, PropagationClassifier(propagation("net")))
+    found = curves(features, pairs, STEPS, PropagationClassifier(propagation("net")), between)
     assert (found[:, -1] > 0.5).all()
     assert (found[:, 0] < 0.5).all()
 
@@ -173,9 +187,14 @@ def test_a_pair_whose_probability_does_not_rise_has_no_relative_slope_and_is_sai
     assert not any(n.name.startswith("relative-slope") for n in measure(falling, SETTINGS))
 
 
-def test_an_interpolant_leaves_the_images_of_the_episode_where_they_are(features, propagation):
+@pytest.mark.parametrize("between", READINGS)
+def test_an_interpolant_leaves_the_images_of_the_episode_where_they_are(
+    features, propagation, between
+):
     """More alphas change no probability: each interpolant has a graph of its own."""
     pairs = Pairs.draw(episodes_of(1), 3, seed=0)
     classifier = PropagationClassifier(propagation("epnet"))
-    few, many = (curves(features, pairs, steps, classifier) for steps in (STEPS, 3 * STEPS))
+    few, many = (
+        curves(features, pairs, steps, classifier, between) for steps in (STEPS, 3 * STEPS)
+    )
     assert torch.allclose(torch.from_numpy(few), torch.from_numpy(many[:, ::3]), atol=1e-12)

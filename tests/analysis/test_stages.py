@@ -137,7 +137,14 @@ def test_the_words_of_a_figure_are_text_in_embedded_fonts(figure):
             "means of 3 such sets",
             "difference",
         ),
-        "interpolation": ("EPNet", "--Net", "9 pairs", "scale demo: rendered characters of 100"),
+        "interpolation": (
+            "EPNet",
+            "between features",
+            "between embeddings",
+            "--Net",
+            "9 pairs",
+            "scale demo: rendered characters of 100",
+        ),
     }
     for text in expected[name]:
         assert text in words
@@ -276,24 +283,30 @@ def test_a_grid_twice_as_fine_changes_what_propagation_does_by_less_than_its_int
 def test_every_probability_is_in_the_csv_and_its_numbers_follow_from_it(pairs):
     interpolation.run(pairs, Path("episodes.npz"), Path("pairs.pdf"))
     lines = [line for line in lines_of("pairs.csv") if line["kind"] == "pair"]
-    assert len(lines) == 2 * 9 * 21
+    assert len(lines) == 2 * 2 * 9 * 21
     curves = {}
     for line in lines:
         assert line["class"] != line["other_class"]
-        key = line["network"], line["pair"], line["class"]
+        key = line["between"], line["network"], line["pair"], line["class"]
         curves.setdefault(key, []).append((float(line["alpha"]), float(line["probability"])))
-    assert len(curves) == 18
-    steepest = {"epnet": [], "net": []}
-    for (network, _, _), curve in curves.items():
+    assert len(curves) == 2 * 18
+    steepest = {}
+    for (between, network, _, _), curve in curves.items():
         alphas, probabilities = np.transpose(curve)
         assert alphas == pytest.approx(np.arange(21) / 20)
-        steepest[network].append(np.abs(np.diff(probabilities)).max() * 20)
+        slopes = steepest.setdefault((between, network), [])
+        slopes.append(np.abs(np.diff(probabilities)).max() * 20)
     numbers = numbers_of("pairs-numbers.csv")
-    means = {network: np.mean(slopes) for network, slopes in steepest.items()}
-    for network, mean in means.items():
-        assert numbers[f"steepest-slope-{network}"] == pytest.approx(mean, abs=1e-4)
-    gap = means["epnet"] - means["net"]
-    assert numbers["steepest-slope-difference"] == pytest.approx(gap, abs=1e-4)
+    means = {place: np.mean(slopes) for place, slopes in steepest.items()}
+    for (between, network), mean in means.items():
+        shown = numbers[f"{between}-steepest-slope-{network}"]
+        assert shown == pytest.approx(mean, abs=1e-4)
+    for between in ("features", "embeddings"):
+        gap = means[between, "epnet"] - means[between, "net"]
+        shown = numbers[f"{between}-steepest-slope-difference"]
+        assert shown == pytest.approx(gap, abs=1e-4)
+    assert means["features", "net"] == means["embeddings", "net"]
+    assert means["features", "epnet"] != means["embeddings", "epnet"]
 
 
 def test_the_means_and_bands_that_are_drawn_are_in_the_csv(pairs):
@@ -301,13 +314,14 @@ def test_the_means_and_bands_that_are_drawn_are_in_the_csv(pairs):
     interpolation.run(pairs, Path("episodes.npz"), Path("pairs.pdf"))
     of_pairs, drawn = {}, {}
     for line in lines_of("pairs.csv"):
-        place, probability = (line["network"], line["alpha"]), float(line["probability"])
+        place = (line["between"], line["network"], line["alpha"])
+        probability = float(line["probability"])
         if line["kind"] == "pair":
             of_pairs.setdefault(place, []).append(probability)
         else:
             assert (line["pair"], line["class"], line["other_class"]) == ("", "", "")
             drawn[line["kind"], *place] = probability
-    assert len(of_pairs) == 2 * 21
+    assert len(of_pairs) == 2 * 2 * 21
     expected = {}
     for place, values in of_pairs.items():
         ordered = sorted(values)

@@ -14,6 +14,7 @@ from epcore.checkpoint import build
 from epcore.errors import UserError
 from epcore.plan import Plan, models
 from epcore.plan.network import check_sizes
+from epcore.plan.printed import COLUMNS
 
 DELETED = object()
 
@@ -467,9 +468,22 @@ def test_a_printed_number_that_no_table_shows_is_named_with_its_line(config, fil
     assert complaint(config).startswith(f"{place}: no table shows it: {said}")
 
 
+def test_a_rerun_without_the_papers_numbers_is_a_mistake(config):
+    put(config, "tables/main.yaml", "paper", DELETED)
+    assert "rerun stands below the paper's numbers; give paper as well" in complaint(config)
+
+
+def test_a_rerun_whose_numbers_are_not_there_is_named(config):
+    put(config, "tables/cub.yaml", "rerun/paper", "read-me")
+    said = "config/tables/cub.yaml, rerun.paper: read-me.csv is not in config/paper"
+    assert complaint(config) == said
+
+
 def test_tables_may_share_a_file_of_printed_numbers(config):
     """Each shows a part of it, at a scale that may have one of them."""
     content = yaml.safe_load((config / "tables/main.yaml").read_text(encoding="utf-8"))
+    del content["rerun"]
+    (config / "paper/readme-rerun.csv").write_text(f"{','.join(COLUMNS)}\n", encoding="utf-8")
     for number, name in enumerate(("main", "wide")):
         part = content | {"blocks": content["blocks"][2 * number : 2 * number + 2]}
         (config / f"tables/{name}.yaml").write_text(yaml.safe_dump(part), encoding="utf-8")
@@ -531,7 +545,7 @@ def test_unlabelled_images_without_a_protocol_of_their_number_are_told_with_the_
 def test_a_protocol_with_unlabelled_images_that_is_gone_is_told(config):
     put(config, "protocols.yaml", "5way-10shot-u20", DELETED)
     message = complaint(config)
-    assert message.startswith("config/tables/ten-shot.yaml, RESNET-12, EPNet_SSL, mini10: ")
+    assert message.startswith("config/tables/ten-shot.yaml, RESNET-12, EPNet_SSL 20, mini10: ")
     assert "unknown protocol '5way-10shot-u20'" in message
 
 

@@ -34,8 +34,8 @@ def test_shots_are_those_of_the_main_table_and_of_ten_shots():
             assert found[backbone, dataset, "5-way", "EPNet"] == [1, 5, 10]
     assert found["Conv-4", "mini", "5-way", "EPNet"] == [1, 5]
     assert found["WRN-28-10", "tiered", "5-way", "--Net"] == [1, 5]
-    assert ("Conv-4", "cub", "5-way", "EPNet") not in found
-    assert len(found) == 2 * 3 + 2 + 3 * 2
+    assert found["Conv-4", "cub", "5-way", "EPNet"] == [1, 5]
+    assert len(found) == 3 * 3 + 3 * 2
 
 
 def test_ways_are_those_of_the_main_table_and_of_more_classes():

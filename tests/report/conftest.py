@@ -73,9 +73,8 @@ def typeset(fabricate):
         plan = Plan(config, scale, seeds)
         stage = AggregateStage.model_validate_json(plan.aggregate(name))
         scores = fabricate(stage.cells)
-        printed = plan.table(name).paper
-        numbers = config / "paper" / f"{printed}.csv" if printed else None
-        aggregate.run(stage, Path("table.csv"), numbers)
+        numbers = [config / "paper" / f"{file}.csv" for file in plan.table(name).printed]
+        aggregate.run(stage, Path("table.csv"), *numbers or [None])
         stage = LatexStage.model_validate_json(plan.latex(name))
         latex.run(stage, Path("table.csv"), Path(f"{name}.tex"))
         return Path(f"{name}.tex").read_text(encoding="utf-8"), scores

@@ -209,6 +209,26 @@ def test_marks_are_columns_of_their_own_with_a_tick_where_they_are_on(typeset):
     assert [row[6] for row in (rows[0], rows[15])] == ["49.57", "58.85"]
 
 
+@pytest.mark.parametrize(("name", "lead"), [("main", 2), ("cub", 1)])
+def test_the_rerun_of_the_authors_stands_below_epnet_with_its_source(typeset, name, lead):
+    text, _ = typeset(name)
+    with (CONFIG / "paper" / "readme-rerun.csv").open(newline="", encoding="utf-8") as file:
+        printed = {(line["block"], line["column"]): line for line in csv.DictReader(file)}
+    rows, table = body(text)[3:], Plan(CONFIG, "demo").table(name)
+    below = [n for n, row in enumerate(rows) if "authors' re-run" in row[0]]
+    blocks = [block.name for block in table.blocks if block.backbone]
+    for number, block in zip(below, blocks, strict=True):
+        assert rows[number - 1][0] == "EPNet"
+        assert set(rows[number][1:lead]) <= {""}
+        for place, column in enumerate(table.columns):
+            again = printed[block, column.name]
+            shown = rf"{again['accuracy']}\ci{{{again['interval']}}}"
+            assert rows[number][lead + 2 * place :][:2] == ["", shown]
+    source = re.search(r"textsuperscript\{(\d+)\}", rows[below[0]][0])[1]
+    assert rf"\textsuperscript{{{source}}}README of the authors' code" in text
+    assert r"\emph{Authors' re-run}" in text
+
+
 @pytest.mark.parametrize(("name", "lead"), [("placement", 4), ("discrepancies", 3)])
 def test_a_table_without_the_papers_numbers_has_differences_beside_its_own(typeset, name, lead):
     text, scores = typeset(name)

@@ -124,9 +124,8 @@ def foretell():
     print(said, file=sys.stderr)
 
 
-def paper_numbers(wildcards):
-    name = PLAN.table(wildcards.table).paper
-    return [CONFIG / "paper" / f"{name}.csv"] if name else []
+def printed_numbers(table):
+    return [CONFIG / "paper" / f"{name}.csv" for name in PLAN.table(table).printed]
 
 
 def data_inputs(wildcards):
@@ -136,6 +135,16 @@ def data_inputs(wildcards):
 def pretrained_checkpoint(wildcards):
     owner = PLAN.pretrained_as(wildcards.backbone, wildcards.recipe)
     return paths.PRETRAIN.replace("{recipe}", owner)
+
+
+def candidates(pattern, phase):
+    """An `input` function: the checkpoints that one of a recipe is chosen from."""
+
+    def function(wildcards):
+        owners = PLAN.candidates(wildcards.backbone, wildcards.recipe, phase)
+        return [pattern.replace("{recipe}", owner) for owner in owners]
+
+    return function
 
 
 def features_for_protocol(protocol):
@@ -162,6 +171,17 @@ def tested_features(pattern):
 def one_of(names):
     """A constraint for a wildcard; without names nothing matches."""
     return "|".join(names) or "(?!)"
+
+
+def trained(phase):
+    """A constraint: the recipes that train in a phase; the others choose from candidates."""
+    return one_of(
+        [recipe for recipe in PLAN.recipes if not PLAN.selection(recipe, phase)]
+    )
+
+
+def selected(phase):
+    return one_of([recipe for recipe in PLAN.recipes if PLAN.selection(recipe, phase)])
 
 
 # A misspelt name in a path is "no rule to produce it".

@@ -14,6 +14,8 @@ rule finetune:
         "results/{scale}/logs/finetune/{dataset}/{backbone}/{recipe}/s{seed}-{shot}shot.log",
     benchmark:
         "results/{scale}/benchmarks/finetune/{dataset}/{backbone}/{recipe}/s{seed}-{shot}shot.tsv"
+    wildcard_constraints:
+        recipe=trained("finetuning"),
     conda:
         "../../environment.yml"
     threads: THREADS

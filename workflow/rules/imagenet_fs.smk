@@ -182,7 +182,9 @@ use rule aggregate as imagenet_fs_aggregate with:
         table="|".join(FS.tables),
     params:
         config=lambda wildcards: FS.aggregate(wildcards.table),
-        paper=lambda wildcards, input: ["--paper", *input.paper] if input.paper else [],
+        printed=lambda wildcards, input: (
+            ["--paper", *input.paper] if input.paper else []
+        ),
 
 
 use rule latex as imagenet_fs_latex with:

@@ -13,6 +13,8 @@ rule pretrain:
         "results/{scale}/logs/pretrain/{dataset}/{backbone}/{recipe}/s{seed}.log",
     benchmark:
         "results/{scale}/benchmarks/pretrain/{dataset}/{backbone}/{recipe}/s{seed}.tsv"
+    wildcard_constraints:
+        recipe=trained("pretraining"),
     conda:
         "../../environment.yml"
     threads: THREADS

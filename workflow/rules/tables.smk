@@ -11,7 +11,8 @@ rule aggregate:
             for training in cell.trainings
             for file in training.files
         ],
-        paper=paper_numbers,
+        paper=lambda w: printed_numbers(w.table)[:1],
+        rerun=lambda w: printed_numbers(w.table)[1:],
     output:
         table=paths.TABLE_CSV,
         meta=paths.meta(paths.TABLE_CSV),
@@ -28,9 +29,14 @@ rule aggregate:
         runtime=10,
     params:
         config=stage_config("aggregate", "table"),
-        paper=lambda wildcards, input: ["--paper", *input.paper] if input.paper else [],
+        printed=lambda wildcards, input: [
+            word
+            for name in ("paper", "rerun")
+            for file in input.get(name, [])
+            for word in (f"--{name}", file)
+        ],
     shell:
-        "epcore aggregate --config {params.config:q} {params.paper:q} "
+        "epcore aggregate --config {params.config:q} {params.printed:q} "
         "--out {output.table:q} > {log:q} 2>&1"
 
 

@@ -1,0 +1,58 @@
+"""The best of several trainings on validation, which goes on under the name of a recipe.
+
+The authors pretrain with two learning rates and fine-tune from the better one in a grid; their code
+and an answer of theirs call it a search of hyper-parameters on validation accuracy (A31, A36, A37).
+"""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from epcore.errors import UserError
+from epcore.files import Provenance, atomic, meta_of
+from epcore.plan.stages import SelectStage
+from epcore.resume import put_to_use
+
+
+def facts_of(checkpoint: Path) -> dict[str, Any]:
+    """What the meta.json of a checkpoint says; `best` is the row of its best epoch.
+
+    Raises:
+        UserError: if it is damaged.
+    """
+    meta = meta_of(checkpoint)
+    try:
+        facts: dict[str, Any] = json.loads(meta.read_text(encoding="utf-8"))
+        float(facts["best"]["val_accuracy"])
+    except (ValueError, KeyError, TypeError, OSError) as error:
+        raise UserError(
+            f"{meta} is damaged ({error}); delete it and the checkpoint beside it and run the same "
+            "command again"
+        ) from None
+    return facts
+
+
+def run(stage: SelectStage, checkpoints: list[Path], out: Path) -> None:
+    """The stage `select`: a copy of the best checkpoint and its curve, and a meta that names it.
+
+    All candidates were validated on the same frozen episodes; of equals the first one counts.
+    """
+    provenance = Provenance("select", stage.model_dump(mode="json"), checkpoints)
+    facts = list(map(facts_of, checkpoints))
+    accuracies = [float(each["best"]["val_accuracy"]) for each in facts]
+    place = accuracies.index(max(accuracies))
+    curve = out.with_suffix(".csv")
+    for made in (curve, out):
+        with atomic(made) as temporary:
+            shutil.copyfile(checkpoints[place].with_suffix(made.suffix), temporary)
+    provenance.write(
+        out,
+        curve,
+        chosen=stage.candidates[place],
+        val_accuracies=dict(zip(stage.candidates, accuracies, strict=True)),
+        best=facts[place]["best"],
+        parameters=facts[place]["parameters"],
+    )
+    for checkpoint in checkpoints:
+        put_to_use(checkpoint)

@@ -1,0 +1,131 @@
+"""Recipes that are the best of candidates on validation: the authors' grid (A31, A36, A37)."""
+
+from itertools import product
+from pathlib import Path
+
+import pytest
+import yaml
+
+from epcore.errors import UserError
+from epcore.plan import Plan
+from epcore.plan.jobs import Jobs
+
+CONFIG = Path(__file__).parents[2] / "config"
+PAIRS = [("epnet-selected", "epnet"), ("net-selected", "net")]
+GRID = ("learning_rate", "episodes_per_epoch", "class_weight")
+
+
+@pytest.fixture(scope="module", params=["demo", "paper"])
+def plan(request):
+    return Plan(CONFIG, request.param)
+
+
+@pytest.mark.parametrize(("selected", "plain"), PAIRS)
+def test_the_candidates_are_the_grid_of_the_authors_and_differ_in_nothing_else(
+    plan, selected, plain
+):
+    for backbone in ("conv4", "wrn"):
+        expected = plan.recipe(plain, backbone)
+        rates = []
+        for name in plan.selection(selected, "pretraining"):
+            recipe = plan.recipe(name, backbone)
+            rates.append(recipe.pretraining.learning_rate)
+            alike = recipe.pretraining.model_copy(
+                update={"learning_rate": expected.pretraining.learning_rate}
+            )
+            assert alike == expected.pretraining
+            assert not plan.selection(name, "pretraining")
+        assert sorted(rates) == [0.1, 0.2]
+        grid = []
+        for name in plan.selection(selected, "finetuning"):
+            recipe = plan.recipe(name, backbone)
+            grid.append(tuple(getattr(recipe.finetuning, key) for key in GRID))
+            default = {key: getattr(expected.finetuning, key) for key in GRID}
+            assert recipe.finetuning.model_copy(update=default) == expected.finetuning
+            assert recipe.pretraining == expected.pretraining
+            for phase in ("pretraining", "finetuning", "testing"):
+                assert recipe.propagation_in(phase) == expected.propagation_in(phase)
+            assert not plan.selection(name, "finetuning")
+        assert sorted(grid) == sorted(product((0.01, 0.001), (100, 600), (0, 0.1, 0.5)))
+
+
+@pytest.mark.parametrize(("selected", "plain"), PAIRS)
+def test_every_candidate_is_finetuned_from_the_pretraining_that_was_chosen(plan, selected, plain):
+    assert plan.pretrained_as("conv4", selected) == selected
+    assert plan.finetuned_as("conv4", selected) == selected
+    candidates = plan.selection(selected, "finetuning")
+    assert {plan.pretrained_as("conv4", name) for name in candidates} == {selected}
+    assert plan.candidates("conv4", selected, "finetuning") == list(candidates)
+
+
+def test_what_a_default_recipe_trains_already_is_not_trained_for_the_selection_again():
+    """At scale paper they pretrain with 0.1 too."""
+    plan = Plan(CONFIG, "paper")
+    for selected, plain in PAIRS:
+        found = plan.candidates("conv4", selected, "pretraining")
+        assert found == [plain, f"{selected}-lr-02"]
+
+
+def test_the_selection_costs_nothing_unless_it_is_asked_for(plan):
+    jobs = Jobs(plan)
+    assert not [job.recipe for job in jobs.of("all") if "selected" in job.recipe]
+    column = plan.scale.columns["mini"]
+    place = f"{column}/conv4/epnet-selected/s0/5way-1shot.csv"
+    asked = [job.rule for job in jobs.of(f"results/{plan.scale_name}/scores/{place}")]
+    counts = [asked.count(f"{rule}") for rule in ("pretrain", "finetune", "embed", "evaluate")]
+    assert counts == [2, 12, 1, 1]
+    assert (asked.count("select_pretrained"), asked.count("select_finetuned")) == (1, 1)
+
+
+def edited(config, change):
+    path = config / "recipes.yaml"
+    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    change(content["recipes"])
+    path.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+    return Plan(config, "demo")
+
+
+def test_a_recipe_may_choose_in_one_phase_alone(config):
+    own = {"description": "ours", "extends": "net-selected", "candidates": {"pretraining": None}}
+    plan = edited(config, lambda recipes: recipes.update(mine=own))
+    plan.check()
+    assert not plan.selection("mine", "pretraining")
+    assert plan.pretrained_as("conv4", "mine") == "net"
+    assert len(plan.selection("mine", "finetuning")) == 12
+    assert {plan.pretrained_as("conv4", n) for n in plan.selection("mine", "finetuning")} == {"net"}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            {"pretrainig": {"a": {"learning_rate": 0.1}}},
+            "config/recipes.yaml, recipes.net.candidates: unknown phase 'pretrainig'; did you mean "
+            "'pretraining'?",
+        ),
+        (
+            {"finetuning": {"a": {"class_wait": 0.1}}},
+            "config/recipes.yaml, recipes.net.candidates.finetuning.a: unknown key 'class_wait'; "
+            "did you mean 'class_weight'?",
+        ),
+        (
+            {"finetuning": {"paper": {"class_weight": 0.1}}},
+            "config/recipes.yaml, recipes.net.candidates: a recipe 'net-paper' is there already; "
+            "rename the candidate",
+        ),
+        (
+            {"finetuning": {"W 1": {"class_weight": 0.1}}},
+            "config/recipes.yaml: the name 'net-W 1' cannot be part of a path; use small letters, "
+            "digits and single hyphens",
+        ),
+        (
+            {"finetuning": {"a": 3}},
+            "config/recipes.yaml, recipes.net.candidates: finetuning.a: expected a mapping of keys "
+            "to values, got 3",
+        ),
+    ],
+)
+def test_a_mistake_in_candidates_is_named(config, change, said):
+    with pytest.raises(UserError) as caught:
+        edited(config, lambda recipes: recipes["net"].update(candidates=change)).check()
+    assert str(caught.value) == said

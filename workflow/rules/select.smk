@@ -1,0 +1,45 @@
+# The checkpoint of a recipe with `candidates`: a copy of the best of theirs on validation.
+
+
+rule select_pretrained:
+    input:
+        candidates(paths.PRETRAIN, "pretraining"),
+    output:
+        checkpoint=paths.PRETRAIN,
+        meta=paths.meta(paths.PRETRAIN),
+        curve=paths.curve(paths.PRETRAIN),
+    log:
+        "results/{scale}/logs/select/{dataset}/{backbone}/{recipe}/s{seed}.log",
+    benchmark:
+        "results/{scale}/benchmarks/select/{dataset}/{backbone}/{recipe}/s{seed}.tsv"
+    wildcard_constraints:
+        recipe=selected("pretraining"),
+    localrule: True
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        config=lambda wildcards: PLAN.select(wildcards.recipe, "pretraining"),
+    shell:
+        "epcore select --config {params.config:q} --checkpoints {input:q} "
+        "--out {output.checkpoint:q} > {log:q} 2>&1"
+
+
+use rule select_pretrained as select_finetuned with:
+    input:
+        candidates(paths.FINETUNE, "finetuning"),
+    output:
+        checkpoint=paths.FINETUNE,
+        meta=paths.meta(paths.FINETUNE),
+        curve=paths.curve(paths.FINETUNE),
+    log:
+        "results/{scale}/logs/select/{dataset}/{backbone}/{recipe}/s{seed}-{shot}shot.log",
+    benchmark:
+        "results/{scale}/benchmarks/select/{dataset}/{backbone}/{recipe}/s{seed}-{shot}shot.tsv"
+    wildcard_constraints:
+        recipe=selected("finetuning"),
+    params:
+        config=lambda wildcards: PLAN.select(wildcards.recipe, "finetuning"),
