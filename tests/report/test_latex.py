@@ -166,6 +166,7 @@ def test_special_characters_of_plain_texts_are_escaped():
 # -- tables of another kind ------------------------------------------------------------------------
 
 TABLES = sorted(path.stem for path in (CONFIG / "tables").glob("*.yaml"))
+SCALE_OF = {"batch-epochs": "batch-epochs"}  # the demo has no cells of it
 
 
 def body(text):
@@ -449,9 +450,33 @@ def test_the_table_compiles_within_a_paper_and_with_graphicx_is_no_wider_than_it
 @pytest.mark.latex
 @pytest.mark.parametrize("name", TABLES)
 def test_every_table_compiles_and_is_no_wider_than_the_page(typeset, name):
-    _, scores = typeset(name)
+    _, scores = typeset(name, SCALE_OF.get(name, "demo"), seeds=1)
     text = compiled(f"{name}.tex")
     assert "Table 1:" in text
     assert f"{100 * next(iter(scores.values())).mean():.2f}" in text
     assert max(overfull(f"{name}.log"), default=0) <= 10
     assert "Float too large" not in Path(f"{name}.log").read_text(errors="replace")
+
+
+def test_differences_within_the_noise_of_trainings_are_marked_and_the_caption_says_so(typeset):
+    marked, _ = typeset("batch-epochs", "batch-epochs")
+    with Path("table.csv").open(newline="", encoding="utf-8") as file:
+        lines = [line for line in csv.DictReader(file) if line["against"]]
+    noisy = [
+        abs(float(line["difference"])) <= float(line["difference_interval"]) for line in lines
+    ]
+    assert {True, False} == set(noisy)
+    for line, within in zip(lines, noisy, strict=True):
+        shown = rf"${float(line['difference']):+.2f}$\ci{{{float(line['difference_interval']):.2f}}}"
+        assert shown + (r"$^\circ$" if within else "") in marked
+        assert (shown + r"$^\circ$" in marked) == within
+    caption = re.search(r"\\caption\{(.*)\}", marked)[1]
+    assert "3 trainings (seeds 0, 1, 2)" in caption
+    assert r"$^\circ$No difference beyond that of trainings" in caption
+    assert "°" in Path("batch-epochs.html").read_text(encoding="utf-8")
+
+
+def test_of_one_training_nothing_is_marked(typeset):
+    text, _ = typeset("batch-epochs", "batch-epochs", seeds=[7])
+    assert r"\circ" not in text
+    assert "trainings" not in text

@@ -7,8 +7,8 @@ from scipy import stats
 from epcore.report.statistics import mean_with_interval, over_trainings, paired
 
 
-def paired_difference(values, others):
-    return mean_with_interval(paired(values, others))
+def paired_difference(values, others, interval="student"):
+    return mean_with_interval(paired(values, others), interval)
 
 
 def ends(mean):
