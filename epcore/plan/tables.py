@@ -29,6 +29,10 @@ TRAINING = (
     "and in brackets the epochs trained; of fine-tuning in the order of the columns, once if they "
     "agree."
 )
+ANNEALED = (
+    " At this scale the rate of pretraining falls along a cosine, after every epoch and whatever "
+    "the validation says, so that the plateau matters in fine-tuning alone."
+)
 
 
 class TablePlan(Runs):
@@ -314,7 +318,7 @@ class TablePlan(Runs):
             "settings, which the default recipe follows."
             if table.rerun
             else "",
-            TRAINING if table.training else "",
+            self._training_columns(table) if table.training else "",
             table.notes,
         ]
         if not self.scale.comparable:
@@ -324,6 +328,15 @@ class TablePlan(Runs):
             )
         sentences = [part.rstrip(".") + "." for part in parts if part]
         return " ".join(sentences)
+
+    def _training_columns(self, table: Table) -> str:
+        """What the columns on the learning rate say at this scale."""
+        runs = {(b.backbone, row.recipe) for b in table.blocks for row in b.rows if row.recipe}
+        annealed = any(
+            self.recipe(str(recipe), str(backbone)).pretraining.schedule == "cosine"
+            for backbone, recipe in runs
+        )
+        return TRAINING + ANNEALED * annealed
 
 
 def this_run(measured: str, interval: str, seeds: tuple[int, ...]) -> str:

@@ -110,15 +110,19 @@ def sizes(plan):
 
 
 def test_pretraining_counts_rotations_backward_passes_and_validation(demo):
-    """By hand: 5 epochs of 240 batches of 16 images in 4 rotations, and 640 val images."""
+    """By hand: epochs of 240 batches of 16 images in 4 rotations, and 640 val images."""
+    settings = demo.recipe("epnet", "conv4").pretraining
+    epochs = settings.epochs
+    assert settings.batch_size == 16
     path = "results/demo/models/glyph-mini/conv4/epnet/s0/pretrain.pt"
     work = work_of(demo, job(demo, "pretrain", path), sizes(demo), early=False)
     one = effort(demo.backbone("conv4"), 28)
-    trained, drawn = 5 * 240 * 16 * 4, 200 * 5 * 20
+    trained, drawn = epochs * 240 * 16 * 4, 200 * 5 * 20
     touched = 640 * (1 - (1 - 1 / 640) ** drawn)
-    assert work.multiply_adds / one.multiply_adds == pytest.approx(3 * trained + 5 * touched, 1e-3)
-    assert work.values / one.values == pytest.approx(3 * trained + 5 * touched, 1e-3)
-    solved = 3 * 5 * 240 * 64**2 + 5 * 200 * 100**2
+    expected = 3 * trained + epochs * touched
+    assert work.multiply_adds / one.multiply_adds == pytest.approx(expected, 1e-3)
+    assert work.values / one.values == pytest.approx(expected, 1e-3)
+    solved = 3 * epochs * 240 * 64**2 + epochs * 200 * 100**2
     assert work.pairs == pytest.approx(solved)
 
 
@@ -127,11 +131,12 @@ def test_pretraining_without_rotated_copies_counts_every_image_once(demo):
     asked = job(demo, "pretrain", path)
     work = work_of(demo, asked, sizes(demo), early=False)
     steps, one = 82240 // 16, effort(demo.backbone("conv4"), 28)
+    epochs = demo.recipe("epnet", "conv4").pretraining.epochs
     drawn = 200 * 5 * 20
     touched = 13760 * (1 - (1 - 1 / 13760) ** drawn)
-    expected = 3 * 5 * steps * 16 + 5 * touched
+    expected = epochs * (3 * steps * 16 + touched)
     assert work.multiply_adds / one.multiply_adds == pytest.approx(expected, 1e-3)
-    assert work.pairs == pytest.approx(3 * 5 * steps * 16**2 + 5 * 200 * 100**2)
+    assert work.pairs == pytest.approx(epochs * (3 * steps * 16**2 + 200 * 100**2))
 
 
 def test_embedding_counts_the_images_that_random_episodes_touch(tmp_path, monkeypatch):

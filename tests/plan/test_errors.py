@@ -444,6 +444,24 @@ def test_a_scale_of_such_a_name_is_in_nobodys_way_but_its_own(config):
     Plan(config, "demo").check()
 
 
+@pytest.mark.parametrize(
+    ("seeds", "said"),
+    [(0, "list that is not empty"), ([], "list that is not empty"), ([1, 1], "is there twice"),
+     ("x", "expected a list"), ([-1], "greater than or equal to 0"), ([0.5], "valid integer")],
+)  # fmt: skip
+def test_seeds_that_cannot_be_are_told(config, seeds, said):
+    with pytest.raises(UserError, match=f"--config, seeds.*{said}"):
+        Plan(config, "demo", seeds)
+
+
+def test_seeds_are_the_scales_or_a_list_or_so_many_from_zero_on(config):
+    assert Plan(config, "demo").seeds == (0,)
+    assert Plan(config, "demo", [5, 2]).seeds == (5, 2)
+    assert Plan(config, "demo", 3).seeds == (0, 1, 2)
+    put(config, "scales/demo.yaml", "seeds", [7, 8])
+    assert Plan(config, "demo").seeds == (7, 8)
+
+
 def test_a_table_of_printed_numbers_that_is_missing_is_named(config):
     put(config, "tables/main.yaml", "paper", "nain")
     assert "nain.csv is not in config/paper" in complaint(config)

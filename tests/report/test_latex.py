@@ -462,12 +462,12 @@ def test_differences_within_the_noise_of_trainings_are_marked_and_the_caption_sa
     marked, _ = typeset("batch-epochs", "batch-epochs")
     with Path("table.csv").open(newline="", encoding="utf-8") as file:
         lines = [line for line in csv.DictReader(file) if line["against"]]
-    noisy = [
-        abs(float(line["difference"])) <= float(line["difference_interval"]) for line in lines
-    ]
+    noisy = [abs(float(line["difference"])) <= float(line["difference_interval"]) for line in lines]
     assert {True, False} == set(noisy)
     for line, within in zip(lines, noisy, strict=True):
-        shown = rf"${float(line['difference']):+.2f}$\ci{{{float(line['difference_interval']):.2f}}}"
+        shown = (
+            rf"${float(line['difference']):+.2f}$\ci{{{float(line['difference_interval']):.2f}}}"
+        )
         assert shown + (r"$^\circ$" if within else "") in marked
         assert (shown + r"$^\circ$" in marked) == within
     caption = re.search(r"\\caption\{(.*)\}", marked)[1]
