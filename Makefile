@@ -27,10 +27,10 @@ report: .venv/installed
 	$(VENV) -m snakemake --cores all all
 	$(VENV) -m snakemake all --report report.html --report-stylesheet workflow/report/report.css
 
-# The upper part of the page is the table.
+# The upper part of the page is the table. docs/gap.png is figures/gap.png of scale batch-epochs.
 pictures: all
-	$(VENV) -m snakemake --cores all data_pictures figures/ablation.png figures/two-moons.png figures/interpolation.png
-	cp results/demo/figures/data/glyph-mini.png figures/ablation.png figures/two-moons.png figures/interpolation.png docs
+	$(VENV) -m snakemake --cores all data_pictures figures/two-moons.png
+	cp results/demo/figures/data/glyph-mini.png figures/two-moons.png docs
 	latexmk -pdf -silent -output-directory=results/demo/page tables/main.tex
 	pdftoppm -png -singlefile -r 130 -x 60 -y 90 -W 960 -H 880 results/demo/page/main.pdf docs/demo-table
 

@@ -64,7 +64,12 @@ def config(tmp_path):
 
 NARROW = {"conv4": "1/8", "resnet12": "1/8", "wrn": "1/10"}
 SMALL = {
-    "pretraining": {"epochs": 2, "batch_size": 4},
+    "pretraining": {
+        "epochs": 2,
+        "batch_size": 4,
+        "schedule": "plateau",
+        "plateau": {"metric": "accuracy", "patience": 1, "factor": 0.1},
+    },
     "finetuning": {"epochs": 2, "episodes_per_epoch": 4, "queries": QUERIES},
 }
 
@@ -95,6 +100,8 @@ def told():
         where = (dataset, backbone) if stage == "pretrain" else (backbone,)
         text = getattr(plan, stage)(*where, recipe, *more)
         content = laid_over(json.loads(text), small)
+        if stage == "pretrain":
+            content["augmentation"] = ["flip"]
         content |= {"precision": "fp32"}
         content["backbone"] |= {"width": NARROW[backbone]}
         return model(**laid_over(content, changes))

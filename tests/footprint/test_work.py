@@ -50,7 +50,7 @@ def lasted(settings, accuracies):
 @pytest.mark.parametrize("rate", [0.1, 0.05, 0.001])
 def test_a_training_that_never_gains_lasts_as_long_as_is_said(demo, patience, rate):
     base = demo.recipe("epnet", "conv4").pretraining.model_dump()
-    base |= {"epochs": 200, "learning_rate": rate}
+    base |= {"epochs": 200, "learning_rate": rate, "schedule": "plateau"}
     settings = Pretraining(**base | {"plateau": base["plateau"] | {"patience": patience}})
     assert epochs(settings, early=True) == lasted(settings, [0.2] * 200)
     assert epochs(settings, early=False) == lasted(settings, np.linspace(0, 1, 200)) == 200

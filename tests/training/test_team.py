@@ -93,7 +93,7 @@ def test_batch_norm_has_the_statistics_of_all_rows(tmp_path):
 
 def test_a_batch_that_does_not_divide_is_refused(told, store, validation):
     stage = told("pretrain", pretraining={"batch_size": 5})
-    with pytest.raises(UserError, match=r"3 GPUs cannot share a batch of 5 images"):
+    with pytest.raises(UserError, match=r"3 GPUs cannot share the 20 images of a batch"):
         PretrainingTask(stage, store, validation, torch.device("cpu"), Team(0, 3))
 
 
