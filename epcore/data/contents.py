@@ -19,6 +19,10 @@ class ImageClass:
     split: Split
     group: str = ""
 
+    def __post_init__(self) -> None:
+        if self.split not in get_args(Split):
+            raise ValueError(f"class {self.name!r} is of no split: {self.split!r}")
+
 
 @dataclass(frozen=True)
 class Contents:

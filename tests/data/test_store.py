@@ -1,6 +1,7 @@
 """The packed store: what goes in comes out, and nothing damaged is opened in silence."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -159,3 +160,11 @@ def test_new_pixels_never_stand_under_an_old_description(
         write(animals, pictures(seed=1))
     with pytest.raises(UserError, match=r"animals has no store\.json"):
         ImageStore.open(animals)
+
+
+def test_a_class_of_no_split_is_damage(toy, tmp_path):
+    copy = Path(shutil.copytree(toy.data, tmp_path / "toy"))
+    facts = (copy / "store.json").read_text(encoding="utf-8")
+    (copy / "store.json").write_text(facts.replace('"base"', '"b`se"', 1), encoding="utf-8")
+    with pytest.raises(UserError, match="is of no split: 'b`se'.*run"):
+        ImageStore.open(copy)

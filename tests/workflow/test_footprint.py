@@ -213,7 +213,8 @@ def test_a_report_that_nothing_will_be_known_for_is_refused_at_once(project, tar
 def test_a_scale_for_gpus_says_first_what_it_costs(project):
     run = project.snakemake("-n", "tables/main.tex", "--config", "scale=paper")
     assert run.code == 0
-    assert "Forecast of tables/main.tex at scale paper: 125 jobs to run." in run.text
+    count = sum(run.jobs.values())
+    assert f"Forecast of tables/main.tex at scale paper: {count} jobs to run." in run.text
     run = project.plan()
     assert run.jobs["pretrain"] == 2
     assert "Forecast" not in run.text
