@@ -166,5 +166,5 @@ def test_a_class_of_no_split_is_damage(toy, tmp_path):
     copy = Path(shutil.copytree(toy.data, tmp_path / "toy"))
     facts = (copy / "store.json").read_text(encoding="utf-8")
     (copy / "store.json").write_text(facts.replace('"base"', '"b`se"', 1), encoding="utf-8")
-    with pytest.raises(UserError, match="is of no split: 'b`se'.*run"):
+    with pytest.raises(UserError, match=r"is of no split: 'b`se'.*run"):
         ImageStore.open(copy)
