@@ -429,7 +429,7 @@ class ImageNetFsPlan:
             this_run(
                 rf"mean top-5 accuracy in \% over {self.settings.trials.novel} draws of $K$ "
                 "exemplars of each novel class",
-                r"$\pm1.96$ standard errors; one training each",
+                r"$\pm1.96$ standard errors",
                 self.seeds,
             ),
             table.notes,

@@ -342,7 +342,10 @@ class TablePlan(Runs):
 def this_run(measured: str, interval: str, seeds: tuple[int, ...]) -> str:
     """What a caption says of the numbers of this run; `interval` is that of one training."""
     if len(seeds) == 1:
-        return rf"\emph{{This run}}: {measured}, {interval}."
+        return (
+            rf"\emph{{This run}}: {measured}, {interval}; one training each, so that an interval "
+            "says nothing of another training."
+        )
     return (
         rf"\emph{{This run}}: {measured} and {len(seeds)} trainings (seeds "
         rf"{', '.join(map(str, seeds))}), with its 95\,\% interval over trainings. $^\circ$No "

@@ -128,7 +128,7 @@ def test_a_smaller_network_is_said_so_in_the_same_words_wherever_it_is_named(con
     assert json.loads(demo.curves_of("curves-glyph-mini-wrn"))["note"].endswith(size)
     assert size in demo.description()["backbones"]
     assert json.loads(demo.alpha())["note"].endswith(size)
-    assert json.loads(demo.interpolation())["note"].endswith("ResNet-12 ×1/4")
+    assert json.loads(demo.interpolation())["note"].endswith("ResNet-12 ×1/8")
     assert json.loads(paper.alpha())["note"].endswith(" WRN-28-10")
 
 

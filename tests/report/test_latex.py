@@ -153,7 +153,7 @@ def test_only_a_comparable_scale_goes_without_the_warning():
 
 
 def test_a_narrowed_network_is_marked_as_such(written):
-    assert r"ResNet-12 $\times$1/4" in written
+    assert r"ResNet-12 $\times$1/8" in written
     assert r"WRN-28-10 $\times$1/5, depth $\times$1/4" in written
     assert r"{Conv-4} \\" in written
 
@@ -287,7 +287,7 @@ def test_a_caption_names_the_paper_only_if_the_paper_has_the_table(typeset):
 def test_a_block_without_a_backbone_is_headed_by_its_name(typeset):
     text, _ = typeset("cub")
     assert r"\multicolumn{5}{c}{RESNET-18} \\" in text
-    assert r"\multicolumn{5}{c}{ResNet-12 $\times$1/4} \\" in text
+    assert r"\multicolumn{5}{c}{ResNet-12 $\times$1/8} \\" in text
     robust = next(row for row in body(text) if row[0].startswith("Robust-20++"))
     assert robust[1:] == [
         "--", r"\textcolor{gray}{68.68\ci{0.69}}", "--", r"\textcolor{gray}{83.21\ci{0.44}}",
@@ -479,4 +479,4 @@ def test_differences_within_the_noise_of_trainings_are_marked_and_the_caption_sa
 def test_of_one_training_nothing_is_marked(typeset):
     text, _ = typeset("batch-epochs", "batch-epochs", seeds=[7])
     assert r"\circ" not in text
-    assert "trainings" not in text
+    assert "over trainings" not in text
