@@ -86,7 +86,7 @@ def test_every_recipe_phase_and_kept_accuracy_is_named_in_text(stage):
     curves.run(stage, Path("c.pdf"))
     words = words_of("c.pdf")
     recipes = ("epnet", "net", "off-diagonal", "diagonal")
-    note = "Scale demo: rendered characters of 100 classes, ResNet-12 ×1/4"
+    note = "Scale demo: rendered characters of 100 classes, ResNet-12 ×1/8"
     for said in (*recipes, "pretraining", "fine-tuning, 1-shot", "learning rate", note):
         assert said in words
     for line in lines_of(Path("c.csv")):

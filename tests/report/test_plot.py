@@ -95,7 +95,7 @@ def test_the_papers_numbers_stand_beside_ours_as_its_tables_have_them(drawn):
     assert (net["paper_accuracy"], net["paper_interval"]) == ("57.1800", "0.8300")
     assert float(epnet["paper_difference"]) == pytest.approx(59.32 - 57.18)
     assert net["paper_difference"] == ""
-    ten = printed(lines, backbone="ResNet-12 ×1/4", dataset="tiered", x="10")
+    ten = printed(lines, backbone="ResNet-12 ×1/8", dataset="tiered", x="10")
     assert (ten["series"], ten["paper_accuracy"], ten["table"]) == ("EPNet", "88.3900", "ten-shot")
     _, lines, _ = drawn("by-way")
     twenty = printed(lines, episodes="5-shot", x="20")
@@ -140,7 +140,7 @@ def test_the_sizes_of_networks_stand_beside_their_rows_and_not_on_each_other(dra
     drawn("by-shot")
     assert [" ".join(label.get_text().split()) for label, _ in placed] == [
         "Conv-4 accuracy, %",
-        "ResNet-12 ×1/4 accuracy, %",
+        "ResNet-12 ×1/8 accuracy, %",
         "WRN-28-10 ×1/5, depth ×1/4 accuracy, %",
     ]
     for (_, above), (_, below) in pairwise(placed):
