@@ -241,7 +241,6 @@ RUNS = ("curves_of", "environment")
         ("plots.yaml", "plots.by-way.label=Other", {"plot"}),
         ("plots.yaml", "series.1.label=Other", {"plot"}),
         ("recipes.yaml", "protocols.official.finetuning.class_weight=0.2", {"finetune"}),
-        ("scales/demo.yaml", "recipe.augmentation.finetuning=[flip]", {"finetune"}),
         ("recipes.yaml", "protocols.official.pretraining.weight_decay=0.1", {"pretrain"}),
         (
             "recipes.yaml",
