@@ -284,6 +284,9 @@ def _of_scale(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--settings", type=Path, default=Path("config"), metavar="FOLDER",
         help="config folder (default: config)",
     )  # fmt: skip
+    sub.add_argument("--seeds", type=int, nargs="+", metavar="SEED",
+        help="seeds of trainings, as --config seeds=... has them (default: the scale's)",
+    )  # fmt: skip
 
 
 # Stage -> module with its run(), and the model of its --config.

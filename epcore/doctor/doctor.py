@@ -13,14 +13,19 @@ from epcore.plan.load import read_yaml
 
 
 def run(
-    targets: list[str], settings: Path, scale: str, root: Path | None, profile: Path | None
+    targets: list[str],
+    settings: Path,
+    scale: str,
+    root: Path | None,
+    profile: Path | None,
+    seeds: list[int] | None = None,
 ) -> None:
     """Prints what there is and what is missing; `root` is config.yaml's unless it is given.
 
     Raises:
         UserError: if anything is missing, or a target is unknown.
     """
-    plan = Plan(settings, scale)
+    plan = Plan(settings, scale, seeds)
     datasets = datasets_of(plan, targets)
     root = root or data_root(settings)
     findings = [

@@ -198,11 +198,12 @@ def run(
     device: Device | None,
     ledger: list[Path] | None,
     from_nothing: bool,
+    seeds: list[int] | None = None,
 ) -> None:
     """The command `forecast`."""
     if devices is not None and devices < 1:
         raise UserError(f"--devices: expected 1 or more, got {devices}")
-    plan = Plan(settings, scale)
+    plan = Plan(settings, scale, seeds)
     plan.check()
     known = ledgers() if ledger is None else ledger
     found = forecast(plan, targets, devices, device, known, from_nothing)

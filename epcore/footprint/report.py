@@ -187,9 +187,17 @@ def draw(sums: Account, out: Path) -> None:
         axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
 
 
-def run(settings: Path, scale: str, ledger: Path, out: Path, tex: Path, drawing: Path) -> None:
+def run(
+    settings: Path,
+    scale: str,
+    ledger: Path,
+    out: Path,
+    tex: Path,
+    drawing: Path,
+    seeds: list[int] | None = None,
+) -> None:
     """The stage `co2`: numbers (.csv), paragraph (.md), table (.tex), drawing (.pdf and .png)."""
-    plan = Plan(settings, scale)
+    plan = Plan(settings, scale, seeds)
     entries = read(ledger)
     if not entries:
         raise UserError(f"ledger {ledger} has no line that can be read; run a job first")

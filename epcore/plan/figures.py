@@ -93,10 +93,11 @@ class Interpolation(NetworkFigure, InterpolatedPairs):
 class Gap(Settings):
     """How far apart recipes are while they train: each row of `table` and the row it names.
 
-    A panel is a block of the table.
+    A panel is a block of the table; `label` says which rows are compared.
     """
 
     table: str
+    label: str
 
 
 class Figures(Settings):

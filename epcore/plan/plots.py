@@ -137,9 +137,20 @@ class PlotPlan(FigurePlan):
                     training
                     for recipe in ordered[start : start + RECIPES_PER_FIGURE]
                     for seed in self.seeds
-                    for training in self.trainings(dataset, backbone, recipe, recipes[recipe], seed)
+                    if (names := self._trained(dataset, backbone, recipe, recipes[recipe], seed))
+                    for training in self.trainings(dataset, backbone, recipe, names, seed)
                 )
         return figures
+
+    def _trained(
+        self, dataset: str, backbone: str, recipe: str, checkpoints: set[str], seed: int
+    ) -> set[str]:
+        """Those of the checkpoints that are trained with a seed."""
+        if seed == self.seeds[0]:
+            return checkpoints
+        return {
+            name for name in checkpoints if (dataset, backbone, recipe, name) in self._in_tables
+        }
 
     def gap_pairs(self) -> list[GapPair]:
         """Every row of the figure's table that is compared with another, and that one."""
@@ -180,7 +191,8 @@ class PlotPlan(FigurePlan):
             GapStage(
                 stage_version=STAGE_VERSIONS["gap"],
                 pairs=tuple(pairs),
-                note=f"Scale {self.scale_name}: {self.datasets[dataset].title}, "
+                label=self.figures.gap.label,
+                note=f"Scale {self.scale_name}: {self.datasets[dataset].caption}, "
                 f"{self._sized(backbone)}",
             )
         )

@@ -159,8 +159,8 @@ class Training(Settings):
 class OurCell(Settings):
     """One cell of ours and one seed: the files of its per-episode scores and its checkpoint's meta.
 
-    `against` are the scores of the same seed that its paired difference is to; `trainings` made the
-    checkpoint, if the table tells of them.
+    `against` are the scores of the same seed that its paired difference is to, unless they are its
+    own; `trainings` made the checkpoint, if the table tells of them.
     """
 
     block: str
@@ -355,6 +355,7 @@ class GapStage(Stage):
     """Draw how far apart pretrainings are, epoch by epoch; `note` says what they are of."""
 
     pairs: tuple[GapPair, ...]
+    label: str
     note: str
 
 

@@ -1,5 +1,6 @@
 """What the table stages are told: cells of ours, rows of the literature, captions."""
 
+from collections.abc import Iterable
 from functools import cached_property
 
 from epcore.plan import paths
@@ -40,15 +41,18 @@ class TablePlan(Runs):
 
     def cells(self, name: str) -> list[OurCell]:
         """The cells of ours that this scale has the data set and backbone of, for each seed."""
+        return self._cells_of(self.table(name))
+
+    def _cells_of(self, table: Table) -> list[OurCell]:
         cells = []
-        for block in self.table(name).blocks:
+        for block in table.blocks:
             rows = {row.name: row for row in block.rows}
             for row in block.rows:
-                for column in self.table(name).columns:
+                for column in table.columns:
                     if self._covers(block, row, column):
                         other = rows[row.against] if row.against else None
                         cells += [
-                            self._cell(self.table(name), block, row, other, column, seed)
+                            self._cell(table, block, row, other, column, seed)
                             for seed in self.seeds
                         ]
         return cells
@@ -57,15 +61,16 @@ class TablePlan(Runs):
         self, table: Table, block: Block, row: Row, other: Row | None, column: Column, seed: int
     ) -> OurCell:
         run = self._run(block, row, column)
+        scores = self.scores(*run, seed)
         against = self.scores(*self._run(block, other, column), seed) if other else None
         return OurCell(
             block=block.name,
             row=row.name,
             column=column.name,
             seed=seed,
-            scores=self.scores(*run, seed),
+            scores=scores,
             checkpoint_meta=paths.meta(self.checkpoint_of(*run, seed)),
-            against=against,
+            against=against if against != scores else None,
             trainings=tuple(self.trainings_of(*run, seed) if table.training else ()),
         )
 
@@ -80,22 +85,32 @@ class TablePlan(Runs):
         return dataset, str(block.backbone), str(row.recipe), protocol_of(row, column)
 
     @cached_property
-    def _tested(self) -> dict[tuple[str, ...], dict[str, None]]:
-        """Data set, backbone, recipe and name of checkpoints -> protocols they are tested on."""
-        runs = [
+    def _in_tables(self) -> dict[tuple[str, ...], dict[str, None]]:
+        """Data set, backbone, recipe and name of checkpoints -> protocols that tables test them on.
+
+        Of every seed; what figures alone test is of the first one.
+        """
+        return self._by_checkpoint(
             self._run(block, row, column)
             for table in self.tables.values()
             for block in table.blocks
             for row in block.rows
             for column in table.columns
             if self._covers(block, row, column)
-        ]
+        )
+
+    @cached_property
+    def _tested(self) -> dict[tuple[str, ...], dict[str, None]]:
+        """The same of tables and figures."""
+        tested = self._by_checkpoint([*self.alpha_runs(), *self.interpolation_runs()])
+        shared = {key: found | tested.pop(key, {}) for key, found in self._in_tables.items()}
+        return shared | tested
+
+    def _by_checkpoint(
+        self, runs: Iterable[tuple[str, str, str, str]]
+    ) -> dict[tuple[str, ...], dict[str, None]]:
         tested: dict[tuple[str, ...], dict[str, None]] = {}
-        for dataset, backbone, recipe, protocol in [
-            *runs,
-            *self.alpha_runs(),
-            *self.interpolation_runs(),
-        ]:
+        for dataset, backbone, recipe, protocol in runs:
             shot = self.protocols[protocol].checkpoint_shot
             key = (dataset, backbone, *self.checkpoint(backbone, recipe, shot))
             tested.setdefault(key, {})[protocol] = None
@@ -320,6 +335,7 @@ class TablePlan(Runs):
             else "",
             self._training_columns(table) if table.training else "",
             table.notes,
+            self._alike(table),
         ]
         if not self.scale.comparable:
             parts.append(
@@ -328,6 +344,19 @@ class TablePlan(Runs):
             )
         sentences = [part.rstrip(".") + "." for part in parts if part]
         return " ".join(sentences)
+
+    def _alike(self, table: Table) -> str:
+        """Where a row is the run that it is compared with, the caption says why it has no number.
+
+        So the demo, which flips no images, is no other without flips.
+        """
+        named = {
+            (block.name, row.name): row.against for block in table.blocks for row in block.rows
+        }
+        cells = self._cells_of(table)
+        if any(named[cell.block, cell.row] and cell.against is None for cell in cells):
+            return "A row without a difference is, at this scale, the run that it is compared with."
+        return ""
 
     def _training_columns(self, table: Table) -> str:
         """What the columns on the learning rate say at this scale."""

@@ -98,9 +98,13 @@ def _measured(seeds: list[OurCell], other: str, interval: Interval) -> dict[str,
         "parameters": read_parameters(Path(seeds[0].checkpoint_meta)),
         "accuracies": _listed(scores),
     }
-    if not other:
+    gaps = [
+        _gap(mine, cell.against)
+        for mine, cell in zip(scores, seeds, strict=True)
+        if cell.against is not None
+    ]
+    if not gaps:
         return line
-    gaps = [_gap(mine, cell.against) for mine, cell in zip(scores, seeds, strict=True)]
     mean = over_trainings(gaps, interval)
     return line | {
         "against": other,
@@ -127,10 +131,8 @@ def rate_falls(trainings: Iterable[Training]) -> dict[str, str]:
     return {name: " ".join(values) for name, values in found.items()}
 
 
-def _gap(scores: np.ndarray, against: str | None) -> np.ndarray:
+def _gap(scores: np.ndarray, against: str) -> np.ndarray:
     """In each episode."""
-    if against is None:
-        raise TypeError("a row that is compared has scores to compare with")
     try:
         return paired(scores, read_scores(Path(against)))
     except ValueError as error:

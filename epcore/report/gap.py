@@ -38,7 +38,7 @@ def _epochs(path: str) -> pd.DataFrame:
         ) from None
 
 
-def draw(table: pd.DataFrame, note: str, out: Path) -> None:
+def draw(table: pd.DataFrame, label: str, note: str, out: Path) -> None:
     """A panel for each batch, a line for each length: mean over seeds, band from least to most."""
     names, lines = (list(dict.fromkeys(table[key])) for key in ("panel", "line"))
     with panels(out, 1, len(names), width=4.8, height=2.6, sharey=True) as (canvas, axes):
@@ -55,7 +55,7 @@ def draw(table: pd.DataFrame, note: str, out: Path) -> None:
             ticks = sorted(table.groupby("line")["epoch"].max().unique())
             panel.set_xticks([1, *ticks], ["1", *map(str, ticks)])
             panel.minorticks_off()
-        axes[0, 0].set_ylabel("EPNet minus --Net in validation,\npoints")
+        axes[0, 0].set_ylabel(f"{label} in validation,\npoints")
         handles, labels = axes[0, 0].get_legend_handles_labels()
         canvas.legend(handles, labels, loc="outside upper center", ncols=len(labels), fontsize=7)
         canvas.supxlabel(f"epoch\n{textwrap.fill(note, 95)}", fontsize=7)
@@ -68,5 +68,5 @@ def run(stage: GapStage, out: Path) -> None:
     provenance = Provenance("gap", stage.model_dump(mode="json"), inputs)
     table = tabulate(stage)
     write_table(table, out.with_suffix(".csv"), "%.6g")
-    draw(table, stage.note, out)
+    draw(table, stage.label, stage.note, out)
     provenance.write(out)

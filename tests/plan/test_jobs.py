@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from epcore.errors import UserError
-from epcore.plan import Plan
+from epcore.plan import Plan, paths
 from epcore.plan.jobs import Jobs
 
 CONFIG = Path(__file__).parents[2] / "config"
@@ -82,3 +82,29 @@ def test_an_unknown_target_names_the_nearest_few(jobs):
         jobs.of("figures/alfa.pdf")
     assert "did you mean 'figures/alpha.pdf'" in str(caught.value)
     assert str(caught.value).count("'figures/") <= 4
+
+
+def test_with_several_seeds_what_tables_test_is_trained_with_each_and_what_figures_add_once():
+    one, three = (Plan(CONFIG, "demo", seeds) for seeds in (1, 3))
+    trained = {
+        plan: [job for job in Jobs(plan).of("all") if job.rule in ("pretrain", "finetune")]
+        for plan in (one, three)
+    }
+    tested = {cell.checkpoint_meta for table in one.tables for cell in one.cells(table)}
+    pretrained = {
+        (job.dataset, job.backbone, one.pretrained_as(job.backbone, job.recipe))
+        for job in trained[one]
+        if paths.meta(job.path) in tested
+    }
+    for job in trained[one]:
+        name = (job.dataset, job.backbone, job.recipe)
+        more = paths.meta(job.path) in tested or (job.rule == "pretrain" and name in pretrained)
+        seeds = {
+            each.seed
+            for each in trained[three]
+            if (each.dataset, each.backbone, each.recipe, each.checkpoint)
+            == (*name, job.checkpoint)
+        }
+        assert seeds == ({"0", "1", "2"} if more else {"0"}), job.path
+    alone = {job.recipe for job in trained[three] if job.recipe.startswith("alpha-")}
+    assert alone == {"alpha-02", "alpha-035", "alpha-065", "alpha-08"}

@@ -118,7 +118,7 @@ def foretell():
         gpus = len(local_gpus()) or None
         found = forecast(PLAN, targets, devices=gpus, ledgers=ledgers())
         said = tell(PLAN, found, carbon_intensity(PLAN.footprint))
-        said += f"\n  For more GPUs: epcore forecast {' '.join(targets)} --scale {SCALE} --devices N"
+        said += f"\n  For more GPUs: epcore forecast {' '.join(targets)} --scale {SCALE} --seeds {' '.join(map(str, PLAN.seeds))} --devices N"
     except UserError as error:
         said = f"epcore: {error}"
     print(said, file=sys.stderr)

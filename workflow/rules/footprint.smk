@@ -60,10 +60,11 @@ rule co2:
         runtime=10,
     params:
         settings=CONFIG,
+        seeds=PLAN.seeds,
         ledger=paths.LEDGER.format(scale=SCALE),
     shell:
         "epcore co2 --settings {params.settings:q} --scale {wildcards.scale} "
-        "--ledger {params.ledger:q} --out {output.report:q} --tex {output.table:q} "
+        "--seeds {params.seeds} --ledger {params.ledger:q} --out {output.report:q} --tex {output.table:q} "
         "--drawing {output.figure:q} > {log:q} 2>&1"
 
 
@@ -115,9 +116,10 @@ rule forecast:
     params:
         settings=CONFIG,
         scale=SCALE,
+        seeds=PLAN.seeds,
     shell:
-        "epcore forecast all --settings {params.settings:q} --scale {params.scale} 2>&1 "
-        "| tee {log:q}"
+        "epcore forecast all --settings {params.settings:q} --scale {params.scale} "
+        "--seeds {params.seeds} 2>&1 | tee {log:q}"
 
 
 if workflow.is_main_process:
