@@ -12,7 +12,6 @@ from epcore.plan.network import check_sizes
 from epcore.plan.plots import PlotPlan
 from epcore.plan.printed import read_printed
 from epcore.plan.stages import (
-    STAGE_VERSIONS,
     CurvesStage,
     DataStage,
     EnvironmentStage,
@@ -85,7 +84,6 @@ class Plan(PlotPlan):
         sized = fs.sized(network) if fs and name in fs.curves else self._sized(network)
         return told(
             CurvesStage(
-                stage_version=STAGE_VERSIONS["curves"],
                 trainings=trainings,
                 note=f"Scale {self.scale_name}: {self.datasets[dataset].caption}, {sized}",
             )
@@ -118,7 +116,6 @@ class Plan(PlotPlan):
     def environment(self) -> str:
         return told(
             EnvironmentStage(
-                stage_version=STAGE_VERSIONS["environment"],
                 title=f"What scale {self.scale_name} ran on",
                 metas=tuple(self.job_metas),
             )
@@ -127,7 +124,7 @@ class Plan(PlotPlan):
     def data(self, dataset: str) -> str:
         settings = pick(self.datasets, dataset, "data set", "config/datasets.yaml")
         settings = settings.model_copy(update=BESIDE_PIXELS)
-        return told(DataStage(stage_version=STAGE_VERSIONS["data"], dataset=settings))
+        return told(DataStage(dataset=settings))
 
     def data_inputs(self, dataset: str) -> dict[str, list[str]]:
         """What a data set is built from: receipts of its sources; files of one's own, if there.
@@ -148,7 +145,6 @@ class Plan(PlotPlan):
         files = pick(self.sources, source, "source", "config/datasets.yaml").files
         return told(
             FetchStage(
-                stage_version=STAGE_VERSIONS["fetch"],
                 files={key: file.model_copy(update={"urls": ()}) for key, file in files.items()},
             )
         )
@@ -160,7 +156,6 @@ class Plan(PlotPlan):
         count = getattr(self.scale.episodes, asked.split)
         return told(
             EpisodesStage(
-                stage_version=STAGE_VERSIONS["episodes"],
                 split=asked.split,
                 way=asked.way,
                 shot=asked.shot,
