@@ -67,6 +67,13 @@ class Plan(PlotPlan):
         return ImageNetFsPlan(self, section, f"{self._scale_file}, imagenet_fs")
 
     @property
+    def with_imagenet_fs(self) -> ImageNetFsPlan:
+        """The same, of a scale that has it."""
+        if self.imagenet_fs is None:
+            raise UserError(f"scale {self.scale_name} has no ImageNet-FS")
+        return self.imagenet_fs
+
+    @property
     def imagenet_fs_tables(self) -> list[str]:
         """The tables of ImageNet-FS in the target `all`."""
         return self.imagenet_fs.main_tables if self.imagenet_fs else []
@@ -97,6 +104,26 @@ class Plan(PlotPlan):
         trainings = self.curves[name]
         curves = [paths.curve(training.checkpoint) for training in trainings if not training.model]
         return sorted({*curves, *(paths.meta(training.checkpoint) for training in trainings)})
+
+    def _is_of_imagenet_fs(self, table: str) -> bool:
+        return self.imagenet_fs is not None and table in self.imagenet_fs.tables
+
+    def aggregate(self, name: str) -> str:
+        if self._is_of_imagenet_fs(name):
+            return self.with_imagenet_fs.aggregate(name)
+        return super().aggregate(name)
+
+    def latex(self, name: str) -> str:
+        if self._is_of_imagenet_fs(name):
+            return self.with_imagenet_fs.latex(name)
+        return super().latex(name)
+
+    def printed_in(self, table: str) -> tuple[str, ...]:
+        """The files of config/paper that a table shows: of the paper, then of a re-run."""
+        if self._is_of_imagenet_fs(table):
+            paper = self.with_imagenet_fs.table(table).paper
+            return (paper,) if paper else ()
+        return tuple(self.table(table).printed)
 
     @property
     def covered_figures(self) -> list[str]:

@@ -82,8 +82,8 @@ class Runs(Registry):
             )
         )
 
-    def select(self, recipe: str, phase: TrainingPhase) -> str:
-        return told(SelectStage(candidates=self.selection(recipe, phase)))
+    def select(self, recipe: str, checkpoint: str) -> str:
+        return told(SelectStage(candidates=self.selection(recipe, phase_of(checkpoint))))
 
     def candidates(self, backbone: str, recipe: str, phase: TrainingPhase) -> list[str]:
         """The recipes that name the checkpoints of a recipe's candidates, in their order."""
@@ -157,9 +157,11 @@ class Runs(Registry):
         owner, name = self.checkpoint(backbone, recipe, self.protocols[protocol].checkpoint_shot)
         return self.trainings(dataset, backbone, owner, {name}, seed)
 
-    def features_of(self, dataset: str, backbone: str, recipe: str, protocol: str) -> str:
-        """The features that a recipe is tested with on a protocol, of the first seed."""
-        return self._of_checkpoint(paths.FEATURES, dataset, backbone, recipe, protocol, None)
+    def features_of(
+        self, dataset: str, backbone: str, recipe: str, protocol: str, seed: int | None = None
+    ) -> str:
+        """The features that a recipe is tested with on a protocol."""
+        return self._of_checkpoint(paths.FEATURES, dataset, backbone, recipe, protocol, seed)
 
     def trainings(
         self, dataset: str, backbone: str, recipe: str, checkpoints: set[str], seed: int
@@ -206,3 +208,8 @@ class Runs(Registry):
             "recipe": recipe,
             "seed": self.seeds[0] if seed is None else seed,
         }
+
+
+def phase_of(checkpoint: str) -> TrainingPhase:
+    """What made a checkpoint, by its name."""
+    return "pretraining" if checkpoint == "pretrain" else "finetuning"

@@ -183,7 +183,7 @@ class TablePlan(Runs):
             )
         )
 
-    def ablation(self, name: str) -> str:
+    def ablation(self, name: str = "ablation") -> str:
         """What is told of a table whose rows tick every combination of its marks."""
         table = self.table(name)
         rows = {(b.name, row.name): row for b in table.blocks for row in b.rows}

@@ -57,7 +57,7 @@ def folder(whole, tmp_path):
 
 def embed(folder, told):
     config = json.loads(text(told("embed")))
-    paths = {"data": "toy", "checkpoint": "net.pt", "episodes": "novel.npz"}
+    paths = {"data": "toy", "weights": "net.pt", "episodes": "novel.npz"}
     return run("embed", config, folder, **paths, out="features.npz")
 
 
