@@ -34,7 +34,7 @@ class Meter:
 
     The processors' energy is that of their power counters where codecarbon can read them, else
     their power at full load times (0.1 + 0.9 load³), of the whole machine's load. The memory's
-    power is constant, GPUs have counters. It asks no network and writes no file. Not for two
+    power is constant, a GPU has a counter. It asks no network and writes no file. Not for two
     threads at once.
     """
 
