@@ -19,6 +19,7 @@ from epcore.footprint.clock import cpu_seconds
 from epcore.footprint.ledger import Entry, State, append
 from epcore.footprint.machine import factor_source, known_machine, outside_slurm
 from epcore.plan.footprint import FootprintSettings, read_footprint_file
+from epcore.stages import STAGES
 
 if TYPE_CHECKING:
     from epcore.footprint.sampler import Sample, Sampler
@@ -30,12 +31,11 @@ JOULES_PER_KWH = 3.6e6
 # Of a GPU of which no power is configured, in the hours-times-power estimate and where codecarbon
 # does not run: between a V100 (250 W) and an A100 (400 W).
 USUAL_GPU_POWER = 300.0
-# Stages that codecarbon measures. Others last a second at any scale.
-MEASURED = (
-    *("data", "pretrain", "finetune", "embed", "evaluate", "alpha", "interpolation"),
-    *("imagenet-fs-classifier", "imagenet-fs-features", "imagenet-fs-generator"),
-    "imagenet-fs-evaluate",
-)
+
+
+def is_measured(stage: str) -> bool:
+    """Whether codecarbon measures what a command does; others last a second."""
+    return stage in STAGES and STAGES[stage].measured
 
 
 @contextlib.contextmanager
@@ -88,7 +88,7 @@ class Attempt:
             self.machine = known_machine(settings, ledger.parent / "machines")
             self._began = time.monotonic()
             self._write("started")
-            self._sampler = self._start_sampler() if stage in MEASURED else None
+            self._sampler = self._start_sampler() if is_measured(stage) else None
         self._ended = threading.Event()
         self._watcher = threading.Thread(target=self._watch, daemon=True)
         self._watcher.start()
