@@ -6,7 +6,7 @@ from typing import Any
 
 from epcore.files import Provenance
 from epcore.plan.stages import Stage
-from epcore.resume import ResumeFiles
+from epcore.resume import state_file
 from epcore.training.loop import Outcome
 
 
@@ -15,18 +15,16 @@ class TrainingSession:
 
     def __init__(self, name: str, stage: Stage, inputs: list[Path], out: Path) -> None:
         self.out = out
-        config = stage.model_dump(mode="json")
-        self.provenance = Provenance(name, config, inputs)
-        self._resume = ResumeFiles.of(out, config, self.provenance.inputs.values())
+        self.provenance = Provenance(name, stage.model_dump(mode="json"), inputs)
 
     def state(self, model: str = "") -> Path:
-        """The resume file of a model."""
-        return self._resume.state(model)
+        """The file that the training of a model can go on from."""
+        return state_file(self.out, self.provenance, model)
 
     def finish(
         self, outcomes: Mapping[str, Outcome], save: Callable[[], None], **facts: Any
     ) -> None:
-        """Writes curves, checkpoint and meta. The resume files stay until these are used."""
+        """Writes curves, checkpoint and meta."""
         curves = []
         for model, outcome in outcomes.items():
             curves.append(self.out.with_name(f"{self.out.stem}{model}.csv"))
@@ -37,7 +35,5 @@ class TrainingSession:
             *curves,
             best={model: outcome.best for model, outcome in outcomes.items()},
             resumed_from_epoch={model: outcome.resumed_from for model, outcome in outcomes.items()},
-            resume_key=self._resume.key,
             **facts,
         )
-        self._resume.ended()

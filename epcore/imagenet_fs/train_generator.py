@@ -22,7 +22,6 @@ from epcore.imagenet_fs.session import TrainingSession
 from epcore.imagenet_fs.trials import Queries, hits, weights_of_trials
 from epcore.plan.imagenet_fs_models import GeneratorTraining
 from epcore.plan.stages import GeneratorStage
-from epcore.resume import put_to_use
 from epcore.training.loop import Outcome, fit, seed_of
 
 
@@ -200,4 +199,3 @@ def run(
         parameters=parameter_count(task.model),
         **describe(device, "fp32"),
     )
-    put_to_use(checkpoint)

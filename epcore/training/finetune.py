@@ -17,7 +17,6 @@ from epcore.device import autocast, choose_device, place, room_for_images, set_p
 from epcore.errors import UserError
 from epcore.evaluation.propagation_classifier import PropagationClassifier, query_labels
 from epcore.plan.stages import FinetuneStage
-from epcore.resume import put_to_use
 from epcore.training.loop import fit, seed_of
 from epcore.training.session import Inputs, Session, Validator, base_labels
 
@@ -118,4 +117,3 @@ def run(
     label = f"finetune {stage.shot}-shot"
     outcome = fit(task, stage.finetuning, stage.seed, session.state, label)
     session.finish(outcome, device)
-    put_to_use(checkpoint)

@@ -20,7 +20,7 @@ from epcore.evaluation.propagation_classifier import PropagationClassifier
 from epcore.files import Provenance
 from epcore.plan.stages import TrainingStage
 from epcore.propagation import DegenerateFeaturesError
-from epcore.resume import ResumeFiles
+from epcore.resume import state_file
 from epcore.training.loop import Outcome
 
 
@@ -85,15 +85,13 @@ class Session:
 
     def __init__(self, name: str, stage: TrainingStage, inputs: Inputs, out: Path) -> None:
         self.stage, self.out = stage, out
-        config = stage.model_dump(mode="json")
-        self.provenance = Provenance(name, config, inputs.files())
-        self._resume = ResumeFiles.of(out, config, self.provenance.inputs.values())
-        self.state = self._resume.state()
+        self.provenance = Provenance(name, stage.model_dump(mode="json"), inputs.files())
+        self.state = state_file(out, self.provenance)
         self.store = ImageStore.open(inputs.data)
         self.episodes = Episodes.load(inputs.episodes)
 
     def finish(self, outcome: Outcome, device: torch.device, processes: int = 1) -> None:
-        """Writes curve, checkpoint and meta. The resume file stays until these are used."""
+        """Writes curve, checkpoint and meta."""
         curve = self.out.with_suffix(".csv")
         outcome.write_curve(curve)
         Checkpoint.of(self.stage.backbone, outcome.weights).save(self.out)
@@ -102,9 +100,7 @@ class Session:
             curve,
             best=outcome.best,
             resumed_from_epoch=outcome.resumed_from,
-            resume_key=self._resume.key,
             parameters=parameter_count(build(self.stage.backbone)),
             processes=processes,
             **describe(device, self.stage.precision),
         )
-        self._resume.ended()

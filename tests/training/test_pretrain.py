@@ -227,7 +227,7 @@ def test_a_killed_stage_goes_on_and_ends_with_the_same_files(told, toy, store, t
         assert torch.equal(tensor, resumed.weights[name])
     curves = [tmp_path / folder / "pretrain.csv" for folder in ("whole", "killed")]
     assert curves[0].read_bytes() == curves[1].read_bytes()
-    assert list(session.state.parent.iterdir()) == [session.state]  # until the checkpoint is used
+    assert list(session.state.parent.iterdir()) == [session.state]
 
 
 def test_fewer_images_than_a_batch_is_told_with_the_setting_to_change(pretraining):
