@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from epcore.errors import UserError
+from epcore.markup import literal
 from epcore.plan import paths
 from epcore.plan.imagenet_fs_models import (
     ImageNetFs,
@@ -36,7 +37,7 @@ from epcore.plan.stages import (
     TrialsStage,
     told,
 )
-from epcore.plan.tables import TIMES, tex_escape, this_run
+from epcore.plan.tables import this_run
 
 # Measure -> how columns of config/paper/imfs.csv begin, and what stands above them.
 COLUMNS: dict[Measure, tuple[str, str]] = {
@@ -379,8 +380,8 @@ class ImageNetFsPlan:
             rows=tuple(
                 LatexRow(
                     row=row.name,
-                    label=row.label or tex_escape(row.name),
-                    source=tex_escape(row.source),
+                    label=row.label or literal(row.name),
+                    source=literal(row.source),
                     marks=(),
                 )
                 for row in table.printed
@@ -411,33 +412,32 @@ class ImageNetFsPlan:
             )
         )
 
-    def sized(self, network: str, times: str = "×") -> str:
+    def sized(self, network: str) -> str:
         """A network's name, with its size where this scale makes it smaller."""
         label = self.settings.networks[network].label
-        return label + ScaledBackbone(width=self.scale.width).shown(times)
+        return label + ScaledBackbone(width=self.scale.width).shown
 
     def _heading(self, run: ImageNetFsRun) -> str:
-        network = self.sized(run.network, TIMES)
-        title = tex_escape(self._registry.datasets[run.dataset].title)
-        return rf"\emph{{This run}}: {title}, {network}"
+        network = literal(self.sized(run.network))
+        title = literal(self._registry.datasets[run.dataset].title)
+        return f"*This run*: {title}, {network}"
 
     def _caption(self, table: ImageNetFsTable) -> str:
         scale = self._registry.scale
         parts = [
             table.title,
-            tex_escape(scale.note),
+            literal(scale.note),
             this_run(
-                rf"mean top-5 accuracy in \% over {self.settings.trials.novel} draws of $K$ "
+                f"mean top-5 accuracy in % over {self.settings.trials.novel} draws of $K$ "
                 "exemplars of each novel class",
-                r"$\pm1.96$ standard errors",
+                "$±1.96$ standard errors",
                 self.seeds,
             ),
             table.notes,
         ]
         if not scale.comparable:
             parts.append(
-                r"\textbf{This run uses stand-in data: its numbers are not comparable with the "
-                r"paper's}"
+                "**This run uses stand-in data: its numbers are not comparable with the paper's**"
             )
         return " ".join(part.rstrip(".") + "." for part in parts if part)
 
