@@ -1,6 +1,6 @@
 r"""The markup of titles, notes, labels and headings of tables, written as LaTeX and as HTML.
 
-*emphasis*, **strong**, _italic_, `code` and $maths$, in which letters are italic, and `_` and `^`
+*emphasis*, **strong**, _italic_, `code` and $math$, in which letters are italic, and `_` and `^`
 lower and raise the character or the {group} behind them. Every other character stands for itself,
 also ×, ±, α, °, – and a thin space (U+2009). A backslash before *, _, `, $ or another backslash
 makes it one of them. Spans do not hold spans.
@@ -11,12 +11,12 @@ import re
 
 SPAN = re.compile(
     r"\*\*(?P<strong>\S.*?)\*\*|\*(?P<em>\S.*?)\*|(?<!\w)_(?P<i>\S.*?)_|`(?P<code>.+?)`"
-    r"|\$(?P<maths>.+?)\$|(?:\\(?=[\\*_`$]))?(?P<text>.)",
+    r"|\$(?P<math>.+?)\$|(?:\\(?=[\\*_`$]))?(?P<text>.)",
     re.DOTALL,
 )
 SHIFTED = re.compile(r"(?P<shift>[_^])(?P<group>\{.*?\}|.)|(?P<letters>[A-Za-z]+)|.")
 COMMANDS = {"strong": "textbf", "em": "emph", "i": "textit", "code": "texttt"}
-# Commands of maths; outside of it they stand between two $.
+# Commands of math; outside of it they stand between two $.
 SYMBOLS = {"×": r"\times", "±": r"\pm", "α": r"\alpha", "°": r"^\circ"}
 ESCAPES = {character: "\\" + character for character in "&%$#_{}"} | {
     "\\": r"\textbackslash{}",
@@ -30,7 +30,7 @@ ESCAPES = {character: "\\" + character for character in "&%$#_{}"} | {
     **{symbol: f"${command}$" for symbol, command in SYMBOLS.items()},
 }
 
-MATHS = re.compile(r"([&%#×±α°])(?=([A-Za-z])?)")
+MATH = re.compile(r"([&%#×±α°])(?=([A-Za-z])?)")
 
 
 def literal(text: str) -> str:
@@ -46,7 +46,7 @@ def check(text: str) -> str:
     """
     if found := re.search(r"\\(?![\\*_`$])(?:[A-Za-z]+|.?)", text.replace(r"\\", "")):
         raise ValueError(
-            f"{found[0]} is LaTeX; write *emphasis*, **strong**, _italic_, `code` or $maths$, and "
+            f"{found[0]} is LaTeX; write *emphasis*, **strong**, _italic_, `code` or $math$, and "
             "characters such as % and × as they are"
         )
     return text
@@ -75,8 +75,8 @@ def html_escape(text: str) -> str:
 def _span_to_tex(match: re.Match[str]) -> str:
     kind = str(match.lastgroup)
     text = match[kind]
-    if kind == "maths":
-        return f"${MATHS.sub(_symbol_to_tex, text)}$"
+    if kind == "math":
+        return f"${MATH.sub(_symbol_to_tex, text)}$"
     return rf"\{COMMANDS[kind]}{{{tex_escape(text)}}}" if kind in COMMANDS else tex_escape(text)
 
 
@@ -88,12 +88,12 @@ def _symbol_to_tex(match: re.Match[str]) -> str:
 def _span_to_html(match: re.Match[str]) -> str:
     kind = str(match.lastgroup)
     text = match[kind]
-    if kind == "maths":
-        return SHIFTED.sub(_maths_to_html, text)
+    if kind == "math":
+        return SHIFTED.sub(_math_to_html, text)
     return f"<{kind}>{html_escape(text)}</{kind}>" if kind in COMMANDS else html_escape(text)
 
 
-def _maths_to_html(match: re.Match[str]) -> str:
+def _math_to_html(match: re.Match[str]) -> str:
     if match["shift"]:
         tag = {"_": "sub", "^": "sup"}[match["shift"]]
         return f"<{tag}>{html_escape(match['group'].strip('{}'))}</{tag}>"

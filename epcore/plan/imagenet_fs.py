@@ -37,7 +37,7 @@ from epcore.plan.stages import (
     TrialsStage,
     told,
 )
-from epcore.plan.tables import this_run
+from epcore.plan.tables import caption_of, this_run
 
 # Measure -> how columns of config/paper/imfs.csv begin, and what stands above them.
 COLUMNS: dict[Measure, tuple[str, str]] = {
@@ -423,10 +423,9 @@ class ImageNetFsPlan:
         return f"*This run*: {title}, {network}"
 
     def _caption(self, table: ImageNetFsTable) -> str:
-        scale = self._registry.scale
-        parts = [
+        return caption_of(
+            self._registry.scale,
             table.title,
-            literal(scale.note),
             this_run(
                 f"mean top-5 accuracy in % over {self.settings.trials.novel} draws of $K$ "
                 "exemplars of each novel class",
@@ -434,12 +433,7 @@ class ImageNetFsPlan:
                 self.seeds,
             ),
             table.notes,
-        ]
-        if not scale.comparable:
-            parts.append(
-                "**This run uses stand-in data: its numbers are not comparable with the paper's**"
-            )
-        return " ".join(part.rstrip(".") + "." for part in parts if part)
+        )
 
 
 def queries_of(dataset: str) -> str:

@@ -6,7 +6,7 @@ from functools import cached_property
 from epcore.markup import literal
 from epcore.plan import paths
 from epcore.plan.figures import NetworkFigure
-from epcore.plan.models import Block, Column, Row, ScaledBackbone, Table
+from epcore.plan.models import Block, Column, Row, Scale, ScaledBackbone, Table
 from epcore.plan.registry import protocol_of
 from epcore.plan.runs import Runs
 from epcore.plan.stages import (
@@ -319,9 +319,9 @@ class TablePlan(Runs):
             for column in shown
             if (dataset := self.scale.columns.get(column))
         ]
-        parts = [
+        return caption_of(
+            self.scale,
             table.title,
-            literal(self.scale.note),
             f"Data in the columns: {'; '.join(stand_in)}.",
             this_run(
                 f"mean accuracy in % over {self._episodes(table)} test episodes",
@@ -336,13 +336,7 @@ class TablePlan(Runs):
             self._training_columns(table) if table.training else "",
             table.notes,
             self._alike(table),
-        ]
-        if not self.scale.comparable:
-            parts.append(
-                "**This run uses stand-in data: its numbers are not comparable with the paper's**"
-            )
-        sentences = [part.rstrip(".") + "." for part in parts if part]
-        return " ".join(sentences)
+        )
 
     def _alike(self, table: Table) -> str:
         """Where a row is the run that it is compared with, the caption says why it has no number.
@@ -365,6 +359,13 @@ class TablePlan(Runs):
             for backbone, recipe in runs
         )
         return TRAINING + ANNEALED * annealed
+
+
+def caption_of(scale: Scale, title: str, *parts: str) -> str:
+    """The sentences of a caption, with what the scale says of itself; empty parts are left out."""
+    stand_in = "**This run uses stand-in data: its numbers are not comparable with the paper's**"
+    said = [title, literal(scale.note), *parts, "" if scale.comparable else stand_in]
+    return " ".join(part.rstrip(".") + "." for part in said if part)
 
 
 def this_run(measured: str, interval: str, seeds: tuple[int, ...]) -> str:
