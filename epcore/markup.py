@@ -3,7 +3,7 @@ r"""The markup of titles, notes, labels and headings of tables, written as LaTeX
 *emphasis*, **strong**, _italic_, `code` and $math$, in which letters are italic, and `_` and `^`
 lower and raise the character or the {group} behind them. Every other character stands for itself,
 also ×, ±, α, °, – and a thin space (U+2009). A backslash before *, _, `, $ or another backslash
-makes it one of them. Spans do not hold spans.
+makes it one of them. Spans do not hold spans. LaTeX makes a dash of two hyphens outside of `code`.
 """
 
 import html
@@ -29,7 +29,7 @@ ESCAPES = {character: "\\" + character for character in "&%$#_{}"} | {
     "–": "--",
     **{symbol: f"${command}$" for symbol, command in SYMBOLS.items()},
 }
-
+# What is written as a command in math, and the letter behind it.
 MATH = re.compile(r"([&%#×±α°])(?=([A-Za-z])?)")
 
 

@@ -14,7 +14,6 @@ from epcore.plan.imagenet_fs_models import (
     ImageNetFsTable,
     Measure,
     Method,
-    MethodRow,
 )
 from epcore.plan.load import extend, merge, pick, read_yaml, validate
 from epcore.plan.models import Backbone, ScaledBackbone
@@ -347,16 +346,13 @@ class ImageNetFsPlan:
     def aggregate(self, name: str) -> str:
         table = self.table(name)
         printed = [
-            TableRow(
-                block=PRINTED, row=row.name, paper=row.name, source=row.source, parameters="",
-                against="",
-            )
+            TableRow(block=PRINTED, row=row.name, paper=row.name, source=row.source)
             for row in table.printed
-        ]  # fmt: skip
+        ]
         ours = [
             TableRow(
                 block=_block(run), row=row.method, paper=row.method,
-                source=f"this run, method {row.method}", parameters="", against=row.against or "",
+                source=f"this run, method {row.method}", against=row.against or "",
             )
             for run in self.runs(table)
             for row in table.rows
@@ -382,7 +378,6 @@ class ImageNetFsPlan:
                     row=row.name,
                     label=row.label or literal(row.name),
                     source=literal(row.source),
-                    marks=(),
                 )
                 for row in table.printed
             ),
@@ -391,7 +386,7 @@ class ImageNetFsPlan:
             LatexBlock(
                 block=_block(run),
                 heading=self._heading(run),
-                rows=tuple(_latex_row(row) for row in table.rows),
+                rows=tuple(LatexRow(row=row.method, label=row.label) for row in table.rows),
             )
             for run in self.runs(table)
         ]
@@ -443,7 +438,3 @@ def queries_of(dataset: str) -> str:
 
 def _block(run: ImageNetFsRun) -> str:
     return f"{run.dataset}, {run.network}"
-
-
-def _latex_row(row: MethodRow) -> LatexRow:
-    return LatexRow(row=row.method, label=row.label, source="", marks=())
