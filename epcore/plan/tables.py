@@ -325,7 +325,7 @@ class TablePlan(Runs):
             f"Data in the columns: {'; '.join(stand_in)}.",
             this_run(
                 f"mean accuracy in % over {self._episodes(table)} test episodes",
-                "with its 95 % interval",
+                "with its 95\N{THIN SPACE}% interval",
                 self.seeds,
             ),
             "*Paper*: as printed." if table.paper else "",
@@ -377,6 +377,7 @@ def this_run(measured: str, interval: str, seeds: tuple[int, ...]) -> str:
         )
     return (
         f"*This run*: {measured} and {len(seeds)} trainings (seeds "
-        f"{', '.join(map(str, seeds))}), with its 95 % interval over trainings. °No "
-        "difference beyond that of trainings: its 95 % interval, paired by seed, holds zero."
+        f"{', '.join(map(str, seeds))}), with its 95\N{THIN SPACE}% interval over trainings. °No "
+        "difference beyond that of trainings: its 95\N{THIN SPACE}% interval, paired by seed, "
+        "holds zero."
     )
