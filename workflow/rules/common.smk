@@ -17,6 +17,7 @@ from epcore.plan import Plan, paths
 from epcore.plan.environment import ENVIRONMENT
 from epcore.plan.jobs import Jobs
 from epcore.plan.load import read_yaml
+from epcore.resume import discard_old_states
 
 # `conda: environment.yml` in the rules documents their software. It installs this checkout, so it
 # is made by hand or by the Makefile, not by Snakemake's --software-deployment-method.
@@ -248,3 +249,8 @@ shell.prefix(
     f"EPCORE_FOOTPRINT={shlex.quote(str(CONFIG / 'footprint.yaml'))} "
     f"EPCORE_LEDGER={paths.LEDGER.format(scale=SCALE)}; "
 )
+
+
+# Until then a job that fails may cost the checkpoint of another in its group.
+onsuccess:
+    discard_old_states(Path("results") / SCALE)
