@@ -118,12 +118,12 @@ def test_curves_show_every_training_of_imagenet_fs(scale):
 
 
 def test_a_smaller_network_is_said_so_in_the_same_words_wherever_it_is_named(config):
-    size, tex = "WRN-28-10 ×1/5, depth ×1/4", r"WRN-28-10 $\times$1/5, depth $\times$1/4"
+    size = "WRN-28-10 ×1/5, depth ×1/4"
     path = config / "figures.yaml"
     path.write_text(path.read_text(encoding="utf-8").replace("backbone: conv4", "backbone: wrn"))
     demo, paper = Plan(config, "demo"), Plan(config, "paper")
     heading, *_ = (b["heading"] for b in json.loads(demo.latex("n-way"))["blocks"])
-    assert heading == tex
+    assert heading == size
     assert {point["backbone"] for point in points("by-way", config=config)} == {size}
     assert json.loads(demo.curves_of("curves-glyph-mini-wrn"))["note"].endswith(size)
     assert size in demo.description()["backbones"]
