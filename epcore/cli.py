@@ -222,19 +222,17 @@ def _parser() -> argparse.ArgumentParser:
     path(sub, "tex", "table to write (.tex)")
     path(sub, "drawing", "figure to write (.pdf); .png goes beside it")
 
-    sub = stage("forecast", "say what a target will cost before anything runs", config=False)
+    sub = stage("forecast", "say what is left to run for a target, and what it costs", config=False)
     _of_scale(sub)
     sub.add_argument("targets", nargs="*", default=["all"], metavar="TARGET",
         help="what Snakemake would be asked for, e.g. tables/main.tex (default: all)",
     )  # fmt: skip
-    sub.add_argument("--devices", type=int, metavar="N",
-        help="GPUs, or cores where no GPU is used (default: one GPU, or all cores)",
+    sub.add_argument("--device", choices=("cpu", "gpu"),
+        help="what trains (default: a GPU if there is one here, or the scale requires one)",
     )  # fmt: skip
-    sub.add_argument("--device", choices=("cpu", "gpu"), help="what trains (default: the scale's)")
-    sub.add_argument("--ledger", type=Path, nargs="*", metavar="FILE",
-        help="what finished jobs used (default: results/*/ledger.jsonl)",
+    sub.add_argument("--medians", dest="medians_alone", action="store_true",
+        help="print what the jobs of the scale took here, as config/measured.csv has it",
     )  # fmt: skip
-    sub.add_argument("--from-nothing", action="store_true", help="count finished jobs as well")
 
     sub = stage("status", "how far the running trainings are", config=False)
     sub.add_argument(
