@@ -38,8 +38,7 @@ def planned(plan: Plan, targets: Sequence[str]) -> list[Job]:
     command += ["--snakefile", snakefile, "--config", *config, "--", *targets]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        reason = re.split(r"Building DAG of jobs\.\.\.|epcore: ", done.stderr + done.stdout)[-1]
-        raise UserError(f"Snakemake cannot plan {' '.join(targets)}: {' '.join(reason.split())}")
+        raise UserError(f"Snakemake cannot plan {' '.join(targets)}: {_reason(done)}")
     jobs = read_jobs(done.stdout)
     total = re.search(r"^total +(\d+)$", done.stdout, re.M)
     if len(jobs) != (int(total[1]) if total else 0):
@@ -51,6 +50,13 @@ def read_jobs(text: str) -> list[Job]:
     """The jobs of a dry run that prints shell commands."""
     rules = re.split(r"^ *(?:local)?rule (\w+):$", text, flags=re.M)[1:]
     return [_job(rule, body) for rule, body in zip(rules[::2], rules[1::2], strict=True)]
+
+
+def _reason(refused: subprocess.CompletedProcess[str]) -> str:
+    """Of the workflow, of the DAG, or of a Snakemake that does not even start, in one line."""
+    said = refused.stderr + refused.stdout
+    found = re.search(r"^epcore: (.+)$|Building DAG of jobs\.\.\.\n([\s\S]+)", said, re.M)
+    return " ".join((found[1] or found[2] if found else said.strip().splitlines()[-1]).split())
 
 
 def _job(rule: str, body: str) -> Job:

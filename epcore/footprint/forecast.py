@@ -47,7 +47,7 @@ def costs(plan: Plan, jobs: Iterable[Job], device: str, ledger: dict[Key, Median
 def format_forecast(found: Costs, factor: float) -> str:
     """A table by stage and source, and its sum; `factor` in kg of CO2-equivalent per kWh."""
     everything = [cost for jobs in found.values() for cost in jobs]
-    lines = [f"  {'stage':<24}{'jobs':>6}{'hours':>10}{'kWh':>10}  source"]
+    lines = ["", f"  {'stage':<24}{'jobs':>6}{'hours':>10}{'kWh':>10}  source"]
     for (stage, source), jobs in {**found, ("sum of what is known", ""): everything}.items():
         hours, kwh = map(_sum, zip(*jobs, strict=True))
         lines.append(f"  {stage:<24}{len(jobs):>6}{hours:>10}{kwh:>10}  {source}".rstrip())
@@ -82,6 +82,7 @@ def run(
         return
     chosen = device or ("gpu" if plan.scale.requires_gpu or local_gpus() else "cpu")
     jobs = planned(plan, targets)
-    print(f"Forecast of {' '.join(targets)} at scale {scale}: {len(jobs)} jobs to run.\n")
+    print(f"Forecast of {' '.join(targets)} at scale {scale}: {len(jobs)} jobs to run.")
     known = medians(read(path)) if path.is_file() else {}
-    print(format_forecast(costs(plan, jobs, chosen, known), carbon_intensity(plan.footprint)))
+    if jobs:
+        print(format_forecast(costs(plan, jobs, chosen, known), carbon_intensity(plan.footprint)))
