@@ -54,10 +54,9 @@ def test_a_training_and_what_takes_seconds_after_it_are_one_job(planned):
     }
 
 
-def test_only_rules_of_hours_are_jobs_of_their_own(planned):
-    local = {"fetch", "data_quick", "episodes", "contact_sheet"}
+def test_no_training_or_embedding_is_a_job_of_its_own(planned):
     alone = {rule for rule, _ in blocks(planned, "")}
-    assert alone >= ALONE | local
+    assert alone >= ALONE
     assert not alone & {"pretrain", "finetune", "embed"}
 
 

@@ -47,6 +47,32 @@ def test_the_jobs_are_those_that_snakemake_plans(project, monkeypatch, target, s
     assert not [job for job in jobs if job.rule == "publish_table" and (job.stage or job.gpu)]
 
 
+def test_with_several_seeds_what_tables_test_is_trained_with_each_and_what_figures_add_once(
+    project, monkeypatch
+):
+    monkeypatch.chdir(project.folder)
+    seeds = {}
+    for job in planned(Plan(Path("config"), "demo", 3), ["all"]):
+        if job.rule in ("pretrain", "finetune"):
+            names = {key: value for key, value in job.wildcards.items() if key != "seed"}
+            seeds.setdefault(tuple(names.items()), set()).add(job.wildcards["seed"])
+    once = {dict(names)["recipe"] for names, found in seeds.items() if found == {"0"}}
+    assert once == {"alpha-02", "alpha-035", "alpha-065", "alpha-08"}
+    assert {frozenset(found) for found in seeds.values()} == {frozenset("0"), frozenset("012")}
+
+
+def test_the_co2_report_waits_for_all_that_is_not_a_copy(project, monkeypatch):
+    monkeypatch.chdir(project.folder)
+    plan = Plan(Path("config"), "demo")
+    everything, report = (
+        Counter(job.rule for job in planned(plan, [target]))
+        for target in ("all", "reports/co2.csv")
+    )
+    assert report["aggregate"] > 1
+    later = everything - report
+    assert {rule for rule in later if not rule.startswith("publish_")} == {"all"}
+
+
 def test_a_finished_target_has_no_jobs_left_and_a_lost_file_its_own(finished, monkeypatch):
     monkeypatch.chdir(finished.folder)
     plan = Plan(Path("config"), "tiny")

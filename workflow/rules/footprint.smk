@@ -134,5 +134,5 @@ if (
 ):
     words = [*asked_targets(), "--scale", SCALE, "--seeds", *map(str, PLAN.seeds)]
     print(
-        f"What this costs, says: epcore forecast {shlex.join(words)}", file=sys.stderr
+        f"To see what this costs: epcore forecast {shlex.join(words)}", file=sys.stderr
     )
