@@ -8,12 +8,14 @@ from epcore.plan.datasets import GlyphPictures
 from epcore.plan.models import Backbone
 
 
-def estimate(plan: Plan, job: Job, rate: float) -> float | None:
+def estimate(plan: Plan, job: Job, device: str) -> float | None:
     """Seconds, if it never stops early; None unless it is a training whose images are known.
 
-    Images seen x multiply-adds of an image x 3 / `rate`: backward is two forward passes.
+    Images seen x multiply-adds of an image x 3, as backward is two forward passes, / the rate of
+    one GPU or of the cores that a training has.
     """
-    names = job.wildcards
+    names, rates = job.wildcards, plan.footprint.multiply_adds
+    rate = rates.gpu if device == "gpu" else rates.cpu * plan.scale.resources.threads
     if job.stage == "imagenet-fs-classifier" and plan.imagenet_fs:
         settings = plan.imagenet_fs.settings.classifier
         seen = settings.epochs * settings.steps * settings.batch_size

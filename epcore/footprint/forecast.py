@@ -37,7 +37,7 @@ def costs(plan: Plan, jobs: Iterable[Job], device: str, ledger: dict[Key, Median
         elif median := ledger.get(key) or shipped.get(key):
             source = "ledger" if key in ledger else "measured"
             found[job.stage, source].append((median.seconds / 3600, median.kwh))
-        elif seconds := estimate(plan, job, getattr(plan.footprint.multiply_adds, key[2])):
+        elif seconds := estimate(plan, job, key[2]):
             found[job.stage, "estimate"].append((seconds / 3600, None))
         else:
             found[job.stage, "unknown"].append((None, None))

@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
+from epcore.errors import UserError
 from epcore.footprint.ledger import Entry
 
 COLUMNS = ("scale", "stage", "backbone", "device", "jobs", "seconds", "kwh")
@@ -40,7 +41,10 @@ def medians(entries: Iterable[Entry]) -> dict[Key, Median]:
 
 
 def read_medians(file: Path, scale: str) -> dict[Key, Median]:
-    """Those of a scale, from a file with `COLUMNS` (.csv)."""
-    with file.open(encoding="utf-8", newline="") as lines:
-        rows = [row[1:] for row in csv.reader(lines) if row[0] == scale]
-    return {(s, b, d): Median(int(jobs), float(t), float(k)) for s, b, d, jobs, t, k in rows}
+    """Those of a scale, from a file with `COLUMNS` (.csv). Raises `UserError` if it is damaged."""
+    rows = csv.reader(file.read_text(encoding="utf-8").splitlines())
+    own = [row[1:] for row in rows if row[:1] == [scale]]
+    try:
+        return {(s, b, d): Median(int(jobs), float(t), float(k)) for s, b, d, jobs, t, k in own}
+    except ValueError as error:
+        raise UserError(f"{file}: a line is not {', '.join(COLUMNS)} ({error})") from None

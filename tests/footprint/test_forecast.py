@@ -1,5 +1,6 @@
 """The forecast: jobs times medians by hand, an estimate against an independent count."""
 
+import re
 import subprocess
 import sys
 from fractions import Fraction
@@ -11,6 +12,7 @@ from torch import nn
 
 from epcore.backbones import build_backbone
 from epcore.dry_run import Job
+from epcore.errors import UserError
 from epcore.footprint.estimate import estimate, multiply_adds
 from epcore.footprint.forecast import costs, format_forecast, run
 from epcore.footprint.ledger import append
@@ -86,6 +88,15 @@ def test_what_ships_is_of_stages_and_backbones_that_there_are(demo):
         assert found.seconds > 0
 
 
+def test_a_damaged_file_is_named(tmp_path):
+    file = tmp_path / "measured.csv"
+    for line in ("demo,pretrain,conv4,cpu,one,2,3", "demo,pretrain"):
+        file.write_text(f"\n{line}\n")
+        assert read_medians(file, "paper") == {}
+        with pytest.raises(UserError, match=r"measured\.csv: a line is not scale, stage, "):
+            read_medians(file, "demo")
+
+
 # -- the estimate ----------------------------------------------------------------------------------
 
 
@@ -128,20 +139,24 @@ def test_a_training_is_images_times_multiply_adds_times_three_over_the_rate(conf
     """
     (config / "scales/hand.yaml").write_text(
         "extends: demo\nrecipe:\n  pretraining: {epochs: 3}\n"
-        "  finetuning: {epochs: 2, episodes_per_epoch: 5, queries: 4}\n"
+        "  finetuning: {epochs: 2, episodes_per_epoch: 5, queries: 4}\nresources: {threads: 2}\n"
     )
+    file = config / "footprint.yaml"
+    rates = re.sub("(?m)^multiply_adds: .*", "multiply_adds: {cpu: 5.0e+8, gpu: 7.0e+9}",
+                   file.read_text())  # fmt: skip
+    file.write_text(rates)
     plan = Plan(config, "hand")
     size = plan.scale.backbones["conv4"]
     one = counted(build_backbone("conv4", size.width, size.depth), 28)
     for dataset, images in {"glyph-mini": 3 * 64 * 60 * 4, "omniglot": 3 * 82_240}.items():
-        found = estimate(plan, job("pretrain", dataset=dataset), 1e9)
-        assert found == pytest.approx(images * one * 3 / 1e9)
-    found = estimate(plan, job("finetune", shot="1"), 1e9)
-    assert found == pytest.approx(2 * 5 * 5 * (1 + 4) * one * 3 / 1e9)
+        found = estimate(plan, job("pretrain", dataset=dataset), "cpu")
+        assert found == pytest.approx(images * one * 3 / (2 * 5e8))
+    found = estimate(plan, job("finetune", shot="1"), "gpu")
+    assert found == pytest.approx(2 * 5 * 5 * (1 + 4) * one * 3 / 7e9)
     size = plan.scale.backbones["wrn"]
     one = counted(build_backbone("wide-resnet", size.width, size.depth), 27)
-    found = estimate(plan, job("finetune", backbone="wrn", shot="5"), 1e9)
-    assert found == pytest.approx(2 * 5 * 5 * (5 + 4) * one * 3 / 1e9)
+    found = estimate(plan, job("finetune", backbone="wrn", shot="5"), "cpu")
+    assert found == pytest.approx(2 * 5 * 5 * (5 + 4) * one * 3 / (2 * 5e8))
 
 
 @pytest.mark.parametrize("dataset", ["mini-imagenet", "mini-imagenet-pickles"])
@@ -149,8 +164,8 @@ def test_published_data_sets_have_their_published_images(dataset):
     plan = Plan(CONFIG, "paper")
     one = counted(build_backbone("conv4"), 84)
     epochs = plan.pretraining(dataset, "conv4", "epnet").epochs
-    found = estimate(plan, job("pretrain", dataset=dataset), 1e12)
-    assert found == pytest.approx(epochs * 4 * 38_400 * one * 3 / 1e12)
+    found = estimate(plan, job("pretrain", dataset=dataset), "gpu")
+    assert found == pytest.approx(epochs * 4 * 38_400 * one * 3 / plan.footprint.multiply_adds.gpu)
 
 
 def test_the_classifier_of_imagenet_fs_is_estimated_too():
@@ -159,8 +174,8 @@ def test_the_classifier_of_imagenet_fs_is_estimated_too():
     images = trained.epochs * trained.steps * trained.batch_size
     one = counted(build_backbone("resnet10"), 224)
     names = {"dataset": "imagenet-fs-by-name", "network": "resnet10"}
-    found = estimate(plan, Job("x", "imagenet-fs-classifier", names, gpu=True), 1e12)
-    assert found == pytest.approx(images * one * 3 / 1e12)
+    found = estimate(plan, Job("x", "imagenet-fs-classifier", names, gpu=True), "gpu")
+    assert found == pytest.approx(images * one * 3 / plan.footprint.multiply_adds.gpu)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +183,7 @@ def test_the_classifier_of_imagenet_fs_is_estimated_too():
     [job("embed", checkpoint="pretrain"), job("evaluate"), job("pretrain", dataset="grocery81")],
 )
 def test_what_is_no_training_or_has_images_that_nobody_counted_is_not_guessed(unknown):
-    assert estimate(Plan(CONFIG, "grocery"), unknown, 1e9) is None
+    assert estimate(Plan(CONFIG, "grocery"), unknown, "cpu") is None
 
 
 # -- the two together ------------------------------------------------------------------------------
@@ -188,9 +203,7 @@ def test_this_ledger_comes_before_what_ships_and_that_before_an_estimate(config)
     found = costs(plan, jobs, "cpu", ledger)
     (seconds, unknown) = found.pop(("pretrain", "estimate"))[0]
     assert unknown is None
-    assert seconds == pytest.approx(
-        estimate(plan, job("pretrain", backbone="wrn"), plan.footprint.multiply_adds.cpu) / 3600
-    )
+    assert seconds == pytest.approx(estimate(plan, job("pretrain", backbone="wrn"), "cpu") / 3600)
     assert found == {
         ("pretrain", "ledger"): [(0.25, 1), (0.25, 1)],
         ("finetune", "measured"): [(2, 3)],
