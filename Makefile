@@ -1,5 +1,6 @@
 # make            sets everything up, then builds tables/main.tex on embedded data
-# make test       runs the tests
+# make test       runs the tests that take minutes: all in this process, and one tiny build
+# make test-full  runs all of them: Snakemake in every situation, SLURM
 # make lint       style and types
 # make report     builds every table and figure, and report.html with all of them
 # make pictures   remakes the pictures of the README
@@ -8,12 +9,16 @@
 PYTHON ?= python3
 VENV := .venv/bin/python
 
-.PHONY: all test lint report pictures bench bench-workflow
+.PHONY: all test test-full lint report pictures bench bench-workflow
 all: .venv/installed
 	$(VENV) -m snakemake --cores all tables/main.tex
 
+PYTEST := OMP_NUM_THREADS=1 $(VENV) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 test: .venv/installed
-	OMP_NUM_THREADS=1 $(VENV) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(PYTEST) -m "smoke or not (workflow or slurm)"
+
+test-full: .venv/installed
+	$(PYTEST)
 
 lint: .venv/installed
 	$(VENV) -m ruff check .

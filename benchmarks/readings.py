@@ -108,7 +108,7 @@ def main() -> None:
         accuracies = ", ".join(f"{judgement[name][1]:.0f}" for judgement in shown)
         gradients = sorted(judgement[name][2] for judgement in judged.judgements)
         span = f"{gradients[0]:.2g} to {gradients[-1]:.2g}"
-        print("|", *name, losses, accuracies, span, sep=" | ", end=" |\n")
+        print("| " + " | ".join((*name, losses, accuracies, span)) + " |")
 
     print("\n| recipe | rate first fell after epoch | best validation accuracy, % |")
     print("|---|---|---|")

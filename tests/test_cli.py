@@ -10,8 +10,9 @@ import pytest
 import torch
 from PIL import Image
 
-from epcore.cli import STAGES, main
+from epcore.cli import COMMANDS, main
 from epcore.plan import Plan
+from epcore.stages import STAGES
 
 CONFIG = Path(__file__).parents[1] / "config"
 PLAN = Plan(CONFIG, "demo")
@@ -20,7 +21,7 @@ TEXTS = {
     "episodes": PLAN.episodes("5way-1shot"),
     "pretrain": PLAN.pretrain("glyph-mini", "conv4", "epnet", 0),
     "finetune": PLAN.finetune("conv4", "epnet", 0, 1),
-    "select": PLAN.select("epnet-selected", "pretraining"),
+    "select": PLAN.select("epnet-selected", "pretrain"),
     "embed": PLAN.embed("conv4", "epnet"),
     "evaluate": PLAN.evaluate("conv4", "epnet"),
     "aggregate": PLAN.aggregate("main"),
@@ -77,10 +78,10 @@ def test_help_lists_every_stage():
     assert done.returncode == 0
     assert done.stderr == ""
     listed = [line.split()[0] for line in done.stdout.splitlines() if line.startswith("    ")]
-    assert set(STAGES) <= set(listed)
+    assert {*STAGES, *COMMANDS} <= set(listed)
 
 
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("stage", [*STAGES, *COMMANDS])
 def test_every_stage_explains_its_options(capsys, stage):
     with pytest.raises(SystemExit) as ended:
         main([stage, "--help"])
@@ -167,7 +168,7 @@ INPUTS = {
     ],
     "select": ["--checkpoints", "none.pt", "--out", "x.pt"],
     "embed": [
-        *("--data", "none", "--checkpoint", "none.pt"),
+        *("--data", "none", "--weights", "none.pt"),
         *("--episodes", "none.npz", "--out", "x.npz"),
     ],
     "evaluate": ["--features", "none.npz", "--episodes", "episodes.npz", "--out", "x.csv"],
@@ -175,7 +176,7 @@ INPUTS = {
     "alpha": ["--episodes", "none.npz", "--out", "x.pdf"],
     "interpolation": ["--episodes", "none.npz", "--out", "x.pdf"],
     "aggregate": ["--paper", "none.csv", "--out", "x.csv"],
-    "latex": ["--table", "none.csv", "--out", "x.tex"],
+    "latex": ["--csv", "none.csv", "--out", "x.tex"],
     "plot": ["--tables", "none.csv", "--out", "x.pdf"],
 }
 
@@ -265,7 +266,7 @@ def test_stages_load_only_what_they_use(files):
         ["data", "--config", data, "--out", "store"],
         ["episodes", "--config", json.dumps(episodes), "--data", "store", "--out", "novel.npz"],
         ["aggregate", "--config", ALONE["aggregate"], "--paper", paper, "--out", "main.csv"],
-        ["latex", "--config", TEXTS["latex"], "--table", "main.csv", "--out", "main.tex"],
+        ["latex", "--config", TEXTS["latex"], "--csv", "main.csv", "--out", "main.tex"],
     ]
     done = subprocess.run(
         [sys.executable, "-c", WATCHED],

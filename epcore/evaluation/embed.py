@@ -82,16 +82,16 @@ def embed(
     return Features(rows, values.cpu().numpy())
 
 
-def run(stage: EmbedStage, data: Path, checkpoint: Path, episodes: list[Path], out: Path) -> None:
+def run(stage: EmbedStage, data: Path, weights: Path, episodes: list[Path], out: Path) -> None:
     """The stage `embed`."""
     provenance = Provenance(
-        "embed", stage.model_dump(mode="json"), [data / "store.json", checkpoint, *episodes]
+        "embed", stage.model_dump(mode="json"), [data / "store.json", weights, *episodes]
     )
     store = ImageStore.open(data)
     rows = np.unique(np.concatenate([Episodes.load(path).touched() for path in episodes]))
     device = choose_device()
     set_precision(stage.precision)
-    backbone = load_backbone(checkpoint, stage.backbone, device)
+    backbone = load_backbone(weights, stage.backbone, device)
     augmenter = Augmenter((), stage.view)
     features = embed(backbone, store, rows, augmenter, device, stage.precision, "embed")
     features.save(out)

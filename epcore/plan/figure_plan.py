@@ -2,7 +2,6 @@
 
 from epcore.plan.figures import InterpolatedPairs
 from epcore.plan.stages import (
-    STAGE_VERSIONS,
     DecisionBoundaryStage,
     InterpolationNetwork,
     InterpolationStage,
@@ -16,16 +15,11 @@ class FigurePlan(TablePlan):
     """A plan that knows the figures that are not of a table."""
 
     def two_moons(self) -> str:
-        return told(
-            TwoMoonsStage(
-                stage_version=STAGE_VERSIONS["two-moons"], settings=self.figures.two_moons
-            )
-        )
+        return told(TwoMoonsStage(settings=self.figures.two_moons))
 
     def decision_boundary(self) -> str:
         return told(
             DecisionBoundaryStage(
-                stage_version=STAGE_VERSIONS["decision-boundary"],
                 settings=self.figures.decision_boundary,
             )
         )
@@ -45,7 +39,6 @@ class FigurePlan(TablePlan):
         settings = figure.model_dump(include=set(InterpolatedPairs.model_fields))
         return told(
             InterpolationStage(
-                stage_version=STAGE_VERSIONS["interpolation"],
                 networks=(one, other),
                 settings=InterpolatedPairs(**settings),
                 note=self._note(figure.column, figure.backbone),

@@ -20,7 +20,6 @@ from epcore.plan.models import Backbone, ScaledBackbone
 from epcore.plan.printed import Shown
 from epcore.plan.registry import Registry, check_name
 from epcore.plan.stages import (
-    STAGE_VERSIONS,
     AggregateStage,
     ClassifierStage,
     ExemplarsStage,
@@ -214,7 +213,6 @@ class ImageNetFsPlan:
         trials = self.settings.trials
         return told(
             ExemplarsStage(
-                stage_version=STAGE_VERSIONS["imagenet-fs-exemplars"],
                 shots=self.settings.shots,
                 trials={"val": trials.val, "novel": trials.novel},
                 seed=self._registry.scale.episodes.seed,
@@ -226,9 +224,8 @@ class ImageNetFsPlan:
         chosen = pick(self.settings.networks, network, "network", self._where)
         return Backbone(architecture=chosen.architecture, width=self.scale.width)
 
-    def _network(self, stage: str, network: str) -> dict[str, Any]:
+    def _network(self, network: str) -> dict[str, Any]:
         return {
-            "stage_version": STAGE_VERSIONS[stage],
             "backbone": self.backbone(network),
             "view": self.settings.view,
             "precision": self._registry.scale.precision,
@@ -237,14 +234,14 @@ class ImageNetFsPlan:
     def classifier(self, network: str, seed: int) -> str:
         return told(
             ClassifierStage(
-                **self._network("imagenet-fs-classifier", network),
+                **self._network(network),
                 training=self.settings.classifier,
                 seed=seed,
             )
         )
 
     def features(self, network: str) -> str:
-        return told(ImageFeaturesStage(**self._network("imagenet-fs-features", network)))
+        return told(ImageFeaturesStage(**self._network(network)))
 
     def generator(self, name: str, seed: int = 0) -> str:
         method = pick(self.methods, name, "method", self._where)
@@ -255,7 +252,6 @@ class ImageNetFsPlan:
         exemplars = method.training.exemplars
         return told(
             GeneratorStage(
-                stage_version=STAGE_VERSIONS["imagenet-fs-generator"],
                 generator=method.generator,
                 training=method.training,
                 propagation=propagation,
@@ -269,7 +265,6 @@ class ImageNetFsPlan:
         shots = self.settings.shots
         return told(
             TrialsStage(
-                stage_version=STAGE_VERSIONS["imagenet-fs-evaluate"],
                 generator=method.generator,
                 propagation=method.propagation,
                 shots=shots,
@@ -362,7 +357,6 @@ class ImageNetFsPlan:
         ]  # fmt: skip
         return told(
             AggregateStage(
-                stage_version=STAGE_VERSIONS["aggregate"],
                 table=name,
                 rows=(*printed, *ours),
                 columns=tuple(column for column, _, _ in self._columns(table)),
@@ -396,7 +390,6 @@ class ImageNetFsPlan:
         ]
         return told(
             LatexStage(
-                stage_version=STAGE_VERSIONS["latex"],
                 label=table.label,
                 caption=self._caption(table),
                 first="",

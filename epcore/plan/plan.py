@@ -12,7 +12,6 @@ from epcore.plan.network import check_sizes
 from epcore.plan.plots import PlotPlan
 from epcore.plan.printed import read_printed
 from epcore.plan.stages import (
-    STAGE_VERSIONS,
     CurvesStage,
     DataStage,
     EnvironmentStage,
@@ -68,6 +67,13 @@ class Plan(PlotPlan):
         return ImageNetFsPlan(self, section, f"{self._scale_file}, imagenet_fs")
 
     @property
+    def with_imagenet_fs(self) -> ImageNetFsPlan:
+        """The same, of a scale that has it."""
+        if self.imagenet_fs is None:
+            raise UserError(f"scale {self.scale_name} has no ImageNet-FS")
+        return self.imagenet_fs
+
+    @property
     def imagenet_fs_tables(self) -> list[str]:
         """The tables of ImageNet-FS in the target `all`."""
         return self.imagenet_fs.main_tables if self.imagenet_fs else []
@@ -85,7 +91,6 @@ class Plan(PlotPlan):
         sized = fs.sized(network) if fs and name in fs.curves else self._sized(network)
         return told(
             CurvesStage(
-                stage_version=STAGE_VERSIONS["curves"],
                 trainings=trainings,
                 note=f"Scale {self.scale_name}: {self.datasets[dataset].caption}, {sized}",
             )
@@ -99,6 +104,26 @@ class Plan(PlotPlan):
         trainings = self.curves[name]
         curves = [paths.curve(training.checkpoint) for training in trainings if not training.model]
         return sorted({*curves, *(paths.meta(training.checkpoint) for training in trainings)})
+
+    def _is_of_imagenet_fs(self, table: str) -> bool:
+        return self.imagenet_fs is not None and table in self.imagenet_fs.tables
+
+    def aggregate(self, name: str) -> str:
+        if self._is_of_imagenet_fs(name):
+            return self.with_imagenet_fs.aggregate(name)
+        return super().aggregate(name)
+
+    def latex(self, name: str) -> str:
+        if self._is_of_imagenet_fs(name):
+            return self.with_imagenet_fs.latex(name)
+        return super().latex(name)
+
+    def printed_in(self, table: str) -> tuple[str, ...]:
+        """The files of config/paper that a table shows: of the paper, then of a re-run."""
+        if self._is_of_imagenet_fs(table):
+            paper = self.with_imagenet_fs.table(table).paper
+            return (paper,) if paper else ()
+        return tuple(self.table(table).printed)
 
     @property
     def covered_figures(self) -> list[str]:
@@ -118,7 +143,6 @@ class Plan(PlotPlan):
     def environment(self) -> str:
         return told(
             EnvironmentStage(
-                stage_version=STAGE_VERSIONS["environment"],
                 title=f"What scale {self.scale_name} ran on",
                 metas=tuple(self.job_metas),
             )
@@ -127,7 +151,7 @@ class Plan(PlotPlan):
     def data(self, dataset: str) -> str:
         settings = pick(self.datasets, dataset, "data set", "config/datasets.yaml")
         settings = settings.model_copy(update=BESIDE_PIXELS)
-        return told(DataStage(stage_version=STAGE_VERSIONS["data"], dataset=settings))
+        return told(DataStage(dataset=settings))
 
     def data_inputs(self, dataset: str) -> dict[str, list[str]]:
         """What a data set is built from: receipts of its sources; files of one's own, if there.
@@ -148,7 +172,6 @@ class Plan(PlotPlan):
         files = pick(self.sources, source, "source", "config/datasets.yaml").files
         return told(
             FetchStage(
-                stage_version=STAGE_VERSIONS["fetch"],
                 files={key: file.model_copy(update={"urls": ()}) for key, file in files.items()},
             )
         )
@@ -160,7 +183,6 @@ class Plan(PlotPlan):
         count = getattr(self.scale.episodes, asked.split)
         return told(
             EpisodesStage(
-                stage_version=STAGE_VERSIONS["episodes"],
                 split=asked.split,
                 way=asked.way,
                 shot=asked.shot,

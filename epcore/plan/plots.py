@@ -12,7 +12,6 @@ from epcore.plan.models import Block, Column, Protocol, Row
 from epcore.plan.registry import check_name, protocol_of
 from epcore.plan.settings import Settings
 from epcore.plan.stages import (
-    STAGE_VERSIONS,
     GapPair,
     GapStage,
     PlotPoint,
@@ -77,7 +76,6 @@ class PlotPlan(FigurePlan):
         note = f"Scale {self.scale_name}. {data}. {plot.note}"
         return told(
             PlotStage(
-                stage_version=STAGE_VERSIONS["plot"],
                 label=plot.label,
                 series=tuple(series.label for series in self.plots.series),
                 points=tuple(points),
@@ -189,7 +187,6 @@ class PlotPlan(FigurePlan):
         dataset, backbone = pairs[0].checkpoint.split("/")[3:5]
         return told(
             GapStage(
-                stage_version=STAGE_VERSIONS["gap"],
                 pairs=tuple(pairs),
                 label=self.figures.gap.label,
                 note=f"Scale {self.scale_name}: {self.datasets[dataset].caption}, "

@@ -9,7 +9,6 @@ from epcore.plan.load import pick
 from epcore.plan.models import Backbone, Phase, Pretraining, Recipe, TrainingPhase
 from epcore.plan.registry import Registry
 from epcore.plan.stages import (
-    STAGE_VERSIONS,
     EmbedStage,
     EvaluateStage,
     FinetuneStage,
@@ -33,18 +32,15 @@ class Runs(Registry):
         architecture = self.backbones[name].architecture
         return Backbone(architecture=architecture, width=size.width, depth=size.depth)
 
-    def _network(self, stage: str, backbone: str, recipe: Recipe) -> dict[str, Any]:
+    def _network(self, backbone: str, recipe: Recipe) -> dict[str, Any]:
         return {
-            "stage_version": STAGE_VERSIONS[stage],
             "backbone": self.backbone(backbone),
             "view": recipe.view,
             "precision": self.scale.precision,
         }
 
-    def _training(
-        self, stage: str, backbone: str, recipe: Recipe, seed: int, phase: Phase
-    ) -> dict[str, Any]:
-        return self._network(stage, backbone, recipe) | {
+    def _training(self, backbone: str, recipe: Recipe, seed: int, phase: Phase) -> dict[str, Any]:
+        return self._network(backbone, recipe) | {
             "seed": seed,
             "propagation": recipe.propagation_in(phase),
         }
@@ -53,7 +49,7 @@ class Runs(Registry):
         """As the recipe says, whatever the data set."""
         resolved = self.recipe(recipe, backbone)
         return PretrainStage(
-            **self._training("pretrain", backbone, resolved, seed, "pretraining"),
+            **self._training(backbone, resolved, seed, "pretraining"),
             augmentation=resolved.augmentation.pretraining,
             pretraining=resolved.pretraining,
         )
@@ -79,19 +75,15 @@ class Runs(Registry):
         resolved = self.recipe(recipe, backbone)
         return told(
             FinetuneStage(
-                **self._training("finetune", backbone, resolved, seed, "finetuning"),
+                **self._training(backbone, resolved, seed, "finetuning"),
                 augmentation=resolved.augmentation.finetuning,
                 finetuning=resolved.finetuning,
                 shot=shot,
             )
         )
 
-    def select(self, recipe: str, phase: TrainingPhase) -> str:
-        return told(
-            SelectStage(
-                stage_version=STAGE_VERSIONS["select"], candidates=self.selection(recipe, phase)
-            )
-        )
+    def select(self, recipe: str, checkpoint: str) -> str:
+        return told(SelectStage(candidates=self.selection(recipe, phase_of(checkpoint))))
 
     def candidates(self, backbone: str, recipe: str, phase: TrainingPhase) -> list[str]:
         """The recipes that name the checkpoints of a recipe's candidates, in their order."""
@@ -99,12 +91,11 @@ class Runs(Registry):
         return [owner(backbone, candidate) for candidate in self.selection(recipe, phase)]
 
     def embed(self, backbone: str, recipe: str) -> str:
-        return told(EmbedStage(**self._network("embed", backbone, self.recipe(recipe, backbone))))
+        return told(EmbedStage(**self._network(backbone, self.recipe(recipe, backbone))))
 
     def evaluate(self, backbone: str, recipe: str) -> str:
         return told(
             EvaluateStage(
-                stage_version=STAGE_VERSIONS["evaluate"],
                 propagation=self.recipe(recipe, backbone).propagation_in("testing"),
             )
         )
@@ -166,9 +157,11 @@ class Runs(Registry):
         owner, name = self.checkpoint(backbone, recipe, self.protocols[protocol].checkpoint_shot)
         return self.trainings(dataset, backbone, owner, {name}, seed)
 
-    def features_of(self, dataset: str, backbone: str, recipe: str, protocol: str) -> str:
-        """The features that a recipe is tested with on a protocol, of the first seed."""
-        return self._of_checkpoint(paths.FEATURES, dataset, backbone, recipe, protocol, None)
+    def features_of(
+        self, dataset: str, backbone: str, recipe: str, protocol: str, seed: int | None = None
+    ) -> str:
+        """The features that a recipe is tested with on a protocol."""
+        return self._of_checkpoint(paths.FEATURES, dataset, backbone, recipe, protocol, seed)
 
     def trainings(
         self, dataset: str, backbone: str, recipe: str, checkpoints: set[str], seed: int
@@ -215,3 +208,8 @@ class Runs(Registry):
             "recipe": recipe,
             "seed": self.seeds[0] if seed is None else seed,
         }
+
+
+def phase_of(checkpoint: str) -> TrainingPhase:
+    """What made a checkpoint, by its name."""
+    return "pretraining" if checkpoint == "pretrain" else "finetuning"

@@ -1,8 +1,7 @@
 """What each stage is told: the slice of the config that it reads, and nothing else.
 
 The workflow passes a stage its slice as one canonical JSON text, so a change of config re-runs
-just the stages that read it. `stage_version` is raised by hand whenever a stage's code changes
-its results: white space and comments in the code re-run nothing.
+just the stages that read it. White space and comments in the code re-run nothing.
 """
 
 from typing import Literal
@@ -28,33 +27,6 @@ from epcore.plan.models import (
 )
 from epcore.plan.settings import Settings, Split
 
-STAGE_VERSIONS = {
-    "fetch": 1,
-    "data": 4,
-    "episodes": 2,
-    "pretrain": 2,
-    "finetune": 1,
-    "select": 1,
-    "embed": 1,
-    "evaluate": 2,
-    "aggregate": 3,
-    "latex": 4,
-    "ablation": 2,
-    "alpha": 1,
-    "two-moons": 2,
-    "decision-boundary": 2,
-    "interpolation": 3,
-    "plot": 1,
-    "curves": 3,
-    "gap": 1,
-    "environment": 1,
-    "imagenet-fs-exemplars": 1,
-    "imagenet-fs-classifier": 1,
-    "imagenet-fs-features": 1,
-    "imagenet-fs-generator": 1,
-    "imagenet-fs-evaluate": 1,
-}
-
 
 def told(settings: Settings) -> str:
     """What a stage is told, as the canonical JSON text that its command line takes."""
@@ -62,7 +34,10 @@ def told(settings: Settings) -> str:
 
 
 class Stage(Settings):
-    """What every stage is told."""
+    """What every stage is told.
+
+    stage_version: raised by hand whenever a stage's code changes its results, which re-runs it.
+    """
 
     stage_version: int
 
@@ -70,18 +45,21 @@ class Stage(Settings):
 class FetchStage(Stage):
     """Find or download a source's files, and verify them."""
 
+    stage_version: int = 1
     files: dict[str, SourceFile]
 
 
 class DataStage(Stage):
     """Build a store."""
 
+    stage_version: int = 4
     dataset: DataSet
 
 
 class EpisodesStage(Stage):
     """Sample episodes."""
 
+    stage_version: int = 2
     split: Split
     way: int
     shot: int
@@ -111,12 +89,14 @@ class TrainingStage(NetworkStage):
 class PretrainStage(TrainingStage):
     """Phase one."""
 
+    stage_version: int = 2
     pretraining: Pretraining
 
 
 class FinetuneStage(TrainingStage):
     """Phase two."""
 
+    stage_version: int = 1
     shot: int
     finetuning: Finetuning
 
@@ -124,16 +104,20 @@ class FinetuneStage(TrainingStage):
 class SelectStage(Stage):
     """Take the checkpoint of the best candidate on validation; the candidates are recipes."""
 
+    stage_version: int = 1
     candidates: tuple[str, ...]
 
 
 class EmbedStage(NetworkStage):
     """Compute features."""
 
+    stage_version: int = 1
+
 
 class EvaluateStage(Stage):
     """Classify the queries of episodes."""
 
+    stage_version: int = 2
     propagation: Propagation
 
 
@@ -187,6 +171,7 @@ class TableRow(Settings):
 class AggregateStage(Stage):
     """Collect a table's numbers; see `epcore.report.statistics` for the intervals."""
 
+    stage_version: int = 3
     table: str
     rows: tuple[TableRow, ...]
     columns: tuple[str, ...]
@@ -227,6 +212,7 @@ class LatexStage(Stage):
     if there is none. `training` adds a column for each phase of training.
     """
 
+    stage_version: int = 4
     label: str
     caption: str
     first: str
@@ -254,6 +240,7 @@ class AblationCell(Settings):
 class AblationStage(Stage):
     """Draw the effects of an ablation's factors; `note` says what the numbers are of."""
 
+    stage_version: int = 2
     factors: tuple[str, ...]
     cells: tuple[AblationCell, ...]
     note: str
@@ -269,6 +256,7 @@ class AlphaCandidate(Settings):
 class AlphaStage(Stage):
     """Choose alpha on validation classes; `note` says what the numbers are of."""
 
+    stage_version: int = 1
     candidates: tuple[AlphaCandidate, ...]
     label_alphas: tuple[float, ...]
     note: str
@@ -277,12 +265,14 @@ class AlphaStage(Stage):
 class TwoMoonsStage(Stage):
     """Propagate two moons."""
 
+    stage_version: int = 2
     settings: TwoMoons
 
 
 class DecisionBoundaryStage(Stage):
     """Draw and measure decision boundaries."""
 
+    stage_version: int = 2
     settings: DecisionBoundary
 
 
@@ -298,6 +288,7 @@ class InterpolationNetwork(Settings):
 class InterpolationStage(Stage):
     """Class probabilities between pairs of embeddings; `note` says what they are of."""
 
+    stage_version: int = 3
     networks: tuple[InterpolationNetwork, InterpolationNetwork]
     settings: InterpolatedPairs
     note: str
@@ -328,6 +319,7 @@ class PlotPoint(Settings):
 class PlotStage(Stage):
     """Draw accuracy over one property of the episodes; `note` says what the numbers are of."""
 
+    stage_version: int = 1
     label: str
     series: tuple[str, ...]
     points: tuple[PlotPoint, ...]
@@ -337,6 +329,7 @@ class PlotStage(Stage):
 class CurvesStage(Stage):
     """Draw the curves of trainings; `note` says what they are of."""
 
+    stage_version: int = 3
     trainings: tuple[Training, ...]
     note: str
 
@@ -354,6 +347,7 @@ class GapPair(Settings):
 class GapStage(Stage):
     """Draw how far apart pretrainings are, epoch by epoch; `note` says what they are of."""
 
+    stage_version: int = 1
     pairs: tuple[GapPair, ...]
     label: str
     note: str
@@ -362,6 +356,7 @@ class GapStage(Stage):
 class EnvironmentStage(Stage):
     """Sum up where jobs ran, from the metas that they wrote."""
 
+    stage_version: int = 1
     title: str
     metas: tuple[str, ...]
 
@@ -369,6 +364,7 @@ class EnvironmentStage(Stage):
 class ExemplarsStage(Stage):
     """Draw the exemplars of novel classes, for every K, split and trial."""
 
+    stage_version: int = 1
     shots: tuple[int, ...]
     trials: dict[Literal["val", "novel"], int]
     seed: int
@@ -377,12 +373,15 @@ class ExemplarsStage(Stage):
 class ClassifierStage(NetworkStage):
     """Train the cosine classifier."""
 
+    stage_version: int = 1
     training: ClassifierTraining
     seed: int
 
 
 class ImageFeaturesStage(NetworkStage):
     """Compute the features of every image of a data set."""
+
+    stage_version: int = 1
 
 
 class GeneratorStage(Stage):
@@ -391,6 +390,7 @@ class GeneratorStage(Stage):
     `propagation` is that of training; its `step` matters at test only and is not told.
     """
 
+    stage_version: int = 1
     generator: Generator
     training: GeneratorTraining
     propagation: WeightPropagation | None
@@ -401,6 +401,7 @@ class GeneratorStage(Stage):
 class TrialsStage(Stage):
     """Test generators of class weights on frozen exemplars; `step_sizes` has one for each K."""
 
+    stage_version: int = 1
     generator: Generator
     propagation: WeightPropagation | None
     shots: tuple[int, ...]

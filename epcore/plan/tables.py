@@ -9,7 +9,6 @@ from epcore.plan.models import Block, Column, Row, ScaledBackbone, Table
 from epcore.plan.registry import protocol_of
 from epcore.plan.runs import Runs
 from epcore.plan.stages import (
-    STAGE_VERSIONS,
     AblationCell,
     AblationStage,
     AggregateStage,
@@ -172,7 +171,6 @@ class TablePlan(Runs):
     def alpha(self) -> str:
         return told(
             AlphaStage(
-                stage_version=STAGE_VERSIONS["alpha"],
                 candidates=tuple(
                     AlphaCandidate(
                         features=self.features_of(*run),
@@ -185,13 +183,12 @@ class TablePlan(Runs):
             )
         )
 
-    def ablation(self, name: str) -> str:
+    def ablation(self, name: str = "ablation") -> str:
         """What is told of a table whose rows tick every combination of its marks."""
         table = self.table(name)
         rows = {(b.name, row.name): row for b in table.blocks for row in b.rows}
         return told(
             AblationStage(
-                stage_version=STAGE_VERSIONS["ablation"],
                 factors=table.marks,
                 cells=tuple(
                     AblationCell(
@@ -246,7 +243,6 @@ class TablePlan(Runs):
         table = self.table(name)
         return told(
             AggregateStage(
-                stage_version=STAGE_VERSIONS["aggregate"],
                 table=name,
                 rows=tuple(
                     TableRow(
@@ -269,7 +265,6 @@ class TablePlan(Runs):
         table = self.table(name)
         return told(
             LatexStage(
-                stage_version=STAGE_VERSIONS["latex"],
                 label=table.label,
                 caption=self._caption(table),
                 first=table.first,

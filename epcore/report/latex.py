@@ -133,8 +133,8 @@ def _cells(stage: LatexStage, table: Path) -> dict[tuple[str, str, str], Cell]:
     return cells
 
 
-def run(stage: LatexStage, table: Path, out: Path) -> None:
+def run(stage: LatexStage, csv: Path, out: Path) -> None:
     """The stage `latex`: the table (.tex) and the same as a page for browsers (.html)."""
-    layout = lay_out(stage, _cells(stage, table))
+    layout = lay_out(stage, _cells(stage, csv))
     write_text(out, HEAD + typeset(stage, layout) + "\n\\epcoreend\n")
     write_text(out.with_suffix(".html"), page(stage, layout))

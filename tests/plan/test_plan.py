@@ -16,7 +16,7 @@ from epcore.errors import UserError
 from epcore.plan import Plan
 from epcore.plan.load import extend, merge
 from epcore.plan.paths import NAME
-from epcore.plan.stages import STAGE_VERSIONS
+from epcore.plan.stages import FinetuneStage, PretrainStage
 
 CONFIG = Path(__file__).parents[2] / "config"
 SCALES = sorted(
@@ -419,8 +419,10 @@ def test_a_circle_of_extends_is_shown(registry, shown):
         extend(registry, "a", "recipe", "here", dict)
 
 
-@pytest.mark.parametrize("stage", ["pretrain", "finetune"])
-def test_a_raised_stage_version_is_told_to_its_stage_alone(stage, monkeypatch):
+@pytest.mark.parametrize(
+    ("stage", "model"), [("pretrain", PretrainStage), ("finetune", FinetuneStage)]
+)
+def test_a_raised_stage_version_is_told_to_its_stage_alone(stage, model, monkeypatch):
     """Snakemake re-runs a rule whose params change; a resumed training is of the same config."""
     asked = {"pretrain": ("glyph-mini", "conv4", "epnet", 0), "finetune": ("conv4", "epnet", 0, 1)}
 
@@ -429,6 +431,11 @@ def test_a_raised_stage_version_is_told_to_its_stage_alone(stage, monkeypatch):
         return {name: getattr(plan, name)(*arguments) for name, arguments in asked.items()}
 
     before = told()
-    monkeypatch.setitem(STAGE_VERSIONS, stage, 99)
-    assert {name for name, text in told().items() if text != before[name]} == {stage}
-    assert '"stage_version":99' in told()[stage]
+    monkeypatch.setattr(model.model_fields["stage_version"], "default", 99)
+    model.model_rebuild(force=True)
+    try:
+        assert {name for name, text in told().items() if text != before[name]} == {stage}
+        assert '"stage_version":99' in told()[stage]
+    finally:
+        monkeypatch.undo()
+        model.model_rebuild(force=True)

@@ -1,5 +1,6 @@
 """A copy of the project in a folder with a space in its name, and one finished run of it."""
 
+import os
 import re
 import shlex
 import shutil
@@ -10,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from epcore.files import locked
 
 ROOT = Path(__file__).parents[2]
 
@@ -94,10 +97,18 @@ def project(tmp_path):
 
 @pytest.fixture(scope="session")
 def finished_once(tmp_path_factory):
-    project = new_project(tmp_path_factory.mktemp("finished"))
-    run = project.build()
-    assert run.code == 0, run.text
-    return project, run
+    """Built once, also where several processes test: the first one that needs it builds it."""
+    root = tmp_path_factory.getbasetemp()
+    shared = root.parent if "PYTEST_XDIST_WORKER" in os.environ else root
+    folder, said = shared / "finished", shared / "finished" / "said.txt"
+    with locked(shared / "finished.lock"):
+        if not said.exists():
+            folder.mkdir()
+            project = new_project(folder)
+            run = project.build()
+            assert run.code == 0, run.text
+            said.write_text(run.text, encoding="utf-8")
+    return Project(folder / "my project"), Run(0, said.read_text(encoding="utf-8"))
 
 
 @pytest.fixture

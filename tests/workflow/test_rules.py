@@ -1,6 +1,7 @@
 """What every rule states, read from the rule files themselves."""
 
 import re
+import shlex
 import subprocess
 import sys
 import textwrap
@@ -8,6 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from epcore.job import resolved
+from epcore.options import parser
+from epcore.stages import STAGES
+
+NOT_RUN = ("command", "gpus", "allow_cpu", "require_gpu")
 ROOT = Path(__file__).parents[2]
 
 
@@ -29,6 +35,40 @@ def test_every_rule_that_runs_something_has_log_benchmark_threads_and_resources(
     for name, body in running.items():
         for word in ("log", "benchmark", "threads", "resources"):
             assert re.search(rf"^    {word}:", body, re.M), (name, word)
+
+
+def planned_jobs(*arguments):
+    """Inputs, outputs and command of every job that a dry run of the project plans."""
+    command = [sys.executable, "-m", "snakemake", "-n", "-p", "--forceall", *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    for block in done.stdout.split("\n\n"):
+        files = dict(re.findall(r"^    (input|output): (.*)$", block, re.M))
+        said = re.search(r"^Shell command: epcore (.*) > ", block, re.M)
+        if said is not None:
+            inputs, outputs = (files.get(k, "").split(", ") for k in ("input", "output"))
+            yield set(inputs), set(outputs), shlex.split(said[1])
+
+
+def test_a_stage_reads_and_makes_what_its_rule_declares(monkeypatch):
+    """It finds its files by the names of the job; Snakemake by the rule's patterns."""
+    monkeypatch.chdir(ROOT)
+    known = {"data": "store.json", "queries": "store.json", "features": "images.npy"}
+    stages = set()
+    for inputs, outputs, (name, *words) in planned_jobs("all"):
+        if name not in STAGES:
+            continue
+        given = vars(parser().parse_args([name, *words]))
+        found = resolved(name, {k: v for k, v in given.items() if k not in NOT_RUN})
+        for option in STAGES[name].files:
+            files = found[option.name] or []
+            for file in files if isinstance(files, list) else [files]:
+                if option.name == "out":
+                    assert any(made.startswith(str(file)) for made in outputs), (name, file)
+                else:
+                    read = file / known[option.name] if not file.suffix else file
+                    assert str(read) in inputs, (name, file)
+        stages.add(name)
+    assert stages == set(STAGES) - {"select", "gap"}  # of scales and recipes by path
 
 
 def test_the_snakefile_stays_short():

@@ -18,6 +18,7 @@ def ours(project):
         return [row for row in csv.DictReader(file) if row["accuracy"]]
 
 
+@pytest.mark.smoke
 def test_one_command_builds_every_cell_of_the_table(finished_once):
     project, run = finished_once
     assert run.jobs["pretrain"] == 2
@@ -43,6 +44,7 @@ def test_the_method_changes_the_scores(finished_once):
     assert by_row["--Net", "mini5"] != by_row["EPNet", "mini5"]
 
 
+@pytest.mark.smoke
 def test_every_artefact_says_how_it_came_to_be(finished_once):
     results = finished_once[0].folder / "results/tiny"
     artefacts = [*results.rglob("*.pt"), *results.rglob("*.npz")]
@@ -55,6 +57,7 @@ def test_every_artefact_says_how_it_came_to_be(finished_once):
     assert not list(results.rglob("*.state"))
 
 
+@pytest.mark.smoke
 def test_a_second_run_has_nothing_to_do(finished):
     assert finished.build().nothing_to_do
 
@@ -75,6 +78,7 @@ def test_everything_is_what_is_built_when_nothing_is_asked_for(finished):
         assert jobs[rule] == from_nothing[rule] - done
 
 
+@pytest.mark.smoke
 def test_white_space_and_comments_retrain_nothing(finished):
     finished.replace("workflow/rules/pretrain.smk", '"epcore pretrain', '"epcore   pretrain')
     finished.replace("workflow/rules/finetune.smk", "rule finetune:", "# A remark.\nrule finetune:")
@@ -95,6 +99,7 @@ def test_a_pretraining_setting_redoes_pretraining_too_but_no_data(finished):
     assert set(finished.plan().jobs) == AFTER_FINETUNING | {"pretrain"}
 
 
+@pytest.mark.smoke
 def test_a_recipe_redoes_only_its_own_rows(finished):
     finished.replace(
         "config/recipes.yaml", "{embedding: false}", "{embedding: false, label_alpha: 0.3}"

@@ -7,8 +7,10 @@ from pathlib import Path
 from snakemake.cli import get_argument_parser
 
 from epcore.errors import UserError
+from epcore.files import fingerprint
 from epcore.footprint.machine import carbon_intensity
 from epcore.gpus import local_gpus
+from epcore.job import command_of
 from epcore.plan import Plan, embeddings, paths
 from epcore.plan.datasets import QUICKLY_PACKED
 from epcore.plan.environment import ENVIRONMENT
@@ -41,13 +43,19 @@ except UserError as error:
     sys.exit(f"epcore: {error}")
 
 
-def stage_config(stage, *names):
-    """A `params` function: what the plan tells a stage about the rule's wildcards."""
+def job_of(stage, **names):
+    """A `params` function: the words that say which job of a stage it is.
+
+    Names are the rule's wildcards, and those given here, which may hold wildcards. The words end
+    with a digest of what the stage is told, so that a job runs again when that changes.
+    """
 
     def function(wildcards):
-        kinds = {"seed": int, "shot": int}
-        values = [kinds.get(name, str)(getattr(wildcards, name)) for name in names]
-        return getattr(PLAN, stage)(*values)
+        filled = {
+            name: value.format(**wildcards) if isinstance(value, str) else value
+            for name, value in names.items()
+        }
+        return command_of(PLAN, stage, {**wildcards, **filled})
 
     return function
 
@@ -106,7 +114,7 @@ def check_report():
 
 
 def printed_numbers(table):
-    return [CONFIG / "paper" / f"{name}.csv" for name in PLAN.table(table).printed]
+    return [CONFIG / "paper" / f"{name}.csv" for name in PLAN.printed_in(table)]
 
 
 def data_inputs(wildcards):

@@ -21,7 +21,7 @@ rule fetch:
         mem_mb=500,
         runtime=1440,
     params:
-        config=stage_config("fetch", "source"),
+        published=lambda wildcards: fingerprint(PLAN.fetch(wildcards.source)),
         settings=CONFIG,
         root=config["data_root"],
     shell:
@@ -50,12 +50,9 @@ rule data:
         mem_mb=each_attempt(RESOURCES.data.mem_mb),
         runtime=each_attempt(RESOURCES.data.runtime),
     params:
-        config=stage_config("data", "dataset"),
-        sources=lambda wildcards, input: input.get("sources", []),
-        out=lambda wildcards, output: Path(output.store).parent,
+        job=job_of("data"),
     shell:
-        "epcore data --config {params.config:q} --sources {params.sources:q} --out {params.out:q} "
-        "> {log:q} 2>&1"
+        "epcore data {params.job:q} > {log:q} 2>&1"
 
 
 # These take two minutes at most: on a cluster they are packed where Snakemake runs.
@@ -87,9 +84,9 @@ rule contact_sheet:
         mem_mb=1000,
         runtime=10,
     params:
-        data=lambda wildcards, input: Path(input.store).parent,
+        job=job_of("contact-sheet"),
     shell:
-        "epcore contact-sheet --data {params.data:q} --out {output:q} > {log:q} 2>&1"
+        "epcore contact-sheet {params.job:q} > {log:q} 2>&1"
 
 
 rule data_pictures:

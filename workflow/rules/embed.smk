@@ -21,10 +21,6 @@ rule embed:
         mem_mb=each_attempt(RESOURCES.embed.mem_mb),
         runtime=each_attempt(RESOURCES.embed.runtime),
     params:
-        config=stage_config("embed", "backbone", "recipe"),
-        data=lambda wildcards, input: Path(input.store).parent,
+        job=job_of("embed"),
     shell:
-        f"epcore embed {ALLOW_CPU} --gpus {{resources.gpu}} "
-        "--config {params.config:q} --data {params.data:q} "
-        "--checkpoint {input.checkpoint:q} --episodes {input.episodes:q} "
-        "--out {output.features:q} > {log:q} 2>&1"
+        f"epcore embed {ALLOW_CPU} --gpus {{resources.gpu}} {{params.job:q}} > {{log:q}} 2>&1"

@@ -19,8 +19,6 @@ rule episodes:
         mem_mb=1000,
         runtime=10,
     params:
-        config=stage_config("episodes", "protocol"),
-        data=lambda wildcards, input: Path(input.store).parent,
+        job=job_of("episodes"),
     shell:
-        "epcore episodes --config {params.config:q} --data {params.data:q} "
-        "--out {output.episodes:q} > {log:q} 2>&1"
+        "epcore episodes {params.job:q} > {log:q} 2>&1"

@@ -23,7 +23,6 @@ for suite in PLAN.suites:
             mem_mb=each_attempt(RESOURCES.evaluate.mem_mb),
             runtime=each_attempt(RESOURCES.evaluate.runtime),
         params:
-            config=stage_config("evaluate", "backbone", "recipe"),
+            job=job_of("evaluate", protocol=suite),
         shell:
-            "epcore evaluate --config {params.config:q} --features {input.features:q} "
-            "--episodes {input.episodes:q} --out {output.scores:q} > {log:q} 2>&1"
+            "epcore evaluate {params.job:q} > {log:q} 2>&1"

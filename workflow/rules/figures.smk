@@ -27,10 +27,9 @@ rule ablation:
         mem_mb=1000,
         runtime=10,
     params:
-        config=lambda wildcards: PLAN.ablation("ablation"),
+        job=job_of("ablation"),
     shell:
-        "epcore ablation --config {params.config:q} --paper {input.paper:q} "
-        "--out {output.figure:q} > {log:q} 2>&1"
+        "epcore ablation {params.job:q} > {log:q} 2>&1"
 
 
 rule alpha:
@@ -59,10 +58,9 @@ rule alpha:
         mem_mb=2000,
         runtime=30,
     params:
-        config=lambda wildcards: PLAN.alpha(),
+        job=job_of("alpha"),
     shell:
-        "epcore alpha --config {params.config:q} --episodes {input.episodes:q} "
-        "--out {output.figure:q} > {log:q} 2>&1"
+        "epcore alpha {params.job:q} > {log:q} 2>&1"
 
 
 rule two_moons:
@@ -89,9 +87,9 @@ rule two_moons:
         mem_mb=1500,
         runtime=15,
     params:
-        config=lambda wildcards: PLAN.two_moons(),
+        job=job_of("two-moons"),
     shell:
-        "epcore two-moons --config {params.config:q} --out {output.figure:q} > {log:q} 2>&1"
+        "epcore two-moons {params.job:q} > {log:q} 2>&1"
 
 
 rule decision_boundary:
@@ -118,9 +116,9 @@ rule decision_boundary:
         mem_mb=1500,
         runtime=15,
     params:
-        config=lambda wildcards: PLAN.decision_boundary(),
+        job=job_of("decision-boundary"),
     shell:
-        "epcore decision-boundary --config {params.config:q} --out {output.figure:q} > {log:q} 2>&1"
+        "epcore decision-boundary {params.job:q} > {log:q} 2>&1"
 
 
 rule interpolation:
@@ -150,10 +148,9 @@ rule interpolation:
         mem_mb=2000,
         runtime=30,
     params:
-        config=lambda wildcards: PLAN.interpolation(),
+        job=job_of("interpolation"),
     shell:
-        "epcore interpolation --config {params.config:q} --episodes {input.episodes:q} "
-        "--out {output.figure:q} > {log:q} 2>&1"
+        "epcore interpolation {params.job:q} > {log:q} 2>&1"
 
 
 rule publish_figure:

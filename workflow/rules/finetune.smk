@@ -24,9 +24,6 @@ rule finetune:
         mem_mb=each_attempt(MEMORY),
         runtime=each_attempt(MINUTES),
     params:
-        config=stage_config("finetune", "backbone", "recipe", "seed", "shot"),
-        data=lambda wildcards, input: Path(input.store).parent,
+        job=job_of("finetune"),
     shell:
-        f"epcore finetune {REQUIRE_GPU} --gpus {{resources.gpu}} "
-        "--config {params.config:q} --data {params.data:q} --episodes {input.episodes:q} "
-        "--checkpoint {input.checkpoint:q} --out {output.checkpoint:q} > {log:q} 2>&1"
+        f"epcore finetune {REQUIRE_GPU} --gpus {{resources.gpu}} {{params.job:q}} > {{log:q}} 2>&1"

@@ -29,13 +29,9 @@ rule imagenet_fs_exemplars:
         mem_mb=1000,
         runtime=60,
     params:
-        config=FS.exemplars(),
-        data=lambda wildcards, input: Path(input.store).parent,
-        queries=lambda wildcards, input: Path(input.queries).parent,
-        out=lambda wildcards, output: Path(output.meta).parent,
+        job=job_of("imagenet-fs-exemplars"),
     shell:
-        "epcore imagenet-fs-exemplars --config {params.config:q} --data {params.data:q} "
-        "--queries {params.queries:q} --out {params.out:q} > {log:q} 2>&1"
+        "epcore imagenet-fs-exemplars {params.job:q} > {log:q} 2>&1"
 
 
 rule imagenet_fs_classifier:
@@ -58,13 +54,9 @@ rule imagenet_fs_classifier:
         mem_mb=each_attempt(NETWORK.mem_mb),
         runtime=each_attempt(NETWORK.runtime),
     params:
-        config=lambda wildcards: FS.classifier(wildcards.network, int(wildcards.seed)),
-        data=lambda wildcards, input: Path(input.store).parent,
-        queries=lambda wildcards, input: Path(input.queries).parent,
+        job=job_of("imagenet-fs-classifier"),
     shell:
-        f"epcore imagenet-fs-classifier {REQUIRE_GPU} --gpus {{resources.gpu}} "
-        "--config {params.config:q} --data {params.data:q} --queries {params.queries:q} "
-        "--out {output.checkpoint:q} > {log:q} 2>&1"
+        f"epcore imagenet-fs-classifier {REQUIRE_GPU} --gpus {{resources.gpu}} {{params.job:q}} > {{log:q}} 2>&1"
 
 
 rule imagenet_fs_features:
@@ -89,14 +81,9 @@ rule imagenet_fs_features:
         mem_mb=each_attempt(FEATURES.mem_mb),
         runtime=each_attempt(FEATURES.runtime),
     params:
-        config=lambda wildcards: FS.features(wildcards.network),
-        data=lambda wildcards, input: Path(input.store).parent,
-        queries=lambda wildcards, input: Path(input.queries).parent,
-        out=lambda wildcards, output: Path(output.images).parent,
+        job=job_of("imagenet-fs-features"),
     shell:
-        f"epcore imagenet-fs-features {ALLOW_CPU} --gpus {{resources.gpu}} "
-        "--config {params.config:q} --data {params.data:q} --queries {params.queries:q} "
-        "--checkpoint {input.checkpoint:q} --out {params.out:q} > {log:q} 2>&1"
+        f"epcore imagenet-fs-features {ALLOW_CPU} --gpus {{resources.gpu}} {{params.job:q}} > {{log:q}} 2>&1"
 
 
 rule imagenet_fs_generator:
@@ -122,16 +109,9 @@ rule imagenet_fs_generator:
         mem_mb=each_attempt(WEIGHTS.mem_mb),
         runtime=each_attempt(WEIGHTS.runtime),
     params:
-        config=lambda wildcards: FS.generator(wildcards.method, int(wildcards.seed)),
-        data=lambda wildcards, input: Path(input.store).parent,
-        queries=lambda wildcards, input: Path(input.queries).parent,
-        features=lambda wildcards, input: Path(input.features).parent,
+        job=job_of("imagenet-fs-generator"),
     shell:
-        f"epcore imagenet-fs-generator {ALLOW_CPU} --gpus {{resources.gpu}} "
-        "--config {params.config:q} --data {params.data:q} "
-        "--queries {params.queries:q} --features {params.features:q} "
-        "--checkpoint {input.checkpoint:q} --exemplars {input.exemplars:q} "
-        "--out {output.generator:q} > {log:q} 2>&1"
+        f"epcore imagenet-fs-generator {ALLOW_CPU} --gpus {{resources.gpu}} {{params.job:q}} > {{log:q}} 2>&1"
 
 
 # On features a minute or two, so that a cluster is not asked.
@@ -161,37 +141,23 @@ rule imagenet_fs_evaluate:
         mem_mb=each_attempt(WEIGHTS.mem_mb),
         runtime=each_attempt(WEIGHTS.runtime),
     params:
-        config=lambda wildcards: FS.evaluate(wildcards.method),
-        data=lambda wildcards, input: Path(input.store).parent,
-        queries=lambda wildcards, input: Path(input.queries).parent,
-        features=lambda wildcards, input: Path(input.features).parent,
-        out=lambda wildcards, output: Path(output.meta).parent,
+        job=job_of("imagenet-fs-evaluate"),
     shell:
-        "epcore imagenet-fs-evaluate --config {params.config:q} --data {params.data:q} "
-        "--queries {params.queries:q} --features {params.features:q} "
-        "--checkpoint {input.checkpoint:q} --generator {input.generator:q} "
-        "--exemplars {input.exemplars:q} --out {params.out:q} > {log:q} 2>&1"
+        "epcore imagenet-fs-evaluate {params.job:q} > {log:q} 2>&1"
 
 
 use rule aggregate as imagenet_fs_aggregate with:
     input:
         scores=lambda w: [cell.scores for cell in FS.cells(w.table)],
         metas=lambda w: sorted({cell.checkpoint_meta for cell in FS.cells(w.table)}),
-        paper=lambda w: FS.paper_numbers(w.table, CONFIG),
+        paper=lambda w: printed_numbers(w.table),
     wildcard_constraints:
         table="|".join(FS.tables),
-    params:
-        config=lambda wildcards: FS.aggregate(wildcards.table),
-        printed=lambda wildcards, input: (
-            ["--paper", *input.paper] if input.paper else []
-        ),
 
 
 use rule latex as imagenet_fs_latex with:
     wildcard_constraints:
         table="|".join(FS.tables),
-    params:
-        config=lambda wildcards: FS.latex(wildcards.table),
 
 
 use rule publish_table as publish_imagenet_fs_table with:

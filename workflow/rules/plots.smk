@@ -26,10 +26,9 @@ rule plot:
         mem_mb=1000,
         runtime=10,
     params:
-        config=stage_config("plot", "plot"),
+        job=job_of("plot"),
     shell:
-        "epcore plot --config {params.config:q} --tables {input:q} --out {output.figure:q} "
-        "> {log:q} 2>&1"
+        "epcore plot {params.job:q} > {log:q} 2>&1"
 
 
 rule curves:
@@ -57,9 +56,9 @@ rule curves:
         mem_mb=1000,
         runtime=10,
     params:
-        config=stage_config("curves_of", "curves"),
+        job=job_of("curves"),
     shell:
-        "epcore curves --config {params.config:q} --out {output.figure:q} > {log:q} 2>&1"
+        "epcore curves {params.job:q} > {log:q} 2>&1"
 
 
 rule gap:
@@ -89,9 +88,9 @@ rule gap:
         mem_mb=1000,
         runtime=10,
     params:
-        config=lambda wildcards: PLAN.gap(),
+        job=job_of("gap"),
     shell:
-        "epcore gap --config {params.config:q} --out {output.figure:q} > {log:q} 2>&1"
+        "epcore gap {params.job:q} > {log:q} 2>&1"
 
 
 rule environment:
@@ -116,6 +115,6 @@ rule environment:
         mem_mb=500,
         runtime=5,
     params:
-        config=lambda wildcards: PLAN.environment(),
+        job=job_of("environment"),
     shell:
-        "epcore environment --config {params.config:q} --out {output:q} > {log:q} 2>&1"
+        "epcore environment {params.job:q} > {log:q} 2>&1"

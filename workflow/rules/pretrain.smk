@@ -23,9 +23,6 @@ rule pretrain:
         mem_mb=each_attempt(MEMORY),
         runtime=each_attempt(MINUTES),
     params:
-        config=stage_config("pretrain", "dataset", "backbone", "recipe", "seed"),
-        data=lambda wildcards, input: Path(input.store).parent,
+        job=job_of("pretrain"),
     shell:
-        f"epcore pretrain {REQUIRE_GPU} --gpus {{resources.gpu}} "
-        "--config {params.config:q} --data {params.data:q} --episodes {input.episodes:q} "
-        "--out {output.checkpoint:q} > {log:q} 2>&1"
+        f"epcore pretrain {REQUIRE_GPU} --gpus {{resources.gpu}} {{params.job:q}} > {{log:q}} 2>&1"

@@ -22,10 +22,9 @@ rule select_pretrained:
         mem_mb=1000,
         runtime=10,
     params:
-        config=lambda wildcards: PLAN.select(wildcards.recipe, "pretraining"),
+        job=job_of("select", checkpoint="pretrain"),
     shell:
-        "epcore select --config {params.config:q} --checkpoints {input:q} "
-        "--out {output.checkpoint:q} > {log:q} 2>&1"
+        "epcore select {params.job:q} > {log:q} 2>&1"
 
 
 use rule select_pretrained as select_finetuned with:
@@ -42,4 +41,4 @@ use rule select_pretrained as select_finetuned with:
     wildcard_constraints:
         recipe=selected("finetuning"),
     params:
-        config=lambda wildcards: PLAN.select(wildcards.recipe, "finetuning"),
+        job=job_of("select", checkpoint="finetune-{shot}shot"),

@@ -28,16 +28,9 @@ rule aggregate:
         mem_mb=1000,
         runtime=10,
     params:
-        config=stage_config("aggregate", "table"),
-        printed=lambda wildcards, input: [
-            word
-            for name in ("paper", "rerun")
-            for file in input.get(name, [])
-            for word in (f"--{name}", file)
-        ],
+        job=job_of("aggregate"),
     shell:
-        "epcore aggregate --config {params.config:q} {params.printed:q} "
-        "--out {output.table:q} > {log:q} 2>&1"
+        "epcore aggregate {params.job:q} > {log:q} 2>&1"
 
 
 rule latex:
@@ -63,10 +56,9 @@ rule latex:
         mem_mb=1000,
         runtime=10,
     params:
-        config=stage_config("latex", "table"),
+        job=job_of("latex"),
     shell:
-        "epcore latex --config {params.config:q} --table {input:q} --out {output.tex:q} "
-        "> {log:q} 2>&1"
+        "epcore latex {params.job:q} > {log:q} 2>&1"
 
 
 rule publish_table:

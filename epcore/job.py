@@ -1,0 +1,98 @@
+"""One job by its names: what a stage is told of it, its files, its command line."""
+
+from collections.abc import Mapping
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+from epcore.errors import UserError
+from epcore.files import fingerprint
+from epcore.plan import Plan, stages
+from epcore.plan.files import files_of
+from epcore.plan.load import read_yaml, validate
+from epcore.stages import STAGES, Stage
+
+NUMBERS = ("seed", "shot")
+
+
+def told_of(plan: Plan, name: str, names: Mapping[str, Any]) -> str:
+    """What a stage is told of a job, as canonical JSON; nothing if it is told nothing."""
+    stage = STAGES[name]
+    if stage.config is None:
+        return ""
+    values = [int(names[each]) if each in NUMBERS else names[each] for each in stage.told]
+    text: str = attrgetter(stage.plan)(plan)(*values)
+    return text
+
+
+def command_of(plan: Plan, name: str, names: Mapping[str, Any]) -> list[str]:
+    """The words behind `epcore <stage>` that say which job it is.
+
+    With the digest of what the stage is told: it re-runs the job when that changes, and tells a
+    job that the config was edited since.
+    """
+    stage, words = STAGES[name], ["--scale", plan.scale_name]
+    for each in stage.names:
+        values = names[each] if isinstance(names[each], (list, tuple)) else [names[each]]
+        words += [f"--{each}", *map(str, values)]
+    if stage.of_seeds:
+        seeds = plan.seeds if stage.of_seeds == "all" else plan.seeds[:1]
+        words += ["--seeds", *map(str, seeds)]
+    if plan.config != Path("config"):
+        words += ["--settings", plan.config.as_posix()]
+    if text := told_of(plan, name, names):
+        words += ["--digest", fingerprint(text)]
+    return words
+
+
+def resolved(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a stage's `run()`, from those of its command line.
+
+    Files that are not given are those of the job, which takes all of its names; otherwise those
+    suffice that the stage is told of. With `--config` nothing is looked up.
+
+    Raises:
+        UserError: if names or files are missing, or the config is not what the digest is of.
+    """
+    stage, given = STAGES[name], dict(arguments)
+    config = given.pop("config", None)
+    place = {key: given.pop(key) for key in stage.names}
+    scale, settings, seeds, digest = (
+        given.pop(key, None) for key in ("scale", "settings", "seeds", "digest")
+    )
+    if config is not None:
+        given["stage"] = validate(getattr(stages, str(stage.config)), config, "--config")
+    elif stage.config is not None or _missing(stage, given):
+        scale = scale or Plan.scale_of(read_yaml(settings / "config.yaml"))
+        plan = Plan(settings, scale, seeds)
+        if "seed" in place and place["seed"] is None:
+            place["seed"] = plan.seeds[0]
+        needed = stage.names if _missing(stage, given) else stage.told
+        _check_given(name, [key for key in needed if place[key] is None])
+        if needed == stage.names:
+            found = files_of(plan, name, place)
+            given |= {key: file for key, file in found.items() if not given.get(key)}
+        if stage.config is not None:
+            text = told_of(plan, name, place)
+            _check_digest(text, digest, settings)
+            given["stage"] = getattr(stages, stage.config).model_validate_json(text)
+    _check_given(name, _missing(stage, given))
+    return given
+
+
+def _missing(stage: Stage, given: Mapping[str, Any]) -> list[str]:
+    return [each.name for each in stage.files if each.required and not given.get(each.name)]
+
+
+def _check_given(name: str, missing: list[str]) -> None:
+    if missing:
+        options = ", ".join(f"--{each}" for each in missing)
+        raise UserError(f"{name}: {options} missing; `epcore {name} --help` says what they are")
+
+
+def _check_digest(text: str, digest: str | None, settings: Path) -> None:
+    if digest is not None and fingerprint(text) != digest:
+        raise UserError(
+            f"{settings}/ was edited after this run had begun, and says something else of this job "
+            "now; run the same command again"
+        )

@@ -1,0 +1,201 @@
+"""What the command line of each stage and command takes."""
+
+import argparse
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+
+from epcore import __version__
+from epcore.stages import STAGES, Stage
+
+EPILOG = """\
+The workflow calls these stages; `snakemake -n -p TARGET` prints the exact commands. A stage finds
+its files and what it is told by the names of its job, in the results folder of a scale. An option
+for a file takes another one; --config takes what a stage is told from JSON, text or file, in place
+of the names: the `config` of a meta.json.
+"""
+
+FETCH = """\
+Gets the files that data sets are built from, and checks that they are the published ones.
+
+A file that is already below the data root, or below the folder that the environment variable
+EPCORE_MIRROR names, is used from there and not changed. What is missing is downloaded from the
+first address that gives it; a download that was interrupted goes on where it stopped. What may
+not be downloaded by a program (ILSVRC2012) is asked for, with the steps to get it.
+
+  epcore fetch                  what there is, how large, and what is already here
+  epcore fetch cub              all files of the data set cub
+  EPCORE_MIRROR=/datasets epcore fetch cifar-fs fc100
+"""
+
+DAY = 86_400  # seconds
+NAMES = {
+    "dataset": "data set (datasets.yaml)",
+    "protocol": "protocol of its episodes (protocols.yaml)",
+    "backbone": "backbone (backbones.yaml)",
+    "recipe": "recipe (recipes.yaml)",
+    "seed": "seed of the training (default: the scale's first)",
+    "shot": "shot of the fine-tuning: 1 or 5",
+    "checkpoint": "pretrain, finetune-1shot or finetune-5shot",
+    "network": "network (imagenet-fs.yaml)",
+    "method": "method (imagenet-fs.yaml)",
+    "table": "table (config/tables)",
+    "plot": "figure of accuracies (plots.yaml)",
+    "curves": "figure of curves: curves-DATASET-BACKBONE",
+}
+MANY = {("evaluate", "protocol")}
+
+
+def parser() -> argparse.ArgumentParser:
+    """Sub-commands, stages and others; the chosen one is `command`."""
+    whole = argparse.ArgumentParser(
+        prog="epcore",
+        description="Stages of the EPNet reproduction, from data to tables.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    whole.add_argument("--version", action="version", version=__version__)
+    commands = whole.add_subparsers(dest="command", required=True, metavar="STAGE")
+
+    def command(name: str, summary: str, description: str = "") -> argparse.ArgumentParser:
+        return commands.add_parser(
+            name,
+            help=summary,
+            description=description or summary,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+
+    _add_fetch(command)
+    for name, stage in STAGES.items():
+        _add_stage(command(name, stage.summary), name, stage)
+    _add_others(command)
+    return whole
+
+
+def _add_stage(sub: argparse.ArgumentParser, name: str, stage: Stage) -> None:
+    if stage.names:
+        which = sub.add_argument_group("which job")
+        for each in stage.names:
+            kind = int if each in ("seed", "shot") else str
+            many = "+" if (name, each) in MANY else None
+            which.add_argument(f"--{each}", type=kind, nargs=many, metavar="NAME", help=NAMES[each])
+    _of_scale(sub, stage.of_seeds is not None)
+    if stage.config is not None:
+        sub.add_argument("--config", metavar="JSON", help="what it is told, text or file")
+        sub.add_argument("--digest", help=argparse.SUPPRESS)
+    files = sub.add_argument_group("files (default: those of the job)")
+    for option in stage.files:
+        several = option.many and ("+" if option.required else "*")
+        files.add_argument(
+            f"--{option.name}", type=Path, help=option.help,
+            nargs=several or None, default=[] if several else None,
+        )  # fmt: skip
+    if stage.device == "require":
+        sub.add_argument("--require-gpu", action="store_true", help="stop where there is no GPU")
+    if stage.device is not None:
+        sub.add_argument(
+            "--gpus", type=_count, metavar="N",
+            help="take N free GPUs of this machine, 0 for none (default: all that there are)",
+        )  # fmt: skip
+        sub.add_argument(
+            "--allow-cpu", action="store_true", help="compute without the GPUs if there are none"
+        )
+
+
+Command = Callable[..., argparse.ArgumentParser]
+
+
+def _add_fetch(command: Command) -> None:
+    sub = command("fetch", "download or find the files of data sets, and verify them", FETCH)
+    sub.add_argument(
+        "names", nargs="*", metavar="NAME",
+        help="a data set or a source of datasets.yaml; without any, what there is",
+    )  # fmt: skip
+    sub.add_argument(
+        "--settings", type=Path, default=Path("config"), metavar="FOLDER",
+        help="folder of datasets.yaml (default: config)",
+    )  # fmt: skip
+    sub.add_argument(
+        "--root", type=Path, default=Path("data"), metavar="FOLDER",
+        help="data root: where files are looked for and downloaded to (default: data)",
+    )  # fmt: skip
+    sub.add_argument(
+        "--receipt", type=Path, metavar="FILE",
+        help="write where the files of one source are, which `epcore data` reads",
+    )  # fmt: skip
+
+
+def _add_others(command: Command) -> None:
+    sub = command("co2", "report energy and CO2 of every job, rule, table and figure")
+    _of_scale(sub)
+    for name, text in {
+        "ledger": "what the jobs of the scale used (.jsonl)",
+        "out": "report to write (.csv); co2.md goes beside it",
+        "tex": "table to write (.tex)",
+        "drawing": "figure to write (.pdf); .png goes beside it",
+    }.items():
+        sub.add_argument(f"--{name}", required=True, type=Path, help=text)
+
+    sub = command("forecast", "say what is left to run for a target, and what it costs")
+    _of_scale(sub)
+    sub.add_argument("targets", nargs="*", default=["all"], metavar="TARGET",
+        help="what Snakemake would be asked for, e.g. tables/main.tex (default: all)",
+    )  # fmt: skip
+    sub.add_argument("--device", choices=("cpu", "gpu"),
+        help="what trains (default: a GPU if there is one here, or the scale requires one)",
+    )  # fmt: skip
+    sub.add_argument("--medians", dest="medians_alone", action="store_true",
+        help="print what the jobs of the scale took here, as config/measured.csv has it",
+    )  # fmt: skip
+
+    sub = command("status", "how far the running trainings are")
+    sub.add_argument(
+        "--results", type=Path, default=Path("results"), metavar="FOLDER",
+        help="results folder, here or on a shared disk (default: results)",
+    )  # fmt: skip
+    sub.add_argument(
+        "--watch", type=_seconds, nargs="?", const=5.0, metavar="SECONDS",
+        help="look again every so many seconds (default: 5), until Ctrl-C",
+    )  # fmt: skip
+
+    sub = command("doctor", "what a target needs and is not there, with the remedy")
+    sub.add_argument(
+        "targets", nargs="*", metavar="TARGET", default=["all"],
+        help="what Snakemake would be asked for, e.g. tables/main.tex (default: all)",
+    )  # fmt: skip
+    _of_scale(sub)
+    sub.add_argument(
+        "--root", type=Path, metavar="FOLDER",
+        help="data root (default: data_root of config.yaml)",
+    )  # fmt: skip
+    sub.add_argument(
+        "--profile", type=Path, metavar="FOLDER",
+        help="check this cluster profile too, e.g. workflow/profiles/slurm",
+    )  # fmt: skip
+
+
+def _seconds(text: str) -> float:
+    """A time to wait."""
+    with contextlib.suppress(ValueError):
+        if 0 < float(text) <= DAY:
+            return float(text)
+    raise argparse.ArgumentTypeError(f"expected more than 0 and at most {DAY} seconds, got {text}")
+
+
+def _count(text: str) -> int:
+    """A number of things to take."""
+    with contextlib.suppress(ValueError):
+        if int(text) >= 0:
+            return int(text)
+    raise argparse.ArgumentTypeError(f"expected a whole number, 0 or more, got {text}")
+
+
+def _of_scale(sub: argparse.ArgumentParser, of_seeds: bool = True) -> None:
+    sub.add_argument("--scale", help="scale (default: that of config.yaml)")
+    sub.add_argument("--settings", type=Path, default=Path("config"), metavar="FOLDER",
+        help="config folder (default: config)",
+    )  # fmt: skip
+    if of_seeds:
+        sub.add_argument("--seeds", type=int, nargs="+", metavar="SEED",
+            help="seeds of trainings, as --config seeds=... has them (default: the scale's)",
+        )  # fmt: skip

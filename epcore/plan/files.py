@@ -1,0 +1,213 @@
+"""Which files a job reads and makes, from the names that say which job it is.
+
+The grammar is that of `epcore.plan.paths`, as in the rules of the workflow; so a stage needs no
+more than names, typed by hand as well as by a rule.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from epcore.plan import paths
+from epcore.plan.imagenet_fs import queries_of
+from epcore.plan.plan import Plan
+from epcore.plan.runs import phase_of
+
+# Option of the stage -> file, or files, or folder.
+Files = dict[str, Any]
+
+
+def files_of(plan: Plan, stage: str, names: Mapping[str, Any]) -> Files:
+    """What the options of a stage are for a job of the plan.
+
+    Args:
+        plan: the scale.
+        stage: its name.
+        names: the values of the stage's `names`, such as data set, backbone, recipe and seed.
+    """
+    place = {"scale": plan.scale_name, **names}
+    return _OF[stage](plan, place)
+
+
+def _at(pattern: str, place: Mapping[str, Any], **more: Any) -> Path:
+    return Path(pattern.format(**{**place, **more}))
+
+
+def _data_of(place: Mapping[str, Any]) -> Files:
+    return {"data": _at(paths.STORE, place).parent}
+
+
+def _data(plan: Plan, place: Mapping[str, Any]) -> Files:
+    sources = plan.data_inputs(place["dataset"]).get("sources", [])
+    return {"sources": list(map(Path, sources)), "out": _at(paths.STORE, place).parent}
+
+
+def _contact_sheet(plan: Plan, place: Mapping[str, Any]) -> Files:
+    return {**_data_of(place), "out": _at(paths.CONTACT_SHEET, place)}
+
+
+def _episodes(plan: Plan, place: Mapping[str, Any]) -> Files:
+    return {**_data_of(place), "out": _at(paths.EPISODES, place)}
+
+
+def _pretrain(plan: Plan, place: Mapping[str, Any]) -> Files:
+    episodes = _at(paths.EPISODES, place, protocol="val-5way-5shot")
+    return {**_data_of(place), "episodes": episodes, "out": _at(paths.PRETRAIN, place)}
+
+
+def _finetune(plan: Plan, place: Mapping[str, Any]) -> Files:
+    owner = plan.pretrained_as(place["backbone"], place["recipe"])
+    return {
+        **_data_of(place),
+        "episodes": _at(paths.EPISODES, place, protocol=f"val-5way-{place['shot']}shot"),
+        "checkpoint": _at(paths.PRETRAIN, place, recipe=owner),
+        "out": _at(paths.FINETUNE, place),
+    }
+
+
+def _select(plan: Plan, place: Mapping[str, Any]) -> Files:
+    owners = plan.candidates(place["backbone"], place["recipe"], phase_of(place["checkpoint"]))
+    found = [_at(paths.CHECKPOINT, place, recipe=owner) for owner in owners]
+    return {"checkpoints": found, "out": _at(paths.CHECKPOINT, place)}
+
+
+def _embed(plan: Plan, place: Mapping[str, Any]) -> Files:
+    which = (place[name] for name in ("dataset", "backbone", "recipe", "checkpoint"))
+    tested = plan.tested_protocols(*which)
+    return {
+        **_data_of(place),
+        "weights": _at(paths.CHECKPOINT, place),
+        "episodes": [_at(paths.EPISODES, place, protocol=protocol) for protocol in tested],
+        "out": _at(paths.FEATURES, place),
+    }
+
+
+def _evaluate(plan: Plan, place: Mapping[str, Any]) -> Files:
+    """Of one protocol or several, which test the same checkpoint."""
+    protocols = place["protocol"]
+    dataset, backbone, recipe = (place[name] for name in ("dataset", "backbone", "recipe"))
+    features = plan.features_of(dataset, backbone, recipe, protocols[0], place["seed"])
+    return {
+        "features": Path(features),
+        "episodes": [_at(paths.EPISODES, place, protocol=protocol) for protocol in protocols],
+        "out": [_at(paths.SCORES, place, protocol=protocol) for protocol in protocols],
+    }
+
+
+def _aggregate(plan: Plan, place: Mapping[str, Any]) -> Files:
+    printed = [plan.config / "paper" / f"{name}.csv" for name in plan.printed_in(place["table"])]
+    return {
+        **dict(zip(("paper", "rerun"), printed, strict=False)),
+        "out": _at(paths.TABLE_CSV, place),
+    }
+
+
+def _latex(plan: Plan, place: Mapping[str, Any]) -> Files:
+    return {"csv": _at(paths.TABLE_CSV, place), "out": _at(paths.TABLE_TEX, place)}
+
+
+def _plot(plan: Plan, place: Mapping[str, Any]) -> Files:
+    tables = [_at(paths.TABLE_CSV, place, table=name) for name in plan.plot_tables(place["plot"])]
+    return {"tables": tables, "out": _at(paths.FIGURE, place, figure=place["plot"])}
+
+
+def _curves(plan: Plan, place: Mapping[str, Any]) -> Files:
+    return {"out": _at(paths.FIGURE, place, figure=place["curves"])}
+
+
+def _ablation(plan: Plan, place: Mapping[str, Any]) -> Files:
+    return {"paper": plan.config / "paper" / "abl.csv", **_figure("ablation")(plan, place)}
+
+
+def _figure(name: str) -> Callable[[Plan, Mapping[str, Any]], Files]:
+    return lambda plan, place: {"out": _at(paths.FIGURE, place, figure=name)}
+
+
+def _tested_figure(
+    name: str, runs: Callable[[Plan], list[tuple[str, str, str, str]]]
+) -> Callable[[Plan, Mapping[str, Any]], Files]:
+    """A figure of networks on the episodes of one protocol."""
+
+    def files(plan: Plan, place: Mapping[str, Any]) -> Files:
+        dataset, _, _, protocol = runs(plan)[0]
+        episodes = _at(paths.EPISODES, place, dataset=dataset, protocol=protocol)
+        return {"episodes": episodes, **_figure(name)(plan, place)}
+
+    return files
+
+
+def _environment(plan: Plan, place: Mapping[str, Any]) -> Files:
+    return {"out": _at(paths.ENVIRONMENT, place)}
+
+
+# -- ImageNet-FS -----------------------------------------------------------------------------------
+
+
+def _pair(place: Mapping[str, Any]) -> Files:
+    queries = _at(paths.STORE, place, dataset=queries_of(place["dataset"]))
+    return {**_data_of(place), "queries": queries.parent}
+
+
+def _exemplars(plan: Plan, place: Mapping[str, Any]) -> Files:
+    return {**_pair(place), "out": _at(paths.EXEMPLAR_FOLDER, place)}
+
+
+def _classifier(plan: Plan, place: Mapping[str, Any]) -> Files:
+    return {**_pair(place), "out": _at(paths.CLASSIFIER, place)}
+
+
+def _features(plan: Plan, place: Mapping[str, Any]) -> Files:
+    out = _at(paths.IMAGE_FEATURES, place).parent
+    return {**_pair(place), "checkpoint": _at(paths.CLASSIFIER, place), "out": out}
+
+
+def _weighing(place: Mapping[str, Any], exemplars: list[str]) -> Files:
+    return {
+        **_pair(place),
+        "features": _at(paths.IMAGE_FEATURES, place).parent,
+        "checkpoint": _at(paths.CLASSIFIER, place),
+        "exemplars": [_at(pattern, place) for pattern in exemplars],
+    }
+
+
+def _generator(plan: Plan, place: Mapping[str, Any]) -> Files:
+    exemplars = plan.with_imagenet_fs.validation_exemplars(place["method"])
+    return {**_weighing(place, exemplars), "out": _at(paths.GENERATOR, place)}
+
+
+def _trials(plan: Plan, place: Mapping[str, Any]) -> Files:
+    fs = plan.with_imagenet_fs
+    owner = fs.generated_as(place["method"])
+    return {
+        **_weighing(place, fs.exemplar_files("novel")),
+        "generator": _at(paths.GENERATOR, place, method=owner),
+        "out": _at(paths.TRIAL_FOLDER, place),
+    }
+
+
+_OF: dict[str, Callable[[Plan, Mapping[str, Any]], Files]] = {
+    "data": _data,
+    "contact-sheet": _contact_sheet,
+    "episodes": _episodes,
+    "pretrain": _pretrain,
+    "finetune": _finetune,
+    "select": _select,
+    "embed": _embed,
+    "evaluate": _evaluate,
+    "aggregate": _aggregate,
+    "latex": _latex,
+    "ablation": _ablation,
+    "alpha": _tested_figure("alpha", lambda plan: plan.alpha_runs()),
+    "interpolation": _tested_figure("interpolation", lambda plan: plan.interpolation_runs()),
+    "two-moons": _figure("two-moons"),
+    "decision-boundary": _figure("decision-boundary"),
+    "plot": _plot,
+    "curves": _curves,
+    "gap": _figure("gap"),
+    "environment": _environment,
+    "imagenet-fs-exemplars": _exemplars,
+    "imagenet-fs-classifier": _classifier,
+    "imagenet-fs-features": _features,
+    "imagenet-fs-generator": _generator,
+    "imagenet-fs-evaluate": _trials,
+}

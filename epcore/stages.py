@@ -1,0 +1,331 @@
+"""Every stage, declared once: the command line, the workflow and the tracker read it.
+
+A stage is a sub-command `epcore <name>`, and a rule of the workflow runs it. What it is told of the
+config is a model of `epcore.plan.stages`, which has its version; `epcore.plan.files` knows its
+files. Nothing heavy is imported here: the module with the stage's `run()` is loaded when it runs.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Option:
+    """A file or folder that a stage reads or writes, or `many` of them."""
+
+    name: str
+    help: str
+    required: bool = True
+    many: bool = False
+
+
+def files(name: str, text: str, required: bool = True) -> Option:
+    """One file or more."""
+    return Option(name, text, required, many=True)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage.
+
+    summary: what it does, for people. module: has its `run()`. files: what it reads and writes.
+    config: the model of what it is told. plan: the method of the plan that says it. names: what
+    says which job it is, wildcards of its rule. told: those of them that the method takes.
+    of_seeds: whether it is told of results of all seeds of the run, or of the first.
+
+    device: None if it computes on the CPU alone; it may `use` a GPU or, where a scale says so,
+    `require` one. measured: by codecarbon, because it may last longer than a second; the energy of
+    others is estimated. makes: in the folder `out`, the file that the job is named after.
+    """
+
+    summary: str
+    module: str
+    files: tuple[Option, ...] = ()
+    config: str | None = None
+    plan: str = ""
+    names: tuple[str, ...] = ()
+    told: tuple[str, ...] = ()
+    of_seeds: Literal["all", "first", None] = None
+    device: Literal["use", "require", None] = None
+    measured: bool = False
+    makes: str = ""
+
+
+RUN = ("dataset", "backbone", "recipe", "seed")
+FS_RUN = ("dataset", "network", "seed")
+
+DATA = Option("data", "folder of the packed data set")
+QUERIES = Option("queries", "folder of the packed data set of its queries")
+EPISODES = Option("episodes", "episode file (.npz)")
+NEW_CHECKPOINT = Option(
+    "out", "checkpoint to write (.pt); curve (.csv) and .meta.json go beside it"
+)
+FIGURE = Option("out", "figure to write (.pdf); .png and .csv go beside it")
+NUMBERED_FIGURE = Option("out", "figure to write (.pdf); .png, .csv and -numbers.csv go beside it")
+PAPER = Option("paper", "what the paper prints (.csv)")
+COSINE = Option("checkpoint", "checkpoint of imagenet-fs-classifier (.pt)")
+WEIGHING = (
+    *(DATA, QUERIES, Option("features", "folder of images.npy and queries.npy"), COSINE),
+    files("exemplars", "exemplar files, one for each K (.npz)"),
+)
+
+STAGES = {
+    "data": Stage(
+        "build a data set into a packed store",
+        "epcore.data.build",
+        (
+            files("sources", "receipts of `epcore fetch` for its sources (.json)", False),
+            Option("out", "folder to write"),
+        ),
+        config="DataStage",
+        plan="data",
+        names=("dataset",),
+        told=("dataset",),
+        measured=True,
+        makes="store.json",
+    ),
+    "contact-sheet": Stage(
+        "draw a picture of a data set",
+        "epcore.data.contact_sheet",
+        (DATA, Option("out", "picture to write (.png)")),
+        names=("dataset",),
+    ),
+    "episodes": Stage(
+        "sample and freeze episodes",
+        "epcore.data.episodes",
+        (DATA, Option("out", "episode file to write (.npz)")),
+        config="EpisodesStage",
+        plan="episodes",
+        names=("dataset", "protocol"),
+        told=("protocol",),
+    ),
+    "pretrain": Stage(
+        "train a network on base classes and rotations",
+        "epcore.training.pretrain",
+        (DATA, Option("episodes", "validation episodes (.npz)"), NEW_CHECKPOINT),
+        config="PretrainStage",
+        plan="pretrain",
+        names=RUN,
+        told=RUN,
+        device="require",
+        measured=True,
+    ),
+    "finetune": Stage(
+        "fine-tune a pretrained network on episodes of base classes",
+        "epcore.training.finetune",
+        (
+            *(DATA, Option("episodes", "validation episodes (.npz)")),
+            *(Option("checkpoint", "pretrained checkpoint (.pt)"), NEW_CHECKPOINT),
+        ),
+        config="FinetuneStage",
+        plan="finetune",
+        names=(*RUN, "shot"),
+        told=("backbone", "recipe", "seed", "shot"),
+        device="require",
+        measured=True,
+    ),
+    "select": Stage(
+        "take the best of several checkpoints on validation",
+        "epcore.training.select",
+        (
+            files("checkpoints", "those of the candidates, in their order (.pt)"),
+            NEW_CHECKPOINT,
+        ),
+        config="SelectStage",
+        plan="select",
+        names=(*RUN, "checkpoint"),
+        told=("recipe", "checkpoint"),
+    ),
+    "embed": Stage(
+        "compute the features that episodes need, once per checkpoint",
+        "epcore.evaluation.embed",
+        (
+            *(DATA, Option("weights", "checkpoint (.pt)")),
+            files("episodes", "episode files (.npz)"),
+            Option("out", "feature file to write (.npz)"),
+        ),
+        config="EmbedStage",
+        plan="embed",
+        names=(*RUN, "checkpoint"),
+        told=("backbone", "recipe"),
+        device="use",
+        measured=True,
+    ),
+    "evaluate": Stage(
+        "classify the queries of frozen episodes",
+        "epcore.evaluation.evaluate",
+        (
+            *(Option("features", "feature file (.npz)"), files("episodes", "episode files (.npz)")),
+            files("out", "per-episode accuracies to write (.csv), one for each file"),
+        ),
+        config="EvaluateStage",
+        plan="evaluate",
+        names=(*RUN, "protocol"),
+        told=("backbone", "recipe"),
+        measured=True,
+    ),
+    "aggregate": Stage(
+        "means and intervals of a table's cells, beside the paper's",
+        "epcore.report.aggregate",
+        (
+            Option("paper", "what the paper prints, if it does (.csv)", required=False),
+            Option("rerun", "what its authors print of a re-run (.csv)", required=False),
+            Option("out", "table to write (.csv)"),
+        ),
+        config="AggregateStage",
+        plan="aggregate",
+        names=("table",),
+        told=("table",),
+        of_seeds="all",
+    ),
+    "latex": Stage(
+        "typeset a table",
+        "epcore.report.latex",
+        (
+            Option("csv", "aggregated table (.csv)"),
+            Option("out", "LaTeX to write (.tex); the same as a page (.html) goes beside it"),
+        ),
+        config="LatexStage",
+        plan="latex",
+        names=("table",),
+        told=("table",),
+        of_seeds="all",
+    ),
+    "ablation": Stage(
+        "draw what an ablation's factors are worth",
+        "epcore.report.ablation",
+        (PAPER, FIGURE),
+        config="AblationStage",
+        plan="ablation",
+        of_seeds="all",
+    ),
+    "alpha": Stage(
+        "choose both alphas on validation classes",
+        "epcore.report.alpha",
+        (EPISODES, FIGURE),
+        config="AlphaStage",
+        plan="alpha",
+        of_seeds="first",
+        measured=True,
+    ),
+    "two-moons": Stage(
+        "propagate two moons, in random batches and all together",
+        "epcore.analysis.two_moons",
+        (NUMBERED_FIGURE,),
+        config="TwoMoonsStage",
+        plan="two_moons",
+    ),
+    "decision-boundary": Stage(
+        "draw decision boundaries before and after propagation",
+        "epcore.analysis.decision_boundary",
+        (NUMBERED_FIGURE,),
+        config="DecisionBoundaryStage",
+        plan="decision_boundary",
+    ),
+    "interpolation": Stage(
+        "class probabilities between pairs of embeddings",
+        "epcore.analysis.interpolation",
+        (EPISODES, NUMBERED_FIGURE),
+        config="InterpolationStage",
+        plan="interpolation",
+        of_seeds="first",
+        measured=True,
+    ),
+    "plot": Stage(
+        "draw accuracy over shots, classes or unlabeled images",
+        "epcore.report.plot",
+        (files("tables", "aggregated tables (.csv)"), FIGURE),
+        config="PlotStage",
+        plan="plot",
+        names=("plot",),
+        told=("plot",),
+        of_seeds="all",
+    ),
+    "curves": Stage(
+        "draw the curves of trainings",
+        "epcore.report.curves",
+        (FIGURE,),
+        config="CurvesStage",
+        plan="curves_of",
+        names=("curves",),
+        told=("curves",),
+        of_seeds="all",
+    ),
+    "gap": Stage(
+        "draw how far apart two recipes are while they train",
+        "epcore.report.gap",
+        (FIGURE,),
+        config="GapStage",
+        plan="gap",
+        of_seeds="all",
+    ),
+    "environment": Stage(
+        "say where jobs ran and with what",
+        "epcore.report.environment",
+        (Option("out", "page to write (.html)"),),
+        config="EnvironmentStage",
+        plan="environment",
+        of_seeds="all",
+    ),
+    "imagenet-fs-exemplars": Stage(
+        "draw and freeze the exemplars of ImageNet-FS",
+        "epcore.imagenet_fs.exemplars",
+        (DATA, QUERIES, Option("out", "folder to write, a file for each split and K (.npz)")),
+        config="ExemplarsStage",
+        plan="imagenet_fs.exemplars",
+        names=("dataset",),
+    ),
+    "imagenet-fs-classifier": Stage(
+        "train the cosine classifier of base classes",
+        "epcore.imagenet_fs.classifier",
+        (DATA, QUERIES, NEW_CHECKPOINT),
+        config="ClassifierStage",
+        plan="imagenet_fs.classifier",
+        names=FS_RUN,
+        told=("network", "seed"),
+        device="require",
+        measured=True,
+    ),
+    "imagenet-fs-features": Stage(
+        "compute the features of all images of both data sets",
+        "epcore.imagenet_fs.features",
+        (
+            *(DATA, QUERIES, COSINE),
+            Option("out", "folder to write: images.npy, queries.npy, a .meta.json of each"),
+        ),
+        config="ImageFeaturesStage",
+        plan="imagenet_fs.features",
+        names=FS_RUN,
+        told=("network",),
+        device="use",
+        measured=True,
+        makes="queries.npy",
+    ),
+    "imagenet-fs-generator": Stage(
+        "train a generator of class weights",
+        "epcore.imagenet_fs.train_generator",
+        (
+            *WEIGHING,
+            Option("out", "generators to write (.pt); curves (.csv) and .meta.json beside them"),
+        ),
+        config="GeneratorStage",
+        plan="imagenet_fs.generator",
+        names=(*FS_RUN, "method"),
+        told=("method", "seed"),
+        device="use",
+        measured=True,
+    ),
+    "imagenet-fs-evaluate": Stage(
+        "test a generator of class weights on frozen exemplars",
+        "epcore.imagenet_fs.evaluate",
+        (
+            *(*WEIGHING, Option("generator", "trained generators (.pt)")),
+            Option("out", "folder to write, a file for each measure and K (.csv)"),
+        ),
+        config="TrialsStage",
+        plan="imagenet_fs.evaluate",
+        names=(*FS_RUN, "method"),
+        told=("method",),
+        measured=True,
+    ),
+}
