@@ -1,70 +1,38 @@
-"""What a training goes on from: saved beside its checkpoint, kept until that was put to use.
+"""Where a training saves the state that it can go on from, and when that is deleted.
 
-A checkpoint that is there may still be lost: Snakemake deletes the outputs of a whole group of jobs
-when one of them fails, and starts the group from its beginning when SLURM requeues it. From the
-state of its last epoch a training makes its outputs again in seconds. So stages of other groups say
-that it was used: of a training and its embedding, fine-tuning and what is tested on the features.
+A finished checkpoint may still be lost: Snakemake deletes the outputs of a whole group of jobs when
+one of them fails, and starts the group from its beginning when SLURM requeues it. From the state of
+its last epoch a training makes its outputs again in seconds. So the state stays until a run of
+Snakemake has succeeded, from when on nothing deletes the checkpoint.
 """
 
 import contextlib
-import json
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from epcore.files import canonical_json, fingerprint, meta_of
+from epcore.files import Provenance, canonical_json, fingerprint
 
 
-@dataclass(frozen=True)
-class ResumeFiles:
-    """The resume files of one training, undeclared to Snakemake, which wipes declared outputs.
+def state_file(checkpoint: Path, provenance: Provenance, model: str = "") -> Path:
+    """The state of a training, in a folder that Snakemake, which wipes outputs, knows nothing of.
 
-    key: the fingerprint of config and inputs, part of every file's name, so that a changed config
-    never resumes foreign weights.
+    Its name has a fingerprint of the config and of the sha256 of every input, so that a training
+    never resumes foreign weights. `model` is one of several models that a stage trains.
     """
+    key = fingerprint(canonical_json(provenance.config), *provenance.inputs.values())
+    return checkpoint.parent / f"{checkpoint.stem}.state" / f"{key}{model}.pt"
 
-    folder: Path
-    key: str
 
-    @classmethod
-    def of(cls, out: Path, config: Mapping[str, Any], inputs: Iterable[str]) -> "ResumeFiles":
-        """For the checkpoint `out`; `inputs` are the digests of what the training reads."""
-        return cls(_folder(out), fingerprint(canonical_json(config), *inputs))
+def discard_old_states(results: Path) -> None:
+    """Deletes every state below a folder that is older than the checkpoint it was saved for.
 
-    def state(self, model: str = "") -> Path:
-        """Of one of the models that the stage trains."""
-        return self.folder / f"{self.key}{model}.pt"
-
-    def ended(self) -> None:
-        """Deletes all but the states: heartbeats, and what killed writes left."""
-        self._delete(lambda path: path.suffix != ".pt" or path.name.startswith("."))
-
-    def delete(self) -> None:
-        self._delete(lambda path: True)
-
-    def _delete(self, chosen: Callable[[Path], bool]) -> None:
-        # Another job may do the same at the same time, and the files may be somebody else's: what
-        # this job has made counts more.
+    These are the states of finished trainings, those of settings that were given up, and what
+    killed processes left half-written. The state of a training that was interrupted stays.
+    """
+    for folder in results.glob("**/*.state"):
+        # The files may be somebody else's: a run that succeeded does not fail of what it leaves.
         with contextlib.suppress(OSError):
-            for path in filter(chosen, list(self.folder.glob(f"*{self.key}*"))):
-                path.unlink(missing_ok=True)
-            self.folder.rmdir()  # fails if there is something else in it
-
-
-def put_to_use(made: Path) -> None:
-    """Deletes what the training of a checkpoint, or of the features of one, could go on from."""
-    try:
-        facts = json.loads(meta_of(made).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return  # made elsewhere, or damaged since
-    if (key := facts.get("resume_key")) is not None:
-        ResumeFiles(_folder(made), key).delete()
-        return
-    for name in facts.get("inputs", ()):
-        if name.endswith(".pt"):
-            put_to_use(Path(name))
-
-
-def _folder(checkpoint: Path) -> Path:
-    return checkpoint.parent / f"{checkpoint.stem}.state"
+            finished = folder.with_suffix(".pt").stat().st_mtime
+            for path in folder.iterdir():
+                if path.stat().st_mtime <= finished:
+                    path.unlink()
+            folder.rmdir()  # fails if there is something else in it

@@ -164,14 +164,21 @@ class Line:
         return 0.5, 1.0
 
 
-def test_a_training_leaves_its_heartbeat_beside_its_state(tmp_path, monkeypatch, told):
+def test_a_heartbeat_is_beside_the_state_while_a_training_runs(tmp_path, monkeypatch, told):
+    class Watched(Line):
+        def validate(self):
+            beats.append(json.loads((tmp_path / "0123.json").read_text()))
+            return super().validate()
+
+    beats = []
     monkeypatch.setattr(heartbeat, "EVERY", 0.0)
     settings = told("pretrain").pretraining
-    fit(Line(), settings, 0, tmp_path / "0123.pt", "pretrain")
-    content = json.loads((tmp_path / "0123.json").read_text())
-    assert (content["stage"], content["epoch"], content["step"]) == ("pretrain", 1, 3)
-    assert content["images_per_second"] > 0
-    assert content["val_accuracy"] == 0.5
+    fit(Watched(), settings, 0, tmp_path / "0123.pt", "pretrain")
+    last = beats[-1]
+    assert (last["stage"], last["epoch"], last["step"]) == ("pretrain", settings.epochs - 1, 3)
+    assert last["images_per_second"] > 0
+    assert last["val_accuracy"] == 0.5
+    assert [path.name for path in tmp_path.iterdir()] == ["0123.pt"]
 
 
 def test_a_heartbeat_that_cannot_be_written_ends_no_training(tmp_path, monkeypatch):

@@ -40,7 +40,6 @@ from epcore.plan.stages import InterpolationStage
 from epcore.propagation import DegenerateFeaturesError
 from epcore.report.figure import BLUE, RED, panels
 from epcore.report.numbers import Number, write_numbers, write_table
-from epcore.resume import put_to_use
 
 # What is interpolated.
 Reading = Literal["features", "embeddings"]
@@ -279,5 +278,3 @@ def run(stage: InterpolationStage, episodes: Path, out: Path) -> None:
     write_numbers(numbers, out)
     draw(rows, settings.shown, stage.note, out)
     provenance.write(out, pairs=len(pairs.classes))
-    for network in stage.networks:
-        put_to_use(Path(network.features))

@@ -15,7 +15,6 @@ from epcore.evaluation.semi_supervised import semi_supervised_logits
 from epcore.files import Provenance, require, write_text
 from epcore.plan.stages import EvaluateStage
 from epcore.propagation import DegenerateFeaturesError
-from epcore.resume import put_to_use
 
 # Episodes solved at once: few enough for the caches; and points squared, for graphs in memory.
 BATCH, PAIRS = 16, 2_000_000
@@ -64,7 +63,6 @@ def run(stage: EvaluateStage, features: Path, episodes: list[Path], out: list[Pa
     loaded = Features.load(features)
     for tested, scores in zip(episodes, out, strict=True):
         _score(stage, features, loaded, tested, scores)
-    put_to_use(features)
 
 
 def _score(

@@ -1,12 +1,14 @@
 """What is known of the machine that a job runs on: its powers, and what its kWh weighs.
 
-codecarbon takes about a second of processor time to find out, so the first run on a machine, or the
-first job where no run was started, writes it down beside the ledger for all others.
+codecarbon takes about a second of processor time to find out, so the first job on a machine writes
+it down beside the ledger for all others.
 """
 
+import contextlib
 import os
 import platform
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,6 @@ class Machine(Settings):
     """
 
     settings: FootprintSettings
-    cpu: str
     cpus: PositiveInt
     cpu_power: NonNegativeFloat
     ram_power: NonNegativeFloat
@@ -74,23 +75,17 @@ def _saved(descriptor: int, settings: FootprintSettings) -> Machine | None:
 def find_out(settings: FootprintSettings) -> Machine:
     """The machine as the settings and, where they say nothing, codecarbon know it."""
     factor = carbon_intensity(settings)
-    # In a SLURM job codecarbon would take the memory of the job for that of the machine.
-    job = os.environ.pop("SLURM_JOB_ID", None)
     try:
-        from codecarbon.core.cpu import TDP, is_rapl_available
-        from codecarbon.core.util import count_physical_cpus
+        from codecarbon.core.cpu import is_rapl_available
         from codecarbon.external.logger import logger
         from codecarbon.external.ram import RAM
 
         logger.setLevel("CRITICAL")
-        tdp: Any = TDP()  # type: ignore[no-untyped-call]
-        sockets: int = count_physical_cpus()  # type: ignore[no-untyped-call]
         ram = settings.ram_power
         return Machine(
             settings=settings,
-            cpu=str(tdp.model),
             cpus=os.cpu_count() or 1,
-            cpu_power=settings.cpu_power or float(tdp.tdp) * sockets,
+            cpu_power=settings.cpu_power or _processors_power(),
             ram_power=RAM().total_power().W if ram is None else ram,
             counters=settings.cpu_power is None and is_rapl_available(),
             factor=factor,
@@ -100,9 +95,31 @@ def find_out(settings: FootprintSettings) -> Machine:
             f"codecarbon could not find out this machine's power ({error!r}); give cpu_power and "
             "ram_power in config/footprint.yaml, or switch `tracking` off there"
         ) from None
+
+
+def _processors_power() -> float:
+    """Watts of all processors together, by codecarbon's table."""
+    from codecarbon.core.cpu import TDP
+    from codecarbon.core.util import count_physical_cpus
+
+    tdp: Any = TDP()  # type: ignore[no-untyped-call]
+    sockets: int = count_physical_cpus()  # type: ignore[no-untyped-call]
+    return float(tdp.tdp) * sockets
+
+
+@contextlib.contextmanager
+def outside_slurm() -> Iterator[None]:
+    """Hides a SLURM job from codecarbon, which looks for one when it is imported.
+
+    It would take the memory of the job for that of the machine, and ask the controller of the
+    cluster each time.
+    """
+    names = ("SLURM_JOB_ID", "SLURM_JOBID")
+    hidden = {name: os.environ.pop(name) for name in names if name in os.environ}
+    try:
+        yield
     finally:
-        if job is not None:
-            os.environ["SLURM_JOB_ID"] = job
+        os.environ.update(hidden)
 
 
 def carbon_intensity(settings: FootprintSettings) -> float:

@@ -1,43 +1,26 @@
-"""Where a job reads the energy of its machine: from the meter of its run, or one of its own.
+"""codecarbon's offline tracker, in the process of the job, as a meter of the whole machine."""
 
-To load and start codecarbon takes 0.1 s of processor time, several percent of the demo's shortest
-jobs, and what it measures is the machine, the same for all jobs on it. So a Snakemake run starts
-one meter for its jobs (`epcore.footprint.meter_server`). A job that finds none, on another machine
-of a cluster for instance, starts its own.
-"""
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
 
-import contextlib
-import json
-import os
-import socket
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Protocol
+import psutil
+from codecarbon import OfflineEmissionsTracker
+from codecarbon.core.gpu import AllGPUDevices, is_nvidia_system, is_rocm_system
+from codecarbon.core.hardware_cache import clear_cache, get_cached_tdp
+from codecarbon.external import hardware
+from codecarbon.external.logger import logger
 
-# The environment of a run's jobs: the socket of its meter.
-METER = "EPCORE_METER"
-PATIENCE = 30.0  # seconds; codecarbon loads at a run's first reading
+from epcore.footprint.machine import Machine
 
-
-@dataclass(frozen=True)
-class Scope:
-    """What to measure: a machine, by its powers in watts, and some of its GPUs.
-
-    cpu_power: of all processors, None where they count their energy. gpus: indices or UUIDs as in
-    CUDA_VISIBLE_DEVICES.
-    """
-
-    cpu: str
-    cpu_power: float | None
-    ram_power: float
-    gpus: list[str]
+YEAR = 365 * 86_400  # seconds, longer than any job
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Of a meter: kWh since it began, without PUE, of all processors, the memory and some GPUs.
+    """Energies in kWh since the meter started, without PUE: all processors, the memory, some GPUs.
 
-    busy: processor seconds of the whole machine, since a time of its own.
+    busy: processor time of the whole machine in seconds, since an arbitrary moment.
     """
 
     cpu: float
@@ -46,59 +29,106 @@ class Reading:
     busy: float
 
 
-class Meter(Protocol):
-    """Measures a machine; not for two threads at once."""
+class Meter:
+    """Measures all processors and the memory of this machine, and some of its GPUs.
 
-    def read(self) -> Reading:
-        """Up to now."""
+    The processors' energy is that of their power counters where codecarbon can read them, else
+    their power at full load times (0.1 + 0.9 load³), of the whole machine's load. The memory's
+    power is constant, a GPU has a counter. It asks no network and writes no file. Not for two
+    threads at once.
+    """
 
-    def stop(self) -> Reading:
-        """The last reading."""
-
-
-class RunMeter:
-    """The meter of a run, which several jobs read: what counts is from one reading to the next."""
-
-    def __init__(self, path: Path, scope: Scope) -> None:
-        """Connects to the socket `path`.
+    def __init__(self, machine: Machine, gpus: list[str]) -> None:
+        """Starts the tracker; gpus: indices or UUIDs, as in CUDA_VISIBLE_DEVICES.
 
         Raises:
-            OSError: if nobody listens there.
+            ValueError: for a GPU that it cannot measure.
         """
-        self._question = json.dumps(asdict(scope)).encode() + b"\n"
-        self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.settimeout(PATIENCE)
-        self._socket.connect(str(path))
-        self._answers = self._socket.makefile("rb")
+        logger.setLevel("CRITICAL")
+        # It would take "all GPUs" for "none" where an earlier tracker of this process had none.
+        clear_cache()
+        # The processors' power is known or counted; codecarbon would take almost a second of
+        # processor time to look it up, and to find out their name.
+        unnamed: Any = SimpleNamespace(TDP=lambda: SimpleNamespace(model="", tdp=None))
+        get_cached_tdp(unnamed)  # type: ignore[no-untyped-call]
+        hardware.detect_cpu_model = lambda: ""  # type: ignore[assignment,attr-defined]
+        # What is not given here would be read from a file in the user's home. PUE and factor are
+        # applied by the caller. `flush` alone measures, so no timer is in its way.
+        self._tracker = OfflineEmissionsTracker(
+            country_iso_code=None,
+            region=None,
+            cloud_provider=None,
+            cloud_region=None,
+            country_2letter_iso_code=None,
+            electricitymaps_api_token=None,
+            force_carbon_intensity_g_co2e_kwh=0.0,
+            pue=1.0,
+            force_cpu_power=None if machine.counters else machine.cpu_power,
+            force_ram_power=machine.ram_power,
+            rapl_prefer_psys=False,
+            gpu_ids=_indices(gpus) if gpus else [],
+            tracking_mode="machine",
+            measure_power_secs=YEAR,
+            api_call_interval=-1,
+            emissions_endpoint=None,
+            output_dir=".",
+            output_methods=[],
+            output_handlers=[self],
+            allow_multiple_runs=True,
+            log_level="critical",
+        )
+        self._total: Any = None
+        self._tracker.start()
+
+    def out(self, total: Any, delta: Any) -> None:
+        """Called by the tracker with its totals."""
+        self._total = total
+
+    def exit(self) -> None:
+        """Called by the tracker at its end."""
 
     def read(self) -> Reading:
         """Up to now.
 
         Raises:
-            OSError: if the run's meter has ended or codecarbon fails there.
+            RuntimeError: if the tracker has failed.
         """
-        self._socket.sendall(self._question)
-        line = self._answers.readline()
-        if not line.endswith(b"\n"):
-            raise ConnectionError("the run's meter has ended")
-        answer = json.loads(line)
-        if "error" in answer:
-            raise ConnectionError(answer["error"])
-        return Reading(**answer)
+        self._total = None
+        self._tracker.flush()
+        # One number of each second, and never read here: a training may take weeks.
+        self._tracker._clear_utilization_history()
+        return self._reading()
 
     def stop(self) -> Reading:
-        """The last reading."""
-        with self._socket, self._answers:
-            return self.read()
+        """The last reading.
+
+        Raises:
+            RuntimeError: if the tracker has failed.
+        """
+        self._total = None
+        self._tracker.stop()
+        return self._reading()
+
+    def _reading(self) -> Reading:
+        total = self._total
+        if total is None:  # it swallows its own exceptions
+            raise RuntimeError("its tracker gives no energies")
+        return Reading(total.cpu_energy, total.ram_energy, total.gpu_energy, _busy_seconds())
 
 
-def find_meter(scope: Scope) -> tuple[Meter, Reading]:
-    """The meter for a job, and its first reading."""
-    if METER in os.environ:
-        with contextlib.suppress(OSError):
-            meter = RunMeter(Path(os.environ[METER]), scope)
-            return meter, meter.read()
-    from epcore.footprint.own_meter import OwnMeter
+def _busy_seconds() -> float:
+    """Processor time of the whole machine."""
+    times = psutil.cpu_times()
+    kinds = ("user", "nice", "system", "irq", "softirq")
+    return float(sum(getattr(times, kind, 0.0) for kind in kinds))
 
-    own = OwnMeter(scope)
-    return own, own.read()
+
+def _indices(gpus: list[str]) -> list[int]:
+    """Of GPUs as NVML counts them; codecarbon itself does not find the UUIDs of NVIDIA's."""
+    if not (is_nvidia_system() or is_rocm_system()):
+        raise ValueError("without nvidia-smi or rocm-smi codecarbon measures no GPU")
+    known = {gpu["uuid"]: gpu["gpu_index"] for gpu in AllGPUDevices().get_gpu_static_info()}
+    known |= {str(index): index for index in known.values()}
+    if missing := [gpu for gpu in gpus if gpu not in known]:
+        raise ValueError(f"no counters of GPU {', '.join(missing)}")
+    return [known[gpu] for gpu in gpus]

@@ -10,8 +10,8 @@ from epcore.files import Provenance, write_text
 from epcore.footprint.account import Account, Use, account
 from epcore.footprint.impact import PAPER
 from epcore.footprint.ledger import Entry, read
+from epcore.markup import tex_escape
 from epcore.plan import Plan
-from epcore.plan.tables import tex_escape
 from epcore.report.figure import BLUE, ORANGE, figure
 from epcore.report.latex import HEAD
 

@@ -1,4 +1,4 @@
-"""The energy of one job: its share of what a meter says of the machine, and its GPUs'."""
+"""The energy of one job: its part of what a meter says of the machine, and its GPUs'."""
 
 import os
 import threading
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from epcore.footprint.clock import cpu_seconds
 from epcore.footprint.machine import Machine
-from epcore.footprint.meter import Reading, Scope, find_meter
+from epcore.footprint.meter import Meter, Reading
 
 
 @dataclass(frozen=True)
@@ -23,17 +23,19 @@ class Sample:
 
 
 class Sampler:
-    """Reads the meter for one job.
+    """Reads a meter of the machine for one job.
 
-    Two jobs side by side would both count the whole machine, so each counts its part of the
-    machine's processor time from one reading to the next. A GPU is one job's alone.
+    From one reading to the next the job is given its part of the machine's processor time, in the
+    energy of the processors and of the memory, idle power included: all jobs of a machine together
+    count at most what the machine used. A GPU is one job's alone and counts whole. codecarbon's own
+    mode for a process is not used: it leaves out children that have ended, gives each process the
+    whole power of the memory, and with power counters the whole processors too.
     """
 
     def __init__(self, machine: Machine, gpus: int) -> None:
         """gpus: how many to measure, of those that are visible."""
-        cpu_power = None if machine.counters else machine.cpu_power
-        scope = Scope(machine.cpu, cpu_power, machine.ram_power, _visible_gpus()[:gpus])
-        self._meter, reading = find_meter(scope)
+        self._meter = Meter(machine, _visible_gpus()[:gpus])
+        reading = self._meter.read()
         self._lock = threading.Lock()
         self._team = gpus > 1
         self._began = cpu_seconds(self._team)

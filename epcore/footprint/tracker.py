@@ -12,14 +12,17 @@ from collections.abc import Iterator
 from dataclasses import astuple
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from epcore.files import ENERGY
 from epcore.footprint.clock import cpu_seconds
 from epcore.footprint.ledger import Entry, State, append
-from epcore.footprint.machine import factor_source, known_machine
-from epcore.footprint.sampler import Sample, Sampler
+from epcore.footprint.machine import factor_source, known_machine, outside_slurm
 from epcore.plan.footprint import FootprintSettings, read_footprint_file
+from epcore.stages import STAGES
+
+if TYPE_CHECKING:
+    from epcore.footprint.sampler import Sample, Sampler
 
 # The environment of a job that is tracked: footprint.yaml, and the ledger to write.
 SETTINGS, LEDGER = "EPCORE_FOOTPRINT", "EPCORE_LEDGER"
@@ -28,12 +31,11 @@ JOULES_PER_KWH = 3.6e6
 # Of a GPU of which no power is configured, in the hours-times-power estimate and where codecarbon
 # does not run: between a V100 (250 W) and an A100 (400 W).
 USUAL_GPU_POWER = 300.0
-# Stages that codecarbon measures. Others last a second at any scale.
-MEASURED = (
-    *("data", "pretrain", "finetune", "embed", "evaluate", "alpha", "interpolation"),
-    *("imagenet-fs-classifier", "imagenet-fs-features", "imagenet-fs-generator"),
-    "imagenet-fs-evaluate",
-)
+
+
+def is_measured(stage: str) -> bool:
+    """Whether codecarbon measures what a command does; others last a second."""
+    return stage in STAGES and STAGES[stage].measured
 
 
 @contextlib.contextmanager
@@ -82,11 +84,12 @@ class Attempt:
         self.settings, self.ledger, self.stage, self.job = settings, ledger, stage, job
         self.gpus = gpus
         self.name = uuid.uuid4().hex
-        self.machine = known_machine(settings, ledger.parent / "machines")
-        self._began = time.monotonic()
-        self._sampler = self._start_sampler() if stage in MEASURED else None
+        with outside_slurm():
+            self.machine = known_machine(settings, ledger.parent / "machines")
+            self._began = time.monotonic()
+            self._write("started")
+            self._sampler = self._start_sampler() if is_measured(stage) else None
         self._ended = threading.Event()
-        self._write("started")
         self._watcher = threading.Thread(target=self._watch, daemon=True)
         self._watcher.start()
 
@@ -109,14 +112,16 @@ class Attempt:
             self._write("running", self._sample())
             line, pause = line + pause, min(2 * pause, LONGEST_PAUSE)
 
-    def _start_sampler(self) -> Sampler | None:
+    def _start_sampler(self) -> "Sampler | None":
         try:
+            from epcore.footprint.sampler import Sampler  # loads codecarbon
+
             return Sampler(self.machine, self.gpus)
         except Exception as error:  # whatever it meets; no training ends for it
             self._give_up(error)
             return None
 
-    def _sample(self, last: bool = False) -> Sample | None:
+    def _sample(self, last: bool = False) -> "Sample | None":
         """What codecarbon says, if it runs."""
         if self._sampler is None:
             return None
@@ -134,14 +139,14 @@ class Attempt:
         problem = f"codecarbon failed ({error!r}); this job's energy is estimated"
         print(f"epcore: {problem}", file=sys.stderr)
 
-    def _write(self, state: State, sample: Sample | None = None) -> None:
+    def _write(self, state: State, sample: "Sample | None" = None) -> None:
         try:
             append(self.ledger, self._entry(state, sample))
         except OSError as error:  # a full disk; the job itself may not need it
             problem = f"ledger {self.ledger}: {error.strerror}; what this job used is not written"
             print(f"epcore: {problem}", file=sys.stderr)
 
-    def _entry(self, state: State, sample: Sample | None) -> Entry:
+    def _entry(self, state: State, sample: "Sample | None") -> Entry:
         machine, pue = self.machine, self.settings.pue
         seconds, own = time.monotonic() - self._began, cpu_seconds(self.gpus > 1)
         power = self.gpus * (self.settings.gpu_power or USUAL_GPU_POWER)

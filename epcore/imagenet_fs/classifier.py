@@ -18,9 +18,9 @@ from epcore.device import autocast, choose_device, describe, place, set_precisio
 from epcore.errors import UserError
 from epcore.imagenet_fs.classes import Subsets, check_pair
 from epcore.imagenet_fs.cosine import CosineClassifier
-from epcore.imagenet_fs.session import TrainingSession
 from epcore.plan.stages import ClassifierStage
 from epcore.training.loop import fit, seed_of
+from epcore.training.session import Session
 
 BATCH = 256  # of validation
 # Of fewer the last stage would see a single position: a network of the borders' padding alone. And
@@ -112,16 +112,16 @@ def run(stage: ClassifierStage, data: Path, queries: Path, out: Path, require_gp
     """The stage `imagenet-fs-classifier`: a checkpoint, its curve and its meta."""
     device = choose_device(require_gpu)
     set_precision(stage.precision)
-    session = TrainingSession(
+    session = Session(
         "imagenet-fs-classifier", stage, [data / "store.json", queries / "store.json"], out
     )
     stores = ImageStore.open(data), ImageStore.open(queries)
     check_pair(*stores, exemplars=1)
     task = ClassifierTask(stage, *stores, device)
     outcome = fit(task, stage.training, stage.seed, session.state(), "classifier")
+    Checkpoint.of(stage.backbone, outcome.weights).save(out)
     session.finish(
         {"": outcome},
-        lambda: Checkpoint.of(stage.backbone, outcome.weights).save(out),
         parameters=parameter_count(task.model),
         **describe(device, stage.precision),
     )

@@ -16,7 +16,6 @@ from epcore.imagenet_fs.trials import Queries, weights_of_trials
 from epcore.plan.imagenet_fs_models import Measure
 from epcore.plan.stages import TrialsStage
 from epcore.propagation import DegenerateFeaturesError
-from epcore.resume import put_to_use
 
 MEASURES: tuple[Measure, ...] = get_args(Measure)
 
@@ -68,4 +67,3 @@ def run(
             write_text(out / f"{measure}-{shots}shot.csv", text)
     made = [out / f"{measure}-{shots}shot.csv" for measure in MEASURES for shots in stage.shots]
     provenance.write(*made, **describe(device, "fp32"))
-    put_to_use(generator)

@@ -18,12 +18,11 @@ from epcore.imagenet_fs.cosine import cosine_logits
 from epcore.imagenet_fs.exemplars import Exemplars
 from epcore.imagenet_fs.features import ImageFeatures, open_both
 from epcore.imagenet_fs.generators import Task
-from epcore.imagenet_fs.session import TrainingSession
 from epcore.imagenet_fs.trials import Queries, hits, weights_of_trials
 from epcore.plan.imagenet_fs_models import GeneratorTraining
 from epcore.plan.stages import GeneratorStage
-from epcore.resume import put_to_use
 from epcore.training.loop import Outcome, fit, seed_of
+from epcore.training.session import Session
 
 
 @dataclass(frozen=True)
@@ -181,7 +180,7 @@ def run(
     `exemplars` are those of split val, in the order of the stage's shots.
     """
     files = [features / f"{part}.npy" for part in ("images", "queries")]
-    session = TrainingSession("imagenet-fs-generator", stage, [*files, checkpoint, *exemplars], out)
+    session = Session("imagenet-fs-generator", stage, [*files, checkpoint, *exemplars], out)
     device = choose_device()
     images, tested = open_both(data, queries, features, checkpoint)
     head = read_head(checkpoint)
@@ -194,10 +193,9 @@ def run(
         label = f"{stage.generator.kind}{name}"
         outcomes[name] = fit(task, training, stage.seed, session.state(name), label)
     states = {shots: outcomes[f"-{shots}shot"].weights for shots in stage.shots}
+    save_generators(out, stage.generator.kind, states)
     session.finish(
         outcomes,
-        lambda: save_generators(out, stage.generator.kind, states),
         parameters=parameter_count(task.model),
         **describe(device, "fp32"),
     )
-    put_to_use(checkpoint)

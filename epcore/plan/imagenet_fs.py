@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from epcore.errors import UserError
+from epcore.markup import literal
 from epcore.plan import paths
 from epcore.plan.imagenet_fs_models import (
     ImageNetFs,
@@ -13,7 +14,6 @@ from epcore.plan.imagenet_fs_models import (
     ImageNetFsTable,
     Measure,
     Method,
-    MethodRow,
 )
 from epcore.plan.load import extend, merge, pick, read_yaml, validate
 from epcore.plan.models import Backbone, ScaledBackbone
@@ -35,7 +35,7 @@ from epcore.plan.stages import (
     TrialsStage,
     told,
 )
-from epcore.plan.tables import TIMES, tex_escape, this_run
+from epcore.plan.tables import caption_of, this_run
 
 # Measure -> how columns of config/paper/imfs.csv begin, and what stands above them.
 COLUMNS: dict[Measure, tuple[str, str]] = {
@@ -341,16 +341,13 @@ class ImageNetFsPlan:
     def aggregate(self, name: str) -> str:
         table = self.table(name)
         printed = [
-            TableRow(
-                block=PRINTED, row=row.name, paper=row.name, source=row.source, parameters="",
-                against="",
-            )
+            TableRow(block=PRINTED, row=row.name, paper=row.name, source=row.source)
             for row in table.printed
-        ]  # fmt: skip
+        ]
         ours = [
             TableRow(
                 block=_block(run), row=row.method, paper=row.method,
-                source=f"this run, method {row.method}", parameters="", against=row.against or "",
+                source=f"this run, method {row.method}", against=row.against or "",
             )
             for run in self.runs(table)
             for row in table.rows
@@ -373,9 +370,8 @@ class ImageNetFsPlan:
             rows=tuple(
                 LatexRow(
                     row=row.name,
-                    label=row.label or tex_escape(row.name),
-                    source=tex_escape(row.source),
-                    marks=(),
+                    label=row.label or literal(row.name),
+                    source=literal(row.source),
                 )
                 for row in table.printed
             ),
@@ -384,7 +380,7 @@ class ImageNetFsPlan:
             LatexBlock(
                 block=_block(run),
                 heading=self._heading(run),
-                rows=tuple(_latex_row(row) for row in table.rows),
+                rows=tuple(LatexRow(row=row.method, label=row.label) for row in table.rows),
             )
             for run in self.runs(table)
         ]
@@ -404,35 +400,28 @@ class ImageNetFsPlan:
             )
         )
 
-    def sized(self, network: str, times: str = "×") -> str:
+    def sized(self, network: str) -> str:
         """A network's name, with its size where this scale makes it smaller."""
         label = self.settings.networks[network].label
-        return label + ScaledBackbone(width=self.scale.width).shown(times)
+        return label + ScaledBackbone(width=self.scale.width).shown
 
     def _heading(self, run: ImageNetFsRun) -> str:
-        network = self.sized(run.network, TIMES)
-        title = tex_escape(self._registry.datasets[run.dataset].title)
-        return rf"\emph{{This run}}: {title}, {network}"
+        network = literal(self.sized(run.network))
+        title = literal(self._registry.datasets[run.dataset].title)
+        return f"*This run*: {title}, {network}"
 
     def _caption(self, table: ImageNetFsTable) -> str:
-        scale = self._registry.scale
-        parts = [
+        return caption_of(
+            self._registry.scale,
             table.title,
-            tex_escape(scale.note),
             this_run(
-                rf"mean top-5 accuracy in \% over {self.settings.trials.novel} draws of $K$ "
+                f"mean top-5 accuracy in % over {self.settings.trials.novel} draws of $K$ "
                 "exemplars of each novel class",
-                r"$\pm1.96$ standard errors",
+                "$±1.96$ standard errors",
                 self.seeds,
             ),
             table.notes,
-        ]
-        if not scale.comparable:
-            parts.append(
-                r"\textbf{This run uses stand-in data: its numbers are not comparable with the "
-                r"paper's}"
-            )
-        return " ".join(part.rstrip(".") + "." for part in parts if part)
+        )
 
 
 def queries_of(dataset: str) -> str:
@@ -442,7 +431,3 @@ def queries_of(dataset: str) -> str:
 
 def _block(run: ImageNetFsRun) -> str:
     return f"{run.dataset}, {run.network}"
-
-
-def _latex_row(row: MethodRow) -> LatexRow:
-    return LatexRow(row=row.method, label=row.label, source="", marks=())

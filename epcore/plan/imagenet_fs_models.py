@@ -9,6 +9,7 @@ from epcore.plan.models import (
     Architecture,
     AugmentationName,
     JobResources,
+    Markup,
     Probability,
     Ratio,
     SteppedDescent,
@@ -124,7 +125,7 @@ class PrintedRow(Settings):
     """A row of the literature; `name` is that of config/paper/<paper>.csv."""
 
     name: str
-    label: str = ""
+    label: Markup = ""
     source: str
 
 
@@ -132,7 +133,7 @@ class MethodRow(Settings):
     """A row of ours: its method, and the one that its paired difference is to."""
 
     method: str
-    label: str
+    label: Markup
     against: str | None = None
 
 
@@ -143,8 +144,8 @@ class ImageNetFsTable(Settings):
     """
 
     label: str
-    title: str
-    notes: str = ""
+    title: Markup
+    notes: Markup = ""
     paper: str | None = None
     measures: Annotated[tuple[Measure, ...], Field(min_length=1)]
     printed: tuple[PrintedRow, ...] = ()

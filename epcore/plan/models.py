@@ -15,6 +15,7 @@ from pydantic import (
     model_validator,
 )
 
+from epcore.markup import check
 from epcore.plan.datasets import DataSet
 from epcore.plan.settings import Settings, Split
 
@@ -27,6 +28,8 @@ def _fraction(value: Any) -> Any:
         raise ValueError("expected a ratio such as 1/4 or 0.25") from None
 
 
+# Text in the markup of epcore.markup.
+Markup = Annotated[str, AfterValidator(check)]
 Ratio = Annotated[
     Fraction,
     BeforeValidator(_fraction),
@@ -263,10 +266,11 @@ class ScaledBackbone(Settings):
     width: Ratio = Fraction(1)
     depth: Ratio = Fraction(1)
 
-    def shown(self, times: str) -> str:
+    @property
+    def shown(self) -> str:
         """What stands behind a backbone's name, nothing at the paper's size."""
-        width = f" {times}{self.width}" if self.width != 1 else ""
-        return width + (f", depth {times}{self.depth}" if self.depth != 1 else "")
+        width = f" ×{self.width}" if self.width != 1 else ""
+        return width + (f", depth ×{self.depth}" if self.depth != 1 else "")
 
 
 class JobResources(Settings):
@@ -345,7 +349,7 @@ class Column(Settings):
     name: str
     dataset: str
     protocol: str
-    heading: str
+    heading: Markup
 
 
 class Row(Settings):
@@ -357,7 +361,7 @@ class Row(Settings):
     """
 
     name: str
-    label: str = ""
+    label: Markup = ""
     parameters: str = ""
     recipe: str | None = None
     source: str = ""
@@ -380,7 +384,7 @@ class Block(Settings):
     """
 
     name: str
-    label: str = ""
+    label: Markup = ""
     backbone: str | None = None
     rows: tuple[Row, ...]
 
@@ -399,7 +403,7 @@ class Rerun(Settings):
 
 
 class Table(Settings):
-    """A table of the paper. `title` and `notes` go into the caption.
+    """A table of the paper. `title` and `notes` go into the caption. `label` is that of LaTeX.
 
     `groups` names the paper's data sets above the columns; `paper` is a file of config/paper, or
     none for a table that the paper does not have; `rerun` is shown below the paper's own. `first`
@@ -410,12 +414,12 @@ class Table(Settings):
     label: str
     paper: str | None = None
     rerun: Rerun | None = None
-    first: str = ""
-    marks: tuple[str, ...] = ()
+    first: Markup = ""
+    marks: tuple[Markup, ...] = ()
     training: bool = False
-    title: str
-    notes: str = ""
-    groups: dict[str, str]
+    title: Markup
+    notes: Markup = ""
+    groups: dict[str, Markup]
     columns: tuple[Column, ...]
     blocks: tuple[Block, ...]
 

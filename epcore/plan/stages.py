@@ -164,8 +164,8 @@ class TableRow(Settings):
     row: str
     paper: str
     source: str
-    parameters: str
-    against: str
+    parameters: str = ""
+    against: str = ""
 
 
 class AggregateStage(Stage):
@@ -192,8 +192,8 @@ class LatexRow(Settings):
 
     row: str
     label: str
-    source: str
-    marks: tuple[str, ...]
+    source: str = ""
+    marks: tuple[str, ...] = ()
 
 
 class LatexBlock(Settings):
@@ -205,7 +205,7 @@ class LatexBlock(Settings):
 
 
 class LatexStage(Stage):
-    """Typeset a table.
+    """Typeset a table; all its texts but `label`, which is LaTeX's own, are in epcore.markup.
 
     `printed` numbers and differences stand beside this run's; `stacked`, in rows of their own.
     `rerun` is the source of the authors' re-run, whose numbers stand below the printed ones; empty

@@ -3,9 +3,10 @@
 from collections.abc import Iterable
 from functools import cached_property
 
+from epcore.markup import literal
 from epcore.plan import paths
 from epcore.plan.figures import NetworkFigure
-from epcore.plan.models import Block, Column, Row, ScaledBackbone, Table
+from epcore.plan.models import Block, Column, Row, Scale, ScaledBackbone, Table
 from epcore.plan.registry import protocol_of
 from epcore.plan.runs import Runs
 from epcore.plan.stages import (
@@ -23,9 +24,8 @@ from epcore.plan.stages import (
     told,
 )
 
-TIMES = r"$\times$"
 TRAINING = (
-    r"\emph{Pretraining}, \emph{fine-tuning}: the epoch after which the learning rate first fell, "
+    "*Pretraining*, *fine-tuning*: the epoch after which the learning rate first fell, "
     "and in brackets the epochs trained; of fine-tuning in the order of the columns, once if they "
     "agree."
 )
@@ -211,10 +211,10 @@ class TablePlan(Runs):
         label = self._sized(backbone) if backbone else ""
         return f"scale {self.scale_name}: {title}, {label}"
 
-    def _sized(self, backbone: str, times: str = "×") -> str:
+    def _sized(self, backbone: str) -> str:
         """The backbone's name, with its size where this scale makes it smaller."""
         size = self.scale.backbones.get(backbone, ScaledBackbone())
-        return f"{self.backbones[backbone].label}{size.shown(times)}"
+        return f"{self.backbones[backbone].label}{size.shown}"
 
     @property
     def covered_figures(self) -> list[str]:
@@ -271,7 +271,7 @@ class TablePlan(Runs):
                 marks=table.marks,
                 printed=table.paper is not None,
                 training=table.training,
-                rerun=tex_escape(table.rerun.source) if table.rerun else "",
+                rerun=literal(table.rerun.source) if table.rerun else "",
                 columns=tuple(
                     LatexColumn(name=c.name, group=table.groups[c.dataset], heading=c.heading)
                     for c in table.columns
@@ -283,8 +283,8 @@ class TablePlan(Runs):
                         rows=tuple(
                             LatexRow(
                                 row=row.name,
-                                label=row.label or tex_escape(row.name),
-                                source=tex_escape(row.source),
+                                label=row.label or literal(row.name),
+                                source=literal(row.source),
                                 marks=row.marks,
                             )
                             for row in block.rows
@@ -298,8 +298,8 @@ class TablePlan(Runs):
     def _heading(self, block: Block) -> str:
         """The backbone's name and size, or the block's name."""
         if block.backbone is None:
-            return tex_escape(block.name)
-        label = self._sized(block.backbone, TIMES)
+            return literal(block.name)
+        label = literal(self._sized(block.backbone))
         return f"{label}, {block.label}" if block.label else label
 
     def _episodes(self, table: Table) -> int:
@@ -310,35 +310,28 @@ class TablePlan(Runs):
     def _caption(self, table: Table) -> str:
         shown = dict.fromkeys(column.dataset for column in table.columns)
         stand_in = [
-            f"{table.groups[column]}: {tex_escape(self.datasets[dataset].caption)}"
+            f"{table.groups[column]}: {literal(self.datasets[dataset].caption)}"
             for column in shown
             if (dataset := self.scale.columns.get(column))
         ]
-        parts = [
+        return caption_of(
+            self.scale,
             table.title,
-            tex_escape(self.scale.note),
             f"Data in the columns: {'; '.join(stand_in)}.",
             this_run(
-                rf"mean accuracy in \% over {self._episodes(table)} test episodes",
-                r"with its 95\,\% interval",
+                f"mean accuracy in % over {self._episodes(table)} test episodes",
+                "with its 95\N{THIN SPACE}% interval",
                 self.seeds,
             ),
-            r"\emph{Paper}: as printed." if table.paper else "",
-            r"\emph{Authors' re-run}: as they printed it later, with one set of fine-tuning "
+            "*Paper*: as printed." if table.paper else "",
+            "*Authors' re-run*: as they printed it later, with one set of fine-tuning "
             "settings, which the default recipe follows."
             if table.rerun
             else "",
             self._training_columns(table) if table.training else "",
             table.notes,
             self._alike(table),
-        ]
-        if not self.scale.comparable:
-            parts.append(
-                r"\textbf{This run uses stand-in data: its numbers are not comparable with the "
-                r"paper's}"
-            )
-        sentences = [part.rstrip(".") + "." for part in parts if part]
-        return " ".join(sentences)
+        )
 
     def _alike(self, table: Table) -> str:
         """Where a row is the run that it is compared with, the caption says why it has no number.
@@ -363,31 +356,23 @@ class TablePlan(Runs):
         return TRAINING + ANNEALED * annealed
 
 
+def caption_of(scale: Scale, title: str, *parts: str) -> str:
+    """The sentences of a caption, with what the scale says of itself; empty parts are left out."""
+    stand_in = "**This run uses stand-in data: its numbers are not comparable with the paper's**"
+    said = [title, literal(scale.note), *parts, "" if scale.comparable else stand_in]
+    return " ".join(part.rstrip(".") + "." for part in said if part)
+
+
 def this_run(measured: str, interval: str, seeds: tuple[int, ...]) -> str:
     """What a caption says of the numbers of this run; `interval` is that of one training."""
     if len(seeds) == 1:
         return (
-            rf"\emph{{This run}}: {measured}, {interval}; one training each, so that an interval "
+            f"*This run*: {measured}, {interval}; one training each, so that an interval "
             "says nothing of another training."
         )
     return (
-        rf"\emph{{This run}}: {measured} and {len(seeds)} trainings (seeds "
-        rf"{', '.join(map(str, seeds))}), with its 95\,\% interval over trainings. $^\circ$No "
-        r"difference beyond that of trainings: its 95\,\% interval, paired by seed, holds zero."
+        f"*This run*: {measured} and {len(seeds)} trainings (seeds "
+        f"{', '.join(map(str, seeds))}), with its 95\N{THIN SPACE}% interval over trainings. °No "
+        "difference beyond that of trainings: its 95\N{THIN SPACE}% interval, paired by seed, "
+        "holds zero."
     )
-
-
-# What LaTeX would take for a command or print as another character.
-TEX = {character: "\\" + character for character in "&%$#_{}"} | {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-}
-
-
-def tex_escape(text: str) -> str:
-    """Plain text as LaTeX."""
-    return "".join(TEX.get(character, character) for character in text)

@@ -18,7 +18,6 @@ from epcore.propagation import DegenerateFeaturesError
 from epcore.report.figure import COLOURS, figure
 from epcore.report.numbers import write_table
 from epcore.report.statistics import mean_with_interval
-from epcore.resume import put_to_use
 
 CODE = {"embedding": 0.5, "label": 0.2}  # the authors' code (A10)
 
@@ -86,5 +85,3 @@ def run(stage: AlphaStage, episodes: Path, out: Path) -> None:
     write_table(table, out.with_suffix(".csv"), "%.4f")
     draw(table, stage.note, out)
     provenance.write(out)
-    for candidate in stage.candidates:
-        put_to_use(Path(candidate.features))

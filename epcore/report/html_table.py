@@ -3,9 +3,9 @@
 import html
 import re
 
+from epcore.markup import to_html
 from epcore.plan.stages import LatexStage
 from epcore.report.layout import Block, Layout, Line, Number
-from epcore.report.tex_to_html import tex_to_html
 
 STYLE = """\
 body { font: 14px/1.45 system-ui, sans-serif; color: #111; background: #fff; margin: 1.5rem; }
@@ -44,7 +44,7 @@ def document(title: str, body: str) -> str:
 
 def page(stage: LatexStage, layout: Layout) -> str:
     """The page of a table, its caption above and its sources below."""
-    caption = tex_to_html(stage.caption)
+    caption = to_html(stage.caption)
     lines = [
         '<div class="scroll">',
         "<table>",
@@ -57,7 +57,7 @@ def page(stage: LatexStage, layout: Layout) -> str:
         lines += _block(block, layout)
     lines += ["</table>", "</div>"]
     if layout.sources:
-        items = (f"<li>{tex_to_html(source)}</li>" for source in layout.sources)
+        items = (f"<li>{to_html(source)}</li>" for source in layout.sources)
         lines += ["<h2>Printed rows from</h2>", "<ol>", *items, "</ol>"]
     title = html.unescape(re.sub(r"<[^>]*>", "", caption.split(". ", 1)[0]))
     return document(title, "\n".join(lines))
@@ -68,17 +68,17 @@ def _head(layout: Layout) -> list[str]:
     rows = 2 if layout.beside is None else 3
     lead = [layout.first, *layout.marks, *layout.facts]
     tops = [
-        f'<th rowspan="{rows}" scope="col">{tex_to_html(name)}</th>'
+        f'<th rowspan="{rows}" scope="col">{to_html(name)}</th>'
         if name
         else f'<td rowspan="{rows}"></td>'
         for name in lead
     ]
     tops += [
-        f'<th colspan="{span}" scope="colgroup">{tex_to_html(name)}</th>'
+        f'<th colspan="{span}" scope="colgroup">{to_html(name)}</th>'
         for name, span in layout.groups
     ]
     shots = [
-        f'<th colspan="{layout.per_cell}" scope="colgroup">{tex_to_html(column.heading)}</th>'
+        f'<th colspan="{layout.per_cell}" scope="colgroup">{to_html(column.heading)}</th>'
         for column in layout.columns
     ]
     lines = [_row(tops), _row(shots)]
@@ -89,7 +89,7 @@ def _head(layout: Layout) -> list[str]:
 
 
 def _block(block: Block, layout: Layout) -> list[str]:
-    heading = tex_to_html(block.heading)
+    heading = to_html(block.heading)
     return [
         "<tbody>",
         _row([f'<th colspan="{layout.width}" scope="rowgroup">{heading}</th>']),
@@ -99,7 +99,9 @@ def _block(block: Block, layout: Layout) -> list[str]:
 
 
 def _line(line: Line, layout: Layout) -> str:
-    label = tex_to_html(line.label) + (f"<sup>{line.source}</sup>" if line.source else "")
+    label = "\N{EM SPACE}" * line.below + to_html(line.label)
+    if line.source:
+        label += f"<sup>{line.source}</sup>"
     cells = [f'<th scope="row">{label}</th>']
     cells += [f'<td class="mark">{"✓" if mark else ""}</td>' for mark in line.marks]
     cells += [f"<td>{fact}</td>" for fact in line.facts]

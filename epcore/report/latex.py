@@ -5,6 +5,7 @@ from pathlib import Path
 
 from epcore.errors import UserError
 from epcore.files import write_text
+from epcore.markup import to_tex
 from epcore.plan.stages import LatexStage
 from epcore.report.html_table import page
 from epcore.report.layout import Block, Layout, Line, Number, lay_out
@@ -36,7 +37,7 @@ def typeset(stage: LatexStage, layout: Layout) -> str:
         r"\centering\footnotesize\setlength{\tabcolsep}{3pt}",
         r"\providecommand{\ci}[1]{{\scriptsize$\,\pm$#1}}",
         r"\setlength{\belowcaptionskip}{6pt}",
-        rf"\caption{{{stage.caption}}}",
+        rf"\caption{{{to_tex(stage.caption)}}}",
         rf"\label{{{stage.label}}}",
         r"% A table that is wider than the page is made as small as the page is wide.",
         r"\providecommand{\resizebox}[3]{#3}",
@@ -60,27 +61,28 @@ def _specification(layout: Layout) -> str:
 
 def _sources(sources: tuple[str, ...]) -> str:
     numbered = enumerate(sources, start=1)
-    listed = "; ".join(rf"\textsuperscript{{{n}}}{source}" for n, source in numbered)
+    listed = "; ".join(rf"\textsuperscript{{{n}}}{to_tex(source)}" for n, source in numbered)
     return rf"\medskip\parbox{{0.98\linewidth}}{{\scriptsize Printed rows from: {listed}.}}"
 
 
 def _head(layout: Layout) -> list[str]:
     """Data set, shot, then what stands beside each other in a cell."""
     groups = layout.groups
-    tops = [rf"\multicolumn{{{span}}}{{c}}{{\textbf{{{name}}}}}" for name, span in groups]
+    tops = [rf"\multicolumn{{{span}}}{{c}}{{\textbf{{{to_tex(name)}}}}}" for name, span in groups]
     starts = itertools.accumulate([layout.lead + 1] + [span for _, span in groups[:-1]])
     rules = [
         rf"\cmidrule(lr){{{start}-{start + span - 1}}}"
         for start, (_, span) in zip(starts, groups, strict=True)
     ]
-    lead = [layout.first, *layout.marks, *layout.facts]
+    lead = map(to_tex, [layout.first, *layout.marks, *layout.facts])
     headings = [
-        rf"\multicolumn{{{layout.per_cell}}}{{c}}{{{column.heading}}}" for column in layout.columns
+        rf"\multicolumn{{{layout.per_cell}}}{{c}}{{{to_tex(column.heading)}}}"
+        for column in layout.columns
     ]
     lines = [
         " & ".join([""] * layout.lead + tops) + r" \\",
         "".join(rules),
-        " & ".join(lead + headings) + r" \\",
+        " & ".join([*lead, *headings]) + r" \\",
     ]
     if layout.beside is not None:
         pair = rf"\emph{{this run}} & \emph{{{layout.beside}}}"
@@ -89,7 +91,7 @@ def _head(layout: Layout) -> list[str]:
 
 
 def _block(block: Block, width: int) -> list[str]:
-    heading = rf"\multicolumn{{{width}}}{{c}}{{{block.heading}}} \\"
+    heading = rf"\multicolumn{{{width}}}{{c}}{{{to_tex(block.heading)}}} \\"
     lines = [r"\midrule", heading, r"\midrule"]
     for before, line in zip((None, *block.lines), block.lines, strict=False):
         if before and before.source and not line.source:
@@ -99,7 +101,7 @@ def _block(block: Block, width: int) -> list[str]:
 
 
 def _entries(line: Line) -> list[str]:
-    label = line.label
+    label = r"\quad" * line.below + to_tex(line.label)
     if line.source:
         label += rf"\textsuperscript{{{line.source}}}"
     ticks = [r"$\checkmark$" if mark else "" for mark in line.marks]

@@ -9,9 +9,6 @@ from typing import Literal
 from epcore.plan.stages import LatexBlock, LatexColumn, LatexRow, LatexStage
 from epcore.report.text_table import Cell
 
-# Below a row, in the column of printed numbers.
-RERUN = r"\quad\emph{authors' re-run}"
-
 
 @dataclass(frozen=True)
 class Number:
@@ -32,7 +29,7 @@ class Line:
     """A row. `source` is the number of its source below the table; rows of ours have none.
 
     `marks` are ticks or not, `facts` texts. `numbers` has one or two for each column; None stays
-    empty.
+    empty. `below` is indented, because it belongs to the line above.
     """
 
     label: str
@@ -40,6 +37,7 @@ class Line:
     marks: tuple[bool, ...]
     facts: tuple[str, ...]
     numbers: tuple[Number | None, ...]
+    below: bool = False
 
 
 @dataclass(frozen=True)
@@ -125,12 +123,14 @@ def lay_out(stage: LatexStage, cells: dict[tuple[str, str, str], Cell]) -> Layou
         if stage.rerun and any(again):
             numbers = tuple(number for each in again for number in (None, each))
             source = sources.index(stage.rerun) + 1
-            below = Line(RERUN, source, line.marks, ("",) * len(facts), numbers)
-            return [line, below]
+            rerun = Line(
+                "*authors' re-run*", source, line.marks, ("",) * len(facts), numbers, below=True
+            )
+            return [line, rerun]
         gaps = tuple(map(_difference, found))
         if not stage.stacked or not any(gaps):
             return [line]
-        return [line, replace(line, label=r"\quad\emph{difference}", numbers=gaps)]
+        return [line, replace(line, label="*difference*", numbers=gaps, below=True)]
 
     return Layout(
         first=stage.first,

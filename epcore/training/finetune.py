@@ -8,18 +8,18 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from epcore.backbones import Backbone
+from epcore.backbones.base import parameter_count
 from epcore.checkpoint import REMEDY, Checkpoint, build
 from epcore.data.augment import Augmenter
 from epcore.data.episodes import Episodes, sample
 from epcore.data.feed import Feed
 from epcore.data.store import ImageStore
-from epcore.device import autocast, choose_device, place, room_for_images, set_precision
+from epcore.device import autocast, choose_device, describe, place, room_for_images, set_precision
 from epcore.errors import UserError
 from epcore.evaluation.propagation_classifier import PropagationClassifier, query_labels
 from epcore.plan.stages import FinetuneStage
-from epcore.resume import put_to_use
 from epcore.training.loop import fit, seed_of
-from epcore.training.session import Inputs, Session, Validator, base_labels
+from epcore.training.session import Session, Validator, base_labels
 
 
 class FinetuningModel(nn.Module):
@@ -112,10 +112,16 @@ def run(
     """The stage `finetune`: a checkpoint, its curve and its meta."""
     device = choose_device(require_gpu)
     set_precision(stage.precision)
-    session = Session("finetune", stage, Inputs(data, episodes, checkpoint), out)
+    session = Session("finetune", stage, [data / "store.json", episodes, checkpoint], out)
+    store, validation = ImageStore.open(data), Episodes.load(episodes)
     pretrained = Checkpoint.load(checkpoint, stage.backbone)
-    task = FinetuningTask(stage, session.store, session.episodes, pretrained, device)
+    task = FinetuningTask(stage, store, validation, pretrained, device)
     label = f"finetune {stage.shot}-shot"
-    outcome = fit(task, stage.finetuning, stage.seed, session.state, label)
-    session.finish(outcome, device)
-    put_to_use(checkpoint)
+    outcome = fit(task, stage.finetuning, stage.seed, session.state(), label)
+    Checkpoint.of(stage.backbone, outcome.weights).save(out)
+    session.finish(
+        {"": outcome},
+        parameters=parameter_count(task.model.backbone),
+        processes=1,
+        **describe(device, stage.precision),
+    )

@@ -93,8 +93,8 @@ def fit(
 
     After every epoch, every ten minutes and when a signal asks the process to leave, everything
     is saved to `state`. If that file exists, training goes on from there and ends with the same
-    weights; `epcore.resume` says how long it stays. Of a team's processes, which all hold the same,
-    the first one saves.
+    weights. It outlives the training; `epcore.resume` says why and until when. Of a team's
+    processes, which all hold the same, the first one saves.
 
     Raises:
         UserError: if the loss or the features are no longer finite, or all features are equal.
@@ -104,6 +104,7 @@ def fit(
         training = _Training(task, settings, seed, state, label, request, team)
         while training.goes_on():
             training.epoch()
+        training.heartbeat.stop()
     best, curve = training.best, training.curve
     return Outcome(best["weights"], best["row"], curve, training.resumed_from)
 

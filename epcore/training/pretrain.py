@@ -9,18 +9,19 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from epcore.backbones import Backbone
-from epcore.checkpoint import build
+from epcore.backbones.base import parameter_count
+from epcore.checkpoint import Checkpoint, build
 from epcore.data.augment import ROTATIONS, Augmenter
 from epcore.data.episodes import Episodes
 from epcore.data.feed import Feed
 from epcore.data.store import ImageStore
-from epcore.device import autocast, choose_device, place, room_for_images, set_precision
+from epcore.device import autocast, choose_device, describe, place, room_for_images, set_precision
 from epcore.errors import UserError
 from epcore.evaluation.propagation_classifier import PropagationClassifier
 from epcore.files import add_energy
 from epcore.plan.stages import PretrainStage
 from epcore.training.loop import fit, seed_of
-from epcore.training.session import Inputs, Session, Validator, base_labels
+from epcore.training.session import Session, Validator, base_labels
 from epcore.training.team import ALONE, Team, together
 
 
@@ -161,8 +162,15 @@ def train(team: Team, stage: PretrainStage, data: Path, episodes: Path, out: Pat
     """What each process of a team does; the first one writes."""
     device = team.device()
     set_precision(stage.precision)
-    session = Session("pretrain", stage, Inputs(data, episodes), out)
-    task = PretrainingTask(stage, session.store, session.episodes, device, team)
-    outcome = fit(task, stage.pretraining, stage.seed, session.state, "pretrain", team)
+    session = Session("pretrain", stage, [data / "store.json", episodes], out)
+    store, validation = ImageStore.open(data), Episodes.load(episodes)
+    task = PretrainingTask(stage, store, validation, device, team)
+    outcome = fit(task, stage.pretraining, stage.seed, session.state(), "pretrain", team)
     if team.rank == 0:
-        session.finish(outcome, device, team.size)
+        Checkpoint.of(stage.backbone, outcome.weights).save(out)
+        session.finish(
+            {"": outcome},
+            parameters=parameter_count(task.model.backbone),
+            processes=team.size,
+            **describe(device, stage.precision),
+        )

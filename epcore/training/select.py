@@ -12,7 +12,6 @@ from typing import Any
 from epcore.errors import UserError
 from epcore.files import Provenance, atomic, meta_of
 from epcore.plan.stages import SelectStage
-from epcore.resume import put_to_use
 
 
 def facts_of(checkpoint: Path) -> dict[str, Any]:
@@ -54,5 +53,3 @@ def run(stage: SelectStage, checkpoints: list[Path], out: Path) -> None:
         best=facts[place]["best"],
         parameters=facts[place]["parameters"],
     )
-    for checkpoint in checkpoints:
-        put_to_use(checkpoint)

@@ -1,26 +1,24 @@
 """What a training stage reads before it starts and writes when it is done."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
 from epcore.backbones import Backbone
-from epcore.backbones.base import parameter_count
-from epcore.checkpoint import Checkpoint, build
 from epcore.data.augment import Augmenter
 from epcore.data.episodes import Episodes
 from epcore.data.store import ImageStore
-from epcore.device import describe
 from epcore.evaluation.embed import embed
 from epcore.evaluation.evaluate import solve
 from epcore.evaluation.propagation_classifier import PropagationClassifier
 from epcore.files import Provenance
-from epcore.plan.stages import TrainingStage
+from epcore.plan.stages import Stage, TrainingStage
 from epcore.propagation import DegenerateFeaturesError
-from epcore.resume import ResumeFiles
+from epcore.resume import state_file
 from epcore.training.loop import Outcome
 
 
@@ -67,44 +65,28 @@ class Validator:
         return float(results.accuracies.mean()), float(results.losses.mean())
 
 
-@dataclass(frozen=True)
-class Inputs:
-    """Files that a training stage reads."""
-
-    data: Path
-    episodes: Path
-    checkpoint: Path | None = None
-
-    def files(self) -> list[Path]:
-        files = [self.data / "store.json", self.episodes]
-        return files + ([self.checkpoint] if self.checkpoint else [])
-
-
 class Session:
-    """One run of a training stage: opened inputs, the file to resume from, the outputs."""
+    """One run of a stage that trains one model, which has no name, or several that have."""
 
-    def __init__(self, name: str, stage: TrainingStage, inputs: Inputs, out: Path) -> None:
-        self.stage, self.out = stage, out
-        config = stage.model_dump(mode="json")
-        self.provenance = Provenance(name, config, inputs.files())
-        self._resume = ResumeFiles.of(out, config, self.provenance.inputs.values())
-        self.state = self._resume.state()
-        self.store = ImageStore.open(inputs.data)
-        self.episodes = Episodes.load(inputs.episodes)
+    def __init__(self, name: str, stage: Stage, inputs: list[Path], out: Path) -> None:
+        self.out = out
+        self.provenance = Provenance(name, stage.model_dump(mode="json"), inputs)
 
-    def finish(self, outcome: Outcome, device: torch.device, processes: int = 1) -> None:
-        """Writes curve, checkpoint and meta. The resume file stays until these are used."""
-        curve = self.out.with_suffix(".csv")
-        outcome.write_curve(curve)
-        Checkpoint.of(self.stage.backbone, outcome.weights).save(self.out)
+    def state(self, model: str = "") -> Path:
+        """The file that the training of a model goes on from."""
+        return state_file(self.out, self.provenance, model)
+
+    def finish(self, outcomes: Mapping[str, Outcome], **facts: Any) -> None:
+        """Writes the curve of every model, and the meta of the checkpoint, which is there."""
+        curves = {model: self.out.with_name(f"{self.out.stem}{model}.csv") for model in outcomes}
+        for model, outcome in outcomes.items():
+            outcome.write_curve(curves[model])
+        best = {model: outcome.best for model, outcome in outcomes.items()}
+        resumed = {model: outcome.resumed_from for model, outcome in outcomes.items()}
         self.provenance.write(
             self.out,
-            curve,
-            best=outcome.best,
-            resumed_from_epoch=outcome.resumed_from,
-            resume_key=self._resume.key,
-            parameters=parameter_count(build(self.stage.backbone)),
-            processes=processes,
-            **describe(device, self.stage.precision),
+            *curves.values(),
+            best=best.get("", best),
+            resumed_from_epoch=resumed.get("", resumed),
+            **facts,
         )
-        self._resume.ended()

@@ -1,15 +1,12 @@
-"""Settings of a machine whose powers are known, entries of a ledger, and a run with its meter."""
+"""Settings of a machine whose powers are known, the machine, and entries of a ledger."""
 
-import subprocess
-import sys
-import time
 from pathlib import Path
 
-import psutil
 import pytest
 import yaml
 
 from epcore.footprint.ledger import Entry
+from epcore.footprint.machine import Machine
 from epcore.plan.footprint import FootprintSettings
 
 CONFIG = Path(__file__).parents[2] / "config"
@@ -23,6 +20,20 @@ def settings():
     def build(**changes):
         content = yaml.safe_load((CONFIG / "footprint.yaml").read_text())
         return FootprintSettings(**content | KNOWN | changes)
+
+    return build
+
+
+@pytest.fixture
+def machine(settings):
+    """Two processors of 100 W together and 20 W of memory, with some values changed."""
+
+    def build(**changes):
+        values = {
+            **{"settings": settings(), "cpus": 2, "cpu_power": 100.0, "ram_power": 20.0},
+            **{"counters": False, "factor": 0.5},
+        }
+        return Machine(**values | changes)
 
     return build
 
@@ -42,49 +53,3 @@ def entry():
         return Entry(**values | changes)
 
     return build
-
-
-RUN = """
-import sys
-from epcore.footprint.meter_server import start_meter
-print(start_meter(), flush=True)
-sys.stdin.read()
-"""
-
-
-class Run:
-    """A process that has started a meter and now waits."""
-
-    def __init__(self):
-        command = [sys.executable, "-c", RUN]
-        pipe = subprocess.PIPE
-        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
-        self.path = Path(self.process.stdout.readline().strip())
-        (self.meter,) = psutil.Process(self.process.pid).children()
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-
-    def measures(self):
-        """Whether the meter's process runs."""
-        try:
-            return self.meter.status() != psutil.STATUS_ZOMBIE  # nobody may be there to bury it
-        except psutil.NoSuchProcess:
-            return False
-
-    def gone(self):
-        """Waits for the meter's own end."""
-        end = time.monotonic() + 60
-        while self.measures() and time.monotonic() < end:
-            time.sleep(0.05)
-        assert not self.measures()
-        assert not self.path.parent.exists()
-
-
-@pytest.fixture
-def run():
-    started = Run()
-    yield started
-    started.kill()
-    started.gone()

@@ -1,15 +1,18 @@
 """What a kilowatt-hour weighs and what a machine draws, found out once."""
 
+import json
 import math
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from codecarbon.input import DataSource
 
 from epcore.errors import UserError
 from epcore.footprint.machine import carbon_intensity, known_machine
+from epcore.footprint.tracker import LEDGER, SETTINGS
 from epcore.plan.footprint import FootprintSettings
 
 
@@ -18,29 +21,36 @@ def test_an_explicit_factor_wins(settings):
 
 
 def test_in_a_slurm_job_the_memory_is_that_of_the_machine(tmp_path, monkeypatch, settings):
-    """codecarbon would ask scontrol for that of the job."""
-    (tmp_path / "scontrol").write_text("#!/bin/sh\necho ReqTRES=cpu=1,mem=1G,node=1\n")
+    """codecarbon would ask the cluster for that of the job."""
+    (tmp_path / "scontrol").write_text("#!/bin/sh\necho ReqTRES=cpu=1,mem=1G,node=1 | tee asked\n")
     (tmp_path / "scontrol").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    file = tmp_path / "footprint.yaml"
-    file.write_text(settings(ram_power=None).model_dump_json())
-    found = []
-    for job in (None, "7"):
-        if job:
-            monkeypatch.setenv("SLURM_JOB_ID", job)
-        done = subprocess.run(
-            [sys.executable, "-c", FIND_OUT, str(file)], capture_output=True, text=True, check=True
-        )
-        found.append(done.stdout)
-    assert found[0] == found[1]
+    monkeypatch.chdir(tmp_path)
+    unknown = settings(ram_power=None, carbon_intensity=None, country="CAN", region=None)
+    Path("footprint.yaml").write_text(unknown.model_dump_json())
+    monkeypatch.setenv(SETTINGS, "footprint.yaml")
+    outside = ram_power_of_a_job(monkeypatch, "outside")
+    for name in ("SLURM_JOB_ID", "SLURM_JOBID"):  # the second one is the older
+        monkeypatch.setenv(name, "7")
+    assert ram_power_of_a_job(monkeypatch, "inside") == outside > 0
+    assert not Path("asked").exists()
 
 
-FIND_OUT = """
-import sys
+def ram_power_of_a_job(monkeypatch, name):
+    """Watts, of a job in a process of its own that finds them out."""
+    monkeypatch.setenv(LEDGER, f"{name}/ledger.jsonl")
+    subprocess.run([sys.executable, "-c", JOB], check=True)
+    (machine,) = Path(name, "machines").iterdir()
+    return json.loads(machine.read_text())["ram_power"]
+
+
+JOB = """
+import os
 from pathlib import Path
-from epcore.footprint.machine import find_out
-from epcore.plan.footprint import read_footprint_file
-print(find_out(read_footprint_file(Path(sys.argv[1]))).ram_power)
+from epcore.footprint.tracker import tracked
+before = dict(os.environ)
+with tracked("evaluate", Path("x")):
+    assert os.environ == before
 """
 
 

@@ -1,30 +1,51 @@
-"""The meter of a run: its jobs read it, and it ends when they and the run have."""
+"""codecarbon as a meter of the machine: what it says of power that is known."""
 
 import os
-import socket
 import subprocess
 import sys
 import textwrap
 import time
 
 import pytest
+from codecarbon import OfflineEmissionsTracker
+from codecarbon.core.cpu import IntelRAPL
+from codecarbon.core.util import detect_cpu_model
 
-from epcore.footprint.meter import METER, RunMeter, Scope, find_meter
+from epcore.footprint.meter import Meter
 
 JOULES_PER_KWH = 3.6e6
 STALE = 0.1  # seconds; codecarbon measures only what is older than half of this
 
 
-def scope(ram_power=20.0):
-    return Scope("a processor", 100.0, ram_power, [])
+@pytest.fixture
+def foreign(tmp_path, monkeypatch):
+    """A folder where codecarbon is configured for other uses of it."""
+    settings = """
+        [codecarbon]
+        tracking_mode = process
+        force_cpu_power = 7000
+        force_ram_power = 7000
+        force_mode_cpu_load = true
+        pue = 7
+        rapl_prefer_psys = true
+        gpu_ids = 0
+        measure_power_secs = 0.01
+        output_dir = /nowhere
+        emissions_endpoint = http://localhost:1
+        save_to_file = true
+        log_level = debug
+    """
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".codecarbon.config").write_text(textwrap.dedent(settings))
+    return tmp_path
 
 
-def test_memory_takes_its_power_for_as_long_as_it_was_measured(run):
-    meter = RunMeter(run.path, scope())
+def test_memory_takes_its_power_for_as_long_as_it_was_measured(foreign, machine, capfd):
+    meter = Meter(machine(), [])
     before = time.monotonic()
     first = meter.read()
     after = time.monotonic()
-    time.sleep(1)
+    time.sleep(0.5)
     shortest = time.monotonic() - after
     last = meter.stop()
     longest = time.monotonic() - before
@@ -33,55 +54,48 @@ def test_memory_takes_its_power_for_as_long_as_it_was_measured(run):
     # By its model an idle processor takes a tenth of its power, and a busy one all.
     assert 0.09 * 100 * seconds <= (last.cpu - first.cpu) * JOULES_PER_KWH <= 101 * seconds
     assert last.gpu == 0
+    assert [file.name for file in foreign.iterdir()] == [".codecarbon.config"]
+    assert capfd.readouterr() == ("", "")
 
 
-def test_jobs_of_one_machine_read_one_meter_and_those_of_other_settings_another(run):
-    early = RunMeter(run.path, scope())
-    early.read()
-    time.sleep(0.5)
-    late, other = RunMeter(run.path, scope()), RunMeter(run.path, scope(ram_power=1.0))
-    assert late.read().ram == pytest.approx(early.read().ram, rel=0.5)
-    assert other.read().ram < 0.1 * early.read().ram
-    for meter in (early, late, other):
-        meter.stop()
+def test_processors_with_power_counters_take_what_those_count(foreign, monkeypatch, machine):
+    """Nor does it ask for the processor's name, which takes it most of a second."""
+    counters = foreign / "rapl/intel-rapl"
+    for number, (name, joules) in enumerate({"package-0": 5, "psys": 70}.items()):
+        domain = counters / f"intel-rapl:{number}"
+        domain.mkdir(parents=True)
+        (domain / "name").write_text(name)
+        (domain / "max_energy_range_uj").write_text("262143328850")
+        (domain / "energy_uj").write_text(str(joules * 1_000_000))
+    monkeypatch.setattr("codecarbon.core.cpu.is_rapl_available", lambda: True)
+    monkeypatch.setattr(
+        "codecarbon.external.hardware.IntelRAPL",
+        lambda **settings: IntelRAPL(**settings | {"rapl_dir": str(counters.parent)}),
+    )
+    detect_cpu_model.cache_clear()
+    meter = Meter(machine(counters=True), [])
+    first = meter.read()
+    for file in counters.glob("*/energy_uj"):
+        file.write_text(str(int(file.read_text()) + 1_000_000 * (3600 if ":0" in str(file) else 9)))
+    time.sleep(STALE)
+    last = meter.stop()
+    assert last.cpu - first.cpu == pytest.approx(0.001)  # 3600 J
+    assert detect_cpu_model.cache_info().currsize == 0
 
 
-def test_a_question_that_it_does_not_understand_disturbs_nobody(run):
-    with socket.socket(socket.AF_UNIX) as stranger:
-        stranger.connect(str(run.path))
-        stranger.sendall(b"how much?\n")
-        assert stranger.recv(1000).startswith(b'{"error": "JSONDecodeError')
-    meter = RunMeter(run.path, scope())
-    assert meter.stop().ram >= 0
+@pytest.mark.parametrize("ask", [Meter.read, Meter.stop])
+def test_a_tracker_that_fails_says_so(monkeypatch, machine, ask):
+    """codecarbon itself would go on with the energies of before."""
 
+    def fail(_):
+        raise OSError("no counters")
 
-def test_it_ends_with_the_last_job_of_a_run_that_was_killed(run):
-    meter = RunMeter(run.path, scope())
+    meter = Meter(machine(), [])
     meter.read()
-    run.kill()
-    time.sleep(1)
-    assert run.measures()
-    assert meter.read().ram > 0
-    meter.stop()
-    run.gone()
-
-
-def test_ctrl_c_does_not_reach_it(run):
-    """A terminal interrupts a whole process group."""
-    assert os.getpgid(run.meter.pid) != os.getpgid(run.process.pid)
-
-
-def test_a_job_that_finds_no_run_has_a_meter_of_its_own(run, monkeypatch):
-    monkeypatch.setenv(METER, str(run.path))
-    meter, _ = find_meter(scope())
-    assert isinstance(meter, RunMeter)
-    meter.stop()
-    run.kill()
-    run.gone()
-    own, first = find_meter(scope())
-    assert not isinstance(own, RunMeter)
-    time.sleep(0.2)
-    assert own.stop().ram > first.ram
+    monkeypatch.setattr(OfflineEmissionsTracker, "_do_measurements", fail)
+    time.sleep(STALE)
+    with pytest.raises(RuntimeError, match="no energies"):
+        ask(meter)
 
 
 # NVIDIA's library for a machine of two GPUs, the second of which takes 300 W.
@@ -123,13 +137,15 @@ NVML = """
 """
 GPU_JOB = """
     import sys, time
-    from epcore.footprint.meter import Scope
-    from epcore.footprint.own_meter import OwnMeter
+    from epcore.footprint.machine import Machine
+    from epcore.footprint.meter import Meter
+
+    machine = Machine.model_validate_json(sys.argv[1])
 
     def watts(gpus):
-        meter = OwnMeter(Scope("a processor", 100.0, 20.0, gpus))
+        meter = Meter(machine, gpus)
         first = meter.read()
-        time.sleep(0.5)
+        time.sleep(0.2)
         last = meter.stop()
         return 20 * (last.gpu - first.gpu) / (last.ram - first.ram)
 
@@ -138,25 +154,25 @@ GPU_JOB = """
 """
 
 
-def measure_gpus(folder, *programs):
+def measure_gpus(folder, machine, *programs):
     """Watts and the last error, with cards that are not real; the rest of codecarbon is."""
     (folder / "pynvml.py").write_text(textwrap.dedent(NVML))
     for program in programs:
         (folder / program).write_text("#!/bin/sh\n")
         (folder / program).chmod(0o755)
     environment = os.environ | {"PYTHONPATH": str(folder), "PATH": str(folder)}
-    command = [sys.executable, "-c", textwrap.dedent(GPU_JOB)]
+    command = [sys.executable, "-c", textwrap.dedent(GPU_JOB), machine.model_dump_json()]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     return [float(number) for number in done.stdout.split()], done.stderr.splitlines()[-1]
 
 
-def test_gpus_are_measured_by_index_or_uuid_and_no_others(tmp_path):
-    watts, error = measure_gpus(tmp_path, "nvidia-smi")
+def test_gpus_are_measured_by_index_or_uuid_and_no_others(tmp_path, machine):
+    watts, error = measure_gpus(tmp_path, machine(), "nvidia-smi")
     assert watts == pytest.approx([300, 0, 400, 0, 100], rel=0.1)
     assert error == "ValueError: no counters of GPU GPU-2a6c-11"
 
 
-def test_a_gpu_that_codecarbon_would_leave_out_is_an_error(tmp_path):
-    watts, error = measure_gpus(tmp_path)
+def test_a_gpu_that_codecarbon_would_leave_out_is_an_error(tmp_path, machine):
+    watts, error = measure_gpus(tmp_path, machine())
     assert not watts
     assert error == "ValueError: without nvidia-smi or rocm-smi codecarbon measures no GPU"

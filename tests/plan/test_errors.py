@@ -174,6 +174,7 @@ def test_an_unknown_name_like_no_other_lists_the_known_ones(config):
         ("tables/main.yaml", "columns", 3, "list"),
         ("tables/main.yaml", "blocks/0/rows/0/recipe", "epnet", "either recipe"),
         ("tables/main.yaml", "blocks/0/rows/0/marks", "EP", "list"),
+        ("tables/main.yaml", "title", r"\textit{mini}ImageNet", r"\textit is LaTeX; write *emph"),
         ("tables/ssl-large.yaml", "blocks/0/rows/3/unlabeled", 0, "greater than 0"),
         ("scales/demo.yaml", "tables", "main", "list"),
         ("recipes.yaml", "recipes/ep-110/phases", ["testing"], "mapping"),

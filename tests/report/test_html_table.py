@@ -88,10 +88,10 @@ def test_a_page_names_rows_columns_and_groups_for_those_who_cannot_see_it(typese
     assert len(page.said["tbody"]) == len(Plan(CONFIG, "demo").table(name).blocks)
 
 
-@pytest.mark.parametrize("scale", ["demo", "small", "paper"])
+@pytest.mark.parametrize(("scale", "seeds"), [("demo", None), ("small", 2), ("paper", 2)])
 @pytest.mark.parametrize("name", TABLES)
-def test_no_latex_is_left_on_a_page_and_nothing_is_fetched(typeset, name, scale):
-    typeset(name, scale)
+def test_no_latex_is_left_on_a_page_and_nothing_is_fetched(typeset, name, scale, seeds):
+    typeset(name, scale, seeds=seeds)
     text = Path(f"{name}.html").read_text(encoding="utf-8")
     assert not re.search(r"[\\$]|\{(?![^}]*:)", text.split("<body>")[1])
     assert not re.search(r"src=|href=|url\(|@import|<script", text)

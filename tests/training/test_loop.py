@@ -19,7 +19,7 @@ from epcore.training import loop
 from epcore.training.finetune import FinetuningTask
 from epcore.training.loop import fit, seed_of
 from epcore.training.pretrain import PretrainingTask
-from epcore.training.session import Inputs, Session, Validator
+from epcore.training.session import Session, Validator
 
 
 class Scripted:
@@ -279,8 +279,9 @@ def test_a_damaged_state_file_is_named(tmp_path):
 
 
 def test_the_state_file_is_named_by_config_and_inputs(told, toy, tmp_path):
-    def state(stage, inputs=(toy.data, toy.val)):
-        return Session("pretrain", stage, Inputs(*inputs), tmp_path / "pretrain.pt").state
+    def state(stage, episodes=toy.val):
+        inputs = [toy.data / "store.json", episodes]
+        return Session("pretrain", stage, inputs, tmp_path / "pretrain.pt").state()
 
     first = state(told("pretrain"))
     assert first == state(told("pretrain"))
@@ -288,7 +289,7 @@ def test_the_state_file_is_named_by_config_and_inputs(told, toy, tmp_path):
         state(told("pretrain", pretraining={"epochs": 3})),
         state(told("pretrain", seed=1)),
         state(told("pretrain", "net")),
-        state(told("pretrain"), (toy.data, toy.novel)),
+        state(told("pretrain"), toy.novel),
     ]
     assert len({first, *others}) == 5
 
@@ -296,12 +297,13 @@ def test_the_state_file_is_named_by_config_and_inputs(told, toy, tmp_path):
 def test_a_state_of_another_config_is_not_used(told, toy, pretraining, tmp_path):
     out = tmp_path / "pretrain.pt"
     stage = told("pretrain", pretraining={"weight_decay": 0.1})
-    foreign = Session("pretrain", stage, Inputs(toy.data, toy.val), out).state
+    inputs = [toy.data / "store.json", toy.val]
+    foreign = Session("pretrain", stage, inputs, out).state()
     save_atomically(foreign, {"never": "read"})
-    session = Session("pretrain", told("pretrain"), Inputs(toy.data, toy.val), out)
+    own = Session("pretrain", told("pretrain"), inputs, out).state()
     task = pretraining()
     optimisation = task.stage.pretraining
-    assert fit(task, optimisation, 0, session.state, "toy").resumed_from is None
+    assert fit(task, optimisation, 0, own, "toy").resumed_from is None
 
 
 def test_seeds_differ_with_every_part_and_are_the_same_everywhere():

@@ -8,12 +8,13 @@ import torch
 from reference import cross_entropy, embeddings
 
 from epcore.checkpoint import Checkpoint
+from epcore.data.episodes import Episodes
 from epcore.errors import UserError
 from epcore.files import meta_of
 from epcore.training import pretrain
 from epcore.training.loop import CURVE_COLUMNS, fit
 from epcore.training.pretrain import PretrainingLoss, PretrainingTask
-from epcore.training.session import Inputs, Session
+from epcore.training.session import Session
 
 UNFLIPPED = {"augmentation": []}
 
@@ -216,10 +217,10 @@ def test_a_killed_stage_goes_on_and_ends_with_the_same_files(told, toy, store, t
     whole, _ = run(told, toy, tmp_path / "whole" / "pretrain.pt")
     out = tmp_path / "killed" / "pretrain.pt"
     stage = told("pretrain")
-    session = Session("pretrain", stage, Inputs(toy.data, toy.val), out)
-    task = Killed(stage, store, session.episodes, torch.device("cpu"))
+    state = Session("pretrain", stage, [toy.data / "store.json", toy.val], out).state()
+    task = Killed(stage, store, Episodes.load(toy.val), torch.device("cpu"))
     with pytest.raises(KeyboardInterrupt):
-        fit(task, stage.pretraining, stage.seed, session.state, "pretrain")
+        fit(task, stage.pretraining, stage.seed, state, "pretrain")
     assert not out.exists()
     resumed, facts = run(told, toy, out)
     assert facts["resumed_from_epoch"] == 1
@@ -227,7 +228,7 @@ def test_a_killed_stage_goes_on_and_ends_with_the_same_files(told, toy, store, t
         assert torch.equal(tensor, resumed.weights[name])
     curves = [tmp_path / folder / "pretrain.csv" for folder in ("whole", "killed")]
     assert curves[0].read_bytes() == curves[1].read_bytes()
-    assert list(session.state.parent.iterdir()) == [session.state]  # until the checkpoint is used
+    assert list(state.parent.iterdir()) == [state]
 
 
 def test_fewer_images_than_a_batch_is_told_with_the_setting_to_change(pretraining):

@@ -1,26 +1,21 @@
-"""A checkpoint that is lost before it was used costs no training; once it was, no disk."""
+"""A finished checkpoint that is lost costs no training; once nothing can delete it, no disk."""
 
-import json
-from concurrent.futures import ThreadPoolExecutor
+import os
 from pathlib import Path
 
 import pytest
 
-from epcore.errors import UserError
-from epcore.evaluation import embed, evaluate
-from epcore.plan import Plan
-from epcore.plan.stages import EvaluateStage
-from epcore.resume import ResumeFiles, put_to_use
-from epcore.training import finetune, pretrain
+from epcore.resume import discard_old_states
+from epcore.training import pretrain
 from epcore.training.loop import _Training
 
-ROOT = Path(__file__).parents[2]
 OUTPUTS = ("pretrain.pt", "pretrain.csv")
+CHECKPOINT = "models/data/conv4/epnet/s0/pretrain.pt"
 
 
 @pytest.fixture
 def pretrained(told, toy, tmp_path):
-    """Trains, or goes on: the checkpoint, and the folder of its resume file."""
+    """Trains, or goes on: the checkpoint, and the folder of its states."""
 
     def run(**changes):
         out = tmp_path / "pretrain.pt"
@@ -28,6 +23,20 @@ def pretrained(told, toy, tmp_path):
         return out, tmp_path / "pretrain.state"
 
     return run
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """Writes a file below a folder of results that was last changed at a time."""
+
+    def write(name, time):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        os.utime(path, (time, time))
+        return path
+
+    return write
 
 
 def test_a_lost_checkpoint_is_made_again_without_training(pretrained, monkeypatch):
@@ -42,55 +51,50 @@ def test_a_lost_checkpoint_is_made_again_without_training(pretrained, monkeypatc
     assert {name: (out.parent / name).read_bytes() for name in OUTPUTS} == before
 
 
-def test_fine_tuning_and_evaluation_put_a_checkpoint_to_use(pretrained, told, toy, tmp_path):
-    """Embedding does not: on a cluster it is a part of the job that may fail as a whole."""
+def test_the_states_of_finished_trainings_are_discarded_whatever_their_config(pretrained):
+    pretrained(pretraining={"epochs": 1})
     out, states = pretrained()
-    tuned = tmp_path / "finetune-2shot.pt"
-    finetune.run(told("finetune"), toy.data, toy.val, out, tuned, require_gpu=False)
+    assert len(list(states.iterdir())) == 2
+    discard_old_states(out.parent)
     assert not states.exists()
-    features = tmp_path / "features" / "finetune-2shot.npz"
-    embed.run(told("embed"), toy.data, tuned, [toy.novel], features)
-    assert list((tmp_path / "finetune-2shot.state").iterdir())
-    stage = EvaluateStage(**json.loads(Plan(ROOT / "config", "demo").evaluate("conv4", "epnet")))
-    evaluate.run(stage, features, [toy.novel], [tmp_path / "scores.csv"])
-    assert not (tmp_path / "finetune-2shot.state").exists()
+    assert out.exists()
 
 
-def test_a_stage_that_fails_leaves_the_state_of_what_it_used(pretrained, told, toy, tmp_path):
-    out, states = pretrained()
-    stage, tuned = told("finetune", finetuning={"learning_rate": 1e12}), tmp_path / "tuned.pt"
-    with pytest.raises(UserError, match="diverged"):
-        finetune.run(stage, toy.data, toy.val, out, tuned, require_gpu=False)
-    assert list(states.iterdir())
+def test_what_a_kill_left_is_discarded_with_the_state(saved, tmp_path):
+    for name in ("0123.pt", "0123.json", ".0123.5a6b.tmp.pt"):
+        saved(f"models/data/conv4/epnet/s0/pretrain.state/{name}", 10)
+    checkpoint = saved(CHECKPOINT, 11)
+    discard_old_states(tmp_path)
+    assert list(checkpoint.parent.iterdir()) == [checkpoint]
 
 
-def test_what_several_use_at_once_or_belongs_to_others_stops_nobody(tmp_path, monkeypatch):
-    files = ResumeFiles(tmp_path / "pretrain.state", "key")
-    for _ in range(300):
-        files.folder.mkdir()
-        files.state().touch()
-        with ThreadPoolExecutor(3) as threads:
-            list(threads.map(lambda _: files.delete(), range(3)))
-        assert not files.folder.exists()
-    files.folder.mkdir()
-    files.state().touch()
+def test_the_state_of_an_interrupted_training_stays(saved, tmp_path):
+    """Of one without a checkpoint, and of one with other settings than the checkpoint's."""
+    saved(CHECKPOINT, 10)
+    kept = {
+        saved("models/data/conv4/epnet/s0/pretrain.state/4567.pt", 11),
+        saved("models/data/conv4/epnet/s0/finetune-1shot.state/0123.pt", 9),
+    }
+    saved("models/data/conv4/epnet/s0/pretrain.state/0123.pt", 9)
+    discard_old_states(tmp_path)
+    assert set(tmp_path.rglob("*.state/*")) == kept
+
+
+def test_features_that_are_not_finished_stay(saved, tmp_path):
+    """Those of ImageNet-FS have a state too, in folders."""
+    values = saved("imagenet-fs/data/resnet10/s0/features/images.state/0123/values.npy", 9)
+    saved("imagenet-fs/data/resnet10/s0/classifier.pt", 10)
+    discard_old_states(tmp_path)
+    assert values.exists()
+
+
+def test_a_state_that_may_not_be_deleted_fails_nothing(saved, tmp_path, monkeypatch):
+    state = saved("models/data/conv4/epnet/s0/pretrain.state/0123.pt", 9)
+    saved(CHECKPOINT, 10)
 
     def forbidden(*arguments, **more):
         raise PermissionError("not yours")
 
     monkeypatch.setattr(Path, "unlink", forbidden)
-    files.delete()
-    assert files.state().exists()
-
-
-def test_the_state_of_another_config_stays(pretrained):
-    out, states = pretrained(pretraining={"epochs": 1})
-    pretrained()
-    assert len(list(states.iterdir())) == 2
-    put_to_use(out)
-    assert len(list(states.iterdir())) == 1
-
-
-def test_a_checkpoint_from_elsewhere_has_nothing_to_forget(tmp_path):
-    put_to_use(tmp_path / "downloaded.pt")
-    assert not list(tmp_path.iterdir())
+    discard_old_states(tmp_path)
+    assert state.exists()

@@ -28,11 +28,8 @@ def candidates(tmp_path, monkeypatch):
             path.with_suffix(".csv").write_text(f"curve of {name}\n", encoding="utf-8")
             best = {"epoch": 3, "val_accuracy": accuracy}
             Provenance("pretrain", {}, []).write(
-                path, path.with_suffix(".csv"), best=best, parameters=7, resume_key="key"
+                path, path.with_suffix(".csv"), best=best, parameters=7
             )
-            state = path.parent / "pretrain.state" / "key.pt"
-            state.parent.mkdir()
-            state.write_bytes(b"to resume from")
             checkpoints.append(path)
         return checkpoints
 
@@ -54,12 +51,6 @@ def test_the_best_on_validation_is_taken_and_the_first_of_equals(candidates, acc
     assert facts["best"] == {"epoch": 3, "val_accuracy": max(accuracies)}
     assert facts["parameters"] == 7
     assert facts["inputs"].keys() == {path.as_posix() for path in checkpoints}
-
-
-def test_what_the_candidates_could_go_on_from_is_deleted_once_one_is_chosen(candidates):
-    checkpoints = candidates(0.3, 0.4, 0.5)
-    select.run(STAGE, checkpoints, Path("chosen/pretrain.pt"))
-    assert not list(Path().glob("*/*.state"))
 
 
 @pytest.mark.parametrize("content", ["{", '{"best": {}}', '{"best": {"val_accuracy": "high"}}'])

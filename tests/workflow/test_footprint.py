@@ -1,6 +1,5 @@
 """Real runs that are tracked: every attempt is in the ledger, whatever becomes of it."""
 
-import contextlib
 import csv
 import json
 import os
@@ -12,7 +11,6 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import psutil
 import pytest
 
 from epcore.dry_run import planned
@@ -111,37 +109,6 @@ def test_every_job_is_in_the_ledger_and_its_meta_has_its_energy(finished_once):
         entry = by_job[artefact.relative_to(project.folder).as_posix()]
         assert energy["attempt"] == entry.attempt
         assert 0 < energy["kwh"] <= entry.kwh
-
-
-@pytest.mark.parametrize("made", ["features/**/*.npz", "scores/**/*.csv"])
-def test_a_job_of_a_run_does_not_load_codecarbon(finished, monkeypatch, made):
-    """Nor psutil: both take longer to load than a short job may spend on being tracked."""
-    artefact = min((finished.folder / "results/tiny").glob(made))
-    artefact.unlink()
-    monkeypatch.setenv("PYTHONPROFILEIMPORTTIME", "1")
-    target = artefact.relative_to(finished.folder)
-    run = finished.snakemake("--cores", "1", target.as_posix())
-    assert run.code == 0, run.text
-    (name,) = re.findall(r"^    log: (.+)$", run.text, re.M)
-    loaded = re.findall(r"\| +(\w+)$", (finished.folder / name).read_text(), re.M)
-    assert "torch" in loaded
-    assert not {"codecarbon", "psutil"} & set(loaded)
-    *_, last = read(finished.folder / "results/tiny/ledger.jsonl")
-    assert (last.job, last.method) == (target.as_posix(), "codecarbon, load of the machine")
-    end = time.monotonic() + 60
-    while meters_of(finished.folder) and time.monotonic() < end:
-        time.sleep(0.1)
-    assert not meters_of(finished.folder)
-
-
-def meters_of(folder):
-    """Processes that measure for a run in the folder."""
-    found = []
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error):
-            measures = "epcore.footprint.meter_server" in process.cmdline()
-            found += [process] if measures and Path(process.cwd()) == folder else []
-    return found
 
 
 def test_the_report_comes_last_of_all_and_is_published(finished):

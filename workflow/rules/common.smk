@@ -15,6 +15,7 @@ from epcore.plan import Plan, embeddings, paths
 from epcore.plan.datasets import QUICKLY_PACKED
 from epcore.plan.environment import ENVIRONMENT
 from epcore.plan.load import read_yaml
+from epcore.resume import discard_old_states
 
 # `conda: environment.yml` in the rules documents their software. It installs this checkout, so it
 # is made by hand or by the Makefile, not by Snakemake's --software-deployment-method.
@@ -213,11 +214,15 @@ def each_attempt(amount):
 # - PATH: `epcore` of the Python that runs Snakemake, even if its environment is not activated.
 # - EPCORE_*: each job measures its energy and writes it into the scale's ledger. Not part of any
 #   stage's config: a changed emission factor retrains nothing.
-JOB_ENVIRONMENT = (
+shell.prefix(
     "set -euo pipefail; "
     f'export PATH={shlex.quote(str(Path(sys.executable).parent))}:"$PATH" '
     f"{' '.join(f'{name}={value}' for name, value in ENVIRONMENT.items())} "
     f"EPCORE_FOOTPRINT={shlex.quote(str(CONFIG / 'footprint.yaml'))} "
-    f"EPCORE_LEDGER={paths.LEDGER.format(scale=SCALE)}"
+    f"EPCORE_LEDGER={paths.LEDGER.format(scale=SCALE)}; "
 )
-shell.prefix(f"{JOB_ENVIRONMENT}; ")
+
+
+# Until then a job that fails may cost the checkpoint of another in its group.
+onsuccess:
+    discard_old_states(Path("results") / SCALE)

@@ -1,21 +1,4 @@
 # Energy and CO2 of what has run, and a forecast of what will.
-import contextlib
-
-from epcore.footprint.machine import known_machine
-from epcore.footprint.meter import METER
-from epcore.footprint.meter_server import start_meter
-
-
-# What would cost each job time is done once: finding out the machine's power, and starting
-# codecarbon. Jobs do it themselves on other machines; where it fails here, they try and say why.
-onstart:
-    if PLAN.footprint.tracking and asked_targets() != ["forecast"]:
-        with contextlib.suppress(OSError, UserError):
-            machines = Path(paths.LEDGER.format(scale=SCALE)).parent / "machines"
-            known_machine(PLAN.footprint, machines)
-            shell.prefix(
-                f"{JOB_ENVIRONMENT} {METER}={shlex.quote(str(start_meter()))}; "
-            )
 
 
 # Last of all, so that everything else is in the ledger, which grows with every job and therefore
