@@ -3,7 +3,7 @@
 #   snakemake --cores 8 all                                    every table and figure
 #   snakemake --cores 8 ablation_pipeline                      the ablations
 #   snakemake --cores 8 tables/main.tex --config scale=paper
-#   snakemake --cores 1 forecast                               what all that is left will cost
+#   snakemake --cores 1 forecast                               what is left of `all`, and what it costs
 #
 # Grammar of results (epcore/plan/paths.py):
 #   results/{scale}/data/{dataset}/{images,labels,checksums}.npy, store.json

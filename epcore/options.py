@@ -136,19 +136,17 @@ def _add_others(command: Command) -> None:
     }.items():
         sub.add_argument(f"--{name}", required=True, type=Path, help=text)
 
-    sub = command("forecast", "say what a target will cost before anything runs")
+    sub = command("forecast", "say what is left to run for a target, and what it costs")
     _of_scale(sub)
     sub.add_argument("targets", nargs="*", default=["all"], metavar="TARGET",
         help="what Snakemake would be asked for, e.g. tables/main.tex (default: all)",
     )  # fmt: skip
-    sub.add_argument("--devices", type=int, metavar="N",
-        help="GPUs, or cores where no GPU is used (default: one GPU, or all cores)",
+    sub.add_argument("--device", choices=("cpu", "gpu"),
+        help="what trains (default: a GPU if there is one here, or the scale requires one)",
     )  # fmt: skip
-    sub.add_argument("--device", choices=("cpu", "gpu"), help="what trains (default: the scale's)")
-    sub.add_argument("--ledger", type=Path, nargs="*", metavar="FILE",
-        help="what finished jobs used (default: results/*/ledger.jsonl)",
+    sub.add_argument("--medians", dest="medians_alone", action="store_true",
+        help="print what the jobs of the scale took here, as config/measured.csv has it",
     )  # fmt: skip
-    sub.add_argument("--from-nothing", action="store_true", help="count finished jobs as well")
 
     sub = command("status", "how far the running trainings are")
     sub.add_argument(

@@ -86,18 +86,17 @@ def test_every_stage_explains_its_options(capsys, stage):
     with pytest.raises(SystemExit) as ended:
         main([stage, "--help"])
     assert ended.value.code == 0
-    own = {"fetch": "--receipt", "forecast": "--devices", "status": "--watch"}
+    own = {"fetch": "--receipt", "forecast": "--medians", "status": "--watch"}
     own |= {"doctor": "--profile"}
     assert own.get(stage, "--out") in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("stage", ["forecast", "doctor"])
-def test_the_scale_is_that_of_the_config_file_unless_another_is_named(config, capsys, stage):
+def test_the_scale_is_that_of_the_config_file_unless_another_is_named(config, capsys):
     file = config / "config.yaml"
     file.write_text(file.read_text(encoding="utf-8").replace("scale: demo", "scale: small"))
     for options, scale in (((), "small"), (("--scale", "demo"), "demo")):
-        main([stage, "tables/main.tex", "--settings", str(config), *options])
-        assert f"tables/main.tex at scale {scale}:" in capsys.readouterr().out
+        assert main(["doctor", "no-target", "--settings", str(config), *options]) == 2
+        assert f"no-target at scale {scale}:" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("count", ["-1", "1.5", "all"])
@@ -109,7 +108,7 @@ def test_a_number_of_gpus_that_cannot_be_is_refused(capsys, count):
 
 
 def test_a_reader_that_has_seen_enough_is_no_mistake(tmp_path):
-    shell = f"{sys.executable} -m epcore forecast --settings {CONFIG} 2> said | exec true"
+    shell = f"{sys.executable} -m epcore doctor --settings {CONFIG} 2> said | exec true"
     subprocess.run(["bash", "-c", shell], cwd=tmp_path, check=True)
     assert (tmp_path / "said").read_text() == ""
 

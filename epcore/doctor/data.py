@@ -1,4 +1,4 @@
-"""Data sets: built, verified, to be downloaded or to be got by hand; and the room for them."""
+"""Data sets: built, verified, to be downloaded or got by hand; and the room for downloads."""
 
 import json
 import shutil
@@ -8,11 +8,10 @@ from epcore.data.fetch import find
 from epcore.data.sources import Sources
 from epcore.doctor.finding import Finding
 from epcore.errors import UserError
-from epcore.footprint.forecast import forecast, gibibytes
 from epcore.plan import Plan, paths
 from epcore.plan.datasets import OfficialData
 
-RESULTS = "results"
+GIB = 2**30
 
 
 def check_data(plan: Plan, datasets: list[str], root: Path) -> list[Finding]:
@@ -24,43 +23,14 @@ def check_data(plan: Plan, datasets: list[str], root: Path) -> list[Finding]:
     return findings
 
 
-def check_disk(plan: Plan, targets: list[str], datasets: list[str], root: Path) -> list[Finding]:
-    """Whether there is room for the sources below the data root, and for results here.
-
-    One finding for each disk; those of a disk that both lie on are told together.
-    """
-    lacking = sum(missing(plan, datasets, root).values())
-    try:
-        left = forecast(plan, targets).estimates
-    except UserError as error:
-        return [Finding("disk", "the room needed is not known", str(error))]
-    made = sum(estimate.disk.high for estimate in left if estimate.job.rule != "fetch")
-    sources, results = _there(root), _there(Path(RESULTS))
-    elsewhere = "set data_root in config/config.yaml to a folder on another disk"
-    larger = "put the checkout on a larger disk"
-    if device_of(sources) == device_of(results):
-        free = shutil.disk_usage(results).free
-        remedy = larger if made > free else elsewhere
-        return [_disk("disk", lacking + made, free, remedy)]
-    return [
-        _disk(f"disk of {root}", lacking, shutil.disk_usage(sources).free, elsewhere),
-        _disk(f"disk of {RESULTS}", made, shutil.disk_usage(results).free, larger),
-    ]
-
-
-def _disk(what: str, needed: float, free: float, remedy: str) -> Finding:
-    said = f"{gibibytes(free)} free, about {gibibytes(needed)} needed"
-    return Finding(what, said, f"make room, or {remedy}" if free < needed else "")
-
-
-def _there(folder: Path) -> Path:
-    """The folder, or the one above it that is there already."""
-    return next(place for place in (folder, *folder.absolute().parents) if place.exists())
-
-
-def device_of(folder: Path) -> int:
-    """The number of the disk that a folder lies on."""
-    return folder.stat().st_dev
+def check_disk(plan: Plan, datasets: list[str], root: Path) -> Finding:
+    """Whether there is room below the data root for what is missing there, as published."""
+    needed = sum(missing(plan, datasets, root).values())
+    place = next(folder for folder in (root, *root.absolute().parents) if folder.exists())
+    free = shutil.disk_usage(place).free
+    remedy = "make room, or set data_root in config/config.yaml to a folder on another disk"
+    said = f"{free / GIB:,.1f} GiB free below {root}, {needed / GIB:,.1f} to be put there"
+    return Finding("disk", said, remedy if free < needed else "")
 
 
 def missing(plan: Plan, datasets: list[str], root: Path) -> dict[str, int]:

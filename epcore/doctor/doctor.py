@@ -1,14 +1,15 @@
 """The command `doctor`."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from epcore.doctor.cluster import check_profile
 from epcore.doctor.data import check_data, check_disk
 from epcore.doctor.environment import LOCK, check_factor, check_gpus, check_packages
+from epcore.doctor.finding import Finding
+from epcore.dry_run import Job, planned
 from epcore.errors import UserError
-from epcore.footprint.estimate import quick_datasets
 from epcore.plan import Plan
-from epcore.plan.jobs import Jobs
 from epcore.plan.load import read_yaml
 
 
@@ -23,33 +24,41 @@ def run(
     """Prints what there is and what is missing; `root` is config.yaml's unless it is given.
 
     Raises:
-        UserError: if anything is missing, or a target is unknown.
+        UserError: if anything is missing, or Snakemake cannot plan a target.
     """
     plan = Plan(settings, scale, seeds)
-    datasets = datasets_of(plan, targets)
     root = root or data_root(settings)
-    findings = [
-        *check_packages(settings.parent / LOCK),
-        *check_gpus(plan.scale.requires_gpu, profile is not None),
-        *(
-            check_profile(profile, plan.scale.resources.gpus, asked_minutes(plan, targets))
-            if profile
-            else []
-        ),
-        *check_factor(plan.footprint),
-        *check_data(plan, datasets, root),
-        *check_disk(plan, targets, datasets, root),
-    ]
     print(f"For {' '.join(targets)} at scale {scale}:")
-    print("\n".join(map(str, findings)))
+    findings = _shown(
+        [
+            *check_packages(settings.parent / LOCK),
+            *check_gpus(plan.scale.requires_gpu, profile is not None),
+            *check_factor(plan.footprint),
+        ]
+    )
+    jobs = planned(plan, targets)
+    datasets, gpus = datasets_of(jobs), plan.scale.resources.gpus
+    findings += _shown(
+        [
+            *(check_profile(profile, gpus, asked_minutes(plan, jobs)) if profile else []),
+            *check_data(plan, datasets, root),
+            check_disk(plan, datasets, root),
+        ]
+    )
     missing = sum(bool(finding.remedy) for finding in findings)
     if missing:
         raise UserError(f"{missing} of {len(findings)} checks ask for something, see above")
 
 
-def asked_minutes(plan: Plan, targets: list[str]) -> dict[str, int]:
-    """Of the first try of what a cluster gets for the targets; with a training its embedding."""
-    resources, quick = plan.scale.resources, quick_datasets(plan)
+def _shown(findings: list[Finding]) -> list[Finding]:
+    """Prints them; what Snakemake needs comes before what only it can say."""
+    print(*findings, sep="\n", flush=True)
+    return findings
+
+
+def asked_minutes(plan: Plan, jobs: Iterable[Job]) -> dict[str, int]:
+    """Of the first try of what a cluster gets, by rule; with a training its embedding."""
+    resources = plan.scale.resources
     training = resources.runtime + resources.embed.runtime
     minutes = {"data": resources.data.runtime, "pretrain": training, "finetune": training}
     if plan.imagenet_fs:
@@ -57,8 +66,7 @@ def asked_minutes(plan: Plan, targets: list[str]) -> dict[str, int]:
         minutes["imagenet_fs_classifier"] = own.network.runtime
         minutes["imagenet_fs_features"] = own.features.runtime
         minutes["imagenet_fs_generator"] = own.weights.runtime
-    jobs = Jobs(plan).of(*targets)
-    needed = {job.rule for job in jobs if job.rule != "data" or job.dataset not in quick}
+    needed = {job.rule for job in jobs}
     return {rule: asked for rule, asked in minutes.items() if rule in needed}
 
 
@@ -73,11 +81,6 @@ def data_root(settings: Path) -> Path:
     return Path(str(config["data_root"]))
 
 
-def datasets_of(plan: Plan, targets: list[str]) -> list[str]:
-    """The data sets that targets of the workflow are made from.
-
-    Raises:
-        UserError: for a target that the plan does not know.
-    """
-    jobs = Jobs(plan).of(*targets)
-    return list(dict.fromkeys(job.dataset for job in jobs if job.rule == "data"))
+def datasets_of(jobs: Iterable[Job]) -> list[str]:
+    """The data sets that jobs are to run on, in the order of their names."""
+    return sorted({job.wildcards["dataset"] for job in jobs if "dataset" in job.wildcards})

@@ -4,10 +4,11 @@ import csv
 import io
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
+from epcore.footprint.ancestry import Ancestry
 from epcore.footprint.ledger import Entry
 from epcore.plan import Plan, paths
-from epcore.plan.jobs import Jobs
 
 COLUMNS = (
     *("level", "name", "rule", "attempts", "unfinished", "hours", "cpu_hours"),
@@ -93,7 +94,8 @@ def account(plan: Plan, entries: Iterable[Entry]) -> Account:
     """The sums of the last entries of all attempts at a scale's jobs.
 
     Jobs are in the order of their names, rules in that of their first attempt, tables and figures
-    in that of the plan, as far as they were made.
+    in that of the plan, as far as they were made. What a table or figure is made of is what the
+    meta files say.
     """
     entries, scale = tuple(entries), {"scale": plan.scale_name}
     by_job: dict[str, list[Entry]] = {}
@@ -101,15 +103,13 @@ def account(plan: Plan, entries: Iterable[Entry]) -> Account:
     for entry in entries:
         by_job.setdefault(entry.job, []).append(entry)
         by_rule.setdefault(entry.stage, []).append(entry)
-    jobs = Jobs(plan)
+    ancestry = Ancestry(Path(paths.LEDGER.format(**scale)).parent, entries)
     tables = [*plan.covered_tables, *plan.imagenet_fs_tables]
     figures = plan.covered_figures
     targets = [("table", name, paths.TABLE_TEX.format(**scale, table=name)) for name in tables]
     targets += [("figure", name, paths.FIGURE.format(**scale, figure=name)) for name in figures]
     products = [
-        Use(
-            level, name, tuple(entry for job in jobs.of(file) for entry in by_job.get(job.path, ()))
-        )
+        Use(level, name, tuple(e for job in ancestry.jobs_below(file) for e in by_job[job]))
         for level, name, file in targets
         if file in by_job
     ]

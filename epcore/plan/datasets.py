@@ -1,7 +1,7 @@
 """The settings of data sets and of the files that they come from."""
 
 from pathlib import PurePosixPath
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
@@ -180,6 +180,7 @@ class CifarData(OfficialData):
     """Classes of CIFAR-100 at its 32 pixels: CIFAR-FS or FC100, as `lists` says."""
 
     kind: Literal["cifar-100"]
+    image_size: ClassVar = 32
     lists: str
 
 
@@ -214,6 +215,7 @@ class MiniImageNetPickles(OfficialData):
     """mini-ImageNet out of `mini-imagenet-cache-*.pkl`, at their 84 pixels."""
 
     kind: Literal["mini-imagenet-pickles"]
+    image_size: ClassVar = 84
     lists: str
 
 
@@ -231,6 +233,7 @@ class TieredImageNetPickles(OfficialData):
     """tiered-ImageNet out of `*_images_png.pkl`, at their 84 pixels."""
 
     kind: Literal["tiered-imagenet-pickles"]
+    image_size: ClassVar = 84
 
 
 class ImageNetFsData(OfficialData):
@@ -264,6 +267,11 @@ DataSet = Annotated[
     | MoreGlyphData,
     Field(discriminator="kind"),
 ]
+
+
+# Kinds that one core packs in two minutes at most: drawn, or published as arrays or few pictures.
+# Others are ILSVRC2012's, long lists of pictures, or one's own of any size.
+QUICKLY_PACKED = ("glyphs", "more-glyphs", "cifar-100", "cub", "mini-imagenet-pickles")
 
 
 class DataSources(Settings):

@@ -1,7 +1,7 @@
-"""The settings of energy and CO2 (footprint.yaml) and of the forecast's costs (costs.yaml)."""
+"""The settings of energy, CO2 and their forecast: the file footprint.yaml."""
 
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat, field_validator, model_validator
 
@@ -11,6 +11,13 @@ from epcore.plan.settings import Settings
 # Countries whose regions have factors of their own in codecarbon.
 WITH_REGIONS = ("CAN", "USA", "CHN", "SWE", "NOR", "FIN")
 LARGEST_FACTOR = 5  # kg per kWh; power from coal has about 1
+
+
+class Rates(Settings):
+    """Multiply-adds a second: of one core, of one GPU."""
+
+    cpu: PositiveFloat
+    gpu: PositiveFloat
 
 
 class FootprintSettings(Settings):
@@ -24,6 +31,7 @@ class FootprintSettings(Settings):
     cpu_power: PositiveFloat | None
     ram_power: NonNegativeFloat | None
     gpu_power: PositiveFloat | None
+    multiply_adds: Rates
 
     @field_validator("carbon_intensity")
     @classmethod
@@ -43,55 +51,6 @@ class FootprintSettings(Settings):
             known = ", ".join(WITH_REGIONS)
             raise ValueError(f"only {known} have factors of regions; set region to null")
         return self
-
-
-class Throughput(Settings):
-    """Of a network's forward pass, each per second; see `epcore.plan.network`."""
-
-    multiply_adds: PositiveFloat
-    values: PositiveFloat
-
-
-class DeviceCosts(Settings):
-    """What one core, or one GPU with its processor, does in a second and draws."""
-
-    fp32: Throughput
-    tf32: Throughput
-    bf16: Throughput
-    pairs: PositiveFloat
-    cubes: PositiveFloat
-    watts: PositiveFloat
-    watts_spread: Annotated[float, Field(ge=1)]
-    spread: Annotated[float, Field(ge=1)]
-
-
-class Costs(Settings):
-    """The file costs.yaml, which explains each key."""
-
-    devices: dict[Literal["cpu", "gpu"], DeviceCosts]
-    start: dict[str, PositiveFloat]
-    image: dict[str, PositiveFloat]
-    row: PositiveFloat
-    download: PositiveFloat
-    images_per_class: tuple[PositiveFloat, PositiveFloat]
-
-    @model_validator(mode="after")
-    def _nothing_is_missing(self) -> Self:
-        if set(self.devices) != {"cpu", "gpu"}:
-            raise ValueError("devices: give both, cpu and gpu")
-        for name in ("start", "image"):
-            if "other" not in getattr(self, name):
-                raise ValueError(f"{name}: the key 'other' is missing")
-        return self
-
-
-def read_costs(config: Path) -> Costs:
-    """The file costs.yaml of the folder `config`.
-
-    Raises:
-        UserError: that names the key and the remedy.
-    """
-    return validate(Costs, read_yaml(config / "costs.yaml"), f"{config.name}/costs.yaml")
 
 
 def read_footprint(config: Path) -> FootprintSettings:

@@ -16,7 +16,6 @@ from epcore.backbones import build_backbone
 from epcore.backbones.base import parameter_count
 from epcore.plan import models
 from epcore.plan.load import read_yaml
-from epcore.plan.network import effort, feature_size
 
 FULL = {"conv4": (64, 112_832, 112_320), "resnet12": (512, 7_996_864, 7_989_120),
         "wide-resnet": (640, 36_578_320, 36_558_960)}  # fmt: skip
@@ -334,11 +333,7 @@ CONFIG = Path(__file__).parents[2] / "config"
 @pytest.mark.parametrize("architecture", get_args(models.Architecture))
 def test_a_backbone_is_in_every_place_that_the_readme_names(architecture):
     """In the paper's large-scale table instead of a scale are those of imagenet-fs.yaml."""
-    settings = models.Backbone(architecture=architecture)
-    built = on_paper(architecture)
-    assert type(built).__module__.startswith("epcore.backbones.")
-    assert feature_size(settings) == built.feature_size
-    assert effort(settings, 84).weights > 0
+    assert type(on_paper(architecture)).__module__.startswith("epcore.backbones.")
     small = read_yaml(CONFIG / "backbones.yaml")
     large = read_yaml(CONFIG / "imagenet-fs.yaml")["networks"]
     names = [n for n, info in (small | large).items() if info["architecture"] == architecture]

@@ -10,14 +10,13 @@ import pytest
 from snakemake.resources import Resource
 
 from epcore.cli import main
-from epcore.doctor import data
 from epcore.doctor.cluster import check_profile, minutes, read_profile
-from epcore.doctor.data import check_data, check_disk, missing
+from epcore.doctor.data import GIB, check_data, check_disk, missing
 from epcore.doctor.doctor import asked_minutes, data_root, datasets_of
 from epcore.doctor.environment import check_factor, check_gpus, check_packages, installed
+from epcore.dry_run import Job, planned
 from epcore.errors import UserError
-from epcore.footprint.forecast import GIB, forecast, gibibytes
-from epcore.plan import Plan, network
+from epcore.plan import Plan
 
 ROOT = Path(__file__).parents[2]
 PROFILE = ROOT / "workflow/profiles/slurm"
@@ -186,26 +185,22 @@ def test_jobs_of_other_partitions_have_those_limits(programs, monkeypatch):
     assert "cpu allows 1440 minutes, 3 tries of a job ask for up to 4320" in said
 
 
-TRAINING = {"pretrain": 2880 + 60, "finetune": 2880 + 60}
-IMAGENET_FS = {f"imagenet_fs_{name}" for name in ("classifier", "features", "generator")}
+def to_run(*rules):
+    """Jobs of these rules, on a data set that is named as they are."""
+    return [Job(rule, rule, {"dataset": f"of-{rule}"}, gpu=False) for rule in rules]
 
 
-@pytest.mark.parametrize(
-    ("target", "rules"),
-    [
-        ("tables/cub.tex", TRAINING.keys()),  # CUB itself is packed where Snakemake runs
-        ("tables/main.tex", {*TRAINING, "data"}),
-        ("tables/imagenetfs.tex", {"data", *IMAGENET_FS}),
-        ("all", {*TRAINING, "data", *IMAGENET_FS}),
-    ],
-)
-def test_minutes_are_those_of_what_a_cluster_gets_and_a_training_has_its_embeddings_too(
-    target, rules
-):
-    minutes = asked_minutes(plan("paper"), [target])
-    assert minutes.keys() == rules
-    assert minutes.items() >= {rule: TRAINING[rule] for rule in TRAINING if rule in rules}.items()
-    assert minutes.get("imagenet_fs_classifier", 14400) == 14400
+def test_minutes_are_those_of_what_a_cluster_gets_and_a_training_has_its_embeddings_too():
+    p = plan("paper")
+    trainings = dict.fromkeys(("pretrain", "finetune"), 2880 + 60)
+    asked = asked_minutes(p, to_run("pretrain", "finetune", "embed", "data_quick", "episodes"))
+    assert asked == trainings
+    fs = p.imagenet_fs.scale.resources
+    asked = asked_minutes(p, to_run("data", "imagenet_fs_classifier", "imagenet_fs_evaluate"))
+    assert asked == {
+        "data": p.scale.resources.data.runtime,
+        "imagenet_fs_classifier": fs.network.runtime,
+    }
 
 
 @pytest.mark.parametrize(
@@ -287,87 +282,47 @@ def test_a_damaged_store_is_told_with_the_remedy(tmp_path, monkeypatch, left):
 
 
 @pytest.fixture
-def disks(tmp_path, monkeypatch):
-    """Free GiB of the disk of the checkout, and of another one below `other`."""
+def free(tmp_path, monkeypatch):
+    """Sets the free GiB of a disk, without a mirror of anything."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("EPCORE_MIRROR", raising=False)
-    other = tmp_path / "other"
-    other.mkdir()
 
-    def on_other(folder):
-        return other in (folder.absolute(), *folder.absolute().parents)
-
-    def build(here, there):
-        def usage(folder):
-            return SimpleNamespace(free=(there if on_other(folder) else here) * GIB)
-
-        monkeypatch.setattr(shutil, "disk_usage", usage)
-        monkeypatch.setattr(data, "device_of", on_other)
-        return other / "data"
+    def build(gibibytes):
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=gibibytes * GIB))
+        return tmp_path / "disk" / "data"
 
     return build
 
 
-TARGET = ["tables/main.tex"]
 ARCHIVES = 148_000_000_000  # ILSVRC2012's training images, and a little
+IMAGENET = ["mini-imagenet", "tiered-imagenet"]
 
 
-def test_a_file_that_data_sets_share_is_missing_once(disks):
-    p, names = plan("paper"), ["mini-imagenet", "tiered-imagenet"]
-    root = disks(0, 0)
-    assert ARCHIVES * 0.99 < sum(missing(p, names, root).values()) < ARCHIVES * 1.01
+def test_a_file_that_data_sets_share_is_missing_once(free):
+    found = missing(plan("paper"), IMAGENET, free(0))
+    assert ARCHIVES * 0.99 < sum(found.values()) < ARCHIVES * 1.01
 
 
-def test_what_is_here_needs_no_room(disks):
-    p, root = plan("paper"), disks(0, 0)
+def test_what_is_here_needs_no_room(free):
+    p, root = plan("paper"), free(0)
     file = root / "ilsvrc2012/ILSVRC2012_img_train.tar"
     file.parent.mkdir(parents=True)
     file.touch()
     assert sum(missing(p, ["tiered-imagenet"], root).values()) < ARCHIVES / 100
 
 
-@pytest.mark.parametrize(
-    ("here", "there", "asking"),
-    [(500, 500, ""), (500, 100, "disk of {root}"), (1, 500, "disk of results"), (30, 200, "")],
-)
-def test_each_disk_needs_room_for_what_comes_onto_it(disks, here, there, asking):
-    """At the paper's scale: about 140 GiB of archives, and 20 GiB that are made of them."""
-    p, root = plan("paper"), disks(here, there)
-    findings = check_disk(p, TARGET, datasets_of(p, TARGET), root)
-    said = asked(findings)
-    assert len(findings) == 2
-    assert list(said) == ([asking.format(root=root)] if asking else [])
-    remedy = "".join(said.values())
-    assert ("data_root" in remedy) == (there == 100)
-    assert ("put the checkout on a larger disk" in remedy) == (here == 1)
+@pytest.mark.parametrize(("gibibytes", "enough"), [(500, True), (100, False)])
+def test_the_disk_of_the_data_root_needs_room_for_what_is_missing_there(free, gibibytes, enough):
+    """At the paper's scale about 138 GiB; the folder itself need not be there yet."""
+    root = free(gibibytes)
+    finding = check_disk(plan("paper"), IMAGENET, root)
+    assert bool(finding.remedy) != enough
+    assert f"{gibibytes:.1f} GiB free below {root}, 13" in finding.said
+    assert enough or "data_root in config/config.yaml" in finding.remedy
 
 
-@pytest.mark.parametrize(
-    ("free", "remedy"), [(500, ""), (100, "data_root"), (1, "the checkout on a larger disk")]
-)
-def test_one_disk_is_told_once_with_a_remedy_that_helps(disks, free, remedy):
-    disks(free, 0)
-    p = plan("paper")
-    (finding,) = check_disk(p, TARGET, datasets_of(p, TARGET), Path("data"))
-    assert bool(finding.remedy) == bool(remedy)
-    assert remedy in finding.remedy
-
-
-def test_a_backbone_whose_cost_nobody_counted_is_a_finding(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delitem(network._COUNTS, "conv4")
-    p = plan("demo")
-    (finding,) = check_disk(p, TARGET, datasets_of(p, TARGET), Path("data"))
-    assert finding.said == "the room needed is not known"
-    assert "epcore/plan/network.py" in finding.remedy
-
-
-def test_results_need_what_the_forecast_says_without_downloads(disks):
-    disks(1000, 1000)
-    p = plan("demo")
-    (finding,) = check_disk(p, TARGET, datasets_of(p, TARGET), Path("data"))
-    expected = sum(estimate.disk.high for estimate in forecast(p, TARGET).estimates)
-    assert finding.said.endswith(f"about {gibibytes(expected)} needed")
+def test_data_that_are_drawn_need_no_room_for_downloads(free):
+    assert "0.0 to be put there" in check_disk(plan("demo"), ["glyph-mini"], free(0)).said
 
 
 def test_the_data_root_is_that_of_the_workflow(config):
@@ -380,38 +335,26 @@ def test_the_data_root_is_that_of_the_workflow(config):
 # -- targets ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("target", "expected"),
-    [
-        ("tables/main.tex", ["glyph-mini", "glyph-tiered"]),
-        ("tables/cub.tex", ["glyph-fine"]),
-        ("tables/imagenetfs.tex", ["glyph-large", "glyph-large-queries"]),
-        ("figures/two-moons.pdf", []),
-        (
-            "all",
-            ["glyph-mini", "glyph-fine", "glyph-tiered", "glyph-large", "glyph-large-queries"],
-        ),
-        ("results/demo/models/glyph-fine/conv4/epnet/s0/pretrain.pt", ["glyph-fine"]),
-    ],
-)
-def test_a_target_needs_the_data_of_its_cells(target, expected):
-    assert datasets_of(plan("demo"), [target]) == expected
+def test_a_target_needs_the_data_of_the_jobs_that_are_left(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    jobs = planned(plan("demo"), ["tables/cub.tex", "figures/two-moons.pdf"])
+    assert datasets_of(jobs) == ["glyph-fine"]
+    assert datasets_of(to_run("fetch", "data")) == ["of-data", "of-fetch"]
+    assert datasets_of([Job("all", "", {}, gpu=False)]) == []
 
 
-@pytest.mark.parametrize("target", ["tables/mian.tex", "table/main.tex", "results/demo/models/x/y"])
-def test_an_unknown_target_is_one_line(target, capsys):
-    assert main(["doctor", target, "--settings", str(ROOT / "config")]) == 2
-    message = capsys.readouterr().err
-    assert message.count("\n") == 1
-    assert message.startswith("epcore: ")
-    assert "known are all, ablation_pipeline, data_pictures, tables/NAME.tex" in message
-    assert "files below results/demo/" in message
-    assert len(message) < 400
+def test_an_unknown_target_is_one_line_after_what_snakemake_needs(capsys):
+    assert main(["doctor", "tables/mian.tex", "--settings", str(ROOT / "config")]) == 2
+    printed = capsys.readouterr()
+    assert printed.err.count("\n") == 1
+    assert printed.err.startswith("epcore: Snakemake cannot plan tables/mian.tex: ")
+    assert "No rule to produce tables/mian.tex" in printed.err
+    assert "ok  python:" in printed.out
 
 
-def test_it_ends_with_an_error_as_long_as_anything_is_missing(programs, monkeypatch, capsys):
-    programs()
-    monkeypatch.chdir(ROOT)
+def test_it_ends_with_an_error_as_long_as_anything_is_missing(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("EPCORE_SLURM_ACCOUNT", raising=False)
     arguments = ["doctor", "tables/cub.tex", "--settings", str(ROOT / "config")]
     assert main(arguments) == 0
     assert "For tables/cub.tex at scale demo:" in capsys.readouterr().out

@@ -1,264 +1,240 @@
-"""The forecast: ranges that hold what happens, and that a ledger narrows."""
+"""The forecast: jobs times medians by hand, an estimate against an independent count."""
 
-import heapq
-import itertools
 import re
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
 
-import numpy as np
 import pytest
+import torch
+from torch import nn
 
+from epcore.backbones import build_backbone
+from epcore.dry_run import Job
 from epcore.errors import UserError
-from epcore.footprint.estimate import ON_GPU, THREADED, Estimate, Estimator, Range, learn
-from epcore.footprint.forecast import GIB, forecast, gibibytes, tell, wall_time
+from epcore.footprint.estimate import estimate, multiply_adds
+from epcore.footprint.forecast import costs, format_forecast, run
 from epcore.footprint.ledger import append
+from epcore.footprint.medians import Median, medians, read_medians
 from epcore.plan import Plan
-from epcore.plan.jobs import Job, Jobs
+from epcore.plan.models import Backbone
 
 CONFIG = Path(__file__).parents[2] / "config"
-MODEL = "results/demo/models/glyph-mini/conv4/epnet/s0/pretrain.pt"
+CONV4, FINETUNE, EPISODES = ("pretrain", "conv4", "cpu"), ("finetune", "conv4", "cpu"), "episodes"
+MODEL = "results/demo/models/glyph-mini/{}/epnet/s{}/pretrain.pt"
+
+
+def job(stage, gpu=True, **wildcards):
+    names = {"dataset": "glyph-mini", "backbone": "conv4", "recipe": "epnet", "seed": "0"}
+    return Job(rule=stage or "all", stage=stage, wildcards=names | wildcards, gpu=gpu)
 
 
 @pytest.fixture
-def demo(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def demo():
     return Plan(CONFIG, "demo")
 
 
-def scheduled(jobs, hours, devices, random):
-    """The time that jobs really need if a free device takes any job that can run."""
-    left, running, now = dict(jobs), [], 0.0
-    done = set()
-    while left or running:
-        ready = [name for name, needs in left.items() if needs <= done]
-        random.shuffle(ready)
-        for name in ready[: devices - len(running)]:
-            heapq.heappush(running, (now + hours[name], name))
-            del left[name]
-        now, name = heapq.heappop(running)
-        done.add(name)
-    return now
+# -- medians ---------------------------------------------------------------------------------------
 
 
-def test_wall_time_holds_what_any_scheduler_needs(demo):
-    random = np.random.default_rng(0)
-    for _ in range(200):
-        count, devices = int(random.integers(1, 12)), int(random.integers(1, 5))
-        hours = {n: float(random.uniform(0.1, 2)) for n in range(count)}
-        needs = {n: {m for m in range(n) if random.random() < 0.3} for n in range(count)}
-        made: dict[int, Job] = {}
-        for n in range(count):
-            made[n] = Job("x", str(n), tuple(made[m] for m in needs[n]))
-        estimates = {
-            made[n]: Estimate(made[n], "gpu", *[Range(hours[n], hours[n])] * 2, Range(), 0, False)
-            for n in range(count)
-        }
-        found = wall_time(demo, estimates, "gpu", devices)
-        real = scheduled(needs, hours, devices, random)
-        assert found.low <= real * (1 + 1e-9)
-        assert real <= found.high * (1 + 1e-9)
-        if devices == 1:
-            assert found.low == pytest.approx(found.high)
+def test_medians_are_over_finished_jobs_with_the_attempts_that_failed_before(entry):
+    def used(attempt, backbone, seed, seconds, **changes):
+        path = MODEL.format(backbone, seed)
+        return entry(attempt=attempt, job=path, seconds=seconds, kwh=seconds / 1000, **changes)
 
-
-def test_a_ledger_corrects_and_narrows(demo, entry):
-    (job,) = [e.job for e in forecast(demo, [MODEL]).estimates if e.job.rule == "pretrain"]
-    plain = Estimator(demo, "cpu")
-    expected = plain.unscaled(job).middle
-    ledger = Path("results/demo/ledger.jsonl")
-    for number, factor in enumerate((3.0, 2.0, 2.5)):
-        seconds = factor * expected * 3600
-        append(
-            ledger,
-            entry(attempt=str(number), job=MODEL, cpu_seconds=seconds, kwh=seconds / 3600 * 0.05),
-        )
-    append(ledger, entry(attempt="failed", job=MODEL, state="failed", cpu_seconds=1e6))
-    append(ledger, entry(attempt="foreign", job="results/nowhere/x.pt", cpu_seconds=1e6))
-    append(ledger, entry(attempt="odd", job="none", cpu_seconds=1e6))
-    known = learn(demo, [ledger])
-    assert known.attempts == 3
-    assert known.ratios == {("pretrain", "conv4", "cpu"): pytest.approx(2.5)}
-    assert known.kwh_per_hour == {"cpu": pytest.approx(0.05)}
-    refined = Estimator(demo, "cpu", known)(job)
-    assert refined.from_ledger
-    assert refined.hours.middle == pytest.approx(2.5 * expected)
-    before = plain(job).hours
-    assert refined.hours.high / refined.hours.low < before.high / before.low
-    assert refined.kwh.middle == pytest.approx(2.5 * expected * 0.05)
-
-
-def test_an_attempt_that_used_no_time_says_nothing_of_power(demo, entry):
-    ledger = Path("results/demo/ledger.jsonl")
-    append(ledger, entry(attempt="killed", job=MODEL, state="running"))
-    append(ledger, entry(attempt="remade", job=MODEL, cpu_seconds=0))
-    assert learn(demo, [ledger]).attempts == 0
-
-
-def test_the_processor_time_of_a_download_says_nothing_of_how_long_the_next_one_takes(demo, entry):
-    ledger = Path("results/small/ledger.jsonl")
-    receipt = "results/small/sources/cifar-100.json"
-    small = Plan(CONFIG, "small")
-    assert [e.job.rule for e in forecast(small, [receipt], finished_too=True).estimates] == [
-        "fetch"
-    ]
-    append(ledger, entry(job=receipt, stage="fetch", seconds=600, cpu_seconds=3))
-    assert learn(small, [ledger]).ratios == {}
-
-
-def test_attempts_of_a_killed_training_count_together_and_a_remade_one_not_at_all(demo, entry):
-    (job,) = [e.job for e in forecast(demo, [MODEL]).estimates if e.job.rule == "pretrain"]
-    expected = 3600 * Estimator(demo, "cpu").unscaled(job).middle
-    ledger = Path("results/demo/ledger.jsonl")
-    for state, factor in (("running", 0.7), ("interrupted", 0.5), ("finished", 0.3)):
-        append(ledger, entry(attempt=state, job=MODEL, state=state, cpu_seconds=factor * expected))
-    append(ledger, entry(attempt="remade", job=MODEL, cpu_seconds=0.01 * expected))
-    known = learn(demo, [ledger])
-    assert known.ratios == {("pretrain", "conv4", "cpu"): pytest.approx(1.5)}
-    assert known.attempts == 1
-
-
-def test_another_scales_attempts_count_until_this_one_has_its_own(demo, entry):
-    other = Plan(CONFIG, "batch-epochs")
-    path = MODEL.replace("demo", "batch-epochs")
-    for plan, file, factor in ((other, path, 3.0), (demo, MODEL, 2.0)):
-        (job,) = [e.job for e in forecast(plan, [file]).estimates if e.job.rule == "pretrain"]
-        seconds = factor * Estimator(plan, "cpu").unscaled(job).middle * 3600
-        append(
-            Path(f"results/{plan.scale_name}/ledger.jsonl"),
-            entry(attempt=file, job=file, cpu_seconds=seconds),
-        )
-    key = ("pretrain", "conv4", "cpu")
-    ledgers = [Path(f"results/{name}/ledger.jsonl") for name in ("demo", "batch-epochs")]
-    assert learn(demo, ledgers[1:]).ratios == {key: pytest.approx(3)}
-    assert learn(demo, ledgers).ratios == {key: pytest.approx(2)}
-
-
-def test_what_is_there_is_not_forecast(demo):
-    everything = forecast(demo, ["tables/main.tex"])
-    file = Path("results/demo/data/glyph-mini/store.json")
-    file.parent.mkdir(parents=True)
-    file.write_text("{}")
-    rest = forecast(demo, ["tables/main.tex"])
-    assert (everything.done, rest.done) == (0, 1)
-    assert len(rest.estimates) == len(everything.estimates) - 1
-    again = forecast(demo, ["tables/main.tex"], finished_too=True)
-    assert len(again.estimates) == len(everything.estimates)
-
-
-@pytest.mark.parametrize(
-    "left", ["", "[]", '{"classes": 3}', '{"classes": [], "shape": [9]}',
-             '{"classes": [{"split": "base"}], "shape": []}'],
-)  # fmt: skip
-def test_a_damaged_store_says_nothing_of_its_size(demo, left):
-    expected = forecast(demo, ["tables/main.tex"], finished_too=True)
-    file = Path("results/demo/data/glyph-mini/store.json")
-    file.parent.mkdir(parents=True)
-    file.write_text(left)
-    found = forecast(demo, ["tables/main.tex"], finished_too=True)
-    assert found.total("kwh") == expected.total("kwh")
-
-
-def test_the_rules_that_use_a_gpu_are_those_of_the_workflow():
-    declaring = []
-    for file in (CONFIG.parent / "workflow/rules").glob("*.smk"):
-        for rule in re.split(r"^rule ", file.read_text(), flags=re.M)[1:]:
-            if re.search(r"^        gpu=", rule, re.M):
-                declaring.append(rule.split(":")[0])
-    assert sorted(ON_GPU) == sorted(declaring)
-
-
-def test_the_threads_of_rules_are_those_of_the_workflow():
-    resources = {
-        "THREADS": "scale.resources",
-        "RESOURCES": "scale.resources",
-        **{name: f"imagenet_fs.scale.resources.{name.lower()}"
-           for name in ("NETWORK", "FEATURES", "WEIGHTS")},
-    }  # fmt: skip
-    declared = {}
-    for file in (CONFIG.parent / "workflow/rules").glob("*.smk"):
-        for rule in re.split(r"^ *rule ?(?=\w*:$)", file.read_text(), flags=re.M)[1:]:
-            stated = re.search(r"^ +threads: (\w+)(?:\.(\w+))??(?:\.threads)?$", rule, re.M)
-            if stated and stated[1] != "1":
-                place = [resources[stated[1]], *filter(None, [stated[2]])]
-                declared[rule.split(":")[0] or file.stem] = ".".join(place)
-    assert declared == THREADED
-
-
-def test_a_jobs_hours_are_shared_by_the_threads_of_its_own_rule(config):
-    """A number of threads of its own for each kind of job, so that none is taken for another."""
-    path = config / "scales/demo.yaml"
-    text, number = path.read_text(encoding="utf-8"), itertools.count(2)
-    text = re.sub(r"threads: 1\b", lambda _: f"threads: {next(number)}", text)
-    path.write_text(text, encoding="utf-8")
-    plan = Plan(config, "demo")
-    cores = {}
-    for estimate in forecast(plan, ["all"], finished_too=True).estimates:
-        cores[estimate.job.rule] = round(estimate.hours.low / estimate.wall.low)
-    several = {rule: count for rule, count in cores.items() if count > 1}
-    assert several == {
-        **dict.fromkeys(("pretrain", "finetune", "alpha", "interpolation"), 2),
-        **{"data": 3, "embed": 4, "evaluate": 5},
-        **{"imagenet_fs_classifier": 6, "imagenet_fs_features": 7},
-        **{"imagenet_fs_generator": 8, "imagenet_fs_evaluate": 8},
+    entries = [
+        used("1", "conv4", 0, 100),
+        used("2", "conv4", 1, 50, state="failed"),
+        used("3", "conv4", 1, 150),
+        used("4", "conv4", 2, 900),
+        used("5", "conv4", 3, 1, state="running"),
+        used("6", "wrn", 0, 7, device="Tesla V100"),
+        entry(attempt="7", job="results/demo/imagenet-fs/glyph-large/resnet10/s0/scores/lwof",
+              stage="imagenet-fs-evaluate", seconds=5, kwh=1),
+        entry(attempt="8", job="results/demo/tables/main.tex", stage="latex", seconds=2, kwh=0),
+    ]  # fmt: skip
+    assert medians(entries) == {
+        ("imagenet-fs-evaluate", "resnet10", "cpu"): (1, 5, 1),
+        ("latex", "", "cpu"): (1, 2, 0),
+        CONV4: (3, 200, 0.2),
+        ("pretrain", "wrn", "gpu"): (1, 7, 0.007),
     }
 
 
-@pytest.mark.parametrize(
-    ("size", "said"), [(270.4, "270"), (22.1, "22"), (0.1512, "0.15"), (0, "0")]
-)
-def test_gibibytes_are_said_in_full(size, said):
-    assert gibibytes(size * GIB) == f"{said} GiB"
-
-
-def test_columns_stand_below_each_other_whatever_rules_are_called(demo):
-    text = tell(demo, forecast(demo, ["tables/imagenetfs.tex"]), 0.02)
-    head, *rows = text.split("\n\n")[1].splitlines()
-    assert any("imagenet_fs_classifier" in row for row in rows)
-    assert {len(row) for row in rows} == {len(head)}
-
-
-def test_more_devices_take_less_time_but_no_less_energy():
-    plan = Plan(CONFIG, "paper")
-    one, many = (forecast(plan, ["all"], devices=n) for n in (1, 8))
-    assert many.wall.high < one.wall.high / 2
-    assert many.total("kwh") == one.total("kwh")
-    assert one.total("hours", "gpu").low > 10
-
-
-def test_the_papers_scale_on_gpus_is_of_the_order_of_the_papers_hours():
-    """24,480 V100 hours for the whole research, failed ideas and searches included."""
-    hours = forecast(Plan(CONFIG, "paper"), ["all"]).total("hours", "gpu")
-    assert 50 < hours.low < hours.high < 24_480
-
-
-def test_own_data_that_nobody_has_counted_are_guessed_and_said_to_be(tmp_path, monkeypatch):
+def test_the_command_prints_the_file_that_ships(tmp_path, monkeypatch, capsys, entry):
     monkeypatch.chdir(tmp_path)
-    plan = Plan(CONFIG, "grocery")
-    text = tell(plan, forecast(plan, ["all"]), 0.02)
-    assert "Guessed" in text
-    assert "grocery81" in text
+    ledger = Path("results/demo/ledger.jsonl")
+    for seed, seconds in enumerate((10, 30)):
+        job = MODEL.format("conv4", seed)
+        append(ledger, entry(attempt=str(seed), job=job, seconds=seconds, kwh=0.5))
+    run([], CONFIG, "demo", None, medians_alone=True)
+    file = Path("measured.csv")
+    file.write_text(capsys.readouterr().out)
+    assert read_medians(file, "demo") == {CONV4: Median(2, 20, 0.5)}
+    assert read_medians(file, "paper") == {}
 
 
-def test_the_text_has_everything(demo):
-    found = forecast(demo, ["tables/main.tex"], devices=4)
-    text = tell(demo, found, 0.02)
-    jobs = f"{len(Jobs(demo).of('tables/main.tex'))} jobs"
-    for word in (jobs, "pretrain", "wall time on 4 cores", "kWh", "kg CO2", "disk", "GiB"):
-        assert word in text
+def test_what_ships_is_of_stages_and_backbones_that_there_are(demo):
+    from epcore.cli import STAGES
+
+    shipped = read_medians(CONFIG / "measured.csv", "demo")
+    assert shipped
+    networks = demo.imagenet_fs.networks
+    for (stage, backbone, device), found in shipped.items():
+        assert stage in STAGES
+        assert backbone in ("", *demo.scale.backbones, *networks)
+        assert device in ("cpu", "gpu")
+        assert found.seconds > 0
 
 
-def test_an_unknown_target_names_the_nearest(demo):
-    with pytest.raises(UserError, match=r"tables/maine\.tex.*did you mean 'tables/main\.tex'"):
-        forecast(demo, ["tables/maine.tex"])
+def test_a_damaged_file_is_named(tmp_path):
+    file = tmp_path / "measured.csv"
+    for line in ("demo,pretrain,conv4,cpu,one,2,3", "demo,pretrain"):
+        file.write_text(f"\n{line}\n")
+        assert read_medians(file, "paper") == {}
+        with pytest.raises(UserError, match=r"measured\.csv: a line is not scale, stage, "):
+            read_medians(file, "demo")
 
 
-def test_it_is_pure_python():
+# -- the estimate ----------------------------------------------------------------------------------
+
+
+def counted(network, pixels):
+    """Multiply-adds by hooks on every convolution of a real forward pass."""
+    found = []
+
+    def count(layer, _, output):
+        found.append(layer.weight.numel() * output.shape[-1] * output.shape[-2])
+
+    for layer in network.modules():
+        if isinstance(layer, nn.Conv2d):
+            layer.register_forward_hook(count)
+    with torch.no_grad():
+        network.eval()(torch.zeros(1, 3, pixels, pixels))
+    return sum(found)
+
+
+@pytest.mark.parametrize("pixels", [28, 45, 84])
+@pytest.mark.parametrize(
+    ("architecture", "width", "depth"),
+    [
+        ("conv4", "1", "1"),
+        ("resnet12", "1/4", "1"),
+        ("wide-resnet", "1/5", "1/4"),
+        ("resnet10", "1/4", "1"),
+        ("resnet18", "1/8", "1"),
+    ],
+)
+def test_multiply_adds_are_what_a_forward_pass_computes(architecture, width, depth, pixels):
+    network = build_backbone(architecture, Fraction(width), Fraction(depth))
+    settings = Backbone(architecture=architecture, width=width, depth=depth)
+    assert multiply_adds(settings, pixels) == counted(network, pixels)
+
+
+def test_a_training_is_images_times_multiply_adds_times_three_over_the_rate(config):
+    """64 classes of 60 drawn images in four rotations; Omniglot's 82,240 are not rotated.
+
+    Of 28 pixels a view of 80 of 84 sees 27.
+    """
+    (config / "scales/hand.yaml").write_text(
+        "extends: demo\nrecipe:\n  pretraining: {epochs: 3}\n"
+        "  finetuning: {epochs: 2, episodes_per_epoch: 5, queries: 4}\nresources: {threads: 2}\n"
+    )
+    file = config / "footprint.yaml"
+    rates = re.sub("(?m)^multiply_adds: .*", "multiply_adds: {cpu: 5.0e+8, gpu: 7.0e+9}",
+                   file.read_text())  # fmt: skip
+    file.write_text(rates)
+    plan = Plan(config, "hand")
+    size = plan.scale.backbones["conv4"]
+    one = counted(build_backbone("conv4", size.width, size.depth), 28)
+    for dataset, images in {"glyph-mini": 3 * 64 * 60 * 4, "omniglot": 3 * 82_240}.items():
+        found = estimate(plan, job("pretrain", dataset=dataset), "cpu")
+        assert found == pytest.approx(images * one * 3 / (2 * 5e8))
+    found = estimate(plan, job("finetune", shot="1"), "gpu")
+    assert found == pytest.approx(2 * 5 * 5 * (1 + 4) * one * 3 / 7e9)
+    size = plan.scale.backbones["wrn"]
+    one = counted(build_backbone("wide-resnet", size.width, size.depth), 27)
+    found = estimate(plan, job("finetune", backbone="wrn", shot="5"), "cpu")
+    assert found == pytest.approx(2 * 5 * 5 * (5 + 4) * one * 3 / (2 * 5e8))
+
+
+@pytest.mark.parametrize("dataset", ["mini-imagenet", "mini-imagenet-pickles"])
+def test_published_data_sets_have_their_published_images(dataset):
+    plan = Plan(CONFIG, "paper")
+    one = counted(build_backbone("conv4"), 84)
+    epochs = plan.pretraining(dataset, "conv4", "epnet").epochs
+    found = estimate(plan, job("pretrain", dataset=dataset), "gpu")
+    assert found == pytest.approx(epochs * 4 * 38_400 * one * 3 / plan.footprint.multiply_adds.gpu)
+
+
+def test_the_classifier_of_imagenet_fs_is_estimated_too():
+    plan = Plan(CONFIG, "paper")
+    trained = plan.imagenet_fs.settings.classifier
+    images = trained.epochs * trained.steps * trained.batch_size
+    one = counted(build_backbone("resnet10"), 224)
+    names = {"dataset": "imagenet-fs-by-name", "network": "resnet10"}
+    found = estimate(plan, Job("x", "imagenet-fs-classifier", names, gpu=True), "gpu")
+    assert found == pytest.approx(images * one * 3 / plan.footprint.multiply_adds.gpu)
+
+
+@pytest.mark.parametrize(
+    "unknown",
+    [job("embed", checkpoint="pretrain"), job("evaluate"), job("pretrain", dataset="grocery81")],
+)
+def test_what_is_no_training_or_has_images_that_nobody_counted_is_not_guessed(unknown):
+    assert estimate(Plan(CONFIG, "grocery"), unknown, "cpu") is None
+
+
+# -- the two together ------------------------------------------------------------------------------
+
+
+def test_this_ledger_comes_before_what_ships_and_that_before_an_estimate(config):
+    (config / "measured.csv").write_text(
+        "scale,stage,backbone,device,jobs,seconds,kwh\n"
+        "demo,pretrain,conv4,cpu,1,1800,2\ndemo,finetune,conv4,cpu,1,7200,3\n"
+        "demo,episodes,,cpu,4,36,0.5\npaper,evaluate,conv4,cpu,4,36,0.5\n"
+    )
+    plan = Plan(config, "demo")
+    episodes = Job("episodes", "episodes", {}, gpu=False)
+    jobs = [job("pretrain"), job("pretrain", seed="1"), job("finetune", shot="1"), episodes]
+    jobs += [job("evaluate", gpu=False), job("pretrain", backbone="wrn"), job("", gpu=False)]
+    ledger = {CONV4: Median(3, 900.0, 1.0)}
+    found = costs(plan, jobs, "cpu", ledger)
+    (seconds, unknown) = found.pop(("pretrain", "estimate"))[0]
+    assert unknown is None
+    assert seconds == pytest.approx(estimate(plan, job("pretrain", backbone="wrn"), "cpu") / 3600)
+    assert found == {
+        ("pretrain", "ledger"): [(0.25, 1), (0.25, 1)],
+        ("finetune", "measured"): [(2, 3)],
+        ("episodes", "measured"): [(0.01, 0.5)],
+        ("evaluate", "unknown"): [(None, None)],
+        ("all", "copy"): [(0, 0)],
+    }
+    on_gpu = costs(plan, jobs, "gpu", ledger)
+    assert {source for stage, source in on_gpu if stage == "pretrain"} == {"estimate"}
+    assert on_gpu["episodes", "measured"] == found["episodes", "measured"]
+
+
+def test_the_table_adds_up_what_is_known_and_says_what_is_not():
+    found = {
+        ("pretrain", "ledger"): [(0.25, 1.0), (0.5, 2.0)],
+        ("finetune", "estimate"): [(200.0, None)],
+        ("embed", "unknown"): [(None, None)] * 3,
+    }
+    lines = format_forecast(found, 0.5).splitlines()
+    rows = [line.split() for line in lines[2:6]]
+    assert rows[0] == ["pretrain", "2", "0.75", "3", "ledger"]
+    assert rows[1] == ["finetune", "1", "200", "?", "estimate"]
+    assert rows[2] == ["embed", "3", "?", "?", "unknown"]
+    assert rows[3] == [*["sum", "of", "what", "is", "known"], "6", "201", "3"]
+    assert "CO2 of what is known: 1.5 kg" in lines[7]
+    assert [line.split(":")[0].strip() for line in lines[8:]] == ["ledger", "estimate", "unknown"]
+
+
+def test_torch_is_loaded_only_to_estimate():
     code = (
-        "import sys; from pathlib import Path; from epcore.plan import Plan; "
-        "from epcore.footprint.forecast import forecast; "
-        f"forecast(Plan(Path({str(CONFIG)!r}), 'paper'), ['all']); "
+        "import sys; import epcore.footprint.forecast, epcore.dry_run; "
         "print(*{'torch', 'numpy', 'pandas', 'codecarbon', 'psutil'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

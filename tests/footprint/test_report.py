@@ -1,6 +1,7 @@
 """The CO2 report: sums by hand, and what may be trusted."""
 
 import csv
+import json
 import re
 import shutil
 import subprocess
@@ -12,8 +13,7 @@ from epcore.errors import UserError
 from epcore.footprint.account import account
 from epcore.footprint.ledger import append
 from epcore.footprint.report import largest, paragraph, run
-from epcore.plan import Plan
-from epcore.plan.jobs import Jobs
+from epcore.plan import Plan, paths
 
 CONFIG = Path(__file__).parents[2] / "config"
 SHARED = "results/demo/data/glyph-mini/store.json"
@@ -25,7 +25,7 @@ LEDGER, OUT = Path("ledger.jsonl"), Path("out/co2.csv")
 
 @pytest.fixture
 def entries(entry):
-    """Two tables share a data set; one training failed first; one is in no table."""
+    """Two tables share a data set; one training failed first; one is in no table; see `made`."""
     made = [
         entry(attempt="1", job=SHARED, stage="data", kwh=1, kg=0.5),
         entry(attempt="2", job=MAIN, state="failed", kwh=2, kg=1, seconds=1800),
@@ -39,10 +39,29 @@ def entries(entry):
     return made
 
 
+def made(file, *inputs, attempt=""):
+    """Writes the meta file of a job that made a file, and others beside it, from inputs."""
+    meta = Path(paths.meta(file))
+    meta.parent.mkdir(parents=True, exist_ok=True)
+    names = [Path(file).name, Path(file).with_suffix(".csv").name]
+    facts = {"made": dict.fromkeys(names, ""), "inputs": dict.fromkeys(inputs, "")}
+    meta.write_text(json.dumps(facts | ({"energy": {"attempt": attempt}} if attempt else {})))
+
+
 @pytest.fixture
-def report(tmp_path, monkeypatch, entries):
-    """Writes the report of some entries; rows by level and name."""
+def results(tmp_path, monkeypatch):
+    """The meta files of two tables: of one pretraining and its curve, and of a fine-tuning."""
     monkeypatch.chdir(tmp_path)
+    made(MAIN, SHARED, attempt="3")
+    made(ABLATION, SHARED, MAIN, attempt="4")
+    made(OTHER, SHARED, attempt="5")
+    made("results/demo/tables/main.csv", MAIN.replace(".pt", ".csv"))
+    made("results/demo/tables/ablation.csv", str(paths.meta(ABLATION)), "config/paper/abl.csv")
+
+
+@pytest.fixture
+def report(results, entries):
+    """Writes the report of some entries; rows by level and name."""
 
     def write(chosen=entries):
         LEDGER.unlink(missing_ok=True)
@@ -83,15 +102,28 @@ def test_a_table_counts_what_it_is_made_of_shared_jobs_included(report):
     assert not [name for level, name in rows if level == "figure"]
 
 
-def test_embeddings_that_only_a_tables_publication_waits_for_are_not_in_it(said, entry):
-    plan, table = Plan(CONFIG, "demo"), "results/demo/tables/main.tex"
-    jobs = Jobs(plan)
-    waits = set(jobs.tested_features(table)) - {job.path for job in jobs.of(table)}
-    assert waits
-    entries = [entry(attempt=file, job=file) for file in (table, *waits)]
-    (main,) = account(plan, entries).products
-    assert [one.job for one in main.entries] == [table]
-    assert "not the embeddings for others that their publication waits for" in said(*entries)
+def test_a_store_counts_the_downloads_that_it_was_built_from(results, entry):
+    receipt, table = "results/demo/sources/cifar-100.json", "results/demo/tables/main.tex"
+    Path(SHARED).parent.mkdir(parents=True)
+    Path(SHARED).write_text(json.dumps({"provenance": {"sources": {"cifar-100": {}}}}))
+    entries = [entry(attempt=file, job=file) for file in (receipt, SHARED, table)]
+    (main,) = account(Plan(CONFIG, "demo"), entries).products
+    assert {one.job for one in main.entries} == {receipt, SHARED, table}
+    Path(SHARED).write_text("torn")
+    (main,) = account(Plan(CONFIG, "demo"), entries).products
+    assert {one.job for one in main.entries} == {SHARED, table}
+
+
+def test_several_files_of_one_job_are_that_job_by_its_attempt(results, entry):
+    """Scores of a suite: the ledger names the first file, a table may read another."""
+    first, second = (f"results/demo/scores/x/s0/5way-{shot}shot.csv" for shot in (1, 5))
+    for file in (first, second):
+        made(file, attempt="suite")
+    made("results/demo/tables/main.csv", second)
+    table = "results/demo/tables/main.tex"
+    entries = [entry(attempt="suite", job=first), entry(attempt="again", job=first)]
+    (main,) = account(Plan(CONFIG, "demo"), [*entries, entry(attempt="t", job=table)]).products
+    assert sorted(one.attempt for one in main.entries) == ["again", "suite", "t"]
 
 
 def test_the_same_ledger_gives_the_same_bytes(report):

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,6 @@ import yaml
 
 from epcore.errors import UserError
 from epcore.plan import Plan, stages
-from epcore.plan.jobs import Jobs
 
 CONFIG = Path(__file__).parents[2] / "config"
 STAGES = {
@@ -133,23 +131,19 @@ def test_each_variant_differs_from_the_default_in_one_choice():
     assert choices == set(default)
 
 
-@pytest.mark.parametrize(("scale", "runs"), [("demo", 1), ("paper", 4)])
-def test_the_page_on_the_environment_counts_every_training_and_test_of_the_target_all(scale, runs):
+@pytest.mark.parametrize("scale", ["demo", "paper"])
+def test_the_page_on_the_environment_names_every_training_and_test_of_the_target_all_once(scale):
     plan = Plan(CONFIG, scale)
-    jobs = Jobs(plan)
     told = json.loads(plan.environment())["metas"]
     assert len(told) == len(set(told))
-    rules = [jobs.of_file(meta).rule for meta in told]
-    kinds = list(dict.fromkeys(rules))
-    assert kinds == [
-        *("pretrain", "finetune", "imagenet_fs_classifier", "imagenet_fs_generator"),
-        *("evaluate", "imagenet_fs_evaluate"),
-    ]
-    everything = Counter(job.rule for job in jobs.of("all"))
-    for kind in kinds:
-        if kind != "evaluate":  # whose jobs test several protocols, each with a meta
-            assert rules.count(kind) == everything[kind]
-    assert rules.count("imagenet_fs_classifier") == runs
+    cells = [cell for table in plan.covered_tables for cell in plan.cells(table)]
+    cells += [cell for table in plan.imagenet_fs_tables for cell in plan.imagenet_fs.cells(table)]
+    assert {cell.checkpoint_meta for cell in cells} <= set(told)
+    networks = {(run.dataset, run.network) for run in plan.imagenet_fs.scale.runs}
+    classifiers = [meta for meta in told if meta.endswith("/classifier.meta.json")]
+    assert {tuple(meta.split("/")[3:5]) for meta in classifiers} == networks
+    kinds = list(dict.fromkeys("/scores/" in meta for meta in told))
+    assert kinds == [False, True]  # trainings first
 
 
 def test_scales_without_it_have_none_of_it(config):
@@ -213,9 +207,3 @@ def test_a_name_that_paths_cannot_hold_is_named(config, key):
     assert f"imagenet_fs.settings, {key}: the name 'my_own' cannot be part of a path" in str(
         caught.value
     )
-
-
-def test_the_jobs_of_a_table_are_found_by_the_file_that_the_co2_report_asks_for():
-    jobs = Jobs(Plan(CONFIG, "demo"))
-    found = {job.rule for job in jobs.of("results/demo/tables/imagenetfs.tex")}
-    assert {"imagenet_fs_classifier", "imagenet_fs_evaluate", "imagenet_fs_latex"} <= found

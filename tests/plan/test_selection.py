@@ -8,7 +8,6 @@ import yaml
 
 from epcore.errors import UserError
 from epcore.plan import Plan
-from epcore.plan.jobs import Jobs
 
 CONFIG = Path(__file__).parents[2] / "config"
 PAIRS = [("epnet-selected", "epnet"), ("net-selected", "net")]
@@ -66,15 +65,9 @@ def test_what_a_default_recipe_trains_already_is_not_trained_for_the_selection_a
         assert found == [plain, f"{selected}-lr-02"]
 
 
-def test_the_selection_costs_nothing_unless_it_is_asked_for(plan):
-    jobs = Jobs(plan)
-    assert not [job.recipe for job in jobs.of("all") if "selected" in job.recipe]
-    column = plan.scale.columns["mini"]
-    place = f"{column}/conv4/epnet-selected/s0/5way-1shot.csv"
-    asked = [job.rule for job in jobs.of(f"results/{plan.scale_name}/scores/{place}")]
-    counts = [asked.count(f"{rule}") for rule in ("pretrain", "finetune", "embed", "evaluate")]
-    assert counts == [2, 12, 1, 1]
-    assert (asked.count("select_pretrained"), asked.count("select_finetuned")) == (1, 1)
+def test_no_table_trains_the_candidates_of_a_selection(plan):
+    cells = [cell for table in plan.covered_tables for cell in plan.cells(table)]
+    assert not [cell for cell in cells if "selected" in cell.checkpoint_meta]
 
 
 def edited(config, change):

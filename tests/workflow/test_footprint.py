@@ -13,11 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from epcore.footprint.estimate import Range
-from epcore.footprint.forecast import forecast
+from epcore.dry_run import planned
+from epcore.errors import UserError
 from epcore.footprint.ledger import read
 from epcore.plan import Plan
-from epcore.plan.jobs import Jobs
 
 pytestmark = pytest.mark.workflow
 
@@ -26,29 +25,70 @@ CHECKPOINT = "results/tiny/models/tiny-glyphs/conv4/epnet/s0/pretrain.pt"
 UNTRACKED = {"publish_table", "publish_figure", "publish_co2", "co2", "all", "ablation_pipeline"}
 
 
-@pytest.mark.parametrize("scale", ["demo", "small", "paper", "batch-epochs"])
-def test_the_plan_knows_the_jobs_that_snakemake_plans(project, scale, monkeypatch):
+def counted(jobs):
+    """As Run.jobs has them."""
+    return Counter(re.sub(r"^(evaluate|data)_(?!pictures).*", r"\1", job.rule) for job in jobs)
+
+
+@pytest.mark.parametrize(
+    ("target", "scale", "seeds"),
+    [("tables/main.tex", "demo", 3), ("all", "paper", 1)],
+)
+def test_the_jobs_are_those_that_snakemake_plans(project, monkeypatch, target, scale, seeds):
     monkeypatch.chdir(project.folder)
-    plan = Plan(Path("config"), scale)
-    page = f"results/{scale}/reports/environment.html"
-    for target in ("all", "ablation_pipeline", "tables/co2.tex", "figures/alpha.pdf", page):
-        planned = project.snakemake("-n", target, "--config", f"scale={scale}").jobs
-        assert Counter(job.rule for job in Jobs(plan).of(target)) == planned, target
+    run = project.snakemake("-n", target, "--config", f"scale={scale}", f"seeds={seeds}")
+    jobs = planned(Plan(Path("config"), scale, seeds), [target])
+    assert counted(jobs) == run.jobs
+    trained = [job for job in jobs if job.rule == "pretrain"]
+    assert {job.wildcards["seed"] for job in trained} == set(map(str, range(seeds)))
+    assert all(job.stage == "pretrain" and job.gpu and job.backbone for job in trained)
+    assert not [job for job in jobs if job.rule == "publish_table" and (job.stage or job.gpu)]
 
 
-@pytest.mark.parametrize("scale", ["demo", "small"])
-def test_every_file_below_the_results_is_known_with_the_rule_that_makes_it(
-    project, scale, monkeypatch
+def test_with_several_seeds_what_tables_test_is_trained_with_each_and_what_figures_add_once(
+    project, monkeypatch
 ):
     monkeypatch.chdir(project.folder)
-    jobs = Jobs(Plan(Path("config"), scale))
-    summary = project.snakemake("--summary", "all", "--config", f"scale={scale}").text
-    made = re.findall(rf"^(results/{scale}/\S+)\t-\t(\w+)\t", summary, re.M)
-    assert len(made) > 500
-    for file, rule in made:
-        job = jobs.of_file(file)
-        assert job is not None, file
-        assert job.rule == re.sub(r"^(evaluate|data)_.*", r"\1", rule), file
+    seeds = {}
+    for job in planned(Plan(Path("config"), "demo", 3), ["all"]):
+        if job.rule in ("pretrain", "finetune"):
+            names = {key: value for key, value in job.wildcards.items() if key != "seed"}
+            seeds.setdefault(tuple(names.items()), set()).add(job.wildcards["seed"])
+    once = {dict(names)["recipe"] for names, found in seeds.items() if found == {"0"}}
+    assert once == {"alpha-02", "alpha-035", "alpha-065", "alpha-08"}
+    assert {frozenset(found) for found in seeds.values()} == {frozenset("0"), frozenset("012")}
+
+
+def test_the_co2_report_waits_for_all_that_is_not_a_copy(project, monkeypatch):
+    monkeypatch.chdir(project.folder)
+    plan = Plan(Path("config"), "demo")
+    everything, report = (
+        Counter(job.rule for job in planned(plan, [target]))
+        for target in ("all", "reports/co2.csv")
+    )
+    assert report["aggregate"] > 1
+    later = everything - report
+    assert {rule for rule in later if not rule.startswith("publish_")} == {"all"}
+
+
+def test_a_finished_target_has_no_jobs_left_and_a_lost_file_its_own(finished, monkeypatch):
+    monkeypatch.chdir(finished.folder)
+    plan = Plan(Path("config"), "tiny")
+    assert planned(plan, ["tables/main.tex"]) == []
+    for made in ("tables/main.tex", "results/tiny/tables/main.tex"):
+        Path(made).unlink()
+    assert counted(planned(plan, ["tables/main.tex"])) == {"latex": 1, "publish_table": 1}
+    run = finished.snakemake("--cores", "1", "forecast")
+    assert re.search(r"^  latex +\d+ .* ledger$", run.text, re.M), run.text
+
+
+def test_a_target_that_snakemake_refuses_is_told_in_its_words(project, monkeypatch):
+    monkeypatch.chdir(project.folder)
+    with pytest.raises(UserError) as caught:
+        planned(Plan(Path("config"), "tiny"), ["tables/mian.tex"])
+    said = str(caught.value)
+    assert said.startswith("Snakemake cannot plan tables/mian.tex: MissingRuleException")
+    assert "\n" not in said
 
 
 def test_every_job_is_in_the_ledger_and_its_meta_has_its_energy(finished_once):
@@ -69,31 +109,6 @@ def test_every_job_is_in_the_ledger_and_its_meta_has_its_energy(finished_once):
         entry = by_job[artefact.relative_to(project.folder).as_posix()]
         assert energy["attempt"] == entry.attempt
         assert 0 < energy["kwh"] <= entry.kwh
-
-
-def test_the_forecast_is_within_a_factor_of_two_of_the_run(finished_once, monkeypatch):
-    """In processor time, which other work on the machine changes least."""
-    folder = finished_once[0].folder
-    monkeypatch.chdir(folder)
-    plan = Plan(Path("config"), "tiny")
-    ledger = Path("results/tiny/ledger.jsonl")
-    real = sum(entry.cpu_seconds for entry in read(ledger)) / 3600
-    (plain, refined) = (
-        forecast(plan, ["tables/main.tex"], ledgers=ledgers, finished_too=True)
-        for ledgers in ([], [ledger])
-    )
-    for found in (plain, refined):
-        hours: Range = found.total("hours")
-        assert hours.low <= real <= hours.high
-        assert 0.5 < hours.middle / real < 2
-    kwh = sum(entry.kwh for entry in read(ledger))
-    assert 0.5 < refined.total("kwh").middle / kwh < 2
-    on_disk = sum(
-        file.stat().st_size
-        for file in Path("results/tiny").rglob("*")
-        if file.suffix in (".npy", ".npz", ".pt")
-    )
-    assert 0.5 < sum(estimate.disk.low for estimate in plain.estimates) / on_disk < 2
 
 
 def test_the_report_comes_last_of_all_and_is_published(finished):
@@ -177,22 +192,18 @@ def test_a_report_that_nothing_will_be_known_for_is_refused_at_once(project, tar
     assert project.snakemake("-n", target).jobs["co2"] == 1
 
 
-def test_a_scale_for_gpus_says_first_what_it_costs(project):
-    run = project.snakemake("-n", "tables/main.tex", "--config", "scale=paper")
+def test_a_scale_for_gpus_names_the_command_that_says_what_it_costs(project):
+    run = project.snakemake("-n", "tables/cub.tex", "--config", "scale=paper", "seeds=2")
     assert run.code == 0
-    count = sum(run.jobs.values())
-    assert f"Forecast of tables/main.tex at scale paper: {count} jobs to run." in run.text
-    run = project.plan()
-    assert run.jobs["pretrain"] == 2
-    assert "Forecast" not in run.text
+    assert "epcore forecast tables/cub.tex --scale paper --seeds 0 1\n" in run.text
+    assert "epcore forecast" not in project.plan().text
 
 
 def test_the_forecast_is_a_rule_too(project):
-    run = project.snakemake("--cores", "1", "forecast")
-    assert run.code == 0, run.text
-    assert "Forecast of all at scale tiny" in run.text
     run = project.snakemake("--cores", "1", "forecast", "--config", "scale=paper")
+    assert run.code == 0, run.text
     assert run.text.count("Forecast of all at scale paper") == 1
+    assert re.search(r"^  pretrain +\d+ +[\d,]+ +\? +estimate$", run.text, re.M)
 
 
 def test_an_unknown_country_is_told_before_anything_runs(project):

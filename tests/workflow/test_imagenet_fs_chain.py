@@ -3,14 +3,12 @@
 import csv
 import re
 import shutil
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from epcore.plan import Plan
-from epcore.plan.jobs import Jobs
 from epcore.plan.stages import EnvironmentStage
 from epcore.report import environment
 
@@ -146,16 +144,6 @@ def test_the_paper_scale_plans_both_readings_and_networks_with_their_resources(p
     classifier = run.text.split("rule imagenet_fs_classifier:")[1].split("rule ")[0]
     assert re.search(r"mem_mb=32000\b", classifier)
     assert re.search(r"runtime=14400\b", classifier)
-
-
-@pytest.mark.parametrize("table", ["imagenetfs", "imagenetfs-variants"])
-@pytest.mark.parametrize("scale", ["demo", "paper"])
-def test_the_plan_knows_the_jobs_that_snakemake_plans(project, monkeypatch, scale, table):
-    monkeypatch.chdir(project.folder)
-    target = f"tables/{table}.tex"
-    planned = project.snakemake("-n", target, "--config", f"scale={scale}").jobs
-    jobs = Jobs(Plan(Path("config"), scale)).of(target)
-    assert Counter(job.rule for job in jobs) == planned
 
 
 def test_a_scale_without_it_says_that_there_is_no_such_table(project):

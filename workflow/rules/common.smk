@@ -8,14 +8,12 @@ from snakemake.cli import get_argument_parser
 
 from epcore.errors import UserError
 from epcore.files import fingerprint
-from epcore.footprint.estimate import quick_datasets
-from epcore.footprint.forecast import forecast, ledgers, tell
 from epcore.footprint.machine import carbon_intensity
 from epcore.gpus import local_gpus
 from epcore.job import command_of
-from epcore.plan import Plan, paths
+from epcore.plan import Plan, embeddings, paths
+from epcore.plan.datasets import QUICKLY_PACKED
 from epcore.plan.environment import ENVIRONMENT
-from epcore.plan.jobs import Jobs
 from epcore.plan.load import read_yaml
 from epcore.resume import discard_old_states
 
@@ -39,8 +37,6 @@ try:
     SCALE = Plan.scale_of(config)
     PLAN = Plan(CONFIG, SCALE, config.get("seeds"))
     PLAN.check()
-    JOBS = Jobs(PLAN)
-    QUICK_DATASETS = quick_datasets(PLAN)
     # Of a country that nobody knows every job would fail.
     if workflow.is_main_process and PLAN.footprint.tracking:
         carbon_intensity(PLAN.footprint)
@@ -118,21 +114,6 @@ def check_report():
         )
 
 
-def foretell():
-    """Prints what the targets of the command line will cost, or why that is not known."""
-    targets = asked_targets()
-    if "forecast" in targets:
-        return  # it says so itself
-    try:
-        gpus = len(local_gpus()) or None
-        found = forecast(PLAN, targets, devices=gpus, ledgers=ledgers())
-        said = tell(PLAN, found, carbon_intensity(PLAN.footprint))
-        said += f"\n  For more GPUs: epcore forecast {' '.join(targets)} --scale {SCALE} --seeds {' '.join(map(str, PLAN.seeds))} --devices N"
-    except UserError as error:
-        said = f"epcore: {error}"
-    print(said, file=sys.stderr)
-
-
 def printed_numbers(table):
     return [CONFIG / "paper" / f"{name}.csv" for name in PLAN.printed_in(table)]
 
@@ -164,15 +145,6 @@ def features_for_protocol(protocol):
         owner, checkpoint = PLAN.checkpoint(wildcards.backbone, wildcards.recipe, shot)
         features = paths.FEATURES.replace("{recipe}", owner)
         return features.replace("{checkpoint}", checkpoint)
-
-    return function
-
-
-def tested_features(pattern):
-    """An `input` function of what publishes a table or figure: see Jobs.tested_features."""
-
-    def function(wildcards):
-        return JOBS.tested_features(pattern.format(scale=SCALE, **wildcards))
 
     return function
 

@@ -1,4 +1,7 @@
 # From the files of its sources to a data set's packed store, and a picture of it.
+QUICK_DATASETS = [
+    name for name, dataset in PLAN.datasets.items() if dataset.kind in QUICKLY_PACKED
+]
 
 
 # Downloads need a network, which compute nodes of clusters often lack: this rule stays at home.
@@ -52,7 +55,7 @@ rule data:
         "epcore data {params.job:q} > {log:q} 2>&1"
 
 
-# On a cluster these are packed where Snakemake runs.
+# These take two minutes at most: on a cluster they are packed where Snakemake runs.
 use rule data as data_quick with:
     wildcard_constraints:
         dataset=one_of(QUICK_DATASETS),

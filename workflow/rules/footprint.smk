@@ -83,7 +83,7 @@ rule publish_co2:
         "cp {input.picture:q} {output.picture:q} ) 2> {log:q}"
 
 
-# Prints what everything that is not there yet will cost.
+# Prints what is left to run and what it costs, by a dry run of its own.
 rule forecast:
     log:
         f"results/{SCALE}/logs/forecast.log",
@@ -108,6 +108,14 @@ rule forecast:
 if workflow.is_main_process:
     check_report()
 
-# Where a GPU is required, what the targets cost is told before anything runs, with -n too.
-if PLAN.scale.requires_gpu and workflow.is_main_process:
-    foretell()
+# Where a GPU is required, a run takes days. The forecast starts a dry run, which reads this file
+# again; so this file names the command and does not run it.
+if (
+    PLAN.scale.requires_gpu
+    and workflow.is_main_process
+    and asked_targets() != ["forecast"]
+):
+    words = [*asked_targets(), "--scale", SCALE, "--seeds", *map(str, PLAN.seeds)]
+    print(
+        f"To see what this costs: epcore forecast {shlex.join(words)}", file=sys.stderr
+    )

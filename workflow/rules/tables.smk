@@ -64,7 +64,7 @@ rule latex:
 rule publish_table:
     input:
         made=paths.TABLE_TEX.replace("{scale}", SCALE),
-        features=tested_features(paths.TABLE_TEX),
+        features=lambda w: embeddings.of_table(PLAN, w.table),
     output:
         "tables/{table}.tex",
     log:

@@ -1,0 +1,70 @@
+"""The jobs that are left to run, read from Snakemake's dry run: no other DAG is kept."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from epcore.errors import UserError
+from epcore.plan import Plan
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job. stage: its command of `epcore`, or empty. gpu: whether it takes one if there is."""
+
+    rule: str
+    stage: str
+    wildcards: dict[str, str]
+    gpu: bool
+
+    @property
+    def backbone(self) -> str:
+        """Its backbone or, of ImageNet-FS, its network; empty if it has none."""
+        return self.wildcards.get("backbone", self.wildcards.get("network", ""))
+
+
+def planned(plan: Plan, targets: Sequence[str]) -> list[Job]:
+    """What Snakemake would run for the targets, in the current folder.
+
+    Raises:
+        UserError: for a mistake in the config, or a target that Snakemake refuses, in its words.
+    """
+    plan.check()
+    config = (f"scale={plan.scale_name}", f"seeds={list(plan.seeds)}")
+    snakefile = str(plan.config.parent / "Snakefile")
+    command = [sys.executable, "-m", "snakemake", "--dry-run", "--printshellcmds", "--nocolor"]
+    command += ["--snakefile", snakefile, "--config", *config, "--", *targets]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise UserError(f"Snakemake cannot plan {' '.join(targets)}: {_reason(done)}")
+    jobs = read_jobs(done.stdout)
+    total = re.search(r"^total +(\d+)$", done.stdout, re.M)
+    if len(jobs) != (int(total[1]) if total else 0):
+        raise UserError("Snakemake's dry run has a new form; install what requirements.txt names")
+    return jobs
+
+
+def read_jobs(text: str) -> list[Job]:
+    """The jobs of a dry run that prints shell commands."""
+    rules = re.split(r"^ *(?:local)?rule (\w+):$", text, flags=re.M)[1:]
+    return [_job(rule, body) for rule, body in zip(rules[::2], rules[1::2], strict=True)]
+
+
+def _reason(refused: subprocess.CompletedProcess[str]) -> str:
+    """Of the workflow, of the DAG, or of a Snakemake that does not even start, in one line."""
+    said = refused.stderr + refused.stdout
+    found = re.search(r"^epcore: (.+)$|Building DAG of jobs\.\.\.\n([\s\S]+)", said, re.M)
+    return " ".join((found[1] or found[2] if found else said.strip().splitlines()[-1]).split())
+
+
+def _job(rule: str, body: str) -> Job:
+    named = re.search(r"^ *wildcards: (.+)$", body, re.M)
+    stage = re.search(r"^ *Shell command: epcore ([a-z0-9-]+) ", body, re.M)
+    return Job(
+        rule=rule,
+        stage=stage[1] if stage else "",
+        wildcards=dict(pair.split("=", 1) for pair in named[1].split(", ")) if named else {},
+        gpu=re.search(r"^ *resources: .*\bgpu=", body, re.M) is not None,
+    )
