@@ -21,12 +21,12 @@ def unavailable():
     lacking = [name for name in PROGRAMS if shutil.which(name) is None]
     if lacking:
         return f"{', '.join(lacking)} missing: apt-get install slurm-wlm munge"
-    # The link is of a test like this one that was killed, unless its SLURM still runs.
-    running = any(process.name() == "slurmctld" for process in psutil.process_iter())
-    if CONFIGURATION.is_symlink() and not running:
-        CONFIGURATION.unlink()
     if CONFIGURATION.exists():
-        return "another SLURM is configured on this machine"
+        # A test like this one that was killed has left its link, unless its SLURM still runs.
+        ours = CONFIGURATION.is_symlink() and "ClusterName=epcore\n" in CONFIGURATION.read_text()
+        if not ours or any(process.name() == "slurmctld" for process in psutil.process_iter()):
+            return "another SLURM is configured on this machine"
+        CONFIGURATION.unlink()
     return ""
 
 
