@@ -14,7 +14,7 @@ from torch.profiler import ProfilerActivity, profile
 from epcore.data.episodes import Episodes
 from epcore.evaluation.embed import Features
 from epcore.evaluation.evaluate import solve
-from epcore.evaluation.propagation_classifier import PropagationClassifier
+from epcore.evaluation.inference import Inference
 from epcore.plan import Plan
 from epcore.plan.stages import EvaluateStage
 
@@ -53,17 +53,17 @@ def peak_bytes(work: Callable[[], object]) -> int:
 
 def compare(name: str, target: float, turns: int, frozen: Episodes, cached: Features) -> None:
     stage = EvaluateStage(**json.loads(Plan(Path("config"), "paper").evaluate("wrn", "epnet")))
-    classifier = PropagationClassifier(stage.propagation)
+    inference = Inference(stage.propagation)
 
     def theirs() -> list[float]:
         return [accuracy(cached.of(rows), WAY, 1, QUERIES) for rows in frozen.images()]
 
     # The comparison is void if the two do not compute the same.
-    ours = solve(cached, frozen, classifier).accuracies
+    ours = solve(cached, frozen, inference).accuracies
     equal = np.mean(np.abs(ours - theirs()) < 1e-6)
     if equal < 0.99:
         sys.exit(f"{name}: only {equal:.1%} of the episodes have the same accuracy")
-    pair = paired(lambda: solve(cached, frozen, classifier), theirs, turns)
+    pair = paired(lambda: solve(cached, frozen, inference), theirs, turns)
     each = [1000 * time / len(frozen) for time in (pair.ours, pair.other)]
     row(
         f"evaluation, {name}: times faster than one at a time",
@@ -87,9 +87,9 @@ def main() -> None:
         return
     one = episodes(random, 1, 100)
     stage = EvaluateStage(**json.loads(Plan(Path("config"), "paper").evaluate("wrn", "epnet")))
-    classifier = PropagationClassifier(stage.propagation)
+    inference = Inference(stage.propagation)
     own = one.images().size * SIZE * 4
-    ours = peak_bytes(lambda: solve(cached, one, classifier))
+    ours = peak_bytes(lambda: solve(cached, one, inference))
     theirs = peak_bytes(lambda: accuracy(cached.of(one.images()[0]), WAY, 1, QUERIES))
     row(
         "memory of a 580-node episode, in that of its features",

@@ -17,7 +17,7 @@ from epcore.data.store import ImageStore
 from epcore.device import autocast, choose_device, computes_bf16, place
 from epcore.evaluation.embed import embed
 from epcore.evaluation.evaluate import solve
-from epcore.evaluation.propagation_classifier import PropagationClassifier
+from epcore.evaluation.inference import Inference
 from epcore.plan import Plan
 from epcore.plan.stages import DataStage, PretrainStage
 from epcore.report.statistics import paired_difference
@@ -76,11 +76,11 @@ def accuracy(
     outcome = fit(task, stage.pretraining, stage.seed, folder / "state.pt", "pretrain")
     (folder / "state.pt").unlink()
     task.model.load_state_dict(outcome.weights)
-    augmenter, classifier = Augmenter((), stage.view), PropagationClassifier(stage.propagation)
+    augmenter, inference = Augmenter((), stage.view), Inference(stage.propagation)
     found = {}
     for precision in PRECISIONS:
         features = embed(task.model.backbone, store, test.touched(), augmenter, device, precision)
-        found[precision] = 100 * float(solve(features, test, classifier).accuracies.mean())
+        found[precision] = 100 * float(solve(features, test, inference).accuracies.mean())
     return found
 
 

@@ -16,11 +16,12 @@ from typing import Any
 import torch
 from torch.nn import functional
 
+from epcore.classifiers import EpisodeBatch
 from epcore.data.episodes import Episodes, sample
 from epcore.data.store import ImageStore
 from epcore.evaluation.embed import embed
-from epcore.evaluation.evaluate import solve
-from epcore.evaluation.propagation_classifier import PropagationClassifier, query_labels
+from epcore.evaluation.evaluate import query_labels, solve
+from epcore.evaluation.inference import Inference
 from epcore.plan import Plan
 from epcore.plan.stages import PretrainStage
 from epcore.training.loop import Outcome, fit
@@ -64,17 +65,17 @@ class Judged(PretrainingTask):
         for name, changes in READINGS.items():
             graph = {**changes, "normalize_labels": False}
             settings = self.stage.propagation.model_copy(update=graph)
-            classifier = PropagationClassifier(settings)
-            results = solve(features, validator.episodes, classifier)
+            inference = Inference(settings)
+            results = solve(features, validator.episodes, inference)
             judgement[name] = (
                 float(results.losses.mean()),
                 100 * float(results.accuracies.mean()),
-                self.gradient(classifier),
+                self.gradient(inference),
             )
         self.judgements.append(judgement)
         return result
 
-    def gradient(self, classifier: PropagationClassifier) -> float:
+    def gradient(self, inference: Inference) -> float:
         """Norm of L_p's gradient by the features, times theirs: mean of 20 1-shot episodes."""
         episodes = sample(self.validator.store, "base", 5, 1, 15, 20, seed=7)
         found = []
@@ -83,7 +84,7 @@ class Judged(PretrainingTask):
                 images = self.validator.augmenter.plain(self.feed.batch(rows))
                 features = self.model.backbone(images).float()
             features.requires_grad_()
-            logits = classifier.query_logits(classifier.embeddings(features), 5, 1)
+            logits = inference.scores(EpisodeBatch(features, 5, 1, 5 * 15))
             functional.cross_entropy(logits, query_labels(5, 15)).backward()
             found.append(float(features.grad.norm() * features.detach().norm()))
         return sum(found) / len(found)

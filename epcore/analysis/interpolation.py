@@ -29,11 +29,12 @@ import torch
 from scipy import stats
 from torch import Tensor
 
+from epcore.classifiers import EpisodeBatch
 from epcore.data.episodes import Episodes
 from epcore.errors import UserError
 from epcore.evaluation.embed import Features
 from epcore.evaluation.evaluate import PAIRS
-from epcore.evaluation.propagation_classifier import PropagationClassifier
+from epcore.evaluation.inference import Inference
 from epcore.files import Provenance
 from epcore.plan.figures import InterpolatedPairs
 from epcore.plan.stages import InterpolationStage
@@ -65,7 +66,7 @@ class Pairs:
 
 def probability(
     features: Tensor, way: int, shot: int, classes: tuple[int, int], alphas: Tensor,
-    classifier: PropagationClassifier, between: Reading,
+    inference: Inference, between: Reading,
 ) -> Tensor:  # fmt: skip
     """Probability `(alphas,)` of the first class along the way from the second image to the first.
 
@@ -73,14 +74,15 @@ def probability(
     the others. The two images are the first of their classes; alphas `(alphas,)` weigh the first.
     """
     propagated = between == "embeddings"
-    images = classifier.embeddings(features) if propagated else features
+    images = inference.propagate(features) if propagated else features
     one, other = (images[label * shot] for label in classes)
     interpolants = alphas[:, None] * one + (1 - alphas[:, None]) * other
     probabilities = []
     for chunk in torch.split(interpolants, max(1, PAIRS // (len(images) + 1) ** 2)):
         nodes = torch.cat([images.expand(len(chunk), -1, -1), chunk[:, None]], dim=1)
-        embeddings = nodes if propagated else classifier.embeddings(nodes)
-        logits = classifier.query_logits(embeddings, way, shot)
+        embeddings = nodes if propagated else inference.propagate(nodes)
+        episodes = EpisodeBatch(embeddings, way, shot, nodes.shape[-2] - way * shot)
+        logits = inference.classifier.scores(episodes)
         probabilities.append(logits[:, -1].softmax(dim=-1)[:, classes[0]])
     return torch.cat(probabilities)
 
@@ -90,7 +92,7 @@ def curves(
     features: Features,
     pairs: Pairs,
     steps: int,
-    classifier: PropagationClassifier,
+    inference: Inference,
     between: Reading,
 ) -> np.ndarray:
     """Probability `(pairs, steps + 1)`, float64, at alpha = 0, 1 / steps, ... 1."""
@@ -103,7 +105,7 @@ def curves(
             shot,
             (int(one), int(other)),
             alphas,
-            classifier,
+            inference,
             between,
         )
         for rows, (one, other) in zip(pairs.episodes.images(), pairs.classes, strict=True)
@@ -256,10 +258,10 @@ def run(stage: InterpolationStage, episodes: Path, out: Path) -> None:
     rows = []
     for network, colour in zip(stage.networks, (BLUE, RED), strict=True):
         features = Features.load(Path(network.features))
-        classifier = PropagationClassifier(network.propagation)
+        inference = Inference(network.propagation)
         for reading in READINGS:
             try:
-                found = curves(features, pairs, settings.steps, classifier, reading)
+                found = curves(features, pairs, settings.steps, inference, reading)
             except DegenerateFeaturesError as error:
                 raise UserError(
                     f"{network.features}: {error}; train its checkpoint for longer"

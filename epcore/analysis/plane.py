@@ -15,7 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from epcore.evaluation.prototypes import prototype_logits
+from epcore.classifiers import EpisodeBatch
+from epcore.classifiers.prototypes import Prototypes
 from epcore.propagation import LabelPropagation
 
 CLASSES = 3
@@ -70,10 +71,8 @@ def by_nearest_point(embeddings: Tensor, labels: Tensor) -> Tensor:
 
 def by_prototypes(embeddings: Tensor, labels: Tensor) -> Tensor:
     """Logits of the mean of each class; all points have labels."""
-    by_class = embeddings[..., :-1, :].reshape(
-        *embeddings.shape[:-2], CLASSES, -1, embeddings.shape[-1]
-    )
-    return prototype_logits(by_class, embeddings[..., -1:, :])[..., 0, :]
+    episodes = EpisodeBatch(embeddings, CLASSES, len(labels) // CLASSES, queries=1)
+    return Prototypes().scores(episodes)[..., 0, :]
 
 
 def location_scores(

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch import Tensor
 from torch.nn import functional
 
+from epcore.classifiers import EpisodeBatch
 from epcore.data.episodes import Episodes
 from epcore.errors import UserError
 from epcore.evaluation.embed import Features
-from epcore.evaluation.propagation_classifier import PropagationClassifier, query_labels
-from epcore.evaluation.semi_supervised import semi_supervised_logits
+from epcore.evaluation.inference import Inference
 from epcore.files import Provenance, require, write_text
 from epcore.plan.stages import EvaluateStage
 from epcore.propagation import DegenerateFeaturesError
@@ -28,24 +29,22 @@ class Results:
     losses: np.ndarray
 
 
-@torch.no_grad()
-def solve(features: Features, episodes: Episodes, classifier: PropagationClassifier) -> Results:
-    """Classifies the queries of every episode; accuracies in [0, 1].
+def query_labels(way: int, queries: int, device: torch.device | None = None) -> Tensor:
+    """Classes `(way * queries,)` of the query images, in the order of an episode's rows."""
+    return torch.arange(way, device=device).repeat_interleave(queries)
 
-    Unlabelled images make it semi-supervised.
-    """
+
+@torch.no_grad()
+def solve(features: Features, episodes: Episodes, inference: Inference) -> Results:
+    """Classifies the queries of every episode; accuracies in [0, 1]."""
     way, shot = episodes.support.shape[1:]
-    queries, unlabeled = episodes.query.shape[2], episodes.unlabeled.shape[2]
-    labels = query_labels(way, queries)
+    labels = query_labels(way, episodes.query.shape[2])
     images = episodes.images()
     batch = max(1, min(BATCH, PAIRS // images.shape[1] ** 2))
     accuracies, losses = [], []
     for start in range(0, len(images), batch):
-        embeddings = classifier.embeddings(features.of(images[start : start + batch]))
-        if unlabeled:
-            logits = semi_supervised_logits(embeddings, way, shot, queries, classifier.settings)
-        else:
-            logits = classifier.query_logits(embeddings, way, shot)
+        points = features.of(images[start : start + batch])
+        logits = inference.scores(EpisodeBatch(points, way, shot, len(labels)))
         expected = labels.expand(len(logits), -1)
         accuracies.append((logits.argmax(dim=-1) == expected).double().mean(dim=1))
         loss = functional.cross_entropy(logits.mT, expected, reduction="none")
@@ -70,10 +69,13 @@ def _score(
 ) -> None:
     """Scores one file of episodes on the features that were loaded from `features`."""
     provenance = Provenance("evaluate", stage.model_dump(mode="json"), [features, episodes])
+    inference = Inference(stage.propagation)
     try:
-        results = solve(loaded, Episodes.load(episodes), PropagationClassifier(stage.propagation))
+        results = solve(loaded, Episodes.load(episodes), inference)
     except DegenerateFeaturesError as error:
         raise UserError(f"{features}: {error}; train its checkpoint for longer") from None
     lines = [f"{number},{accuracy:.6f}" for number, accuracy in enumerate(results.accuracies)]
     write_text(out, "\n".join(["episode,accuracy", *lines]) + "\n")
-    provenance.write(out, episodes=len(lines))
+    method = inference.classifier
+    resolved = {"name": method.name, **method.model_dump(mode="json")}
+    provenance.write(out, episodes=len(lines), classifier=resolved)

@@ -1,6 +1,7 @@
 """The settings that config files may hold, with their types; an unknown key is an error."""
 
 from fractions import Fraction
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -17,6 +18,7 @@ from pydantic import (
 
 from epcore.markup import check
 from epcore.plan.datasets import DataSet
+from epcore.plan.load import suggest
 from epcore.plan.settings import Settings, Split
 
 
@@ -61,14 +63,32 @@ class Backbone(Settings):
         return f"{self.architecture} of width {self.width} and depth {self.depth}"
 
 
-class Propagation(Settings):
-    """Embedding and label propagation; the meaning of each is in `epcore.propagation`.
+# A file each; importing them would load torch.
+CLASSIFIERS = sorted(
+    path.stem.replace("_", "-")
+    for path in (Path(__file__).parents[1] / "classifiers").glob("[!_]*.py")
+)
 
-    `classifier` is what stands behind the embeddings: label propagation, or prototypes.
+
+def _classifier(value: Any) -> Any:
+    """The name of a classifier, or a mapping of `name` and settings; without any, the name."""
+    name = value.get("name") if isinstance(value, dict) else value
+    if name not in CLASSIFIERS:
+        near = suggest(str(name), CLASSIFIERS).removeprefix("; ")
+        raise ValueError(f"there is no such classifier ({near})")
+    return name if value == {"name": name} else value
+
+
+class Propagation(Settings):
+    """Embedding propagation and the classifier behind it; `epcore.propagation` has their meaning.
+
+    `classifier` is the name of a file of `epcore.classifiers`, or a mapping of `name` and the
+    method's own settings. It also takes those of the settings here that it has fields for: label
+    propagation all but `embedding`, `part` and `embedding_alpha`.
     """
 
     embedding: bool
-    classifier: Literal["label-propagation", "prototypes"]
+    classifier: Annotated[str | dict[str, Any], BeforeValidator(_classifier)]
     part: Literal["full", "off-diagonal", "diagonal"]
     embedding_alpha: Probability
     label_alpha: Probability
@@ -253,6 +273,11 @@ class Protocol(Settings):
         if self.labeled is not None and self.labeled >= self.shot:
             raise ValueError("labeled must be smaller than shot; leave it out if all are labelled")
         return self
+
+    @property
+    def has_unlabeled(self) -> bool:
+        """Whether an episode has images without a label that are no queries."""
+        return self.unlabeled > 0 or self.labeled is not None
 
     @property
     def checkpoint_shot(self) -> int:

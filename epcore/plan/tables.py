@@ -84,19 +84,29 @@ class TablePlan(Runs):
         return dataset, str(block.backbone), str(row.recipe), protocol_of(row, column)
 
     @cached_property
-    def _in_tables(self) -> dict[tuple[str, ...], dict[str, None]]:
-        """Data set, backbone, recipe and name of checkpoints -> protocols that tables test them on.
-
-        Of every seed; what figures alone test is of the first one.
-        """
-        return self._by_checkpoint(
+    def _table_runs(self) -> list[tuple[str, str, str, str]]:
+        """Data set, backbone, recipe and protocol of every cell of ours."""
+        return [
             self._run(block, row, column)
             for table in self.tables.values()
             for block in table.blocks
             for row in block.rows
             for column in table.columns
             if self._covers(block, row, column)
-        )
+        ]
+
+    def tests(self) -> list[tuple[str, str, str, str]]:
+        """Data set, backbone, recipe and protocol of all that tables and figures test, once."""
+        figures = [*self.alpha_runs(), *self.interpolation_runs()]
+        return list(dict.fromkeys([*self._table_runs, *figures]))
+
+    @cached_property
+    def _in_tables(self) -> dict[tuple[str, ...], dict[str, None]]:
+        """Data set, backbone, recipe and name of checkpoints -> protocols that tables test them on.
+
+        Of every seed; what figures alone test is of the first one.
+        """
+        return self._by_checkpoint(self._table_runs)
 
     @cached_property
     def _tested(self) -> dict[tuple[str, ...], dict[str, None]]:

@@ -11,7 +11,7 @@ from epcore.data.episodes import Episodes
 from epcore.errors import UserError
 from epcore.evaluation.embed import Features
 from epcore.evaluation.evaluate import solve
-from epcore.evaluation.propagation_classifier import PropagationClassifier
+from epcore.evaluation.inference import Inference
 from epcore.files import Provenance
 from epcore.plan.stages import AlphaStage
 from epcore.propagation import DegenerateFeaturesError
@@ -34,7 +34,7 @@ def tabulate(stage: AlphaStage, episodes: Path) -> pd.DataFrame:
         for alpha in stage.label_alphas:
             settings = candidate.propagation.model_copy(update={"label_alpha": alpha})
             try:
-                accuracies = solve(features, frozen, PropagationClassifier(settings)).accuracies
+                accuracies = solve(features, frozen, Inference(settings)).accuracies
             except DegenerateFeaturesError as error:
                 raise UserError(
                     f"{candidate.features}: {error}; leave its recipe out of figures.yaml"

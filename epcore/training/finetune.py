@@ -10,13 +10,15 @@ from torch.nn import functional
 from epcore.backbones import Backbone
 from epcore.backbones.base import parameter_count
 from epcore.checkpoint import REMEDY, Checkpoint, build
+from epcore.classifiers import EpisodeBatch
 from epcore.data.augment import Augmenter
 from epcore.data.episodes import Episodes, sample
 from epcore.data.feed import Feed
 from epcore.data.store import ImageStore
 from epcore.device import autocast, choose_device, describe, place, room_for_images, set_precision
 from epcore.errors import UserError
-from epcore.evaluation.propagation_classifier import PropagationClassifier, query_labels
+from epcore.evaluation.evaluate import query_labels
+from epcore.evaluation.inference import Inference
 from epcore.plan.stages import FinetuneStage
 from epcore.training.loop import fit, seed_of
 from epcore.training.session import Session, Validator, base_labels
@@ -57,8 +59,8 @@ class FinetuningTask:
         checkpoint.fill(self.model.backbone, self.model.class_head)
         place(self.model, device)
         self.augmenter = Augmenter(stage.augmentation, stage.view)
-        self.classifier = PropagationClassifier(stage.propagation)
-        self.validator = Validator(store, episodes, self.classifier, stage, device)
+        self.inference = Inference(stage.propagation)
+        self.validator = Validator(store, episodes, stage, device)
 
     @property
     def steps(self) -> int:
@@ -87,9 +89,10 @@ class FinetuningTask:
         with autocast(self.device, self.stage.precision):
             features = self.model.backbone(batch)
         features = features.float()
-        embeddings = self.classifier.embeddings(features)
-        logits = self.classifier.query_logits(embeddings, settings.way, self.stage.shot)
+        embeddings = self.inference.propagate(features)
         expected = query_labels(settings.way, settings.queries, self.device)
+        episode = EpisodeBatch(embeddings, settings.way, self.stage.shot, len(expected))
+        logits = self.inference.classifier.scores(episode)
         loss = functional.cross_entropy(logits, expected)
         if settings.class_weight > 0:
             seen = features if settings.class_input == "features" else embeddings

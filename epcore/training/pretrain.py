@@ -17,7 +17,7 @@ from epcore.data.feed import Feed
 from epcore.data.store import ImageStore
 from epcore.device import autocast, choose_device, describe, place, room_for_images, set_precision
 from epcore.errors import UserError
-from epcore.evaluation.propagation_classifier import PropagationClassifier
+from epcore.evaluation.inference import Inference
 from epcore.files import add_energy
 from epcore.plan.stages import PretrainStage
 from epcore.training.loop import fit, seed_of
@@ -49,14 +49,14 @@ class PretrainingLoss(nn.Module):
     ) -> None:
         super().__init__()
         self.model, self.stage, self.device, self.team = model, stage, device, team
-        self.classifier = PropagationClassifier(stage.propagation)
+        self.propagate = Inference(stage.propagation).propagate
 
     def forward(self, images: Tensor, labels: Tensor) -> Tensor:
         settings = self.stage.pretraining
         with autocast(self.device, self.stage.precision):
             features = self.model.backbone(images)
         features = self.team.gathered(features.float())
-        embeddings = self.classifier.embeddings(features)
+        embeddings = self.propagate(features)
         classes = labels.to(self.device).repeat(settings.copies)
         loss = functional.cross_entropy(self.model.class_head(embeddings), classes)
         if settings.rotation_weight > 0:
@@ -103,8 +103,7 @@ class PretrainingTask:
             PretrainingLoss(self.model, stage, device, team),
             all_weights_used=self.settings.rotation_weight > 0,
         )
-        classifier = PropagationClassifier(stage.propagation)
-        self.validator = Validator(store, episodes, classifier, stage, device)
+        self.validator = Validator(store, episodes, stage, device)
 
     @property
     def steps(self) -> int:

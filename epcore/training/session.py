@@ -14,7 +14,7 @@ from epcore.data.episodes import Episodes
 from epcore.data.store import ImageStore
 from epcore.evaluation.embed import embed
 from epcore.evaluation.evaluate import solve
-from epcore.evaluation.propagation_classifier import PropagationClassifier
+from epcore.evaluation.inference import Inference
 from epcore.files import Provenance
 from epcore.plan.stages import Stage, TrainingStage
 from epcore.propagation import DegenerateFeaturesError
@@ -40,11 +40,11 @@ class Validator:
         self,
         store: ImageStore,
         episodes: Episodes,
-        classifier: PropagationClassifier,
         stage: TrainingStage,
         device: torch.device,
     ) -> None:
-        self.store, self.episodes, self.classifier = store, episodes, classifier
+        self.store, self.episodes = store, episodes
+        self.inference = Inference(stage.propagation)
         self.augmenter = Augmenter((), stage.view)
         self.precision, self.device = stage.precision, device
         self.rows = episodes.touched()
@@ -54,7 +54,7 @@ class Validator:
             backbone, self.store, self.rows, self.augmenter, self.device, self.precision
         )
         try:
-            results = solve(features, self.episodes, self.classifier)
+            results = solve(features, self.episodes, self.inference)
         except DegenerateFeaturesError:
             if not np.isfinite(features.values).all():
                 raise

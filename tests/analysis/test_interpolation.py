@@ -20,7 +20,7 @@ from epcore.analysis.interpolation import (
 )
 from epcore.data.episodes import Episodes
 from epcore.evaluation.embed import Features
-from epcore.evaluation.propagation_classifier import PropagationClassifier
+from epcore.evaluation.inference import Inference
 from epcore.plan import Plan
 from epcore.plan.figures import InterpolatedPairs
 
@@ -66,7 +66,7 @@ def test_a_curve_is_the_probability_of_one_more_image_of_its_episode(
     """By the formulas, in float64, one graph at a time; it joins before or after propagation."""
     settings = propagation(recipe)
     pairs = Pairs.draw(episodes_of(shot), 3, seed=0)
-    found = curves(features, pairs, STEPS, PropagationClassifier(settings), between)
+    found = curves(features, pairs, STEPS, Inference(settings), between)
     assert found.shape == (3, STEPS + 1)
     bandwidth, scale = settings.bandwidth, settings.normalize_labels
     for curve, rows, (one, other) in zip(
@@ -89,15 +89,15 @@ def test_a_curve_is_the_probability_of_one_more_image_of_its_episode(
 def test_both_readings_are_one_without_embedding_propagation_and_two_with_it(features, propagation):
     pairs = Pairs.draw(episodes_of(1), 3, seed=0)
     for recipe, same in (("net", True), ("epnet", False)):
-        classifier = PropagationClassifier(propagation(recipe))
-        one, other = (curves(features, pairs, STEPS, classifier, each) for each in READINGS)
+        inference = Inference(propagation(recipe))
+        one, other = (curves(features, pairs, STEPS, inference, each) for each in READINGS)
         assert np.array_equal(one, other) == same
 
 
 @pytest.mark.parametrize("between", READINGS)
 def test_the_first_image_is_at_the_end_of_the_way(features, propagation, between):
     pairs = Pairs.draw(episodes_of(1), 8, seed=0)
-    found = curves(features, pairs, STEPS, PropagationClassifier(propagation("net")), between)
+    found = curves(features, pairs, STEPS, Inference(propagation("net")), between)
     assert (found[:, -1] > 0.5).all()
     assert (found[:, 0] < 0.5).all()
 
@@ -193,8 +193,6 @@ def test_an_interpolant_leaves_the_images_of_the_episode_where_they_are(
 ):
     """More alphas change no probability: each interpolant has a graph of its own."""
     pairs = Pairs.draw(episodes_of(1), 3, seed=0)
-    classifier = PropagationClassifier(propagation("epnet"))
-    few, many = (
-        curves(features, pairs, steps, classifier, between) for steps in (STEPS, 3 * STEPS)
-    )
+    inference = Inference(propagation("epnet"))
+    few, many = (curves(features, pairs, steps, inference, between) for steps in (STEPS, 3 * STEPS))
     assert torch.allclose(torch.from_numpy(few), torch.from_numpy(many[:, ::3]), atol=1e-12)

@@ -11,8 +11,8 @@ from epcore.data.episodes import Episodes
 from epcore.errors import UserError
 from epcore.evaluation import evaluate
 from epcore.evaluation.embed import Features
-from epcore.evaluation.evaluate import BATCH, solve
-from epcore.evaluation.propagation_classifier import PropagationClassifier, query_labels
+from epcore.evaluation.evaluate import BATCH, query_labels, solve
+from epcore.evaluation.inference import Inference
 from epcore.plan import Plan
 from epcore.plan.stages import EvaluateStage
 
@@ -24,8 +24,8 @@ def stage(recipe="epnet"):
     return EvaluateStage.model_validate_json(Plan(CONFIG, "paper").evaluate("conv4", recipe))
 
 
-def classifier(recipe="epnet"):
-    return PropagationClassifier(stage(recipe).propagation)
+def inference(recipe="epnet"):
+    return Inference(stage(recipe).propagation)
 
 
 def of(support, query):
@@ -61,7 +61,7 @@ def drawn(episodes, shot=1, queries=3, spread=1.0, seed=0):
 @pytest.mark.parametrize("shot", [1, 5])
 def test_queries_are_classified_as_by_the_formulas_in_float64(recipe, bandwidth, normalize, shot):
     features, episodes = drawn(30, shot, spread=1.5)
-    results = solve(features, episodes, classifier(recipe))
+    results = solve(features, episodes, inference(recipe))
     accuracies, losses = [], []
     for support, query in zip(episodes.support, episodes.query, strict=True):
         rows = [row for of_class in support for row in of_class]
@@ -83,10 +83,10 @@ def test_episodes_solved_in_batches_are_those_solved_one_by_one():
     features, episodes = drawn(250)
     assert len(episodes) % BATCH != 0
     assert len(episodes) > 2 * BATCH
-    together = solve(features, episodes, classifier())
+    together = solve(features, episodes, inference())
     alone = [
         solve(features, of(episodes.support[n : n + 1], episodes.query[n : n + 1]), one)
-        for one in [classifier()]
+        for one in [inference()]
         for n in range(len(episodes))
     ]
     assert together.accuracies.tolist() == [result.accuracies[0] for result in alone]
@@ -102,27 +102,27 @@ def test_the_labels_of_queries_follow_the_order_of_an_episodes_rows():
 
 def test_classes_far_apart_are_all_told_apart():
     features, episodes = drawn(120, shot=5, spread=0.01)
-    assert solve(features, episodes, classifier()).accuracies.tolist() == [1.0] * 120
+    assert solve(features, episodes, inference()).accuracies.tolist() == [1.0] * 120
 
 
 @pytest.mark.parametrize("recipe", ["epnet", "net"])
 def test_features_that_say_nothing_give_chance(recipe):
     features, episodes = drawn(300, queries=10)
     noise = np.random.default_rng(1).normal(size=features.values.shape).astype(np.float32)
-    accuracies = solve(Features(features.rows, noise), episodes, classifier(recipe)).accuracies
+    accuracies = solve(Features(features.rows, noise), episodes, inference(recipe)).accuracies
     assert accuracies.mean() == pytest.approx(1 / WAY, abs=0.02)
 
 
 def test_embedding_propagation_changes_the_answers():
     features, episodes = drawn(50)
-    one, other = (solve(features, episodes, classifier(name)) for name in ("epnet", "net"))
+    one, other = (solve(features, episodes, inference(name)) for name in ("epnet", "net"))
     assert (one.accuracies != other.accuracies).any()
 
 
 def test_the_order_of_classes_and_queries_does_not_matter():
     features, episodes = drawn(20)
     turned = of(episodes.support[:, ::-1], episodes.query[:, ::-1, ::-1])
-    one, other = (solve(features, each, classifier()) for each in (episodes, turned))
+    one, other = (solve(features, each, inference()) for each in (episodes, turned))
     np.testing.assert_allclose(one.accuracies, other.accuracies, atol=1e-12)
     np.testing.assert_allclose(one.losses, other.losses, rtol=1e-4)
 
@@ -138,7 +138,7 @@ def test_the_stage_writes_one_line_per_episode_and_the_same_bytes_twice(tmp_path
     header, *lines = files[0].read_text(encoding="utf-8").splitlines()
     assert header == "episode,accuracy"
     assert [line.split(",")[0] for line in lines] == [str(n) for n in range(12)]
-    expected = solve(features, episodes, classifier()).accuracies
+    expected = solve(features, episodes, inference()).accuracies
     assert [line.split(",")[1] for line in lines] == [f"{value:.6f}" for value in expected]
     facts = json.loads((tmp_path / "scores" / "one.meta.json").read_text(encoding="utf-8"))
     assert facts["episodes"] == 12

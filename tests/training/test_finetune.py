@@ -8,6 +8,7 @@ import torch
 from reference import cross_entropy, embeddings, label_scores
 
 from epcore.checkpoint import Checkpoint, build, state_of
+from epcore.classifiers import EpisodeBatch
 from epcore.errors import UserError
 from epcore.training import finetune, pretrain
 
@@ -92,7 +93,8 @@ def test_taken_by_the_letter_the_class_distribution_is_the_softmax_of_the_scores
     points = task.model.backbone(images(store, episode[0])).detach()
     scores = label_scores(points.double().numpy(), WAY, SHOT, "var", normalize=False)[SUPPORT:]
     expected = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
-    distribution = task.classifier.query_logits(points, WAY, SHOT).softmax(dim=-1)
+    episode = EpisodeBatch(points, WAY, SHOT, WAY * QUERIES)
+    distribution = task.inference.classifier.scores(episode).softmax(dim=-1)
     assert distribution.numpy() == pytest.approx(expected, abs=1e-5)
 
 

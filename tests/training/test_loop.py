@@ -11,7 +11,6 @@ from epcore.checkpoint import build, save_atomically
 from epcore.data.episodes import Episodes
 from epcore.data.store import ImageStore
 from epcore.errors import UserError
-from epcore.evaluation.propagation_classifier import PropagationClassifier
 from epcore.interruption import Interrupted
 from epcore.plan.models import Optimisation
 from epcore.propagation import DegenerateFeaturesError
@@ -323,8 +322,7 @@ def test_a_network_that_sees_no_difference_is_at_chance(toy, told):
     """In eval mode, after too few steps for BatchNorm's running statistics."""
     stage = told("pretrain")
     store, episodes = ImageStore.open(toy.data), Episodes.load(toy.val)
-    classifier = PropagationClassifier(stage.propagation)
-    validator = Validator(store, episodes, classifier, stage, torch.device("cpu"))
+    validator = Validator(store, episodes, stage, torch.device("cpu"))
     backbone = build(stage.backbone)
     for weights in backbone.parameters():
         torch.nn.init.zeros_(weights)

@@ -18,6 +18,12 @@ def complaint(run):
     ("file", "old", "new", "said"),
     [
         ("config/scales/tiny.yaml", "episodes:", "epsodes:", "did you mean 'episodes'?"),
+        (
+            "config/recipes.yaml",
+            "classifier: label-propagation",
+            "classifier: {name: label-propagation, label_alfa: 0.3}",
+            "did you mean 'label_alpha'?",
+        ),
         ("config/recipes.yaml", "recipes:\n", "recipes: [\n", "not valid YAML"),
         ("config/config.yaml", "allow_cpu:", "alow_cpu:", "unknown key 'alow_cpu'"),
         ("config/config.yaml", "allow_cpu: false", "allow_cpu: sure", "true or false, not 'sure'"),

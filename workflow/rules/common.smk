@@ -37,6 +37,10 @@ try:
     SCALE = Plan.scale_of(config)
     PLAN = Plan(CONFIG, SCALE, config.get("seeds"))
     PLAN.check()
+    if workflow.is_main_process:
+        from epcore.evaluation.inference import check_classifiers  # imports torch: not in each job
+
+        check_classifiers(PLAN)
     # Of a country that nobody knows every job would fail.
     if workflow.is_main_process and PLAN.footprint.tracking:
         carbon_intensity(PLAN.footprint)

@@ -1,4 +1,4 @@
-"""Unlabelled images: pseudo-labels by label propagation, by the formulas written as loops."""
+"""Label propagation, with and without unlabelled images, by the formulas written as loops."""
 
 import math
 from pathlib import Path
@@ -8,13 +8,12 @@ import pytest
 import torch
 from reference import cross_entropy
 
+from epcore.classifiers import EpisodeBatch
 from epcore.data.episodes import Episodes
-from epcore.errors import UserError
 from epcore.evaluation import evaluate
 from epcore.evaluation.embed import Features
 from epcore.evaluation.evaluate import solve
-from epcore.evaluation.propagation_classifier import PropagationClassifier
-from epcore.evaluation.semi_supervised import semi_supervised_logits
+from epcore.evaluation.inference import Inference
 from epcore.plan import Plan
 from epcore.plan.stages import EvaluateStage
 
@@ -89,9 +88,8 @@ def clusters(spread, seed=0, way=WAY, counts=(SHOT, QUERIES, UNLABELED), size=6)
 
 
 def logits_of(features, used, way=WAY, shot=SHOT, queries=QUERIES):
-    points = torch.as_tensor(features)
-    embeddings = PropagationClassifier(used).embeddings(points)
-    return semi_supervised_logits(embeddings, way, shot, queries, used)
+    """From features `(N, D)` of one episode, unlabelled images last."""
+    return Inference(used).scores(EpisodeBatch(torch.as_tensor(features), way, shot, way * queries))
 
 
 @pytest.mark.parametrize("recipe", ["epnet", "net"])
@@ -128,10 +126,9 @@ def test_float32_features_give_the_answers_of_float64():
 
 def test_two_points_of_each_of_two_classes_by_hand():
     """On a line: support 0 and 10, queries 1 and 9, unlabelled 2 and 8, which join 0 and 10."""
-    points = torch.tensor([[0.0], [10], [1], [9], [2], [8]], dtype=torch.float64)
-    used = settings("net")
-    logits = semi_supervised_logits(points, 2, 1, 1, used)
-    matrix = brute_propagator(points.numpy(), 0.2, "std")
+    points = np.array([[0.0], [10], [1], [9], [2], [8]])
+    logits = logits_of(points, settings("net"), way=2, shot=1, queries=1)
+    matrix = brute_propagator(points, 0.2, "std")
     near = (matrix[2, 0] + matrix[2, 4]) / 2 / matrix[2].sum()
     far = (matrix[2, 1] + matrix[2, 5]) / 2 / matrix[2].sum()
     expected = [[math.log(near + 1e-6), math.log(far + 1e-6)]]
@@ -178,8 +175,7 @@ def test_labels_travel_along_two_moons_over_their_unlabelled_points():
         parts = np.split(by_class, [1, 21], axis=1)
         ordered = np.concatenate([part.reshape(-1, 2) for part in parts])
         helped.append(accuracy(logits_of(ordered, used, 2, 1, 20), 2, 20))
-        without = torch.as_tensor(ordered[: 2 * 21])
-        alone.append(accuracy(PropagationClassifier(used).query_logits(without, 2, 1), 2, 20))
+        alone.append(accuracy(logits_of(ordered[: 2 * 21], used, 2, 1, 20), 2, 20))
     assert np.mean(helped) > 0.99
     assert np.mean(alone) < 0.95
 
@@ -189,9 +185,7 @@ def test_unlabelled_images_help_where_one_image_of_a_class_says_little(recipe):
     used, gains = settings(recipe), []
     for seed in range(20):
         features = clusters(0.9, seed, counts=(1, 10, 30), size=8)
-        rows = WAY * 11
-        embeddings = PropagationClassifier(used).embeddings(torch.as_tensor(features[:rows]))
-        alone = PropagationClassifier(used).query_logits(embeddings, WAY, 1)
+        alone = logits_of(features[: WAY * 11], used, shot=1, queries=10)
         helped = logits_of(features, used, shot=1, queries=10)
         gains.append(accuracy(helped, WAY, 10) - accuracy(alone, WAY, 10))
     assert np.mean(gains) > 0.03
@@ -244,7 +238,7 @@ def drawn(episodes, spread=1.2, seed=0):
 @pytest.mark.parametrize("recipe", ["epnet", "net", "epnet-paper", "epnet-paper-literal"])
 def test_episodes_with_unlabelled_images_are_solved_by_the_formulas(recipe):
     features, episodes = drawn(8)
-    results = solve(features, episodes, PropagationClassifier(settings(recipe)))
+    results = solve(features, episodes, Inference(settings(recipe)))
     expected = [place for place in range(WAY) for _ in range(QUERIES)]
     accuracies, losses = [], []
     for rows in zip(episodes.support, episodes.query, episodes.unlabeled, strict=True):
@@ -259,10 +253,10 @@ def test_episodes_with_unlabelled_images_are_solved_by_the_formulas(recipe):
 
 def test_the_unlabelled_images_of_an_episode_change_its_result():
     features, episodes = drawn(40)
-    classifier = PropagationClassifier(settings())
+    inference = Inference(settings())
     nothing = np.empty((40, WAY, 0), np.int64)
     without = Episodes(episodes.support, episodes.query, nothing)
-    one, other = (solve(features, each, classifier).accuracies for each in (episodes, without))
+    one, other = (solve(features, each, inference).accuracies for each in (episodes, without))
     assert (one != other).mean() > 0.3
 
 
@@ -271,24 +265,19 @@ def test_how_many_episodes_are_solved_at_once_changes_nothing(monkeypatch, unlab
     features, episodes = drawn(23)
     episodes = Episodes(episodes.support, episodes.query, episodes.unlabeled[..., :unlabeled])
     images = episodes.images().shape[1]
-    classifier = PropagationClassifier(settings())
-    sizes, original = [], classifier.embeddings
+    inference = Inference(settings())
+    sizes, original = [], inference.propagate
     monkeypatch.setattr(
-        classifier, "embeddings", lambda points: sizes.append(len(points)) or original(points)
+        inference, "propagate", lambda points: sizes.append(len(points)) or original(points)
     )
     found = {}
     for pairs in (1, 2 * images**2, 5 * images**2 + 1, evaluate.PAIRS):
         monkeypatch.setattr(evaluate, "PAIRS", pairs)
         sizes.clear()
-        found[pairs] = solve(features, episodes, classifier)
+        found[pairs] = solve(features, episodes, inference)
         assert sum(sizes) == 23
         assert max(sizes) == min(evaluate.BATCH, max(1, pairs // images**2))
     first, *others = found.values()
     for other in others:
         assert first.accuracies.tolist() == other.accuracies.tolist()
         np.testing.assert_allclose(first.losses, other.losses, rtol=1e-4)
-
-
-def test_prototypes_with_unlabelled_images_are_refused_rather_than_replaced():
-    with pytest.raises(UserError, match="need label propagation, the recipe has prototypes"):
-        semi_supervised_logits(torch.randn(1, 8, 3), 2, 1, 1, settings(classifier="prototypes"))

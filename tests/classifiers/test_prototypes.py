@@ -5,26 +5,20 @@ import math
 import numpy as np
 import pytest
 import torch
-from torch.nn import functional
 
-from epcore.evaluation.propagation_classifier import PropagationClassifier
-from epcore.evaluation.prototypes import prototype_logits
-from epcore.plan.models import Propagation
-
-SETTINGS = Propagation(
-    embedding=False,
-    classifier="prototypes",
-    part="full",
-    embedding_alpha=0.5,
-    label_alpha=0.2,
-    bandwidth="std",
-    normalize_labels=True,
-    query_logits="log-scores",
-)
+from epcore.classifiers import EpisodeBatch
+from epcore.classifiers.prototypes import Prototypes
 
 
 def normal(*shape, seed=0):
     return torch.from_numpy(np.random.default_rng(seed).normal(size=shape))
+
+
+def prototype_logits(support, query):
+    """Logits `(..., Q, way)` from support `(..., way, shot, D)` and query `(..., Q, D)`."""
+    way, shot = support.shape[-3:-1]
+    points = torch.cat([support.flatten(-3, -2), query], dim=-2)
+    return Prototypes().scores(EpisodeBatch(points, way, shot, query.shape[-2]))
 
 
 def brute_logits(support, query):
@@ -104,39 +98,3 @@ def test_every_episode_of_a_batch_is_classified_as_if_alone(leading):
 def test_gradients_reach_support_and_queries():
     support, query = normal(3, 2, 4).requires_grad_(), normal(5, 4, seed=1).requires_grad_()
     assert torch.autograd.gradcheck(prototype_logits, (support, query))
-
-
-# -- in the classifier's place ---------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("embedding", [True, False])
-@pytest.mark.parametrize("leading", [(), (3,)])
-def test_the_classifier_takes_the_first_images_of_an_episode_as_support(embedding, leading):
-    """Rows are shot images of class 0, shot of class 1, ..., then the queries."""
-    classifier = PropagationClassifier(SETTINGS.model_copy(update={"embedding": embedding}))
-    way, shot = 3, 2
-    embeddings = classifier.embeddings(normal(*leading, 3 * (2 + 4), 6))
-    logits = classifier.query_logits(embeddings, way, shot)
-    assert logits.shape == (*leading, 12, way)
-    rows = embeddings.reshape(-1, 18, 6).numpy()
-    for episode, found in zip(rows, logits.reshape(-1, 12, way).numpy(), strict=True):
-        support = np.stack([episode[0:2], episode[2:4], episode[4:6]])
-        np.testing.assert_allclose(found, brute_logits(support, episode[6:]), rtol=1e-9)
-
-
-@pytest.mark.parametrize("change", [{"label_alpha": 0.7}, {"normalize_labels": False}])
-def test_prototypes_read_no_setting_of_label_propagation(change):
-    points = normal(20, 6)
-    one, other = (
-        PropagationClassifier(SETTINGS.model_copy(update=update)).query_logits(points, 5, 1)
-        for update in ({}, change)
-    )
-    assert torch.equal(one, other)
-
-
-def test_propagated_embeddings_are_what_prototypes_see():
-    points = normal(20, 6)
-    classifier = PropagationClassifier(SETTINGS.model_copy(update={"embedding": True}))
-    with_ep = classifier.query_logits(classifier.embeddings(points), 5, 1)
-    without = PropagationClassifier(SETTINGS).query_logits(points, 5, 1)
-    assert not torch.allclose(functional.softmax(with_ep, -1), functional.softmax(without, -1))

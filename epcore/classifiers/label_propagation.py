@@ -1,0 +1,48 @@
+"""Label propagation from the support, and from pseudo-labels where there are unlabeled images."""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+from torch import Tensor
+from torch.nn import functional
+
+from epcore.classifiers import EpisodeBatch, EpisodeClassifier, Needs
+from epcore.plan.models import Probability
+from epcore.propagation import Bandwidth, LabelPropagation
+
+
+class LabelPropagationClassifier(EpisodeClassifier):
+    """Label propagation (paper, section 3.3), semi-supervised as in section 3.5.
+
+    With unlabeled images, as in the authors' code: balanced label propagation from the support;
+    every unlabeled image takes its most likely class as its label, in one pass and with no
+    selection; balanced label propagation again, now from support and unlabeled images.
+    """
+
+    needs: ClassVar[Needs] = Needs(transductive=True, unlabeled=True)
+
+    label_alpha: Probability = Field(description="strength of the propagation")
+    bandwidth: Bandwidth = Field(description="see `epcore.propagation.similarity_graph`")
+    normalize_labels: bool = Field(description="divide the propagator's rows by their sums")
+    query_logits: Literal["log-scores", "scores"] = Field(
+        description="the class distribution is the softmax of the log-scores (authors' code) or of "
+        "the scores (the paper's text by the letter)"
+    )
+
+    def scores(self, episodes: EpisodeBatch) -> Tensor:
+        points, way = episodes.points, episodes.way
+        first_unlabeled = episodes.labeled + episodes.queries
+        semi_supervised = points.shape[-2] > first_unlabeled
+        propagation = LabelPropagation(
+            self.label_alpha, semi_supervised, self.bandwidth, self.normalize_labels
+        )
+        propagator = propagation.propagator(points)
+        labels = points.new_zeros(*points.shape[:-1], way)
+        labels[..., : episodes.labeled, :] = episodes.support_labels
+        if semi_supervised:
+            guesses = propagation.log_scores(propagator, labels).argmax(dim=-1)
+            guessed = functional.one_hot(guesses[..., first_unlabeled:], way)
+            labels[..., first_unlabeled:, :] = guessed.to(labels.dtype)
+        log_scores = propagation.log_scores(propagator, labels)
+        log_scores = log_scores[..., episodes.labeled : first_unlabeled, :]
+        return log_scores if self.query_logits == "log-scores" else log_scores.exp()

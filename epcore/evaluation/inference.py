@@ -1,0 +1,67 @@
+"""The paper's inference phase: embedding propagation, then a classifier (section 3.3)."""
+
+from dataclasses import replace
+from typing import get_args
+
+from torch import Tensor, nn
+
+from epcore.classifiers import EpisodeBatch, load_classifier
+from epcore.errors import UserError
+from epcore.plan import Plan
+from epcore.plan.models import Phase, Propagation
+from epcore.propagation import EmbeddingPropagation
+
+
+class Inference:
+    """Classifies the queries of episodes as a recipe says.
+
+    The recipe `net` (the paper's --Net) has no embedding propagation: features are then their
+    own embeddings.
+
+    Raises:
+        UserError: for settings that the classifier does not have; it begins with `where`.
+    """
+
+    def __init__(self, settings: Propagation, where: str = "the recipe") -> None:
+        self.propagate: nn.Module = nn.Identity()
+        if settings.embedding:
+            self.propagate = EmbeddingPropagation(
+                settings.embedding_alpha, settings.bandwidth, settings.part
+            )
+        self.classifier = load_classifier(settings, where)
+        self._where = where
+
+    def scores(self, episodes: EpisodeBatch) -> Tensor:
+        """Logits `(..., queries, way)` from features, all images of an episode propagated together.
+
+        Raises:
+            UserError: for unlabeled images that the classifier does not take.
+        """
+        self.check(episodes.unlabeled.shape[-2] > 0)
+        return self.classifier.scores(replace(episodes, points=self.propagate(episodes.points)))
+
+    def check(self, unlabeled: bool) -> None:
+        """Raises `UserError` for episodes with unlabeled images that the classifier cannot take."""
+        if unlabeled and not self.classifier.needs.unlabeled:
+            raise UserError(
+                f"{self._where}: the classifier {self.classifier.name} takes no unlabeled images; "
+                "choose another one, or a protocol without them"
+            )
+
+
+def check_classifiers(plan: Plan) -> None:
+    """Checks what a plan cannot, as that takes torch: settings of classifiers, unlabeled images.
+
+    Raises:
+        UserError: that names the recipe, and the protocol of a table or figure.
+    """
+    where = f"{plan.config.name}/recipes.yaml, recipe {{}}".format
+    for name in plan.recipes:
+        for backbone in plan.scale.backbones:
+            recipe = plan.recipe(name, backbone)
+            for phase in get_args(Phase):
+                load_classifier(recipe.propagation_in(phase), where(name))
+    for _, backbone, name, protocol in plan.tests():
+        episodes = plan.protocols[protocol]
+        settings = plan.recipe(name, backbone).propagation_in("testing")
+        Inference(settings, f"{where(name)} on {protocol}").check(episodes.has_unlabeled)

@@ -1,0 +1,153 @@
+"""What holds for every classifier: those of all files in epcore/classifiers."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from epcore.classifiers import EpisodeBatch, load_classifier
+from epcore.plan import Plan
+from epcore.plan.models import CLASSIFIERS
+
+CONFIG = Path(__file__).parents[2] / "config"
+WAY, QUERIES, UNLABELED, SIZE = 4, 12, 8, 6
+
+
+def loaded(name):
+    """With its default settings, and those of the authors' code that it shares with others."""
+    settings = Plan(CONFIG, "demo").recipe("epnet", "conv4").propagation
+    return load_classifier(settings.model_copy(update={"classifier": name}), "here")
+
+
+ALL = {name: loaded(name) for name in CLASSIFIERS}
+TAKING_UNLABELED = [each for each in ALL.values() if each.needs.unlabeled]
+
+
+@pytest.fixture(params=ALL)
+def classifier(request):
+    return ALL[request.param]
+
+
+@pytest.fixture(params=[1, 3])
+def shot(request):
+    return request.param
+
+
+def drawn(shot, spread, count=5, unlabeled=0):
+    """Episodes with features that are not negative, and the classes of the queries.
+
+    Images lie around the centers of their classes, the same number of queries around each.
+    """
+    random = torch.Generator().manual_seed(shot)
+    classes = [torch.arange(WAY).repeat_interleave(shot)]
+    classes += [torch.arange(number) % WAY for number in (QUERIES, unlabeled)]
+    labels = torch.cat(classes)
+    centers = torch.rand((count, WAY, SIZE), generator=random, dtype=torch.float64)
+    noise = torch.randn((count, len(labels), SIZE), generator=random, dtype=torch.float64)
+    points = (1 + 2 * centers[:, labels] + spread * noise).relu()
+    return EpisodeBatch(points, WAY, shot, QUERIES), classes[1]
+
+
+def reordered(episodes, first, order):
+    """The images from `first` on in another order."""
+    points = episodes.points.clone()
+    points[:, first : first + len(order)] = points[:, first + torch.as_tensor(order)]
+    return replace(episodes, points=points)
+
+
+def close(one, other):
+    torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-8)
+
+
+def test_there_is_a_score_of_each_class_for_each_query(classifier, shot):
+    episodes, _ = drawn(shot, 0.5)
+    scores = classifier.scores(episodes)
+    assert scores.shape == (5, QUERIES, WAY)
+    assert torch.isfinite(scores).all()
+
+
+def test_its_name_is_that_by_which_it_was_found():
+    assert [each.name for each in ALL.values()] == CLASSIFIERS
+
+
+def test_queries_in_another_order_have_their_scores_in_that_order(classifier, shot):
+    episodes, _ = drawn(shot, 0.5)
+    order = torch.randperm(QUERIES, generator=torch.Generator().manual_seed(0))
+    turned = reordered(episodes, WAY * shot, order)
+    close(classifier.scores(turned), classifier.scores(episodes)[:, order])
+
+
+def test_classes_in_another_order_have_their_scores_in_that_order(classifier, shot):
+    episodes, _ = drawn(shot, 0.5)
+    order = torch.tensor([2, 0, 3, 1])
+    rows = torch.arange(WAY * shot).reshape(WAY, shot)[order].flatten()
+    turned = reordered(episodes, 0, rows)
+    close(classifier.scores(turned), classifier.scores(episodes)[..., order])
+
+
+def test_the_order_of_a_classs_support_does_not_matter(classifier):
+    episodes, _ = drawn(3, 0.5)
+    turned = reordered(episodes, 0, [2, 0, 1])
+    close(classifier.scores(turned), classifier.scores(episodes))
+
+
+def test_an_episode_is_scored_as_if_it_were_alone(classifier, shot):
+    """In a batch, as a batch of one, and without the dimension of a batch."""
+    episodes, _ = drawn(shot, 0.5)
+    together = classifier.scores(episodes)
+    for points, scores in zip(episodes.points, together, strict=True):
+        close(classifier.scores(replace(episodes, points=points)), scores)
+        close(classifier.scores(replace(episodes, points=points[None]))[0], scores)
+
+
+def test_a_query_alone_has_other_scores_only_if_that_is_declared(classifier, shot):
+    episodes, _ = drawn(shot, 0.5)
+    together = classifier.scores(episodes)
+    support = episodes.points[:, : WAY * shot]
+    alone = [
+        classifier.scores(EpisodeBatch(torch.cat([support, query[:, None]], dim=1), WAY, shot, 1))
+        for query in episodes.query.unbind(dim=1)
+    ]
+    same = torch.allclose(torch.cat(alone, dim=1), together, rtol=1e-6, atol=1e-8)
+    assert same != classifier.needs.transductive
+
+
+@pytest.mark.parametrize("classifier", TAKING_UNLABELED, ids=lambda each: each.name)
+def test_unlabeled_images_have_a_say_in_any_order(classifier, shot):
+    episodes, _ = drawn(shot, 0.5, unlabeled=UNLABELED)
+    scores = classifier.scores(episodes)
+    turned = reordered(episodes, WAY * shot + QUERIES, range(UNLABELED - 1, -1, -1))
+    close(classifier.scores(turned), scores)
+    without = classifier.scores(replace(episodes, points=episodes.points[:, :-UNLABELED]))
+    assert not torch.allclose(without, scores, rtol=1e-3)
+
+
+def test_classes_far_apart_are_told_apart(classifier, shot):
+    for unlabeled in (0, UNLABELED) if classifier.needs.unlabeled else (0,):
+        episodes, expected = drawn(shot, 0.01, count=20, unlabeled=unlabeled)
+        assert (classifier.scores(episodes).argmax(dim=-1) == expected).all()
+
+
+def test_features_that_say_nothing_give_chance(classifier, shot):
+    episodes, expected = drawn(shot, 1, count=400)
+    random = torch.Generator().manual_seed(1)
+    noise = torch.rand(episodes.points.shape, generator=random, dtype=torch.float64)
+    scores = classifier.scores(replace(episodes, points=noise))
+    right = (scores.argmax(dim=-1) == expected).double().mean().item()
+    assert right == pytest.approx(1 / WAY, abs=0.03)
+
+
+def test_the_same_episodes_have_the_same_scores_to_the_bit(classifier, shot):
+    episodes, _ = drawn(shot, 0.5)
+    scores = classifier.scores(episodes)
+    torch.rand(1)  # whatever the state of torch's own generator
+    assert torch.equal(classifier.scores(episodes), scores)
+
+
+def test_scores_are_of_the_type_of_the_features(classifier, shot):
+    episodes, _ = drawn(shot, 0.5)
+    single = replace(episodes, points=episodes.points.float())
+    scores = classifier.scores(single)
+    assert scores.dtype == torch.float32
+    torch.testing.assert_close(scores.double(), classifier.scores(episodes), rtol=1e-3, atol=1e-3)

@@ -1,0 +1,111 @@
+"""Embedding propagation in front of every classifier, and mistakes that are told before a run."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from reference import embeddings
+
+from epcore.classifiers import EpisodeBatch
+from epcore.errors import UserError
+from epcore.evaluation.inference import Inference, check_classifiers
+from epcore.plan import Plan
+from epcore.plan.models import CLASSIFIERS, Propagation
+
+CONFIG = Path(__file__).parents[2] / "config"
+WAY, SHOT, QUERIES = 3, 2, 9
+
+
+def settings(**changes):
+    official = Plan(CONFIG, "demo").recipe("epnet", "conv4").propagation
+    return Propagation(**official.model_dump() | changes)
+
+
+def inference(classifier, embedding=True):
+    return Inference(settings(classifier=classifier, embedding=embedding))
+
+
+def points(unlabeled=0):
+    return np.random.default_rng(0).normal(size=(4, WAY * SHOT + QUERIES + unlabeled, 5))
+
+
+def episodes(values):
+    return EpisodeBatch(torch.from_numpy(values), WAY, SHOT, QUERIES)
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_a_classifier_sees_what_was_propagated_over_all_images_of_an_episode(name):
+    unlabeled = 6 if inference(name).classifier.needs.unlabeled else 0
+    features = points(unlabeled)
+    propagated = np.stack([embeddings(episode) for episode in features])
+    found = inference(name).scores(episodes(features))
+    expected = inference(name, embedding=False).scores(episodes(propagated))
+    torch.testing.assert_close(found, expected)
+    raw = inference(name, embedding=False).scores(episodes(features))
+    assert not torch.allclose(found, raw, rtol=1e-3)
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_unlabeled_images_are_refused_unless_they_are_taken(name):
+    found = inference(name)
+    if found.classifier.needs.unlabeled:
+        assert found.scores(episodes(points(unlabeled=6))).shape == (4, QUERIES, WAY)
+        return
+    with pytest.raises(UserError, match=f"the recipe: the classifier {name} takes no unlabeled"):
+        found.scores(episodes(points(unlabeled=6)))
+
+
+def test_a_classifier_takes_the_recipes_settings_unless_it_has_its_own():
+    shared = inference("label-propagation").classifier
+    own = inference({"name": "label-propagation", "label_alpha": 0.7}).classifier
+    assert (shared.label_alpha, own.label_alpha) == (0.2, 0.7)
+    assert own == shared.model_copy(update={"label_alpha": 0.7})
+
+
+def test_a_name_and_a_mapping_of_nothing_but_the_name_are_one_recipe():
+    assert settings(classifier={"name": "prototypes"}) == settings(classifier="prototypes")
+
+
+# -- before anything runs --------------------------------------------------------------------------
+
+
+def complaint(config, old, new):
+    file = config / "recipes.yaml"
+    text = file.read_text(encoding="utf-8")
+    assert old in text
+    file.write_text(text.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(UserError) as caught:
+        check_classifiers(Plan(config, "demo"))
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("scale", ["demo", "small", "paper"])
+def test_the_projects_own_recipes_have_no_mistake(scale):
+    check_classifiers(Plan(CONFIG, scale))
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("label_alfa: 0.3", "unknown key 'label_alfa'; did you mean 'label_alpha'?"),
+        ("label_alpha: 1", "label_alpha: Input should be less than 1, got 1"),
+    ],
+)
+def test_a_wrong_setting_is_told_with_its_recipe_and_classifier(config, setting, said):
+    classifier = f"classifier: {{name: label-propagation, {setting}}}"
+    own = f"  own: {{description: of mine, extends: net, propagation: {{{classifier}}}}}\n"
+    message = complaint(config, "recipes:\n", f"recipes:\n{own}")
+    where = "config/recipes.yaml, recipe own, classifier label-propagation"
+    assert message == f"{where}: {said}"
+
+
+def test_a_row_with_unlabeled_images_needs_a_classifier_that_takes_them(config):
+    message = complaint(
+        config,
+        "    extends: epnet\n    propagation: {embedding: false}",
+        "    extends: epnet\n    propagation: {embedding: false, classifier: prototypes}",
+    )
+    assert message.startswith("config/recipes.yaml, recipe net on 5way-")
+    assert "the classifier prototypes takes no unlabeled images" in message
+    assert "\n" not in message
