@@ -38,7 +38,8 @@ try:
     PLAN = Plan(CONFIG, SCALE, config.get("seeds"))
     PLAN.check()
     if workflow.is_main_process:
-        from epcore.evaluation.inference import check_classifiers  # imports torch: not in each job
+        # Imports torch: here, so that no job need do it again.
+        from epcore.evaluation.inference import check_classifiers
 
         check_classifiers(PLAN)
     # Of a country that nobody knows every job would fail.
