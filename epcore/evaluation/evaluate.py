@@ -53,7 +53,10 @@ def solve(features: Features, episodes: Episodes, inference: Inference) -> Resul
 
 
 def run(stage: EvaluateStage, features: Path, episodes: list[Path], out: list[Path]) -> None:
-    """The stage `evaluate`: for each file of episodes a CSV with the columns episode, accuracy."""
+    """The stage `evaluate`: for each file of episodes a CSV with the columns episode, accuracy.
+
+    Its meta has the classifier with all its settings, those that nobody set included.
+    """
     if len(episodes) != len(out):
         raise UserError(
             f"--episodes: {len(episodes)} files, but --out: {len(out)}; give one --out for each"

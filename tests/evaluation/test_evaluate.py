@@ -143,6 +143,9 @@ def test_the_stage_writes_one_line_per_episode_and_the_same_bytes_twice(tmp_path
     facts = json.loads((tmp_path / "scores" / "one.meta.json").read_text(encoding="utf-8"))
     assert facts["episodes"] == 12
     assert facts["config"] == stage().model_dump(mode="json")
+    shared = ("label_alpha", "bandwidth", "normalize_labels", "query_logits")
+    settings = {key: facts["config"]["propagation"][key] for key in shared}
+    assert facts["classifier"] == {"name": "label-propagation", **settings}
 
 
 def test_one_call_scores_several_files_of_episodes_each_as_if_alone(tmp_path):
