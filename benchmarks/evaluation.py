@@ -23,8 +23,8 @@ WAY, QUERIES = 5, 15
 
 
 def features(random: np.random.Generator) -> Features:
-    centres = 0.35 * random.normal(size=(CLASSES, 1, SIZE))
-    values = np.maximum(centres + random.normal(size=(CLASSES, IMAGES, SIZE)), 0)
+    centers = 0.35 * random.normal(size=(CLASSES, 1, SIZE))
+    values = np.maximum(centers + random.normal(size=(CLASSES, IMAGES, SIZE)), 0)
     return Features(np.arange(CLASSES * IMAGES), values.reshape(-1, SIZE).astype(np.float32))
 
 

@@ -53,26 +53,26 @@ class Judged(PretrainingTask):
     """After each epoch every reading judges the same network."""
 
     def validate(self) -> tuple[float, float]:
-        if not hasattr(self, "judgements"):
-            self.judgements: list[dict[tuple[str, str], tuple[float, float, float]]] = []
+        if not hasattr(self, "judgments"):
+            self.judgments: list[dict[tuple[str, str], tuple[float, float, float]]] = []
         result = super().validate()
         validator = self.validator
         features = embed(
             self.model.backbone, validator.store, validator.rows, validator.augmenter, DEVICE,
             validator.precision,
         )  # fmt: skip
-        judgement = {}
+        judgment = {}
         for name, changes in READINGS.items():
             graph = {**changes, "normalize_labels": False}
             settings = self.stage.propagation.model_copy(update=graph)
             inference = Inference(settings)
             results = solve(features, validator.episodes, inference)
-            judgement[name] = (
+            judgment[name] = (
                 float(results.losses.mean()),
                 100 * float(results.accuracies.mean()),
                 self.gradient(inference),
             )
-        self.judgements.append(judgement)
+        self.judgments.append(judgment)
         return result
 
     def gradient(self, inference: Inference) -> float:
@@ -101,13 +101,13 @@ def main() -> None:
 
     judged = Judged(stage_of("epnet", patience=EPOCHS), store, episodes, DEVICE)
     trained(judged)
-    shown = [judged.judgements[epoch - 1] for epoch in SHOWN]
+    shown = [judged.judgments[epoch - 1] for epoch in SHOWN]
     print(f"| kernel width | query logits | loss after {SHOWN} | accuracy, % | gradient |")
     print("|---|---|---|---|---|")
     for name in READINGS:
-        losses = ", ".join(f"{judgement[name][0]:.4f}" for judgement in shown)
-        accuracies = ", ".join(f"{judgement[name][1]:.0f}" for judgement in shown)
-        gradients = sorted(judgement[name][2] for judgement in judged.judgements)
+        losses = ", ".join(f"{judgment[name][0]:.4f}" for judgment in shown)
+        accuracies = ", ".join(f"{judgment[name][1]:.0f}" for judgment in shown)
+        gradients = sorted(judgment[name][2] for judgment in judged.judgments)
         span = f"{gradients[0]:.2g} to {gradients[-1]:.2g}"
         print("| " + " | ".join((*name, losses, accuracies, span)) + " |")
 

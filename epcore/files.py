@@ -157,7 +157,7 @@ def require(path: Path, what: str, remedy: str) -> None:
 
 
 def meta_of(made: Path) -> Path:
-    """The `meta.json` that stands beside an artefact."""
+    """The `meta.json` that stands beside an artifact."""
     return made.with_suffix(".meta.json")
 
 

@@ -27,22 +27,22 @@ class DegenerateFeaturesError(ValueError):
     """Features of which no graph can be made: NaN, infinite, or all points equal."""
 
 
-def _centred_gram(features: Tensor) -> Tensor:
-    centred = features.to(torch.float64, copy=True)
-    centred -= centred.mean(dim=-2, keepdim=True)
-    return centred @ centred.mT
+def _centered_gram(features: Tensor) -> Tensor:
+    centered = features.to(torch.float64, copy=True)
+    centered -= centered.mean(dim=-2, keepdim=True)
+    return centered @ centered.mT
 
 
 def squared_distances(features: Tensor) -> tuple[Tensor, Tensor]:
     """Squared Euclidean distances `d^2_ij` `(..., N, N)`, float64, of features `(..., N, D)`.
 
-    Through the Gram matrix of the centred features: memory N^2, never N^2 * D. Distances that
+    Through the Gram matrix of the centered features: memory N^2, never N^2 * D. Distances that
     rounding cannot tell from zero (a point with itself, exact duplicates) are exactly zero; the
     second tensor, bool, says which. In float64 whatever the features are: in float32 two points
     closer than a thousandth of their norm would count as duplicates, and the bandwidth leaves
     duplicates out.
     """
-    gram = _centred_gram(features)
+    gram = _centered_gram(features)
     norms = gram.diagonal(dim1=-2, dim2=-1)
     sums = norms[..., :, None] + norms[..., None, :]
     distances = torch.add(sums, gram, alpha=-2)
@@ -82,7 +82,7 @@ def similarity_graph(features: Tensor, bandwidth: Bandwidth = "std") -> Tensor:
     return (distances / -scale).exp_().masked_fill(diagonal, 0).to(features.dtype)
 
 
-def normalised_adjacency(adjacency: Tensor) -> Tensor:
+def normalized_adjacency(adjacency: Tensor) -> Tensor:
     """`L = D^-1/2 A D^-1/2` (equation 1), degrees with the authors' offset of 1e-4."""
     scaling = (adjacency.sum(dim=-1) + DEGREE_OFFSET).rsqrt()
     return scaling[..., :, None] * adjacency * scaling[..., None, :]
@@ -95,7 +95,7 @@ class Propagator:
     """
 
     def __init__(self, features: Tensor, alpha: float, bandwidth: Bandwidth = "std") -> None:
-        laplacian = normalised_adjacency(similarity_graph(features, bandwidth))
+        laplacian = normalized_adjacency(similarity_graph(features, bandwidth))
         identity = torch.eye(laplacian.shape[-1], dtype=laplacian.dtype, device=laplacian.device)
         self._factor: Tensor = torch.linalg.cholesky(identity - alpha * laplacian)
 
@@ -153,19 +153,19 @@ def _in_full(features: Tensor) -> Tensor:
 
 
 class EmbeddingPropagation(nn.Module):
-    """Replaces each feature vector by a weighted sum of its neighbours (equation 3).
+    """Replaces each feature vector by a weighted sum of its neighbors (equation 3).
 
     Input: features `(..., N, D)` of any floating-point dtype. Output: embeddings of the same
     shape and dtype, `Z~ = P Z`; half precision, as under autocast, is propagated in float32. It
     has no parameters and is differentiable, the graph included. As in the authors' code the rows
-    of P are not normalised, so embeddings come out scaled by about `1 / (1 - alpha)`.
+    of P are not normalized, so embeddings come out scaled by about `1 / (1 - alpha)`.
 
     Args:
         alpha: strength of the propagation, in [0, 1). The paper gives no value; 0.5 is the
             authors' code.
         bandwidth: `"std"` (the authors' code) or `"var"` (the paper's text), see
             `similarity_graph`.
-        part: which part of P to apply: `"full"`, `"off-diagonal"` (only the neighbours) or
+        part: which part of P to apply: `"full"`, `"off-diagonal"` (only the neighbors) or
             `"diagonal"` (only the point itself), as in the paper's propagator ablation.
 
     Raises:
@@ -203,7 +203,7 @@ class LabelPropagation(nn.Module):
     """Transductive classifier: propagates the labels of some points to all of them.
 
     Input: features `(..., N, D)` and one-hot labels `(..., N, C)` with zero rows for the
-    unlabelled (query) points. Output: log-scores `(..., N, C)`, `log(P Y + 1e-6)`; their softmax
+    unlabeled (query) points. Output: log-scores `(..., N, C)`, `log(P Y + 1e-6)`; their softmax
     is the class distribution of the authors' code. They are of the features' dtype, but float32
     for half precision, which would round close scores to ties. The graph is built anew from the
     features given, so after `EmbeddingPropagation` it is the graph of the embeddings, as in that
@@ -211,7 +211,7 @@ class LabelPropagation(nn.Module):
 
     Args:
         alpha: strength of the propagation, in [0, 1); 0.2 in the authors' code.
-        balanced: divide each class's column of labels by its number of labelled points, as the
+        balanced: divide each class's column of labels by its number of labeled points, as the
             authors do in the semi-supervised setting.
         bandwidth: see `similarity_graph`.
         normalize: divide each row of P by its sum over all points (the authors' code); False

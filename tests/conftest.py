@@ -31,7 +31,7 @@ class Toy:
 def toy(tmp_path_factory):
     """6 base, 5 val and 5 novel classes of 20 images of 16x16 pixels.
 
-    Classes differ in colour, images of a class in brightness, far more: an untrained network
+    Classes differ in color, images of a class in brightness, far more: an untrained network
     sees the brightness. Splits alternate, so that a label is never the number of a base class.
     """
     from packing import pack
@@ -46,9 +46,9 @@ def toy(tmp_path_factory):
     labels = np.repeat(np.arange(len(classes)), 20)
     hues = {label: random.uniform(-1, 1, 3) for label in range(len(classes))}
     brightness = random.uniform(60, 190, (len(labels), 1, 1, 1))
-    colours = np.stack([hues[label] for label in labels])[:, None, None] * 25
+    colors = np.stack([hues[label] for label in labels])[:, None, None] * 25
     noise = random.normal(0, 12, (len(labels), 16, 16, 3))
-    images = (brightness + colours + noise).clip(0, 255).astype(np.uint8)
+    images = (brightness + colors + noise).clip(0, 255).astype(np.uint8)
     store = pack(folder / "toy", classes, labels, images, 16)
     for split in ("val", "novel"):
         episodes = sample(store, split, WAY, SHOT, QUERIES, 30, seed=len(split))

@@ -125,7 +125,7 @@ NODES = {
 }
 # Real oddities of ILSVRC2012: the first two names are those of pictures that have them. The last is
 # to be turned by those who heed its EXIF data; the builders of published data sets did not.
-CMYK, PNG, GREY, SIDEWAYS = "n01739381_1309", "n02105855_2933", "n04418357_28", "n02950826_33"
+CMYK, PNG, GRAY, SIDEWAYS = "n01739381_1309", "n02105855_2933", "n04418357_28", "n02950826_33"
 # What the validation images show, from number 1.
 VALIDATION = (
     *("n03400231", "n01532829", "n04612504", "n02105855", "n01739381", "n04443257"),
@@ -140,7 +140,7 @@ def image(name):
     """The content of a training or validation image."""
     if name == CMYK:
         return encode(picture(name) // 3, mode="CMYK")
-    if name == GREY:
+    if name == GRAY:
         return encode(picture(name), mode="L")
     if name == SIDEWAYS:
         return encode(picture(name), orientation=6)
@@ -352,12 +352,12 @@ BIRDS = {
     "008.Rhinoceros_Auklet": ("Rhinoceros_Auklet_0029_797519.jpg",),
     "007.Parakeet_Auklet": ("Parakeet_Auklet_0065_795935.jpg", "Parakeet_Auklet_0001_2.jpg"),
 }
-GREY_BIRD = "003.Sooty_Albatross/Sooty_Albatross_0048_1130.jpg"
+GRAY_BIRD = "003.Sooty_Albatross/Sooty_Albatross_0048_1130.jpg"
 
 
 @cache
 def bird(name):
-    return encode(picture(name), mode="L" if name == GREY_BIRD else "RGB")
+    return encode(picture(name), mode="L" if name == GRAY_BIRD else "RGB")
 
 
 def cub_files():

@@ -3,7 +3,7 @@
 import numpy as np
 
 
-def normalised_graph(features: np.ndarray, bandwidth: str = "std") -> np.ndarray:
+def normalized_graph(features: np.ndarray, bandwidth: str = "std") -> np.ndarray:
     distances = ((features[:, None] - features[None]) ** 2).sum(-1)
     others = ~np.eye(len(features), dtype=bool)
     if bandwidth == "std":
@@ -16,7 +16,7 @@ def normalised_graph(features: np.ndarray, bandwidth: str = "std") -> np.ndarray
 
 
 def propagator(features: np.ndarray, alpha: float, bandwidth: str = "std") -> np.ndarray:
-    return np.linalg.inv(np.eye(len(features)) - alpha * normalised_graph(features, bandwidth))
+    return np.linalg.inv(np.eye(len(features)) - alpha * normalized_graph(features, bandwidth))
 
 
 def embeddings(features: np.ndarray, bandwidth: str = "std") -> np.ndarray:

@@ -82,10 +82,10 @@ def normal(*shape, seed=0, dtype=torch.float64):
     return torch.from_numpy(np.random.default_rng(seed).normal(size=shape)).to(dtype)
 
 
-def support_labels(points, classes=3, labelled=6):
-    """The first points are labelled 0, 0, 1, 1, 2, 2, ...; the rest have zero rows."""
-    labels = functional.one_hot(torch.arange(labelled) // 2 % classes, classes)
-    return functional.pad(labels, (0, 0, 0, points - labelled)).double()
+def support_labels(points, classes=3, labeled=6):
+    """The first points are labeled 0, 0, 1, 1, 2, 2, ...; the rest have zero rows."""
+    labels = functional.one_hot(torch.arange(labeled) // 2 % classes, classes)
+    return functional.pad(labels, (0, 0, 0, points - labeled)).double()
 
 
 def assert_close(actual, expected, tolerance=1e-10):
@@ -152,7 +152,7 @@ def test_three_points_on_a_line_agree_with_arithmetic_by_hand(bandwidth, scale):
     embeddings = [[(row[1] + 3 * row[2]) / determinant] for row in inverse]
     module = EmbeddingPropagation(0.5, bandwidth)
     assert_close(module(line), torch.tensor(embeddings, dtype=torch.float64), 1e-14)
-    # The outer points are labelled; the middle one sees each by its entry of P, rows summing to 1.
+    # The outer points are labeled; the middle one sees each by its entry of P, rows summing to 1.
     scores = [row[k] / sum(row) for row in inverse for k in (0, 2)]
     logs = torch.tensor(scores, dtype=torch.float64).view(3, 2).add(1e-6).log()
     labels = torch.tensor([[1, 0], [0, 0], [0, 1]])
@@ -192,8 +192,8 @@ def test_gradients_at_equal_distances_are_those_of_the_identity(bandwidth):
 @pytest.mark.parametrize("dtype", TOLERANCE)
 def test_tight_and_distant_clusters_agree_with_the_equations(dtype):
     # Within a cluster the points differ by a ten-thousandth of the distance between clusters.
-    centres = torch.tensor([[0.0, 0], [1, 0], [0, 2]], dtype=dtype).repeat_interleave(3, 0)
-    points = centres + 1e-4 * normal(9, 2, dtype=dtype)
+    centers = torch.tensor([[0.0, 0], [1, 0], [0, 2]], dtype=dtype).repeat_interleave(3, 0)
+    points = centers + 1e-4 * normal(9, 2, dtype=dtype)
     assert_close(EmbeddingPropagation()(points), brute_embeddings(points, 0.5), TOLERANCE[dtype])
 
 
@@ -207,7 +207,7 @@ def test_equal_points_stay_equal_and_are_left_out_of_the_std_only(bandwidth, dty
     assert_close(embeddings, brute_embeddings(points, 0.5, bandwidth), TOLERANCE[dtype])
 
 
-def test_exact_duplicates_among_many_wide_features_are_recognised_in_float32():
+def test_exact_duplicates_among_many_wide_features_are_recognized_in_float32():
     points = normal(150, 640, dtype=torch.float32).relu()
     graph = similarity_graph(torch.cat([points, points.flip(0)]))
     assert (graph[torch.arange(150), 299 - torch.arange(150)] == 1).all()
@@ -329,7 +329,7 @@ def test_the_diagonal_and_the_off_diagonal_part_sum_to_the_whole():
         assert (off - full).abs().max() > 0.1
 
 
-def test_scores_are_a_distribution_when_every_point_is_labelled():
+def test_scores_are_a_distribution_when_every_point_is_labeled():
     points = normal(9, 3)
     labels = torch.eye(3, dtype=torch.float64).repeat(3, 1)
     for bandwidth in BANDWIDTHS:
@@ -341,8 +341,8 @@ def test_scores_are_a_distribution_when_every_point_is_labelled():
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
 def test_queries_take_the_label_of_their_cluster(dtype):
-    centres = 4 * normal(5, 16, dtype=dtype)
-    points = (centres + normal(20, 5, 16, seed=1, dtype=dtype)).flatten(
+    centers = 4 * normal(5, 16, dtype=dtype)
+    points = (centers + normal(20, 5, 16, seed=1, dtype=dtype)).flatten(
         0, 1
     )  # one shot, 19 queries
     labels = functional.pad(torch.eye(5), (0, 0, 0, 95))

@@ -8,7 +8,7 @@ embeddings. Of the classifiers that come into question it is the only one whose 
 rough enough to be smoothed: between prototypes they are straight lines, and those of label
 propagation are nearly so. The numbers have all three.
 
-Lengths are in units of the distance of the classes' centres from the middle. Panels and numbers
+Lengths are in units of the distance of the classes' centers from the middle. Panels and numbers
 have one grid, and curvature one step, 2.7 of the grid's. With 121 locations along each side and not
 61, the nearest point's boundary changes by less than a third of the intervals: over the 20 sets of
 points it is 9.30 and not 9.22 ± 0.46 long (a grid cuts corners) and its curvature 1.357 and not
@@ -78,7 +78,7 @@ def measure(settings: DecisionBoundary) -> list[Number]:
     """Length and curvature before and after propagation, as means over sets of points.
 
     With t intervals; differences are paired. All points have labels, as in panels a and b. At the
-    end, the accuracy of label propagation on the unlabelled points, as in panel c.
+    end, the accuracy of label propagation on the unlabeled points, as in panel c.
     """
     scenes = [drawn_scene(settings, draw) for draw in range(settings.draws)]
     classifiers: dict[str, Classifier] = {
@@ -110,8 +110,8 @@ def measure(settings: DecisionBoundary) -> list[Number]:
                 numbers.append(mean_number(f"{name}-{quantity}-{which}", each, what))
     for which, propagate in before_and_after.items():
         right = np.array([_accuracy(scene, settings, propagate) for scene in scenes])
-        what = f"accuracy of label propagation on unlabelled points, {which}"
-        numbers.append(mean_number(f"unlabelled-accuracy-{which}", right, what))
+        what = f"accuracy of label propagation on unlabeled points, {which}"
+        numbers.append(mean_number(f"unlabeled-accuracy-{which}", right, what))
     return numbers
 
 
@@ -158,7 +158,7 @@ class Panel:
 def shown(settings: DecisionBoundary, scene: Scene) -> list[Panel]:
     """The three panels.
 
-    The query of panel c is the unlabelled point whose two highest scores are closest.
+    The query of panel c is the unlabeled point whose two highest scores are closest.
     """
     side = side_of(settings)
     propagation = EmbeddingPropagation(settings.embedding_alpha)
@@ -194,7 +194,7 @@ def tabulate(panels_shown: list[Panel], scene: Scene) -> pd.DataFrame:
     lines: list[dict[str, Any]] = []
     for panel in panels_shown:
         for number, ((x, y), label) in enumerate(zip(scene.points, scene.classes, strict=True)):
-            kind = "labelled" if panel.labeled[number] else "unlabelled"
+            kind = "labeled" if panel.labeled[number] else "unlabeled"
             line = {"panel": panel.name, "kind": kind, "class": label + 1, "x": x, "y": y}
             if number == panel.query and panel.predicted is not None:
                 line |= {"kind": "query", "predicted": panel.predicted + 1}
@@ -208,7 +208,7 @@ def tabulate(panels_shown: list[Panel], scene: Scene) -> pd.DataFrame:
     return table.astype({"predicted": "Int64", "arc": "Int64"})
 
 
-COLOURS_OF_CLASSES, MARKERS = (BLUE, RED, GREEN), ("o", "s", "^")
+COLORS_OF_CLASSES, MARKERS = (BLUE, RED, GREEN), ("o", "s", "^")
 
 
 def draw(
@@ -218,7 +218,7 @@ def draw(
     numbers: list[Number],
     out: Path,
 ) -> None:
-    """Regions, and the query's rim, in the colour of the predicted class; points in their own.
+    """Regions, and the query's rim, in the color of the predicted class; points in their own.
 
     One set of points shows what the numbers say of many only roughly: they stand below.
     """
@@ -228,10 +228,10 @@ def draw(
     with panels(out, 1, len(panels_shown), 4.8, 2.7, sharex=True, sharey=True) as (canvas, axes):
         kinds: dict[str, Any] = {}
         for axis, panel in zip(axes[0], panels_shown, strict=True):
-            for label, colour in enumerate(COLOURS_OF_CLASSES):
+            for label, color in enumerate(COLORS_OF_CLASSES):
                 margins = panel.scores[label] - np.delete(panel.scores, label, axis=0).max(axis=0)
                 axis.contourf(
-                    side, side, margins, levels=[0, np.inf], colors=[colour], alpha=0.22,
+                    side, side, margins, levels=[0, np.inf], colors=[color], alpha=0.22,
                 )  # fmt: skip
             for arc in panel.arcs:
                 axis.plot(*arc.points.T, color="0.15", linewidth=0.9, solid_capstyle="round")
@@ -255,8 +255,8 @@ def _draw_points(axis: "Axes", panel: Panel, scene: Scene) -> dict[str, Any]:
     """Points by class; what the legend shows of each kind of point in the panel."""
     kinds: dict[str, Any] = {}
     for word, chosen, faces in (
-        ("labelled, by class", panel.labeled, COLOURS_OF_CLASSES),
-        ("unlabelled", ~panel.labeled, ("0.72",) * len(MARKERS)),
+        ("labeled, by class", panel.labeled, COLORS_OF_CLASSES),
+        ("unlabeled", ~panel.labeled, ("0.72",) * len(MARKERS)),
     ):
         of_kind = []
         for label, (marker, face) in enumerate(zip(MARKERS, faces, strict=True)):
@@ -269,7 +269,7 @@ def _draw_points(axis: "Axes", panel: Panel, scene: Scene) -> dict[str, Any]:
         x, y = scene.points[panel.query]
         kinds["query, rim: its predicted class"] = axis.scatter(
             x, y, s=26, marker=MARKERS[scene.classes[panel.query]], color="0.2",
-            edgecolors=COLOURS_OF_CLASSES[panel.predicted], linewidths=1.2, zorder=4,
+            edgecolors=COLORS_OF_CLASSES[panel.predicted], linewidths=1.2, zorder=4,
         )  # fmt: skip
     return kinds
 

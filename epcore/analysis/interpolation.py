@@ -228,15 +228,15 @@ def tabulate(by_reading: dict[Reading, dict[str, np.ndarray]], pairs: Pairs) -> 
 
 
 def draw(rows: list[tuple[str, str, np.ndarray]], shown: int, note: str, out: Path) -> None:
-    """Rows of a label, a colour and curves: some one by one, then the mean and the middle half."""
+    """Rows of a label, a color and curves: some one by one, then the mean and the middle half."""
     size = (4.8, 1.7 * len(rows))
     with panels(out, len(rows), 2, *size, sharex=True, sharey=True) as (canvas, axes):
-        for row, (label, colour, each) in zip(axes, rows, strict=True):
+        for row, (label, color, each) in zip(axes, rows, strict=True):
             alphas = np.linspace(0, 1, each.shape[1])
-            row[0].plot(alphas, each[:shown].T, color=colour, linewidth=0.7, alpha=0.7)
+            row[0].plot(alphas, each[:shown].T, color=color, linewidth=0.7, alpha=0.7)
             mean, low, high = summary(each).values()
-            row[1].fill_between(alphas, low, high, color=colour, alpha=0.2, linewidth=0)
-            row[1].plot(alphas, mean, color=colour, linewidth=1.4)
+            row[1].fill_between(alphas, low, high, color=color, alpha=0.2, linewidth=0)
+            row[1].plot(alphas, mean, color=color, linewidth=1.4)
             slope = steepest_slope(each).mean()
             row[1].text(0.04, 0.93, f"steepest slope {slope:.2f}", va="top", fontsize=7)
             row[0].set_ylabel(f"{label}\np(first class)")
@@ -256,7 +256,7 @@ def run(stage: InterpolationStage, episodes: Path, out: Path) -> None:
     pairs = Pairs.draw(Episodes.load(episodes), settings.pairs, settings.seed)
     by_reading: dict[Reading, dict[str, np.ndarray]] = {reading: {} for reading in READINGS}
     rows = []
-    for network, colour in zip(stage.networks, (BLUE, RED), strict=True):
+    for network, color in zip(stage.networks, (BLUE, RED), strict=True):
         features = Features.load(Path(network.features))
         inference = Inference(network.propagation)
         for reading in READINGS:
@@ -268,9 +268,9 @@ def run(stage: InterpolationStage, episodes: Path, out: Path) -> None:
                 ) from None
             by_reading[reading][network.name] = found
             if network.propagation.embedding:
-                rows.append((f"{network.label}\nbetween {reading}", colour, found))
+                rows.append((f"{network.label}\nbetween {reading}", color, found))
         if not network.propagation.embedding:
-            rows.append((network.label, colour, found))
+            rows.append((network.label, color, found))
     write_table(tabulate(by_reading, pairs), out.with_suffix(".csv"))
     numbers = [
         replace(number, name=f"{reading}-{number.name}", what=f"between {reading}, {number.what}")

@@ -37,11 +37,11 @@ class Scene:
 
     @classmethod
     def draw(cls, count: int, spread: float, random: np.random.Generator) -> "Scene":
-        """Normal with deviation `spread` around three centres on the unit circle."""
+        """Normal with deviation `spread` around three centers on the unit circle."""
         classes = np.arange(CLASSES).repeat(count)
         angles = np.pi / 2 + 2 * np.pi * classes / CLASSES
-        centres = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-        return cls(centres + random.normal(0, spread, centres.shape), classes)
+        centers = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+        return cls(centers + random.normal(0, spread, centers.shape), classes)
 
     def labels(self, of_each: int) -> Tensor:
         """One-hot labels `(n, C)`, float64, of the first points of each class."""

@@ -13,7 +13,7 @@ from epcore.files import Provenance
 from epcore.plan.figures import TwoMoons
 from epcore.plan.stages import TwoMoonsStage
 from epcore.propagation import EmbeddingPropagation, Propagator
-from epcore.report.figure import BLUE, COLOURS, RED, SKY, panels
+from epcore.report.figure import BLUE, COLORS, RED, SKY, panels
 from epcore.report.numbers import Number, mean_number, write_numbers, write_table
 
 
@@ -58,7 +58,7 @@ def propagated(points: np.ndarray, alpha: float) -> dict[str, np.ndarray]:
     """All points `(n, 2)` propagated together, in three ways; `points` themselves are `original`.
 
     - `propagated`: `P Z`, the authors' code, whose rows sum to about 1 / (1 - alpha);
-    - `row-normalised`: each row of P divided by its sum, so that embeddings are means of points;
+    - `row-normalized`: each row of P divided by its sum, so that embeddings are means of points;
     - `rescaled`: `P Z` around its mean, with the total variance of the originals.
     """
     features = torch.from_numpy(points)
@@ -70,7 +70,7 @@ def propagated(points: np.ndarray, alpha: float) -> dict[str, np.ndarray]:
     return {
         "original": points,
         "propagated": embeddings,
-        "row-normalised": embeddings / sums,
+        "row-normalized": embeddings / sums,
         "rescaled": points.mean(axis=0) + scale * (embeddings - mean),
     }
 
@@ -81,7 +81,7 @@ class Compactness:
 
     total_variance: mean squared distance to the mean of all points;
     within_variance: mean squared distance to the mean of a point's class;
-    nearest: mean distance from a point to its nearest neighbour.
+    nearest: mean distance from a point to its nearest neighbor.
     """
 
     total_variance: float
@@ -95,7 +95,7 @@ class Compactness:
 
     @property
     def relative_nearest(self) -> float:
-        """Distance to the nearest neighbour in units of the root of the total variance."""
+        """Distance to the nearest neighbor in units of the root of the total variance."""
         return self.nearest / float(np.sqrt(self.total_variance))
 
 
@@ -144,9 +144,9 @@ def experiment(settings: TwoMoons, draw: int) -> Outcome:
 MEASURES = (
     ("total-variance", "total_variance", "mean squared distance to the mean of all points"),
     ("within-variance", "within_variance", "mean squared distance to the mean of the class"),
-    ("nearest", "nearest", "mean distance to the nearest neighbour"),
+    ("nearest", "nearest", "mean distance to the nearest neighbor"),
     ("relative-within", "relative_within", "variance within classes / total variance"),
-    ("relative-nearest", "relative_nearest", "distance to the nearest neighbour / total deviation"),
+    ("relative-nearest", "relative_nearest", "distance to the nearest neighbor / total deviation"),
 )
 
 
@@ -213,13 +213,13 @@ def draw(outcome: Outcome, out: Path) -> None:
             panel.scatter(
                 *of_points.reshape(-1, 2).T, s=0.8, color=SKY, alpha=0.25, linewidths=0, zorder=0.5
             )
-            for colour, point in zip(COLOURS, outcome.examples, strict=False):
-                panel.scatter(*of_points[point].T, s=3, color=colour, linewidths=0)
-                panel.plot(*outcome.points[point], "o", ms=4, mfc=colour, mec="black", mew=0.6)
+            for color, point in zip(COLORS, outcome.examples, strict=False):
+                panel.scatter(*of_points[point].T, s=3, color=color, linewidths=0)
+                panel.plot(*outcome.points[point], "o", ms=4, mfc=color, mec="black", mew=0.6)
         for panel, (variant, places) in zip(axes[1], drawn.items(), strict=False):
             panel.set_title(variant)
-            for label, colour in enumerate((BLUE, RED)):
-                panel.scatter(*places[outcome.classes == label].T, s=3, color=colour, linewidths=0)
+            for label, color in enumerate((BLUE, RED)):
+                panel.scatter(*places[outcome.classes == label].T, s=3, color=color, linewidths=0)
         axes[0, 0].set_ylabel("(a) in batches")
         axes[1, 0].set_ylabel("(b) all together")
         canvas.supxlabel(

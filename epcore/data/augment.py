@@ -1,7 +1,7 @@
 """From stored pixels to network input, in batches on the network's device.
 
 Images are uint8 `(n, height, width, 3)`; a network sees float32 `(n, 3, h, w)` in [-1, 1], which
-is all the normalisation the authors' code has. Random numbers come from a CPU generator, so a
+is all the normalization the authors' code has. Random numbers come from a CPU generator, so a
 GPU sees the same augmentation.
 """
 
@@ -33,12 +33,12 @@ class Augmenter:
 
     def plain(self, images: Tensor) -> Tensor:
         """Without augmentation, as for validation and test."""
-        return _normalise(view_of(_floats(images), self.view))
+        return _normalize(view_of(_floats(images), self.view))
 
     def flipped(self, images: Tensor, generator: Generator) -> Tensor:
         """For fine-tuning: the view, flipped at random where the recipe says so."""
         seen = view_of(_floats(images), self.view)
-        return _normalise(flip(seen, generator) if "flip" in self.names else seen)
+        return _normalize(flip(seen, generator) if "flip" in self.names else seen)
 
     def rotated(self, images: Tensor, generator: Generator) -> Tensor:
         """For pretraining: `(4 * n, 3, h, w)`, all images at 0 degrees, then 90, 180 and 270.
@@ -49,14 +49,14 @@ class Augmenter:
         if "flip" in self.names:
             batch = flip(batch, generator)
         batch = torch.cat([batch.rot90(turns, (2, 3)) for turns in range(ROTATIONS)])
-        return _normalise(self._cropped(batch, generator))
+        return _normalize(self._cropped(batch, generator))
 
     def upright(self, images: Tensor, generator: Generator) -> Tensor:
         """For training without rotations: flip, then crop, then jitter."""
         batch = _floats(images)
         if "flip" in self.names:
             batch = flip(batch, generator)
-        return _normalise(self._cropped(batch, generator))
+        return _normalize(self._cropped(batch, generator))
 
     def _cropped(self, batch: Tensor, generator: Generator) -> Tensor:
         """Crop and jitter, or the plain view."""
@@ -77,7 +77,7 @@ def crop_size(pixels: int, view: View) -> int:
 
 
 def view_of(batch: Tensor, view: View) -> Tensor:
-    """Resized (bilinear, antialiased) and centre-cropped: `(n, 3, c, c)`."""
+    """Resized (bilinear, antialiased) and center-cropped: `(n, 3, c, c)`."""
     pixels = batch.shape[-1]
     resized, cropped = max(1, round(pixels * view.resize)), crop_size(pixels, view)
     if resized != pixels:
@@ -108,10 +108,10 @@ def random_resized_crop(batch: Tensor, size: int, generator: Generator) -> Tenso
     first = fits.int().argmax(dim=1)
     chosen = sides.gather(2, first.expand(2, -1)[..., None]).squeeze(2)
     chosen = torch.where(fits.any(dim=1), chosen, torch.ones_like(chosen))
-    centre = (torch.rand(2, count, generator=generator) * 2 - 1) * (1 - chosen)
+    center = (torch.rand(2, count, generator=generator) * 2 - 1) * (1 - chosen)
     boxes = torch.zeros(count, 2, 3)
     boxes[:, 0, 0], boxes[:, 1, 1] = chosen[0], chosen[1]
-    boxes[:, :, 2] = centre.T
+    boxes[:, :, 2] = center.T
     grid = functional.affine_grid(boxes.to(batch.device), [count, 3, size, size], False)
     return functional.grid_sample(batch, grid, padding_mode="border", align_corners=False)
 
@@ -126,11 +126,11 @@ def color_jitter(
     """
     factors = 1 + (torch.rand(3, len(batch), generator=generator) * 2 - 1) * strength
     for kind in range(3) if ordered else torch.randperm(3, generator=generator).tolist():
-        grey = (batch * batch.new_tensor([0.2989, 0.587, 0.114])[:, None, None]).sum(1, True)
+        gray = (batch * batch.new_tensor([0.2989, 0.587, 0.114])[:, None, None]).sum(1, True)
         reference = (
-            torch.zeros_like(grey),
-            grey.mean(dim=(-2, -1), keepdim=True),
-            grey,
+            torch.zeros_like(gray),
+            gray.mean(dim=(-2, -1), keepdim=True),
+            gray,
         )[kind]
         factor = factors[kind].to(batch.device)[:, None, None, None]
         batch = (factor * batch + (1 - factor) * reference).clamp(0, 1)
@@ -141,5 +141,5 @@ def _floats(images: Tensor) -> Tensor:
     return images.permute(0, 3, 1, 2).float() / 255
 
 
-def _normalise(batch: Tensor) -> Tensor:
+def _normalize(batch: Tensor) -> Tensor:
     return (batch * 2 - 1).contiguous(memory_format=torch.channels_last)

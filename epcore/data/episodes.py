@@ -43,7 +43,7 @@ class Episodes:
         return len(self.support)
 
     def images(self) -> np.ndarray:
-        """All rows of each episode `(episodes, N)`: support, then query, then unlabelled."""
+        """All rows of each episode `(episodes, N)`: support, then query, then unlabeled."""
         parts = (self.support, self.query, self.unlabeled)
         return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
 
@@ -76,7 +76,7 @@ def sample(
     The authors' code draws images without reuse across episodes until a class runs out; the
     paper's text, followed here, makes episodes independent.
 
-    `labeled` of the shot stay the support, the others become unlabelled; `unlabeled` images of
+    `labeled` of the shot stay the support, the others become unlabeled; `unlabeled` images of
     each class more are drawn from those that are left, or as many as the smallest class has left,
     as in the authors' code. Neither changes which images are drawn before, so that queries are the
     same with and without them.
@@ -95,7 +95,7 @@ def sample(
     smallest = min(range(len(rows)), key=lambda index: len(rows[index]))
     least = shot + queries + (1 if unlabeled else 0)
     if len(rows[smallest]) < least:
-        some = " and an unlabelled image" if unlabeled else ""
+        some = " and an unlabeled image" if unlabeled else ""
         raise UserError(
             f"data set {store.name}: {shot}-shot episodes with {queries} queries{some} need "
             f"{least} images a class, class {store.classes[classes[smallest]].name!r} has "

@@ -51,7 +51,7 @@ def run(names: list[str], settings: Path, root: Path, receipt: Path | None) -> N
     failures: dict[str, UserError] = {}
     for name in sources:
         source = registry.sources[name]
-        print(f"{name}: {source.title}. Licence: {source.licence}. {source.terms}", flush=True)
+        print(f"{name}: {source.title}. License: {source.license}. {source.terms}", flush=True)
         try:
             files = {key: obtain(file, source, name, root) for key, file in source.files.items()}
         except UserError as error:  # what else is missing is better known at once
@@ -94,7 +94,7 @@ def overview(registry: DataSources, root: Path) -> str:
         lines += [
             f"{name}: {source.title}",
             f"    for {', '.join(users)}",
-            f"    licence: {source.licence}. {source.terms}",
+            f"    license: {source.license}. {source.terms}",
         ]
         for file in source.files.values():
             state = "to be downloaded" if file.urls else "to be got by hand"

@@ -33,8 +33,8 @@ def decode(
 ) -> np.ndarray:
     """An encoded picture as RGB, uint8 `(size, size, 3)`.
 
-    Grey, palette and CMYK pictures become RGB; what is transparent lies on white. Of 16 bits of
-    colour, or of grey with opacity, the upper 8 count.
+    Gray, palette and CMYK pictures become RGB; what is transparent lies on white. Of 16 bits of
+    color, or of gray with opacity, the upper 8 count.
 
     Args:
         data: the content of a picture file.
@@ -45,11 +45,11 @@ def decode(
             published data sets did not.
 
     Raises:
-        UserError: if it is no picture, damaged, or plain grey of more than 8 bits.
+        UserError: if it is no picture, damaged, or plain gray of more than 8 bits.
     """
     try:
         with Image.open(io.BytesIO(data)) as picture:
-            # Pillow would cut 16 bits of grey off at 255.
+            # Pillow would cut 16 bits of gray off at 255.
             if picture.mode.startswith(("I", "F")):
                 raise ValueError("its pixels have more than 8 bits a channel")
             return to_array(ImageOps.exif_transpose(picture) if upright else picture, size, pixels)

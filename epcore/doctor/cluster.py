@@ -67,7 +67,7 @@ def _preemption(partition: Partition) -> str:
     """What Snakemake does not notice."""
     if partition.preemption != "CANCEL":
         return ""
-    return "; jobs that make room for others are cancelled there: see docs/cluster.md, preempted"
+    return "; jobs that make room for others are canceled there: see docs/cluster.md, preempted"
 
 
 def _most_gpus(profile: dict[str, Any], gpus: int, folder: Path) -> Finding:

@@ -175,9 +175,9 @@ def draw(sums: Account, out: Path) -> None:
     rows = sum(len(bars) for _, _, bars in groups)
     with figure(out, width=4.8, height=1 + 0.17 * rows) as axes:
         place, ticks = 0, []
-        for label, colour, bars in groups:
+        for label, color, bars in groups:
             places = [place + number for number in range(len(bars))]
-            axes.barh(places, [scale * kg for _, kg in bars], color=colour, label=label)
+            axes.barh(places, [scale * kg for _, kg in bars], color=color, label=label)
             ticks += [(at, name) for at, (name, _) in zip(places, bars, strict=True)]
             place += len(bars) + 1
         axes.set_yticks([tick for tick, _ in ticks], [name for _, name in ticks])

@@ -17,7 +17,7 @@ def cosine_logits(features: Tensor, weights: Tensor, scale: Tensor | float) -> T
 
 
 class CosineClassifier(nn.Module):
-    """One weight vector for each class and a scale that all share, both learnt.
+    """One weight vector for each class and a scale that all share, both learned.
 
     Weights start as draws of deviation sqrt(2 / D), as in the authors' code.
     """

@@ -76,7 +76,7 @@ class ImageFeatures:
 def open_both(
     data: Path, queries: Path, features: Path, checkpoint: Path
 ) -> tuple[ImageFeatures, ImageFeatures]:
-    """The features of the images that weights are learnt from, and of the queries.
+    """The features of the images that weights are learned from, and of the queries.
 
     Raises:
         UserError: as `ImageFeatures.open`.

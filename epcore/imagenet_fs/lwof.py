@@ -14,8 +14,8 @@ class Attention(nn.Module):
     """Base weights that exemplars attend to (equations 7 and 8).
 
     `w_att = mean_i sum_b softmax_b(gamma cos(phi_q z_i, k_b)) w_b` over K exemplars z_i, with a
-    learnt linear map phi_q that starts near the identity, a learnt key k_b for each base class and
-    a learnt gamma.
+    learned linear map phi_q that starts near the identity, a learned key k_b for each base class
+    and a learned gamma.
     """
 
     def __init__(self, classes: int, feature_size: int, scale: float) -> None:
@@ -41,9 +41,9 @@ class Attention(nn.Module):
 
 
 class LwofGenerator(WeightGenerator):
-    """Novel weights `phi_avg * w_avg + phi_att * w_att` (equation 6), base weights as learnt.
+    """Novel weights `phi_avg * w_avg + phi_att * w_att` (equation 6), base weights as learned.
 
-    w_avg is the mean of the exemplars' unit vectors, phi_avg and phi_att are learnt vectors that
+    w_avg is the mean of the exemplars' unit vectors, phi_avg and phi_att are learned vectors that
     start at one. Without attention the second term is left out. The base weights go on learning
     (section 3.3). No feature is dropped: the dropout of 0.5 in the cited code's settings is of a
     network in evaluation mode, where it never acts.

@@ -16,8 +16,8 @@ from epcore.plan.imagenet_fs_models import WdaeGnn, WeightPropagation
 from epcore.propagation import EmbeddingPropagation
 
 
-def neighbourhood(weights: Tensor, temperature: float, neighbours: int) -> tuple[Tensor, Tensor]:
-    """Each node's neighbours and their shares, both `(e, nodes, neighbours)`.
+def neighborhood(weights: Tensor, temperature: float, neighbors: int) -> tuple[Tensor, Tensor]:
+    """Each node's neighbors and their shares, both `(e, nodes, neighbors)`.
 
     Shares are the largest of the softmax over all other nodes of temperature times cosine, made
     to sum to 1 again. No gradient flows through them.
@@ -25,17 +25,17 @@ def neighbourhood(weights: Tensor, temperature: float, neighbours: int) -> tuple
     Raises:
         ValueError: if there are not so many other nodes.
     """
-    if neighbours >= weights.shape[-2]:
-        raise ValueError(f"{weights.shape[-2]} class weights have no {neighbours} neighbours each")
+    if neighbors >= weights.shape[-2]:
+        raise ValueError(f"{weights.shape[-2]} class weights have no {neighbors} neighbors each")
     directions = functional.normalize(weights.detach(), dim=-1)
     cosines = temperature * directions @ directions.mT
     itself = torch.eye(cosines.shape[-1], dtype=torch.bool, device=cosines.device)
-    shares, nodes = torch.softmax(cosines.masked_fill(itself, -math.inf), dim=-1).topk(neighbours)
+    shares, nodes = torch.softmax(cosines.masked_fill(itself, -math.inf), dim=-1).topk(neighbors)
     return nodes, shares / shares.sum(dim=-1, keepdim=True)
 
 
 class Aggregation(nn.Module):
-    """What a node hears: the shares' mean of messages from its neighbours.
+    """What a node hears: the shares' mean of messages from its neighbors.
 
     The message of node j to node i is LeakyReLU(Dropout(BatchNorm(W x_i + W x_j + 2 b))).
     """
@@ -46,7 +46,7 @@ class Aggregation(nn.Module):
         self.activation = nn.Sequential(nn.BatchNorm1d(hidden), nn.Dropout(dropout), nn.LeakyReLU())
 
     def forward(self, x: Tensor, nodes: Tensor, shares: Tensor) -> Tensor:
-        """`(e, n, hidden)` of x `(e, n, inputs)` and the neighbourhood, each `(e, n, k)`."""
+        """`(e, n, hidden)` of x `(e, n, inputs)` and the neighborhood, each `(e, n, k)`."""
         mapped = self.linear(x)
         episodes = torch.arange(len(x), device=x.device)[:, None, None]
         pairs = mapped[:, :, None] + mapped[episodes, nodes]
@@ -91,7 +91,7 @@ class WeightDenoiser(nn.Module):
 
     def forward(self, weights: Tensor) -> Tensor:
         """Denoised weights `(e, n, D)` of unit vectors `(e, n, D)`."""
-        graph = neighbourhood(weights, self.settings.temperature, self.settings.neighbours)
+        graph = neighborhood(weights, self.settings.temperature, self.settings.neighbors)
         if self.training and self.settings.noise:
             noisy = weights + self.settings.noise * torch.randn_like(weights)
             weights = functional.normalize(noisy, dim=-1)

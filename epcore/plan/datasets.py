@@ -33,13 +33,13 @@ class SourceFile(Settings):
 
 
 class Source(Settings):
-    """Files that belong together, with their licence and terms.
+    """Files that belong together, with their license and terms.
 
     `by_hand` lists the steps to get what must not be downloaded by a program.
     """
 
     title: str
-    licence: str
+    license: str
     terms: str
     by_hand: tuple[str, ...] = ()
     files: dict[str, SourceFile]

@@ -59,7 +59,7 @@ class DecisionBoundary(Settings):
     seed: NonNegativeInt
 
     @model_validator(mode="after")
-    def _some_points_are_unlabelled(self) -> "DecisionBoundary":
+    def _some_points_are_unlabeled(self) -> "DecisionBoundary":
         if self.labeled >= self.points:
             raise ValueError("labeled must be smaller than points")
         return self

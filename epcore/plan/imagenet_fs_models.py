@@ -24,7 +24,7 @@ Trials = Annotated[int, Field(ge=2)]
 class ClassifierTraining(SteppedDescent):
     """Stage 1: cosine classifier of the base classes, drawn uniformly, then an image of each.
 
-    `steps` an epoch; `scale` multiplies the cosines at the start and is learnt.
+    `steps` an epoch; `scale` multiplies the cosines at the start and is learned.
     """
 
     steps: PositiveInt
@@ -56,7 +56,7 @@ class LwofAverage(Settings):
 
 
 class LwofAttention(Settings):
-    """LwoF's averaging and attention; `attention_scale` is where the learnt one starts."""
+    """LwoF's averaging and attention; `attention_scale` is where the learned one starts."""
 
     kind: Literal["lwof-attention"]
     attention_scale: PositiveFloat
@@ -72,7 +72,7 @@ class WdaeGnn(Settings):
     kind: Literal["wdae-gnn"]
     noise: NonNegativeFloat
     temperature: PositiveFloat
-    neighbours: PositiveInt
+    neighbors: PositiveInt
     hidden: PositiveInt
     dropout: Probability
     reconstruction_weight: NonNegativeFloat

@@ -114,7 +114,7 @@ class Descent(Settings):
     weight_decay: NonNegativeFloat
 
 
-class Optimisation(Descent):
+class Optimization(Descent):
     """The learning rate falls by one of two schedules.
 
     plateau: where `plateau` says so; training ends once the rate fell by `stop_ratio`.
@@ -147,7 +147,7 @@ class SteppedDescent(Descent):
         return self.learning_rate * 0.1 ** sum(drop <= epoch for drop in self.drops)
 
 
-class Pretraining(Optimisation):
+class Pretraining(Optimization):
     """Phase one; `batch_size` counts images before they are rotated.
 
     With `rotated_copies` a batch holds each image in four rotations.
@@ -170,7 +170,7 @@ class Pretraining(Optimisation):
         return 4 if self.rotated_copies else 1
 
 
-class Finetuning(Optimisation):
+class Finetuning(Optimization):
     """Phase two: one episode of `way` classes a step; the shot is the checkpoint's."""
 
     episodes_per_epoch: PositiveInt
@@ -181,7 +181,7 @@ class Finetuning(Optimisation):
 
 
 class View(Settings):
-    """What a network sees of a stored image: resized by one ratio, then the centre cropped.
+    """What a network sees of a stored image: resized by one ratio, then the center cropped.
 
     Both are fractions of the stored size, so 92/84 and 80/84 are the authors' Resize(92) and
     CenterCrop(80) for images of 84 pixels, and the same picture at any other size.
@@ -253,7 +253,7 @@ class RecipeSources(Settings):
 class Protocol(Settings):
     """What an episode is: classes, support and query images of each.
 
-    `labeled` of the `shot` support images keep their label, the others become unlabelled;
+    `labeled` of the `shot` support images keep their label, the others become unlabeled;
     `unlabeled` more images of each class are added. Support and queries are those of the protocol
     that differs in these two alone. `finetuned_shot` is the shot of the checkpoint that is tested,
     `episodes` an upper bound on their number.
@@ -269,9 +269,9 @@ class Protocol(Settings):
     episodes: Annotated[int, Field(ge=2)] | None = None
 
     @model_validator(mode="after")
-    def _some_support_is_unlabelled(self) -> "Protocol":
+    def _some_support_is_unlabeled(self) -> "Protocol":
         if self.labeled is not None and self.labeled >= self.shot:
-            raise ValueError("labeled must be smaller than shot; leave it out if all are labelled")
+            raise ValueError("labeled must be smaller than shot; leave it out if all are labeled")
         return self
 
     @property

@@ -41,7 +41,7 @@ TRIALS = TRIAL_FOLDER + "/{measure}-{shots}shot.csv"
 
 
 def meta(path: str) -> str:
-    """The pattern of the `meta.json` that stands beside an artefact."""
+    """The pattern of the `meta.json` that stands beside an artifact."""
     return str(meta_of(Path(path)))
 
 

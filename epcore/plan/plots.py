@@ -227,7 +227,7 @@ class PlotPlan(FigurePlan):
 
 
 def _beside(protocol: Protocol, axis: Axis) -> bool:
-    """Whether unlabelled images are added where they are not what is asked about."""
+    """Whether unlabeled images are added where they are not what is asked about."""
     return axis != "unlabeled" and protocol.unlabeled > 0
 
 

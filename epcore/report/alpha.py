@@ -15,7 +15,7 @@ from epcore.evaluation.inference import Inference
 from epcore.files import Provenance
 from epcore.plan.stages import AlphaStage
 from epcore.propagation import DegenerateFeaturesError
-from epcore.report.figure import COLOURS, figure
+from epcore.report.figure import COLORS, figure
 from epcore.report.numbers import write_table
 from epcore.report.statistics import mean_with_interval
 
@@ -59,10 +59,10 @@ def draw(table: pd.DataFrame, note: str, out: Path) -> None:
     with figure(out, width=6) as axes:
         axes.axvline(CODE["label"], color="0.7", linewidth=0.8, linestyle="--")
         curves = table.groupby("embedding_alpha")
-        for colour, (alpha, line) in zip(itertools.cycle(COLOURS), curves, strict=False):
+        for color, (alpha, line) in zip(itertools.cycle(COLORS), curves, strict=False):
             code = " (authors' code)" if alpha == CODE["embedding"] else ""
             axes.errorbar(
-                line["label_alpha"], line["accuracy"], yerr=line["interval"], color=colour,
+                line["label_alpha"], line["accuracy"], yerr=line["interval"], color=color,
                 marker="o", markersize=3, capsize=1.5, linewidth=1, elinewidth=0.5,
                 label=f"EP {alpha:g}{code}",
             )  # fmt: skip

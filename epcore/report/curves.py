@@ -12,7 +12,7 @@ import pandas as pd
 from epcore.errors import UserError
 from epcore.files import Provenance
 from epcore.plan.stages import CurvesStage, Training
-from epcore.report.figure import COLOURS, panels
+from epcore.report.figure import COLORS, panels
 from epcore.report.numbers import write_table
 
 if TYPE_CHECKING:
@@ -77,18 +77,18 @@ def draw(table: pd.DataFrame, note: str, out: Path) -> None:
     """
     recipes = list(dict.fromkeys(table["recipe"]))
     phases = sorted(table["phase"].unique(), key=_order)
-    colours = dict(zip(phases, itertools.cycle(COLOURS), strict=False))
+    colors = dict(zip(phases, itertools.cycle(COLORS), strict=False))
     size = {"width": 4.8, "height": 1.0 + 0.95 * len(recipes)}
     with panels(out, len(recipes), 3, **size, sharex=True, sharey="col") as (canvas, axes):
         for row, recipe in zip(axes, recipes, strict=True):
-            _row(row, table[table["recipe"] == recipe], colours)
+            _row(row, table[table["recipe"] == recipe], colors)
         low, high = axes[0, 1].get_ylim()
         axes[0, 1].set_ylim(low, high + ROOM_FOR_NUMBERS * (high - low))
         for panel, title in zip(
             axes[0], ("loss", "validation accuracy, %", "learning rate"), strict=True
         ):
             panel.set_title(title, fontsize=8)
-        handles = [axes[0, 0].plot([], [], color=colours[phase])[0] for phase in phases]
+        handles = [axes[0, 0].plot([], [], color=colors[phase])[0] for phase in phases]
         handles += [axes[0, 0].plot([], [], color="0.3", linestyle=kind)[0] for kind in ("-", "--")]
         handles += axes[0, 0].plot([], [], "*", color="0.3")
         names = [*phases, "loss in training", "in validation", "epoch that is kept"]
@@ -102,12 +102,12 @@ def _order(phase: str) -> int:
     return int(number[0]) if number else 0
 
 
-def _row(row: "list[Axes]", table: pd.DataFrame, colours: dict[str, str]) -> None:
+def _row(row: "list[Axes]", table: pd.DataFrame, colors: dict[str, str]) -> None:
     losses, accuracies, rates = row
     pretrained = table[table["phase"] == "pretraining"].groupby("seed").size()
     phases = list(table.groupby("phase", sort=False))
     for place, (phase, trainings) in enumerate(phases[::-1]):
-        style: Any = {"color": colours[str(phase)], "linewidth": 1, "marker": ".", "markersize": 2}
+        style: Any = {"color": colors[str(phase)], "linewidth": 1, "marker": ".", "markersize": 2}
         for seed, lines in trainings.groupby("seed"):
             epochs = lines["epoch"] + (0 if phase == "pretraining" else pretrained.get(seed, 0))
             losses.plot(epochs, lines["train_loss"], **style)

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, which the colour-blind can tell apart, but for black and yellow.
+# Okabe and Ito's colors, which the color-blind can tell apart, but for black and yellow.
 ORANGE, SKY, GREEN, BLUE, RED, PURPLE = (
     "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7",
 )  # fmt: skip
-COLOURS = (BLUE, RED, GREEN, ORANGE, PURPLE, SKY)
+COLORS = (BLUE, RED, GREEN, ORANGE, PURPLE, SKY)
 STYLE: Any = {
     "font.size": 8,
     "axes.spines.top": False,

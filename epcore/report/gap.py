@@ -10,7 +10,7 @@ from epcore.files import Provenance
 from epcore.plan.paths import curve
 from epcore.plan.stages import GapStage
 from epcore.report.curves import read_epochs
-from epcore.report.figure import COLOURS, panels
+from epcore.report.figure import COLORS, panels
 from epcore.report.numbers import write_table
 
 
@@ -44,12 +44,12 @@ def draw(table: pd.DataFrame, label: str, note: str, out: Path) -> None:
     with panels(out, 1, len(names), width=4.8, height=2.6, sharey=True) as (canvas, axes):
         for panel, name in zip(axes[0], names, strict=True):
             panel.axhline(0, color="0.6", linewidth=0.8)
-            for line, colour in zip(lines, COLOURS, strict=False):
+            for line, color in zip(lines, COLORS, strict=False):
                 shown = table[(table["panel"] == name) & (table["line"] == line)]
                 gaps = shown.groupby("epoch")["gap"]
                 low, mean, high = gaps.min(), gaps.mean(), gaps.max()
-                panel.fill_between(mean.index, low, high, color=colour, alpha=0.25, linewidth=0)
-                panel.plot(mean.index, mean, color=colour, linewidth=1, label=line)
+                panel.fill_between(mean.index, low, high, color=color, alpha=0.25, linewidth=0)
+                panel.plot(mean.index, mean, color=color, linewidth=1, label=line)
             panel.set_title(name)
             panel.set_xscale("log")
             ticks = sorted(table.groupby("line")["epoch"].max().unique())

@@ -1,4 +1,4 @@
-"""Accuracy over shots, classes or unlabelled images: this run's numbers beside the paper's."""
+"""Accuracy over shots, classes or unlabeled images: this run's numbers beside the paper's."""
 
 import itertools
 import textwrap
@@ -116,7 +116,7 @@ def _panel(
         ("this run", "", -0.07, {}),
         ("paper", "paper_", 0.07, {"linestyle": "--", "markerfacecolor": "white"}),
     )
-    for (colour, marker), name in zip(STYLES, series, strict=False):
+    for (color, marker), name in zip(STYLES, series, strict=False):
         line = table[table["series"] == name].sort_values("x")
         middle = line["x"].map(places)
         for whose, column, shift, more in sides:
@@ -124,7 +124,7 @@ def _panel(
             if seen.any():
                 axes.errorbar(
                     middle[seen] + shift, line[f"{column}accuracy"][seen],
-                    yerr=line[f"{column}interval"][seen].fillna(0), color=colour, marker=marker,
+                    yerr=line[f"{column}interval"][seen].fillna(0), color=color, marker=marker,
                     markersize=3.2, linewidth=0.9, elinewidth=0.8, capsize=1.5,
                     label=f"{name}, {whose}", **more,
                 )  # fmt: skip

@@ -17,7 +17,7 @@ class Heartbeat:
 
     Args:
         label: what is trained, as the stage is called.
-        images: images of one optimisation step.
+        images: images of one optimization step.
         total: steps of the whole training; it may stop earlier.
         done: steps that were done when this process began.
     """

@@ -26,7 +26,7 @@ from epcore.training.team import ALONE, Team
 
 CURVE_COLUMNS = ("epoch", "learning_rate", "train_loss", "val_accuracy", "val_loss")
 SAVE_EVERY = 600.0  # seconds
-STATE = "epcore training state 2"
+STATE = "epcore training state 3"
 
 
 class Task(Protocol):
@@ -37,7 +37,7 @@ class Task(Protocol):
 
     @property
     def steps(self) -> int:
-        """Optimisation steps of an epoch."""
+        """Optimization steps of an epoch."""
 
     @property
     def images_per_step(self) -> int:
@@ -124,14 +124,14 @@ class _Training:
     ) -> None:
         self.task, self.settings, self.seed = task, settings, seed
         self.state, self.label, self.request, self.team = state, label, request, team
-        self.optimiser = SGD(
+        self.optimizer = SGD(
             task.model.parameters(),
             lr=settings.learning_rate,
             momentum=settings.momentum,
             nesterov=settings.momentum > 0,
             weight_decay=settings.weight_decay,
         )
-        self.schedule = schedule_of(self.optimiser, settings)
+        self.schedule = schedule_of(self.optimizer, settings)
         self.generator = torch.Generator()
         self.curve: list[dict[str, float]] = []
         self.best: dict[str, Any] = {}
@@ -172,7 +172,7 @@ class _Training:
             self._leave(signal)
 
     def _rate(self) -> float:
-        return float(self.optimiser.param_groups[0]["lr"])
+        return float(self.optimizer.param_groups[0]["lr"])
 
     def _train(self, epoch: int, title: str) -> float:
         """Mean loss over the epoch's steps."""
@@ -188,9 +188,9 @@ class _Training:
             value = loss.item()
             if not math.isfinite(value):
                 raise self._diverged(self.step + 1, f"the loss is {value}")
-            self.optimiser.zero_grad(set_to_none=True)
+            self.optimizer.zero_grad(set_to_none=True)
             loss.backward()
-            self.optimiser.step()
+            self.optimizer.step()
             self.step, self.total, self.last = self.step + 1, self.total + value, value
             if self.team.rank == 0:
                 self.heartbeat.beat(self.step, self.task.steps, self.curve)
@@ -241,7 +241,7 @@ class _Training:
         return {
             "format": STATE,
             "model": state_of(self.task.model),
-            "optimiser": self.optimiser.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
             "scheduler": self.schedule.state_dict(),
             "curve": self.curve,
             "best": self.best,
@@ -257,7 +257,7 @@ class _Training:
                 "command again to train from the start"
             )
         self.task.model.load_state_dict(saved["model"])
-        self.optimiser.load_state_dict(saved["optimiser"])
+        self.optimizer.load_state_dict(saved["optimizer"])
         self.schedule.load_state_dict(saved["scheduler"])
         self.curve, self.best = saved["curve"], saved["best"]
         self.step, self.total, self.last = saved["progress"]

@@ -96,7 +96,7 @@ class PretrainingTask:
         self.feed = Feed(store, self.rows, device, room_for_images(device))
         torch.manual_seed(seed_of(stage.seed, "pretrain", "weights"))
         self.model = PretrainingModel(build(stage.backbone), len(store.class_indices("base")))
-        team.synchronise(self.model, device)
+        team.synchronize(self.model, device)
         place(self.model, device)
         self.augmenter = Augmenter(stage.augmentation, stage.view)
         self.loss = team.parallel(

@@ -5,11 +5,11 @@ from typing import Any
 from torch.optim import SGD
 from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, LRScheduler, ReduceLROnPlateau
 
-from epcore.plan.models import Descent, Optimisation, SteppedDescent
+from epcore.plan.models import Descent, Optimization, SteppedDescent
 
 
 class Schedule:
-    """Sets the learning rate of an optimiser after every epoch.
+    """Sets the learning rate of an optimizer after every epoch.
 
     keeps_last: whether the last epoch is kept, or the one of the best validation accuracy.
     over: whether the rate fell so far that training ends.
@@ -35,10 +35,10 @@ class Schedule:
 class PlateauSchedule(Schedule):
     """Falls where the validation metric stops to gain (official code, A33 and A34)."""
 
-    def __init__(self, optimiser: SGD, settings: Optimisation) -> None:
-        self._optimiser, self._settings = optimiser, settings
+    def __init__(self, optimizer: SGD, settings: Optimization) -> None:
+        self._optimizer, self._settings = optimizer, settings
         self._plateau = ReduceLROnPlateau(
-            optimiser,
+            optimizer,
             mode="max" if settings.plateau.metric == "accuracy" else "min",
             factor=settings.plateau.factor,
             patience=settings.plateau.patience,
@@ -47,7 +47,7 @@ class PlateauSchedule(Schedule):
 
     @property
     def over(self) -> bool:  # type: ignore[override]
-        rate: float = self._optimiser.param_groups[0]["lr"]
+        rate: float = self._optimizer.param_groups[0]["lr"]
         return rate <= self._settings.learning_rate * self._settings.stop_ratio
 
     def step(self, accuracy: float, loss: float) -> None:
@@ -57,24 +57,24 @@ class PlateauSchedule(Schedule):
 class CosineSchedule(Schedule):
     """Falls along half a cosine wave, to almost nothing in the last epoch (SGDR, equation 5)."""
 
-    def __init__(self, optimiser: SGD, settings: Optimisation) -> None:
-        super().__init__(CosineAnnealingLR(optimiser, T_max=settings.epochs))
+    def __init__(self, optimizer: SGD, settings: Optimization) -> None:
+        super().__init__(CosineAnnealingLR(optimizer, T_max=settings.epochs))
 
 
 class StepSchedule(Schedule):
     """Falls after given epochs, whatever the validation says (code of LwoF and wDAE-GNN)."""
 
-    def __init__(self, optimiser: SGD, settings: SteppedDescent) -> None:
+    def __init__(self, optimizer: SGD, settings: SteppedDescent) -> None:
         first = settings.learning_rate
-        super().__init__(LambdaLR(optimiser, lambda epoch: settings.rate(epoch) / first))
+        super().__init__(LambdaLR(optimizer, lambda epoch: settings.rate(epoch) / first))
         self.keeps_last = settings.keep == "last"
 
 
-def schedule_of(optimiser: SGD, settings: Descent) -> Schedule:
+def schedule_of(optimizer: SGD, settings: Descent) -> Schedule:
     """The schedule that the settings ask for."""
     if isinstance(settings, SteppedDescent):
-        return StepSchedule(optimiser, settings)
-    if isinstance(settings, Optimisation):
+        return StepSchedule(optimizer, settings)
+    if isinstance(settings, Optimization):
         kinds = {"plateau": PlateauSchedule, "cosine": CosineSchedule}
-        return kinds[settings.schedule](optimiser, settings)
+        return kinds[settings.schedule](optimizer, settings)
     raise TypeError(f"no schedule for {type(settings).__name__}")

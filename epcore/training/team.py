@@ -48,7 +48,7 @@ class Team:
             return torch.device("cuda", self.rank)
         return torch.device("cpu")
 
-    def synchronise(self, model: nn.Module, device: torch.device) -> None:
+    def synchronize(self, model: nn.Module, device: torch.device) -> None:
         """Makes the BatchNorm layers of a model those of all processes' batches."""
         if self.size > 1 and device.type == "cuda":
             nn.SyncBatchNorm.convert_sync_batchnorm(model)  # type: ignore[no-untyped-call]
@@ -149,14 +149,14 @@ class _NormOfAll(_BatchNorm):
         positions = [0, *range(2, values.dim())]
         full = values.float()
         mean = _mean_of_all(full.mean(positions, keepdim=True))
-        centred = full - mean
-        variance = _mean_of_all(centred.square().mean(positions, keepdim=True))
+        centered = full - mean
+        variance = _mean_of_all(centered.square().mean(positions, keepdim=True))
         count = values.numel() // values.shape[1] * distributed.get_world_size()
         with torch.no_grad():
             self.num_batches_tracked.add_(1)
             self.running_mean.lerp_(mean.flatten(), self.momentum)
             self.running_var.lerp_(variance.flatten() * count / (count - 1), self.momentum)
-        scaled = centred * (variance + self.eps).rsqrt() * self.weight.view(mean.shape)
+        scaled = centered * (variance + self.eps).rsqrt() * self.weight.view(mean.shape)
         return (scaled + self.bias.view(mean.shape)).to(values.dtype)
 
 

@@ -70,7 +70,7 @@ def test_no_location_influences_another(scene):
     assert alone[:, 0, 0] == pytest.approx(together[:, 2, 1], abs=1e-12)
 
 
-def test_points_lie_around_their_centres_and_only_the_first_of_each_class_have_labels():
+def test_points_lie_around_their_centers_and_only_the_first_of_each_class_have_labels():
     scene = Scene.draw(4000, 0.3, np.random.default_rng(1))
     for label, angle in enumerate(np.radians([90, 210, 330])):
         own = scene.points[scene.classes == label]

@@ -53,9 +53,9 @@ def pairs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     stage = InterpolationStage.model_validate_json(PLAN.interpolation())
     random = np.random.default_rng(0)
-    centres = np.repeat(random.normal(size=(20, 16)), 10, axis=0)
+    centers = np.repeat(random.normal(size=(20, 16)), 10, axis=0)
     for spread, network in zip((0.5, 1), stage.networks, strict=True):
-        values = (centres + spread * random.normal(size=centres.shape)).astype(np.float32)
+        values = (centers + spread * random.normal(size=centers.shape)).astype(np.float32)
         Features(np.arange(200), values).save(Path(network.features))
     chosen = [random.choice(20, 5, replace=False) for _ in range(9)]
     rows = np.stack([[10 * c + random.choice(10, 4, replace=False) for c in e] for e in chosen])
@@ -125,14 +125,14 @@ def test_the_words_of_a_figure_are_text_in_embedded_fonts(figure):
     printed = subprocess.run(["pdftotext", "one.pdf", "-"], capture_output=True, check=True)
     words = " ".join(printed.stdout.decode("utf-8").split())
     expected = {
-        "two-moons": ("batches of 8", "batches of 60", "row-normalised", "All on the same scale"),
+        "two-moons": ("batches of 8", "batches of 60", "row-normalized", "All on the same scale"),
         "decision-boundary": (
             "(a) original",
             "(b) propagated",
             "(c) labels propagated",
             "nearest embedding",
-            "labelled, by class",
-            "unlabelled",
+            "labeled, by class",
+            "unlabeled",
             "query",
             "means of 3 such sets",
             "difference",
@@ -164,7 +164,7 @@ def test_of_the_moons_every_projection_and_every_point_is_in_the_csv(moons):
     assert projected == dict.fromkeys(every, 7)
     examples = {line["point"] for line in lines if line["example"] == "True"}
     assert examples == {"6", "18", "30", "42", "54"}
-    variants = ("original", "propagated", "row-normalised", "rescaled")
+    variants = ("original", "propagated", "row-normalized", "rescaled")
     assert len(lines) == 3 * 60 * 7 + len(variants) * 60
     of_all = {
         (line["variant"], line["point"]): (float(line["x"]), float(line["y"]))
@@ -184,13 +184,13 @@ def test_numbers_of_the_moons_are_means_over_the_draws(moons):
     assert len({outcome.points.tobytes() for outcome in outcomes}) == 3
     totals = {
         name: np.array([np.trace(np.cov(o.variants[name].T, bias=True)) for o in outcomes])
-        for name in ("original", "row-normalised")
+        for name in ("original", "row-normalized")
     }
-    gap = totals["row-normalised"] - totals["original"]
-    found = numbers["total-variance-row-normalised-difference"]
+    gap = totals["row-normalized"] - totals["original"]
+    found = numbers["total-variance-row-normalized-difference"]
     assert found == pytest.approx(gap.mean(), abs=1e-6)
     line = {line["name"]: line for line in lines_of("moons-numbers.csv")}[
-        "total-variance-row-normalised-difference"
+        "total-variance-row-normalized-difference"
     ]
     assert float(line["high"]) - found == pytest.approx(mean_with_interval(gap).interval, abs=2e-6)
     of_points = [np.trace(np.cov(each.T)) for o in outcomes for each in o.projections[16]]
@@ -219,8 +219,8 @@ def test_the_boundaries_in_the_csv_are_as_long_as_the_figure_says(boundaries):
         assert length(arcs) > 3 * boundaries.settings.window
         assert curvature(arcs, 0.2) == pytest.approx(curvature(expected.arcs, 0.2), rel=0.01)
     kinds = [line["kind"] for line in lines if line["panel"] == "c"]
-    assert kinds.count("labelled") == 6
-    assert kinds.count("unlabelled") == 29
+    assert kinds.count("labeled") == 6
+    assert kinds.count("unlabeled") == 29
     (query,) = (line for line in lines if line["kind"] == "query")
     scores = drawn[2].scores
     side = np.linspace(-boundaries.settings.window, boundaries.settings.window, 31)
@@ -241,7 +241,7 @@ def test_numbers_of_the_boundaries_are_of_every_classifier_before_and_after(boun
             assert numbers[f"{name}-difference"] == pytest.approx(gap, abs=2e-6)
     assert numbers["prototypes-curvature-original"] == 0
     assert numbers["nearest-curvature-original"] > 10 * numbers["labels-curvature-original"]
-    assert 1 / 3 < numbers["unlabelled-accuracy-propagated"] <= 1
+    assert 1 / 3 < numbers["unlabeled-accuracy-propagated"] <= 1
 
 
 def test_panels_and_numbers_are_one_measure_of_one_grid(boundaries):

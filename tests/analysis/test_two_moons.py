@@ -54,7 +54,7 @@ def test_of_three_points_by_hand():
     assert found[0, :, 0] == pytest.approx(first_row @ [0, 1, 3])
     variants = propagated(points, 0.5)
     assert variants["propagated"][0, 0] == pytest.approx(first_row @ [0, 1, 3])
-    assert variants["row-normalised"][0, 0] == pytest.approx(
+    assert variants["row-normalized"][0, 0] == pytest.approx(
         first_row @ [0, 1, 3] / first_row.sum()
     )
 
@@ -82,7 +82,7 @@ def test_the_three_ways_to_propagate_all_points(moons):
     assert variants["original"] is points
     assert variants["propagated"] == pytest.approx(matrix @ points)
     means = matrix @ points / matrix.sum(axis=1, keepdims=True)
-    assert variants["row-normalised"] == pytest.approx(means)
+    assert variants["row-normalized"] == pytest.approx(means)
     rescaled = variants["rescaled"]
     assert rescaled.mean(axis=0) == pytest.approx(points.mean(axis=0))
     assert rescaled.var(axis=0).sum() == pytest.approx(points.var(axis=0).sum())
@@ -106,15 +106,15 @@ def test_deviation_is_the_root_of_the_trace_of_the_covariance():
     assert deviation(points) == pytest.approx(np.sqrt(np.trace(np.cov(points.T))))
 
 
-def test_the_authors_propagator_expands_the_cloud_and_normalised_rows_contract_it(moons):
+def test_the_authors_propagator_expands_the_cloud_and_normalized_rows_contract_it(moons):
     """What docs/paper-vs-code.md says of "denser and more compact", measured by others too."""
     points, classes = moons
     found = {name: compactness(each, classes) for name, each in propagated(points, 0.5).items()}
     assert found["original"].total_variance == pytest.approx(1.01, abs=0.02)
     assert found["propagated"].total_variance == pytest.approx(1.75, abs=0.05)
-    assert found["row-normalised"].total_variance == pytest.approx(0.47, abs=0.01)
+    assert found["row-normalized"].total_variance == pytest.approx(0.47, abs=0.01)
     assert found["propagated"].nearest > found["original"].nearest
-    for name in ("propagated", "row-normalised"):
+    for name in ("propagated", "row-normalized"):
         assert found[name].relative_within < found["original"].relative_within
         assert found[name].relative_nearest < found["original"].relative_nearest
 

@@ -316,7 +316,7 @@ def test_all_convolutions_of_a_wide_resnets_block_start_as_kaiming_has_it_and_th
 @pytest.mark.parametrize("pool", [nn.MaxPool2d(2), nn.MaxPool2d(3, stride=2, padding=1)])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_relu_after_a_max_pool_has_the_values_and_gradients_of_relu_before_it(pool, dtype):
-    """Bit for bit; in half precision many neighbours are equal, above zero and below."""
+    """Bit for bit; in half precision many neighbors are equal, above zero and below."""
     x = (torch.randn(4, 3, 17, 16) * 4).round().div(4).to(dtype)
     before, after = x.clone().requires_grad_(), x.clone().requires_grad_()
     first, second = pool(before.relu()), pool(after).relu()

@@ -1,4 +1,4 @@
-"""Label propagation, with and without unlabelled images, by the formulas written as loops."""
+"""Label propagation, with and without unlabeled images, by the formulas written as loops."""
 
 import math
 from pathlib import Path
@@ -65,7 +65,7 @@ def brute_label_propagation(points, labels, way, used):
 
 
 def brute_semi_supervised(features, used, way=WAY, shot=SHOT, queries=QUERIES):
-    """Logits of the queries, and the pseudo-labels, of support, queries and unlabelled images."""
+    """Logits of the queries, and the pseudo-labels, of support, queries and unlabeled images."""
     points = np.asarray(features, dtype=np.float64)
     if used.embedding:
         points = brute_propagator(points, used.embedding_alpha, used.bandwidth) @ points
@@ -80,15 +80,15 @@ def brute_semi_supervised(features, used, way=WAY, shot=SHOT, queries=QUERIES):
 
 
 def clusters(spread, seed=0, way=WAY, counts=(SHOT, QUERIES, UNLABELED), size=6):
-    """Features `(N, size)` of an episode: support, queries, unlabelled, around class centres."""
+    """Features `(N, size)` of an episode: support, queries, unlabeled, around class centers."""
     random = np.random.default_rng(seed)
-    centres = random.normal(0, 1, (way, size))
-    parts = [centres[:, None] + spread * random.normal(0, 1, (way, n, size)) for n in counts]
+    centers = random.normal(0, 1, (way, size))
+    parts = [centers[:, None] + spread * random.normal(0, 1, (way, n, size)) for n in counts]
     return np.concatenate([part.reshape(-1, size) for part in parts])
 
 
 def logits_of(features, used, way=WAY, shot=SHOT, queries=QUERIES):
-    """From features `(N, D)` of one episode, unlabelled images last."""
+    """From features `(N, D)` of one episode, unlabeled images last."""
     return Inference(used).scores(EpisodeBatch(torch.as_tensor(features), way, shot, way * queries))
 
 
@@ -125,7 +125,7 @@ def test_float32_features_give_the_answers_of_float64():
 
 
 def test_two_points_of_each_of_two_classes_by_hand():
-    """On a line: support 0 and 10, queries 1 and 9, unlabelled 2 and 8, which join 0 and 10."""
+    """On a line: support 0 and 10, queries 1 and 9, unlabeled 2 and 8, which join 0 and 10."""
     points = np.array([[0.0], [10], [1], [9], [2], [8]])
     logits = logits_of(points, settings("net"), way=2, shot=1, queries=1)
     matrix = brute_propagator(points, 0.2, "std")
@@ -137,17 +137,17 @@ def test_two_points_of_each_of_two_classes_by_hand():
 
 
 def test_a_class_weighs_the_same_however_many_pseudo_labels_it_gets():
-    """5 unlabelled near class 0, 1 near class 1: a point midway between is not drawn to 0."""
+    """5 unlabeled near class 0, 1 near class 1: a point midway between is not drawn to 0."""
     used = settings("net", label_alpha=0.5)
     line = [0, 10, 5.01, 9, -1, 1, -0.5, 0.5, 0.2, 10.5]
-    unlabelled = np.array(line)[:, None]
-    _, guesses = brute_semi_supervised(unlabelled, used, way=2, shot=1, queries=1)
+    unlabeled = np.array(line)[:, None]
+    _, guesses = brute_semi_supervised(unlabeled, used, way=2, shot=1, queries=1)
     assert guesses == [0, 0, 0, 0, 0, 1]
-    logits = logits_of(unlabelled, used, way=2, shot=1, queries=1)
+    logits = logits_of(unlabeled, used, way=2, shot=1, queries=1)
     assert logits.argmax(dim=-1).tolist() == [1, 1]
 
 
-# -- what unlabelled images do ---------------------------------------------------------------------
+# -- what unlabeled images do ---------------------------------------------------------------------
 
 
 def moons(count, seed):
@@ -165,8 +165,8 @@ def accuracy(logits, way, queries):
     return (logits.argmax(dim=-1) == expected).double().mean().item()
 
 
-def test_labels_travel_along_two_moons_over_their_unlabelled_points():
-    """One labelled point of each moon. In "var" small features make a narrow kernel: d^2 / d^4."""
+def test_labels_travel_along_two_moons_over_their_unlabeled_points():
+    """One labeled point of each moon. In "var" small features make a narrow kernel: d^2 / d^4."""
     used = settings("net", label_alpha=0.99, bandwidth="var")
     helped, alone = [], []
     for seed in range(10):
@@ -181,7 +181,7 @@ def test_labels_travel_along_two_moons_over_their_unlabelled_points():
 
 
 @pytest.mark.parametrize("recipe", ["epnet", "net"])
-def test_unlabelled_images_help_where_one_image_of_a_class_says_little(recipe):
+def test_unlabeled_images_help_where_one_image_of_a_class_says_little(recipe):
     used, gains = settings(recipe), []
     for seed in range(20):
         features = clusters(0.9, seed, counts=(1, 10, 30), size=8)
@@ -191,7 +191,7 @@ def test_unlabelled_images_help_where_one_image_of_a_class_says_little(recipe):
     assert np.mean(gains) > 0.03
 
 
-def test_the_order_of_unlabelled_images_does_not_matter():
+def test_the_order_of_unlabeled_images_does_not_matter():
     used, features = settings(), clusters(1.2)
     first = WAY * (SHOT + QUERIES)
     order = np.random.default_rng(0).permutation(WAY * UNLABELED)
@@ -220,11 +220,11 @@ def test_every_episode_of_a_batch_is_solved_as_if_alone():
 
 
 def drawn(episodes, spread=1.2, seed=0):
-    """Features of 8 classes, and episodes with unlabelled images of 4 of them."""
+    """Features of 8 classes, and episodes with unlabeled images of 4 of them."""
     random = np.random.default_rng(seed)
     images = 20
-    centres = np.repeat(random.normal(0, 1, (8, 6)), images, axis=0)
-    values = (centres + spread * random.normal(0, 1, centres.shape)).astype(np.float32)
+    centers = np.repeat(random.normal(0, 1, (8, 6)), images, axis=0)
+    values = (centers + spread * random.normal(0, 1, centers.shape)).astype(np.float32)
     rows = np.stack(
         [
             [images * c + random.choice(images, 10, replace=False) for c in chosen]
@@ -236,7 +236,7 @@ def drawn(episodes, spread=1.2, seed=0):
 
 
 @pytest.mark.parametrize("recipe", ["epnet", "net", "epnet-paper", "epnet-paper-literal"])
-def test_episodes_with_unlabelled_images_are_solved_by_the_formulas(recipe):
+def test_episodes_with_unlabeled_images_are_solved_by_the_formulas(recipe):
     features, episodes = drawn(8)
     results = solve(features, episodes, Inference(settings(recipe)))
     expected = [place for place in range(WAY) for _ in range(QUERIES)]
@@ -251,7 +251,7 @@ def test_episodes_with_unlabelled_images_are_solved_by_the_formulas(recipe):
     np.testing.assert_allclose(results.losses, losses, rtol=1e-3)
 
 
-def test_the_unlabelled_images_of_an_episode_change_its_result():
+def test_the_unlabeled_images_of_an_episode_change_its_result():
     features, episodes = drawn(40)
     inference = Inference(settings())
     nothing = np.empty((40, WAY, 0), np.int64)

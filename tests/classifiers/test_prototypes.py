@@ -64,7 +64,7 @@ def test_the_likeliest_class_is_that_of_the_nearest_mean():
     assert prototype_logits(support, query).argmax(dim=-1).tolist() == nearest
 
 
-def test_with_one_image_of_a_class_it_is_the_nearest_neighbour():
+def test_with_one_image_of_a_class_it_is_the_nearest_neighbor():
     support, query = normal(5, 1, 6, seed=3), normal(50, 6, seed=4)
     nearest = torch.cdist(query, support[:, 0]).argmin(dim=-1)
     assert torch.equal(prototype_logits(support, query).argmax(dim=-1), nearest)

@@ -94,7 +94,7 @@ def test_the_wide_resnets_view_is_resize_92_and_center_crop_80(
     torch.testing.assert_close(view_of(batch, PAPER_WRN), expected)
 
 
-def test_the_wide_resnets_view_is_that_of_pillow_to_one_grey_level():
+def test_the_wide_resnets_view_is_that_of_pillow_to_one_gray_level():
     images = stored(1, 84)
     picture = Image.fromarray(images[0].numpy()).resize((92, 92), Image.Resampling.BILINEAR)
     expected = np.asarray(picture.crop((6, 6, 86, 86))).astype(float)
@@ -169,10 +169,10 @@ def test_crop_and_jitter_are_drawn_anew_for_each_copy(name):
 
 def test_without_crop_pretraining_sees_the_view_and_with_it_the_same_size():
     images = stored(2, 84)
-    centre = Augmenter((), PAPER_WRN).rotated(images, generator())
-    assert torch.equal(centre[:2], Augmenter((), PAPER_WRN).plain(images))
+    center = Augmenter((), PAPER_WRN).rotated(images, generator())
+    assert torch.equal(center[:2], Augmenter((), PAPER_WRN).plain(images))
     cropped = Augmenter(("crop",), PAPER_WRN).rotated(images, generator())
-    assert cropped.shape == centre.shape == (8, 3, 80, 80)
+    assert cropped.shape == center.shape == (8, 3, 80, 80)
 
 
 @pytest.mark.parametrize("names", [("flip",), ("flip", "crop", "jitter")])
@@ -269,10 +269,10 @@ def test_crops_are_spread_like_those_of_torchvision(torchvision):
         assert stats.ks_2samp(ours, other).pvalue > 0.001
 
 
-# -- colour jitter -----------------------------------------------------------------------------
+# -- color jitter -----------------------------------------------------------------------------
 
 
-def test_colour_jitter_is_torchvisions_with_the_same_factors_in_the_same_order(torchvision):
+def test_color_jitter_is_torchvisions_with_the_same_factors_in_the_same_order(torchvision):
     adjust = (
         torchvision.functional.adjust_brightness,
         torchvision.functional.adjust_contrast,
@@ -307,13 +307,13 @@ def test_ordered_jitter_is_pillows_brightness_then_contrast_then_color():
                 picture = enhancers[kind](picture).enhance(float(factors[kind, number]))
             miss = np.abs(np.asarray(picture, float) - found[number]).max()
             misses[order] = max(misses[order], miss)
-    assert misses.pop((0, 1, 2)) < 4  # Pillow rounds to whole grey levels after each of them
+    assert misses.pop((0, 1, 2)) < 4  # Pillow rounds to whole gray levels after each of them
     assert min(misses.values()) > 10
 
 
 def test_brightness_changes_by_up_to_40_percent_either_way():
-    grey = torch.full((4000, 3, 2, 2), 0.5)  # contrast and saturation leave a grey image alone
-    factors = color_jitter(grey, generator())[:, 0, 0, 0] / 0.5
+    gray = torch.full((4000, 3, 2, 2), 0.5)  # contrast and saturation leave a gray image alone
+    factors = color_jitter(gray, generator())[:, 0, 0, 0] / 0.5
     assert stats.kstest(factors.numpy(), stats.uniform(0.6, 0.8).cdf).pvalue > 0.001
     assert factors.min() < 0.61
     assert factors.max() > 1.39

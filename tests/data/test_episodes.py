@@ -42,7 +42,7 @@ def same(one, other, parts=PARTS):
 
 
 def of(support, query, unlabeled=None):
-    """Episodes of lists; without unlabelled images unless they are given."""
+    """Episodes of lists; without unlabeled images unless they are given."""
     support, query = np.array(support), np.array(query)
     if unlabeled is None:
         unlabeled = np.empty((*support.shape[:2], 0), np.int64)
@@ -141,11 +141,11 @@ def test_too_few_images_are_refused_by_name_of_the_smallest_class(tmp_path):
         drawn(uneven, way=2, shot=1, queries=3)
 
 
-# -- unlabelled images -------------------------------------------------------------------------
+# -- unlabeled images -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("shot", "labeled", "unlabeled"), [(1, None, 5), (4, 2, 0), (3, 1, 2)])
-def test_unlabelled_images_are_as_many_as_asked_for_and_of_the_classes_of_their_episode(
+def test_unlabeled_images_are_as_many_as_asked_for_and_of_the_classes_of_their_episode(
     store, shot, labeled, unlabeled
 ):
     episodes = drawn(store, shot=shot, labeled=labeled, unlabeled=unlabeled)
@@ -159,7 +159,7 @@ def test_unlabelled_images_are_as_many_as_asked_for_and_of_the_classes_of_their_
     assert (store.labels[episodes.unlabeled] == classes).all()
 
 
-def test_unlabelled_images_are_neither_support_nor_query_nor_drawn_twice(store):
+def test_unlabeled_images_are_neither_support_nor_query_nor_drawn_twice(store):
     """1 + 3 + 5 are all images of a class: each episode has every one of them once."""
     episodes = drawn(store, shot=1, queries=3, unlabeled=5)
     for each in zip(episodes.support, episodes.query, episodes.unlabeled, strict=True):
@@ -168,7 +168,7 @@ def test_unlabelled_images_are_neither_support_nor_query_nor_drawn_twice(store):
             assert sorted(rows) == np.flatnonzero(store.labels == store.labels[rows[0]]).tolist()
 
 
-def test_unlabelled_images_come_last_and_are_touched(store):
+def test_unlabeled_images_come_last_and_are_touched(store):
     episodes = drawn(store, way=2, episodes=3, unlabeled=2)
     parts = (episodes.support, episodes.query, episodes.unlabeled)
     assert episodes.images()[1].tolist() == [row for part in parts for row in part[1].ravel()]
@@ -177,23 +177,21 @@ def test_unlabelled_images_come_last_and_are_touched(store):
 
 
 @pytest.mark.parametrize("unlabeled", [1, 4])
-def test_unlabelled_images_change_neither_support_nor_queries(store, unlabeled):
+def test_unlabeled_images_change_neither_support_nor_queries(store, unlabeled):
     plain, helped = drawn(store, shot=2), drawn(store, shot=2, unlabeled=unlabeled)
     assert same(plain, helped, ("support", "query"))
     assert plain.unlabeled.shape == (50, 5, 0)
 
 
 @pytest.mark.parametrize("labeled", [1, 2, 4])
-def test_the_first_support_images_keep_their_labels_and_the_others_become_unlabelled(
-    store, labeled
-):
+def test_the_first_support_images_keep_their_labels_and_the_others_become_unlabeled(store, labeled):
     whole, part = drawn(store, shot=5), drawn(store, shot=5, labeled=labeled)
     assert np.array_equal(part.support, whole.support[:, :, :labeled])
     assert np.array_equal(part.unlabeled, whole.support[:, :, labeled:])
     assert same(whole, part, ("query",))
 
 
-def test_more_unlabelled_images_follow_those_that_lost_their_label(store):
+def test_more_unlabeled_images_follow_those_that_lost_their_label(store):
     part = drawn(store, shot=4, labeled=1)
     both = drawn(store, shot=4, labeled=1, unlabeled=2)
     assert same(part, both, ("support", "query"))
@@ -201,11 +199,11 @@ def test_more_unlabelled_images_follow_those_that_lost_their_label(store):
     assert np.array_equal(both.unlabeled[:, :, 3:], drawn(store, shot=4, unlabeled=2).unlabeled)
 
 
-def test_all_labelled_is_the_same_as_no_labels_taken_away(store):
+def test_all_labeled_is_the_same_as_no_labels_taken_away(store):
     assert same(drawn(store, shot=4, labeled=4), drawn(store, shot=4))
 
 
-def test_every_image_that_is_left_is_drawn_equally_often_as_unlabelled(store):
+def test_every_image_that_is_left_is_drawn_equally_often_as_unlabeled(store):
     """Of the 9 images of a class 2 are taken, 2 of the other 7 drawn; all classes are in."""
     count, chosen = 3000, 2
     episodes = drawn(store, "val", way=3, shot=1, queries=1, episodes=count, unlabeled=chosen)
@@ -227,7 +225,7 @@ def test_every_image_that_is_left_is_drawn_equally_often_as_unlabelled(store):
 
 
 @pytest.mark.parametrize("unlabeled", [5, 6, 20])
-def test_more_unlabelled_images_than_there_are_become_all_that_are_left(store, unlabeled):
+def test_more_unlabeled_images_than_there_are_become_all_that_are_left(store, unlabeled):
     episodes = drawn(store, unlabeled=unlabeled)
     assert episodes.unlabeled.shape == (50, 5, IMAGES - 1 - 3)
     assert np.array_equal(episodes.unlabeled, drawn(store, unlabeled=5).unlabeled)
@@ -236,7 +234,7 @@ def test_more_unlabelled_images_than_there_are_become_all_that_are_left(store, u
 @pytest.mark.parametrize(
     ("shot", "labeled", "unlabeled", "of_each"), [(1, None, 3, 3), (1, None, 20, 5), (4, 2, 20, 4)]
 )
-def test_the_stages_meta_says_how_many_unlabelled_images_a_class_has(
+def test_the_stages_meta_says_how_many_unlabeled_images_a_class_has(
     store, tmp_path, shot, labeled, unlabeled, of_each
 ):
     stage = EpisodesStage(
@@ -249,11 +247,11 @@ def test_the_stages_meta_says_how_many_unlabelled_images_a_class_has(
     assert Episodes.load(tmp_path / "episodes.npz").unlabeled.shape == (6, 5, of_each)
 
 
-def test_without_one_image_left_for_the_unlabelled_ones_it_says_what_to_do(store):
+def test_without_one_image_left_for_the_unlabeled_ones_it_says_what_to_do(store):
     with pytest.raises(UserError) as caught:
         drawn(store, shot=5, queries=4, unlabeled=3)
     assert str(caught.value) == (
-        "data set tiny: 5-shot episodes with 4 queries and an unlabelled image need 10 images a "
+        "data set tiny: 5-shot episodes with 4 queries and an unlabeled image need 10 images a "
         f"class, class 'novel-0' has {IMAGES}; lower `queries` or add images"
     )
 
@@ -292,7 +290,7 @@ def test_what_is_no_episode_is_refused(support, query, message):
         ([[[4.0], [5.0]]], "row numbers: int64"),
     ],
 )
-def test_unlabelled_images_that_are_no_part_of_an_episode_are_refused(unlabeled, message):
+def test_unlabeled_images_that_are_no_part_of_an_episode_are_refused(unlabeled, message):
     assert len(of([[[0], [1]]], [[[2], [3]]], [[[4], [5]]])) == 1
     with pytest.raises(ValueError, match=message):
         of([[[0], [1]]], [[[2], [3]]], unlabeled)

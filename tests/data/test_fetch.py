@@ -150,7 +150,7 @@ def source(files):
     """A source with these files; a list of addresses is a file with its size and sha256."""
     usual = {"path": PATH, "size": len(BODY), "sha256": SHA256}
     files = {k: usual | {"urls": f} if isinstance(f, list) else f for k, f in files.items()}
-    told = {"title": "Birds of 2011", "licence": "CC BY", "terms": "Cite them.", "by_hand": STEPS}
+    told = {"title": "Birds of 2011", "license": "CC BY", "terms": "Cite them.", "by_hand": STEPS}
     return told | {"files": files}
 
 
@@ -633,7 +633,7 @@ def test_without_names_it_tells_what_there_is_and_requests_nothing(tmp_path, ser
     assert lines[:7] == [
         "birds: Birds of 2011",
         "for bird-set",
-        "licence: CC BY. Cite them.",
+        "license: CC BY. Cite them.",
         f"here.csv: found: {here}",
         f"{PATH}: 327.7 kB, to be downloaded",
         f"train.tar: found: {tmp_path / 'data' / 'train'}",
@@ -656,13 +656,13 @@ def epcore(folder, *arguments):
     return run.returncode, run.stdout, run.stderr
 
 
-def test_the_command_line_tells_licence_and_terms_and_writes_the_receipt(tmp_path, server):
+def test_the_command_line_tells_license_and_terms_and_writes_the_receipt(tmp_path, server):
     write_settings(tmp_path, {"birds": source({"archive": [server.page("/a")]})})
     receipt = tmp_path / "receipt.json"
     code, out, err = epcore(tmp_path, "birds", "--receipt", str(receipt))
     assert (code, err) == (0, "")
     assert out.splitlines() == [
-        "birds: Birds of 2011. Licence: CC BY. Cite them.",
+        "birds: Birds of 2011. License: CC BY. Cite them.",
         f"  {tmp_path / 'data' / PATH}: verified",
     ]
     assert Sources.read([receipt]).path("birds", "archive").read_bytes() == BODY

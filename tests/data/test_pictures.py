@@ -15,7 +15,7 @@ from epcore.data.pictures import decode, decode_all
 from epcore.errors import UserError
 from epcore.plan.datasets import Pixels
 
-WHOLE, CENTRE = Pixels(), Pixels(processing="center-crop")
+WHOLE, CENTER = Pixels(), Pixels(processing="center-crop")
 
 
 def random(height, width, channels=3, seed=0):
@@ -68,14 +68,14 @@ def middle(array):
 @pytest.mark.parametrize(("height", "width"), SIZES)
 def test_the_central_square_is_cut_out_pixel_by_pixel(height, width):
     array, side = random(height, width).reshape(height, width, 3), min(height, width)
-    assert np.array_equal(decode(encoded(array), "x", side, CENTRE), middle(array))
+    assert np.array_equal(decode(encoded(array), "x", side, CENTER), middle(array))
 
 
 @pytest.mark.parametrize(("height", "width"), SIZES)
 def test_the_square_is_as_large_as_can_be_and_within_half_a_pixel_of_the_middle(height, width):
     rows, columns = np.mgrid[:height, :width].astype(np.uint8)
     side = min(height, width)
-    places = decode(encoded(np.dstack([rows, columns, rows])), "x", side, CENTRE)[:, :, :2]
+    places = decode(encoded(np.dstack([rows, columns, rows])), "x", side, CENTER)[:, :, :2]
     assert np.array_equal(np.unique(places[:, :, 0]), places[:, 0, 0])
     for axis, length in ((0, height), (1, width)):
         found = np.unique(places[:, :, axis]).astype(int)
@@ -104,7 +104,7 @@ def test_the_filters_differ_from_each_other():
 def test_pixels_beside_the_square_do_not_shine_into_it():
     array = np.zeros((40, 100, 3), np.uint8)
     array[:, :30] = array[:, 70:] = 255
-    assert not decode(encoded(array), "x", 10, CENTRE).any()
+    assert not decode(encoded(array), "x", 10, CENTER).any()
 
 
 def test_a_picture_is_turned_upright_only_if_that_is_asked_for():
@@ -136,87 +136,87 @@ def png(rows, depth, kind, transparent=b""):
     return b"\x89PNG\r\n\x1a\n" + b"".join([*parts, chunk(b"IDAT", content), chunk(b"IEND", b"")])
 
 
-def on_white(colours, opacity):
+def on_white(colors, opacity):
     opacity = opacity[:, :, None] / 255
-    return opacity * colours + (1 - opacity) * 255
+    return opacity * colors + (1 - opacity) * 255
 
 
-GREY, COLOURS = random(8, 8, 1), random(8, 8)
+GRAY, COLORS = random(8, 8, 1), random(8, 8)
 OPACITY = np.random.default_rng(1).choice([0, 60, 255], (8, 8)).astype(np.uint8)
 
 
-def test_colours_stay_as_they_are():
-    assert np.array_equal(as_it_is(encoded(COLOURS)), COLOURS)
+def test_colors_stay_as_they_are():
+    assert np.array_equal(as_it_is(encoded(COLORS)), COLORS)
 
 
-def test_grey_becomes_three_equal_channels():
-    assert np.array_equal(as_it_is(encoded(GREY)), np.dstack([GREY] * 3))
+def test_gray_becomes_three_equal_channels():
+    assert np.array_equal(as_it_is(encoded(GRAY)), np.dstack([GRAY] * 3))
 
 
 def test_black_and_white_becomes_0_and_255():
-    white = GREY > 127
+    white = GRAY > 127
     assert np.array_equal(as_it_is(encoded(white)), np.dstack([white * 255] * 3))
 
 
 @pytest.mark.parametrize("depth", [2, 4])
-def test_grey_of_few_bits_becomes_grey_of_8(depth):
-    levels = GREY >> (8 - depth)
+def test_gray_of_few_bits_becomes_gray_of_8(depth):
+    levels = GRAY >> (8 - depth)
     bits = ((levels[:, :, None] >> np.arange(depth)[::-1]) & 1).reshape(8, -1)
     data = png([row.tobytes() for row in np.packbits(bits.astype(np.uint8), axis=1)], depth, 0)
-    grey = levels.astype(int) * 255 // (2**depth - 1)
-    assert np.array_equal(as_it_is(data), np.dstack([grey] * 3))
+    gray = levels.astype(int) * 255 // (2**depth - 1)
+    assert np.array_equal(as_it_is(data), np.dstack([gray] * 3))
 
 
-def test_grey_with_opacity_lies_on_white():
-    data = encoded(np.dstack([GREY, OPACITY]))
-    expected = on_white(np.dstack([GREY] * 3), OPACITY)
+def test_gray_with_opacity_lies_on_white():
+    data = encoded(np.dstack([GRAY, OPACITY]))
+    expected = on_white(np.dstack([GRAY] * 3), OPACITY)
     assert np.abs(as_it_is(data) - expected).max() <= 1
 
 
-def test_colours_with_opacity_lie_on_white():
-    data = encoded(np.dstack([COLOURS, OPACITY]))
-    assert np.abs(as_it_is(data) - on_white(COLOURS, OPACITY)).max() <= 1
+def test_colors_with_opacity_lie_on_white():
+    data = encoded(np.dstack([COLORS, OPACITY]))
+    assert np.abs(as_it_is(data) - on_white(COLORS, OPACITY)).max() <= 1
 
 
 def palette_picture():
-    numbers, colours = GREY % 16, random(16, 3, 1, seed=1)
+    numbers, colors = GRAY % 16, random(16, 3, 1, seed=1)
     palette = Image.new("P", (8, 8))
     palette.putdata(numbers.ravel().tolist())
-    palette.putpalette(colours.ravel().tolist())
-    return palette, numbers, colours
+    palette.putpalette(colors.ravel().tolist())
+    return palette, numbers, colors
 
 
-def test_a_palette_gives_its_colours():
-    picture, numbers, colours = palette_picture()
-    assert np.array_equal(as_it_is(encoded(picture)), colours[numbers])
+def test_a_palette_gives_its_colors():
+    picture, numbers, colors = palette_picture()
+    assert np.array_equal(as_it_is(encoded(picture)), colors[numbers])
 
 
 @pytest.mark.parametrize("kind", ["png", "gif"])
-def test_the_transparent_colour_of_a_palette_is_white(kind):
-    picture, numbers, colours = palette_picture()
-    expected = colours[numbers]
+def test_the_transparent_color_of_a_palette_is_white(kind):
+    picture, numbers, colors = palette_picture()
+    expected = colors[numbers]
     expected[numbers == 3] = 255
     assert np.array_equal(as_it_is(encoded(picture, kind, transparency=3)), expected)
 
 
-def test_a_palette_of_half_transparent_colours_lies_on_white():
-    picture, numbers, colours = palette_picture()
+def test_a_palette_of_half_transparent_colors_lies_on_white():
+    picture, numbers, colors = palette_picture()
     opacity = np.arange(16, dtype=np.uint8) * 17
     data = encoded(picture, transparency=opacity.tobytes())
-    expected = on_white(colours[numbers], opacity[numbers])
+    expected = on_white(colors[numbers], opacity[numbers])
     assert np.abs(as_it_is(data) - expected).max() <= 1
 
 
-def test_the_transparent_colour_of_a_picture_without_palette_is_white():
-    colours = COLOURS.copy()
-    colours[2, 3] = colours[4, 5] = (1, 2, 3)
-    expected = colours.copy()
+def test_the_transparent_color_of_a_picture_without_palette_is_white():
+    colors = COLORS.copy()
+    colors[2, 3] = colors[4, 5] = (1, 2, 3)
+    expected = colors.copy()
     expected[2, 3] = expected[4, 5] = 255
-    assert np.array_equal(as_it_is(encoded(colours, transparency=(1, 2, 3))), expected)
-    grey = np.where(GREY == 7, 8, GREY)
-    grey[2, 3] = 7
-    expected = np.dstack([np.where(grey == 7, 255, grey)] * 3)
-    assert np.array_equal(as_it_is(encoded(grey, transparency=7)), expected)
+    assert np.array_equal(as_it_is(encoded(colors, transparency=(1, 2, 3))), expected)
+    gray = np.where(GRAY == 7, 8, GRAY)
+    gray[2, 3] = 7
+    expected = np.dstack([np.where(gray == 7, 255, gray)] * 3)
+    assert np.array_equal(as_it_is(encoded(gray, transparency=7)), expected)
 
 
 def test_cmyk_jpeg_becomes_the_light_that_the_inks_leave():
@@ -227,28 +227,28 @@ def test_cmyk_jpeg_becomes_the_light_that_the_inks_leave():
     assert np.abs(as_it_is(encoded(picture, "jpeg", quality=95)) - light).max() <= 4
 
 
-def test_grey_jpeg_becomes_three_equal_channels():
-    data = encoded(GREY, "jpeg", quality=90)
+def test_gray_jpeg_becomes_three_equal_channels():
+    data = encoded(GRAY, "jpeg", quality=90)
     with Image.open(io.BytesIO(data)) as picture:
         assert picture.mode == "L"
-        grey = np.asarray(picture)
-    assert np.array_equal(as_it_is(data), np.dstack([grey] * 3))
+        gray = np.asarray(picture)
+    assert np.array_equal(as_it_is(data), np.dstack([gray] * 3))
 
 
 DEEP = np.random.default_rng(2).integers(0, 1 << 16, (8, 8, 3)).astype(">u2")
 
 
-def test_16_bits_of_grey_are_refused_rather_than_cut_off_at_white():
+def test_16_bits_of_gray_are_refused_rather_than_cut_off_at_white():
     data = png([row.tobytes() for row in DEEP[:, :, 0]], 16, 0)
     refused(data, "its pixels have more than 8 bits a channel")
 
 
-def test_16_bits_of_colour_are_read_as_their_upper_8():
+def test_16_bits_of_color_are_read_as_their_upper_8():
     data = png([row.tobytes() for row in DEEP], 16, 2)
     assert np.array_equal(as_it_is(data), DEEP >> 8)
 
 
-def test_16_bits_of_colour_or_grey_with_opacity_are_read_as_their_upper_8():
+def test_16_bits_of_color_or_gray_with_opacity_are_read_as_their_upper_8():
     opaque = np.full((8, 8, 1), 0xFFFF)
     for kind, channels in ((6, DEEP), (4, DEEP[:, :, :1])):
         rows = np.dstack([channels, opaque]).astype(">u2")
@@ -258,7 +258,7 @@ def test_16_bits_of_colour_or_grey_with_opacity_are_read_as_their_upper_8():
 
 @pytest.mark.parametrize("kind", [np.int32, np.float32, np.uint16])
 def test_a_tiff_of_more_than_8_bits_is_refused(kind):
-    refused(encoded(GREY.astype(kind), "tiff"), "its pixels have more than 8 bits a channel")
+    refused(encoded(GRAY.astype(kind), "tiff"), "its pixels have more than 8 bits a channel")
 
 
 def test_an_animation_gives_its_first_picture():
@@ -301,7 +301,7 @@ def test_a_picture_of_too_many_pixels_is_refused(monkeypatch):
 
 
 def numbered(count, read=None):
-    """Pictures of one colour each, and a list of those that were asked for."""
+    """Pictures of one color each, and a list of those that were asked for."""
     for number in range(count):
         if read is not None:
             read.append(number)

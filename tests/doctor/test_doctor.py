@@ -156,7 +156,7 @@ def test_a_partition_that_cancels_what_makes_room_is_told(programs, monkeypatch)
     monkeypatch.setenv("EPCORE_SLURM_ACCOUNT", "me")
     said = {finding.said for finding in check_profile(PROFILE, GPUS, MINUTES)}
     assert "cpu" in said
-    assert "gpu; jobs that make room for others are cancelled there" in "".join(said)
+    assert "gpu; jobs that make room for others are canceled there" in "".join(said)
 
 
 def test_a_pretraining_on_more_gpus_than_a_job_may_have_is_told(programs, monkeypatch):
@@ -257,7 +257,7 @@ def test_data_that_is_got_by_hand_is_told_until_it_is_there(tmp_path, monkeypatc
     assert "files found, to be verified" in findings[0].said
 
 
-def test_embedded_data_need_nothing_and_a_built_store_is_recognised(tmp_path, monkeypatch):
+def test_embedded_data_need_nothing_and_a_built_store_is_recognized(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (first,) = check_data(plan("demo"), ["glyph-mini"], tmp_path)
     assert "without a download" in first.said

@@ -29,7 +29,7 @@ def inference(recipe="epnet"):
 
 
 def of(support, query):
-    """Episodes without unlabelled images."""
+    """Episodes without unlabeled images."""
     return Episodes(support, query, np.empty((*support.shape[:2], 0), np.int64))
 
 
@@ -43,8 +43,8 @@ def drawn(episodes, shot=1, queries=3, spread=1.0, seed=0):
             for chosen in (random.choice(10, WAY, replace=False) for _ in range(episodes))
         ]
     )
-    centres = np.repeat(random.normal(0, 1, (10, 16)), 20, axis=0)
-    values = centres + spread * random.normal(0, 1, (200, 16))
+    centers = np.repeat(random.normal(0, 1, (10, 16)), 20, axis=0)
+    values = centers + spread * random.normal(0, 1, (200, 16))
     features = Features(np.arange(200), values.astype(np.float32))
     return features, of(rows[..., :shot], rows[..., shot:])
 

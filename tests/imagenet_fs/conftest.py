@@ -40,14 +40,14 @@ def classes():
 
 @pytest.fixture(scope="session")
 def stores(tmp_path_factory):
-    """Folders of the images and the queries: flat colours of their class, with noise."""
+    """Folders of the images and the queries: flat colors of their class, with noise."""
     folder = tmp_path_factory.mktemp("imagenet-fs")
-    colours = np.random.default_rng(5).uniform(40, 215, (len(classes()), 1, 1, 3))
+    colors = np.random.default_rng(5).uniform(40, 215, (len(classes()), 1, 1, 3))
     found = {}
     for part, count in PER_CLASS.items():
         labels = np.repeat(np.arange(len(classes())), count)
         noise = np.random.default_rng(count).normal(0, 20, (len(labels), 32, 32, 3))
-        images = (colours[labels] + noise).clip(0, 255).astype(np.uint8)
+        images = (colors[labels] + noise).clip(0, 255).astype(np.uint8)
         found[part] = pack(folder / part, classes(), labels, images, 32)
     return found
 

@@ -1,4 +1,4 @@
-"""Stage 1: who is drawn, what is learnt, and that a kill costs nothing."""
+"""Stage 1: who is drawn, what is learned, and that a kill costs nothing."""
 
 from collections import Counter
 
@@ -83,7 +83,7 @@ def test_validation_is_the_accuracy_on_queries_of_the_classes_that_validation_sc
     assert accuracy == pytest.approx(right / total)
 
 
-def test_training_learns_the_colours_and_a_kill_changes_nothing(stores, tmp_path, monkeypatch):
+def test_training_learns_the_colors_and_a_kill_changes_nothing(stores, tmp_path, monkeypatch):
     folders = [stores[part].directory for part in ("images", "queries")]
     longer = stage(epochs=6, steps=15, drops=[4])
     run(longer, *folders, tmp_path / "whole" / "classifier.pt", False)

@@ -26,7 +26,7 @@ KINDS = {
     "lwof-average": {"kind": "lwof-average"},
     "lwof-attention": {"kind": "lwof-attention", "attention_scale": 10},
     "wdae-gnn": {
-        "kind": "wdae-gnn", "noise": 0.08, "temperature": 5, "neighbours": 4, "hidden": 3,
+        "kind": "wdae-gnn", "noise": 0.08, "temperature": 5, "neighbors": 4, "hidden": 3,
         "dropout": 0.3, "reconstruction_weight": 1,
     },
 }  # fmt: skip

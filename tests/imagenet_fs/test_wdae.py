@@ -10,12 +10,12 @@ from torch.nn import functional
 
 from epcore.backbones.base import parameter_count
 from epcore.imagenet_fs.generators import Task
-from epcore.imagenet_fs.wdae import WdaeGenerator, WeightDenoiser, neighbourhood
+from epcore.imagenet_fs.wdae import WdaeGenerator, WeightDenoiser, neighborhood
 from epcore.plan.imagenet_fs_models import WdaeGnn, WeightPropagation
 from epcore.propagation import EmbeddingPropagation
 
 SETTINGS = WdaeGnn(
-    kind="wdae-gnn", noise=0.08, temperature=5, neighbours=3, hidden=3, dropout=0.7,
+    kind="wdae-gnn", noise=0.08, temperature=5, neighbors=3, hidden=3, dropout=0.7,
     reconstruction_weight=1,
 )  # fmt: skip
 OPEN = {"alpha": 0.5, "training": True, "nodes": "all", "reconstruction": "propagated",
@@ -58,7 +58,7 @@ def task(seed=1):
     return Task(base, 3 * unit_vectors(2, NOVEL, SHOTS, D, seed=seed))
 
 
-# -- the recipe, in numpy, one node and one neighbour at a time ------------------------------------
+# -- the recipe, in numpy, one node and one neighbor at a time ------------------------------------
 
 
 def array(tensor):
@@ -70,7 +70,7 @@ def unit(vector):
 
 
 def graph(weights, temperature, count):
-    """For each node a list of pairs: neighbour and share."""
+    """For each node a list of pairs: neighbor and share."""
     found = []
     for i, one in enumerate(weights):
         powers = {
@@ -92,10 +92,10 @@ def norm_and_leak(sequence, vector):
     return np.where(vector > 0, vector, 0.01 * vector)
 
 
-def heard(layer, nodes, neighbours):
+def heard(layer, nodes, neighbors):
     matrix, bias = array(layer.linear.weight), array(layer.linear.bias)
     messages = []
-    for i, pairs in enumerate(neighbours):
+    for i, pairs in enumerate(neighbors):
         mine = matrix @ nodes[i] + bias
         messages.append(
             sum(
@@ -108,14 +108,14 @@ def heard(layer, nodes, neighbours):
 
 def written_out(module, weights):
     settings = module.settings
-    neighbours = graph(weights, settings.temperature, settings.neighbours)
+    neighbors = graph(weights, settings.temperature, settings.neighbors)
     nodes = []
-    for node, message in zip(weights, heard(module.first, weights, neighbours), strict=True):
+    for node, message in zip(weights, heard(module.first, weights, neighbors), strict=True):
         mapped = array(module.update.linear.weight) @ np.concatenate([node, message])
         new = unit(norm_and_leak(module.update.activation, mapped))
         nodes.append(np.concatenate([node, new]) / math.sqrt(2))
     result = []
-    messages = heard(module.second, nodes, neighbours)
+    messages = heard(module.second, nodes, neighbors)
     for weight, node, message in zip(weights, nodes, messages, strict=True):
         out = array(module.last.weight) @ np.concatenate([node, message]) + array(module.last.bias)
         residual, gate = out[: len(weight)], out[len(weight) :]
@@ -123,9 +123,9 @@ def written_out(module, weights):
     return np.stack(result)
 
 
-@pytest.mark.parametrize("neighbours", [1, 3, 9])
-def test_denoised_weights_are_those_of_the_recipe_written_out(neighbours):
-    module = denoiser(SETTINGS.model_copy(update={"neighbours": neighbours}))
+@pytest.mark.parametrize("neighbors", [1, 3, 9])
+def test_denoised_weights_are_those_of_the_recipe_written_out(neighbors):
+    module = denoiser(SETTINGS.model_copy(update={"neighbors": neighbors}))
     weights = unit_vectors(2, 10, D)
     with torch.no_grad():
         found = module(weights)
@@ -135,18 +135,18 @@ def test_denoised_weights_are_those_of_the_recipe_written_out(neighbours):
 
 def test_of_512_dimensions_it_has_the_known_number_of_parameters():
     with torch.device("meta"):
-        settings = SETTINGS.model_copy(update={"neighbours": 10})
+        settings = SETTINGS.model_copy(update={"neighbors": 10})
         assert parameter_count(WeightDenoiser(settings, 512)) == 10_761_216
 
 
 def test_shares_leave_the_node_out_sum_to_one_and_are_largest_for_the_nearest():
     weights = unit_vectors(2, 9, D)
-    nodes, shares = neighbourhood(weights, 5, 4)
+    nodes, shares = neighborhood(weights, 5, 4)
     assert (nodes != torch.arange(9)[None, :, None]).all()
     assert torch.allclose(shares.sum(dim=-1), torch.ones(2, 9).double())
     assert (shares.diff(dim=-1) <= 0).all()
-    with pytest.raises(ValueError, match="9 class weights have no 9 neighbours"):
-        neighbourhood(weights, 5, 9)
+    with pytest.raises(ValueError, match="9 class weights have no 9 neighbors"):
+        neighborhood(weights, 5, 9)
 
 
 def test_an_episode_does_not_depend_on_the_others_of_its_batch():
@@ -163,9 +163,9 @@ def test_noise_and_dropout_are_of_training_alone_and_the_graph_is_of_clean_weigh
         module.train()
         assert not torch.allclose(module(weights), module(weights))
     seen = []
-    original = neighbourhood
+    original = neighborhood
     monkeypatch.setattr(
-        "epcore.imagenet_fs.wdae.neighbourhood",
+        "epcore.imagenet_fs.wdae.neighborhood",
         lambda given, *rest: seen.append(given) or original(given, *rest),
     )
     module(weights)

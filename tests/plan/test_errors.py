@@ -529,7 +529,7 @@ def test_a_column_without_validation_episodes_of_its_shot_is_named(config):
     assert "unknown protocol 'val-5way-10shot'" in complaint(config)
 
 
-# -- tables with marks, differences and unlabelled images; the search for alpha --------------------
+# -- tables with marks, differences and unlabeled images; the search for alpha --------------------
 
 
 def test_a_mark_of_a_table_without_marks_is_told(config):
@@ -552,7 +552,7 @@ def test_a_difference_to_a_row_of_another_block_is_refused(config):
     assert message.startswith("config/tables/discrepancies.yaml, SSL, u20, against: unknown row")
 
 
-def test_unlabelled_images_without_a_protocol_of_their_number_are_told_with_the_name_it_needs(
+def test_unlabeled_images_without_a_protocol_of_their_number_are_told_with_the_name_it_needs(
     config,
 ):
     put(config, "tables/ssl-large.yaml", "blocks/0/rows/3/unlabeled", 30)
@@ -561,7 +561,7 @@ def test_unlabelled_images_without_a_protocol_of_their_number_are_told_with_the_
     assert "unknown protocol '5way-1shot-u30'" in message
 
 
-def test_a_protocol_with_unlabelled_images_that_is_gone_is_told(config):
+def test_a_protocol_with_unlabeled_images_that_is_gone_is_told(config):
     put(config, "protocols.yaml", "5way-10shot-u20", DELETED)
     message = complaint(config)
     assert message.startswith("config/tables/ten-shot.yaml, RESNET-12, EPNet_SSL 20, mini10: ")

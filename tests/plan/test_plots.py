@@ -47,8 +47,8 @@ def test_ways_are_those_of_the_main_table_and_of_more_classes():
     }
 
 
-def test_unlabelled_images_are_none_20_and_100_for_every_network():
-    found = positions("by-unlabelled")
+def test_unlabeled_images_are_none_20_and_100_for_every_network():
+    found = positions("by-unlabeled")
     assert len(found) == 3 * 2 * 2 * 2
     assert set(map(tuple, found.values())) == {(0, 20, 100)}
 
@@ -70,7 +70,7 @@ def test_a_difference_is_to_the_other_line_at_the_same_place(scale):
 
 def test_a_scale_without_the_numbers_has_no_such_plot():
     assert Plan(CONFIG, "grocery").covered_plots == ["by-shot"]
-    assert set(Plan(CONFIG, "small").covered_plots) == {"by-shot", "by-way", "by-unlabelled"}
+    assert set(Plan(CONFIG, "small").covered_plots) == {"by-shot", "by-way", "by-unlabeled"}
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -148,7 +148,7 @@ def test_a_smaller_network_is_said_so_in_the_same_words_wherever_it_is_named(con
         ("axis: way", "axis: ways", "plots.by-way.axis: "),
         ("[main, cub, ten-shot]", "[main, cubs]", "by-shot, tables: unknown table 'cubs'"),
         ("[main, cub, ten-shot]", "[]", "by-shot.tables: expected a list that is not empty"),
-        ("    note: The", "    notes: The", "by-unlabelled.notes'; did you mean 'note'?"),
+        ("    note: The", "    notes: The", "by-unlabeled.notes'; did you mean 'note'?"),
         ("  by-way:", "  By way:", "the name 'By way' cannot be part of a path"),
     ],
 )

@@ -254,7 +254,7 @@ def test_epnet_beside_its_semi_supervised_variants_is_epnet_of_the_main_table():
 
 
 @pytest.mark.parametrize("number", [20, 100])
-def test_unlabelled_images_come_to_the_test_of_the_same_checkpoint(number):
+def test_unlabeled_images_come_to_the_test_of_the_same_checkpoint(number):
     main, ssl = cells("main"), cells("ssl-large")
     for name in ("EPNet", "--Net"):
         for block, column in {(block, column) for block, _, column in ssl}:
@@ -282,7 +282,7 @@ def test_more_ways_are_tested_with_the_checkpoints_of_five_ways():
         assert cell.scores.endswith(f"/{way}way-{shot}shot.csv")
 
 
-def test_all_labelled_is_the_supervised_cell_and_the_parts_are_tested_with_its_checkpoint():
+def test_all_labeled_is_the_supervised_cell_and_the_parts_are_tested_with_its_checkpoint():
     main, part = cells("main"), cells("ssl-partial")
     for name in ("EPNet", "--Net"):
         whole = main["CONV-4", name, "mini5"]
@@ -294,7 +294,7 @@ def test_all_labelled_is_the_supervised_cell_and_the_parts_are_tested_with_its_c
 
 
 @pytest.mark.parametrize("scale", ["demo", "paper"])
-def test_protocols_that_add_unlabelled_images_differ_in_nothing_else(scale):
+def test_protocols_that_add_unlabeled_images_differ_in_nothing_else(scale):
     """So their support and queries are the same: tests/data/test_episodes.py."""
     protocols = plan(scale).protocols
     variants = [name for name in protocols if re.search(r"-(u|labeled)\d+$", name)]
@@ -548,7 +548,7 @@ def test_every_row_of_the_literature_names_its_source_and_ours_have_none(table):
 
 @pytest.mark.parametrize("table", TABLES)
 def test_a_row_that_is_compared_is_compared_over_the_same_episodes(table):
-    """In every column: the same data set, protocol and backbone, or more unlabelled images."""
+    """In every column: the same data set, protocol and backbone, or more unlabeled images."""
     rows = rows_of(table)
     for (block, row, column), cell in cells(table).items():
         other = rows[block, row].against

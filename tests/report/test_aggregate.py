@@ -322,7 +322,7 @@ def test_the_meta_of_a_table_names_the_rerun_too(built):
 
 
 def test_rows_may_share_a_row_of_the_paper(built):
-    """20 or 100 unlabelled images of a class: the paper prints one number, it stands at both."""
+    """20 or 100 unlabeled images of a class: the paper prints one number, it stands at both."""
     lines, _ = built("ssl-large")
     for number in (20, 100):
         assert lines["CONV-4", f"EPNet_SSL {number}", "mini1"]["paper_accuracy"] == "65.13"

@@ -162,10 +162,10 @@ def alpha_stage(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     stage = AlphaStage.model_validate_json(Plan(CONFIG, "demo").alpha())
     random = np.random.default_rng(0)
-    centres = np.repeat(random.normal(0, 1, (8, 6)), 10, axis=0)
+    centers = np.repeat(random.normal(0, 1, (8, 6)), 10, axis=0)
     for number, candidate in enumerate(stage.candidates):
         spread = 1.3 if number == 3 else 1.5
-        values = (centres + spread * random.normal(0, 1, centres.shape)).astype(np.float32)
+        values = (centers + spread * random.normal(0, 1, centers.shape)).astype(np.float32)
         Features(np.arange(80), values).save(Path(candidate.features))
     chosen = [random.choice(8, WAY, replace=False) for _ in range(20)]
     rows = np.stack([[10 * c + random.choice(10, 1 + QUERIES, replace=False) for c in episode]

@@ -79,7 +79,7 @@ def test_our_numbers_have_two_decimals_and_their_interval(written, latex_stage, 
         assert float(printed[2]) == pytest.approx((high - low) / 2, abs=0.0051)
 
 
-def test_rows_are_labelled_and_count_parameters_as_we_and_as_the_paper_do(written):
+def test_rows_are_labeled_and_count_parameters_as_we_and_as_the_paper_do(written):
     labels = [(line[0], line[1]) for line in rows_of(written)]
     assert (r"\texttt{--}Net", "113K (112K)") in labels
     assert sum(label == "EPNet" for label, _ in labels) == 3

@@ -170,7 +170,7 @@ def test_embedding_propagation_gains_2_098_on_average_on_imagenet_fs():
     assert sum(gains) / len(gains) == Decimal("2.098")
 
 
-def test_unlabelled_images_improve_epnet_in_all_twelve_cells():
+def test_unlabeled_images_improve_epnet_in_all_twelve_cells():
     assert differences("ssl100", "EPNet_SSL", "EPNet") == {
         "CONV-4": ["5.81", "2.47", "6.66", "1.79"],
         "RESNET-12": ["8.86", "3.01", "5.26", "1.13"],
@@ -191,7 +191,7 @@ def test_the_semi_supervised_table_repeats_the_main_table_for_epnet():
     assert {gap for row in repeated.values() for gap in row} == {"0.00"}
 
 
-def test_the_fully_labelled_column_repeats_the_one_shot_cells_of_the_main_table():
+def test_the_fully_labeled_column_repeats_the_one_shot_cells_of_the_main_table():
     def cells(table, row, column):
         return [
             (line["accuracy"], line["interval"])

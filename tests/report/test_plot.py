@@ -19,7 +19,7 @@ from epcore.report import aggregate, plot
 from epcore.report.figure import panels
 
 CONFIG = Path(__file__).parents[2] / "config"
-NAMES = ("by-shot", "by-way", "by-unlabelled")
+NAMES = ("by-shot", "by-way", "by-unlabeled")
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_every_number_is_the_mean_of_the_scores_of_its_cell_with_its_interval(dr
 
 
 def test_differences_are_of_epnet_to_net_over_the_same_episodes(drawn):
-    _, lines, scores = drawn("by-unlabelled")
+    _, lines, scores = drawn("by-unlabeled")
     found = {
         (line["dataset"], line["episodes"], int(line["x"])): line
         for line in lines
@@ -103,12 +103,12 @@ def test_the_papers_numbers_stand_beside_ours_as_its_tables_have_them(drawn):
     assert twenty["difference"] == twenty["paper_difference"] == ""
 
 
-def test_the_papers_one_number_for_100_unlabelled_stands_at_both_readings(drawn):
-    _, lines, _ = drawn("by-unlabelled")
+def test_the_papers_one_number_for_100_unlabeled_stands_at_both_readings(drawn):
+    _, lines, _ = drawn("by-unlabeled")
     wanted = {"backbone": "Conv-4", "dataset": "mini", "episodes": "5-way 1-shot"}
     both = {printed(lines, series="EPNet", x=x, **wanted)["paper_accuracy"] for x in ("20", "100")}
     assert both == {"65.1300"}
-    assert "drawn at 20 and at 100 per class" in words_of("by-unlabelled.pdf")
+    assert "drawn at 20 and at 100 per class" in words_of("by-unlabeled.pdf")
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -2,7 +2,7 @@
 
 Memory: the first try of every pretraining asks for less than it takes and is killed. Time: the
 second try's limit is shortened once it trains, until SLURM's warning is due. Then a job is
-requeued, another cancelled, an embedding fails, and the driver is killed. Each waits for what it
+requeued, another canceled, an embedding fails, and the driver is killed. Each waits for what it
 needs to have happened, never for a time: this machine may be slow.
 """
 
@@ -112,12 +112,12 @@ def disturbed(slurm, alone, tmp_path_factory):
         seen["requeued"] = requeued.number
 
         with damaged(folder / TESTED):
-            cancelled = cluster.wait(lambda: one_shot(cluster.jobs("finetune", "RUNNING")))
-            cluster.run("scancel", cancelled.number)
-            seen["cancelled"] = cancelled.number
+            canceled = cluster.wait(lambda: one_shot(cluster.jobs("finetune", "RUNNING")))
+            cluster.run("scancel", canceled.number)
+            seen["canceled"] = canceled.number
             seen["stumbled"] = cluster.wait(lambda: stumbled(cluster))[0]
 
-        # Whatever still runs when the driver is killed is cancelled.
+        # Whatever still runs when the driver is killed is canceled.
         cluster.wait(lambda: requeued.number in numbers(cluster.jobs("pretrain", "COMPLETED")))
         cluster.wait(lambda: cluster.jobs("finetune", "COMPLETED"))
         os.kill(driver.pid, signal.SIGKILL)
@@ -252,9 +252,9 @@ def test_a_requeued_job_is_the_same_job_and_ends_well(disturbed):
     assert job.state == "COMPLETED"
 
 
-def test_a_cancelled_job_is_tried_again(disturbed):
-    assert disturbed["cancelled"] in numbers(disturbed["cluster"].jobs("finetune", "CANCELLED"))
-    log = f"{disturbed['cancelled']}.log (check log file(s) for error details)"
+def test_a_canceled_job_is_tried_again(disturbed):
+    assert disturbed["canceled"] in numbers(disturbed["cluster"].jobs("finetune", "CANCELLED"))
+    log = f"{disturbed['canceled']}.log (check log file(s) for error details)"
     assert log in disturbed["first log"]
 
 

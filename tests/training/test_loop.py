@@ -12,7 +12,7 @@ from epcore.data.episodes import Episodes
 from epcore.data.store import ImageStore
 from epcore.errors import UserError
 from epcore.interruption import Interrupted
-from epcore.plan.models import Optimisation
+from epcore.plan.models import Optimization
 from epcore.propagation import DegenerateFeaturesError
 from epcore.training import loop
 from epcore.training.finetune import FinetuningTask
@@ -49,11 +49,11 @@ class Scripted:
 def settings(epochs, metric="accuracy", patience=100, learning_rate=0.1, **more):
     plateau = {"metric": metric, "patience": patience, "factor": 0.1}
     given = {"momentum": 0, "weight_decay": 0, "schedule": "plateau", "stop_ratio": 1e-4} | more
-    return Optimisation(epochs=epochs, learning_rate=learning_rate, plateau=plateau, **given)
+    return Optimization(epochs=epochs, learning_rate=learning_rate, plateau=plateau, **given)
 
 
-def train(task, optimisation, folder):
-    return fit(task, optimisation, 0, folder / "state.pt", "toy")
+def train(task, optimization, folder):
+    return fit(task, optimization, 0, folder / "state.pt", "toy")
 
 
 @pytest.mark.parametrize("metric", ["accuracy", "loss"])
@@ -79,8 +79,8 @@ def test_the_rate_stays_while_the_metric_gains(tmp_path, metric):
 def test_training_stops_once_the_rate_fell_to_the_stop_ratio(tmp_path, learning_rate, drops):
     """PAPER_VS_CODE A34, the rounding of floating-point numbers included."""
     task = Scripted([0.5] * 20)
-    optimisation = settings(20, patience=0, learning_rate=learning_rate)
-    curve = train(task, optimisation, tmp_path).curve
+    optimization = settings(20, patience=0, learning_rate=learning_rate)
+    curve = train(task, optimization, tmp_path).curve
     rates = [row["learning_rate"] for row in curve[1:]]  # the first epoch is always a gain
     assert rates == pytest.approx([learning_rate * 0.1**n for n in range(drops)])
 
@@ -217,8 +217,8 @@ def test_a_stopped_training_goes_on_and_ends_as_if_nothing_had_happened(
 
     def start(kind, state):
         task = task_of("epnet", backbone, kind=kind, **changes)
-        optimisation = getattr(task.stage, phase)
-        return fit(task, optimisation, task.stage.seed, state, phase)
+        optimization = getattr(task.stage, phase)
+        return fit(task, optimization, task.stage.seed, state, phase)
 
     whole = start(kind, tmp_path / "whole.pt")
     with pytest.raises(KeyboardInterrupt):
@@ -239,12 +239,12 @@ def test_a_stopped_training_goes_on_and_ends_as_if_nothing_had_happened(
 
 
 def test_a_resumed_training_knows_its_best_epoch_and_how_long_nothing_was_gained(tmp_path):
-    optimisation = settings(5, patience=1, momentum=0.9)
+    optimization = settings(5, patience=1, momentum=0.9)
     task = Scripted([0.9, 0.5, 0.5, 0.5, 0.5])
-    whole = fit(task, optimisation, 0, tmp_path / "whole.pt", "toy")
+    whole = fit(task, optimization, 0, tmp_path / "whole.pt", "toy")
     with pytest.raises(KeyboardInterrupt):
-        fit(killed(Scripted)([0.9, 0.5]), optimisation, 0, tmp_path / "killed.pt", "toy")
-    resumed = fit(Scripted([0.5] * 3), optimisation, 0, tmp_path / "killed.pt", "toy")
+        fit(killed(Scripted)([0.9, 0.5]), optimization, 0, tmp_path / "killed.pt", "toy")
+    resumed = fit(Scripted([0.5] * 3), optimization, 0, tmp_path / "killed.pt", "toy")
     assert [row["learning_rate"] for row in whole.curve] == pytest.approx([0.1] * 3 + [0.01] * 2)
     assert resumed.curve == whole.curve
     assert resumed.best == whole.best == whole.curve[0]
@@ -301,8 +301,8 @@ def test_a_state_of_another_config_is_not_used(told, toy, pretraining, tmp_path)
     save_atomically(foreign, {"never": "read"})
     own = Session("pretrain", told("pretrain"), inputs, out).state()
     task = pretraining()
-    optimisation = task.stage.pretraining
-    assert fit(task, optimisation, 0, own, "toy").resumed_from is None
+    optimization = task.stage.pretraining
+    assert fit(task, optimization, 0, own, "toy").resumed_from is None
 
 
 def test_seeds_differ_with_every_part_and_are_the_same_everywhere():

@@ -6,7 +6,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from epcore.plan.models import Optimisation, SteppedDescent
+from epcore.plan.models import Optimization, SteppedDescent
 from epcore.training.schedule import schedule_of
 
 
@@ -17,15 +17,15 @@ def settings(epochs=8, drops=(3, 6), **more):
 
 def start(chosen):
     weight = torch.nn.Parameter(torch.ones(1))
-    optimiser = torch.optim.SGD([weight], lr=chosen.learning_rate, momentum=chosen.momentum)
-    return optimiser, schedule_of(optimiser, chosen)
+    optimizer = torch.optim.SGD([weight], lr=chosen.learning_rate, momentum=chosen.momentum)
+    return optimizer, schedule_of(optimizer, chosen)
 
 
-def go_on(optimiser, schedule, epochs):
+def go_on(optimizer, schedule, epochs):
     rates = []
     for _ in range(epochs):
-        rates.append(optimiser.param_groups[0]["lr"])
-        optimiser.step()
+        rates.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
         schedule.step(accuracy=0.5, loss=1.0)
     return rates
 
@@ -40,10 +40,10 @@ def test_the_rate_falls_to_a_tenth_after_each_drop():
 
 @pytest.mark.parametrize("killed", [1, 3, 4, 7])
 def test_a_resumed_schedule_goes_on_where_it_was(killed):
-    optimiser, schedule = start(settings())
-    before = go_on(optimiser, schedule, killed)
+    optimizer, schedule = start(settings())
+    before = go_on(optimizer, schedule, killed)
     again, resumed = start(settings())
-    again.load_state_dict(optimiser.state_dict())
+    again.load_state_dict(optimizer.state_dict())
     resumed.load_state_dict(schedule.state_dict())
     assert before + go_on(again, resumed, 8 - killed) == pytest.approx(EXPECTED)
 
@@ -55,7 +55,7 @@ def test_the_settings_say_which_epoch_is_kept_and_nothing_stops_early():
 
 
 def cosine(epochs):
-    return Optimisation(
+    return Optimization(
         epochs=epochs,
         learning_rate=0.2,
         momentum=0.9,
@@ -68,11 +68,11 @@ def cosine(epochs):
 
 @pytest.mark.parametrize("killed", [0, 1, 4])
 def test_a_cosine_falls_by_half_a_wave_whatever_the_validation_says(killed):
-    optimiser, schedule = start(cosine(5))
-    before = go_on(optimiser, schedule, killed)
+    optimizer, schedule = start(cosine(5))
+    before = go_on(optimizer, schedule, killed)
     again, resumed = start(cosine(5))
     if killed:
-        again.load_state_dict(optimiser.state_dict())
+        again.load_state_dict(optimizer.state_dict())
         resumed.load_state_dict(schedule.state_dict())
     rates = before + go_on(again, resumed, 5 - killed)
     assert rates == pytest.approx([0.1 * (1 + math.cos(math.pi * n / 5)) for n in range(5)])

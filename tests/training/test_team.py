@@ -68,7 +68,7 @@ PULL = torch.tensor([[1.0, 2.0], [-1.0, 0.0], [0.5, 3.0], [2.0, -1.0]])
 def through_batch_norm(team, folder):
     """Output, statistics and the gradient of this process's rows."""
     model = torch.nn.Sequential(torch.nn.BatchNorm1d(2))
-    team.synchronise(model, torch.device("cpu"))
+    team.synchronize(model, torch.device("cpu"))
     rows = team.share(ROWS).clone().requires_grad_()
     out = model(rows)
     (out * team.share(PULL)).sum().backward()

@@ -147,7 +147,7 @@ def test_a_second_call_has_nothing_to_do(built):
 def test_other_addresses_terms_and_titles_redo_nothing(built):
     built.replace("config/datasets.yaml", "http://127.0.0.1:9/cub", "http://127.0.0.1:8/cub")
     built.replace("config/datasets.yaml", "terms: The authors ask", "terms: The author asks")
-    built.replace("config/datasets.yaml", "licence: none stated", "licence: unknown")
+    built.replace("config/datasets.yaml", "license: none stated", "license: unknown")
     built.replace("config/datasets.yaml", "title: CUB-200-2011", "title: birds")
     built.replace("config/datasets.yaml", "- Register at", "- First register at")
     assert plan(built).nothing_to_do

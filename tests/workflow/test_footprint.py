@@ -100,13 +100,13 @@ def test_every_job_is_in_the_ledger_and_its_meta_has_its_energy(finished_once):
     by_job = {entry.job: entry for entry in entries}
     assert len(by_job) == len(entries)
     results = project.folder / "results/tiny"
-    artefacts = [*results.glob("models/**/*.pt"), *results.glob("features/**/*.npz")]
-    artefacts += [*results.glob("scores/**/*.csv")]
-    assert len(artefacts) == 6 + 6 + 4
-    for artefact in artefacts:
-        meta = artefact.with_suffix("").with_suffix(".meta.json").read_text()
+    artifacts = [*results.glob("models/**/*.pt"), *results.glob("features/**/*.npz")]
+    artifacts += [*results.glob("scores/**/*.csv")]
+    assert len(artifacts) == 6 + 6 + 4
+    for artifact in artifacts:
+        meta = artifact.with_suffix("").with_suffix(".meta.json").read_text()
         energy = json.loads(meta)["energy"]
-        entry = by_job[artefact.relative_to(project.folder).as_posix()]
+        entry = by_job[artifact.relative_to(project.folder).as_posix()]
         assert energy["attempt"] == entry.attempt
         assert 0 < energy["kwh"] <= entry.kwh
 

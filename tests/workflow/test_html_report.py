@@ -94,7 +94,7 @@ def test_the_environment_counts_every_training_and_test(reported):
 @pytest.mark.parametrize(
     ("file", "old", "new", "redone"),
     [
-        ("plots.yaml", "label: labelled images", "label: images", {"plot"}),
+        ("plots.yaml", "label: labeled images", "label: images", {"plot"}),
         ("plots.yaml", "label: classes of", "label: kinds of", set()),
         ("datasets.yaml", "title: rendered characters of", "title: characters of", set()),
         ("scales/tiny.yaml", "title: tiny characters", "title: small characters",

@@ -45,14 +45,14 @@ def test_the_method_changes_the_scores(finished_once):
 
 
 @pytest.mark.smoke
-def test_every_artefact_says_how_it_came_to_be(finished_once):
+def test_every_artifact_says_how_it_came_to_be(finished_once):
     results = finished_once[0].folder / "results/tiny"
-    artefacts = [*results.rglob("*.pt"), *results.rglob("*.npz")]
-    artefacts += [*results.glob("scores/**/*.csv"), *results.glob("tables/*.csv")]
+    artifacts = [*results.rglob("*.pt"), *results.rglob("*.npz")]
+    artifacts += [*results.glob("scores/**/*.csv"), *results.glob("tables/*.csv")]
     protocols = 2 + 3 + 6  # validation, and what any table tests on with one and with five shots
-    assert len(artefacts) == 6 + protocols + 6 + 4 + 1
-    for artefact in artefacts:
-        assert artefact.with_suffix("").with_suffix(".meta.json").is_file(), artefact
+    assert len(artifacts) == 6 + protocols + 6 + 4 + 1
+    for artifact in artifacts:
+        assert artifact.with_suffix("").with_suffix(".meta.json").is_file(), artifact
     assert not [path for path in results.rglob("*") if ".tmp" in path.name]
     assert not list(results.rglob("*.state"))
 

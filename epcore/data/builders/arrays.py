@@ -1,6 +1,6 @@
 """A data set of the user's own as one `.npz` file.
 
-images: uint8 `(N, height, width, 3)`, or `(N, height, width)` in grey; labels: `(N,)`, whole
+images: uint8 `(N, height, width, 3)`, or `(N, height, width)` in gray; labels: `(N,)`, whole
 numbers or texts; split, unless the data set's `split` draws the classes from a seed: texts `(N,)`,
 base, val or novel.
 """

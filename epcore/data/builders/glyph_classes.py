@@ -125,7 +125,7 @@ def _eligible(character: str) -> bool:
 
 
 def _stretched(picture: Image.Image) -> Floats:
-    """Grey levels `(COMPARED_SIZE ** 2,)` of the ink, whatever its place, size and proportions."""
+    """Gray levels `(COMPARED_SIZE ** 2,)` of the ink, whatever its place, size and proportions."""
     square = picture.resize((COMPARED_SIZE, COMPARED_SIZE), Image.Resampling.BOX)
     # Blurred, because thin strokes half a pixel apart would have nothing in common.
     square = square.filter(ImageFilter.BoxBlur(1))

@@ -46,7 +46,7 @@ def faces_by_character() -> dict[str, tuple[str, ...]]:
 
 
 def ink(character: str, face: str) -> Image.Image | None:
-    """The character's grey-scale picture ("L"), cropped to its ink; None if it has none."""
+    """The character's gray-scale picture ("L"), cropped to its ink; None if it has none."""
     mask = _font(face).getmask(character, "L")
     picture = Image.frombytes("L", mask.size, bytes(mask))
     box = picture.getbbox()

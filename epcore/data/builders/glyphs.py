@@ -1,6 +1,6 @@
 """Embedded stand-in data: pictures of characters, drawn here and now, with no download.
 
-Each picture has its own typeface, affine jitter, colours, background gradient, occluder and
+Each picture has its own typeface, affine jitter, colors, background gradient, occluder and
 noise. It depends on the seed, the character and its number within the class alone, so that
 asking for more images of a class keeps those that there were.
 """
@@ -23,7 +23,7 @@ from epcore.errors import UserError
 from epcore.plan.datasets import GlyphPictures, MoreGlyphData
 
 # The difficulty: Conv-4 reaches 55 to 75 % on 5-way 1-shot episodes of `mini` after the few epochs
-# of the demo. Lengths are in image sides, colours in grey levels (0 to 255); a pair of numbers is
+# of the demo. Lengths are in image sides, colors in gray levels (0 to 255); a pair of numbers is
 # the range of a uniform draw. Glyphs are lighter than their background: with either polarity a
 # network spends the whole demo on learning to ignore it.
 GLYPH_SIDE = 0.8  # longer side of the ink at scale 1
@@ -90,7 +90,7 @@ def render_images(
 
 def render_image(character: str, image_size: int, rng: np.random.Generator) -> NDArray[np.uint8]:
     """One picture of the character: RGB, uint8 `(image_size, image_size, 3)`."""
-    background, glyph, occluder = _colours(rng)
+    background, glyph, occluder = _colors(rng)
     picture = background + _gradient(image_size, rng)
     picture = _cover(picture, _jittered_glyph(character, image_size, rng), glyph)
     picture = _cover(picture, _occluder(image_size, rng), occluder)
@@ -98,12 +98,12 @@ def render_image(character: str, image_size: int, rng: np.random.Generator) -> N
     return np.clip(picture, 0, 255).astype(np.uint8)
 
 
-def _cover(picture: Floats, opacity: Floats, colour: Floats) -> Floats:
-    """Paints `colour` `(3,)` over `picture` `(s, s, 3)` by `opacity` `(s, s)`, from 0 to 1."""
-    return picture + opacity[:, :, None] * (colour - picture)
+def _cover(picture: Floats, opacity: Floats, color: Floats) -> Floats:
+    """Paints `color` `(3,)` over `picture` `(s, s, 3)` by `opacity` `(s, s)`, from 0 to 1."""
+    return picture + opacity[:, :, None] * (color - picture)
 
 
-def _colours(rng: np.random.Generator) -> Floats:
+def _colors(rng: np.random.Generator) -> Floats:
     """Background, glyph and occluder `(3, 3)`; the glyph is the lighter one of the first two."""
     background, occluder = rng.uniform(*BACKGROUND, 3), rng.uniform(0, 255, 3)
     glyph = background + rng.uniform(*CONTRAST) + rng.uniform(*TINT, 3)
@@ -112,9 +112,9 @@ def _colours(rng: np.random.Generator) -> Floats:
 
 @cache
 def _coordinates(image_size: int) -> tuple[Floats, Floats]:
-    """The pixels' centres, from -0.5 to 0.5: x `(1, s)` and y `(s, 1)`."""
-    centres = (np.arange(image_size) + 0.5) / image_size - 0.5
-    return centres[None, :], centres[:, None]
+    """The pixels' centers, from -0.5 to 0.5: x `(1, s)` and y `(s, 1)`."""
+    centers = (np.arange(image_size) + 0.5) / image_size - 0.5
+    return centers[None, :], centers[:, None]
 
 
 def _along(image_size: int, angle: float) -> Floats:
@@ -125,7 +125,7 @@ def _along(image_size: int, angle: float) -> Floats:
 
 
 def _gradient(image_size: int, rng: np.random.Generator) -> Floats:
-    """A ramp of colour `(s, s, 3)` to add to the background."""
+    """A ramp of color `(s, s, 3)` to add to the background."""
     change = rng.uniform(-GRADIENT, GRADIENT, 3)
     return 2 * _along(image_size, rng.uniform(0, 2 * np.pi))[:, :, None] * change
 
@@ -148,7 +148,7 @@ def _jittered_glyph(character: str, image_size: int, rng: np.random.Generator) -
     faces = faces_by_character()[character]
     face = faces[rng.integers(len(faces))]
     side = OVERSAMPLING * image_size
-    glyph = _centred_glyph(character, face, side)
+    glyph = _centered_glyph(character, face, side)
     moved = glyph.transform(
         (side, side), Image.Transform.AFFINE, _backward_map(side, rng), Image.Resampling.BILINEAR
     )
@@ -167,7 +167,7 @@ def _backward_map(side: int, rng: np.random.Generator) -> tuple[float, ...]:
 
 
 @lru_cache(maxsize=1024)  # labels come in runs of one class, so few glyphs are in use at a time
-def _centred_glyph(character: str, face: str, side: int) -> Image.Image:
+def _centered_glyph(character: str, face: str, side: int) -> Image.Image:
     """The ink in the middle of a square, its longer side `GLYPH_SIDE` of the square's."""
     picture = ink(character, face)
     if picture is None:

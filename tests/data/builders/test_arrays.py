@@ -65,16 +65,16 @@ def test_images_come_out_as_they_went_in_by_split_then_class_then_row(tmp_path):
     assert np.array_equal(store.images, pictures()[ORDER])
 
 
-def test_grey_becomes_three_equal_channels(tmp_path):
-    grey = pictures(channels=())
-    store = built(file(tmp_path, images=grey))
-    assert np.array_equal(store.images, np.stack([grey[ORDER]] * 3, axis=3))
+def test_gray_becomes_three_equal_channels(tmp_path):
+    gray = pictures(channels=())
+    store = built(file(tmp_path, images=gray))
+    assert np.array_equal(store.images, np.stack([gray[ORDER]] * 3, axis=3))
 
 
 @pytest.mark.parametrize(
     ("processing", "square"), [("resize", False), ("center-crop", True)], ids=["whole", "square"]
 )
-@pytest.mark.parametrize("channels", [(3,), ()], ids=["rgb", "grey"])
+@pytest.mark.parametrize("channels", [(3,), ()], ids=["rgb", "gray"])
 def test_other_sizes_are_resized_as_pillow_does(tmp_path, processing, square, channels):
     images = pictures(30, 50, channels)
     pixels = {"processing": processing, "filter": "bicubic"}

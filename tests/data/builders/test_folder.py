@@ -145,10 +145,10 @@ def test_jpeg_is_what_pillow_decodes(tmp_path):
     assert np.array_equal(read_image(path, 8), decoded)
 
 
-def test_grey_becomes_three_equal_channels(tmp_path):
-    grey = pixels(0)[:, :, 0]
-    Image.fromarray(grey).save(tmp_path / "a.png")
-    assert np.array_equal(read_image(tmp_path / "a.png", 8), np.stack([grey] * 3, axis=2))
+def test_gray_becomes_three_equal_channels(tmp_path):
+    gray = pixels(0)[:, :, 0]
+    Image.fromarray(gray).save(tmp_path / "a.png")
+    assert np.array_equal(read_image(tmp_path / "a.png", 8), np.stack([gray] * 3, axis=2))
 
 
 def test_black_and_white_becomes_0_and_255(tmp_path):
@@ -165,13 +165,13 @@ def test_more_than_8_bits_are_refused_rather_than_cut_off_at_white(tmp_path):
             read_image(tmp_path / "a.tiff", 8)
 
 
-def test_a_palette_gives_its_colours_and_not_its_numbers(tmp_path):
-    colours, numbers = pixels(1, 16, 1), pixels(0)[:, :, 0] % 16
+def test_a_palette_gives_its_colors_and_not_its_numbers(tmp_path):
+    colors, numbers = pixels(1, 16, 1), pixels(0)[:, :, 0] % 16
     picture = Image.new("P", (8, 8))
     picture.putdata(numbers.ravel().tolist())
-    picture.putpalette(colours.ravel().tolist())
+    picture.putpalette(colors.ravel().tolist())
     picture.save(tmp_path / "a.png")
-    assert np.array_equal(read_image(tmp_path / "a.png", 8), colours[numbers, 0])
+    assert np.array_equal(read_image(tmp_path / "a.png", 8), colors[numbers, 0])
 
 
 def test_what_is_transparent_lies_on_white(tmp_path):

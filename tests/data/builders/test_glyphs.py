@@ -128,7 +128,7 @@ def test_an_unknown_selection_is_refused_with_the_known_ones() -> None:
 
 
 @pytest.mark.parametrize("image_size", [28, 32, 84])
-def test_images_are_square_colour_bytes_of_the_size_asked_for(image_size: int) -> None:
+def test_images_are_square_color_bytes_of_the_size_asked_for(image_size: int) -> None:
     classes = select_classes("mini", seed=0)
     images = list(render_images(classes, [0, 0, 99], image_size, seed=0))
     assert [(image.shape, image.dtype) for image in images] == [
@@ -173,9 +173,9 @@ def test_no_image_is_blank(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     classes = select_classes("large", seed=0)
     for label, image in enumerate(render_images(classes, range(1000), 28, seed=0)):
-        grey = image.mean(axis=2)
-        background = np.median(np.concatenate([grey[0], grey[-1], grey[:, 0], grey[:, -1]]))
-        standing_out = np.abs(grey - background) > 20
+        gray = image.mean(axis=2)
+        background = np.median(np.concatenate([gray[0], gray[-1], gray[:, 0], gray[:, -1]]))
+        standing_out = np.abs(gray - background) > 20
         assert 0.015 < standing_out.mean() < 0.75, classes[label]
 
 

@@ -26,7 +26,7 @@ from miniatures import (
     DRAWERS,
     FC100,
     FINE,
-    GREY,
+    GRAY,
     KIT,
     LABEL_NAMES,
     MINI,
@@ -233,8 +233,8 @@ def turned(pixels, rotation):
 
 
 def drawing(character, drawer):
-    grey = np.where(ink(character, drawer), 0, 255).astype(np.uint8)
-    picture = Image.fromarray(np.stack([grey] * 3, axis=2))
+    gray = np.where(ink(character, drawer), 0, 255).astype(np.uint8)
+    picture = Image.fromarray(np.stack([gray] * 3, axis=2))
     return np.asarray(picture.resize((28, 28), Image.Resampling.BILINEAR))
 
 
@@ -376,15 +376,15 @@ def test_a_rank_counts_the_numbers_in_the_names_and_not_the_names(layout, ilsvrc
         assert not np.array_equal(pixels, seen(image(by_name), 84, square=True))
 
 
-def test_grey_inked_and_misnamed_pictures_come_out_in_their_colours(library, tmp_path):
+def test_gray_inked_and_misnamed_pictures_come_out_in_their_colors(library, tmp_path):
     store = built(library, "tiered-imagenet", tmp_path)
-    for name in (CMYK, PNG, GREY):
+    for name in (CMYK, PNG, GRAY):
         synset, number = name.split("_")
         place = sorted(TRAINING[synset]).index(int(number))
-        colours = images_of(store, synset)[place].reshape(-1, 3)
+        colors = images_of(store, synset)[place].reshape(-1, 3)
         original = picture(name) // (3 if name == CMYK else 1)
-        assert np.abs(colours.mean(axis=0) - original.reshape(-1, 3).mean(axis=0)).max() < 8
-        assert (name == GREY) == bool((colours == colours[:, :1]).all())
+        assert np.abs(colors.mean(axis=0) - original.reshape(-1, 3).mean(axis=0)).max() < 8
+        assert (name == GRAY) == bool((colors == colors[:, :1]).all())
 
 
 def test_published_pictures_are_not_turned_as_their_exif_data_say(ilsvrc, tmp_path):
