@@ -34,7 +34,7 @@ def main() -> None:
             episodes = sample(store, "novel", 5, shot, 15, 10, number, unlabeled=unlabeled)
             files.append(folder / f"{number}.npz")
             episodes.save(files[-1])
-            touched |= set(episodes.touched().tolist())
+            touched |= set(episodes.unique_image_indices().tolist())
             asked += episodes.images().size
         backbone = build(stage.backbone)
         head = state_of(nn.Linear(backbone.feature_size, 2))

@@ -79,7 +79,9 @@ def accuracy(
     augmenter, inference = Augmenter((), stage.view), Inference(stage.propagation)
     found = {}
     for precision in PRECISIONS:
-        features = embed(task.model.backbone, store, test.touched(), augmenter, device, precision)
+        features = embed(
+            task.model.backbone, store, test.unique_image_indices(), augmenter, device, precision
+        )
         found[precision] = 100 * float(solve(features, test, inference).accuracies.mean())
     return found
 

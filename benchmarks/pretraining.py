@@ -32,7 +32,7 @@ class Timed(PretrainingTask):
         self.loops, self.bare = [], []
         bare = copy.deepcopy(self.model.backbone)
         rows = self.rows[: self.settings.batch_size]
-        images = self.augmenter.rotated(self.feed.batch(rows), torch.Generator())
+        images = self.augmenter.rotated(self.device_images.batch(rows), torch.Generator())
         gradient = torch.randn(len(images), bare.feature_size, device=self.device)
         began = self.now()
         for loss in super().losses(epoch, start, generator):

@@ -81,7 +81,7 @@ class Judged(PretrainingTask):
         found = []
         for rows in episodes.images():
             with torch.no_grad():
-                images = self.validator.augmenter.plain(self.feed.batch(rows))
+                images = self.validator.augmenter.plain(self.device_images.batch(rows))
                 features = self.model.backbone(images).float()
             features.requires_grad_()
             logits = inference.scores(EpisodeBatch(features, 5, 1, 5 * 15))

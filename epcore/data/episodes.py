@@ -47,7 +47,7 @@ class Episodes:
         parts = (self.support, self.query, self.unlabeled)
         return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
 
-    def touched(self) -> np.ndarray:
+    def unique_image_indices(self) -> np.ndarray:
         """The distinct rows that any episode uses, ascending."""
         return np.unique(self.images())
 
@@ -129,6 +129,6 @@ def run(stage: EpisodesStage, data: Path, out: Path) -> None:
     episodes.save(out)
     provenance.write(
         out,
-        images=len(episodes.touched()),
+        images=len(episodes.unique_image_indices()),
         unlabeled_per_class=episodes.unlabeled.shape[2],
     )

@@ -13,8 +13,8 @@ from epcore.backbones import Backbone
 from epcore.checkpoint import load_backbone
 from epcore.data.arrays import load_arrays, save_arrays
 from epcore.data.augment import Augmenter
+from epcore.data.device_images import to_device
 from epcore.data.episodes import Episodes
-from epcore.data.feed import copied
 from epcore.data.store import ImageStore
 from epcore.device import autocast, choose_device, describe, set_precision
 from epcore.errors import UserError
@@ -75,7 +75,7 @@ def embed(
     if label is not None:
         starts = tqdm(starts, desc=label, unit="batch", disable=None)
     for start in starts:
-        images = copied(store.pixels(rows[start : start + BATCH]), device)
+        images = to_device(store.pixels(rows[start : start + BATCH]), device)
         with autocast(device, precision):
             features = backbone(augmenter.plain(images))
         values[start : start + BATCH] = features
@@ -88,7 +88,9 @@ def run(stage: EmbedStage, data: Path, weights: Path, episodes: list[Path], out:
         "embed", stage.model_dump(mode="json"), [data / "store.json", weights, *episodes]
     )
     store = ImageStore.open(data)
-    rows = np.unique(np.concatenate([Episodes.load(path).touched() for path in episodes]))
+    rows = np.unique(
+        np.concatenate([Episodes.load(path).unique_image_indices() for path in episodes])
+    )
     device = choose_device()
     set_precision(stage.precision)
     backbone = load_backbone(weights, stage.backbone, device)

@@ -12,7 +12,7 @@ from epcore.backbones import Backbone
 from epcore.backbones.base import parameter_count
 from epcore.checkpoint import Checkpoint, build
 from epcore.data.augment import Augmenter, crop_size
-from epcore.data.feed import copied
+from epcore.data.device_images import to_device
 from epcore.data.store import ImageStore
 from epcore.device import autocast, choose_device, describe, place, set_precision
 from epcore.errors import UserError
@@ -85,7 +85,7 @@ class ClassifierTask:
     def losses(self, epoch: int, start: int, generator: torch.Generator) -> Iterator[Tensor]:
         for step in range(start, self.steps):
             rows, classes = self.sample(epoch, step)
-            images = copied(self.images.pixels(rows), self.device)
+            images = to_device(self.images.pixels(rows), self.device)
             batch = self.augmenter.upright(images, generator)
             logits = self._logits(batch)
             yield functional.cross_entropy(logits, torch.from_numpy(classes).to(self.device))
@@ -101,7 +101,7 @@ class ClassifierTask:
         self.model.eval()
         logits = []
         for start in range(0, len(self.rows), BATCH):
-            images = copied(self.queries.pixels(self.rows[start : start + BATCH]), self.device)
+            images = to_device(self.queries.pixels(self.rows[start : start + BATCH]), self.device)
             logits.append(self._logits(self.augmenter.plain(images)).cpu())
         scores = torch.cat(logits).double()
         accuracy = (scores.argmax(dim=1) == self.expected).double().mean()

@@ -17,7 +17,7 @@ from tqdm import tqdm
 from epcore.backbones import Backbone
 from epcore.checkpoint import load_backbone
 from epcore.data.augment import Augmenter
-from epcore.data.feed import copied
+from epcore.data.device_images import to_device
 from epcore.data.store import ImageStore
 from epcore.device import autocast, choose_device, describe, set_precision
 from epcore.errors import UserError
@@ -120,7 +120,7 @@ def extract(
             values = np.lib.format.open_memmap(target, mode="r+")
             for start in range(done, done + count, BATCH):
                 stop = min(start + BATCH, done + count)
-                batch = copied(mapped.pixels(np.arange(start, stop)), device)
+                batch = to_device(mapped.pixels(np.arange(start, stop)), device)
                 with autocast(device, precision):
                     features = backbone(augmenter.plain(batch))
                 values[start:stop] = features.float().cpu().numpy()

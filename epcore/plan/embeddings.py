@@ -22,7 +22,7 @@ def of_figure(plan: Plan, figure: str) -> list[str]:
     if figure in runs:
         return _tested(plan, [plan.checkpoint_of(*run) for run in runs[figure]()])
     if figure == "gap":
-        return _tested(plan, [c for p in plan.gap_pairs() for c in (p.checkpoint, p.against)])
+        return _tested(plan, [c for p in plan.gap_pairs() for c in (p.checkpoint, p.baseline)])
     if figure in plan.curves:
         return _tested(plan, [training.checkpoint for training in plan.curves[figure]])
     plotted = plan.plot_tables(figure) if figure in plan.plots.plots else []
@@ -41,7 +41,7 @@ def _tested(plan: Plan, checkpoints: Iterable[str]) -> list[str]:
         _, _, kind, dataset, *rest = path.split("/")
         if kind == "models":
             backbone, recipe, seed, file = rest
-            pretrained = (plan.pretrained_as(backbone, recipe), "pretrain")
+            pretrained = (plan.pretraining_recipe(backbone, recipe), "pretrain")
             for owner, name in (pretrained, (recipe, file.split(".")[0])):
                 if plan.is_tested(dataset, backbone, owner, name):
                     place = {"dataset": dataset, "backbone": backbone, "recipe": owner}

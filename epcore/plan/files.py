@@ -56,7 +56,7 @@ def _pretrain(plan: Plan, place: Mapping[str, Any]) -> Files:
 
 
 def _finetune(plan: Plan, place: Mapping[str, Any]) -> Files:
-    owner = plan.pretrained_as(place["backbone"], place["recipe"])
+    owner = plan.pretraining_recipe(place["backbone"], place["recipe"])
     return {
         **_data_of(place),
         "episodes": _at(paths.EPISODES, place, protocol=f"val-5way-{place['shot']}shot"),
@@ -177,7 +177,7 @@ def _generator(plan: Plan, place: Mapping[str, Any]) -> Files:
 
 def _trials(plan: Plan, place: Mapping[str, Any]) -> Files:
     fs = plan.with_imagenet_fs
-    owner = fs.generated_as(place["method"])
+    owner = fs.generator_method(place["method"])
     return {
         **_weighing(place, fs.exemplar_files("novel")),
         "generator": _at(paths.GENERATOR, place, method=owner),

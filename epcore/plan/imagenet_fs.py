@@ -29,7 +29,7 @@ from epcore.plan.stages import (
     LatexColumn,
     LatexRow,
     LatexStage,
-    OurCell,
+    MeasuredCell,
     TableRow,
     Training,
     TrialsStage,
@@ -78,8 +78,8 @@ class ImageNetFsPlan:
             ours = {row.method: row for row in table.rows}
             for row in table.rows:
                 pick(self.settings.methods, row.method, "method", where)
-                if row.against is not None:
-                    pick(ours, row.against, "row of ours", f"{where}, {row.method}, against")
+                if row.baseline is not None:
+                    pick(ours, row.baseline, "row of ours", f"{where}, {row.method}, baseline")
 
     # -- names ------------------------------------------------------------------------------------
 
@@ -149,7 +149,7 @@ class ImageNetFsPlan:
             for shots in self.settings.shots
         ]
 
-    def generated_as(self, method: str) -> str:
+    def generator_method(self, method: str) -> str:
         """The method that names the generator of a method."""
         wanted = self.generator(method)
         return next(name for name in self.methods if self.generator(name) == wanted)
@@ -171,7 +171,7 @@ class ImageNetFsPlan:
             paths.CLASSIFIER.format(**self._place(run, seed)) for run, _, seed in self._tests()
         }
         generators = {
-            paths.GENERATOR.format(**self._place(run, seed), method=self.generated_as(method))
+            paths.GENERATOR.format(**self._place(run, seed), method=self.generator_method(method))
             for run, method, seed in self._tests()
         }
         return [*sorted(classifiers), *sorted(generators)]
@@ -189,7 +189,7 @@ class ImageNetFsPlan:
         """Figure -> the trainings that it shows: a run's classifier, then a row a generator."""
         rows: dict[str, dict[Training, None]] = {}
         for run, method, seed in self._tests():
-            place, owner = self._place(run, seed), self.generated_as(method)
+            place, owner = self._place(run, seed), self.generator_method(method)
             row = rows.setdefault(f"curves-{run.dataset}-{run.network}", {})
             names = dict.fromkeys(("recipe", "phase", "trained_as"), "classifier")
             checkpoint = paths.CLASSIFIER.format(**place)
@@ -304,11 +304,11 @@ class ImageNetFsPlan:
         shots = self.settings.shots
         return [(f"{COLUMNS[m][0]}{k}", m, k) for m in table.measures for k in shots]
 
-    def cells(self, name: str) -> list[OurCell]:
+    def cells(self, name: str) -> list[MeasuredCell]:
         """The cells of ours of a table."""
         table = self.table(name)
         return [
-            OurCell(
+            MeasuredCell(
                 block=_block(run),
                 row=row.method,
                 column=column,
@@ -316,11 +316,11 @@ class ImageNetFsPlan:
                 scores=self._scores(run, seed, row.method, measure, shots),
                 checkpoint_meta=paths.meta(
                     paths.GENERATOR.format(
-                        **self._place(run, seed), method=self.generated_as(row.method)
+                        **self._place(run, seed), method=self.generator_method(row.method)
                     )
                 ),
-                against=(
-                    self._scores(run, seed, row.against, measure, shots) if row.against else None
+                baseline=(
+                    self._scores(run, seed, row.baseline, measure, shots) if row.baseline else None
                 ),
             )
             for run in self.runs(table)
@@ -347,7 +347,7 @@ class ImageNetFsPlan:
         ours = [
             TableRow(
                 block=_block(run), row=row.method, paper=row.method,
-                source=f"this run, method {row.method}", against=row.against or "",
+                source=f"this run, method {row.method}", baseline=row.baseline or "",
             )
             for run in self.runs(table)
             for row in table.rows

@@ -134,7 +134,7 @@ class MethodRow(Settings):
 
     method: str
     label: Markup
-    against: str | None = None
+    baseline: str | None = None
 
 
 class ImageNetFsTable(Settings):

@@ -105,7 +105,7 @@ class Plateau(Settings):
     factor: Annotated[float, Field(gt=0, lt=1)]
 
 
-class Descent(Settings):
+class SgdSettings(Settings):
     """SGD with Nesterov momentum and weight decay on all parameters."""
 
     epochs: PositiveInt
@@ -114,7 +114,7 @@ class Descent(Settings):
     weight_decay: NonNegativeFloat
 
 
-class Optimization(Descent):
+class Optimization(SgdSettings):
     """The learning rate falls by one of two schedules.
 
     plateau: where `plateau` says so; training ends once the rate fell by `stop_ratio`.
@@ -127,7 +127,7 @@ class Optimization(Descent):
     stop_ratio: Probability
 
 
-class SteppedDescent(Descent):
+class SteppedDescent(SgdSettings):
     """The learning rate falls to a tenth after each of the epochs `drops`.
 
     `keep` says which epoch's weights count: the best on validation, or the last.
@@ -381,7 +381,7 @@ class Row(Settings):
     """A row of ours names a `recipe`; a row of the literature names its `source`.
 
     `unlabeled` takes, for the column's protocol p, the protocol p-u<unlabeled>. `paper` is the
-    row's name in the paper's numbers, if it has another. `against` is the row of the block that
+    row's name in the paper's numbers, if it has another. `baseline` is the row of the block that
     its paired difference is to. `marks` are those of the table's marks that are ticked.
     """
 
@@ -392,7 +392,7 @@ class Row(Settings):
     source: str = ""
     unlabeled: PositiveInt | None = None
     paper: str = ""
-    against: str | None = None
+    baseline: str | None = None
     marks: tuple[str, ...] = ()
 
     @model_validator(mode="after")

@@ -98,7 +98,7 @@ class PlotPlan(FigurePlan):
                 partly = protocol.labeled is not None
                 if row.recipe not in series or partly or _beside(protocol, plot.axis):
                     continue
-                other = rows[cell.block, row.against].recipe if row.against else None
+                other = rows[cell.block, row.baseline].recipe if row.baseline else None
                 point = PlotPoint(
                     backbone=self._sized(str(backbones[cell.block])),
                     dataset=column.dataset,
@@ -109,7 +109,7 @@ class PlotPlan(FigurePlan):
                     block=cell.block,
                     row=cell.row,
                     column=cell.column,
-                    against=series.get(str(other)) if other != row.recipe else None,
+                    baseline=series.get(str(other)) if other != row.recipe else None,
                 )
                 points.setdefault((*point.panel, point.series, point.x), point)
         positions: dict[tuple[str, str, str], set[int]] = {}
@@ -158,11 +158,11 @@ class PlotPlan(FigurePlan):
             return []
         column = self.table(name).columns[0]
         return [
-            self._gap_pair(block, row, rows[row.against], column, seed)
+            self._gap_pair(block, row, rows[row.baseline], column, seed)
             for block in self.table(name).blocks
             for rows in [{row.name: row for row in block.rows}]
             for row in block.rows
-            if row.against is not None
+            if row.baseline is not None
             for seed in self.seeds
         ]
 
@@ -171,14 +171,14 @@ class PlotPlan(FigurePlan):
         one, two = (
             paths.PRETRAIN.format(
                 **self._place(
-                    dataset, backbone, self.pretrained_as(backbone, str(each.recipe)), seed
+                    dataset, backbone, self.pretraining_recipe(backbone, str(each.recipe)), seed
                 )
             )
             for each in (row, other)
         )
         epochs = self.recipe(str(row.recipe), backbone).pretraining.epochs
         return GapPair(
-            panel=block.label, line=f"{epochs} epochs", seed=seed, checkpoint=one, against=two
+            panel=block.label, line=f"{epochs} epochs", seed=seed, checkpoint=one, baseline=two
         )
 
     def gap(self) -> str:

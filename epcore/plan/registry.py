@@ -291,8 +291,8 @@ class Registry:
             for row in block.rows:
                 for mark in row.marks:
                     pick(dict.fromkeys(table.marks), mark, "mark", f"{where}, {row.name}")
-                if row.against is not None:
-                    pick(ours, row.against, "row of ours", f"{where}, {row.name}, against")
+                if row.baseline is not None:
+                    pick(ours, row.baseline, "row of ours", f"{where}, {row.name}, baseline")
                 if row.recipe is not None:
                     pick(self._recipe_sources[1], row.recipe, "recipe", f"{where}, {row.name}")
                     for column in table.columns:

@@ -87,7 +87,7 @@ class Runs(Registry):
 
     def candidates(self, backbone: str, recipe: str, phase: TrainingPhase) -> list[str]:
         """The recipes that name the checkpoints of a recipe's candidates, in their order."""
-        owner = self.pretrained_as if phase == "pretraining" else self.finetuned_as
+        owner = self.pretraining_recipe if phase == "pretraining" else self.finetuning_recipe
         return [owner(backbone, candidate) for candidate in self.selection(recipe, phase)]
 
     def embed(self, backbone: str, recipe: str) -> str:
@@ -101,7 +101,7 @@ class Runs(Registry):
         )
 
     @cache  # noqa: B019 - a registry lives as long as the program
-    def pretrained_as(self, backbone: str, recipe: str) -> str:
+    def pretraining_recipe(self, backbone: str, recipe: str) -> str:
         """The recipe that names the pretrained checkpoint of a recipe, of every data set."""
         return self._first(
             lambda name: self.selection(name, "pretraining") or self._pretrain(backbone, name, 0),
@@ -109,18 +109,18 @@ class Runs(Registry):
         )
 
     @cache  # noqa: B019
-    def finetuned_as(self, backbone: str, recipe: str) -> str:
+    def finetuning_recipe(self, backbone: str, recipe: str) -> str:
         """The recipe that names the fine-tuned checkpoints of a recipe."""
         return self._first(
             lambda name: (
-                self.pretrained_as(backbone, name),
+                self.pretraining_recipe(backbone, name),
                 self.selection(name, "finetuning") or self.finetune(backbone, name, 0, 1),
             ),
             recipe,
         )
 
     @cache  # noqa: B019
-    def tested_as(self, backbone: str, recipe: str) -> str:
+    def scores_recipe(self, backbone: str, recipe: str) -> str:
         """The recipe that names the scores of a recipe."""
         return self._first(
             lambda name: (self.checkpoint(backbone, name, 1), self.evaluate(backbone, name)), recipe
@@ -133,14 +133,14 @@ class Runs(Registry):
     def checkpoint(self, backbone: str, recipe: str, shot: int) -> tuple[str, str]:
         """Recipe and file name of the checkpoint that tests a recipe on episodes of a shot."""
         if self.recipe(recipe, backbone).tested == "pretrained":
-            return self.pretrained_as(backbone, recipe), "pretrain"
-        return self.finetuned_as(backbone, recipe), f"finetune-{shot}shot"
+            return self.pretraining_recipe(backbone, recipe), "pretrain"
+        return self.finetuning_recipe(backbone, recipe), f"finetune-{shot}shot"
 
     def scores(
         self, dataset: str, backbone: str, recipe: str, protocol: str, seed: int | None = None
     ) -> str:
         """The file of per-episode scores, of the first seed unless another is given."""
-        owner = self.tested_as(backbone, recipe)
+        owner = self.scores_recipe(backbone, recipe)
         place = self._place(dataset, backbone, owner, seed)
         return paths.SCORES.format(**place, protocol=protocol)
 
@@ -168,7 +168,7 @@ class Runs(Registry):
     ) -> list[Training]:
         """A recipe's pretraining, then its fine-tunings from the fewest shots on."""
         shots = [re.fullmatch(r"finetune-(\d+)shot", name) for name in checkpoints]
-        steps = [("pretrain", "pretraining", self.pretrained_as(backbone, recipe))]
+        steps = [("pretrain", "pretraining", self.pretraining_recipe(backbone, recipe))]
         steps += [
             (f"finetune-{shot}shot", f"fine-tuning, {shot}-shot", recipe)
             for shot in sorted(int(found[1]) for found in shots if found)

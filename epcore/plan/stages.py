@@ -140,10 +140,10 @@ class Training(Settings):
         return paths.curve(self.checkpoint, self.model), paths.meta(self.checkpoint)
 
 
-class OurCell(Settings):
+class MeasuredCell(Settings):
     """One cell of ours and one seed: the files of its per-episode scores and its checkpoint's meta.
 
-    `against` are the scores of the same seed that its paired difference is to, unless they are its
+    `baseline` are the scores of the same seed that its paired difference is to, unless they are its
     own; `trainings` made the checkpoint, if the table tells of them.
     """
 
@@ -153,7 +153,7 @@ class OurCell(Settings):
     seed: int
     scores: str
     checkpoint_meta: str
-    against: str | None
+    baseline: str | None
     trainings: tuple[Training, ...] = ()
 
 
@@ -165,7 +165,7 @@ class TableRow(Settings):
     paper: str
     source: str
     parameters: str = ""
-    against: str = ""
+    baseline: str = ""
 
 
 class AggregateStage(Stage):
@@ -175,7 +175,7 @@ class AggregateStage(Stage):
     table: str
     rows: tuple[TableRow, ...]
     columns: tuple[str, ...]
-    cells: tuple[OurCell, ...]
+    cells: tuple[MeasuredCell, ...]
     interval: Literal["student", "normal"] = "student"
 
 
@@ -297,7 +297,7 @@ class InterpolationStage(Stage):
 class PlotPoint(Settings):
     """A number of a table and where it is drawn: its panel, its line and its position there.
 
-    `against` is the line that the number's paired difference is to.
+    `baseline` is the line that the number's paired difference is to.
     """
 
     backbone: str
@@ -309,7 +309,7 @@ class PlotPoint(Settings):
     block: str
     row: str
     column: str
-    against: str | None
+    baseline: str | None
 
     @property
     def panel(self) -> tuple[str, str, str]:
@@ -341,7 +341,7 @@ class GapPair(Settings):
     line: str
     seed: int
     checkpoint: str
-    against: str
+    baseline: str
 
 
 class GapStage(Stage):

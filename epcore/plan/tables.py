@@ -19,7 +19,7 @@ from epcore.plan.stages import (
     LatexColumn,
     LatexRow,
     LatexStage,
-    OurCell,
+    MeasuredCell,
     TableRow,
     told,
 )
@@ -38,18 +38,18 @@ ANNEALED = (
 class TablePlan(Runs):
     """Runs, and what tables need of them and say."""
 
-    def cells(self, name: str) -> list[OurCell]:
+    def cells(self, name: str) -> list[MeasuredCell]:
         """The cells of ours that this scale has the data set and backbone of, for each seed."""
         return self._cells_of(self.table(name))
 
-    def _cells_of(self, table: Table) -> list[OurCell]:
+    def _cells_of(self, table: Table) -> list[MeasuredCell]:
         cells = []
         for block in table.blocks:
             rows = {row.name: row for row in block.rows}
             for row in block.rows:
                 for column in table.columns:
                     if self._covers(block, row, column):
-                        other = rows[row.against] if row.against else None
+                        other = rows[row.baseline] if row.baseline else None
                         cells += [
                             self._cell(table, block, row, other, column, seed)
                             for seed in self.seeds
@@ -58,18 +58,18 @@ class TablePlan(Runs):
 
     def _cell(
         self, table: Table, block: Block, row: Row, other: Row | None, column: Column, seed: int
-    ) -> OurCell:
+    ) -> MeasuredCell:
         run = self._run(block, row, column)
         scores = self.scores(*run, seed)
-        against = self.scores(*self._run(block, other, column), seed) if other else None
-        return OurCell(
+        baseline = self.scores(*self._run(block, other, column), seed) if other else None
+        return MeasuredCell(
             block=block.name,
             row=row.name,
             column=column.name,
             seed=seed,
             scores=scores,
             checkpoint_meta=paths.meta(self.checkpoint_of(*run, seed)),
-            against=against if against != scores else None,
+            baseline=baseline if baseline != scores else None,
             trainings=tuple(self.trainings_of(*run, seed) if table.training else ()),
         )
 
@@ -139,7 +139,7 @@ class TablePlan(Runs):
                     for column in table.columns:
                         if self._covers(block, row, column):
                             dataset, backbone, recipe, protocol = self._run(block, row, column)
-                            owner = self.tested_as(backbone, recipe)
+                            owner = self.scores_recipe(backbone, recipe)
                             asked[protocol].add((name, dataset, backbone, owner))
         suites: dict[object, list[str]] = {}
         for name, by in asked.items():
@@ -261,7 +261,7 @@ class TablePlan(Runs):
                         paper=row.paper or row.name,
                         source=row.source or f"this run, recipe {row.recipe}",
                         parameters=row.parameters,
-                        against=row.against or "",
+                        baseline=row.baseline or "",
                     )
                     for block in table.blocks
                     for row in block.rows
@@ -349,10 +349,10 @@ class TablePlan(Runs):
         So the demo, which flips no images, is no other without flips.
         """
         named = {
-            (block.name, row.name): row.against for block in table.blocks for row in block.rows
+            (block.name, row.name): row.baseline for block in table.blocks for row in block.rows
         }
         cells = self._cells_of(table)
-        if any(named[cell.block, cell.row] and cell.against is None for cell in cells):
+        if any(named[cell.block, cell.row] and cell.baseline is None for cell in cells):
             return "A row without a difference is, at this scale, the run that it is compared with."
         return ""
 

@@ -10,7 +10,7 @@ import pandas as pd
 from epcore.errors import UserError
 from epcore.files import Provenance
 from epcore.plan.printed import Cell, Place, read_printed
-from epcore.plan.stages import AggregateStage, OurCell, Training
+from epcore.plan.stages import AggregateStage, MeasuredCell, Training
 from epcore.report.curves import read_curve
 from epcore.report.numbers import write_table
 from epcore.report.statistics import Interval, over_trainings, paired
@@ -55,14 +55,14 @@ def aggregate(
     """One line per cell of the table, printed or ours, in the table's order.
 
     Columns: table, block, row, column; accuracy, interval (95 %, half width), episodes, seeds and
-    parameters of this run; against, difference and difference_interval: the mean difference to
+    parameters of this run; baseline, difference and difference_interval: the mean difference to
     another row over the same seeds and episodes; accuracies and differences of each seed;
     pretraining_fell, pretraining_epochs, finetuning_fell and finetuning_epochs, see `rate_falls`;
     what the paper prints: paper_accuracy, paper_interval, paper_parameters and note; rerun_accuracy
     and rerun_interval as its authors print them of their re-run; source of the row. Accuracies are
     in percent, empty where there is none. `over_trainings` says what intervals are over.
     """
-    ours: dict[tuple[str, str, str], list[OurCell]] = {}
+    ours: dict[tuple[str, str, str], list[MeasuredCell]] = {}
     for cell in stage.cells:
         ours.setdefault((cell.block, cell.row, cell.column), []).append(cell)
     lines = []
@@ -71,7 +71,7 @@ def aggregate(
             key = (row.block, row.row, column)
             line: dict[str, object] = {"table": stage.table, **dict(zip(KEY, key, strict=True))}
             if key in ours:
-                line |= _measured(ours[key], row.against, stage.interval)
+                line |= _measured(ours[key], row.baseline, stage.interval)
                 line |= rate_falls(t for cell in ours[key] for t in cell.trainings)
             place = (row.block, row.paper, column)
             if place in paper:
@@ -86,7 +86,7 @@ def aggregate(
     return frame.astype({"episodes": "Int64", "seeds": "Int64", "parameters": "Int64"})
 
 
-def _measured(seeds: list[OurCell], other: str, interval: Interval) -> dict[str, object]:
+def _measured(seeds: list[MeasuredCell], other: str, interval: Interval) -> dict[str, object]:
     """What a line says of this run, from a cell for each seed; `other` is the row compared with."""
     scores = [read_scores(Path(cell.scores)) for cell in seeds]
     mean = over_trainings(scores, interval)
@@ -99,15 +99,15 @@ def _measured(seeds: list[OurCell], other: str, interval: Interval) -> dict[str,
         "accuracies": _listed(scores),
     }
     gaps = [
-        _gap(mine, cell.against)
+        _gap(mine, cell.baseline)
         for mine, cell in zip(scores, seeds, strict=True)
-        if cell.against is not None
+        if cell.baseline is not None
     ]
     if not gaps:
         return line
     mean = over_trainings(gaps, interval)
     return line | {
-        "against": other,
+        "baseline": other,
         "difference": mean.value,
         "difference_interval": mean.interval,
         "differences": _listed(gaps),
@@ -131,12 +131,12 @@ def rate_falls(trainings: Iterable[Training]) -> dict[str, str]:
     return {name: " ".join(values) for name, values in found.items()}
 
 
-def _gap(scores: np.ndarray, against: str) -> np.ndarray:
+def _gap(scores: np.ndarray, baseline: str) -> np.ndarray:
     """In each episode."""
     try:
-        return paired(scores, read_scores(Path(against)))
+        return paired(scores, read_scores(Path(baseline)))
     except ValueError as error:
-        raise UserError(f"{against}: {error}; delete it and run the same command again") from None
+        raise UserError(f"{baseline}: {error}; delete it and run the same command again") from None
 
 
 def _listed(seeds: list[np.ndarray]) -> str:
@@ -147,7 +147,7 @@ def _listed(seeds: list[np.ndarray]) -> str:
 def run(stage: AggregateStage, out: Path, paper: Path | None, rerun: Path | None = None) -> None:
     """The stage `aggregate`: the table, and a meta that leads back to the files of every cell."""
     files = [Path(file) for cell in stage.cells for file in (cell.scores, cell.checkpoint_meta)]
-    files += [Path(cell.against) for cell in stage.cells if cell.against]
+    files += [Path(cell.baseline) for cell in stage.cells if cell.baseline]
     files += [Path(f) for cell in stage.cells for each in cell.trainings for f in each.files]
     files += [file for file in (paper, rerun) if file]
     provenance = Provenance("aggregate", stage.model_dump(mode="json"), files)

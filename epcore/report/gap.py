@@ -18,9 +18,9 @@ def tabulate(stage: GapStage) -> pd.DataFrame:
     """A line for each pair, seed and epoch that both have: `gap` of validation accuracy, points."""
     parts = []
     for pair in stage.pairs:
-        one, other = (_epochs(curve(file)) for file in (pair.checkpoint, pair.against))
-        both = one.merge(other, on="epoch", suffixes=("", "_against"))
-        gap = both["val_accuracy"] - both["val_accuracy_against"]
+        one, other = (_epochs(curve(file)) for file in (pair.checkpoint, pair.baseline))
+        both = one.merge(other, on="epoch", suffixes=("", "_baseline"))
+        gap = both["val_accuracy"] - both["val_accuracy_baseline"]
         parts.append(
             pd.DataFrame({"epoch": both["epoch"], "gap": gap}).assign(
                 panel=pair.panel, line=pair.line, seed=pair.seed
@@ -63,7 +63,7 @@ def draw(table: pd.DataFrame, label: str, note: str, out: Path) -> None:
 
 def run(stage: GapStage, out: Path) -> None:
     """The stage `gap`: the picture (.pdf, .png) and what is drawn (.csv)."""
-    files = [curve(file) for pair in stage.pairs for file in (pair.checkpoint, pair.against)]
+    files = [curve(file) for pair in stage.pairs for file in (pair.checkpoint, pair.baseline)]
     inputs = [Path(file) for file in dict.fromkeys(files)]
     provenance = Provenance("gap", stage.model_dump(mode="json"), inputs)
     table = tabulate(stage)

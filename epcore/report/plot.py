@@ -28,7 +28,7 @@ NUMBERS = (
 def tabulate(stage: PlotStage, tables: list[Path]) -> pd.DataFrame:
     """A line for each number that is drawn, in percent and points.
 
-    `difference` is that of this run to the line `against`, paired over episodes, with its 95 %
+    `difference` is that of this run to the line `baseline`, paired over episodes, with its 95 %
     half width; `paper_difference` that of the printed means. Empty where there is none.
 
     Raises:
@@ -47,21 +47,21 @@ def tabulate(stage: PlotStage, tables: list[Path]) -> pd.DataFrame:
                 f"{point.column}; delete its .csv and run the same command again"
             )
         numbers = {name: float(cells[key][name] or "nan") for name in NUMBERS}
-        if point.against is None:
+        if point.baseline is None:
             numbers |= {"difference": float("nan"), "difference_interval": float("nan")}
         lines.append(
             {
                 **dict(zip(PANEL, point.panel, strict=True)),
                 "series": point.series,
                 "x": point.x,
-                "against": point.against,
+                "baseline": point.baseline,
                 **numbers,
                 "table": point.table,
             }
         )
     table = pd.DataFrame(lines)
     printed = dict(zip(_places(table, "series"), table["paper_accuracy"], strict=True))
-    others = [printed.get(place, float("nan")) for place in _places(table, "against")]
+    others = [printed.get(place, float("nan")) for place in _places(table, "baseline")]
     table["paper_difference"] = table["paper_accuracy"] - others
     return table
 
@@ -97,10 +97,10 @@ def draw(stage: PlotStage, table: pd.DataFrame, out: Path) -> None:
             [known[text] for text in shown], shown, loc="outside upper center", ncols=len(shown),
             fontsize=7, columnspacing=1, handletextpad=0.4,
         )  # fmt: skip
-        differences = table[table["against"].notna()]
+        differences = table[table["baseline"].notna()]
         note = stage.note
         if len(differences):
-            one, other = differences.iloc[0][["series", "against"]]
+            one, other = differences.iloc[0][["series", "baseline"]]
             note = f"Numbers in the panels: {one} minus {other} in this run, points. {note}"
         canvas.supxlabel(f"{stage.label}\n{textwrap.fill(note, 95)}", fontsize=7)
 

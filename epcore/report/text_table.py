@@ -8,7 +8,7 @@ from epcore.errors import UserError
 KEY = ("block", "row", "column")
 COLUMNS = (
     *("table", *KEY, "accuracy", "interval", "episodes", "seeds", "parameters"),
-    *("against", "difference", "difference_interval", "accuracies", "differences"),
+    *("baseline", "difference", "difference_interval", "accuracies", "differences"),
     *("pretraining_fell", "pretraining_epochs", "finetuning_fell", "finetuning_epochs"),
     *("paper_accuracy", "paper_interval", "paper_parameters", "note"),
     *("rerun_accuracy", "rerun_interval", "source"),

@@ -12,8 +12,8 @@ from epcore.backbones.base import parameter_count
 from epcore.checkpoint import REMEDY, Checkpoint, build
 from epcore.classifiers import EpisodeBatch
 from epcore.data.augment import Augmenter
+from epcore.data.device_images import DeviceImages
 from epcore.data.episodes import Episodes, sample
-from epcore.data.feed import Feed
 from epcore.data.store import ImageStore
 from epcore.device import autocast, choose_device, describe, place, room_for_images, set_precision
 from epcore.errors import UserError
@@ -47,7 +47,9 @@ class FinetuningTask:
         self.stage, self.store, self.device = stage, store, device
         self.settings = stage.finetuning
         self.labels = base_labels(store)
-        self.feed = Feed(store, store.image_indices("base"), device, room_for_images(device))
+        self.device_images = DeviceImages(
+            store, store.image_indices("base"), device, room_for_images(device)
+        )
         classes = len(store.class_indices("base"))
         trained = checkpoint.class_head.get("bias", torch.empty(0)).numel()
         if trained != classes:
@@ -77,7 +79,7 @@ class FinetuningTask:
         way, shot, queries = self.settings.way, self.stage.shot, self.settings.queries
         episodes = sample(self.store, "base", way, shot, queries, self.steps, self.seed(epoch))
         for rows in episodes.images()[start:]:
-            images = self.augmenter.flipped(self.feed.batch(rows), generator)
+            images = self.augmenter.flipped(self.device_images.batch(rows), generator)
             yield self.loss(images, self.labels[rows])
 
     def loss(self, batch: Tensor, labels: Tensor) -> Tensor:

@@ -18,11 +18,11 @@ from epcore.checkpoint import load_safely, save_atomically, state_of
 from epcore.errors import UserError
 from epcore.files import write_text
 from epcore.interruption import Interrupted, Request, postponed
-from epcore.plan.models import Descent
+from epcore.plan.models import SgdSettings
 from epcore.propagation import DegenerateFeaturesError
 from epcore.training.heartbeat import Heartbeat
+from epcore.training.process_group import ALONE, ProcessGroup
 from epcore.training.schedule import schedule_of
-from epcore.training.team import ALONE, Team
 
 CURVE_COLUMNS = ("epoch", "learning_rate", "train_loss", "val_accuracy", "val_loss")
 SAVE_EVERY = 600.0  # seconds
@@ -79,11 +79,11 @@ def seed_of(*parts: int | str) -> int:
 
 def fit(
     task: Task,
-    settings: Descent,
+    settings: SgdSettings,
     seed: int,
     state: Path,
     label: str,
-    team: Team = ALONE,
+    team: ProcessGroup = ALONE,
 ) -> Outcome:
     """Trains until the epochs or the learning rate run out.
 
@@ -115,12 +115,12 @@ class _Training:
     def __init__(
         self,
         task: Task,
-        settings: Descent,
+        settings: SgdSettings,
         seed: int,
         state: Path,
         label: str,
         request: Request,
-        team: Team,
+        team: ProcessGroup,
     ) -> None:
         self.task, self.settings, self.seed = task, settings, seed
         self.state, self.label, self.request, self.team = state, label, request, team

@@ -12,8 +12,8 @@ from epcore.backbones import Backbone
 from epcore.backbones.base import parameter_count
 from epcore.checkpoint import Checkpoint, build
 from epcore.data.augment import ROTATIONS, Augmenter
+from epcore.data.device_images import DeviceImages
 from epcore.data.episodes import Episodes
-from epcore.data.feed import Feed
 from epcore.data.store import ImageStore
 from epcore.device import autocast, choose_device, describe, place, room_for_images, set_precision
 from epcore.errors import UserError
@@ -21,8 +21,8 @@ from epcore.evaluation.inference import Inference
 from epcore.files import add_energy
 from epcore.plan.stages import PretrainStage
 from epcore.training.loop import fit, seed_of
+from epcore.training.process_group import ALONE, ProcessGroup, launch
 from epcore.training.session import Session, Validator, base_labels
-from epcore.training.team import ALONE, Team, together
 
 
 class PretrainingModel(nn.Module):
@@ -45,7 +45,11 @@ class PretrainingLoss(nn.Module):
     """
 
     def __init__(
-        self, model: PretrainingModel, stage: PretrainStage, device: torch.device, team: Team
+        self,
+        model: PretrainingModel,
+        stage: PretrainStage,
+        device: torch.device,
+        team: ProcessGroup,
     ) -> None:
         super().__init__()
         self.model, self.stage, self.device, self.team = model, stage, device, team
@@ -76,7 +80,7 @@ class PretrainingTask:
         store: ImageStore,
         episodes: Episodes,
         device: torch.device,
-        team: Team = ALONE,
+        team: ProcessGroup = ALONE,
     ) -> None:
         self.stage, self.device, self.team = stage, device, team
         self.settings = stage.pretraining
@@ -93,7 +97,7 @@ class PretrainingTask:
                 "pretraining.batch_size"
             )
         self.labels = base_labels(store)
-        self.feed = Feed(store, self.rows, device, room_for_images(device))
+        self.device_images = DeviceImages(store, self.rows, device, room_for_images(device))
         torch.manual_seed(seed_of(stage.seed, "pretrain", "weights"))
         self.model = PretrainingModel(build(stage.backbone), len(store.class_indices("base")))
         team.synchronize(self.model, device)
@@ -125,7 +129,7 @@ class PretrainingTask:
         for step in range(start, self.steps):
             rows = order[step * size : (step + 1) * size]
             # All of a team augment the whole batch, so that each image looks as it would alone.
-            images = augment(self.feed.batch(rows), generator)
+            images = augment(self.device_images.batch(rows), generator)
             if self.team.size > 1:
                 # Dropout: other masks in each process, the same ones after a resume.
                 mask = ("pretrain", epoch, step, "dropout", self.team.rank)
@@ -151,13 +155,13 @@ def run(
                 f"{gpus} GPUs are asked for, here are {torch.cuda.device_count()}; lower "
                 "resources.gpus of the scale"
             )
-        together(gpus, train, stage, data, episodes, out)
+        launch(gpus, train, stage, data, episodes, out)
         add_energy(out)
     else:
         train(ALONE, stage, data, episodes, out)
 
 
-def train(team: Team, stage: PretrainStage, data: Path, episodes: Path, out: Path) -> None:
+def train(team: ProcessGroup, stage: PretrainStage, data: Path, episodes: Path, out: Path) -> None:
     """What each process of a team does; the first one writes."""
     device = team.device()
     set_precision(stage.precision)

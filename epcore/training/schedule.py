@@ -5,7 +5,7 @@ from typing import Any
 from torch.optim import SGD
 from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, LRScheduler, ReduceLROnPlateau
 
-from epcore.plan.models import Descent, Optimization, SteppedDescent
+from epcore.plan.models import Optimization, SgdSettings, SteppedDescent
 
 
 class Schedule:
@@ -70,7 +70,7 @@ class StepSchedule(Schedule):
         self.keeps_last = settings.keep == "last"
 
 
-def schedule_of(optimizer: SGD, settings: Descent) -> Schedule:
+def schedule_of(optimizer: SGD, settings: SgdSettings) -> Schedule:
     """The schedule that the settings ask for."""
     if isinstance(settings, SteppedDescent):
         return StepSchedule(optimizer, settings)

@@ -47,7 +47,7 @@ class Validator:
         self.inference = Inference(stage.propagation)
         self.augmenter = Augmenter((), stage.view)
         self.precision, self.device = stage.precision, device
-        self.rows = episodes.touched()
+        self.rows = episodes.unique_image_indices()
 
     def __call__(self, backbone: Backbone) -> tuple[float, float]:
         features = embed(

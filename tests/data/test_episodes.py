@@ -84,7 +84,7 @@ def test_images_come_support_first_and_touched_lists_each_once(store):
     first = [*episodes.support[0].ravel().tolist(), *episodes.query[0].ravel().tolist()]
     assert episodes.images()[0].tolist() == first
     everything = {*episodes.support.ravel().tolist(), *episodes.query.ravel().tolist()}
-    assert episodes.touched().tolist() == sorted(everything)
+    assert episodes.unique_image_indices().tolist() == sorted(everything)
 
 
 def test_one_seed_gives_the_same_episodes_and_another_seed_others(store):
@@ -172,8 +172,8 @@ def test_unlabeled_images_come_last_and_are_touched(store):
     episodes = drawn(store, way=2, episodes=3, unlabeled=2)
     parts = (episodes.support, episodes.query, episodes.unlabeled)
     assert episodes.images()[1].tolist() == [row for part in parts for row in part[1].ravel()]
-    assert set(episodes.unlabeled.ravel()) <= set(episodes.touched())
-    assert len(episodes.touched()) == len(set(episodes.images().ravel()))
+    assert set(episodes.unlabeled.ravel()) <= set(episodes.unique_image_indices())
+    assert len(episodes.unique_image_indices()) == len(set(episodes.images().ravel()))
 
 
 @pytest.mark.parametrize("unlabeled", [1, 4])

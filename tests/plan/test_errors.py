@@ -71,7 +71,7 @@ def complaint(config, scale="demo"):
         ("tables/main.yaml", "columns/0/headin", "heading"),
         ("tables/main.yaml", "blocks/1/backbon", "backbone"),
         ("tables/main.yaml", "blocks/0/rows/2/sorce", "source"),
-        ("tables/main.yaml", "blocks/0/rows/9/againts", "against"),
+        ("tables/main.yaml", "blocks/0/rows/9/baselin", "baseline"),
         ("tables/ablation.yaml", "mark", "marks"),
         ("tables/ablation.yaml", "blocks/0/rows/2/mark", "marks"),
         ("tables/ssl-large.yaml", "blocks/0/rows/3/unlabelled", "unlabeled"),
@@ -110,7 +110,7 @@ def test_a_misspelt_key_is_named_with_its_file_and_the_key_that_was_meant(
         ("tables/main.yaml", "blocks/0/backbone", "conv", "conv4"),
         ("tables/main.yaml", "columns/0/protocol", "5way-1shots", "5way-1shot"),
         ("tables/main.yaml", "columns/0/dataset", "tierd", "tiered"),
-        ("tables/main.yaml", "blocks/0/rows/9/against", "--Nett", "--Net"),
+        ("tables/main.yaml", "blocks/0/rows/9/baseline", "--Nett", "--Net"),
         ("tables/ablation.yaml", "blocks/0/rows/1/marks/0", "EPP", "EP"),
         ("tables/cub.yaml", "blocks/1/backbone", "resnet18", "resnet12"),
         ("scales/demo.yaml", "tables", ["mainn"], "main"),
@@ -540,14 +540,14 @@ def test_a_mark_of_a_table_without_marks_is_told(config):
 
 def test_a_difference_to_a_row_of_the_literature_is_refused(config):
     """It has no scores; the difference would silently be missing."""
-    put(config, "tables/main.yaml", "blocks/0/rows/9/against", "TPN")
+    put(config, "tables/main.yaml", "blocks/0/rows/9/baseline", "TPN")
     message = complaint(config)
     assert message.startswith("config/tables/main.yaml, CONV-4, EPNet, against: unknown row of our")
     assert "'TPN'" in message
 
 
 def test_a_difference_to_a_row_of_another_block_is_refused(config):
-    put(config, "tables/discrepancies.yaml", "blocks/1/rows/1/against", "default")
+    put(config, "tables/discrepancies.yaml", "blocks/1/rows/1/baseline", "default")
     message = complaint(config)
     assert message.startswith("config/tables/discrepancies.yaml, SSL, u20, against: unknown row")
 

@@ -69,7 +69,7 @@ def test_propagation_is_told_to_training_only_if_it_is_there_and_by_what_matters
     found = plan()
     trained = json.loads(found.generator("wdae-gnn-ep", 0))["propagation"]
     assert trained["alpha"] == 0.5
-    shared = {name: found.generated_as(name) for name in found.methods}
+    shared = {name: found.generator_method(name) for name in found.methods}
     assert shared["wdae-gnn-ep-at-test"] == "wdae-gnn"
     assert shared["wdae-gnn-ep-before-step"] == "wdae-gnn-ep"
     own = [name for name, owner in shared.items() if name == owner]
@@ -97,8 +97,8 @@ def test_the_table_has_ten_columns_of_every_method_and_run_and_the_papers_rows(s
     assert len({cell.scores for cell in told.cells}) == len(told.cells)
     of_ep = [cell for cell in told.cells if cell.row == "wdae-gnn-ep"]
     for cell in of_ep:
-        assert cell.against == cell.scores.replace("wdae-gnn-ep", "wdae-gnn")
-    assert all(cell.against is None for cell in told.cells if cell not in of_ep)
+        assert cell.baseline == cell.scores.replace("wdae-gnn-ep", "wdae-gnn")
+    assert all(cell.baseline is None for cell in told.cells if cell not in of_ep)
     lines = (CONFIG / "paper" / "imfs.csv").read_text(encoding="utf-8").splitlines()[1:]
     printed = {line.split(",")[1] for line in lines}
     assert {row.row for row in told.rows if row.block == "-"} == printed
@@ -180,7 +180,7 @@ MISTAKES = [
     (FS, ["methods", "wdae-gnn-ep", "propagation", "nodes"], "base", "'all' or 'novel'"),
     (FS, ["methods", "wdae-gnn-ep", "propagation", "alpha"], 1, "less than 1"),
     (FS, ["tables", "imagenetfs", "rows", 0, "method"], "lwof", "unknown method 'lwof'"),
-    (FS, ["tables", "imagenetfs", "rows", 3, "against"], "wdae", "unknown row of ours 'wdae'"),
+    (FS, ["tables", "imagenetfs", "rows", 3, "baseline"], "wdae", "unknown row of ours 'wdae'"),
     (FS, ["tables", "imagenetfs", "measures"], ["old"], "'novel', 'all' or 'all-prior'"),
 ]
 

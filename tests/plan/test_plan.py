@@ -304,7 +304,7 @@ RUNS = ("curves_of", "environment")
         ("tables/main.yaml", "blocks.0.rows.0.label=Other", {"latex"}),
         ("tables/main.yaml", "blocks.0.rows.0.parameters=1K", {"aggregate"}),
         ("tables/main.yaml", "blocks.0.rows.0.source=Other", {"aggregate", "latex"}),
-        ("tables/main.yaml", "blocks.0.rows.9.against=EPNet", {"aggregate", "latex", "plot"}),
+        ("tables/main.yaml", "blocks.0.rows.9.baseline=EPNet", {"aggregate", "latex", "plot"}),
         ("tables/main.yaml", "blocks.0.rows.9.unlabeled=20", {"aggregate", "plot"}),
         ("tables/main.yaml", "blocks.0.rows.9.paper=CC+rot", {"aggregate"}),
     ],

@@ -61,10 +61,10 @@ def test_a_difference_is_to_the_other_line_at_the_same_place(scale):
         place = ("backbone", "dataset", "episodes", "x")
         places = {(*(p[key] for key in place), p["series"]) for p in drawn}
         assert len(places) == len(drawn)
-        compared = [point for point in drawn if point["against"]]
+        compared = [point for point in drawn if point["baseline"]]
         assert compared
         for point in compared:
-            assert (point["series"], point["against"]) == ("EPNet", "--Net")
+            assert (point["series"], point["baseline"]) == ("EPNet", "--Net")
             assert (*(point[key] for key in place), "--Net") in places
 
 
@@ -83,7 +83,7 @@ def test_curves_show_every_training_behind_the_tables_on_few_rows_each(scale):
             checkpoint = cell.checkpoint_meta.replace(".meta.json", ".pt")
             needed.add(checkpoint)
             _, _, _, _, backbone, recipe, seed, _ = checkpoint.split("/")
-            first = plan.pretrained_as(backbone, recipe)
+            first = plan.pretraining_recipe(backbone, recipe)
             pretrained = checkpoint.replace(f"/{recipe}/{seed}/", f"/{first}/{seed}/")
             needed.add(re.sub(r"[^/]*\.pt", "pretrain.pt", pretrained))
     needed |= {plan.checkpoint_of(*run) for run in plan.alpha_runs()}

@@ -50,10 +50,10 @@ def test_the_candidates_are_the_grid_of_the_authors_and_differ_in_nothing_else(
 
 @pytest.mark.parametrize(("selected", "plain"), PAIRS)
 def test_every_candidate_is_finetuned_from_the_pretraining_that_was_chosen(plan, selected, plain):
-    assert plan.pretrained_as("conv4", selected) == selected
-    assert plan.finetuned_as("conv4", selected) == selected
+    assert plan.pretraining_recipe("conv4", selected) == selected
+    assert plan.finetuning_recipe("conv4", selected) == selected
     candidates = plan.selection(selected, "finetuning")
-    assert {plan.pretrained_as("conv4", name) for name in candidates} == {selected}
+    assert {plan.pretraining_recipe("conv4", name) for name in candidates} == {selected}
     assert plan.candidates("conv4", selected, "finetuning") == list(candidates)
 
 
@@ -83,9 +83,11 @@ def test_a_recipe_may_choose_in_one_phase_alone(config):
     plan = edited(config, lambda recipes: recipes.update(mine=own))
     plan.check()
     assert not plan.selection("mine", "pretraining")
-    assert plan.pretrained_as("conv4", "mine") == "net"
+    assert plan.pretraining_recipe("conv4", "mine") == "net"
     assert len(plan.selection("mine", "finetuning")) == 12
-    assert {plan.pretrained_as("conv4", n) for n in plan.selection("mine", "finetuning")} == {"net"}
+    assert {plan.pretraining_recipe("conv4", n) for n in plan.selection("mine", "finetuning")} == {
+        "net"
+    }
 
 
 @pytest.mark.parametrize(

@@ -87,9 +87,9 @@ def test_recipes_share_a_checkpoint_if_and_only_if_they_are_trained_alike(scale)
     """Alike: from the same checkpoint, told the same, or chosen from the same."""
     p = plan(scale)
     for backbone in p.scale.backbones:
-        first = groups(p.recipes, lambda name, b=backbone: p.pretrained_as(b, name))
+        first = groups(p.recipes, lambda name, b=backbone: p.pretraining_recipe(b, name))
         assert first == groups(p.recipes, lambda name, b=backbone: makes(p, b, name, "pretraining"))
-        second = groups(p.recipes, lambda name, b=backbone: p.finetuned_as(b, name))
+        second = groups(p.recipes, lambda name, b=backbone: p.finetuning_recipe(b, name))
         for shot in (1, 5):
 
             def training(name, b=backbone, shot=shot):
@@ -104,7 +104,7 @@ def test_recipes_share_a_checkpoint_if_and_only_if_they_are_trained_alike(scale)
 def test_recipes_share_scores_if_and_only_if_one_checkpoint_is_tested_alike(scale):
     p = plan(scale)
     for backbone in p.scale.backbones:
-        shared = groups(p.recipes, lambda name, b=backbone: p.tested_as(b, name))
+        shared = groups(p.recipes, lambda name, b=backbone: p.scores_recipe(b, name))
 
         def test(name, b=backbone):
             training = [makes(p, b, name, "pretraining")]
@@ -116,7 +116,7 @@ def test_recipes_share_scores_if_and_only_if_one_checkpoint_is_tested_alike(scal
 
 
 @pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("kind", ["pretrained_as", "finetuned_as", "tested_as"])
+@pytest.mark.parametrize("kind", ["pretraining_recipe", "finetuning_recipe", "scores_recipe"])
 def test_what_recipes_share_is_named_after_the_first_of_them_in_the_file(scale, kind):
     p = plan(scale)
     for backbone in p.scale.backbones:
@@ -135,7 +135,7 @@ def needed_checkpoints(scale):
     for meta in tested:
         where = parts_of(meta, paths.meta(paths.CHECKPOINT))
         data, backbone, recipe = where["dataset"], where["backbone"], where["recipe"]
-        owner, seed = p.pretrained_as(backbone, recipe), int(where["seed"])
+        owner, seed = p.pretraining_recipe(backbone, recipe), int(where["seed"])
         pretrained = paths.PRETRAIN.format(**where | {"recipe": owner})
         made[pretrained] = (data, p.pretrain(data, backbone, owner, seed))
         if where["checkpoint"] != "pretrain":
@@ -373,7 +373,7 @@ def trainings(table):
     for cell in cells(table).values():
         where = parts_of(cell.checkpoint_meta, paths.meta(paths.CHECKPOINT))
         place = where["dataset"], where["backbone"]
-        kinds["pretrain"].add((*place, p.pretrained_as(where["backbone"], where["recipe"])))
+        kinds["pretrain"].add((*place, p.pretraining_recipe(where["backbone"], where["recipe"])))
         if where["checkpoint"] != "pretrain":
             kinds["finetune"].add((*place, where["recipe"], where["checkpoint"]))
     return {kind: len(found) for kind, found in kinds.items()}
@@ -413,7 +413,7 @@ def test_a_placement_is_on_where_its_name_says_and_differs_in_nothing_else(scale
         different = changed(row.recipe, scale=scale)
         embedding = {"propagation.embedding", *(f"phases.{p}.embedding" for p in PHASES)}
         assert different.keys() <= embedding
-        assert row.against == (None if name == "000" else "000")
+        assert row.baseline == (None if name == "000" else "000")
     assert (rows["CONV-4", "111"].recipe, rows["CONV-4", "000"].recipe) == ("epnet", "net")
 
 
@@ -454,7 +454,7 @@ def test_every_discrepancy_changes_one_setting_to_what_the_text_says():
         assert different == {key: text[key] for key in keys}
         # The row says which line of docs/paper-vs-code.md it is.
         assert f"({plan().recipe(recipe, 'conv4').description})" in singles[recipe].label
-        assert singles[recipe].against == "default"
+        assert singles[recipe].baseline == "default"
 
 
 def test_all_discrepancies_together_and_the_epochs_are_the_text():
@@ -551,12 +551,12 @@ def test_a_row_that_is_compared_is_compared_over_the_same_episodes(table):
     """In every column: the same data set, protocol and backbone, or more unlabeled images."""
     rows = rows_of(table)
     for (block, row, column), cell in cells(table).items():
-        other = rows[block, row].against
+        other = rows[block, row].baseline
         if other is None:
-            assert cell.against is None
+            assert cell.baseline is None
             continue
-        assert cell.against == cells(table)[block, other, column].scores
-        one, two = (parts_of(path, paths.SCORES) for path in (cell.scores, cell.against))
+        assert cell.baseline == cells(table)[block, other, column].scores
+        one, two = (parts_of(path, paths.SCORES) for path in (cell.scores, cell.baseline))
         for name in ("dataset", "backbone", "seed"):
             assert one[name] == two[name]
         without = [re.sub(r"-u\d+$", "", where["protocol"]) for where in (one, two)]

@@ -28,7 +28,7 @@ COLUMNS = [
     "episodes",
     "seeds",
     "parameters",
-    "against",
+    "baseline",
     "difference",
     "difference_interval",
     "accuracies",
@@ -236,7 +236,7 @@ def test_the_meta_of_a_table_leads_back_to_the_files_of_every_cell(aggregate_sta
 
 # -- differences, and tables of another kind -------------------------------------------------------
 
-DIFFERENCE = ("against", "difference", "difference_interval")
+DIFFERENCE = ("baseline", "difference", "difference_interval")
 
 
 @pytest.fixture
@@ -269,7 +269,7 @@ def test_a_difference_is_to_the_named_row_over_the_same_episodes(table, scores):
 
 
 @pytest.mark.parametrize(
-    ("name", "row", "against"),
+    ("name", "row", "baseline"),
     [
         ("placement", "110", "000"),
         ("discrepancies", "text-logits-literal", "default"),
@@ -278,13 +278,13 @@ def test_a_difference_is_to_the_named_row_over_the_same_episodes(table, scores):
         ("ten-shot", "EPNet_SSL 100", "EPNet"),
     ],
 )
-def test_every_table_says_which_row_a_difference_is_to(built, name, row, against):
+def test_every_table_says_which_row_a_difference_is_to(built, name, row, baseline):
     lines, scores = built(name)
     compared = {place: line for place, line in lines.items() if place[1] == row and place in scores}
     assert compared
     for (block, _, column), line in compared.items():
-        assert line["against"] == against
-        gap = 100 * np.mean(scores[block, row, column] - scores[block, against, column])
+        assert line["baseline"] == baseline
+        gap = 100 * np.mean(scores[block, row, column] - scores[block, baseline, column])
         assert float(line["difference"]) == pytest.approx(gap, abs=2e-4)
 
 
@@ -338,13 +338,13 @@ def test_a_block_without_a_backbone_is_of_the_literature(built):
 
 
 def test_scores_of_other_episodes_are_not_compared_but_named(aggregate_stage, scores, paper):
-    cell = next(cell for cell in aggregate_stage.cells if cell.against)
-    write_scores(cell.against, np.full(39, 0.5))
+    cell = next(cell for cell in aggregate_stage.cells if cell.baseline)
+    write_scores(cell.baseline, np.full(39, 0.5))
     with pytest.raises(UserError) as caught:
         aggregate.run(aggregate_stage, Path("main.csv"), paper)
     assert str(caught.value) == (
-        f"{cell.against}: 40 episodes cannot be paired with 39; delete it and run the same command "
-        "again"
+        f"{cell.baseline}: 40 episodes cannot be paired with 39; delete it and run the same "
+        "command again"
     )
     assert not Path("main.csv").exists()
 
@@ -452,8 +452,8 @@ def test_with_several_seeds_a_line_has_means_and_intervals_over_trainings(fabric
     for (block, row, column), line in ours.items():
         here = means((block, row, column))
         numbers = {"": ("accuracy", "interval", "accuracies", here)}
-        if line["against"]:
-            other = means((block, line["against"], column))
+        if line["baseline"]:
+            other = means((block, line["baseline"], column))
             gaps = [one - two for one, two in zip(here, other, strict=True)]
             numbers["gap"] = ("difference", "difference_interval", "differences", gaps)
         for mean, interval, listed, of_seeds in numbers.values():

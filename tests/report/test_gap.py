@@ -22,7 +22,7 @@ def stage(tmp_path, monkeypatch):
     stage = GapStage.model_validate_json(Plan(CONFIG, "batch-epochs").gap())
     for pair in stage.pairs:
         length = int(pair.line.split()[0])
-        write(pair.against, [0.5] * length)
+        write(pair.baseline, [0.5] * length)
         write(pair.checkpoint, [0.5 + (n - length + pair.seed) / 100 for n in range(length)])
     return stage
 
@@ -42,7 +42,7 @@ def test_there_is_a_pair_for_each_batch_length_and_seed_and_both_differ_in_propa
     for pair in stage.pairs:
         one, other = (
             plan.recipe(file.split("/")[5], "conv4").model_dump()
-            for file in (pair.checkpoint, pair.against)
+            for file in (pair.checkpoint, pair.baseline)
         )
         settings = one["pretraining"]
         assert f"batches of {settings['batch_size']} images" == pair.panel
@@ -54,7 +54,7 @@ def test_there_is_a_pair_for_each_batch_length_and_seed_and_both_differ_in_propa
         assert one["propagation"] == other["propagation"]
         assert settings == other["pretraining"]
         assert f"/s{pair.seed}/" in pair.checkpoint
-        assert f"/s{pair.seed}/" in pair.against
+        assert f"/s{pair.seed}/" in pair.baseline
 
 
 def test_the_numbers_are_differences_of_the_same_epoch_and_seed(stage):
@@ -74,7 +74,7 @@ def test_the_same_curves_give_the_same_bytes(stage):
 
 @pytest.mark.parametrize("content", ["", HEAD + "\n0,0.1,1,,1\n", "epoch\n0\n"])
 def test_a_damaged_curve_is_told_by_name(stage, content):
-    file = Path(curve(stage.pairs[3].against))
+    file = Path(curve(stage.pairs[3].baseline))
     file.write_text(content, encoding="utf-8")
     with pytest.raises(UserError, match=f"the curve {file} is damaged .*; delete it and run"):
         gap.run(stage, Path("figures/gap.pdf"))

@@ -241,10 +241,10 @@ def test_a_table_without_the_papers_numbers_has_differences_beside_its_own(types
             mean, difference = line[lead + 2 * number : lead + 2 * number + 2]
             ours = 100 * scores[block, row.name, column]
             assert mean_of(mean)[0] == pytest.approx(ours.mean(), abs=0.0051)
-            if row.against is None or row.recipe in same_runs:
+            if row.baseline is None or row.recipe in same_runs:
                 assert difference == ""
                 continue
-            pairs = stats.ttest_rel(ours, 100 * scores[block, row.against, column])
+            pairs = stats.ttest_rel(ours, 100 * scores[block, row.baseline, column])
             low, high = pairs.confidence_interval(0.95)
             gap, half = mean_of(difference)
             assert gap == pytest.approx((low + high) / 2, abs=0.0051)
@@ -458,7 +458,7 @@ def test_every_table_compiles_and_is_no_wider_than_the_page(typeset, name):
 def test_differences_within_the_noise_of_trainings_are_marked_and_the_caption_says_so(typeset):
     marked, _ = typeset("batch-epochs", "batch-epochs")
     with Path("table.csv").open(newline="", encoding="utf-8") as file:
-        lines = [line for line in csv.DictReader(file) if line["against"]]
+        lines = [line for line in csv.DictReader(file) if line["baseline"]]
     noisy = [abs(float(line["difference"])) <= float(line["difference_interval"]) for line in lines]
     assert {True, False} == set(noisy)
     for line, within in zip(lines, noisy, strict=True):

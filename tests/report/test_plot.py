@@ -78,7 +78,7 @@ def test_differences_are_of_epnet_to_net_over_the_same_episodes(drawn):
         low, high = stats.ttest_rel(*ours).confidence_interval(0.95)
         assert float(line["difference"]) == pytest.approx((low + high) / 2, abs=1e-4)
         assert float(line["difference_interval"]) == pytest.approx((high - low) / 2, abs=1e-4)
-        assert (line["series"], line["against"]) == ("EPNet", "--Net")
+        assert (line["series"], line["baseline"]) == ("EPNet", "--Net")
 
 
 def printed(lines, **chosen):

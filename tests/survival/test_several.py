@@ -10,7 +10,7 @@ import torch
 from epcore.errors import UserError
 from epcore.interruption import Interrupted
 from epcore.training import pretrain
-from epcore.training.team import together
+from epcore.training.process_group import launch
 
 OUTPUTS = ("pretrain.pt", "pretrain.csv")
 
@@ -28,7 +28,7 @@ def train(told, toy):
         settings = {"epochs": 5, "batch_size": 12, "plateau": {"patience": 2}} | changes
         stage = told("pretrain", "epnet", "resnet12", augmentation=["flip"], pretraining=settings)
         try:
-            together(2, pretrain.train, stage, toy.data, toy.val, out)
+            launch(2, pretrain.train, stage, toy.data, toy.val, out)
         except Interrupted as request:
             raise SystemExit(128 + request.number) from None
 

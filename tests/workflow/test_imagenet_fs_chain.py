@@ -123,7 +123,7 @@ def test_the_variants_train_what_is_not_there_and_are_no_part_of_all(built):
         {row.method for row in plan.table(name).rows}
         for name in ("imagenetfs", "imagenetfs-variants")
     )
-    trained = {plan.generated_as(method) for method in variants} - known
+    trained = {plan.generator_method(method) for method in variants} - known
     jobs = built.snakemake("-n", "tables/imagenetfs-variants.tex").jobs
     assert jobs["imagenet_fs_generator"] == len(trained) > 0
     assert jobs["imagenet_fs_evaluate"] == len(variants - known) > len(trained)

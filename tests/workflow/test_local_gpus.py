@@ -29,7 +29,7 @@ def cards(tmp_path, monkeypatch):
     return make
 
 
-def together(run):
+def launch(run):
     """The largest number of pretrainings that ran at the same time, by Snakemake's own log."""
     running = most = 0
     for event in re.findall(
@@ -45,7 +45,7 @@ def test_eight_cores_run_at_most_one_training_on_each_card(project, cards, count
     cards(count)
     run = project.snakemake("--cores", "8", "-p", *TRAINED, "--config", "allow_cpu=true")
     assert run.code == 0, run.text
-    assert together(run) == most
+    assert launch(run) == most
     assert run.text.count("epcore pretrain --allow-cpu --gpus 1") == 2
 
 
@@ -53,7 +53,7 @@ def test_without_a_card_the_same_rules_run_on_the_cpu_as_many_as_there_are_cores
     cards(0)
     run = project.snakemake("--cores", "2", "-p", *TRAINED)
     assert run.code == 0, run.text
-    assert together(run) == 2
+    assert launch(run) == 2
     assert run.text.count("--gpus 0") == 2
 
 

@@ -128,7 +128,7 @@ def test_the_table_of_partial_labels_has_every_cell_of_ours_with_its_difference(
     for column in columns:
         net, epnet = (ours[row, column] for row in rows)
         assert (net["episodes"], epnet["episodes"]) == ("12", "12")
-        assert (net["against"], epnet["against"]) == ("", "--Net_SSL")
+        assert (net["baseline"], epnet["baseline"]) == ("", "--Net_SSL")
         gap = float(epnet["accuracy"]) - float(net["accuracy"])
         assert float(epnet["difference"]) == pytest.approx(gap, abs=2e-4)
     assert len({ours["EPNet_SSL", column]["accuracy"] for column in columns}) > 1

@@ -128,7 +128,7 @@ def data_inputs(wildcards):
 
 
 def pretrained_checkpoint(wildcards):
-    owner = PLAN.pretrained_as(wildcards.backbone, wildcards.recipe)
+    owner = PLAN.pretraining_recipe(wildcards.backbone, wildcards.recipe)
     return paths.PRETRAIN.replace("{recipe}", owner)
 
 

@@ -123,7 +123,7 @@ rule imagenet_fs_evaluate:
         features=paths.IMAGE_FEATURES,
         query_features=paths.QUERY_FEATURES,
         generator=lambda w: paths.GENERATOR.replace(
-            "{method}", FS.generated_as(w.method)
+            "{method}", FS.generator_method(w.method)
         ),
         exemplars=FS.exemplar_files("novel"),
     output:

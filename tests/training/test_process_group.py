@@ -10,7 +10,7 @@ from epcore.errors import UserError
 from epcore.files import ENERGY, meta_of
 from epcore.training import pretrain
 from epcore.training.pretrain import PretrainingTask
-from epcore.training.team import ALONE, Team, together
+from epcore.training.process_group import ALONE, ProcessGroup, launch
 
 SETTINGS = {"epochs": 1, "batch_size": 40, "learning_rate": 0.01}
 
@@ -78,7 +78,7 @@ def through_batch_norm(team, folder):
 
 def test_batch_norm_has_the_statistics_of_all_rows(tmp_path):
     through_batch_norm(ALONE, tmp_path)
-    together(2, through_batch_norm, tmp_path)
+    launch(2, through_batch_norm, tmp_path)
     outs, gradients, means, variances = zip(
         *(torch.load(tmp_path / f"2-{rank}.pt") for rank in (0, 1)), strict=True
     )
@@ -94,7 +94,7 @@ def test_batch_norm_has_the_statistics_of_all_rows(tmp_path):
 def test_a_batch_that_does_not_divide_is_refused(told, store, validation):
     stage = told("pretrain", pretraining={"batch_size": 5})
     with pytest.raises(UserError, match=r"3 GPUs cannot share the 20 images of a batch"):
-        PretrainingTask(stage, store, validation, torch.device("cpu"), Team(0, 3))
+        PretrainingTask(stage, store, validation, torch.device("cpu"), ProcessGroup(0, 3))
 
 
 def test_more_gpus_than_there_are_is_one_line(told, toy, tmp_path):

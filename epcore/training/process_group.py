@@ -32,7 +32,7 @@ GRACE = 30
 
 
 @dataclass(frozen=True)
-class Team:
+class ProcessGroup:
     """A process's place, `rank`, among `size`; `leave` is the signal that the parent got, or 0.
 
     A team of one computes nothing and waits for nobody.
@@ -105,7 +105,7 @@ class Team:
         return first, second
 
 
-ALONE = Team()
+ALONE = ProcessGroup()
 
 
 class _MeanOfAll(torch.autograd.Function):
@@ -170,7 +170,7 @@ def _replace_norms(module: nn.Module) -> None:
             _replace_norms(child)
 
 
-def together(size: int, work: Callable[..., None], *arguments: Any) -> None:
+def launch(size: int, work: Callable[..., None], *arguments: Any) -> None:
     """Runs `work(team, *arguments)` in `size` processes on this machine, until all have ended.
 
     A signal to this process makes all of them save and leave.
@@ -212,7 +212,7 @@ def _member(
 ) -> None:
     leave_on_signals()
     size, leave, rendezvous = place
-    team = Team(rank, size, leave)
+    team = ProcessGroup(rank, size, leave)
     if team.device().type == "cuda":
         torch.cuda.set_device(team.device())
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"

@@ -9,7 +9,7 @@ from epcore.data.store import ImageStore
 BLOCK = 4096  # images read at once when a whole split is copied
 
 
-def copied(images: np.ndarray, device: torch.device) -> Tensor:
+def to_device(images: np.ndarray, device: torch.device) -> Tensor:
     """Images uint8 `(n, height, width, 3)` on the device.
 
     To a GPU they go through pinned memory and nobody waits for the copy: it is done by the time
@@ -21,7 +21,7 @@ def copied(images: np.ndarray, device: torch.device) -> Tensor:
     return batch.to(device, non_blocking=True)
 
 
-class Feed:
+class DeviceImages:
     """Batches of a store's images on the network's device.
 
     If all the images that will be asked for, `rows` `(n,)`, fit into `room` bytes, they are read
@@ -39,11 +39,11 @@ class Feed:
             self._resident = torch.empty(shape, dtype=torch.uint8, device=device)
             for start in range(0, len(self._rows), BLOCK):
                 block = store.pixels(self._rows[start : start + BLOCK])
-                self._resident[start : start + BLOCK] = copied(block, device)
+                self._resident[start : start + BLOCK] = to_device(block, device)
 
     def batch(self, rows: np.ndarray) -> Tensor:
         """Images uint8 `(n, height, width, 3)` of store rows `(n,)`, on the device."""
         if self._resident is None:
-            return copied(self._store.pixels(rows), self._device)
+            return to_device(self._store.pixels(rows), self._device)
         positions = torch.from_numpy(np.searchsorted(self._rows, rows))
         return self._resident[positions.to(self._device, non_blocking=True)]
