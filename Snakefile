@@ -44,16 +44,18 @@ report: "workflow/report/workflow.rst"
 rule all:
     default_target: True
     input:
-        published_tables(PLAN.covered_tables + PLAN.imagenet_fs_tables),
+        published_tables(PLAN.main_tables),
         published_figures(PLAN.covered_figures),
         paths.ENVIRONMENT.format(scale=SCALE),
-        contact_sheets(PLAN.scale.columns.values()),
+        contact_sheets(PLAN.registry.scale.columns.values()),
         published_reports(),
     localrule: True
 
 
 rule ablation_pipeline:
     input:
-        published_tables(PLAN.ablation_tables),
-        published_figures(PLAN.ablation_figures),
+        published_tables(
+            t for t in PLAN.tables.covered if t in ("ablation", "propagator")
+        ),
+        published_figures(f for f in PLAN.covered_figures if f in ("ablation", "alpha")),
     localrule: True

@@ -1,6 +1,5 @@
 """Images that go through the network, against images that the episodes of a checkpoint touch."""
 
-import json
 import tempfile
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from epcore.checkpoint import Checkpoint, build, state_of
 from epcore.data.episodes import sample
 from epcore.evaluation import embed
 from epcore.plan import Plan
-from epcore.plan.stages import EmbedStage
 
 
 def main() -> None:
@@ -25,7 +23,7 @@ def main() -> None:
         if isinstance(module, Backbone):
             seen += len(inputs[0])
 
-    stage = EmbedStage(**json.loads(Plan(Path("config"), "demo").embed("conv4", "epnet")))
+    stage = Plan(Path("config"), "demo").runs.embed("conv4", "epnet")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         store = noise_store(folder / "noise", 28, 24, 60)

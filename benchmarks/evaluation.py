@@ -1,6 +1,5 @@
 """Episodes solved from cached features, against one at a time as the authors' code does."""
 
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +15,6 @@ from epcore.evaluation.embed import Features
 from epcore.evaluation.evaluate import solve
 from epcore.evaluation.inference import Inference
 from epcore.plan import Plan
-from epcore.plan.stages import EvaluateStage
 
 CLASSES, IMAGES, SIZE = 20, 600, 640  # the novel split of mini-ImageNet, features of the WRN
 WAY, QUERIES = 5, 15
@@ -52,7 +50,7 @@ def peak_bytes(work: Callable[[], object]) -> int:
 
 
 def compare(name: str, target: float, turns: int, frozen: Episodes, cached: Features) -> None:
-    stage = EvaluateStage(**json.loads(Plan(Path("config"), "paper").evaluate("wrn", "epnet")))
+    stage = Plan(Path("config"), "paper").runs.evaluate("wrn", "epnet")
     inference = Inference(stage.propagation)
 
     def theirs() -> list[float]:
@@ -86,7 +84,7 @@ def main() -> None:
     if len(sys.argv) > 1:
         return
     one = episodes(random, 1, 100)
-    stage = EvaluateStage(**json.loads(Plan(Path("config"), "paper").evaluate("wrn", "epnet")))
+    stage = Plan(Path("config"), "paper").runs.evaluate("wrn", "epnet")
     inference = Inference(stage.propagation)
     own = one.images().size * SIZE * 4
     ours = peak_bytes(lambda: solve(cached, one, inference))

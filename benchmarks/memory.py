@@ -33,9 +33,8 @@ def child(what: str, folder: Path, images: int) -> None:
     from epcore.data.store import ImageStore
     from epcore.evaluation.embed import embed
     from epcore.plan import Plan
-    from epcore.plan.stages import EmbedStage
 
-    stage = EmbedStage(**json.loads(Plan(Path("config"), "small").embed("conv4", "epnet")))
+    stage = Plan(Path("config"), "small").runs.embed("conv4", "epnet")
     backbone, augmenter = build(stage.backbone), Augmenter((), stage.view)
     before = peak = own_bytes()
     over = threading.Event()

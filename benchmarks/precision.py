@@ -1,6 +1,5 @@
 """Speed of the memory order and of bfloat16, and what bfloat16 does to accuracy."""
 
-import json
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -43,9 +42,7 @@ def step(backbone: torch.nn.Module, images: torch.Tensor, precision: str) -> Cal
 
 
 def speeds(plan: Plan, device: torch.device) -> None:
-    stage = PretrainStage(
-        **json.loads(plan.pretrain(plan.scale.columns["mini"], "conv4", "epnet", 0))
-    )
+    stage = plan.runs.pretrain(plan.registry.scale.columns["mini"], "conv4", "epnet", 0)
     plain = build(stage.backbone).to(device)
     ordered = build(stage.backbone)
     place(ordered, device)
@@ -91,16 +88,17 @@ def accuracies(plan: Plan, device: torch.device) -> None:
     found: dict[str, list[dict[str, float]]] = {precision: [] for precision in PRECISIONS}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        told = json.loads(plan.data("glyph-mini"))
+        told = plan.data.build("glyph-mini").model_dump(mode="json")
         told["dataset"]["images_per_class"] |= {"base": 40, "val": 30, "novel": 60}
         data.run(DataStage(**told), [], folder / "glyphs")
         store = ImageStore.open(folder / "glyphs")
         test = sample(store, "novel", 5, 1, 15, EPISODES, seed=1)
         for seed in range(SEEDS):
             for precision, values in found.items():
-                told = json.loads(plan.pretrain(plan.scale.columns["mini"], "conv4", "epnet", seed))
-                told["precision"] = precision
-                values.append(accuracy(PretrainStage(**told), store, test, device, folder))
+                dataset = plan.registry.scale.columns["mini"]
+                stage = plan.runs.pretrain(dataset, "conv4", "epnet", seed)
+                stage = stage.model_copy(update={"precision": precision})
+                values.append(accuracy(stage, store, test, device, folder))
     full = np.array([values["fp32"] for values in found["fp32"]])
     pairs = {
         "bfloat16 in training and test": [values["bf16"] for values in found["bf16"]],

@@ -1,7 +1,6 @@
 """Throughput of the real pretraining loop, against the bare backbone on a batch in memory."""
 
 import copy
-import json
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -58,7 +57,8 @@ class Timed(PretrainingTask):
 
 def stage_of(pixels: int) -> PretrainStage:
     plan = Plan(Path("config"), SCALES[pixels])
-    told = json.loads(plan.pretrain(plan.scale.columns["mini"], "conv4", "epnet", 0))
+    stage = plan.runs.pretrain(plan.registry.scale.columns["mini"], "conv4", "epnet", 0)
+    told = stage.model_dump(mode="json")
     told["precision"] = "bf16"
     told["pretraining"] |= {"epochs": 1, "batch_size": BATCHES[pixels]}
     return PretrainStage(**told)

@@ -42,7 +42,7 @@ READINGS = {
 def stage_of(recipe: str, patience: int, **propagation: Any) -> PretrainStage:
     """The scale's pretraining of a recipe, shortened, with another patience."""
     plan = Plan(Path("config"), SCALE)
-    told = PretrainStage.model_validate_json(plan.pretrain(DATASET, "conv4", recipe, 0))
+    told = plan.runs.pretrain(DATASET, "conv4", recipe, 0)
     plateau = told.pretraining.plateau.model_copy(update={"patience": patience})
     shorter = told.pretraining.model_copy(update={"epochs": EPOCHS, "plateau": plateau})
     graph = told.propagation.model_copy(update=propagation)

@@ -38,10 +38,10 @@ def _run(arguments: dict[str, Any]) -> None:
 
 def _run_command(name: str, arguments: dict[str, Any]) -> None:
     if "scale" in arguments and arguments["scale"] is None:
-        from epcore.plan import Plan
         from epcore.plan.load import read_yaml
+        from epcore.plan.registry import scale_of
 
-        arguments["scale"] = Plan.scale_of(read_yaml(arguments["settings"] / "config.yaml"))
+        arguments["scale"] = scale_of(read_yaml(arguments["settings"] / "config.yaml"))
     with contextlib.ExitStack() as stack:
         if name == "fetch" and arguments["receipt"] is not None:
             stack.enter_context(_tracked(name, arguments["receipt"], 0))

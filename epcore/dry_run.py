@@ -32,8 +32,8 @@ def planned(plan: Plan, targets: Sequence[str]) -> list[Job]:
         UserError: for a mistake in the config, or a target that Snakemake refuses, in its words.
     """
     plan.check()
-    config = (f"scale={plan.scale_name}", f"seeds={list(plan.seeds)}")
-    snakefile = str(plan.config.parent / "Snakefile")
+    config = (f"scale={plan.registry.scale_name}", f"seeds={list(plan.registry.seeds)}")
+    snakefile = str(plan.registry.config.parent / "Snakefile")
     command = [sys.executable, "-m", "snakemake", "--dry-run", "--printshellcmds", "--nocolor"]
     command += ["--snakefile", snakefile, "--config", *config, "--", *targets]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -10,6 +10,7 @@ from epcore.files import fingerprint
 from epcore.plan import Plan, stages
 from epcore.plan.files import files_of
 from epcore.plan.load import read_yaml, validate
+from epcore.plan.registry import scale_of
 from epcore.stages import STAGES, Stage
 
 NUMBERS = ("seed", "shot")
@@ -21,8 +22,7 @@ def told_of(plan: Plan, name: str, names: Mapping[str, Any]) -> str:
     if stage.config is None:
         return ""
     values = [int(names[each]) if each in NUMBERS else names[each] for each in stage.told]
-    text: str = attrgetter(stage.plan)(plan)(*values)
-    return text
+    return stages.told(attrgetter(stage.plan)(plan)(*values))
 
 
 def command_of(plan: Plan, name: str, names: Mapping[str, Any]) -> list[str]:
@@ -31,15 +31,15 @@ def command_of(plan: Plan, name: str, names: Mapping[str, Any]) -> list[str]:
     With the digest of what the stage is told: it re-runs the job when that changes, and tells a
     job that the config was edited since.
     """
-    stage, words = STAGES[name], ["--scale", plan.scale_name]
+    stage, words = STAGES[name], ["--scale", plan.registry.scale_name]
     for each in stage.names:
         values = names[each] if isinstance(names[each], (list, tuple)) else [names[each]]
         words += [f"--{each}", *map(str, values)]
     if stage.of_seeds:
-        seeds = plan.seeds if stage.of_seeds == "all" else plan.seeds[:1]
+        seeds = plan.registry.seeds if stage.of_seeds == "all" else plan.registry.seeds[:1]
         words += ["--seeds", *map(str, seeds)]
-    if plan.config != Path("config"):
-        words += ["--settings", plan.config.as_posix()]
+    if plan.registry.config != Path("config"):
+        words += ["--settings", plan.registry.config.as_posix()]
     if text := told_of(plan, name, names):
         words += ["--digest", fingerprint(text)]
     return words
@@ -63,10 +63,10 @@ def resolved(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     if config is not None:
         given["stage"] = validate(getattr(stages, str(stage.config)), config, "--config")
     elif stage.config is not None or _missing(stage, given):
-        scale = scale or Plan.scale_of(read_yaml(settings / "config.yaml"))
+        scale = scale or scale_of(read_yaml(settings / "config.yaml"))
         plan = Plan(settings, scale, seeds)
         if "seed" in place and place["seed"] is None:
-            place["seed"] = plan.seeds[0]
+            place["seed"] = plan.registry.seeds[0]
         needed = stage.names if _missing(stage, given) else stage.told
         _check_given(name, [key for key in needed if place[key] is None])
         if needed == stage.names:

@@ -1,6 +1,5 @@
 """A toy data set on which every stage runs in seconds, and what the stages are told about it."""
 
-import json
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,8 +97,8 @@ def told():
     def build(stage, recipe="epnet", backbone="conv4", dataset="glyph-mini", **changes):
         model, more, small = kinds[stage]
         where = (dataset, backbone) if stage == "pretrain" else (backbone,)
-        text = getattr(plan, stage)(*where, recipe, *more)
-        content = laid_over(json.loads(text), small)
+        said = getattr(plan.runs, stage)(*where, recipe, *more)
+        content = laid_over(said.model_dump(mode="json"), small)
         if stage == "pretrain":
             content["augmentation"] = ["flip"]
         content |= {"precision": "fp32"}

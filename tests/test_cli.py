@@ -11,27 +11,32 @@ import torch
 from PIL import Image
 
 from epcore.cli import COMMANDS, main
+from epcore.job import told_of
 from epcore.plan import Plan
 from epcore.stages import STAGES
 
 CONFIG = Path(__file__).parents[1] / "config"
 PLAN = Plan(CONFIG, "demo")
+RECIPE = {"dataset": "glyph-mini", "backbone": "conv4", "recipe": "epnet", "seed": 0, "shot": 1}
 TEXTS = {
-    "data": PLAN.data("glyph-mini"),
-    "episodes": PLAN.episodes("5way-1shot"),
-    "pretrain": PLAN.pretrain("glyph-mini", "conv4", "epnet", 0),
-    "finetune": PLAN.finetune("conv4", "epnet", 0, 1),
-    "select": PLAN.select("epnet-selected", "pretrain"),
-    "embed": PLAN.embed("conv4", "epnet"),
-    "evaluate": PLAN.evaluate("conv4", "epnet"),
-    "aggregate": PLAN.aggregate("main"),
-    "ablation": PLAN.ablation("ablation"),
-    "alpha": PLAN.alpha(),
-    "interpolation": PLAN.interpolation(),
-    "latex": PLAN.latex("main"),
-    "plot": PLAN.plot("by-shot"),
-    "curves": PLAN.curves_of("curves-glyph-mini-resnet12"),
-    "environment": PLAN.environment(),
+    stage: told_of(PLAN, stage, names)
+    for stage, names in {
+        "data": RECIPE,
+        "episodes": {"protocol": "5way-1shot"},
+        "pretrain": RECIPE,
+        "finetune": RECIPE,
+        "select": {"recipe": "epnet-selected", "checkpoint": "pretrain"},
+        "embed": RECIPE,
+        "evaluate": RECIPE,
+        "aggregate": {"table": "main"},
+        "ablation": {},
+        "alpha": {},
+        "interpolation": {},
+        "latex": {"table": "main"},
+        "plot": {"plot": "by-shot"},
+        "curves": {"curves": "curves-glyph-mini-resnet12"},
+        "environment": {},
+    }.items()
 }
 ALONE = {  # without inputs that the config names
     stage: json.dumps(json.loads(TEXTS[stage]) | {key: []})
@@ -217,7 +222,7 @@ def test_a_missing_second_input_is_named(files, capsys):
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_a_scale_for_a_gpu_refuses_to_train_without_one(toy, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    text = Plan(CONFIG, "paper").pretrain("mini-imagenet", "conv4", "epnet", 0)
+    text = told_of(Plan(CONFIG, "paper"), "pretrain", RECIPE | {"dataset": "mini-imagenet"})
     inputs = ["--data", toy.data, "--episodes", toy.val, "--out", "pretrain.pt"]
     message = complaint(capsys, "pretrain", "--require-gpu", "--config", text, *inputs)
     assert "scale=demo" in message

@@ -90,7 +90,7 @@ def test_the_digest_is_that_of_what_the_stage_is_told(project, name):
 def test_a_command_line_stays_short_whatever_the_scale(project):
     """Linux ends an argument at 128 KiB; the page on the environment is told 21 kB of files."""
     plan = Plan(Path("config"), "paper", seeds=[*range(9)])
-    assert len(plan.environment()) > 2**17
+    assert len(told_of(plan, "environment", {})) > 2**17
     assert len(" ".join(command_of(plan, "environment", {}))) < 200
 
 
@@ -99,7 +99,7 @@ def test_an_edit_during_a_run_is_told_and_not_used(project, capsys):
     recipes = project / "config" / "recipes.yaml"
     text = recipes.read_text(encoding="utf-8")
     recipes.write_text(re.sub("rotation_weight: 1", "rotation_weight: 2", text, count=1))
-    assert Plan(Path("config"), "demo").pretrain(*RUN.values()) != ""
+    Plan(Path("config"), "demo").check()
     assert main(["pretrain", *words]) == 2
     said = capsys.readouterr().err
     assert "config/ was edited after this run had begun" in said

@@ -37,7 +37,7 @@ from epcore.analysis.plane import (
     location_scores,
 )
 from epcore.files import Provenance
-from epcore.plan.figures import DecisionBoundary
+from epcore.plan.figure_models import DecisionBoundary
 from epcore.plan.stages import DecisionBoundaryStage
 from epcore.propagation import EmbeddingPropagation, LabelPropagation
 from epcore.report.figure import BLUE, GREEN, RED, panels

@@ -36,7 +36,7 @@ from epcore.evaluation.embed import Features
 from epcore.evaluation.evaluate import PAIRS
 from epcore.evaluation.inference import Inference
 from epcore.files import Provenance
-from epcore.plan.figures import InterpolatedPairs
+from epcore.plan.figure_models import InterpolatedPairs
 from epcore.plan.stages import InterpolationStage
 from epcore.propagation import DegenerateFeaturesError
 from epcore.report.figure import BLUE, RED, panels

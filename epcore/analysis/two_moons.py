@@ -10,7 +10,7 @@ import torch
 from scipy.spatial import KDTree
 
 from epcore.files import Provenance
-from epcore.plan.figures import TwoMoons
+from epcore.plan.figure_models import TwoMoons
 from epcore.plan.stages import TwoMoonsStage
 from epcore.propagation import EmbeddingPropagation, Propagator
 from epcore.report.figure import BLUE, COLORS, RED, SKY, panels

@@ -40,17 +40,17 @@ def missing(plan: Plan, datasets: list[str], root: Path) -> dict[str, int]:
     """
     sizes = {}
     for name in datasets:
-        settings = plan.datasets[name]
+        settings = plan.registry.datasets[name]
         if isinstance(settings, OfficialData) and not _store(plan, name).is_file():
             for source in settings.sources:
-                for key, file in plan.sources[source].files.items():
+                for key, file in plan.registry.sources[source].files.items():
                     if not _verified(plan, source, key) and find(file, root) is None:
                         sizes[file.path] = file.size or 0
     return sizes
 
 
 def _store(plan: Plan, name: str) -> Path:
-    return Path(paths.STORE.format(scale=plan.scale_name, dataset=name))
+    return Path(paths.STORE.format(scale=plan.registry.scale_name, dataset=name))
 
 
 def _built(name: str, store: Path) -> Finding:
@@ -65,7 +65,7 @@ def _built(name: str, store: Path) -> Finding:
 
 def _sources(plan: Plan, name: str, root: Path) -> Finding:
     """What there is of the files of a data set that is not built."""
-    settings, what = plan.datasets[name], f"data {name}"
+    settings, what = plan.registry.datasets[name], f"data {name}"
     if not isinstance(settings, OfficialData):
         own = getattr(settings, "path", None)
         if own is not None and not Path(own).exists():
@@ -76,7 +76,7 @@ def _sources(plan: Plan, name: str, root: Path) -> Finding:
     download: list[str] = []
     hand: list[str] = []
     for source in settings.sources:
-        for key, file in plan.sources[source].files.items():
+        for key, file in plan.registry.sources[source].files.items():
             if _verified(plan, source, key):
                 verified += 1
             elif find(file, root) is not None:
@@ -103,7 +103,7 @@ def _sources(plan: Plan, name: str, root: Path) -> Finding:
 
 def _verified(plan: Plan, source: str, key: str) -> bool:
     """Whether `epcore fetch` found the file to be the published one, and it has not changed."""
-    receipt = Path(paths.RECEIPT.format(scale=plan.scale_name, source=source))
+    receipt = Path(paths.RECEIPT.format(scale=plan.registry.scale_name, source=source))
     if not receipt.is_file():
         return False
     try:

@@ -11,6 +11,7 @@ from epcore.dry_run import Job, planned
 from epcore.errors import UserError
 from epcore.plan import Plan
 from epcore.plan.load import read_yaml
+from epcore.plan.registry import scale_of
 
 
 def run(
@@ -32,12 +33,12 @@ def run(
     findings = _shown(
         [
             *check_packages(settings.parent / LOCK),
-            *check_gpus(plan.scale.requires_gpu, profile is not None),
-            *check_factor(plan.footprint),
+            *check_gpus(plan.registry.scale.requires_gpu, profile is not None),
+            *check_factor(plan.registry.footprint),
         ]
     )
     jobs = planned(plan, targets)
-    datasets, gpus = datasets_of(jobs), plan.scale.resources.gpus
+    datasets, gpus = datasets_of(jobs), plan.registry.scale.resources.gpus
     findings += _shown(
         [
             *(check_profile(profile, gpus, asked_minutes(plan, jobs)) if profile else []),
@@ -58,7 +59,7 @@ def _shown(findings: list[Finding]) -> list[Finding]:
 
 def asked_minutes(plan: Plan, jobs: Iterable[Job]) -> dict[str, int]:
     """Of the first try of what a cluster gets, by rule; with a training its embedding."""
-    resources = plan.scale.resources
+    resources = plan.registry.scale.resources
     training = resources.runtime + resources.embed.runtime
     minutes = {"data": resources.data.runtime, "pretrain": training, "finetune": training}
     if plan.imagenet_fs:
@@ -77,7 +78,7 @@ def data_root(settings: Path) -> Path:
         UserError: if config.yaml cannot be read, or does not say it.
     """
     config = read_yaml(settings / "config.yaml")
-    Plan.scale_of(config)  # all keys are there
+    scale_of(config)  # all keys are there
     return Path(str(config["data_root"]))
 
 

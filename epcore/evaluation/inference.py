@@ -55,13 +55,13 @@ def check_classifiers(plan: Plan) -> None:
     Raises:
         UserError: that names the recipe, and the protocol of a table or figure.
     """
-    where = f"{plan.config.name}/recipes.yaml, recipe {{}}".format
-    for name in plan.recipes:
-        for backbone in plan.scale.backbones:
-            recipe = plan.recipe(name, backbone)
+    where = f"{plan.registry.config.name}/recipes.yaml, recipe {{}}".format
+    for name in plan.registry.recipes:
+        for backbone in plan.registry.scale.backbones:
+            recipe = plan.registry.recipe(name, backbone)
             for phase in get_args(Phase):
                 load_classifier(recipe.propagation_in(phase), where(name))
-    for _, backbone, name, protocol in plan.tests():
-        episodes = plan.protocols[protocol]
-        settings = plan.recipe(name, backbone).propagation_in("testing")
-        Inference(settings, f"{where(name)} on {protocol}").check(episodes.has_unlabeled)
+    for run in plan.tested.runs:
+        episodes = plan.registry.protocols[run.protocol]
+        settings = plan.runs.evaluate(run.backbone, run.recipe).propagation
+        Inference(settings, f"{where(run.recipe)} on {run.protocol}").check(episodes.has_unlabeled)

@@ -97,17 +97,16 @@ def account(plan: Plan, entries: Iterable[Entry]) -> Account:
     in that of the plan, as far as they were made. What a table or figure is made of is what the
     meta files say.
     """
-    entries, scale = tuple(entries), {"scale": plan.scale_name}
+    entries, scale = tuple(entries), {"scale": plan.registry.scale_name}
     by_job: dict[str, list[Entry]] = {}
     by_rule: dict[str, list[Entry]] = {}
     for entry in entries:
         by_job.setdefault(entry.job, []).append(entry)
         by_rule.setdefault(entry.stage, []).append(entry)
     ancestry = Ancestry(Path(paths.LEDGER.format(**scale)).parent, entries)
-    tables = [*plan.covered_tables, *plan.imagenet_fs_tables]
-    figures = plan.covered_figures
-    targets = [("table", name, paths.TABLE_TEX.format(**scale, table=name)) for name in tables]
-    targets += [("figure", name, paths.FIGURE.format(**scale, figure=name)) for name in figures]
+    tables = [(name, paths.TABLE_TEX.format(**scale, table=name)) for name in plan.main_tables]
+    figures = [(name, paths.FIGURE.format(**scale, figure=name)) for name in plan.covered_figures]
+    targets = [("table", *each) for each in tables] + [("figure", *each) for each in figures]
     products = [
         Use(level, name, tuple(e for job in ancestry.jobs_below(file) for e in by_job[job]))
         for level, name, file in targets

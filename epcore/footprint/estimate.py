@@ -14,17 +14,17 @@ def estimate(plan: Plan, job: Job, device: str) -> float | None:
     Images seen x multiply-adds of an image x 3, as backward is two forward passes, / the rate of
     one GPU or of the cores that a training has.
     """
-    names, rates = job.wildcards, plan.footprint.multiply_adds
-    rate = rates.gpu if device == "gpu" else rates.cpu * plan.scale.resources.threads
+    names, rates = job.wildcards, plan.registry.footprint.multiply_adds
+    rate = rates.gpu if device == "gpu" else rates.cpu * plan.registry.scale.resources.threads
     if job.stage == "imagenet-fs-classifier" and plan.imagenet_fs:
         settings = plan.imagenet_fs.settings.classifier
         seen = settings.epochs * settings.steps * settings.batch_size
         network, view = plan.imagenet_fs.backbone(job.backbone), plan.imagenet_fs.settings.view
     elif job.stage in ("pretrain", "finetune"):
-        recipe = plan.recipe(names["recipe"], job.backbone)
-        network, view = plan.backbone(job.backbone), recipe.view
+        recipe = plan.registry.recipe(names["recipe"], job.backbone)
+        network, view = plan.registry.backbone(job.backbone), recipe.view
         if job.stage == "pretrain":
-            first = plan.pretraining(names["dataset"], job.backbone, names["recipe"])
+            first = plan.runs.pretraining(names["dataset"], job.backbone, names["recipe"])
             seen = first.epochs * first.copies * _base_images(plan, names["dataset"])
         else:
             second = recipe.finetuning
@@ -32,13 +32,13 @@ def estimate(plan: Plan, job: Job, device: str) -> float | None:
             seen = second.epochs * second.episodes_per_epoch * images
     else:
         return None
-    pixels = round(plan.datasets[names["dataset"]].image_size * view.crop)
+    pixels = round(plan.registry.datasets[names["dataset"]].image_size * view.crop)
     return seen * multiply_adds(network, pixels) * 3 / rate or None
 
 
 def _base_images(plan: Plan, dataset: str) -> int:
     """As drawn or published; 0 if nobody has said it."""
-    settings = plan.datasets[dataset]
+    settings = plan.registry.datasets[dataset]
     if isinstance(settings, GlyphPictures):
         from epcore.data.builders.glyph_classes import SELECTIONS
 

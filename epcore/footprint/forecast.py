@@ -28,7 +28,7 @@ Costs = dict[tuple[str, str], list[tuple[float | None, float | None]]]
 
 def costs(plan: Plan, jobs: Iterable[Job], device: str, ledger: dict[Key, Median]) -> Costs:
     """What jobs cost; those that can use a GPU run on `device`, cpu or gpu."""
-    shipped = read_medians(plan.config / "measured.csv", plan.scale_name)
+    shipped = read_medians(plan.registry.config / "measured.csv", plan.registry.scale_name)
     found: Costs = defaultdict(list)
     for job in jobs:
         key = (job.stage, job.backbone, device if job.gpu else "cpu")
@@ -80,9 +80,10 @@ def run(
         ]
         csv.writer(sys.stdout, lineterminator="\n").writerows([COLUMNS, *rows])
         return
-    chosen = device or ("gpu" if plan.scale.requires_gpu or local_gpus() else "cpu")
+    chosen = device or ("gpu" if plan.registry.scale.requires_gpu or local_gpus() else "cpu")
     jobs = planned(plan, targets)
     print(f"Forecast of {' '.join(targets)} at scale {scale}: {len(jobs)} jobs to run.")
     known = medians(read(path)) if path.is_file() else {}
     if jobs:
-        print(format_forecast(costs(plan, jobs, chosen, known), carbon_intensity(plan.footprint)))
+        factor = carbon_intensity(plan.registry.footprint)
+        print(format_forecast(costs(plan, jobs, chosen, known), factor))

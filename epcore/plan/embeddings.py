@@ -9,42 +9,42 @@ from collections.abc import Iterable
 
 from epcore.plan import paths
 from epcore.plan.plan import Plan
+from epcore.plan.run import Checkpoint, Run
 
 
 def of_table(plan: Plan, table: str) -> list[str]:
     """Feature files; a table of ImageNet-FS, which shares none, has no such."""
-    return _tested(plan, _cells(plan, [table] if table in plan.tables else []))
+    return _tested(plan, _behind(plan, _runs(plan, [table])))
 
 
 def of_figure(plan: Plan, figure: str) -> list[str]:
     """Feature files."""
-    runs = {"alpha": plan.alpha_runs, "interpolation": plan.interpolation_runs}
-    if figure in runs:
-        return _tested(plan, [plan.checkpoint_of(*run) for run in runs[figure]()])
     if figure == "gap":
-        return _tested(plan, [c for p in plan.gap_pairs() for c in (p.checkpoint, p.baseline)])
-    if figure in plan.curves:
-        return _tested(plan, [training.checkpoint for training in plan.curves[figure]])
-    plotted = plan.plot_tables(figure) if figure in plan.plots.plots else []
-    return _tested(plan, _cells(plan, ["ablation"] if figure == "ablation" else plotted))
+        compared = [run for _, *both in plan.curves.gap_runs() for run in both]
+        return _tested(plan, map(plan.runs.pretrained, compared))
+    if figure in plan.curves.checkpoints:
+        return _tested(plan, plan.curves.checkpoints[figure])
+    if figure in plan.plots.settings.plots:
+        return _tested(plan, _behind(plan, _runs(plan, plan.plots.tables(figure))))
+    runs = {
+        "ablation": lambda: _runs(plan, ["ablation"]),
+        "alpha": plan.figures.alpha_runs,
+        "interpolation": plan.figures.interpolation_runs,
+    }
+    return _tested(plan, _behind(plan, runs[figure]())) if figure in runs else []
 
 
-def _cells(plan: Plan, tables: Iterable[str]) -> list[str]:
-    """The meta files of the checkpoints that tables test."""
-    return [cell.checkpoint_meta for table in tables for cell in plan.cells(table)]
+def _runs(plan: Plan, tables: Iterable[str]) -> list[Run]:
+    known = plan.registry.tables
+    return [at.run for table in tables if table in known for at in plan.tables.runs(table)]
 
 
-def _tested(plan: Plan, checkpoints: Iterable[str]) -> list[str]:
+def _behind(plan: Plan, runs: Iterable[Run]) -> list[Checkpoint]:
+    return [plan.runs.checkpoint(run) for run in runs]
+
+
+def _tested(plan: Plan, checkpoints: Iterable[Checkpoint]) -> list[str]:
     """Features of the pretraining and the fine-tuning behind each, as far as any are tested."""
-    found: dict[str, None] = {}
-    for path in checkpoints:
-        _, _, kind, dataset, *rest = path.split("/")
-        if kind == "models":
-            backbone, recipe, seed, file = rest
-            pretrained = (plan.pretraining_recipe(backbone, recipe), "pretrain")
-            for owner, name in (pretrained, (recipe, file.split(".")[0])):
-                if plan.is_tested(dataset, backbone, owner, name):
-                    place = {"dataset": dataset, "backbone": backbone, "recipe": owner}
-                    place |= {"scale": plan.scale_name, "seed": seed[1:], "checkpoint": name}
-                    found[paths.FEATURES.format(**place)] = None
-    return list(found)
+    both = [each for found in checkpoints for each in (plan.runs.pretrained(found), found)]
+    tested = [each for each in both if each in plan.tested.checkpoints]
+    return list(dict.fromkeys(plan.runs.path(paths.FEATURES, each) for each in tested))

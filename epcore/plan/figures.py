@@ -1,112 +1,148 @@
-"""The file figures.yaml: one section a figure, named after it."""
+"""What the stages of the analysis figures are told: the file figures.yaml at one scale."""
 
-from typing import Annotated
+from functools import cached_property
 
-from pydantic import ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
-
-from epcore.plan.models import Probability
-from epcore.plan.settings import Settings
-
-AtLeastTwo = Annotated[int, Field(ge=2)]
-
-
-class NetworkFigure(Settings):
-    """A figure of trained networks: a recipe each, tested on the episodes of one protocol."""
-
-    column: str
-    backbone: str
-    protocol: str
-    recipes: tuple[str, ...]
-
-
-class AlphaSearch(NetworkFigure):
-    """Recipes that differ in the alpha of embedding propagation."""
-
-    label_alphas: Annotated[tuple[Probability, ...], Field(min_length=1)]
+from epcore.errors import UserError
+from epcore.plan.figure_models import FigureSettings, InterpolatedPairs, NetworkFigure
+from epcore.plan.load import pick, read_yaml, validate
+from epcore.plan.registry import Registry
+from epcore.plan.run import Run
+from epcore.plan.runs import Runs
+from epcore.plan.settings import Split
+from epcore.plan.stages import (
+    AblationCell,
+    AblationStage,
+    AlphaCandidate,
+    AlphaStage,
+    DecisionBoundaryStage,
+    InterpolationNetwork,
+    InterpolationStage,
+    TwoMoonsStage,
+)
+from epcore.plan.tables import Tables
 
 
-class TwoMoons(Settings):
-    """Embedding propagation of two moons, in random batches and of all points."""
+class Figures:
+    """The figures of a scale but plots and curves; methods named after one say what it is told."""
 
-    points: Annotated[int, Field(ge=4)]
-    noise: PositiveFloat
-    embedding_alpha: Probability
-    batch_sizes: Annotated[tuple[AtLeastTwo, ...], Field(min_length=1)]
-    batches: AtLeastTwo
-    examples: PositiveInt
-    draws: AtLeastTwo
-    seed: NonNegativeInt
+    def __init__(self, registry: Registry, runs: Runs, tables: Tables) -> None:
+        self._registry, self._runs, self._tables = registry, runs, tables
 
-    @model_validator(mode="after")
-    def _batches_are_parts(self) -> "TwoMoons":
-        if max(self.batch_sizes) > self.points or self.examples > self.points:
-            raise ValueError("batch_sizes and examples must not be larger than points")
-        return self
+    @cached_property
+    def settings(self) -> FigureSettings:
+        """The file figures.yaml."""
+        file = self._registry.config / "figures.yaml"
+        where = f"{self._registry.config.name}/figures.yaml"
+        settings: FigureSettings = validate(FigureSettings, read_yaml(file), where)
+        self._check_networks(settings.alpha, "val", f"{where}, alpha", "alpha is chosen")
+        self._check_networks(
+            settings.interpolation, "novel", f"{where}, interpolation", "the figure is tested"
+        )
+        self._registry.check_table(settings.gap.table, f"{where}, gap, table")
+        return settings
 
+    def _check_networks(self, figure: NetworkFigure, split: Split, where: str, what: str) -> None:
+        registry = self._registry
+        pick(registry.backbones, figure.backbone, "backbone", where)
+        registry.check_column(figure.column, f"{where}, column")
+        found = pick(registry.protocols, figure.protocol, "protocol", where).split
+        if found != split:
+            raise UserError(
+                f"{where}: protocol {figure.protocol!r} is of split {found}; {what} on "
+                f"split {split}"
+            )
+        for recipe in figure.recipes:
+            pick(dict.fromkeys(registry.recipes), recipe, "recipe", f"{where}, recipes")
 
-class DecisionBoundary(Settings):
-    """Decision boundaries of three classes in two dimensions."""
+    @property
+    def covered(self) -> list[str]:
+        """The figures that this scale has the runs of."""
+        ablation = ["ablation"] if "ablation" in self._tables.covered else []
+        alpha = ["alpha"] if self.alpha_runs() else []
+        interpolation = ["interpolation"] if self.interpolation_runs() else []
+        return ablation + alpha + ["two-moons", "decision-boundary"] + interpolation
 
-    points: AtLeastTwo
-    spread: PositiveFloat
-    labeled: PositiveInt
-    window: PositiveFloat
-    grid: AtLeastTwo
-    curvature_step: PositiveFloat
-    draws: AtLeastTwo
-    embedding_alpha: Probability
-    label_alpha: Probability
-    seed: NonNegativeInt
+    def alpha_runs(self) -> list[Run]:
+        """One for each candidate, of the first seed, if the scale has them."""
+        return self._network_runs(self.settings.alpha)
 
-    @model_validator(mode="after")
-    def _some_points_are_unlabeled(self) -> "DecisionBoundary":
-        if self.labeled >= self.points:
-            raise ValueError("labeled must be smaller than points")
-        return self
+    def interpolation_runs(self) -> list[Run]:
+        """Both networks of the interpolation, of the first seed, if the scale has them."""
+        return self._network_runs(self.settings.interpolation)
 
+    def _network_runs(self, figure: NetworkFigure) -> list[Run]:
+        scale, (seed, *_) = self._registry.scale, self._registry.seeds
+        dataset = scale.columns.get(figure.column)
+        if dataset is None or figure.backbone not in scale.backbones:
+            return []
+        return [
+            Run(dataset, figure.backbone, recipe, seed, figure.protocol)
+            for recipe in figure.recipes
+        ]
 
-class InterpolatedPairs(Settings):
-    """Which pairs of embeddings, and in how many steps from one to the other."""
+    # -- stages -----------------------------------------------------------------------------------
 
-    pairs: AtLeastTwo
-    shown: PositiveInt
-    steps: AtLeastTwo
-    resamples: PositiveInt
-    seed: NonNegativeInt
+    def two_moons(self) -> TwoMoonsStage:
+        return TwoMoonsStage(settings=self.settings.two_moons)
 
+    def decision_boundary(self) -> DecisionBoundaryStage:
+        return DecisionBoundaryStage(settings=self.settings.decision_boundary)
 
-class Interpolation(NetworkFigure, InterpolatedPairs):
-    """Class probabilities between pairs of embeddings of two networks, called by `labels`."""
+    def alpha(self) -> AlphaStage:
+        figure = self.settings.alpha
+        return AlphaStage(
+            candidates=tuple(
+                AlphaCandidate(
+                    features=self._runs.features(run),
+                    propagation=self._runs.evaluate(run.backbone, run.recipe).propagation,
+                )
+                for run in self.alpha_runs()
+            ),
+            label_alphas=figure.label_alphas,
+            note=self._note(figure.column, figure.backbone),
+        )
 
-    recipes: tuple[str, str]
-    labels: tuple[str, str]
+    def interpolation(self) -> InterpolationStage:
+        """Of a scale that has its runs."""
+        figure = self.settings.interpolation
+        one, other = (
+            InterpolationNetwork(
+                name=run.recipe,
+                label=label,
+                features=self._runs.features(run),
+                propagation=self._runs.evaluate(run.backbone, run.recipe).propagation,
+            )
+            for label, run in zip(figure.labels, self.interpolation_runs(), strict=True)
+        )
+        settings = figure.model_dump(include=set(InterpolatedPairs.model_fields))
+        return InterpolationStage(
+            networks=(one, other),
+            settings=InterpolatedPairs(**settings),
+            note=self._note(figure.column, figure.backbone),
+        )
 
-    @model_validator(mode="after")
-    def _networks_differ(self) -> "Interpolation":
-        for key in ("recipes", "labels"):
-            one, other = getattr(self, key)
-            if one == other:
-                raise ValueError(f"{key} has {one!r} twice; the two networks must differ in both")
-        return self
+    def ablation(self) -> AblationStage:
+        """Of a table whose rows tick every combination of its marks."""
+        table = self._registry.table("ablation")
+        return AblationStage(
+            factors=table.marks,
+            cells=tuple(
+                AblationCell(
+                    seed=at.run.seed,
+                    block=at.block.name,
+                    paper=at.row.paper or at.row.name,
+                    marks=at.row.marks,
+                    scores=self._runs.scores(at.run),
+                )
+                for at in self._tables.runs("ablation")
+            ),
+            note=self._note(table.columns[0].dataset, table.blocks[0].backbone),
+        )
 
-
-class Gap(Settings):
-    """How far apart recipes are while they train: each row of `table` and the row it names.
-
-    A panel is a block of the table; `label` says which rows are compared.
-    """
-
-    table: str
-    label: str
-
-
-class Figures(Settings):
-    """The sections; names in the file have hyphens, as the figures' files do."""
-
-    model_config = ConfigDict(alias_generator=lambda name: name.replace("_", "-"))
-
-    alpha: AlphaSearch
-    two_moons: TwoMoons
-    decision_boundary: DecisionBoundary
-    interpolation: Interpolation
-    gap: Gap
+    def _note(self, column: str, backbone: str | None) -> str:
+        """What a figure's numbers are of."""
+        registry = self._registry
+        dataset = registry.scale.columns.get(column)
+        title = registry.datasets[dataset].caption if dataset else "no data"
+        label = registry.sized(backbone) if backbone else ""
+        return f"scale {registry.scale_name}: {title}, {label}"

@@ -5,12 +5,15 @@ more than names, typed by hand as well as by a rule.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from epcore.plan import paths
+from epcore.plan.figures import Figures
 from epcore.plan.imagenet_fs import queries_of
 from epcore.plan.plan import Plan
+from epcore.plan.run import Checkpoint, Run
 from epcore.plan.runs import phase_of
 
 # Option of the stage -> file, or files, or folder.
@@ -25,7 +28,7 @@ def files_of(plan: Plan, stage: str, names: Mapping[str, Any]) -> Files:
         stage: its name.
         names: the values of the stage's `names`, such as data set, backbone, recipe and seed.
     """
-    place = {"scale": plan.scale_name, **names}
+    place = {"scale": plan.registry.scale_name, **names}
     return _OF[stage](plan, place)
 
 
@@ -38,7 +41,7 @@ def _data_of(place: Mapping[str, Any]) -> Files:
 
 
 def _data(plan: Plan, place: Mapping[str, Any]) -> Files:
-    sources = plan.data_inputs(place["dataset"]).get("sources", [])
+    sources = plan.data.inputs(place["dataset"]).get("sources", [])
     return {"sources": list(map(Path, sources)), "out": _at(paths.STORE, place).parent}
 
 
@@ -56,7 +59,7 @@ def _pretrain(plan: Plan, place: Mapping[str, Any]) -> Files:
 
 
 def _finetune(plan: Plan, place: Mapping[str, Any]) -> Files:
-    owner = plan.pretraining_recipe(place["backbone"], place["recipe"])
+    owner = plan.runs.pretraining_recipe(place["backbone"], place["recipe"])
     return {
         **_data_of(place),
         "episodes": _at(paths.EPISODES, place, protocol=f"val-5way-{place['shot']}shot"),
@@ -66,14 +69,13 @@ def _finetune(plan: Plan, place: Mapping[str, Any]) -> Files:
 
 
 def _select(plan: Plan, place: Mapping[str, Any]) -> Files:
-    owners = plan.candidates(place["backbone"], place["recipe"], phase_of(place["checkpoint"]))
+    owners = plan.runs.candidates(place["backbone"], place["recipe"], phase_of(place["checkpoint"]))
     found = [_at(paths.CHECKPOINT, place, recipe=owner) for owner in owners]
     return {"checkpoints": found, "out": _at(paths.CHECKPOINT, place)}
 
 
 def _embed(plan: Plan, place: Mapping[str, Any]) -> Files:
-    which = (place[name] for name in ("dataset", "backbone", "recipe", "checkpoint"))
-    tested = plan.tested_protocols(*which)
+    tested = plan.tested.protocols(Checkpoint(*(place[each.name] for each in fields(Checkpoint))))
     return {
         **_data_of(place),
         "weights": _at(paths.CHECKPOINT, place),
@@ -85,19 +87,17 @@ def _embed(plan: Plan, place: Mapping[str, Any]) -> Files:
 def _evaluate(plan: Plan, place: Mapping[str, Any]) -> Files:
     """Of one protocol or several, which test the same checkpoint."""
     protocols = place["protocol"]
-    dataset, backbone, recipe = (place[name] for name in ("dataset", "backbone", "recipe"))
-    features = plan.features_of(dataset, backbone, recipe, protocols[0], place["seed"])
+    run = Run(place["dataset"], place["backbone"], place["recipe"], place["seed"], protocols[0])
     return {
-        "features": Path(features),
+        "features": Path(plan.runs.features(run)),
         "episodes": [_at(paths.EPISODES, place, protocol=protocol) for protocol in protocols],
         "out": [_at(paths.SCORES, place, protocol=protocol) for protocol in protocols],
     }
 
 
 def _aggregate(plan: Plan, place: Mapping[str, Any]) -> Files:
-    printed = [plan.config / "paper" / f"{name}.csv" for name in plan.printed_in(place["table"])]
     return {
-        **dict(zip(("paper", "rerun"), printed, strict=False)),
+        **dict(zip(("paper", "rerun"), plan.printed_in(place["table"]), strict=False)),
         "out": _at(paths.TABLE_CSV, place),
     }
 
@@ -107,7 +107,7 @@ def _latex(plan: Plan, place: Mapping[str, Any]) -> Files:
 
 
 def _plot(plan: Plan, place: Mapping[str, Any]) -> Files:
-    tables = [_at(paths.TABLE_CSV, place, table=name) for name in plan.plot_tables(place["plot"])]
+    tables = [_at(paths.TABLE_CSV, place, table=name) for name in plan.plots.tables(place["plot"])]
     return {"tables": tables, "out": _at(paths.FIGURE, place, figure=place["plot"])}
 
 
@@ -116,7 +116,7 @@ def _curves(plan: Plan, place: Mapping[str, Any]) -> Files:
 
 
 def _ablation(plan: Plan, place: Mapping[str, Any]) -> Files:
-    return {"paper": plan.config / "paper" / "abl.csv", **_figure("ablation")(plan, place)}
+    return {"paper": plan.registry.config / "paper" / "abl.csv", **_figure("ablation")(plan, place)}
 
 
 def _figure(name: str) -> Callable[[Plan, Mapping[str, Any]], Files]:
@@ -124,14 +124,13 @@ def _figure(name: str) -> Callable[[Plan, Mapping[str, Any]], Files]:
 
 
 def _tested_figure(
-    name: str, runs: Callable[[Plan], list[tuple[str, str, str, str]]]
+    name: str, runs: Callable[[Figures], list[Run]]
 ) -> Callable[[Plan, Mapping[str, Any]], Files]:
     """A figure of networks on the episodes of one protocol."""
 
     def files(plan: Plan, place: Mapping[str, Any]) -> Files:
-        dataset, _, _, protocol = runs(plan)[0]
-        episodes = _at(paths.EPISODES, place, dataset=dataset, protocol=protocol)
-        return {"episodes": episodes, **_figure(name)(plan, place)}
+        episodes = plan.runs.path(paths.EPISODES, runs(plan.figures)[0])
+        return {"episodes": Path(episodes), **_figure(name)(plan, place)}
 
     return files
 
@@ -197,8 +196,8 @@ _OF: dict[str, Callable[[Plan, Mapping[str, Any]], Files]] = {
     "aggregate": _aggregate,
     "latex": _latex,
     "ablation": _ablation,
-    "alpha": _tested_figure("alpha", lambda plan: plan.alpha_runs()),
-    "interpolation": _tested_figure("interpolation", lambda plan: plan.interpolation_runs()),
+    "alpha": _tested_figure("alpha", Figures.alpha_runs),
+    "interpolation": _tested_figure("interpolation", Figures.interpolation_runs),
     "two-moons": _figure("two-moons"),
     "decision-boundary": _figure("decision-boundary"),
     "plot": _plot,

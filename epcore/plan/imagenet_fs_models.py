@@ -160,7 +160,7 @@ class TrialCounts(Settings):
     novel: Trials
 
 
-class ImageNetFs(Settings):
+class ImageNetFsSettings(Settings):
     """The file imagenet-fs.yaml; `methods` are partial, see `Method`.
 
     `prior` is the probability of a novel class in the measure `all-prior`.
@@ -176,7 +176,7 @@ class ImageNetFs(Settings):
     tables: dict[str, ImageNetFsTable]
 
     @model_validator(mode="after")
-    def _shots_rise(self) -> "ImageNetFs":
+    def _shots_rise(self) -> "ImageNetFsSettings":
         if list(self.shots) != sorted(set(self.shots)):
             raise ValueError("shots must rise")
         return self

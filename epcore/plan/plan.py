@@ -1,195 +1,136 @@
-"""The plan of one scale: what each stage of a run is told."""
+"""The plan of one scale: its parts, and what concerns all of them."""
 
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from epcore.errors import UserError
 from epcore.plan import paths
-from epcore.plan.datasets import BESIDE_PIXELS, OfficialData
-from epcore.plan.imagenet_fs import ImageNetFsPlan
-from epcore.plan.load import pick
-from epcore.plan.network import check_sizes
-from epcore.plan.plots import PlotPlan
+from epcore.plan.curves import Curves
+from epcore.plan.data import Data
+from epcore.plan.figures import Figures
+from epcore.plan.imagenet_fs import ImageNetFs
+from epcore.plan.imagenet_fs_tables import ImageNetFsTables
+from epcore.plan.plots import Plots
 from epcore.plan.printed import read_printed
-from epcore.plan.stages import (
-    CurvesStage,
-    DataStage,
-    EnvironmentStage,
-    EpisodesStage,
-    FetchStage,
-    Training,
-    told,
-)
+from epcore.plan.registry import Registry
+from epcore.plan.runs import Runs
+from epcore.plan.stages import AggregateStage, EnvironmentStage, LatexStage
+from epcore.plan.tables import Tables
+from epcore.plan.tested import Tested
 
 
-class Plan(PlotPlan):
-    """The config folder at one scale; methods named after a stage return what it is told.
+class Plan:
+    """The config folder at one scale: what its stages are told, part by part.
 
-    That is canonical JSON of the settings that the stage reads, and of nothing else.
+    Methods named after a stage return what it is told: the settings that it reads, and nothing
+    else.
+
+    Args:
+        config: the folder `config/`.
+        scale: a file of `config/scales/` or `config/examples/`, without its ending.
+        seeds: those of trainings, or how many; the scale's, unless they are given.
+
+    Raises:
+        UserError: here and in all parts, naming the file, the key and the remedy.
     """
+
+    def __init__(self, config: Path, scale: str, seeds: Any = None) -> None:
+        self.registry = registry = Registry(config, scale, seeds)
+        self.data = Data(registry)
+        self.runs = runs = Runs(registry)
+        self.tables = tables = Tables(registry, runs)
+        self.figures = figures = Figures(registry, runs, tables)
+        self.tested = tested = Tested(registry, runs, tables, figures)
+        self.plots = Plots(registry, tables)
+        self.imagenet_fs = fs = ImageNetFs(registry) if registry.scale.imagenet_fs else None
+        self.imagenet_fs_tables = ImageNetFsTables(registry, fs) if fs else None
+        self.curves = Curves(registry, runs, tables, figures, tested, fs)
 
     def check(self) -> None:
         """Resolves every recipe and table, so that a mistake is told before anything runs."""
-        for table in self.tables:
-            self.latex(table)
-        for column in self.scale.columns:
-            self.check_column(column, f"{self._scale_file}, columns")
-        self.check_table_columns()
-        for backbone in self.scale.backbones:
-            check_sizes(self.backbone(backbone), f"{self._scale_file}, backbones.{backbone}")
-        for recipe in self.recipes:
-            for backbone in self.scale.backbones:
-                self.recipe(recipe, backbone)
-        self.alpha()
-        for plot in self.plots.plots:
-            self.plot(plot)
-        _ = self.footprint
+        registry = self.registry
+        for table in registry.tables:
+            self.tables.latex(table)
+        registry.check_columns()
+        registry.check_recipes()
+        self.figures.alpha()
+        for plot in self.plots.settings.plots:
+            self.plots.plot(plot)
+        _ = registry.footprint
         if self.imagenet_fs is not None:
-            for network in self.imagenet_fs.networks:
-                check_sizes(self.imagenet_fs.backbone(network), f"{self._scale_file}, imagenet_fs")
             self.imagenet_fs.check()
         self._check_printed()
 
     def _check_printed(self) -> None:
-        printed = self.printed
-        if self.imagenet_fs is not None:
-            for paper, shown in self.imagenet_fs.printed.items():
+        printed = self.registry.printed
+        if self.imagenet_fs_tables is not None:
+            for paper, shown in self.imagenet_fs_tables.printed.items():
                 printed[paper] = printed.get(paper, {}) | shown
         for paper, shown in printed.items():
-            read_printed(self.config / "paper" / f"{paper}.csv", shown)
-
-    @cached_property
-    def imagenet_fs(self) -> ImageNetFsPlan | None:
-        """ImageNet-FS, if the scale has it."""
-        section = self.scale.imagenet_fs
-        if section is None:
-            return None
-        return ImageNetFsPlan(self, section, f"{self._scale_file}, imagenet_fs")
+            read_printed(self.registry.config / "paper" / f"{paper}.csv", shown)
 
     @property
-    def with_imagenet_fs(self) -> ImageNetFsPlan:
-        """The same, of a scale that has it."""
+    def with_imagenet_fs(self) -> ImageNetFs:
+        """ImageNet-FS, of a scale that has it."""
         if self.imagenet_fs is None:
-            raise UserError(f"scale {self.scale_name} has no ImageNet-FS")
+            raise UserError(f"scale {self.registry.scale_name} has no ImageNet-FS")
         return self.imagenet_fs
 
+    # -- tables and figures of all parts ----------------------------------------------------------
+
     @property
-    def imagenet_fs_tables(self) -> list[str]:
-        """The tables of ImageNet-FS in the target `all`."""
-        return self.imagenet_fs.main_tables if self.imagenet_fs else []
-
-    @cached_property
-    def curves(self) -> dict[str, tuple[Training, ...]]:
-        """Figure -> the trainings whose curves it shows."""
-        return self.recipe_curves | (self.imagenet_fs.curves if self.imagenet_fs else {})
-
-    def curves_of(self, name: str) -> str:
-        """What the stage `curves` is told of a figure."""
-        trainings = self.curves[name]
-        dataset, network = trainings[0].checkpoint.split("/")[3:5]
-        fs = self.imagenet_fs
-        sized = fs.sized(network) if fs and name in fs.curves else self._sized(network)
-        return told(
-            CurvesStage(
-                trainings=trainings,
-                note=f"Scale {self.scale_name}: {self.datasets[dataset].caption}, {sized}",
-            )
-        )
-
-    def curve_files(self, name: str) -> list[str]:
-        """What a figure of curves is made from, as far as rules make it.
-
-        The rule of generators does not list the curves beside them: a method has one for each K.
-        """
-        trainings = self.curves[name]
-        curves = [paths.curve(training.checkpoint) for training in trainings if not training.model]
-        return sorted({*curves, *(paths.meta(training.checkpoint) for training in trainings)})
-
-    def _is_of_imagenet_fs(self, table: str) -> bool:
-        return self.imagenet_fs is not None and table in self.imagenet_fs.tables
-
-    def aggregate(self, name: str) -> str:
-        if self._is_of_imagenet_fs(name):
-            return self.with_imagenet_fs.aggregate(name)
-        return super().aggregate(name)
-
-    def latex(self, name: str) -> str:
-        if self._is_of_imagenet_fs(name):
-            return self.with_imagenet_fs.latex(name)
-        return super().latex(name)
-
-    def printed_in(self, table: str) -> tuple[str, ...]:
-        """The files of config/paper that a table shows: of the paper, then of a re-run."""
-        if self._is_of_imagenet_fs(table):
-            paper = self.with_imagenet_fs.table(table).paper
-            return (paper,) if paper else ()
-        return tuple(self.table(table).printed)
+    def main_tables(self) -> list[str]:
+        """The tables in the target `all`."""
+        return self.tables.covered + (self.imagenet_fs.main_tables if self.imagenet_fs else [])
 
     @property
     def covered_figures(self) -> list[str]:
         """The figures that this scale has the runs of."""
-        gap = ["gap"] if self.gap_pairs() else []
-        return [*super().covered_figures, *self.covered_plots, *self.curves, *gap]
+        return [*self.figures.covered, *self.plots.covered, *self.curves.covered]
+
+    def _part_of(self, table: str) -> Tables | ImageNetFsTables:
+        fs = self.imagenet_fs_tables
+        return fs if fs and table in self.with_imagenet_fs.tables else self.tables
+
+    def aggregate(self, table: str) -> AggregateStage:
+        return self._part_of(table).aggregate(table)
+
+    def latex(self, table: str) -> LatexStage:
+        return self._part_of(table).latex(table)
+
+    def printed_in(self, table: str) -> list[Path]:
+        """The files of config/paper that a table shows: of the paper, then of a re-run."""
+        names = self._part_of(table).printed_in(table)
+        return [self.registry.config / "paper" / f"{name}.csv" for name in names]
+
+    # -- the report -------------------------------------------------------------------------------
 
     @cached_property
     def job_metas(self) -> list[str]:
         """Of every training, then of every test of the tables in the target `all`."""
-        parts: list[PlotPlan | ImageNetFsPlan] = [self]
-        parts += [self.imagenet_fs] if self.imagenet_fs else []
-        files = [file for part in parts for file in part.trained_files]
-        files += [file for part in parts for file in part.tested_files]
+        parts = [(self.curves.trained_files, self.tables.tested_files)]
+        if fs := self.imagenet_fs:
+            parts.append((fs.trained_files, fs.tested_files))
+        files = [file for trained, _ in parts for file in trained]
+        files += [file for _, tested in parts for file in tested]
         return list(map(paths.meta, files))
 
-    def environment(self) -> str:
-        return told(
-            EnvironmentStage(
-                title=f"What scale {self.scale_name} ran on",
-                metas=tuple(self.job_metas),
-            )
-        )
+    def environment(self) -> EnvironmentStage:
+        title = f"What scale {self.registry.scale_name} ran on"
+        return EnvironmentStage(title=title, metas=tuple(self.job_metas))
 
-    def data(self, dataset: str) -> str:
-        settings = pick(self.datasets, dataset, "data set", "config/datasets.yaml")
-        settings = settings.model_copy(update=BESIDE_PIXELS)
-        return told(DataStage(dataset=settings))
-
-    def data_inputs(self, dataset: str) -> dict[str, list[str]]:
-        """What a data set is built from: receipts of its sources; files of one's own, if there.
-
-        A change of either rebuilds the data set.
-        """
-        settings = self.datasets[dataset]
-        if isinstance(settings, OfficialData):
-            place = {"scale": self.scale_name}
-            names = settings.sources
-            return {"sources": [paths.RECEIPT.format(source=name, **place) for name in names]}
-        own = {"folder": "{}/split.csv", "npz": "{}"}.get(settings.kind, "")
-        file = Path(own.format(getattr(settings, "path", "")))
-        return {"own": [str(file)] if own and file.is_file() else []}
-
-    def fetch(self, source: str) -> str:
-        """Paths and checksums: other addresses or terms change nothing about the files."""
-        files = pick(self.sources, source, "source", "config/datasets.yaml").files
-        return told(
-            FetchStage(
-                files={key: file.model_copy(update={"urls": ()}) for key, file in files.items()},
-            )
-        )
-
-    def episodes(self, protocol: str) -> str:
-        asked = pick(self.protocols, protocol, "protocol", "config/protocols.yaml")
-        if asked.split == "base":
-            raise UserError(f"protocol {protocol}: episodes are of split val or novel")
-        count = getattr(self.scale.episodes, asked.split)
-        return told(
-            EpisodesStage(
-                split=asked.split,
-                way=asked.way,
-                shot=asked.shot,
-                queries=asked.queries,
-                labeled=asked.labeled,
-                unlabeled=asked.unlabeled,
-                episodes=min(count, asked.episodes or count),
-                seed=self.scale.episodes.seed,
-            )
-        )
+    def description(self) -> dict[str, Any]:
+        """What the report says of this scale."""
+        registry, scale = self.registry, self.registry.scale
+        columns = scale.columns.items()
+        return {
+            "scale": registry.scale_name,
+            "note": scale.note,
+            "comparable": scale.comparable,
+            "columns": {name: registry.datasets[dataset].caption for name, dataset in columns},
+            "backbones": [registry.sized(backbone) for backbone in scale.backbones],
+            "episodes": scale.episodes.novel,
+            "seeds": ", ".join(map(str, registry.seeds)),
+            "precision": scale.precision,
+        }

@@ -9,10 +9,10 @@ from typing import Any, get_args
 
 from epcore.errors import UserError
 from epcore.plan.datasets import DataSources, OfficialData, Source
-from epcore.plan.figures import Figures, NetworkFigure
 from epcore.plan.footprint import FootprintSettings, read_footprint
 from epcore.plan.load import check_keys, extend, merge, pick, read_yaml, suggest, validate
 from epcore.plan.models import (
+    Backbone,
     BackboneInfo,
     Column,
     Finetuning,
@@ -25,13 +25,14 @@ from epcore.plan.models import (
     RecipeSources,
     Row,
     Scale,
+    ScaledBackbone,
     Seeds,
     Table,
     TrainingPhase,
 )
+from epcore.plan.network import check_sizes
 from epcore.plan.paths import NAME
 from epcore.plan.printed import Shown
-from epcore.plan.settings import Split
 
 # Recipe -> phase -> its candidates.
 Selections = dict[str, dict[str, tuple[str, ...]]]
@@ -54,7 +55,7 @@ class Registry:
 
     def __init__(self, config: Path, scale: str, seeds: Any = None) -> None:
         self.config, self.scale_name = config, scale
-        self.scale, self._scale_file = self._load_scale()
+        self.scale, self.scale_file = self._load_scale()
         self.seeds = self.scale.seeds if seeds is None else _seeds(seeds)
         registry = read_datasets(config)
         self.sources = registry.sources
@@ -62,24 +63,6 @@ class Registry:
         self.backbones = self._read("backbones.yaml", BackboneInfo)
         self.protocols = self._read("protocols.yaml", Protocol)
         self._check_names()
-
-    @staticmethod
-    def scale_of(config: Mapping[str, Any]) -> str:
-        """The scale that config/config.yaml, or --config on the command line, asks for."""
-        known = ("allow_cpu", "data_root", "scale")
-        for key in config:
-            if key not in (*known, "seeds"):
-                near = suggest(key, (*known, "seeds"))
-                raise UserError(f"config/config.yaml or --config: unknown key {key!r}{near}")
-        for key in known:
-            if key not in config:
-                raise UserError(f"config/config.yaml: the key {key!r} is missing")
-        if str(config["allow_cpu"]).lower() not in ("true", "false"):
-            raise UserError(
-                "config/config.yaml or --config: allow_cpu is true or false, "
-                f"not {config['allow_cpu']!r}"
-            )
-        return str(config["scale"])
 
     @property
     def _scale_paths(self) -> list[Path]:
@@ -113,15 +96,26 @@ class Registry:
             for name in registry:
                 place = f"{self.config.name}/{file}"
                 if file == "datasets.yaml" and name in self.scale.datasets:
-                    place = f"{self._scale_file}, datasets"
+                    place = f"{self.scale_file}, datasets"
                 check_name(name, place)
-        where = self._scale_file
+        where = self.scale_file
         for name, own in self.scale.datasets.items():
             _check_sources(own, self.sources, f"{where}, datasets.{name}")
         for column, dataset in self.scale.columns.items():
             pick(self.datasets, dataset, "data set", f"{where}, columns.{column}")
         for name in self.scale.backbones:
             pick(self.backbones, name, "backbone", f"{where}, backbones")
+
+    def backbone(self, name: str) -> Backbone:
+        """The backbone at this scale's width and depth."""
+        size = pick(self.scale.backbones, name, "backbone", f"{self.scale_file}, backbones")
+        architecture = self.backbones[name].architecture
+        return Backbone(architecture=architecture, width=size.width, depth=size.depth)
+
+    def sized(self, backbone: str) -> str:
+        """A backbone's label, with its size where this scale makes it smaller."""
+        size = self.scale.backbones.get(backbone, ScaledBackbone())
+        return f"{self.backbones[backbone].label}{size.shown}"
 
     @cached_property
     def _recipe_sources(self) -> tuple[dict[str, Any], dict[str, Any], Selections]:
@@ -135,7 +129,7 @@ class Registry:
             named = ("extends", "protocol", "description", "candidates")
             self._check_recipe(settings, f"{where}, recipes.{name}", named)
             self._check_candidates(settings, f"{where}, recipes.{name}.candidates")
-        self._check_recipe(self.scale.recipe, f"{self._scale_file}, recipe", ())
+        self._check_recipe(self.scale.recipe, f"{self.scale_file}, recipe", ())
         return sources.protocols, *_with_candidates(sources.recipes, where)
 
     def _check_recipe(self, settings: dict[str, Any], where: str, also: tuple[str, ...]) -> None:
@@ -184,35 +178,12 @@ class Registry:
             general = {key: value for key, value in layer.items() if key != "backbones"}
             special = (layer.get("backbones") or {}).get(backbone) or {}
             merged = merge(merge(merged, general), special)
-        place = f"{where} or {self._scale_file}, recipe {name}"
+        place = f"{where} or {self.scale_file}, recipe {name}"
         recipe: Recipe = validate(Recipe, merged, place)
         for phase, partial in recipe.phases.items():
             whole = recipe.propagation.model_dump() | partial
             validate(Propagation, whole, f"{place}, phases.{phase}")
         return recipe
-
-    @cached_property
-    def figures(self) -> Figures:
-        """The file figures.yaml."""
-        where = f"{self.config.name}/figures.yaml"
-        figures: Figures = validate(Figures, read_yaml(self.config / "figures.yaml"), where)
-        self._check_networks(figures.alpha, "val", f"{where}, alpha", "alpha is chosen")
-        self._check_networks(
-            figures.interpolation, "novel", f"{where}, interpolation", "the figure is tested"
-        )
-        return figures
-
-    def _check_networks(self, figure: NetworkFigure, split: Split, where: str, what: str) -> None:
-        pick(self.backbones, figure.backbone, "backbone", where)
-        self.check_column(figure.column, f"{where}, column")
-        found = pick(self.protocols, figure.protocol, "protocol", where).split
-        if found != split:
-            raise UserError(
-                f"{where}: protocol {figure.protocol!r} is of split {found}; {what} on "
-                f"split {split}"
-            )
-        for recipe in figure.recipes:
-            pick(self._recipe_sources[1], recipe, "recipe", f"{where}, recipes")
 
     @cached_property
     def footprint(self) -> FootprintSettings:
@@ -225,7 +196,7 @@ class Registry:
         if self.scale.tables is None:
             return self._every_table
         for name in self.scale.tables:
-            pick(self._every_table, name, "table", f"{self._scale_file}, tables")
+            pick(self._every_table, name, "table", f"{self.scale_file}, tables")
         return {name: self._every_table[name] for name in sorted(set(self.scale.tables))}
 
     @cached_property
@@ -243,8 +214,10 @@ class Registry:
         known = {group: None for table in self._every_table.values() for group in table.groups}
         pick(known, name, "column of the tables", where)
 
-    def check_table_columns(self) -> None:
-        """Raises `UserError` unless some scale has the data set of every column of the tables."""
+    def check_columns(self) -> None:
+        """Raises `UserError` unless tables and scales mean the same columns."""
+        for name in self.scale.columns:
+            self.check_column(name, f"{self.scale_file}, columns")
         known = dict.fromkeys(self.scale.columns)
         for name, table in self._every_table.items():
             for column in table.columns:
@@ -252,6 +225,13 @@ class Registry:
                     known |= self._columns_of_every_scale
                 where = f"{self.config.name}/tables/{name}.yaml, {column.name}, dataset"
                 pick(known, column.dataset, "column of the scales", where)
+
+    def check_recipes(self) -> None:
+        """Raises `UserError` unless all recipes resolve, for backbones that can be built."""
+        for backbone in self.scale.backbones:
+            check_sizes(self.backbone(backbone), f"{self.scale_file}, backbones.{backbone}")
+            for recipe in self.recipes:
+                self.recipe(recipe, backbone)
 
     @cached_property
     def _columns_of_every_scale(self) -> dict[str, None]:
@@ -312,6 +292,24 @@ class Registry:
         drawn = [name for name, dataset in self.datasets.items() if dataset.kind == "glyphs"]
         used = list(self.scale.columns.values())
         return sorted({*used, *drawn} if set(used) & set(drawn) else used)
+
+
+def scale_of(config: Mapping[str, Any]) -> str:
+    """The scale that config/config.yaml, or --config on the command line, asks for."""
+    known = ("allow_cpu", "data_root", "scale")
+    for key in config:
+        if key not in (*known, "seeds"):
+            near = suggest(key, (*known, "seeds"))
+            raise UserError(f"config/config.yaml or --config: unknown key {key!r}{near}")
+    for key in known:
+        if key not in config:
+            raise UserError(f"config/config.yaml: the key {key!r} is missing")
+    if str(config["allow_cpu"]).lower() not in ("true", "false"):
+        raise UserError(
+            "config/config.yaml or --config: allow_cpu is true or false, "
+            f"not {config['allow_cpu']!r}"
+        )
+    return str(config["scale"])
 
 
 def protocol_of(row: Row, column: Column) -> str:

@@ -1,13 +1,15 @@
 """Trainings and tests: what their stages are told, and which recipes share them."""
 
-import re
+from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 from epcore.plan import paths
 from epcore.plan.load import pick
-from epcore.plan.models import Backbone, Phase, Pretraining, Recipe, TrainingPhase
+from epcore.plan.models import Phase, Pretraining, Recipe, TrainingPhase
 from epcore.plan.registry import Registry
+from epcore.plan.run import Checkpoint, Run
 from epcore.plan.stages import (
     EmbedStage,
     EvaluateStage,
@@ -15,28 +17,26 @@ from epcore.plan.stages import (
     PretrainStage,
     SelectStage,
     Training,
-    told,
 )
 
 
-class Runs(Registry):
-    """A registry that knows what trains and tests a recipe's network.
+class Runs:
+    """What trains and tests a recipe's network; methods named after a stage say what it is told.
 
     Recipes that tell a stage the same share what it makes: it carries the name of the first of
     them in recipes.yaml. So nothing is trained, embedded or tested twice.
     """
 
-    def backbone(self, name: str) -> Backbone:
-        """The backbone at this scale's width and depth."""
-        size = pick(self.scale.backbones, name, "backbone", f"{self._scale_file}, backbones")
-        architecture = self.backbones[name].architecture
-        return Backbone(architecture=architecture, width=size.width, depth=size.depth)
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    # -- stages -----------------------------------------------------------------------------------
 
     def _network(self, backbone: str, recipe: Recipe) -> dict[str, Any]:
         return {
-            "backbone": self.backbone(backbone),
+            "backbone": self._registry.backbone(backbone),
             "view": recipe.view,
-            "precision": self.scale.precision,
+            "precision": self._registry.scale.precision,
         }
 
     def _training(self, backbone: str, recipe: Recipe, seed: int, phase: Phase) -> dict[str, Any]:
@@ -47,7 +47,7 @@ class Runs(Registry):
 
     def _pretrain(self, backbone: str, recipe: str, seed: int) -> PretrainStage:
         """As the recipe says, whatever the data set."""
-        resolved = self.recipe(recipe, backbone)
+        resolved = self._registry.recipe(recipe, backbone)
         return PretrainStage(
             **self._training(backbone, resolved, seed, "pretraining"),
             augmentation=resolved.augmentation.pretraining,
@@ -60,61 +60,59 @@ class Runs(Registry):
         Four rotated copies would give one picture the label of four classes, and the rotation
         head would ask for what the class says.
         """
-        settings = self.recipe(recipe, backbone).pretraining
-        if pick(self.datasets, dataset, "data set", "config/datasets.yaml").rotations_are_classes:
+        settings = self._registry.recipe(recipe, backbone).pretraining
+        datasets = self._registry.datasets
+        if pick(datasets, dataset, "data set", "config/datasets.yaml").rotations_are_classes:
             without = {"rotated_copies": False, "rotation_weight": 0.0}
             return settings.model_copy(update=without)
         return settings
 
-    def pretrain(self, dataset: str, backbone: str, recipe: str, seed: int) -> str:
+    def pretrain(self, dataset: str, backbone: str, recipe: str, seed: int) -> PretrainStage:
         settings = self.pretraining(dataset, backbone, recipe)
-        stage = self._pretrain(backbone, recipe, seed)
-        return told(stage.model_copy(update={"pretraining": settings}))
+        return self._pretrain(backbone, recipe, seed).model_copy(update={"pretraining": settings})
 
-    def finetune(self, backbone: str, recipe: str, seed: int, shot: int) -> str:
-        resolved = self.recipe(recipe, backbone)
-        return told(
-            FinetuneStage(
-                **self._training(backbone, resolved, seed, "finetuning"),
-                augmentation=resolved.augmentation.finetuning,
-                finetuning=resolved.finetuning,
-                shot=shot,
-            )
+    def finetune(self, backbone: str, recipe: str, seed: int, shot: int) -> FinetuneStage:
+        resolved = self._registry.recipe(recipe, backbone)
+        return FinetuneStage(
+            **self._training(backbone, resolved, seed, "finetuning"),
+            augmentation=resolved.augmentation.finetuning,
+            finetuning=resolved.finetuning,
+            shot=shot,
         )
 
-    def select(self, recipe: str, checkpoint: str) -> str:
-        return told(SelectStage(candidates=self.selection(recipe, phase_of(checkpoint))))
+    def select(self, recipe: str, checkpoint: str) -> SelectStage:
+        return SelectStage(candidates=self._registry.selection(recipe, phase_of(checkpoint)))
+
+    def embed(self, backbone: str, recipe: str) -> EmbedStage:
+        return EmbedStage(**self._network(backbone, self._registry.recipe(recipe, backbone)))
+
+    def evaluate(self, backbone: str, recipe: str) -> EvaluateStage:
+        resolved = self._registry.recipe(recipe, backbone)
+        return EvaluateStage(propagation=resolved.propagation_in("testing"))
+
+    # -- what recipes share -----------------------------------------------------------------------
 
     def candidates(self, backbone: str, recipe: str, phase: TrainingPhase) -> list[str]:
         """The recipes that name the checkpoints of a recipe's candidates, in their order."""
         owner = self.pretraining_recipe if phase == "pretraining" else self.finetuning_recipe
-        return [owner(backbone, candidate) for candidate in self.selection(recipe, phase)]
+        return [owner(backbone, candidate) for candidate in self._registry.selection(recipe, phase)]
 
-    def embed(self, backbone: str, recipe: str) -> str:
-        return told(EmbedStage(**self._network(backbone, self.recipe(recipe, backbone))))
-
-    def evaluate(self, backbone: str, recipe: str) -> str:
-        return told(
-            EvaluateStage(
-                propagation=self.recipe(recipe, backbone).propagation_in("testing"),
-            )
-        )
-
-    @cache  # noqa: B019 - a registry lives as long as the program
+    @cache  # noqa: B019 - a plan lives as long as the program
     def pretraining_recipe(self, backbone: str, recipe: str) -> str:
         """The recipe that names the pretrained checkpoint of a recipe, of every data set."""
+        select = self._registry.selection
         return self._first(
-            lambda name: self.selection(name, "pretraining") or self._pretrain(backbone, name, 0),
-            recipe,
+            lambda name: select(name, "pretraining") or self._pretrain(backbone, name, 0), recipe
         )
 
     @cache  # noqa: B019
     def finetuning_recipe(self, backbone: str, recipe: str) -> str:
         """The recipe that names the fine-tuned checkpoints of a recipe."""
+        select = self._registry.selection
         return self._first(
             lambda name: (
                 self.pretraining_recipe(backbone, name),
-                self.selection(name, "finetuning") or self.finetune(backbone, name, 0, 1),
+                select(name, "finetuning") or self.finetune(backbone, name, 0, 1),
             ),
             recipe,
         )
@@ -123,91 +121,60 @@ class Runs(Registry):
     def scores_recipe(self, backbone: str, recipe: str) -> str:
         """The recipe that names the scores of a recipe."""
         return self._first(
-            lambda name: (self.checkpoint(backbone, name, 1), self.evaluate(backbone, name)), recipe
+            lambda name: (self._tested(backbone, name, 1), self.evaluate(backbone, name)), recipe
         )
 
-    def _first(self, key: Any, recipe: str) -> str:
+    def _first(self, key: Callable[[str], object], recipe: str) -> str:
         wanted = key(recipe)
-        return next(name for name in self.recipes if key(name) == wanted)
+        return next(name for name in self._registry.recipes if key(name) == wanted)
 
-    def checkpoint(self, backbone: str, recipe: str, shot: int) -> tuple[str, str]:
+    def _tested(self, backbone: str, recipe: str, shot: int) -> tuple[str, str]:
         """Recipe and file name of the checkpoint that tests a recipe on episodes of a shot."""
-        if self.recipe(recipe, backbone).tested == "pretrained":
+        if self._registry.recipe(recipe, backbone).tested == "pretrained":
             return self.pretraining_recipe(backbone, recipe), "pretrain"
         return self.finetuning_recipe(backbone, recipe), f"finetune-{shot}shot"
 
-    def scores(
-        self, dataset: str, backbone: str, recipe: str, protocol: str, seed: int | None = None
-    ) -> str:
-        """The file of per-episode scores, of the first seed unless another is given."""
-        owner = self.scores_recipe(backbone, recipe)
-        place = self._place(dataset, backbone, owner, seed)
-        return paths.SCORES.format(**place, protocol=protocol)
+    # -- files ------------------------------------------------------------------------------------
 
-    def checkpoint_of(
-        self, dataset: str, backbone: str, recipe: str, protocol: str, seed: int | None = None
-    ) -> str:
-        """The checkpoint that a recipe is tested with on a protocol."""
-        return self._of_checkpoint(paths.CHECKPOINT, dataset, backbone, recipe, protocol, seed)
+    def path(self, pattern: str, of: Run | Checkpoint) -> str:
+        """A file of a run or checkpoint, by its pattern in `epcore.plan.paths`."""
+        return pattern.format(scale=self._registry.scale_name, **vars(of))
 
-    def trainings_of(
-        self, dataset: str, backbone: str, recipe: str, protocol: str, seed: int
-    ) -> list[Training]:
-        """What made the checkpoint that a recipe is tested with on a protocol."""
-        owner, name = self.checkpoint(backbone, recipe, self.protocols[protocol].checkpoint_shot)
-        return self.trainings(dataset, backbone, owner, {name}, seed)
+    def scores(self, run: Run) -> str:
+        """The file of per-episode scores."""
+        owner = self.scores_recipe(run.backbone, run.recipe)
+        return self.path(paths.SCORES, replace(run, recipe=owner))
 
-    def features_of(
-        self, dataset: str, backbone: str, recipe: str, protocol: str, seed: int | None = None
-    ) -> str:
-        """The features that a recipe is tested with on a protocol."""
-        return self._of_checkpoint(paths.FEATURES, dataset, backbone, recipe, protocol, seed)
+    def features(self, run: Run) -> str:
+        """The features that a run is tested with."""
+        return self.path(paths.FEATURES, self.checkpoint(run))
 
-    def trainings(
-        self, dataset: str, backbone: str, recipe: str, checkpoints: set[str], seed: int
-    ) -> list[Training]:
-        """A recipe's pretraining, then its fine-tunings from the fewest shots on."""
-        shots = [re.fullmatch(r"finetune-(\d+)shot", name) for name in checkpoints]
-        steps = [("pretrain", "pretraining", self.pretraining_recipe(backbone, recipe))]
-        steps += [
-            (f"finetune-{shot}shot", f"fine-tuning, {shot}-shot", recipe)
-            for shot in sorted(int(found[1]) for found in shots if found)
-        ]
+    def checkpoint(self, run: Run) -> Checkpoint:
+        """The network that a run tests."""
+        shot = self._registry.protocols[run.protocol].checkpoint_shot
+        owner, name = self._tested(run.backbone, run.recipe, shot)
+        return Checkpoint(run.dataset, run.backbone, owner, run.seed, name)
+
+    def pretrained(self, of: Run | Checkpoint) -> Checkpoint:
+        """The pretrained network of a run, or behind a checkpoint."""
+        owner = self.pretraining_recipe(of.backbone, of.recipe)
+        return Checkpoint(of.dataset, of.backbone, owner, of.seed, "pretrain")
+
+    def trainings(self, checkpoint: Checkpoint) -> list[Training]:
+        """What made a checkpoint: its pretraining and, behind it, its fine-tuning."""
+        steps = [("pretraining", self.pretrained(checkpoint))]
+        if checkpoint.shot:
+            steps.append((f"fine-tuning, {checkpoint.shot}-shot", checkpoint))
         return [
             Training(
-                seed=seed,
-                recipe=recipe,
+                seed=step.seed,
+                recipe=checkpoint.recipe,
                 phase=phase,
-                trained_as=owner,
-                checkpoint=paths.CHECKPOINT.format(
-                    **self._place(dataset, backbone, owner, seed), checkpoint=checkpoint
-                ),
+                trained_as=step.recipe,
+                checkpoint=self.path(paths.CHECKPOINT, step),
             )
-            for checkpoint, phase, owner in steps
+            for phase, step in steps
         ]
-
-    def _of_checkpoint(
-        self,
-        pattern: str,
-        dataset: str,
-        backbone: str,
-        recipe: str,
-        protocol: str,
-        seed: int | None,
-    ) -> str:
-        owner, name = self.checkpoint(backbone, recipe, self.protocols[protocol].checkpoint_shot)
-        return pattern.format(**self._place(dataset, backbone, owner, seed), checkpoint=name)
-
-    def _place(
-        self, dataset: str, backbone: str, recipe: str, seed: int | None
-    ) -> dict[str, str | int]:
-        return {
-            "scale": self.scale_name,
-            "dataset": dataset,
-            "backbone": backbone,
-            "recipe": recipe,
-            "seed": self.seeds[0] if seed is None else seed,
-        }
 
 
 def phase_of(checkpoint: str) -> TrainingPhase:

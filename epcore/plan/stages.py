@@ -9,7 +9,7 @@ from typing import Literal
 from epcore.files import canonical_json
 from epcore.plan import paths
 from epcore.plan.datasets import DataSet, SourceFile
-from epcore.plan.figures import DecisionBoundary, InterpolatedPairs, TwoMoons
+from epcore.plan.figure_models import DecisionBoundary, InterpolatedPairs, TwoMoons
 from epcore.plan.imagenet_fs_models import (
     ClassifierTraining,
     Generator,

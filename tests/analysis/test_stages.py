@@ -19,7 +19,6 @@ from epcore.data.episodes import Episodes
 from epcore.errors import UserError
 from epcore.evaluation.embed import Features
 from epcore.plan import Plan
-from epcore.plan.stages import DecisionBoundaryStage, InterpolationStage, TwoMoonsStage
 from epcore.propagation import EmbeddingPropagation
 from epcore.report.statistics import mean_with_interval
 
@@ -36,14 +35,14 @@ def smaller(stage, **changes):
 @pytest.fixture
 def moons(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    stage = TwoMoonsStage.model_validate_json(PLAN.two_moons())
+    stage = PLAN.figures.two_moons()
     return smaller(stage, points=60, batch_sizes=(8, 16, 60), batches=7, draws=3)
 
 
 @pytest.fixture
 def boundaries(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    stage = DecisionBoundaryStage.model_validate_json(PLAN.decision_boundary())
+    stage = PLAN.figures.decision_boundary()
     return smaller(stage, grid=31, draws=3)
 
 
@@ -51,7 +50,7 @@ def boundaries(tmp_path, monkeypatch):
 def pairs(tmp_path, monkeypatch):
     """The demo's stage over features of 20 classes, which differ from network to network."""
     monkeypatch.chdir(tmp_path)
-    stage = InterpolationStage.model_validate_json(PLAN.interpolation())
+    stage = PLAN.figures.interpolation()
     random = np.random.default_rng(0)
     centers = np.repeat(random.normal(size=(20, 16)), 10, axis=0)
     for spread, network in zip((0.5, 1), stage.networks, strict=True):
@@ -261,7 +260,7 @@ def test_panels_and_numbers_are_one_measure_of_one_grid(boundaries):
 
 def test_a_grid_twice_as_fine_changes_what_propagation_does_by_less_than_its_interval():
     """Nearest points, of which the README speaks, in four sets of points."""
-    settings = DecisionBoundaryStage.model_validate_json(PLAN.decision_boundary()).settings
+    settings = PLAN.figures.decision_boundary().settings
     means = []
     for grid in (settings.grid, 2 * settings.grid - 1):
         stage = settings.model_copy(update={"grid": grid})

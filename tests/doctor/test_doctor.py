@@ -112,7 +112,7 @@ def test_a_card_that_torch_does_not_see_is_a_fault(programs, monkeypatch):
 
 
 def test_a_country_without_a_factor_is_told_where_energy_is_tracked():
-    known = plan("demo").footprint
+    known = plan("demo").registry.footprint
     (finding,) = check_factor(known)
     assert str(finding).endswith("0.02 kg, set in config/footprint.yaml")
     wrong = {"carbon_intensity": None, "country": "XXX", "region": None}
@@ -198,7 +198,7 @@ def test_minutes_are_those_of_what_a_cluster_gets_and_a_training_has_its_embeddi
     fs = p.imagenet_fs.scale.resources
     asked = asked_minutes(p, to_run("data", "imagenet_fs_classifier", "imagenet_fs_evaluate"))
     assert asked == {
-        "data": p.scale.resources.data.runtime,
+        "data": p.registry.scale.resources.data.runtime,
         "imagenet_fs_classifier": fs.network.runtime,
     }
 
@@ -247,8 +247,8 @@ def test_data_that_is_got_by_hand_is_told_until_it_is_there(tmp_path, monkeypatc
     said = asked(check_data(p, ["mini-imagenet"], tmp_path))["data mini-imagenet"]
     assert "by hand" in said
     assert "epcore fetch ilsvrc2012-train ilsvrc2012-devkit says the steps" in said
-    for source in p.datasets["mini-imagenet"].sources:
-        for file in p.sources[source].files.values():
+    for source in p.registry.datasets["mini-imagenet"].sources:
+        for file in p.registry.sources[source].files.values():
             path = tmp_path / file.path
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch()

@@ -14,14 +14,13 @@ from epcore.evaluation.embed import Features
 from epcore.evaluation.evaluate import BATCH, query_labels, solve
 from epcore.evaluation.inference import Inference
 from epcore.plan import Plan
-from epcore.plan.stages import EvaluateStage
 
 CONFIG = Path(__file__).parents[2] / "config"
 WAY = 5
 
 
 def stage(recipe="epnet"):
-    return EvaluateStage.model_validate_json(Plan(CONFIG, "paper").evaluate("conv4", recipe))
+    return Plan(CONFIG, "paper").runs.evaluate("conv4", recipe)
 
 
 def inference(recipe="epnet"):

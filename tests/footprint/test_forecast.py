@@ -83,7 +83,7 @@ def test_what_ships_is_of_stages_and_backbones_that_there_are(demo):
     networks = demo.imagenet_fs.networks
     for (stage, backbone, device), found in shipped.items():
         assert stage in STAGES
-        assert backbone in ("", *demo.scale.backbones, *networks)
+        assert backbone in ("", *demo.registry.scale.backbones, *networks)
         assert device in ("cpu", "gpu")
         assert found.seconds > 0
 
@@ -146,14 +146,14 @@ def test_a_training_is_images_times_multiply_adds_times_three_over_the_rate(conf
                    file.read_text())  # fmt: skip
     file.write_text(rates)
     plan = Plan(config, "hand")
-    size = plan.scale.backbones["conv4"]
+    size = plan.registry.scale.backbones["conv4"]
     one = counted(build_backbone("conv4", size.width, size.depth), 28)
     for dataset, images in {"glyph-mini": 3 * 64 * 60 * 4, "omniglot": 3 * 82_240}.items():
         found = estimate(plan, job("pretrain", dataset=dataset), "cpu")
         assert found == pytest.approx(images * one * 3 / (2 * 5e8))
     found = estimate(plan, job("finetune", shot="1"), "gpu")
     assert found == pytest.approx(2 * 5 * 5 * (1 + 4) * one * 3 / 7e9)
-    size = plan.scale.backbones["wrn"]
+    size = plan.registry.scale.backbones["wrn"]
     one = counted(build_backbone("wide-resnet", size.width, size.depth), 27)
     found = estimate(plan, job("finetune", backbone="wrn", shot="5"), "cpu")
     assert found == pytest.approx(2 * 5 * 5 * (5 + 4) * one * 3 / (2 * 5e8))
@@ -163,9 +163,11 @@ def test_a_training_is_images_times_multiply_adds_times_three_over_the_rate(conf
 def test_published_data_sets_have_their_published_images(dataset):
     plan = Plan(CONFIG, "paper")
     one = counted(build_backbone("conv4"), 84)
-    epochs = plan.pretraining(dataset, "conv4", "epnet").epochs
+    epochs = plan.runs.pretraining(dataset, "conv4", "epnet").epochs
     found = estimate(plan, job("pretrain", dataset=dataset), "gpu")
-    assert found == pytest.approx(epochs * 4 * 38_400 * one * 3 / plan.footprint.multiply_adds.gpu)
+    assert found == pytest.approx(
+        epochs * 4 * 38_400 * one * 3 / plan.registry.footprint.multiply_adds.gpu
+    )
 
 
 def test_the_classifier_of_imagenet_fs_is_estimated_too():
@@ -175,7 +177,7 @@ def test_the_classifier_of_imagenet_fs_is_estimated_too():
     one = counted(build_backbone("resnet10"), 224)
     names = {"dataset": "imagenet-fs-by-name", "network": "resnet10"}
     found = estimate(plan, Job("x", "imagenet-fs-classifier", names, gpu=True), "gpu")
-    assert found == pytest.approx(images * one * 3 / plan.footprint.multiply_adds.gpu)
+    assert found == pytest.approx(images * one * 3 / plan.registry.footprint.multiply_adds.gpu)
 
 
 @pytest.mark.parametrize(

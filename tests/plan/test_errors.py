@@ -240,11 +240,11 @@ def test_a_missing_key_is_named_with_its_file(config, file, path, named):
     ],
 )
 def test_a_heading_with_everything_below_it_commented_out_changes_nothing_else(config, file, path):
-    expected = Plan(config, "demo").recipe("epnet", "conv4")
+    expected = Plan(config, "demo").registry.recipe("epnet", "conv4")
     put(config, file, path, None)
     plan = Plan(config, "demo")
     plan.check()
-    assert plan.recipe("epnet", "conv4") == expected
+    assert plan.registry.recipe("epnet", "conv4") == expected
 
 
 FILES = [
@@ -456,11 +456,11 @@ def test_seeds_that_cannot_be_are_told(config, seeds, said):
 
 
 def test_seeds_are_the_scales_or_a_list_or_so_many_from_zero_on(config):
-    assert Plan(config, "demo").seeds == (0,)
-    assert Plan(config, "demo", [5, 2]).seeds == (5, 2)
-    assert Plan(config, "demo", 3).seeds == (0, 1, 2)
+    assert Plan(config, "demo").registry.seeds == (0,)
+    assert Plan(config, "demo", [5, 2]).registry.seeds == (5, 2)
+    assert Plan(config, "demo", 3).registry.seeds == (0, 1, 2)
     put(config, "scales/demo.yaml", "seeds", [7, 8])
-    assert Plan(config, "demo").seeds == (7, 8)
+    assert Plan(config, "demo").registry.seeds == (7, 8)
 
 
 def test_a_table_of_printed_numbers_that_is_missing_is_named(config):
@@ -542,14 +542,14 @@ def test_a_difference_to_a_row_of_the_literature_is_refused(config):
     """It has no scores; the difference would silently be missing."""
     put(config, "tables/main.yaml", "blocks/0/rows/9/baseline", "TPN")
     message = complaint(config)
-    assert message.startswith("config/tables/main.yaml, CONV-4, EPNet, against: unknown row of our")
+    assert message.startswith("config/tables/main.yaml, CONV-4, EPNet, baseline: unknown row of our")
     assert "'TPN'" in message
 
 
 def test_a_difference_to_a_row_of_another_block_is_refused(config):
     put(config, "tables/discrepancies.yaml", "blocks/1/rows/1/baseline", "default")
     message = complaint(config)
-    assert message.startswith("config/tables/discrepancies.yaml, SSL, u20, against: unknown row")
+    assert message.startswith("config/tables/discrepancies.yaml, SSL, u20, baseline: unknown row")
 
 
 def test_unlabeled_images_without_a_protocol_of_their_number_are_told_with_the_name_it_needs(
@@ -618,12 +618,12 @@ def test_the_interpolation_is_of_two_networks_of_two_names(config, key):
 
 
 def test_a_phase_with_everything_below_it_commented_out_changes_nothing(config):
-    expected = Plan(config, "demo").recipe("net", "conv4").propagation
+    expected = Plan(config, "demo").registry.recipe("net", "conv4").propagation
     for value in (None, {"testing": None}):
         put(config, "recipes.yaml", "recipes/ep-001/phases", value)
         plan = Plan(config, "demo")
         plan.check()
-        recipe = plan.recipe("ep-001", "conv4")
+        recipe = plan.registry.recipe("ep-001", "conv4")
         assert recipe.propagation_in("testing") == expected
 
 

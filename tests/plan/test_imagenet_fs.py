@@ -1,6 +1,5 @@
 """The plan of ImageNet-FS: what is shared, what a table is made of, and mistakes in its config."""
 
-import json
 import re
 from pathlib import Path
 
@@ -30,21 +29,21 @@ def plan(scale="paper"):
 @pytest.mark.parametrize("name", STAGES)
 def test_what_a_stage_is_told_is_what_it_reads(scale, name):
     model, arguments = STAGES[name]
-    text = getattr(plan(scale), name)(*arguments)
-    stage = getattr(stages, model).model_validate_json(text)
-    assert stages.told(stage) == text
+    stage = getattr(plan(scale), name)(*arguments)
+    assert type(stage) is getattr(stages, model)
+    assert type(stage).model_validate_json(stages.told(stage)) == stage
 
 
 def test_the_paper_scale_has_the_numbers_of_the_cited_code():
     """PAPER_VS_CODE F.3, F.5, F.6 and, of LwoF, the corrections."""
-    told = json.loads(plan().classifier("resnet10", 0))
+    told = plan().classifier("resnet10", 0).model_dump(mode="json")
     training, backbone = told["training"], told["backbone"]
     assert backbone == {"architecture": "resnet10", "width": "1", "depth": "1"}
     assert told["view"] == {"resize": "1", "crop": "7/8"}
     assert (training["batch_size"], training["steps"], training["epochs"]) == (400, 4000, 100)
     assert (training["learning_rate"], training["drops"]) == (0.1, [30, 60, 90])
     assert training["augmentation"] == ["flip", "crop", "ordered-jitter"]
-    generator = json.loads(plan().generator("wdae-gnn", 0))
+    generator = plan().generator("wdae-gnn", 0).model_dump(mode="json")
     assert generator["shots"] == [1]
     assert generator["propagation"] is None
     expected = {"novel": 200, "base_queries": 200, "novel_queries": 1, "batch_size": 4,
@@ -52,23 +51,23 @@ def test_the_paper_scale_has_the_numbers_of_the_cited_code():
     assert expected.items() <= generator["training"].items()
     assert generator["training"]["keep"] == "best"
     for kind, more in (("lwof-average", {}), ("lwof-attention", {"attention_scale": 30})):
-        lwof = json.loads(plan().generator(kind, 0))
+        lwof = plan().generator(kind, 0).model_dump(mode="json")
         assert lwof["generator"] == {"kind": kind} | more
         # lowshot_train_stage2.py gives `solve` no validation data, so only the last epoch is left.
         expected = {"novel": 250, "base_queries": 750, "novel_queries": 6, "batch_size": 1,
                     "steps": 4000, "epochs": 6, "learning_rate": 0.01, "drops": [4],
                     "keep": "last"}  # fmt: skip
         assert expected.items() <= lwof["training"].items()
-    trials = json.loads(plan().evaluate("wdae-gnn"))
+    trials = plan().evaluate("wdae-gnn").model_dump(mode="json")
     assert trials["step_sizes"] == [1.0, 1.0, 0.6, 0.4, 0.2]
     assert (trials["shots"], trials["prior"]) == ([1, 2, 5, 10, 20], 0.7)
-    assert json.loads(plan().exemplars())["trials"] == {"novel": 100, "val": 20}
+    assert plan().exemplars().trials == {"novel": 100, "val": 20}
 
 
 def test_propagation_is_told_to_training_only_if_it_is_there_and_by_what_matters_there():
     found = plan()
-    trained = json.loads(found.generator("wdae-gnn-ep", 0))["propagation"]
-    assert trained["alpha"] == 0.5
+    trained = found.generator("wdae-gnn-ep", 0).propagation
+    assert trained.alpha == 0.5
     shared = {name: found.generator_method(name) for name in found.methods}
     assert shared["wdae-gnn-ep-at-test"] == "wdae-gnn"
     assert shared["wdae-gnn-ep-before-step"] == "wdae-gnn-ep"
@@ -80,7 +79,7 @@ def test_propagation_is_told_to_training_only_if_it_is_there_and_by_what_matters
 
 def test_lwof_has_a_generator_for_each_shot_and_wdae_one_for_all():
     found = plan()
-    assert json.loads(found.generator("lwof-attention", 0))["shots"] == [1, 2, 5, 10, 20]
+    assert found.generator("lwof-attention", 0).shots == (1, 2, 5, 10, 20)
     assert len(found.validation_exemplars("lwof-attention")) == 5
     assert found.validation_exemplars("wdae-gnn")[0].endswith("exemplars/val-1shot.npz")
     assert len(found.validation_exemplars("wdae-gnn")) == 1
@@ -88,8 +87,7 @@ def test_lwof_has_a_generator_for_each_shot_and_wdae_one_for_all():
 
 @pytest.mark.parametrize(("scale", "runs"), [("demo", 1), ("paper", 4)])
 def test_the_table_has_ten_columns_of_every_method_and_run_and_the_papers_rows(scale, runs):
-    found = plan(scale)
-    told = stages.AggregateStage.model_validate_json(found.aggregate("imagenetfs"))
+    told = Plan(CONFIG, scale).aggregate("imagenetfs")
     columns = [f"{measure}{k}" for measure in ("nov", "all") for k in (1, 2, 5, 10, 20)]
     assert list(told.columns) == columns
     assert told.interval == "normal"
@@ -106,11 +104,12 @@ def test_the_table_has_ten_columns_of_every_method_and_run_and_the_papers_rows(s
 
 
 def test_both_readings_and_both_networks_are_runs_of_the_paper_scale():
-    blocks = {cell.block for cell in plan().cells("imagenetfs")}
+    tables = Plan(CONFIG, "paper").imagenet_fs_tables
+    blocks = {cell.block for cell in tables.cells("imagenetfs")}
     readings = ("by-name", "by-sorted-index")
     networks = ("resnet10", "resnet18")
     assert blocks == {f"imagenet-fs-{r}, {n}" for r in readings for n in networks}
-    assert {cell.block for cell in plan().cells("imagenetfs-variants")} == {
+    assert {cell.block for cell in tables.cells("imagenetfs-variants")} == {
         "imagenet-fs-by-sorted-index, resnet10"
     }
 
@@ -134,10 +133,9 @@ def test_each_variant_differs_from_the_default_in_one_choice():
 @pytest.mark.parametrize("scale", ["demo", "paper"])
 def test_the_page_on_the_environment_names_every_training_and_test_of_the_target_all_once(scale):
     plan = Plan(CONFIG, scale)
-    told = json.loads(plan.environment())["metas"]
+    told = plan.environment().metas
     assert len(told) == len(set(told))
-    cells = [cell for table in plan.covered_tables for cell in plan.cells(table)]
-    cells += [cell for table in plan.imagenet_fs_tables for cell in plan.imagenet_fs.cells(table)]
+    cells = [cell for table in plan.main_tables for cell in plan.aggregate(table).cells]
     assert {cell.checkpoint_meta for cell in cells} <= set(told)
     networks = {(run.dataset, run.network) for run in plan.imagenet_fs.scale.runs}
     classifiers = [meta for meta in told if meta.endswith("/classifier.meta.json")]

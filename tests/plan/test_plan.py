@@ -13,10 +13,12 @@ import pytest
 import yaml
 
 from epcore.errors import UserError
+from epcore.job import told_of
 from epcore.plan import Plan
 from epcore.plan.load import extend, merge
 from epcore.plan.paths import NAME
 from epcore.plan.stages import FinetuneStage, PretrainStage
+from epcore.stages import STAGES
 
 CONFIG = Path(__file__).parents[2] / "config"
 SCALES = sorted(
@@ -38,21 +40,24 @@ def edit(path, change):
 
 
 def texts(plan):
-    """All that the stages are told: (stage, arguments) -> text."""
-    calls = [("data", name) for name in plan.datasets]
-    calls += [("episodes", name) for name in plan.protocols]
+    """All that the stages are told: (stage, names of the job) -> text."""
+    calls = [("data", name) for name in plan.registry.datasets]
+    calls += [("episodes", name) for name in plan.registry.protocols]
     calls += [(stage, "main") for stage in ("aggregate", "latex")]
-    calls += [(figure,) for figure in ("alpha", "two_moons", "decision_boundary")]
-    calls += [("interpolation",)] if plan.interpolation_runs() else []
-    calls += [("environment",), *(("plot", name) for name in plan.plots.plots)]
-    calls += [("curves_of", name) for name in plan.curves]
-    calls += [*(("ablation", name) for name in plan.tables if name == "ablation")]
-    for backbone in plan.scale.backbones:
-        for recipe in plan.recipes:
+    calls += [(figure,) for figure in ("alpha", "two-moons", "decision-boundary", "environment")]
+    calls += [("interpolation",)] if plan.figures.interpolation_runs() else []
+    calls += [("plot", name) for name in plan.plots.settings.plots]
+    calls += [("curves", name) for name in plan.curves.stages]
+    calls += [*(("ablation",) for name in plan.registry.tables if name == "ablation")]
+    for backbone in plan.registry.scale.backbones:
+        for recipe in plan.registry.recipes:
             calls += [(stage, backbone, recipe) for stage in ("embed", "evaluate")]
             calls += [("finetune", backbone, recipe, 0, 5)]
             calls += [("pretrain", name, backbone, recipe, 0) for name in PRETRAINED]
-    return {call: getattr(plan, call[0])(*call[1:]) for call in calls}
+    return {
+        (stage, *names): told_of(plan, stage, dict(zip(STAGES[stage].told, names, strict=True)))
+        for stage, *names in calls
+    }
 
 
 @cache
@@ -69,7 +74,7 @@ def flat(settings, at=""):
 
 
 def resolved(recipe, backbone="conv4", scale="paper"):
-    settings = plan(scale).recipe(recipe, backbone).model_dump(exclude={"description"})
+    settings = plan(scale).registry.recipe(recipe, backbone).model_dump(exclude={"description"})
     return flat(settings) | {f"view.{k}": Fraction(v) for k, v in settings["view"].items()}
 
 
@@ -91,10 +96,10 @@ def test_importing_the_plan_loads_no_heavy_package():
 @pytest.mark.parametrize("scale", SCALES)
 def test_every_scale_resolves_every_recipe_for_every_backbone(scale):
     loaded = plan(scale)
-    assert {"epnet", "net", "epnet-paper", "net-paper"} <= set(loaded.recipes)
-    for recipe in loaded.recipes:
+    assert {"epnet", "net", "epnet-paper", "net-paper"} <= set(loaded.registry.recipes)
+    for recipe in loaded.registry.recipes:
         for backbone in BACKBONES:
-            settings = loaded.recipe(recipe, backbone)
+            settings = loaded.registry.recipe(recipe, backbone)
             for phase in ("pretraining", "finetuning", "testing"):
                 changed = settings.phases.get(phase, {})
                 expected = settings.propagation.model_dump() | changed
@@ -103,7 +108,7 @@ def test_every_scale_resolves_every_recipe_for_every_backbone(scale):
 
 @pytest.mark.parametrize(("scale", "count"), [("demo", 24), ("paper", 24), ("grocery", 4)])
 def test_the_main_table_has_so_many_cells_of_ours_each_with_files_of_its_own(scale, count):
-    cells = plan(scale).cells("main")
+    cells = plan(scale).tables.cells("main")
     assert len(cells) == count
     assert len({cell.scores for cell in cells}) == count
     assert len({cell.checkpoint_meta for cell in cells}) == count
@@ -112,7 +117,7 @@ def test_the_main_table_has_so_many_cells_of_ours_each_with_files_of_its_own(sca
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_every_segment_of_a_path_is_a_readable_name(scale):
-    for cell in plan(scale).cells("main"):
+    for cell in plan(scale).tables.cells("main"):
         for path in (cell.scores, cell.checkpoint_meta):
             folders, file = path.split("/")[:-1], path.split("/")[-1]
             assert folders[:2] == ["results", scale]
@@ -121,7 +126,7 @@ def test_every_segment_of_a_path_is_a_readable_name(scale):
 
 
 def test_a_cell_names_the_scores_of_its_episodes_and_the_checkpoint_of_its_shot():
-    cells = {(c.block, c.row, c.column): c for c in plan().cells("main")}
+    cells = {(c.block, c.row, c.column): c for c in plan().tables.cells("main")}
     cell = cells["CONV-4", "--Net", "tier5"]
     assert cell.scores == "results/demo/scores/glyph-tiered/conv4/net/s0/5way-5shot.csv"
     assert cell.checkpoint_meta == (
@@ -232,7 +237,7 @@ def test_texts_have_sorted_keys_and_no_spaces_between_them():
 
 
 # They name the files of every training.
-RUNS = ("curves_of", "environment")
+RUNS = ("curves", "environment")
 
 
 @pytest.mark.parametrize(
@@ -261,21 +266,21 @@ RUNS = ("curves_of", "environment")
         (
             "scales/demo.yaml",
             "backbones.wrn.width=1/10",
-            {"pretrain", "finetune", "embed", "latex", "plot", "curves_of"},
+            {"pretrain", "finetune", "embed", "latex", "plot", "curves"},
         ),
         (
             "datasets.yaml",
             "datasets.glyph-mini.title=other words",
-            {"latex", "ablation", "alpha", "interpolation", "plot", "curves_of"},
+            {"latex", "ablation", "alpha", "interpolation", "plot", "curves"},
         ),
         ("datasets.yaml", "datasets.glyph-mini.seed=7", {"data"}),
         ("datasets.yaml", "datasets.cifar-fs.shared_images=leave-out", {"data"}),
         ("datasets.yaml", "datasets.omniglot.rotations_are_classes=false", {"pretrain"}),
-        ("backbones.yaml", "wrn.label=Wide", {"latex", "plot", "curves_of"}),
+        ("backbones.yaml", "wrn.label=Wide", {"latex", "plot", "curves"}),
         (
             "backbones.yaml",
             "conv4.label=Four",
-            {"latex", "ablation", "alpha", "plot", "curves_of"},
+            {"latex", "ablation", "alpha", "plot", "curves"},
         ),
         (
             "recipes.yaml",
@@ -292,8 +297,8 @@ RUNS = ("curves_of", "environment")
         ("protocols.yaml", "5way-1shot.episodes=7", {"episodes", "latex"}),
         ("protocols.yaml", "5way-1shot.finetuned_shot=5", {"aggregate", "interpolation", *RUNS}),
         ("figures.yaml", "alpha.label_alphas=[0.3]", {"alpha"}),
-        ("figures.yaml", "two-moons.noise=0.2", {"two_moons"}),
-        ("figures.yaml", "decision-boundary.spread=0.4", {"decision_boundary"}),
+        ("figures.yaml", "two-moons.noise=0.2", {"two-moons"}),
+        ("figures.yaml", "decision-boundary.spread=0.4", {"decision-boundary"}),
         ("figures.yaml", "interpolation.steps=50", {"interpolation"}),
         ("figures.yaml", "interpolation.recipes=[net, epnet]", {"interpolation"}),
         ("figures.yaml", "interpolation.backbone=wrn", {"interpolation"}),
@@ -327,14 +332,15 @@ def test_a_setting_is_told_to_the_stages_that_read_it_and_to_no_other(config, fi
 @pytest.mark.parametrize("scale", SCALES)
 def test_where_rotations_are_classes_no_recipe_rotates_or_asks_for_rotations(scale):
     p = plan(scale)
-    for backbone in p.scale.backbones:
-        for recipe in p.recipes:
+    for backbone in p.registry.scale.backbones:
+        for recipe in p.registry.recipes:
             usual, told = (
-                flat(json.loads(p.pretrain(name, backbone, recipe, 0))) for name in PRETRAINED
+                flat(p.runs.pretrain(name, backbone, recipe, 0).model_dump(mode="json"))
+                for name in PRETRAINED
             )
             without = {"pretraining.rotated_copies": False, "pretraining.rotation_weight": 0}
             assert told == usual | without
-            settings = p.pretraining("omniglot", backbone, recipe)
+            settings = p.runs.pretraining("omniglot", backbone, recipe)
             assert (settings.copies, settings.rotation_weight) == (1, 0)
 
 
@@ -351,10 +357,12 @@ def test_data_of_ones_own_may_have_classes_of_rotations(config):
     edit(config / "scales/demo.yaml", change)
     p = plan(config=config)
     p.check()
-    assert p.pretrain("tiles", "conv4", "epnet", 0) == p.pretrain("omniglot", "conv4", "epnet", 0)
-    said = json.loads(p.latex("main"))["caption"]
+    assert p.runs.pretrain("tiles", "conv4", "epnet", 0) == p.runs.pretrain(
+        "omniglot", "conv4", "epnet", 0
+    )
+    said = p.latex("main").caption
     assert ": tiles (its rotations are classes: no rotated copies, no rotation loss)." in said
-    assert "no rotated copies" in json.loads(p.ablation("ablation"))["note"]
+    assert "no rotated copies" in p.figures.ablation().note
 
 
 # -- how settings are merged -----------------------------------------------------------------------
@@ -378,9 +386,9 @@ def test_a_recipe_is_its_protocol_then_the_scale_then_its_own_keys_each_with_its
             content.setdefault("pretraining", {})["weight_decay"] = number
 
         edit(config / file, change)
-        recipe = plan(config=config).recipe("net", "conv4")
+        recipe = plan(config=config).registry.recipe("net", "conv4")
         assert recipe.pretraining.weight_decay == number
-    of_the_others = plan(config=config).recipe("net", "resnet12")
+    of_the_others = plan(config=config).registry.recipe("net", "resnet12")
     assert of_the_others.pretraining.weight_decay == 5
 
 
@@ -428,7 +436,7 @@ def test_a_raised_stage_version_is_told_to_its_stage_alone(stage, model, monkeyp
 
     def told():
         plan = Plan(CONFIG, "demo")
-        return {name: getattr(plan, name)(*arguments) for name, arguments in asked.items()}
+        return {name: getattr(plan.runs, name)(*arguments) for name, arguments in asked.items()}
 
     before = told()
     monkeypatch.setattr(model.model_fields["stage_version"], "default", 99)

@@ -1,13 +1,12 @@
 """Which numbers plots draw and which trainings curves show, at every scale."""
 
-import json
 import re
 from pathlib import Path
 
 import pytest
 
 from epcore.errors import UserError
-from epcore.plan import Plan
+from epcore.plan import Plan, paths
 from epcore.plan.paths import NAME
 
 CONFIG = Path(__file__).parents[2] / "config"
@@ -15,7 +14,7 @@ SCALES = ("demo", "small", "paper", "grocery")
 
 
 def points(name, scale="demo", config=CONFIG):
-    return json.loads(Plan(config, scale).plot(name))["points"]
+    return Plan(config, scale).plots.plot(name).model_dump(mode="json")["points"]
 
 
 def positions(name, scale="demo"):
@@ -56,7 +55,7 @@ def test_unlabeled_images_are_none_20_and_100_for_every_network():
 @pytest.mark.parametrize("scale", SCALES)
 def test_a_difference_is_to_the_other_line_at_the_same_place(scale):
     plan = Plan(CONFIG, scale)
-    for name in plan.covered_plots:
+    for name in plan.plots.covered:
         drawn = points(name, scale)
         place = ("backbone", "dataset", "episodes", "x")
         places = {(*(p[key] for key in place), p["series"]) for p in drawn}
@@ -69,26 +68,29 @@ def test_a_difference_is_to_the_other_line_at_the_same_place(scale):
 
 
 def test_a_scale_without_the_numbers_has_no_such_plot():
-    assert Plan(CONFIG, "grocery").covered_plots == ["by-shot"]
-    assert set(Plan(CONFIG, "small").covered_plots) == {"by-shot", "by-way", "by-unlabeled"}
+    assert Plan(CONFIG, "grocery").plots.covered == ["by-shot"]
+    assert set(Plan(CONFIG, "small").plots.covered) == {"by-shot", "by-way", "by-unlabeled"}
 
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_curves_show_every_training_behind_the_tables_on_few_rows_each(scale):
     plan = Plan(CONFIG, scale)
-    shown = {training.checkpoint for ts in plan.recipe_curves.values() for training in ts}
+    stages = map(plan.curves.stage, plan.curves.checkpoints)
+    shown = {training.checkpoint for stage in stages for training in stage.trainings}
     needed = set()
-    for table in plan.covered_tables:
-        for cell in plan.cells(table):
+    for table in plan.tables.covered:
+        for cell in plan.tables.cells(table):
             checkpoint = cell.checkpoint_meta.replace(".meta.json", ".pt")
             needed.add(checkpoint)
             _, _, _, _, backbone, recipe, seed, _ = checkpoint.split("/")
-            first = plan.pretraining_recipe(backbone, recipe)
+            first = plan.runs.pretraining_recipe(backbone, recipe)
             pretrained = checkpoint.replace(f"/{recipe}/{seed}/", f"/{first}/{seed}/")
             needed.add(re.sub(r"[^/]*\.pt", "pretrain.pt", pretrained))
-    needed |= {plan.checkpoint_of(*run) for run in plan.alpha_runs()}
+    searched = map(plan.runs.checkpoint, plan.figures.alpha_runs())
+    needed |= {plan.runs.path(paths.CHECKPOINT, each) for each in searched}
     assert shown == needed
-    for name, trainings in plan.recipe_curves.items():
+    for name in plan.curves.checkpoints:
+        trainings = plan.curves.stage(name).trainings
         assert re.fullmatch(NAME, name)
         assert len({training.recipe for training in trainings}) <= 6
         assert len({Path(t.checkpoint).parents[2] for t in trainings}) == 1
@@ -104,14 +106,18 @@ def test_curves_show_every_training_of_imagenet_fs(scale):
     plan = Plan(CONFIG, scale)
     fs = plan.imagenet_fs
     assert set(fs.curves) == {f"curves-{run.dataset}-{run.network}" for run in fs.scale.runs}
-    assert set(fs.curves) | set(plan.recipe_curves) == set(plan.curves) <= set(plan.covered_figures)
-    shown = [training for trainings in fs.curves.values() for training in trainings]
+    assert (
+        set(fs.curves) | set(plan.curves.checkpoints)
+        == set(plan.curves.stages)
+        <= set(plan.covered_figures)
+    )
+    shown = [training for stage in fs.curves.values() for training in stage.trainings]
     assert {training.checkpoint for training in shown} == set(fs.trained_files)
     assert len({(training.checkpoint, training.model) for training in shown}) == len(shown)
-    for trainings in fs.curves.values():
+    for trainings in (stage.trainings for stage in fs.curves.values()):
         assert trainings[0].recipe == "classifier"
         for method, number in (("lwof-average", 5), ("lwof-attention", 5), ("wdae-gnn", 1)):
-            told = json.loads(fs.generator(method))["shots"]
+            told = fs.generator(method).shots
             models = [t.model for t in trainings if t.recipe == method]
             assert models == [f"-{shots}shot" for shots in told]
             assert len(models) == number
@@ -122,14 +128,14 @@ def test_a_smaller_network_is_said_so_in_the_same_words_wherever_it_is_named(con
     path = config / "figures.yaml"
     path.write_text(path.read_text(encoding="utf-8").replace("backbone: conv4", "backbone: wrn"))
     demo, paper = Plan(config, "demo"), Plan(config, "paper")
-    heading, *_ = (b["heading"] for b in json.loads(demo.latex("n-way"))["blocks"])
+    heading, *_ = (block.heading for block in demo.latex("n-way").blocks)
     assert heading == size
     assert {point["backbone"] for point in points("by-way", config=config)} == {size}
-    assert json.loads(demo.curves_of("curves-glyph-mini-wrn"))["note"].endswith(size)
+    assert demo.curves.stage("curves-glyph-mini-wrn").note.endswith(size)
     assert size in demo.description()["backbones"]
-    assert json.loads(demo.alpha())["note"].endswith(size)
-    assert json.loads(demo.interpolation())["note"].endswith("ResNet-12 ×1/8")
-    assert json.loads(paper.alpha())["note"].endswith(" WRN-28-10")
+    assert demo.figures.alpha().note.endswith(size)
+    assert demo.figures.interpolation().note.endswith("ResNet-12 ×1/8")
+    assert paper.figures.alpha().note.endswith(" WRN-28-10")
 
 
 @pytest.mark.parametrize(
@@ -167,5 +173,5 @@ def test_a_scale_with_fewer_tables_draws_what_is_left_of_a_plot(config):
     path = config / "scales" / "demo.yaml"
     path.write_text(path.read_text(encoding="utf-8") + "tables: [main]\n", encoding="utf-8")
     plan = Plan(config, "demo")
-    assert plan.covered_plots == ["by-shot"]
-    assert plan.plot_tables("by-shot") == ["main"]
+    assert plan.plots.covered == ["by-shot"]
+    assert plan.plots.tables("by-shot") == ["main"]

@@ -24,49 +24,49 @@ def test_the_candidates_are_the_grid_of_the_authors_and_differ_in_nothing_else(
     plan, selected, plain
 ):
     for backbone in ("conv4", "wrn"):
-        expected = plan.recipe(plain, backbone)
+        expected = plan.registry.recipe(plain, backbone)
         rates = []
-        for name in plan.selection(selected, "pretraining"):
-            recipe = plan.recipe(name, backbone)
+        for name in plan.registry.selection(selected, "pretraining"):
+            recipe = plan.registry.recipe(name, backbone)
             rates.append(recipe.pretraining.learning_rate)
             alike = recipe.pretraining.model_copy(
                 update={"learning_rate": expected.pretraining.learning_rate}
             )
             assert alike == expected.pretraining
-            assert not plan.selection(name, "pretraining")
+            assert not plan.registry.selection(name, "pretraining")
         assert sorted(rates) == [0.1, 0.2]
         grid = []
-        for name in plan.selection(selected, "finetuning"):
-            recipe = plan.recipe(name, backbone)
+        for name in plan.registry.selection(selected, "finetuning"):
+            recipe = plan.registry.recipe(name, backbone)
             grid.append(tuple(getattr(recipe.finetuning, key) for key in GRID))
             default = {key: getattr(expected.finetuning, key) for key in GRID}
             assert recipe.finetuning.model_copy(update=default) == expected.finetuning
             assert recipe.pretraining == expected.pretraining
             for phase in ("pretraining", "finetuning", "testing"):
                 assert recipe.propagation_in(phase) == expected.propagation_in(phase)
-            assert not plan.selection(name, "finetuning")
+            assert not plan.registry.selection(name, "finetuning")
         assert sorted(grid) == sorted(product((0.01, 0.001), (100, 600), (0, 0.1, 0.5)))
 
 
 @pytest.mark.parametrize(("selected", "plain"), PAIRS)
 def test_every_candidate_is_finetuned_from_the_pretraining_that_was_chosen(plan, selected, plain):
-    assert plan.pretraining_recipe("conv4", selected) == selected
-    assert plan.finetuning_recipe("conv4", selected) == selected
-    candidates = plan.selection(selected, "finetuning")
-    assert {plan.pretraining_recipe("conv4", name) for name in candidates} == {selected}
-    assert plan.candidates("conv4", selected, "finetuning") == list(candidates)
+    assert plan.runs.pretraining_recipe("conv4", selected) == selected
+    assert plan.runs.finetuning_recipe("conv4", selected) == selected
+    candidates = plan.registry.selection(selected, "finetuning")
+    assert {plan.runs.pretraining_recipe("conv4", name) for name in candidates} == {selected}
+    assert plan.runs.candidates("conv4", selected, "finetuning") == list(candidates)
 
 
 def test_what_a_default_recipe_trains_already_is_not_trained_for_the_selection_again():
     """At scale paper they pretrain with 0.1 too."""
     plan = Plan(CONFIG, "paper")
     for selected, plain in PAIRS:
-        found = plan.candidates("conv4", selected, "pretraining")
+        found = plan.runs.candidates("conv4", selected, "pretraining")
         assert found == [plain, f"{selected}-lr-02"]
 
 
 def test_no_table_trains_the_candidates_of_a_selection(plan):
-    cells = [cell for table in plan.covered_tables for cell in plan.cells(table)]
+    cells = [cell for table in plan.tables.covered for cell in plan.tables.cells(table)]
     assert not [cell for cell in cells if "selected" in cell.checkpoint_meta]
 
 
@@ -82,12 +82,13 @@ def test_a_recipe_may_choose_in_one_phase_alone(config):
     own = {"description": "ours", "extends": "net-selected", "candidates": {"pretraining": None}}
     plan = edited(config, lambda recipes: recipes.update(mine=own))
     plan.check()
-    assert not plan.selection("mine", "pretraining")
-    assert plan.pretraining_recipe("conv4", "mine") == "net"
-    assert len(plan.selection("mine", "finetuning")) == 12
-    assert {plan.pretraining_recipe("conv4", n) for n in plan.selection("mine", "finetuning")} == {
-        "net"
-    }
+    assert not plan.registry.selection("mine", "pretraining")
+    assert plan.runs.pretraining_recipe("conv4", "mine") == "net"
+    assert len(plan.registry.selection("mine", "finetuning")) == 12
+    assert {
+        plan.runs.pretraining_recipe("conv4", n)
+        for n in plan.registry.selection("mine", "finetuning")
+    } == {"net"}
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ import pytest
 from epcore.data.builders.glyph_classes import select_classes
 from epcore.plan import Plan, paths
 from epcore.plan.registry import protocol_of
+from epcore.plan.run import Checkpoint, Run
+from epcore.plan.stages import told
 
 CONFIG = Path(__file__).parents[2] / "config"
 DATASET = "glyph-mini"  # any but one whose rotations are classes
@@ -27,16 +29,18 @@ def plan(scale="paper"):
 
 
 def rows_of(table):
-    return {(b.name, row.name): row for b in plan().table(table).blocks for row in b.rows}
+    return {(b.name, row.name): row for b in plan().registry.table(table).blocks for row in b.rows}
 
 
 def cells(table, scale="paper"):
     """(block, row, column) -> cell."""
-    return {(c.block, c.row, c.column): c for c in plan(scale).cells(table)}
+    return {(c.block, c.row, c.column): c for c in plan(scale).tables.cells(table)}
 
 
 def all_cells(scale):
-    return [cell for table in plan(scale).tables for cell in plan(scale).cells(table)]
+    return [
+        cell for table in plan(scale).registry.tables for cell in plan(scale).tables.cells(table)
+    ]
 
 
 def parts_of(path, pattern):
@@ -64,7 +68,7 @@ def flat(settings, at=""):
 def changed(recipe, other="epnet", scale="paper"):
     """The settings in which a recipe differs from another: path -> its value."""
     one, two = (
-        flat(plan(scale).recipe(name, "conv4").model_dump(exclude={"description"}))
+        flat(plan(scale).registry.recipe(name, "conv4").model_dump(exclude={"description"}))
         for name in (recipe, other)
     )
     return {path: one[path] for path in one if path not in two or one[path] != two[path]}
@@ -75,73 +79,80 @@ def changed(recipe, other="epnet", scale="paper"):
 
 def makes(p, backbone, name, phase, shot=1):
     """What a recipe's training is told, or the candidates that it chooses from."""
-    if chosen := p.selection(name, phase):
+    if chosen := p.registry.selection(name, phase):
         return chosen
     if phase == "pretraining":
-        return p.pretrain(DATASET, backbone, name, 0)
-    return p.finetune(backbone, name, 0, shot)
+        return told(p.runs.pretrain(DATASET, backbone, name, 0))
+    return told(p.runs.finetune(backbone, name, 0, shot))
 
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_recipes_share_a_checkpoint_if_and_only_if_they_are_trained_alike(scale):
     """Alike: from the same checkpoint, told the same, or chosen from the same."""
     p = plan(scale)
-    for backbone in p.scale.backbones:
-        first = groups(p.recipes, lambda name, b=backbone: p.pretraining_recipe(b, name))
-        assert first == groups(p.recipes, lambda name, b=backbone: makes(p, b, name, "pretraining"))
-        second = groups(p.recipes, lambda name, b=backbone: p.finetuning_recipe(b, name))
+    for backbone in p.registry.scale.backbones:
+        first = groups(
+            p.registry.recipes, lambda name, b=backbone: p.runs.pretraining_recipe(b, name)
+        )
+        assert first == groups(
+            p.registry.recipes, lambda name, b=backbone: makes(p, b, name, "pretraining")
+        )
+        second = groups(
+            p.registry.recipes, lambda name, b=backbone: p.runs.finetuning_recipe(b, name)
+        )
         for shot in (1, 5):
 
             def training(name, b=backbone, shot=shot):
                 pretrained = makes(p, b, name, "pretraining")
                 return pretrained, makes(p, b, name, "finetuning", shot)
 
-            assert second == groups(p.recipes, training)
-        assert len(first) < len(second) < len(p.recipes)
+            assert second == groups(p.registry.recipes, training)
+        assert len(first) < len(second) < len(p.registry.recipes)
 
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_recipes_share_scores_if_and_only_if_one_checkpoint_is_tested_alike(scale):
     p = plan(scale)
-    for backbone in p.scale.backbones:
-        shared = groups(p.recipes, lambda name, b=backbone: p.scores_recipe(b, name))
+    for backbone in p.registry.scale.backbones:
+        shared = groups(p.registry.recipes, lambda name, b=backbone: p.runs.scores_recipe(b, name))
 
         def test(name, b=backbone):
             training = [makes(p, b, name, "pretraining")]
-            if p.recipe(name, b).tested == "finetuned":
+            if p.registry.recipe(name, b).tested == "finetuned":
                 training.append(makes(p, b, name, "finetuning"))
-            return (*training, p.evaluate(b, name))
+            return (*training, told(p.runs.evaluate(b, name)))
 
-        assert shared == groups(p.recipes, test)
+        assert shared == groups(p.registry.recipes, test)
 
 
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("kind", ["pretraining_recipe", "finetuning_recipe", "scores_recipe"])
 def test_what_recipes_share_is_named_after_the_first_of_them_in_the_file(scale, kind):
     p = plan(scale)
-    for backbone in p.scale.backbones:
-        owners = {name: getattr(p, kind)(backbone, name) for name in p.recipes}
+    for backbone in p.registry.scale.backbones:
+        owners = {name: getattr(p.runs, kind)(backbone, name) for name in p.registry.recipes}
         for name, owner in owners.items():
             assert owners[owner] == owner
-            assert p.recipes.index(owner) <= p.recipes.index(name)
+            assert p.registry.recipes.index(owner) <= p.registry.recipes.index(name)
 
 
 def needed_checkpoints(scale):
     """Path of every checkpoint that the tables and the search for alpha need -> what makes it."""
     p = plan(scale)
     tested = [cell.checkpoint_meta for cell in all_cells(scale)]
-    tested += [paths.meta(p.checkpoint_of(*run)) for run in p.alpha_runs()]
+    searched = map(p.runs.checkpoint, p.figures.alpha_runs())
+    tested += [paths.meta(p.runs.path(paths.CHECKPOINT, each)) for each in searched]
     made = {}
     for meta in tested:
         where = parts_of(meta, paths.meta(paths.CHECKPOINT))
         data, backbone, recipe = where["dataset"], where["backbone"], where["recipe"]
-        owner, seed = p.pretraining_recipe(backbone, recipe), int(where["seed"])
+        owner, seed = p.runs.pretraining_recipe(backbone, recipe), int(where["seed"])
         pretrained = paths.PRETRAIN.format(**where | {"recipe": owner})
-        made[pretrained] = (data, p.pretrain(data, backbone, owner, seed))
+        made[pretrained] = (data, told(p.runs.pretrain(data, backbone, owner, seed)))
         if where["checkpoint"] != "pretrain":
             shot = int(re.fullmatch(r"finetune-(\d+)shot", where["checkpoint"])[1])
-            told = p.finetune(backbone, recipe, seed, shot)
-            made[meta.replace(".meta.json", ".pt")] = (data, told, pretrained)
+            tuned = told(p.runs.finetune(backbone, recipe, seed, shot))
+            made[meta.replace(".meta.json", ".pt")] = (data, tuned, pretrained)
     return made
 
 
@@ -159,11 +170,11 @@ def test_every_cell_has_exactly_one_file_of_scores_and_every_file_one_way_to_mak
         where = parts_of(cell.scores, paths.SCORES)
         backbone, recipe, protocol = (where[name] for name in ("backbone", "recipe", "protocol"))
         # As the rule `evaluate` finds them, from the path alone.
-        run = (where["dataset"], backbone, recipe, protocol)
-        tested = parts_of(p.features_of(*run), paths.FEATURES) | {"seed": where["seed"]}
-        features = paths.FEATURES.format(**tested)
+        run = Run(where["dataset"], backbone, recipe, int(where["seed"]), protocol)
+        features = p.runs.features(run)
+        tested = parts_of(features, paths.FEATURES)
         assert paths.meta(paths.CHECKPOINT.format(**tested)) == cell.checkpoint_meta
-        made[cell.scores].add((features, protocol, p.evaluate(backbone, recipe)))
+        made[cell.scores].add((features, protocol, told(p.runs.evaluate(backbone, recipe))))
     assert all(len(ways) == 1 for ways in made.values())
     assert len(set.union(*made.values())) == len(made)
 
@@ -171,14 +182,14 @@ def test_every_cell_has_exactly_one_file_of_scores_and_every_file_one_way_to_mak
 @pytest.mark.parametrize("scale", SCALES)
 def test_what_one_job_scores_is_of_one_checkpoint_and_wanted_together(scale):
     """So no table waits for what it does not show; all protocols are in one suite each."""
-    p, suites = plan(scale), plan(scale).suites
-    assert sorted(name for suite in suites for name in suite) == sorted(p.protocols)
+    p, suites = plan(scale), plan(scale).tested.suites
+    assert sorted(name for suite in suites for name in suite) == sorted(p.registry.protocols)
     tables = defaultdict(set)
-    for name in p.tables:
-        for cell in p.cells(name):
+    for name in p.registry.tables:
+        for cell in p.tables.cells(name):
             tables[cell.scores].add(name)
     for suite in suites:
-        assert len({p.protocols[name].checkpoint_shot for name in suite}) == 1
+        assert len({p.registry.protocols[name].checkpoint_shot for name in suite}) == 1
     for scores, by in tables.items():
         protocol = parts_of(scores, paths.SCORES)["protocol"]
         (suite,) = (suite for suite in suites if protocol in suite)
@@ -187,31 +198,36 @@ def test_what_one_job_scores_is_of_one_checkpoint_and_wanted_together(scale):
 
 
 def test_protocols_that_only_one_table_shows_are_scored_in_one_job():
-    assert ("10way-1shot", "15way-1shot", "20way-1shot") in plan("demo").suites
-    assert ("5way-1shot",) in plan("demo").suites
+    assert ("10way-1shot", "15way-1shot", "20way-1shot") in plan("demo").tested.suites
+    assert ("5way-1shot",) in plan("demo").tested.suites
 
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_a_cells_scores_are_those_of_its_own_recipe_and_protocol(scale):
     """Whatever recipe gives the file its name, it is told the same, and so is its checkpoint."""
     p = plan(scale)
-    for name in p.tables:
+    for name in p.registry.tables:
         found = cells(name, scale)
-        columns = {column.name: column for column in p.table(name).columns}
-        backbones = {block.name: block.backbone for block in p.table(name).blocks}
+        columns = {column.name: column for column in p.registry.table(name).columns}
+        backbones = {block.name: block.backbone for block in p.registry.table(name).blocks}
         for (block, row, column), cell in found.items():
             where = parts_of(cell.scores, paths.SCORES)
             ours, backbone = rows_of(name)[block, row], backbones[block]
             assert where["backbone"] == backbone
-            assert where["dataset"] == p.scale.columns[columns[column].dataset]
+            assert where["dataset"] == p.registry.scale.columns[columns[column].dataset]
             assert where["protocol"] == protocol_of(ours, columns[column])
             owner = where["recipe"]
-            assert p.evaluate(backbone, owner) == p.evaluate(backbone, ours.recipe)
-            pretrained = (p.pretrain(DATASET, backbone, name, 0) for name in (owner, ours.recipe))
+            assert p.runs.evaluate(backbone, owner) == p.runs.evaluate(backbone, ours.recipe)
+            pretrained = (
+                told(p.runs.pretrain(DATASET, backbone, name, 0)) for name in (owner, ours.recipe)
+            )
             assert len(set(pretrained)) == 1
-            if p.recipe(ours.recipe, backbone).tested == "finetuned":
-                shot = p.protocols[where["protocol"]].checkpoint_shot
-                tuned = (p.finetune(backbone, recipe, 0, shot) for recipe in (owner, ours.recipe))
+            if p.registry.recipe(ours.recipe, backbone).tested == "finetuned":
+                shot = p.registry.protocols[where["protocol"]].checkpoint_shot
+                tuned = (
+                    told(p.runs.finetune(backbone, recipe, 0, shot))
+                    for recipe in (owner, ours.recipe)
+                )
                 assert len(set(tuned)) == 1
                 assert cell.checkpoint_meta.endswith(f"/finetune-{shot}shot.meta.json")
             else:
@@ -224,19 +240,21 @@ def test_features_are_made_for_every_protocol_that_any_table_tests_them_on(scale
     for cell in all_cells(scale):
         where = parts_of(cell.scores, paths.SCORES)
         place = parts_of(cell.checkpoint_meta, paths.meta(paths.CHECKPOINT))
-        key = [place[name] for name in ("dataset", "backbone", "recipe", "checkpoint")]
-        wanted[tuple(key)].add(where["protocol"])
-    for dataset, backbone, recipe, protocol in p.alpha_runs():
-        wanted[dataset, backbone, *p.checkpoint(backbone, recipe, 1)].add(protocol)
-    for key, protocols in wanted.items():
-        found = p.tested_protocols(*key)
-        assert set(found) == protocols
-        assert len(found) == len(protocols)
+        key = [place[name] for name in ("dataset", "backbone", "recipe")]
+        wanted[*key, place["checkpoint"]].add(where["protocol"])
+    for run in p.figures.alpha_runs():
+        found = p.runs.checkpoint(run)
+        wanted[found.dataset, found.backbone, found.recipe, found.checkpoint].add(run.protocol)
+    for (*key, name), protocols in wanted.items():
+        for seed in p.registry.seeds:
+            found = p.tested.protocols(Checkpoint(*key, seed, name))
+            assert set(found) == protocols
+            assert len(found) == len(protocols)
 
 
 def test_a_checkpoint_of_no_table_is_tested_as_those_of_its_name_are():
     p = plan("demo")
-    found = p.tested_protocols("glyph-mini", "conv4", "net-paper", "finetune-5shot")
+    found = p.tested.protocols(Checkpoint("glyph-mini", "conv4", "net-paper", 0, "finetune-5shot"))
     assert {"5way-5shot", "5way-5shot-u20", "5way-10shot", "20way-5shot"} <= set(found)
     assert "5way-1shot" not in found
     assert len(set(found)) == len(found)
@@ -296,7 +314,7 @@ def test_all_labeled_is_the_supervised_cell_and_the_parts_are_tested_with_its_ch
 @pytest.mark.parametrize("scale", ["demo", "paper"])
 def test_protocols_that_add_unlabeled_images_differ_in_nothing_else(scale):
     """So their support and queries are the same: tests/data/test_episodes.py."""
-    protocols = plan(scale).protocols
+    protocols = plan(scale).registry.protocols
     variants = [name for name in protocols if re.search(r"-(u|labeled)\d+$", name)]
     assert variants == [name for name, own in protocols.items() if own.unlabeled or own.labeled]
     for name in variants:
@@ -329,7 +347,7 @@ def test_the_ablations_marks_number_its_rows():
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_what_an_experiment_ticks_is_on_and_nothing_else(scale, name):
     row = rows_of("ablation")["CONV-4", name]
-    recipe = plan(scale).recipe(row.recipe, "conv4")
+    recipe = plan(scale).registry.recipe(row.recipe, "conv4")
     assert recipe.tested == ("finetuned" if "EFT" in row.marks else "pretrained")
     assert recipe.pretraining.rotation_weight == (1 if "ROT" in row.marks else 0)
     for phase in PHASES:
@@ -359,12 +377,14 @@ def test_epnet_without_rotations_differs_in_the_weight_of_their_loss_alone():
     twelve, sixteen = (rows_of("ablation")["CONV-4", f"exp{n}"].recipe for n in (12, 16))
     p = plan()
     for phase in PHASES:
-        settings = [p.recipe(name, "conv4").propagation_in(phase) for name in (twelve, sixteen)]
+        settings = [
+            p.registry.recipe(name, "conv4").propagation_in(phase) for name in (twelve, sixteen)
+        ]
         assert settings[0] == settings[1]
     ignored = {"phases.pretraining.classifier"}  # what it would be anyway
     assert changed(twelve, sixteen).keys() - ignored == {"pretraining.rotation_weight"}
-    assert p.finetune("conv4", twelve, 0, 1) == p.finetune("conv4", sixteen, 0, 1)
-    assert p.evaluate("conv4", twelve) == p.evaluate("conv4", sixteen)
+    assert p.runs.finetune("conv4", twelve, 0, 1) == p.runs.finetune("conv4", sixteen, 0, 1)
+    assert p.runs.evaluate("conv4", twelve) == p.runs.evaluate("conv4", sixteen)
 
 
 def trainings(table):
@@ -373,7 +393,9 @@ def trainings(table):
     for cell in cells(table).values():
         where = parts_of(cell.checkpoint_meta, paths.meta(paths.CHECKPOINT))
         place = where["dataset"], where["backbone"]
-        kinds["pretrain"].add((*place, p.pretraining_recipe(where["backbone"], where["recipe"])))
+        kinds["pretrain"].add(
+            (*place, p.runs.pretraining_recipe(where["backbone"], where["recipe"]))
+        )
         if where["checkpoint"] != "pretrain":
             kinds["finetune"].add((*place, where["recipe"], where["checkpoint"]))
     return {kind: len(found) for kind, found in kinds.items()}
@@ -403,12 +425,12 @@ def test_a_placement_is_on_where_its_name_says_and_differs_in_nothing_else(scale
     rows = rows_of("placement")
     assert {name for _, name in rows} == {f"{n:03b}" for n in range(8)}
     for (_, name), row in rows.items():
-        recipe = plan(scale).recipe(row.recipe, "conv4")
+        recipe = plan(scale).registry.recipe(row.recipe, "conv4")
         for digit, (mark, phase) in zip(name, names.items(), strict=True):
             assert recipe.propagation_in(phase).embedding == (digit == "1")
             assert (mark in row.marks) == (digit == "1")
             rest = recipe.propagation_in(phase).model_dump(exclude={"embedding"})
-            expected = plan(scale).recipe("epnet", "conv4").propagation
+            expected = plan(scale).registry.recipe("epnet", "conv4").propagation
             assert rest == expected.model_dump(exclude={"embedding"})
         different = changed(row.recipe, scale=scale)
         embedding = {"propagation.embedding", *(f"phases.{p}.embedding" for p in PHASES)}
@@ -423,7 +445,7 @@ def test_parts_of_the_propagator_differ_in_the_part_and_are_tested_before_finetu
     expected = {"full": "full", "offdiag": "off-diagonal", "diag": "diagonal"}
     assert {name for _, name in rows} == expected.keys()
     for (_, name), row in rows.items():
-        recipe = p.recipe(row.recipe, "resnet12")
+        recipe = p.registry.recipe(row.recipe, "resnet12")
         assert recipe.tested == "pretrained"
         assert {recipe.propagation_in(phase).part for phase in PHASES} == {expected[name]}
         assert changed(row.recipe, "rot-lp-ep").keys() <= {"propagation.part"}
@@ -444,7 +466,7 @@ DISCREPANCIES = {
 
 
 def test_every_discrepancy_changes_one_setting_to_what_the_text_says():
-    text = flat(plan().recipe("epnet-paper-literal", "conv4").model_dump())
+    text = flat(plan().registry.recipe("epnet-paper-literal", "conv4").model_dump())
     rows = rows_of("discrepancies")
     singles = {row.recipe: row for row in rows.values() if row.recipe.startswith("text-")}
     assert singles.keys() == DISCREPANCIES.keys()
@@ -453,7 +475,7 @@ def test_every_discrepancy_changes_one_setting_to_what_the_text_says():
         assert different.keys() == keys
         assert different == {key: text[key] for key in keys}
         # The row says which line of docs/paper-vs-code.md it is.
-        assert f"({plan().recipe(recipe, 'conv4').description})" in singles[recipe].label
+        assert f"({plan().registry.recipe(recipe, 'conv4').description})" in singles[recipe].label
         assert singles[recipe].baseline == "default"
 
 
@@ -476,35 +498,37 @@ def test_a_table_that_tells_of_trainings_names_those_that_made_the_tested_checkp
         ("pretraining", f"{folder}/epnet/s0/pretrain.pt"),
         ("fine-tuning, 5-shot", f"{folder}/text-class-head/s0/finetune-5shot.pt"),
     ]
-    found = plan("demo").trainings_of("glyph-mini", "conv4", "rot-lp-ep", "5way-5shot", 0)
+    runs = plan("demo").runs
+    tested = runs.checkpoint(Run("glyph-mini", "conv4", "rot-lp-ep", 0, "5way-5shot"))
+    found = runs.trainings(tested)
     assert [each.checkpoint for each in found] == [f"{folder}/epnet/s0/pretrain.pt"]
 
 
 def test_candidates_of_the_search_differ_in_the_alpha_of_embedding_propagation_alone():
     p = plan()
     alphas = []
-    for _, backbone, recipe, protocol in p.alpha_runs():
-        settings = p.recipe(recipe, backbone)
-        assert changed(recipe, "rot-lp-ep").keys() <= {"propagation.embedding_alpha"}
+    for run in p.figures.alpha_runs():
+        settings = p.registry.recipe(run.recipe, run.backbone)
+        assert changed(run.recipe, "rot-lp-ep").keys() <= {"propagation.embedding_alpha"}
         assert settings.tested == "pretrained"
-        assert p.protocols[protocol].split == "val"
+        assert p.registry.protocols[run.protocol].split == "val"
         in_phases = {settings.propagation_in(phase).embedding_alpha for phase in PHASES}
         assert len(in_phases) == 1
         alphas += in_phases
     assert alphas == [0.2, 0.35, 0.5, 0.65, 0.8]
-    assert 0.2 in p.figures.alpha.label_alphas
+    assert 0.2 in p.figures.settings.alpha.label_alphas
 
 
 # -- the paper's numbers and the literature --------------------------------------------------------
 
 PRINTED = [path.stem for path in (CONFIG / "paper").glob("*.csv")]
-OF_PAPER = [name for name in TABLES if plan().table(name).paper]
+OF_PAPER = [name for name in TABLES if plan().registry.table(name).paper]
 
 
 def printed(table):
     """The places of the numbers that the paper prints, then of those of the authors' re-run."""
     places = []
-    for name in plan().table(table).printed:
+    for name in plan().registry.table(table).printed:
         with (CONFIG / "paper" / f"{name}.csv").open(newline="", encoding="utf-8") as file:
             read = csv.DictReader(file)
             places.append([(line["block"], line["row"], line["column"]) for line in read])
@@ -512,15 +536,15 @@ def printed(table):
 
 
 def test_every_table_of_the_paper_is_one_table_of_ours_but_for_imagenet_fs():
-    shown = [plan().table(name).paper for name in OF_PAPER]
+    shown = [plan().registry.table(name).paper for name in OF_PAPER]
     assert sorted(shown) == sorted(set(PRINTED) - {"imfs", "readme-rerun"})
-    reruns = {name for table in OF_PAPER for name in plan().table(table).printed[1:]}
+    reruns = {name for table in OF_PAPER for name in plan().registry.table(table).printed[1:]}
     assert reruns == {"readme-rerun"}
 
 
 @pytest.mark.parametrize("table", OF_PAPER)
 def test_every_printed_number_is_shown_in_a_row_of_its_table(table):
-    columns = [column.name for column in plan().table(table).columns]
+    columns = [column.name for column in plan().registry.table(table).columns]
     shown = {(block, row.paper or row.name) for (block, _), row in rows_of(table).items()}
     paper, _ = printed(table)
     lost = [place for place in paper if place[:2] not in shown or place[2] not in columns]
@@ -531,7 +555,7 @@ def test_every_printed_number_is_shown_in_a_row_of_its_table(table):
 def test_every_row_and_column_of_a_table_of_the_paper_is_printed_there(table):
     """There or, for CUB's Conv-4, in the authors' re-run of it."""
     paper, rerun = printed(table)
-    names = {column.name for column in plan().table(table).columns}
+    names = {column.name for column in plan().registry.table(table).columns}
     rows = {place[:2] for place in (*paper, *rerun) if place[2] in names}
     for (block, _), row in rows_of(table).items():
         assert (block, row.paper or row.name) in rows
@@ -570,20 +594,20 @@ def test_a_row_that_is_compared_is_compared_over_the_same_episodes(table):
 @pytest.mark.parametrize("table", TABLES)
 def test_all_cells_of_a_table_are_over_the_number_of_episodes_that_its_caption_says(scale, table):
     p = plan(scale)
-    if table not in p.tables:
+    if table not in p.registry.tables:
         pytest.skip(f"scale {scale} does without it")
     counts = set()
-    for cell in p.cells(table):
+    for cell in p.tables.cells(table):
         protocol = parts_of(cell.scores, paths.SCORES)["protocol"]
-        counts.add(int(re.search(r'"episodes":(\d+)', p.episodes(protocol))[1]))
+        counts.add(p.data.episodes(protocol).episodes)
     assert len(counts) <= 1
     for count in counts:
-        assert f"over {count} test episodes" in p.latex(table)
+        assert f"over {count} test episodes" in p.latex(table).caption
 
 
 def test_more_ways_have_600_episodes_as_the_papers_caption_says_and_fewer_if_the_scale_has():
-    assert '"episodes":600' in plan("paper").episodes("20way-1shot")
-    assert '"episodes":1000' in plan("paper").episodes("5way-1shot")
+    assert plan("paper").data.episodes("20way-1shot").episodes == 600
+    assert plan("paper").data.episodes("5way-1shot").episodes == 1000
 
 
 def test_the_demos_data_has_the_classes_and_images_that_every_protocol_needs():
@@ -591,9 +615,9 @@ def test_the_demos_data_has_the_classes_and_images_that_every_protocol_needs():
     for path in {cell.scores for cell in all_cells("demo")}:
         where = parts_of(path, paths.SCORES)
         needed.add((where["dataset"], where["protocol"]))
-    needed |= {(dataset, protocol) for dataset, _, _, protocol in p.alpha_runs()}
+    needed |= {(run.dataset, run.protocol) for run in p.figures.alpha_runs()}
     for dataset, name in needed:
-        settings, asked = p.datasets[dataset], p.protocols[name]
+        settings, asked = p.registry.datasets[dataset], p.registry.protocols[name]
         images = getattr(settings.images_per_class, asked.split)
         assert images >= asked.shot + asked.queries + asked.unlabeled, (dataset, name)
         chosen = select_classes(settings.selection, settings.seed)
@@ -614,17 +638,17 @@ def few_images(config):
 
 def test_a_scale_may_do_without_tables_whose_episodes_its_data_cannot_fill(few_images):
     few_images.check()
-    assert list(few_images.tables) == few_images.covered_tables == ["main"]
+    assert list(few_images.registry.tables) == few_images.tables.covered == ["main"]
     assert few_images.covered_figures == [
         "alpha", "two-moons", "decision-boundary", "by-shot", "curves-grocery81-conv4"
     ]  # fmt: skip
     for shot in (1, 5):
-        found = few_images.tested_protocols("grocery81", "conv4", "epnet", f"finetune-{shot}shot")
-        assert found == [f"5way-{shot}shot"]
-    assert few_images.cells("main") == plan("grocery").cells("main")
+        checkpoint = Checkpoint("grocery81", "conv4", "epnet", 0, f"finetune-{shot}shot")
+        assert few_images.tested.protocols(checkpoint) == [f"5way-{shot}shot"]
+    assert few_images.tables.cells("main") == plan("grocery").tables.cells("main")
 
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_a_scale_that_names_no_tables_has_all(scale):
-    named = plan(scale).scale.tables
-    assert list(plan(scale).tables) == (TABLES if named is None else sorted(named))
+    named = plan(scale).registry.scale.tables
+    assert list(plan(scale).registry.tables) == (TABLES if named is None else sorted(named))

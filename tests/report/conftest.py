@@ -8,7 +8,6 @@ import pytest
 from score_files import write_curve, write_scores
 
 from epcore.plan import Plan
-from epcore.plan.stages import AggregateStage, LatexStage
 from epcore.report import aggregate, latex
 
 CONFIG = Path(__file__).parents[2] / "config"
@@ -16,12 +15,12 @@ CONFIG = Path(__file__).parents[2] / "config"
 
 @pytest.fixture
 def aggregate_stage():
-    return AggregateStage.model_validate_json(Plan(CONFIG, "demo").aggregate("main"))
+    return Plan(CONFIG, "demo").aggregate("main")
 
 
 @pytest.fixture
 def latex_stage():
-    return LatexStage.model_validate_json(Plan(CONFIG, "demo").latex("main"))
+    return Plan(CONFIG, "demo").latex("main")
 
 
 @pytest.fixture
@@ -71,11 +70,11 @@ def typeset(fabricate):
 
     def build(name, scale="demo", config=CONFIG, seeds=None):
         plan = Plan(config, scale, seeds)
-        stage = AggregateStage.model_validate_json(plan.aggregate(name))
+        stage = plan.aggregate(name)
         scores = fabricate(stage.cells)
-        numbers = [config / "paper" / f"{file}.csv" for file in plan.table(name).printed]
+        numbers = plan.printed_in(name)
         aggregate.run(stage, Path("table.csv"), *numbers or [None])
-        stage = LatexStage.model_validate_json(plan.latex(name))
+        stage = plan.latex(name)
         latex.run(stage, Path("table.csv"), Path(f"{name}.tex"))
         return Path(f"{name}.tex").read_text(encoding="utf-8"), scores
 

@@ -13,7 +13,7 @@ from score_files import write_curve, write_scores
 
 from epcore.errors import UserError
 from epcore.plan import Plan
-from epcore.plan.stages import AggregateStage, Training
+from epcore.plan.stages import Training
 from epcore.report import aggregate
 
 ROOT = Path(__file__).parents[2]
@@ -245,9 +245,9 @@ def built(fabricate):
 
     def build(name):
         plan = Plan(CONFIG, "demo")
-        stage = AggregateStage.model_validate_json(plan.aggregate(name))
+        stage = plan.aggregate(name)
         scores = fabricate(stage.cells)
-        printed = [CONFIG / "paper" / f"{file}.csv" for file in plan.table(name).printed]
+        printed = plan.printed_in(name)
         aggregate.run(stage, Path("table.csv"), *printed or [None])
         return read(Path("table.csv"))[0], scores
 
@@ -411,7 +411,7 @@ def test_a_table_that_does_not_tell_of_trainings_reads_no_curve(table, aggregate
 
 
 def test_a_damaged_curve_is_named_in_one_line(fabricate):
-    stage = AggregateStage.model_validate_json(Plan(CONFIG, "demo").aggregate("discrepancies"))
+    stage = Plan(CONFIG, "demo").aggregate("discrepancies")
     fabricate(stage.cells)
     path = Path(stage.cells[3].trainings[1].files[0])
     path.write_text("epoch,learning_rate\n0,0.1\n", encoding="utf-8")
@@ -423,7 +423,7 @@ def test_a_damaged_curve_is_named_in_one_line(fabricate):
 
 
 def test_the_meta_of_a_table_leads_back_to_the_curves_that_it_tells_of(fabricate):
-    stage = AggregateStage.model_validate_json(Plan(CONFIG, "demo").aggregate("discrepancies"))
+    stage = Plan(CONFIG, "demo").aggregate("discrepancies")
     fabricate(stage.cells)
     aggregate.run(stage, Path("table.csv"), None)
     inputs = json.loads(Path("table.meta.json").read_text(encoding="utf-8"))["inputs"]
@@ -437,7 +437,7 @@ def test_the_meta_of_a_table_leads_back_to_the_curves_that_it_tells_of(fabricate
 
 def test_with_several_seeds_a_line_has_means_and_intervals_over_trainings(fabricate):
     plan = Plan(CONFIG, "demo", 3)
-    stage = AggregateStage.model_validate_json(plan.aggregate("main"))
+    stage = plan.aggregate("main")
     fabricate(stage.cells)
     aggregate.run(stage, Path("main.csv"), CONFIG / "paper" / "main.csv")
     by_seed = {(c.block, c.row, c.column, c.seed): c for c in stage.cells}

@@ -14,7 +14,6 @@ from matplotlib.transforms import Bbox
 
 from epcore.errors import UserError
 from epcore.plan import Plan
-from epcore.plan.stages import CurvesStage
 from epcore.report import curves
 from epcore.report.figure import panels
 from epcore.training.loop import Outcome
@@ -33,7 +32,7 @@ def stage(tmp_path, monkeypatch):
 
 
 def trained(name):
-    stage = CurvesStage.model_validate_json(Plan(CONFIG, "demo").curves_of(name))
+    stage = Plan(CONFIG, "demo").curves.stage(name)
     for number, training in enumerate(stage.trainings):
         path = Path(training.checkpoint)
         facts_file = path.with_suffix(".meta.json")

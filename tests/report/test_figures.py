@@ -15,7 +15,6 @@ from epcore.data.episodes import Episodes
 from epcore.errors import UserError
 from epcore.evaluation.embed import Features
 from epcore.plan import Plan
-from epcore.plan.stages import AblationStage, AlphaStage
 from epcore.report import ablation, alpha
 from epcore.report.statistics import mean_with_interval
 
@@ -31,7 +30,7 @@ FILES = {".pdf", ".png", ".csv", ".meta.json"}
 def ablation_stage(tmp_path, monkeypatch):
     """The demo's ablation; a cell's accuracy tells its number of the paper's table."""
     monkeypatch.chdir(tmp_path)
-    stage = AblationStage.model_validate_json(Plan(CONFIG, "demo").ablation("ablation"))
+    stage = Plan(CONFIG, "demo").figures.ablation()
     random = np.random.default_rng(0)
     hard = random.normal(0, 0.1, 40)
     for number, cell in enumerate(stage.cells):
@@ -160,7 +159,7 @@ WAY, QUERIES = 5, 3
 def alpha_stage(tmp_path, monkeypatch):
     """The demo's search over features of 8 classes, which differ from candidate to candidate."""
     monkeypatch.chdir(tmp_path)
-    stage = AlphaStage.model_validate_json(Plan(CONFIG, "demo").alpha())
+    stage = Plan(CONFIG, "demo").figures.alpha()
     random = np.random.default_rng(0)
     centers = np.repeat(random.normal(0, 1, (8, 6)), 10, axis=0)
     for number, candidate in enumerate(stage.candidates):

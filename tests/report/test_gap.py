@@ -8,7 +8,6 @@ from figure_files import lines_of, same_files
 from epcore.errors import UserError
 from epcore.plan import Plan
 from epcore.plan.paths import curve
-from epcore.plan.stages import GapStage
 from epcore.report import gap
 
 CONFIG = Path(__file__).parents[2] / "config"
@@ -19,7 +18,7 @@ HEAD = "epoch,learning_rate,train_loss,val_accuracy,val_loss"
 def stage(tmp_path, monkeypatch):
     """The pairs of the grid, and curves whose gap is (epoch - length) / 100 plus the seed's."""
     monkeypatch.chdir(tmp_path)
-    stage = GapStage.model_validate_json(Plan(CONFIG, "batch-epochs").gap())
+    stage = Plan(CONFIG, "batch-epochs").curves.gap()
     for pair in stage.pairs:
         length = int(pair.line.split()[0])
         write(pair.baseline, [0.5] * length)
@@ -38,10 +37,10 @@ def test_there_is_a_pair_for_each_batch_length_and_seed_and_both_differ_in_propa
     plan = Plan(CONFIG, "batch-epochs")
     named = {(pair.panel, pair.line, pair.seed) for pair in stage.pairs}
     assert len(named) == len(stage.pairs)
-    assert {seed for _, _, seed in named} == set(plan.seeds)
+    assert {seed for _, _, seed in named} == set(plan.registry.seeds)
     for pair in stage.pairs:
         one, other = (
-            plan.recipe(file.split("/")[5], "conv4").model_dump()
+            plan.registry.recipe(file.split("/")[5], "conv4").model_dump()
             for file in (pair.checkpoint, pair.baseline)
         )
         settings = one["pretraining"]

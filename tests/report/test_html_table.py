@@ -85,7 +85,7 @@ def test_a_page_names_rows_columns_and_groups_for_those_who_cannot_see_it(typese
     assert len(page.said["caption"]) == len(page.said["title"]) == 1
     assert page.said["caption"][0].startswith(page.said["title"][0])
     assert ("lang", "en") in page.attributes
-    assert len(page.said["tbody"]) == len(Plan(CONFIG, "demo").table(name).blocks)
+    assert len(page.said["tbody"]) == len(Plan(CONFIG, "demo").registry.table(name).blocks)
 
 
 @pytest.mark.parametrize(("scale", "seeds"), [("demo", None), ("small", 2), ("paper", 2)])

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from epcore.plan import Plan
-from epcore.plan.stages import AggregateStage, LatexStage
 from epcore.report import aggregate, latex
 
 CONFIG = Path(__file__).parents[2] / "config"
@@ -22,13 +21,12 @@ def typeset(fabricate):
     """Name and scale of a table -> its text, and (block, row, column) -> accuracies."""
 
     def function(name, scale="demo"):
-        plan = Plan(CONFIG, scale).imagenet_fs
-        stage = AggregateStage.model_validate_json(plan.aggregate(name))
+        plan = Plan(CONFIG, scale)
+        stage = plan.aggregate(name)
         scores = fabricate(stage.cells)
-        (paper,) = plan.paper_numbers(name, CONFIG) or (None,)
+        (paper,) = plan.printed_in(name) or (None,)
         aggregate.run(stage, Path(f"{name}.csv"), paper)
-        told = LatexStage.model_validate_json(plan.latex(name))
-        latex.run(told, Path(f"{name}.csv"), Path(f"{name}.tex"))
+        latex.run(plan.latex(name), Path(f"{name}.csv"), Path(f"{name}.tex"))
         return Path(f"{name}.tex").read_text(encoding="utf-8"), scores
 
     return function

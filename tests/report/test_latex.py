@@ -12,7 +12,6 @@ from score_files import write_curve
 
 from epcore.errors import UserError
 from epcore.plan import Plan
-from epcore.plan.stages import AggregateStage, LatexStage
 from epcore.report import aggregate, latex
 
 CONFIG = Path(__file__).parents[2] / "config"
@@ -121,7 +120,7 @@ def test_every_source_of_the_literature_is_listed_once_below_the_table(written, 
 
 
 def caption(config, scale):
-    return LatexStage.model_validate_json(Plan(config, scale).latex("main")).caption
+    return Plan(config, scale).latex("main").caption
 
 
 def test_the_caption_says_what_this_run_is_and_that_it_is_not_comparable(written):
@@ -209,7 +208,7 @@ def test_the_rerun_of_the_authors_stands_below_epnet_with_its_source(typeset, na
     text, _ = typeset(name)
     with (CONFIG / "paper" / "readme-rerun.csv").open(newline="", encoding="utf-8") as file:
         printed = {(line["block"], line["column"]): line for line in csv.DictReader(file)}
-    rows, table = body(text)[3:], Plan(CONFIG, "demo").table(name)
+    rows, table = body(text)[3:], Plan(CONFIG, "demo").registry.table(name)
     below = [n for n, row in enumerate(rows) if "authors' re-run" in row[0]]
     blocks = [block.name for block in table.blocks if block.backbone]
     for number, block in zip(below, blocks, strict=True):
@@ -227,7 +226,7 @@ def test_the_rerun_of_the_authors_stands_below_epnet_with_its_source(typeset, na
 @pytest.mark.parametrize(("name", "lead"), [("placement", 4), ("discrepancies", 3)])
 def test_a_table_without_the_papers_numbers_has_differences_beside_its_own(typeset, name, lead):
     text, scores = typeset(name)
-    table = Plan(CONFIG, "demo").table(name)
+    table = Plan(CONFIG, "demo").registry.table(name)
     # The demo flips nothing anyway.
     same_runs = ["text-augmentation"] if name == "discrepancies" else []
     assert ("is, at this scale, the run that it is compared with" in text) == bool(same_runs)
@@ -304,12 +303,12 @@ def test_columns_without_parameters_have_none(typeset):
 
 def test_a_table_may_say_when_each_rate_fell_and_how_many_epochs_were_trained(fabricate):
     plan = Plan(CONFIG, "demo")
-    stage = AggregateStage.model_validate_json(plan.aggregate("discrepancies"))
+    stage = plan.aggregate("discrepancies")
     fabricate(stage.cells)
     changed = next(cell for cell in stage.cells if cell.row == "text-plateau")
     write_curve(changed.trainings[1], [0.001, 0.0001, 0.0001])  # of 1-shot fine-tuning
     aggregate.run(stage, Path("table.csv"), None)
-    typesetting = LatexStage.model_validate_json(plan.latex("discrepancies"))
+    typesetting = plan.latex("discrepancies")
     latex.run(typesetting, Path("table.csv"), Path("table.tex"))
     text = Path("table.tex").read_text(encoding="utf-8")
     _, heading, _, *rows = body(text)
@@ -411,12 +410,8 @@ def with_special_characters(config, scores, paper):
             new = new.replace(SPECIAL, f"'{SPECIAL}'")
         (config / file).write_text(new, encoding="utf-8")
     plan = Plan(config, "demo")
-    aggregate.run(
-        AggregateStage.model_validate_json(plan.aggregate("main")), Path("main.csv"), paper
-    )
-    latex.run(
-        LatexStage.model_validate_json(plan.latex("main")), Path("main.csv"), Path("main.tex")
-    )
+    aggregate.run(plan.aggregate("main"), Path("main.csv"), paper)
+    latex.run(plan.latex("main"), Path("main.csv"), Path("main.tex"))
 
 
 @pytest.mark.latex

@@ -14,7 +14,6 @@ from scipy import stats
 
 from epcore.errors import UserError
 from epcore.plan import Plan
-from epcore.plan.stages import AggregateStage, PlotStage
 from epcore.report import aggregate, plot
 from epcore.report.figure import panels
 
@@ -29,8 +28,8 @@ def drawn(fabricate):
     def build(name, scale="demo"):
         plan = Plan(CONFIG, scale)
         scores, files = {}, []
-        for table in plan.plot_tables(name):
-            stage = AggregateStage.model_validate_json(plan.aggregate(table))
+        for table in plan.plots.tables(name):
+            stage = plan.aggregate(table)
             # By file, because the score files of an earlier table stand.
             cells = [cell for cell in stage.cells if not Path(cell.scores).exists()]
             fabricate(cells)
@@ -40,10 +39,10 @@ def drawn(fabricate):
                 scores[table, cell.block, cell.row, cell.column] = values
                 if not Path(cell.checkpoint_meta).exists():
                     Path(cell.checkpoint_meta).write_text('{"parameters": 1}', encoding="utf-8")
-            paper = CONFIG / "paper" / f"{plan.table(table).paper}.csv"
+            paper = CONFIG / "paper" / f"{plan.registry.table(table).paper}.csv"
             aggregate.run(stage, Path(f"{table}.csv"), paper)
             files.append(Path(f"{table}.csv"))
-        stage = PlotStage.model_validate_json(plan.plot(name))
+        stage = plan.plots.plot(name)
         plot.run(stage, files, Path(f"{name}.pdf"))
         return stage, lines_of(Path(f"{name}.csv")), scores
 

@@ -91,12 +91,6 @@ def test_the_interpolation_needs_no_network_episodes_or_features_that_the_main_t
     project, scale
 ):
     plan = Plan(project.folder / "config", scale)
-    runs = {
-        plan._run(block, row, column)
-        for block in plan.table("main").blocks
-        for row in block.rows
-        for column in plan.table("main").columns
-        if row.recipe is not None
-    }
-    assert len(plan.interpolation_runs()) == 2
-    assert set(plan.interpolation_runs()) <= runs
+    runs = {shown.run for shown in plan.tables.runs("main")}
+    assert len(plan.figures.interpolation_runs()) == 2
+    assert set(plan.figures.interpolation_runs()) <= runs

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from epcore.plan import Plan
-from epcore.plan.stages import EnvironmentStage
 from epcore.report import environment
 
 pytestmark = pytest.mark.workflow
@@ -79,7 +78,7 @@ def test_the_curves_are_those_that_the_trainings_wrote(built):
 def test_the_page_on_the_environment_can_be_made_of_what_the_jobs_say(built, monkeypatch):
     monkeypatch.chdir(built.folder)
     plan = Plan(Path("config"), SCALE)
-    stage = EnvironmentStage.model_validate_json(plan.environment())
+    stage = plan.environment()
     metas = tuple(meta for meta in stage.metas if "/imagenet-fs/" in meta)
     environment.run(stage.model_copy(update={"metas": metas}), Path("page.html"))
     text = Path("page.html").read_text(encoding="utf-8")

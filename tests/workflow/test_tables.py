@@ -47,9 +47,9 @@ def test_everything_is_planned_and_nothing_is_computed_twice(project, scale):
         assert counts[stage] == run.jobs[stage]
     assert run.jobs["evaluate"] <= counts["evaluate"]
     plan = Plan(project.folder / "config", scale)
-    scores = {cell.scores for table in plan.tables for cell in plan.cells(table)}
+    scores = {cell.scores for table in plan.registry.tables for cell in plan.tables.cells(table)}
     assert {out for stage, out in told if stage == "evaluate"} == scores
-    assert run.jobs["publish_table"] == len(plan.covered_tables)
+    assert run.jobs["publish_table"] == len(plan.tables.covered)
     assert run.jobs["publish_figure"] == 2 * len(plan.covered_figures)
 
 

@@ -15,6 +15,9 @@ from epcore.plan import Plan, embeddings, paths
 from epcore.plan.datasets import QUICKLY_PACKED
 from epcore.plan.environment import ENVIRONMENT
 from epcore.plan.load import read_yaml
+from epcore.plan.registry import scale_of
+from epcore.plan.run import Checkpoint, Run
+from epcore.plan.stages import told
 from epcore.resume import discard_old_states
 
 # `conda: environment.yml` in the rules documents their software. It installs this checkout, so it
@@ -34,7 +37,7 @@ configfile: str(CONFIG / "config.yaml")
 
 
 try:
-    SCALE = Plan.scale_of(config)
+    SCALE = scale_of(config)
     PLAN = Plan(CONFIG, SCALE, config.get("seeds"))
     PLAN.check()
     if workflow.is_main_process:
@@ -43,8 +46,8 @@ try:
 
         check_classifiers(PLAN)
     # Of a country that nobody knows every job would fail.
-    if workflow.is_main_process and PLAN.footprint.tracking:
-        carbon_intensity(PLAN.footprint)
+    if workflow.is_main_process and PLAN.registry.footprint.tracking:
+        carbon_intensity(PLAN.registry.footprint)
 except UserError as error:
     sys.exit(f"epcore: {error}")
 
@@ -69,21 +72,19 @@ def job_of(stage, **names):
 def episodes_of_features(wildcards):
     """All episodes that any table tests these features on."""
     w = wildcards
-    tested = PLAN.tested_protocols(w.dataset, w.backbone, w.recipe, w.checkpoint)
+    network = Checkpoint(w.dataset, w.backbone, w.recipe, int(w.seed), w.checkpoint)
+    tested = PLAN.tested.protocols(network)
     return expand(paths.EPISODES, scale=SCALE, dataset=w.dataset, protocol=tested)
 
 
-def alpha_episodes(wildcards):
-    return tested_episodes(PLAN.alpha_runs()[0])
+def features_of(runs):
+    """An `input` function: the features of the runs of a figure."""
+    return lambda wildcards: [PLAN.runs.features(run) for run in runs()]
 
 
-def interpolation_episodes(wildcards):
-    return tested_episodes(PLAN.interpolation_runs()[0])
-
-
-def tested_episodes(run):
-    dataset, _, _, protocol = run
-    return paths.EPISODES.format(scale=SCALE, dataset=dataset, protocol=protocol)
+def episodes_of(runs):
+    """An `input` function: the episodes of the runs of a figure, which are of one protocol."""
+    return lambda wildcards: PLAN.runs.path(paths.EPISODES, runs()[0])
 
 
 def published_figures(figures):
@@ -100,7 +101,7 @@ def contact_sheets(datasets):
 
 def published_reports():
     """The CO2 report, where energy is tracked."""
-    return ["reports/co2.csv"] if PLAN.footprint.tracking else []
+    return ["reports/co2.csv"] if PLAN.registry.footprint.tracking else []
 
 
 def asked_targets():
@@ -112,23 +113,19 @@ def check_report():
     """Ends a run for the CO2 report at once if no job tells what it used."""
     asked = [t for t in asked_targets() if Path(t).stem in ("co2", "publish_co2")]
     ledger = Path(paths.LEDGER.format(scale=SCALE))
-    if asked and not PLAN.footprint.tracking and not ledger.exists():
+    if asked and not PLAN.registry.footprint.tracking and not ledger.exists():
         sys.exit(
             f"epcore: {asked[0]} is made from {ledger}, which jobs write only if tracked; set "
             "`tracking: true` in config/footprint.yaml"
         )
 
 
-def printed_numbers(table):
-    return [CONFIG / "paper" / f"{name}.csv" for name in PLAN.printed_in(table)]
-
-
 def data_inputs(wildcards):
-    return PLAN.data_inputs(wildcards.dataset)
+    return PLAN.data.inputs(wildcards.dataset)
 
 
 def pretrained_checkpoint(wildcards):
-    owner = PLAN.pretraining_recipe(wildcards.backbone, wildcards.recipe)
+    owner = PLAN.runs.pretraining_recipe(wildcards.backbone, wildcards.recipe)
     return paths.PRETRAIN.replace("{recipe}", owner)
 
 
@@ -136,7 +133,7 @@ def candidates(pattern, phase):
     """An `input` function: the checkpoints that one of a recipe is chosen from."""
 
     def function(wildcards):
-        owners = PLAN.candidates(wildcards.backbone, wildcards.recipe, phase)
+        owners = PLAN.runs.candidates(wildcards.backbone, wildcards.recipe, phase)
         return [pattern.replace("{recipe}", owner) for owner in owners]
 
     return function
@@ -146,10 +143,9 @@ def features_for_protocol(protocol):
     """An `input` function: the features that a recipe is tested with on a protocol."""
 
     def function(wildcards):
-        shot = PLAN.protocols[protocol].checkpoint_shot
-        owner, checkpoint = PLAN.checkpoint(wildcards.backbone, wildcards.recipe, shot)
-        features = paths.FEATURES.replace("{recipe}", owner)
-        return features.replace("{checkpoint}", checkpoint)
+        w = wildcards
+        run = Run(w.dataset, w.backbone, w.recipe, int(w.seed), protocol)
+        return PLAN.runs.features(run)
 
     return function
 
@@ -162,40 +158,50 @@ def one_of(names):
 def trained(phase):
     """A constraint: the recipes that train in a phase; the others choose from candidates."""
     return one_of(
-        [recipe for recipe in PLAN.recipes if not PLAN.selection(recipe, phase)]
+        [
+            recipe
+            for recipe in PLAN.registry.recipes
+            if not PLAN.registry.selection(recipe, phase)
+        ]
     )
 
 
 def selected(phase):
-    return one_of([recipe for recipe in PLAN.recipes if PLAN.selection(recipe, phase)])
+    return one_of(
+        [
+            recipe
+            for recipe in PLAN.registry.recipes
+            if PLAN.registry.selection(recipe, phase)
+        ]
+    )
 
 
 # A misspelt name in a path is "no rule to produce it".
 wildcard_constraints:
     scale=SCALE,
-    source="|".join(PLAN.sources),
-    dataset="|".join(PLAN.datasets),
-    backbone="|".join(PLAN.scale.backbones),
-    recipe="|".join(PLAN.recipes),
-    protocol="|".join(PLAN.protocols),
+    source="|".join(PLAN.registry.sources),
+    dataset="|".join(PLAN.registry.datasets),
+    backbone="|".join(PLAN.registry.scale.backbones),
+    recipe="|".join(PLAN.registry.recipes),
+    protocol="|".join(PLAN.registry.protocols),
     seed="[0-9]+",
     shot="[0-9]+",
     checkpoint="pretrain|finetune-[0-9]+shot",
-    table="|".join(PLAN.tables),
-    plot=one_of(PLAN.covered_plots),
-    curves=one_of(PLAN.curves),
+    table="|".join(PLAN.registry.tables),
+    plot=one_of(PLAN.plots.covered),
+    curves=one_of(PLAN.curves.stages),
 
 
 # For the first page of the report.
 config["description"] = PLAN.description()
 
 # Of one training job; RESOURCES has those of other stages.
-THREADS, MEMORY, MINUTES = PLAN.scale.resources.values()
-RESOURCES = PLAN.scale.resources
+THREADS, MEMORY, MINUTES = PLAN.registry.scale.resources.values()
+RESOURCES = PLAN.registry.scale.resources
 if str(config["allow_cpu"]).lower() == "true":
     REQUIRE_GPU = "--allow-cpu"
 else:
-    REQUIRE_GPU = "--require-gpu" if PLAN.scale.requires_gpu else ""
+    REQUIRE_GPU = "--require-gpu" if PLAN.registry.scale.requires_gpu else ""
 ALLOW_CPU = REQUIRE_GPU.replace("--require-gpu", "")
 
 

@@ -1,6 +1,8 @@
 # From the files of its sources to a data set's packed store, and a picture of it.
 QUICK_DATASETS = [
-    name for name, dataset in PLAN.datasets.items() if dataset.kind in QUICKLY_PACKED
+    name
+    for name, dataset in PLAN.registry.datasets.items()
+    if dataset.kind in QUICKLY_PACKED
 ]
 
 
@@ -21,7 +23,7 @@ rule fetch:
         mem_mb=500,
         runtime=1440,
     params:
-        published=lambda wildcards: fingerprint(PLAN.fetch(wildcards.source)),
+        published=lambda wildcards: fingerprint(told(PLAN.data.fetch(wildcards.source))),
         settings=CONFIG,
         root=config["data_root"],
     shell:
@@ -42,7 +44,9 @@ rule data:
     benchmark:
         "results/{scale}/benchmarks/data/{dataset}.tsv"
     wildcard_constraints:
-        dataset=one_of(name for name in PLAN.datasets if name not in QUICK_DATASETS),
+        dataset=one_of(
+            name for name in PLAN.registry.datasets if name not in QUICK_DATASETS
+        ),
     conda:
         "../../environment.yml"
     threads: RESOURCES.data.threads
@@ -91,5 +95,5 @@ rule contact_sheet:
 
 rule data_pictures:
     input:
-        contact_sheets(PLAN.shown_datasets()),
+        contact_sheets(PLAN.registry.shown_datasets()),
     localrule: True

@@ -1,6 +1,6 @@
 # Accuracy of every frozen test episode: a rule for each suite of protocols that one job scores.
 # Local: on cached features a thousand episodes take seconds, semi-supervised ones a minute or two.
-for suite in PLAN.suites:
+for suite in PLAN.tested.suites:
 
     rule:
         name:

@@ -3,7 +3,7 @@
 
 rule ablation:
     input:
-        scores=lambda w: [cell.scores for cell in PLAN.cells("ablation")],
+        scores=lambda w: [cell.scores for cell in PLAN.tables.cells("ablation")],
         paper=CONFIG / "paper" / "abl.csv",
     output:
         figure=paths.FIGURE.replace("{figure}", "ablation"),
@@ -34,8 +34,8 @@ rule ablation:
 
 rule alpha:
     input:
-        features=lambda w: [PLAN.features_of(*run) for run in PLAN.alpha_runs()],
-        episodes=alpha_episodes,
+        features=features_of(PLAN.figures.alpha_runs),
+        episodes=episodes_of(PLAN.figures.alpha_runs),
     output:
         figure=paths.FIGURE.replace("{figure}", "alpha"),
         picture=report(
@@ -123,8 +123,8 @@ rule decision_boundary:
 
 rule interpolation:
     input:
-        features=lambda w: [PLAN.features_of(*run) for run in PLAN.interpolation_runs()],
-        episodes=interpolation_episodes,
+        features=features_of(PLAN.figures.interpolation_runs),
+        episodes=episodes_of(PLAN.figures.interpolation_runs),
     output:
         figure=paths.FIGURE.replace("{figure}", "interpolation"),
         picture=report(

@@ -8,11 +8,11 @@ rule co2:
         expand(
             paths.TABLE_TEX,
             scale=SCALE,
-            table=PLAN.covered_tables + PLAN.imagenet_fs_tables,
+            table=PLAN.main_tables,
         ),
         expand(paths.FIGURE, scale=SCALE, figure=PLAN.covered_figures),
         paths.ENVIRONMENT.format(scale=SCALE),
-        contact_sheets(PLAN.scale.columns.values()),
+        contact_sheets(PLAN.registry.scale.columns.values()),
     output:
         report=report(
             paths.CO2,
@@ -43,7 +43,7 @@ rule co2:
         runtime=10,
     params:
         settings=CONFIG,
-        seeds=PLAN.seeds,
+        seeds=PLAN.registry.seeds,
         ledger=paths.LEDGER.format(scale=SCALE),
     shell:
         "epcore co2 --settings {params.settings:q} --scale {wildcards.scale} "
@@ -99,7 +99,7 @@ rule forecast:
     params:
         settings=CONFIG,
         scale=SCALE,
-        seeds=PLAN.seeds,
+        seeds=PLAN.registry.seeds,
     shell:
         "epcore forecast all --settings {params.settings:q} --scale {params.scale} "
         "--seeds {params.seeds} 2>&1 | tee {log:q}"
@@ -111,11 +111,17 @@ if workflow.is_main_process:
 # Where a GPU is required, a run takes days. The forecast starts a dry run, which reads this file
 # again; so this file names the command and does not run it.
 if (
-    PLAN.scale.requires_gpu
+    PLAN.registry.scale.requires_gpu
     and workflow.is_main_process
     and asked_targets() != ["forecast"]
 ):
-    words = [*asked_targets(), "--scale", SCALE, "--seeds", *map(str, PLAN.seeds)]
+    words = [
+        *asked_targets(),
+        "--scale",
+        SCALE,
+        "--seeds",
+        *map(str, PLAN.registry.seeds),
+    ]
     print(
         f"To see what this costs: epcore forecast {shlex.join(words)}", file=sys.stderr
     )

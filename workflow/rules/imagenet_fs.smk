@@ -148,9 +148,13 @@ rule imagenet_fs_evaluate:
 
 use rule aggregate as imagenet_fs_aggregate with:
     input:
-        scores=lambda w: [cell.scores for cell in FS.cells(w.table)],
-        metas=lambda w: sorted({cell.checkpoint_meta for cell in FS.cells(w.table)}),
-        paper=lambda w: printed_numbers(w.table),
+        scores=lambda w: [
+            cell.scores for cell in PLAN.imagenet_fs_tables.cells(w.table)
+        ],
+        metas=lambda w: sorted(
+            {cell.checkpoint_meta for cell in PLAN.imagenet_fs_tables.cells(w.table)}
+        ),
+        paper=lambda w: PLAN.printed_in(w.table),
     wildcard_constraints:
         table="|".join(FS.tables),
 

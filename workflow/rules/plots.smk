@@ -3,7 +3,7 @@
 
 rule plot:
     input:
-        lambda w: expand(paths.TABLE_CSV, scale=SCALE, table=PLAN.plot_tables(w.plot)),
+        lambda w: expand(paths.TABLE_CSV, scale=SCALE, table=PLAN.plots.tables(w.plot)),
     output:
         figure=paths.FIGURE.replace("{figure}", "{plot}"),
         picture=report(
@@ -33,7 +33,7 @@ rule plot:
 
 rule curves:
     input:
-        lambda w: PLAN.curve_files(w.curves),
+        lambda w: PLAN.curves.files(w.curves),
     output:
         figure=paths.FIGURE.replace("{figure}", "{curves}"),
         picture=report(
@@ -64,7 +64,9 @@ rule curves:
 rule gap:
     input:
         lambda w: [
-            paths.curve(c) for p in PLAN.gap_pairs() for c in (p.checkpoint, p.baseline)
+            paths.curve(c)
+            for p in PLAN.curves.gap().pairs
+            for c in (p.checkpoint, p.baseline)
         ],
     output:
         figure=paths.FIGURE.replace("{figure}", "gap"),

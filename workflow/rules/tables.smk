@@ -3,16 +3,16 @@
 
 rule aggregate:
     input:
-        scores=lambda w: [cell.scores for cell in PLAN.cells(w.table)],
-        metas=lambda w: [cell.checkpoint_meta for cell in PLAN.cells(w.table)],
+        scores=lambda w: [cell.scores for cell in PLAN.tables.cells(w.table)],
+        metas=lambda w: [cell.checkpoint_meta for cell in PLAN.tables.cells(w.table)],
         curves=lambda w: [
             file
-            for cell in PLAN.cells(w.table)
+            for cell in PLAN.tables.cells(w.table)
             for training in cell.trainings
             for file in training.files
         ],
-        paper=lambda w: printed_numbers(w.table)[:1],
-        rerun=lambda w: printed_numbers(w.table)[1:],
+        paper=lambda w: PLAN.printed_in(w.table)[:1],
+        rerun=lambda w: PLAN.printed_in(w.table)[1:],
     output:
         table=paths.TABLE_CSV,
         meta=paths.meta(paths.TABLE_CSV),
@@ -72,7 +72,7 @@ rule publish_table:
     benchmark:
         f"results/{SCALE}/benchmarks/publish_table/{{table}}.tsv"
     wildcard_constraints:
-        table=one_of(PLAN.covered_tables),
+        table=one_of(PLAN.tables.covered),
     localrule: True
     conda:
         "../../environment.yml"

@@ -1,0 +1,26 @@
+"""What captions and notes of a scale's tables and figures say besides their numbers."""
+
+from epcore.markup import literal
+from epcore.plan.models import Scale
+
+
+def caption_of(scale: Scale, title: str, *parts: str) -> str:
+    """The sentences of a caption, with what the scale says of itself; empty parts are left out."""
+    stand_in = "**This run uses stand-in data: its numbers are not comparable with the paper's**"
+    said = [title, literal(scale.note), *parts, "" if scale.comparable else stand_in]
+    return " ".join(part.rstrip(".") + "." for part in said if part)
+
+
+def this_run(measured: str, interval: str, seeds: tuple[int, ...]) -> str:
+    """What a caption says of the numbers of this run; `interval` is that of one training."""
+    if len(seeds) == 1:
+        return (
+            f"*This run*: {measured}, {interval}; one training each, so that an interval "
+            "says nothing of another training."
+        )
+    return (
+        f"*This run*: {measured} and {len(seeds)} trainings (seeds "
+        f"{', '.join(map(str, seeds))}), with its 95\N{THIN SPACE}% interval over trainings. °No "
+        "difference beyond that of trainings: its 95\N{THIN SPACE}% interval, paired by seed, "
+        "holds zero."
+    )

@@ -1,0 +1,133 @@
+"""Training curves: which trainings their figures show, and how far apart two recipes are."""
+
+from functools import cached_property
+
+from epcore.plan import paths
+from epcore.plan.figures import Figures
+from epcore.plan.imagenet_fs import ImageNetFs
+from epcore.plan.models import Block
+from epcore.plan.registry import Registry
+from epcore.plan.run import Checkpoint, Run
+from epcore.plan.runs import Runs
+from epcore.plan.stages import CurvesStage, GapPair, GapStage
+from epcore.plan.tables import Tables
+from epcore.plan.tested import Tested
+
+# A page of the paper holds so many rows of curves, and a caption.
+RECIPES_PER_FIGURE = 6
+
+
+class Curves:
+    """The figures that are drawn from the curves of a scale's trainings."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        runs: Runs,
+        tables: Tables,
+        figures: Figures,
+        tested: Tested,
+        imagenet_fs: ImageNetFs | None,
+    ) -> None:
+        self._registry, self._runs, self._imagenet_fs = registry, runs, imagenet_fs
+        self._tables, self._figures, self._tested = tables, figures, tested
+
+    @property
+    def covered(self) -> list[str]:
+        """The figures that this scale has the trainings of."""
+        return [*self.stages, *(["gap"] if self.gap_runs() else [])]
+
+    @cached_property
+    def checkpoints(self) -> dict[str, list[Checkpoint]]:
+        """Figure -> the tested checkpoints whose trainings it shows, a row a recipe.
+
+        Of one data set and backbone, which has several figures if its recipes are many.
+        """
+        tested: dict[tuple[str, str], list[Checkpoint]] = {}
+        for each in self._tested.checkpoints:
+            tested.setdefault((each.dataset, each.backbone), []).append(each)
+        recipes, seeds = self._registry.recipes, self._registry.seeds
+        figures = {}
+        for (dataset, backbone), found in tested.items():
+            found.sort(key=lambda c: (recipes.index(c.recipe), seeds.index(c.seed), c.shot))
+            rows = list(dict.fromkeys(each.recipe for each in found))
+            for part, start in enumerate(range(0, len(rows), RECIPES_PER_FIGURE), start=1):
+                name = f"curves-{dataset}-{backbone}" + (f"-{part}" if part > 1 else "")
+                shown = rows[start : start + RECIPES_PER_FIGURE]
+                figures[name] = [each for each in found if each.recipe in shown]
+        return figures
+
+    @cached_property
+    def stages(self) -> dict[str, CurvesStage]:
+        """Figure -> what the stage `curves` is told of it."""
+        return {
+            name: CurvesStage(
+                # Recipes that share their pretraining show it each.
+                trainings=tuple(
+                    dict.fromkeys(step for each in found for step in self._runs.trainings(each))
+                ),
+                note=self._note(found[0]),
+            )
+            for name, found in self.checkpoints.items()
+        } | (self._imagenet_fs.curves if self._imagenet_fs else {})
+
+    def stage(self, name: str) -> CurvesStage:
+        """What the stage `curves` is told of a figure."""
+        return self.stages[name]
+
+    def files(self, name: str) -> list[str]:
+        """What a figure of curves is made from, as far as rules make it.
+
+        The rule of generators does not list the curves beside them: a method has one for each K.
+        """
+        trainings = self.stages[name].trainings
+        curves = [paths.curve(training.checkpoint) for training in trainings if not training.model]
+        return sorted({*curves, *(paths.meta(training.checkpoint) for training in trainings)})
+
+    @cached_property
+    def trained_files(self) -> list[str]:
+        """The checkpoint of every training of recipes, pretraining first."""
+        trained = {t.checkpoint for name in self.checkpoints for t in self.stages[name].trainings}
+        return sorted(trained, key=lambda path: (not path.endswith("pretrain.pt"), path))
+
+    # -- the gap between two recipes --------------------------------------------------------------
+
+    def gap_runs(self) -> list[tuple[Block, Run, Run]]:
+        """Block, run and baseline of the rows that the figure compares, in the first column."""
+        name = self._figures.settings.gap.table
+        if name not in self._registry.tables:
+            return []
+        first = self._registry.table(name).columns[0]
+        return [
+            (at.block, at.run, at.baseline)
+            for at in self._tables.runs(name)
+            if at.baseline and at.column is first
+        ]
+
+    def gap(self) -> GapStage:
+        """Of a scale that has its table."""
+        compared = self.gap_runs()
+        return GapStage(
+            pairs=tuple(self._pair(*each) for each in compared),
+            label=self._figures.settings.gap.label,
+            note=self._note(compared[0][1]),
+        )
+
+    def _pair(self, block: Block, run: Run, baseline: Run) -> GapPair:
+        one, other = (
+            self._runs.path(paths.CHECKPOINT, self._runs.pretrained(each))
+            for each in (run, baseline)
+        )
+        epochs = self._registry.recipe(run.recipe, run.backbone).pretraining.epochs
+        return GapPair(
+            panel=block.label,
+            line=f"{epochs} epochs",
+            seed=run.seed,
+            checkpoint=one,
+            baseline=other,
+        )
+
+    def _note(self, of: Run | Checkpoint) -> str:
+        """What the curves are of."""
+        caption, sized = self._registry.datasets[of.dataset].caption, self._registry.sized
+        return f"Scale {self._registry.scale_name}: {caption}, {sized(of.backbone)}"

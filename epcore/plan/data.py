@@ -1,0 +1,59 @@
+"""Data sets, their sources and their episodes: what the stages that make them are told."""
+
+from pathlib import Path
+
+from epcore.errors import UserError
+from epcore.plan import paths
+from epcore.plan.datasets import BESIDE_PIXELS, OfficialData
+from epcore.plan.load import pick
+from epcore.plan.registry import Registry
+from epcore.plan.stages import DataStage, EpisodesStage, FetchStage
+
+
+class Data:
+    """The data sets of a registry; methods named after a stage say what it is told."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    def fetch(self, source: str) -> FetchStage:
+        """Paths and checksums: other addresses or terms change nothing about the files."""
+        files = pick(self._registry.sources, source, "source", "config/datasets.yaml").files
+        return FetchStage(
+            files={key: file.model_copy(update={"urls": ()}) for key, file in files.items()},
+        )
+
+    def build(self, dataset: str) -> DataStage:
+        settings = pick(self._registry.datasets, dataset, "data set", "config/datasets.yaml")
+        return DataStage(dataset=settings.model_copy(update=BESIDE_PIXELS))
+
+    def inputs(self, dataset: str) -> dict[str, list[str]]:
+        """What a data set is built from: receipts of its sources; files of one's own, if there.
+
+        A change of either rebuilds the data set.
+        """
+        settings = self._registry.datasets[dataset]
+        if isinstance(settings, OfficialData):
+            place = {"scale": self._registry.scale_name}
+            names = settings.sources
+            return {"sources": [paths.RECEIPT.format(source=name, **place) for name in names]}
+        own = {"folder": "{}/split.csv", "npz": "{}"}.get(settings.kind, "")
+        file = Path(own.format(getattr(settings, "path", "")))
+        return {"own": [str(file)] if own and file.is_file() else []}
+
+    def episodes(self, protocol: str) -> EpisodesStage:
+        asked = pick(self._registry.protocols, protocol, "protocol", "config/protocols.yaml")
+        if asked.split == "base":
+            raise UserError(f"protocol {protocol}: episodes are of split val or novel")
+        counts = self._registry.scale.episodes
+        count = getattr(counts, asked.split)
+        return EpisodesStage(
+            split=asked.split,
+            way=asked.way,
+            shot=asked.shot,
+            queries=asked.queries,
+            labeled=asked.labeled,
+            unlabeled=asked.unlabeled,
+            episodes=min(count, asked.episodes or count),
+            seed=counts.seed,
+        )

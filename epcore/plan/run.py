@@ -1,0 +1,42 @@
+"""The names that say which network a number is of."""
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Run:
+    """A recipe's network, trained on a data set with a seed, and tested on a protocol."""
+
+    dataset: str
+    backbone: str
+    recipe: str
+    seed: int
+    protocol: str
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A trained network: `recipe` names it for all recipes that share it, `checkpoint` its file."""
+
+    dataset: str
+    backbone: str
+    recipe: str
+    seed: int
+    checkpoint: str
+
+    @property
+    def shot(self) -> int:
+        """The shot that it is fine-tuned for; 0 of a pretrained network."""
+        found = re.fullmatch(r"finetune-(\d+)shot", self.checkpoint)
+        return int(found[1]) if found else 0
+
+
+@dataclass(frozen=True)
+class MethodRun:
+    """A method of ImageNet-FS on the features of a network that is trained with a seed."""
+
+    dataset: str
+    network: str
+    seed: int
+    method: str

@@ -1,0 +1,67 @@
+"""What tables and figures test, of all of them together."""
+
+from dataclasses import replace
+from functools import cached_property
+
+from epcore.plan.figures import Figures
+from epcore.plan.registry import Registry
+from epcore.plan.run import Checkpoint, Run
+from epcore.plan.runs import Runs
+from epcore.plan.tables import Tables
+
+
+class Tested:
+    """The runs of a scale's tables and figures, and the checkpoints behind them."""
+
+    def __init__(self, registry: Registry, runs: Runs, tables: Tables, figures: Figures) -> None:
+        self._registry, self._runs = registry, runs
+        self._tables, self._figures = tables, figures
+
+    @cached_property
+    def runs(self) -> list[Run]:
+        """Each once; figures are of the first seed alone."""
+        shown = [each.run for name in self._registry.tables for each in self._tables.runs(name)]
+        figures = [*self._figures.alpha_runs(), *self._figures.interpolation_runs()]
+        return list(dict.fromkeys([*shown, *figures]))
+
+    @cached_property
+    def checkpoints(self) -> dict[Checkpoint, list[str]]:
+        """Every tested checkpoint -> the protocols that it is tested on."""
+        found: dict[Checkpoint, dict[str, None]] = {}
+        for run in self.runs:
+            found.setdefault(self._runs.checkpoint(run), {})[run.protocol] = None
+        return {checkpoint: list(protocols) for checkpoint, protocols in found.items()}
+
+    def protocols(self, checkpoint: Checkpoint) -> list[str]:
+        """The protocols that the features of a checkpoint are for, the same for every seed.
+
+        Of a checkpoint that nothing tests, those of all checkpoints of its name.
+        """
+        first = replace(checkpoint, seed=self._registry.seeds[0])
+        if first in self.checkpoints:
+            return self.checkpoints[first]
+        alike = [
+            found
+            for other, found in self.checkpoints.items()
+            if other.checkpoint == checkpoint.checkpoint
+        ]
+        return list(dict.fromkeys(protocol for found in alike for protocol in found))
+
+    @cached_property
+    def suites(self) -> list[tuple[str, ...]]:
+        """Protocols, split into what one job scores.
+
+        That is what the same tables ask for of the same runs, so that no table waits for another's
+        protocols; all of one checkpoint, so that its features are loaded once.
+        """
+        protocols = self._registry.protocols
+        asked: dict[str, set[tuple[str, Run]]] = {name: set() for name in protocols}
+        for name in self._registry.tables:
+            for run in (each.run for each in self._tables.runs(name)):
+                owner = self._runs.scores_recipe(run.backbone, run.recipe)
+                asked[run.protocol].add((name, replace(run, recipe=owner, protocol="")))
+        suites: dict[object, list[str]] = {}
+        for name, by in asked.items():
+            key = (protocols[name].checkpoint_shot, frozenset(by)) if by else name
+            suites.setdefault(key, []).append(name)
+        return [tuple(names) for names in suites.values()]
