@@ -64,7 +64,9 @@ rule curves:
 rule gap:
     input:
         lambda w: [
-            paths.curve(c) for p in PLAN.gap_pairs() for c in (p.checkpoint, p.baseline)
+            paths.curve(c)
+            for p in PLAN.gap_pairs()
+            for c in (p.checkpoint, p.baseline)
         ],
     output:
         figure=paths.FIGURE.replace("{figure}", "gap"),
