@@ -542,14 +542,16 @@ def test_a_difference_to_a_row_of_the_literature_is_refused(config):
     """It has no scores; the difference would silently be missing."""
     put(config, "tables/main.yaml", "blocks/0/rows/9/baseline", "TPN")
     message = complaint(config)
-    assert message.startswith("config/tables/main.yaml, CONV-4, EPNet, against: unknown row of our")
+    assert message.startswith(
+        "config/tables/main.yaml, CONV-4, EPNet, baseline: unknown row of our"
+    )
     assert "'TPN'" in message
 
 
 def test_a_difference_to_a_row_of_another_block_is_refused(config):
     put(config, "tables/discrepancies.yaml", "blocks/1/rows/1/baseline", "default")
     message = complaint(config)
-    assert message.startswith("config/tables/discrepancies.yaml, SSL, u20, against: unknown row")
+    assert message.startswith("config/tables/discrepancies.yaml, SSL, u20, baseline: unknown row")
 
 
 def test_unlabeled_images_without_a_protocol_of_their_number_are_told_with_the_name_it_needs(

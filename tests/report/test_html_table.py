@@ -19,7 +19,7 @@ class Page(HTMLParser):
     def __init__(self, text):
         super().__init__()
         self.rows, self.said, self.open, self.attributes = [], {}, [], []
-        self.device_images(text)
+        self.feed(text)
         self.close()
         assert self.open == []
 

@@ -264,7 +264,7 @@ def test_a_table_with_neither_the_papers_numbers_nor_differences_has_one_number_
 ):
     path = config / "tables" / "placement.yaml"
     text = path.read_text(encoding="utf-8")
-    path.write_text(re.sub(r', against: "000"', "", text), encoding="utf-8")
+    path.write_text(re.sub(r', baseline: "000"', "", text), encoding="utf-8")
     text, scores = typeset("placement", config=config)
     assert "@{}lccc*{2}{r}@{}" in text
     _, heading, *rows = body(text)

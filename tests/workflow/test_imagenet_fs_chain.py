@@ -110,7 +110,7 @@ def test_an_edit_redoes_what_reads_it(built, old, new, redone):
 
 def test_a_label_typesets_anew_and_no_more(built):
     built.replace(
-        "config/imagenet-fs.yaml", 'label: "wDAE-GNN + EP", against', 'label: "ours", against'
+        "config/imagenet-fs.yaml", 'label: "wDAE-GNN + EP", baseline', 'label: "ours", baseline'
     )
     jobs = built.snakemake("-n", TARGETS[0]).jobs
     assert jobs == {"imagenet_fs_latex": 1, "publish_imagenet_fs_table": 1}

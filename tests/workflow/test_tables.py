@@ -9,36 +9,39 @@ from dataclasses import replace
 
 import pytest
 
+from epcore.job import resolved
+from epcore.options import parser
 from epcore.plan import Plan
 
 pytestmark = pytest.mark.workflow
 
 STAGES = ("pretrain", "finetune", "embed", "evaluate")
+NOT_RUN = ("command", "gpus", "allow_cpu", "require_gpu")
 
 
 def commands(run):
-    """(stage, file that is written) -> all else that the stage is told."""
+    """(stage, file that is written) -> all else that the stage is told, and what it reads."""
     found = {}
     for line in re.findall(r"^Shell command: epcore (.*) > ", run.text, re.M):
         stage, *words = shlex.split(line)
         if stage in STAGES:
-            place = words.index("--out")
-            files = words[place + 1 :]
-            for number, file in enumerate(files):
-                told = words[:place]
-                if stage == "evaluate":  # one job scores several files of episodes
-                    first = told.index("--episodes") + 1
-                    assert len(told[first:]) == len(files)
-                    told = [*told[:first], told[first + number]]
-                found[stage, file] = (stage, *told)
+            given = vars(parser().parse_args([stage, *words]))
+            job = resolved(stage, {key: given[key] for key in given if key not in NOT_RUN})
+            out, told = job.pop("out"), job.pop("stage").model_dump_json()
+            if stage == "evaluate":  # one job scores several files of episodes
+                for file, episodes in zip(out, job.pop("episodes"), strict=True):
+                    found[stage, str(file)] = (stage, told, str(episodes), str(job))
+            else:
+                found[stage, str(out)] = (stage, told, str(job))
     return found
 
 
 @pytest.mark.parametrize("scale", ["tiny", "demo", "small", "paper", "grocery"])
-def test_everything_is_planned_and_nothing_is_computed_twice(project, scale):
+def test_everything_is_planned_and_nothing_is_computed_twice(project, scale, monkeypatch):
     """Two files that are told the same, input for input, would be the same file."""
     run = project.snakemake("-n", "-p", "all", "--config", f"scale={scale}")
     assert run.code == 0, run.text
+    monkeypatch.chdir(project.folder)
     told = commands(run)
     twice = [words for words, count in Counter(told.values()).items() if count > 1]
     assert not twice
@@ -167,7 +170,7 @@ def test_a_second_run_of_a_table_and_a_figure_has_nothing_to_do(more):
         ("tables/ssl-partial.yaml", 'paper: sslpart', 'paper: sslpart\nfirst: Row', {"latex"}),
         (
             "tables/ssl-partial.yaml",
-            ', against: "--Net_SSL"',
+            ', baseline: "--Net_SSL"',
             "",
             {"aggregate", "latex"},
         ),
