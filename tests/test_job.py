@@ -161,3 +161,9 @@ def test_a_misspelt_name_is_told_with_the_nearest(project, changed, said):
     words = [word for key, value in names.items() for word in (f"--{key}", value)]
     with pytest.raises(UserError, match=said):
         resolved("pretrain", arguments("pretrain", *words))
+
+
+def test_a_stage_of_imagenet_fs_at_a_scale_without_it_is_one_line(project, capsys):
+    files = ["--data", "d", "--queries", "q", "--out", "o"]
+    assert main(["imagenet-fs-exemplars", "--scale", "small", *files]) == 2
+    assert capsys.readouterr().err.splitlines() == ["epcore: scale small has no ImageNet-FS"]

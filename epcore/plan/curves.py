@@ -7,7 +7,7 @@ from epcore.plan.figures import Figures
 from epcore.plan.imagenet_fs import ImageNetFs
 from epcore.plan.models import Block
 from epcore.plan.registry import Registry
-from epcore.plan.run import Checkpoint, Run
+from epcore.plan.run import Run, TrainedNetwork
 from epcore.plan.runs import Runs
 from epcore.plan.stages import CurvesStage, GapPair, GapStage
 from epcore.plan.tables import Tables
@@ -38,12 +38,12 @@ class Curves:
         return [*self.stages, *(["gap"] if self.gap_runs() else [])]
 
     @cached_property
-    def checkpoints(self) -> dict[str, list[Checkpoint]]:
+    def checkpoints(self) -> dict[str, list[TrainedNetwork]]:
         """Figure -> the tested checkpoints whose trainings it shows, a row a recipe.
 
         Of one data set and backbone, which has several figures if its recipes are many.
         """
-        tested: dict[tuple[str, str], list[Checkpoint]] = {}
+        tested: dict[tuple[str, str], list[TrainedNetwork]] = {}
         for each in self._tested.checkpoints:
             tested.setdefault((each.dataset, each.backbone), []).append(each)
         recipes, seeds = self._registry.recipes, self._registry.seeds
@@ -127,7 +127,7 @@ class Curves:
             baseline=other,
         )
 
-    def _note(self, of: Run | Checkpoint) -> str:
+    def _note(self, of: Run | TrainedNetwork) -> str:
         """What the curves are of."""
         caption, sized = self._registry.datasets[of.dataset].caption, self._registry.sized
         return f"Scale {self._registry.scale_name}: {caption}, {sized(of.backbone)}"

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from epcore.plan import paths
 from epcore.plan.plan import Plan
-from epcore.plan.run import Checkpoint, Run
+from epcore.plan.run import Run, TrainedNetwork
 
 
 def of_table(plan: Plan, table: str) -> list[str]:
@@ -39,11 +39,11 @@ def _runs(plan: Plan, tables: Iterable[str]) -> list[Run]:
     return [at.run for table in tables if table in known for at in plan.tables.runs(table)]
 
 
-def _behind(plan: Plan, runs: Iterable[Run]) -> list[Checkpoint]:
+def _behind(plan: Plan, runs: Iterable[Run]) -> list[TrainedNetwork]:
     return [plan.runs.checkpoint(run) for run in runs]
 
 
-def _tested(plan: Plan, checkpoints: Iterable[Checkpoint]) -> list[str]:
+def _tested(plan: Plan, checkpoints: Iterable[TrainedNetwork]) -> list[str]:
     """Features of the pretraining and the fine-tuning behind each, as far as any are tested."""
     both = [each for found in checkpoints for each in (plan.runs.pretrained(found), found)]
     tested = [each for each in both if each in plan.tested.checkpoints]

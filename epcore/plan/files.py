@@ -13,7 +13,7 @@ from epcore.plan import paths
 from epcore.plan.figures import Figures
 from epcore.plan.imagenet_fs import queries_of
 from epcore.plan.plan import Plan
-from epcore.plan.run import Checkpoint, Run
+from epcore.plan.run import Run, TrainedNetwork
 from epcore.plan.runs import phase_of
 
 # Option of the stage -> file, or files, or folder.
@@ -75,7 +75,8 @@ def _select(plan: Plan, place: Mapping[str, Any]) -> Files:
 
 
 def _embed(plan: Plan, place: Mapping[str, Any]) -> Files:
-    tested = plan.tested.protocols(Checkpoint(*(place[each.name] for each in fields(Checkpoint))))
+    network = TrainedNetwork(*(place[each.name] for each in fields(TrainedNetwork)))
+    tested = plan.tested.protocols(network)
     return {
         **_data_of(place),
         "weights": _at(paths.CHECKPOINT, place),

@@ -16,7 +16,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class TrainedNetwork:
     """A trained network: `recipe` names it for all recipes that share it, `checkpoint` its file."""
 
     dataset: str

@@ -9,7 +9,7 @@ from epcore.plan import paths
 from epcore.plan.load import pick
 from epcore.plan.models import Phase, Pretraining, Recipe, TrainingPhase
 from epcore.plan.registry import Registry
-from epcore.plan.run import Checkpoint, Run
+from epcore.plan.run import Run, TrainedNetwork
 from epcore.plan.stages import (
     EmbedStage,
     EvaluateStage,
@@ -136,7 +136,7 @@ class Runs:
 
     # -- files ------------------------------------------------------------------------------------
 
-    def path(self, pattern: str, of: Run | Checkpoint) -> str:
+    def path(self, pattern: str, of: Run | TrainedNetwork) -> str:
         """A file of a run or checkpoint, by its pattern in `epcore.plan.paths`."""
         return pattern.format(scale=self._registry.scale_name, **vars(of))
 
@@ -149,18 +149,18 @@ class Runs:
         """The features that a run is tested with."""
         return self.path(paths.FEATURES, self.checkpoint(run))
 
-    def checkpoint(self, run: Run) -> Checkpoint:
+    def checkpoint(self, run: Run) -> TrainedNetwork:
         """The network that a run tests."""
         shot = self._registry.protocols[run.protocol].checkpoint_shot
         owner, name = self._tested(run.backbone, run.recipe, shot)
-        return Checkpoint(run.dataset, run.backbone, owner, run.seed, name)
+        return TrainedNetwork(run.dataset, run.backbone, owner, run.seed, name)
 
-    def pretrained(self, of: Run | Checkpoint) -> Checkpoint:
+    def pretrained(self, of: Run | TrainedNetwork) -> TrainedNetwork:
         """The pretrained network of a run, or behind a checkpoint."""
         owner = self.pretraining_recipe(of.backbone, of.recipe)
-        return Checkpoint(of.dataset, of.backbone, owner, of.seed, "pretrain")
+        return TrainedNetwork(of.dataset, of.backbone, owner, of.seed, "pretrain")
 
-    def trainings(self, checkpoint: Checkpoint) -> list[Training]:
+    def trainings(self, checkpoint: TrainedNetwork) -> list[Training]:
         """What made a checkpoint: its pretraining and, behind it, its fine-tuning."""
         steps = [("pretraining", self.pretrained(checkpoint))]
         if checkpoint.shot:

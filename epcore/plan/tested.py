@@ -5,7 +5,7 @@ from functools import cached_property
 
 from epcore.plan.figures import Figures
 from epcore.plan.registry import Registry
-from epcore.plan.run import Checkpoint, Run
+from epcore.plan.run import Run, TrainedNetwork
 from epcore.plan.runs import Runs
 from epcore.plan.tables import Tables
 
@@ -25,14 +25,14 @@ class Tested:
         return list(dict.fromkeys([*shown, *figures]))
 
     @cached_property
-    def checkpoints(self) -> dict[Checkpoint, list[str]]:
+    def checkpoints(self) -> dict[TrainedNetwork, list[str]]:
         """Every tested checkpoint -> the protocols that it is tested on."""
-        found: dict[Checkpoint, dict[str, None]] = {}
+        found: dict[TrainedNetwork, dict[str, None]] = {}
         for run in self.runs:
             found.setdefault(self._runs.checkpoint(run), {})[run.protocol] = None
         return {checkpoint: list(protocols) for checkpoint, protocols in found.items()}
 
-    def protocols(self, checkpoint: Checkpoint) -> list[str]:
+    def protocols(self, checkpoint: TrainedNetwork) -> list[str]:
         """The protocols that the features of a checkpoint are for, the same for every seed.
 
         Of a checkpoint that nothing tests, those of all checkpoints of its name.

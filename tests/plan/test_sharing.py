@@ -11,7 +11,7 @@ import pytest
 from epcore.data.builders.glyph_classes import select_classes
 from epcore.plan import Plan, paths
 from epcore.plan.registry import protocol_of
-from epcore.plan.run import Checkpoint, Run
+from epcore.plan.run import Run, TrainedNetwork
 from epcore.plan.stages import told
 
 CONFIG = Path(__file__).parents[2] / "config"
@@ -247,14 +247,16 @@ def test_features_are_made_for_every_protocol_that_any_table_tests_them_on(scale
         wanted[found.dataset, found.backbone, found.recipe, found.checkpoint].add(run.protocol)
     for (*key, name), protocols in wanted.items():
         for seed in p.registry.seeds:
-            found = p.tested.protocols(Checkpoint(*key, seed, name))
+            found = p.tested.protocols(TrainedNetwork(*key, seed, name))
             assert set(found) == protocols
             assert len(found) == len(protocols)
 
 
 def test_a_checkpoint_of_no_table_is_tested_as_those_of_its_name_are():
     p = plan("demo")
-    found = p.tested.protocols(Checkpoint("glyph-mini", "conv4", "net-paper", 0, "finetune-5shot"))
+    found = p.tested.protocols(
+        TrainedNetwork("glyph-mini", "conv4", "net-paper", 0, "finetune-5shot")
+    )
     assert {"5way-5shot", "5way-5shot-u20", "5way-10shot", "20way-5shot"} <= set(found)
     assert "5way-1shot" not in found
     assert len(set(found)) == len(found)
@@ -643,7 +645,7 @@ def test_a_scale_may_do_without_tables_whose_episodes_its_data_cannot_fill(few_i
         "alpha", "two-moons", "decision-boundary", "by-shot", "curves-grocery81-conv4"
     ]  # fmt: skip
     for shot in (1, 5):
-        checkpoint = Checkpoint("grocery81", "conv4", "epnet", 0, f"finetune-{shot}shot")
+        checkpoint = TrainedNetwork("grocery81", "conv4", "epnet", 0, f"finetune-{shot}shot")
         assert few_images.tested.protocols(checkpoint) == [f"5way-{shot}shot"]
     assert few_images.tables.cells("main") == plan("grocery").tables.cells("main")
 

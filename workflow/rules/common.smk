@@ -16,7 +16,7 @@ from epcore.plan.datasets import QUICKLY_PACKED
 from epcore.plan.environment import ENVIRONMENT
 from epcore.plan.load import read_yaml
 from epcore.plan.registry import scale_of
-from epcore.plan.run import Checkpoint, Run
+from epcore.plan.run import TrainedNetwork, Run
 from epcore.plan.stages import told
 from epcore.resume import discard_old_states
 
@@ -72,7 +72,7 @@ def job_of(stage, **names):
 def episodes_of_features(wildcards):
     """All episodes that any table tests these features on."""
     w = wildcards
-    network = Checkpoint(w.dataset, w.backbone, w.recipe, int(w.seed), w.checkpoint)
+    network = TrainedNetwork(w.dataset, w.backbone, w.recipe, int(w.seed), w.checkpoint)
     tested = PLAN.tested.protocols(network)
     return expand(paths.EPISODES, scale=SCALE, dataset=w.dataset, protocol=tested)
 
