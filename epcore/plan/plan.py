@@ -21,18 +21,14 @@ from epcore.plan.tested import Tested
 
 
 class Plan:
-    """The config folder at one scale: what its stages are told, part by part.
+    """The config folder at one scale, in parts that each take only those above them.
 
-    Methods named after a stage return what it is told: the settings that it reads, and nothing
-    else.
+    registry: the config files, validated. data: data sets and episodes. runs: trainings and tests.
+    tables. figures. tested: the runs of both. plots: of tables. imagenet_fs and its tables, if the
+    scale has it. curves: of trainings. Arguments and errors are those of `Registry`.
 
-    Args:
-        config: the folder `config/`.
-        scale: a file of `config/scales/` or `config/examples/`, without its ending.
-        seeds: those of trainings, or how many; the scale's, unless they are given.
-
-    Raises:
-        UserError: here and in all parts, naming the file, the key and the remedy.
+    Methods named after a stage, here and in the parts, return what it is told: the settings that
+    it reads, and nothing else.
     """
 
     def __init__(self, config: Path, scale: str, seeds: Any = None) -> None:
@@ -43,7 +39,8 @@ class Plan:
         self.figures = figures = Figures(registry, runs, tables)
         self.tested = tested = Tested(registry, runs, tables, figures)
         self.plots = Plots(registry, tables)
-        self.imagenet_fs = fs = ImageNetFs(registry) if registry.scale.imagenet_fs else None
+        has_fs = registry.scale.imagenet_fs is not None
+        self.imagenet_fs = fs = ImageNetFs(registry) if has_fs else None
         self.imagenet_fs_tables = ImageNetFsTables(registry, fs) if fs else None
         self.curves = Curves(registry, runs, tables, figures, tested, fs)
 

@@ -163,6 +163,7 @@ def change(config, file, path, value):
 
 FS, DEMO = "imagenet-fs.yaml", "scales/demo.yaml"
 MISTAKES = [
+    (DEMO, ["imagenet_fs"], {}, "the key 'runs' is missing"),
     (DEMO, ["imagenet_fs", "widht"], 1, "unknown key 'widht'; did you mean 'width'?"),
     (DEMO, ["imagenet_fs", "runs", 0, "dataset"], "glyph-lage", "did you mean 'glyph-large'?"),
     (DEMO, ["imagenet_fs", "runs", 0, "dataset"], "glyph-mini", "'glyph-mini-queries'"),
