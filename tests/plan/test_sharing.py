@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from epcore.data.builders.glyph_classes import select_classes
-from epcore.plan import Plan, paths
+from epcore.plan import Plan, embeddings, paths
 from epcore.plan.registry import protocol_of
 from epcore.plan.run import Run, TrainedNetwork
 from epcore.plan.stages import told
@@ -250,6 +250,16 @@ def test_features_are_made_for_every_protocol_that_any_table_tests_them_on(scale
             found = p.tested.protocols(TrainedNetwork(*key, seed, name))
             assert set(found) == protocols
             assert len(found) == len(protocols)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_publishing_waits_for_features_that_a_table_or_figure_tests_and_for_no_others(scale):
+    p = plan(scale)
+    shown = [each.run for name in p.registry.tables for each in p.tables.runs(name)]
+    shown += [*p.figures.alpha_runs(), *p.figures.interpolation_runs()]
+    waited = {file for name in p.tables.covered for file in embeddings.of_table(p, name)}
+    waited |= {file for name in p.covered_figures for file in embeddings.of_figure(p, name)}
+    assert waited == {p.runs.features(run) for run in shown}
 
 
 def test_a_checkpoint_of_no_table_is_tested_as_those_of_its_name_are():
