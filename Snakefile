@@ -54,8 +54,6 @@ rule all:
 
 rule ablation_pipeline:
     input:
-        published_tables(
-            t for t in PLAN.tables.covered if t in ("ablation", "propagator")
-        ),
-        published_figures(f for f in PLAN.covered_figures if f in ("ablation", "alpha")),
+        published_tables(sorted({"ablation", "propagator"} & set(PLAN.tables.covered))),
+        published_figures(sorted({"ablation", "alpha"} & set(PLAN.covered_figures))),
     localrule: True

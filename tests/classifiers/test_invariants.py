@@ -16,7 +16,7 @@ WAY, QUERIES, UNLABELED, SIZE = 4, 12, 8, 6
 
 def loaded(name):
     """With its default settings, and those of the authors' code that it shares with others."""
-    settings = Plan(CONFIG, "demo").recipe("epnet", "conv4").propagation
+    settings = Plan(CONFIG, "demo").registry.recipe("epnet", "conv4").propagation
     return load_classifier(settings.model_copy(update={"classifier": name}), "here")
 
 

@@ -15,15 +15,14 @@ from epcore.evaluation.embed import Features
 from epcore.evaluation.evaluate import solve
 from epcore.evaluation.inference import Inference
 from epcore.plan import Plan
-from epcore.plan.stages import EvaluateStage
 
 CONFIG = Path(__file__).parents[2] / "config"
 WAY, SHOT, QUERIES, UNLABELED = 4, 2, 3, 5
 
 
 def settings(recipe="epnet", **changes):
-    text = Plan(CONFIG, "paper").evaluate("conv4", recipe)
-    return EvaluateStage.model_validate_json(text).propagation.model_copy(update=changes)
+    stage = Plan(CONFIG, "paper").runs.evaluate("conv4", recipe)
+    return stage.propagation.model_copy(update=changes)
 
 
 # -- the authors' code in float64, one loop an index -----------------------------------------------
