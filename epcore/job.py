@@ -10,10 +10,9 @@ from epcore.files import fingerprint
 from epcore.plan import Plan, stages
 from epcore.plan.files import files_of
 from epcore.plan.load import read_yaml, validate
+from epcore.plan.names import check_figure, check_names
 from epcore.plan.registry import scale_of
-from epcore.stages import STAGES, Stage
-
-NUMBERS = ("seed", "shot")
+from epcore.stages import NUMBERS, STAGES, Stage
 
 
 def told_of(plan: Plan, name: str, names: Mapping[str, Any]) -> str:
@@ -69,6 +68,9 @@ def resolved(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
             place["seed"] = plan.registry.seeds[0]
         needed = stage.names if _missing(stage, given) else stage.told
         _check_given(name, [key for key in needed if place[key] is None])
+        check_names(plan, place)
+        if stage.figure:
+            check_figure(plan, name)
         if needed == stage.names:
             found = files_of(plan, name, place)
             given |= {key: file for key, file in found.items() if not given.get(key)}

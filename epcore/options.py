@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from epcore import __version__
-from epcore.stages import STAGES, Stage
+from epcore.stages import NUMBERS, STAGES, Stage
 
 EPILOG = """\
 The workflow calls these stages; `snakemake -n -p TARGET` prints the exact commands. A stage finds
@@ -76,7 +76,7 @@ def _add_stage(sub: argparse.ArgumentParser, name: str, stage: Stage) -> None:
     if stage.names:
         which = sub.add_argument_group("which job")
         for each in stage.names:
-            kind = int if each in ("seed", "shot") else str
+            kind = int if each in NUMBERS else str
             many = "+" if (name, each) in MANY else None
             which.add_argument(f"--{each}", type=kind, nargs=many, metavar="NAME", help=NAMES[each])
     _of_scale(sub, stage.of_seeds is not None)

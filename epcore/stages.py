@@ -35,7 +35,8 @@ class Stage:
 
     device: None if it computes on the CPU alone; it may `use` a GPU or, where a scale says so,
     `require` one. measured: by codecarbon, because it may last longer than a second; the energy of
-    others is estimated. makes: in the folder `out`, the file that the job is named after.
+    others is estimated. makes: in the folder `out`, the file that the job is named after. figure:
+    whether it draws the figure of its name, which not every scale has the runs of.
     """
 
     summary: str
@@ -49,8 +50,10 @@ class Stage:
     device: Literal["use", "require", None] = None
     measured: bool = False
     makes: str = ""
+    figure: bool = False
 
 
+NUMBERS = ("seed", "shot")  # the other names are words
 RUN = ("dataset", "backbone", "recipe", "seed")
 FS_RUN = ("dataset", "network", "seed")
 
@@ -198,6 +201,7 @@ STAGES = {
         config="AblationStage",
         plan="figures.ablation",
         of_seeds="all",
+        figure=True,
     ),
     "alpha": Stage(
         "choose both alphas on validation classes",
@@ -207,6 +211,7 @@ STAGES = {
         plan="figures.alpha",
         of_seeds="first",
         measured=True,
+        figure=True,
     ),
     "two-moons": Stage(
         "propagate two moons, in random batches and all together",
@@ -230,6 +235,7 @@ STAGES = {
         plan="figures.interpolation",
         of_seeds="first",
         measured=True,
+        figure=True,
     ),
     "plot": Stage(
         "draw accuracy over shots, classes or unlabeled images",
@@ -258,6 +264,7 @@ STAGES = {
         config="GapStage",
         plan="curves.gap",
         of_seeds="all",
+        figure=True,
     ),
     "environment": Stage(
         "say where jobs ran and with what",

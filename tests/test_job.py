@@ -13,6 +13,7 @@ from epcore.files import fingerprint
 from epcore.job import command_of, resolved, told_of
 from epcore.options import parser
 from epcore.plan import Plan
+from epcore.plan.names import KNOWN
 from epcore.plan.stages import Stage as Told
 from epcore.stages import STAGES
 
@@ -167,3 +168,28 @@ def test_a_stage_of_imagenet_fs_at_a_scale_without_it_is_one_line(project, capsy
     files = ["--data", "d", "--queries", "q", "--out", "o"]
     assert main(["imagenet-fs-exemplars", "--scale", "small", *files]) == 2
     assert capsys.readouterr().err.splitlines() == ["epcore: scale small has no ImageNet-FS"]
+
+
+# Each stage with each of its names that is spelled wrong below, the others right.
+MISSPELT = [(name, wrong) for name in STAGES for wrong in STAGES[name].names if wrong in KNOWN]
+
+
+@pytest.mark.parametrize(("name", "wrong"), MISSPELT)
+def test_a_name_that_nothing_has_is_one_line_for_every_stage(project, capsys, name, wrong):
+    words = []
+    for key, value in (NAMES[name] | {wrong: "nope"}).items():
+        words += [f"--{key}", *([value] if isinstance(value, str) else value)]
+    assert main([name, "--scale", "demo", *words]) == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    assert f"--{wrong}: unknown" in said
+    assert "'nope'; " in said
+    assert not (project / "results").exists()
+
+
+@pytest.mark.parametrize("figure", [name for name in STAGES if STAGES[name].figure])
+def test_a_figure_that_a_scale_has_no_runs_of_is_one_line(project, capsys, figure):
+    columns = "extends: demo\ncolumns: {mini: null, cub: null}\ntables: [main]\nimagenet_fs: null\n"
+    (project / "config" / "scales" / "lesser.yaml").write_text(columns, encoding="utf-8")
+    assert main([figure, "--scale", "lesser"]) == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith(f"epcore: scale lesser: unknown figure '{figure}'")

@@ -86,6 +86,11 @@ class Plan:
         """The figures that this scale has the runs of."""
         return [*self.figures.covered, *self.plots.covered, *self.curves.covered]
 
+    @property
+    def tables_by_name(self) -> dict[str, Any]:
+        """Of the scale, and of ImageNet-FS if it has it."""
+        return self.registry.tables | (self.imagenet_fs.tables if self.imagenet_fs else {})
+
     def _part_of(self, table: str) -> Tables | ImageNetFsTables:
         fs = self.imagenet_fs_tables
         return fs if fs and table in self.with_imagenet_fs.tables else self.tables
