@@ -2,21 +2,23 @@
 
 A classifier is a file here with one class that extends `EpisodeClassifier`. Recipes call it by the
 file's name: `classifier: my-method` is `my_method.py`, `{name: my-method, steps: 20}` sets its
-field `steps`. Files whose names begin with an underscore are no classifiers. The tests of
-tests/classifiers/test_invariants.py find each file by themselves.
+field `steps`. Python imports the class, `from epcore.classifiers import MyMethod`. Files whose
+names begin with an underscore are no classifiers. The tests of tests/classifiers/test_invariants.py
+find each file by themselves.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import ClassVar
 
-import torch
+from pydantic import Field, field_validator
 from torch import Tensor
-from torch.nn import functional
 
+from epcore.classifiers._episodes import EpisodeBatch
+from epcore.classifiers._preprocessing import Step, preprocessed
 from epcore.plan.load import validate
-from epcore.plan.models import Propagation
+from epcore.plan.models import CLASSIFIERS, Propagation
 from epcore.plan.settings import Settings
 
 
@@ -27,51 +29,15 @@ class Needs:
     Attributes:
         transductive: the scores of a query depend on the other queries.
         unlabeled: it takes unlabeled images. Episodes that have some are refused for the others.
+        balanced: it assumes that each class has as many queries as any other.
+        base_weights: it takes the weights of the base classes, of the linear layer that the
+            network was trained with.
     """
 
     transductive: bool = False
     unlabeled: bool = False
-
-
-@dataclass(frozen=True)
-class EpisodeBatch:
-    """Episodes of one size, N images each, D features an image.
-
-    points `(..., N, D)`, any number of leading dimensions: first the support, `shot` images of each
-    class in turn, then the `queries` of all classes, then the unlabeled images. Neither queries nor
-    unlabeled images are in an order that a classifier may use.
-    """
-
-    points: Tensor
-    way: int
-    shot: int
-    queries: int
-
-    @property
-    def labeled(self) -> int:
-        """How many support images there are."""
-        return self.way * self.shot
-
-    @property
-    def support(self) -> Tensor:
-        """`(..., way * shot, D)`."""
-        return self.points[..., : self.labeled, :]
-
-    @property
-    def support_labels(self) -> Tensor:
-        """One-hot classes `(way * shot, way)` of the support, alike in all episodes."""
-        classes = torch.arange(self.way, device=self.points.device)
-        return functional.one_hot(classes.repeat_interleave(self.shot)).to(self.points.dtype)
-
-    @property
-    def query(self) -> Tensor:
-        """`(..., queries, D)`."""
-        return self.points[..., self.labeled : self.labeled + self.queries, :]
-
-    @property
-    def unlabeled(self) -> Tensor:
-        """`(..., U, D)`; U may be 0."""
-        return self.points[..., self.labeled + self.queries :, :]
+    balanced: bool = False
+    base_weights: bool = False
 
 
 class EpisodeClassifier(Settings, ABC):
@@ -79,17 +45,60 @@ class EpisodeClassifier(Settings, ABC):
 
     needs: ClassVar[Needs] = Needs()
 
+    preprocessing: tuple[Step, ...] = Field(
+        default=(), description="what is done to the features first, in this order"
+    )
+
+    @field_validator("preprocessing")
+    @classmethod
+    def _base_mean_of_features(cls, steps: tuple[Step, ...]) -> tuple[Step, ...]:
+        if "center-base" in steps[1:]:
+            raise ValueError("center-base comes first: the mean is that of the features themselves")
+        return steps
+
     @property
     def name(self) -> str:
         """As recipes call it."""
         return type(self).__module__.rpartition(".")[-1].replace("_", "-")
 
-    @abstractmethod
+    @property
+    def transductive(self) -> bool:
+        """Whether the scores of a query depend on the other queries."""
+        shared = {"center-episode", "center-split"} & set(self.preprocessing)
+        return self.needs.transductive or bool(shared)
+
     def scores(self, episodes: EpisodeBatch) -> Tensor:
         """Logits `(..., queries, way)`: their softmax is the class distribution of each query.
 
         Every episode is scored as if it were alone.
         """
+        points = preprocessed(self.preprocessing, episodes)
+        return self.logits(replace(episodes, points=points, base_mean=None))
+
+    @abstractmethod
+    def logits(self, episodes: EpisodeBatch) -> Tensor:
+        """`scores` of features that are preprocessed."""
+
+
+def kind_of(name: str) -> type[EpisodeClassifier]:
+    """The class in the file of that name."""
+    module = import_module(f"{__name__}.{name.replace('-', '_')}")
+    (kind,) = (
+        found
+        for found in vars(module).values()
+        if isinstance(found, type)
+        and issubclass(found, EpisodeClassifier)
+        and found.__module__ == module.__name__
+    )
+    return kind
+
+
+def __getattr__(name: str) -> type[EpisodeClassifier]:
+    """`from epcore.classifiers import TIM`, without the name of its file."""
+    for kind in map(kind_of, CLASSIFIERS):
+        if kind.__name__ == name:
+            return kind
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def load_classifier(settings: Propagation, where: str) -> EpisodeClassifier:
@@ -104,13 +113,6 @@ def load_classifier(settings: Propagation, where: str) -> EpisodeClassifier:
     named = settings.classifier
     own = {"name": named} if isinstance(named, str) else dict(named)
     name = own.pop("name")
-    module = import_module(f"{__name__}.{name.replace('-', '_')}")
-    (kind,) = (
-        found
-        for found in vars(module).values()
-        if isinstance(found, type)
-        and issubclass(found, EpisodeClassifier)
-        and found.__module__ == module.__name__
-    )
+    kind = kind_of(name)
     shared = {key: value for key, value in settings if key in kind.model_fields}
     return validate(kind, shared | own, f"{where}, classifier {name}")

@@ -29,7 +29,7 @@ class LabelPropagationClassifier(EpisodeClassifier):
         "the scores (the paper's text by the letter)"
     )
 
-    def scores(self, episodes: EpisodeBatch) -> Tensor:
+    def logits(self, episodes: EpisodeBatch) -> Tensor:
         points, way = episodes.points, episodes.way
         first_unlabeled = episodes.labeled + episodes.queries
         semi_supervised = points.shape[-2] > first_unlabeled

@@ -14,10 +14,7 @@ class Prototypes(EpisodeClassifier):
     changes no prediction.
     """
 
-    def scores(self, episodes: EpisodeBatch) -> Tensor:
-        support, size = episodes.support, episodes.points.shape[-1]
-        by_class = support.reshape(*support.shape[:-2], episodes.way, episodes.shot, size)
-        prototypes = by_class.mean(dim=-2)
-        differences = episodes.query[..., :, None, :] - prototypes[..., None, :, :]
-        logits: Tensor = -differences.square().sum(dim=-1) / math.sqrt(size)
+    def logits(self, episodes: EpisodeBatch) -> Tensor:
+        differences = episodes.query[..., :, None, :] - episodes.class_means[..., None, :, :]
+        logits: Tensor = -differences.square().sum(dim=-1) / math.sqrt(episodes.points.shape[-1])
         return logits

@@ -26,7 +26,7 @@ class Ridge(EpisodeClassifier):
         "validation episodes of glyph-mini, with Conv-4",
     )
 
-    def scores(self, episodes: EpisodeBatch) -> Tensor:
+    def logits(self, episodes: EpisodeBatch) -> Tensor:
         images = (episodes.support, episodes.query)
         support, query = (functional.pad(points, (0, 1), value=1) for points in images)
         # W = X^T (X X^T + n * regularization * I)^-1 Y: a system of n images, not of D features.

@@ -46,7 +46,11 @@ def drawn(shot, spread, count=5, unlabeled=0):
     centers = torch.rand((count, WAY, SIZE), generator=random, dtype=torch.float64)
     noise = torch.randn((count, len(labels), SIZE), generator=random, dtype=torch.float64)
     points = (1 + 2 * centers[:, labels] + spread * noise).relu()
-    return EpisodeBatch(points, WAY, shot, QUERIES), classes[1]
+    base_mean = torch.full((SIZE,), 1.9, dtype=torch.float64)
+    base_weights = torch.randn((7, SIZE), generator=random, dtype=torch.float64)
+    numbers = torch.arange(100, 100 + count)
+    episodes = EpisodeBatch(points, WAY, shot, QUERIES, base_mean, base_weights, numbers)
+    return episodes, classes[1]
 
 
 def reordered(episodes, first, order):
@@ -96,9 +100,18 @@ def test_an_episode_is_scored_as_if_it_were_alone(classifier, shot):
     """In a batch, as a batch of one, and without the dimension of a batch."""
     episodes, _ = drawn(shot, 0.5)
     together = classifier.scores(episodes)
-    for points, scores in zip(episodes.points, together, strict=True):
-        close(classifier.scores(replace(episodes, points=points)), scores)
-        close(classifier.scores(replace(episodes, points=points[None]))[0], scores)
+    for points, number, scores in zip(episodes.points, episodes.numbers, together, strict=True):
+        single = replace(episodes, points=points, numbers=number)
+        close(classifier.scores(single), scores)
+        batch = replace(episodes, points=points[None], numbers=number[None])
+        close(classifier.scores(batch)[0], scores)
+
+
+def test_episodes_in_another_order_have_the_same_scores(classifier):
+    episodes, _ = drawn(1, 0.5)
+    order = torch.tensor([3, 0, 4, 1, 2])
+    turned = replace(episodes, points=episodes.points[order], numbers=episodes.numbers[order])
+    close(classifier.scores(turned), classifier.scores(episodes)[order])
 
 
 def test_a_query_alone_has_other_scores_only_if_that_is_declared(classifier, shot):
@@ -106,11 +119,13 @@ def test_a_query_alone_has_other_scores_only_if_that_is_declared(classifier, sho
     together = classifier.scores(episodes)
     support = episodes.points[:, : WAY * shot]
     alone = [
-        classifier.scores(EpisodeBatch(torch.cat([support, query[:, None]], dim=1), WAY, shot, 1))
+        classifier.scores(
+            replace(episodes, points=torch.cat([support, query[:, None]], dim=1), queries=1)
+        )
         for query in episodes.query.unbind(dim=1)
     ]
     same = torch.allclose(torch.cat(alone, dim=1), together, rtol=1e-6, atol=1e-8)
-    assert same != classifier.needs.transductive
+    assert same != classifier.transductive
 
 
 @pytest.mark.parametrize("classifier", TAKING_UNLABELED, ids=lambda each: each.name)

@@ -1,0 +1,70 @@
+"""Episodes as classifiers see them: features, and which of them are the support."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+
+@dataclass(frozen=True)
+class EpisodeBatch:
+    """Episodes of one size, N images each, D features an image.
+
+    points `(..., N, D)`, any number of leading dimensions: first the support, `shot` images of each
+    class in turn, then the `queries` of all classes, then the unlabeled images. Neither queries nor
+    unlabeled images are in an order that a classifier may use.
+
+    What only some classifiers take: base_mean, the mean feature of the base images `(D,)`, or, where
+    points were propagated, propagated likewise and so another for each image `(..., N, D)`;
+    base_weights `(C, D)`, a row for each base class; numbers `(...)`, int64, the numbers of the
+    episodes, from which random draws are seeded: their places, unless they are given.
+    """
+
+    points: Tensor
+    way: int
+    shot: int
+    queries: int
+    base_mean: Tensor | None = None
+    base_weights: Tensor | None = None
+    numbers: Tensor | None = None
+
+    @property
+    def labeled(self) -> int:
+        """How many support images there are."""
+        return self.way * self.shot
+
+    @property
+    def support(self) -> Tensor:
+        """`(..., way * shot, D)`."""
+        return self.points[..., : self.labeled, :]
+
+    @property
+    def support_labels(self) -> Tensor:
+        """One-hot classes `(way * shot, way)` of the support, alike in all episodes."""
+        classes = torch.arange(self.way, device=self.points.device)
+        return functional.one_hot(classes.repeat_interleave(self.shot)).to(self.points.dtype)
+
+    @property
+    def class_means(self) -> Tensor:
+        """Mean of each class's support `(..., way, D)`."""
+        return self.support.unflatten(-2, (self.way, self.shot)).mean(dim=-2)
+
+    @property
+    def query(self) -> Tensor:
+        """`(..., queries, D)`."""
+        return self.points[..., self.labeled : self.labeled + self.queries, :]
+
+    @property
+    def unlabeled(self) -> Tensor:
+        """`(..., U, D)`; U may be 0."""
+        return self.points[..., self.labeled + self.queries :, :]
+
+    @property
+    def generators(self) -> list[torch.Generator]:
+        """Of each episode, over all leading dimensions, seeded by its number; on the CPU."""
+        numbers = self.numbers
+        if numbers is None:
+            numbers = torch.arange(math.prod(self.points.shape[:-2]))
+        return [torch.Generator().manual_seed(int(number)) for number in numbers.flatten()]

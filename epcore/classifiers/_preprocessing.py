@@ -1,0 +1,49 @@
+"""What is done to the features of an episode before they are classified."""
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from epcore.classifiers._episodes import EpisodeBatch
+
+Step = Literal["power", "signed-power", "center-base", "center-episode", "center-split", "unit"]
+
+
+def preprocessed(steps: tuple[Step, ...], episodes: EpisodeBatch) -> Tensor:
+    """The points `(..., N, D)` after all steps.
+
+    power: the root of each feature plus 1e-6; features must not be negative (PT-MAP's code).
+    signed-power: the root of each feature's size, with its sign (iLPC's code). center-base: minus
+    the mean of the base images (SimpleShot). center-episode: minus the mean of all images of the
+    episode. center-split: the support minus its mean, the queries minus theirs, the unlabeled
+    images minus theirs. unit: divided by its length.
+
+    Raises:
+        ValueError: for negative features, or without a base mean, where a step needs it.
+    """
+    points = episodes.points
+    for step in steps:
+        points = _step(step, points, episodes)
+    return points
+
+
+def _step(step: Step, points: Tensor, episodes: EpisodeBatch) -> Tensor:
+    if step == "power":
+        if (points < 0).any():
+            raise ValueError("preprocessing power takes no negative features")
+        return (points + 1e-6).sqrt()
+    if step == "signed-power":
+        return points.sign() * points.abs().sqrt()
+    if step == "center-base":
+        if episodes.base_mean is None:
+            raise ValueError("preprocessing center-base takes the mean of the base images")
+        return points - episodes.base_mean
+    if step == "center-episode":
+        return points - points.mean(dim=-2, keepdim=True)
+    if step == "center-split":
+        unlabeled = points.shape[-2] - episodes.labeled - episodes.queries
+        parts = points.split([episodes.labeled, episodes.queries, unlabeled], dim=-2)
+        return torch.cat([part - part.mean(dim=-2, keepdim=True) for part in parts], dim=-2)
+    return functional.normalize(points, dim=-1)
