@@ -16,10 +16,10 @@ class EpisodeBatch:
     class in turn, then the `queries` of all classes, then the unlabeled images. Neither queries nor
     unlabeled images are in an order that a classifier may use.
 
-    What only some classifiers take: base_mean, the mean feature of the base images `(D,)`, or, where
-    points were propagated, propagated likewise and so another for each image `(..., N, D)`;
-    base_weights `(C, D)`, a row for each base class; numbers `(...)`, int64, the numbers of the
-    episodes, from which random draws are seeded: their places, unless they are given.
+    Only some classifiers take the others. base_mean: the mean feature of the base images `(D,)`;
+    where points were propagated it was too, and is another for each image `(..., N, D)`.
+    base_weights: `(C, D)`, a row for each base class. numbers: int64 `(...)`, the numbers of the
+    episodes, which seed random draws; their places, unless they are given.
     """
 
     points: Tensor
