@@ -21,6 +21,8 @@ from epcore.plan.load import validate
 from epcore.plan.models import CLASSIFIERS, Propagation
 from epcore.plan.settings import Settings
 
+__all__ = ["EpisodeBatch", "EpisodeClassifier", "Needs", "Step", "load_classifier"]
+
 
 @dataclass(frozen=True)
 class Needs:
@@ -66,6 +68,21 @@ class EpisodeClassifier(Settings, ABC):
         """Whether the scores of a query depend on the other queries."""
         shared = {"center-episode", "center-split"} & set(self.preprocessing)
         return self.needs.transductive or bool(shared)
+
+    @property
+    def centers_on_base(self) -> bool:
+        """Whether it takes the mean feature of the base images."""
+        return "center-base" in self.preprocessing
+
+    @property
+    def assumptions(self) -> str:
+        """T: it is transductive. S: it takes unlabeled images. B: it assumes balanced queries."""
+        each = {
+            "T": self.transductive,
+            "S": self.needs.unlabeled,
+            "B": self.needs.balanced,
+        }
+        return " ".join(letter for letter, holds in each.items() if holds)
 
     def scores(self, episodes: EpisodeBatch) -> Tensor:
         """Logits `(..., queries, way)`: their softmax is the class distribution of each query.

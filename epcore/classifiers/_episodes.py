@@ -49,7 +49,8 @@ class EpisodeBatch:
     @property
     def class_means(self) -> Tensor:
         """Mean of each class's support `(..., way, D)`."""
-        return self.support.unflatten(-2, (self.way, self.shot)).mean(dim=-2)
+        by_class = (*self.points.shape[:-2], self.way, self.shot, self.points.shape[-1])
+        return self.support.reshape(by_class).mean(dim=-2)
 
     @property
     def query(self) -> Tensor:

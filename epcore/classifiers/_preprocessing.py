@@ -44,6 +44,6 @@ def _step(step: Step, points: Tensor, episodes: EpisodeBatch) -> Tensor:
         return points - points.mean(dim=-2, keepdim=True)
     if step == "center-split":
         unlabeled = points.shape[-2] - episodes.labeled - episodes.queries
-        parts = points.split([episodes.labeled, episodes.queries, unlabeled], dim=-2)
+        parts = torch.split(points, [episodes.labeled, episodes.queries, unlabeled], dim=-2)
         return torch.cat([part - part.mean(dim=-2, keepdim=True) for part in parts], dim=-2)
     return functional.normalize(points, dim=-1)

@@ -13,6 +13,8 @@ from epcore.files import Provenance
 from epcore.plan.settings import Split
 from epcore.plan.stages import EpisodesStage
 
+NO_IMAGE = -1  # in the place of a query
+
 
 @dataclass(frozen=True)
 class Episodes:
@@ -20,7 +22,8 @@ class Episodes:
 
     support `(episodes, way, shot)`, query `(episodes, way, queries)` and unlabeled
     `(episodes, way, images)`, which may have no images, int64; the position along `way` is the
-    class of the episode. The three never share an image.
+    class of the episode. The three never share an image. Where a class has fewer queries than
+    another one, its last are -1; all episodes have as many queries in all.
     """
 
     support: np.ndarray
@@ -33,6 +36,9 @@ class Episodes:
             raise ValueError("support, query, unlabeled must have shape (episodes, way, images)")
         if len({part.shape[:2] for part in parts}) != 1:
             raise ValueError("support, query and unlabeled must have the same episodes and way")
+        counts = (self.query != NO_IMAGE).sum(axis=(1, 2))
+        if (counts != counts.max(initial=1)).any():
+            raise ValueError("all episodes must have as many queries, one or more")
         rows = np.sort(self.images(), axis=1)
         if rows.dtype != np.int64 or (rows < 0).any():
             raise ValueError("support, query, unlabeled must hold row numbers: int64, 0 or more")
@@ -42,10 +48,18 @@ class Episodes:
     def __len__(self) -> int:
         return len(self.support)
 
+    @property
+    def query_labels(self) -> np.ndarray:
+        """Classes of the queries `(episodes, queries)`, int64, in the order of `images`."""
+        places = np.broadcast_to(np.arange(self.query.shape[1])[:, None], self.query.shape)
+        labels: np.ndarray = places[self.query != NO_IMAGE].reshape(len(self), -1)
+        return labels
+
     def images(self) -> np.ndarray:
         """All rows of each episode `(episodes, N)`: support, then query, then unlabeled."""
-        parts = (self.support, self.query, self.unlabeled)
-        return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
+        query = self.query[self.query != NO_IMAGE]
+        parts = (self.support, query, self.unlabeled)
+        return np.concatenate([part.reshape(len(self), -1) for part in parts], axis=1)
 
     def unique_image_indices(self) -> np.ndarray:
         """The distinct rows that any episode uses, ascending."""
@@ -70,6 +84,7 @@ def sample(
     seed: int | Sequence[int],
     labeled: int | None = None,
     unlabeled: int = 0,
+    dirichlet: float | None = None,
 ) -> Episodes:
     """Classes uniformly without replacement, then images of each class likewise (paper, 3.2).
 
@@ -80,6 +95,10 @@ def sample(
     each class more are drawn from those that are left, or as many as the smallest class has left,
     as in the authors' code. Neither changes which images are drawn before, so that queries are the
     same with and without them.
+
+    dirichlet: the shares of the classes among the `way * queries` queries are drawn from the
+    symmetric Dirichlet distribution of this concentration, again if a class has too few images
+    (Veilleux et al. 2021). Classes and support are those of the episodes without it.
 
     Raises:
         UserError: if the split has fewer classes than `way`, or a class too few images.
@@ -108,17 +127,47 @@ def sample(
         picked[:] = generator.choice(len(rows), way, replace=False)
         for position, index in enumerate(picked):
             episode[position] = generator.choice(rows[index], shot + queries, replace=False)
+    query = drawn[:, :, shot:]
+    if dirichlet is not None:
+        others = [
+            [np.setdiff1d(rows[index], images) for index, images in zip(*each, strict=True)]
+            for each in zip(chosen, drawn[:, :, :shot], strict=True)
+        ]
+        query = _unbalanced(others, way * queries, dirichlet, generator)
     more = np.empty((episodes, way, unlabeled), dtype=np.int64)
-    for episode, picked, others in zip(drawn, chosen, more, strict=True):
+    for episode, picked, added in zip(drawn, chosen, more, strict=True):
         for position, index in enumerate(picked):
             left = np.setdiff1d(rows[index], episode[position], assume_unique=True)
-            others[position] = generator.choice(left, unlabeled, replace=False)
+            added[position] = generator.choice(left, unlabeled, replace=False)
     kept = shot if labeled is None else labeled
     return Episodes(
         support=drawn[:, :, :kept],
-        query=drawn[:, :, shot:],
+        query=query,
         unlabeled=np.concatenate([drawn[:, :, kept:shot], more], axis=2),
     )
+
+
+def _unbalanced(
+    left: list[list[np.ndarray]], queries: int, dirichlet: float, generator: np.random.Generator
+) -> np.ndarray:
+    """Queries `(episodes, way, most)` of the rows that each class of each episode has left."""
+    drawn = []
+    for classes in left:
+        while True:
+            shares = queries * generator.dirichlet([dirichlet] * len(classes))
+            counts = np.floor(shares).astype(int)
+            # The largest remainders get what rounding down has left.
+            counts[np.argsort(counts - shares)[: queries - counts.sum()]] += 1
+            if all(count <= len(rows) for count, rows in zip(counts, classes, strict=True)):
+                break
+        pairs = zip(classes, counts, strict=True)
+        drawn.append([generator.choice(rows, count, replace=False) for rows, count in pairs])
+    most = max(len(rows) for classes in drawn for rows in classes)
+    query = np.full((len(drawn), len(drawn[0]), most), NO_IMAGE)
+    for episode, classes in zip(query, drawn, strict=True):
+        for places, rows in zip(episode, classes, strict=True):
+            places[: len(rows)] = rows
+    return query
 
 
 def run(stage: EpisodesStage, data: Path, out: Path) -> None:

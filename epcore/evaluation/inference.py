@@ -3,10 +3,12 @@
 from dataclasses import replace
 from typing import get_args
 
+import torch
 from torch import Tensor, nn
 
 from epcore.classifiers import EpisodeBatch, load_classifier
 from epcore.errors import UserError
+from epcore.evaluation.base_classes import BaseClasses
 from epcore.plan import Plan
 from epcore.plan.models import Phase, Propagation
 from epcore.propagation import EmbeddingPropagation
@@ -34,18 +36,44 @@ class Inference:
     def scores(self, episodes: EpisodeBatch) -> Tensor:
         """Logits `(..., queries, way)` from features, all images of an episode propagated together.
 
+        The base mean is propagated as if it were the feature of every image.
+
         Raises:
             UserError: for unlabeled images that the classifier does not take.
         """
-        self.check(episodes.unlabeled.shape[-2] > 0)
-        return self.classifier.scores(replace(episodes, points=self.propagate(episodes.points)))
+        self.check_unlabeled(episodes.unlabeled.shape[-2] > 0)
+        points, mean = episodes.points, episodes.base_mean
+        if self.classifier.centers_on_base and mean is not None:
+            # Propagation is linear, and its graph is one of distances: so the mean is propagated.
+            points, mean = points - mean, torch.zeros_like(mean)
+        propagated = replace(episodes, points=self.propagate(points), base_mean=mean)
+        return self.classifier.scores(propagated)
 
-    def check(self, unlabeled: bool) -> None:
+    def check_unlabeled(self, there: bool) -> None:
         """Raises `UserError` for episodes with unlabeled images that the classifier cannot take."""
-        if unlabeled and not self.classifier.needs.unlabeled:
+        if there and not self.classifier.needs.unlabeled:
             raise UserError(
                 f"{self._where}: the classifier {self.classifier.name} takes no unlabeled images; "
                 "choose another one, or a protocol without them"
+            )
+
+    def check(self, features: Tensor, base: BaseClasses | None) -> None:
+        """Raises `UserError` if the classifier needs what these features and base classes lack."""
+        method = self.classifier
+        if "power" in method.preprocessing and (features < 0).any():
+            raise UserError(
+                f"{self._where}: the classifier {method.name} takes the root of features, and some "
+                "are negative; choose another preprocessing, or a network that ends with a ReLU"
+            )
+        if method.centers_on_base and base is None:
+            raise UserError(
+                f"{self._where}: the classifier {method.name} takes the mean feature of the base "
+                "images; give it, or choose another preprocessing"
+            )
+        if method.needs.base_weights and (base is None or not len(base.weights)):
+            raise UserError(
+                f"{self._where}: the classifier {method.name} takes the weights of the base "
+                "classes, which there are none of; choose another one"
             )
 
 
@@ -64,4 +92,5 @@ def check_classifiers(plan: Plan) -> None:
     for run in plan.tested.runs:
         episodes = plan.registry.protocols[run.protocol]
         settings = plan.runs.evaluate(run.backbone, run.recipe).propagation
-        Inference(settings, f"{where(run.recipe)} on {run.protocol}").check(episodes.has_unlabeled)
+        inference = Inference(settings, f"{where(run.recipe)} on {run.protocol}")
+        inference.check_unlabeled(episodes.has_unlabeled)

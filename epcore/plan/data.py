@@ -54,6 +54,7 @@ class Data:
             queries=asked.queries,
             labeled=asked.labeled,
             unlabeled=asked.unlabeled,
+            dirichlet=asked.dirichlet,
             episodes=min(count, asked.episodes or count),
             seed=counts.seed,
         )

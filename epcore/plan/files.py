@@ -5,7 +5,7 @@ more than names, typed by hand as well as by a rule.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -85,11 +85,20 @@ def _embed(plan: Plan, place: Mapping[str, Any]) -> Files:
     }
 
 
+def _base_classes(plan: Plan, place: Mapping[str, Any]) -> Files:
+    weights = _at(paths.CHECKPOINT, place)
+    return {**_data_of(place), "weights": weights, "out": _at(paths.BASE_CLASSES, place)}
+
+
 def _evaluate(plan: Plan, place: Mapping[str, Any]) -> Files:
     """Of one protocol or several, which test the same checkpoint."""
     protocols = place["protocol"]
     run = Run(place["dataset"], place["backbone"], place["recipe"], place["seed"], protocols[0])
+    tested = [replace(run, protocol=protocol) for protocol in protocols]
+    base, validation = plan.runs.base(run), list(map(plan.runs.validation, tested))
     return {
+        "base": base and Path(base),
+        "validation": [Path(file) for file in validation if file],
         "features": Path(plan.runs.features(run)),
         "episodes": [_at(paths.EPISODES, place, protocol=protocol) for protocol in protocols],
         "out": [_at(paths.SCORES, place, protocol=protocol) for protocol in protocols],
@@ -193,6 +202,7 @@ _OF: dict[str, Callable[[Plan, Mapping[str, Any]], Files]] = {
     "finetune": _finetune,
     "select": _select,
     "embed": _embed,
+    "base-classes": _base_classes,
     "evaluate": _evaluate,
     "aggregate": _aggregate,
     "latex": _latex,

@@ -233,11 +233,26 @@ class Recipe(RecipeSettings):
 
     description: str
     protocol: str
+    grid: dict[str, tuple[Any, ...]] = Field(
+        default_factory=dict, description="see `ClassifierChoice`"
+    )
 
     def propagation_in(self, phase: Phase) -> Propagation:
         """The settings of propagation in one phase."""
         settings = self.propagation.model_dump() | self.phases.get(phase, {})
         return Propagation.model_validate(settings)
+
+
+class ClassifierChoice(Settings):
+    """A classifier that any recipe's network may be tested with, an entry of classifiers.yaml.
+
+    `classifier` is as in `Propagation`. `grid` has, for some of its settings, the values of which
+    the best is taken on validation episodes. `label` is how tables call it.
+    """
+
+    label: Markup
+    classifier: Annotated[str | dict[str, Any], BeforeValidator(_classifier)]
+    grid: dict[str, Annotated[tuple[Any, ...], Field(min_length=2)]] = Field(default_factory=dict)
 
 
 class RecipeSources(Settings):
@@ -255,8 +270,9 @@ class Protocol(Settings):
 
     `labeled` of the `shot` support images keep their label, the others become unlabeled;
     `unlabeled` more images of each class are added. Support and queries are those of the protocol
-    that differs in these two alone. `finetuned_shot` is the shot of the checkpoint that is tested,
-    `episodes` an upper bound on their number.
+    that differs in these two alone. With `dirichlet` the queries, `way * queries` in all, are not
+    spread evenly: see `epcore.data.episodes.sample`. `finetuned_shot` is the shot of the checkpoint
+    that is tested, `episodes` an upper bound on their number.
     """
 
     split: Split
@@ -265,6 +281,7 @@ class Protocol(Settings):
     queries: PositiveInt
     labeled: PositiveInt | None = None
     unlabeled: NonNegativeInt = 0
+    dirichlet: PositiveFloat | None = None
     finetuned_shot: PositiveInt | None = None
     episodes: Annotated[int, Field(ge=2)] | None = None
 
@@ -272,6 +289,12 @@ class Protocol(Settings):
     def _some_support_is_unlabeled(self) -> "Protocol":
         if self.labeled is not None and self.labeled >= self.shot:
             raise ValueError("labeled must be smaller than shot; leave it out if all are labeled")
+        return self
+
+    @model_validator(mode="after")
+    def _unbalanced_queries_alone(self) -> "Protocol":
+        if self.dirichlet is not None and self.has_unlabeled:
+            raise ValueError("dirichlet goes with no unlabeled images")
         return self
 
     @property

@@ -13,7 +13,6 @@ KNOWN: dict[str, tuple[str, Known]] = {
     "dataset": ("data set", lambda plan: plan.registry.datasets),
     "protocol": ("protocol", lambda plan: plan.registry.protocols),
     "backbone": ("backbone", lambda plan: plan.registry.scale.backbones),
-    "recipe": ("recipe", lambda plan: dict.fromkeys(plan.registry.recipes)),
     "table": ("table", lambda plan: plan.tables_by_name),
     "network": ("network", lambda plan: dict.fromkeys(plan.with_imagenet_fs.networks)),
     "plot": ("figure of plots.yaml", lambda plan: plan.plots.settings.plots),
@@ -24,6 +23,8 @@ KNOWN: dict[str, tuple[str, Known]] = {
 
 def check_names(plan: Plan, names: Mapping[str, Any]) -> None:
     """Raises `UserError` that says which option names nothing, and the nearest known name."""
+    if names.get("recipe") is not None:
+        plan.registry.check_recipe(names["recipe"], "--recipe")
     for name, value in names.items():
         if name in KNOWN and value is not None:
             what, known = KNOWN[name]

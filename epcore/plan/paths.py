@@ -20,6 +20,7 @@ PRETRAIN = "results/{scale}/models/{dataset}/{backbone}/{recipe}/s{seed}/pretrai
 FINETUNE = "results/{scale}/models/{dataset}/{backbone}/{recipe}/s{seed}/finetune-{shot}shot.pt"
 CHECKPOINT = "results/{scale}/models/{dataset}/{backbone}/{recipe}/s{seed}/{checkpoint}.pt"
 FEATURES = "results/{scale}/features/{dataset}/{backbone}/{recipe}/s{seed}/{checkpoint}.npz"
+BASE_CLASSES = FEATURES.replace(".npz", "-base.npz")
 SCORES = "results/{scale}/scores/{dataset}/{backbone}/{recipe}/s{seed}/{protocol}.csv"
 FIGURE = "results/{scale}/figures/{figure}.pdf"
 TABLE_CSV = "results/{scale}/tables/{table}.csv"

@@ -14,6 +14,7 @@ from epcore.plan.load import check_keys, extend, merge, pick, read_yaml, suggest
 from epcore.plan.models import (
     Backbone,
     BackboneInfo,
+    ClassifierChoice,
     Column,
     Finetuning,
     Phase,
@@ -62,6 +63,7 @@ class Registry:
         self.datasets: dict[str, Any] = registry.datasets | self.scale.datasets
         self.backbones = self._read("backbones.yaml", BackboneInfo)
         self.protocols = self._read("protocols.yaml", Protocol)
+        self.classifiers = self._read("classifiers.yaml", ClassifierChoice)
         self._check_names()
 
     @property
@@ -90,6 +92,7 @@ class Registry:
             "datasets.yaml": self.sources | self.datasets,
             "backbones.yaml": self.backbones,
             "protocols.yaml": self.protocols,
+            "classifiers.yaml": self.classifiers,
             "recipes.yaml": self._recipe_sources[1],
         }
         for file, registry in named.items():
@@ -159,14 +162,19 @@ class Registry:
 
     def selection(self, recipe: str, phase: TrainingPhase) -> tuple[str, ...]:
         """The recipes of which a recipe takes the best on validation; none if it trains itself."""
-        return self._recipe_sources[2].get(recipe, {}).get(phase, ())
+        return self._recipe_sources[2].get(recipe.partition("+")[0], {}).get(phase, ())
 
     @cache  # noqa: B019 - a registry lives as long as the program
     def recipe(self, name: str, backbone: str) -> Recipe:
         """A recipe for a backbone: its protocol, then the scale's `recipe`, then its own keys.
 
         In each of the three, what stands under `backbones.<backbone>` goes over the rest.
+
+        `<recipe>+<classifier>` tests the recipe's network with an entry of classifiers.yaml.
         """
+        name, _, classifier = name.partition("+")
+        if classifier:
+            return self._tested_with(self.recipe(name, backbone), classifier)
         where = f"{self.config.name}/recipes.yaml"
         protocols, recipes, _ = self._recipe_sources
         own = extend(recipes, name, "recipe", where, dict)
@@ -184,6 +192,20 @@ class Registry:
             whole = recipe.propagation.model_dump() | partial
             validate(Propagation, whole, f"{place}, phases.{phase}")
         return recipe
+
+    def _tested_with(self, recipe: Recipe, classifier: str) -> Recipe:
+        where = f"recipe <recipe>+{classifier}"
+        choice = pick(self.classifiers, classifier, "entry of classifiers.yaml", where)
+        testing = recipe.phases.get("testing", {}) | {"classifier": choice.classifier}
+        phases = recipe.phases | {"testing": testing}
+        return recipe.model_copy(update={"phases": phases, "grid": choice.grid})
+
+    def check_recipe(self, name: str, where: str) -> None:
+        """Raises `UserError` unless there is such a recipe, and such a classifier behind its +."""
+        recipe, plus, classifier = name.partition("+")
+        pick(self._recipe_sources[1], recipe, "recipe", where)
+        if plus:
+            pick(self.classifiers, classifier, "entry of classifiers.yaml", where)
 
     @cached_property
     def footprint(self) -> FootprintSettings:
@@ -274,7 +296,7 @@ class Registry:
                 if row.baseline is not None:
                     pick(ours, row.baseline, "row of ours", f"{where}, {row.name}, baseline")
                 if row.recipe is not None:
-                    pick(self._recipe_sources[1], row.recipe, "recipe", f"{where}, {row.name}")
+                    self.check_recipe(row.recipe, f"{where}, {row.name}")
                     for column in table.columns:
                         self._check_protocol(row, column, f"{where}, {row.name}, {column.name}")
         return table

@@ -11,6 +11,7 @@ from epcore.plan.models import Phase, Pretraining, Recipe, TrainingPhase
 from epcore.plan.registry import Registry
 from epcore.plan.run import Run, TrainedNetwork
 from epcore.plan.stages import (
+    BaseClassesStage,
     EmbedStage,
     EvaluateStage,
     FinetuneStage,
@@ -86,9 +87,12 @@ class Runs:
     def embed(self, backbone: str, recipe: str) -> EmbedStage:
         return EmbedStage(**self._network(backbone, self._registry.recipe(recipe, backbone)))
 
+    def base_classes(self, backbone: str, recipe: str) -> BaseClassesStage:
+        return BaseClassesStage(**self._network(backbone, self._registry.recipe(recipe, backbone)))
+
     def evaluate(self, backbone: str, recipe: str) -> EvaluateStage:
         resolved = self._registry.recipe(recipe, backbone)
-        return EvaluateStage(propagation=resolved.propagation_in("testing"))
+        return EvaluateStage(propagation=resolved.propagation_in("testing"), grid=resolved.grid)
 
     # -- what recipes share -----------------------------------------------------------------------
 
@@ -126,7 +130,8 @@ class Runs:
 
     def _first(self, key: Callable[[str], object], recipe: str) -> str:
         wanted = key(recipe)
-        return next(name for name in self._registry.recipes if key(name) == wanted)
+        alike = (name for name in self._registry.recipes if key(name) == wanted)
+        return next(alike, recipe)
 
     def _tested(self, backbone: str, recipe: str, shot: int) -> tuple[str, str]:
         """Recipe and file name of the checkpoint that tests a recipe on episodes of a shot."""
@@ -144,6 +149,20 @@ class Runs:
         """The file of per-episode scores."""
         owner = self.scores_recipe(run.backbone, run.recipe)
         return self.path(paths.SCORES, replace(run, recipe=owner))
+
+    def base(self, run: Run) -> str | None:
+        """What a run is told of the base classes, if its recipe names a classifier behind a +."""
+        named = "+" in run.recipe
+        return self.path(paths.BASE_CLASSES, self.checkpoint(run)) if named else None
+
+    def validation(self, run: Run) -> str | None:
+        """The episodes on which the settings of a run's classifier are chosen, if any are."""
+        if not self._registry.recipe(run.recipe, run.backbone).grid:
+            return None
+        protocol = validation_of(run.protocol)
+        where = f"recipe {run.recipe}, whose settings are chosen on validation episodes"
+        pick(self._registry.protocols, protocol, "protocol", where)
+        return self.path(paths.EPISODES, replace(run, protocol=protocol))
 
     def features(self, run: Run) -> str:
         """The features that a run is tested with."""
@@ -180,3 +199,8 @@ class Runs:
 def phase_of(checkpoint: str) -> TrainingPhase:
     """What made a checkpoint, by its name."""
     return "pretraining" if checkpoint == "pretrain" else "finetuning"
+
+
+def validation_of(protocol: str) -> str:
+    """The protocol of the same episodes, but of validation classes."""
+    return f"val-{protocol}"

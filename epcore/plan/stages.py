@@ -4,7 +4,9 @@ The workflow passes a stage its slice as one canonical JSON text, so a change of
 just the stages that read it. White space and comments in the code re-run nothing.
 """
 
-from typing import Literal
+from typing import Any, Literal
+
+from pydantic import Field
 
 from epcore.files import canonical_json
 from epcore.plan import paths
@@ -66,6 +68,7 @@ class EpisodesStage(Stage):
     queries: int
     labeled: int | None
     unlabeled: int
+    dirichlet: float | None = Field(default=None, exclude_if=lambda value: value is None)
     episodes: int
     seed: int
 
@@ -114,11 +117,18 @@ class EmbedStage(NetworkStage):
     stage_version: int = 1
 
 
+class BaseClassesStage(NetworkStage):
+    """Find the mean feature of the base images and the weights of the base classes."""
+
+    stage_version: int = 1
+
+
 class EvaluateStage(Stage):
-    """Classify the queries of episodes."""
+    """Classify the queries of episodes; `grid` is that of `ClassifierChoice`."""
 
     stage_version: int = 2
     propagation: Propagation
+    grid: dict[str, tuple[Any, ...]] = Field(default={}, exclude_if=lambda value: not value)
 
 
 class Training(Settings):

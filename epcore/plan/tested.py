@@ -6,7 +6,7 @@ from functools import cached_property
 from epcore.plan.figures import Figures
 from epcore.plan.registry import Registry
 from epcore.plan.run import Run, TrainedNetwork
-from epcore.plan.runs import Runs
+from epcore.plan.runs import Runs, validation_of
 from epcore.plan.tables import Tables
 
 
@@ -29,7 +29,10 @@ class Tested:
         """Every tested checkpoint -> the protocols that it is tested on."""
         found: dict[TrainedNetwork, dict[str, None]] = {}
         for run in self.runs:
-            found.setdefault(self._runs.checkpoint(run), {})[run.protocol] = None
+            protocols = found.setdefault(self._runs.checkpoint(run), {})
+            protocols[run.protocol] = None
+            if self._runs.validation(run):
+                protocols[validation_of(run.protocol)] = None
         return {checkpoint: list(protocols) for checkpoint, protocols in found.items()}
 
     def protocols(self, checkpoint: TrainedNetwork) -> list[str]:

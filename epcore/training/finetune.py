@@ -17,7 +17,6 @@ from epcore.data.episodes import Episodes, sample
 from epcore.data.store import ImageStore
 from epcore.device import autocast, choose_device, describe, place, room_for_images, set_precision
 from epcore.errors import UserError
-from epcore.evaluation.evaluate import query_labels
 from epcore.evaluation.inference import Inference
 from epcore.plan.stages import FinetuneStage
 from epcore.training.loop import fit, seed_of
@@ -92,7 +91,8 @@ class FinetuningTask:
             features = self.model.backbone(batch)
         features = features.float()
         embeddings = self.inference.propagate(features)
-        expected = query_labels(settings.way, settings.queries, self.device)
+        classes = torch.arange(settings.way, device=self.device)
+        expected = classes.repeat_interleave(settings.queries)
         episode = EpisodeBatch(embeddings, settings.way, self.stage.shot, len(expected))
         logits = self.inference.classifier.scores(episode)
         loss = functional.cross_entropy(logits, expected)

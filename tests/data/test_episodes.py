@@ -49,6 +49,67 @@ def of(support, query, unlabeled=None):
     return Episodes(support, query, np.array(unlabeled))
 
 
+# -- queries that are not spread evenly -------------------------------------------------------
+
+
+def test_unbalanced_queries_are_as_many_in_all_and_of_the_class_of_their_place(store):
+    episodes = drawn(store, way=4, shot=2, queries=3, dirichlet=2)
+    there = episodes.query >= 0
+    assert (there.sum(axis=(1, 2)) == 4 * 3).all()
+    assert len(np.unique(there.sum(axis=2))) > 3
+    classes = store.labels[episodes.support][:, :, :1]
+    expected = np.broadcast_to(classes, episodes.query.shape)
+    np.testing.assert_array_equal(store.labels[episodes.query[there]], expected[there])
+
+
+def test_unbalanced_episodes_have_classes_and_support_of_the_balanced_ones(store):
+    one, other = drawn(store, shot=2, dirichlet=2), drawn(store, shot=2)
+    np.testing.assert_array_equal(one.support, other.support)
+
+
+def test_support_and_unbalanced_queries_share_no_image_and_labels_fit_rows(store):
+    episodes = drawn(store, shot=3, queries=3, dirichlet=1)
+    images, labels = episodes.images(), episodes.query_labels
+    assert images.shape == (50, 5 * (3 + 3))
+    assert all(len(set(row)) == len(row) for row in images.tolist())
+    queries = images[:, 15:]
+    for support, rows, classes in zip(episodes.support, queries, labels, strict=True):
+        np.testing.assert_array_equal(store.labels[support[classes, 0]], store.labels[rows])
+
+
+def test_no_class_has_more_queries_than_images(store):
+    """2 of 9 images are left for queries, and 5 x 2 are asked for: each class has both."""
+    episodes = drawn(store, shot=7, queries=2, dirichlet=2)
+    assert ((episodes.query >= 0).sum(axis=2) == 2).all()
+
+
+def test_shares_are_those_of_the_dirichlet_distribution(tmp_path):
+    """Their variance is (1/w)(1 - 1/w) / (w a + 1), rounding's is below 1/(12 n^2)."""
+    classes = [ImageClass(f"novel-{number}", "novel") for number in range(3)]
+    classes += [ImageClass("base", "base"), ImageClass("val", "val")]
+    labels = np.concatenate([np.repeat(np.arange(3), 300), [3, 4]])
+    images = (np.frombuffer(np.int64(row).tobytes() + bytes(4), np.uint8) for row in range(902))
+    images = (each.reshape(2, 2, 3) for each in images)
+    large = pack(tmp_path / "large", classes, labels, images, 2)
+    for concentration in (0.5, 2.0, 50.0):
+        episodes = drawn(large, way=3, shot=1, queries=90, episodes=2000, dirichlet=concentration)
+        shares = (episodes.query >= 0).sum(axis=2) / 270
+        np.testing.assert_allclose(shares.mean(axis=0), 1 / 3, atol=0.03)
+        expected = (1 / 3) * (2 / 3) / (3 * concentration + 1)
+        assert shares.var(axis=0).mean() == pytest.approx(expected, rel=0.1)
+
+
+def test_unbalanced_episodes_survive_their_file(store, tmp_path):
+    episodes = drawn(store, dirichlet=2)
+    episodes.save(tmp_path / "episodes.npz")
+    assert same(Episodes.load(tmp_path / "episodes.npz"), episodes)
+
+
+def test_episodes_with_other_numbers_of_queries_are_refused():
+    with pytest.raises(ValueError, match="as many queries"):
+        of([[[0], [1]], [[0], [1]]], [[[2, 3], [4, -1]], [[2, -1], [4, -1]]])
+
+
 # -- sampling ----------------------------------------------------------------------------------
 
 
@@ -269,7 +330,8 @@ def test_without_one_image_left_for_the_unlabeled_ones_it_says_what_to_do(store)
         ([[[0], [1]]], [[[2]]], "the same episodes and way"),
         ([[[0]]], [[[1]], [[2]]], "the same episodes and way"),
         ([[[0.0]]], [[[1.0]]], "row numbers: int64"),
-        ([[[0]]], [[[-1]]], "row numbers: int64, 0 or more"),
+        ([[[0]]], [[[-2]]], "row numbers: int64, 0 or more"),
+        ([[[0]]], [[[-1]]], "as many queries, one or more"),
     ],
 )
 def test_what_is_no_episode_is_refused(support, query, message):

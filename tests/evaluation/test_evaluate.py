@@ -11,7 +11,7 @@ from epcore.data.episodes import Episodes
 from epcore.errors import UserError
 from epcore.evaluation import evaluate
 from epcore.evaluation.embed import Features
-from epcore.evaluation.evaluate import BATCH, query_labels, solve
+from epcore.evaluation.evaluate import BATCH, solve
 from epcore.evaluation.inference import Inference
 from epcore.plan import Plan
 
@@ -96,7 +96,7 @@ def test_the_labels_of_queries_follow_the_order_of_an_episodes_rows():
     episodes = of(np.array([[[10], [20], [30]]]), np.array([[[11, 12], [21, 22], [31, 32]]]))
     queries = episodes.images()[0][3:]
     assert queries.tolist() == [11, 12, 21, 22, 31, 32]
-    assert query_labels(3, 2).tolist() == [row // 10 - 1 for row in queries]
+    assert episodes.query_labels[0].tolist() == [row // 10 - 1 for row in queries]
 
 
 def test_classes_far_apart_are_all_told_apart():
@@ -144,7 +144,11 @@ def test_the_stage_writes_one_line_per_episode_and_the_same_bytes_twice(tmp_path
     assert facts["config"] == stage().model_dump(mode="json")
     shared = ("label_alpha", "bandwidth", "normalize_labels", "query_logits")
     settings = {key: facts["config"]["propagation"][key] for key in shared}
-    assert facts["classifier"] == {"name": "label-propagation", **settings}
+    assert facts["classifier"] == {
+        "name": "label-propagation",
+        "preprocessing": [],
+        **settings,
+    }
 
 
 def test_one_call_scores_several_files_of_episodes_each_as_if_alone(tmp_path):

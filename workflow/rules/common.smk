@@ -150,6 +150,20 @@ def features_for_protocol(protocol):
     return function
 
 
+def for_classifiers(protocols):
+    """An `input` function: of the base classes, and validation episodes, as far as a test asks."""
+
+    def function(wildcards):
+        w = wildcards
+        runs = [
+            Run(w.dataset, w.backbone, w.recipe, int(w.seed), each) for each in protocols
+        ]
+        files = [PLAN.runs.base(runs[0]), *map(PLAN.runs.validation, runs)]
+        return [file for file in files if file]
+
+    return function
+
+
 def one_of(names):
     """A constraint for a wildcard; without names nothing matches."""
     return "|".join(names) or "(?!)"
@@ -182,7 +196,7 @@ wildcard_constraints:
     source="|".join(PLAN.registry.sources),
     dataset="|".join(PLAN.registry.datasets),
     backbone="|".join(PLAN.registry.scale.backbones),
-    recipe="|".join(PLAN.registry.recipes),
+    recipe=rf"({'|'.join(PLAN.registry.recipes)})(\+({'|'.join(PLAN.registry.classifiers)}))?",
     protocol="|".join(PLAN.registry.protocols),
     seed="[0-9]+",
     shot="[0-9]+",

@@ -8,6 +8,7 @@ for suite in PLAN.tested.suites:
         input:
             features=features_for_protocol(suite[0]),
             episodes=expand(paths.EPISODES, protocol=suite, allow_missing=True),
+            others=for_classifiers(suite),
         output:
             scores=expand(paths.SCORES, protocol=suite, allow_missing=True),
             metas=expand(paths.meta(paths.SCORES), protocol=suite, allow_missing=True),
