@@ -12,8 +12,8 @@ from torch.profiler import ProfilerActivity, profile
 
 from epcore.data.episodes import Episodes
 from epcore.evaluation.embed import Features
-from epcore.evaluation.evaluate import solve
 from epcore.evaluation.inference import Inference
+from epcore.evaluation.solve import solve
 from epcore.plan import Plan
 
 CLASSES, IMAGES, SIZE = 20, 600, 640  # the novel split of mini-ImageNet, features of the WRN

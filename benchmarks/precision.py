@@ -15,8 +15,8 @@ from epcore.data.episodes import Episodes, sample
 from epcore.data.store import ImageStore
 from epcore.device import autocast, choose_device, computes_bf16, place
 from epcore.evaluation.embed import embed
-from epcore.evaluation.evaluate import solve
 from epcore.evaluation.inference import Inference
+from epcore.evaluation.solve import solve
 from epcore.plan import Plan
 from epcore.plan.stages import DataStage, PretrainStage
 from epcore.report.statistics import paired_difference

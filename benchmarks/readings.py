@@ -20,8 +20,8 @@ from epcore.classifiers import EpisodeBatch
 from epcore.data.episodes import Episodes, sample
 from epcore.data.store import ImageStore
 from epcore.evaluation.embed import embed
-from epcore.evaluation.evaluate import query_labels, solve
 from epcore.evaluation.inference import Inference
+from epcore.evaluation.solve import solve
 from epcore.plan import Plan
 from epcore.plan.stages import PretrainStage
 from epcore.training.loop import Outcome, fit
@@ -79,13 +79,14 @@ class Judged(PretrainingTask):
         """Norm of L_p's gradient by the features, times theirs: mean of 20 1-shot episodes."""
         episodes = sample(self.validator.store, "base", 5, 1, 15, 20, seed=7)
         found = []
-        for rows in episodes.images():
+        expected = torch.from_numpy(episodes.query_labels)
+        for rows, labels in zip(episodes.images(), expected, strict=True):
             with torch.no_grad():
                 images = self.validator.augmenter.plain(self.device_images.batch(rows))
                 features = self.model.backbone(images).float()
             features.requires_grad_()
             logits = inference.scores(EpisodeBatch(features, 5, 1, 5 * 15))
-            functional.cross_entropy(logits, query_labels(5, 15)).backward()
+            functional.cross_entropy(logits, labels).backward()
             found.append(float(features.grad.norm() * features.detach().norm()))
         return sum(found) / len(found)
 

@@ -33,8 +33,8 @@ from epcore.classifiers import EpisodeBatch
 from epcore.data.episodes import Episodes
 from epcore.errors import UserError
 from epcore.evaluation.embed import Features
-from epcore.evaluation.evaluate import PAIRS
 from epcore.evaluation.inference import Inference
+from epcore.evaluation.solve import PAIRS
 from epcore.files import Provenance
 from epcore.plan.figure_models import InterpolatedPairs
 from epcore.plan.stages import InterpolationStage

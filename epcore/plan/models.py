@@ -405,7 +405,8 @@ class Row(Settings):
 
     `unlabeled` takes, for the column's protocol p, the protocol p-u<unlabeled>. `paper` is the
     row's name in the paper's numbers, if it has another. `baseline` is the row of the block that
-    its paired difference is to. `marks` are those of the table's marks that are ticked.
+    its paired difference is to, `baseline_recipe` one that the block need not show. `marks` are
+    those of the table's marks that are ticked.
     """
 
     name: str
@@ -416,7 +417,14 @@ class Row(Settings):
     unlabeled: PositiveInt | None = None
     paper: str = ""
     baseline: str | None = None
+    baseline_recipe: str | None = None
     marks: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _one_baseline(self) -> "Row":
+        if self.baseline is not None and self.baseline_recipe is not None:
+            raise ValueError("give baseline or baseline_recipe, not both")
+        return self
 
     @model_validator(mode="after")
     def _ours_or_theirs(self) -> "Row":
@@ -425,16 +433,31 @@ class Row(Settings):
         return self
 
 
+class ClassifierRows(Settings):
+    """A row for each classifier of classifiers.yaml, or of those in `names`, on one network.
+
+    The network is that of `recipe`. Differences are to the row `baseline`, or to the same
+    classifier on the network of `baseline_recipe`. `unlabeled` is that of the rows.
+    """
+
+    recipe: str
+    names: tuple[str, ...] | None = None
+    baseline: str | None = None
+    baseline_recipe: str | None = None
+    unlabeled: PositiveInt | None = None
+
+
 class Block(Settings):
     """The rows of one backbone; without `backbone` all of them are of the literature.
 
-    `label` stands behind the backbone's name.
+    `label` stands behind the backbone's name, rows of `classifiers` below the others.
     """
 
     name: str
     label: Markup = ""
     backbone: str | None = None
-    rows: tuple[Row, ...]
+    rows: tuple[Row, ...] = ()
+    classifiers: ClassifierRows | None = None
 
     @model_validator(mode="after")
     def _ours_have_a_backbone(self) -> "Block":
@@ -456,7 +479,7 @@ class Table(Settings):
     `groups` names the paper's data sets above the columns; `paper` is a file of config/paper, or
     none for a table that the paper does not have; `rerun` is shown below the paper's own. `first`
     heads the first column, `marks` the columns of ticks. `training` adds columns that say when each
-    row's learning rate first fell.
+    row's learning rate first fell, `assumptions` one with what each row's classifier assumes.
     """
 
     label: str
@@ -465,6 +488,7 @@ class Table(Settings):
     first: Markup = ""
     marks: tuple[Markup, ...] = ()
     training: bool = False
+    assumptions: bool = False
     title: Markup
     notes: Markup = ""
     groups: dict[str, Markup]

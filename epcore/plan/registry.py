@@ -14,6 +14,7 @@ from epcore.plan.load import check_keys, extend, merge, pick, read_yaml, suggest
 from epcore.plan.models import (
     Backbone,
     BackboneInfo,
+    Block,
     ClassifierChoice,
     Column,
     Finetuning,
@@ -277,6 +278,8 @@ class Registry:
     def _read_table(self, path: Path) -> Table:
         check_name(path.stem, _shown(path))
         table: Table = validate(Table, read_yaml(path), _shown(path))
+        blocks = tuple(self._with_classifiers(block, _shown(path)) for block in table.blocks)
+        table = table.model_copy(update={"blocks": blocks})
         _check_unique([column.name for column in table.columns], "column", _shown(path))
         _check_unique([block.name for block in table.blocks], "block", _shown(path))
         for file, key in zip(table.printed, ("paper", "rerun.paper"), strict=False):
@@ -295,11 +298,35 @@ class Registry:
                     pick(dict.fromkeys(table.marks), mark, "mark", f"{where}, {row.name}")
                 if row.baseline is not None:
                     pick(ours, row.baseline, "row of ours", f"{where}, {row.name}, baseline")
+                if row.baseline_recipe is not None:
+                    self.check_recipe(row.baseline_recipe, f"{where}, {row.name}, baseline_recipe")
                 if row.recipe is not None:
                     self.check_recipe(row.recipe, f"{where}, {row.name}")
                     for column in table.columns:
                         self._check_protocol(row, column, f"{where}, {row.name}, {column.name}")
         return table
+
+    def _with_classifiers(self, block: Block, where: str) -> Block:
+        """With a row for each of its classifiers."""
+        asked = block.classifiers
+        if asked is None:
+            return block
+        rows = []
+        for name in self.classifiers if asked.names is None else asked.names:
+            place = f"{where}, {block.name}, classifiers"
+            choice = pick(self.classifiers, name, "entry of classifiers.yaml", place)
+            other = f"{asked.baseline_recipe}+{name}" if asked.baseline_recipe else None
+            rows.append(
+                Row(
+                    name=name,
+                    label=choice.label,
+                    recipe=f"{asked.recipe}+{name}",
+                    baseline=asked.baseline,
+                    baseline_recipe=other,
+                    unlabeled=asked.unlabeled,
+                )
+            )
+        return block.model_copy(update={"rows": (*block.rows, *rows)})
 
     def _check_protocol(self, row: Row, column: Column, where: str) -> None:
         asked = pick(self.protocols, protocol_of(row, column), "protocol", where)

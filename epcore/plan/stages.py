@@ -154,7 +154,8 @@ class MeasuredCell(Settings):
     """One cell of ours and one seed: the files of its per-episode scores and its checkpoint's meta.
 
     `baseline` are the scores of the same seed that its paired difference is to, unless they are its
-    own; `trainings` made the checkpoint, if the table tells of them.
+    own; `trainings` made the checkpoint, if the table tells of them; `method_meta` is the meta of
+    the scores, if the table tells of their classifier.
     """
 
     block: str
@@ -165,6 +166,7 @@ class MeasuredCell(Settings):
     checkpoint_meta: str
     baseline: str | None
     trainings: tuple[Training, ...] = ()
+    method_meta: str = ""
 
 
 class TableRow(Settings):
@@ -219,7 +221,8 @@ class LatexStage(Stage):
 
     `printed` numbers and differences stand beside this run's; `stacked`, in rows of their own.
     `rerun` is the source of the authors' re-run, whose numbers stand below the printed ones; empty
-    if there is none. `training` adds a column for each phase of training.
+    if there is none. `training` adds a column for each phase of training, `assumptions` one for
+    what classifiers assume.
     """
 
     stage_version: int = 4
@@ -231,6 +234,7 @@ class LatexStage(Stage):
     rerun: str = ""
     stacked: bool = False
     training: bool = False
+    assumptions: bool = False
     columns: tuple[LatexColumn, ...]
     blocks: tuple[LatexBlock, ...]
 

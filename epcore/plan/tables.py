@@ -25,6 +25,10 @@ TRAINING = (
     "and in brackets the epochs trained; of fine-tuning in the order of the columns, once if they "
     "agree."
 )
+ASSUMPTIONS = (
+    "T: transductive, all queries of an episode are classified together; S: takes unlabeled "
+    "images; B: assumes that each class has as many queries as any other."
+)
 ANNEALED = (
     " At this scale the rate of pretraining falls along a cosine, after every epoch and whatever "
     "the validation says, so that the plateau matters in fine-tuning alone."
@@ -82,14 +86,16 @@ class Tables:
             other = next(each for each in block.rows if each.name == row.baseline)
             protocol = protocol_of(other, column)
             baseline = replace(run, recipe=str(other.recipe), protocol=protocol)
+        if row.baseline_recipe is not None:
+            baseline = replace(run, recipe=row.baseline_recipe)
         return TableRun(block, row, column, run, baseline)
 
     def cells(self, name: str) -> list[MeasuredCell]:
         """The cells of a table, one for each seed."""
-        training = self._registry.table(name).training
-        return [self._cell(each, training) for each in self.runs(name)]
+        table = self._registry.table(name)
+        return [self._cell(each, table) for each in self.runs(name)]
 
-    def _cell(self, at: TableRun, training: bool) -> MeasuredCell:
+    def _cell(self, at: TableRun, table: Table) -> MeasuredCell:
         scores, checkpoint = self._runs.scores(at.run), self._runs.checkpoint(at.run)
         baseline = self._runs.scores(at.baseline) if at.baseline else None
         return MeasuredCell(
@@ -100,7 +106,8 @@ class Tables:
             scores=scores,
             checkpoint_meta=paths.meta(self._runs.path(paths.CHECKPOINT, checkpoint)),
             baseline=baseline if baseline != scores else None,
-            trainings=tuple(self._runs.trainings(checkpoint) if training else ()),
+            trainings=tuple(self._runs.trainings(checkpoint) if table.training else ()),
+            method_meta=paths.meta(scores) if table.assumptions else "",
         )
 
     def printed_in(self, name: str) -> tuple[str, ...]:
@@ -126,7 +133,7 @@ class Tables:
                     paper=row.paper or row.name,
                     source=row.source or f"this run, recipe {row.recipe}",
                     parameters=row.parameters,
-                    baseline=row.baseline or "",
+                    baseline=row.baseline or row.baseline_recipe or "",
                 )
                 for block in table.blocks
                 for row in block.rows
@@ -144,6 +151,7 @@ class Tables:
             marks=table.marks,
             printed=table.paper is not None,
             training=table.training,
+            assumptions=table.assumptions,
             rerun=literal(table.rerun.source) if table.rerun else "",
             columns=tuple(
                 LatexColumn(name=c.name, group=table.groups[c.dataset], heading=c.heading)
@@ -199,6 +207,7 @@ class Tables:
             if table.rerun
             else "",
             self._training_columns(table) if table.training else "",
+            ASSUMPTIONS if table.assumptions else "",
             table.notes,
             self._alike(name),
         )

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -34,6 +35,24 @@ def read_scores(path: Path) -> np.ndarray:
     return np.asarray(100 * scores)
 
 
+def read_meta(path: Path) -> dict[str, Any]:
+    """The content of a meta.json.
+
+    Raises:
+        UserError: if the file is damaged.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(content, dict):
+            raise ValueError("it is no mapping")
+        return content
+    except (ValueError, OSError) as error:
+        raise UserError(
+            f"{path} is damaged ({error}); delete it and the file beside it and run the same "
+            "command again"
+        ) from None
+
+
 def read_parameters(path: Path) -> int:
     """The number of parameters that a checkpoint's meta.json states.
 
@@ -57,6 +76,7 @@ def aggregate(
     Columns: table, block, row, column; accuracy, interval (95 %, half width), episodes, seeds and
     parameters of this run; baseline, difference and difference_interval: the mean difference to
     another row over the same seeds and episodes; accuracies and differences of each seed;
+    assumes, chosen and validation_accuracies, see `_methods`;
     pretraining_fell, pretraining_epochs, finetuning_fell and finetuning_epochs, see `rate_falls`;
     what the paper prints: paper_accuracy, paper_interval, paper_parameters and note; rerun_accuracy
     and rerun_interval as its authors print them of their re-run; source of the row. Accuracies are
@@ -73,6 +93,7 @@ def aggregate(
             if key in ours:
                 line |= _measured(ours[key], row.baseline, stage.interval)
                 line |= rate_falls(t for cell in ours[key] for t in cell.trainings)
+                line |= _methods(ours[key])
             place = (row.block, row.paper, column)
             if place in paper:
                 printed = paper[place]
@@ -131,6 +152,24 @@ def rate_falls(trainings: Iterable[Training]) -> dict[str, str]:
     return {name: " ".join(values) for name, values in found.items()}
 
 
+def _methods(seeds: list[MeasuredCell]) -> dict[str, str]:
+    """What the classifier assumes; of each seed the settings that were chosen, and their accuracy.
+
+    Accuracies are on validation, in percent.
+    """
+    metas = [read_meta(Path(cell.method_meta)) for cell in seeds if cell.method_meta]
+    if not metas:
+        return {}
+    line = {"assumes": str(metas[0]["assumes"])}
+    if all(meta["chosen"] for meta in metas):
+        settings = [meta["chosen"].items() for meta in metas]
+        each = [", ".join(f"{key} {value}" for key, value in chosen) for chosen in settings]
+        found = [100 * meta["validation_accuracy"] for meta in metas]
+        line["chosen"] = "; ".join(each)
+        line["validation_accuracies"] = " ".join(f"{value:.4f}" for value in found)
+    return line
+
+
 def _gap(scores: np.ndarray, baseline: str) -> np.ndarray:
     """In each episode."""
     try:
@@ -148,6 +187,7 @@ def run(stage: AggregateStage, out: Path, paper: Path | None, rerun: Path | None
     """The stage `aggregate`: the table, and a meta that leads back to the files of every cell."""
     files = [Path(file) for cell in stage.cells for file in (cell.scores, cell.checkpoint_meta)]
     files += [Path(cell.baseline) for cell in stage.cells if cell.baseline]
+    files += [Path(cell.method_meta) for cell in stage.cells if cell.method_meta]
     files += [Path(f) for cell in stage.cells for each in cell.trainings for f in each.files]
     files += [file for file in (paper, rerun) if file]
     provenance = Provenance("aggregate", stage.model_dump(mode="json"), files)

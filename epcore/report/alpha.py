@@ -10,8 +10,8 @@ from tqdm import tqdm
 from epcore.data.episodes import Episodes
 from epcore.errors import UserError
 from epcore.evaluation.embed import Features
-from epcore.evaluation.evaluate import solve
 from epcore.evaluation.inference import Inference
+from epcore.evaluation.solve import solve
 from epcore.files import Provenance
 from epcore.plan.stages import AlphaStage
 from epcore.propagation import DegenerateFeaturesError

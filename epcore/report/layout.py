@@ -52,7 +52,8 @@ class Block:
 class Layout:
     """A table: first column, ticks, facts, and one or two numbers for each cell.
 
-    Facts are the number of parameters, and how the training of each phase went.
+    Facts are the number of parameters, what the classifier assumes, and how the training of each
+    phase went.
 
     Stacked, printed numbers and differences have lines of their own.
 
@@ -98,6 +99,8 @@ def lay_out(stage: LatexStage, cells: dict[tuple[str, str, str], Cell]) -> Layou
     facts: dict[str, Callable[[list[Cell]], str]] = {}
     if any(cell["paper_parameters"] for cell in cells.values()):
         facts["Params"] = _parameters
+    if stage.assumptions:
+        facts["assumes"] = lambda row: row[0]["assumes"]
     if stage.training:
         facts["pretraining"] = partial(_training, "pretraining")
         facts["fine-tuning"] = partial(_training, "finetuning")

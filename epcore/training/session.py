@@ -13,8 +13,8 @@ from epcore.data.augment import Augmenter
 from epcore.data.episodes import Episodes
 from epcore.data.store import ImageStore
 from epcore.evaluation.embed import embed
-from epcore.evaluation.evaluate import solve
 from epcore.evaluation.inference import Inference
+from epcore.evaluation.solve import solve
 from epcore.files import Provenance
 from epcore.plan.stages import Stage, TrainingStage
 from epcore.propagation import DegenerateFeaturesError

@@ -12,8 +12,8 @@ from epcore.classifiers import EpisodeBatch
 from epcore.data.episodes import Episodes
 from epcore.evaluation import evaluate
 from epcore.evaluation.embed import Features
-from epcore.evaluation.evaluate import solve
 from epcore.evaluation.inference import Inference
+from epcore.evaluation.solve import solve
 from epcore.plan import Plan
 
 CONFIG = Path(__file__).parents[2] / "config"

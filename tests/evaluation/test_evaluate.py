@@ -11,8 +11,8 @@ from epcore.data.episodes import Episodes
 from epcore.errors import UserError
 from epcore.evaluation import evaluate
 from epcore.evaluation.embed import Features
-from epcore.evaluation.evaluate import BATCH, solve
 from epcore.evaluation.inference import Inference
+from epcore.evaluation.solve import BATCH, solve
 from epcore.plan import Plan
 
 CONFIG = Path(__file__).parents[2] / "config"

@@ -156,7 +156,8 @@ def for_classifiers(protocols):
     def function(wildcards):
         w = wildcards
         runs = [
-            Run(w.dataset, w.backbone, w.recipe, int(w.seed), each) for each in protocols
+            Run(w.dataset, w.backbone, w.recipe, int(w.seed), each)
+            for each in protocols
         ]
         files = [PLAN.runs.base(runs[0]), *map(PLAN.runs.validation, runs)]
         return [file for file in files if file]

@@ -4,7 +4,15 @@
 rule aggregate:
     input:
         scores=lambda w: [cell.scores for cell in PLAN.tables.cells(w.table)],
-        metas=lambda w: [cell.checkpoint_meta for cell in PLAN.tables.cells(w.table)],
+        baselines=lambda w: [
+            cell.baseline for cell in PLAN.tables.cells(w.table) if cell.baseline
+        ],
+        metas=lambda w: [
+            file
+            for cell in PLAN.tables.cells(w.table)
+            for file in (cell.checkpoint_meta, cell.method_meta)
+            if file
+        ],
         curves=lambda w: [
             file
             for cell in PLAN.tables.cells(w.table)

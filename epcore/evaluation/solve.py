@@ -1,0 +1,59 @@
+"""Accuracy and loss of every episode, from cached features."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch.nn import functional
+from tqdm import tqdm
+
+from epcore.classifiers import EpisodeBatch
+from epcore.data.episodes import Episodes
+from epcore.evaluation.base_classes import BaseClasses
+from epcore.evaluation.embed import Features
+from epcore.evaluation.inference import Inference
+
+# Episodes solved at once: few enough for the caches; and points squared, for graphs in memory.
+BATCH, PAIRS = 16, 2_000_000
+
+
+@dataclass(frozen=True)
+class Results:
+    """accuracies and cross-entropy losses, each float64 `(episodes,)`."""
+
+    accuracies: np.ndarray
+    losses: np.ndarray
+
+
+@torch.no_grad()
+def solve(
+    features: Features,
+    episodes: Episodes,
+    inference: Inference,
+    base: BaseClasses | None = None,
+    label: str | None = None,
+) -> Results:
+    """Classifies the queries of every episode; accuracies in [0, 1].
+
+    `label` shows a progress bar.
+    """
+    way, shot = episodes.support.shape[1:]
+    images, labels = episodes.images(), torch.from_numpy(episodes.query_labels)
+    mean, weights = base.tensors if base else (None, None)
+    batch = max(1, min(BATCH, PAIRS // images.shape[1] ** 2))
+    accuracies, losses = [], []
+    starts: Iterable[int] = range(0, len(images), batch)
+    if label is not None:
+        starts = tqdm(starts, desc=label, unit="batch", disable=None)
+    for start in starts:
+        part = slice(start, start + batch)
+        points, expected = features.of(images[part]), labels[part]
+        numbers = torch.arange(start, start + len(points))
+        logits = inference.scores(
+            EpisodeBatch(points, way, shot, labels.shape[1], mean, weights, numbers)
+        )
+        accuracies.append((logits.argmax(dim=-1) == expected).double().mean(dim=1))
+        loss = functional.cross_entropy(logits.mT, expected, reduction="none")
+        losses.append(loss.double().mean(dim=1))
+    return Results(torch.cat(accuracies).numpy(), torch.cat(losses).numpy())
