@@ -152,8 +152,9 @@ class Runs:
 
     def base(self, run: Run) -> str | None:
         """What a run is told of the base classes, if its recipe names a classifier behind a +."""
-        named = "+" in run.recipe
-        return self.path(paths.BASE_CLASSES, self.checkpoint(run)) if named else None
+        if not is_classified(run.recipe):
+            return None
+        return self.path(paths.BASE_CLASSES, self.checkpoint(run))
 
     def validation(self, run: Run) -> str | None:
         """The episodes on which the settings of a run's classifier are chosen, if any are."""
@@ -199,6 +200,11 @@ class Runs:
 def phase_of(checkpoint: str) -> TrainingPhase:
     """What made a checkpoint, by its name."""
     return "pretraining" if checkpoint == "pretrain" else "finetuning"
+
+
+def is_classified(recipe: str) -> bool:
+    """Whether it is `<recipe>+<classifier>`."""
+    return "+" in recipe
 
 
 def validation_of(protocol: str) -> str:

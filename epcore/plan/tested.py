@@ -6,7 +6,7 @@ from functools import cached_property
 from epcore.plan.figures import Figures
 from epcore.plan.registry import Registry
 from epcore.plan.run import Run, TrainedNetwork
-from epcore.plan.runs import Runs, validation_of
+from epcore.plan.runs import Runs, is_classified, validation_of
 from epcore.plan.tables import Tables
 
 
@@ -50,9 +50,8 @@ class Tested:
         ]
         return list(dict.fromkeys(protocol for found in alike for protocol in found))
 
-    @cached_property
-    def suites(self) -> list[tuple[str, ...]]:
-        """Protocols, split into what one job scores.
+    def suites(self, classifiers: bool) -> list[tuple[str, ...]]:
+        """Protocols, split into what one job scores: of recipes alone, or with a classifier behind.
 
         That is what the same tables ask for of the same runs, so that no table waits for another's
         protocols; all of one checkpoint, so that its features are loaded once.
@@ -62,7 +61,8 @@ class Tested:
         for name in self._registry.tables:
             for run in (each.run for each in self._tables.runs(name)):
                 owner = self._runs.scores_recipe(run.backbone, run.recipe)
-                asked[run.protocol].add((name, replace(run, recipe=owner, protocol="")))
+                if is_classified(owner) == classifiers:
+                    asked[run.protocol].add((name, replace(run, recipe=owner, protocol="")))
         suites: dict[object, list[str]] = {}
         for name, by in asked.items():
             key = (protocols[name].checkpoint_shot, frozenset(by)) if by else name

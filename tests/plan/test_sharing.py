@@ -182,24 +182,28 @@ def test_every_cell_has_exactly_one_file_of_scores_and_every_file_one_way_to_mak
 @pytest.mark.parametrize("scale", SCALES)
 def test_what_one_job_scores_is_of_one_checkpoint_and_wanted_together(scale):
     """So no table waits for what it does not show; all protocols are in one suite each."""
-    p, suites = plan(scale), plan(scale).tested.suites
-    assert sorted(name for suite in suites for name in suite) == sorted(p.registry.protocols)
+    p = plan(scale)
+    suites = {each: p.tested.suites(each) for each in (False, True)}
+    for of_recipes in suites.values():
+        names = sorted(name for suite in of_recipes for name in suite)
+        assert names == sorted(p.registry.protocols)
     tables = defaultdict(set)
     for name in p.registry.tables:
         for cell in p.tables.cells(name):
             tables[cell.scores].add(name)
-    for suite in suites:
+    for suite in (*suites[False], *suites[True]):
         assert len({p.registry.protocols[name].checkpoint_shot for name in suite}) == 1
     for scores, by in tables.items():
-        protocol = parts_of(scores, paths.SCORES)["protocol"]
-        (suite,) = (suite for suite in suites if protocol in suite)
+        where = parts_of(scores, paths.SCORES)
+        protocol = where["protocol"]
+        (suite,) = (suite for suite in suites["+" in where["recipe"]] if protocol in suite)
         for other in suite:
             assert tables[scores.replace(f"/{protocol}.csv", f"/{other}.csv")] == by
 
 
 def test_protocols_that_only_one_table_shows_are_scored_in_one_job():
-    assert ("10way-1shot", "15way-1shot", "20way-1shot") in plan("demo").tested.suites
-    assert ("5way-1shot",) in plan("demo").tested.suites
+    assert ("10way-1shot", "15way-1shot", "20way-1shot") in plan("demo").tested.suites(False)
+    assert ("5way-1shot",) in plan("demo").tested.suites(False)
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -245,6 +249,11 @@ def test_features_are_made_for_every_protocol_that_any_table_tests_them_on(scale
     for run in p.figures.alpha_runs():
         found = p.runs.checkpoint(run)
         wanted[found.dataset, found.backbone, found.recipe, found.checkpoint].add(run.protocol)
+    for run in (at.run for name in p.registry.tables for at in p.tables.runs(name)):
+        if p.registry.recipe(run.recipe, run.backbone).grid:
+            found = p.runs.checkpoint(run)
+            place = found.dataset, found.backbone, found.recipe, found.checkpoint
+            wanted[place].add(f"val-{run.protocol}")
     for (*key, name), protocols in wanted.items():
         for seed in p.registry.seeds:
             found = p.tested.protocols(TrainedNetwork(*key, seed, name))
@@ -587,16 +596,20 @@ def test_a_row_that_is_compared_is_compared_over_the_same_episodes(table):
     """In every column: the same data set, protocol and backbone, or more unlabeled images."""
     rows = rows_of(table)
     for (block, row, column), cell in cells(table).items():
-        other = rows[block, row].baseline
-        if other is None:
+        other, recipe = rows[block, row].baseline, rows[block, row].baseline_recipe
+        if other is None and recipe is None:
             assert cell.baseline is None
             continue
-        assert cell.baseline == cells(table)[block, other, column].scores
+        if other is not None:
+            assert cell.baseline == cells(table)[block, other, column].scores
         one, two = (parts_of(path, paths.SCORES) for path in (cell.scores, cell.baseline))
         for name in ("dataset", "backbone", "seed"):
             assert one[name] == two[name]
         without = [re.sub(r"-u\d+$", "", where["protocol"]) for where in (one, two)]
         assert without[0] == without[1]
+        if recipe is not None:
+            owner = plan().runs.scores_recipe(two["backbone"], recipe)
+            assert two["recipe"] == owner
 
 
 # -- episodes --------------------------------------------------------------------------------------

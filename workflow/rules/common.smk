@@ -191,13 +191,17 @@ def selected(phase):
     )
 
 
+RECIPE = "|".join(PLAN.registry.recipes)
+CLASSIFIED = rf"({RECIPE})\+({'|'.join(PLAN.registry.classifiers)})"
+
+
 # A misspelt name in a path is "no rule to produce it".
 wildcard_constraints:
     scale=SCALE,
     source="|".join(PLAN.registry.sources),
     dataset="|".join(PLAN.registry.datasets),
     backbone="|".join(PLAN.registry.scale.backbones),
-    recipe=rf"({'|'.join(PLAN.registry.recipes)})(\+({'|'.join(PLAN.registry.classifiers)}))?",
+    recipe=f"{RECIPE}|{CLASSIFIED}",
     protocol="|".join(PLAN.registry.protocols),
     seed="[0-9]+",
     shot="[0-9]+",

@@ -1,10 +1,15 @@
-# Accuracy of every frozen test episode: a rule for each suite of protocols that one job scores.
+# Accuracy of every frozen test episode: a rule for each suite of protocols that one job scores, of
+# recipes and of recipes with a classifier of classifiers.yaml.
 # Local: on cached features a thousand episodes take seconds, semi-supervised ones a minute or two.
-for suite in PLAN.tested.suites:
+for suite, pattern in [
+    (suite, pattern)
+    for classifiers, pattern in ((False, RECIPE), (True, CLASSIFIED))
+    for suite in PLAN.tested.suites(classifiers)
+]:
 
     rule:
         name:
-            f"evaluate_{suite[0].replace('-', '_')}"
+            f"evaluate_{suite[0].replace('-', '_')}" + "_classifiers" * (pattern == CLASSIFIED)
         input:
             features=features_for_protocol(suite[0]),
             episodes=expand(paths.EPISODES, protocol=suite, allow_missing=True),
@@ -16,6 +21,8 @@ for suite in PLAN.tested.suites:
             f"results/{{scale}}/logs/evaluate/{{dataset}}/{{backbone}}/{{recipe}}/s{{seed}}-{suite[0]}.log",
         benchmark:
             f"results/{{scale}}/benchmarks/evaluate/{{dataset}}/{{backbone}}/{{recipe}}/s{{seed}}-{suite[0]}.tsv"
+        wildcard_constraints:
+            recipe=pattern,
         localrule: True
         conda:
             "../../environment.yml"
