@@ -10,7 +10,7 @@ from torch import nn
 
 from epcore.backbones import Backbone
 from epcore.checkpoint import Checkpoint, build, state_of
-from epcore.data.episodes import sample
+from epcore.data.episodes import pool_of, sample
 from epcore.evaluation import embed
 from epcore.plan import Plan
 
@@ -29,7 +29,7 @@ def main() -> None:
         store = noise_store(folder / "noise", 28, 24, 60)
         files, touched, asked = [], set(), 0
         for number, (shot, unlabeled) in enumerate([(1, 0), (5, 0), (1, 20)]):
-            episodes = sample(store, "novel", 5, shot, 15, 10, number, unlabeled=unlabeled)
+            episodes = sample(pool_of(store, "novel"), 5, shot, 15, 10, number, unlabeled=unlabeled)
             files.append(folder / f"{number}.npz")
             episodes.save(files[-1])
             touched |= set(episodes.unique_image_indices().tolist())

@@ -11,7 +11,7 @@ from measure import paired, row
 from epcore.checkpoint import build
 from epcore.data import build as data
 from epcore.data.augment import Augmenter
-from epcore.data.episodes import Episodes, sample
+from epcore.data.episodes import Episodes, pool_of, sample
 from epcore.data.store import ImageStore
 from epcore.device import autocast, choose_device, computes_bf16, place
 from epcore.evaluation.embed import embed
@@ -68,7 +68,7 @@ def accuracy(
     stage: PretrainStage, store: ImageStore, test: Episodes, device: torch.device, folder: Path
 ) -> dict[str, float]:
     """Of a network pretrained in the stage's precision: in percent, by precision of the test."""
-    val = sample(store, "val", 5, 5, 15, 100, seed=0)
+    val = sample(pool_of(store, "val"), 5, 5, 15, 100, seed=0)
     task = PretrainingTask(stage, store, val, device)
     outcome = fit(task, stage.pretraining, stage.seed, folder / "state.pt", "pretrain")
     (folder / "state.pt").unlink()
@@ -92,7 +92,7 @@ def accuracies(plan: Plan, device: torch.device) -> None:
         told["dataset"]["images_per_class"] |= {"base": 40, "val": 30, "novel": 60}
         data.run(DataStage(**told), [], folder / "glyphs")
         store = ImageStore.open(folder / "glyphs")
-        test = sample(store, "novel", 5, 1, 15, EPISODES, seed=1)
+        test = sample(pool_of(store, "novel"), 5, 1, 15, EPISODES, seed=1)
         for seed in range(SEEDS):
             for precision, values in found.items():
                 dataset = plan.registry.scale.columns["mini"]

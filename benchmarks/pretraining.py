@@ -11,7 +11,7 @@ from measure import Pair, Times, row
 from stores import noise_store
 from torch import Tensor
 
-from epcore.data.episodes import sample
+from epcore.data.episodes import pool_of, sample
 from epcore.device import autocast, choose_device, describe, set_precision
 from epcore.plan import Plan
 from epcore.plan.stages import PretrainStage
@@ -70,7 +70,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             # Half of the classes are of the base split.
             store = noise_store(Path(folder, "noise"), pixels, 16, BATCHES[pixels] * STEPS // 8)
-            episodes = sample(store, "val", 2, 1, 1, 2, seed=0)
+            episodes = sample(pool_of(store, "val"), 2, 1, 1, 2, seed=0)
             stage = stage_of(pixels)
             set_precision(stage.precision)
             task = Timed(stage, store, episodes, device)

@@ -17,7 +17,7 @@ import torch
 from torch.nn import functional
 
 from epcore.classifiers import EpisodeBatch
-from epcore.data.episodes import Episodes, sample
+from epcore.data.episodes import Episodes, pool_of, sample
 from epcore.data.store import ImageStore
 from epcore.evaluation.embed import embed
 from epcore.evaluation.inference import Inference
@@ -77,7 +77,7 @@ class Judged(PretrainingTask):
 
     def gradient(self, inference: Inference) -> float:
         """Norm of L_p's gradient by the features, times theirs: mean of 20 1-shot episodes."""
-        episodes = sample(self.validator.store, "base", 5, 1, 15, 20, seed=7)
+        episodes = sample(pool_of(self.validator.store, "base"), 5, 1, 15, 20, seed=7)
         found = []
         expected = torch.from_numpy(episodes.query_labels)
         for rows, labels in zip(episodes.images(), expected, strict=True):

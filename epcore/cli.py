@@ -21,6 +21,7 @@ from epcore.stages import STAGES
 # Commands that are no stages, and what runs them.
 COMMANDS = {
     "fetch": "epcore.data.fetch",
+    "classify": "epcore.evaluation.classify",
     "co2": "epcore.footprint.report",
     "forecast": "epcore.footprint.forecast",
     "status": "epcore.status",

@@ -66,6 +66,7 @@ def parser() -> argparse.ArgumentParser:
         )
 
     _add_fetch(command)
+    _add_classify(command)
     for name, stage in STAGES.items():
         _add_stage(command(name, stage.summary), name, stage)
     _add_others(command)
@@ -122,6 +123,55 @@ def _add_fetch(command: Command) -> None:
     sub.add_argument(
         "--receipt", type=Path, metavar="FILE",
         help="write where the files of one source are, which `epcore data` reads",
+    )  # fmt: skip
+
+
+CLASSIFY = """\
+Classify episodes of anyone's features with any classifier, and print a table.
+
+FEATURES.npz has the arrays `features` (n, D) and `labels` (n,) of images of novel classes; for
+methods that take them also `base_mean` (D,), the mean feature of the images that the network was
+trained on, and `base_weights` (C, D), the weights of its last layer. Episodes are drawn once and
+kept in EPISODES.npz; where that file is, its episodes are classified and no others are drawn.
+Classifiers are entries of config/classifiers.yaml, or mappings as they stand there:
+  epcore classify --features mine.npz --classifier simpleshot tim '{name: ridge, regularization: 1}'
+What the workflow would choose on validation episodes is not chosen here: give it, or the default
+counts."""
+
+
+def _add_classify(command: Command) -> None:
+    sub = command("classify", "classify episodes of anyone's features, and print a table", CLASSIFY)
+    sub.add_argument("--features", required=True, type=Path, metavar="FEATURES.npz")
+    sub.add_argument(
+        "--classifier", nargs="+", default=[], metavar="NAME",
+        help="which (default: all that can do with these features)",
+    )  # fmt: skip
+    sub.add_argument("--ep", action="store_true", help="propagate embeddings first")
+    sub.add_argument(
+        "--settings", type=Path, default=Path("config"), metavar="FOLDER",
+        help="folder of classifiers.yaml (default: config)",
+    )  # fmt: skip
+    drawn = sub.add_argument_group("episodes")
+    drawn.add_argument(
+        "--episodes", type=Path, metavar="EPISODES.npz",
+        help="file that they are read from, or drawn into (default: beside the features)",
+    )  # fmt: skip
+    numbers = {
+        "way": (5, "classes"),
+        "shot": (1, "support images a class"),
+        "queries": (15, "query images a class"),
+        "unlabeled": (0, "unlabeled images a class"),
+        "count": (1000, "how many episodes"),
+        "seed": (0, "of their draw"),
+    }
+    for name, (default, text) in numbers.items():
+        drawn.add_argument(
+            f"--{name}", type=_count, default=default, metavar="N",
+            help=f"{text} (default: {default})",
+        )  # fmt: skip
+    drawn.add_argument(
+        "--dirichlet", type=float, metavar="A",
+        help="queries are not spread evenly: shares of classes are drawn from Dir(A)",
     )  # fmt: skip
 
 

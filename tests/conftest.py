@@ -36,7 +36,7 @@ def toy(tmp_path_factory):
     from packing import pack
 
     from epcore.data.contents import ImageClass
-    from epcore.data.episodes import sample
+    from epcore.data.episodes import pool_of, sample
 
     folder = tmp_path_factory.mktemp("toy")
     random = np.random.default_rng(0)
@@ -50,7 +50,7 @@ def toy(tmp_path_factory):
     images = (brightness + colors + noise).clip(0, 255).astype(np.uint8)
     store = pack(folder / "toy", classes, labels, images, 16)
     for split in ("val", "novel"):
-        episodes = sample(store, split, WAY, SHOT, QUERIES, 30, seed=len(split))
+        episodes = sample(pool_of(store, split), WAY, SHOT, QUERIES, 30, seed=len(split))
         episodes.save(folder / f"{split}.npz")
     return Toy(folder / "toy", folder / "val.npz", folder / "novel.npz")
 

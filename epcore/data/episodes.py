@@ -74,9 +74,27 @@ class Episodes:
         return load_arrays(path, cls, ("support", "query", "unlabeled"), "episode file")
 
 
+@dataclass(frozen=True)
+class Pool:
+    """What episodes are drawn from: the rows of each class, and how messages call it and them."""
+
+    name: str
+    classes: tuple[str, ...]
+    rows: tuple[np.ndarray, ...]
+
+
+def pool_of(store: ImageStore, split: Split) -> Pool:
+    """The classes of a split of a data set."""
+    indices = store.class_indices(split)
+    return Pool(
+        f"data set {store.name}, split {split}",
+        tuple(store.classes[index].name for index in indices),
+        tuple(np.flatnonzero(store.labels == index) for index in indices),
+    )
+
+
 def sample(
-    store: ImageStore,
-    split: Split,
+    pool: Pool,
     way: int,
     shot: int,
     queries: int,
@@ -101,24 +119,23 @@ def sample(
     (Veilleux et al. 2021). Classes and support are those of the episodes without it.
 
     Raises:
-        UserError: if the split has fewer classes than `way`, or a class too few images.
+        UserError: if there are fewer classes than `way`, or a class too few images.
     """
     generator = np.random.default_rng(seed)
-    classes = store.class_indices(split)
-    rows = [np.flatnonzero(store.labels == label) for label in classes]
-    if len(classes) < way:
+    rows = pool.rows
+    if len(rows) < way:
         raise UserError(
-            f"data set {store.name}: {way}-way episodes need {way} classes, split {split} has "
-            f"{len(classes)}; lower `way` or add classes"
+            f"{pool.name}: {way}-way episodes need {way} classes, there are {len(rows)}; lower "
+            "`way` or add classes"
         )
     smallest = min(range(len(rows)), key=lambda index: len(rows[index]))
     least = shot + queries + (1 if unlabeled else 0)
     if len(rows[smallest]) < least:
         some = " and an unlabeled image" if unlabeled else ""
         raise UserError(
-            f"data set {store.name}: {shot}-shot episodes with {queries} queries{some} need "
-            f"{least} images a class, class {store.classes[classes[smallest]].name!r} has "
-            f"{len(rows[smallest])}; lower `queries` or add images"
+            f"{pool.name}: {shot}-shot episodes with {queries} queries{some} need {least} images a "
+            f"class, class {pool.classes[smallest]!r} has {len(rows[smallest])}; lower `queries` "
+            "or add images"
         )
     unlabeled = min(unlabeled, len(rows[smallest]) - shot - queries)
     drawn = np.empty((episodes, way, shot + queries), dtype=np.int64)
@@ -173,8 +190,8 @@ def _unbalanced(
 def run(stage: EpisodesStage, data: Path, out: Path) -> None:
     """The stage `episodes`."""
     provenance = Provenance("episodes", stage.model_dump(mode="json"), [data / "store.json"])
-    settings = stage.model_dump(exclude={"stage_version"})
-    episodes = sample(ImageStore.open(data), **settings)
+    settings = stage.model_dump(exclude={"stage_version", "split"})
+    episodes = sample(pool_of(ImageStore.open(data), stage.split), **settings)
     episodes.save(out)
     provenance.write(
         out,

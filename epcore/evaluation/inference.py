@@ -1,7 +1,9 @@
 """The paper's inference phase: embedding propagation, then a classifier (section 3.3)."""
 
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import get_args
+from typing import Any, get_args
 
 import torch
 from torch import Tensor, nn
@@ -77,6 +79,19 @@ class Inference:
             )
 
 
+def combinations(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """Of the values of all settings; one without settings, if there are none."""
+    return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
+
+
+def with_settings(propagation: Propagation, chosen: dict[str, Any]) -> Propagation:
+    """With other settings of its classifier."""
+    named = propagation.classifier
+    settings = {"name": named} if isinstance(named, str) else named
+    classifier = settings | chosen if chosen else named
+    return propagation.model_copy(update={"classifier": classifier})
+
+
 def check_classifiers(plan: Plan) -> None:
     """Checks what a plan cannot, as that takes torch: settings of classifiers, unlabeled images.
 
@@ -89,6 +104,12 @@ def check_classifiers(plan: Plan) -> None:
             recipe = plan.registry.recipe(name, backbone)
             for phase in get_args(Phase):
                 load_classifier(recipe.propagation_in(phase), where(name))
+    any_recipe = plan.registry.recipe(plan.registry.recipes[0], next(iter(plan.registry.backbones)))
+    for name, choice in plan.registry.classifiers.items():
+        settings = any_recipe.propagation.model_copy(update={"classifier": choice.classifier})
+        for chosen in combinations(choice.grid):
+            place = f"{plan.registry.config.name}/classifiers.yaml, {name}"
+            load_classifier(with_settings(settings, chosen), place)
     for run in plan.tested.runs:
         episodes = plan.registry.protocols[run.protocol]
         settings = plan.runs.evaluate(run.backbone, run.recipe).propagation

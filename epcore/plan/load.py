@@ -51,18 +51,29 @@ def read_yaml(path: Path) -> dict[str, Any]:
         UserError: if it cannot be read, is no YAML or no mapping.
     """
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+        text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:
         raise UserError(f"{path}: this is not UTF-8 text; save it as UTF-8") from None
+    return parse_yaml(text, str(path))
+
+
+def parse_yaml(text: str, where: str) -> dict[str, Any]:
+    """The mapping in a YAML text.
+
+    Raises:
+        UserError: if it is no YAML or no mapping; it begins with `where`.
+    """
+    try:
+        content = yaml.load(text, _Loader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        where = f", line {mark.line + 1}" if mark else ""
+        line = f", line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or "it cannot be parsed"
-        raise UserError(f"{path}{where}: this is not valid YAML: {problem}") from None
+        raise UserError(f"{where}{line}: this is not valid YAML: {problem}") from None
     if not isinstance(content, dict):
-        raise UserError(f"{path}: expected a mapping of keys to values at the top level")
+        raise UserError(f"{where}: expected a mapping of keys to values at the top level")
     return content
 
 

@@ -64,7 +64,7 @@ class Registry:
         self.datasets: dict[str, Any] = registry.datasets | self.scale.datasets
         self.backbones = self._read("backbones.yaml", BackboneInfo)
         self.protocols = self._read("protocols.yaml", Protocol)
-        self.classifiers = self._read("classifiers.yaml", ClassifierChoice)
+        self.classifiers = read_classifiers(config)
         self._check_names()
 
     @property
@@ -316,16 +316,15 @@ class Registry:
             place = f"{where}, {block.name}, classifiers"
             choice = pick(self.classifiers, name, "entry of classifiers.yaml", place)
             other = f"{asked.baseline_recipe}+{name}" if asked.baseline_recipe else None
-            rows.append(
-                Row(
-                    name=name,
-                    label=choice.label,
-                    recipe=f"{asked.recipe}+{name}",
-                    baseline=asked.baseline,
-                    baseline_recipe=other,
-                    unlabeled=asked.unlabeled,
-                )
-            )
+            row = {
+                "name": name,
+                "label": choice.label,
+                "recipe": f"{asked.recipe}+{name}",
+                "baseline": asked.baseline,
+                "baseline_recipe": other,
+                "unlabeled": asked.unlabeled,
+            }
+            rows.append(validate(Row, row, f"{place}, {name}"))
         return block.model_copy(update={"rows": (*block.rows, *rows)})
 
     def _check_protocol(self, row: Row, column: Column, where: str) -> None:
@@ -341,6 +340,12 @@ class Registry:
         drawn = [name for name, dataset in self.datasets.items() if dataset.kind == "glyphs"]
         used = list(self.scale.columns.values())
         return sorted({*used, *drawn} if set(used) & set(drawn) else used)
+
+
+def read_classifiers(config: Path) -> dict[str, ClassifierChoice]:
+    """The file classifiers.yaml."""
+    content = read_yaml(config / "classifiers.yaml")
+    return validate(dict[str, ClassifierChoice], content, f"{config.name}/classifiers.yaml")
 
 
 def scale_of(config: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from epcore.checkpoint import REMEDY, Checkpoint, build
 from epcore.classifiers import EpisodeBatch
 from epcore.data.augment import Augmenter
 from epcore.data.device_images import DeviceImages
-from epcore.data.episodes import Episodes, sample
+from epcore.data.episodes import Episodes, pool_of, sample
 from epcore.data.store import ImageStore
 from epcore.device import autocast, choose_device, describe, place, room_for_images, set_precision
 from epcore.errors import UserError
@@ -43,9 +43,9 @@ class FinetuningTask:
         checkpoint: Checkpoint,
         device: torch.device,
     ) -> None:
-        self.stage, self.store, self.device = stage, store, device
+        self.stage, self.device = stage, device
         self.settings = stage.finetuning
-        self.labels = base_labels(store)
+        self.labels, self.base = base_labels(store), pool_of(store, "base")
         self.device_images = DeviceImages(
             store, store.image_indices("base"), device, room_for_images(device)
         )
@@ -76,7 +76,7 @@ class FinetuningTask:
 
     def losses(self, epoch: int, start: int, generator: torch.Generator) -> Iterator[Tensor]:
         way, shot, queries = self.settings.way, self.stage.shot, self.settings.queries
-        episodes = sample(self.store, "base", way, shot, queries, self.steps, self.seed(epoch))
+        episodes = sample(self.base, way, shot, queries, self.steps, self.seed(epoch))
         for rows in episodes.images()[start:]:
             images = self.augmenter.flipped(self.device_images.batch(rows), generator)
             yield self.loss(images, self.labels[rows])

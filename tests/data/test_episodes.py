@@ -8,7 +8,7 @@ from packing import pack
 from scipy import stats
 
 from epcore.data.contents import ImageClass
-from epcore.data.episodes import Episodes, run, sample
+from epcore.data.episodes import Episodes, pool_of, run, sample
 from epcore.data.store import ImageStore
 from epcore.errors import UserError
 from epcore.plan.stages import EpisodesStage
@@ -31,7 +31,7 @@ def store(tmp_path_factory):
 
 
 def drawn(store, split="novel", way=5, shot=1, queries=3, episodes=50, seed=0, **more):
-    return sample(store, split, way, shot, queries, episodes, seed, **more)
+    return sample(pool_of(store, split), way, shot, queries, episodes, seed, **more)
 
 
 PARTS = ("support", "query", "unlabeled")
@@ -184,7 +184,7 @@ def test_every_image_of_a_class_is_drawn_equally_often_as_support_and_as_query(s
 
 
 def test_too_few_classes_are_refused_by_name_of_the_split(store):
-    message = "data set tiny: 4-way episodes need 4 classes, split val has 3"
+    message = "data set tiny, split val: 4-way episodes need 4 classes, there are 3"
     with pytest.raises(UserError, match=message):
         drawn(store, "val", way=4)
 
@@ -312,8 +312,8 @@ def test_without_one_image_left_for_the_unlabeled_ones_it_says_what_to_do(store)
     with pytest.raises(UserError) as caught:
         drawn(store, shot=5, queries=4, unlabeled=3)
     assert str(caught.value) == (
-        "data set tiny: 5-shot episodes with 4 queries and an unlabeled image need 10 images a "
-        f"class, class 'novel-0' has {IMAGES}; lower `queries` or add images"
+        "data set tiny, split novel: 5-shot episodes with 4 queries and an unlabeled image need 10 "
+        f"images a class, class 'novel-0' has {IMAGES}; lower `queries` or add images"
     )
 
 

@@ -5,10 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from reference import embeddings
+from reference import embeddings, propagator
 
 from epcore.classifiers import EpisodeBatch
 from epcore.errors import UserError
+from epcore.evaluation.base_classes import BaseClasses
 from epcore.evaluation.inference import Inference, check_classifiers
 from epcore.plan import Plan
 from epcore.plan.models import CLASSIFIERS, Propagation
@@ -27,11 +28,17 @@ def inference(classifier, embedding=True):
 
 
 def points(unlabeled=0):
-    return np.random.default_rng(0).normal(size=(4, WAY * SHOT + QUERIES + unlabeled, 5))
+    shape = (4, WAY * SHOT + QUERIES + unlabeled, 5)
+    return np.abs(np.random.default_rng(0).normal(size=shape))
 
 
-def episodes(values):
-    return EpisodeBatch(torch.from_numpy(values), WAY, SHOT, QUERIES)
+MEAN = np.array([0.2, 0.9, 0.4, 1.1, 0.6])
+
+
+def episodes(values, mean=MEAN):
+    weights = torch.from_numpy(np.random.default_rng(1).normal(size=(7, 5)))
+    points, mean = torch.from_numpy(values), torch.from_numpy(mean)
+    return EpisodeBatch(points, WAY, SHOT, QUERIES, mean, weights)
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
@@ -39,8 +46,9 @@ def test_a_classifier_sees_what_was_propagated_over_all_images_of_an_episode(nam
     unlabeled = 6 if inference(name).classifier.needs.unlabeled else 0
     features = points(unlabeled)
     propagated = np.stack([embeddings(episode) for episode in features])
+    means = np.stack([propagator(each, 0.5) @ np.tile(MEAN, (len(each), 1)) for each in features])
     found = inference(name).scores(episodes(features))
-    expected = inference(name, embedding=False).scores(episodes(propagated))
+    expected = inference(name, embedding=False).scores(episodes(propagated, means))
     torch.testing.assert_close(found, expected)
     raw = inference(name, embedding=False).scores(episodes(features))
     assert not torch.allclose(found, raw, rtol=1e-3)
@@ -65,6 +73,19 @@ def test_a_classifier_takes_the_recipes_settings_unless_it_has_its_own():
 
 def test_a_name_and_a_mapping_of_nothing_but_the_name_are_one_recipe():
     assert settings(classifier={"name": "prototypes"}) == settings(classifier="prototypes")
+
+
+def test_a_propagated_base_mean_is_taken_from_each_image():
+    """By hand: with EP and center-base the class means are those of P (X - 1 m)."""
+    features = points()
+    named = {"name": "prototypes", "preprocessing": ["center-base"]}
+    found = inference(named).scores(episodes(features))
+    for episode, scores in zip(features, found.numpy(), strict=True):
+        embedded = propagator(episode, 0.5) @ (episode - MEAN)
+        means = embedded[: WAY * SHOT].reshape(WAY, SHOT, 5).mean(axis=1)
+        queries = embedded[WAY * SHOT :]
+        expected = -((queries[:, None] - means) ** 2).sum(axis=2) / np.sqrt(5)
+        np.testing.assert_allclose(scores, expected, rtol=1e-9)
 
 
 # -- before anything runs --------------------------------------------------------------------------
@@ -109,3 +130,35 @@ def test_a_row_with_unlabeled_images_needs_a_classifier_that_takes_them(config):
     assert message.startswith("config/recipes.yaml, recipe net on 5way-")
     assert "the classifier prototypes takes no unlabeled images" in message
     assert "\n" not in message
+
+
+def test_a_wrong_setting_of_a_grid_is_told_with_its_entry(config):
+    file = config / "classifiers.yaml"
+    text = file.read_text(encoding="utf-8")
+    own = "own: {label: own, classifier: ridge, grid: {regularization: [1, -1]}}\n"
+    file.write_text(text + own, encoding="utf-8")
+    with pytest.raises(
+        UserError, match=r"config/classifiers\.yaml, own, classifier ridge: regular"
+    ):
+        check_classifiers(Plan(config, "demo"))
+
+
+BASE = BaseClasses(np.zeros(3, np.float32), np.ones((4, 3), np.float32))
+
+
+@pytest.mark.parametrize(
+    ("classifier", "base", "said"),
+    [
+        ({"name": "prototypes", "preprocessing": ["power"]}, BASE, "takes the root of features"),
+        (
+            {"name": "prototypes", "preprocessing": ["center-base"]},
+            None,
+            "takes the mean feature of the",
+        ),
+    ],
+)
+def test_what_a_classifier_needs_and_there_is_not_is_told_before_it_runs(classifier, base, said):
+    found = inference(classifier)
+    with pytest.raises(UserError, match=f"the recipe: the classifier prototypes {said}"):
+        found.check(torch.tensor([[1.0, -1, 0]]), base)
+    inference("prototypes").check(torch.tensor([[1.0, -1, 0]]), None)

@@ -1,0 +1,191 @@
+"""Classifiers on anyone's features: draws episodes, freezes them, prints a table."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from epcore.classifiers import EpisodeClassifier
+from epcore.data.episodes import Episodes, Pool, sample
+from epcore.errors import UserError
+from epcore.evaluation.base_classes import BaseClasses
+from epcore.evaluation.embed import Features
+from epcore.evaluation.inference import Inference
+from epcore.evaluation.solve import solve
+from epcore.files import require
+from epcore.plan.load import parse_yaml, pick, validate
+from epcore.plan.models import ClassifierChoice, Propagation, Protocol
+from epcore.plan.registry import read_classifiers
+from epcore.propagation import DegenerateFeaturesError
+from epcore.report.statistics import mean_with_interval, paired
+
+# The authors' code's settings of both propagations.
+OFFICIAL: dict[str, Any] = {
+    "part": "full",
+    "embedding_alpha": 0.5,
+    "label_alpha": 0.2,
+    "bandwidth": "std",
+    "normalize_labels": True,
+    "query_logits": "log-scores",
+}
+SHAPES = (
+    "`features` (n, D), `labels` (n,) and, if there are, `base_mean` (D,), `base_weights` (C, D)"
+)
+
+
+@dataclass(frozen=True)
+class Labeled:
+    """Features of images of novel classes, and what the network knows of the base classes."""
+
+    features: Features
+    pool: Pool
+    base: BaseClasses | None
+
+    @classmethod
+    def load(cls, path: Path) -> "Labeled":
+        """Reads an .npz file.
+
+        Raises:
+            UserError: if it is missing, or does not hold such arrays.
+        """
+        require(path, "feature file", "give one with --features")
+        try:
+            with np.load(path, allow_pickle=False) as found:
+                arrays = {name: found[name] for name in found.files}
+        except Exception as error:  # zipfile, zlib and numpy each raise their own
+            raise UserError(f"{path}: this is no .npz file of numbers ({error})") from None
+        for name in ("features", "labels"):
+            if name not in arrays:
+                raise UserError(f"{path}: the array {name!r} is missing; it holds {SHAPES}")
+        values, labels = arrays["features"], arrays["labels"]
+        if values.ndim != 2 or labels.shape != values.shape[:1]:
+            raise UserError(
+                f"{path}: features have shape {values.shape} and labels {labels.shape}; it holds "
+                f"{SHAPES}"
+            )
+        if not np.issubdtype(values.dtype, np.floating) or not np.isfinite(values).all():
+            raise UserError(f"{path}: features must be finite floating-point numbers")
+        names, indices = np.unique(labels, return_inverse=True)
+        rows = tuple(np.flatnonzero(indices == index) for index in range(len(names)))
+        pool = Pool(str(path), tuple(map(str, names)), rows)
+        features = Features(np.arange(len(values)), values.astype(np.float32))
+        return cls(features, pool, _base(path, arrays))
+
+
+def _base(path: Path, arrays: dict[str, np.ndarray]) -> BaseClasses | None:
+    size = arrays["features"].shape[1]
+    if "base_mean" not in arrays and "base_weights" not in arrays:
+        return None
+    mean = arrays.get("base_mean")
+    if mean is None:
+        raise UserError(f"{path}: base_weights without base_mean; it holds {SHAPES}")
+    weights = arrays.get("base_weights", np.empty((0, *mean.shape)))
+    try:
+        found = BaseClasses(mean.astype(np.float32), weights.astype(np.float32))
+    except ValueError as error:
+        raise UserError(f"{path}: of the base classes {error}") from None
+    if found.mean.shape != (size,):
+        raise UserError(f"{path}: base_mean has {len(found.mean)} numbers, features have {size}")
+    return found
+
+
+def methods_of(named: Sequence[str], ep: bool, settings: Path) -> dict[str, Inference]:
+    """Those of classifiers.yaml by their names, or of mappings as they stand there.
+
+    Raises:
+        UserError: for an unknown name or setting.
+    """
+    known = read_classifiers(settings)
+    methods = {}
+    for text in named or known:
+        where = f"--classifier {text}"
+        if text.lstrip().startswith("{"):
+            entry = parse_yaml(text, where)
+            classifier = validate(ClassifierChoice, {"label": "", "classifier": entry}, where)
+        else:
+            classifier = pick(known, text, "entry of classifiers.yaml", "--classifier")
+        propagation = Propagation(embedding=ep, classifier=classifier.classifier, **OFFICIAL)
+        methods[text] = Inference(propagation, where)
+    return methods
+
+
+def episodes_of(path: Path, pool: Pool, asked: Protocol, seed: int) -> Episodes:
+    """Those of the file; if there is none, they are drawn and written there.
+
+    Raises:
+        UserError: if they cannot be drawn, or those of the file are others than asked for.
+    """
+    if not path.exists():
+        drawing = asked.model_dump(exclude={"split", "finetuned_shot"})
+        sample(pool, seed=seed, **drawing).save(path)
+    episodes = Episodes.load(path)
+    way, shot = episodes.support.shape[1:]
+    if (way, shot) != (asked.way, asked.shot):
+        raise UserError(
+            f"{path} has {way}-way {shot}-shot episodes, {asked.way}-way {asked.shot}-shot ones "
+            "are asked for; name another file with --episodes, and they are drawn into it"
+        )
+    return episodes
+
+
+def run(
+    features: Path,
+    classifier: list[str],
+    episodes: Path | None,
+    ep: bool,
+    settings: Path,
+    count: int,
+    seed: int,
+    **numbers: Any,
+) -> None:
+    """The command `classify`."""
+    asked = validate(Protocol, {"split": "novel", "episodes": count, **numbers}, "epcore classify")
+    labeled, methods = Labeled.load(features), methods_of(classifier, ep, settings)
+    fitting = {}
+    for name, inference in methods.items():
+        try:
+            inference.check(torch.from_numpy(labeled.features.values), labeled.base)
+            inference.check_unlabeled(asked.has_unlabeled)
+        except UserError:
+            if classifier:
+                raise
+            continue  # nobody named it
+        fitting[name] = inference
+    kind = f"{asked.way}way-{asked.shot}shot" + (f"-u{asked.unlabeled}" * asked.has_unlabeled)
+    kind += "-dirichlet" * (asked.dirichlet is not None)
+    frozen = episodes or features.with_name(f"{features.stem}-{kind}.npz")
+    _print(labeled, fitting, episodes_of(frozen, labeled.pool, asked, seed), frozen)
+
+
+def _print(
+    labeled: Labeled, methods: dict[str, Inference], episodes: Episodes, frozen: Path
+) -> None:
+    way, shot = episodes.support.shape[1:]
+    queries = episodes.query_labels.shape[1]
+    print(f"{len(episodes)} episodes, {way}-way {shot}-shot, {queries} queries each: {frozen}")
+    print("accuracy in %, and difference to the first, with 95 % intervals over episodes")
+    width = max(map(len, methods))
+    first: np.ndarray | None = None
+    for name, inference in methods.items():
+        try:
+            results = solve(labeled.features, episodes, inference, labeled.base, name)
+        except DegenerateFeaturesError as error:
+            raise UserError(f"{labeled.pool.name}: {error}") from None
+        accuracies = 100 * results.accuracies
+        mean = mean_with_interval(accuracies)
+        line = f"{name:{width}}  {mean.value:6.2f} ± {mean.interval:.2f}"
+        if first is None:
+            first = accuracies
+            line += " " * 16
+        else:
+            gap = mean_with_interval(paired(accuracies, first))
+            line += f"  {gap.value:+7.2f} ± {gap.interval:.2f}"
+        print(f"{line}  {_assumes(inference.classifier)}".rstrip())
+
+
+def _assumes(classifier: EpisodeClassifier) -> str:
+    words = {"T": "transductive", "S": "takes unlabeled images", "B": "assumes balanced queries"}
+    return ", ".join(words[letter] for letter in classifier.assumptions.split())

@@ -1,0 +1,152 @@
+"""`epcore classify`: a stranger's features get a table in one command."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from epcore.cli import main
+from epcore.data.episodes import Episodes
+
+CONFIG = str(Path(__file__).parents[2] / "config")
+CLASSES, IMAGES, SIZE = 8, 30, 6
+
+
+def arrays(spread=0.05, **changed):
+    random = np.random.default_rng(0)
+    labels = np.repeat([f"class {number}" for number in range(CLASSES)], IMAGES)
+    centers = np.repeat(random.uniform(0, 4, (CLASSES, SIZE)), IMAGES, axis=0)
+    features = np.abs(centers + spread * random.normal(size=(CLASSES * IMAGES, SIZE)))
+    return {"features": features, "labels": labels} | changed
+
+
+@pytest.fixture
+def classify(tmp_path, capsys):
+    """Saves arrays, runs the command on them, and returns its exit code, output and message."""
+
+    def run(content, *words):
+        np.savez(tmp_path / "mine.npz", **content)
+        given = ["--features", str(tmp_path / "mine.npz"), "--settings", CONFIG]
+        code = main(["classify", *given, "--count", "20", *words])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def numbers(out):
+    """Name of each line -> accuracy, and difference to the first."""
+    found = {}
+    for line in out.splitlines()[2:]:
+        name, accuracy, *others = re.split(r"\s{2,}", line.strip())
+        gap = [other for other in others if other[0] in "+-"]
+        found[name] = accuracy.split(" ± ")[0], gap[0].split(" ± ")[0] if gap else None
+    return {name: (float(one), gap and float(gap)) for name, (one, gap) in found.items()}
+
+
+def test_classes_far_apart_are_told_apart_by_whatever_can_do_with_the_features(classify):
+    code, out, _ = classify(arrays())
+    found = numbers(out)
+    assert code == 0
+    assert {"nearest-mean", "simpleshot-l2n", "ridge"} <= set(found)
+    assert "simpleshot" not in found  # which takes a base mean
+    assert {accuracy for accuracy, _ in found.values()} == {100.0}
+
+
+def test_the_accuracy_is_that_of_the_nearest_mean_of_the_frozen_episodes(classify, tmp_path):
+    content = arrays(spread=2.0)
+    _, out, _ = classify(content, "--classifier", "ridge", "nearest-mean", "--shot", "3")
+    episodes = Episodes.load(tmp_path / "mine-5way-3shot.npz")
+    values, right = content["features"].astype(np.float32), []
+    for support, query in zip(episodes.support, episodes.query, strict=True):
+        means = values[support].mean(axis=1)
+        for place, rows in enumerate(query):
+            distances = ((values[rows][:, None] - means) ** 2).sum(axis=2)
+            right += (distances.argmin(axis=1) == place).tolist()
+    found = numbers(out)
+    assert found["nearest-mean"][0] == pytest.approx(100 * np.mean(right), abs=0.006)
+    gap = found["nearest-mean"][0] - found["ridge"][0]
+    assert found["nearest-mean"][1] == pytest.approx(gap, abs=0.011)
+    assert found["ridge"][1] is None
+    labels = content["labels"][episodes.query]
+    assert (labels == content["labels"][episodes.support][:, :, :1]).all()
+
+
+def test_episodes_are_drawn_once_and_read_from_then_on(classify, tmp_path):
+    classify(arrays(spread=2.0), "--classifier", "ridge")
+    file = tmp_path / "mine-5way-1shot.npz"
+    before = file.read_bytes()
+    _, first, _ = classify(arrays(spread=2.0), "--classifier", "ridge", "--seed", "5")
+    assert file.read_bytes() == before
+    own = ["--episodes", str(tmp_path / "own.npz"), "--seed", "5"]
+    _, other, _ = classify(arrays(spread=2.0), "--classifier", "ridge", *own)
+    assert numbers(first) != numbers(other)
+
+
+def test_other_queries_unlabeled_images_and_embedding_propagation(classify):
+    noisy = arrays(spread=1.0)
+    named = ["--classifier", "label-propagation"]
+    found = [
+        numbers(classify(noisy, *named, *words)[1])["label-propagation"][0]
+        for words in ([], ["--ep"], ["--unlabeled", "4"], ["--dirichlet", "2"])
+    ]
+    assert len(set(found)) == 4
+
+
+def test_a_base_mean_in_the_file_lets_simpleshot_take_part(classify):
+    content = arrays(base_mean=np.full(SIZE, 2.0))
+    assert numbers(classify(content)[1])["simpleshot"][0] == 100
+    own = "{name: prototypes, preprocessing: [center-base, unit]}"
+    assert numbers(classify(content, "--classifier", own)[1])[own][0] == 100
+
+
+@pytest.mark.parametrize(
+    ("changed", "words", "said"),
+    [
+        ({}, ["--classifier", "ridg"], "unknown entry of classifiers.yaml 'ridg'; did you mean"),
+        ({}, ["--classifier", "{name: ridg}"], "there is no such classifier"),
+        ({}, ["--classifier", "{name: ridge, x: 1}"], "classifier ridge: unknown key 'x'"),
+        ({}, ["--classifier", "{name: ridge"], "this is not valid YAML"),
+        (
+            {},
+            ["--classifier", "simpleshot"],
+            "simpleshot: the classifier prototypes takes the mean",
+        ),
+        ({}, ["--classifier", "ridge", "--unlabeled", "3"], "ridge takes no unlabeled images"),
+        ({}, ["--way", "9"], "9-way episodes need 9 classes, there are 8"),
+        ({}, ["--way", "1"], "way: Input should be greater than or equal to 2"),
+        ({}, ["--queries", "30"], "class 'class 0' has 30; lower `queries`"),
+        ({}, ["--settings", "nowhere"], "nowhere/classifiers.yaml: cannot be read"),
+        ({"labels": np.zeros(3)}, [], "features have shape (240, 6) and labels (3,)"),
+        ({"features": np.zeros((240, 2, 3))}, [], "features have shape (240, 2, 3)"),
+        ({"features": np.full((240, 6), np.nan)}, [], "features must be finite"),
+        ({"features": np.zeros((240, 6), int)}, [], "finite floating-point numbers"),
+        ({"base_mean": np.zeros(5)}, [], "base_mean has 5 numbers, features have 6"),
+        ({"base_weights": np.zeros((3, 6))}, [], "base_weights without base_mean"),
+        ({"base_mean": np.zeros((6, 1))}, [], "mean and weights must have shape"),
+    ],
+)
+def test_a_mistake_is_one_line_and_nothing_is_drawn(classify, tmp_path, changed, words, said):
+    code, out, message = classify(arrays(**changed), *words)
+    assert (code, out) == (2, "")
+    assert said in message
+    assert len(message.splitlines()) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.npz"]
+
+
+def test_a_file_without_labels_and_one_that_is_none(classify, tmp_path, capsys):
+    content = arrays()
+    del content["labels"]
+    assert "the array 'labels' is missing" in classify(content)[2]
+    (tmp_path / "text.npz").write_text("no zip", encoding="utf-8")
+    assert main(["classify", "--features", str(tmp_path / "text.npz"), "--settings", CONFIG]) == 2
+    assert "this is no .npz file of numbers" in capsys.readouterr().err
+    assert main(["classify", "--features", str(tmp_path / "none.npz"), "--settings", CONFIG]) == 2
+    assert "does not exist" in capsys.readouterr().err
+
+
+def test_episodes_of_another_shot_are_told(classify, tmp_path):
+    classify(arrays(), "--classifier", "ridge")
+    words = ["--shot", "2", "--episodes", str(tmp_path / "mine-5way-1shot.npz")]
+    _, _, message = classify(arrays(), "--classifier", "ridge", *words)
+    assert "has 5-way 1-shot episodes, 5-way 2-shot ones are asked for" in message
