@@ -279,6 +279,15 @@ STAGES = {
         of_seeds="all",
         figure=True,
     ),
+    "speed": Stage(
+        "draw the accuracy of classifiers over the time that they take",
+        "epcore.report.speed",
+        (FIGURE,),
+        config="SpeedStage",
+        plan="figures.speed",
+        of_seeds="all",
+        figure=True,
+    ),
     "environment": Stage(
         "say where jobs ran and with what",
         "epcore.report.environment",

@@ -25,6 +25,13 @@ class AlphaSearch(NetworkFigure):
     label_alphas: Annotated[tuple[Probability, ...], Field(min_length=1)]
 
 
+class Speed(Settings):
+    """A table of classifiers, and its block whose rows are drawn."""
+
+    table: str
+    block: str
+
+
 class TwoMoons(Settings):
     """Embedding propagation of two moons, in random batches and of all points."""
 
@@ -110,3 +117,4 @@ class FigureSettings(Settings):
     decision_boundary: DecisionBoundary
     interpolation: Interpolation
     gap: Gap
+    speed: Speed

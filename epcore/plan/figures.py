@@ -17,9 +17,11 @@ from epcore.plan.stages import (
     DecisionBoundaryStage,
     InterpolationNetwork,
     InterpolationStage,
+    SpeedPoint,
+    SpeedStage,
     TwoMoonsStage,
 )
-from epcore.plan.tables import Tables
+from epcore.plan.tables import TableRun, Tables
 
 
 class Figures:
@@ -39,6 +41,7 @@ class Figures:
             settings.interpolation, "novel", f"{where}, interpolation", "the figure is tested"
         )
         self._registry.check_table(settings.gap.table, f"{where}, gap, table")
+        self._registry.check_table(settings.speed.table, f"{where}, speed, table")
         return settings
 
     def _check_networks(self, figure: NetworkFigure, split: Split, where: str, what: str) -> None:
@@ -60,7 +63,8 @@ class Figures:
         ablation = ["ablation"] if "ablation" in self._tables.covered else []
         alpha = ["alpha"] if self.alpha_runs() else []
         interpolation = ["interpolation"] if self.interpolation_runs() else []
-        return ablation + alpha + ["two-moons", "decision-boundary"] + interpolation
+        speed = ["speed"] if self.speed_runs() else []
+        return ablation + alpha + ["two-moons", "decision-boundary"] + interpolation + speed
 
     def alpha_runs(self) -> list[Run]:
         """One for each candidate, of the first seed, if the scale has them."""
@@ -69,6 +73,13 @@ class Figures:
     def interpolation_runs(self) -> list[Run]:
         """Both networks of the interpolation, of the first seed, if the scale has them."""
         return self._network_runs(self.settings.interpolation)
+
+    def speed_runs(self) -> list[TableRun]:
+        """The tests whose accuracy is drawn over their time, if the scale has them."""
+        figure = self.settings.speed
+        if figure.table not in self._registry.tables:
+            return []
+        return [at for at in self._tables.runs(figure.table) if at.block.name == figure.block]
 
     def _network_runs(self, figure: NetworkFigure) -> list[Run]:
         scale, (seed, *_) = self._registry.scale, self._registry.seeds
@@ -119,6 +130,21 @@ class Figures:
             networks=(one, other),
             settings=InterpolatedPairs(**settings),
             note=self._note(figure.column, figure.backbone),
+        )
+
+    def speed(self) -> SpeedStage:
+        """Of a scale that has its table."""
+        shown = self.speed_runs()
+        return SpeedStage(
+            points=tuple(
+                SpeedPoint(
+                    label=at.row.label or at.row.name,
+                    panel=at.column.heading,
+                    scores=self._runs.scores(at.run),
+                )
+                for at in shown
+            ),
+            note=self._note(shown[0].column.dataset, shown[0].run.backbone),
         )
 
     def ablation(self) -> AblationStage:

@@ -214,6 +214,7 @@ _OF: dict[str, Callable[[Plan, Mapping[str, Any]], Files]] = {
     "plot": _plot,
     "curves": _curves,
     "gap": _figure("gap"),
+    "speed": _figure("speed"),
     "environment": _environment,
     "imagenet-fs-exemplars": _exemplars,
     "imagenet-fs-classifier": _classifier,

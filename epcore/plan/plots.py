@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from epcore.plan.load import pick, read_yaml, validate
+from epcore.plan.load import read_yaml, validate
 from epcore.plan.models import Protocol
 from epcore.plan.registry import Registry, check_name
 from epcore.plan.settings import Settings
@@ -15,15 +15,6 @@ from epcore.plan.tables import TableRun, Tables
 Axis = Literal["shot", "way", "unlabeled"]
 
 
-class Plot(Settings):
-    """Accuracy over `axis`, from the numbers of `tables`; `label` is the axis's, `note` below."""
-
-    axis: Axis
-    label: str
-    tables: Annotated[tuple[str, ...], Field(min_length=1)]
-    note: str = ""
-
-
 class Series(Settings):
     """A recipe, and how the legend calls it."""
 
@@ -31,8 +22,21 @@ class Series(Settings):
     label: str
 
 
+class Plot(Settings):
+    """Accuracy over `axis`, from the numbers of `tables`; `label` is the axis's, `note` below."""
+
+    axis: Axis
+    label: str
+    tables: Annotated[tuple[str, ...], Field(min_length=1)]
+    series: Annotated[tuple[Series, ...], Field(min_length=1, max_length=6)] | None = None
+    note: str = ""
+
+
 class PlotSettings(Settings):
-    """The file plots.yaml; of two `series` the difference is drawn too."""
+    """The file plots.yaml; `series` are those of plots without any of their own.
+
+    Of two the difference is drawn too.
+    """
 
     series: Annotated[tuple[Series, ...], Field(min_length=1, max_length=2)]
     plots: dict[str, Plot]
@@ -51,9 +55,11 @@ class Plots:
         where = f"{self._registry.config.name}/plots.yaml"
         settings: PlotSettings = validate(PlotSettings, read_yaml(file), where)
         for series in settings.series:
-            pick(dict.fromkeys(self._registry.recipes), series.recipe, "recipe", f"{where}, series")
+            self._registry.check_recipe(series.recipe, f"{where}, series")
         for name, plot in settings.plots.items():
             check_name(name, where)
+            for series in plot.series or ():
+                self._registry.check_recipe(series.recipe, f"{where}, {name}, series")
             for table in plot.tables:
                 self._registry.check_table(table, f"{where}, {name}, tables")
         return settings
@@ -78,29 +84,31 @@ class Plots:
         note = f"Scale {registry.scale_name}. {data}. {plot.note}"
         return PlotStage(
             label=plot.label,
-            series=tuple(series.label for series in self.settings.series),
+            series=tuple(series.label for series in plot.series or self.settings.series),
             points=tuple(points),
             note=note.rstrip(),
         )
 
     def _points(self, name: str) -> list[PlotPoint]:
         """Every number of ours that a plot draws, in the order of its tables."""
-        axis = self.settings.plots[name].axis
+        plot = self.settings.plots[name]
+        series = {each.recipe: each.label for each in plot.series or self.settings.series}
         points: dict[tuple[str, str, str, str, int], PlotPoint] = {}
         for table in self.tables(name):
             for at in self._tables.runs(table):
-                if point := self._point(axis, table, at):
+                if point := self._point(plot.axis, series, table, at):
                     points.setdefault((*point.panel, point.series, point.x), point)
         positions: dict[tuple[str, str, str], set[int]] = {}
         for point in points.values():
             positions.setdefault(point.panel, set()).add(point.x)
         return [point for point in points.values() if len(positions[point.panel]) > 1]
 
-    def _point(self, axis: Axis, table: str, at: TableRun) -> PlotPoint | None:
+    def _point(
+        self, axis: Axis, series: dict[str, str], table: str, at: TableRun
+    ) -> PlotPoint | None:
         """A number of a table, if it is of a series and differs in nothing but what is drawn."""
-        series = {series.recipe: series.label for series in self.settings.series}
         protocol = self._registry.protocols[at.run.protocol]
-        partly = protocol.labeled is not None
+        partly = protocol.labeled is not None or protocol.dirichlet is not None
         if at.run.recipe not in series or partly or _beside(protocol, axis):
             return None
         other = at.baseline.recipe if at.baseline else at.run.recipe

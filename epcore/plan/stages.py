@@ -367,6 +367,22 @@ class GapStage(Stage):
     note: str
 
 
+class SpeedPoint(Settings):
+    """A classifier's scores, which stand beside their meta, and the panel that shows them."""
+
+    label: str
+    panel: str
+    scores: str
+
+
+class SpeedStage(Stage):
+    """Draw the accuracy of classifiers over the time that they take."""
+
+    stage_version: int = 1
+    points: tuple[SpeedPoint, ...]
+    note: str
+
+
 class EnvironmentStage(Stage):
     """Sum up where jobs ran, from the metas that they wrote."""
 

@@ -10,14 +10,14 @@ import pandas as pd
 from epcore.errors import UserError
 from epcore.files import Provenance
 from epcore.plan.stages import PlotStage
-from epcore.report.figure import BLUE, RED, panels
+from epcore.report.figure import COLORS, panels
 from epcore.report.numbers import write_table
 from epcore.report.text_table import Cell, read_cells
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-STYLES = ((BLUE, "o"), (RED, "s"))
+STYLES = tuple(zip(COLORS, "osD^vP", strict=True))
 PANEL = ["backbone", "dataset", "episodes"]
 NUMBERS = (
     *("accuracy", "interval", "difference", "difference_interval"),
@@ -94,7 +94,8 @@ def draw(stage: PlotStage, table: pd.DataFrame, out: Path) -> None:
         order = [f"{name}, {whose}" for whose in ("this run", "paper") for name in stage.series]
         shown = [text for text in order if text in known]
         canvas.legend(
-            [known[text] for text in shown], shown, loc="outside upper center", ncols=len(shown),
+            [known[text] for text in shown], shown, loc="outside upper center",
+            ncols=min(4, len(shown)),
             fontsize=7, columnspacing=1, handletextpad=0.4,
         )  # fmt: skip
         differences = table[table["baseline"].notna()]

@@ -9,7 +9,8 @@ for suite, pattern in [
 
     rule:
         name:
-            f"evaluate_{suite[0].replace('-', '_')}" + "_classifiers" * (pattern == CLASSIFIED)
+            f"evaluate_{suite[0].replace('-', '_')}"
+            + "_classifiers" * (pattern == CLASSIFIED)
         input:
             features=features_for_protocol(suite[0]),
             episodes=expand(paths.EPISODES, protocol=suite, allow_missing=True),

@@ -120,3 +120,37 @@ rule environment:
         job=job_of("environment"),
     shell:
         "epcore environment {params.job:q} > {log:q} 2>&1"
+
+
+rule speed:
+    input:
+        lambda w: [
+            file
+            for point in PLAN.figures.speed().points
+            for file in (point.scores, paths.meta(point.scores))
+        ],
+    output:
+        figure=paths.FIGURE.replace("{figure}", "speed"),
+        picture=report(
+            "results/{scale}/figures/speed.png",
+            caption="../report/speed.rst",
+            category="Figures",
+            labels={"figure": "speed"},
+        ),
+        numbers="results/{scale}/figures/speed.csv",
+        meta="results/{scale}/figures/speed.meta.json",
+    log:
+        "results/{scale}/logs/figures/speed.log",
+    benchmark:
+        "results/{scale}/benchmarks/figures/speed.tsv"
+    localrule: True
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        job=job_of("speed"),
+    shell:
+        "epcore speed {params.job:q} > {log:q} 2>&1"
