@@ -373,6 +373,7 @@ class Scale(Settings):
 
     `tables` are the only ones that it has, all if there is none. Features are computed once for
     the episodes of every table, so that data with few classes or images must do without some.
+    `classifiers` are the only entries of classifiers.yaml that tables show, all if there is none.
     `imagenet_fs` is an `ImageNetFsScale`, without which the scale has none of its tables.
     """
 
@@ -380,6 +381,7 @@ class Scale(Settings):
     comparable: bool
     columns: dict[str, str]
     tables: tuple[str, ...] | None = None
+    classifiers: tuple[str, ...] | None = None
     datasets: dict[str, DataSet] = Field(default_factory=dict)
     backbones: dict[str, ScaledBackbone]
     episodes: EpisodeCounts
@@ -437,14 +439,13 @@ class ClassifierRows(Settings):
     """A row for each classifier of classifiers.yaml, or of those in `names`, on one network.
 
     The network is that of `recipe`. Differences are to the row `baseline`, or to the same
-    classifier on the network of `baseline_recipe`. `unlabeled` is that of the rows.
+    classifier on the network of `baseline_recipe`.
     """
 
     recipe: str
     names: tuple[str, ...] | None = None
     baseline: str | None = None
     baseline_recipe: str | None = None
-    unlabeled: PositiveInt | None = None
 
 
 class Block(Settings):

@@ -109,6 +109,8 @@ class Registry:
             pick(self.datasets, dataset, "data set", f"{where}, columns.{column}")
         for name in self.scale.backbones:
             pick(self.backbones, name, "backbone", f"{where}, backbones")
+        for name in self.scale.classifiers or ():
+            pick(self.classifiers, name, "entry of classifiers.yaml", f"{where}, classifiers")
 
     def backbone(self, name: str) -> Backbone:
         """The backbone at this scale's width and depth."""
@@ -225,7 +227,7 @@ class Registry:
     @cached_property
     def _every_table(self) -> dict[str, Table]:
         """Read once: what is edited during a run counts for the next one."""
-        files = sorted((self.config / "tables").glob("*.yaml"))
+        files = sorted((self.config / "tables").glob("*.yaml"), key=lambda path: path.stem)
         return {path.stem: self._read_table(path) for path in files}
 
     def check_table(self, name: str, where: str) -> None:
@@ -312,8 +314,10 @@ class Registry:
         if asked is None:
             return block
         rows = []
+        place, shown = f"{where}, {block.name}, classifiers", self.scale.classifiers
         for name in self.classifiers if asked.names is None else asked.names:
-            place = f"{where}, {block.name}, classifiers"
+            if shown is not None and name not in shown:
+                continue
             choice = pick(self.classifiers, name, "entry of classifiers.yaml", place)
             other = f"{asked.baseline_recipe}+{name}" if asked.baseline_recipe else None
             row = {
@@ -322,7 +326,6 @@ class Registry:
                 "recipe": f"{asked.recipe}+{name}",
                 "baseline": asked.baseline,
                 "baseline_recipe": other,
-                "unlabeled": asked.unlabeled,
             }
             rows.append(validate(Row, row, f"{place}, {name}"))
         return block.model_copy(update={"rows": (*block.rows, *rows)})
