@@ -1,0 +1,34 @@
+"""Weights of new classes under a prior fitted to the base classes (Bauer et al. 2017)."""
+
+from typing import ClassVar
+
+from torch import Tensor
+
+from epcore.classifiers import EpisodeBatch, EpisodeClassifier, Needs
+from epcore.classifiers._softmax_regression import softmax_regression
+
+
+class Discriminative(EpisodeClassifier):
+    """The most likely softmax weights under a Gaussian prior fitted to those of the base classes.
+
+    Scores of a query x are `x W`. The columns w_k minimize the summed cross-entropy of the support
+    plus `sum_k |w_k - m|^2 / (2 v)`: m is the mean base weight vector and v the mean square of the
+    differences from it, over base classes and features. That is the paper's isotropic Gaussian.
+    The mean m adds the same to the scores of all classes, so it changes no class distribution and
+    is left out: what the base classes say is how large weights are. There is no official code.
+    """
+
+    needs: ClassVar[Needs] = Needs(base_weights=True)
+
+    def logits(self, episodes: EpisodeBatch) -> Tensor:
+        base = episodes.base_weights
+        if base is None:
+            raise ValueError("discriminative takes the weights of the base classes")
+        variance = (base - base.mean(dim=0)).square().mean().item()
+        if not variance > 0:
+            raise ValueError("discriminative takes weights of base classes that differ")
+        weights, _ = softmax_regression(
+            episodes.support, episodes.support_labels, penalty=1 / variance, bias=False
+        )
+        scores: Tensor = episodes.query @ weights
+        return scores

@@ -1,0 +1,67 @@
+"""Self-training with hard pseudo-labels, a reading of LST (Li et al. 2019) on frozen features."""
+
+from typing import ClassVar
+
+import torch
+from pydantic import Field, PositiveFloat, PositiveInt
+from torch import Tensor
+from torch.nn import functional
+
+from epcore.classifiers import EpisodeBatch, EpisodeClassifier, Needs
+from epcore.classifiers._preprocessing import Step
+from epcore.classifiers._rows import rows_of
+from epcore.classifiers._softmax_regression import softmax_regression
+
+
+class SelfTraining(EpisodeClassifier):
+    """Logistic regression on the support and the unlabeled images that it is surest of.
+
+    Each round gives every unlabeled image its most likely class, keeps the `per_class` most
+    probable images of each class, and fits the regression anew to them and the support. All images
+    count the same. Without unlabeled images the queries take their place. LST also learns to weigh
+    the images, sees other unlabeled images in each round, and ends with steps on the support alone.
+    """
+
+    needs: ClassVar[Needs] = Needs(transductive=True, unlabeled=True)
+
+    preprocessing: tuple[Step, ...] = Field(
+        default=("unit",), description="what is done to the features first, in this order"
+    )
+    cost: PositiveFloat = Field(
+        default=1.0, description="weight of the summed cross-entropy, as of logistic-regression"
+    )
+    per_class: PositiveInt = Field(
+        default=20, description="most unlabeled images of a class that are kept; LST's code"
+    )
+    rounds: PositiveInt = Field(
+        default=4, description="how often pseudo-labels are given; LST's code"
+    )
+
+    def logits(self, episodes: EpisodeBatch) -> Tensor:
+        candidates = episodes.unlabeled if episodes.unlabeled.shape[-2] else episodes.query
+        leading, way = episodes.points.shape[:-2], episodes.way
+        labels = episodes.support_labels.expand(*leading, -1, -1)
+        counted = labels.sum(dim=-1)
+        weights, bias = softmax_regression(episodes.support, labels, 1 / self.cost)
+        for _ in range(self.rounds):
+            sureness, guesses = (candidates @ weights + bias).softmax(dim=-1).max(dim=-1)
+            kept, amounts = self._kept(sureness, guesses, way)
+            chosen = rows_of(candidates, kept)
+            pseudo = functional.one_hot(guesses.gather(-1, kept), way).to(labels.dtype)
+            weights, bias = softmax_regression(
+                torch.cat([episodes.support, chosen], dim=-2),
+                torch.cat([labels, pseudo], dim=-2),
+                1 / self.cost,
+                amounts=torch.cat([counted, amounts], dim=-1),
+            )
+        scores: Tensor = episodes.query @ weights + bias
+        return scores
+
+    def _kept(self, sureness: Tensor, guesses: Tensor, way: int) -> tuple[Tensor, Tensor]:
+        """Which images are kept `(..., m)`, m as large as it may get, and 0 for those in excess."""
+        rivals = guesses[..., :, None] == guesses[..., None, :]
+        surer = rivals & (sureness[..., None, :] > sureness[..., :, None])
+        taken = (surer.sum(dim=-1) < self.per_class).to(sureness.dtype)
+        most = min(sureness.shape[-1], way * self.per_class)
+        kept = taken.argsort(dim=-1, descending=True, stable=True)[..., :most]
+        return kept, taken.gather(-1, kept)
