@@ -14,10 +14,14 @@ CONFIG = Path(__file__).parents[2] / "config"
 WAY, QUERIES, UNLABELED, SIZE = 4, 12, 8, 6
 
 
+FEWER = {"transmatch-head": {"steps": 150}}  # so that its tests take seconds
+
+
 def loaded(name):
     """With its default settings, and those of the authors' code that it shares with others."""
     settings = Plan(CONFIG, "demo").registry.recipe("epnet", "conv4").propagation
-    return load_classifier(settings.model_copy(update={"classifier": name}), "here")
+    classifier = {"name": name, **FEWER.get(name, {})}
+    return load_classifier(settings.model_copy(update={"classifier": classifier}), "here")
 
 
 ALL = {name: loaded(name) for name in CLASSIFIERS}
@@ -34,7 +38,7 @@ def shot(request):
     return request.param
 
 
-def drawn(shot, spread, count=5, unlabeled=0):
+def drawn(shot, spread, count=5, unlabeled=0, size=SIZE, distance=2):
     """Episodes with features that are not negative, and the classes of the queries.
 
     Images lie around the centers of their classes, the same number of queries around each.
@@ -43,11 +47,11 @@ def drawn(shot, spread, count=5, unlabeled=0):
     classes = [torch.arange(WAY).repeat_interleave(shot)]
     classes += [torch.arange(number) % WAY for number in (QUERIES, unlabeled)]
     labels = torch.cat(classes)
-    centers = torch.rand((count, WAY, SIZE), generator=random, dtype=torch.float64)
-    noise = torch.randn((count, len(labels), SIZE), generator=random, dtype=torch.float64)
-    points = (1 + 2 * centers[:, labels] + spread * noise).relu()
-    base_mean = torch.full((SIZE,), 1.9, dtype=torch.float64)
-    base_weights = torch.randn((7, SIZE), generator=random, dtype=torch.float64)
+    centers = torch.rand((count, WAY, size), generator=random, dtype=torch.float64)
+    noise = torch.randn((count, len(labels), size), generator=random, dtype=torch.float64)
+    points = (1 + distance * centers[:, labels] + spread * noise).relu()
+    base_mean = torch.full((size,), 1 + distance / 2 - 0.1, dtype=torch.float64)
+    base_weights = torch.randn((7, size), generator=random, dtype=torch.float64)
     numbers = torch.arange(100, 100 + count)
     episodes = EpisodeBatch(points, WAY, shot, QUERIES, base_mean, base_weights, numbers)
     return episodes, classes[1]
@@ -140,7 +144,8 @@ def test_unlabeled_images_have_a_say_in_any_order(classifier, shot):
 
 def test_classes_far_apart_are_told_apart(classifier, shot):
     for unlabeled in (0, UNLABELED) if classifier.needs.unlabeled else (0,):
-        episodes, expected = drawn(shot, 0.01, count=20, unlabeled=unlabeled)
+        # So far apart that the published rates and penalties, of larger features, tell them.
+        episodes, expected = drawn(shot, 0.01, 20, unlabeled, size=256, distance=20)
         assert (classifier.scores(episodes).argmax(dim=-1) == expected).all()
 
 
