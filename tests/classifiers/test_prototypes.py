@@ -98,3 +98,37 @@ def test_every_episode_of_a_batch_is_classified_as_if_alone(leading):
 def test_gradients_reach_support_and_queries():
     support, query = normal(3, 2, 4).requires_grad_(), normal(5, 4, seed=1).requires_grad_()
     assert torch.autograd.gradcheck(prototype_logits, (support, query))
+
+
+# -- SimpleShot is prototypes of features that are centered and of unit length -----------------
+
+
+@pytest.mark.parametrize(
+    ("variant", "shot"), [("prototypes", 1), ("prototypes", 5), ("L2N", 1), ("CL2N", 1)]
+)
+def test_predictions_are_those_of_easyfsl(variant, shot):
+    """Its ProtoNet and its SimpleShot, which has cosines: with one shot they rank as distances."""
+    import torchvision_operators  # noqa: F401
+    from easyfsl.methods import PrototypicalNetworks, SimpleShot
+
+    way, queries, size = 4, 30, 16
+    points = 2 + normal(8, way * shot + queries, size).float()
+    base_mean = 1.9 + 0.1 * normal(size, seed=1).float()
+    kinds = {
+        "prototypes": (PrototypicalNetworks, (), {}),
+        "L2N": (SimpleShot, ("unit",), {"feature_normalization": 2}),
+        "CL2N": (
+            SimpleShot,
+            ("center-base", "unit"),
+            {"feature_centering": base_mean, "feature_normalization": 2},
+        ),
+    }
+    method, preprocessing, settings = kinds[variant]
+    episodes = EpisodeBatch(points, way, shot, queries, base_mean)
+    found = Prototypes(preprocessing=preprocessing).scores(episodes).argmax(dim=-1)
+    theirs = method(torch.nn.Identity(), **settings)
+    labels = torch.arange(way).repeat_interleave(shot)
+    for episode, predicted in zip(points, found, strict=True):
+        theirs.process_support_set(episode[: way * shot], labels)
+        scores = theirs(episode[way * shot :])
+        assert torch.equal(scores.argmax(dim=-1), predicted)

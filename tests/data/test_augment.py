@@ -26,18 +26,11 @@ PAPER_WRN = View(resize=Fraction(92, 84), crop=Fraction(80, 84))
 
 @pytest.fixture(scope="module")
 def torchvision():
-    """torchvision's transforms, also where its operators do not load beside a CPU torch."""
-    try:
-        from torchvision import transforms
-    except RuntimeError:  # operator torchvision::nms does not exist
-        library = torch.library.Library("torchvision", "FRAGMENT")
-        for name in ("nms", "qnms"):
-            library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-        from torchvision import transforms
+    """Its transforms."""
+    import torchvision_operators  # noqa: F401
+    from torchvision import transforms
 
-        yield transforms  # while `library` is alive
-    else:
-        yield transforms
+    return transforms
 
 
 def generator(seed=0):
