@@ -39,7 +39,7 @@ def _step(step: Step, points: Tensor, episodes: EpisodeBatch) -> Tensor:
     if step == "center-base":
         if episodes.base_mean is None:
             raise ValueError("preprocessing center-base takes the mean of the base images")
-        return points - episodes.base_mean
+        return points - episodes.base_mean.to(points.dtype)
     if step == "center-episode":
         return points - points.mean(dim=-2, keepdim=True)
     if step == "center-split":

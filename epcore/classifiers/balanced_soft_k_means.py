@@ -1,0 +1,38 @@
+"""Soft k-means of clusters of one size (EASY's transductive classifier, Bendou et al. 2022)."""
+
+from typing import ClassVar
+
+import torch
+from pydantic import Field, PositiveFloat, PositiveInt
+from torch import Tensor
+
+from epcore.classifiers import EpisodeBatch, EpisodeClassifier, Needs
+from epcore.classifiers._preprocessing import Step
+from epcore.classifiers._soft_k_means import clustered_means, squared_distances
+
+
+class BalancedSoftKMeans(EpisodeClassifier):
+    """Soft k-means in which the n images without labels weigh `n / way` in each class.
+
+    The weights of an image x are first `softmax(-scale * |x - mean|^2)` over the classes; those of
+    a class are then divided by their sum and multiplied by `n / way`. For the rest it is soft
+    k-means: unlabeled images are clustered or, without any, the queries. The authors' code has
+    queries only.
+    """
+
+    needs: ClassVar[Needs] = Needs(transductive=True, unlabeled=True, balanced=True)
+
+    preprocessing: tuple[Step, ...] = ("center-base", "unit")
+    steps: PositiveInt = Field(default=30, description="the authors' code")
+    scale: PositiveFloat = Field(
+        default=20.0, description="the temperature of the authors' commands for mini-ImageNet"
+    )
+
+    def _weights(self, distances: Tensor) -> Tensor:
+        weights = (-self.scale * distances).softmax(dim=-1)
+        sums = weights.sum(dim=-2, keepdim=True).clamp_min(torch.finfo(weights.dtype).tiny)
+        return weights / sums * (weights.shape[-2] / weights.shape[-1])
+
+    def logits(self, episodes: EpisodeBatch) -> Tensor:
+        means = clustered_means(episodes, self.steps, self._weights)
+        return -self.scale * squared_distances(episodes.query, means)

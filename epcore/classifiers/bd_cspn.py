@@ -1,0 +1,43 @@
+"""Prototypes rectified by the queries (BD-CSPN, Liu et al. 2020)."""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field, PositiveFloat, PositiveInt
+from torch import Tensor
+
+from epcore.classifiers import EpisodeBatch, EpisodeClassifier, Needs
+from epcore.classifiers._preprocessing import Step
+from epcore.classifiers._rectification import SCALE, cosines, rectified_means, shifted_queries
+
+
+class BDCSPN(EpisodeClassifier):
+    """Cosine with class means that take in the queries.
+
+    All queries are moved by the mean of the support minus their own mean. Each then joins the class
+    of the nearest mean by cosine; the new mean of a class weighs its support and its queries x by
+    the softmax over the classes of `scale * cos(x, old mean)`. Scores are `scale * cos` with the
+    new means. The move takes it that queries are spread over the classes as the support is.
+
+    There is no official code. The two published reimplementations, in LaplacianShot's code and in
+    that of alpha-TIM, assign the support anew too; here it keeps its labels. In them the nearest
+    new mean is that by Euclidean distance.
+    """
+
+    needs: ClassVar[Needs] = Needs(transductive=True, balanced=True)
+
+    preprocessing: tuple[Step, ...] = ("center-base", "unit")
+    scale: PositiveFloat = Field(default=SCALE, description="the paper's epsilon")
+    confident: PositiveInt | None = Field(
+        default=None,
+        description="how many queries join a class at most, the surest first, as in the paper; "
+        "unset: all, as in both reimplementations",
+    )
+    classified: Literal["moved", "unmoved"] = Field(
+        default="moved",
+        description="the queries as LaplacianShot's code or as alpha-TIM's code scores them",
+    )
+
+    def logits(self, episodes: EpisodeBatch) -> Tensor:
+        moved = shifted_queries(episodes)
+        means = rectified_means(episodes, moved, self.scale, self.confident)
+        return self.scale * cosines(moved if self.classified == "moved" else episodes.query, means)

@@ -1,0 +1,33 @@
+"""Soft k-means from the class means of the support (Ren et al. 2018)."""
+
+from typing import ClassVar
+
+from pydantic import Field, PositiveFloat, PositiveInt
+from torch import Tensor
+
+from epcore.classifiers import EpisodeBatch, EpisodeClassifier, Needs
+from epcore.classifiers._soft_k_means import clustered_means, squared_distances
+
+
+class SoftKMeans(EpisodeClassifier):
+    """Minus the squared distance to class means that take in images without labels.
+
+    Each such image x weighs `softmax(-scale * |x - mean|^2)` over the classes in the new means,
+    the support 1 in its class. With unlabeled images these are clustered, and each query is scored
+    by the means alone; without any, the queries themselves are clustered.
+
+    The authors' networks are trained with a scale of 1; that of other features is to be chosen.
+    """
+
+    needs: ClassVar[Needs] = Needs(transductive=True, unlabeled=True)
+
+    steps: PositiveInt = Field(default=1, description="the authors' code")
+    scale: PositiveFloat = Field(
+        default=1.0, description="what multiplies squared distances; 1 in the authors' code"
+    )
+
+    def logits(self, episodes: EpisodeBatch) -> Tensor:
+        means = clustered_means(
+            episodes, self.steps, lambda distances: (-self.scale * distances).softmax(dim=-1)
+        )
+        return -self.scale * squared_distances(episodes.query, means)
