@@ -126,7 +126,7 @@ class BaseClassesStage(NetworkStage):
 class EvaluateStage(Stage):
     """Classify the queries of episodes; `grid` is that of `ClassifierChoice`."""
 
-    stage_version: int = 2
+    stage_version: int = 3
     propagation: Propagation
     grid: dict[str, tuple[Any, ...]] = Field(default={}, exclude_if=lambda value: not value)
 

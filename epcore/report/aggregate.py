@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -33,24 +32,6 @@ def read_scores(path: Path) -> np.ndarray:
             f"score file {path} is damaged ({error}); delete it and run the same command again"
         ) from None
     return np.asarray(100 * scores)
-
-
-def read_meta(path: Path) -> dict[str, Any]:
-    """The content of a meta.json.
-
-    Raises:
-        UserError: if the file is damaged.
-    """
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(content, dict):
-            raise ValueError("it is no mapping")
-        return content
-    except (ValueError, OSError) as error:
-        raise UserError(
-            f"{path} is damaged ({error}); delete it and the file beside it and run the same "
-            "command again"
-        ) from None
 
 
 def read_parameters(path: Path) -> int:
@@ -157,7 +138,8 @@ def _methods(seeds: list[MeasuredCell]) -> dict[str, str]:
 
     Accuracies are on validation, in percent.
     """
-    metas = [read_meta(Path(cell.method_meta)) for cell in seeds if cell.method_meta]
+    files = [Path(cell.method_meta) for cell in seeds if cell.method_meta]
+    metas = [json.loads(file.read_text(encoding="utf-8")) for file in files]
     if not metas:
         return {}
     line = {"assumes": str(metas[0]["assumes"])}

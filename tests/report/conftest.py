@@ -33,7 +33,7 @@ def fabricate(tmp_path, monkeypatch):
     """Writes score and meta files of cells, as paths relative to the working directory.
 
     Where a table tells of trainings, curves too: pretraining's rate falls after two of four
-    epochs, that of fine-tuning never.
+    epochs, that of fine-tuning never. Where it tells of classifiers, their metas.
     Returns (block, row, column) -> accuracies of its 40 episodes in [0, 1].
     """
     monkeypatch.chdir(tmp_path)
@@ -42,9 +42,16 @@ def fabricate(tmp_path, monkeypatch):
         random = np.random.default_rng(0)
         by_file, written = {}, {}
         for number, cell in enumerate(cells):
-            if cell.scores not in by_file:
-                by_file[cell.scores] = random.integers(20, 76, 40) / 75
-                write_scores(cell.scores, by_file[cell.scores])
+            for file in (cell.scores, cell.baseline):
+                if file and file not in by_file:
+                    by_file[file] = random.integers(20, 76, 40) / 75
+                    write_scores(file, by_file[file])
+            if cell.method_meta:
+                chosen = {"cost": 0.1 * (1 + cell.seed), "steps": 3} if number % 2 else {}
+                method = {"assumes": "T B", "chosen": chosen, "made": {}}
+                method |= {"validation_accuracy": 0.5 + cell.seed / 10 if chosen else None}
+                method |= {"seconds_per_1000_episodes": 2.5}
+                Path(cell.method_meta).write_text(json.dumps(method), encoding="utf-8")
             facts = Path(cell.checkpoint_meta)
             facts.parent.mkdir(parents=True, exist_ok=True)
             known = {"parameters": 112_832 + 1000 * number, "best": {"epoch": 0}, "made": {}}

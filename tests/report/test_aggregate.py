@@ -37,6 +37,9 @@ COLUMNS = [
     "pretraining_epochs",
     "finetuning_fell",
     "finetuning_epochs",
+    "assumes",
+    "chosen",
+    "validation_accuracies",
     "paper_accuracy",
     "paper_interval",
     "paper_parameters",
@@ -467,3 +470,33 @@ def test_with_several_seeds_a_line_has_means_and_intervals_over_trainings(fabric
 def csv_lines(path):
     with Path(path).open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
+
+
+def test_what_classifiers_assume_and_which_settings_were_chosen_comes_from_their_metas(fabricate):
+    """The fixture says so of every second cell; with two seeds, one after the other."""
+    stage = Plan(CONFIG, "demo", seeds=2).aggregate("classifiers")
+    fabricate(stage.cells)
+    aggregate.run(stage, Path("table.csv"), None)
+    lines, _ = read(Path("table.csv"))
+    chosen = {line["chosen"]: line["validation_accuracies"] for line in lines.values()}
+    assert {line["assumes"] for line in lines.values()} == {"T B"}
+    assert set(chosen) <= {"", "cost 0.1, steps 3; cost 0.2, steps 3"}
+    assert (
+        chosen.get("cost 0.1, steps 3; cost 0.2, steps 3", "50.0000 60.0000") == "50.0000 60.0000"
+    )
+
+
+def test_a_difference_to_a_recipe_that_the_table_does_not_show(fabricate):
+    stage = Plan(CONFIG, "demo").aggregate("with-ep")
+    scores = fabricate(stage.cells)
+    aggregate.run(stage, Path("table.csv"), None)
+    lines, _ = read(Path("table.csv"))
+    cell = stage.cells[5]
+    line = lines[cell.block, cell.row, cell.column]
+    others = aggregate.read_scores(Path(cell.baseline))
+    gap = 100 * scores[cell.block, cell.row, cell.column] - others
+    assert float(line["difference"]) == pytest.approx(gap.mean(), abs=1e-3)
+    assert line["baseline"] == f"net+{cell.row}"
+    made = json.loads(Path("table.meta.json").read_text(encoding="utf-8"))
+    assert cell.baseline in made["inputs"]
+    assert cell.method_meta in made["inputs"]

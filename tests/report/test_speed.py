@@ -1,0 +1,62 @@
+"""Accuracy of classifiers over their time: means of score files and of what metas say."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from figure_files import lines_of, same_files
+
+from epcore.errors import UserError
+from epcore.files import meta_of
+from epcore.plan import Plan
+from epcore.report import speed
+
+CONFIG = Path(__file__).parents[2] / "config"
+
+
+@pytest.fixture
+def stage(fabricate):
+    plan = Plan(CONFIG, "demo", seeds=2)
+    fabricate(plan.tables.cells("classifiers"))
+    return plan.figures.speed()
+
+
+def test_each_classifier_has_a_point_in_each_panel_the_mean_of_its_seeds(stage):
+    seconds = {}
+    for number, point in enumerate(stage.points):
+        meta = meta_of(Path(point.scores))
+        facts = json.loads(meta.read_text(encoding="utf-8"))
+        facts["seconds_per_1000_episodes"] = seconds[point.scores] = 0.5 + number
+        meta.write_text(json.dumps(facts), encoding="utf-8")
+    speed.run(stage, Path("figures/speed.pdf"))
+    lines = lines_of(Path("figures/speed.csv"))
+    names = Plan(CONFIG, "demo").registry.classifiers
+    assert {line["panel"] for line in lines} == {
+        "1-shot", "5-shot", "1-shot, Dirichlet", "5-shot, Dirichlet",
+    }  # fmt: skip
+    assert len(lines) == 4 * (len(names) + 1)
+    for line in lines:
+        files = [
+            point.scores
+            for point in stage.points
+            if (point.panel, point.label) == (line["panel"], line["classifier"])
+        ]
+        assert len(files) == 2
+        accuracies = [np.loadtxt(f, delimiter=",", skiprows=1)[:, 1].mean() for f in files]
+        assert float(line["accuracy"]) == pytest.approx(100 * np.mean(accuracies), rel=1e-3)
+        spent = [seconds[file] for file in files]
+        assert float(line["seconds"]) == pytest.approx(np.mean(spent), rel=1e-3)
+    assert Path("figures/speed.png").stat().st_size > 10_000
+
+
+def test_the_same_metas_give_the_same_bytes(stage):
+    speed.run(stage, Path("one/speed.pdf"))
+    speed.run(stage, Path("two/speed.pdf"))
+    same_files(Path("one/speed.pdf"), Path("two/speed.pdf"))
+
+
+def test_a_damaged_meta_is_told(stage):
+    meta_of(Path(stage.points[0].scores)).write_text("[]", encoding="utf-8")
+    with pytest.raises(UserError, match=r"5way-1shot\.meta\.json is damaged"):
+        speed.run(stage, Path("figures/speed.pdf"))
