@@ -1,0 +1,11 @@
+"""The nearest neighbors of each point of an episode."""
+
+import torch
+from torch import Tensor
+
+
+def neighbors(similarities: Tensor, count: int) -> Tensor:
+    """Where `(..., N, N)` each row has its `count` largest entries: bool, all if N is no more."""
+    nearest = similarities.topk(min(count, similarities.shape[-1]), dim=-1).indices
+    mask = torch.zeros_like(similarities, dtype=torch.bool)
+    return mask.scatter_(-1, nearest, True)

@@ -1,0 +1,61 @@
+"""Label propagation of TPN (Liu et al. 2019), with nothing learned."""
+
+from typing import ClassVar
+
+import torch
+from pydantic import Field, PositiveFloat, PositiveInt
+from torch import Tensor
+
+from epcore.classifiers import EpisodeBatch, EpisodeClassifier, Needs
+from epcore.classifiers._neighbors import neighbors
+from epcore.plan.models import Probability
+from epcore.propagation import squared_distances
+
+
+class KNNLabelPropagation(EpisodeClassifier):
+    """Scores are `(I - alpha S)^-1 Y` of a graph of nearest neighbors.
+
+    The graph has `W_ij = exp(-d^2_ij / (2 sigma^2 m))`, where m is the mean of the squared
+    distances `d^2` over all pairs of different images. An edge is kept if one of its images is
+    among the `neighbors` nearest of the other; as in the authors' code an image is its own nearest
+    neighbor, and keeps its edge to itself. S is `D^-1/2 W D^-1/2`; Y is the one-hot classes of the
+    support, and zero for all other images. Unlabeled images are in the graph too. The authors train
+    the softmax of the scores.
+
+    In TPN a network learns to divide each image's features by a number of its own. Here sigma
+    is one number for all, and m makes it mean the same for features of any scale and size.
+    """
+
+    needs: ClassVar[Needs] = Needs(transductive=True, unlabeled=True)
+
+    alpha: Probability = Field(
+        default=0.99, description="strength of the propagation (authors' commands)"
+    )
+    neighbors: PositiveInt = Field(
+        default=20,
+        description="how many neighbors each image has, itself included (authors' commands: k)",
+    )
+    sigma: PositiveFloat = Field(
+        default=0.25,
+        description="width of the kernel, in root mean squared distances; neither paper nor code "
+        "has a value, as it is learned there",
+    )
+
+    def logits(self, episodes: EpisodeBatch) -> Tensor:
+        points = episodes.points
+        squared, _ = squared_distances(points)
+        count = squared.shape[-1]
+        mean = squared.sum(dim=(-2, -1), keepdim=True) / (count * (count - 1))
+        kept = neighbors(-squared, self.neighbors)
+        # Images that are all alike have distances of 0, and edges of weight 1.
+        width = (2 * self.sigma**2 * mean).clamp_min(torch.finfo(squared.dtype).tiny)
+        graph = (-squared / width).exp() * (kept | kept.mT)
+        # Each image has an edge of weight 1 to itself, so that no degree is zero.
+        scaling = graph.sum(dim=-1).rsqrt()
+        normalized = (scaling[..., :, None] * graph * scaling[..., None, :]).to(points.dtype)
+        identity = torch.eye(count, dtype=points.dtype, device=points.device)
+        labels = points.new_zeros(*points.shape[:-1], episodes.way)
+        labels[..., : episodes.labeled, :] = episodes.support_labels
+        factor = torch.linalg.cholesky(identity - self.alpha * normalized)
+        scores: Tensor = torch.cholesky_solve(labels, factor)
+        return scores[..., episodes.labeled : episodes.labeled + episodes.queries, :]

@@ -1,0 +1,40 @@
+"""PT-MAP (Hu et al. 2021)."""
+
+from typing import ClassVar
+
+from pydantic import Field, NonNegativeInt, PositiveFloat
+from torch import Tensor
+
+from epcore.classifiers import EpisodeBatch, EpisodeClassifier, Needs
+from epcore.classifiers._balanced_means import balanced_means
+from epcore.classifiers._preprocessing import Step
+
+
+class PTMAP(EpisodeClassifier):
+    """Class means that move by optimal transport from queries to classes.
+
+    See `balanced_means`. As in the authors' code every class gets exactly the same number of
+    queries, whatever their classes are. Differences from that code change no result: features are
+    not rotated to fewer dimensions; transport ends for each episode on its own, not when the worst
+    episode of a batch is done.
+    """
+
+    needs: ClassVar[Needs] = Needs(transductive=True, balanced=True)
+
+    preprocessing: tuple[Step, ...] = Field(
+        default=("power", "unit", "center-split", "unit"),
+        description="what is done to the features first, in this order; as in the authors' code",
+    )
+    inverse_temperature: PositiveFloat = Field(
+        default=10, description="weight of the squared distances (authors' code: lam)"
+    )
+    rate: float = Field(
+        default=0.2,
+        gt=0,
+        le=1,
+        description="how far means move in a step (authors' code: alpha)",
+    )
+    steps: NonNegativeInt = Field(default=20, description="how often means move (authors' code)")
+
+    def logits(self, episodes: EpisodeBatch) -> Tensor:
+        return balanced_means(episodes, self.inverse_temperature, self.rate, self.steps)
