@@ -7,13 +7,11 @@ from epcore.classifiers._episodes import EpisodeBatch
 from epcore.classifiers._sinkhorn import balanced
 
 
-def balanced_means(
-    episodes: EpisodeBatch, inverse_temperature: float, rate: float, steps: int
-) -> Tensor:
+def balanced_means(episodes: EpisodeBatch, scale: float, rate: float, steps: int) -> Tensor:
     """Log-probabilities `(..., queries, way)` after steps from the class means of the support.
 
     In each step a query x is of class k with a probability `p_k` of Sinkhorn's algorithm for the
-    costs `inverse_temperature * |x - mean_k|^2`, where each class gets the same number of queries.
+    costs `scale * |x - mean_k|^2`, where each class gets the same number of queries.
     Each mean then moves by the part `rate` towards the mean of its support and of all queries
     weighted by `p_k`.
     """
@@ -24,7 +22,7 @@ def balanced_means(
     def log_probabilities(means: Tensor) -> Tensor:
         # |x|^2 is the same for all classes.
         near = 2 * (query @ means.mT) - means.square().sum(dim=-1)[..., None, :]
-        return balanced(inverse_temperature * near, each)
+        return balanced(scale * near, each)
 
     for _ in range(steps):
         weights = log_probabilities(means).exp()

@@ -44,7 +44,7 @@ class EASE(EpisodeClassifier):
     dimensions: PositiveInt = Field(
         default=40, description="size of the subspace, at most that of X (authors' code: K)"
     )
-    inverse_temperature: PositiveFloat = Field(
+    scale: PositiveFloat = Field(
         default=10, description="weight of the squared distances (authors' code: lam)"
     )
     rate: float = Field(
@@ -58,7 +58,7 @@ class EASE(EpisodeClassifier):
     def logits(self, episodes: EpisodeBatch) -> Tensor:
         projected = functional.normalize(self._projected(episodes.points), dim=-1)
         moved = replace(episodes, points=projected)
-        return balanced_means(moved, self.inverse_temperature, self.rate, self.steps)
+        return balanced_means(moved, self.scale, self.rate, self.steps)
 
     def _projected(self, points: Tensor) -> Tensor:
         """Points `(..., N, D)` in the subspace: `(..., N, dimensions)`.

@@ -25,7 +25,7 @@ class PTMAP(EpisodeClassifier):
         default=("power", "unit", "center-split", "unit"),
         description="what is done to the features first, in this order; as in the authors' code",
     )
-    inverse_temperature: PositiveFloat = Field(
+    scale: PositiveFloat = Field(
         default=10, description="weight of the squared distances (authors' code: lam)"
     )
     rate: float = Field(
@@ -37,4 +37,4 @@ class PTMAP(EpisodeClassifier):
     steps: NonNegativeInt = Field(default=20, description="how often means move (authors' code)")
 
     def logits(self, episodes: EpisodeBatch) -> Tensor:
-        return balanced_means(episodes, self.inverse_temperature, self.rate, self.steps)
+        return balanced_means(episodes, self.scale, self.rate, self.steps)

@@ -51,7 +51,7 @@ def expected(features, way, shot, settings):
     means = np.array([np.mean(points[k * shot : (k + 1) * shot], 0) for k in range(way)])
 
     def plan():
-        return transport(kernel_of(points, means, settings.inverse_temperature), labels, count)
+        return transport(kernel_of(points, means, settings.scale), labels, count)
 
     for _ in range(settings.steps):
         weights = plan()
@@ -67,13 +67,13 @@ def episodes_of(features, way, shot, queries):
 
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"rank": 2}, {"contrast": 0.5}, {"dimensions": 2}, {"inverse_temperature": 4}],
+    [{}, {"rank": 2}, {"contrast": 0.5}, {"dimensions": 2}, {"scale": 4}],
     ids=str,
 )
 @pytest.mark.parametrize(("way", "shot", "queries", "size"), [(3, 1, 7, 5), (2, 2, 6, 14)])
 def test_probabilities_are_those_of_the_formulas(way, shot, queries, size, changes):
     features = [episode_features(way, shot, queries, size, seed) for seed in range(2)]
-    small = {"dimensions": 4, "steps": 3, "rank": 3, "rate": 0.5, "inverse_temperature": 2}
+    small = {"dimensions": 4, "steps": 3, "rank": 3, "rate": 0.5, "scale": 2}
     settings = EASE(**small | changes)
     found = settings.scores(episodes_of(features, way, shot, queries)).exp()
     for each, probabilities in zip(features, found.numpy(), strict=True):

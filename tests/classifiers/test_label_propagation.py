@@ -10,7 +10,7 @@ from reference import cross_entropy
 
 from epcore.classifiers import EpisodeBatch
 from epcore.data.episodes import Episodes
-from epcore.evaluation import evaluate
+from epcore.evaluation import solve as solving
 from epcore.evaluation.embed import Features
 from epcore.evaluation.inference import Inference
 from epcore.evaluation.solve import solve
@@ -270,12 +270,12 @@ def test_how_many_episodes_are_solved_at_once_changes_nothing(monkeypatch, unlab
         inference, "propagate", lambda points: sizes.append(len(points)) or original(points)
     )
     found = {}
-    for pairs in (1, 2 * images**2, 5 * images**2 + 1, evaluate.PAIRS):
-        monkeypatch.setattr(evaluate, "PAIRS", pairs)
+    for pairs in (1, 2 * images**2, 5 * images**2 + 1, solving.PAIRS):
+        monkeypatch.setattr(solving, "PAIRS", pairs)
         sizes.clear()
         found[pairs] = solve(features, episodes, inference)
         assert sum(sizes) == 23
-        assert max(sizes) == min(evaluate.BATCH, max(1, pairs // images**2))
+        assert max(sizes) == min(solving.BATCH, max(1, pairs // images**2))
     first, *others = found.values()
     for other in others:
         assert first.accuracies.tolist() == other.accuracies.tolist()

@@ -9,7 +9,7 @@ from epcore.classifiers import EpisodeBatch
 from epcore.classifiers.pt_map import PTMAP
 
 
-def expected(features, way, shot, inverse_temperature, rate, steps):
+def expected(features, way, shot, scale, rate, steps):
     """Probabilities `(queries, way)`."""
     points = unit((features + 1e-6) ** 0.5)
     support, query = np.split(points, [way * shot])
@@ -18,7 +18,7 @@ def expected(features, way, shot, inverse_temperature, rate, steps):
     each = len(query) / way
 
     def plan():
-        kernel = kernel_of(query, means, inverse_temperature)
+        kernel = kernel_of(query, means, scale)
         return sinkhorn(kernel, np.ones(len(query)), np.full(way, each))
 
     for _ in range(steps):
@@ -34,7 +34,7 @@ def expected(features, way, shot, inverse_temperature, rate, steps):
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"inverse_temperature": 3}, {"rate": 0.7}, {"rate": 1, "steps": 2}, {"steps": 0}],
+    [{}, {"scale": 3}, {"rate": 0.7}, {"rate": 1, "steps": 2}, {"steps": 0}],
     ids=str,
 )
 @pytest.mark.parametrize(("way", "shot", "queries", "size"), [(3, 1, 7, 5), (2, 4, 6, 9)])
@@ -43,7 +43,7 @@ def test_probabilities_are_those_of_the_formulas(way, shot, queries, size, setti
     episodes = EpisodeBatch(torch.tensor(np.stack(features)), way, shot, queries)
     classifier = PTMAP(**settings)
     found = classifier.scores(episodes).exp()
-    used = (classifier.inverse_temperature, classifier.rate, classifier.steps)
+    used = (classifier.scale, classifier.rate, classifier.steps)
     for each, probabilities in zip(features, found.numpy(), strict=True):
         np.testing.assert_allclose(probabilities, expected(each, way, shot, *used), atol=1e-6)
 
@@ -71,7 +71,7 @@ def test_one_step_on_a_line_by_hand():
     # Each class has one image of support, and one query shared among the two.
     first, second = (-1 - p + 2 * (1 - p)) / 2, (1 - (1 - p) + 2 * p) / 2
     for rate, means in [(1, (first, second)), (0.5, ((-1 + first) / 2, (1 + second) / 2))]:
-        classifier = PTMAP(preprocessing=(), inverse_temperature=0.3, rate=rate, steps=1)
+        classifier = PTMAP(preprocessing=(), scale=0.3, rate=rate, steps=1)
         found = classifier.scores(EpisodeBatch(points, 2, 1, 2)).exp()
         p = p_of(*means)
         np.testing.assert_allclose(found.numpy(), [[p, 1 - p], [1 - p, p]], atol=1e-8)

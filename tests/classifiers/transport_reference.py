@@ -15,13 +15,13 @@ def sinkhorn(kernel, row_sums, column_sums, rounds=20_000, tolerance=1e-9):
     raise AssertionError("choose features whose classes are not so far apart")
 
 
-def kernel_of(points, means, inverse_temperature):
-    """exp(-inverse_temperature * squared distance) of each point and each mean."""
+def kernel_of(points, means, scale):
+    """exp(-scale * squared distance) of each point and each mean."""
     kernel = np.zeros((len(points), len(means)))
     for i, point in enumerate(points):
         for k, mean in enumerate(means):
             squared = sum((a - b) ** 2 for a, b in zip(point, mean, strict=True))
-            kernel[i, k] = np.exp(-inverse_temperature * squared)
+            kernel[i, k] = np.exp(-scale * squared)
     return kernel
 
 
