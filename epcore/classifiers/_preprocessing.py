@@ -9,6 +9,7 @@ from torch.nn import functional
 from epcore.classifiers._episodes import EpisodeBatch
 
 Step = Literal["power", "signed-power", "center-base", "center-episode", "center-split", "unit"]
+ROOT_OFFSET = 1e-6  # PT-MAP's code
 
 
 def preprocessed(steps: tuple[Step, ...], episodes: EpisodeBatch) -> Tensor:
@@ -31,9 +32,10 @@ def preprocessed(steps: tuple[Step, ...], episodes: EpisodeBatch) -> Tensor:
 
 def _step(step: Step, points: Tensor, episodes: EpisodeBatch) -> Tensor:
     if step == "power":
-        if (points < 0).any():
+        # Propagation of features without negatives may round to a negative one.
+        if (points < -ROOT_OFFSET).any():
             raise ValueError("preprocessing power takes no negative features")
-        return (points + 1e-6).sqrt()
+        return (points.clamp(min=0) + ROOT_OFFSET).sqrt()
     if step == "signed-power":
         return points.sign() * points.abs().sqrt()
     if step == "center-base":

@@ -1,0 +1,73 @@
+"""What is done to features first: each step by numpy, and in the order that is asked for."""
+
+import numpy as np
+import pytest
+import torch
+from pydantic import ValidationError
+
+from epcore.classifiers import EpisodeBatch
+from epcore.classifiers._preprocessing import preprocessed
+from epcore.classifiers.prototypes import Prototypes
+
+WAY, SHOT, QUERIES, UNLABELED, SIZE = 3, 2, 7, 5, 4
+MEAN = np.array([0.3, 0.1, 0.9, 0.5])
+
+
+def episodes(negative=False):
+    shape = (2, WAY * SHOT + QUERIES + UNLABELED, SIZE)
+    points = np.random.default_rng(0).normal(1, 1, shape)
+    points = points if negative else np.abs(points)
+    return EpisodeBatch(torch.from_numpy(points), WAY, SHOT, QUERIES, torch.from_numpy(MEAN))
+
+
+def split(points):
+    parts = np.split(points, [WAY * SHOT, WAY * SHOT + QUERIES], axis=1)
+    return np.concatenate([part - part.mean(axis=1, keepdims=True) for part in parts], axis=1)
+
+
+EXPECTED = {
+    "power": lambda points: np.sqrt(points + 1e-6),
+    "signed-power": lambda points: np.sign(points) * np.sqrt(np.abs(points)),
+    "center-base": lambda points: points - MEAN,
+    "center-episode": lambda points: points - points.mean(axis=1, keepdims=True),
+    "center-split": split,
+    "unit": lambda points: points / np.sqrt((points**2).sum(axis=2, keepdims=True)),
+}
+
+
+@pytest.mark.parametrize("step", EXPECTED)
+def test_a_step_is_what_its_name_says(step):
+    batch = episodes(negative=step != "power")
+    found = preprocessed((step,), batch)
+    np.testing.assert_allclose(found.numpy(), EXPECTED[step](batch.points.numpy()), rtol=1e-12)
+
+
+def test_steps_are_taken_in_their_order():
+    batch = episodes()
+    steps = ("power", "unit", "center-split", "unit")
+    expected = batch.points.numpy()
+    for step in steps:
+        expected = EXPECTED[step](expected)
+    np.testing.assert_allclose(preprocessed(steps, batch).numpy(), expected, rtol=1e-10)
+
+
+def test_a_root_of_a_negative_feature_is_refused_but_not_of_a_rounded_zero():
+    with pytest.raises(ValueError, match="takes no negative features"):
+        preprocessed(("power",), episodes(negative=True))
+    points = torch.full((1, 18, SIZE), -1e-9)
+    found = preprocessed(("power",), EpisodeBatch(points, WAY, SHOT, QUERIES))
+    torch.testing.assert_close(found, torch.full_like(points, 1e-3))
+
+
+def test_a_base_mean_is_needed_and_is_that_of_features_themselves():
+    without = EpisodeBatch(episodes().points, WAY, SHOT, QUERIES)
+    with pytest.raises(ValueError, match="takes the mean of the base images"):
+        preprocessed(("center-base",), without)
+    with pytest.raises(ValidationError, match="center-base comes first"):
+        Prototypes(preprocessing=("unit", "center-base"))
+
+
+def test_a_classifier_that_centers_on_its_queries_is_transductive():
+    assert Prototypes(preprocessing=("center-split",)).transductive
+    assert Prototypes(preprocessing=("center-episode",)).assumptions == "T"
+    assert not Prototypes(preprocessing=("unit",)).transductive
