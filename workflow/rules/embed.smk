@@ -1,4 +1,5 @@
-# Features of the images that test episodes touch, once per checkpoint.
+# Once per checkpoint: features of the images that test episodes touch; for classifiers that take them,
+# the mean feature of the base images and the weights of the base classes.
 
 
 rule embed:
@@ -24,3 +25,27 @@ rule embed:
         job=job_of("embed"),
     shell:
         f"epcore embed {ALLOW_CPU} --gpus {{resources.gpu}} {{params.job:q}} > {{log:q}} 2>&1"
+
+
+rule base_classes:
+    input:
+        store=paths.STORE,
+        checkpoint=paths.CHECKPOINT,
+    output:
+        base=paths.BASE_CLASSES,
+        meta=paths.meta(paths.BASE_CLASSES),
+    log:
+        "results/{scale}/logs/base-classes/{dataset}/{backbone}/{recipe}/s{seed}-{checkpoint}.log",
+    benchmark:
+        "results/{scale}/benchmarks/base-classes/{dataset}/{backbone}/{recipe}/s{seed}-{checkpoint}.tsv"
+    conda:
+        "../../environment.yml"
+    threads: RESOURCES.embed.threads
+    resources:
+        gpu=1,
+        mem_mb=each_attempt(RESOURCES.embed.mem_mb),
+        runtime=each_attempt(RESOURCES.embed.runtime),
+    params:
+        job=job_of("base-classes"),
+    shell:
+        f"epcore base-classes {ALLOW_CPU} --gpus {{resources.gpu}} {{params.job:q}} > {{log:q}} 2>&1"
