@@ -44,7 +44,16 @@ def _behind(plan: Plan, runs: Iterable[Run]) -> list[TrainedNetwork]:
 
 
 def _tested(plan: Plan, checkpoints: Iterable[TrainedNetwork]) -> list[str]:
-    """Features of the pretraining and the fine-tuning behind each, as far as any are tested."""
+    """Of the pretraining and the fine-tuning behind each, as far as any are tested.
+
+    Features, and what is known of the base classes where a classifier may take it.
+    """
     both = [each for found in checkpoints for each in (plan.runs.pretrained(found), found)]
     tested = [each for each in both if each in plan.tested.checkpoints]
-    return list(dict.fromkeys(plan.runs.path(paths.FEATURES, each) for each in tested))
+    files = [plan.runs.path(paths.FEATURES, each) for each in tested]
+    files += [
+        plan.runs.path(paths.BASE_CLASSES, each)
+        for each in tested
+        if each in plan.tested.classified
+    ]
+    return list(dict.fromkeys(files))

@@ -35,6 +35,11 @@ class Tested:
                 protocols[validation_of(run.protocol)] = None
         return {checkpoint: list(protocols) for checkpoint, protocols in found.items()}
 
+    @cached_property
+    def classified(self) -> set[TrainedNetwork]:
+        """The checkpoints that a classifier of classifiers.yaml is tested on."""
+        return {self._runs.checkpoint(run) for run in self.runs if self._runs.base(run)}
+
     def protocols(self, checkpoint: TrainedNetwork) -> list[str]:
         """The protocols that the features of a checkpoint are for, the same for every seed.
 

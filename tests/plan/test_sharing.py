@@ -268,7 +268,9 @@ def test_publishing_waits_for_features_that_a_table_or_figure_tests_and_for_no_o
     shown += [*p.figures.alpha_runs(), *p.figures.interpolation_runs()]
     waited = {file for name in p.tables.covered for file in embeddings.of_table(p, name)}
     waited |= {file for name in p.covered_figures for file in embeddings.of_figure(p, name)}
-    assert waited == {p.runs.features(run) for run in shown}
+    base = {p.runs.base(run) for run in shown} - {None}
+    assert bool(base) == ("classifiers" in p.tables.covered)
+    assert waited == {p.runs.features(run) for run in shown} | base
 
 
 def test_a_checkpoint_of_no_table_is_tested_as_those_of_its_name_are():
