@@ -17,6 +17,7 @@ from torch import Tensor
 
 from epcore.classifiers._episodes import EpisodeBatch
 from epcore.classifiers._preprocessing import Step, preprocessed
+from epcore.errors import UserError
 from epcore.plan.load import validate
 from epcore.plan.models import CLASSIFIERS, Propagation
 from epcore.plan.settings import Settings
@@ -31,13 +32,16 @@ class Needs:
     Attributes:
         transductive: the scores of a query depend on the other queries.
         unlabeled: it takes unlabeled images. Episodes that have some are refused for the others.
-        balanced: it assumes that each class has as many queries as any other.
+        instead_of_queries: where there are unlabeled images, queries have no say in each other.
+        balanced: it assumes that each class has as many queries as any other, or as many of the
+            unlabeled images that take their place.
         base_weights: it takes the weights of the base classes, of the linear layer that the
             network was trained with.
     """
 
     transductive: bool = False
     unlabeled: bool = False
+    instead_of_queries: bool = False
     balanced: bool = False
     base_weights: bool = False
 
@@ -53,9 +57,13 @@ class EpisodeClassifier(Settings, ABC):
 
     @field_validator("preprocessing")
     @classmethod
-    def _base_mean_of_features(cls, steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    def _steps_that_fit(cls, steps: tuple[Step, ...]) -> tuple[Step, ...]:
         if "center-base" in steps[1:]:
             raise ValueError("center-base comes first: the mean is that of the features themselves")
+        if "power" in steps and any(
+            step.startswith("center") for step in steps[: steps.index("power")]
+        ):
+            raise ValueError("power comes before centering, which makes features negative")
         return steps
 
     @property
@@ -65,30 +73,34 @@ class EpisodeClassifier(Settings, ABC):
 
     @property
     def transductive(self) -> bool:
-        """Whether the scores of a query depend on the other queries."""
-        shared = {"center-episode", "center-split"} & set(self.preprocessing)
-        return self.needs.transductive or bool(shared)
+        """Whether the scores of a query depend on the other queries, without unlabeled images."""
+        return self.needs.transductive or self.shares_preprocessing
+
+    @property
+    def shares_preprocessing(self) -> bool:
+        """Whether its preprocessing takes a mean over queries."""
+        return not {"center-episode", "center-split"}.isdisjoint(self.preprocessing)
+
+    @property
+    def balanced(self) -> bool:
+        """Whether it assumes that each class has as many queries as any other."""
+        return self.needs.balanced or "center-split" in self.preprocessing
 
     @property
     def centers_on_base(self) -> bool:
         """Whether it takes the mean feature of the base images."""
         return "center-base" in self.preprocessing
 
-    @property
-    def assumptions(self) -> str:
-        """T: it is transductive. S: it takes unlabeled images. B: it assumes balanced queries."""
-        each = {
-            "T": self.transductive,
-            "S": self.needs.unlabeled,
-            "B": self.needs.balanced,
-        }
-        return " ".join(letter for letter, holds in each.items() if holds)
-
     def scores(self, episodes: EpisodeBatch) -> Tensor:
         """Logits `(..., queries, way)`: their softmax is the class distribution of each query.
 
         Every episode is scored as if it were alone.
+
+        Raises:
+            ValueError: for unlabeled images, if it takes none, or without what it needs.
         """
+        if episodes.unlabeled.shape[-2] > 0 and not self.needs.unlabeled:
+            raise ValueError(f"the classifier {self.name} takes no unlabeled images")
         points = preprocessed(self.preprocessing, episodes)
         return self.logits(replace(episodes, points=points, base_mean=None))
 
@@ -100,14 +112,18 @@ class EpisodeClassifier(Settings, ABC):
 def kind_of(name: str) -> type[EpisodeClassifier]:
     """The class in the file of that name."""
     module = import_module(f"{__name__}.{name.replace('-', '_')}")
-    (kind,) = (
+    kinds = [
         found
         for found in vars(module).values()
         if isinstance(found, type)
         and issubclass(found, EpisodeClassifier)
         and found.__module__ == module.__name__
-    )
-    return kind
+    ]
+    if len(kinds) != 1:
+        raise UserError(
+            f"{module.__file__} has {len(kinds)} classes that extend EpisodeClassifier; give it one"
+        )
+    return kinds[0]
 
 
 def __getattr__(name: str) -> type[EpisodeClassifier]:

@@ -16,8 +16,9 @@ class EpisodeBatch:
     class in turn, then the `queries` of all classes, then the unlabeled images. Neither queries nor
     unlabeled images are in an order that a classifier may use.
 
-    Only some classifiers take the others. base_mean: the mean feature of the base images `(D,)`;
-    where points were propagated it was too, and is another for each image `(..., N, D)`.
+    `queries` counts those of all classes together.
+
+    Only some classifiers take the others. base_mean: the mean feature of the base images `(D,)`.
     base_weights: `(C, D)`, a row for each base class. numbers: int64 `(...)`, the numbers of the
     episodes, which seed random draws; their places, unless they are given.
     """

@@ -33,7 +33,7 @@ def preprocessed(steps: tuple[Step, ...], episodes: EpisodeBatch) -> Tensor:
 def _step(step: Step, points: Tensor, episodes: EpisodeBatch) -> Tensor:
     if step == "power":
         # Propagation of features without negatives may round to a negative one.
-        if (points < -ROOT_OFFSET).any():
+        if (points < -ROOT_OFFSET * points.abs().amax(dim=(-2, -1), keepdim=True)).any():
             raise ValueError("preprocessing power takes no negative features")
         return (points.clamp(min=0) + ROOT_OFFSET).sqrt()
     if step == "signed-power":

@@ -20,7 +20,9 @@ class BalancedSoftKMeans(EpisodeClassifier):
     queries only.
     """
 
-    needs: ClassVar[Needs] = Needs(transductive=True, unlabeled=True, balanced=True)
+    needs: ClassVar[Needs] = Needs(
+        transductive=True, unlabeled=True, instead_of_queries=True, balanced=True
+    )
 
     preprocessing: tuple[Step, ...] = ("center-base", "unit")
     steps: PositiveInt = Field(default=30, description="the authors' code")

@@ -23,7 +23,7 @@ class LaplacianShot(EpisodeClassifier):
     the support anew when it rectifies; here the support keeps its labels.
     """
 
-    needs: ClassVar[Needs] = Needs(transductive=True, balanced=True)
+    needs: ClassVar[Needs] = Needs(transductive=True)
 
     preprocessing: tuple[Step, ...] = ("center-base", "unit")
     weight: NonNegativeFloat = Field(
@@ -45,6 +45,10 @@ class LaplacianShot(EpisodeClassifier):
         description="with rectification, the queries as the authors' code or as alpha-TIM's code "
         "scores them",
     )
+
+    @property
+    def balanced(self) -> bool:
+        return self.rectification != "none" or super().balanced
 
     def logits(self, episodes: EpisodeBatch) -> Tensor:
         queries, means = episodes.query, episodes.class_means

@@ -18,7 +18,7 @@ class MaskedSoftKMeans(EpisodeClassifier):
     small network that tells beta and gamma from the distances of an episode; here they are fixed.
     """
 
-    needs: ClassVar[Needs] = Needs(transductive=True, unlabeled=True)
+    needs: ClassVar[Needs] = Needs(transductive=True, unlabeled=True, instead_of_queries=True)
 
     steps: PositiveInt = Field(default=1, description="the authors' code")
     scale: PositiveFloat = Field(

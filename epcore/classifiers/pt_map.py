@@ -14,9 +14,9 @@ class PTMAP(EpisodeClassifier):
     """Class means that move by optimal transport from queries to classes.
 
     See `balanced_means`. As in the authors' code every class gets exactly the same number of
-    queries, whatever their classes are. Differences from that code change no result: features are
-    not rotated to fewer dimensions; transport ends for each episode on its own, not when the worst
-    episode of a batch is done.
+    queries, whatever their classes are. Results differ only where
+    that code's transport ends early: it stops for all episodes of a batch together, ours is exact.
+    Nor are features rotated to fewer dimensions, which changes nothing.
     """
 
     needs: ClassVar[Needs] = Needs(transductive=True, balanced=True)

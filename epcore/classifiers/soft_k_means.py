@@ -19,7 +19,7 @@ class SoftKMeans(EpisodeClassifier):
     The authors' networks are trained with a scale of 1; that of other features is to be chosen.
     """
 
-    needs: ClassVar[Needs] = Needs(transductive=True, unlabeled=True)
+    needs: ClassVar[Needs] = Needs(transductive=True, unlabeled=True, instead_of_queries=True)
 
     steps: PositiveInt = Field(default=1, description="the authors' code")
     scale: PositiveFloat = Field(

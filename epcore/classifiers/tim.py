@@ -31,7 +31,7 @@ class TIM(EpisodeClassifier):
     The settings are those of the authors' code, which has the weights of the paper.
     """
 
-    needs: ClassVar[Needs] = Needs(transductive=True, balanced=True)
+    needs: ClassVar[Needs] = Needs(transductive=True)
 
     preprocessing: tuple[Step, ...] = ("unit",)
     solver: Literal["gd", "adm"] = Field(default="gd", description="TIM-GD or TIM-ADM")
@@ -45,6 +45,10 @@ class TIM(EpisodeClassifier):
     )
     conditional_weight: NonNegativeFloat = Field(default=0.1, description="the paper's alpha")
     learning_rate: PositiveFloat = Field(default=1e-4, description="of gd")
+
+    @property
+    def balanced(self) -> bool:
+        return self.marginal_weight > 0 or super().balanced
 
     def logits(self, episodes: EpisodeBatch) -> Tensor:
         weights = self._descended(episodes) if self.solver == "gd" else self._alternated(episodes)

@@ -61,7 +61,7 @@ class TransMatchHead(EpisodeClassifier):
     place. Images are drawn at random, from the number of the episode.
     """
 
-    needs: ClassVar[Needs] = Needs(transductive=True, unlabeled=True)
+    needs: ClassVar[Needs] = Needs(transductive=True, unlabeled=True, instead_of_queries=True)
 
     steps: PositiveInt = Field(
         default=1280,

@@ -14,6 +14,7 @@ from epcore.plan.settings import Split
 from epcore.plan.stages import EpisodesStage
 
 NO_IMAGE = -1  # in the place of a query
+TRIES = 1000  # draws of shares of classes
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,7 @@ def sample(
             [np.setdiff1d(rows[index], images) for index, images in zip(*each, strict=True)]
             for each in zip(chosen, drawn[:, :, :shot], strict=True)
         ]
-        query = _unbalanced(others, way * queries, dirichlet, generator)
+        query = _unbalanced(pool, others, way * queries, dirichlet, generator)
     more = np.empty((episodes, way, unlabeled), dtype=np.int64)
     for episode, picked, added in zip(drawn, chosen, more, strict=True):
         for position, index in enumerate(picked):
@@ -165,18 +166,27 @@ def sample(
 
 
 def _unbalanced(
-    left: list[list[np.ndarray]], queries: int, dirichlet: float, generator: np.random.Generator
+    pool: Pool,
+    left: list[list[np.ndarray]],
+    queries: int,
+    dirichlet: float,
+    generator: np.random.Generator,
 ) -> np.ndarray:
     """Queries `(episodes, way, most)` of the rows that each class of each episode has left."""
     drawn = []
     for classes in left:
-        while True:
+        for _ in range(TRIES):
             shares = queries * generator.dirichlet([dirichlet] * len(classes))
             counts = np.floor(shares).astype(int)
             # The largest remainders get what rounding down has left.
             counts[np.argsort(counts - shares)[: queries - counts.sum()]] += 1
             if all(count <= len(rows) for count, rows in zip(counts, classes, strict=True)):
                 break
+        else:
+            raise UserError(
+                f"{pool.name}: of {TRIES} draws from Dir({dirichlet:g}) each asks for more queries "
+                "of a class than it has images; raise `dirichlet`, lower `queries` or add images"
+            )
         pairs = zip(classes, counts, strict=True)
         drawn.append([generator.choice(rows, count, replace=False) for rows, count in pairs])
     most = max(len(rows) for classes in drawn for rows in classes)

@@ -29,12 +29,13 @@ def choose(
     """The settings of the grid with the highest mean accuracy; of equals, the first."""
     values = torch.from_numpy(features.values)
     found: list[Choice] = []
+    held_out = Episodes.load(episodes) if episodes is not None else None
     for chosen in combinations(stage.grid):
         inference = Inference(with_settings(stage.propagation, chosen))
         inference.check(values, base)
         accuracy = None
-        if episodes is not None:
-            results = solve(features, Episodes.load(episodes), inference, base)
+        if held_out is not None:
+            results = solve(features, held_out, inference, base)
             accuracy = float(results.accuracies.mean())
         found.append(Choice(inference, chosen, accuracy))
     return max(found, key=lambda each: each.accuracy or 0)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from epcore.classifiers import EpisodeClassifier
 from epcore.data.episodes import Episodes, Pool, sample
 from epcore.errors import UserError
 from epcore.evaluation.base_classes import BaseClasses
@@ -31,6 +30,7 @@ OFFICIAL: dict[str, Any] = {
     "normalize_labels": True,
     "query_logits": "log-scores",
 }
+WORDS = {"T": "transductive", "S": "takes unlabeled images", "B": "assumes balanced classes"}
 SHAPES = (
     "`features` (n, D), `labels` (n,) and, if there are, `base_mean` (D,), `base_weights` (C, D)"
 )
@@ -61,6 +61,9 @@ class Labeled:
             if name not in arrays:
                 raise UserError(f"{path}: the array {name!r} is missing; it holds {SHAPES}")
         values, labels = arrays["features"], arrays["labels"]
+        if np.issubdtype(values.dtype, np.floating):
+            with np.errstate(over="ignore"):
+                values = values.astype(np.float32)
         if values.ndim != 2 or labels.shape != values.shape[:1]:
             raise UserError(
                 f"{path}: features have shape {values.shape} and labels {labels.shape}; it holds "
@@ -71,7 +74,7 @@ class Labeled:
         names, indices = np.unique(labels, return_inverse=True)
         rows = tuple(np.flatnonzero(indices == index) for index in range(len(names)))
         pool = Pool(str(path), tuple(map(str, names)), rows)
-        features = Features(np.arange(len(values)), values.astype(np.float32))
+        features = Features(np.arange(len(values)), values)
         return cls(features, pool, _base(path, arrays))
 
 
@@ -122,13 +125,38 @@ def episodes_of(path: Path, pool: Pool, asked: Protocol, seed: int) -> Episodes:
         drawing = asked.model_dump(exclude={"split", "finetuned_shot"})
         sample(pool, seed=seed, **drawing).save(path)
     episodes = Episodes.load(path)
-    way, shot = episodes.support.shape[1:]
-    if (way, shot) != (asked.way, asked.shot):
+    kept = (*episodes.support.shape, episodes.query_labels.shape[1], episodes.unlabeled.shape[2])
+    wanted = (asked.episodes, asked.way, asked.shot, asked.way * asked.queries)
+    if kept[:4] != wanted or bool(kept[4]) != asked.has_unlabeled:
         raise UserError(
-            f"{path} has {way}-way {shot}-shot episodes, {asked.way}-way {asked.shot}-shot ones "
-            "are asked for; name another file with --episodes, and they are drawn into it"
+            f"{path} has {kept[0]} episodes, {kept[1]}-way {kept[2]}-shot with {kept[3]} queries "
+            f"and {kept[4]} unlabeled images a class, which is not what is asked for; name another "
+            "file with --episodes, and they are drawn into it"
         )
+    _check_classes(path, pool, episodes)
     return episodes
+
+
+def _check_classes(path: Path, pool: Pool, episodes: Episodes) -> None:
+    """Raises `UserError` if an episode's rows are not of as many classes as it has."""
+    labels = np.full(1 + max(rows.max() for rows in pool.rows), -1)
+    for index, rows in enumerate(pool.rows):
+        labels[rows] = index
+    images = episodes.images()
+    if images.max() < len(labels):
+        way, shot = episodes.support.shape[1:]
+        classes = labels[episodes.support[:, :, 0]]
+        support = np.repeat(classes, shot, axis=1)
+        queries = np.take_along_axis(classes, episodes.query_labels, axis=1)
+        unlabeled = np.repeat(classes, episodes.unlabeled.shape[2], axis=1)
+        expected = np.concatenate([support, queries, unlabeled], axis=1)
+        apart = all(len(set(row)) == way for row in classes.tolist())
+        if apart and (labels[images] == expected).all():
+            return
+    raise UserError(
+        f"{path} was drawn for other features or labels than those of {pool.name}; name another "
+        "file with --episodes, or delete it, and episodes are drawn into it"
+    )
 
 
 def run(
@@ -155,7 +183,8 @@ def run(
             continue  # nobody named it
         fitting[name] = inference
     kind = f"{asked.way}way-{asked.shot}shot" + (f"-u{asked.unlabeled}" * asked.has_unlabeled)
-    kind += "-dirichlet" * (asked.dirichlet is not None)
+    if asked.dirichlet is not None:
+        kind += f"-dirichlet-{asked.dirichlet:g}"
     frozen = episodes or features.with_name(f"{features.stem}-{kind}.npz")
     _print(labeled, fitting, episodes_of(frozen, labeled.pool, asked, seed), frozen)
 
@@ -183,9 +212,5 @@ def _print(
         else:
             gap = mean_with_interval(paired(accuracies, first))
             line += f"  {gap.value:+7.2f} ± {gap.interval:.2f}"
-        print(f"{line}  {_assumes(inference.classifier)}".rstrip())
-
-
-def _assumes(classifier: EpisodeClassifier) -> str:
-    words = {"T": "transductive", "S": "takes unlabeled images", "B": "assumes balanced queries"}
-    return ", ".join(words[letter] for letter in classifier.assumptions.split())
+        assumed = inference.assumptions(episodes.unlabeled.shape[2] > 0).split()
+        print(f"{line}  {', '.join(WORDS[letter] for letter in assumed)}".rstrip())

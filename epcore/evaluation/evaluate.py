@@ -63,7 +63,8 @@ def _score(
     """Scores one file of episodes."""
     method = choice.inference.classifier
     begun = time.process_time()
-    results = solve(features, Episodes.load(episodes), choice.inference, base, method.name)
+    tested = Episodes.load(episodes)
+    results = solve(features, tested, choice.inference, base, method.name)
     spent = time.process_time() - begun
     lines = [f"{number},{accuracy:.6f}" for number, accuracy in enumerate(results.accuracies)]
     write_text(out, "\n".join(["episode,accuracy", *lines]) + "\n")
@@ -71,7 +72,7 @@ def _score(
         out,
         episodes=len(lines),
         classifier={"name": method.name, **method.model_dump(mode="json")},
-        assumes=method.assumptions,
+        assumes=choice.inference.assumptions(tested.unlabeled.shape[2] > 0),
         chosen=choice.chosen,
         validation_accuracy=choice.accuracy,
         seconds_per_1000_episodes=1000 * spent / len(lines),

@@ -51,6 +51,23 @@ class Inference:
         propagated = replace(episodes, points=self.propagate(points), base_mean=mean)
         return self.classifier.scores(propagated)
 
+    def assumptions(self, unlabeled: bool) -> str:
+        """Of episodes with unlabeled images or without: T, S, B.
+
+        T: all queries of an episode are classified together, which embedding propagation does too.
+        S: it takes unlabeled images. B: it assumes that each class has as many queries as any
+        other, or as many of the unlabeled images that take their place.
+        """
+        method, needs = self.classifier, self.classifier.needs
+        apart = unlabeled and needs.instead_of_queries and not method.shares_preprocessing
+        propagated = not isinstance(self.propagate, nn.Identity)
+        holds = {
+            "T": propagated or (method.transductive and not apart),
+            "S": needs.unlabeled,
+            "B": method.balanced,
+        }
+        return " ".join(letter for letter, each in holds.items() if each)
+
     def check_unlabeled(self, there: bool) -> None:
         """Raises `UserError` for episodes with unlabeled images that the classifier cannot take."""
         if there and not self.classifier.needs.unlabeled:
@@ -72,10 +89,10 @@ class Inference:
                 f"{self._where}: the classifier {method.name} takes the mean feature of the base "
                 "images; give it, or choose another preprocessing"
             )
-        if method.needs.base_weights and (base is None or not len(base.weights)):
+        if method.needs.base_weights and (base is None or len(base.weights) < 2):
             raise UserError(
-                f"{self._where}: the classifier {method.name} takes the weights of the base "
-                "classes, which there are none of; choose another one"
+                f"{self._where}: the classifier {method.name} takes the weights of two base "
+                "classes or more, which there are none of; choose another one"
             )
 
 

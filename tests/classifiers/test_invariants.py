@@ -118,18 +118,38 @@ def test_episodes_in_another_order_have_the_same_scores(classifier):
     close(classifier.scores(turned), classifier.scores(episodes)[order])
 
 
-def test_a_query_alone_has_other_scores_only_if_that_is_declared(classifier, shot):
-    episodes, _ = drawn(shot, 0.5)
-    together = classifier.scores(episodes)
-    support = episodes.points[:, : WAY * shot]
+def together_and_alone(classifier, episodes):
+    """Scores of all queries at once, and of each without the others."""
+    support, unlabeled = episodes.support, episodes.unlabeled
     alone = [
         classifier.scores(
-            replace(episodes, points=torch.cat([support, query[:, None]], dim=1), queries=1)
+            replace(
+                episodes, points=torch.cat([support, query[:, None], unlabeled], dim=1), queries=1
+            )
         )
         for query in episodes.query.unbind(dim=1)
     ]
-    same = torch.allclose(torch.cat(alone, dim=1), together, rtol=1e-6, atol=1e-8)
+    return classifier.scores(episodes), torch.cat(alone, dim=1)
+
+
+def test_a_query_alone_has_other_scores_only_if_that_is_declared(classifier, shot):
+    together, alone = together_and_alone(classifier, drawn(shot, 0.5)[0])
+    same = torch.allclose(alone, together, rtol=1e-6, atol=1e-8)
     assert same != classifier.transductive
+
+
+@pytest.mark.parametrize("classifier", TAKING_UNLABELED, ids=lambda each: each.name)
+def test_so_it_is_with_unlabeled_images(classifier, shot):
+    together, alone = together_and_alone(classifier, drawn(shot, 0.5, unlabeled=UNLABELED)[0])
+    same = torch.allclose(alone, together, rtol=1e-6, atol=1e-8)
+    assert same == classifier.needs.instead_of_queries
+
+
+def test_unlabeled_images_are_refused_unless_they_are_taken(classifier):
+    if classifier.needs.unlabeled:
+        return
+    with pytest.raises(ValueError, match="takes no unlabeled images"):
+        classifier.scores(drawn(1, 0.5, unlabeled=UNLABELED)[0])
 
 
 @pytest.mark.parametrize("classifier", TAKING_UNLABELED, ids=lambda each: each.name)

@@ -54,9 +54,12 @@ def test_steps_are_taken_in_their_order():
 def test_a_root_of_a_negative_feature_is_refused_but_not_of_a_rounded_zero():
     with pytest.raises(ValueError, match="takes no negative features"):
         preprocessed(("power",), episodes(negative=True))
-    points = torch.full((1, 18, SIZE), -1e-9)
+    points = torch.full((1, 18, SIZE), 400.0)
+    points[..., 0] = -1e-5
     found = preprocessed(("power",), EpisodeBatch(points, WAY, SHOT, QUERIES))
-    torch.testing.assert_close(found, torch.full_like(points, 1e-3))
+    expected = torch.full_like(points, 20.0)
+    expected[..., 0] = 1e-3
+    torch.testing.assert_close(found, expected)
 
 
 def test_a_base_mean_is_needed_and_is_that_of_features_themselves():
@@ -65,9 +68,15 @@ def test_a_base_mean_is_needed_and_is_that_of_features_themselves():
         preprocessed(("center-base",), without)
     with pytest.raises(ValidationError, match="center-base comes first"):
         Prototypes(preprocessing=("unit", "center-base"))
+    with pytest.raises(ValidationError, match="power comes before centering"):
+        Prototypes(preprocessing=("center-base", "power"))
 
 
 def test_a_classifier_that_centers_on_its_queries_is_transductive():
-    assert Prototypes(preprocessing=("center-split",)).transductive
-    assert Prototypes(preprocessing=("center-episode",)).assumptions == "T"
-    assert not Prototypes(preprocessing=("unit",)).transductive
+    """By split it assumes too that support and queries are of the classes in the same parts."""
+    split, episode, unit = (
+        Prototypes(preprocessing=(step,)) for step in ("center-split", "center-episode", "unit")
+    )
+    assert (split.transductive, split.balanced) == (True, True)
+    assert (episode.transductive, episode.balanced) == (True, False)
+    assert (unit.transductive, unit.balanced) == (False, False)

@@ -117,6 +117,8 @@ def test_a_base_mean_in_the_file_lets_simpleshot_take_part(classify):
         ({}, ["--way", "9"], "9-way episodes need 9 classes, there are 8"),
         ({}, ["--way", "1"], "way: Input should be greater than or equal to 2"),
         ({}, ["--queries", "30"], "class 'class 0' has 30; lower `queries`"),
+        ({}, ["--dirichlet", "0.001"], "of 1000 draws from Dir(0.001) each asks for more queries"),
+        ({"features": np.full((240, 6), 1e300)}, [], "features must be finite"),
         ({}, ["--settings", "nowhere"], "nowhere/classifiers.yaml: cannot be read"),
         ({"labels": np.zeros(3)}, [], "features have shape (240, 6) and labels (3,)"),
         ({"features": np.zeros((240, 2, 3))}, [], "features have shape (240, 2, 3)"),
@@ -150,4 +152,18 @@ def test_episodes_of_another_shot_are_told(classify, tmp_path):
     classify(arrays(), "--classifier", "ridge")
     words = ["--shot", "2", "--episodes", str(tmp_path / "mine-5way-1shot.npz")]
     _, _, message = classify(arrays(), "--classifier", "ridge", *words)
-    assert "has 5-way 1-shot episodes, 5-way 2-shot ones are asked for" in message
+    assert "has 20 episodes, 5-way 1-shot with 75 queries and 0 unlabeled images" in message
+    words = ["--queries", "3", "--episodes", str(tmp_path / "mine-5way-1shot.npz")]
+    assert "which is not what is asked for" in classify(arrays(), *words)[2]
+
+
+@pytest.mark.parametrize("images", [slice(None, None, -1), slice(0, 200)])
+def test_episodes_that_were_drawn_for_other_features_are_told(classify, images):
+    """In another order, or more: rows would be images of other classes."""
+    classify(arrays(), "--classifier", "ridge")
+    content = {name: values[images] for name, values in arrays().items()}
+    if images.step:
+        content["labels"] = np.roll(content["labels"], 7)
+    _, out, message = classify(content, "--classifier", "ridge")
+    assert out == ""
+    assert "was drawn for other features or labels than those of" in message

@@ -162,3 +162,26 @@ def test_what_a_classifier_needs_and_there_is_not_is_told_before_it_runs(classif
     with pytest.raises(UserError, match=f"the recipe: the classifier prototypes {said}"):
         found.check(torch.tensor([[1.0, -1, 0]]), base)
     inference("prototypes").check(torch.tensor([[1.0, -1, 0]]), None)
+
+
+@pytest.mark.parametrize(
+    ("classifier", "embedding", "unlabeled", "said"),
+    [
+        ("prototypes", False, False, ""),
+        ("prototypes", True, False, "T"),
+        ("pt-map", False, False, "T B"),
+        ("soft-k-means", False, False, "T S"),
+        ("soft-k-means", False, True, "S"),
+        ("soft-k-means", True, True, "T S"),
+        ("label-propagation", False, True, "T S"),
+        ("balanced-soft-k-means", False, True, "S B"),
+        ("laplacian-shot", False, False, "T B"),
+        ({"name": "laplacian-shot", "rectification": "none"}, False, False, "T"),
+        ({"name": "tim", "marginal_weight": 0}, False, False, "T"),
+        ({"name": "prototypes", "preprocessing": ["center-split"]}, False, False, "T B"),
+    ],
+)
+def test_what_is_assumed_follows_from_method_propagation_and_episodes(
+    classifier, embedding, unlabeled, said
+):
+    assert inference(classifier, embedding).assumptions(unlabeled) == said
