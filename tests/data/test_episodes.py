@@ -197,7 +197,7 @@ def test_too_few_images_are_refused_by_name_of_the_smallest_class(tmp_path):
     pack(tmp_path / "uneven", classes, labels, images, 2)
     uneven = ImageStore.open(tmp_path / "uneven")
     assert len(drawn(uneven, way=2, shot=1, queries=2)) == 50
-    message = "data set uneven, split novel: 1-shot .* 3 queries need 4 images a class, class 'poor' has 3"
+    message = "uneven, split novel: 1-shot .* 3 queries need 4 images a class, class 'poor' has 3"
     with pytest.raises(UserError, match=message):
         drawn(uneven, way=2, shot=1, queries=3)
 
