@@ -122,7 +122,7 @@ class Plots:
             block=at.block.name,
             row=at.row.name,
             column=at.column.name,
-            baseline=series.get(other) if other != at.run.recipe else None,
+            baseline=series.get(other) if len(series) == 2 and other != at.run.recipe else None,
         )
 
 

@@ -522,11 +522,11 @@ def test_a_column_without_validation_episodes_of_its_shot_is_named(config):
     put(
         config,
         "protocols.yaml",
-        "5way-10shot",
-        {"split": "novel", "way": 5, "shot": 10, "queries": 5},
+        "5way-7shot",
+        {"split": "novel", "way": 5, "shot": 7, "queries": 5},
     )
-    put(config, "tables/main.yaml", "columns/0/protocol", "5way-10shot")
-    assert "unknown protocol 'val-5way-10shot'" in complaint(config)
+    put(config, "tables/main.yaml", "columns/0/protocol", "5way-7shot")
+    assert "unknown protocol 'val-5way-7shot'" in complaint(config)
 
 
 # -- tables with marks, differences and unlabeled images; the search for alpha --------------------
@@ -578,11 +578,9 @@ def test_a_protocol_cannot_label_all_of_its_support_or_more(config, labeled):
 
 
 def test_a_checkpoint_of_a_shot_without_validation_episodes_is_named(config):
-    put(config, "protocols.yaml", "5way-10shot/finetuned_shot", 3)
+    put(config, "protocols.yaml", "5way-10shot-u20/finetuned_shot", 3)
     message = complaint(config)
-    assert message.startswith(
-        "config/tables/ten-shot.yaml, RESNET-12, EPNet, mini10: unknown proto"
-    )
+    assert message.startswith("config/tables/ten-shot.yaml, RESNET-12, ")
     assert "'val-5way-3shot'" in message
 
 

@@ -221,9 +221,14 @@ def reversed_keys(value):
 
 @pytest.mark.parametrize("scale", ["demo", "grocery"])
 def test_the_order_of_yaml_keys_changes_no_text(config, scale):
-    """But for that of recipes and methods: the first of those that share a file names it."""
+    """But for that of recipes and methods: the first of those that share a file names it.
+
+    That of classifiers is the order of rows.
+    """
     before = texts(plan(scale, config))
     for path in config.rglob("*.yaml"):
+        if path.name == "classifiers.yaml":
+            continue
         content = reversed_keys(yaml.safe_load(path.read_text(encoding="utf-8")))
         if ordered := {"recipes.yaml": "recipes", "imagenet-fs.yaml": "methods"}.get(path.name):
             content[ordered] = dict(reversed(content[ordered].items()))

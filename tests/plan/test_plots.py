@@ -61,7 +61,7 @@ def test_a_difference_is_to_the_other_line_at_the_same_place(scale):
         places = {(*(p[key] for key in place), p["series"]) for p in drawn}
         assert len(places) == len(drawn)
         compared = [point for point in drawn if point["baseline"]]
-        assert compared
+        assert bool(compared) == (plan.plots.settings.plots[name].series is None)
         for point in compared:
             assert (point["series"], point["baseline"]) == ("EPNet", "--Net")
             assert (*(point[key] for key in place), "--Net") in places
@@ -69,7 +69,9 @@ def test_a_difference_is_to_the_other_line_at_the_same_place(scale):
 
 def test_a_scale_without_the_numbers_has_no_such_plot():
     assert Plan(CONFIG, "grocery").plots.covered == ["by-shot"]
-    assert set(Plan(CONFIG, "small").plots.covered) == {"by-shot", "by-way", "by-unlabeled"}
+    assert set(Plan(CONFIG, "small").plots.covered) == {
+        "by-shot", "by-way", "by-unlabeled", "classifiers-by-shot",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("scale", SCALES)

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slurm
 
 TABLE = "tables/main.tex"
 # Of a fine-tuning and its embedding; of the latter alone once the former is there.
-FINETUNING = "group_tiny-glyphs_conv4_*_s0_finetune-?shot_embed*"
+FINETUNING = "group_tiny-glyphs_conv4_*_s0_finetune-?shot_*embed*"
 PRETRAINING = "group_tiny-glyphs_conv4_*_s0_pretrain_embed*"
 # Read by embeddings alone, not by the trainings in the same jobs.
 TESTED = "results/tiny/episodes/tiny-glyphs/5way-5shot.npz"
@@ -266,7 +266,7 @@ def test_a_training_and_its_embedding_are_one_job_with_one_card(disturbed):
         asked = disturbed["cluster"].run("scontrol", "show", "job", job.number)
         assert "TresPerJob=gres:gpu:1\n" in asked
         (log,) = disturbed["cluster"].folder.glob(f"logs/slurm/{FINETUNING}/{job.number}.log")
-        assert "2 of 2 steps (100%) done" in log.read_text()
+        assert "3 of 3 steps (100%) done" in log.read_text()
 
 
 def test_an_embedding_that_fails_costs_no_training(disturbed):
