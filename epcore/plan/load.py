@@ -23,6 +23,12 @@ EXPECTED = {
 }
 
 
+# Of a config file, its aliases filled in; all files of this project together have 6,000 values.
+MOST_VALUES = 100_000
+MOST_LEVELS = 50
+MOST_DIGITS = 50
+
+
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """Plain values only, in libyaml's speed where there is libyaml; no key twice in a mapping."""
 
@@ -36,12 +42,58 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
             self._flat.add(id(node))
             written: set[str] = set()
             for key, _ in node.value:
+                if not isinstance(key, yaml.ScalarNode):
+                    raise yaml.constructor.ConstructorError(
+                        problem="a key is a text (braces of your own need quotes)",
+                        problem_mark=key.start_mark,
+                    )
                 if key.value in written:
                     raise yaml.constructor.ConstructorError(
                         problem=f"the key {key.value!r} is there twice", problem_mark=key.start_mark
                     )
                 written.add(key.value)
         super().flatten_mapping(node)
+
+    def construct_short_int(self, node: yaml.ScalarNode) -> int:
+        if len(node.value) > MOST_DIGITS:
+            raise yaml.constructor.ConstructorError(
+                problem=f"a number has {MOST_DIGITS} digits at most", problem_mark=node.start_mark
+            )
+        value: int = self.construct_yaml_int(node)
+        return value
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_short_int)
+
+
+def _check_extent(text: str) -> None:
+    """Raises `YAMLError` for what is too deep to be read, or becomes too large by its aliases."""
+    values = 0
+    anchors: dict[str | None, int | None] = {}  # None while one is open
+    open_since: list[tuple[str | None, int]] = []
+    for event in yaml.parse(text, _Loader):
+        anchor = getattr(event, "anchor", None)
+        if isinstance(event, yaml.AliasEvent):
+            if anchor in anchors and anchors[anchor] is None:
+                raise _too_much(f"the alias {anchor!r} is a part of itself", event)
+            values += anchors.get(anchor) or 0
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, before = open_since.pop()
+            anchors[anchor] = values - before
+        elif isinstance(event, yaml.NodeEvent):
+            values += 1
+            anchors[anchor] = 1
+            if isinstance(event, yaml.CollectionStartEvent):
+                open_since.append((anchor, values - 1))
+                anchors[anchor] = None
+        if values > MOST_VALUES:
+            raise _too_much(f"it becomes more than {MOST_VALUES:,} values", event)
+        if len(open_since) > MOST_LEVELS:
+            raise _too_much(f"it is more than {MOST_LEVELS} levels deep", event)
+
+
+def _too_much(problem: str, event: yaml.Event) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -66,11 +118,14 @@ def parse_yaml(text: str, where: str) -> dict[str, Any]:
         UserError: if it is no YAML or no mapping; it begins with `where`.
     """
     try:
+        _check_extent(text)
         content = yaml.load(text, _Loader)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:  # the latter of a day that no month has
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or "it cannot be parsed"
+        problem = getattr(error, "problem", None) or " ".join(
+            f"it cannot be parsed ({error})".split()
+        )
         raise UserError(f"{where}{line}: this is not valid YAML: {problem}") from None
     if not isinstance(content, dict):
         raise UserError(f"{where}: expected a mapping of keys to values at the top level")
@@ -159,9 +214,15 @@ def validate(kind: type[T], content: Any, where: str) -> T:
             problem = f"the key {place!r} is missing"
         else:
             told = EXPECTED.get(first["type"], first["msg"]).removeprefix("Value error, ")
-            got = json.dumps(first["input"], ensure_ascii=False, default=str)
+            got = _shown(first["input"])
             problem = f"{place + ': ' if place else ''}{told}, got {got}"
         raise UserError(f"{where}: {problem}") from None
+
+
+def _shown(value: Any) -> str:
+    """A value as it stands in a file, its beginning if it is long."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 200 else f"{text[:200]}..."
 
 
 def _without_kinds(location: tuple[int | str, ...], content: Any) -> list[int | str]:
@@ -188,8 +249,7 @@ def check_keys(
     """
     if not isinstance(content, Mapping):
         place = f"{at.rstrip('.')}: " if at else ""
-        got = json.dumps(content, ensure_ascii=False, default=str)
-        raise UserError(f"{where}: {place}{EXPECTED['model_type']}, got {got}")
+        raise UserError(f"{where}: {place}{EXPECTED['model_type']}, got {_shown(content)}")
     for key, value in content.items():
         if key in also:
             continue

@@ -1,5 +1,6 @@
 """The settings that config files may hold, with their types; an unknown key is an error."""
 
+import re
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -23,11 +24,15 @@ from epcore.plan.settings import Settings, Split
 
 
 def _fraction(value: Any) -> Any:
-    """`1/4`, `0.25` or `1` as an exact fraction."""
+    """`1/4`, `0.25` or `1` as an exact fraction; not `1e999999999`, which has as many digits."""
+    if isinstance(value, Fraction):
+        return value
     try:
-        return value if isinstance(value, Fraction) else Fraction(str(value))
-    except (ValueError, ZeroDivisionError):
-        raise ValueError("expected a ratio such as 1/4 or 0.25") from None
+        if re.fullmatch(r"\d{1,20}([/.]\d{1,20})?", str(value), re.ASCII):
+            return Fraction(str(value))
+    except ZeroDivisionError:
+        pass
+    raise ValueError("expected a ratio such as 1/4 or 0.25")
 
 
 # Text in the markup of epcore.markup.

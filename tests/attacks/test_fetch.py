@@ -47,6 +47,7 @@ def test_a_file_that_is_declared_larger_is_not_downloaded(tmp_path, server):
     url = server.page("/a", BODY * 40, pause=0.2)
     message = f"it has {len(BODY) * 40:,} bytes, {len(BODY):,} are expected"
     assert message in refused(tmp_path, url, **KNOWN)
+    assert sum(server.sent()) <= len(BODY)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -23,6 +23,14 @@ from epcore.resume import discard_old_states
 # `conda: environment.yml` in the rules documents their software. It installs this checkout, so it
 # is made by hand or by the Makefile, not by Snakemake's --software-deployment-method.
 
+# Snakemake takes what stands in braces for a name to fill in, in paths of its own too.
+for folder in (workflow.basedir, sys.prefix):
+    if set("{}") & set(str(folder)):
+        sys.exit(
+            f"epcore: the path {folder} has braces, which Snakemake cannot do; rename it"
+        )
+
+
 # Relative to where Snakemake runs, so that a project may be moved and stays up to date.
 CONFIG = Path(os.path.relpath(workflow.basedir)) / "config"
 

@@ -1,0 +1,145 @@
+"""Config files that are no mistakes of typing: without end, without bottom, or circular."""
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from epcore import cli
+from epcore.errors import UserError
+from epcore.plan import Plan
+from epcore.plan.load import parse_yaml, validate
+from epcore.plan.models import Backbone, View
+
+ROOT = Path(__file__).parents[2]
+
+
+def bomb(item):
+    """Nine of the one before it in each: 9 ** 20 of the first."""
+    lines = [f"a0: &a0 {item}"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 20)]
+    return "\n".join(lines)
+
+
+def merge_bomb():
+    lines = ["a0: &a0 {x0: 1, y0: 2}"]
+    for n in range(1, 30):
+        lines.append(f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}], x{n}: 1}}")
+    return "\n".join(lines)
+
+
+ATTACKS = {
+    "a placeholder": ("data_root: {{ root }}", "line 1: .*a key is a text"),
+    "a list for a key": ("? [a, b]\n: 1", "line 1: .*a key is a text"),
+    "a mapping for a key": ("x: 1\n? {a: b}\n: 1", "line 2: .*a key is a text"),
+    "a bomb of aliases": (bomb("x"), "line 7: .*it becomes more than 100,000 values"),
+    "a bomb of merged keys": (merge_bomb(), "it becomes more than 100,000 values"),
+    "a circle": ("a: &a {b: *a}", "line 1: .*the alias 'a' is a part of itself"),
+    "a circle in a list": ("a: &a\n- 1\n- [*a]", "line 3: .*the alias 'a' is a part of itself"),
+    "a merged circle": ("a: &a {<<: *a}", "the alias 'a' is a part of itself"),
+    "an alias of nothing": ("a: *b", "undefined alias"),
+    "digits": ("a: " + "9" * 5000, "line 1: .*a number has 50 digits at most"),
+    "negative digits": ("a: -" + "9" * 5000, "a number has 50 digits at most"),
+    "binary digits": ("a: 0b" + "1" * 50_000, "a number has 50 digits at most"),
+    "hexadecimal digits": ("a: 0x" + "f" * 50_000, "a number has 50 digits at most"),
+    "hours and minutes": ("a: 1" + ":59" * 5000, "a number has 50 digits at most"),
+    "a key of digits": ("? " + "9" * 5000 + "\n: a", "a number has 50 digits at most"),
+    "a day that there is not": ("a: 2020-13-45", "month must be in 1..12"),
+    "lists without end": ("a: " + "[" * 100_000, "it is more than 50 levels deep"),
+    "lists that end": ("a: " + "[" * 9000 + "]" * 9000, "it is more than 50 levels deep"),
+    "mappings without end": ("{a: " * 50_000, "it is more than 50 levels deep"),
+    "keys without end": ("? " * 5000, "it is more than 50 levels deep"),
+    "steps without end": ("\n".join(" " * n + "a:" for n in range(900)), "line 51: .* levels"),
+    "a tag": ("a: !!python/object/apply:os.system [id]", "could not determine a constructor"),
+    "control characters": ("a: \x00", "this is not valid YAML"),
+}
+
+
+@pytest.mark.parametrize("kind", ATTACKS)
+def test_hostile_yaml_ends_in_one_line_at_once(kind):
+    text, message = ATTACKS[kind]
+    began = time.monotonic()
+    with pytest.raises(UserError, match=rf"^some\.yaml.*{message}") as caught:
+        parse_yaml(text, "some.yaml")
+    assert time.monotonic() - began < 2
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+def test_aliases_and_merged_keys_as_people_write_them_are_read():
+    text = "a: &a [1, 2]\nb: *a\nc: &c {d: *a}\ne: {<<: *c, f: 1}"
+    assert parse_yaml(text, "") == {
+        "a": [1, 2], "b": [1, 2], "c": {"d": [1, 2]}, "e": {"d": [1, 2], "f": 1},
+    }  # fmt: skip
+    assert parse_yaml("a: " + "9" * 50, "") == {"a": int("9" * 50)}
+
+
+@pytest.mark.parametrize(
+    "width",
+    ["1e999999999", "1e-999999999", "1E9999", "9" * 5000, "1/" + "9" * 5000, "0." + "9" * 5000,
+     "1_0e9_9", "-1/4", "nan", "inf", "1/0", float("inf"), float("nan"), True, [1], None, "¼"],
+)  # fmt: skip
+def test_a_ratio_that_is_none_is_told_at_once(width):
+    began = time.monotonic()
+    for model, key in ((Backbone, "width"), (View, "crop")):
+        content = {"architecture": "conv4", "width": 1, "resize": 1, "crop": 1, key: width}
+        content = {name: content[name] for name in model.model_fields if name in content}
+        with pytest.raises(UserError, match=rf"{key}: expected a ratio such as 1/4 or 0\.25") as e:
+            validate(model, content, "some.yaml")
+        assert len(str(e.value)) < 500
+    assert time.monotonic() - began < 2
+
+
+@pytest.mark.parametrize(("text", "exact"), [("92/84", "23/21"), (0.25, "1/4"), (1, "1"), (2, "2")])
+def test_a_ratio_as_people_write_it_is_exact(text, exact):
+    backbone = validate(Backbone, {"architecture": "conv4", "width": text}, "")
+    assert str(backbone.width) == exact
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"a":' * 100_000, '{"a": ' + "[" * 100_000, '{"a": ' + "9" * 5000 + "}",
+     '{"a": -' + "9" * 9999, "{" + "\\ud800" + "}"],
+    ids=["mappings", "lists", "digits", "negative", "half a character"],
+)  # fmt: skip
+def test_hostile_json_ends_in_one_line(text, tmp_path, capsys):
+    (tmp_path / "some.json").write_text(text)
+    for config in (text, str(tmp_path / "some.json")):
+        given = ["data", "--config", config, "--out", str(tmp_path / "out")]
+        assert cli.main(given) == 2
+        said = capsys.readouterr().err
+        assert said.startswith("epcore: --config: ")
+        assert said.count("\n") == 1
+        assert len(said) < 500
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_value_that_is_long_is_shown_in_part(tmp_path, capsys):
+    config = json.dumps({"stage_version": "x" * 100_000, "dataset": {}})
+    assert cli.main(["data", "--config", config, "--out", str(tmp_path / "out")]) == 2
+    assert len(capsys.readouterr().err) < 500
+
+
+@pytest.mark.parametrize("kind", ["a placeholder", "a circle", "digits"])
+def test_a_hostile_file_of_a_project_is_named(config, kind):
+    (config / "scales" / "demo.yaml").write_text(ATTACKS[kind][0])
+    with pytest.raises(UserError, match=r"config/scales/demo\.yaml, line 1: "):
+        Plan(config, "demo").check()
+
+
+def test_a_checkout_with_braces_in_its_path_is_refused_before_any_work(tmp_path):
+    folder = tmp_path / "a {checkout}"
+    folder.mkdir()
+    shutil.copy(ROOT / "Snakefile", folder)
+    for name in ("config", "workflow", "profiles"):
+        shutil.copytree(ROOT / name, folder / name)
+    command = [sys.executable, "-m", "snakemake", "--cores", "1", "tables/main.tex"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert f"epcore: the path {folder} has braces, " in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (folder / "results").exists()
