@@ -207,6 +207,14 @@ STAGES = {
         told=("table",),
         of_seeds="all",
     ),
+    "claims": Stage(
+        "judge the claims by what is printed and by this run",
+        "epcore.report.claims",
+        (Option("out", "table to write (.csv); LaTeX (.tex) and a page (.html) go beside it"),),
+        config="ClaimsStage",
+        plan="claims.stage",
+        of_seeds="all",
+    ),
     "ablation": Stage(
         "draw what an ablation's factors are worth",
         "epcore.report.ablation",

@@ -116,6 +116,10 @@ def _latex(plan: Plan, place: Mapping[str, Any]) -> Files:
     return {"csv": _at(paths.TABLE_CSV, place), "out": _at(paths.TABLE_TEX, place)}
 
 
+def _claims(plan: Plan, place: Mapping[str, Any]) -> Files:
+    return {"out": _at(paths.CLAIMS, place)}
+
+
 def _plot(plan: Plan, place: Mapping[str, Any]) -> Files:
     tables = [_at(paths.TABLE_CSV, place, table=name) for name in plan.plots.tables(place["plot"])]
     return {"tables": tables, "out": _at(paths.FIGURE, place, figure=place["plot"])}
@@ -206,6 +210,7 @@ _OF: dict[str, Callable[[Plan, Mapping[str, Any]], Files]] = {
     "evaluate": _evaluate,
     "aggregate": _aggregate,
     "latex": _latex,
+    "claims": _claims,
     "ablation": _ablation,
     "alpha": _tested_figure("alpha", Figures.alpha_runs),
     "interpolation": _tested_figure("interpolation", Figures.interpolation_runs),

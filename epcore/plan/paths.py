@@ -26,6 +26,7 @@ FIGURE = "results/{scale}/figures/{figure}.pdf"
 TABLE_CSV = "results/{scale}/tables/{table}.csv"
 TABLE_TEX = "results/{scale}/tables/{table}.tex"
 TABLE_HTML = "results/{scale}/tables/{table}.html"
+CLAIMS = TABLE_CSV.replace("{table}", "claims")
 ENVIRONMENT = "results/{scale}/reports/environment.html"
 LEDGER = "results/{scale}/ledger.jsonl"
 CO2 = "results/{scale}/reports/co2.csv"

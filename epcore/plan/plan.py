@@ -6,6 +6,7 @@ from typing import Any
 
 from epcore.errors import UserError
 from epcore.plan import paths
+from epcore.plan.claims import Claims
 from epcore.plan.curves import Curves
 from epcore.plan.data import Data
 from epcore.plan.figures import Figures
@@ -25,7 +26,8 @@ class Plan:
 
     registry: the config files, validated. data: data sets and episodes. runs: trainings and tests.
     tables. figures. tested: the runs of both. plots: of tables. imagenet_fs and its tables, if the
-    scale has it. curves: of trainings. Arguments and errors are those of `Registry`.
+    scale has it. curves: of trainings. claims: of tables and figures. Arguments and errors are
+    those of `Registry`.
 
     Methods named after a stage, here and in the parts, return what it is told: the settings that
     it reads, and nothing else.
@@ -43,6 +45,7 @@ class Plan:
         self.imagenet_fs = fs = ImageNetFs(registry) if has_fs else None
         self.imagenet_fs_tables = ImageNetFsTables(registry, fs) if fs else None
         self.curves = Curves(registry, runs, tables, figures, tested, fs)
+        self.claims = Claims(registry, tables, figures, self.imagenet_fs_tables)
 
     def check(self) -> None:
         """Resolves every recipe and table, so that a mistake is told before anything runs."""
@@ -58,6 +61,7 @@ class Plan:
         if self.imagenet_fs is not None:
             self.imagenet_fs.check()
         self._check_printed()
+        self.claims.stage()
 
     def _check_printed(self) -> None:
         printed = self.registry.printed
