@@ -22,6 +22,7 @@ details ul { margin: .2rem 0 .5rem; padding-left: 1.2rem; font-size: 90%; }
 
 def page(stage: ClaimsStage, judged: list[Judged]) -> str:
     """The whole page; its links are relative to the folder of the tables."""
+    made = {name.split("/")[0] for name, cell in stage.cells.items() if cell.scores}
     body = [
         f"<style>{STYLE}</style>",
         f"<h1>{to_html(stage.title)}</h1>",
@@ -34,7 +35,7 @@ def page(stage: ClaimsStage, judged: list[Judged]) -> str:
     ]
     for ours, heading in ((False, "Claims of the paper"), (True, "Claims of this project")):
         body.append(f'<tbody><tr><th colspan="5" scope="rowgroup">{heading}</th></tr>')
-        body += [_line(each) for each in judged if each.claim.ours == ours]
+        body += [_line(each, made) for each in judged if each.claim.ours == ours]
         body.append("</tbody>")
     body.append("</table></div>")
     return document("Claims and verdicts", "\n".join(body))
@@ -58,7 +59,8 @@ def _summary(judged: list[Judged]) -> str:
     return f"<ul>{''.join(lines)}</ul>"
 
 
-def _line(each: Judged) -> str:
+def _line(each: Judged, made: set[str]) -> str:
+    """With links to the tables that this scale makes."""
     claim = each.claim
     verdicts = (each.printed, each.printed_intervals, each.this_run)
     cells = "".join(f"<td>{_verdict(verdict)}</td>" for verdict in verdicts)
@@ -66,7 +68,7 @@ def _line(each: Judged) -> str:
     links = [
         f'<a href="{table}.html">{table}</a> (<a href="{table}.csv">CSV</a>)'
         for table in claim.tables
-        if each.this_run.word != "not asked"
+        if table in made
     ]
     links += [
         f'<a href="../figures/{number.figure}.png">{number.figure}</a> '

@@ -8,14 +8,14 @@ from epcore.report.judged import Judged
 from epcore.report.verdicts import Verdict, Word
 
 HEAD = r"""% Compile this file, or \input it into a paper that loads
-% booktabs, longtable and xcolor.
+% array, booktabs, longtable and xcolor.
 \makeatletter
 \ifx\documentclass\@twoclasseserror
   \let\epcoreend\relax
 \else
   \documentclass[10pt]{article}
   \usepackage[a4paper,margin=15mm]{geometry}
-  \usepackage{booktabs,longtable,xcolor}
+  \usepackage{array,booktabs,longtable,xcolor}
   \pagestyle{empty}
   \gdef\epcoreend{\end{document}}
   \begin{document}
