@@ -2,6 +2,8 @@
 
 import itertools
 from collections.abc import Iterable
+from functools import cached_property
+from typing import Any
 
 from epcore.plan.imagenet_fs import COLUMNS, read_imagenet_fs
 from epcore.plan.imagenet_fs_tables import PRINTED, ImageNetFsTables
@@ -77,10 +79,18 @@ class ClaimCells:
         return read_printed(self._registry.config / "paper" / f"{paper}.csv") if paper else {}
 
     def _draw(self, run: Run) -> str:
-        """What episodes share that differ in no more than which of their images are labeled."""
-        protocol = self._registry.protocols[run.protocol]
-        shared = protocol.model_dump(exclude={"labeled", "unlabeled"})
-        return f"{run.dataset} {shared}"
+        """The data set, and the first of the protocols that draw the same images.
+
+        They differ in no more than which of them are labeled, and in the checkpoint.
+        """
+        same = [name for name in self._drawn if self._drawn[name] == self._drawn[run.protocol]]
+        return f"{run.dataset} {min(same)}"
+
+    @cached_property
+    def _drawn(self) -> dict[str, dict[str, Any]]:
+        but = {"labeled", "unlabeled", "finetuned_shot"}
+        protocols = self._registry.protocols
+        return {name: protocol.model_dump(exclude=but) for name, protocol in protocols.items()}
 
 
 def _by_place(cells: Iterable[MeasuredCell]) -> dict[tuple[str, str, str], list[MeasuredCell]]:
