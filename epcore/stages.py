@@ -215,6 +215,20 @@ STAGES = {
         plan="claims.stage",
         of_seeds="all",
     ),
+    "reproduction": Stage(
+        "typeset the reproduction as a document",
+        "epcore.report.reproduction",
+        (
+            Option("template", "its text (.tex)"),
+            Option("claims", "the judged claims (.csv)"),
+            files("tables", "aggregated tables (.csv)"),
+            Option("footprint", "the CO2 report, if energy is tracked (.csv)", required=False),
+            Option("out", "document to write (.pdf); the log of LaTeX goes beside it"),
+        ),
+        config="ReproductionStage",
+        plan="reproduction",
+        of_seeds="all",
+    ),
     "ablation": Stage(
         "draw what an ablation's factors are worth",
         "epcore.report.ablation",

@@ -16,6 +16,8 @@ from epcore.plan.plan import Plan
 from epcore.plan.run import Run, TrainedNetwork
 from epcore.plan.runs import phase_of
 
+TEMPLATE = "workflow/report/reproduction.tex"
+
 # Option of the stage -> file, or files, or folder.
 Files = dict[str, Any]
 
@@ -120,6 +122,18 @@ def _claims(plan: Plan, place: Mapping[str, Any]) -> Files:
     return {"out": _at(paths.CLAIMS, place)}
 
 
+def _reproduction(plan: Plan, place: Mapping[str, Any]) -> Files:
+    tables = [_at(paths.TABLE_CSV, place, table=name) for name in plan.main_tables]
+    tracked = {"footprint": _at(paths.CO2, place)} if plan.registry.footprint.tracking else {}
+    return {
+        "template": plan.registry.config.parent / TEMPLATE,
+        "claims": _at(paths.CLAIMS, place),
+        "tables": tables,
+        "out": _at(paths.REPRODUCTION, place),
+        **tracked,
+    }
+
+
 def _plot(plan: Plan, place: Mapping[str, Any]) -> Files:
     tables = [_at(paths.TABLE_CSV, place, table=name) for name in plan.plots.tables(place["plot"])]
     return {"tables": tables, "out": _at(paths.FIGURE, place, figure=place["plot"])}
@@ -211,6 +225,7 @@ _OF: dict[str, Callable[[Plan, Mapping[str, Any]], Files]] = {
     "aggregate": _aggregate,
     "latex": _latex,
     "claims": _claims,
+    "reproduction": _reproduction,
     "ablation": _ablation,
     "alpha": _tested_figure("alpha", Figures.alpha_runs),
     "interpolation": _tested_figure("interpolation", Figures.interpolation_runs),

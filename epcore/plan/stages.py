@@ -470,6 +470,16 @@ class ClaimsStage(Stage):
     cells: dict[str, ClaimCell]
 
 
+class ReproductionStage(Stage):
+    """Typeset the reproduction: what a scale says of itself, by name, and what it makes."""
+
+    stage_version: int = 1
+    scale: str
+    facts: dict[str, str]
+    tables: tuple[str, ...]
+    figures: tuple[str, ...]
+
+
 class EnvironmentStage(Stage):
     """Sum up where jobs ran, from the metas that they wrote."""
 

@@ -14,6 +14,7 @@ from epcore.job import command_of
 from epcore.plan import Plan, embeddings, paths
 from epcore.plan.datasets import QUICKLY_PACKED
 from epcore.plan.environment import ENVIRONMENT
+from epcore.plan.files import TEMPLATE
 from epcore.plan.load import read_yaml
 from epcore.plan.registry import scale_of
 from epcore.plan.run import TrainedNetwork, Run
