@@ -29,6 +29,11 @@ MACROS = r"""\makeatletter
 \newcommand{\showfigure}[3]{\@ifundefined{made figure #1}{}{%
   \begin{figure}[!ht]\centering\includegraphics[width=#2]{#1.pdf}\caption{#3}\end{figure}%
   \provenance{figure #1}}}
+% Tables and figures stand where they are named, each with its source below it.
+\renewenvironment{table}[1][]{\par\medskip\noindent\begin{minipage}{\linewidth}%
+  \def\@captype{table}}{\end{minipage}\par\smallskip}
+\renewenvironment{figure}[1][]{\par\medskip\noindent\begin{minipage}{\linewidth}%
+  \def\@captype{figure}}{\end{minipage}\par\smallskip}
 \newcommand{\source}[2]{\par\noindent{\scriptsize\raggedright Made by \texttt{#1}; numbers in
   \texttt{#2}.\par}\medskip}
 \makeatother
@@ -133,7 +138,7 @@ def _claim(claim: Mapping[str, str]) -> str:
     return " ".join(said) + "%"
 
 
-def _short(breaks: str, most: int = 6) -> str:
+def _short(breaks: str, most: int = 4) -> str:
     """The first of many."""
     parts = breaks.split("; ")
     rest = len(parts) - most
