@@ -48,8 +48,13 @@ class ImageStore:
         """Images uint8 `(n, height, width, 3)` of store rows `(n,)`.
 
         Raises:
-            UserError: if one is not the image that was packed.
+            UserError: if one is not the image that was packed, or there is none of that number.
         """
+        if len(rows) and (rows.min() < 0 or rows.max() >= len(self.images)):
+            raise UserError(
+                f"data set {self.directory} has {len(self.images)} images, and image {rows.max()} "
+                "is asked for: the episodes are of another data set"
+            )
         images: np.ndarray = self.images[rows]
         for position in np.flatnonzero(~self.verified[rows]):
             if zlib.crc32(images[position]) != self.checksums[rows[position]]:
