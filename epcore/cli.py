@@ -88,7 +88,7 @@ def _read_config(text: str) -> Any:
         raise UserError(f"--config: {text} cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:
         raise UserError(f"--config: {text}: this is not UTF-8 text; save it as UTF-8") from None
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:  # of which a number of many digits is one
         raise UserError(f"--config: this is not valid JSON ({error})") from None
 
 

@@ -21,6 +21,8 @@ DAMAGED = (
     UnicodeDecodeError,
 )
 
+LARGEST = 256 * 2**20  # bytes of a member that is read whole
+
 
 @contextmanager
 def open_tar(path: Path, content: IO[bytes] | None = None) -> Iterator[tarfile.TarFile]:
@@ -53,8 +55,13 @@ def read_member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
     """The content of a plain file.
 
     Raises:
-        UserError: if it is damaged.
+        UserError: if it is damaged, or so large that it is no picture or list.
     """
+    if member.size > LARGEST:
+        raise UserError(
+            f"{archive.name!s}: {member.name} has {member.size} bytes, more than {LARGEST}; get "
+            "the archive again"
+        )
     try:
         content = archive.extractfile(member)
         if content is None:

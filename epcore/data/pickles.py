@@ -41,9 +41,14 @@ class _Dtype:
 
 
 class _Array(np.ndarray):
-    """An array that is about to get its content."""
+    """An array that is about to get its content, once: a view of it would keep freed memory."""
+
+    filled = False
 
     def __setstate__(self, state: Any) -> None:
+        if self.filled:
+            raise pickle.UnpicklingError("an array that is filled twice")
+        self.filled = True
         version, shape, dtype, fortran, content = state
         if dtype.plain.hasobject and len(content) != math.prod(shape):
             raise pickle.UnpicklingError("an array with more or fewer objects than its shape")
@@ -58,8 +63,11 @@ def _scalar(dtype: _Dtype, content: Any) -> Any:
     return _numpy_scalar(dtype.plain, content)
 
 
-def _frombuffer(content: bytes | bytearray, dtype: _Dtype, *layout: Any) -> np.ndarray:
-    array: np.ndarray = _numpy_frombuffer(content, dtype.plain, *layout)
+def _frombuffer(content: Any, dtype: _Dtype, *layout: Any) -> np.ndarray:
+    if type(content) not in (bytes, bytearray):
+        raise pickle.UnpicklingError(f"an array out of {type(content).__name__}")
+    # Of a copy, which nobody else changes.
+    array: np.ndarray = _numpy_frombuffer(bytes(content), dtype.plain, *layout)
     return array
 
 
@@ -96,12 +104,22 @@ def load(file: IO[bytes], name: str) -> Any:
         UserError: if the file is damaged or holds anything else.
     """
     try:
+        _check_memo(file)
         return _Unpickler(file, encoding="bytes").load()
     except Exception as error:  # a damaged pickle raises nearly anything
         raise UserError(
             f"{name} is refused: it is damaged, or holds more than arrays and containers "
             f"({error}); delete it and get it again"
         ) from None
+
+
+def _check_memo(file: IO[bytes]) -> None:
+    """A few bytes may ask for a memo of many gigabytes; nothing is built here."""
+    begin = file.tell()
+    for count, (opcode, argument, _) in enumerate(pickletools.genops(file)):
+        if opcode.name in ("PUT", "BINPUT", "LONG_BINPUT") and int(argument or 0) > count:
+            raise pickle.UnpicklingError(f"an object with the number {argument}")
+    file.seek(begin)
 
 
 def text_keys(mapping: Any, name: str, keys: tuple[str, ...]) -> dict[str, Any]:

@@ -12,14 +12,11 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from epcore.errors import UserError
 from epcore.plan.datasets import Pixels
 
-UNREADABLE = (
-    UnidentifiedImageError,
-    Image.DecompressionBombError,
-    OSError,
-    RuntimeError,
-    SyntaxError,
-    ValueError,
-)
+# Others start programs (EPS starts Ghostscript) or are no pictures of cameras and data sets.
+PICTURES = ("JPEG", "PNG", "GIF", "BMP", "TIFF", "WEBP", "PPM", "AVIF")
+Image.init()
+FORMATS = tuple(name for name in PICTURES if name in Image.OPEN)
+MOST_PIXELS = 64_000_000  # decoded, some 200 MB
 FILTERS = {
     "bilinear": Image.Resampling.BILINEAR,
     "bicubic": Image.Resampling.BICUBIC,
@@ -45,15 +42,18 @@ def decode(
             published data sets did not.
 
     Raises:
-        UserError: if it is no picture, damaged, or plain gray of more than 8 bits.
+        UserError: if it is no picture, damaged, too large, or plain gray of more than 8 bits.
     """
     try:
-        with Image.open(io.BytesIO(data)) as picture:
+        with Image.open(io.BytesIO(data), formats=FORMATS) as picture:
+            if picture.width * picture.height > MOST_PIXELS:
+                most = f"more than {MOST_PIXELS // 10**6} million pixels"
+                raise ValueError(f"it has {picture.width} x {picture.height}, {most}")
             # Pillow would cut 16 bits of gray off at 255.
             if picture.mode.startswith(("I", "F")):
                 raise ValueError("its pixels have more than 8 bits a channel")
             return to_array(ImageOps.exif_transpose(picture) if upright else picture, size, pixels)
-    except UNREADABLE as error:
+    except Exception as error:  # a damaged picture, or its EXIF data, raise nearly anything
         unknown = isinstance(error, UnidentifiedImageError)  # its text names a place in memory
         reason = "it is empty" if not data else "no known format" if unknown else str(error)
         raise UserError(f"{name} cannot be read as an image ({reason}); replace it") from None

@@ -12,6 +12,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from epcore.errors import UserError
 
 T = TypeVar("T")
+MOST_VALUES, DEEPEST = 100_000, 50
 
 # What pydantic calls by the names of Python's types.
 EXPECTED = {
@@ -36,6 +37,11 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
             self._flat.add(id(node))
             written: set[str] = set()
             for key, _ in node.value:
+                if not isinstance(key, yaml.ScalarNode):
+                    raise yaml.constructor.ConstructorError(
+                        problem="a key is no plain text; quote {{ and }}",
+                        problem_mark=key.start_mark,
+                    )
                 if key.value in written:
                     raise yaml.constructor.ConstructorError(
                         problem=f"the key {key.value!r} is there twice", problem_mark=key.start_mark
@@ -67,6 +73,9 @@ def parse_yaml(text: str, where: str) -> dict[str, Any]:
     """
     try:
         content = yaml.load(text, _Loader)
+        _check_size(content, where)
+    except (RecursionError, ValueError) as error:  # nested too deeply; a number of many digits
+        raise UserError(f"{where}: this is not valid YAML: {error}") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
@@ -75,6 +84,26 @@ def parse_yaml(text: str, where: str) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise UserError(f"{where}: expected a mapping of keys to values at the top level")
     return content
+
+
+def _check_size(content: Any, where: str) -> None:
+    """Aliases of aliases may stand for more than fits into memory, or hold themselves.
+
+    Raises:
+        UserError: if there are more values than a config ever has, each alias counted anew.
+    """
+    left, waiting = MOST_VALUES, [(content, 0)]
+    while waiting:
+        value, depth = waiting.pop()
+        left -= 1
+        if left < 0 or depth > DEEPEST:
+            raise UserError(
+                f"{where}: more than {MOST_VALUES} values, or one within {DEEPEST} others; write "
+                "out what its aliases stand for"
+            )
+        below = value.values() if isinstance(value, dict) else value
+        if isinstance(value, (dict, list)):
+            waiting += [(each, depth + 1) for each in below]
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

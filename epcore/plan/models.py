@@ -1,5 +1,6 @@
 """The settings that config files may hold, with their types; an unknown key is an error."""
 
+import re
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -24,10 +25,12 @@ from epcore.plan.settings import Settings, Split
 
 def _fraction(value: Any) -> Any:
     """`1/4`, `0.25` or `1` as an exact fraction."""
-    try:
-        return value if isinstance(value, Fraction) else Fraction(str(value))
-    except (ValueError, ZeroDivisionError):
-        raise ValueError("expected a ratio such as 1/4 or 0.25") from None
+    if isinstance(value, Fraction):
+        return value
+    # Nothing longer: Fraction("1e999999999") does not end.
+    if not re.fullmatch(r"\d{1,6}(/\d{1,6}|\.\d{1,6})?", str(value)) or str(value).endswith("/0"):
+        raise ValueError("expected a ratio such as 1/4 or 0.25")
+    return Fraction(str(value))
 
 
 # Text in the markup of epcore.markup.
