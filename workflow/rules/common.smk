@@ -245,7 +245,9 @@ def each_attempt(amount):
 # - PATH: `epcore` of the Python that runs Snakemake, even if its environment is not activated.
 # - EPCORE_*: each job measures its energy and writes it into the scale's ledger. Not part of any
 #   stage's config: a changed emission factor retrains nothing.
-PYTHONS = shlex.quote(str(Path(sys.executable).parent)).replace("{", "{{").replace("}", "}}")
+PYTHONS = (
+    shlex.quote(str(Path(sys.executable).parent)).replace("{", "{{").replace("}", "}}")
+)
 shell.prefix(
     "set -euo pipefail; "
     f'export PATH={PYTHONS}:"$PATH" '
