@@ -6,6 +6,7 @@ variable EPCORE_MIRROR names. What is found is verified like a download, and nev
 
 import hashlib
 import json
+import math
 import os
 import shutil
 from collections.abc import Iterable
@@ -267,14 +268,18 @@ def _from_address(url: str, file: SourceFile, path: Path, partial: Path) -> None
     while True:
         try:
             digest = _stream(url, file, path, partial)
+            wrong = _wrong_size(partial, file) or _wrong_digest(file, digest)
+            break
+        except _AnotherFileError as error:
+            wrong = str(error)
             break
         except BROKEN_OFF:
             size = partial.stat().st_size if partial.exists() else 0
             most, attempts = max(most, size), 0 if size > most else attempts + 1
             if attempts >= ATTEMPTS:
                 raise
-    if wrong := _wrong_size(partial, file) or _wrong_digest(file, digest):
-        partial.unlink()  # what is wrong from its first byte on cannot be completed
+    if wrong:
+        partial.unlink(missing_ok=True)  # what is wrong from its first byte on cannot be completed
         if not inherited:
             raise _AnotherFileError(f"it sends another file: {wrong}")
         _from_address(url, file, path, partial)  # the wrong bytes may be the inherited ones
@@ -293,14 +298,24 @@ def _stream(url: str, file: SourceFile, path: Path, partial: Path) -> str:
             partial.unlink()
             raise requests.ConnectionError("the partial file is longer than the whole")
         answer.raise_for_status()
+        if url.startswith("https:") and not answer.url.startswith("https:"):
+            raise requests.RequestException(f"it leads to {answer.url}, which is not encrypted")
         resumed = answer.status_code == requests.codes.partial_content
+        if resumed and not have:
+            raise requests.RequestException("it sends a part of the file that was not asked for")
         if resumed:
             with partial.open("rb") as content:
                 while chunk := content.read(CHUNK):
                     digest.update(chunk)
         else:
             have = 0
-        coming = int(answer.headers.get("Content-Length", 0))
+        length = answer.headers.get("Content-Length", "0")
+        if not length.isdecimal():
+            raise requests.RequestException(f"it says that it sends {length[:40]!r} bytes")
+        coming = int(length)
+        most = math.inf if file.size is None else file.size
+        if have + coming > most:
+            raise _AnotherFileError(f"it has {have + coming:,} bytes, {most:,} are expected")
         _check_room(path, coming or (file.size or 0) - have)
         with (
             partial.open("ab" if resumed else "wb") as content,
@@ -311,6 +326,8 @@ def _stream(url: str, file: SourceFile, path: Path, partial: Path) -> str:
                 content.write(chunk)
                 digest.update(chunk)
                 progress.update(len(chunk))
+                if content.tell() > most:
+                    raise _AnotherFileError(f"it goes on after the {most:,} bytes expected")
     return str(digest.hexdigest())
 
 
