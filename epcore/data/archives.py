@@ -10,6 +10,8 @@ from typing import IO
 
 from epcore.errors import UserError
 
+# Bytes of a member: the largest that is read at once, a part of CIFAR-100, has 155 million.
+LARGEST = 1 << 28
 DAMAGED = (
     tarfile.TarError,
     zipfile.BadZipFile,
@@ -42,7 +44,7 @@ def files_of_tar(path: Path) -> Iterator[tuple[str, tarfile.TarFile, tarfile.Tar
     """The plain files of a tar archive, in the archive's order; see `check_member`."""
     with open_tar(path) as archive:
         for member in archive:
-            check_member(path, member.name)
+            check_member(path, member.name, member.size)
             if not (member.isfile() or member.isdir()):
                 raise UserError(f"{path}: {member.name} is no plain file; the archive is refused")
             if member.isfile():
@@ -55,13 +57,9 @@ def read_member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
     """The content of a plain file.
 
     Raises:
-        UserError: if it is damaged, or so large that it is no picture or list.
+        UserError: if it is damaged, or too large.
     """
-    if member.size > LARGEST:
-        raise UserError(
-            f"{archive.name!s}: {member.name} has {member.size} bytes, more than {LARGEST}; get "
-            "the archive again"
-        )
+    check_member(Path(str(archive.name)), member.name, member.size)
     try:
         content = archive.extractfile(member)
         if content is None:
@@ -82,19 +80,24 @@ def open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
     """
     try:
         with zipfile.ZipFile(path) as archive:
-            for name in archive.namelist():
-                check_member(path, name)
+            for member in archive.infolist():
+                check_member(path, member.filename, member.file_size)
             yield archive
     except DAMAGED as error:
         raise UserError(f"{path} is no archive, or damaged ({error}); get it again") from None
 
 
-def check_member(archive: Path, name: str) -> None:
-    """No member may point out of its archive.
+def check_member(archive: Path, name: str, size: int) -> None:
+    """No member may point out of its archive, or be larger than those that are published.
 
     Raises:
-        UserError: for an absolute path, or one with '..'.
+        UserError: for an absolute path, one with '..', or a member that would fill the memory.
     """
+    if size > LARGEST:
+        raise UserError(
+            f"{archive}: {name} has {size:,} bytes, {LARGEST:,} are the most that a member has; "
+            "get the archive again"
+        )
     path = PurePosixPath(name.replace("\\", "/"))
     if path.is_absolute() or ".." in path.parts:
         raise UserError(f"{archive}: the member {name!r} leaves the archive; it is refused")

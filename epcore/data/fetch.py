@@ -8,12 +8,15 @@ import hashlib
 import json
 import math
 import os
+import re
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import requests
+from requests.adapters import HTTPAdapter
 from tqdm import tqdm
 
 from epcore.data.sources import stamp
@@ -195,7 +198,10 @@ def _difference(path: Path, file: SourceFile) -> str | None:
 
 
 def _wrong_size(path: Path, file: SourceFile) -> str | None:
-    size = path.stat().st_size
+    return _wrong_number(path.stat().st_size, file)
+
+
+def _wrong_number(size: int, file: SourceFile) -> str | None:
     if file.size is None or size == file.size:
         return None
     return f"it has {size:,} bytes, {file.size:,} are expected"
@@ -213,7 +219,16 @@ def _wrong_digest(file: SourceFile, digest: str) -> str | None:
 
 
 class _AnotherFileError(Exception):
-    """An address sent a whole file that is not the published one."""
+    """An address sends a whole file that is not the published one."""
+
+
+class _OfThisMachine(HTTPAdapter):
+    """Plain http, which anybody on the way may change, reaches this machine and no other."""
+
+    def send(self, request: Any, *arguments: Any, **settings: Any) -> Any:
+        if urlsplit(request.url).hostname not in ("127.0.0.1", "localhost"):
+            raise requests.exceptions.InvalidSchema(f"{request.url} is not https")
+        return super().send(request, *arguments, **settings)
 
 
 def download(file: SourceFile, path: Path) -> None:
@@ -241,8 +256,9 @@ def _from_addresses(file: SourceFile, path: Path) -> None:
         try:
             _from_address(url, file, path, partial)
             partial.replace(path)
+            _note(partial).unlink(missing_ok=True)
             return
-        except (_AnotherFileError, requests.RequestException) as error:
+        except (_AnotherFileError, requests.RequestException, ValueError) as error:
             reasons.append(f"{url}: {_reason(error)}")
             print(f"  {reasons[-1]}", flush=True)
     raise UserError(
@@ -259,7 +275,7 @@ def _reason(error: Exception) -> str:
         return f"the server answers {error.response.status_code}"
     if isinstance(error, BROKEN_OFF):
         return "no connection, or it broke off"
-    return str(error)
+    return " ".join(str(error).split())
 
 
 def _from_address(url: str, file: SourceFile, path: Path, partial: Path) -> None:
@@ -285,50 +301,98 @@ def _from_address(url: str, file: SourceFile, path: Path, partial: Path) -> None
         _from_address(url, file, path, partial)  # the wrong bytes may be the inherited ones
 
 
+def _note(partial: Path) -> Path:
+    """Where the address of a partial file stands, and what tells that it has changed there."""
+    return partial.with_suffix(".from")
+
+
+def _unchanged(partial: Path, url: str) -> str | None:
+    """What to ask an address for, that it sends the rest of the same file only."""
+    try:
+        told, _, tag = _note(partial).read_text(encoding="utf-8").partition("\n")
+    except FileNotFoundError:
+        return None
+    return tag if told == url else None
+
+
 def _stream(url: str, file: SourceFile, path: Path, partial: Path) -> str:
     """Appends what is missing to the partial file; the digest of the whole."""
-    digest, have = _hash(file), 0
-    if partial.exists():
+    have, headers = 0, {"Accept-Encoding": "identity"}
+    tag = _unchanged(partial, url)
+    # Without a checksum nothing would tell that the file changed between its two parts.
+    if partial.exists() and (tag or file.sha256 or file.md5):
         have = partial.stat().st_size
         if file.size is not None and have == file.size:
             return _digest_of(partial, file)
-    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
-    with requests.get(url, headers=headers, stream=True, timeout=TIMEOUT) as answer:
-        if have and answer.status_code == requests.codes.requested_range_not_satisfiable:
-            partial.unlink()
-            raise requests.ConnectionError("the partial file is longer than the whole")
-        answer.raise_for_status()
-        if url.startswith("https:") and not answer.url.startswith("https:"):
-            raise requests.RequestException(f"it leads to {answer.url}, which is not encrypted")
-        resumed = answer.status_code == requests.codes.partial_content
-        if resumed and not have:
-            raise requests.RequestException("it sends a part of the file that was not asked for")
-        if resumed:
-            with partial.open("rb") as content:
-                while chunk := content.read(CHUNK):
-                    digest.update(chunk)
-        else:
-            have = 0
-        length = answer.headers.get("Content-Length", "0")
-        if not length.isdecimal():
-            raise requests.RequestException(f"it says that it sends {length[:40]!r} bytes")
-        coming = int(length)
-        most = math.inf if file.size is None else file.size
-        if have + coming > most:
-            raise _AnotherFileError(f"it has {have + coming:,} bytes, {most:,} are expected")
-        _check_room(path, coming or (file.size or 0) - have)
-        with (
-            partial.open("ab" if resumed else "wb") as content,
-            tqdm(total=have + coming or file.size, initial=have, desc=path.name, unit="B",
-                 unit_scale=True, disable=None) as progress,
-        ):  # fmt: skip
-            for chunk in answer.iter_content(PIECE):
-                content.write(chunk)
+        headers |= {"Range": f"bytes={have}-"} if have else {}
+        headers |= {"If-Range": tag} if have and tag else {}
+    with requests.Session() as session:
+        session.mount("http://", _OfThisMachine())
+        with session.get(url, headers=headers, stream=True, timeout=TIMEOUT) as answer:
+            if have and answer.status_code == requests.codes.requested_range_not_satisfiable:
+                partial.unlink()
+                raise requests.ConnectionError("the partial file is longer than the whole")
+            answer.raise_for_status()
+            return _receive(answer, url, file, path, partial, have)
+
+
+def _receive(
+    answer: requests.Response, url: str, file: SourceFile, path: Path, partial: Path, have: int
+) -> str:
+    """The digest of the whole, once the body of an answer is in the partial file.
+
+    Raises:
+        requests.RequestException: if it is not an answer to what was asked for.
+        _AnotherFileError: if it is longer or shorter than the published file.
+    """
+    resumed = answer.status_code == requests.codes.partial_content
+    start = answer.headers.get("Content-Range", "")
+    if resumed and not (have and start.startswith(f"bytes {have}-")):
+        raise requests.RequestException("it sends a part that was not asked for")
+    if not resumed and answer.status_code != requests.codes.ok:
+        raise requests.RequestException(f"the server answers {answer.status_code}")
+    if answer.headers.get("Content-Encoding", "identity") != "identity":
+        raise requests.RequestException("it sends the file encoded")
+    length = answer.headers.get("Content-Length", "")
+    if length and not re.fullmatch("[0-9]{1,18}", length):
+        raise requests.RequestException(f"it sends {length[:30]!r} bytes")
+    if not (length or file.size or file.sha256 or file.md5):
+        raise requests.RequestException("it does not say how long the file is")
+    have, coming = have if resumed else 0, int(length or 0)
+    if length and (wrong := _wrong_number(have + coming, file)):
+        raise _AnotherFileError(f"it sends another file: {wrong}")
+    _check_room(path, coming or (file.size or 0) - have)
+    if not resumed:
+        _keep_note(partial, url, answer)
+    digest = _hash(file)
+    if resumed:
+        with partial.open("rb") as content:
+            while chunk := content.read(CHUNK):
                 digest.update(chunk)
-                progress.update(len(chunk))
-                if content.tell() > most:
-                    raise _AnotherFileError(f"it goes on after the {most:,} bytes expected")
+    with (
+        partial.open("ab" if resumed else "wb") as content,
+        tqdm(total=have + coming or file.size, initial=have, desc=path.name, unit="B",
+             unit_scale=True, disable=None) as progress,
+    ):  # fmt: skip
+        for chunk in answer.iter_content(PIECE):
+            have += len(chunk)
+            if file.size is not None and have > file.size:
+                partial.unlink()
+                raise _AnotherFileError(f"it sends more than the {file.size:,} bytes expected")
+            content.write(chunk)
+            digest.update(chunk)
+            progress.update(len(chunk))
     return str(digest.hexdigest())
+
+
+def _keep_note(partial: Path, url: str, answer: requests.Response) -> None:
+    tag = answer.headers.get("ETag", "")
+    if not tag or tag.startswith("W/"):  # which may stand for two files
+        tag = answer.headers.get("Last-Modified", "")
+    if tag:
+        write_text(_note(partial), f"{url}\n{tag}")
+    else:
+        _note(partial).unlink(missing_ok=True)
 
 
 def _check_room(path: Path, needed: int) -> None:

@@ -5,23 +5,32 @@ import os
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
 
 import numpy as np
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import ExifTags, Image, UnidentifiedImageError
 
 from epcore.errors import UserError
 from epcore.plan.datasets import Pixels
 
-# Others start programs (EPS starts Ghostscript) or are no pictures of cameras and data sets.
-PICTURES = ("JPEG", "PNG", "GIF", "BMP", "TIFF", "WEBP", "PPM", "AVIF")
-Image.init()
-FORMATS = tuple(name for name in PICTURES if name in Image.OPEN)
-MOST_PIXELS = 64_000_000  # decoded, some 200 MB
+# Of the kinds that Pillow knows, others run programs (EPS), or are no photographs.
+FORMATS = ("AVIF", "BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
+MOST_PIXELS = 89_478_485  # from which on Pillow warns; up to 12 bytes each while they are read
 FILTERS = {
     "bilinear": Image.Resampling.BILINEAR,
     "bicubic": Image.Resampling.BICUBIC,
     "lanczos": Image.Resampling.LANCZOS,
     "box": Image.Resampling.BOX,
+}
+# What EXIF calls the orientation of a picture, and what turns it upright.
+UPRIGHT = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
 }
 
 
@@ -45,23 +54,38 @@ def decode(
         UserError: if it is no picture, damaged, too large, or plain gray of more than 8 bits.
     """
     try:
-        with Image.open(io.BytesIO(data), formats=FORMATS) as picture:
-            if picture.width * picture.height > MOST_PIXELS:
-                most = f"more than {MOST_PIXELS // 10**6} million pixels"
-                raise ValueError(f"it has {picture.width} x {picture.height}, {most}")
+        with Image.open(io.BytesIO(data), formats=_formats()) as picture:
+            if (pixels_of := picture.width * picture.height) > MOST_PIXELS:
+                raise ValueError(f"it has {pixels_of:,} pixels, {MOST_PIXELS:,} are the most")
             # Pillow would cut 16 bits of gray off at 255.
             if picture.mode.startswith(("I", "F")):
                 raise ValueError("its pixels have more than 8 bits a channel")
-            return to_array(ImageOps.exif_transpose(picture) if upright else picture, size, pixels)
-    except Exception as error:  # a damaged picture, or its EXIF data, raise nearly anything
+            return to_array(_upright(picture) if upright else picture, size, pixels)
+    except Exception as error:  # Pillow raises nearly anything
         unknown = isinstance(error, UnidentifiedImageError)  # its text names a place in memory
         reason = "it is empty" if not data else "no known format" if unknown else str(error)
         raise UserError(f"{name} cannot be read as an image ({reason}); replace it") from None
 
 
+@cache
+def _formats() -> list[str]:
+    """Those of `FORMATS` that this Pillow has."""
+    Image.init()
+    return [name for name in FORMATS if name in Image.OPEN]
+
+
+def _upright(picture: Image.Image) -> Image.Image:
+    """Pillow's own function would write all other EXIF data anew, which fails for odd ones."""
+    turn = UPRIGHT.get(picture.getexif().get(ExifTags.Base.Orientation, 1))
+    return picture if turn is None else picture.transpose(turn)
+
+
 def to_array(picture: Image.Image, size: int, pixels: Pixels) -> np.ndarray:
     """A picture as RGB, uint8 `(size, size, 3)`."""
-    picture = _on_white(picture) if picture.has_transparency_data else picture.convert("RGB")
+    if picture.has_transparency_data:
+        picture = _on_white(picture)
+    elif picture.mode != "RGB":
+        picture = picture.convert("RGB")
     if pixels.processing == "center-crop":
         side = min(picture.size)
         # Half less half, each rounded down, as TADAM did.
@@ -71,7 +95,8 @@ def to_array(picture: Image.Image, size: int, pixels: Pixels) -> np.ndarray:
 
 
 def _on_white(picture: Image.Image) -> Image.Image:
-    picture = picture.convert("RGBA")
+    if picture.mode != "RGBA":
+        picture = picture.convert("RGBA")
     white = Image.new("RGBA", picture.size, "white")
     return Image.alpha_composite(white, picture).convert("RGB")
 

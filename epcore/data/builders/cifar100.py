@@ -20,6 +20,7 @@ from epcore.plan.datasets import CifarData
 SIZE = 32
 PARTS = ("cifar-100-python/train", "cifar-100-python/test")
 META = "cifar-100-python/meta"
+NAMES = ("fine_label_names", "coarse_label_names")
 
 
 def contents(dataset: CifarData, sources: Sources) -> Contents:
@@ -69,16 +70,25 @@ def read(archive: Path) -> tuple[list[str], list[str], np.ndarray, np.ndarray, n
     for name in (*PARTS, META):
         if name not in found:
             raise UserError(f"{archive} has no {name}; is it CIFAR-100's python version?")
-    meta = pickles.text_keys(
-        found[META], f"{archive}, {META}", ("fine_label_names", "coarse_label_names")
-    )
+    meta = pickles.text_keys(found[META], f"{archive}, {META}", NAMES)
     keys = ("fine_labels", "coarse_labels", "data")
     parts = [pickles.text_keys(found[name], f"{archive}, {name}", keys) for name in PARTS]
-    fine, coarse, data = (np.concatenate([np.asarray(part[key]) for part in parts]) for key in keys)
-    if data.dtype != np.uint8 or data.shape != (len(fine), 3 * SIZE * SIZE):
-        raise UserError(f"{archive}: images are not rows of 3 x 32 x 32 bytes")
+    for part in parts:
+        data = part["data"]
+        if getattr(data, "shape", ())[1:] != (3 * SIZE * SIZE,) or data.dtype != np.uint8:
+            raise UserError(f"{archive}: images are not rows of 3 x 32 x 32 bytes")
+    data = np.concatenate([part["data"] for part in parts])
     images = data.reshape(-1, 3, SIZE, SIZE).transpose(0, 2, 3, 1)
-    names, groups = (
-        [pickles.text(name) for name in meta[f"{kind}_label_names"]] for kind in ("fine", "coarse")
-    )
+    try:
+        names, groups = ([pickles.text(name) for name in meta[key]] for key in NAMES)
+        fine, coarse = (
+            np.concatenate([pickles.whole_numbers(part[key]) for part in parts]) for key in keys[:2]
+        )
+        if not len(fine) == len(coarse) == len(images):
+            raise ValueError("as many labels as images are expected")
+        for labels, known in ((fine, names), (coarse, groups)):
+            if set(labels.tolist()) != set(range(len(known))):
+                raise ValueError("a label without a name, or a name without an image")
+    except (TypeError, ValueError) as error:
+        raise UserError(f"{archive}: labels and images do not fit together ({error})") from None
     return names, groups, fine, coarse, images

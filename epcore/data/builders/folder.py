@@ -9,11 +9,14 @@ Without split.csv the data set's `split` draws the classes from a seed.
 
 import csv
 import io
+import stat
+import unicodedata
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 
+from epcore.data.archives import LARGEST
 from epcore.data.contents import Contents, ImageClass, in_label_order
 from epcore.data.pictures import decode_all
 from epcore.data.sources import Sources
@@ -34,7 +37,7 @@ def read_split(path: Path) -> dict[ImageClass, list[str]]:
 
     Raises:
         UserError: for a missing file, column or entry, an unknown split, a class in two splits,
-            an image listed twice, or text that is not UTF-8 or no CSV.
+            an image listed twice, a name that leads elsewhere, or text that is not UTF-8 or no CSV.
     """
     if not path.is_file():
         raise UserError(
@@ -60,6 +63,8 @@ def read_split(path: Path) -> dict[ImageClass, list[str]]:
         if empty:
             raise UserError(f"{where}: {empty[0]} is empty; fill it in or remove the line")
         name, label, split = (row[column] for column in COLUMNS)
+        _check_name(where, "filename", name)
+        _check_name(where, "label", label)
         if split not in SPLITS:
             raise UserError(f"{where}: unknown split {split!r}; use base, val or novel")
         if splits.setdefault(label, SPLITS[split]) != SPLITS[split]:
@@ -96,6 +101,16 @@ def _rows(path: Path, text: str) -> Iterator[tuple[str, list[str]]]:
             yield where, cells
 
 
+def _check_name(where: str, what: str, name: str) -> None:
+    """Raises `UserError` unless it is the name of something in a folder, and can be printed."""
+    odd = any(unicodedata.category(letter) in ("Cc", "Cs") for letter in name)
+    if odd or "/" in name or name in (".", ".."):
+        raise UserError(
+            f"{where}: the {what} {name!r} is no name of a file or folder in images/; a name has "
+            "no '/', no control characters, and is UTF-8: mend or rename it"
+        )
+
+
 def draw_split(names: list[str], split: RandomSplit, where: str) -> list[ImageClass]:
     """Classes by split, then name; which is in which is drawn from the seed.
 
@@ -126,15 +141,11 @@ def contents(dataset: FolderData, sources: Sources) -> Contents:
     else:
         files = _drawn(folder, dataset.split)
     paths = [folder / "images" / c.name / name for c, names in files.items() for name in names]
+    _check_files(paths)
 
     def encoded() -> Iterator[tuple[int, str, bytes]]:
         for row, path in enumerate(paths):
-            try:
-                yield row, str(path), path.read_bytes()
-            except FileNotFoundError:
-                raise UserError(f"{path} does not exist, but split.csv lists it") from None
-            except IsADirectoryError:
-                raise UserError(f"{path} is a folder, but split.csv lists it as an image") from None
+            yield row, str(path), path.read_bytes()
 
     return Contents(
         classes=list(files),
@@ -144,6 +155,27 @@ def contents(dataset: FolderData, sources: Sources) -> Contents:
         origin=origin,
         name_of=lambda row: str(paths[row]),
     )
+
+
+def _check_files(paths: list[Path]) -> None:
+    """Each is a plain file of its own: a link to another one could be support and query at once.
+
+    Raises:
+        UserError: for the first that is not.
+    """
+    seen: dict[tuple[int, int], Path] = {}
+    for path in paths:
+        try:
+            found = path.stat()
+        except FileNotFoundError:
+            raise UserError(f"{path} does not exist, but split.csv lists it") from None
+        if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST:
+            raise UserError(
+                f"{path} is no plain file of up to {LARGEST:,} bytes; replace it by a picture"
+            )
+        other = seen.setdefault((found.st_dev, found.st_ino), path)
+        if other is not path:
+            raise UserError(f"{path} and {other} are one file, linked; remove one of the two")
 
 
 def _drawn(folder: Path, split: RandomSplit) -> dict[ImageClass, list[str]]:
@@ -166,6 +198,8 @@ def _drawn(folder: Path, split: RandomSplit) -> dict[ImageClass, list[str]]:
 def _visible(folder: Path, right: Callable[[Path], bool], remedy: str) -> list[str]:
     """The names in a folder but for hidden ones, sorted; one of another kind is refused."""
     paths = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
-    if wrong := [path for path in paths if not right(path)]:
-        raise UserError(f"{wrong[0]} {remedy}")
+    for path in paths:
+        _check_name(str(folder), "name", path.name)
+        if not right(path):
+            raise UserError(f"{path} {remedy}")
     return [path.name for path in paths]

@@ -62,8 +62,8 @@ def _images_of(
         raise UserError(f"{path}: image_data is not an array of 84 x 84 x 3 bytes")
     try:
         found = {synset: len(rows[synset]) for synset in sorted(rows)}
-        places = np.concatenate([np.asarray(rows[synset]) for synset in sorted(rows)])
-        complete = places.dtype.kind in "iu" and sorted(places.tolist()) == list(range(len(data)))
+        places = np.concatenate([pickles.whole_numbers(rows[synset]) for synset in sorted(rows)])
+        complete = sorted(places.tolist()) == list(range(len(data)))
     except (TypeError, ValueError):  # not lists of numbers
         found, complete = {}, False
     if found != wanted or not complete:

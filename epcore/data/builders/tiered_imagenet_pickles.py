@@ -70,10 +70,10 @@ def _labels(path: Path) -> tuple[np.ndarray, list[str], list[str]]:
     with path.open("rb") as file:
         found = pickles.text_keys(pickles.load(file, str(path)), str(path), LABELS)
     try:
-        specific, general = (np.asarray(found[key]) for key in LABELS[:2])
+        specific, general = (pickles.whole_numbers(found[key]) for key in LABELS[:2])
         names, groups = ([pickles.text(n) for n in found[key]] for key in LABELS[2:])
         group_of = dict(zip(specific.tolist(), general.tolist(), strict=True))
-        if specific.dtype.kind not in "iu" or sorted(group_of) != list(range(len(names))):
+        if sorted(group_of) != list(range(len(names))):
             raise ValueError
         if not set(group_of.values()) <= set(range(len(groups))):
             raise ValueError

@@ -1,0 +1,173 @@
+"""Servers that send more, less or something else than they were asked for."""
+
+import hashlib
+from itertools import repeat
+
+import numpy as np
+import pytest
+import requests
+from file_server import BODY, serving
+
+from epcore.data import fetch
+from epcore.errors import UserError
+from epcore.plan.datasets import SourceFile
+
+PIECE = fetch.PIECE
+OTHER = np.random.default_rng(1).bytes(len(BODY))
+KNOWN = {"size": len(BODY), "sha256": hashlib.sha256(BODY).hexdigest()}
+
+
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with serving() as server:
+        yield server
+
+
+def download(folder, *urls, **known):
+    path = folder / "some.tgz"
+    fetch.download(SourceFile(path="some.tgz", urls=urls, **known), path)
+    return path
+
+
+def refused(folder, *urls, **known):
+    """The one line that tells why; nothing has the final name then."""
+    with pytest.raises(UserError) as caught:
+        download(folder, *urls, **known)
+    assert "\n" not in str(caught.value)
+    assert not (folder / "some.tgz").exists()
+    return str(caught.value)
+
+
+# -- how much ----------------------------------------------------------------------------------
+
+
+def test_a_file_that_is_declared_larger_is_not_downloaded(tmp_path, server):
+    url = server.page("/a", BODY * 40, pause=0.2)
+    message = f"it has {len(BODY) * 40:,} bytes, {len(BODY):,} are expected"
+    assert message in refused(tmp_path, url, **KNOWN)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_without_end_is_stopped_at_the_size_that_is_expected(tmp_path, server):
+    headers = {"Content-Length": None, "Connection": "close"}
+    url = server.page("/a", BODY * 400, headers=headers)
+    message = f"it sends more than the {len(BODY):,} bytes expected"
+    assert message in refused(tmp_path, url, **KNOWN)
+    assert sum(server.sent()) < 40 * len(BODY)  # what the two ends keep on their way included
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_of_which_nothing_is_known_is_not_taken_without_its_length(tmp_path, server):
+    headers = {"Content-Length": None, "Connection": "close"}
+    url = server.page("/a", headers=headers)
+    assert "it does not say how long the file is" in refused(tmp_path, url)
+    assert download(tmp_path, url, **KNOWN).read_bytes() == BODY
+
+
+# -- https -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://example.invalid/a", "http://127.0.0.1.example.invalid/a",
+     "http://127.0.0.1:80@example.invalid/a", "http://user:127.0.0.1@example.invalid/",
+     "HTTP://EXAMPLE.invalid/a"],
+)  # fmt: skip
+def test_plain_http_is_no_address_nor_one_that_a_server_leads_to(tmp_path, server, url):
+    assert "is not https" in refused(tmp_path, url, **KNOWN)
+    led = server.page("/led", b"", 302, headers={"Location": url})
+    assert "is not https" in refused(tmp_path, led, **KNOWN)
+    good = server.page("/a")
+    assert download(tmp_path, url, led, good, **KNOWN).read_bytes() == BODY
+
+
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://example.invalid/a", "/etc/passwd"])
+def test_other_kinds_of_addresses_are_none(tmp_path, server, url):
+    refused(tmp_path, url, **KNOWN)
+    led = server.page("/led", b"", 302, headers={"Location": url})
+    refused(tmp_path, led, **KNOWN)
+    assert download(tmp_path, url, led, server.page("/a"), **KNOWN).read_bytes() == BODY
+
+
+# -- answers to what was not asked -------------------------------------------------------------
+
+ODD = {
+    "a part that was not asked for": {"always": 206},
+    "a part of nowhere": {"always": 206, "headers": {"Content-Range": "bytes */9"}},
+    "a length that is no number": {"headers": {"Content-Length": "many"}},
+    "a length of thousands of digits": {"headers": {"Content-Length": "9" * 5000}},
+    "a negative length": {"headers": {"Content-Length": "-1"}},
+    "two lengths": {"headers": {"Content-Length": "5, 6"}},
+    "encoded": {"headers": {"Content-Encoding": "gzip"}},
+    "encoded, and not told": {"headers": {"Content-Encoding": "identity, gzip"}},
+    "nothing": {"always": 204},
+    "something else": {"always": 203},
+    "to nowhere": {"status": 302, "headers": {"Location": "http://["}},
+    "to no host": {"status": 302, "headers": {"Location": "https://"}},
+    "to itself": {"status": 302, "headers": {"Location": "/odd"}},
+    "to a long name": {"status": 302, "headers": {"Location": f"https://{'x' * 300}.invalid/"}},
+    "to a port that is none": {"status": 302, "headers": {"Location": "https://a:99999/"}},
+    "to bytes": {"status": 302, "headers": {"Location": "\xff\xfe://\xe9"}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_an_odd_answer_is_a_failed_address_and_the_next_is_tried(tmp_path, server, kind):
+    odd = server.page("/odd", **ODD[kind])
+    assert odd in refused(tmp_path, odd, **KNOWN)
+    assert download(tmp_path, odd, server.page("/a"), **KNOWN).read_bytes() == BODY
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"Content-Range": "bytes 0-9/10"}, {"Content-Range": None}, {"Content-Range": "bytes 1-"},
+     {"Content-Range": None, "Content-Type": "multipart/byteranges; boundary=x"}],
+)  # fmt: skip
+def test_another_part_than_the_one_that_was_asked_for_is_not_appended(tmp_path, server, headers):
+    (tmp_path / ".some.tgz.part").write_bytes(BODY[: 2 * PIECE])
+    odd = server.page("/odd", headers=headers)
+    assert "it sends a part that was not asked for" in refused(tmp_path, odd, **KNOWN)
+    assert (tmp_path / ".some.tgz.part").read_bytes() == BODY[: 2 * PIECE]
+    assert download(tmp_path, odd, server.page("/a"), **KNOWN).read_bytes() == BODY
+    assert server.starts() == [2 * PIECE]
+
+
+# -- what changes between two parts ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["ETag", "Last-Modified"])
+@pytest.mark.parametrize("known", [{}, KNOWN], ids=["nothing", "all"])
+def test_the_rest_of_a_file_is_asked_for_only_if_it_is_the_same(tmp_path, server, name, known):
+    old = server.page("/a", OTHER, headers={name: '"old"'}, cuts=[2 * PIECE, *repeat(0, 3)])
+    assert "it broke off" in refused(tmp_path, old, **known)
+    url = server.page("/a", BODY, headers={name: '"new"'})
+    assert download(tmp_path, url, **known).read_bytes() == BODY
+    assert server.asked[-1]["If-Range"] == '"old"'
+    assert server.sent()[-1] == len(BODY)  # all of it, at the first request
+    assert [path.name for path in tmp_path.iterdir()] == ["some.tgz"]
+
+
+@pytest.mark.parametrize("headers", [{}, {"ETag": 'W/"weak"'}])
+def test_without_a_checksum_and_a_tag_a_file_is_begun_anew(tmp_path, server, headers):
+    old = server.page("/a", OTHER, headers=headers, cuts=[2 * PIECE, *repeat(0, 3)])
+    refused(tmp_path, old)
+    assert download(tmp_path, server.page("/a", BODY)).read_bytes() == BODY
+    assert "Range" not in server.asked[-1]
+
+
+def test_the_tag_of_one_address_is_not_asked_of_another(tmp_path, server):
+    first = server.page("/first", headers={"ETag": '"1"'}, cuts=[2 * PIECE, *repeat(0, 3)])
+    path = download(tmp_path, first, server.page("/a"), **KNOWN)
+    assert path.read_bytes() == BODY
+    assert "If-Range" not in server.asked[-1]
+    assert server.starts() == [2 * PIECE]
+
+
+def test_the_adapter_is_that_of_plain_http():
+    """Should requests ever choose adapters otherwise, http would go through unseen."""
+    with requests.Session() as session:
+        session.mount("http://", fetch._OfThisMachine())
+        assert isinstance(session.get_adapter("http://example.invalid"), fetch._OfThisMachine)
+        assert not isinstance(session.get_adapter("https://127.0.0.1"), fetch._OfThisMachine)
