@@ -23,8 +23,6 @@ DAMAGED = (
     UnicodeDecodeError,
 )
 
-LARGEST = 256 * 2**20  # bytes of a member that is read whole
-
 
 @contextmanager
 def open_tar(path: Path, content: IO[bytes] | None = None) -> Iterator[tarfile.TarFile]:

@@ -6,7 +6,6 @@ variable EPCORE_MIRROR names. What is found is verified like a download, and nev
 
 import hashlib
 import json
-import math
 import os
 import re
 import shutil
@@ -284,18 +283,14 @@ def _from_address(url: str, file: SourceFile, path: Path, partial: Path) -> None
     while True:
         try:
             digest = _stream(url, file, path, partial)
-            wrong = _wrong_size(partial, file) or _wrong_digest(file, digest)
-            break
-        except _AnotherFileError as error:
-            wrong = str(error)
             break
         except BROKEN_OFF:
             size = partial.stat().st_size if partial.exists() else 0
             most, attempts = max(most, size), 0 if size > most else attempts + 1
             if attempts >= ATTEMPTS:
                 raise
-    if wrong:
-        partial.unlink(missing_ok=True)  # what is wrong from its first byte on cannot be completed
+    if wrong := _wrong_size(partial, file) or _wrong_digest(file, digest):
+        partial.unlink()  # what is wrong from its first byte on cannot be completed
         if not inherited:
             raise _AnotherFileError(f"it sends another file: {wrong}")
         _from_address(url, file, path, partial)  # the wrong bytes may be the inherited ones

@@ -279,15 +279,6 @@ def load(file: IO[bytes], name: str) -> Any:
         ) from None
 
 
-def _check_memo(file: IO[bytes]) -> None:
-    """A few bytes may ask for a memo of many gigabytes; nothing is built here."""
-    begin = file.tell()
-    for count, (opcode, argument, _) in enumerate(pickletools.genops(file)):
-        if opcode.name in ("PUT", "BINPUT", "LONG_BINPUT") and int(argument or 0) > count:
-            raise pickle.UnpicklingError(f"an object with the number {argument}")
-    file.seek(begin)
-
-
 def text_keys(mapping: Any, name: str, keys: tuple[str, ...]) -> dict[str, Any]:
     """A loaded mapping with texts for keys, which must include `keys`.
 
