@@ -4,12 +4,13 @@
 # make lint       style and types
 # make report     builds every table and figure, and report.html with all of them
 # make pictures   remakes the pictures of the README
+# make findings   remakes the tables of results in README.md and docs/ from a run of the demo
 # make bench      measures speed and memory into benchmarks/README.md; bench-workflow: the workflow
 # PYTHON=python3.12 make ...   chooses the Python (3.11 or newer) of the environment
 PYTHON ?= python3
 VENV := .venv/bin/python
 
-.PHONY: all test test-full lint report pictures bench bench-workflow
+.PHONY: all test test-full lint report pictures findings bench bench-workflow
 all: .venv/installed
 	$(VENV) -m snakemake --cores all tables/main.tex
 
@@ -38,6 +39,12 @@ pictures: all
 	cp results/demo/figures/data/glyph-mini.png figures/two-moons.png docs
 	latexmk -pdf -silent -output-directory=results/demo/page tables/main.tex
 	pdftoppm -png -singlefile -r 130 -x 60 -y 90 -W 960 -H 880 results/demo/page/main.pdf docs/demo-table
+
+# Results that README.md and docs/ show: a snapshot of the demo's tables in docs/results, and the
+# tables of the pages made from it.
+findings: .venv/installed
+	$(VENV) -m snakemake --cores all all
+	$(VENV) docs/findings.py take demo
 
 bench: .venv/installed
 	$(VENV) benchmarks/collect.py

@@ -19,6 +19,7 @@ HERE = Path(__file__).parent
 # Table -> the scripts that fill it.
 TABLES = {
     "evaluation": (("evaluation.py",), ("evaluation.py", "ordinary"), ("embedding.py",)),
+    "classifiers": (("classifiers.py",),),
     "pretraining": (("pretraining.py",), ("precision.py",)),
     "memory": (("memory.py",), ("feature_memory.py",)),
     "tracking": (("tracking.py",),),

@@ -85,6 +85,12 @@ class Checkpoint:
         weights: Any = content.get("weights")
         class_head: Any = content.get("class_head", {})
         for part, state in (("weights", weights), ("class_head", class_head)):
+            odd = [name for name, tensor in _tensors(state) if not _plain(tensor)]
+            if odd:
+                raise UserError(
+                    f"checkpoint {path}: {odd[0]} of its {part} holds no floating-point numbers; "
+                    f"{REMEDY}"
+                )
             if not _is_state(state):
                 raise UserError(
                     f"checkpoint {path}: its {part} are no tensors by name, but "
@@ -110,6 +116,15 @@ class Checkpoint:
                     f"{self.name}: its {part} do not fit {self.backbone} "
                     f"({' '.join(told[:2])}{more}); {REMEDY}"
                 ) from None
+
+
+def _tensors(state: Any) -> list[tuple[str, torch.Tensor]]:
+    return list(state.items()) if _is_state(state) else []
+
+
+def _plain(tensor: torch.Tensor) -> bool:
+    """Weights are floating-point numbers; the only integer is BatchNorm's number of batches."""
+    return tensor.is_floating_point() or (tensor.ndim == 0 and tensor.dtype == torch.int64)
 
 
 def _is_state(value: Any) -> bool:

@@ -9,6 +9,8 @@ import json
 import os
 import signal
 import sys
+import tempfile
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -51,12 +53,14 @@ def _run_command(name: str, arguments: dict[str, Any]) -> None:
 
 def _run_stage(name: str, arguments: dict[str, Any]) -> None:
     from epcore.job import resolved
+    from epcore.outputs import check_outputs
 
     stage = STAGES[name]
     gpus, allow_cpu = arguments.pop("gpus", None), arguments.pop("allow_cpu", False)
     if arguments.get("config") is not None:
         arguments["config"] = _read_config(arguments["config"])
     arguments = resolved(name, arguments)
+    check_outputs(stage, arguments)
     if gpus is not None:
         from epcore.gpus import claim
 
@@ -91,7 +95,8 @@ def _read_config(text: str) -> Any:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one stage; 0 if it succeeded, 2 after a mistake that the message explains.
 
-    After a signal it is 128 and the signal's number, as shells have it.
+    It is 1 after a mistake of the program, whose traceback goes into a file. After a signal it is
+    128 and the signal's number, as shells have it.
     """
     leave_on_signals()
     try:
@@ -109,4 +114,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Interrupted as request:
         print("epcore: interrupted; what was finished is kept", file=sys.stderr)
         return 128 + request.number
+    except Exception as error:  # a mistake of this program
+        print(f"epcore: {_unexpected(error)}", file=sys.stderr)
+        return 1
     return 0
+
+
+def _unexpected(error: Exception) -> str:
+    """One line, and where the traceback is: in the working folder, or where there is room."""
+    told = " ".join(str(error).split())[:200]
+    text, where = "".join(traceback.format_exception(error)), "its traceback could not be written"
+    for folder in (Path(), Path(tempfile.gettempdir())):
+        path = folder / f"epcore-error-{os.getpid()}.txt"
+        with contextlib.suppress(OSError):
+            path.write_text(text, encoding="utf-8")
+            where = f"the traceback is in {path}: please report it"
+            break
+    return f"unexpected {type(error).__name__}: {told}; this is a mistake of the program, {where}"

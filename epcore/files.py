@@ -39,6 +39,7 @@ def atomic(path: Path) -> Iterator[Path]:
             yield temporary
             _flush(temporary)
             temporary.replace(path)
+            _flush(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
 

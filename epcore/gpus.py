@@ -13,6 +13,8 @@ from pathlib import Path
 from epcore.errors import UserError
 
 # Of all users of the machine; a lock in it dies with the process that holds it.
+# No link is followed, and no pipe waited for: the folder is writable by all.
+PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 LEASES = Path(tempfile.gettempdir()) / "epcore-gpus"
 POLL = 1.0  # seconds
 
@@ -109,9 +111,9 @@ def _lock(gpu: str) -> int | None:
     path = LEASES / f"{gpu}.lock"
     try:
         # Not created again if it is there: the kernel may forbid that with another user's file.
-        descriptor = os.open(path, os.O_RDONLY)
+        descriptor = os.open(path, PLAIN)
     except FileNotFoundError:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CREAT)
+        descriptor = os.open(path, PLAIN | os.O_CREAT)
         os.fchmod(descriptor, 0o644)  # whatever this user keeps from others
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

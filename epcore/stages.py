@@ -5,6 +5,7 @@ config is a model of `epcore.plan.stages`, which has its version; `epcore.plan.f
 files. Nothing heavy is imported here: the module with the stage's `run()` is loaded when it runs.
 """
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,6 +18,12 @@ class Option:
     help: str
     required: bool = True
     many: bool = False
+
+    @property
+    def ending(self) -> str | None:
+        """Of the file, which the help names in brackets; a folder has none."""
+        found = None if self.help.startswith("folder") else re.search(r"\((\.\w+)\)", self.help)
+        return found[1] if found else None
 
 
 def files(name: str, text: str, required: bool = True) -> Option:
@@ -36,7 +43,8 @@ class Stage:
     device: None if it computes on the CPU alone; it may `use` a GPU or, where a scale says so,
     `require` one. measured: by codecarbon, because it may last longer than a second; the energy of
     others is estimated. makes: in the folder `out`, the file that the job is named after. figure:
-    whether it draws the figure of its name, which not every scale has the runs of.
+    whether it draws the figure of its name, which not every scale has the runs of. writes_meta:
+    whether it writes one beside what it makes.
     """
 
     summary: str
@@ -51,6 +59,7 @@ class Stage:
     measured: bool = False
     makes: str = ""
     figure: bool = False
+    writes_meta: bool = True
 
 
 NUMBERS = ("seed", "shot")  # the other names are words
@@ -92,6 +101,7 @@ STAGES = {
         "epcore.data.contact_sheet",
         (DATA, Option("out", "picture to write (.png)")),
         names=("dataset",),
+        writes_meta=False,
     ),
     "episodes": Stage(
         "sample and freeze episodes",
@@ -206,6 +216,30 @@ STAGES = {
         names=("table",),
         told=("table",),
         of_seeds="all",
+        writes_meta=False,
+    ),
+    "claims": Stage(
+        "judge the claims by what is printed and by this run",
+        "epcore.report.claims",
+        (Option("out", "table to write (.csv); LaTeX (.tex) and a page (.html) go beside it"),),
+        config="ClaimsStage",
+        plan="claims.stage",
+        of_seeds="all",
+    ),
+    "reproduction": Stage(
+        "typeset the reproduction as a document",
+        "epcore.report.reproduction",
+        (
+            Option("template", "its text (.tex)"),
+            Option("claims", "the judged claims (.csv)"),
+            files("tables", "aggregated tables (.csv)"),
+            Option("footprint", "the CO2 report, if energy is tracked (.csv)", required=False),
+            Option("out", "document to write (.pdf); the log of LaTeX goes beside it"),
+        ),
+        config="ReproductionStage",
+        plan="reproduction",
+        of_seeds="all",
+        writes_meta=False,
     ),
     "ablation": Stage(
         "draw what an ablation's factors are worth",
@@ -295,6 +329,7 @@ STAGES = {
         config="EnvironmentStage",
         plan="environment",
         of_seeds="all",
+        writes_meta=False,
     ),
     "imagenet-fs-exemplars": Stage(
         "draw and freeze the exemplars of ImageNet-FS",

@@ -22,6 +22,7 @@ STATE = "demo/models/glyph-mini/conv4/epnet/s0/pretrain.state/0123.json"
 def beat(tmp_path, monkeypatch):
     """Writes the heartbeat of a training of 4 epochs of 10 steps, 20 s after it went on at 5."""
     now = [1000.0]
+    monkeypatch.setattr(heartbeat.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(heartbeat.time, "time", lambda: now[0])
 
     def write(step, curve, **where):
@@ -186,3 +187,10 @@ def test_a_heartbeat_that_cannot_be_written_ends_no_training(tmp_path, monkeypat
     (tmp_path / "file").touch()
     heart = Heartbeat(tmp_path / "file" / "0.json", "pretrain", 1, 10, 0)
     heart.beat(1, 5, [])
+
+
+def test_a_clock_that_is_set_back_silences_no_training(beat, monkeypatch):
+    """Time passed is measured by a clock that nobody sets."""
+    clock = iter([5000.0, 10.0, 0.0])
+    monkeypatch.setattr(heartbeat.time, "time", lambda: next(clock))
+    assert beat(5, [0.25, 0.5])["images_per_second"] == 64

@@ -48,8 +48,13 @@ class ImageStore:
         """Images uint8 `(n, height, width, 3)` of store rows `(n,)`.
 
         Raises:
-            UserError: if one is not the image that was packed.
+            UserError: if one is not the image that was packed, or there is none of that number.
         """
+        if len(rows) and (rows.min() < 0 or rows.max() >= len(self.images)):
+            raise UserError(
+                f"data set {self.directory} has {len(self.images)} images, and image {rows.max()} "
+                "is asked for: the episodes are of another data set"
+            )
         images: np.ndarray = self.images[rows]
         for position in np.flatnonzero(~self.verified[rows]):
             if zlib.crc32(images[position]) != self.checksums[rows[position]]:
@@ -97,6 +102,18 @@ class ImageStore:
             raise UserError(
                 f"data set {directory} is damaged (images.npy, labels.npy or checksums.npy is not "
                 f"the one that store.json describes); {REMEDY}"
+            )
+        fits = labels.ndim == 1 and labels.dtype == np.int64 and checksums.dtype == np.uint32
+        fits = fits and images.ndim == 4 and images.dtype == np.uint8 and images.shape[3] == 3
+        if not fits or not len(labels) == len(checksums) == len(images):
+            raise UserError(
+                f"data set {directory} is foreign: images.npy, labels.npy or checksums.npy has "
+                f"another shape or type than a store; {REMEDY}"
+            )
+        if not classes or labels.min(initial=0) < 0 or labels.max(initial=0) >= len(classes):
+            raise UserError(
+                f"data set {directory} is foreign: labels.npy names classes that store.json does "
+                f"not have; {REMEDY}"
             )
         verified = np.zeros(len(labels), dtype=bool)
         return cls(directory, images, labels, checksums, classes, verified)

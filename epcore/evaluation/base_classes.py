@@ -14,6 +14,7 @@ from epcore.data.store import ImageStore
 from epcore.device import choose_device, describe, set_precision
 from epcore.evaluation.embed import embed
 from epcore.files import Provenance
+from epcore.origin import check_one_store
 from epcore.plan.stages import BaseClassesStage
 
 
@@ -54,12 +55,14 @@ def run(stage: BaseClassesStage, data: Path, weights: Path, out: Path) -> None:
     provenance = Provenance(
         "base-classes", stage.model_dump(mode="json"), [data / "store.json", weights]
     )
+    check_one_store([data / "store.json", weights])
     store = ImageStore.open(data)
     device = choose_device()
     set_precision(stage.precision)
     backbone = load_backbone(weights, stage.backbone, device)
     rows, augmenter = store.image_indices("base"), Augmenter((), stage.view)
     features = embed(backbone, store, rows, augmenter, device, stage.precision, "base classes")
+    features.finite(f"{weights} gives", "train it again, or give other weights")
     head = Checkpoint.load(weights, stage.backbone).class_head.get("weight")
     none = torch.empty((0, features.values.shape[1]))
     BaseClasses(

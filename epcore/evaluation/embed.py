@@ -19,6 +19,7 @@ from epcore.data.store import ImageStore
 from epcore.device import autocast, choose_device, describe, set_precision
 from epcore.errors import UserError
 from epcore.files import Provenance
+from epcore.origin import check_one_store
 from epcore.plan.stages import EmbedStage
 
 BATCH = 256
@@ -30,6 +31,15 @@ class Features:
 
     rows: np.ndarray
     values: np.ndarray
+
+    def __post_init__(self) -> None:
+        rows, values = self.rows, self.values
+        if rows.dtype != np.int64 or rows.ndim != 1 or not len(rows) or rows[0] < 0:
+            raise ValueError("rows must be a list of row numbers: int64, 0 or more")
+        if (rows[1:] <= rows[:-1]).any():
+            raise ValueError("rows must ascend")
+        if values.dtype != np.float32 or values.ndim != 2 or len(values) != len(rows):
+            raise ValueError("values must be float32 of shape (rows, D)")
 
     def of(self, rows: np.ndarray) -> Tensor:
         """Features `(..., D)` of store rows `(...)`.
@@ -50,8 +60,15 @@ class Features:
 
     @classmethod
     def load(cls, path: Path) -> "Features":
-        """Raises `UserError` if the file is damaged."""
-        return load_arrays(path, cls, ("rows", "values"), "feature file")
+        """Raises `UserError` if the file is damaged or its features are not finite."""
+        features = load_arrays(path, cls, ("rows", "values"), "feature file")
+        return features.finite(f"{path} has", "embed images with other weights")
+
+    def finite(self, where: str, remedy: str) -> "Features":
+        """Raises `UserError` if one is not: accuracies from it would mean nothing."""
+        if not np.isfinite(self.values).all():
+            raise UserError(f"{where} features that are not finite; {remedy}")
+        return self
 
 
 @torch.no_grad()
@@ -87,6 +104,8 @@ def run(stage: EmbedStage, data: Path, weights: Path, episodes: list[Path], out:
     provenance = Provenance(
         "embed", stage.model_dump(mode="json"), [data / "store.json", weights, *episodes]
     )
+    # Weights may have been trained on another one.
+    check_one_store([data / "store.json", *episodes])
     store = ImageStore.open(data)
     rows = np.unique(
         np.concatenate([Episodes.load(path).unique_image_indices() for path in episodes])
@@ -96,5 +115,5 @@ def run(stage: EmbedStage, data: Path, weights: Path, episodes: list[Path], out:
     backbone = load_backbone(weights, stage.backbone, device)
     augmenter = Augmenter((), stage.view)
     features = embed(backbone, store, rows, augmenter, device, stage.precision, "embed")
-    features.save(out)
+    features.finite(f"{weights} gives", "train it again, or give other weights").save(out)
     provenance.write(out, images=len(rows), **describe(device, stage.precision))

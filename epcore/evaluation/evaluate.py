@@ -10,6 +10,7 @@ from epcore.evaluation.choice import Choice, choose
 from epcore.evaluation.embed import Features
 from epcore.evaluation.solve import solve
 from epcore.files import Provenance, require, write_text
+from epcore.origin import check_one_store
 from epcore.plan.stages import EvaluateStage
 from epcore.propagation import DegenerateFeaturesError
 
@@ -39,6 +40,7 @@ def run(
             "--validation"
         )
     require(features, "input", "run the stage that makes it first")
+    check_one_store([features, *episodes, *(validation or []), *([base] if base else [])])
     loaded = Features.load(features)
     known = BaseClasses.load(base) if base else None
     chosen_on = validation if stage.grid and validation else [None] * len(episodes)

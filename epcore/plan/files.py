@@ -16,6 +16,8 @@ from epcore.plan.plan import Plan
 from epcore.plan.run import Run, TrainedNetwork
 from epcore.plan.runs import phase_of
 
+TEMPLATE = "workflow/report/reproduction.tex"
+
 # Option of the stage -> file, or files, or folder.
 Files = dict[str, Any]
 
@@ -116,6 +118,22 @@ def _latex(plan: Plan, place: Mapping[str, Any]) -> Files:
     return {"csv": _at(paths.TABLE_CSV, place), "out": _at(paths.TABLE_TEX, place)}
 
 
+def _claims(plan: Plan, place: Mapping[str, Any]) -> Files:
+    return {"out": _at(paths.CLAIMS, place)}
+
+
+def _reproduction(plan: Plan, place: Mapping[str, Any]) -> Files:
+    tables = [_at(paths.TABLE_CSV, place, table=name) for name in plan.main_tables]
+    tracked = {"footprint": _at(paths.CO2, place)} if plan.registry.footprint.tracking else {}
+    return {
+        "template": plan.registry.config.parent / TEMPLATE,
+        "claims": _at(paths.CLAIMS, place),
+        "tables": tables,
+        "out": _at(paths.REPRODUCTION, place),
+        **tracked,
+    }
+
+
 def _plot(plan: Plan, place: Mapping[str, Any]) -> Files:
     tables = [_at(paths.TABLE_CSV, place, table=name) for name in plan.plots.tables(place["plot"])]
     return {"tables": tables, "out": _at(paths.FIGURE, place, figure=place["plot"])}
@@ -206,6 +224,8 @@ _OF: dict[str, Callable[[Plan, Mapping[str, Any]], Files]] = {
     "evaluate": _evaluate,
     "aggregate": _aggregate,
     "latex": _latex,
+    "claims": _claims,
+    "reproduction": _reproduction,
     "ablation": _ablation,
     "alpha": _tested_figure("alpha", Figures.alpha_runs),
     "interpolation": _tested_figure("interpolation", Figures.interpolation_runs),

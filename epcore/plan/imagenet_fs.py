@@ -1,7 +1,9 @@
 """ImageNet-FS at one scale: what its stages are told, and which methods share a generator."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, cached_property
+from pathlib import Path
 from typing import Any
 
 from epcore.errors import UserError
@@ -29,12 +31,26 @@ from epcore.plan.stages import (
     TrialsStage,
 )
 
+FILE = "imagenet-fs.yaml"
 # Measure -> how columns of config/paper/imfs.csv begin, and what stands above them.
 COLUMNS: dict[Measure, tuple[str, str]] = {
     "novel": ("nov", "Novel classes"),
     "all": ("all", "All classes"),
     "all-prior": ("prior", "All classes, with prior"),
 }
+
+
+def read_imagenet_fs(
+    config: Path, changes: Mapping[str, Any] | None = None, where: str = FILE
+) -> ImageNetFsSettings:
+    """The file imagenet-fs.yaml, with a scale's changes, or as one has it that changes nothing.
+
+    Raises:
+        UserError: if it is not as it must be; it begins with `where`.
+    """
+    content = merge(read_yaml(config / FILE), changes or {})
+    settings: ImageNetFsSettings = validate(ImageNetFsSettings, content, where)
+    return settings
 
 
 class ImageNetFs:
@@ -47,24 +63,14 @@ class ImageNetFs:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._scale_file = f"{registry.scale_file}, imagenet_fs"
-        self._where = f"{registry.config.name}/imagenet-fs.yaml or {self._scale_file}.settings"
+        self._where = f"{registry.config.name}/{FILE} or {self._scale_file}.settings"
         section = registry.scale.imagenet_fs
         self.scale: ImageNetFsScale = validate(ImageNetFsScale, section, self._scale_file)
 
     @cached_property
     def settings(self) -> ImageNetFsSettings:
         """The file imagenet-fs.yaml, with the changes of the scale."""
-        return self._settings(self.scale.settings)
-
-    @cached_property
-    def of_every_scale(self) -> ImageNetFsSettings:
-        """The same, as a scale has it that changes nothing."""
-        return self._settings({})
-
-    def _settings(self, changes: dict[str, Any]) -> ImageNetFsSettings:
-        content = merge(read_yaml(self._registry.config / "imagenet-fs.yaml"), changes)
-        settings: ImageNetFsSettings = validate(ImageNetFsSettings, content, self._where)
-        return settings
+        return read_imagenet_fs(self._registry.config, self.scale.settings, self._where)
 
     def check(self) -> None:
         """Resolves every method and table, so that a mistake is told before anything runs."""

@@ -122,11 +122,15 @@ Measure = Literal["novel", "all", "all-prior"]
 
 
 class PrintedRow(Settings):
-    """A row of the literature; `name` is that of config/paper/<paper>.csv."""
+    """A row of the literature; `name` is that of config/paper/<paper>.csv.
+
+    method: the one that this row's claims are asked of in a run, if there is one.
+    """
 
     name: str
     label: Markup = ""
     source: str
+    method: str | None = None
 
 
 class MethodRow(Settings):

@@ -5,7 +5,7 @@ from dataclasses import replace
 from epcore.markup import literal
 from epcore.plan import paths
 from epcore.plan.captions import caption_of, this_run
-from epcore.plan.imagenet_fs import COLUMNS, ImageNetFs
+from epcore.plan.imagenet_fs import COLUMNS, ImageNetFs, read_imagenet_fs
 from epcore.plan.imagenet_fs_models import ImageNetFsRun, ImageNetFsTable, Measure
 from epcore.plan.printed import Shown
 from epcore.plan.registry import Registry
@@ -33,7 +33,7 @@ class ImageNetFsTables:
     def printed(self) -> dict[str, Shown]:
         """Files of config/paper -> what shows them, here or at a scale that leaves nothing out."""
         shown: dict[str, Shown] = {}
-        for settings in (self._fs.settings, self._fs.of_every_scale):
+        for settings in (self._fs.settings, read_imagenet_fs(self._registry.config)):
             for table in settings.tables.values():
                 if table.paper is not None:
                     rows = shown.setdefault(table.paper, {})

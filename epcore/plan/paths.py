@@ -26,8 +26,10 @@ FIGURE = "results/{scale}/figures/{figure}.pdf"
 TABLE_CSV = "results/{scale}/tables/{table}.csv"
 TABLE_TEX = "results/{scale}/tables/{table}.tex"
 TABLE_HTML = "results/{scale}/tables/{table}.html"
+CLAIMS = TABLE_CSV.replace("{table}", "claims")
 ENVIRONMENT = "results/{scale}/reports/environment.html"
 LEDGER = "results/{scale}/ledger.jsonl"
+REPRODUCTION = "results/{scale}/reports/reproduction.pdf"
 CO2 = "results/{scale}/reports/co2.csv"
 
 # ImageNet-FS.

@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from epcore.errors import UserError
+from epcore.markup import literal
 from epcore.plan import paths
+from epcore.plan.claims import Claims
 from epcore.plan.curves import Curves
 from epcore.plan.data import Data
 from epcore.plan.figures import Figures
@@ -15,7 +17,7 @@ from epcore.plan.plots import Plots
 from epcore.plan.printed import read_printed
 from epcore.plan.registry import Registry
 from epcore.plan.runs import Runs
-from epcore.plan.stages import AggregateStage, EnvironmentStage, LatexStage
+from epcore.plan.stages import AggregateStage, EnvironmentStage, LatexStage, ReproductionStage
 from epcore.plan.tables import Tables
 from epcore.plan.tested import Tested
 
@@ -25,7 +27,8 @@ class Plan:
 
     registry: the config files, validated. data: data sets and episodes. runs: trainings and tests.
     tables. figures. tested: the runs of both. plots: of tables. imagenet_fs and its tables, if the
-    scale has it. curves: of trainings. Arguments and errors are those of `Registry`.
+    scale has it. curves: of trainings. claims: of tables and figures. Arguments and errors are
+    those of `Registry`.
 
     Methods named after a stage, here and in the parts, return what it is told: the settings that
     it reads, and nothing else.
@@ -43,6 +46,7 @@ class Plan:
         self.imagenet_fs = fs = ImageNetFs(registry) if has_fs else None
         self.imagenet_fs_tables = ImageNetFsTables(registry, fs) if fs else None
         self.curves = Curves(registry, runs, tables, figures, tested, fs)
+        self.claims = Claims(registry, tables, figures, self.imagenet_fs_tables)
 
     def check(self) -> None:
         """Resolves every recipe and table, so that a mistake is told before anything runs."""
@@ -58,6 +62,7 @@ class Plan:
         if self.imagenet_fs is not None:
             self.imagenet_fs.check()
         self._check_printed()
+        self.claims.stage()
 
     def _check_printed(self) -> None:
         printed = self.registry.printed
@@ -121,6 +126,32 @@ class Plan:
     def environment(self) -> EnvironmentStage:
         title = f"What scale {self.registry.scale_name} ran on"
         return EnvironmentStage(title=title, metas=tuple(self.job_metas))
+
+    def reproduction(self) -> ReproductionStage:
+        """What the document says of this scale, as markup."""
+        registry, scale = self.registry, self.registry.scale
+        data = (f"{c}: {registry.datasets[name].caption}" for c, name in scale.columns.items())
+        stand_in = "**Stand-in data: no number is comparable with the paper's.**"
+        refute = "On stand-in data a verdict is on the method as it works there; it can refute no "
+        seeds = registry.seeds
+        alone = "one training of each network"
+        facts = {
+            "scale": literal(registry.scale_name),
+            "note": literal(scale.note),
+            "standin": "" if scale.comparable else stand_in,
+            "refute": "" if scale.comparable else f"{refute}claim about ImageNet.",
+            "backbones": literal(", ".join(map(registry.sized, scale.backbones))),
+            "columns": literal("; ".join(data)),
+            "episodes": str(scale.episodes.novel),
+            "trainings": alone if len(seeds) == 1 else f"{len(seeds)} trainings of each network",
+        }
+        co2 = ["co2"] if registry.footprint.tracking else []
+        return ReproductionStage(
+            scale=registry.scale_name,
+            facts=facts,
+            tables=("claims", *self.main_tables, *co2),
+            figures=tuple(self.covered_figures),
+        )
 
     def description(self) -> dict[str, Any]:
         """What the report says of this scale."""

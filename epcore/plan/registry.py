@@ -219,24 +219,24 @@ class Registry:
     def tables(self) -> dict[str, Table]:
         """The scale's tables."""
         if self.scale.tables is None:
-            return self._every_table
+            return self.every_table
         for name in self.scale.tables:
-            pick(self._every_table, name, "table", f"{self.scale_file}, tables")
-        return {name: self._every_table[name] for name in sorted(set(self.scale.tables))}
+            pick(self.every_table, name, "table", f"{self.scale_file}, tables")
+        return {name: self.every_table[name] for name in sorted(set(self.scale.tables))}
 
     @cached_property
-    def _every_table(self) -> dict[str, Table]:
+    def every_table(self) -> dict[str, Table]:
         """Read once: what is edited during a run counts for the next one."""
         files = sorted((self.config / "tables").glob("*.yaml"), key=lambda path: path.stem)
         return {path.stem: self._read_table(path) for path in files}
 
     def check_table(self, name: str, where: str) -> None:
         """Raises `UserError` unless there is such a table, at this scale or another."""
-        pick(self._every_table, name, "table", where)
+        pick(self.every_table, name, "table", where)
 
     def check_column(self, name: str, where: str) -> None:
         """Raises `UserError` unless a table has columns of a data set of the paper."""
-        known = {group: None for table in self._every_table.values() for group in table.groups}
+        known = {group: None for table in self.every_table.values() for group in table.groups}
         pick(known, name, "column of the tables", where)
 
     def check_columns(self) -> None:
@@ -244,7 +244,7 @@ class Registry:
         for name in self.scale.columns:
             self.check_column(name, f"{self.scale_file}, columns")
         known = dict.fromkeys(self.scale.columns)
-        for name, table in self._every_table.items():
+        for name, table in self.every_table.items():
             for column in table.columns:
                 if column.dataset not in known:
                     known |= self._columns_of_every_scale
@@ -268,7 +268,7 @@ class Registry:
     def printed(self) -> dict[str, Shown]:
         """Files of config/paper -> the rows and columns of the tables that show them."""
         shown: dict[str, Shown] = {}
-        for table in self._every_table.values():
+        for table in self.every_table.values():
             for file in table.printed:
                 rows = shown.setdefault(file, {})
                 for block in table.blocks:

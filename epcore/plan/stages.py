@@ -383,6 +383,103 @@ class SpeedStage(Stage):
     note: str
 
 
+class ClaimCell(Settings):
+    """A cell of a table, as printed, and the scores of every seed of this run; either may lack.
+
+    Cells of the same `draw` have the same support and query images, episode by episode.
+    """
+
+    printed: str = ""
+    printed_interval: str = ""
+    scores: tuple[str, ...] = ()
+    draw: str = ""
+
+
+class ClaimCase(Settings):
+    """The sum of the cells `plus`, less those of `minus`, less the largest of `rivals`, if any."""
+
+    name: str
+    plus: tuple[str, ...]
+    minus: tuple[str, ...] = ()
+    rivals: tuple[str, ...] = ()
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        return (*self.plus, *self.minus, *self.rivals)
+
+
+class ClaimCondition(Settings):
+    """Every case, some case or the mean of all cases lies between `low` and `high`.
+
+    above: `low` itself is too low. absolute: it is asked only of data that the paper has.
+    """
+
+    cases: tuple[ClaimCase, ...]
+    how: Literal["every", "some", "mean"] = "every"
+    low: float | None = None
+    high: float | None = None
+    above: bool = False
+    absolute: bool = False
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        return tuple(cell for case in self.cases for cell in case.cells)
+
+
+class ClaimProduct(Settings):
+    """The product of `factors`, divided by `divisors`, and what it is said to round to."""
+
+    factors: tuple[float, ...]
+    divisors: tuple[float, ...]
+    stated: float
+    decimals: int
+
+
+class ClaimNumber(Settings):
+    """A number in a figure's file, which is empty if the scale lacks the figure, and its sign."""
+
+    figure: str
+    file: str
+    number: str
+    sign: Literal["above zero", "below zero"]
+
+
+class JudgedClaim(Settings):
+    """A claim, and all that must be so if it holds."""
+
+    id: str
+    where: str
+    claim: str
+    ours: bool
+    trainings: int
+    tables: tuple[str, ...]
+    conditions: tuple[ClaimCondition, ...]
+    products: tuple[ClaimProduct, ...]
+    numbers: tuple[ClaimNumber, ...]
+
+
+class ClaimsStage(Stage):
+    """Judge claims by printed cells and by this run's; see `epcore.report.verdicts`."""
+
+    stage_version: int = 1
+    title: str
+    notes: str
+    seeds: tuple[int, ...]
+    comparable: bool
+    claims: tuple[JudgedClaim, ...]
+    cells: dict[str, ClaimCell]
+
+
+class ReproductionStage(Stage):
+    """Typeset the reproduction: what a scale says of itself, by name, and what it makes."""
+
+    stage_version: int = 1
+    scale: str
+    facts: dict[str, str]
+    tables: tuple[str, ...]
+    figures: tuple[str, ...]
+
+
 class EnvironmentStage(Stage):
     """Sum up where jobs ran, from the metas that they wrote."""
 

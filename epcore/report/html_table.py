@@ -104,7 +104,7 @@ def _line(line: Line, layout: Layout) -> str:
         label += f"<sup>{line.source}</sup>"
     cells = [f'<th scope="row">{label}</th>']
     cells += [f'<td class="mark">{"✓" if mark else ""}</td>' for mark in line.marks]
-    cells += [f"<td>{fact}</td>" for fact in line.facts]
+    cells += [f"<td>{html.escape(fact)}</td>" for fact in line.facts]
     for place, number in enumerate(line.numbers):
         beside = ' class="beside"' if place % layout.per_cell else ""
         cells.append(f"<td{beside}>{_number(number)}</td>")
@@ -114,9 +114,9 @@ def _line(line: Line, layout: Layout) -> str:
 def _number(number: Number | None) -> str:
     if number is None:
         return ""
-    text = number.value.replace("-", "\N{MINUS SIGN}") or "–"
+    text = html.escape(number.value).replace("-", "\N{MINUS SIGN}") or "–"
     if number.interval:
-        text += f'<span class="interval"> ±{number.interval}</span>'
+        text += f'<span class="interval"> ±{html.escape(number.interval)}</span>'
     text += "°" if number.within_noise else ""
     return f'<span class="gray">{text}</span>' if number.gray else text
 

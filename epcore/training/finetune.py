@@ -18,6 +18,7 @@ from epcore.data.store import ImageStore
 from epcore.device import autocast, choose_device, describe, place, room_for_images, set_precision
 from epcore.errors import UserError
 from epcore.evaluation.inference import Inference
+from epcore.origin import check_one_store
 from epcore.plan.stages import FinetuneStage
 from epcore.training.loop import fit, seed_of
 from epcore.training.session import Session, Validator, base_labels
@@ -117,6 +118,7 @@ def run(
     """The stage `finetune`: a checkpoint, its curve and its meta."""
     device = choose_device(require_gpu)
     set_precision(stage.precision)
+    check_one_store([data / "store.json", episodes, checkpoint])
     session = Session("finetune", stage, [data / "store.json", episodes, checkpoint], out)
     store, validation = ImageStore.open(data), Episodes.load(episodes)
     pretrained = Checkpoint.load(checkpoint, stage.backbone)

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 import os
 import socket
 import time
@@ -24,8 +25,8 @@ class Heartbeat:
 
     def __init__(self, path: Path, label: str, images: int, total: int, done: int) -> None:
         self.path, self.label, self.images = path, label, images
-        self.total, self.first, self.started = total, done, time.time()
-        self.written = 0.0
+        self.total, self.first, self.started = total, done, time.monotonic()
+        self.written = -math.inf
 
     def stop(self) -> None:
         """Once this process leaves, its training is not running until another goes on with it."""
@@ -38,7 +39,7 @@ class Heartbeat:
         Time left is that of the remaining steps at the mean speed of this process so far,
         validation included.
         """
-        now = time.time()
+        now = time.monotonic()  # clocks of machines are set
         if now - self.written < EVERY:
             return
         done = len(curve) * steps + step
@@ -54,7 +55,7 @@ class Heartbeat:
             "best_val_accuracy": max(accuracies, default=None),
             "images_per_second": round(speed * self.images, 1),
             "seconds_left": round((self.total - done) / speed) if speed else None,
-            "updated": round(now, 1),
+            "updated": round(time.time(), 1),
             "host": socket.gethostname(),
             "slurm_job": os.environ.get("SLURM_JOB_ID"),
         }

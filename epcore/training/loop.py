@@ -2,6 +2,7 @@
 
 import math
 import sys
+import textwrap
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -256,20 +257,33 @@ class _Training:
                 f"{self.state} is of another version of this program; delete it and run the same "
                 "command again to train from the start"
             )
+        try:
+            self._restore(saved)
+        except (KeyError, IndexError, AttributeError, TypeError, ValueError, RuntimeError) as error:
+            told = textwrap.shorten(str(error), 100)
+            raise UserError(
+                f"{self.state} is not the state of this training ({told}); delete it and run the "
+                "same command again to train from the start"
+            ) from None
+        self.resumed_from = len(self.curve)
+        if self.team.rank == 0:
+            place = f"after epoch {len(self.curve)}/{self.settings.epochs} and {self.step} steps"
+            print(f"epcore: {self.label} goes on {place}", file=sys.stderr)
+
+    def _restore(self, saved: dict[str, Any]) -> None:
+        """What `_content` has put together."""
         self.task.model.load_state_dict(saved["model"])
         self.optimizer.load_state_dict(saved["optimizer"])
         self.schedule.load_state_dict(saved["scheduler"])
         self.curve, self.best = saved["curve"], saved["best"]
         self.step, self.total, self.last = saved["progress"]
+        if not 0 <= self.step <= self.task.steps or len(self.curve) > self.settings.epochs:
+            raise ValueError(f"it is after epoch {len(self.curve)} and {self.step} steps")
         augmentation, dropout, cuda = saved["random"]
         self.generator.set_state(augmentation)
         torch.set_rng_state(dropout)
         if cuda is not None and torch.cuda.is_available():
             torch.cuda.set_rng_state(cuda)
-        self.resumed_from = len(self.curve)
-        if self.team.rank == 0:
-            place = f"after epoch {len(self.curve)}/{self.settings.epochs} and {self.step} steps"
-            print(f"epcore: {self.label} goes on {place}", file=sys.stderr)
 
 
 def _cuda_random() -> Tensor | None:

@@ -19,6 +19,7 @@ from epcore.device import autocast, choose_device, describe, place, room_for_ima
 from epcore.errors import UserError
 from epcore.evaluation.inference import Inference
 from epcore.files import add_energy
+from epcore.origin import check_one_store
 from epcore.plan.stages import PretrainStage
 from epcore.training.loop import fit, seed_of
 from epcore.training.process_group import ALONE, ProcessGroup, launch
@@ -165,6 +166,7 @@ def train(team: ProcessGroup, stage: PretrainStage, data: Path, episodes: Path, 
     """What each process of a team does; the first one writes."""
     device = team.device()
     set_precision(stage.precision)
+    check_one_store([data / "store.json", episodes])
     session = Session("pretrain", stage, [data / "store.json", episodes], out)
     store, validation = ImageStore.open(data), Episodes.load(episodes)
     task = PretrainingTask(stage, store, validation, device, team)

@@ -343,5 +343,5 @@ def test_a_network_whose_training_diverged_is_named(pairs):
     Features(np.arange(200), np.full((200, 16), np.nan, np.float32)).save(path)
     with pytest.raises(UserError) as caught:
         interpolation.run(pairs, Path("episodes.npz"), Path("pairs.pdf"))
-    assert str(caught.value).startswith(f"{path}: features of shape")
+    assert str(caught.value).startswith(f"{path} has features that are not finite; ")
     assert not Path("pairs.pdf").exists()

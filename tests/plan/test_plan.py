@@ -45,6 +45,7 @@ def texts(plan):
     calls += [("episodes", name) for name in plan.registry.protocols]
     calls += [(stage, "main") for stage in ("aggregate", "latex")]
     calls += [(figure,) for figure in ("alpha", "two-moons", "decision-boundary", "environment")]
+    calls += [("claims",)]
     calls += [("interpolation",)] if plan.figures.interpolation_runs() else []
     calls += [("plot", name) for name in plan.plots.settings.plots]
     calls += [("curves", name) for name in plan.curves.stages]
@@ -263,11 +264,11 @@ RUNS = ("curves", "environment")
             {"pretrain", "finetune", "embed"},
         ),
         ("recipes.yaml", "recipes.epnet.description=words", set()),
-        ("protocols.yaml", "5way-1shot.queries=14", {"episodes"}),
+        ("protocols.yaml", "5way-1shot.queries=14", {"episodes", "claims"}),
         ("scales/demo.yaml", "resources.runtime=30", set()),
         ("scales/demo.yaml", "episodes.seed=1", {"episodes"}),
-        ("scales/demo.yaml", "note=Other words.", {"latex"}),
-        ("scales/demo.yaml", "comparable=true", {"latex"}),
+        ("scales/demo.yaml", "note=Other words.", {"latex", "claims"}),
+        ("scales/demo.yaml", "comparable=true", {"latex", "claims"}),
         (
             "scales/demo.yaml",
             "backbones.wrn.width=1/10",
@@ -290,16 +291,20 @@ RUNS = ("curves", "environment")
         (
             "recipes.yaml",
             "recipes.net.tested=pretrained",
-            {"aggregate", "ablation", "interpolation", *RUNS},
+            {"aggregate", "ablation", "claims", "interpolation", *RUNS},
         ),
         (
             "recipes.yaml",
             "recipes.net.phases={testing: {embedding: true}}",
-            {"evaluate", "environment", "interpolation"},
+            {"evaluate", "environment", "claims", "interpolation"},
         ),
-        ("recipes.yaml", "recipes.net.phases={finetuning: {embedding: true}}", {"finetune", *RUNS}),
+        (
+            "recipes.yaml",
+            "recipes.net.phases={finetuning: {embedding: true}}",
+            {"finetune", "claims", *RUNS},
+        ),
         ("protocols.yaml", "5way-1shot.unlabeled=3", {"episodes", "plot"}),
-        ("protocols.yaml", "5way-1shot.episodes=7", {"episodes", "latex"}),
+        ("protocols.yaml", "5way-1shot.episodes=7", {"episodes", "latex", "claims"}),
         ("protocols.yaml", "5way-1shot.finetuned_shot=5", {"aggregate", "interpolation", *RUNS}),
         ("figures.yaml", "alpha.label_alphas=[0.3]", {"alpha"}),
         ("figures.yaml", "two-moons.noise=0.2", {"two-moons"}),
@@ -315,8 +320,8 @@ RUNS = ("curves", "environment")
         ("tables/main.yaml", "blocks.0.rows.0.parameters=1K", {"aggregate"}),
         ("tables/main.yaml", "blocks.0.rows.0.source=Other", {"aggregate", "latex"}),
         ("tables/main.yaml", "blocks.0.rows.9.baseline=EPNet", {"aggregate", "latex", "plot"}),
-        ("tables/main.yaml", "blocks.0.rows.9.unlabeled=20", {"aggregate", "plot"}),
-        ("tables/main.yaml", "blocks.0.rows.9.paper=CC+rot", {"aggregate"}),
+        ("tables/main.yaml", "blocks.0.rows.9.unlabeled=20", {"aggregate", "claims", "plot"}),
+        ("tables/main.yaml", "blocks.0.rows.9.paper=CC+rot", {"aggregate", "claims"}),
     ],
 )
 def test_a_setting_is_told_to_the_stages_that_read_it_and_to_no_other(config, file, path, stages):

@@ -25,9 +25,9 @@ ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.slurm
 
 TABLE = "tables/main.tex"
-# Of a fine-tuning and its embedding; of the latter alone once the former is there.
-FINETUNING = "group_tiny-glyphs_conv4_*_s0_finetune-?shot_*embed*"
-PRETRAINING = "group_tiny-glyphs_conv4_*_s0_pretrain_embed*"
+# Of a training and what is made of its network; of the latter alone once the former is there.
+FINETUNING = "group_tiny-glyphs_conv4_*_s0_finetune-?shot_*"
+PRETRAINING = "group_tiny-glyphs_conv4_*_s0_pretrain_*"
 # Read by embeddings alone, not by the trainings in the same jobs.
 TESTED = "results/tiny/episodes/tiny-glyphs/5way-5shot.npz"
 EMBEDDING = "results/tiny/logs/embed/tiny-glyphs/conv4/{}/s0-finetune-5shot.log"

@@ -14,6 +14,7 @@ from epcore.job import command_of
 from epcore.plan import Plan, embeddings, paths
 from epcore.plan.datasets import QUICKLY_PACKED
 from epcore.plan.environment import ENVIRONMENT
+from epcore.plan.files import TEMPLATE
 from epcore.plan.load import read_yaml
 from epcore.plan.registry import scale_of
 from epcore.plan.run import TrainedNetwork, Run
@@ -24,12 +25,11 @@ from epcore.resume import discard_old_states
 # is made by hand or by the Makefile, not by Snakemake's --software-deployment-method.
 
 # Snakemake takes what stands in braces for a name to fill in, in paths of its own too.
-for folder in (workflow.basedir, sys.prefix):
-    if set("{}") & set(str(folder)):
-        sys.exit(
-            f"epcore: the path {folder} has braces, which Snakemake cannot do; rename it"
-        )
-
+if set("{}") & set(str(workflow.basedir)):
+    sys.exit(
+        f"epcore: the path {workflow.basedir} has braces, which Snakemake takes for names to fill "
+        "in; rename the folder"
+    )
 
 # Relative to where Snakemake runs, so that a project may be moved and stays up to date.
 CONFIG = Path(os.path.relpath(workflow.basedir)) / "config"
@@ -252,9 +252,12 @@ def each_attempt(amount):
 # - PATH: `epcore` of the Python that runs Snakemake, even if its environment is not activated.
 # - EPCORE_*: each job measures its energy and writes it into the scale's ledger. Not part of any
 #   stage's config: a changed emission factor retrains nothing.
+PYTHONS = (
+    shlex.quote(str(Path(sys.executable).parent)).replace("{", "{{").replace("}", "}}")
+)
 shell.prefix(
     "set -euo pipefail; "
-    f'export PATH={shlex.quote(str(Path(sys.executable).parent))}:"$PATH" '
+    f'export PATH={PYTHONS}:"$PATH" '
     f"{' '.join(f'{name}={value}' for name, value in ENVIRONMENT.items())} "
     f"EPCORE_FOOTPRINT={shlex.quote(str(CONFIG / 'footprint.yaml'))} "
     f"EPCORE_LEDGER={paths.LEDGER.format(scale=SCALE)}; "

@@ -125,3 +125,58 @@ if (
     print(
         f"To see what this costs: epcore forecast {shlex.join(words)}", file=sys.stderr
     )
+
+
+# After the footprint, which it tells of; not in `all`, because it takes LaTeX.
+rule reproduction:
+    input:
+        claims=paths.CLAIMS,
+        tables=expand(paths.TABLE_CSV, table=PLAN.main_tables, allow_missing=True),
+        typeset=expand(
+            paths.TABLE_TEX,
+            table=[t for t in PLAN.reproduction().tables if t != "co2"],
+            allow_missing=True,
+        ),
+        figures=expand(paths.FIGURE, figure=PLAN.covered_figures, allow_missing=True),
+        footprint=[paths.CO2, "results/{scale}/tables/co2.tex"]
+        * bool(published_reports()),
+        template=str(CONFIG.parent / TEMPLATE),
+    output:
+        paths.REPRODUCTION,
+    log:
+        "results/{scale}/logs/reproduction.log",
+    benchmark:
+        "results/{scale}/benchmarks/reproduction.tsv"
+    localrule: True
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        job=job_of("reproduction"),
+    shell:
+        "epcore reproduction {params.job:q} > {log:q} 2>&1"
+
+
+rule publish_reproduction:
+    input:
+        paths.REPRODUCTION.format(scale=SCALE),
+    output:
+        "reports/reproduction.pdf",
+    log:
+        f"results/{SCALE}/logs/publish_reproduction.log",
+    benchmark:
+        f"results/{SCALE}/benchmarks/publish_reproduction.tsv"
+    localrule: True
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=100,
+        runtime=5,
+    params:
+        scale=SCALE,
+    shell:
+        "cp {input:q} {output:q} 2> {log:q}"

@@ -1,0 +1,144 @@
+"""Writes the tables of results in README.md and docs/ from the snapshot in docs/results.
+
+    python docs/findings.py                           rewrites them
+    python docs/findings.py take demo [--as NAME]     takes results/demo into the snapshot first
+
+A table stands between <!-- findings: NAME --> and <!-- end -->; the functions below make them.
+`make findings` does both for the demo.
+"""
+
+import argparse
+import csv
+import json
+import os
+import platform
+import re
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+SNAPSHOT = ROOT / "docs/results"
+PAGES = ("README.md", "docs/classifiers.md")
+BLOCK = re.compile(r"(<!-- findings: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+COLUMNS = ("mini1", "mini1-dirichlet", "mini5", "mini5-dirichlet")
+SHORT = (
+    *("EP", "label-propagation", "nearest-mean", "simpleshot", "logistic-regression"),
+    *("soft-k-means", "laplacian-shot", "tim", "alpha-tim", "pt-map", "ilpc"),
+)
+HEAD = "| 1-shot | 1-shot, Dirichlet | 5-shot | 5-shot, Dirichlet |"
+
+
+def take(scale: str, name: str, command: str) -> None:
+    """Copies the tables of a scale, and where they come from."""
+    tables, folder = ROOT / "results" / scale / "tables", SNAPSHOT / name
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in sorted(tables.glob("*.csv")):
+        shutil.copy(file, folder)
+    scores = (ROOT / "results" / scale / "scores").rglob("*.meta.json")
+    metas = [json.loads(file.read_text(encoding="utf-8")) for file in scores]
+    facts = {
+        "scale": scale,
+        "command": command,
+        "scores by revision": dict(sorted(Counter(str(m["git_revision"]) for m in metas).items())),
+        "torch": sorted({m["packages"]["torch"] for m in metas}),
+        "machine": f"{platform.machine()}, {os.cpu_count()} processors",
+    }
+    (folder / "source.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+
+
+def lines_of(name: str) -> list[dict[str, str]]:
+    """The lines of docs/results/<name>.csv."""
+    with (SNAPSHOT / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def claims() -> str:
+    """How many claims of the paper hold, by each judge."""
+    theirs = [line for line in lines_of("demo/claims") if line["whose"] != "ours"]
+    words = ("holds", "fails", "open", "not asked")
+    text = [
+        "| of the paper's claims | hold | fail | are open | are not asked |",
+        "|---|---|---|---|---|",
+    ]
+    for title, column in (
+        ("by the numbers that it prints", "printed"),
+        ("by the intervals that it prints", "printed_intervals"),
+        ("by the demo, on stand-in data", "this_run"),
+    ):
+        counts = Counter(line[column] for line in theirs)
+        text.append(f"| {title} | {' | '.join(str(counts[word]) for word in words)} |")
+    return "\n".join(text)
+
+
+def classifiers() -> str:
+    """Accuracy of each classifier on the features of --Net, the best of each column in bold."""
+    return _table("classifiers", "accuracy", "interval", "{:.1f}")
+
+
+def with_ep() -> str:
+    """What embedding propagation in front adds to each classifier on the features of --Net."""
+    return _table("with-ep", "difference", "difference_interval", "{:+.1f}")
+
+
+def _table(name: str, value: str, width: str, form: str, only: tuple[str, ...] = ()) -> str:
+    found = SNAPSHOT / "demo-3-seeds" / f"{name}.csv"
+    source = f"{'demo-3-seeds' if found.exists() else 'demo'}/{name}"
+    cells = {
+        (line["row"], line["column"]): line for line in lines_of(source) if line["block"] == "--Net"
+    }
+    rows = list(dict.fromkeys(row for row, _ in cells))
+    best = {c: max(float(cells[row, c][value] or "-inf") for row in rows) for c in COLUMNS}
+    text = [f"| classifier | assumes {HEAD}", "|---|---|---|---|---|---|"]
+    for row in only or rows:
+        shown = []
+        for column in COLUMNS:
+            cell = cells[row, column]
+            number = (
+                f"{form.format(float(cell[value]))} ± {float(cell[width]):.1f}"
+                if cell[value]
+                else "–"
+            )
+            top = value == "accuracy" and cell[value] and float(cell[value]) == best[column]
+            shown.append(f"**{number}**" if top else number)
+        label = "EP + label propagation" if row == "EP" else row
+        text.append(f"| {label} | {cells[row, COLUMNS[0]]['assumes']} | {' | '.join(shown)} |")
+    return "\n".join(text)
+
+
+def classifiers_short() -> str:
+    """The same of a few that stand for many."""
+    return _table("classifiers", "accuracy", "interval", "{:.1f}", SHORT)
+
+
+MAKERS: dict[str, Callable[[], str]] = {
+    "claims": claims,
+    "classifiers": classifiers,
+    "classifiers-short": classifiers_short,
+    "with-ep": with_ep,
+}
+
+
+def rewritten(page: str) -> str:
+    """A page with its tables made anew."""
+    return BLOCK.sub(lambda found: f"{found[1]}{MAKERS[found[2]]()}\n{found[3]}", page)
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("action", nargs="?", choices=["take"])
+    parser.add_argument("scale", nargs="?", default="demo")
+    parser.add_argument("--as", dest="name", help="its name in docs/results, if it has another")
+    parser.add_argument("--command", default="snakemake --cores 2 all", help="what made it")
+    asked = parser.parse_args()
+    if asked.action == "take":
+        take(asked.scale, asked.name or asked.scale, asked.command)
+    for name in PAGES:
+        page = ROOT / name
+        page.write_text(rewritten(page.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

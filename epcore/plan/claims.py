@@ -1,0 +1,270 @@
+"""What the stage that judges claims is told: predicates written out over cells of tables."""
+
+import itertools
+from collections.abc import Iterator
+from functools import cached_property
+from typing import assert_never
+
+from epcore.errors import UserError
+from epcore.markup import literal
+from epcore.plan import paths
+from epcore.plan.claim_cells import BASELINE, ClaimCells
+from epcore.plan.claim_models import (
+    Arithmetic,
+    Best,
+    Claim,
+    ClaimSettings,
+    Equal,
+    FigureNumber,
+    Greater,
+    InTable,
+    Larger,
+    Predicate,
+    Rising,
+    Side,
+    Stated,
+    UpTo,
+    Within,
+)
+from epcore.plan.figures import Figures
+from epcore.plan.imagenet_fs_tables import ImageNetFsTables
+from epcore.plan.load import pick, read_yaml, validate
+from epcore.plan.registry import Registry
+from epcore.plan.stages import (
+    ClaimCase,
+    ClaimCell,
+    ClaimCondition,
+    ClaimNumber,
+    ClaimProduct,
+    ClaimsStage,
+    JudgedClaim,
+)
+from epcore.plan.tables import Tables
+
+FILE = "claims.yaml"
+
+
+class Claims:
+    """The claims, as a scale can judge them."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        tables: Tables,
+        figures: Figures,
+        imagenet_fs_tables: ImageNetFsTables | None,
+    ) -> None:
+        self._registry, self._figures = registry, figures
+        self._parts = (registry, tables, imagenet_fs_tables)
+
+    @cached_property
+    def settings(self) -> ClaimSettings:
+        content = read_yaml(self._registry.config / FILE)
+        settings: ClaimSettings = validate(ClaimSettings, content, f"config/{FILE}")
+        return settings
+
+    @cached_property
+    def _catalog(self) -> ClaimCells:
+        return ClaimCells(*self._parts)
+
+    @property
+    def _cells(self) -> dict[str, ClaimCell]:
+        return self._catalog.cells
+
+    @cached_property
+    def _stage(self) -> ClaimsStage:
+        listed = [(claim, False) for claim in self.settings.paper]
+        listed += [(claim, True) for claim in self.settings.ours]
+        judged = tuple(self._judged(claim, ours) for claim, ours in listed)
+        used = {cell for claim in judged for each in claim.conditions for cell in each.cells}
+        scale = self._registry.scale
+        note = literal(scale.note)
+        if not scale.comparable:
+            note += (
+                " This run uses stand-in data: its verdicts are on the method as it works there, "
+                "and can refute no claim about ImageNet"
+            )
+        return ClaimsStage(
+            title="The claims, judged by the numbers that the paper prints and by this run",
+            notes=note,
+            seeds=self._registry.seeds,
+            comparable=scale.comparable,
+            claims=judged,
+            cells={cell: self._cells[cell] for cell in sorted(used)},
+        )
+
+    def stage(self) -> ClaimsStage:
+        """What the stage `claims` is told.
+
+        Raises:
+            UserError: naming a cell that no table has.
+        """
+        return self._stage
+
+    @property
+    def files(self) -> list[str]:
+        """The scores and the figures' numbers by which claims are judged."""
+        scores = {file for cell in self._stage.cells.values() for file in cell.scores}
+        numbers = {n.file for claim in self._stage.claims for n in claim.numbers if n.file}
+        return sorted(scores | numbers)
+
+    def _judged(self, claim: Claim, ours: bool) -> JudgedClaim:
+        where = f"config/{FILE}, {claim.id}"
+        conditions = [
+            condition
+            for predicate in claim.holds_if
+            for condition in self._conditions(predicate, where)
+        ]
+        products = [p for p in claim.holds_if if isinstance(p, Arithmetic)]
+        numbers = [p for p in claim.holds_if if isinstance(p, FigureNumber)]
+        tables = dict.fromkeys(_parts(cell)[0] for c in conditions for cell in c.cells)
+        return JudgedClaim(
+            id=claim.id,
+            where=claim.where,
+            claim=claim.claim,
+            ours=ours,
+            trainings=claim.trainings,
+            tables=tuple(tables),
+            conditions=tuple(conditions),
+            products=tuple(ClaimProduct(**p.model_dump(exclude={"kind"})) for p in products),
+            numbers=tuple(self._number(number, where) for number in numbers),
+        )
+
+    # -- predicates -------------------------------------------------------------------------------
+
+    def _conditions(self, predicate: Predicate, where: str) -> list[ClaimCondition]:
+        match predicate:
+            case Greater():
+                cases = self._differences(predicate, predicate.than, where)
+                return [ClaimCondition(cases=cases, low=predicate.by, above=True)]
+            case Best():
+                cases = self._margins(predicate, predicate.among == "table", where)
+                return [ClaimCondition(cases=cases, low=0, above=True)]
+            case Within(low=low, high=high):
+                cases = self._differences(predicate, predicate.than, where)
+                how = "mean" if predicate.of == "mean" else "every"
+                return [ClaimCondition(cases=cases, how=how, low=low, high=high)]
+            case UpTo():
+                return self._up_to(predicate, where)
+            case Larger():
+                pairs = itertools.product(predicate.larger, predicate.smaller)
+                cases = tuple(self._versus(one, other, where) for one, other in pairs)
+                return [ClaimCondition(cases=cases, low=0, above=True)]
+            case Rising():
+                steps = [step for chain in predicate.cells for step in itertools.pairwise(chain)]
+                cases = tuple(self._versus(later, before, where) for before, later in steps)
+                return [ClaimCondition(cases=cases, low=0)]
+            case Equal(pairs=pairs):
+                cases = tuple(self._versus(one, other, where) for one, other in pairs)
+                return [ClaimCondition(cases=cases, low=0, high=0)]
+            case Stated(cell=cell, number=number):
+                self._check(cell, where)
+                half = 0.5 * 10.0**-predicate.decimals
+                cases = (ClaimCase(name=cell, plus=(cell,)),)
+                digits = predicate.decimals + 1
+                low, high = round(number - half, digits), round(number + half, digits)
+                return [ClaimCondition(cases=cases, low=low, high=high, absolute=True)]
+            case Arithmetic() | FigureNumber():
+                return []
+            case _:
+                assert_never(predicate)
+
+    def _up_to(self, predicate: UpTo, where: str) -> list[ClaimCondition]:
+        """None is a whole point more; one, that at `at` if it is given, is not less."""
+        if predicate.than is None:
+            cases = self._margins(predicate, anywhere=False, where=where)
+        else:
+            cases = self._differences(predicate, predicate.than, where)
+        reaching = cases
+        if predicate.at is not None:
+            named = {case.name: case for case in cases}
+            reaching = (pick(named, predicate.at, "cell", f"{where}, at"),)
+        return [
+            ClaimCondition(cases=reaching, how="some", low=predicate.points),
+            ClaimCondition(cases=cases, high=predicate.points + 1),
+        ]
+
+    def _named(self, of: InTable, where: str) -> Iterator[tuple[str, str]]:
+        """Each cell, and what it is called in a verdict."""
+        found = False
+        for cell in self._cells:
+            if cell.endswith(BASELINE):
+                continue
+            table, block, row, column = _parts(cell)
+            asked = block in (of.blocks or (block,)) and column in (of.columns or (column,))
+            if table == of.table and row in of.rows and asked:
+                found = True
+                yield "/".join((block, row, column) if len(of.rows) > 1 else (block, column)), cell
+        if not found:
+            raise UserError(f"{where}: no table {of.table} has such cells of {', '.join(of.rows)}")
+
+    def _differences(self, of: InTable, than: str | None, where: str) -> tuple[ClaimCase, ...]:
+        """To the row `than`, or to what the table compares with."""
+        cases = []
+        for name, cell in self._named(of, where):
+            table, block, _, column = _parts(cell)
+            other = f"{table}/{block}/{than}/{column}" if than is not None else cell + BASELINE
+            cases.append(ClaimCase(name=name, plus=(cell,), minus=(self._check(other, where),)))
+        return tuple(cases)
+
+    def _margins(self, of: InTable, anywhere: bool, where: str) -> tuple[ClaimCase, ...]:
+        """To the best of the literature, in the block or anywhere in the table."""
+        cases = []
+        for name, cell in self._named(of, where):
+            table, block, _, column = _parts(cell)
+            rivals = [
+                other
+                for other in self._cells
+                if other in self._catalog.literature and other != cell
+                for t, b, _, c in [_parts(other)]
+                if (t, c) == (table, column) and (anywhere or b == block)
+            ]
+            cases.append(ClaimCase(name=name, plus=(cell,), rivals=tuple(rivals)))
+        return tuple(cases)
+
+    def _versus(self, one: Side, other: Side, where: str) -> ClaimCase:
+        """What `one` has more than `other`, which are cells or gains."""
+        plus, minus = _terms(one)
+        less, more = _terms(other)
+        for cell in (*plus, *minus, *less, *more):
+            self._check(cell, where)
+        name = _versus_name(one, other)
+        return ClaimCase(name=name, plus=(*plus, *more), minus=(*minus, *less))
+
+    def _check(self, cell: str, where: str) -> str:
+        pick(self._cells, cell, "cell (table/block/row/column)", where)
+        return cell
+
+    def _number(self, number: FigureNumber, where: str) -> ClaimNumber:
+        names = {name.replace("_", "-"): None for name in type(self._figures.settings).model_fields}
+        pick(names, number.figure, "figure", where)
+        file = ""
+        if number.figure in self._figures.covered:
+            figure = paths.FIGURE.format(scale=self._registry.scale_name, figure=number.figure)
+            file = figure.replace(".pdf", "-numbers.csv")
+        return ClaimNumber(figure=number.figure, file=file, number=number.number, sign=number.sign)
+
+
+def _parts(cell: str) -> tuple[str, str, str, str]:
+    """Table, block, row and column; names of rows may hold a slash."""
+    table, block, *row, column = cell.split("/")
+    return table, block, "/".join(row), column
+
+
+def _terms(side: Side) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What is added, and what is subtracted."""
+    return ((side,), ()) if isinstance(side, str) else ((side[0],), (side[1],))
+
+
+def _versus_name(one: Side, other: Side) -> str:
+    """What all cells share, and then each by what is its own: "CONV-4 mini1: exp4 over exp3"."""
+    cells = [_parts(cell) for side in (one, other) for cell in (*_terms(side)[0], *_terms(side)[1])]
+    own = [place for place in range(4) if len({cell[place] for cell in cells}) > 1]
+    shared = " ".join(cells[0][place] for place in range(1, 4) if place not in own)
+
+    def called(side: Side) -> str:
+        if isinstance(side, str):
+            return "/".join(_parts(side)[place] for place in own)
+        return f"({called(side[0])} over {called(side[1])})"
+
+    return f"{shared}: {called(one)} over {called(other)}".removeprefix(": ")

@@ -1,0 +1,99 @@
+"""The claims as a page for browsers: colored verdicts, and below each its cells and tables."""
+
+import html
+
+from epcore.markup import to_html
+from epcore.plan.stages import ClaimsStage
+from epcore.report.claims_table import counts_of, note_of
+from epcore.report.html_table import document
+from epcore.report.judged import Judged, shown
+from epcore.report.verdicts import Verdict, Word
+
+STYLE = """
+table.claims td, table.claims th { white-space: normal; vertical-align: top; text-align: left; }
+table.claims th[scope=row] { max-width: 34rem; }
+.holds { color: #14602a; } .fails { color: #a01818; } .open { color: #8a5300; }
+.not-asked { color: #6b6b6b; }
+.word { font-weight: 600; }
+summary { cursor: pointer; }
+details ul { margin: .2rem 0 .5rem; padding-left: 1.2rem; font-size: 90%; }
+"""
+
+
+def page(stage: ClaimsStage, judged: list[Judged]) -> str:
+    """The whole page; its links are relative to the folder of the tables."""
+    made = {name.split("/")[0] for name, cell in stage.cells.items() if cell.scores}
+    body = [
+        f"<style>{STYLE}</style>",
+        f"<h1>{to_html(stage.title)}</h1>",
+        f"<p>{to_html(note_of(stage))}</p>",
+        _summary(judged),
+        '<div class="scroll"><table class="claims">',
+        "<thead><tr><td></td>",
+        *(f'<th scope="col">{title}</th>' for title in TITLES),
+        "</tr></thead>",
+    ]
+    for ours, heading in ((False, "Claims of the paper"), (True, "Claims of this project")):
+        body.append(f'<tbody><tr><th colspan="5" scope="rowgroup">{heading}</th></tr>')
+        body += [_line(each, made) for each in judged if each.claim.ours == ours]
+        body.append("</tbody>")
+    body.append("</table></div>")
+    return document("Claims and verdicts", "\n".join(body))
+
+
+TITLES = ("claim", "as printed", "by printed intervals", "this run")
+
+
+def _summary(judged: list[Judged]) -> str:
+    """How many of the paper's claims hold."""
+    paper = [each for each in judged if not each.claim.ours]
+    words: tuple[Word, ...] = ("holds", "fails", "open", "not asked")
+    lines = []
+    for title, verdicts in (
+        ("As printed", [each.printed for each in paper]),
+        ("By printed intervals", [each.printed_intervals for each in paper]),
+        ("In this run", [each.this_run for each in paper]),
+    ):
+        counts = [f"{sum(v.word == word for v in verdicts)} {word}" for word in words]
+        lines.append(f"<li>{title}: {', '.join(counts)} of {len(verdicts)} by the paper</li>")
+    return f"<ul>{''.join(lines)}</ul>"
+
+
+def _line(each: Judged, made: set[str]) -> str:
+    """With links to the tables that this scale makes."""
+    claim = each.claim
+    verdicts = (each.printed, each.printed_intervals, each.this_run)
+    cells = "".join(f"<td>{_verdict(verdict)}</td>" for verdict in verdicts)
+    why = f"<div>{html.escape(each.run_why)}</div>" if each.run_why else ""
+    links = [
+        f'<a href="{table}.html">{table}</a> (<a href="{table}.csv">CSV</a>)'
+        for table in claim.tables
+        if table in made
+    ]
+    links += [
+        f'<a href="../figures/{number.figure}.png">{number.figure}</a> '
+        f'(<a href="../figures/{number.figure}-numbers.csv">CSV</a>)'
+        for number in claim.numbers
+        if number.file
+    ]
+    below = f"<div>{'; '.join(links)}</div>" if links else ""
+    return (
+        f'<tr id="{claim.id}"><td>{claim.id}</td><th scope="row">{html.escape(claim.claim)} '
+        f'<span class="interval">{html.escape(claim.where)}</span>{why}{below}</th>{cells}</tr>'
+    )
+
+
+def _verdict(verdict: Verdict) -> str:
+    """The word, and a list of cells to open."""
+    word = f'<span class="word {_class(verdict.word)}">{verdict.word}</span>'
+    if not verdict.findings:
+        return word
+    items = "".join(
+        f'<li class="{_class(f.word)}">{html.escape(f.name)} {shown(f)} {f.word}</li>'
+        for f in verdict.findings
+    )
+    return f"<details><summary>{word} {counts_of(verdict)}</summary><ul>{items}</ul></details>"
+
+
+def _class(word: Word) -> str:
+    return word.replace(" ", "-")

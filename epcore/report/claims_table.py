@@ -1,0 +1,87 @@
+"""The claims in LaTeX: a table that goes over as many pages as it needs."""
+
+import itertools
+
+from epcore.markup import literal, to_tex
+from epcore.plan.stages import ClaimsStage
+from epcore.report.judged import Judged
+from epcore.report.verdicts import Verdict, Word
+
+HEAD = r"""% Compile this file, or \input it into a paper that loads
+% array, booktabs, longtable and xcolor.
+\makeatletter
+\ifx\documentclass\@twoclasseserror
+  \let\epcoreend\relax
+\else
+  \documentclass[10pt]{article}
+  \usepackage[a4paper,margin=15mm]{geometry}
+  \usepackage{array,booktabs,longtable,xcolor}
+  \pagestyle{empty}
+  \gdef\epcoreend{\end{document}}
+  \begin{document}
+\fi
+\makeatother
+"""
+COLORS = {"holds": "green!45!black", "fails": "red!75!black", "open": "orange!75!black"}
+COLUMNS = 5
+TITLES = (
+    r" & & \multicolumn{2}{l}{\textbf{as printed}} & \\",
+    r"\cmidrule(lr){3-4}",
+    r" & \textbf{claim} & numbers & intervals & \textbf{this run} \\",
+)
+
+
+def typeset(stage: ClaimsStage, judged: list[Judged]) -> str:
+    """The whole file."""
+    lines = [
+        HEAD + r"{\footnotesize\setlength{\tabcolsep}{4pt}",
+        r"\begin{longtable}{@{}l>{\raggedright\arraybackslash}p{.52\linewidth}ll"
+        r">{\raggedright\arraybackslash}p{.17\linewidth}@{}}",
+        rf"\caption{{{to_tex(stage.title)}. {to_tex(note_of(stage))}}}\label{{tab:claims}}\\",
+        *(r"\toprule", *TITLES, r"\endfirsthead"),
+        *(r"\toprule", *TITLES, r"\midrule", r"\endhead"),
+        r"\bottomrule\endfoot",
+    ]
+    for ours, claims in itertools.groupby(judged, key=lambda each: each.claim.ours):
+        heading = "Claims of this project" if ours else "Claims of the paper"
+        lines += [r"\midrule", rf"\multicolumn{{{COLUMNS}}}{{c}}{{{heading}}} \\", r"\midrule"]
+        lines += [_line(each) for each in claims]
+    return "\n".join([*lines, r"\end{longtable}}", r"\epcoreend", ""])
+
+
+def note_of(stage: ClaimsStage) -> str:
+    """What verdicts mean."""
+    if len(stage.seeds) == 1:
+        over = "over test episodes, of one training each: they say nothing of another training"
+    else:
+        over = f"over {len(stage.seeds)} trainings of each network"
+    return (
+        f"*Numbers*: as they stand. *Intervals*: 95\N{THIN SPACE}% intervals, as printed and, of "
+        f"this run, {over}; p-values of a claim's cells are adjusted by Holm's method. *Open*: an "
+        "interval holds the bound, or cells are missing; in brackets, cells that hold, fail and "
+        f"are open, of all. {stage.notes.rstrip('.')}."
+    )
+
+
+def counts_of(verdict: Verdict) -> str:
+    """How many cells hold, fail, are open, of how many."""
+    counts = [f"{count} {word}" for word in COLORS if (count := verdict.count(_word(word)))]
+    return f"{', '.join(counts)} of {len(verdict.findings) + verdict.missing}" if counts else ""
+
+
+def _word(text: str) -> Word:
+    words: dict[str, Word] = {"holds": "holds", "fails": "fails", "open": "open"}
+    return words[text]
+
+
+def _line(each: Judged) -> str:
+    run = _colored(each.this_run.word)
+    if counts := counts_of(each.this_run):
+        run += rf" {{\scriptsize({counts})}}"
+    claim = f"{to_tex(literal(each.claim.claim))} {{\\scriptsize {to_tex(each.claim.where)}}}"
+    words = (each.claim.id, claim, _colored(each.printed.word))
+    return " & ".join((*words, _colored(each.printed_intervals.word), run)) + r" \\"
+
+
+def _colored(word: Word) -> str:
+    return rf"\textcolor{{{COLORS.get(word, 'gray')}}}{{{word if word in COLORS else '--'}}}"

@@ -1,0 +1,87 @@
+"""What numbers tell of a linear combination of cells: an estimate, and how sure it is."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+LEVEL = 0.025  # of each side: an interval of 95 % that lies on that side
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value, its standard error and the degrees of freedom of its t distribution."""
+
+    value: float
+    error: float
+    degrees: float
+
+    def above(self, bound: float, strictly: bool = True) -> float:
+        """p-value against its not being above: how likely so high a value is of a true `bound`.
+
+        Without any error it is 0 or 1; `strictly` says what the bound itself is.
+        """
+        if self.error == 0:
+            return 0.0 if self.value > bound or (not strictly and self.value == bound) else 1.0
+        distance = (self.value - bound) / self.error
+        return float(special.stdtr(self.degrees, -distance))
+
+    def below(self, bound: float, strictly: bool = True) -> float:
+        """The same against its not being below."""
+        return Estimate(-self.value, self.error, self.degrees).above(-bound, strictly)
+
+    @property
+    def half_width(self) -> float:
+        """Of the 95 % interval."""
+        return float(special.stdtrit(self.degrees, 1 - LEVEL)) * self.error
+
+
+def of_printed(values: Sequence[float], half_widths: Sequence[float]) -> Estimate:
+    """The sum of printed numbers with 95 % intervals, as of independent episodes."""
+    error = float(np.sqrt(np.sum(np.square(half_widths)))) / float(special.ndtri(1 - LEVEL))
+    return Estimate(float(np.sum(values)), error, np.inf)
+
+
+def of_trainings(terms: Sequence[tuple[float, Sequence[np.ndarray], str]]) -> Estimate:
+    """The weighted sum of cells, each with its scores `(n,)` for every seed and what was drawn.
+
+    Of several trainings it is Student's over the seeds' sums. Of one it is over episodes: paired
+    where cells have the same draw, else as of independent samples, with Welch's degrees of
+    freedom.
+    """
+    seeds = {len(scores) for _, scores, _ in terms}
+    if len(seeds) != 1:
+        raise ValueError(f"cells have {sorted(seeds)} trainings; they must have as many each")
+    if seeds != {1}:
+        sums = sum(weight * np.array([s.mean() for s in scores]) for weight, scores, _ in terms)
+        return _student(np.asarray(sums))
+    drawn: dict[str, np.ndarray] = {}
+    for weight, (scores,), draw in terms:
+        drawn[draw] = drawn.get(draw, 0) + weight * scores
+    parts = [_student(values) for values in drawn.values()]
+    if len(parts) == 1:
+        return parts[0]
+    variances = np.array([part.error**2 for part in parts])
+    total = float(variances.sum())
+    shares = variances**2 / np.array([part.degrees for part in parts])
+    degrees = total**2 / float(shares.sum()) if total > 0 else np.inf
+    return Estimate(sum(part.value for part in parts), float(np.sqrt(total)), degrees)
+
+
+def _student(values: np.ndarray) -> Estimate:
+    """The mean of independent observations `(n,)`."""
+    error = float(np.std(values, ddof=1)) / np.sqrt(len(values))
+    return Estimate(float(np.mean(values)), float(error), len(values) - 1)
+
+
+def holm(values: Sequence[float]) -> list[float]:
+    """p-values adjusted for their number (Holm 1979), in the same order.
+
+    The k-th smallest of n is multiplied by n - k + 1, and none is smaller than one before it.
+    """
+    adjusted, largest = [1.0] * len(values), 0.0
+    for rank, place in enumerate(np.argsort(values, kind="stable")):
+        largest = max(largest, min(1.0, (len(values) - rank) * values[place]))
+        adjusted[place] = largest
+    return adjusted

@@ -1,0 +1,209 @@
+"""The reproduction as a document: numbers of a run as LaTeX macros, and the PDF they make."""
+
+import csv
+import os
+import shutil
+import subprocess
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from epcore.errors import UserError
+from epcore.files import atomic, write_text
+from epcore.markup import literal, to_tex
+from epcore.plan.stages import ReproductionStage
+from epcore.report.text_table import Cell, read_cells
+
+MACROS = r"""\makeatletter
+\newcommand{\known}[2]{\@ifundefined{#1}{#2}{\@nameuse{#1}}}
+\newcommand{\fact}[1]{\known{fact #1}{\textbf{??}}}
+\newcommand{\absent}{\emph{(not at this scale)}}
+\newcommand{\cell}[1]{\known{cell #1}{\absent}}
+\newcommand{\gap}[1]{\known{gap #1}{\absent}}
+\newcommand{\word}[2]{\known{word #1 #2}{\textbf{??}}}
+\newcommand{\says}[2]{\known{says #1 #2}{\textbf{??}}}
+\newcommand{\whenmade}[2]{\@ifundefined{made #1}{This scale does not make \texttt{#1}. }{#2}}
+\newcommand{\provenance}[1]{\known{made #1}{}}
+\newcommand{\showtable}[1]{\@ifundefined{made #1}{}{\input{#1.tex}\provenance{#1}}}
+\newcommand{\showfigure}[3]{\@ifundefined{made figure #1}{}{%
+  \begin{figure}[!ht]\centering\includegraphics[width=#2]{#1.pdf}\caption{#3}\end{figure}%
+  \provenance{figure #1}}}
+% Tables and figures stand where they are named, each with its source below it.
+\renewenvironment{table}[1][]{\par\medskip\noindent\begin{minipage}{\linewidth}%
+  \def\@captype{table}}{\end{minipage}\par\smallskip}
+\renewenvironment{figure}[1][]{\par\medskip\noindent\begin{minipage}{\linewidth}%
+  \def\@captype{figure}}{\end{minipage}\par\smallskip}
+\newcommand{\source}[2]{\par\noindent{\scriptsize\raggedright Made by \texttt{#1}; numbers in
+  \texttt{#2}.\par}\medskip}
+\makeatother
+"""
+VERDICTS = ("printed", "intervals", "run")
+WORDS = ("holds", "fails", "open", "not asked")
+SAID = {"holds": "holds", "fails": "fails", "open": "is open", "not asked": "is not asked"}
+
+
+def numbers(
+    stage: ReproductionStage,
+    claims: list[dict[str, str]],
+    tables: Mapping[str, Mapping[tuple[str, str, str], Cell]],
+    footprint: Mapping[str, str] | None,
+) -> str:
+    """All macros.
+
+    Args:
+        stage: what the scale says of itself.
+        claims: the lines of claims.csv.
+        tables: the cells of each aggregated table.
+        footprint: the line of all jobs of co2.csv, if energy is tracked.
+    """
+    lines = [MACROS]
+    lines += [_set(f"fact {name}", value) for name, value in _facts(stage, claims, footprint)]
+    for name, cells in tables.items():
+        for (block, row, column), cell in cells.items():
+            key = f"{name}/{block}/{row}/{column}"
+            for kind, value, width in (
+                ("cell", cell["accuracy"], cell["interval"]),
+                ("gap", cell["difference"], cell["difference_interval"]),
+            ):
+                if value:
+                    lines.append(_set(f"{kind} {key}", _number(kind, value, width)))
+    for claim in claims:
+        for verdict, word in zip(VERDICTS, _words(claim), strict=True):
+            lines.append(_set(f"word {claim['id']} {verdict}", word))
+            lines.append(_set(f"says {claim['id']} {verdict}", SAID[word]))
+    for name in stage.tables:
+        lines.append(_set(f"made {name}", _source(stage, f"tables/{name}.tex", f"tables/{name}")))
+    for name in stage.figures:
+        made = _source(stage, f"figures/{name}.pdf", f"figures/{name}")
+        lines.append(_set(f"made figure {name}", made))
+    return "\n".join([*lines, r"\newcommand{\claims}{%", *map(_claim, claims), "}", ""])
+
+
+def _set(name: str, value: str) -> str:
+    return rf"\expandafter\gdef\csname {name}\endcsname{{{value}}}"
+
+
+def _facts(
+    stage: ReproductionStage, claims: list[dict[str, str]], footprint: Mapping[str, str] | None
+) -> Iterable[tuple[str, str]]:
+    yield from ((name, to_tex(value)) for name, value in stage.facts.items())
+    theirs = [claim for claim in claims if claim["whose"] != "ours"]
+    yield "claims", str(len(theirs))
+    for place, verdict in enumerate(VERDICTS):
+        counts = Counter(_words(claim)[place] for claim in theirs)
+        yield from ((f"{verdict} {word}", str(counts[word])) for word in WORDS)
+    for name in ("hours", "kwh", "kg"):
+        yield name, f"{float(footprint[name]):.3g}" if footprint else r"(not tracked)"
+
+
+def _words(claim: Mapping[str, str]) -> tuple[str, str, str]:
+    return claim["printed"], claim["printed_intervals"], claim["this_run"]
+
+
+def _number(kind: str, value: str, width: str) -> str:
+    shown = f"{float(value):+.2f}" if kind == "gap" else f"{float(value):.2f}"
+    return rf"${shown}\pm{float(width):.2f}$"
+
+
+def _source(stage: ReproductionStage, target: str, stem: str) -> str:
+    command = f"snakemake --cores 8 {target} --config scale={stage.scale}"
+    folder, name = stem.split("/")
+    return rf"\source{{{_code(command)}}}{{{_code(f'results/{stage.scale}/{folder}/{name}.csv')}}}"
+
+
+def _code(text: str) -> str:
+    return to_tex(literal(text)).replace("--", "-{}-")
+
+
+def _claim(claim: Mapping[str, str]) -> str:
+    """A paragraph: what is claimed, then what breaks it by each judge."""
+    said = [rf"\paragraph{{{claim['id']}.}} {_text(claim['claim'])} ({_text(claim['where'])})"]
+    judges = (
+        ("printed", "By printed numbers it", "printed_breaks"),
+        ("printed_intervals", "By printed intervals it", "printed_intervals_breaks"),
+        ("this_run", "In this run it", "this_run_breaks"),
+    )
+    for column, begin, why in judges:
+        word = claim[column]
+        if word == "not asked" and column != "this_run":
+            continue
+        counts = ""
+        if column == "this_run" and word in ("holds", "open", "fails"):
+            asked = {w: int(claim[f"this_run_{w}"]) for w in ("holds", "fails", "open")}
+            listed = ", ".join(f"{count} {w}" for w, count in asked.items() if count)
+            counts = f" ({listed}; {claim['this_run_missing']} missing)"
+        breaks = f": {_text(_short(claim[why]))}" if claim[why] else ""
+        said.append(rf"{begin} \textbf{{{SAID[word]}}}{counts}{breaks}.".replace("..", "."))
+    return " ".join(said) + "%"
+
+
+def _short(breaks: str, most: int = 4) -> str:
+    """The first of many."""
+    parts = breaks.split("; ")
+    rest = len(parts) - most
+    return breaks if rest <= 0 else f"{'; '.join(parts[:most])}; and {rest} more"
+
+
+def _text(text: str) -> str:
+    return to_tex(literal(text)).replace("--", "-{}-")
+
+
+def _read_lines(path: Path) -> list[dict[str, str]]:
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            return list(csv.DictReader(file))
+    except (ValueError, csv.Error, OSError) as error:
+        raise UserError(
+            f"{path} cannot be read ({error}); delete it and run the same command again"
+        ) from None
+
+
+def compile_pdf(template: Path, macros: str, inputs: list[Path], out: Path) -> None:
+    """Typesets `template` beside numbers.tex; `inputs` are the folders of tables and figures.
+
+    Raises:
+        UserError: if LaTeX is missing or fails, with the place of its log.
+    """
+    if shutil.which("latexmk") is None:
+        raise UserError(
+            "latexmk is missing: install LaTeX (Debian: texlive-latex-recommended and latexmk) and "
+            "run the same command again"
+        )
+    found = os.pathsep.join(f"{folder.resolve()}" for folder in inputs)
+    variables = {"TEXINPUTS": f".{os.pathsep}{found}{os.pathsep}", "SOURCE_DATE_EPOCH": "0"}
+    command = ["latexmk", "-pdf", "-interaction=nonstopmode", "-halt-on-error", "reproduction.tex"]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        shutil.copy(template, folder / "reproduction.tex")
+        write_text(folder / "numbers.tex", macros)
+        done = subprocess.run(
+            command, cwd=folder, env={**os.environ, **variables}, capture_output=True, check=False
+        )
+        log = folder / "reproduction.log"
+        if log.exists():
+            shutil.copy(log, out.with_suffix(".log"))
+        if done.returncode != 0:
+            raise UserError(
+                f"LaTeX could not typeset {template}; its log is {out.with_suffix('.log')}"
+            )
+        with atomic(out) as temporary:
+            shutil.copy(folder / "reproduction.pdf", temporary)
+
+
+def run(
+    stage: ReproductionStage,
+    template: Path,
+    claims: Path,
+    tables: list[Path],
+    out: Path,
+    footprint: Path | None = None,
+) -> None:
+    """The stage `reproduction`: the document (.pdf) and the log of LaTeX beside it."""
+    total = None
+    if footprint is not None:
+        (total,) = (line for line in _read_lines(footprint) if line["level"] == "total")
+    cells = {table.stem: read_cells(table) for table in tables}
+    macros = numbers(stage, _read_lines(claims), cells, total)
+    results = claims.parent.parent
+    compile_pdf(template, macros, [results / "tables", results / "figures"], out)

@@ -1,0 +1,36 @@
+"""Checkpoints of other numbers than weights, and leases of GPUs that are no plain files."""
+
+import os
+import time
+
+import pytest
+import torch
+
+from epcore import gpus
+from epcore.checkpoint import Checkpoint
+from epcore.errors import UserError
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.int32, torch.uint8, torch.bool])
+def test_weights_are_floating_point_numbers(project, told, dtype):
+    path = project / "net.pt"
+    content = torch.load(path, weights_only=True)
+    name = next(iter(content["weights"]))
+    content["weights"][name] = content["weights"][name].to(dtype)
+    torch.save(content, path)
+    with pytest.raises(UserError, match=f"{name} of its weights holds no floating-point numbers"):
+        Checkpoint.load(path, told("embed").backbone)
+
+
+def test_a_lease_follows_no_link_and_waits_for_no_pipe(tmp_path, monkeypatch):
+    monkeypatch.setattr(gpus, "LEASES", tmp_path)
+    precious = tmp_path / "precious"
+    precious.write_text("kept", encoding="utf-8")
+    (tmp_path / "linked.lock").symlink_to(precious)
+    os.mkfifo(tmp_path / "piped.lock")
+    with pytest.raises(OSError, match="symbolic links"):
+        gpus._lock("linked")
+    begun = time.monotonic()
+    os.close(gpus._lock("piped"))
+    assert time.monotonic() - begun < 5
+    assert precious.read_text(encoding="utf-8") == "kept"

@@ -1,0 +1,101 @@
+"""What would give a wrong number without a word is refused."""
+
+import numpy as np
+import pytest
+import torch
+
+
+def poison(project, value, name="net.pt"):
+    """One weight of a checkpoint that is not finite; its meta file is gone, as of one's own."""
+    content = torch.load(project / name, weights_only=True)
+    weights = next(iter(content["weights"].values()))
+    weights.view(-1)[0] = value
+    torch.save(content, project / name)
+    (project / name).with_suffix(".meta.json").unlink()
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize("stage", ["embed", "base_classes"])
+def test_weights_that_are_not_finite_give_no_features(project, value, stage):
+    poison(project, value)
+    out = "made.npz"
+    assert getattr(project, stage)(out=out) == 2
+    project.complaint("net.pt", "not finite")
+    assert not (project / out).exists()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_features_that_are_not_finite_are_not_scored(project, value):
+    """Nearest class means without propagation would make chance of them."""
+    arrays = dict(np.load(project / "features.npz"))
+    arrays["values"][7, 3] = value
+    np.savez(project / "features.npz", **arrays)
+    (project / "features.meta.json").unlink()
+    assert project.evaluate() == 2
+    project.complaint("features.npz", "not finite")
+    assert not (project / "scores.csv").exists()
+
+
+def foreign(project, name, stage, **paths):
+    """A file of the other data set in the place of one of this."""
+    assert getattr(project, stage)(**{"data": "other", "out": name, **paths}) == 0
+
+
+@pytest.mark.parametrize("stage", ["embed", "evaluate"])
+def test_episodes_of_another_data_set_are_refused(project, stage):
+    assert project.episodes(data="other", out="theirs.npz") == 0
+    assert getattr(project, stage)(episodes="theirs.npz", out=f"made.{ENDINGS[stage]}") == 2
+    project.complaint("theirs.npz", "another data set")
+
+
+ENDINGS = {"embed": "npz", "evaluate": "csv", "pretrain": "pt", "finetune": "pt"}
+
+
+def test_features_of_another_data_set_are_refused(project):
+    assert project.episodes(data="other", out="theirs.npz") == 0
+    assert project.embed(data="other", episodes="theirs.npz", out="far.npz") == 0
+    assert project.evaluate(features="far.npz") == 2
+    project.complaint("another data set")
+    assert project.evaluate(features="far.npz", episodes="theirs.npz", out="fine.csv") == 0
+
+
+@pytest.mark.parametrize("stage", ["pretrain", "finetune"])
+def test_a_training_takes_one_data_set(project, stage):
+    assert getattr(project, stage)(data="other", out="new.pt") == 2
+    project.complaint("another data set")
+
+
+def test_the_base_mean_is_of_the_data_that_the_network_was_trained_on(project):
+    assert project.base_classes(data="other") == 2
+    project.complaint("net.pt", "another data set")
+
+
+def test_weights_may_be_tested_on_another_data_set(project):
+    """Cross-domain tests are no mistake."""
+    assert project.episodes(data="other", out="theirs.npz") == 0
+    assert project.embed(data="other", episodes="theirs.npz", out="far.npz") == 0
+
+
+def test_episodes_of_a_larger_data_set_without_a_meta_are_told(project):
+    arrays = dict(np.load(project / "novel.npz"))
+    arrays["query"][0, 0, 0] = 10**6
+    np.savez(project / "novel.npz", **arrays)
+    (project / "novel.meta.json").unlink()
+    assert project.embed(out="new.npz") == 2
+    project.complaint("toy has 320 images", "1000000")
+
+
+def test_two_files_do_not_share_a_meta(project):
+    """`mine.npz` and `mine.csv`: the second would leave the first unwatched."""
+    assert project.embed(out="mine.npz") == 0
+    assert project.evaluate(features="mine.npz", out="mine.csv") == 2
+    project.complaint("mine.csv", "mine.meta.json", "mine.npz")
+    assert not (project / "mine.csv").exists()
+    assert project.evaluate(features="mine.npz", out="mine-scores.csv") == 0
+    assert project.evaluate(features="mine.npz", out="mine-scores.csv") == 0  # over itself
+
+
+def test_once_the_other_is_gone_the_name_is_free(project):
+    assert project.embed(out="mine.npz") == 0
+    (project / "mine.npz").unlink()
+    assert project.evaluate(out="mine.csv") == 0

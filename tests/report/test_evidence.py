@@ -1,0 +1,92 @@
+"""Estimates and p-values against scipy's tests, and Holm's method against its definition."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from epcore.report.evidence import Estimate, holm, of_printed, of_trainings
+
+RANDOM = np.random.default_rng(5)
+ONE, OTHER, THIRD = RANDOM.normal([[60], [58], [57]], 9, (3, 40))
+
+
+def test_cells_of_the_same_episodes_are_paired():
+    estimate = of_trainings([(1, [ONE], "a"), (-1, [OTHER], "a")])
+    theirs = stats.ttest_rel(ONE, OTHER, alternative="greater")
+    assert estimate.above(0) == pytest.approx(theirs.pvalue, rel=1e-9)
+    interval = stats.ttest_rel(ONE, OTHER).confidence_interval(0.95)
+    assert estimate.half_width == pytest.approx((interval.high - interval.low) / 2, rel=1e-9)
+    assert estimate.value == pytest.approx(np.mean(ONE) - np.mean(OTHER))
+
+
+def test_cells_of_other_episodes_are_independent():
+    estimate = of_trainings([(1, [ONE], "a"), (-1, [OTHER[:25]], "b")])
+    theirs = stats.ttest_ind(ONE, OTHER[:25], equal_var=False, alternative="less")
+    assert estimate.below(0) == pytest.approx(theirs.pvalue, rel=1e-9)
+
+
+def test_a_gain_over_a_gain_pairs_what_can_be_paired():
+    terms = [(1, [ONE], "a"), (-1, [OTHER], "a"), (-1, [THIRD], "b")]
+    theirs = stats.ttest_ind(ONE - OTHER, THIRD, equal_var=False, alternative="greater")
+    assert of_trainings(terms).above(0) == pytest.approx(theirs.pvalue, rel=1e-9)
+
+
+def test_several_trainings_are_compared_by_seed():
+    mine, theirs = (list(RANDOM.normal(mean, 9, (3, 40))) for mean in (60, 55))
+    estimate = of_trainings([(1, mine, "a"), (-1, theirs, "b")])
+    gaps = np.mean(mine, axis=1) - np.mean(theirs, axis=1)
+    expected = stats.ttest_1samp(gaps, 1.5, alternative="greater")
+    assert estimate.above(1.5) == pytest.approx(expected.pvalue, rel=1e-9)
+    assert estimate.degrees == 2
+
+
+def test_unlike_numbers_of_trainings_are_refused():
+    with pytest.raises(ValueError, match=r"\[1, 2\] trainings"):
+        of_trainings([(1, [ONE, ONE], "a"), (-1, [OTHER], "a")])
+
+
+def test_equal_scores_leave_no_doubt():
+    estimate = of_trainings([(1, [ONE], "a"), (-1, [ONE], "a")])
+    assert (estimate.above(0), estimate.above(0, strictly=False)) == (1, 0)
+    assert (estimate.below(0), estimate.below(0, strictly=False)) == (1, 0)
+    assert estimate.above(-1) == 0
+    assert estimate.below(-1) == 1
+
+
+def test_printed_intervals_are_of_a_normal_distribution():
+    estimate = of_printed([70.0, -68.0], [0.8, 0.6])
+    assert estimate.value == 2
+    assert estimate.half_width == pytest.approx(1.0, rel=1e-9)  # sqrt(0.8² + 0.6²)
+    assert estimate.above(0) == pytest.approx(stats.norm.sf(2 / (1.0 / 1.959964)), rel=1e-6)
+
+
+def closed_test(values):
+    """Holm's p-values by what they are short for: a hypothesis is rejected if Bonferroni's test
+    rejects every set of hypotheses that it is in."""
+    places = range(len(values))
+    sets = [
+        chosen
+        for size in range(1, len(values) + 1)
+        for chosen in itertools.combinations(places, size)
+    ]
+    return [
+        max(min(1, len(s) * min(values[k] for k in s)) for s in sets if place in s)
+        for place in places
+    ]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 5, 6])
+def test_holm_is_the_closed_test_of_bonferroni(count):
+    for _ in range(20):
+        values = RANDOM.uniform(0, 0.3, count).round(2).tolist()
+        assert holm(values) == pytest.approx(closed_test(values))
+
+
+def test_an_interval_lies_on_one_side_where_its_p_value_is_of_the_level():
+    estimate = Estimate(1.0, 0.5, 7)
+    for sign in (-1, 1):
+        at_the_edge = estimate.value + sign * estimate.half_width
+        p = estimate.above(at_the_edge) if sign < 0 else estimate.below(at_the_edge)
+        assert p == pytest.approx(0.025, rel=1e-9)
