@@ -29,6 +29,8 @@ def discard_old_states(results: Path) -> None:
     killed processes left half-written. The state of a training that was interrupted stays.
     """
     for folder in results.glob("**/*.state"):
+        if folder.is_symlink():  # nobody here makes links: what is behind it is not ours
+            continue
         # The files may be somebody else's: a run that succeeded does not fail of what it leaves.
         with contextlib.suppress(OSError):
             finished = folder.with_suffix(".pt").stat().st_mtime

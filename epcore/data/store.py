@@ -94,7 +94,7 @@ class ImageStore:
             images = np.load(directory / "images.npy", mmap_mode="r", allow_pickle=False)
             classes = tuple(ImageClass(**c) for c in facts["classes"])
             expected = facts["sha256"], tuple(facts["shape"]), facts["bytes"]
-        except (ValueError, EOFError, KeyError, TypeError, OSError) as error:
+        except Exception as error:  # json, numpy and the names of keys each raise their own
             raise UserError(f"data set {directory} is damaged ({error}); {REMEDY}") from None
         size = (directory / "images.npy").stat().st_size
         digests = {name: sha256(directory / name) for name in SMALL}
@@ -104,13 +104,14 @@ class ImageStore:
                 f"the one that store.json describes); {REMEDY}"
             )
         fits = labels.ndim == 1 and labels.dtype == np.int64 and checksums.dtype == np.uint32
-        fits = fits and images.ndim == 4 and images.dtype == np.uint8 and images.shape[3] == 3
+        fits = fits and images.dtype == np.uint8 and images.ndim == 4
+        fits = fits and images.shape[2:] == (images.shape[1], 3)
         if not fits or not len(labels) == len(checksums) == len(images):
             raise UserError(
                 f"data set {directory} is foreign: images.npy, labels.npy or checksums.npy has "
                 f"another shape or type than a store; {REMEDY}"
             )
-        if not classes or labels.min(initial=0) < 0 or labels.max(initial=0) >= len(classes):
+        if labels.min(initial=0) < 0 or labels.max(initial=0) >= len(classes):
             raise UserError(
                 f"data set {directory} is foreign: labels.npy names classes that store.json does "
                 f"not have; {REMEDY}"

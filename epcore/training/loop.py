@@ -23,9 +23,9 @@ from epcore.plan.models import SgdSettings
 from epcore.propagation import DegenerateFeaturesError
 from epcore.training.heartbeat import Heartbeat
 from epcore.training.process_group import ALONE, ProcessGroup
+from epcore.training.saved import CURVE_COLUMNS, check
 from epcore.training.schedule import schedule_of
 
-CURVE_COLUMNS = ("epoch", "learning_rate", "train_loss", "val_accuracy", "val_loss")
 SAVE_EVERY = 600.0  # seconds
 STATE = "epcore training state 3"
 
@@ -259,7 +259,7 @@ class _Training:
             )
         try:
             self._restore(saved)
-        except (KeyError, IndexError, AttributeError, TypeError, ValueError, RuntimeError) as error:
+        except Exception as error:  # a foreign one raises nearly anything
             told = textwrap.shorten(str(error), 100)
             raise UserError(
                 f"{self.state} is not the state of this training ({told}); delete it and run the "
@@ -272,13 +272,13 @@ class _Training:
 
     def _restore(self, saved: dict[str, Any]) -> None:
         """What `_content` has put together."""
-        self.task.model.load_state_dict(saved["model"])
+        task = self.task
+        check(saved, self._content(), task.model, self.settings.epochs, task.steps)
+        task.model.load_state_dict(saved["model"])
         self.optimizer.load_state_dict(saved["optimizer"])
         self.schedule.load_state_dict(saved["scheduler"])
         self.curve, self.best = saved["curve"], saved["best"]
         self.step, self.total, self.last = saved["progress"]
-        if not 0 <= self.step <= self.task.steps or len(self.curve) > self.settings.epochs:
-            raise ValueError(f"it is after epoch {len(self.curve)} and {self.step} steps")
         augmentation, dropout, cuda = saved["random"]
         self.generator.set_state(augmentation)
         torch.set_rng_state(dropout)
