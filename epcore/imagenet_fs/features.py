@@ -56,13 +56,14 @@ class ImageFeatures:
             facts = json.loads(meta_of(features).read_text(encoding="utf-8"))
             values = np.load(features, mmap_mode="r", allow_pickle=False)
             found = facts["checkpoint_sha256"], facts["store_sha256"]
-            whole = list(values.shape) == facts["shape"]
-        except (ValueError, EOFError, KeyError, OSError) as error:
+            whole = list(values.shape) == facts["shape"] and values.ndim == 2
+            whole = whole and values.dtype == np.float32
+        except Exception as error:  # json, numpy and a foreign meta file each raise their own
             raise UserError(f"feature file {features} is damaged ({error}); {remedy}") from None
         if not whole or len(values) != len(store.labels):
             raise UserError(
-                f"feature file {features} has {len(values)} images, data set {store.name} "
-                f"{len(store.labels)}; {remedy}"
+                f"feature file {features} has {values.dtype} features of shape {values.shape}, "
+                f"data set {store.name} {len(store.labels)} images; {remedy}"
             )
         of = ("checkpoint", checkpoint), ("data set", data / "store.json")
         for kept, (what, file) in zip(found, of, strict=True):
@@ -104,10 +105,9 @@ def extract(
     state.mkdir(parents=True, exist_ok=True)
     target, mark = state / "values.npy", state / "rows.txt"
     rows = len(store.labels)
-    done = int(mark.read_text(encoding="utf-8")) if mark.is_file() and target.is_file() else 0
-    resumed = done
+    shape = (rows, backbone.feature_size)
+    resumed = done = _done(target, mark, shape)
     if not done:
-        shape = (rows, backbone.feature_size)
         np.lib.format.open_memmap(target, mode="w+", dtype=np.float32, shape=shape).flush()
         reserve(target)
     backbone.eval()
@@ -130,6 +130,17 @@ def extract(
             write_text(mark, str(done))
             bar.update(count)
     return target, resumed
+
+
+def _done(target: Path, mark: Path, shape: tuple[int, int]) -> int:
+    """How many rows a state has; none if it is not of such features."""
+    try:
+        done = int(mark.read_text(encoding="utf-8"))
+        values = np.load(target, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        return 0
+    fits = values.shape == shape and values.dtype == np.float32 and values.flags.c_contiguous
+    return done if fits and 0 <= done <= shape[0] else 0
 
 
 def run(stage: ImageFeaturesStage, data: Path, queries: Path, checkpoint: Path, out: Path) -> None:

@@ -92,6 +92,36 @@ def test_what_is_computed_of_the_one_survives_a_failure_of_the_other(
     assert sorted(path.name for path in tmp_path.glob("*.npy")) == ["images.npy", "queries.npy"]
 
 
+FOREIGN_STATES = {
+    "rows that are no number": ("many", None),
+    "negative rows": ("-100", None),
+    "more rows than images": ("99999", None),
+    "a number without end": ("9" * 5000, None),
+    "features of other images": ("300", np.ones((10, 16), np.float32)),
+    "features of another network": ("300", np.ones((552, 3), np.float32)),
+    "features of another type": ("300", np.ones((552, 16))),
+    "no features": ("300", b"text"),
+}
+
+
+@pytest.mark.parametrize("kind", FOREIGN_STATES)
+def test_a_foreign_state_is_not_gone_on_with(stage, data, checkpoint, tmp_path, watched, kind):
+    write_features(stage, {tmp_path / "whole" / "images.npy": data}, checkpoint)
+    out, watched.batches, watched.limit = tmp_path / "killed" / "images.npy", [], 350
+    with pytest.raises(KeyboardInterrupt):
+        write_features(stage, {out: data}, checkpoint)
+    watched.limit = math.inf
+    [state] = out.parent.glob("*.state/*")
+    rows, values = FOREIGN_STATES[kind]
+    (state / "rows.txt").write_text(rows)
+    if isinstance(values, bytes):
+        (state / "values.npy").write_bytes(values)
+    elif values is not None:
+        np.save(state / "values.npy", values)
+    write_features(stage, {out: data}, checkpoint)
+    assert out.read_bytes() == (tmp_path / "whole" / "images.npy").read_bytes()
+
+
 def test_a_killed_run_goes_on_where_it_was_and_ends_with_the_same_bytes(
     stage, data, checkpoint, tmp_path, watched
 ):
@@ -120,7 +150,7 @@ def test_features_of_another_checkpoint_or_data_set_are_refused(
     Checkpoint(stage.backbone, old["weights"], changed).save(other)
     with pytest.raises(UserError, match=r"images\.npy is of another checkpoint than .*other\.pt"):
         ImageFeatures.open(data, out, other)
-    with pytest.raises(UserError, match="has 552 images, data set queries 230"):
+    with pytest.raises(UserError, match=r"of shape \(552, 16\), data set queries 230 images"):
         ImageFeatures.open(stores["queries"].directory, out, checkpoint)
     copy = tmp_path / "copy"
     shutil.copytree(data, copy)
