@@ -260,6 +260,8 @@ def _from_addresses(file: SourceFile, path: Path) -> None:
         except (_AnotherFileError, requests.RequestException, ValueError) as error:
             reasons.append(f"{url}: {_reason(error)}")
             print(f"  {reasons[-1]}", flush=True)
+    if not partial.exists():
+        _note(partial).unlink(missing_ok=True)
     raise UserError(
         f"{path.name} could not be downloaded ({'; '.join(reasons)}); try again later, or put the "
         f"file there yourself: {path}"

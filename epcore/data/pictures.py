@@ -63,7 +63,8 @@ def decode(
             return to_array(_upright(picture) if upright else picture, size, pixels)
     except Exception as error:  # Pillow raises nearly anything
         unknown = isinstance(error, UnidentifiedImageError)  # its text names a place in memory
-        reason = "it is empty" if not data else "no known format" if unknown else str(error)
+        reason = f"none of {', '.join(FORMATS)}" if unknown else str(error)
+        reason = reason if data else "it is empty"
         raise UserError(f"{name} cannot be read as an image ({reason}); replace it") from None
 
 

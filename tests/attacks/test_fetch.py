@@ -60,6 +60,12 @@ def test_a_file_without_end_is_stopped_at_the_size_that_is_expected(tmp_path, se
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_wrong_file_leaves_nothing_behind(tmp_path, server):
+    url = server.page("/a", OTHER, headers={"ETag": '"1"'})
+    assert "its sha256 is" in refused(tmp_path, url, **KNOWN)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_file_of_which_nothing_is_known_is_not_taken_without_its_length(tmp_path, server):
     headers = {"Content-Length": None, "Connection": "close"}
     url = server.page("/a", headers=headers)
