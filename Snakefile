@@ -45,7 +45,6 @@ rule all:
     default_target: True
     input:
         published_tables(PLAN.main_tables),
-        "reports/claims.html",
         published_figures(PLAN.covered_figures),
         paths.ENVIRONMENT.format(scale=SCALE),
         contact_sheets(PLAN.registry.scale.columns.values()),

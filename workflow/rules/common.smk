@@ -108,8 +108,10 @@ def contact_sheets(datasets):
 
 
 def published_reports():
-    """The CO2 report, where energy is tracked."""
-    return ["reports/co2.csv"] if PLAN.registry.footprint.tracking else []
+    """Judged claims, and the CO2 report, where energy is tracked."""
+    return ["reports/claims.html"] + [
+        "reports/co2.csv"
+    ] * PLAN.registry.footprint.tracking
 
 
 def asked_targets():

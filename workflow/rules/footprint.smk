@@ -11,6 +11,7 @@ rule co2:
             table=PLAN.main_tables,
         ),
         expand(paths.FIGURE, scale=SCALE, figure=PLAN.covered_figures),
+        paths.CLAIMS.format(scale=SCALE),
         paths.ENVIRONMENT.format(scale=SCALE),
         contact_sheets(PLAN.registry.scale.columns.values()),
     output:
@@ -139,7 +140,7 @@ rule reproduction:
         ),
         figures=expand(paths.FIGURE, figure=PLAN.covered_figures, allow_missing=True),
         footprint=[paths.CO2, "results/{scale}/tables/co2.tex"]
-        * bool(published_reports()),
+        * PLAN.registry.footprint.tracking,
         template=str(CONFIG.parent / TEMPLATE),
     output:
         paths.REPRODUCTION,
