@@ -4,7 +4,7 @@ import html
 
 from epcore.markup import to_html
 from epcore.plan.stages import ClaimsStage
-from epcore.report.claims_table import counts_of, note_of
+from epcore.report.claims_table import PLURAL, counts_of, note_of
 from epcore.report.html_table import document
 from epcore.report.judged import Judged, shown
 from epcore.report.verdicts import Verdict, Word
@@ -47,15 +47,15 @@ TITLES = ("claim", "as printed", "by printed intervals", "this run")
 def _summary(judged: list[Judged]) -> str:
     """How many of the paper's claims hold."""
     paper = [each for each in judged if not each.claim.ours]
-    words: tuple[Word, ...] = ("holds", "fails", "open", "not asked")
+    words: dict[Word, str] = {**PLURAL, "not asked": "not asked"}
     lines = []
     for title, verdicts in (
         ("As printed", [each.printed for each in paper]),
         ("By printed intervals", [each.printed_intervals for each in paper]),
         ("In this run", [each.this_run for each in paper]),
     ):
-        counts = [f"{sum(v.word == word for v in verdicts)} {word}" for word in words]
-        lines.append(f"<li>{title}: {', '.join(counts)} of {len(verdicts)} by the paper</li>")
+        counts = [f"{sum(v.word == w for v in verdicts)} {said}" for w, said in words.items()]
+        lines.append(f"<li>{title}: {', '.join(counts)} of the paper's {len(verdicts)} claims</li>")
     return f"<ul>{''.join(lines)}</ul>"
 
 

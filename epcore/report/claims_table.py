@@ -23,6 +23,7 @@ HEAD = r"""% Compile this file, or \input it into a paper that loads
 \makeatother
 """
 COLORS = {"holds": "green!45!black", "fails": "red!75!black", "open": "orange!75!black"}
+PLURAL: dict[Word, str] = {"holds": "hold", "fails": "fail", "open": "open"}
 COLUMNS = 5
 TITLES = (
     r" & & \multicolumn{2}{l}{\textbf{as printed}} & \\",
@@ -65,13 +66,8 @@ def note_of(stage: ClaimsStage) -> str:
 
 def counts_of(verdict: Verdict) -> str:
     """How many cells hold, fail, are open, of how many."""
-    counts = [f"{count} {word}" for word in COLORS if (count := verdict.count(_word(word)))]
+    counts = [f"{count} {said}" for word, said in PLURAL.items() if (count := verdict.count(word))]
     return f"{', '.join(counts)} of {len(verdict.findings) + verdict.missing}" if counts else ""
-
-
-def _word(text: str) -> Word:
-    words: dict[str, Word] = {"holds": "holds", "fails": "fails", "open": "open"}
-    return words[text]
 
 
 def _line(each: Judged) -> str:
