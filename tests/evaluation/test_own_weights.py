@@ -45,11 +45,11 @@ def test_the_documented_lines_embed_and_evaluate_them(documented):
         program, *arguments = shlex.split(command)
         assert program == "epcore"
         assert cli.main(arguments) == 0
-    features = Features.load(Path("mine.npz"))
+    features = Features.load(Path("mine-features.npz"))
     images = ImageStore.open(RESULTS / "data/mini-imagenet").images[features.rows[:3]]
     with torch.no_grad():
         expected = theirs.eval()(torch.from_numpy(images).permute(0, 3, 1, 2) / 127.5 - 1)
     found = torch.from_numpy(features.values[:3])
     torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-5)
-    with Path("mine.csv").open() as file:
+    with Path("mine-scores.csv").open() as file:
         assert len(list(csv.DictReader(file))) == len(Episodes.load(episodes).images())
