@@ -20,6 +20,8 @@ from epcore.files import atomic
 from epcore.plan import models
 
 FORMAT = "epcore checkpoint 1"
+PARTS = ("weights", "class_head")
+FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 REMEDY = (
     "if the workflow made it, delete it and run the same command again to train it anew; for "
     "weights from elsewhere see docs/own-weights.md"
@@ -51,6 +53,10 @@ class Checkpoint:
         return cls(backbone, part("backbone."), part("class_head."))
 
     def save(self, path: Path) -> None:
+        """Raises `UserError` if a weight is not finite."""
+        for part in PARTS:
+            if problem := problem_of(getattr(self, part)):
+                raise UserError(f"{path} is not written: its {part} {problem}")
         save_atomically(
             path,
             {
@@ -82,21 +88,11 @@ class Checkpoint:
             raise UserError(
                 f"checkpoint {path} holds {found}, but {expected} is asked for; {REMEDY}"
             )
-        weights: Any = content.get("weights")
-        class_head: Any = content.get("class_head", {})
-        for part, state in (("weights", weights), ("class_head", class_head)):
-            odd = [name for name, tensor in _tensors(state) if not _plain(tensor)]
-            if odd:
-                raise UserError(
-                    f"checkpoint {path}: {odd[0]} of its {part} holds no floating-point numbers; "
-                    f"{REMEDY}"
-                )
-            if not _is_state(state):
-                raise UserError(
-                    f"checkpoint {path}: its {part} are no tensors by name, but "
-                    f"{reprlib.repr(state)}; {REMEDY}"
-                )
-        return cls(found, weights, class_head, f"checkpoint {path}")
+        whole: dict[str, Any] = {"class_head": {}} | content
+        for part in PARTS:
+            if problem := problem_of(whole.get(part)):
+                raise UserError(f"checkpoint {path}: its {part} {problem}; {REMEDY}")
+        return cls(found, whole["weights"], whole["class_head"], f"checkpoint {path}")
 
     def fill(self, backbone: nn.Module, class_head: nn.Module | None = None) -> None:
         """Puts the weights into a backbone and, if there is one, the linear layer behind it.
@@ -118,20 +114,25 @@ class Checkpoint:
                 ) from None
 
 
-def _tensors(state: Any) -> list[tuple[str, torch.Tensor]]:
-    return list(state.items()) if _is_state(state) else []
+def problem_of(state: Any) -> str | None:
+    """What its numbers are, if they are no weights: finite floating-point numbers, by name.
 
-
-def _plain(tensor: torch.Tensor) -> bool:
-    """Weights are floating-point numbers; the only integer is BatchNorm's number of batches."""
-    return tensor.is_floating_point() or (tensor.ndim == 0 and tensor.dtype == torch.int64)
-
-
-def _is_state(value: Any) -> bool:
-    """Whether it is tensors by name."""
-    return isinstance(value, dict) and all(
-        isinstance(name, str) and isinstance(tensor, torch.Tensor) for name, tensor in value.items()
-    )
+    The only integer is BatchNorm's number of batches.
+    """
+    if not isinstance(state, dict) or not all(
+        isinstance(name, str) and isinstance(tensor, torch.Tensor) for name, tensor in state.items()
+    ):
+        return f"are no tensors by name, but {reprlib.repr(state)}"
+    for name, tensor in state.items():
+        counts = tensor.ndim == 0 and tensor.dtype == torch.int64
+        if not (tensor.dtype in FLOATS or (counts and name.endswith("num_batches_tracked"))):
+            return f"are no floating-point numbers in {name}, but {tensor.dtype}"
+        # A few bytes may claim to be any number of weights.
+        if tensor.layout != torch.strided or tensor.untyped_storage().nbytes() < tensor.nbytes:
+            return f"are not stored number by number in {name}"
+        if not tensor.isfinite().all():
+            return f"are not finite in {name}"
+    return None
 
 
 def save_atomically(path: Path, content: dict[str, Any]) -> None:

@@ -15,9 +15,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from epcore.errors import UserError
+from epcore.errors import UserError, visible
 from epcore.interruption import Interrupted, leave_on_signals
 from epcore.options import parser
+from epcore.outputs import COMMAND_OUTPUTS, check_command, check_outputs
 from epcore.stages import STAGES
 
 # Commands that are no stages, and what runs them.
@@ -45,6 +46,8 @@ def _run_command(name: str, arguments: dict[str, Any]) -> None:
         from epcore.plan.registry import scale_of
 
         arguments["scale"] = scale_of(read_yaml(arguments["settings"] / "config.yaml"))
+    if name in COMMAND_OUTPUTS:
+        check_command(name, arguments)
     with contextlib.ExitStack() as stack:
         if name == "fetch" and arguments["receipt"] is not None:
             stack.enter_context(_tracked(name, arguments["receipt"], 0))
@@ -53,14 +56,14 @@ def _run_command(name: str, arguments: dict[str, Any]) -> None:
 
 def _run_stage(name: str, arguments: dict[str, Any]) -> None:
     from epcore.job import resolved
-    from epcore.outputs import check_outputs
 
     stage = STAGES[name]
     gpus, allow_cpu = arguments.pop("gpus", None), arguments.pop("allow_cpu", False)
     if arguments.get("config") is not None:
         arguments["config"] = _read_config(arguments["config"])
+    by_hand = bool(arguments["out"])
     arguments = resolved(name, arguments)
-    check_outputs(stage, arguments)
+    check_outputs(name, arguments, by_hand)
     if gpus is not None:
         from epcore.gpus import claim
 
@@ -102,22 +105,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         _run(vars(parser().parse_args(arguments)))
     except UserError as error:
-        print(f"epcore: {error}", file=sys.stderr)
+        _say(str(error))
         return 2
     except BrokenPipeError:  # what was piped into has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        print(f"epcore: {where}{error.strerror or error}", file=sys.stderr)
+        _say(f"{where}{error.strerror or error}")
         return 2
     except Interrupted as request:
-        print("epcore: interrupted; what was finished is kept", file=sys.stderr)
+        _say("interrupted; what was finished is kept")
         return 128 + request.number
     except Exception as error:  # a mistake of this program
-        print(f"epcore: {_unexpected(error)}", file=sys.stderr)
+        _say(_unexpected(error))
         return 1
     return 0
+
+
+def _say(text: str) -> None:
+    print(f"epcore: {visible(text)}", file=sys.stderr)
 
 
 def _unexpected(error: Exception) -> str:
@@ -125,9 +132,11 @@ def _unexpected(error: Exception) -> str:
     told = " ".join(str(error).split())[:200]
     text, where = "".join(traceback.format_exception(error)), "its traceback could not be written"
     for folder in (Path(), Path(tempfile.gettempdir())):
-        path = folder / f"epcore-error-{os.getpid()}.txt"
         with contextlib.suppress(OSError):
-            path.write_text(text, encoding="utf-8")
-            where = f"the traceback is in {path}: please report it"
+            # A new file: in a folder of all users, any known name may be a link of somebody's.
+            descriptor, name = tempfile.mkstemp(".txt", "epcore-error-", folder)
+            with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(text)
+            where = f"the traceback is in {folder / Path(name).name}: please report it"
             break
     return f"unexpected {type(error).__name__}: {told}; this is a mistake of the program, {where}"

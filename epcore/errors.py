@@ -1,5 +1,22 @@
 """The one exception that stands for a mistake a person can mend."""
 
+import unicodedata
+
+# Controls of terminals, halves of characters, ends of lines and changes of the direction of text.
+CATEGORIES = ("Cc", "Cs", "Zl", "Zp")
+DIRECTIONS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+
+
+def visible(text: str) -> str:
+    """The text, with what would control a terminal written out, such as \\x1b."""
+    if text.isprintable():
+        return text
+    return "".join(repr(letter)[1:-1] if _controls(letter) else letter for letter in text)
+
+
+def _controls(letter: str) -> bool:
+    return unicodedata.category(letter) in CATEGORIES or letter in DIRECTIONS
+
 
 class UserError(Exception):
     """A wrong config key, file or request: one line that says what, where and what to do.
@@ -9,4 +26,4 @@ class UserError(Exception):
 
     def __init__(self, message: str) -> None:
         # Messages of other libraries, quoted in ours, may have several lines.
-        super().__init__(" ".join(message.split("\n")).rstrip())
+        super().__init__(visible(" ".join(message.split("\n")).rstrip()))

@@ -28,20 +28,32 @@ ENERGY: ContextVar[Callable[[], dict[str, Any]] | None] = ContextVar("ENERGY", d
 def atomic(path: Path) -> Iterator[Path]:
     """Yields a temporary name beside `path`; renames it to `path` when the block succeeds.
 
-    The content is on the disk before it gets its name, so that a machine that fails leaves the
-    old file or the new one.
+    Raises:
+        UserError: if `path` is a folder, a device or the like.
     """
+    if not path.name or (path.exists() and not path.is_file()):
+        raise UserError(f"{path} is no regular file; give another name")
     path.parent.mkdir(parents=True, exist_ok=True)
     # The ending stays, because numpy and matplotlib choose or append by it.
     temporary = path.with_name(f".{path.stem}.{uuid.uuid4().hex[:12]}.tmp{path.suffix}")
     try:
         with naming(path):
             yield temporary
-            _flush(temporary)
-            temporary.replace(path)
-            _flush(path.parent)
+            publish(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def publish(temporary: Path, path: Path) -> None:
+    """Gives a finished file its name.
+
+    Its content is on the disk before, and its name afterwards, so that a machine that fails leaves
+    the old file or the new one.
+    """
+    _flush(temporary)
+    temporary.replace(path)
+    with contextlib.suppress(OSError):  # some file systems cannot flush a folder
+        _flush(path.parent)
 
 
 @contextlib.contextmanager

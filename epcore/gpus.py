@@ -1,8 +1,11 @@
 """Which GPUs of this machine a job may use: Snakemake counts them, but assigns none."""
 
+import contextlib
+import errno
 import fcntl
 import os
 import re
+import stat
 import subprocess
 import sys
 import tempfile
@@ -12,9 +15,9 @@ from pathlib import Path
 
 from epcore.errors import UserError
 
+# No link is followed, and no pipe waited for: any user may have put them there.
+PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 # Of all users of the machine; a lock in it dies with the process that holds it.
-# No link is followed, and no pipe waited for: the folder is writable by all.
-PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 LEASES = Path(tempfile.gettempdir()) / "epcore-gpus"
 POLL = 1.0  # seconds
 
@@ -104,23 +107,51 @@ def lease(gpus: list[str], count: int, owner: str = "") -> list[str]:
 
 
 def _lock(gpu: str) -> int | None:
-    """The descriptor that holds the lock of a GPU, or none if another process has it."""
-    if not LEASES.is_dir():
-        LEASES.mkdir(exist_ok=True)
-        LEASES.chmod(0o1777)
-    path = LEASES / f"{gpu}.lock"
+    """The descriptor that holds the lock of a GPU, or none if another process has it.
+
+    Raises:
+        UserError: if somebody has put a link, a pipe or the like in its place.
+    """
+    name = f"{gpu.replace('/', '-')}.lock"  # MIG devices have slashes
     try:
-        # Not created again if it is there: the kernel may forbid that with another user's file.
-        descriptor = os.open(path, PLAIN)
-    except FileNotFoundError:
-        descriptor = os.open(path, PLAIN | os.O_CREAT)
-        os.fchmod(descriptor, 0o644)  # whatever this user keeps from others
+        folder = _leases()
+        try:
+            descriptor = _opened(name, folder)
+        finally:
+            os.close(folder)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise OSError(errno.EINVAL, "it is no plain file")
+    except OSError as error:
+        raise UserError(
+            f"{LEASES / name}: {error.strerror}; have it removed, or set TMPDIR to another folder "
+            "for all jobs of this machine"
+        ) from None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
         return None
     return descriptor
+
+
+def _leases() -> int:
+    """The folder of leases, opened; once it is made it is of all users."""
+    with contextlib.suppress(FileExistsError):
+        LEASES.mkdir()
+        LEASES.chmod(0o1777)
+    return os.open(LEASES, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+
+
+def _opened(name: str, folder: int) -> int:
+    while True:
+        # Not created if it is there: the kernel may forbid that with another user's file.
+        with contextlib.suppress(FileNotFoundError):
+            return os.open(name, PLAIN, dir_fd=folder)
+        with contextlib.suppress(FileExistsError):
+            descriptor = os.open(name, PLAIN | os.O_CREAT | os.O_EXCL, dir_fd=folder)
+            os.fchmod(descriptor, 0o644)  # whatever this user keeps from others
+            return descriptor
 
 
 def _torch_sees(count: int, given: list[str], allow_cpu: bool) -> bool:

@@ -1,14 +1,14 @@
-"""Which data set a file was made of, by what the meta files beside it say."""
+"""What a file was made of, by what the meta files say: nothing is known of one without."""
 
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from epcore.errors import UserError
 from epcore.files import meta_of, sha256
 
 STORE = "store.json"
+REMEDY = "delete what is left of another and run the same command again"
 
 
 def check_one_store(files: Iterable[Path]) -> None:
@@ -17,25 +17,54 @@ def check_one_store(files: Iterable[Path]) -> None:
     A file is of the store that it is, or that its meta file says it was made of; of one without a
     meta, such as weights from elsewhere, nothing is known.
     """
-    found: dict[str, Path] = {}
-    for file in files:
-        digest = sha256(file) if file.name == STORE else _store_of(file)
-        if digest is not None:
-            found.setdefault(digest, file)
-    if len(found) > 1:
-        one, other = list(found.values())[:2]
+    _check_one(files, STORE, "data set")
+
+
+def check_one_validation(checkpoints: Iterable[Path]) -> None:
+    """Raises `UserError` if two checkpoints were validated on different episodes."""
+    _check_one(checkpoints, ".npz", "choice of validation episodes")
+
+
+def check_made_of(file: Path, inputs: Iterable[Path]) -> None:
+    """Raises `UserError` if a file was made of others than the inputs."""
+    made_of = set(_inputs_of(file).values())
+    for given in inputs:
+        if made_of and sha256(given) not in made_of:
+            raise UserError(
+                f"{file} was not made of {given}, by what the meta file beside it says; give the "
+                f"one that it was made of, or {REMEDY}"
+            )
+
+
+def check_same_network(base: Path, features: Path) -> None:
+    """Raises `UserError` if base classes and features are of different checkpoints or data."""
+    of_base, of_features = (set(_inputs_of(file).values()) for file in (base, features))
+    if of_features and not of_base <= of_features:
         raise UserError(
-            f"{other} is of another data set than {one}, by what the meta files beside them say "
-            "they were made of; give files of one data set, or delete what is left of another and "
-            "run the same command again"
+            f"{base} is of another checkpoint or data set than {features}, by what the meta files "
+            f"beside them say they were made of; give files of one network, or {REMEDY}"
         )
 
 
-def _store_of(file: Path) -> str | None:
-    """The sha256 of the store; `Provenance` refuses a damaged meta."""
+def _check_one(files: Iterable[Path], ending: str, what: str) -> None:
+    found: dict[str, Path] = {}
+    for file in files:
+        of = {str(file): sha256(file)} if file.name == ending else _inputs_of(file)
+        digests = [digest for path, digest in of.items() if path.endswith(ending)]
+        if len(digests) == 1:
+            found.setdefault(digests[0], file)
+    if len(found) > 1:
+        one, other = list(found.values())[:2]
+        raise UserError(
+            f"{other} is of another {what} than {one}, by what the meta files beside them say "
+            f"they were made of; give files of one {what}, or {REMEDY}"
+        )
+
+
+def _inputs_of(file: Path) -> dict[str, str]:
+    """Path and sha256 of what it was made of; `Provenance` refuses a damaged meta."""
     try:
-        inputs: dict[str, Any] = json.loads(meta_of(file).read_text(encoding="utf-8"))["inputs"]
-        named = [digest for path, digest in inputs.items() if Path(path).name == STORE]
-    except (ValueError, KeyError, TypeError, AttributeError, OSError):
-        return None
-    return named[0] if len(named) == 1 else None
+        facts = json.loads(meta_of(file).read_text(encoding="utf-8"))
+        return dict(facts["inputs"]) if file.name in facts["made"] else {}
+    except (ValueError, KeyError, TypeError, OSError):
+        return {}

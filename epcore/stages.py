@@ -20,10 +20,11 @@ class Option:
     many: bool = False
 
     @property
-    def ending(self) -> str | None:
-        """Of the file, which the help names in brackets; a folder has none."""
-        found = None if self.help.startswith("folder") else re.search(r"\((\.\w+)\)", self.help)
-        return found[1] if found else None
+    def endings(self) -> tuple[str, ...]:
+        """Of the file and those that go beside it, which the help names; a folder has none."""
+        if self.help.startswith("folder"):
+            return ()
+        return tuple(re.findall(r"(?<!\w)(?:-\w+)?(?:\.\w+)+", self.help))
 
 
 def files(name: str, text: str, required: bool = True) -> Option:
@@ -234,7 +235,7 @@ STAGES = {
             Option("claims", "the judged claims (.csv)"),
             files("tables", "aggregated tables (.csv)"),
             Option("footprint", "the CO2 report, if energy is tracked (.csv)", required=False),
-            Option("out", "document to write (.pdf); the log of LaTeX goes beside it"),
+            Option("out", "document to write (.pdf); LaTeX's .log goes beside it"),
         ),
         config="ReproductionStage",
         plan="reproduction",

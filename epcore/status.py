@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from epcore.errors import UserError
+from epcore.errors import UserError, visible
 
 # A training that was not heard of for so many seconds has ended without finishing, or hangs.
 SILENT = 120
@@ -84,7 +84,7 @@ def overview(results: Path, now: float) -> str:
     summary = f"{len(found) - silent} trainings running, {silent} silent, {finished} finished"
     if not found:
         return summary
-    rows = [COLUMNS, *(training.row(now) for training in found)]
+    rows = [COLUMNS, *(tuple(map(visible, training.row(now))) for training in found)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
     lines = ["  ".join(f"{c:<{w}}" for c, w in zip(row, widths, strict=True)) for row in rows]
     if silent:

@@ -34,8 +34,9 @@ from epcore.data.episodes import Episodes
 from epcore.errors import UserError
 from epcore.evaluation.embed import Features
 from epcore.evaluation.inference import Inference
-from epcore.evaluation.solve import PAIRS
+from epcore.evaluation.solve import ADVICE, PAIRS
 from epcore.files import Provenance
+from epcore.origin import check_one_store
 from epcore.plan.figure_models import InterpolatedPairs
 from epcore.plan.stages import InterpolationStage
 from epcore.propagation import DegenerateFeaturesError
@@ -252,6 +253,7 @@ def run(stage: InterpolationStage, episodes: Path, out: Path) -> None:
     """The stage `interpolation`: the picture (.pdf, .png), what is drawn (.csv), its numbers."""
     inputs = [episodes, *(Path(network.features) for network in stage.networks)]
     provenance = Provenance("interpolation", stage.model_dump(mode="json"), inputs)
+    check_one_store(inputs)
     settings = stage.settings
     pairs = Pairs.draw(Episodes.load(episodes), settings.pairs, settings.seed)
     by_reading: dict[Reading, dict[str, np.ndarray]] = {reading: {} for reading in READINGS}
@@ -263,9 +265,7 @@ def run(stage: InterpolationStage, episodes: Path, out: Path) -> None:
             try:
                 found = curves(features, pairs, settings.steps, inference, reading)
             except DegenerateFeaturesError as error:
-                raise UserError(
-                    f"{network.features}: {error}; train its checkpoint for longer"
-                ) from None
+                raise UserError(f"{network.features}: {error}; {ADVICE}") from None
             by_reading[reading][network.name] = found
             if network.propagation.embedding:
                 rows.append((f"{network.label}\nbetween {reading}", color, found))

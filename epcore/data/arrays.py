@@ -28,7 +28,14 @@ def load_arrays(path: Path, kind: Callable[..., T], names: tuple[str, ...], what
     require(path, what, "run the stage that makes it first")
     try:
         with np.load(path, allow_pickle=False) as arrays:
+            if missing := set(names) - set(arrays.files):
+                raise UserError(
+                    f"{path} is no {what}, which has the arrays {', '.join(names)}: "
+                    f"{', '.join(sorted(missing))} missing"
+                )
             return kind(*(arrays[name] for name in names))
+    except UserError:
+        raise
     except Exception as error:  # zipfile, zlib, numpy and `kind` each raise their own
         raise UserError(
             f"{what} {path} is damaged ({error}); delete it and run the same command again to "

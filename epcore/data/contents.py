@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from epcore.errors import UserError
+from epcore.errors import UserError, visible
 from epcore.plan.settings import Split
 
 
@@ -24,6 +24,10 @@ class ImageClass:
             raise TypeError(f"a class and its group have names, not {self.name!r}, {self.group!r}")
         if self.split not in get_args(Split):
             raise ValueError(f"class {self.name!r} is of no split: {self.split!r}")
+        if (named := self.name + self.group) != visible(named):
+            raise UserError(
+                f"class {self.name!r} {self.group!r}: a name with control characters; rename it"
+            )
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,9 @@ class Episodes:
             raise ValueError("support, query, unlabeled must have shape (episodes, way, images)")
         if len({part.shape[:2] for part in parts}) != 1:
             raise ValueError("support, query and unlabeled must have the same episodes and way")
+        episodes, way, shot = self.support.shape
+        if not episodes or way < 2 or not shot:
+            raise ValueError("there must be an episode, two classes and a support image of each")
         counts = (self.query != NO_IMAGE).sum(axis=(1, 2))
         if (counts != counts.max(initial=1)).any():
             raise ValueError("all episodes must have as many queries, one or more")
@@ -66,6 +69,24 @@ class Episodes:
         """The distinct rows that any episode uses, ascending."""
         return np.unique(self.images())
 
+    def are_of(self, labels: np.ndarray) -> bool:
+        """Whether they can be of images with these labels `(n,)`, which are 0 or more.
+
+        The images of a class of an episode have one label, those of two classes have two.
+        """
+        images = self.images()
+        if images.max() >= len(labels):
+            return False
+        shot = self.support.shape[2]
+        classes = labels[self.support[:, :, 0]]
+        expected = [
+            np.repeat(classes, shot, axis=1),
+            np.take_along_axis(classes, self.query_labels, axis=1),
+            np.repeat(classes, self.unlabeled.shape[2], axis=1),
+        ]
+        apart = (np.diff(np.sort(classes, axis=1), axis=1) > 0).all()
+        return bool(apart and (labels[images] == np.concatenate(expected, axis=1)).all())
+
     def save(self, path: Path) -> None:
         save_arrays(path, support=self.support, query=self.query, unlabeled=self.unlabeled)
 
@@ -73,6 +94,17 @@ class Episodes:
     def load(cls, path: Path) -> "Episodes":
         """Raises `UserError` if the file is damaged or its episodes are not disjoint."""
         return load_arrays(path, cls, ("support", "query", "unlabeled"), "episode file")
+
+    @classmethod
+    def of_store(cls, path: Path, store: ImageStore) -> "Episodes":
+        """Raises `UserError` as `load`, and if the episodes were drawn from another data set."""
+        episodes = cls.load(path)
+        if not episodes.are_of(store.labels):
+            raise UserError(
+                f"episode file {path} was drawn from another data set than {store.directory}, "
+                f"which has {len(store.labels)} images and other classes; draw some from this one"
+            )
+        return episodes
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from tqdm import tqdm
 
 from epcore.data.sources import stamp
 from epcore.errors import UserError
-from epcore.files import alone, naming, write_text
+from epcore.files import alone, naming, publish, write_text
 from epcore.plan.datasets import DataSources, OfficialData, Source, SourceFile
 from epcore.plan.load import suggest
 from epcore.plan.registry import read_datasets
@@ -254,7 +254,7 @@ def _from_addresses(file: SourceFile, path: Path) -> None:
     for url in file.urls:
         try:
             _from_address(url, file, path, partial)
-            partial.replace(path)
+            publish(partial, path)
             _note(partial).unlink(missing_ok=True)
             return
         except (_AnotherFileError, requests.RequestException, ValueError) as error:

@@ -32,6 +32,8 @@ class BaseClasses:
     def __post_init__(self) -> None:
         if self.mean.ndim != 1 or self.weights.shape[1:] != self.mean.shape:
             raise ValueError("mean and weights must have shape (D,) and (C, D)")
+        if self.mean.dtype != np.float32 or self.weights.dtype != np.float32:
+            raise ValueError("mean and weights must be float32")
         if not (np.isfinite(self.mean).all() and np.isfinite(self.weights).all()):
             raise ValueError("mean and weights must be finite")
 

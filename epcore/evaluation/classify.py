@@ -71,6 +71,10 @@ class Labeled:
             )
         if not np.issubdtype(values.dtype, np.floating) or not np.isfinite(values).all():
             raise UserError(f"{path}: features must be finite floating-point numbers")
+        if not values.size:
+            raise UserError(f"{path}: features of shape {values.shape} are none")
+        if labels.dtype.kind not in "iuUSb":
+            raise UserError(f"{path}: labels must be whole numbers or text, not {labels.dtype}")
         names, indices = np.unique(labels, return_inverse=True)
         rows = tuple(np.flatnonzero(indices == index) for index in range(len(names)))
         pool = Pool(str(path), tuple(map(str, names)), rows)
@@ -86,6 +90,9 @@ def _base(path: Path, arrays: dict[str, np.ndarray]) -> BaseClasses | None:
     if mean is None:
         raise UserError(f"{path}: base_weights without base_mean; it holds {SHAPES}")
     weights = arrays.get("base_weights", np.empty((0, *mean.shape)))
+    for name, array in (("base_mean", mean), ("base_weights", weights)):
+        if not np.issubdtype(array.dtype, np.floating):
+            raise UserError(f"{path}: {name} must be floating-point numbers, not {array.dtype}")
     try:
         found = BaseClasses(mean.astype(np.float32), weights.astype(np.float32))
     except ValueError as error:
@@ -142,21 +149,11 @@ def _check_classes(path: Path, pool: Pool, episodes: Episodes) -> None:
     labels = np.full(1 + max(rows.max() for rows in pool.rows), -1)
     for index, rows in enumerate(pool.rows):
         labels[rows] = index
-    images = episodes.images()
-    if images.max() < len(labels):
-        way, shot = episodes.support.shape[1:]
-        classes = labels[episodes.support[:, :, 0]]
-        support = np.repeat(classes, shot, axis=1)
-        queries = np.take_along_axis(classes, episodes.query_labels, axis=1)
-        unlabeled = np.repeat(classes, episodes.unlabeled.shape[2], axis=1)
-        expected = np.concatenate([support, queries, unlabeled], axis=1)
-        apart = all(len(set(row)) == way for row in classes.tolist())
-        if apart and (labels[images] == expected).all():
-            return
-    raise UserError(
-        f"{path} was drawn for other features or labels than those of {pool.name}; name another "
-        "file with --episodes, or delete it, and episodes are drawn into it"
-    )
+    if not episodes.are_of(labels):
+        raise UserError(
+            f"{path} was drawn for other features or labels than those of {pool.name}; name "
+            "another file with --episodes, or delete it, and episodes are drawn into it"
+        )
 
 
 def run(
@@ -202,7 +199,7 @@ def _print(
         try:
             results = solve(labeled.features, episodes, inference, labeled.base, name)
         except DegenerateFeaturesError as error:
-            raise UserError(f"{labeled.pool.name}: {error}") from None
+            raise UserError(f"{labeled.pool.name}: {error}; give other features") from None
         accuracies = 100 * results.accuracies
         mean = mean_with_interval(accuracies)
         line = f"{name:{width}}  {mean.value:6.2f} ± {mean.interval:.2f}"

@@ -40,6 +40,8 @@ class Features:
             raise ValueError("rows must ascend")
         if values.dtype != np.float32 or values.ndim != 2 or len(values) != len(rows):
             raise ValueError("values must be float32 of shape (rows, D)")
+        if not values.size:
+            raise ValueError("there are no features")
 
     def of(self, rows: np.ndarray) -> Tensor:
         """Features `(..., D)` of store rows `(...)`.
@@ -107,9 +109,8 @@ def run(stage: EmbedStage, data: Path, weights: Path, episodes: list[Path], out:
     # Weights may have been trained on another one.
     check_one_store([data / "store.json", *episodes])
     store = ImageStore.open(data)
-    rows = np.unique(
-        np.concatenate([Episodes.load(path).unique_image_indices() for path in episodes])
-    )
+    frozen = [Episodes.of_store(path, store) for path in episodes]
+    rows = np.unique(np.concatenate([each.unique_image_indices() for each in frozen]))
     device = choose_device()
     set_precision(stage.precision)
     backbone = load_backbone(weights, stage.backbone, device)

@@ -8,9 +8,9 @@ from epcore.errors import UserError
 from epcore.evaluation.base_classes import BaseClasses
 from epcore.evaluation.choice import Choice, choose
 from epcore.evaluation.embed import Features
-from epcore.evaluation.solve import solve
+from epcore.evaluation.solve import ADVICE, solve
 from epcore.files import Provenance, require, write_text
-from epcore.origin import check_one_store
+from epcore.origin import check_one_store, check_same_network
 from epcore.plan.stages import EvaluateStage
 from epcore.propagation import DegenerateFeaturesError
 
@@ -43,6 +43,13 @@ def run(
     check_one_store([features, *episodes, *(validation or []), *([base] if base else [])])
     loaded = Features.load(features)
     known = BaseClasses.load(base) if base else None
+    if base and known:
+        check_same_network(base, features)
+        if len(known.mean) != loaded.values.shape[1]:
+            raise UserError(
+                f"{base} is of a network with {len(known.mean)} features, {features} of one with "
+                f"{loaded.values.shape[1]}; give those of one network"
+            )
     chosen_on = validation if stage.grid and validation else [None] * len(episodes)
     for tested, scores, held_out in zip(episodes, out, chosen_on, strict=True):
         inputs = [file for file in (features, base, held_out, tested) if file is not None]
@@ -51,7 +58,7 @@ def run(
             choice = choose(stage, loaded, held_out, known)
             _score(choice, loaded, known, tested, scores, provenance)
         except DegenerateFeaturesError as error:
-            raise UserError(f"{features}: {error}; train its checkpoint for longer") from None
+            raise UserError(f"{features}: {error}; {ADVICE}") from None
 
 
 def _score(

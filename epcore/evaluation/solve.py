@@ -13,9 +13,15 @@ from epcore.data.episodes import Episodes
 from epcore.evaluation.base_classes import BaseClasses
 from epcore.evaluation.embed import Features
 from epcore.evaluation.inference import Inference
+from epcore.propagation import DegenerateFeaturesError
 
 # Episodes solved at once: few enough for the caches; and points squared, for graphs in memory.
 BATCH, PAIRS = 16, 2_000_000
+# For features that say nothing.
+ADVICE = (
+    "look whether the images are all alike (epcore contact-sheet); if not, train its checkpoint "
+    "for longer"
+)
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,9 @@ def solve(
     """Classifies the queries of every episode; accuracies in [0, 1].
 
     `label` shows a progress bar.
+
+    Raises:
+        DegenerateFeaturesError: if features or the scores of the classifier say nothing.
     """
     way, shot = episodes.support.shape[1:]
     images, labels = episodes.images(), torch.from_numpy(episodes.query_labels)
@@ -53,6 +62,11 @@ def solve(
         logits = inference.scores(
             EpisodeBatch(points, way, shot, labels.shape[1], mean, weights, numbers)
         )
+        if not logits.isfinite().all():
+            raise DegenerateFeaturesError(
+                f"the classifier {inference.classifier.name} gives scores that are not finite, of "
+                f"features of up to {points.abs().max():.3g}"
+            )
         accuracies.append((logits.argmax(dim=-1) == expected).double().mean(dim=1))
         loss = functional.cross_entropy(logits.mT, expected, reduction="none")
         losses.append(loss.double().mean(dim=1))

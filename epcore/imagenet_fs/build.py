@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 
-from epcore.checkpoint import REMEDY, load_safely, save_atomically
+from epcore.checkpoint import REMEDY, load_safely, problem_of, save_atomically
 from epcore.errors import UserError
 from epcore.imagenet_fs.generators import WeightGenerator
 from epcore.imagenet_fs.lwof import LwofGenerator
@@ -43,6 +44,8 @@ def read_head(checkpoint: Path) -> dict[str, Tensor]:
     head = content.get("class_head") if isinstance(content, dict) else None
     if not isinstance(head, dict) or head.keys() != {"weight", "scale"}:
         raise UserError(f"{checkpoint} has no cosine classifier; {REMEDY}")
+    if problem := problem_of(head):
+        raise UserError(f"{checkpoint}: the numbers of its cosine classifier {problem}; {REMEDY}")
     return head
 
 
@@ -61,7 +64,10 @@ def load_generators(path: Path, kind: str) -> dict[int, dict[str, Tensor]]:
     remedy = "delete it and run the same command again to train it anew"
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise UserError(f"{path} holds no weight generators of this program; {remedy}")
-    if content["kind"] != kind:
-        raise UserError(f"{path} holds generators {content['kind']}, not {kind}; {remedy}")
-    states: dict[int, dict[str, Tensor]] = content["states"]
-    return states
+    if content.get("kind") != kind:
+        raise UserError(f"{path} holds generators {content.get('kind')}, not {kind}; {remedy}")
+    states: Any = content.get("states")
+    found = map(problem_of, states.values()) if isinstance(states, dict) else ["are missing"]
+    if problem := next(filter(None, found), None):
+        raise UserError(f"{path}: its weights {problem}; {remedy}")
+    return dict(states)

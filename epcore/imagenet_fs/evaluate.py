@@ -13,6 +13,7 @@ from epcore.imagenet_fs.classes import Subsets
 from epcore.imagenet_fs.exemplars import Exemplars
 from epcore.imagenet_fs.features import open_both
 from epcore.imagenet_fs.trials import Queries, weights_of_trials
+from epcore.origin import check_made_of
 from epcore.plan.imagenet_fs_models import Measure
 from epcore.plan.stages import TrialsStage
 from epcore.propagation import DegenerateFeaturesError
@@ -44,6 +45,7 @@ def run(
     )
     device = torch.device("cpu")
     images, tested = open_both(data, queries, features, checkpoint)
+    check_made_of(generator, [checkpoint])
     subsets = Subsets.of(images.store, "novel")
     scored = Queries.of(tested, subsets, device)
     states = load_generators(generator, stage.generator.kind)
@@ -53,7 +55,7 @@ def run(
     base = len(subsets.base)
     for shots, step_size, file in zip(stage.shots, stage.step_sizes, exemplars, strict=True):
         model.load_state_dict(states[shots] if len(states) > 1 else next(iter(states.values())))
-        drawn = Exemplars.load(file, subsets.novel)
+        drawn = Exemplars.load(file, images.store, "novel", shots)
         try:
             results = [
                 scored.accuracies(weights, model.scale.item(), stage.prior)

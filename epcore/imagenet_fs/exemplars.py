@@ -25,13 +25,22 @@ class Exemplars:
         save_arrays(path, labels=self.labels, rows=self.rows)
 
     @classmethod
-    def load(cls, path: Path, novel: np.ndarray) -> "Exemplars":
-        """Raises `UserError` if the file is damaged or of other classes than `novel`."""
+    def load(cls, path: Path, store: ImageStore, split: TestedSplit, shots: int) -> "Exemplars":
+        """Raises `UserError` if the file is damaged, or without K images of each novel class."""
         exemplars = load_arrays(path, cls, ("labels", "rows"), "exemplar file")
+        novel, rows = Subsets.of(store, split).novel, exemplars.rows
+        remedy = "delete it and run the same command again"
         if not np.array_equal(exemplars.labels, novel):
             raise UserError(
-                f"exemplar file {path} is of other classes than the data set has; delete it and "
-                "run the same command again"
+                f"exemplar file {path} is of other classes than the data set has; {remedy}"
+            )
+        fits = rows.dtype == np.int64 and rows.ndim == 3 and rows.shape[1:] == (len(novel), shots)
+        fits = fits and rows.size > 0 and rows.min() >= 0 and rows.max() < len(store.labels)
+        fits = fits and (store.labels[rows] == novel[:, None]).all()
+        if not fits or (np.diff(np.sort(rows)) == 0).any():
+            raise UserError(
+                f"exemplar file {path} does not have {shots} images of each class; it is of "
+                f"another data set: {remedy}"
             )
         return exemplars
 

@@ -26,6 +26,7 @@ from epcore.files import (
     canonical_json,
     fingerprint,
     meta_of,
+    publish,
     reserve,
     sha256,
     write_text,
@@ -44,8 +45,18 @@ class ImageFeatures:
     values: np.ndarray
 
     def of(self, rows: np.ndarray) -> Tensor:
-        """Features `(..., D)` of store rows `(...)`."""
-        return torch.from_numpy(np.asarray(self.values[rows]))
+        """Features `(..., D)` of store rows `(...)`.
+
+        Raises:
+            UserError: if one is not finite.
+        """
+        values = torch.from_numpy(np.asarray(self.values[rows]))
+        if not values.isfinite().all():
+            raise UserError(
+                f"features of data set {self.store.name} are not finite; delete them and run the "
+                "same command again to compute them anew"
+            )
+        return values
 
     @classmethod
     def open(cls, data: Path, features: Path, checkpoint: Path) -> "ImageFeatures":
@@ -122,8 +133,13 @@ def extract(
                 stop = min(start + BATCH, done + count)
                 batch = to_device(mapped.pixels(np.arange(start, stop)), device)
                 with autocast(device, precision):
-                    features = backbone(augmenter.plain(batch))
-                values[start:stop] = features.float().cpu().numpy()
+                    features = backbone(augmenter.plain(batch)).float()
+                if not features.isfinite().all():
+                    raise UserError(
+                        f"the network gives features of data set {store.name} that are not finite; "
+                        "train it anew"
+                    )
+                values[start:stop] = features.cpu().numpy()
             values.flush()
             del images, mapped, values
             done += count
@@ -166,7 +182,7 @@ def write_features(stage: ImageFeaturesStage, folders: dict[Path, Path], checkpo
     for out, (values, resumed) in found.items():
         store_sha256, checkpoint_sha256 = provenances[out].inputs.values()
         shape = np.load(values, mmap_mode="r", allow_pickle=False).shape
-        values.replace(out)
+        publish(values, out)
         provenances[out].write(
             out,
             shape=list(shape),

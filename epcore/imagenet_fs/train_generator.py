@@ -184,10 +184,9 @@ def run(
     device = choose_device()
     images, tested = open_both(data, queries, features, checkpoint)
     head = read_head(checkpoint)
-    novel = Subsets.of(images.store, "val").novel
     outcomes: dict[str, Outcome] = {}
     for shots, file in zip(stage.shots, exemplars, strict=True):
-        drawn = Exemplars.load(file, novel)
+        drawn = Exemplars.load(file, images.store, "val", shots)
         task = GeneratorTask(stage, shots, images, tested, drawn, head, device)
         name, training = f"-{shots}shot", stage.training
         label = f"{stage.generator.kind}{name}"

@@ -13,6 +13,7 @@ from epcore.evaluation.embed import Features
 from epcore.evaluation.inference import Inference
 from epcore.evaluation.solve import solve
 from epcore.files import Provenance
+from epcore.origin import check_one_store
 from epcore.plan.stages import AlphaStage
 from epcore.propagation import DegenerateFeaturesError
 from epcore.report.figure import COLORS, figure
@@ -81,6 +82,7 @@ def run(stage: AlphaStage, episodes: Path, out: Path) -> None:
     """The stage `alpha`: the curves (.pdf, .png, .csv); the row `chosen` is the best pair."""
     inputs = [episodes, *(Path(candidate.features) for candidate in stage.candidates)]
     provenance = Provenance("alpha", stage.model_dump(mode="json"), inputs)
+    check_one_store(inputs)
     table = tabulate(stage, episodes)
     write_table(table, out.with_suffix(".csv"), "%.4f")
     draw(table, stage.note, out)

@@ -120,7 +120,8 @@ def run(
     set_precision(stage.precision)
     check_one_store([data / "store.json", episodes, checkpoint])
     session = Session("finetune", stage, [data / "store.json", episodes, checkpoint], out)
-    store, validation = ImageStore.open(data), Episodes.load(episodes)
+    store = ImageStore.open(data)
+    validation = Episodes.of_store(episodes, store)
     pretrained = Checkpoint.load(checkpoint, stage.backbone)
     task = FinetuningTask(stage, store, validation, pretrained, device)
     label = f"finetune {stage.shot}-shot"

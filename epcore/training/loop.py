@@ -160,7 +160,8 @@ class _Training:
             train_loss = self._train(number, title)
             accuracy, loss = self._validate()
         except DegenerateFeaturesError as error:
-            raise self._diverged(self.step + 1, str(error)) from None
+            remedy = "look whether the images are all alike (epcore contact-sheet); if not, lower"
+            raise self._diverged(self.step + 1, str(error), remedy) from None
         row = dict(zip(CURVE_COLUMNS, (number, rate, train_loss, accuracy, loss), strict=True))
         self.curve.append(row)
         self.schedule.step(accuracy, loss)
@@ -221,16 +222,16 @@ class _Training:
             self.heartbeat.stop()
         raise Interrupted(signal)
 
-    def _diverged(self, step: int, what: str) -> UserError:
+    def _diverged(self, step: int, what: str, remedy: str = "lower") -> UserError:
         epoch = f"{self.label} {len(self.curve) + 1}/{self.settings.epochs}"
         return UserError(
             f"training diverged in {epoch}, step {step}: {what} (the last loss was "
-            f"{self.last:.4g}); lower the recipe's learning_rate"
+            f"{self.last:.4g}); {remedy} the recipe's learning_rate"
         )
 
     def _check_weights(self) -> None:
         """Before they are saved: the last good state stays."""
-        if not all(bool(part.isfinite().all()) for part in self.task.model.parameters()):
+        if not all(bool(part.isfinite().all()) for part in self.task.model.state_dict().values()):
             raise self._diverged(self.step, "weights are no longer finite")
 
     def _save(self) -> None:

@@ -168,7 +168,8 @@ def train(team: ProcessGroup, stage: PretrainStage, data: Path, episodes: Path, 
     set_precision(stage.precision)
     check_one_store([data / "store.json", episodes])
     session = Session("pretrain", stage, [data / "store.json", episodes], out)
-    store, validation = ImageStore.open(data), Episodes.load(episodes)
+    store = ImageStore.open(data)
+    validation = Episodes.of_store(episodes, store)
     task = PretrainingTask(stage, store, validation, device, team)
     outcome = fit(task, stage.pretraining, stage.seed, session.state(), "pretrain", team)
     if team.rank == 0:

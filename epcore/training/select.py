@@ -11,6 +11,7 @@ from typing import Any
 
 from epcore.errors import UserError
 from epcore.files import Provenance, atomic, meta_of
+from epcore.origin import check_one_store, check_one_validation
 from epcore.plan.stages import SelectStage
 
 
@@ -38,6 +39,8 @@ def run(stage: SelectStage, checkpoints: list[Path], out: Path) -> None:
     All candidates were validated on the same frozen episodes; of equals the first one counts.
     """
     provenance = Provenance("select", stage.model_dump(mode="json"), checkpoints)
+    check_one_store(checkpoints)
+    check_one_validation(checkpoints)
     facts = list(map(facts_of, checkpoints))
     accuracies = [float(each["best"]["val_accuracy"]) for each in facts]
     place = accuracies.index(max(accuracies))

@@ -53,11 +53,11 @@ class Validator:
         features = embed(
             backbone, self.store, self.rows, self.augmenter, self.device, self.precision
         )
+        if not np.isfinite(features.values).all():
+            raise DegenerateFeaturesError("the features are not finite")
         try:
             results = solve(features, self.episodes, self.inference)
         except DegenerateFeaturesError:
-            if not np.isfinite(features.values).all():
-                raise
             # After few steps the running statistics of BatchNorm lag behind, and in eval mode a
             # network may give every image the same features: it knows nothing yet.
             way = self.episodes.support.shape[1]

@@ -39,11 +39,11 @@ def test_a_file_for_each_split_and_shot_is_the_same_to_the_byte(stores, tmp_path
     assert files == sorted(f"{s}-{k}shot.npz" for s in ("val", "novel") for k in (1, 2, 5))
     for name in files:
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
-    novel = Subsets.of(stores["images"], "novel").novel
-    rows = Exemplars.load(tmp_path / "one/novel-5shot.npz", novel).rows
+    novel = stores["images"], "novel", 5
+    rows = Exemplars.load(tmp_path / "one/novel-5shot.npz", *novel).rows
     assert np.array_equal(rows, draw(stores["images"], "novel", 5, 4, seed=0).rows)
     with pytest.raises(UserError, match="of other classes than the data set"):
-        Exemplars.load(tmp_path / "one/val-5shot.npz", novel)
+        Exemplars.load(tmp_path / "one/val-5shot.npz", *novel)
 
 
 def test_subsets_are_those_of_the_groups(stores):

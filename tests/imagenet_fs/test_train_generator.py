@@ -300,6 +300,5 @@ def test_generators_of_another_kind_are_refused(
 
 
 def test_exemplars_are_those_of_the_file(stores, exemplars):
-    novel = Subsets.of(stores["images"], "val").novel
-    rows = Exemplars.load(exemplars / "val-3shot.npz", novel).rows
+    rows = Exemplars.load(exemplars / "val-3shot.npz", stores["images"], "val", 3).rows
     assert np.array_equal(rows, draw(stores["images"], "val", 3, 3, seed=0).rows)
