@@ -54,6 +54,8 @@ bench-workflow: .venv/installed
 
 # Remade when the lock changes; the stamp is written last, so a broken install is tried again.
 .venv/installed: requirements.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 or newer is needed, and " \
+	  "$(PYTHON) is " + sys.version.split()[0] + "; say which: PYTHON=python3.12 make")'
 	$(PYTHON) -m venv .venv
 	$(VENV) -m pip install --disable-pip-version-check --quiet -r requirements.txt
 	$(VENV) -m pip install --disable-pip-version-check --quiet --no-deps --editable .

@@ -128,7 +128,8 @@ def problem_of(state: Any) -> str | None:
         if not (tensor.dtype in FLOATS or (counts and name.endswith("num_batches_tracked"))):
             return f"are no floating-point numbers in {name}, but {tensor.dtype}"
         # A few bytes may claim to be any number of weights.
-        if tensor.layout != torch.strided or tensor.untyped_storage().nbytes() < tensor.nbytes:
+        stored = tensor.layout == torch.strided and not tensor.is_meta
+        if not stored or tensor.untyped_storage().nbytes() < tensor.nbytes:
             return f"are not stored number by number in {name}"
         if not tensor.isfinite().all():
             return f"are not finite in {name}"

@@ -117,6 +117,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Interrupted as request:
         _say("interrupted; what was finished is kept")
         return 128 + request.number
+    except ModuleNotFoundError as error:
+        _say(
+            f"the package {error.name} is not installed in {sys.prefix}; `make` installs all into "
+            ".venv, and `source .venv/bin/activate` uses it"
+        )
+        return 2
     except Exception as error:  # a mistake of this program
         _say(_unexpected(error))
         return 1

@@ -163,10 +163,15 @@ def fingerprint(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
-def require(path: Path, what: str, remedy: str) -> None:
-    """Raises `UserError` unless `path` is a file."""
-    if not path.is_file():
-        raise UserError(f"{what} {path} does not exist; {remedy}")
+def require(path: Path, what: str, remedy: str | None = None) -> None:
+    """Raises `UserError` unless `path` is a file; one of the results says what makes it."""
+    if path.is_file():
+        return
+    if remedy is None:
+        remedy = "make it first, or correct the name"
+        if len(path.parts) > 2 and path.parts[0] == "results":
+            remedy = f"make it first: snakemake --cores all {path} --config scale={path.parts[1]}"
+    raise UserError(f"{what} {path} does not exist; {remedy}")
 
 
 def meta_of(made: Path) -> Path:
@@ -219,7 +224,7 @@ class Provenance:
 
     def __init__(self, stage: str, config: Mapping[str, Any], inputs: list[Path]) -> None:
         for path in inputs:
-            require(path, "input", "run the stage that makes it first")
+            require(path, "input")
         self.stage, self.config = stage, config
         self.inputs = {path.as_posix(): verified(path) for path in inputs}
         self.started = time.time()

@@ -35,7 +35,7 @@ NAMES = {
     "backbone": "backbone (backbones.yaml)",
     "recipe": "recipe (recipes.yaml)",
     "seed": "seed of the training (default: the scale's first)",
-    "shot": "shot of the fine-tuning: 1 or 5",
+    "shot": "shot of the fine-tuning",
     "checkpoint": "pretrain, finetune-1shot or finetune-5shot",
     "network": "network (imagenet-fs.yaml)",
     "method": "method (imagenet-fs.yaml)",

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from epcore.errors import UserError
-from epcore.files import meta_of, sha256
+from epcore.files import meta_of, require, sha256
 
 STORE = "store.json"
 REMEDY = "delete what is left of another and run the same command again"
@@ -49,6 +49,8 @@ def check_same_network(base: Path, features: Path) -> None:
 def _check_one(files: Iterable[Path], ending: str, what: str) -> None:
     found: dict[str, Path] = {}
     for file in files:
+        if file.name == STORE:
+            require(file, "data set")
         of = {str(file): sha256(file)} if file.name == ending else _inputs_of(file)
         digests = [digest for path, digest in of.items() if path.endswith(ending)]
         if len(digests) == 1:

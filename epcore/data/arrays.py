@@ -25,13 +25,13 @@ def load_arrays(path: Path, kind: Callable[..., T], names: tuple[str, ...], what
     Raises:
         UserError: if the file is missing or damaged, or `kind` refuses its arrays.
     """
-    require(path, what, "run the stage that makes it first")
+    require(path, what)
     try:
         with np.load(path, allow_pickle=False) as arrays:
             if missing := set(names) - set(arrays.files):
                 raise UserError(
                     f"{path} is no {what}, which has the arrays {', '.join(names)}: "
-                    f"{', '.join(sorted(missing))} missing"
+                    f"{', '.join(sorted(missing))} missing; give another file"
                 )
             return kind(*(arrays[name] for name in names))
     except UserError:

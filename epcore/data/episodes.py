@@ -37,9 +37,6 @@ class Episodes:
             raise ValueError("support, query, unlabeled must have shape (episodes, way, images)")
         if len({part.shape[:2] for part in parts}) != 1:
             raise ValueError("support, query and unlabeled must have the same episodes and way")
-        episodes, way, shot = self.support.shape
-        if not episodes or way < 2 or not shot:
-            raise ValueError("there must be an episode, two classes and a support image of each")
         counts = (self.query != NO_IMAGE).sum(axis=(1, 2))
         if (counts != counts.max(initial=1)).any():
             raise ValueError("all episodes must have as many queries, one or more")
@@ -48,6 +45,9 @@ class Episodes:
             raise ValueError("support, query, unlabeled must hold row numbers: int64, 0 or more")
         if (rows[:, 1:] == rows[:, :-1]).any():
             raise ValueError("an image occurs twice in one episode")
+        episodes, way, shot = self.support.shape
+        if not episodes or way < 2 or not shot:
+            raise ValueError("there must be an episode, two classes and a support image of each")
 
     def __len__(self) -> int:
         return len(self.support)

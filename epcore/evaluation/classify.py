@@ -55,8 +55,8 @@ class Labeled:
         try:
             with np.load(path, allow_pickle=False) as found:
                 arrays = {name: found[name] for name in found.files}
-        except Exception as error:  # zipfile, zlib and numpy each raise their own
-            raise UserError(f"{path}: this is no .npz file of numbers ({error})") from None
+        except Exception:  # zipfile, zlib and numpy each raise their own
+            raise UserError(f"{path}: this is no .npz file of numbers; it holds {SHAPES}") from None
         for name in ("features", "labels"):
             if name not in arrays:
                 raise UserError(f"{path}: the array {name!r} is missing; it holds {SHAPES}")

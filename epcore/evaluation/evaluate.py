@@ -39,7 +39,7 @@ def run(
             f"{', '.join(stage.grid)} of the classifier is chosen on validation episodes; give "
             "--validation"
         )
-    require(features, "input", "run the stage that makes it first")
+    require(features, "input")
     check_one_store([features, *episodes, *(validation or []), *([base] if base else [])])
     loaded = Features.load(features)
     known = BaseClasses.load(base) if base else None

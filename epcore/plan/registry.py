@@ -429,6 +429,11 @@ def _check_sources(dataset: Any, sources: Mapping[str, Source], where: str) -> N
 
 def _seeds(given: Any) -> tuple[int, ...]:
     """A list of seeds; a number n stands for 0 to n - 1."""
+    if not isinstance(given, list) and (type(given) is not int or given < 1):
+        raise UserError(
+            f"config/config.yaml or --config, seeds: {given!r} is no number of trainings (1 or "
+            "more) and no list of seeds, such as '[0, 1, 2]'"
+        )
     listed = list(range(given)) if type(given) is int else given
     seeds: tuple[int, ...] = validate(Seeds, listed, "config/config.yaml or --config, seeds")
     return seeds

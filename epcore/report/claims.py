@@ -44,5 +44,5 @@ def run(stage: ClaimsStage, out: Path) -> None:
     judged = judge(stage)
     write_table(table_of(judged), out)
     write_text(out.with_suffix(".tex"), typeset(stage, judged))
-    write_text(out.with_suffix(".html"), page(stage, judged))
+    write_text(out.with_suffix(".html"), page(stage, judged, out.parent))
     provenance.write(out)

@@ -1,6 +1,8 @@
 """The claims as a page for browsers: colored verdicts, and below each its cells and tables."""
 
 import html
+import os
+from pathlib import Path
 
 from epcore.markup import to_html
 from epcore.plan.stages import ClaimsStage
@@ -20,7 +22,7 @@ details ul { margin: .2rem 0 .5rem; padding-left: 1.2rem; font-size: 90%; }
 """
 
 
-def page(stage: ClaimsStage, judged: list[Judged]) -> str:
+def page(stage: ClaimsStage, judged: list[Judged], folder: Path) -> str:
     """The whole page; its links are relative to the folder of the tables."""
     made = {name.split("/")[0] for name, cell in stage.cells.items() if cell.scores}
     body = [
@@ -35,7 +37,9 @@ def page(stage: ClaimsStage, judged: list[Judged]) -> str:
     ]
     for ours, heading in ((False, "Claims of the paper"), (True, "Claims of this project")):
         body.append(f'<tbody><tr><th colspan="5" scope="rowgroup">{heading}</th></tr>')
-        body += [_line(each, made) for each in judged if each.claim.ours == ours]
+        for each in judged:
+            if each.claim.ours == ours:
+                body.append(_line(each, made, _episodes(each, stage, folder)))
         body.append("</tbody>")
     body.append("</table></div>")
     return document("Claims and verdicts", "\n".join(body))
@@ -59,8 +63,8 @@ def _summary(judged: list[Judged]) -> str:
     return f"<ul>{''.join(lines)}</ul>"
 
 
-def _line(each: Judged, made: set[str]) -> str:
-    """With links to the tables that this scale makes."""
+def _line(each: Judged, made: set[str], episodes: str) -> str:
+    """With links to the tables that this scale makes, and below them the episodes."""
     claim = each.claim
     verdicts = (each.printed, each.printed_intervals, each.this_run)
     cells = "".join(f"<td>{_verdict(verdict)}</td>" for verdict in verdicts)
@@ -76,11 +80,28 @@ def _line(each: Judged, made: set[str]) -> str:
         for number in claim.numbers
         if number.file
     ]
-    below = f"<div>{'; '.join(links)}</div>" if links else ""
+    below = f"<div>{'; '.join(links)}</div>{episodes}" if links else ""
     return (
         f'<tr id="{claim.id}"><td>{claim.id}</td><th scope="row">{html.escape(claim.claim)} '
         f'<span class="interval">{html.escape(claim.where)}</span>{why}{below}</th>{cells}</tr>'
     )
+
+
+def _episodes(each: Judged, stage: ClaimsStage, folder: Path) -> str:
+    """The cells of this run, to open, each with the accuracies of its episodes by seed."""
+    names = dict.fromkeys(name for condition in each.claim.conditions for name in condition.cells)
+    items = []
+    for name in names:
+        if files := stage.cells[name].scores:
+            links = [
+                f'<a href="{html.escape(os.path.relpath(file, folder))}">seed {seed}</a>'
+                for seed, file in zip(stage.seeds, files, strict=True)
+            ]
+            items.append(f"<li>{html.escape(name)}: {', '.join(links)}</li>")
+    if not items:
+        return ""
+    summary = f"accuracies of episodes, {len(items)} cells"
+    return f"<details><summary>{summary}</summary><ul>{''.join(items)}</ul></details>"
 
 
 def _verdict(verdict: Verdict) -> str:

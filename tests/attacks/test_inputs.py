@@ -28,9 +28,10 @@ def test_a_lease_follows_no_link_and_waits_for_no_pipe(tmp_path, monkeypatch):
     precious.write_text("kept", encoding="utf-8")
     (tmp_path / "linked.lock").symlink_to(precious)
     os.mkfifo(tmp_path / "piped.lock")
-    with pytest.raises(OSError, match="symbolic links"):
+    with pytest.raises(UserError, match=r"linked\.lock: .*symbolic links; have it removed"):
         gpus._lock("linked")
     begun = time.monotonic()
-    os.close(gpus._lock("piped"))
+    with pytest.raises(UserError, match=r"piped\.lock: it is no plain file; have it removed"):
+        gpus._lock("piped")
     assert time.monotonic() - begun < 5
     assert precious.read_text(encoding="utf-8") == "kept"

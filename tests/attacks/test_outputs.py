@@ -56,4 +56,4 @@ def test_a_folder_is_no_file(project):
 @pytest.mark.parametrize("name", STAGES)
 def test_every_stage_says_what_its_output_is(name):
     (out,) = (option for option in STAGES[name].files if option.name == "out")
-    assert (out.ending is None) == out.help.startswith("folder")
+    assert (not out.endings) == out.help.startswith("folder")

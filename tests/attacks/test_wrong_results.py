@@ -82,7 +82,7 @@ def test_episodes_of_a_larger_data_set_without_a_meta_are_told(project):
     np.savez(project / "novel.npz", **arrays)
     (project / "novel.meta.json").unlink()
     assert project.embed(out="new.npz") == 2
-    project.complaint("toy has 320 images", "1000000")
+    project.complaint("another data set", "320 images", "draw some")
 
 
 def test_two_files_do_not_share_a_meta(project):

@@ -79,7 +79,7 @@ def test_queries_are_classified_as_by_the_formulas_in_float64(recipe, bandwidth,
 
 
 def test_episodes_solved_in_batches_are_those_solved_one_by_one():
-    features, episodes = drawn(250)
+    features, episodes = drawn(300)
     assert len(episodes) % BATCH != 0
     assert len(episodes) > 2 * BATCH
     together = solve(features, episodes, inference())

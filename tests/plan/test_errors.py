@@ -447,8 +447,8 @@ def test_a_scale_of_such_a_name_is_in_nobodys_way_but_its_own(config):
 
 @pytest.mark.parametrize(
     ("seeds", "said"),
-    [(0, "list that is not empty"), ([], "list that is not empty"), ([1, 1], "is there twice"),
-     ("x", "expected a list"), ([-1], "greater than or equal to 0"), ([0.5], "valid integer")],
+    [(0, "no number of trainings"), ([], "list that is not empty"), ([1, 1], "is there twice"),
+     ("x", "no list of seeds"), ([-1], "greater than or equal to 0"), ([0.5], "valid integer")],
 )  # fmt: skip
 def test_seeds_that_cannot_be_are_told(config, seeds, said):
     with pytest.raises(UserError, match=f"--config, seeds.*{said}"):

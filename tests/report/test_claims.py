@@ -344,6 +344,9 @@ def test_the_page_leads_to_tables_and_figures_of_the_run(written):
     assert {f"{table}.html" for table in tables} <= links
     assert "../figures/two-moons-numbers.csv" in links
     for claim in written.claims:
+        for cell in {name for condition in claim.conditions for name in condition.cells}:
+            assert set(written.cells[cell].scores) <= links
+    for claim in written.claims:
         assert f'id="{claim.id}"' in text
 
 

@@ -25,6 +25,7 @@ def train(told, toy):
         torch.set_num_threads(1)
         loop.SAVE_EVERY = save_every
         inputs = ["--data", str(toy.data), "--episodes", str(toy.val), "--out", str(out)]
+        out.parent.mkdir(exist_ok=True)
         raise SystemExit(cli.main(["pretrain", "--config", config, *inputs]))
 
     return command

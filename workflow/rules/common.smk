@@ -15,7 +15,7 @@ from epcore.plan import Plan, embeddings, paths
 from epcore.plan.datasets import QUICKLY_PACKED
 from epcore.plan.environment import ENVIRONMENT
 from epcore.plan.files import TEMPLATE
-from epcore.plan.load import read_yaml
+from epcore.plan.load import read_yaml, suggest
 from epcore.plan.registry import scale_of
 from epcore.plan.run import TrainedNetwork, Run
 from epcore.plan.stages import told
@@ -117,6 +117,21 @@ def published_reports():
 def asked_targets():
     """Those of the command line; Snakemake tells rule files of them only after it has read them."""
     return sorted(get_argument_parser().parse_known_args()[0].targets) or ["all"]
+
+
+def check_targets():
+    """Ends a run at once for a published table or figure that the scale does not have."""
+    fs_tables = PLAN.imagenet_fs.tables if PLAN.imagenet_fs else ()
+    known = {
+        "tables": {*PLAN.tables.covered, *fs_tables, "claims", "co2"},
+        "figures": {*PLAN.covered_figures, "co2"},
+    }
+    for target in map(Path, asked_targets()):
+        names = known.get(str(target.parent), {target.stem})
+        if target.stem not in names:
+            sys.exit(
+                f"epcore: scale {SCALE} makes no {target}{suggest(target.stem, names)}"
+            )
 
 
 def check_report():

@@ -107,6 +107,7 @@ rule forecast:
 
 
 if workflow.is_main_process:
+    check_targets()
     check_report()
 
 # Where a GPU is required, a run takes days. The forecast starts a dry run, which reads this file

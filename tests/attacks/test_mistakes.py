@@ -1,0 +1,385 @@
+"""Thirty mistakes that a new user makes: each ends in one line that says what to do."""
+
+import builtins
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from epcore import cli
+
+ROOT = Path(__file__).parents[2]
+SPLIT = "split: {base: 5, val: 5, novel: 5, seed: 0}"
+SCALE = """\
+extends: demo
+note: Pictures of mine.
+columns: {{mini: mine, tiered: null, cub: null}}
+tables: [main]
+datasets:
+  mine: {{kind: {kind}, title: mine, path: {path}, image_size: 16, {more}}}
+backbones: {{conv4: {{width: 1/8}}, resnet12: null, wrn: null}}
+episodes: {{novel: 20, val: 10}}
+recipe:
+  pretraining: {{epochs: 1, batch_size: 32, learning_rate: {rate}}}
+imagenet_fs: null
+"""
+JOB = ["--dataset", "mine", "--backbone", "conv4", "--recipe", "epnet"]
+TRAINED = ("data", "val-5way-5shot", "pretrain")
+
+
+class Checkout:
+    """A user's folder: the config, a scale `mine` and, below data/mine, noise in 15 classes."""
+
+    def __init__(self, folder, capsys):
+        self.folder, self._capsys = folder, capsys
+        self.scale()
+
+    def scale(self, kind="folder", path="data/mine", more=SPLIT, rate=0.05):
+        text = SCALE.format(kind=kind, path=path, more=more, rate=rate)
+        self.write("config/scales/mine.yaml", text)
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+    def arrays(self, name, **arrays):
+        np.savez(self.folder / name, **arrays)
+
+    def picture(self, name, pixels):
+        path = self.folder / "data/mine/images" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pixels.astype(np.uint8)).save(path)
+
+    def pictures(self, count=22):
+        draw = np.random.default_rng(0)
+        for name in range(15):
+            for number in range(count):
+                self.picture(f"c{name:02}/{number}.png", draw.integers(0, 255, (16, 16, 3)))
+
+    def done(self, *steps):
+        """The stages that went well before the mistake."""
+        for step in steps:
+            if step == "data":
+                assert self.run("data", "--dataset", "mine") == 0
+            elif step == "pretrain":
+                assert self.run("pretrain", *JOB) == 0
+            else:
+                assert self.run("episodes", "--dataset", "mine", "--protocol", step) == 0
+        self._capsys.readouterr()
+
+    def run(self, stage, *words):
+        scale = [] if stage in ("classify", "status") else ["--scale", "mine"]
+        return cli.main([stage, *scale, *map(str, words)])
+
+    def told(self):
+        """The one line that it was told, behind what a progress bar leaves."""
+        message = self._capsys.readouterr().err
+        assert "Traceback" not in message
+        (line,) = [each for each in message.splitlines() if each.startswith("epcore:")]
+        return line
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch, capsys):
+    shutil.copytree(ROOT / "config", tmp_path / "config")
+    monkeypatch.chdir(tmp_path)
+    return Checkout(tmp_path, capsys)
+
+
+def text_file(user):
+    user.pictures(1)
+    user.write("data/mine/images/c03/4.png", "my holiday")
+
+
+def loose_picture(user):
+    user.pictures(1)
+    user.picture("loose.png", np.ones((16, 16, 3)))
+
+
+def same_picture(user):
+    user.pictures(1)
+    for name in range(15):
+        user.picture(f"c{name:02}/same.png", np.ones((16, 16, 3)))
+
+
+def no_split(user):
+    user.pictures(1)
+    user.scale(more="")
+
+
+def wrong_sum(user):
+    user.pictures(1)
+    user.scale(more="split: {base: 5, val: 5, novel: 6, seed: 0}")
+
+
+def half_a_split(user):
+    user.pictures(1)
+    user.scale(more="")
+    user.write("data/mine/split.csv", "filename,label\nc00/0.png,c00\n")
+
+
+def fractions(user):
+    user.scale("npz", "data/mine.npz")
+    user.write("data/x", "")
+    user.arrays("data/mine.npz", images=np.zeros((30, 16, 16, 3)), labels=np.arange(30) % 15)
+
+
+def misspelt_array(user):
+    user.scale("npz", "data/mine.npz")
+    user.write("data/x", "")
+    user.arrays("data/mine.npz", images=np.zeros((30, 16, 16, 3), np.uint8), label=np.arange(30))
+
+
+def one_class(user):
+    user.pictures()
+    user.scale(more="split: {base: 5, val: 9, novel: 1, seed: 0}")
+    user.done("data")
+
+
+def few_pictures(user):
+    user.pictures(8)
+    user.done("data")
+
+
+def alike(user):
+    user.scale("npz", "data/mine.npz", "rotations_are_classes: false")
+    user.write("data/x", "")
+    classes = np.repeat(np.arange(15), 22)
+    splits = np.array(["base", "val", "novel"])[classes % 3]
+    images = np.broadcast_to(classes[:, None, None, None] % 3, (330, 16, 16, 3))
+    user.arrays("data/mine.npz", images=images.astype(np.uint8), labels=classes, split=splits)
+    user.done("data", "val-5way-5shot")
+
+
+def high_rate(user):
+    user.pictures()
+    user.scale(rate=100000)
+    user.done("data", "val-5way-5shot")
+
+
+def trained(user):
+    user.pictures()
+    user.done(*TRAINED, "5way-1shot")
+    user.write("theirs.pt", "weights")
+
+
+def other_width(user):
+    trained(user)
+    scale = user.folder / "config/scales/mine.yaml"
+    scale.write_text(scale.read_text().replace("1/8", "1/4"))
+
+
+def features(user, classes=15, **arrays):
+    found = {"features": np.random.default_rng(0).normal(size=(classes * 20, 8)),
+             "labels": np.repeat(np.arange(classes), 20)}  # fmt: skip
+    user.arrays("mine.npz", **{**found, **arrays})
+
+
+def nothing(user):
+    pass
+
+
+DATA = ["data", "--dataset", "mine"]
+NOVEL = ["episodes", "--dataset", "mine", "--protocol", "5way-5shot"]
+WEIGHTS = "results/mine/models/mine/conv4/epnet/s0/pretrain.pt"
+TESTED = "results/mine/episodes/mine/5way-1shot.npz"
+EMBED = ["embed", *JOB, "--checkpoint", "pretrain", "--episodes", TESTED, "--out", "mine.npz"]
+CLASSIFY = ["classify", "--features", "mine.npz"]
+
+# What went before -> what is typed -> what the line says.
+MISTAKES = {
+    "a data set that is not there": (
+        nothing,
+        DATA,
+        "data/mine/images does not exist; put a folder for each class",
+    ),
+    "a picture that is a text file": (
+        text_file,
+        DATA,
+        r"c03/4.png cannot be read as an image .*; replace it",
+    ),
+    "a picture in no class": (
+        loose_picture,
+        DATA,
+        r"loose.png is no class folder; put each picture into one",
+    ),
+    "a picture in two splits": (
+        same_picture,
+        DATA,
+        "shared-images.csv lists all pairs: remove the first of each, or set",
+    ),
+    "no split": (
+        no_split,
+        DATA,
+        "needs images/<class>/<file> and either a split.csv with the columns",
+    ),
+    "a split of more classes": (
+        wrong_sum,
+        DATA,
+        r"has 15 classes, the data set's `split` asks for 5 \+ 5 \+ 6; make the sum 15",
+    ),
+    "a column less in split.csv": (
+        half_a_split,
+        DATA,
+        "split.csv, line 1: the column 'split' is missing; add it",
+    ),
+    "images of fractions": (fractions, DATA, "images must be uint8 .*, they are float64"),
+    "a misspelt array": (
+        misspelt_array,
+        DATA,
+        "mine.npz has no array 'labels'; .* needs images, labels",
+    ),
+    "a split with one class": (
+        one_class,
+        NOVEL,
+        "need 5 classes, there are 1; lower `way` or add classes",
+    ),
+    "a class of few pictures": (
+        few_pictures,
+        NOVEL,
+        "need 20 images a class, .* has 8; lower `queries` or add images",
+    ),
+    "pictures that are all alike": (
+        alike,
+        ["pretrain", *JOB],
+        "look whether the images are all alike",
+    ),
+    "a learning rate of 100000": (
+        high_rate,
+        ["pretrain", *JOB],
+        "training diverged .*lower the recipe's learning_rate",
+    ),
+    "a fine-tuning before its pretraining": (
+        few_pictures,
+        ["finetune", *JOB, "--shot", "1"],
+        r"make it first: snakemake --cores all results/mine/\S+ --config scale=mine",
+    ),
+    "a shot that nothing validates": (
+        nothing,
+        ["finetune", *JOB, "--shot", "3"],
+        "--shot: unknown shot of a fine-tuning '3'; ",
+    ),
+    "a checkpoint of no such name": (
+        nothing,
+        ["embed", *JOB, "--checkpoint", "pretrained"],
+        "--checkpoint: unknown checkpoint 'pretrained'; did you mean 'pretrain'",
+    ),
+    "another network's weights": (
+        other_width,
+        [*EMBED, "--weights", WEIGHTS],
+        "pretrain.pt holds .*1/8.* but .*1/4.* is asked for; ",
+    ),
+    "weights that are none": (
+        trained,
+        [*EMBED, "--weights", "theirs.pt"],
+        "theirs.pt is damaged or foreign .*; .*see docs/own-weights.md",
+    ),
+    "a result in no folder": (
+        trained,
+        [*EMBED, "--out", "mine/x.npz"],
+        "--out: mine/x.npz: there is no folder mine; make it",
+    ),
+    "a result of another ending": (
+        trained,
+        [*EMBED, "--out", "x.csv"],
+        "--out: x.csv must end in .npz",
+    ),
+    "a misspelt data set": (
+        nothing,
+        ["pretrain", *JOB[2:], "--dataset", "mein"],
+        "--dataset: unknown data set 'mein'; did you mean 'mine'",
+    ),
+    "a backbone that the scale lacks": (
+        nothing,
+        ["pretrain", *JOB, "--backbone", "resnet12"],
+        "--backbone: unknown backbone 'resnet12'; known: conv4",
+    ),
+    "a table that the scale lacks": (
+        nothing,
+        ["aggregate", "--table", "cub"],
+        "--table: unknown table 'cub'; known: main",
+    ),
+    "fewer classes than a way": (
+        lambda user: features(user, 3),
+        CLASSIFY,
+        "need 5 classes, there are 3; lower `way` or add classes",
+    ),
+    "labels of other features": (
+        lambda user: features(user, labels=np.arange(50)),
+        CLASSIFY,
+        r"features have shape \(300, 8\) and labels \(50,\)",
+    ),
+    "features under another name": (
+        lambda user: user.arrays("mine.npz", x=np.ones(3)),
+        CLASSIFY,
+        "the array 'features' is missing; it holds",
+    ),
+    "a misspelt classifier": (
+        features,
+        [*CLASSIFY, "--classifier", "tmi"],
+        "--classifier: unknown .*'tmi'; did you mean 'tim'",
+    ),
+    "features that a classifier cannot take": (
+        features,
+        [*CLASSIFY, "--classifier", "pt-map"],
+        "some are negative; choose another preprocessing, or",
+    ),
+    "no results here": (
+        nothing,
+        ["status"],
+        "results is no folder; say where the results are: --results FOLDER",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_it_is_one_line_that_says_what_to_do(checkout, mistake):
+    before, words, said = MISTAKES[mistake]
+    before(checkout)
+    assert checkout.run(*words) == 2
+    line = checkout.told()
+    assert re.search(said, line), line
+    assert not list(checkout.folder.glob("mine/*"))
+
+
+def test_another_folder_than_the_projects(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["pretrain", *JOB]) == 2
+    assert "run this where the Snakefile is" in capsys.readouterr().err
+
+
+def test_a_python_without_the_packages(checkout, monkeypatch):
+    real = builtins.__import__
+
+    def absent(name, *args, **kwargs):
+        if name == "torch":
+            raise ModuleNotFoundError("No module named 'torch'", name="torch")
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", absent)
+    monkeypatch.delitem(sys.modules, "epcore.evaluation.base_classes", raising=False)
+    assert checkout.run("base-classes", *JOB, "--checkpoint", "pretrain") == 2
+    assert "the package torch is not installed in " in checkout.told()
+
+
+def test_an_old_python(tmp_path):
+    """`make` with a Python that says that it is 3.9."""
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    for name in ("requirements.txt", "pyproject.toml"):
+        (tmp_path / name).touch()
+    old = tmp_path / "python3.9"
+    said = "import sys; sys.version_info, sys.version = (3, 9, 2), '3.9.2'; exec(sys.argv[2])"
+    old.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{said}" "$@"\n', encoding="utf-8")
+    old.chmod(0o755)
+    command = ["make", "all", f"PYTHON={old}"]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert run.returncode != 0
+    line = f"Python 3.11 or newer is needed, and {old} is 3.9.2; say which: PYTHON=python3.12 make"
+    assert line in run.stderr
+    assert not (tmp_path / ".venv").exists()

@@ -1,0 +1,63 @@
+"""Names that would control a terminal do not reach it."""
+
+import json
+import time
+
+import pytest
+
+from epcore import cli
+from epcore.data.contents import ImageClass
+from epcore.errors import UserError, visible
+from epcore.status import overview
+
+CONTROLS = {
+    "a color": "\x1b[31m",
+    "a bell": "\x07",
+    "a carriage return": "\r",
+    "a line": "\n",
+    "a line separator": "\u2028",
+    "an old control": "\x9b2J",
+    "right to left": "\u202e",
+    "half a character": "\udc80",
+}
+
+
+@pytest.mark.parametrize("name", CONTROLS)
+def test_a_control_is_written_out(name):
+    shown = visible(f"epnet{CONTROLS[name]}net")
+    assert shown.isprintable()
+    assert shown.startswith("epnet\\")
+    assert shown.endswith("net")
+
+
+@pytest.mark.parametrize("text", ["épagneul breton", "犬", "two words", "a—b", "naïve ± 0.5"])
+def test_other_text_stays(text):
+    assert visible(text) == text
+
+
+@pytest.mark.parametrize("name", CONTROLS)
+def test_a_class_has_no_such_name(name):
+    for names in ((CONTROLS[name], ""), ("dog", CONTROLS[name])):
+        with pytest.raises(UserError, match="a name with control characters; rename it") as caught:
+            ImageClass(names[0], "base", names[1])
+        assert str(caught.value).isprintable()
+
+
+def test_a_message_has_none(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["status", "--results", "gone\x1b[2J\nepcore: all is well"]) == 2
+    (line,) = capfd.readouterr().err.splitlines()
+    assert "gone\\x1b[2J" in line
+
+
+def test_the_status_has_none(tmp_path):
+    """A heartbeat may come from any machine that shares the folder."""
+    state = tmp_path / "demo/models/glyph-mini/conv4/epnet/s0/pretrain.state"
+    state.mkdir(parents=True)
+    beat = {"stage": "pretrain", "epoch": 1, "epochs": 2, "step": 1, "steps": 2,
+            "host": "node\x1b[2J", "val_accuracy": 0.5, "best_val_accuracy": 0.5, "images_per_second": 10.0,
+            "seconds_left": 5.0, "slurm_job": None, "updated": time.time()}  # fmt: skip
+    (state / "heartbeat.json").write_text(json.dumps(beat), encoding="utf-8")
+    shown = overview(tmp_path, time.time())
+    assert "node\\x1b[2J" in shown
+    assert "\x1b" not in shown
