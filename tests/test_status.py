@@ -194,3 +194,17 @@ def test_a_clock_that_is_set_back_silences_no_training(beat, monkeypatch):
     clock = iter([5000.0, 10.0, 0.0])
     monkeypatch.setattr(heartbeat.time, "time", lambda: next(clock))
     assert beat(5, [0.25, 0.5])["images_per_second"] == 64
+
+
+def test_a_clock_that_is_set_back_meanwhile_changes_no_speed(tmp_path, monkeypatch):
+    steady, wall = [1000.0], [5e8]
+    monkeypatch.setattr(heartbeat.time, "monotonic", lambda: steady[0])
+    monkeypatch.setattr(heartbeat.time, "time", lambda: wall[0])
+    heart = Heartbeat(tmp_path / STATE, "pretrain", images=64, total=40, done=0)
+    heart.beat(1, 10, [])
+    steady[0], wall[0] = 1020.0, 4e8
+    heart.beat(0, 10, [{"val_accuracy": 0.5}, {"val_accuracy": 0.5}])
+    content = json.loads((tmp_path / STATE).read_text())
+    assert content["images_per_second"] == 64
+    assert content["seconds_left"] == 20
+    assert content["updated"] == 4e8

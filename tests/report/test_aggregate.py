@@ -224,7 +224,7 @@ def test_a_wrong_line_of_printed_numbers_is_named(
 def test_a_missing_score_file_is_named_in_one_line(aggregate_stage, scores, paper):
     path = Path(aggregate_stage.cells[5].scores)
     path.unlink()
-    with pytest.raises(UserError, match=f"^input {path} does not exist; run the stage"):
+    with pytest.raises(UserError, match=f"^input {path} does not exist; make it first"):
         aggregate.run(aggregate_stage, Path("main.csv"), paper)
 
 

@@ -36,7 +36,7 @@ def attempt():
 def eventually():
     """Waits until a condition holds."""
 
-    def wait(condition, seconds=30):
+    def wait(condition, seconds=120):
         end = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < end, "this never came to be"
