@@ -15,8 +15,8 @@ from epcore.evaluation.embed import Features
 from epcore.evaluation.inference import Inference
 from epcore.propagation import DegenerateFeaturesError
 
-# Episodes solved at once: enough for classifiers of many small steps, few enough for the caches; and
-# points squared, for graphs in memory.
+# Episodes solved at once: enough for classifiers of many small steps, few enough for the caches.
+# And points squared, for graphs in memory.
 BATCH, PAIRS = 64, 2_000_000
 # For features that say nothing.
 ADVICE = (

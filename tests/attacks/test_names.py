@@ -54,9 +54,12 @@ def test_the_status_has_none(tmp_path):
     """A heartbeat may come from any machine that shares the folder."""
     state = tmp_path / "demo/models/glyph-mini/conv4/epnet/s0/pretrain.state"
     state.mkdir(parents=True)
-    beat = {"stage": "pretrain", "epoch": 1, "epochs": 2, "step": 1, "steps": 2,
-            "host": "node\x1b[2J", "val_accuracy": 0.5, "best_val_accuracy": 0.5,
-            "images_per_second": 10.0, "seconds_left": 5.0, "slurm_job": None, "updated": time.time()}  # fmt: skip
+    beat = {
+        **{"stage": "pretrain", "epoch": 1, "epochs": 2, "step": 1, "steps": 2},
+        **{"val_accuracy": 0.5, "best_val_accuracy": 0.5, "images_per_second": 10.0},
+        **{"seconds_left": 5.0, "slurm_job": None, "updated": time.time()},
+        "host": "node\x1b[2J",
+    }
     (state / "heartbeat.json").write_text(json.dumps(beat), encoding="utf-8")
     shown = overview(tmp_path, time.time())
     assert "node\\x1b[2J" in shown

@@ -17,7 +17,7 @@ def events(monkeypatch):
     flush, rename = os.fsync, Path.replace
 
     def flushed(descriptor):
-        path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+        path = Path(f"/proc/self/fd/{descriptor}").readlink()
         seen.append(("flushed", path.name if path.is_dir() else path.stat().st_size))
         flush(descriptor)
 
@@ -56,7 +56,7 @@ def test_a_file_system_that_flushes_no_folders_is_no_obstacle(monkeypatch, tmp_p
     real = os.fsync
 
     def refusing(descriptor):
-        if Path(os.readlink(f"/proc/self/fd/{descriptor}")).is_dir():
+        if Path(f"/proc/self/fd/{descriptor}").readlink().is_dir():
             raise OSError(22, "Invalid argument")
         real(descriptor)
 
