@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from epcore.propagation import EmbeddingPropagation, LabelPropagation
 
 
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])
+
+
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'epcore' has no attribute {name!r}")

@@ -64,7 +64,7 @@ def similarity_graph(features: Tensor, bandwidth: Bandwidth = "std") -> Tensor:
     n = distances.shape[-1]
     diagonal = torch.eye(n, dtype=torch.bool, device=distances.device)
     apart = n * n - torch.count_nonzero(equal, dim=(-2, -1))
-    if not bool(apart.all()):
+    if not _holds(apart.all()):
         raise DegenerateFeaturesError(
             f"embedding propagation needs points that differ: in features of shape "
             f"{tuple(features.shape)} all {n} points of at least one set are equal"
@@ -119,6 +119,11 @@ class Propagator:
         return self.apply(identity.expand_as(self._factor))
 
 
+def _holds(condition: Tensor) -> bool:
+    """Whether it is so; `torch.compile` and `torch.export` have no values to look at."""
+    return torch.compiler.is_compiling() or bool(condition)
+
+
 def _check_alpha(alpha: float) -> None:
     if not 0 <= alpha < 1:
         raise ValueError(f"alpha must lie in [0, 1), got {alpha}")
@@ -138,7 +143,7 @@ def _check_features(features: Tensor) -> None:
             f"features must have shape (..., N, D) with N >= 2 points, got {tuple(features.shape)}"
         )
     # One sum is a third of the work of looking at each value; it overflows only if values are huge.
-    if not bool(torch.isfinite(features.detach().sum())):
+    if not _holds(torch.isfinite(features.detach().sum())):
         bad = int((~torch.isfinite(features)).sum())
         if bad == 0:
             return
@@ -170,7 +175,8 @@ class EmbeddingPropagation(nn.Module):
 
     Raises:
         ValueError: for NaN or infinite features, fewer than two points, points that are all
-            equal, or anything but a floating-point tensor.
+            equal, or anything but a floating-point tensor. Under `torch.compile` and in a program
+            of `torch.export` values are not looked at.
     """
 
     def __init__(
@@ -252,7 +258,7 @@ class LabelPropagation(nn.Module):
                 f"features, {tuple(propagator.shape[:-1])}; got {tuple(labels.shape)}"
             )
         labels = labels.to(propagator.dtype)
-        if not bool(torch.isfinite(labels).all()):
+        if not _holds(torch.isfinite(labels).all()):
             raise ValueError(f"labels of shape {tuple(labels.shape)} hold NaN or infinite values")
         if self.balanced:
             labels = labels / labels.sum(dim=-2, keepdim=True).clamp_min(1)

@@ -589,3 +589,46 @@ def test_features_of_any_size_that_float32_can_hold_have_the_same_graph(scale):
     expected = similarity_graph(features)
     torch.testing.assert_close(similarity_graph(scale * features), expected, rtol=1e-4, atol=1e-6)
     assert torch.isfinite(EmbeddingPropagation()(scale * features)).all()
+
+
+# -- compilers -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def inputs():
+    draw = torch.Generator().manual_seed(0)
+    features = torch.randn(4, 20, 8, generator=draw)
+    labels = torch.zeros(4, 20, 5)
+    labels[:, torch.arange(5), torch.arange(5)] = 1
+    return features, labels
+
+
+LAYERS = [
+    (EmbeddingPropagation(), 1),
+    (EmbeddingPropagation(part="off-diagonal", bandwidth="var"), 1),
+    (LabelPropagation(balanced=True), 2),
+]
+
+
+@pytest.mark.parametrize(("layer", "taken"), LAYERS, ids=repr)
+def test_it_is_one_graph_to_torch_compile_with_the_same_gradient(inputs, layer, taken):
+    """Without code for a machine, so that no compiler is needed."""
+    torch.compiler.reset()
+    compiled = torch.compile(layer, backend="aot_eager", fullgraph=True)
+    gradients = []
+    for function in (layer, compiled):
+        features = inputs[0].clone().requires_grad_()
+        out = function(features, *inputs[1:taken])
+        out.square().sum().backward()
+        gradients.append((out.detach(), features.grad))
+    for expected, found in zip(*gradients, strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("layer", "taken"), LAYERS, ids=repr)
+def test_it_can_be_exported_for_any_number_of_episodes(inputs, layer, taken):
+    given = inputs[:taken]
+    episodes = torch.export.Dim("episodes", min=2)
+    program = torch.export.export(layer, given, dynamic_shapes=[{0: episodes}] * taken)
+    more = tuple(torch.cat([each, each[:1]]) for each in given)
+    torch.testing.assert_close(program.module()(*more), layer(*more), rtol=1e-5, atol=1e-6)

@@ -1,5 +1,6 @@
 """The names that config files define, seen at one scale, with everything merged and validated."""
 
+import contextlib
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -57,7 +58,9 @@ class Registry:
 
     def __init__(self, config: Path, scale: str, seeds: Any = None) -> None:
         self.config, self.scale_name = config, scale
-        self.scale, self.scale_file = self._load_scale()
+        self._scale_path = self._find_scale()
+        self.scale_file = _shown(self._scale_path)
+        self.scale = self._load_scale()
         self.seeds = self.scale.seeds if seeds is None else _seeds(seeds)
         registry = read_datasets(config)
         self.sources = registry.sources
@@ -72,7 +75,7 @@ class Registry:
         folders = (self.config / "scales", self.config / "examples")
         return [path for folder in folders for path in sorted(folder.glob("*.yaml"))]
 
-    def _load_scale(self) -> tuple[Scale, str]:
+    def _find_scale(self) -> Path:
         paths = self._scale_paths
         files = {path.stem: path for path in paths}
         folders = dict.fromkeys(_shown(path.parent) for path in paths)
@@ -81,8 +84,13 @@ class Registry:
             files, self.scale_name, "scale", f"--scale, --config or {self.config.name}/config.yaml"
         )
         check_name(self.scale_name, _shown(path))
-        content = extend(files, self.scale_name, "scale", _shown(path), read_yaml)
-        return validate(Scale, content, _shown(path)), _shown(path)
+        return path
+
+    def _load_scale(self) -> Scale:
+        files = {path.stem: path for path in self._scale_paths}
+        content = extend(files, self.scale_name, "scale", self.scale_file, read_yaml)
+        scale: Scale = validate(Scale, content, self.scale_file)
+        return scale
 
     def _read(self, name: str, kind: Any) -> dict[str, Any]:
         content = read_yaml(self.config / name)
@@ -107,7 +115,9 @@ class Registry:
             _check_sources(own, self.sources, f"{where}, datasets.{name}")
         for column, dataset in self.scale.columns.items():
             pick(self.datasets, dataset, "data set", f"{where}, columns.{column}")
-        for name in self.scale.backbones:
+        # Also those that it takes away: `null` for a misspelt name would leave the backbone in.
+        written = read_yaml(self._scale_path).get("backbones")
+        for name in {**self.scale.backbones, **(written if isinstance(written, dict) else {})}:
             pick(self.backbones, name, "backbone", f"{where}, backbones")
         for name in self.scale.classifiers or ():
             pick(self.classifiers, name, "entry of classifiers.yaml", f"{where}, classifiers")
@@ -260,7 +270,10 @@ class Registry:
 
     @cached_property
     def _columns_of_every_scale(self) -> dict[str, None]:
-        columns = [read_yaml(path).get("columns") for path in self._scale_paths]
+        columns = []
+        for path in self._scale_paths:
+            with contextlib.suppress(UserError):  # a mistake there is in nobody's way but its own
+                columns.append(read_yaml(path).get("columns"))
         named = [each for each in columns if isinstance(each, dict)]
         return {name: None for each in named for name, dataset in each.items() if dataset}
 

@@ -348,7 +348,7 @@ def test_an_unknown_target_is_one_line_after_what_snakemake_needs(capsys):
     printed = capsys.readouterr()
     assert printed.err.count("\n") == 1
     assert printed.err.startswith("epcore: Snakemake cannot plan tables/mian.tex: ")
-    assert "No rule to produce tables/mian.tex" in printed.err
+    assert "makes no tables/mian.tex; did you mean 'main'?" in printed.err
     assert "ok  python:" in printed.out
 
 

@@ -401,6 +401,22 @@ def test_a_column_of_a_table_may_be_of_another_scale(config):
     assert "unknown column of the scales 'photos'" in complaint(config)
 
 
+def test_a_backbone_that_is_taken_away_under_a_wrong_name_is_told(config):
+    put(config, "scales/small.yaml", "backbones/resnet-12", None)
+    assert complaint(config, "small") == (
+        "config/scales/small.yaml, backbones: unknown backbone 'resnet-12'; did you mean "
+        "'resnet12'?"
+    )
+
+
+def test_a_damaged_scale_is_in_nobodys_way_but_its_own(config):
+    (config / "scales/mine.yaml").write_text("extends: demo\nnote: [\n", encoding="utf-8")
+    table_of_photos(config, "photos")
+    put(config, "scales/small.yaml", "columns/photos", "fc100")
+    Plan(config, "demo").check()
+    assert "config/scales/mine.yaml, line 3: this is not valid YAML" in complaint(config, "mine")
+
+
 def test_a_scale_in_two_folders_is_named(config):
     (config / "scales/grocery.yaml").write_text((config / "examples/grocery.yaml").read_text())
     assert "scale 'grocery' is there twice" in complaint(config)

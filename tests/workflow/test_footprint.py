@@ -87,7 +87,8 @@ def test_a_target_that_snakemake_refuses_is_told_in_its_words(project, monkeypat
     with pytest.raises(UserError) as caught:
         planned(Plan(Path("config"), "tiny"), ["tables/mian.tex"])
     said = str(caught.value)
-    assert said.startswith("Snakemake cannot plan tables/mian.tex: MissingRuleException")
+    assert said.startswith("Snakemake cannot plan tables/mian.tex: ")
+    assert "did you mean 'main'?" in said
     assert "\n" not in said
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from snakemake.cli import get_argument_parser
 
 from epcore.errors import UserError
+from epcore.failures import failures
 from epcore.files import fingerprint
 from epcore.footprint.machine import carbon_intensity
 from epcore.gpus import local_gpus
@@ -284,3 +285,8 @@ shell.prefix(
 # Until then a job that fails may cost the checkpoint of another in its group.
 onsuccess:
     discard_old_states(Path("results") / SCALE)
+
+
+# Behind all that Snakemake says: the lines of the jobs that failed.
+onerror:
+    print(*map(failures, map(Path, log)), sep="\n", file=sys.stderr)
