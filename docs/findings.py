@@ -20,7 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 SNAPSHOT = ROOT / "docs/results"
-PAGES = ("README.md", "docs/classifiers.md")
+PAGES = ("README.md", "docs/findings.md", "docs/classifiers.md")
 BLOCK = re.compile(r"(<!-- findings: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 COLUMNS = ("mini1", "mini1-dirichlet", "mini5", "mini5-dirichlet")
 SHORT = (
