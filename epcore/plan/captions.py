@@ -4,10 +4,13 @@ from epcore.markup import literal
 from epcore.plan.models import Scale
 
 
-def caption_of(scale: Scale, title: str, *parts: str) -> str:
-    """The sentences of a caption, with what the scale says of itself; empty parts are left out."""
+def caption_of(scale: Scale, title: str, *parts: str, own: bool = False) -> str:
+    """The sentences of a caption, with what the scale says of itself; empty parts are left out.
+
+    own: whether the data stand for themselves, and not for the paper's.
+    """
     stand_in = "**This run uses stand-in data: its numbers are not comparable with the paper's**"
-    said = [title, literal(scale.note), *parts, "" if scale.comparable else stand_in]
+    said = [title, literal(scale.note), *parts, "" if scale.comparable or own else stand_in]
     return " ".join(part.rstrip(".") + "." for part in said if part)
 
 

@@ -482,7 +482,8 @@ class Rerun(Settings):
 class Table(Settings):
     """A table of the paper. `title` and `notes` go into the caption. `label` is that of LaTeX.
 
-    `groups` names the paper's data sets above the columns; `paper` is a file of config/paper, or
+    `groups` names the paper's data sets above the columns, or is empty for one's own, whose title
+    then stands there; `paper` is a file of config/paper, or
     none for a table that the paper does not have; `rerun` is shown below the paper's own. `first`
     heads the first column, `marks` the columns of ticks. `training` adds columns that say when each
     row's learning rate first fell, `assumptions` one with what each row's classifier assumes.

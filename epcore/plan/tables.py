@@ -154,7 +154,7 @@ class Tables:
             assumptions=table.assumptions,
             rerun=literal(table.rerun.source) if table.rerun else "",
             columns=tuple(
-                LatexColumn(name=c.name, group=table.groups[c.dataset], heading=c.heading)
+                LatexColumn(name=c.name, group=self._group(table, c.dataset), heading=c.heading)
                 for c in table.columns
             ),
             blocks=tuple(
@@ -177,6 +177,13 @@ class Tables:
 
     # -- captions ---------------------------------------------------------------------------------
 
+    def _group(self, table: Table, column: str) -> str:
+        """The paper's data set, or the title of one's own."""
+        if group := table.groups[column]:
+            return group
+        dataset = self._registry.scale.columns.get(column)
+        return literal(self._registry.datasets[dataset].title) if dataset else ""
+
     def _heading(self, block: Block) -> str:
         """The backbone's name and size, or the block's name."""
         if block.backbone is None:
@@ -188,7 +195,7 @@ class Tables:
         registry, table = self._registry, self._registry.table(name)
         shown = dict.fromkeys(column.dataset for column in table.columns)
         stand_in = [
-            f"{table.groups[column]}: {literal(registry.datasets[dataset].caption)}"
+            f"{table.groups[column]}: {literal(registry.datasets[dataset].caption)}".lstrip(": ")
             for column in shown
             if (dataset := registry.scale.columns.get(column))
         ]
@@ -210,6 +217,7 @@ class Tables:
             ASSUMPTIONS if table.assumptions else "",
             table.notes,
             self._alike(name),
+            own=not any(table.groups[column] for column in shown),
         )
 
     def _episodes(self, table: Table) -> int:
