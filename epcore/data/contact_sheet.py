@@ -45,12 +45,10 @@ def draw(
     for split, labels in shown.items():
         _write(pen, top, _split_title(store, split), 16)
         top += TITLE_HEIGHT
+        grid = _grid(store, labels, images_per_class, magnification)
+        sheet.paste(Image.fromarray(grid), (NAME_WIDTH - GAP, top - GAP))
         for label in labels:
             _write(pen, top, _class_title(store, label), 12)
-            rows = _evenly(np.flatnonzero(store.labels == label).tolist(), images_per_class)
-            for column, row in enumerate(rows):
-                tile = Image.fromarray(store.pixels(np.array([row]))[0])
-                sheet.paste(_magnified(tile, magnification), (NAME_WIDTH + column * width, top))
             top += height
     with atomic(path) as temporary:
         sheet.save(temporary, format="PNG")
@@ -62,9 +60,21 @@ def _evenly(items: list[int], count: int) -> list[int]:
     return [items[place] for place in places.round().astype(int)]
 
 
-def _magnified(tile: Image.Image, factor: int) -> Image.Image:
-    size = (tile.width * factor, tile.height * factor)
-    return tile.resize(size, Image.Resampling.NEAREST)  # shows the pixels as they are
+def _grid(store: ImageStore, labels: list[int], images: int, factor: int) -> np.ndarray:
+    """A row for each class with a gap around every image, uint8 `(height, width, 3)`."""
+    import torch
+
+    from epcore.vision import make_grid
+
+    tiles = np.full((len(labels), images, *store.images.shape[1:]), 255, np.uint8)
+    for line, label in zip(tiles, labels, strict=True):
+        rows = _evenly(np.flatnonzero(store.labels == label).tolist(), images)
+        line[: len(rows)] = store.pixels(np.array(rows))
+    # Magnified by whole numbers, which shows the pixels as they are.
+    pixels = torch.from_numpy(tiles.repeat(factor, axis=2).repeat(factor, axis=3))
+    grid = make_grid(pixels.flatten(0, 1).permute(0, 3, 1, 2), images, GAP, pad_value=255)
+    found: np.ndarray = grid.permute(1, 2, 0).numpy()
+    return found
 
 
 def _split_title(store: ImageStore, split: Split) -> str:

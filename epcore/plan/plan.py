@@ -148,6 +148,7 @@ class Plan:
         co2 = ["co2"] if registry.footprint.tracking else []
         return ReproductionStage(
             scale=registry.scale_name,
+            seeds=seeds,
             facts=facts,
             tables=("claims", *self.main_tables, *co2),
             figures=tuple(self.covered_figures),

@@ -270,7 +270,7 @@ class AlphaCandidate(Settings):
 class AlphaStage(Stage):
     """Choose alpha on validation classes; `note` says what the numbers are of."""
 
-    stage_version: int = 1
+    stage_version: int = 2
     candidates: tuple[AlphaCandidate, ...]
     label_alphas: tuple[float, ...]
     note: str
@@ -475,6 +475,7 @@ class ReproductionStage(Stage):
 
     stage_version: int = 1
     scale: str
+    seeds: tuple[int, ...]
     facts: dict[str, str]
     tables: tuple[str, ...]
     figures: tuple[str, ...]

@@ -1,10 +1,11 @@
 """Cross-validation of alpha: validation accuracy over both alphas, and the best pair."""
 
-import itertools
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
+from matplotlib.patches import Rectangle
 from tqdm import tqdm
 
 from epcore.data.episodes import Episodes
@@ -16,7 +17,7 @@ from epcore.files import Provenance
 from epcore.origin import check_one_store
 from epcore.plan.stages import AlphaStage
 from epcore.propagation import DegenerateFeaturesError
-from epcore.report.figure import COLORS, figure
+from epcore.report.figure import RED, figure
 from epcore.report.numbers import write_table
 from epcore.report.statistics import mean_with_interval
 
@@ -55,27 +56,32 @@ def tabulate(stage: AlphaStage, episodes: Path) -> pd.DataFrame:
 
 
 def draw(table: pd.DataFrame, note: str, out: Path) -> None:
-    """A line for each alpha of embedding propagation over the alpha of label propagation."""
+    """A cell for each pair of alphas, darker where it is less accurate."""
+    import seaborn
+
+    grid = table.pivot(index="embedding_alpha", columns="label_alpha", values="accuracy")
     best = table[table["chosen"]].iloc[0]
-    with figure(out, width=6) as axes:
-        axes.axvline(CODE["label"], color="0.7", linewidth=0.8, linestyle="--")
-        curves = table.groupby("embedding_alpha")
-        for color, (alpha, line) in zip(itertools.cycle(COLORS), curves, strict=False):
-            code = " (authors' code)" if alpha == CODE["embedding"] else ""
-            axes.errorbar(
-                line["label_alpha"], line["accuracy"], yerr=line["interval"], color=color,
-                marker="o", markersize=3, capsize=1.5, linewidth=1, elinewidth=0.5,
-                label=f"EP {alpha:g}{code}",
-            )  # fmt: skip
-        axes.plot(
-            best["label_alpha"], best["accuracy"], "*", markersize=12, color="black", zorder=5,
-            label=f"best: EP {best['embedding_alpha']:g}, LP {best['label_alpha']:g}",
+    with figure(out, width=6, height=3.6) as axes:
+        seaborn.heatmap(
+            grid, ax=axes, cmap="viridis", annot=True, fmt=".1f", annot_kws={"fontsize": 6},
+            linewidths=0.5, cbar_kws={"label": "validation accuracy, %"},
         )  # fmt: skip
-        axes.set_xlabel(
-            "alpha of label propagation (dashed: the authors' code)\n" + textwrap.fill(note, 70)
-        )
-        axes.set_ylabel("validation accuracy, %")
-        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+        code = CODE["embedding"], CODE["label"]
+        marked = {
+            f"best: EP {best['embedding_alpha']:g}, LP {best['label_alpha']:g}": (
+                (best["embedding_alpha"], best["label_alpha"]), "black", "-",
+            ),
+            f"authors' code: EP {code[0]:g}, LP {code[1]:g}": (code, RED, "--"),
+        }  # fmt: skip
+        for name, ((row, column), color, line) in marked.items():
+            if row in grid.index and column in grid.columns:
+                corner = grid.columns.get_loc(column), grid.index.get_loc(row)
+                style: Any = {"edgecolor": color, "linestyle": line, "linewidth": 1.5}
+                axes.add_patch(Rectangle(corner, 1, 1, fill=False, label=name, **style))
+        axes.invert_yaxis()
+        axes.set_xlabel(f"alpha of label propagation\n{textwrap.fill(note, 80)}")
+        axes.set_ylabel("alpha of embedding propagation")
+        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
 
 
 def run(stage: AlphaStage, episodes: Path, out: Path) -> None:

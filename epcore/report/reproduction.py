@@ -107,7 +107,8 @@ def _number(kind: str, value: str, width: str) -> str:
 
 
 def _source(stage: ReproductionStage, target: str, stem: str) -> str:
-    command = f"snakemake --cores 8 {target} --config scale={stage.scale}"
+    seeds = f" seeds='{list(stage.seeds)}'" if len(stage.seeds) > 1 else ""
+    command = f"snakemake --cores 8 {target} --config scale={stage.scale}{seeds}"
     folder, name = stem.split("/")
     return rf"\source{{{_code(command)}}}{{{_code(f'results/{stage.scale}/{folder}/{name}.csv')}}}"
 

@@ -108,7 +108,7 @@ def test_gradients_reach_support_and_queries():
 )
 def test_predictions_are_those_of_easyfsl(variant, shot):
     """Its ProtoNet and its SimpleShot, which has cosines: with one shot they rank as distances."""
-    import torchvision_operators  # noqa: F401
+    import epcore.vision  # noqa: F401
     from easyfsl.methods import PrototypicalNetworks, SimpleShot
 
     way, queries, size = 4, 30, 16

@@ -27,7 +27,7 @@ PAPER_WRN = View(resize=Fraction(92, 84), crop=Fraction(80, 84))
 @pytest.fixture(scope="module")
 def torchvision():
     """Its transforms."""
-    import torchvision_operators  # noqa: F401
+    import epcore.vision  # noqa: F401
     from torchvision import transforms
 
     return transforms
