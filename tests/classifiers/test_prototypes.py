@@ -108,8 +108,9 @@ def test_gradients_reach_support_and_queries():
 )
 def test_predictions_are_those_of_easyfsl(variant, shot):
     """Its ProtoNet and its SimpleShot, which has cosines: with one shot they rank as distances."""
-    import epcore.vision  # noqa: F401
     from easyfsl.methods import PrototypicalNetworks, SimpleShot
+
+    import epcore.vision  # noqa: F401
 
     way, queries, size = 4, 30, 16
     points = 2 + normal(8, way * shot + queries, size).float()

@@ -27,8 +27,9 @@ PAPER_WRN = View(resize=Fraction(92, 84), crop=Fraction(80, 84))
 @pytest.fixture(scope="module")
 def torchvision():
     """Its transforms."""
-    import epcore.vision  # noqa: F401
     from torchvision import transforms
+
+    import epcore.vision  # noqa: F401
 
     return transforms
 
