@@ -112,10 +112,28 @@ def classifiers_short() -> str:
     return _table("classifiers", "accuracy", "interval", "{:.1f}", SHORT)
 
 
+def placement() -> str:
+    """Embedding propagation on or off in each phase, minus --Net."""
+    text = ["| EP in | 1-shot | to --Net | 5-shot | to --Net |", "|---|---|---|---|---|"]
+    cells = {(line["row"], line["column"]): line for line in lines_of("demo-3-seeds/placement")}
+    phases = ("pretraining", "fine-tuning", "test")
+    for row in dict.fromkeys(row for row, _ in cells):
+        named = [phase for phase, on in zip(phases, row, strict=True) if on == "1"]
+        shown = []
+        for column in ("mini1", "mini5"):
+            cell = cells[row, column]
+            shown.append(f"{float(cell['accuracy']):.1f}")
+            gap, width = cell["difference"], cell["difference_interval"]
+            shown.append(f"{float(gap):+.1f} ± {float(width):.1f}" if gap else "")
+        text.append(f"| {', '.join(named) or 'nothing (--Net)'} | {' | '.join(shown)} |")
+    return "\n".join(text)
+
+
 MAKERS: dict[str, Callable[[], str]] = {
     "claims": claims,
     "classifiers": classifiers,
     "classifiers-short": classifiers_short,
+    "placement": placement,
     "with-ep": with_ep,
 }
 

@@ -223,7 +223,7 @@ def test_the_search_is_written_with_its_picture_its_numbers_and_where_they_come_
     assert facts["inputs"].keys() == inputs
 
 
-def test_every_curve_of_the_search_is_named_in_text_however_many_there_are(alpha_stage):
+def test_every_alpha_of_the_search_is_named_in_text_however_many_there_are(alpha_stage):
     more = tuple(
         candidate.model_copy(
             update={"propagation": candidate.propagation.model_copy(update={"embedding_alpha": a})}
@@ -234,8 +234,8 @@ def test_every_curve_of_the_search_is_named_in_text_however_many_there_are(alpha
     alpha.run(stage, Path("episodes.npz"), Path("alpha.pdf"))
     words = words_of("alpha.pdf")
     for number in (0.05, 0.15, 0.2, 0.25, 0.35, 0.45, 0.65, 0.8):
-        assert f"EP {number:g} " in words
-    assert "EP 0.5 (authors" in words
+        assert f" {number:g} " in words
+    assert "authors' code: EP 0.5, LP 0.2" in words
     assert "scale demo: rendered characters of 100 classes, Conv-4" in words
     assert all(kind.endswith("TrueType") and emb == "yes" for kind, emb in fonts_of("alpha.pdf"))
 

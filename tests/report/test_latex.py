@@ -159,7 +159,7 @@ def test_a_narrowed_network_is_marked_as_such(written):
 # -- tables of another kind ------------------------------------------------------------------------
 
 TABLES = sorted(path.stem for path in (CONFIG / "tables").glob("*.yaml"))
-SCALE_OF = {"batch-epochs": "batch-epochs"}  # the demo has no cells of it
+SCALE_OF = {name: name for name in ("batch-epochs", "own")}  # the demo has no cells of them
 
 
 def body(text):
