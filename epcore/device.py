@@ -33,9 +33,9 @@ def set_precision(precision: str) -> None:
     do not; torch's own default is to round. All other products, those of propagation among them,
     stay in full precision.
     """
-    # torch has no types for the settings of single operators.
-    convolutions = torch.backends.cudnn.conv  # type: ignore[attr-defined]
-    convolutions.fp32_precision = "tf32" if precision == "tf32" else "ieee"
+    # Not by `cudnn.conv.fp32_precision`: after that torch.compile and torch.export, which read this
+    # setting, end in an error.
+    torch.backends.cudnn.allow_tf32 = precision == "tf32"
 
 
 def room_for_images(device: torch.device) -> int:

@@ -3,28 +3,37 @@
 import pytest
 import torch
 
+from epcore import EmbeddingPropagation
 from epcore.device import autocast, describe, room_for_images, set_precision
 
 CPU = torch.device("cpu")
 
 
 @pytest.fixture
-def convolutions():
+def restored():
     """Torch's setting of float32 convolutions, which the test may change."""
-    setting = torch.backends.cudnn.conv
-    before = setting.fp32_precision
-    yield setting
-    setting.fp32_precision = before
+    before = torch.backends.cudnn.allow_tf32
+    yield
+    torch.backends.cudnn.allow_tf32 = before
 
 
 @pytest.mark.parametrize(
-    ("precision", "used"), [("fp32", "ieee"), ("tf32", "tf32"), ("bf16", "ieee")]
+    ("precision", "rounds"), [("fp32", False), ("tf32", True), ("bf16", False)]
 )
-def test_convolutions_round_only_if_the_scale_says_so(convolutions, precision, used):
+def test_convolutions_round_only_if_the_scale_says_so(restored, precision, rounds):
     """Torch alone would round them in any case."""
     set_precision(precision)
-    assert convolutions.fp32_precision == used
+    assert torch.backends.cudnn.allow_tf32 == rounds
+    assert (torch.backends.cudnn.conv.fp32_precision == "tf32") == rounds
     assert torch.backends.cuda.matmul.fp32_precision != "tf32"
+
+
+@pytest.mark.parametrize("precision", ["fp32", "tf32", "bf16"])
+def test_a_layer_can_be_exported_and_compiled_afterwards(restored, precision):
+    set_precision(precision)
+    features = torch.randn(2, 9, 4)
+    torch.export.export(EmbeddingPropagation(), (features,))
+    torch.compile(EmbeddingPropagation(), backend="eager")(features)
 
 
 def test_a_cpu_computes_tf32_as_fp32_and_the_meta_file_says_so():

@@ -261,7 +261,8 @@ def test_the_unlabeled_images_of_an_episode_change_its_result():
 
 @pytest.mark.parametrize("unlabeled", [UNLABELED, 0])
 def test_how_many_episodes_are_solved_at_once_changes_nothing(monkeypatch, unlabeled):
-    features, episodes = drawn(23)
+    count = solving.BATCH + 7
+    features, episodes = drawn(count)
     episodes = Episodes(episodes.support, episodes.query, episodes.unlabeled[..., :unlabeled])
     images = episodes.images().shape[1]
     inference = Inference(settings())
@@ -274,7 +275,7 @@ def test_how_many_episodes_are_solved_at_once_changes_nothing(monkeypatch, unlab
         monkeypatch.setattr(solving, "PAIRS", pairs)
         sizes.clear()
         found[pairs] = solve(features, episodes, inference)
-        assert sum(sizes) == 23
+        assert sum(sizes) == count
         assert max(sizes) == min(solving.BATCH, max(1, pairs // images**2))
     first, *others = found.values()
     for other in others:

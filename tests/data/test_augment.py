@@ -2,6 +2,7 @@
 
 import itertools
 from fractions import Fraction
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -27,9 +28,8 @@ PAPER_WRN = View(resize=Fraction(92, 84), crop=Fraction(80, 84))
 @pytest.fixture(scope="module")
 def torchvision():
     """Its transforms."""
+    import_module("epcore.vision")  # before torchvision
     from torchvision import transforms
-
-    import epcore.vision  # noqa: F401
 
     return transforms
 
