@@ -45,8 +45,9 @@ def draw(
     for split, labels in shown.items():
         _write(pen, top, _split_title(store, split), 16)
         top += TITLE_HEIGHT
-        grid = _grid(store, labels, images_per_class, magnification)
-        sheet.paste(Image.fromarray(grid), (NAME_WIDTH - GAP, top - GAP))
+        if labels:
+            grid = _grid(store, labels, images_per_class, magnification)
+            sheet.paste(Image.fromarray(grid), (NAME_WIDTH - GAP, top - GAP))
         for label in labels:
             _write(pen, top, _class_title(store, label), 12)
             top += height
