@@ -2,6 +2,7 @@
 #   snakemake --cores 8 tables/main.tex                        the demo, on embedded data
 #   snakemake --cores 8 all                                    every table and figure
 #   snakemake --cores 8 ablation_pipeline                      the ablations
+#   snakemake --cores 8 compared                               the methods compared with, trained here
 #   snakemake --cores 8 tables/main.tex --config scale=paper
 #   snakemake --cores 1 forecast                               what is left of `all`, and what it costs
 #
@@ -27,6 +28,7 @@ include: "workflow/rules/finetune.smk"
 include: "workflow/rules/select.smk"
 include: "workflow/rules/embed.smk"
 include: "workflow/rules/evaluate.smk"
+include: "workflow/rules/compared.smk"
 include: "workflow/rules/tables.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/plots.smk"

@@ -8,7 +8,7 @@ from epcore.errors import UserError
 from epcore.evaluation.base_classes import BaseClasses
 from epcore.evaluation.choice import Choice, choose
 from epcore.evaluation.embed import Features
-from epcore.evaluation.solve import ADVICE, solve
+from epcore.evaluation.solve import ADVICE, Results, solve
 from epcore.files import Provenance, require, write_text
 from epcore.origin import check_one_store, check_same_network
 from epcore.plan.stages import EvaluateStage
@@ -75,14 +75,19 @@ def _score(
     tested = Episodes.load(episodes)
     results = solve(features, tested, choice.inference, base, method.name)
     spent = time.process_time() - begun
-    lines = [f"{number},{accuracy:.6f}" for number, accuracy in enumerate(results.accuracies)]
-    write_text(out, "\n".join(["episode,accuracy", *lines]) + "\n")
+    write_scores(out, results)
     provenance.write(
         out,
-        episodes=len(lines),
+        episodes=len(tested),
         classifier={"name": method.name, **method.model_dump(mode="json")},
         assumes=choice.inference.assumptions(tested.unlabeled.shape[2] > 0),
         chosen=choice.chosen,
         validation_accuracy=choice.accuracy,
-        seconds_per_1000_episodes=1000 * spent / len(lines),
+        seconds_per_1000_episodes=1000 * spent / len(tested),
     )
+
+
+def write_scores(out: Path, results: Results) -> None:
+    """The CSV of the accuracies of single episodes."""
+    lines = [f"{number},{accuracy:.6f}" for number, accuracy in enumerate(results.accuracies)]
+    write_text(out, "\n".join(["episode,accuracy", *lines]) + "\n")

@@ -17,7 +17,7 @@ from epcore.data.store import ImageStore
 from epcore.device import autocast, choose_device, describe, place, set_precision
 from epcore.errors import UserError
 from epcore.imagenet_fs.classes import Subsets, check_pair
-from epcore.imagenet_fs.cosine import CosineClassifier
+from epcore.cosine import CosineClassifier
 from epcore.plan.stages import ClassifierStage
 from epcore.training.loop import fit, seed_of
 from epcore.training.session import Session

@@ -14,7 +14,7 @@ from epcore.device import choose_device, describe
 from epcore.errors import UserError
 from epcore.imagenet_fs.build import build_generator, read_head, save_generators
 from epcore.imagenet_fs.classes import Subsets
-from epcore.imagenet_fs.cosine import cosine_logits
+from epcore.cosine import cosine_logits
 from epcore.imagenet_fs.exemplars import Exemplars
 from epcore.imagenet_fs.features import ImageFeatures, open_both
 from epcore.imagenet_fs.generators import Task

@@ -44,9 +44,9 @@ class Curves:
         Of one data set and backbone, which has several figures if its recipes are many.
         """
         tested: dict[tuple[str, str], list[TrainedNetwork]] = {}
-        for each in self._tested.checkpoints:
+        for each in (*self._tested.checkpoints, *self._tested.methods):
             tested.setdefault((each.dataset, each.backbone), []).append(each)
-        recipes, seeds = self._registry.recipes, self._registry.seeds
+        recipes, seeds = [*self._registry.recipes, *self._registry.compared], self._registry.seeds
         figures = {}
         for (dataset, backbone), found in tested.items():
             found.sort(key=lambda c: (recipes.index(c.recipe), seeds.index(c.seed), c.shot))

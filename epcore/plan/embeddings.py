@@ -48,7 +48,8 @@ def _tested(plan: Plan, checkpoints: Iterable[TrainedNetwork]) -> list[str]:
 
     Features, and what is known of the base classes where a classifier may take it.
     """
-    both = [each for found in checkpoints for each in (plan.runs.pretrained(found), found)]
+    embedded = [each for each in checkpoints if not plan.runs.compared.has(each.recipe)]
+    both = [each for found in embedded for each in (plan.runs.pretrained(found), found)]
     tested = [each for each in both if each in plan.tested.checkpoints]
     files = [plan.runs.path(paths.FEATURES, each) for each in tested]
     files += [

@@ -107,6 +107,25 @@ def _evaluate(plan: Plan, place: Mapping[str, Any]) -> Files:
     }
 
 
+def _meta_train(plan: Plan, place: Mapping[str, Any]) -> Files:
+    protocol = plan.compared.validation(place["recipe"], place["shot"])
+    return {
+        **_data_of(place),
+        "episodes": _at(paths.EPISODES, place, protocol=protocol),
+        "out": _at(paths.META_TRAINED, place),
+    }
+
+
+def _meta_test(plan: Plan, place: Mapping[str, Any]) -> Files:
+    network = plan.compared.checkpoint(Run(*(place[each.name] for each in fields(Run))))
+    return {
+        **_data_of(place),
+        "weights": Path(plan.runs.path(paths.CHECKPOINT, network)),
+        "episodes": _at(paths.EPISODES, place),
+        "out": _at(paths.SCORES, place),
+    }
+
+
 def _aggregate(plan: Plan, place: Mapping[str, Any]) -> Files:
     return {
         **dict(zip(("paper", "rerun"), plan.printed_in(place["table"]), strict=False)),
@@ -222,6 +241,8 @@ _OF: dict[str, Callable[[Plan, Mapping[str, Any]], Files]] = {
     "embed": _embed,
     "base-classes": _base_classes,
     "evaluate": _evaluate,
+    "meta-train": _meta_train,
+    "meta-test": _meta_test,
     "aggregate": _aggregate,
     "latex": _latex,
     "claims": _claims,

@@ -18,6 +18,7 @@ from pydantic import (
 )
 
 from epcore.markup import check
+from epcore.plan.compared_models import ComparedScale
 from epcore.plan.datasets import DataSet
 from epcore.plan.load import suggest
 from epcore.plan.settings import Settings, Split
@@ -162,6 +163,11 @@ class Pretraining(Optimization):
     rotated_copies: bool
     rotation_weight: NonNegativeFloat
     rotation_input: Literal["features", "embeddings"]
+    heads: Literal["linear", "cosine"] = Field(
+        default="linear",
+        exclude_if=lambda value: value == "linear",
+        description="layers over classes and rotations; cosine ones have a learned scale",
+    )
 
     @model_validator(mode="after")
     def _rotations_to_tell(self) -> "Pretraining":
@@ -396,6 +402,7 @@ class Scale(Settings):
     resources: Resources
     recipe: dict[str, Any] = Field(default_factory=dict)
     imagenet_fs: dict[str, Any] | None = None
+    compared: ComparedScale = Field(default_factory=ComparedScale)
 
 
 class Column(Settings):
@@ -411,7 +418,8 @@ class Row(Settings):
     """A row of ours names a `recipe`; a row of the literature names its `source`.
 
     `unlabeled` takes, for the column's protocol p, the protocol p-u<unlabeled>. `paper` is the
-    row's name in the paper's numbers, if it has another. `baseline` is the row of the block that
+    row's name in the paper's numbers, if it has another. `method`, of a row of the literature, is the
+    entry of compared.yaml that this run has of it, in the tables that the scale names. `baseline` is the row of the block that
     its paired difference is to, `baseline_recipe` one that the block need not show. `marks` are
     those of the table's marks that are ticked.
     """
@@ -421,6 +429,7 @@ class Row(Settings):
     parameters: str = ""
     recipe: str | None = None
     source: str = ""
+    method: str | None = None
     unlabeled: PositiveInt | None = None
     paper: str = ""
     baseline: str | None = None
@@ -486,7 +495,8 @@ class Table(Settings):
     then stands there; `paper` is a file of config/paper, or
     none for a table that the paper does not have; `rerun` is shown below the paper's own. `first`
     heads the first column, `marks` the columns of ticks. `training` adds columns that say when each
-    row's learning rate first fell, `assumptions` one with what each row's classifier assumes.
+    row's learning rate first fell, `costs` two with the time and energy of its training,
+    `assumptions` one with what each row's classifier assumes.
     """
 
     label: str
@@ -495,6 +505,7 @@ class Table(Settings):
     first: Markup = ""
     marks: tuple[Markup, ...] = ()
     training: bool = False
+    costs: bool = False
     assumptions: bool = False
     title: Markup
     notes: Markup = ""

@@ -18,6 +18,7 @@ CONTACT_SHEET = "results/{scale}/figures/data/{dataset}.png"
 EPISODES = "results/{scale}/episodes/{dataset}/{protocol}.npz"
 PRETRAIN = "results/{scale}/models/{dataset}/{backbone}/{recipe}/s{seed}/pretrain.pt"
 FINETUNE = "results/{scale}/models/{dataset}/{backbone}/{recipe}/s{seed}/finetune-{shot}shot.pt"
+META_TRAINED = "results/{scale}/models/{dataset}/{backbone}/{recipe}/s{seed}/meta-{shot}shot.pt"
 CHECKPOINT = "results/{scale}/models/{dataset}/{backbone}/{recipe}/s{seed}/{checkpoint}.pt"
 FEATURES = "results/{scale}/features/{dataset}/{backbone}/{recipe}/s{seed}/{checkpoint}.npz"
 BASE_CLASSES = FEATURES.replace(".npz", "-base.npz")

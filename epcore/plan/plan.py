@@ -25,7 +25,8 @@ from epcore.plan.tested import Tested
 class Plan:
     """The config folder at one scale, in parts that each take only those above them.
 
-    registry: the config files, validated. data: data sets and episodes. runs: trainings and tests.
+    registry: the config files, validated. data: data sets and episodes. runs: trainings and tests;
+    compared: those of compared methods.
     tables. figures. tested: the runs of both. plots: of tables. imagenet_fs and its tables, if the
     scale has it. curves: of trainings. claims: of tables and figures. Arguments and errors are
     those of `Registry`.
@@ -38,6 +39,7 @@ class Plan:
         self.registry = registry = Registry(config, scale, seeds)
         self.data = Data(registry)
         self.runs = runs = Runs(registry)
+        self.compared = runs.compared
         self.tables = tables = Tables(registry, runs)
         self.figures = figures = Figures(registry, runs, tables)
         self.tested = tested = Tested(registry, runs, tables, figures)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from epcore.errors import UserError
+from epcore.plan.compared_models import METHODS, ComparedMethod
 from epcore.plan.datasets import DataSources, OfficialData, Source
 from epcore.plan.footprint import FootprintSettings, read_footprint
 from epcore.plan.load import check_keys, extend, merge, pick, read_yaml, suggest, validate
@@ -103,6 +104,7 @@ class Registry:
             "protocols.yaml": self.protocols,
             "classifiers.yaml": self.classifiers,
             "recipes.yaml": self._recipe_sources[1],
+            "compared.yaml": self.compared,
         }
         for file, registry in named.items():
             for name in registry:
@@ -119,6 +121,11 @@ class Registry:
         written = read_yaml(self._scale_path).get("backbones")
         for name in {**self.scale.backbones, **(written if isinstance(written, dict) else {})}:
             pick(self.backbones, name, "backbone", f"{where}, backbones")
+        for name in self.compared:
+            if name in self._recipe_sources[1]:
+                raise UserError(
+                    f"{self.config.name}/compared.yaml: {name!r} is a recipe of recipes.yaml; rename it"
+                )
         for name in self.scale.classifiers or ():
             pick(self.classifiers, name, "entry of classifiers.yaml", f"{where}, classifiers")
 
@@ -216,9 +223,34 @@ class Registry:
     def check_recipe(self, name: str, where: str) -> None:
         """Raises `UserError` unless there is such a recipe, and such a classifier behind its +."""
         recipe, plus, classifier = name.partition("+")
-        pick(self._recipe_sources[1], recipe, "recipe", where)
+        trained = {} if plus else self.compared
+        pick({**self._recipe_sources[1], **trained}, recipe, "recipe", where)
         if plus:
             pick(self.classifiers, classifier, "entry of classifiers.yaml", where)
+
+    @cached_property
+    def compared(self) -> dict[str, ComparedMethod]:
+        """The file compared.yaml: methods that are trained on episodes, at this scale."""
+        where = f"{self.config.name}/compared.yaml"
+        sources = validate(
+            dict[str, dict[str, Any]], read_yaml(self.config / "compared.yaml"), where
+        )
+        found = {}
+        for name, own in sources.items():
+            check_keys(ComparedMethod, own, f"{where}, {name}", also=("extends",))
+            whole = extend(sources, name, "recipe", where, dict)
+            kind = (whole.get("method") or {}).get("name")
+            shared = {"training": self.scale.compared.training}
+            changes = merge(shared, self.scale.compared.methods.get(str(kind), {}))
+            place = f"{where} or {self.scale_file}, compared, {name}"
+            found[name] = validate(ComparedMethod, merge(whole, changes), place)
+        for name in self.scale.compared.methods:
+            pick(dict.fromkeys(METHODS), name, "method", f"{self.scale_file}, compared.methods")
+        return found
+
+    def compared_method(self, name: str) -> ComparedMethod:
+        """An entry of compared.yaml."""
+        return pick(self.compared, name, "recipe", f"{self.config.name}/compared.yaml")
 
     @cached_property
     def footprint(self) -> FootprintSettings:
@@ -315,6 +347,8 @@ class Registry:
                     pick(ours, row.baseline, "row of ours", f"{where}, {row.name}, baseline")
                 if row.baseline_recipe is not None:
                     self.check_recipe(row.baseline_recipe, f"{where}, {row.name}, baseline_recipe")
+                if row.method is not None:
+                    self.check_recipe(row.method, f"{where}, {row.name}, method")
                 if row.recipe is not None:
                     self.check_recipe(row.recipe, f"{where}, {row.name}")
                     for column in table.columns:

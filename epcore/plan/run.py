@@ -27,8 +27,8 @@ class TrainedNetwork:
 
     @property
     def shot(self) -> int:
-        """The shot that it is fine-tuned for; 0 of a pretrained network."""
-        found = re.fullmatch(r"finetune-(\d+)shot", self.checkpoint)
+        """The shot that it is fine-tuned or trained for; 0 of a pretrained network."""
+        found = re.fullmatch(r"(?:finetune|meta)-(\d+)shot", self.checkpoint)
         return int(found[1]) if found else 0
 
 

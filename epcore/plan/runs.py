@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 from epcore.plan import paths
+from epcore.plan.compared import Compared
 from epcore.plan.load import pick
 from epcore.plan.models import Phase, Pretraining, Recipe, TrainingPhase
 from epcore.plan.registry import Registry
@@ -29,7 +30,7 @@ class Runs:
     """
 
     def __init__(self, registry: Registry) -> None:
-        self._registry = registry
+        self._registry, self.compared = registry, Compared(registry)
 
     # -- stages -----------------------------------------------------------------------------------
 
@@ -147,6 +148,8 @@ class Runs:
 
     def scores(self, run: Run) -> str:
         """The file of per-episode scores."""
+        if self.compared.has(run.recipe):
+            return self.path(paths.SCORES, run)
         owner = self.scores_recipe(run.backbone, run.recipe)
         return self.path(paths.SCORES, replace(run, recipe=owner))
 
@@ -171,6 +174,8 @@ class Runs:
 
     def checkpoint(self, run: Run) -> TrainedNetwork:
         """The network that a run tests."""
+        if self.compared.has(run.recipe):
+            return self.compared.checkpoint(run)
         shot = self._registry.protocols[run.protocol].checkpoint_shot
         owner, name = self._tested(run.backbone, run.recipe, shot)
         return TrainedNetwork(run.dataset, run.backbone, owner, run.seed, name)
@@ -182,6 +187,8 @@ class Runs:
 
     def trainings(self, checkpoint: TrainedNetwork) -> list[Training]:
         """What made a checkpoint: its pretraining and, behind it, its fine-tuning."""
+        if self.compared.has(checkpoint.recipe):
+            return [self.compared.training(checkpoint, self.path(paths.CHECKPOINT, checkpoint))]
         steps = [("pretraining", self.pretrained(checkpoint))]
         if checkpoint.shot:
             steps.append((f"fine-tuning, {checkpoint.shot}-shot", checkpoint))

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from epcore.files import canonical_json
 from epcore.plan import paths
+from epcore.plan.compared_models import EpisodicTraining
 from epcore.plan.datasets import DataSet, SourceFile
 from epcore.plan.figure_models import DecisionBoundary, InterpolatedPairs, TwoMoons
 from epcore.plan.imagenet_fs_models import (
@@ -131,6 +132,25 @@ class EvaluateStage(Stage):
     grid: dict[str, tuple[Any, ...]] = Field(default={}, exclude_if=lambda value: not value)
 
 
+class MetaTrainStage(NetworkStage):
+    """Train a compared method on episodes; the way of `training` is that of the shot."""
+
+    stage_version: int = 1
+    method: dict[str, Any]
+    training: EpisodicTraining
+    shot: int
+    seed: int
+
+
+class MetaTestStage(NetworkStage):
+    """Test a compared method on frozen episodes."""
+
+    stage_version: int = 1
+    method: dict[str, Any]
+    way: int
+    batch_statistics: bool
+
+
 class Training(Settings):
     """One training of a recipe, which another one may have named (`trained_as`).
 
@@ -183,7 +203,7 @@ class TableRow(Settings):
 class AggregateStage(Stage):
     """Collect a table's numbers; see `epcore.report.statistics` for the intervals."""
 
-    stage_version: int = 3
+    stage_version: int = 4
     table: str
     rows: tuple[TableRow, ...]
     columns: tuple[str, ...]
@@ -221,8 +241,8 @@ class LatexStage(Stage):
 
     `printed` numbers and differences stand beside this run's; `stacked`, in rows of their own.
     `rerun` is the source of the authors' re-run, whose numbers stand below the printed ones; empty
-    if there is none. `training` adds a column for each phase of training, `assumptions` one for
-    what classifiers assume.
+    if there is none. `training` adds a column for each phase of training, `costs` one for the time
+    and one for the energy of training, `assumptions` one for what classifiers assume.
     """
 
     stage_version: int = 4
@@ -234,6 +254,7 @@ class LatexStage(Stage):
     rerun: str = ""
     stacked: bool = False
     training: bool = False
+    costs: bool = Field(default=False, exclude_if=lambda value: not value)
     assumptions: bool = False
     columns: tuple[LatexColumn, ...]
     blocks: tuple[LatexBlock, ...]

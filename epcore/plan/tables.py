@@ -62,22 +62,27 @@ class Tables:
         """Those of rows of ours that this scale has the data set and backbone of, of each seed."""
         scale = self._registry.scale
         return [
-            self._run(block, row, column, seed)
+            self._run(name, block, row, column, seed)
             for table in [self._registry.table(name)]
             for block in table.blocks
             if block.backbone in scale.backbones
             for row in block.rows
-            if row.recipe is not None
+            if self._recipe(name, row) is not None
             for column in table.columns
             if column.dataset in scale.columns
             for seed in self._registry.seeds
         ]
 
-    def _run(self, block: Block, row: Row, column: Column, seed: int) -> TableRun:
+    def _recipe(self, table: str, row: Row) -> str | None:
+        """That of a row of ours, or of one of the literature that this scale runs here."""
+        here = table in self._registry.scale.compared.tables
+        return row.recipe or (row.method if here else None)
+
+    def _run(self, table: str, block: Block, row: Row, column: Column, seed: int) -> TableRun:
         run = Run(
             dataset=self._registry.scale.columns[column.dataset],
             backbone=str(block.backbone),
-            recipe=str(row.recipe),
+            recipe=str(self._recipe(table, row)),
             seed=seed,
             protocol=protocol_of(row, column),
         )
@@ -106,7 +111,9 @@ class Tables:
             scores=scores,
             checkpoint_meta=paths.meta(self._runs.path(paths.CHECKPOINT, checkpoint)),
             baseline=baseline if baseline != scores else None,
-            trainings=tuple(self._runs.trainings(checkpoint) if table.training else ()),
+            trainings=tuple(
+                self._runs.trainings(checkpoint) if table.training or table.costs else ()
+            ),
             method_meta=paths.meta(scores) if table.assumptions else "",
         )
 
@@ -151,6 +158,7 @@ class Tables:
             marks=table.marks,
             printed=table.paper is not None,
             training=table.training,
+            costs=table.costs,
             assumptions=table.assumptions,
             rerun=literal(table.rerun.source) if table.rerun else "",
             columns=tuple(

@@ -19,10 +19,22 @@ class Tested:
 
     @cached_property
     def runs(self) -> list[Run]:
-        """Each once; figures are of the first seed alone."""
-        shown = [each.run for name in self._registry.tables for each in self._tables.runs(name)]
+        """Each once; figures are of the first seed alone. Without those of compared methods."""
+        shown = [run for run in self._shown if not self._runs.compared.has(run.recipe)]
         figures = [*self._figures.alpha_runs(), *self._figures.interpolation_runs()]
         return list(dict.fromkeys([*shown, *figures]))
+
+    @cached_property
+    def _shown(self) -> list[Run]:
+        """In tables."""
+        return [each.run for name in self._registry.tables for each in self._tables.runs(name)]
+
+    @cached_property
+    def methods(self) -> list[TrainedNetwork]:
+        """The tested networks of compared methods, each once."""
+        compared = self._runs.compared
+        shown = [run for run in self._shown if compared.has(run.recipe)]
+        return list(dict.fromkeys(map(compared.checkpoint, shown)))
 
     @cached_property
     def checkpoints(self) -> dict[TrainedNetwork, list[str]]:
@@ -65,6 +77,8 @@ class Tested:
         asked: dict[str, set[tuple[str, Run]]] = {name: set() for name in protocols}
         for name in self._registry.tables:
             for run in (each.run for each in self._tables.runs(name)):
+                if self._runs.compared.has(run.recipe):
+                    continue
                 owner = self._runs.scores_recipe(run.backbone, run.recipe)
                 if is_classified(owner) == classifiers:
                     asked[run.protocol].add((name, replace(run, recipe=owner, protocol="")))

@@ -1,7 +1,7 @@
 """A table in long form: our means and intervals beside what the paper prints."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -59,6 +59,7 @@ def aggregate(
     another row over the same seeds and episodes; accuracies and differences of each seed;
     assumes, chosen and validation_accuracies, see `_methods`;
     pretraining_fell, pretraining_epochs, finetuning_fell and finetuning_epochs, see `rate_falls`;
+    training_seconds and training_kwh, see `costs`;
     what the paper prints: paper_accuracy, paper_interval, paper_parameters and note; rerun_accuracy
     and rerun_interval as its authors print them of their re-run; source of the row. Accuracies are
     in percent, empty where there is none. `over_trainings` says what intervals are over.
@@ -73,7 +74,9 @@ def aggregate(
             line: dict[str, object] = {"table": stage.table, **dict(zip(KEY, key, strict=True))}
             if key in ours:
                 line |= _measured(ours[key], row.baseline, stage.interval)
-                line |= rate_falls(t for cell in ours[key] for t in cell.trainings)
+                trainings = [training for cell in ours[key] for training in cell.trainings]
+                line |= rate_falls(trainings)
+                line |= costs(trainings, len(ours[key]))
                 line |= _methods(ours[key])
             place = (row.block, row.paper, column)
             if place in paper:
@@ -133,6 +136,21 @@ def rate_falls(trainings: Iterable[Training]) -> dict[str, str]:
     return {name: " ".join(values) for name, values in found.items()}
 
 
+def costs(trainings: Sequence[Training], seeds: int) -> dict[str, object]:
+    """Seconds and kWh of all trainings behind a checkpoint, the mean over seeds.
+
+    Of the process that finished each; kWh only if energy was tracked.
+    """
+    if not trainings:
+        return {}
+    metas = [json.loads(Path(each.files[1]).read_text(encoding="utf-8")) for each in trainings]
+    line: dict[str, object] = {"training_seconds": sum(meta["seconds"] for meta in metas) / seeds}
+    energies = [meta["energy"]["kwh"] for meta in metas if "energy" in meta]
+    if len(energies) == len(metas):
+        line["training_kwh"] = f"{sum(energies) / seeds:.3g}"
+    return line
+
+
 def _methods(seeds: list[MeasuredCell]) -> dict[str, str]:
     """What the classifier assumes; of each seed the settings that were chosen, and their accuracy.
 
@@ -143,7 +161,7 @@ def _methods(seeds: list[MeasuredCell]) -> dict[str, str]:
     if not metas:
         return {}
     line = {"assumes": str(metas[0]["assumes"])}
-    if all(meta["chosen"] for meta in metas):
+    if all(meta.get("chosen") for meta in metas):
         settings = [meta["chosen"].items() for meta in metas]
         each = [", ".join(f"{key} {value}" for key, value in chosen) for chosen in settings]
         found = [100 * meta["validation_accuracy"] for meta in metas]

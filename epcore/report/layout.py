@@ -101,6 +101,9 @@ def lay_out(stage: LatexStage, cells: dict[tuple[str, str, str], Cell]) -> Layou
         facts["Params"] = _parameters
     if stage.assumptions:
         facts["assumes"] = lambda row: row[0]["assumes"]
+    if stage.costs:
+        facts["training"] = _training_time
+        facts["Wh"] = _training_energy
     if stage.training:
         facts["pretraining"] = partial(_training, "pretraining")
         facts["fine-tuning"] = partial(_training, "finetuning")
@@ -201,6 +204,24 @@ def _parameters(row: list[Cell]) -> str:
         return paper
     count = f"{round(int(ours[0]) / 1000)}K"
     return f"{count} ({paper})" if paper else count
+
+
+def _training_time(row: list[Cell]) -> str:
+    """Mean over the columns, in seconds, minutes or hours."""
+    found = [float(cell["training_seconds"]) for cell in row if cell["training_seconds"]]
+    if not found:
+        return ""
+    seconds = sum(found) / len(found)
+    for unit, size in (("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def _training_energy(row: list[Cell]) -> str:
+    """Mean over the columns, in Wh."""
+    found = [1000 * float(cell["training_kwh"]) for cell in row if cell["training_kwh"]]
+    return f"{sum(found) / len(found):.3g}" if found else ""
 
 
 def _training(phase: str, row: list[Cell]) -> str:

@@ -10,6 +10,7 @@ COLUMNS = (
     *("table", *KEY, "accuracy", "interval", "episodes", "seeds", "parameters"),
     *("baseline", "difference", "difference_interval", "accuracies", "differences"),
     *("pretraining_fell", "pretraining_epochs", "finetuning_fell", "finetuning_epochs"),
+    *("training_seconds", "training_kwh"),
     *("assumes", "chosen", "validation_accuracies"),
     *("paper_accuracy", "paper_interval", "paper_parameters", "note"),
     *("rerun_accuracy", "rerun_interval", "source"),

@@ -12,19 +12,18 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.optim import SGD
 from tqdm import tqdm
 
 from epcore.checkpoint import load_safely, save_atomically, state_of
 from epcore.errors import UserError
 from epcore.files import write_text
 from epcore.interruption import Interrupted, Request, postponed
-from epcore.plan.models import SgdSettings
+from epcore.plan.compared_models import AdamSettings
 from epcore.propagation import DegenerateFeaturesError
 from epcore.training.heartbeat import Heartbeat
 from epcore.training.process_group import ALONE, ProcessGroup
 from epcore.training.saved import CURVE_COLUMNS, check
-from epcore.training.schedule import schedule_of
+from epcore.training.schedule import OptimizerSettings, optimizer_of, schedule_of
 
 SAVE_EVERY = 600.0  # seconds
 STATE = "epcore training state 3"
@@ -80,7 +79,7 @@ def seed_of(*parts: int | str) -> int:
 
 def fit(
     task: Task,
-    settings: SgdSettings,
+    settings: OptimizerSettings,
     seed: int,
     state: Path,
     label: str,
@@ -88,8 +87,7 @@ def fit(
 ) -> Outcome:
     """Trains until the epochs or the learning rate run out.
 
-    SGD with Nesterov momentum and weight decay on all weights; `epcore.training.schedule` says how
-    the learning rate falls. The epoch of the best validation accuracy is kept, the later one of
+    `epcore.training.schedule` has the optimizers and says how the learning rate falls. The epoch of the best validation accuracy is kept, the later one of
     equals (official code, A35), or the last one where the settings say so.
 
     After every epoch, every ten minutes and when a signal asks the process to leave, everything
@@ -116,7 +114,7 @@ class _Training:
     def __init__(
         self,
         task: Task,
-        settings: SgdSettings,
+        settings: OptimizerSettings,
         seed: int,
         state: Path,
         label: str,
@@ -125,13 +123,8 @@ class _Training:
     ) -> None:
         self.task, self.settings, self.seed = task, settings, seed
         self.state, self.label, self.request, self.team = state, label, request, team
-        self.optimizer = SGD(
-            task.model.parameters(),
-            lr=settings.learning_rate,
-            momentum=settings.momentum,
-            nesterov=settings.momentum > 0,
-            weight_decay=settings.weight_decay,
-        )
+        self.optimizer = optimizer_of(task.model, settings)
+        self.clip = settings.clip if isinstance(settings, AdamSettings) else None
         self.schedule = schedule_of(self.optimizer, settings)
         self.generator = torch.Generator()
         self.curve: list[dict[str, float]] = []
@@ -192,6 +185,8 @@ class _Training:
                 raise self._diverged(self.step + 1, f"the loss is {value}")
             self.optimizer.zero_grad(set_to_none=True)
             loss.backward()
+            if self.clip is not None:
+                nn.utils.clip_grad_norm_(self.task.model.parameters(), self.clip)
             self.optimizer.step()
             self.step, self.total, self.last = self.step + 1, self.total + value, value
             if self.team.rank == 0:

@@ -1,6 +1,7 @@
 """Phase one: classes and rotations of the base images (paper, section 3.4)."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from torch.nn import functional
 from epcore.backbones import Backbone
 from epcore.backbones.base import parameter_count
 from epcore.checkpoint import Checkpoint, build
+from epcore.cosine import CosineClassifier
 from epcore.data.augment import ROTATIONS, Augmenter
 from epcore.data.device_images import DeviceImages
 from epcore.data.episodes import Episodes
@@ -27,13 +29,14 @@ from epcore.training.session import Session, Validator, base_labels
 
 
 class PretrainingModel(nn.Module):
-    """A backbone with a linear head over the base classes and one over the four rotations."""
+    """A backbone with a head over the base classes and one over the four rotations."""
 
-    def __init__(self, backbone: Backbone, classes: int) -> None:
+    def __init__(self, backbone: Backbone, classes: int, heads: str) -> None:
         super().__init__()
+        head = partial(CosineClassifier, scale=10) if heads == "cosine" else nn.Linear
         self.backbone = backbone
-        self.class_head = nn.Linear(backbone.feature_size, classes)
-        self.rotation_head = nn.Linear(backbone.feature_size, ROTATIONS)
+        self.class_head = head(backbone.feature_size, classes)
+        self.rotation_head = head(backbone.feature_size, ROTATIONS)
 
 
 class PretrainingLoss(nn.Module):
@@ -100,7 +103,9 @@ class PretrainingTask:
         self.labels = base_labels(store)
         self.device_images = DeviceImages(store, self.rows, device, room_for_images(device))
         torch.manual_seed(seed_of(stage.seed, "pretrain", "weights"))
-        self.model = PretrainingModel(build(stage.backbone), len(store.class_indices("base")))
+        self.model = PretrainingModel(
+            build(stage.backbone), len(store.class_indices("base")), self.settings.heads
+        )
         team.synchronize(self.model, device)
         place(self.model, device)
         self.augmenter = Augmenter(stage.augmentation, stage.view)

@@ -77,8 +77,9 @@ def _check_optimizer(
             if one[key] != other[key]:
                 raise ValueError(f"its {key} is another")
     for number, state in saved["state"].items():
-        if (buffer := state["momentum_buffer"]) is not None:
-            _alike(buffer, parameters[number].detach().cpu(), "momentum")
+        for name, value in state.items():  # SGD's momentum; Adam's two means and their count
+            if value is not None and name != "step":
+                _alike(value, parameters[number].detach().cpu(), "momentum")
 
 
 def _check_progress(saved: Mapping[str, Any], epochs: int, steps: int) -> None:

@@ -1,11 +1,15 @@
-"""How the learning rate falls, when training stops and which epoch is kept."""
+"""The optimizer, how its rate falls, when training stops and which epoch is kept."""
 
 from typing import Any
 
-from torch.optim import SGD
+from torch import nn
+from torch.optim import SGD, Adam, Optimizer
 from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, LRScheduler, ReduceLROnPlateau
 
+from epcore.plan.compared_models import AdamSettings
 from epcore.plan.models import Optimization, SgdSettings, SteppedDescent
+
+OptimizerSettings = SgdSettings | AdamSettings
 
 
 class Schedule:
@@ -35,7 +39,7 @@ class Schedule:
 class PlateauSchedule(Schedule):
     """Falls where the validation metric stops to gain (official code, A33 and A34)."""
 
-    def __init__(self, optimizer: SGD, settings: Optimization) -> None:
+    def __init__(self, optimizer: Optimizer, settings: Optimization) -> None:
         self._optimizer, self._settings = optimizer, settings
         self._plateau = ReduceLROnPlateau(
             optimizer,
@@ -57,21 +61,47 @@ class PlateauSchedule(Schedule):
 class CosineSchedule(Schedule):
     """Falls along half a cosine wave, to almost nothing in the last epoch (SGDR, equation 5)."""
 
-    def __init__(self, optimizer: SGD, settings: Optimization) -> None:
+    def __init__(self, optimizer: Optimizer, settings: Optimization) -> None:
         super().__init__(CosineAnnealingLR(optimizer, T_max=settings.epochs))
 
 
 class StepSchedule(Schedule):
     """Falls after given epochs, whatever the validation says (code of LwoF and wDAE-GNN)."""
 
-    def __init__(self, optimizer: SGD, settings: SteppedDescent) -> None:
+    def __init__(self, optimizer: Optimizer, settings: SteppedDescent) -> None:
         first = settings.learning_rate
         super().__init__(LambdaLR(optimizer, lambda epoch: settings.rate(epoch) / first))
         self.keeps_last = settings.keep == "last"
 
 
-def schedule_of(optimizer: SGD, settings: SgdSettings) -> Schedule:
+class HalvingSchedule(Schedule):
+    """Halves after every so many epochs (code of ProtoNet, RelationNet, TPN and GNN)."""
+
+    def __init__(self, optimizer: Optimizer, settings: AdamSettings) -> None:
+        super().__init__(
+            LambdaLR(optimizer, lambda epoch: float(0.5 ** (epoch // settings.halve_every)))
+        )
+
+
+def optimizer_of(model: nn.Module, settings: OptimizerSettings) -> Optimizer:
+    """SGD with Nesterov momentum, or Adam, over all weights."""
+    if isinstance(settings, AdamSettings):
+        return Adam(
+            model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
+        )
+    return SGD(
+        model.parameters(),
+        lr=settings.learning_rate,
+        momentum=settings.momentum,
+        nesterov=settings.momentum > 0,
+        weight_decay=settings.weight_decay,
+    )
+
+
+def schedule_of(optimizer: Optimizer, settings: OptimizerSettings) -> Schedule:
     """The schedule that the settings ask for."""
+    if isinstance(settings, AdamSettings):
+        return HalvingSchedule(optimizer, settings)
     if isinstance(settings, SteppedDescent):
         return StepSchedule(optimizer, settings)
     if isinstance(settings, Optimization):

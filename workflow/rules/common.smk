@@ -165,6 +165,13 @@ def candidates(pattern, phase):
     return function
 
 
+def tested_method(wildcards):
+    """The checkpoint of a compared method that a test reads."""
+    w = wildcards
+    run = Run(w.dataset, w.backbone, w.recipe, int(w.seed), w.protocol)
+    return PLAN.runs.path(paths.CHECKPOINT, PLAN.compared.checkpoint(run))
+
+
 def features_for_protocol(protocol):
     """An `input` function: the features that a recipe is tested with on a protocol."""
 

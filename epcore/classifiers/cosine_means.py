@@ -1,0 +1,25 @@
+"""Cosine similarity to class means (Gidaris et al. 2019)."""
+
+from dataclasses import replace
+
+from pydantic import Field, PositiveFloat
+from torch import Tensor
+from torch.nn import functional
+
+from epcore.classifiers import EpisodeBatch, EpisodeClassifier
+from epcore.cosine import cosine_logits
+
+
+class CosineMeans(EpisodeClassifier):
+    """`scale` times the cosine between a query and a class's mean of support of unit length.
+
+    How networks with a cosine classifier are tested; the scale is that of the loss in training.
+    """
+
+    scale: PositiveFloat = Field(
+        default=10.0, description="of the cosines (authors' code); it changes no prediction"
+    )
+
+    def logits(self, episodes: EpisodeBatch) -> Tensor:
+        unit = replace(episodes, points=functional.normalize(episodes.points, dim=-1))
+        return cosine_logits(unit.query, unit.class_means, self.scale)

@@ -1,0 +1,91 @@
+"""Few-shot methods that the paper compares with, each trained here: one file a method.
+
+A method is a network that embeds images one by one, and classifies the queries of episodes from
+these embeddings. It is trained on episodes of base classes from random weights
+(`epcore.training.episodic`) and tested on frozen ones (`epcore.evaluation.meta_test`).
+"""
+
+import importlib
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from epcore.classifiers import EpisodeBatch
+from epcore.errors import UserError
+from epcore.plan.load import validate
+from epcore.plan.settings import Settings
+
+
+class EpisodicMethod(nn.Module):
+    """A network that classifies the queries of episodes.
+
+    Options: what config/compared.yaml may say of it. transductive: whether all queries of an
+    episode are classified together. unlabeled: whether it takes unlabeled images.
+    low_precision_scores: whether its scores come from networks too, which autocast may speed up;
+    distances and graphs are kept out of it. episodes_at_once: in a test, for memory.
+
+    Args:
+        options: its settings.
+        pixels: side of the images.
+        way: classes of an episode; some networks end with as many outputs.
+    """
+
+    class Options(Settings):
+        """None, unless a method has some."""
+
+    transductive: ClassVar[bool] = False
+    unlabeled: ClassVar[bool] = False
+    low_precision_scores: ClassVar[bool] = False
+    episodes_at_once: ClassVar[int] = 16
+
+    def embed(self, images: Tensor) -> Tensor:
+        """Images `(n, 3, h, w)` to vectors `(n, D)`."""
+        raise NotImplementedError
+
+    def scores(self, episodes: EpisodeBatch) -> Tensor:
+        """Logits `(E, queries, way)` from points `(E, N, D)`; more is likelier."""
+        raise NotImplementedError
+
+    def loss(self, episodes: EpisodeBatch) -> Tensor:
+        """What training minimizes, a number: here the cross-entropy of the queries' classes."""
+        return functional.cross_entropy(
+            self.scores(episodes).float().flatten(0, 1), query_classes(episodes).flatten()
+        )
+
+
+def exact(points: Tensor) -> torch.autocast:
+    """A context without autocast, for what decides between classes: halves have ties."""
+    return torch.autocast(points.device.type, enabled=False)
+
+
+def query_classes(episodes: EpisodeBatch) -> Tensor:
+    """Classes `(E, queries)` of a training episode's queries, as many of each, class by class."""
+    each = episodes.queries // episodes.way
+    classes = torch.arange(episodes.way, device=episodes.points.device).repeat_interleave(each)
+    return classes.expand(len(episodes.points), -1)
+
+
+def node_labels(episodes: EpisodeBatch) -> Tensor:
+    """One-hot classes `(E, N, way)` of the support, and zeros for all other images."""
+    labels = episodes.points.new_zeros(*episodes.points.shape[:2], episodes.way)
+    labels[:, : episodes.labeled] = episodes.support_labels
+    return labels
+
+
+def build_method(settings: dict[str, Any], pixels: int, way: int, where: str) -> EpisodicMethod:
+    """The untrained method of a mapping of `name` and its options.
+
+    Raises:
+        UserError: for options that it does not have, or images too small for it.
+    """
+    name = str(settings["name"])
+    module = importlib.import_module(f"epcore.compared.{name.replace('-', '_')}")
+    kind: type[EpisodicMethod] = module.METHOD
+    given = {key: value for key, value in settings.items() if key != "name"}
+    options = validate(kind.Options, given, f"{where}, method")
+    try:
+        return kind(options, pixels, way)
+    except ValueError as error:
+        raise UserError(f"{where}, method {name}: {error}") from None

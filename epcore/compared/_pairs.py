@@ -1,0 +1,45 @@
+"""A network over all pairs of an episode's images, as GNN and EGNN have it."""
+
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from epcore.compared import exact
+
+
+class PairNetwork(nn.Module):
+    """One number for each pair of nodes, from the absolute difference of their features.
+
+    Four layers of 192, 192, 96 and 96 channels with BatchNorm and leaky ReLU, then one channel. The
+    number is the same for (i, j) and (j, i), so that each pair is computed once; the authors'
+    BatchNorm also counts the differences of nodes with themselves, which are zero.
+    """
+
+    widths = (192, 192, 96, 96)
+
+    def __init__(self, features: int, bias: bool) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            *(
+                nn.Sequential(
+                    nn.Linear(inputs, outputs, bias=bias),
+                    nn.BatchNorm1d(outputs),
+                    nn.LeakyReLU(0.01, inplace=True),
+                )
+                for inputs, outputs in pairwise((features, *self.widths))
+            )
+        )
+        self.last = nn.Linear(self.widths[-1], 1)
+
+    def forward(self, nodes: Tensor) -> Tensor:
+        """Symmetric `(B, N, N)`, zero on the diagonal, from nodes `(B, N, F)`."""
+        batch, count, features = nodes.shape
+        first, second = torch.triu_indices(count, count, offset=1, device=nodes.device)
+        differences = (nodes[:, first] - nodes[:, second]).abs()
+        hidden = self.layers(differences.reshape(-1, features))
+        with exact(nodes):
+            values = self.last(hidden.float()).reshape(batch, -1)
+        upper = values.new_zeros(batch, count, count)
+        upper[:, first, second] = values
+        return upper + upper.mT

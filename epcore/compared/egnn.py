@@ -1,0 +1,158 @@
+"""Edge-labeling graph neural networks (Kim et al. 2019)."""
+
+from itertools import pairwise
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn import functional
+
+from epcore.classifiers import EpisodeBatch
+from epcore.compared import EpisodicMethod, exact, node_labels, query_classes
+from epcore.compared._encoders import GraphEncoder
+from epcore.compared._pairs import PairNetwork
+from epcore.compared.gnn import alone
+from epcore.plan.settings import Settings
+
+FEATURES = 96
+LAYER_WEIGHTS = (0.5, 0.5, 1.0)  # of the losses of the three rounds (authors' code)
+EDGE_OFFSET = 1e-6
+
+
+class _Round(nn.Module):
+    """Updates the nodes from the edges, then the edges from the nodes."""
+
+    def __init__(self, features: int) -> None:
+        super().__init__()
+        self.nodes = nn.Sequential(
+            *(
+                nn.Sequential(
+                    nn.Linear(inputs, outputs, bias=False),
+                    nn.BatchNorm1d(outputs),
+                    nn.LeakyReLU(0.01, inplace=True),
+                )
+                for inputs, outputs in pairwise((3 * features, 2 * FEATURES, FEATURES))
+            )
+        )
+        self.pairs = PairNetwork(FEATURES, bias=False)
+
+    def forward(self, nodes: Tensor, edges: Tensor) -> tuple[Tensor, Tensor]:
+        """Nodes `(B, N, F)` and edges `(B, 2, N, N)` to nodes `(B, N, 96)` and edges."""
+        shares = functional.normalize(without_diagonal(edges), p=1, dim=-1)
+        like, unlike = (shares @ nodes[:, None]).unbind(dim=1)
+        seen = torch.cat([nodes, like, unlike], dim=-1)
+        moved = self.nodes(seen.flatten(0, 1)).float().unflatten(0, seen.shape[:2])
+        return moved, updated_edges(edges, self.pairs(moved).sigmoid())
+
+
+def without_diagonal(edges: Tensor) -> Tensor:
+    """Edges `(..., N, N)` with zeros from each node to itself."""
+    return edges * (1 - torch.eye(edges.shape[-1], dtype=edges.dtype, device=edges.device))
+
+
+def updated_edges(edges: Tensor, similar: Tensor) -> Tensor:
+    """The edge update (equations 5 to 7, as in the authors' code).
+
+    Edges `(B, 2, N, N)`: how similar, and how dissimilar, two nodes are. The old values are
+    multiplied with `similar` `(B, N, N)` and `1 - similar`, scaled so that each node's edges add up
+    to what they did before, and the two values of an edge to 1.
+    """
+    old = without_diagonal(edges)
+    both = torch.stack([similar, 1 - similar], dim=1)
+    new = functional.normalize(both * old, p=1, dim=-1) * old.sum(dim=-1, keepdim=True)
+    itself = torch.eye(edges.shape[-1], dtype=edges.dtype, device=edges.device)
+    new = new + torch.stack([itself, torch.zeros_like(itself)]) + EDGE_OFFSET
+    return new / new.sum(dim=1, keepdim=True)
+
+
+class Egnn(EpisodicMethod):
+    """Three rounds of node and edge updates; a query's class is that of the most similar support.
+
+    Edges begin with what labels say: 1 and 0 between images of one class, 0 and 1 between those of
+    two, a half where a label is not known. The loss is the binary cross-entropy of the edges at
+    queries, equal and different pairs with equal weight, summed over rounds.
+
+    With `transductive` all queries share one graph. Nothing depends on the order of the images.
+    """
+
+    class Options(Settings):
+        """Of the graph."""
+
+        transductive: bool = Field(
+            default=True, description="whether the queries of an episode share one graph"
+        )
+
+    low_precision_scores = True
+    unlabeled = True
+    episodes_at_once = 8
+
+    def __init__(self, options: Options, pixels: int, way: int) -> None:
+        super().__init__()
+        self.transductive = options.transductive  # type: ignore[misc]
+        if not self.transductive:
+            self.episodes_at_once = 2  # type: ignore[misc]
+        self.encoder = GraphEncoder(pixels)
+        self.rounds = nn.ModuleList(
+            _Round(features) for features in (self.encoder.features, FEATURES, FEATURES)
+        )
+
+    def embed(self, images: Tensor) -> Tensor:
+        vectors: Tensor = self.encoder(images)
+        return vectors
+
+    def scores(self, episodes: EpisodeBatch) -> Tensor:
+        similar, labels, asked = self._rounds(episodes)
+        with exact(labels):
+            votes = (similar[-1] @ labels)[:, asked]
+        return votes.reshape(len(episodes.points), episodes.queries, episodes.way)
+
+    def loss(self, episodes: EpisodeBatch) -> Tensor:
+        similar, labels, asked = self._rounds(episodes)
+        queries = functional.one_hot(query_classes(episodes), episodes.way).to(labels.dtype)
+        labels = labels.clone()
+        labels[:, asked] = queries if self.transductive else queries.reshape(-1, 1, episodes.way)
+        equal = labels @ labels.mT
+        counted = without_diagonal(torch.ones_like(equal))
+        counted[:, : asked.start, : asked.start] = 0
+        total = labels.new_zeros(())
+        for weight, found in zip(LAYER_WEIGHTS, similar, strict=True):
+            errors = functional.binary_cross_entropy(found.clamp(0, 1), equal, reduction="none")
+            for pairs in (counted * equal, counted * (1 - equal)):
+                total = total + weight * (errors * pairs).sum() / pairs.sum().clamp(min=1)
+        return total
+
+    def _rounds(self, episodes: EpisodeBatch) -> tuple[list[Tensor], Tensor, slice]:
+        """Similarities `(B, N, N)` after each round, labels `(B, N, way)`, and where queries are.
+
+        Queries are the last nodes.
+        """
+        nodes, labels = episodes.points, node_labels(episodes)
+        nodes = alone(nodes, episodes) if not self.transductive else last(nodes, episodes)
+        labels = alone(labels, episodes) if not self.transductive else last(labels, episodes)
+        asked = slice(nodes.shape[1] - (episodes.queries if self.transductive else 1), None)
+        edges = initial_edges(labels)
+        similar = []
+        for each in self.rounds:
+            nodes, edges = each(nodes, edges)
+            similar.append(edges[:, 0])
+        return similar, labels, asked
+
+
+def last(nodes: Tensor, episodes: EpisodeBatch) -> Tensor:
+    """Nodes `(E, N, F)` with the queries behind the unlabeled images."""
+    labeled, queries = episodes.labeled, episodes.queries
+    parts = (nodes[:, :labeled], nodes[:, labeled + queries :], nodes[:, labeled:][:, :queries])
+    return torch.cat(parts, dim=1)
+
+
+def initial_edges(labels: Tensor) -> Tensor:
+    """Edges `(B, 2, N, N)` from one-hot labels `(B, N, way)` with zeros where none is known."""
+    known = labels.sum(dim=-1)
+    both = known[:, :, None] * known[:, None, :]
+    similar = labels @ labels.mT * both + 0.5 * (1 - both)
+    itself = torch.eye(labels.shape[1], dtype=torch.bool, device=labels.device)
+    similar = similar.masked_fill(itself, 1)
+    return torch.stack([similar, 1 - similar], dim=1)
+
+
+METHOD = Egnn

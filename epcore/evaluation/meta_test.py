@@ -1,0 +1,154 @@
+"""Accuracy of a compared method on frozen episodes."""
+
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+from tqdm import tqdm
+
+from epcore.checkpoint import Checkpoint
+from epcore.classifiers import EpisodeBatch
+from epcore.compared import EpisodicMethod, build_method
+from epcore.data.augment import Augmenter, crop_size
+from epcore.data.device_images import to_device
+from epcore.data.episodes import Episodes
+from epcore.data.store import ImageStore
+from epcore.device import autocast, choose_device, describe, place, set_precision
+from epcore.errors import UserError
+from epcore.evaluation.embed import BATCH
+from epcore.evaluation.evaluate import write_scores
+from epcore.evaluation.solve import Results
+from epcore.files import Provenance
+from epcore.origin import check_one_store
+from epcore.plan.models import View
+from epcore.plan.stages import MetaTestStage
+from epcore.propagation import DegenerateFeaturesError
+
+
+class Tester:
+    """Embeds the images of frozen episodes, and classifies their queries.
+
+    batch_statistics: whether support and queries of each episode are embedded by themselves with
+    BatchNorm in training mode, so that each depends on the others. Else every image is embedded
+    once, with running statistics.
+    """
+
+    def __init__(
+        self,
+        method: EpisodicMethod,
+        view: View,
+        precision: str,
+        device: torch.device,
+        batch_statistics: bool = False,
+    ) -> None:
+        self.method, self.precision, self.device = method, precision, device
+        self.augmenter = Augmenter((), view)
+        self.batch_statistics = batch_statistics
+
+    def embedded(self, images: Tensor) -> Tensor:
+        """Points `(n, D)`, float32, of network input `(n, 3, h, w)`."""
+        with autocast(self.device, self.precision):
+            points = self.method.embed(images)
+        return points.float()
+
+    def scoring(self) -> AbstractContextManager[object]:
+        """The context in which scores are computed."""
+        if self.method.low_precision_scores:
+            return autocast(self.device, self.precision)
+        return nullcontext()
+
+    @torch.no_grad()
+    def test(self, store: ImageStore, episodes: Episodes, label: str | None = None) -> Results:
+        """Accuracies in [0, 1] and losses of all episodes; `label` shows a progress bar.
+
+        Raises:
+            DegenerateFeaturesError: if scores are not finite.
+        """
+        self.method.eval()
+        way, shot = episodes.support.shape[1:]
+        rows, labels = episodes.images(), torch.from_numpy(episodes.query_labels)
+        points = None if self.batch_statistics else self._all_points(store, episodes)
+        known = episodes.unique_image_indices()
+        accuracies, losses = [], []
+        size = self.method.episodes_at_once
+        starts = range(0, len(rows), size)
+        for start in starts if label is None else tqdm(starts, label, unit="batch", disable=None):
+            asked = rows[start : start + size]
+            found = (
+                self._episode_points(store, asked, way * shot)
+                if points is None
+                else points[torch.from_numpy(np.searchsorted(known, asked)).to(self.device)]
+            )
+            with self.scoring():
+                batch = EpisodeBatch(found, way, shot, labels.shape[1])
+                logits = self.method.scores(batch).float().cpu()
+            if not logits.isfinite().all():
+                raise DegenerateFeaturesError("the scores are not finite")
+            expected = labels[start : start + size]
+            accuracies.append((logits.argmax(dim=-1) == expected).double().mean(dim=1))
+            loss = functional.cross_entropy(logits.mT, expected, reduction="none")
+            losses.append(loss.double().mean(dim=1))
+        return Results(torch.cat(accuracies).numpy(), torch.cat(losses).numpy())
+
+    def _images(self, store: ImageStore, rows: np.ndarray) -> Tensor:
+        return self.augmenter.plain(to_device(store.pixels(rows), self.device))
+
+    def _all_points(self, store: ImageStore, episodes: Episodes) -> Tensor:
+        rows = episodes.unique_image_indices()
+        parts = [
+            self.embedded(self._images(store, rows[start : start + BATCH]))
+            for start in range(0, len(rows), BATCH)
+        ]
+        return torch.cat(parts)
+
+    def _episode_points(self, store: ImageStore, rows: np.ndarray, labeled: int) -> Tensor:
+        """Points `(E, N, D)`, each episode's support and its other images in a batch of its own."""
+        self.method.train()
+        found = []
+        for each in rows:
+            images = self._images(store, each)
+            support, others = self.embedded(images[:labeled]), self.embedded(images[labeled:])
+            found.append(torch.cat([support, others]))
+        self.method.eval()
+        return torch.stack(found)
+
+
+def run(stage: MetaTestStage, data: Path, weights: Path, episodes: Path, out: Path) -> None:
+    """The stage `meta-test`: a CSV with the columns episode, accuracy.
+
+    Raises:
+        UserError: for unlabeled images that the method does not take.
+    """
+    provenance = Provenance(
+        "meta-test", stage.model_dump(mode="json"), [data / "store.json", weights, episodes]
+    )
+    check_one_store([data / "store.json", episodes])
+    store = ImageStore.open(data)
+    tested = Episodes.of_store(episodes, store)
+    device = choose_device()
+    set_precision(stage.precision)
+    name = str(stage.method["name"])
+    pixels = crop_size(store.images.shape[1], stage.view)
+    method = build_method(stage.method, pixels, stage.way, f"data set {store.name}")
+    Checkpoint.load(weights, stage.backbone).fill(method)
+    place(method, device)
+    has_unlabeled = tested.unlabeled.shape[2] > 0
+    if has_unlabeled and not method.unlabeled:
+        raise UserError(
+            f"{episodes} has unlabeled images, which {name} does not take; choose a protocol "
+            "without them"
+        )
+    tester = Tester(method, stage.view, stage.precision, device, stage.batch_statistics)
+    results = tester.test(store, tested, name)
+    write_scores(out, results)
+    transductive = method.transductive or stage.batch_statistics
+    letters = {"T": transductive, "S": method.unlabeled}
+    provenance.write(
+        out,
+        episodes=len(tested),
+        assumes=" ".join(letter for letter, holds in letters.items() if holds),
+        **describe(device, stage.precision),
+    )

@@ -1,0 +1,83 @@
+"""Methods that are trained on episodes from random weights: what their stages are told."""
+
+from functools import cache
+
+from epcore.plan.models import View
+from epcore.plan.registry import Registry
+from epcore.plan.run import Run, TrainedNetwork
+from epcore.plan.stages import MetaTestStage, MetaTrainStage, Training
+
+WHOLE = View.model_validate({"resize": 1, "crop": 1})
+
+
+class Compared:
+    """The recipes of compared.yaml; methods named after a stage say what it is told."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    def has(self, recipe: str) -> bool:
+        """Whether it is one of compared.yaml."""
+        return recipe in self._registry.compared
+
+    # -- stages -----------------------------------------------------------------------------------
+
+    def meta_train(self, backbone: str, recipe: str, seed: int, shot: int) -> MetaTrainStage:
+        found = self._registry.compared_method(recipe)
+        way = found.training.way
+        if isinstance(way, dict):  # for other shots, that of the largest
+            way = way.get(shot, way[max(way)])
+        return MetaTrainStage(
+            backbone=self._registry.backbone(backbone),
+            view=WHOLE,
+            precision=self._registry.scale.precision,
+            method=found.method,
+            training=found.training.model_copy(update={"way": way}),
+            shot=shot,
+            seed=seed,
+        )
+
+    def meta_test(self, backbone: str, recipe: str, protocol: str) -> MetaTestStage:
+        found = self._registry.compared_method(recipe)
+        return MetaTestStage(
+            backbone=self._registry.backbone(backbone),
+            view=WHOLE,
+            precision=self._registry.scale.precision,
+            method=found.method,
+            way=self._registry.protocols[protocol].way,
+            batch_statistics=found.batch_statistics,
+        )
+
+    # -- files ------------------------------------------------------------------------------------
+
+    @cache  # noqa: B019 - a plan lives as long as the program
+    def trained_as(self, recipe: str) -> str:
+        """The first recipe that trains alike, which names the checkpoints."""
+
+        def training(name: str) -> object:
+            found = self._registry.compared_method(name)
+            return found.method, found.training, found.selected_on
+
+        wanted = training(recipe)
+        return next(name for name in self._registry.compared if training(name) == wanted)
+
+    def validation(self, recipe: str, shot: int) -> str:
+        """The protocol on whose episodes the best epoch is chosen."""
+        split = self._registry.compared_method(recipe).selected_on
+        return f"5way-{shot}shot" if split == "novel" else f"val-5way-{shot}shot"
+
+    def checkpoint(self, run: Run) -> TrainedNetwork:
+        """The network that a run tests."""
+        shot = self._registry.protocols[run.protocol].checkpoint_shot
+        owner = self.trained_as(run.recipe)
+        return TrainedNetwork(run.dataset, run.backbone, owner, run.seed, f"meta-{shot}shot")
+
+    def training(self, checkpoint: TrainedNetwork, file: str) -> Training:
+        """What made a checkpoint."""
+        return Training(
+            seed=checkpoint.seed,
+            recipe=checkpoint.recipe,
+            phase=f"episodes, {checkpoint.shot}-shot",
+            trained_as=checkpoint.recipe,
+            checkpoint=file,
+        )

@@ -1,0 +1,80 @@
+"""The settings of the compared methods: the file compared.yaml."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, NonNegativeFloat, PositiveFloat, PositiveInt
+
+from epcore.plan.load import suggest
+from epcore.plan.settings import Settings, Split
+
+# A file each; importing them would load torch.
+METHODS = sorted(
+    path.stem.replace("_", "-")
+    for path in (Path(__file__).parents[1] / "compared").glob("[!_]*.py")
+)
+
+
+def _known(method: dict[str, Any]) -> dict[str, Any]:
+    if method.get("name") not in METHODS:
+        near = suggest(str(method.get("name")), METHODS).removeprefix("; ")
+        raise ValueError(f"there is no such method ({near})")
+    return method
+
+
+Way = Annotated[int, Field(ge=2)]
+
+
+class AdamSettings(Settings):
+    """Adam, whose learning rate is halved after each `halve_every` epochs."""
+
+    epochs: PositiveInt
+    learning_rate: PositiveFloat
+    weight_decay: NonNegativeFloat
+    halve_every: PositiveInt
+    clip: PositiveFloat | None = Field(
+        default=None, description="largest norm of the gradient of all weights"
+    )
+
+
+class EpisodicTraining(AdamSettings):
+    """From random weights, on episodes of base classes: `tasks` of them in each step."""
+
+    steps: PositiveInt = Field(description="of an epoch, which ends with a validation")
+    tasks: PositiveInt = Field(description="episodes of a step")
+    queries: PositiveInt = Field(description="query images of each class")
+    way: Way | dict[PositiveInt, Way] = Field(
+        description="classes of a training episode; one number, or one for each shot"
+    )
+
+
+class ComparedMethod(Settings):
+    """An entry of compared.yaml: a network, how it is trained, and how it is tested.
+
+    Entries that differ in their test alone share their training. `method` is the name of a file of
+    epcore.compared and its options; `testing` other options for the test.
+    """
+
+    description: str
+    method: Annotated[dict[str, Any], AfterValidator(_known)]
+    training: EpisodicTraining
+    testing: dict[str, Any] = Field(default_factory=dict)
+    batch_statistics: bool = Field(
+        default=False,
+        description="whether BatchNorm takes the statistics of an episode's queries in tests, "
+        "which tells each query about the others",
+    )
+    selected_on: Split = Field(
+        default="val", description="the classes on whose episodes the best epoch is chosen"
+    )
+
+
+class ComparedScale(Settings):
+    """What a scale changes: of the training of all methods, then of those of a file's name."""
+
+    training: dict[str, Any] = Field(default_factory=dict)
+    methods: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    tables: tuple[str, ...] = Field(
+        default=(),
+        description="the tables whose rows of the literature show this run's numbers as well",
+    )

@@ -1,0 +1,95 @@
+"""Training of a compared method on episodes of base classes, from random weights."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from epcore.backbones.base import parameter_count
+from epcore.checkpoint import Checkpoint
+from epcore.classifiers import EpisodeBatch
+from epcore.compared import build_method
+from epcore.data.augment import Augmenter, crop_size
+from epcore.data.device_images import DeviceImages
+from epcore.data.episodes import Episodes, pool_of, sample
+from epcore.data.store import ImageStore
+from epcore.device import choose_device, describe, place, room_for_images, set_precision
+from epcore.evaluation.meta_test import Tester
+from epcore.origin import check_one_store
+from epcore.plan.stages import MetaTrainStage
+from epcore.training.loop import fit, seed_of
+from epcore.training.session import Session
+
+
+class EpisodicTask:
+    """The method's own loss, over one or more episodes a step."""
+
+    def __init__(
+        self,
+        stage: MetaTrainStage,
+        store: ImageStore,
+        episodes: Episodes,
+        device: torch.device,
+    ) -> None:
+        self.stage, self.device = stage, device
+        self.settings = stage.training
+        self.way = int(stage.training.way)  # type: ignore[arg-type]
+        self.base = pool_of(store, "base")
+        self.images = DeviceImages(
+            store, store.image_indices("base"), device, room_for_images(device)
+        )
+        torch.manual_seed(seed_of(stage.seed, "meta-train", "weights"))
+        pixels = crop_size(store.images.shape[1], stage.view)
+        self.model = build_method(stage.method, pixels, self.way, f"data set {store.name}")
+        place(self.model, device)
+        self.tester = Tester(self.model, stage.view, stage.precision, device)
+        self.store, self.episodes = store, episodes
+        self.augmenter = Augmenter((), stage.view)
+
+    @property
+    def steps(self) -> int:
+        return self.settings.steps
+
+    @property
+    def images_per_step(self) -> int:
+        images = self.way * (self.stage.shot + self.settings.queries)
+        return self.settings.tasks * images
+
+    def seed(self, epoch: int) -> int:
+        return seed_of(self.stage.seed, "meta-train", self.stage.shot, epoch)
+
+    def losses(self, epoch: int, start: int, generator: torch.Generator) -> Iterator[Tensor]:
+        way, shot, tasks = self.way, self.stage.shot, self.settings.tasks
+        count = self.steps * tasks
+        episodes = sample(self.base, way, shot, self.settings.queries, count, self.seed(epoch))
+        rows = episodes.images().reshape(self.steps, -1)
+        for step in range(start, self.steps):
+            images = self.augmenter.plain(self.images.batch(rows[step]))
+            points = self.tester.embedded(images).unflatten(0, (tasks, -1))
+            with self.tester.scoring():
+                loss = self.model.loss(EpisodeBatch(points, way, shot, way * self.settings.queries))
+            yield loss
+
+    def validate(self) -> tuple[float, float]:
+        results = self.tester.test(self.store, self.episodes)
+        return float(results.accuracies.mean()), float(results.losses.mean())
+
+
+def run(stage: MetaTrainStage, data: Path, episodes: Path, out: Path, require_gpu: bool) -> None:
+    """The stage `meta-train`: a checkpoint, its curve and its meta."""
+    device = choose_device(require_gpu)
+    set_precision(stage.precision)
+    check_one_store([data / "store.json", episodes])
+    session = Session("meta-train", stage, [data / "store.json", episodes], out)
+    store = ImageStore.open(data)
+    task = EpisodicTask(stage, store, Episodes.of_store(episodes, store), device)
+    label = f"{stage.method['name']} {stage.shot}-shot"
+    outcome = fit(task, stage.training, stage.seed, session.state(), label)
+    Checkpoint(stage.backbone, outcome.weights).save(out)
+    session.finish(
+        {"": outcome},
+        parameters=parameter_count(task.model),
+        processes=1,
+        **describe(device, stage.precision),
+    )
