@@ -65,7 +65,7 @@ class Gnn(EpisodicMethod):
             added = layer(nodes)
             normed = norm(added.flatten(0, 1)).reshape(added.shape)
             nodes = torch.cat([nodes, functional.leaky_relu(normed).float()], dim=-1)
-        logits = self.last(nodes)[:, -1]
+        logits: Tensor = self.last(nodes)[:, -1]
         return logits.reshape(len(episodes.points), episodes.queries, self.way)
 
 

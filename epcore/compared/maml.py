@@ -21,10 +21,10 @@ class Maml(EpisodicMethod):
     Its "embeddings" are the pixels: every episode has weights of its own. Conv-4 with 32 channels,
     flattened, and a linear layer (authors' code).
 
-    A BatchNorm without running statistics takes them from a batch. Which, says `statistics`:
-    `support`, those of the support, under the weights of the moment, for queries as well, so that a
-    query is classified by itself (MetaBN of Bronskill et al. 2020); `batch`, the queries' own, as in
-    the authors' code, where a query's prediction depends on the other queries.
+    BatchNorm has no running statistics but those of a batch. Which, says `statistics`: `support`,
+    those of the support, under the weights of the moment, for queries as well, so that a query is
+    classified by itself (MetaBN of Bronskill et al. 2020); `batch`, the queries' own, as in the
+    authors' code, where a query's prediction depends on the other queries.
     """
 
     class Options(Settings):
@@ -59,9 +59,10 @@ class Maml(EpisodicMethod):
         for number in range(4):
             convolution = nn.Conv2d(inputs, self.channels, 3, padding=1)
             nn.init.xavier_uniform_(convolution.weight)
-            nn.init.zeros_(convolution.bias)  # type: ignore[arg-type]
-            self.register_parameter(f"convolution{number}_weight", convolution.weight)
-            self.register_parameter(f"convolution{number}_bias", convolution.bias)
+            self.register_parameter(f"convolution{number}_weight", nn.Parameter(convolution.weight))
+            self.register_parameter(
+                f"convolution{number}_bias", nn.Parameter(torch.zeros(self.channels))
+            )
             self.register_parameter(f"norm{number}_weight", nn.Parameter(torch.ones(self.channels)))
             self.register_parameter(f"norm{number}_bias", nn.Parameter(torch.zeros(self.channels)))
             inputs = self.channels
@@ -96,9 +97,9 @@ class Maml(EpisodicMethod):
         self, episodes: EpisodeBatch, number: int, steps: int, create_graph: bool
     ) -> Tensor:
         """Logits `(queries, way)` of one episode."""
-        shape = (3, self.pixels, self.pixels)
-        support = episodes.support[number].unflatten(-1, shape)
-        query = episodes.query[number].unflatten(-1, shape)
+        shape = (-1, 3, self.pixels, self.pixels)
+        support = episodes.support[number].reshape(shape)
+        query = episodes.query[number].reshape(shape)
         weights = self.adapt(support, episodes.support_labels.argmax(dim=-1), steps, create_graph)
         if self.options.statistics == "batch":
             return self.forward(weights, query, len(query))

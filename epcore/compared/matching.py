@@ -40,7 +40,7 @@ class Matching(EpisodicMethod):
             functional.normalize(points, dim=-1) for points in (episodes.query, episodes.support)
         )
         attention = (self.scale * query @ support.mT).log_softmax(dim=-1)
-        by_class = attention.unflatten(-1, (episodes.way, episodes.shot))
+        by_class = attention.reshape(*attention.shape[:-1], episodes.way, episodes.shot)
         return by_class.logsumexp(dim=-1)
 
 

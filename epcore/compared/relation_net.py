@@ -56,24 +56,20 @@ class RelationNet(EpisodicMethod):
                 nn.init.ones_(module.bias)
 
     def embed(self, images: Tensor) -> Tensor:
-        return self.encoder(images).flatten(1)
+        maps: Tensor = self.encoder(images)
+        return maps.flatten(1)
 
     def scores(self, episodes: EpisodeBatch) -> Tensor:
         """Relations `(E, queries, way)` before the sigmoid, which changes no order."""
         channels, side = self.map
-        shape = (channels, side, side)
-        classes = episodes.shot * episodes.class_means
-        count, queries, way = len(episodes.points), episodes.queries, episodes.way
-        pairs = torch.cat(
-            [
-                classes.unflatten(-1, shape)[:, None].expand(count, queries, way, *shape),
-                episodes.query.unflatten(-1, shape)[:, :, None].expand(count, queries, way, *shape),
-            ],
-            dim=3,
+        sums = episodes.shot * episodes.class_means
+        pairs = torch.stack(
+            torch.broadcast_tensors(sums[:, None], episodes.query[:, :, None]), dim=-2
         )
-        hidden = self.relation(pairs.flatten(0, 2))
+        hidden = self.relation(pairs.reshape(-1, 2 * channels, side, side))
         with exact(pairs):
-            return self.last(hidden.float()).reshape(count, queries, way)
+            relations: Tensor = self.last(hidden.float())
+        return relations.reshape(len(sums), episodes.queries, episodes.way)
 
     def loss(self, episodes: EpisodeBatch) -> Tensor:
         expected = functional.one_hot(query_classes(episodes), episodes.way)

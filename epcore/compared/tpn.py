@@ -56,17 +56,15 @@ class Tpn(EpisodicMethod):
         """Features, each divided by the number that the image's map says."""
         maps = self.encoder(images)
         widths = self.width(maps).float()
-        return maps.flatten(1).float() / (widths + torch.finfo(torch.float64).eps)
+        points: Tensor = maps.flatten(1).float() / (widths + torch.finfo(torch.float64).eps)
+        return points
 
     def scores(self, episodes: EpisodeBatch) -> Tensor:
         return self._propagated(episodes)[:, episodes.labeled :][:, : episodes.queries]
 
     def loss(self, episodes: EpisodeBatch) -> Tensor:
-        expected = torch.cat(
-            [episodes.support_labels.argmax(dim=-1).expand(len(episodes.points), -1)]
-            + [query_classes(episodes)],
-            dim=1,
-        )
+        support = episodes.support_labels.argmax(dim=-1).expand(len(episodes.points), -1)
+        expected = torch.cat([support, query_classes(episodes)], dim=1)
         return functional.cross_entropy(
             self._propagated(episodes).flatten(0, 1), expected.flatten()
         )

@@ -11,13 +11,13 @@ from torch.nn import functional
 from epcore.backbones import Backbone
 from epcore.backbones.base import parameter_count
 from epcore.checkpoint import Checkpoint, build
+from epcore.cosine import CosineClassifier
 from epcore.data.augment import Augmenter, crop_size
 from epcore.data.device_images import to_device
 from epcore.data.store import ImageStore
 from epcore.device import autocast, choose_device, describe, place, set_precision
 from epcore.errors import UserError
 from epcore.imagenet_fs.classes import Subsets, check_pair
-from epcore.cosine import CosineClassifier
 from epcore.plan.stages import ClassifierStage
 from epcore.training.loop import fit, seed_of
 from epcore.training.session import Session

@@ -10,11 +10,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from epcore.backbones.base import parameter_count
+from epcore.cosine import cosine_logits
 from epcore.device import choose_device, describe
 from epcore.errors import UserError
 from epcore.imagenet_fs.build import build_generator, read_head, save_generators
 from epcore.imagenet_fs.classes import Subsets
-from epcore.cosine import cosine_logits
 from epcore.imagenet_fs.exemplars import Exemplars
 from epcore.imagenet_fs.features import ImageFeatures, open_both
 from epcore.imagenet_fs.generators import Task

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from epcore.imagenet_fs.classes import Subsets
 from epcore.cosine import cosine_logits
+from epcore.imagenet_fs.classes import Subsets
 from epcore.imagenet_fs.exemplars import Exemplars
 from epcore.imagenet_fs.features import ImageFeatures
 from epcore.imagenet_fs.generators import Task, WeightGenerator

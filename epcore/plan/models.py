@@ -418,10 +418,10 @@ class Row(Settings):
     """A row of ours names a `recipe`; a row of the literature names its `source`.
 
     `unlabeled` takes, for the column's protocol p, the protocol p-u<unlabeled>. `paper` is the
-    row's name in the paper's numbers, if it has another. `method`, of a row of the literature, is the
-    entry of compared.yaml that this run has of it, in the tables that the scale names. `baseline` is the row of the block that
-    its paired difference is to, `baseline_recipe` one that the block need not show. `marks` are
-    those of the table's marks that are ticked.
+    row's name in the paper's numbers, if it has another. `method`, of a row of the literature, is
+    the recipe that this run has of it, in the tables that the scale names. `baseline` is the row of
+    the block that its paired difference is to, `baseline_recipe` one that the block need not show.
+    `marks` are those of the table's marks that are ticked.
     """
 
     name: str

@@ -124,7 +124,7 @@ class Registry:
         for name in self.compared:
             if name in self._recipe_sources[1]:
                 raise UserError(
-                    f"{self.config.name}/compared.yaml: {name!r} is a recipe of recipes.yaml; rename it"
+                    f"{self.config.name}/compared.yaml: {name!r} is in recipes.yaml too; rename it"
                 )
         for name in self.scale.classifiers or ():
             pick(self.classifiers, name, "entry of classifiers.yaml", f"{where}, classifiers")

@@ -66,7 +66,8 @@ class EpisodicTask:
         rows = episodes.images().reshape(self.steps, -1)
         for step in range(start, self.steps):
             images = self.augmenter.plain(self.images.batch(rows[step]))
-            points = self.tester.embedded(images).unflatten(0, (tasks, -1))
+            points = self.tester.embedded(images)
+            points = points.reshape(tasks, -1, points.shape[-1])
             with self.tester.scoring():
                 loss = self.model.loss(EpisodeBatch(points, way, shot, way * self.settings.queries))
             yield loss

@@ -87,8 +87,9 @@ def fit(
 ) -> Outcome:
     """Trains until the epochs or the learning rate run out.
 
-    `epcore.training.schedule` has the optimizers and says how the learning rate falls. The epoch of the best validation accuracy is kept, the later one of
-    equals (official code, A35), or the last one where the settings say so.
+    `epcore.training.schedule` has the optimizers and says how the learning rate falls. The epoch of
+    the best validation accuracy is kept, the later one of equals (official code, A35), or the last
+    one where the settings say so.
 
     After every epoch, every ten minutes and when a signal asks the process to leave, everything
     is saved to `state`. If that file exists, training goes on from there and ends with the same

@@ -9,9 +9,9 @@ import torch
 from packing import pack
 
 from epcore.checkpoint import Checkpoint, build, state_of
+from epcore.cosine import CosineClassifier
 from epcore.data.contents import ImageClass
 from epcore.files import sha256
-from epcore.cosine import CosineClassifier
 from epcore.imagenet_fs.features import ImageFeatures
 from epcore.plan.models import Backbone
 

@@ -8,10 +8,10 @@ import torch
 from scipy import stats
 from torch.nn import functional
 
+from epcore.cosine import cosine_logits
 from epcore.errors import UserError
 from epcore.imagenet_fs.build import build_generator, load_generators, read_head
 from epcore.imagenet_fs.classes import Subsets
-from epcore.cosine import cosine_logits
 from epcore.imagenet_fs.evaluate import run as evaluate
 from epcore.imagenet_fs.exemplars import Exemplars, draw
 from epcore.imagenet_fs.exemplars import run as freeze
