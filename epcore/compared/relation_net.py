@@ -63,9 +63,9 @@ class RelationNet(EpisodicMethod):
         """Relations `(E, queries, way)` before the sigmoid, which changes no order."""
         channels, side = self.map
         sums = episodes.shot * episodes.class_means
-        pairs = torch.stack(
-            torch.broadcast_tensors(sums[:, None], episodes.query[:, :, None]), dim=-2
-        )
+        shape = (len(sums), episodes.queries, *sums.shape[1:])
+        sides = (sums[:, None].expand(shape), episodes.query[:, :, None].expand(shape))
+        pairs = torch.stack(sides, dim=-2)
         hidden = self.relation(pairs.reshape(-1, 2 * channels, side, side))
         with exact(pairs):
             relations: Tensor = self.last(hidden.float())
