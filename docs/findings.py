@@ -20,7 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 SNAPSHOT = ROOT / "docs/results"
-PAGES = ("README.md", "docs/findings.md", "docs/classifiers.md")
+PAGES = ("README.md", "docs/findings.md", "docs/classifiers.md", "docs/compared.md")
 BLOCK = re.compile(r"(<!-- findings: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 COLUMNS = ("mini1", "mini1-dirichlet", "mini5", "mini5-dirichlet")
 SHORT = (
@@ -129,10 +129,36 @@ def placement() -> str:
     return "\n".join(text)
 
 
+def compared() -> str:
+    """The compared methods, trained here, and their differences to EPNet."""
+    cells = {(line["row"], line["column"]): line for line in lines_of("demo-compared/compared")}
+    columns = ("mini1", "mini5", "tier1", "tier5")
+    text = [
+        "| method | assumes | parameters | mini, 1-shot | to EPNet | mini, 5-shot | to EPNet "
+        "| tiered, 1-shot | tiered, 5-shot | seconds of training |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for row in dict.fromkeys(row for row, _ in cells):
+        found = [cells[row, column] for column in columns]
+        shown = [f"{float(c['accuracy']):.1f} ± {float(c['interval']):.1f}" for c in found]
+        gaps = [
+            f"{float(c['difference']):+.1f} ± {float(c['difference_interval']):.1f}"
+            if c["difference"]
+            else ""
+            for c in found
+        ]
+        numbers = [shown[0], gaps[0], shown[1], gaps[1], shown[2], shown[3]]
+        seconds = sum(float(c["training_seconds"]) for c in found) / len(found)
+        lead = [row, found[0]["assumes"], f"{int(found[0]['parameters']):,}"]
+        text.append("| " + " | ".join([*lead, *numbers, f"{seconds:.0f}"]) + " |")
+    return "\n".join(text)
+
+
 MAKERS: dict[str, Callable[[], str]] = {
     "claims": claims,
     "classifiers": classifiers,
     "classifiers-short": classifiers_short,
+    "compared": compared,
     "placement": placement,
     "with-ep": with_ep,
 }

@@ -57,7 +57,7 @@ class EpisodicMethod(nn.Module):
 
 def exact(points: Tensor) -> torch.autocast:
     """A context without autocast, for what decides between classes: halves have ties."""
-    return torch.autocast(points.device.type, enabled=False)
+    return torch.autocast("cuda" if points.is_cuda else "cpu", enabled=False)
 
 
 def query_classes(episodes: EpisodeBatch) -> Tensor:

@@ -6,6 +6,7 @@ from epcore.dry_run import Job
 from epcore.plan import Plan
 from epcore.plan.datasets import GlyphPictures
 from epcore.plan.models import Backbone
+from epcore.plan.stages import MetaTrainStage
 
 
 def estimate(plan: Plan, job: Job, device: str) -> float | None:
@@ -20,6 +21,11 @@ def estimate(plan: Plan, job: Job, device: str) -> float | None:
         settings = plan.imagenet_fs.settings.classifier
         seen = settings.epochs * settings.steps * settings.batch_size
         network, view = plan.imagenet_fs.backbone(job.backbone), plan.imagenet_fs.settings.view
+    elif job.stage == "meta-train":
+        told = plan.compared.meta_train(job.backbone, names["recipe"], 0, int(names["shot"]))
+        pixels = plan.registry.datasets[names["dataset"]].image_size
+        steps = told.training.epochs * told.training.steps
+        return steps * multiply_adds_of_step(told, pixels) / rate
     elif job.stage in ("pretrain", "finetune"):
         recipe = plan.registry.recipe(names["recipe"], job.backbone)
         network, view = plan.registry.backbone(job.backbone), recipe.view
@@ -61,3 +67,27 @@ def multiply_adds(backbone: Backbone, pixels: int) -> int:
         network = build_backbone(backbone.architecture, backbone.width, backbone.depth)
         network.eval()(torch.empty(1, 3, pixels, pixels))
     return int(counter.get_total_flops()) // 2
+
+
+@cache
+def _step(name: str, told: str, pixels: int) -> int:
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+
+    from epcore.classifiers import EpisodeBatch
+    from epcore.compared import build_method
+
+    stage = MetaTrainStage.model_validate_json(told)
+    way, training = int(str(stage.training.way)), stage.training
+    queries = way * training.queries
+    with torch.device("meta"), FlopCounterMode(display=False) as counter:
+        method = build_method(stage.method, pixels, way, name)
+        images = torch.empty(training.tasks * (way * stage.shot + queries), 3, pixels, pixels)
+        points = method.embed(images).reshape(training.tasks, way * stage.shot + queries, -1)
+        method.loss(EpisodeBatch(points, way, stage.shot, queries)).backward()
+    return int(counter.get_total_flops()) // 2
+
+
+def multiply_adds_of_step(stage: MetaTrainStage, pixels: int) -> int:
+    """Of one step of a compared method, forward and backward, counted without computing it."""
+    return _step(str(stage.method["name"]), stage.model_dump_json(), pixels)

@@ -289,6 +289,13 @@ shell.prefix(
 )
 
 
+# Snakemake's limit of jobs a second (--max-jobs-per-timespan, 100/1s) starts a timer whenever it looks
+# for jobs to run, and looks again when that ends: once a second for every job that has ended. After
+# some hundred jobs that is a third of a core. Nothing here needs the limit.
+onstart:
+    workflow.scheduler.job_rate_limiter = None
+
+
 # Until then a job that fails may cost the checkpoint of another in its group.
 onsuccess:
     discard_old_states(Path("results") / SCALE)
