@@ -45,7 +45,9 @@ class EpisodeBatch:
     def support_labels(self) -> Tensor:
         """One-hot classes `(way * shot, way)` of the support, alike in all episodes."""
         classes = torch.arange(self.way, device=self.points.device)
-        return functional.one_hot(classes.repeat_interleave(self.shot), self.way).to(self.points.dtype)
+        return functional.one_hot(classes.repeat_interleave(self.shot), self.way).to(
+            self.points.dtype
+        )
 
     @property
     def class_means(self) -> Tensor:

@@ -51,13 +51,18 @@ class EpisodicMethod(nn.Module):
     def loss(self, episodes: EpisodeBatch) -> Tensor:
         """What training minimizes, a number: here the cross-entropy of the queries' classes."""
         return functional.cross_entropy(
-            self.scores(episodes).float().flatten(0, 1), query_classes(episodes).flatten()
+            whole(self.scores(episodes)).flatten(0, 1), query_classes(episodes).flatten()
         )
 
 
 def exact(points: Tensor) -> torch.autocast:
     """A context without autocast, for what decides between classes: halves have ties."""
     return torch.autocast("cuda" if points.is_cuda else "cpu", enabled=False)
+
+
+def whole(values: Tensor) -> Tensor:
+    """In float32 if they are halves."""
+    return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
 def query_classes(episodes: EpisodeBatch) -> Tensor:

@@ -5,7 +5,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from epcore.compared import exact
+from epcore.compared import exact, whole
 
 
 class PairNetwork(nn.Module):
@@ -39,7 +39,7 @@ class PairNetwork(nn.Module):
         differences = (nodes[:, first] - nodes[:, second]).abs()
         hidden = self.layers(differences.reshape(-1, features))
         with exact(nodes):
-            values: Tensor = self.last(hidden.float()).reshape(batch, -1)
+            values: Tensor = self.last(whole(hidden)).reshape(batch, -1)
         upper = values.new_zeros(batch, count, count)
         upper[:, first, second] = values
         return upper + upper.mT

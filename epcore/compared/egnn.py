@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from epcore.classifiers import EpisodeBatch
-from epcore.compared import EpisodicMethod, exact, node_labels, query_classes
+from epcore.compared import EpisodicMethod, exact, node_labels, query_classes, whole
 from epcore.compared._encoders import GraphEncoder
 from epcore.compared._pairs import PairNetwork
 from epcore.compared.gnn import alone
@@ -41,7 +41,7 @@ class _Round(nn.Module):
         shares = functional.normalize(without_diagonal(edges), p=1, dim=-1)
         like, unlike = (shares @ nodes[:, None]).unbind(dim=1)
         seen = torch.cat([nodes, like, unlike], dim=-1)
-        moved = self.nodes(seen.flatten(0, 1)).float().unflatten(0, seen.shape[:2])
+        moved = whole(self.nodes(seen.flatten(0, 1))).reshape(*seen.shape[:2], -1)
         return moved, updated_edges(edges, self.pairs(moved).sigmoid())
 
 

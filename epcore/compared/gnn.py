@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from epcore.classifiers import EpisodeBatch
-from epcore.compared import EpisodicMethod, exact, node_labels
+from epcore.compared import EpisodicMethod, exact, node_labels, whole
 from epcore.compared._encoders import GraphEncoder
 from epcore.compared._pairs import PairNetwork
 
@@ -26,7 +26,7 @@ class _Layer(nn.Module):
         neighbors = adjacency.to(nodes.dtype) @ nodes
         both = torch.cat([nodes, neighbors], dim=-1)
         with exact(nodes):
-            outputs: Tensor = self.linear(both.float())
+            outputs: Tensor = self.linear(whole(both))
         return outputs
 
 
@@ -64,7 +64,7 @@ class Gnn(EpisodicMethod):
         for layer, norm in zip(self.layers, self.norms, strict=True):
             added = layer(nodes)
             normed = norm(added.flatten(0, 1)).reshape(added.shape)
-            nodes = torch.cat([nodes, functional.leaky_relu(normed).float()], dim=-1)
+            nodes = torch.cat([nodes, whole(functional.leaky_relu(normed))], dim=-1)
         logits: Tensor = self.last(nodes)[:, -1]
         return logits.reshape(len(episodes.points), episodes.queries, self.way)
 

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from epcore.classifiers import EpisodeBatch
-from epcore.compared import EpisodicMethod, exact, query_classes
+from epcore.compared import EpisodicMethod, exact, query_classes, whole
 from epcore.compared._encoders import block, map_size
 
 # From this side of the maps on, the relation network's convolutions have no padding.
@@ -68,12 +68,13 @@ class RelationNet(EpisodicMethod):
         pairs = torch.stack(sides, dim=-2)
         hidden = self.relation(pairs.reshape(-1, 2 * channels, side, side))
         with exact(pairs):
-            relations: Tensor = self.last(hidden.float())
+            relations: Tensor = self.last(whole(hidden))
         return relations.reshape(len(sums), episodes.queries, episodes.way)
 
     def loss(self, episodes: EpisodeBatch) -> Tensor:
         expected = functional.one_hot(query_classes(episodes), episodes.way)
-        return functional.mse_loss(self.scores(episodes).sigmoid(), expected.float())
+        found = self.scores(episodes).sigmoid()
+        return functional.mse_loss(found, expected.to(found.dtype))
 
 
 METHOD = RelationNet

@@ -7,7 +7,7 @@ from torch.nn import functional
 
 from epcore.classifiers import EpisodeBatch
 from epcore.classifiers._neighbors import neighbors
-from epcore.compared import EpisodicMethod, node_labels, query_classes
+from epcore.compared import EpisodicMethod, node_labels, query_classes, whole
 from epcore.compared._encoders import block, map_size
 from epcore.plan.models import Probability
 from epcore.plan.settings import Settings
@@ -55,8 +55,8 @@ class Tpn(EpisodicMethod):
     def embed(self, images: Tensor) -> Tensor:
         """Features, each divided by the number that the image's map says."""
         maps = self.encoder(images)
-        widths = self.width(maps).float()
-        points: Tensor = maps.flatten(1).float() / (widths + torch.finfo(torch.float64).eps)
+        widths = whole(self.width(maps))
+        points: Tensor = whole(maps).flatten(1) / (widths + torch.finfo(torch.float64).eps)
         return points
 
     def scores(self, episodes: EpisodeBatch) -> Tensor:

@@ -1,0 +1,422 @@
+"""What all compared methods have in common, and each against its formula written as loops."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from epcore.backbones.base import parameter_count
+from epcore.classifiers import EpisodeBatch
+from epcore.compared import build_method
+from epcore.compared.egnn import initial_edges, updated_edges
+from epcore.errors import UserError
+from epcore.plan.compared_models import METHODS
+
+WAY, SHOT, EACH = 5, 2, 3
+QUERIES = WAY * EACH
+# A last layer with an output for each class treats classes by their numbers.
+NUMBERED = ("gnn", "maml")
+
+
+def build(name, pixels=28, **options):
+    return build_method({"name": name, **options}, pixels, WAY, "here")
+
+
+def exact(name, pixels=28, **options):
+    """In float64 and as in a test."""
+    return build(name, pixels, **options).double().eval()
+
+
+def episodes_of(method, count=2, shot=SHOT, unlabeled=0, pixels=28):
+    images = torch.rand(count * (WAY * shot + QUERIES + unlabeled), 3, pixels, pixels).double()
+    with torch.no_grad():
+        points = method.embed(images.to(next(method.parameters()).dtype))
+    return EpisodeBatch(points.reshape(count, -1, points.shape[-1]), WAY, shot, QUERIES)
+
+
+def changed(episodes, points):
+    return EpisodeBatch(points, episodes.way, episodes.shot, episodes.queries)
+
+
+def scores(method, episodes):
+    with torch.no_grad():
+        return method.scores(episodes)
+
+
+# -- all methods -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_scores_have_a_column_for_each_class_and_training_reaches_every_weight(name):
+    method = build(name)
+    images = torch.rand(2 * (WAY * SHOT + QUERIES), 3, 28, 28)
+    points = method.embed(images).reshape(2, WAY * SHOT + QUERIES, -1)
+    episodes = EpisodeBatch(points, WAY, SHOT, QUERIES)
+    loss = method.loss(episodes)
+    loss.backward()
+    assert loss.shape == ()
+    idle = [name for name, weight in method.named_parameters() if weight.grad is None]
+    assert not idle
+    assert scores(method, episodes).shape == (2, QUERIES, WAY)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_an_episode_is_classified_as_it_is_alone(name):
+    method = exact(name)
+    episodes = episodes_of(method, count=3)
+    alone = torch.cat([scores(method, changed(episodes, each[None])) for each in episodes.points])
+    assert torch.allclose(scores(method, episodes), alone, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_order_of_queries_means_nothing(name):
+    method = exact(name)
+    episodes = episodes_of(method)
+    order = torch.randperm(QUERIES)
+    points = episodes.points.clone()
+    points[:, WAY * SHOT :] = points[:, WAY * SHOT :][:, order]
+    found = scores(method, changed(episodes, points))
+    assert torch.allclose(found, scores(method, episodes)[:, order], rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if name not in NUMBERED])
+def test_classes_have_no_numbers(name):
+    method = exact(name)
+    episodes = episodes_of(method)
+    order = torch.randperm(WAY)
+    places = (order[:, None] * SHOT + torch.arange(SHOT)).flatten()
+    points = episodes.points.clone()
+    points[:, : WAY * SHOT] = points[:, places]
+    found = scores(method, changed(episodes, points))
+    assert torch.allclose(found, scores(method, episodes)[..., order], rtol=1e-8, atol=1e-10)
+
+
+INDUCTIVE = [
+    *(("protonet", {}), ("matching", {}), ("relation-net", {}), ("gnn", {})),
+    *(("maml", {}), ("egnn", {"transductive": False})),
+]
+
+
+@pytest.mark.parametrize(("name", "options"), INDUCTIVE)
+def test_a_query_is_classified_by_itself(name, options):
+    method = exact(name, **options)
+    assert not method.transductive
+    episodes = episodes_of(method)
+    points = episodes.points.clone()
+    points[:, -1] = points[:, -2]
+    found = scores(method, changed(episodes, points))[:, :-1]
+    assert torch.allclose(found, scores(method, episodes)[:, :-1], rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [("tpn", {}), ("egnn", {}), ("maml", {"statistics": "batch"})]
+)
+def test_a_transductive_method_looks_at_the_other_queries(name, options):
+    method = exact(name, **options)
+    assert method.transductive
+    episodes = episodes_of(method)
+    points = episodes.points.clone()
+    points[:, -1] = points[:, -2]
+    found = scores(method, changed(episodes, points))[:, :-1]
+    assert not torch.allclose(found, scores(method, episodes)[:, :-1], rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if build(name).unlabeled])
+def test_unlabeled_images_take_part(name):
+    method = exact(name)
+    episodes = episodes_of(method, unlabeled=4)
+    found = scores(method, episodes)
+    assert found.shape == (2, QUERIES, WAY)
+    without = changed(episodes, episodes.points[:, : WAY * SHOT + QUERIES])
+    assert not torch.allclose(found, scores(method, without), rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_an_option_that_it_does_not_have_is_told(name):
+    with pytest.raises(UserError, match="colour"):
+        build(name, colour=1)
+
+
+@pytest.mark.parametrize("name", ["relation-net", "tpn", "gnn", "egnn", "maml"])
+def test_images_that_are_too_small_are_told(name):
+    with pytest.raises(UserError, match="8 pixels are too small"):
+        build(name, pixels=8)
+
+
+# -- each by itself --------------------------------------------------------------------------------
+
+
+def test_protonet_by_loops():
+    method = exact("protonet")
+    episodes = episodes_of(method)
+    found = scores(method, episodes).numpy()
+    for points, logits in zip(episodes.points.numpy(), found, strict=True):
+        for query, k in itertools.product(range(QUERIES), range(WAY)):
+            mean = sum(points[k * SHOT + i] for i in range(SHOT)) / SHOT
+            distance = sum(
+                (a - b) ** 2 for a, b in zip(points[WAY * SHOT + query], mean, strict=True)
+            )
+            assert logits[query, k] == pytest.approx(-distance, rel=1e-9)
+
+
+def test_matching_by_loops():
+    method = exact("matching", scale=7.0)
+    episodes = episodes_of(method)
+    found = scores(method, episodes).exp().numpy()
+    points = episodes.points.numpy()
+    points = points / np.linalg.norm(points, axis=-1, keepdims=True)
+    for episode, shares in zip(points, found, strict=True):
+        for query in range(QUERIES):
+            attention = [math.exp(7 * episode[WAY * SHOT + query] @ episode[i]) for i in range(10)]
+            for k in range(WAY):
+                expected = sum(attention[k * SHOT : (k + 1) * SHOT]) / sum(attention)
+                assert shares[query, k] == pytest.approx(expected, rel=1e-6)
+
+
+def test_relation_net_by_loops():
+    method = exact("relation-net")
+    episodes = episodes_of(method, count=1)
+    channels, side = method.map
+    maps = episodes.points[0].reshape(-1, channels, side, side)
+    found = scores(method, episodes)[0]
+    for query, k in itertools.product(range(QUERIES), range(WAY)):
+        total = maps[k * SHOT : (k + 1) * SHOT].sum(dim=0)
+        pair = torch.cat([total, maps[WAY * SHOT + query]])[None]
+        with torch.no_grad():
+            hidden = method.relation(pair)
+            assert torch.allclose(method.last(hidden)[0, 0], found[query, k])
+    expected = [
+        (torch.sigmoid(found[q, k]) - float(q // EACH == k)) ** 2
+        for q, k in itertools.product(range(QUERIES), range(WAY))
+    ]
+    assert method.loss(episodes).item() == pytest.approx(float(sum(expected)) / 75, rel=1e-5)
+
+
+def test_relation_net_has_the_layers_of_the_official_code():
+    """Without the biases of convolutions, which BatchNorm takes away."""
+    encoder = 3 * 64 * 9 + 3 * 64 * 64 * 9 + 4 * 128
+    relation = 128 * 64 * 9 + 64 * 64 * 9 + 2 * 128 + (64 * 9 * 8 + 8) + (8 + 1)
+    assert parameter_count(build("relation-net", pixels=84)) == encoder + relation
+    assert build("relation-net", pixels=84).map == (64, 19)
+
+
+def tpn_scores(points, neighbors, alpha):
+    """Of one episode: `(I - alpha S)^-1 Y` with weights, mask and degrees by loops."""
+    count = len(points)
+    weights = np.zeros((count, count))
+    for i, j in itertools.product(range(count), repeat=2):
+        weights[i, j] = math.exp(-np.mean((points[i] - points[j]) ** 2) / 2)
+    near = [set(np.argsort(-row)[:neighbors]) for row in weights]
+    for i, j in itertools.product(range(count), repeat=2):
+        if j not in near[i] and i not in near[j]:
+            weights[i, j] = 0
+    degrees = weights.sum(axis=1)
+    graph = weights / np.sqrt(np.outer(degrees, degrees))
+    labels = np.zeros((count, WAY))
+    for i in range(WAY * SHOT):
+        labels[i, i // SHOT] = 1
+    return np.linalg.inv(np.eye(count) - alpha * graph) @ labels
+
+
+@pytest.mark.parametrize(("neighbors", "alpha"), [(20, 0.99), (4, 0.5)])
+def test_tpn_by_its_closed_form(neighbors, alpha):
+    method = exact("tpn", neighbors=neighbors, alpha=alpha)
+    points = torch.from_numpy(np.random.default_rng(0).normal(size=(2, WAY * SHOT + QUERIES, 8)))
+    episodes = EpisodeBatch(points, WAY, SHOT, QUERIES)
+    found = scores(method, episodes).numpy()
+    losses = []
+    for episode, logits in zip(points.numpy(), found, strict=True):
+        whole = tpn_scores(episode, neighbors, alpha)
+        assert logits == pytest.approx(whole[WAY * SHOT :], rel=1e-8, abs=1e-10)
+        classes = [i // SHOT for i in range(WAY * SHOT)] + [i // EACH for i in range(QUERIES)]
+        losses += [
+            math.log(sum(map(math.exp, row))) - row[k]
+            for row, k in zip(whole, classes, strict=True)
+        ]
+    assert method.loss(episodes).item() == pytest.approx(np.mean(losses), rel=1e-9)
+
+
+def test_tpn_divides_features_by_what_the_image_says():
+    method = exact("tpn")
+    images = torch.rand(4, 3, 28, 28).double()
+    with torch.no_grad():
+        maps = method.encoder(images)
+        widths = method.width(maps)
+        expected = maps.flatten(1) / widths
+        assert torch.allclose(method.embed(images).double(), expected, rtol=1e-5)
+
+
+def test_gnn_has_as_many_parameters_as_the_paper_prints():
+    assert parameter_count(build("gnn", pixels=84)) == 1_619_194
+
+
+def test_a_layer_of_gnn_by_loops():
+    """Softmax over the neighbors of a network of |x_i - x_j|; then a linear map of both."""
+    method = exact("gnn")
+    layer = method.layers[0]
+    nodes = torch.rand(1, 4, 133).double()
+    found = layer(nodes)[0]
+    x = nodes[0]
+    for i in range(4):
+        logits = {}
+        for j in range(4):
+            if j != i:
+                hidden = layer.pairs.layers((x[i] - x[j]).abs()[None])
+                logits[j] = layer.pairs.last(hidden)[0, 0]
+        total = sum(value.exp() for value in logits.values())
+        mean = sum(value.exp() / total * x[j] for j, value in logits.items())
+        expected = layer.linear(torch.cat([x[i], mean]))
+        assert torch.allclose(found[i], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_edges_begin_with_what_labels_say():
+    """Two images of a class, one of another, one of none."""
+    labels = torch.tensor([[[1.0, 0], [1, 0], [0, 1], [0, 0]]])
+    similar, dissimilar = initial_edges(labels)[0]
+    assert similar.tolist() == [[1, 1, 0, 0.5], [1, 1, 0, 0.5], [0, 0, 1, 0.5], [0.5, 0.5, 0.5, 1]]
+    assert torch.equal(dissimilar, 1 - similar)
+
+
+def test_edge_update_of_four_nodes_by_hand():
+    random = np.random.default_rng(0)
+    old = random.uniform(0.1, 0.9, (1, 2, 4, 4))
+    similar = random.uniform(0.1, 0.9, (1, 4, 4))
+    found = updated_edges(torch.from_numpy(old), torch.from_numpy(similar)).numpy()[0]
+    for i in range(4):
+        parts = np.zeros((2, 4))
+        for part, j in itertools.product(range(2), range(4)):
+            if j != i:
+                value = similar[0, i, j] if part == 0 else 1 - similar[0, i, j]
+                parts[part, j] = value * old[0, part, i, j]
+        for part in range(2):
+            before = sum(old[0, part, i, j] for j in range(4) if j != i)
+            parts[part] *= before / parts[part].sum()
+        parts[0, i] = 1
+        parts += 1e-6
+        assert found[:, i] == pytest.approx(parts / parts.sum(axis=0), rel=1e-9)
+
+
+@pytest.mark.parametrize("transductive", [True, False])
+def test_loss_of_egnn_weighs_equal_and_different_pairs_alike(transductive):
+    method = exact("egnn", transductive=transductive)
+    episodes = episodes_of(method, count=1, shot=1)
+    similar, _, _ = method._rounds(EpisodeBatch(episodes.points, WAY, 1, QUERIES))
+    classes = [*range(WAY), *(q // EACH for q in range(QUERIES))]
+    graphs = [range(WAY + QUERIES)]
+    if not transductive:
+        graphs = [[*range(WAY), WAY + q] for q in range(QUERIES)]
+    expected = 0.0
+    for weight, edges in zip((0.5, 0.5, 1), similar, strict=True):
+        errors = {True: [], False: []}
+        for graph, found in zip(graphs, edges.tolist(), strict=True):
+            for a, b in itertools.product(range(len(graph)), repeat=2):
+                if a != b and (a >= WAY or b >= WAY):
+                    equal = classes[graph[a]] == classes[graph[b]]
+                    errors[equal].append(-math.log(found[a][b] if equal else 1 - found[a][b]))
+        expected += weight * (np.mean(errors[True]) + np.mean(errors[False]))
+    found = method.loss(EpisodeBatch(episodes.points, WAY, 1, QUERIES)).item()
+    assert found == pytest.approx(expected, rel=1e-6)
+
+
+# -- MAML ------------------------------------------------------------------------------------------
+
+
+def maml(**options):
+    """16 pixels, in float64, with weights that are not zero."""
+    method = exact("maml", pixels=16, steps=2, inner_rate=0.3, **options)
+    with torch.no_grad():
+        for weight in method.parameters():
+            weight += 0.1 * torch.randn_like(weight)
+    return method
+
+
+def slope(method, episodes, name, place):
+    """Of the loss along one weight, by finite differences."""
+    weight = dict(method.named_parameters())[name].data.view(-1)
+    values = []
+    for step in (1e-7, -1e-7):
+        weight[place] += step
+        values.append(method.loss(episodes).item())
+        weight[place] -= step
+    return (values[0] - values[1]) / 2e-7
+
+
+def gradients(method, episodes):
+    method.zero_grad()
+    method.loss(episodes).backward()
+    return {name: weight.grad.flatten() for name, weight in method.named_parameters()}
+
+
+WEIGHTS = ["convolution0_weight", "norm1_bias", "convolution3_weight", "head_weight", "head_bias"]
+
+
+@pytest.mark.parametrize("adapted", ["all", "head"])
+@pytest.mark.parametrize("statistics", ["support", "batch"])
+def test_the_gradient_goes_through_the_steps(adapted, statistics):
+    method = maml(adapted=adapted, statistics=statistics)
+    episodes = episodes_of(method, count=1, shot=1, pixels=16)
+    found = gradients(method, episodes)
+    for name in WEIGHTS:
+        place = int(found[name].abs().argmax())
+        assert found[name][place].item() == pytest.approx(
+            slope(method, episodes, name, place), rel=1e-4
+        )
+
+
+def test_in_first_order_the_gradient_is_that_at_the_adapted_weights():
+    method = maml(gradient="first-order")
+    episodes = episodes_of(method, count=1, shot=1, pixels=16)
+    found = gradients(method, episodes)
+    images = episodes.points[0].reshape(-1, 3, 16, 16)
+    support, labels = images[:WAY], torch.arange(WAY)
+    weights = {name: weight.detach().clone() for name, weight in method.named_parameters()}
+    for _ in range(2):
+        leaves = {name: weight.requires_grad_() for name, weight in weights.items()}
+        loss = functional.cross_entropy(method(leaves, support, WAY), labels)
+        steps = torch.autograd.grad(loss, list(leaves.values()))
+        weights = {
+            name: (leaves[name] - 0.3 * step).detach()
+            for name, step in zip(leaves, steps, strict=True)
+        }
+    leaves = {name: weight.requires_grad_() for name, weight in weights.items()}
+    classes = torch.arange(WAY).repeat_interleave(EACH)
+    functional.cross_entropy(method(leaves, images, WAY)[WAY:], classes).backward()
+    for name, weight in leaves.items():
+        assert torch.allclose(found[name], weight.grad.flatten(), rtol=1e-6, atol=1e-10), name
+
+
+def test_first_and_second_order_differ():
+    second, first = maml(), maml(gradient="first-order")
+    first.load_state_dict(second.state_dict())
+    episodes = episodes_of(second, count=1, shot=1, pixels=16)
+    one, other = gradients(second, episodes), gradients(first, episodes)
+    assert not torch.allclose(one["convolution0_weight"], other["convolution0_weight"], rtol=1e-2)
+
+
+def test_anil_adapts_the_head_alone():
+    method = maml(adapted="head")
+    episodes = episodes_of(method, count=1, shot=1, pixels=16)
+    images = episodes.points[0].reshape(-1, 3, 16, 16)
+    adapted = method.adapt(images[:WAY], torch.arange(WAY), 2, create_graph=False)
+    for name, weight in method.named_parameters():
+        assert torch.equal(adapted[name], weight) == (not name.startswith("head")), name
+
+
+def test_maml_normalizes_like_torch():
+    """With the statistics of a whole batch it is a usual network in training mode."""
+    method = maml()
+    images = torch.rand(6, 3, 16, 16).double()
+    weights = dict(method.named_parameters())
+    x = images
+    for layer in range(4):
+        x = functional.conv2d(
+            x, weights[f"convolution{layer}_weight"], weights[f"convolution{layer}_bias"], padding=1
+        )
+        gain, shift = weights[f"norm{layer}_weight"], weights[f"norm{layer}_bias"]
+        x = functional.batch_norm(x, None, None, gain, shift, training=True)
+        x = functional.max_pool2d(functional.relu(x), 2)
+    expected = functional.linear(x.flatten(1), weights["head_weight"], weights["head_bias"])
+    assert torch.allclose(method(weights, images, 6), expected)
