@@ -28,7 +28,7 @@ from epcore.plan.stages import MetaTestStage
 from epcore.propagation import DegenerateFeaturesError
 
 
-class Tester:
+class EpisodicTester:
     """Embeds the images of frozen episodes, and classifies their queries.
 
     batch_statistics: whether support and queries of each episode are embedded by themselves with
@@ -141,7 +141,7 @@ def run(stage: MetaTestStage, data: Path, weights: Path, episodes: Path, out: Pa
             f"{episodes} has unlabeled images, which {name} does not take; choose a protocol "
             "without them"
         )
-    tester = Tester(method, stage.view, stage.precision, device, stage.batch_statistics)
+    tester = EpisodicTester(method, stage.view, stage.precision, device, stage.batch_statistics)
     results = tester.test(store, tested, name)
     write_scores(out, results)
     transductive = method.transductive or stage.batch_statistics

@@ -84,7 +84,7 @@ def _step(name: str, told: str, pixels: int) -> int:
         method = build_method(stage.method, pixels, way, name)
         images = torch.empty(training.tasks * (way * stage.shot + queries), 3, pixels, pixels)
         points = method.embed(images).reshape(training.tasks, way * stage.shot + queries, -1)
-        method.loss(EpisodeBatch(points, way, stage.shot, queries)).backward()
+        method.loss(EpisodeBatch(points, way, stage.shot, queries)).backward()  # type: ignore[no-untyped-call]
     return int(counter.get_total_flops()) // 2
 
 

@@ -15,7 +15,7 @@ from epcore.data.device_images import DeviceImages
 from epcore.data.episodes import Episodes, pool_of, sample
 from epcore.data.store import ImageStore
 from epcore.device import choose_device, describe, place, room_for_images, set_precision
-from epcore.evaluation.meta_test import Tester
+from epcore.evaluation.meta_test import EpisodicTester
 from epcore.origin import check_one_store
 from epcore.plan.stages import MetaTrainStage
 from epcore.training.loop import fit, seed_of
@@ -43,7 +43,7 @@ class EpisodicTask:
         pixels = crop_size(store.images.shape[1], stage.view)
         self.model = build_method(stage.method, pixels, self.way, f"data set {store.name}")
         place(self.model, device)
-        self.tester = Tester(self.model, stage.view, stage.precision, device)
+        self.tester = EpisodicTester(self.model, stage.view, stage.precision, device)
         self.store, self.episodes = store, episodes
         self.augmenter = Augmenter((), stage.view)
 

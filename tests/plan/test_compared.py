@@ -1,0 +1,126 @@
+"""What compared methods are told, which of them share a training, and where their cells stand."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from epcore.errors import UserError
+from epcore.plan import Plan
+from epcore.plan.run import Run
+
+CONFIG = Path(__file__).parents[2] / "config"
+SCALES = sorted(path.stem for path in (CONFIG / "scales").glob("*.yaml"))
+
+
+def plan(scale="paper", config=CONFIG):
+    return Plan(config, scale)
+
+
+def run(recipe, protocol="5way-1shot"):
+    return Run("mini", "conv4", recipe, 0, protocol)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_recipes_that_are_trained_and_selected_alike_share_a_checkpoint(scale):
+    """And no others: by the same settings, written out."""
+    compared = plan(scale).compared
+    registry = plan(scale).registry
+
+    def told(name):
+        method = registry.compared_method(name)
+        return (str(method.method), str(method.training), compared.validation(name, 1))
+
+    for name in registry.compared:
+        for other in registry.compared:
+            same = compared.trained_as(name) == compared.trained_as(other)
+            assert same == (told(name) == told(other)), (name, other)
+
+
+def test_statistics_in_tests_alone_take_no_other_training():
+    compared = plan().compared
+    assert compared.trained_as("relation-net-batch-statistics") == "relation-net"
+    assert compared.trained_as("relation-net-selected-on-test") == "relation-net-selected-on-test"
+    assert compared.trained_as("maml-batch-statistics") == "maml-batch-statistics"
+
+
+@pytest.mark.parametrize(("shot", "way"), [(1, 30), (5, 20), (10, 20)])
+def test_protonet_trains_with_the_way_of_the_paper(shot, way):
+    assert plan().compared.meta_train("conv4", "protonet", 0, shot).training.way == way
+
+
+def test_the_epoch_is_chosen_on_validation_classes_but_where_the_leak_is_measured():
+    p = plan()
+    novel = [
+        name
+        for name in p.registry.compared
+        if not p.compared.validation(name, 1).startswith("val-")
+    ]
+    assert novel == ["relation-net-selected-on-test"]
+    assert p.compared.validation(novel[0], 5) == "5way-5shot"
+
+
+@pytest.mark.parametrize(
+    ("protocol", "shot"), [("5way-1shot", 1), ("5way-5shot", 5), ("5way-1shot-q1", 1)]
+)
+def test_a_protocol_is_tested_with_the_training_of_its_shot(protocol, shot):
+    found = plan().compared.checkpoint(run("tpn", protocol))
+    assert (found.checkpoint, found.recipe) == (f"meta-{shot}shot", "tpn")
+
+
+def test_a_scale_shortens_the_training_of_a_method_and_of_what_extends_it():
+    p = plan("demo")
+    short, long = (
+        found.compared.meta_train("conv4", "maml-first-order", 0, 1).training
+        for found in (p, plan())
+    )
+    maml = p.compared.meta_train("conv4", "maml", 0, 1).training
+    assert (short.epochs, short.steps) == (maml.epochs, maml.steps)
+    assert (long.epochs, long.steps) == (60, 1000)
+
+
+def literature(scale, table):
+    """Rows that are printed and, at this scale, rerun: (block, row)."""
+    p = plan(scale)
+    return {
+        (cell.block, cell.row)
+        for cell in p.tables.cells(table)
+        if any(f"/{recipe}/" in cell.scores for recipe in p.registry.compared)
+    }
+
+
+def test_rows_of_the_literature_are_rerun_at_the_scales_that_say_so():
+    rows = {row for _, row in literature("paper", "main")}
+    assert {"Matching", "MAML", "ProtoNet", "GNN"} <= {name.split(" ")[0] for name in rows}
+    assert literature("demo", "main") == set()
+
+
+@pytest.fixture
+def config(tmp_path):
+    """A copy whose compared.yaml can be changed: config({"maml": {...}})."""
+    import shutil
+
+    folder = tmp_path / "config"
+    shutil.copytree(CONFIG, folder)
+
+    def change(**entries):
+        path = folder / "compared.yaml"
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        for name, values in entries.items():
+            content[name] = content.get(name, {}) | values
+        path.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+        return folder
+
+    return change
+
+
+def test_a_method_that_does_not_exist_is_told_with_the_nearest(config):
+    folder = config(tpn={"method": {"name": "tnp"}})
+    with pytest.raises(UserError, match=r"compared\.yaml.*tpn.*did you mean 'tpn'"):
+        plan("demo", folder)
+
+
+def test_a_setting_that_does_not_exist_is_told(config):
+    folder = config(tpn={"trainings": {}})
+    with pytest.raises(UserError, match=r"compared\.yaml.*trainings"):
+        plan("demo", folder)
