@@ -29,6 +29,7 @@ COMMANDS = {
     "forecast": "epcore.footprint.forecast",
     "status": "epcore.status",
     "doctor": "epcore.doctor",
+    "schema": "epcore.plan.schema",
 }
 
 

@@ -223,6 +223,11 @@ def _add_others(command: Command) -> None:
         help="check this cluster profile too, e.g. workflow/profiles/slurm",
     )  # fmt: skip
 
+    sub = command("schema", "write the JSON schemas that editors check the config files with")
+    sub.add_argument("--settings", type=Path, default=Path("config"), metavar="FOLDER",
+        help="config folder, whose schemas/ is written (default: config)",
+    )  # fmt: skip
+
 
 def _seconds(text: str) -> float:
     """A time to wait."""
