@@ -2,6 +2,7 @@
 # make test       runs the tests that take minutes: all in this process, and one tiny build
 # make test-full  runs all of them: Snakemake in every situation, SLURM
 # make lint       style and types
+# make docs       builds the documentation as a site, with a reference of commands, config and classes
 # make report     builds every table and figure, and report.html with all of them
 # make pictures   remakes the pictures of the README
 # make findings   remakes the tables of results in README.md and docs/ from a run of the demo
@@ -10,7 +11,7 @@
 PYTHON ?= python3
 VENV := .venv/bin/python
 
-.PHONY: all test test-full lint report pictures findings bench bench-workflow
+.PHONY: all test test-full lint docs report pictures findings bench bench-workflow
 all: .venv/installed
 	$(VENV) -m snakemake --cores all tables/main.tex
 
@@ -27,6 +28,10 @@ lint: .venv/installed
 	$(VENV) -m mypy
 	$(VENV) -m snakefmt --check Snakefile workflow
 	$(VENV) -m snakemake --lint
+
+docs: .venv/installed
+	NO_MKDOCS_2_WARNING=1 $(VENV) -m mkdocs build --strict
+	@echo "The documentation is in site/index.html"
 
 # One file, to be opened in any browser, without a network too.
 report: .venv/installed

@@ -26,10 +26,8 @@ class EpisodicMethod(nn.Module):
     low_precision_scores: whether its scores come from networks too, which autocast may speed up;
     distances and graphs are kept out of it. episodes_at_once: in a test, for memory.
 
-    Args:
-        options: its settings.
-        pixels: side of the images.
-        way: classes of an episode; some networks end with as many outputs.
+    It is built from its options, the side of the images in pixels, and the classes of an episode:
+    some networks end with as many outputs.
     """
 
     class Options(Settings):

@@ -1,0 +1,238 @@
+"""What the site has besides the pages of docs/: README as its start, the reference, linked files.
+
+MkDocs calls the functions `on_...` (the key `hooks` of mkdocs.yml). A page links to files of the
+repository as it would there; here each of them becomes a page, and a folder's link its text.
+"""
+
+import argparse
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+from epcore.options import parser
+from epcore.plan.schema import SCHEMAS, schema_of
+
+ROOT = Path(__file__).parents[1]
+LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]*)(#[^)]*)?\)")
+IMAGE = re.compile(r'(<img src=")docs/')
+FENCED = re.compile(r"(^```.*?^```)", re.DOTALL | re.MULTILINE)
+LANGUAGES = {".yaml": "yaml", ".py": "python", ".csv": "text", "": "text"}
+
+
+# -- pages -----------------------------------------------------------------------------------------
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Adds the start page, the reference, and a page for each linked file of the repository."""
+    made = {
+        "index.md": _page(ROOT / "README.md", "index.md"),
+        "reference/commands.md": commands(),
+        "reference/config.md": configuration(),
+        "reference/python.md": python(),
+    }
+    sources = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    waiting = [ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md")]
+    waiting += [target for source in sources for target in _linked(source)]
+    while waiting:
+        target = waiting.pop()
+        name = _site_name(target)
+        if name not in made and name.startswith("repository/"):
+            made[name] = _page(target, name)
+            waiting += _linked(target) if target.suffix == ".md" else []
+    for name, text in made.items():
+        files.append(File.generated(config, name, content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Links of a page of docs/ that leave docs/."""
+    source = ROOT / "docs" / page.file.src_uri
+    return _relinked(markdown, source, page.file.src_uri) if source.is_file() else markdown
+
+
+def _site_name(path: Path) -> str:
+    """The name, in the site, of a file of the repository."""
+    if path == ROOT / "README.md":
+        return "index.md"
+    if path.is_relative_to(ROOT / "docs"):
+        return path.relative_to(ROOT / "docs").as_posix()
+    name = path.relative_to(ROOT).as_posix()
+    return f"repository/{name}" if path.suffix == ".md" else f"repository/{name}.md"
+
+
+def _page(path: Path, name: str) -> str:
+    """A file of the repository as a page."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".md":
+        return _relinked(text, path, name)
+    language = LANGUAGES.get(path.suffix, "text")
+    return f"# {path.relative_to(ROOT).as_posix()}\n\n```{language}\n{text}```\n"
+
+
+def _targets(text: str) -> Iterator[re.Match[str]]:
+    for part in FENCED.split(text):
+        if not part.startswith("```"):
+            yield from LINK.finditer(part)
+
+
+def _linked(source: Path) -> list[Path]:
+    """The files of the repository that a page links to."""
+    text = source.read_text(encoding="utf-8")
+    found = [_resolved(source, match[3]) for match in _targets(text) if _is_local(match[3])]
+    return [path for path in found if path.is_file()]
+
+
+def _is_local(target: str) -> bool:
+    return bool(target) and ":" not in target
+
+
+def _resolved(source: Path, target: str) -> Path:
+    return Path(os.path.normpath(source.parent / target))
+
+
+def _relinked(text: str, source: Path, name: str) -> str:
+    """Links as the page `name` of the site has them; those to folders become text."""
+
+    def change(match: re.Match[str]) -> str:
+        mark, shown, target, anchor = match[1], match[2], match[3], match[4] or ""
+        if not _is_local(target):
+            return match[0]
+        path = _resolved(source, target)
+        if path.is_dir():
+            return shown
+        at = os.path.relpath(_site_name(path), PurePosixPath(name).parent)
+        return f"{mark}[{shown}]({at}{anchor})"
+
+    parts = FENCED.split(text)
+    whole = "".join(part if part.startswith("```") else LINK.sub(change, part) for part in parts)
+    return IMAGE.sub(r"\1", whole)
+
+
+# -- reference -------------------------------------------------------------------------------------
+
+
+def commands() -> str:
+    """What every command of `epcore` says with --help."""
+    os.environ["COLUMNS"] = "100"
+    lines = ["# Commands", "", f"```text\n{parser().format_help()}```", ""]
+    (choices,) = (
+        action.choices
+        for action in parser()._actions
+        if isinstance(action, argparse._SubParsersAction)
+    )
+    for name, sub in choices.items():
+        lines += [f"## epcore {name}", "", f"```text\n{sub.format_help()}```", ""]
+    return "\n".join(lines)
+
+
+def configuration() -> str:
+    """Every key of every config file, from the schemas that `epcore schema` writes."""
+    lines = [
+        "# Config files",
+        "",
+        "What the files of `config/` may hold; an unknown key is an error. Editors that know",
+        "YAML's language server complete and check them: a file's first line names its schema.",
+        "",
+    ]
+    for name in SCHEMAS:
+        schema = schema_of(name)
+        folder = name in ("scales", "tables")
+        lines += [f"## config/{name}/*.yaml" if folder else f"## config/{name}.yaml", ""]
+        lines += _object(schema, name)
+        for kind, below in schema.get("$defs", {}).items():
+            lines += [f"### {kind} {{ #{name}-{kind.lower()} }}", "", *_object(below, name)]
+    return "\n".join(lines) + "\n"
+
+
+def _object(schema: dict[str, Any], file: str) -> list[str]:
+    """Its description, and a table of its keys."""
+    lines = [schema["description"], ""] if "description" in schema else []
+    entry = schema.get("additionalProperties")
+    if isinstance(entry, dict):
+        lines += [f"Names, each with {_kind(entry, file)}.", ""]
+        if "properties" in entry:
+            return lines + _keys(entry, file)
+    return lines + (_keys(schema, file) if schema.get("properties") else [])
+
+
+def _keys(schema: dict[str, Any], file: str) -> list[str]:
+    required = schema.get("required", ())
+    lines = ["| key | value | default | |", "|---|---|---|---|"]
+    for key, each in schema["properties"].items():
+        default = "must be given" if key in required else _default(each)
+        text = " ".join(each.get("description", "").split())
+        lines.append(f"| `{key}` | {_kind(each, file)} | {default} | {text} |")
+    return [*lines, ""]
+
+
+def _default(schema: dict[str, Any]) -> str:
+    if "default" not in schema:
+        return ""
+    value = schema["default"]
+    return (
+        "none" if value is None else f"`{value}`".replace("True", "true").replace("False", "false")
+    )
+
+
+def _kind(schema: dict[str, Any], file: str) -> str:
+    """What a value is, in words; settings of their own are linked."""
+    if "$ref" in schema:
+        kind = schema["$ref"].rpartition("/")[2]
+        return f"[{kind}](#{file}-{kind.lower()})"
+    for key in ("anyOf", "oneOf"):
+        if key in schema:
+            kinds = [_kind(each, file) for each in schema[key] if each.get("type") != "null"]
+            return " or ".join(dict.fromkeys(kinds))
+    if "const" in schema:
+        return f"`{schema['const']}`"
+    if "enum" in schema:
+        return ", ".join(f"`{value}`" for value in schema["enum"])
+    kind = schema.get("type")
+    if kind == "array":
+        return f"list of {_kind(schema['items'], file)}" if schema.get("items") else "list"
+    if kind == "object":
+        entry = schema.get("additionalProperties")
+        return (
+            f"mapping to {_kind(entry, file)}" if isinstance(entry, dict) and entry else "mapping"
+        )
+    words = {
+        "string": "text",
+        "integer": "whole number",
+        "number": "number",
+        "boolean": "true or false",
+    }
+    return words.get(str(kind), "any value") + _bounds(schema)
+
+
+def _bounds(schema: dict[str, Any]) -> str:
+    signs = {
+        "exclusiveMinimum": "&gt;",
+        "minimum": "&ge;",
+        "exclusiveMaximum": "&lt;",
+        "maximum": "&le;",
+    }
+    found = [f"{sign} {schema[key]}" for key, sign in signs.items() if key in schema]
+    return f" {', '.join(found)}" if found else ""
+
+
+def python() -> str:
+    """The classes that others use, by their docstrings."""
+    classifiers = sorted(path.stem for path in (ROOT / "epcore/classifiers").glob("[!_]*.py"))
+    sections = {
+        "Layers": ["epcore.propagation"],
+        "Episodes and data": ["epcore.data.episodes", "epcore.data.store", "epcore.checkpoint"],
+        "Classifiers": [
+            "epcore.classifiers",
+            *(f"epcore.classifiers.{name}" for name in classifiers),
+        ],
+        "Compared methods": ["epcore.compared"],
+        "Backbones": ["epcore.backbones.base"],
+    }
+    lines = ["# Python", ""]
+    for title, modules in sections.items():
+        lines += [f"## {title}", "", *(f"::: {module}\n" for module in modules)]
+    return "\n".join(lines)
