@@ -1,4 +1,5 @@
 # make            sets everything up, then builds tables/main.tex on embedded data
+# make view       prints that table and opens it in a browser
 # make test       runs the tests that take minutes: all in this process, and one tiny build
 # make test-full  runs all of them: Snakemake in every situation, SLURM
 # make lint       style and types
@@ -11,9 +12,15 @@
 PYTHON ?= python3
 VENV := .venv/bin/python
 
-.PHONY: all test test-full lint docs report pictures findings bench bench-workflow
+.PHONY: all view test test-full lint docs report pictures findings bench bench-workflow
+# In a terminal one line for each rule, with jobs done of all; the whole log is in .snakemake/log.
+PROGRESS := $(shell test -t 2 && echo --logger rich --)
+
 all: .venv/installed
-	$(VENV) -m snakemake --cores all tables/main.tex
+	$(VENV) -m snakemake --cores all $(PROGRESS) tables/main.tex
+
+view: all
+	$(VENV) -m epcore show --open
 
 PYTEST := OMP_NUM_THREADS=1 $(VENV) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 test: .venv/installed

@@ -29,6 +29,7 @@ COMMANDS = {
     "forecast": "epcore.footprint.forecast",
     "status": "epcore.status",
     "doctor": "epcore.doctor",
+    "show": "epcore.report.show",
     "schema": "epcore.plan.schema",
 }
 

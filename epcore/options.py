@@ -223,6 +223,15 @@ def _add_others(command: Command) -> None:
         help="check this cluster profile too, e.g. workflow/profiles/slurm",
     )  # fmt: skip
 
+    sub = command("show", "print a table of this run in the terminal, and where it lies")
+    sub.add_argument("table", nargs="?", metavar="TABLE",
+        help="its name (default: own, or main, as the scale has it)",
+    )  # fmt: skip
+    _of_scale(sub)
+    sub.add_argument(
+        "--open", dest="open_page", action="store_true", help="open it in a browser too"
+    )
+
     sub = command("schema", "write the JSON schemas that editors check the config files with")
     sub.add_argument("--settings", type=Path, default=Path("config"), metavar="FOLDER",
         help="config folder, whose schemas/ is written (default: config)",

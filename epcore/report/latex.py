@@ -118,7 +118,7 @@ def _number(number: Number | None) -> str:
     return rf"\textcolor{{gray}}{{{text}}}" if number.gray else text
 
 
-def _cells(stage: LatexStage, table: Path) -> dict[tuple[str, str, str], Cell]:
+def cells_of(stage: LatexStage, table: Path) -> dict[tuple[str, str, str], Cell]:
     """Those of an aggregated table.
 
     Raises:
@@ -137,6 +137,6 @@ def _cells(stage: LatexStage, table: Path) -> dict[tuple[str, str, str], Cell]:
 
 def run(stage: LatexStage, csv: Path, out: Path) -> None:
     """The stage `latex`: the table (.tex) and the same as a page for browsers (.html)."""
-    layout = lay_out(stage, _cells(stage, csv))
+    layout = lay_out(stage, cells_of(stage, csv))
     write_text(out, HEAD + typeset(stage, layout) + "\n\\epcoreend\n")
     write_text(out.with_suffix(".html"), page(stage, layout))

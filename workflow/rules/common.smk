@@ -296,9 +296,19 @@ onstart:
     workflow.scheduler.job_rate_limiter = None
 
 
+def print_table():
+    """The table that was asked for, at the end of what Snakemake says; of several none."""
+    published = [job for job in workflow.dag.jobs if job.rule.name == "publish_table"]
+    if len(published) == 1:
+        from epcore.report.show import show
+
+        show(PLAN, published[0].wildcards.table)
+
+
 # Until then a job that fails may cost the checkpoint of another in its group.
 onsuccess:
     discard_old_states(Path("results") / SCALE)
+    print_table()
 
 
 # Behind all that Snakemake says: the lines of the jobs that failed.

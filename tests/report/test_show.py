@@ -1,0 +1,110 @@
+"""Tables in the terminal: the numbers of this run, readable at any width."""
+
+import csv
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from epcore.cli import main
+from epcore.plan import Plan, paths
+
+CONFIG = Path(__file__).parents[2] / "config"
+
+
+@pytest.fixture
+def built(typeset):
+    """A table of fabricated scores where the pipeline would have it."""
+
+    def build(name):
+        typeset(name)
+        for file, path in {
+            "table.csv": paths.TABLE_CSV,
+            f"{name}.html": paths.TABLE_HTML,
+            f"{name}.tex": paths.TABLE_TEX,
+        }.items():
+            place = Path(path.format(scale="demo", table=name))
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, place)
+
+    return build
+
+
+def shown(capsys, monkeypatch, *arguments, columns=200):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert main(["show", *arguments, "--scale", "demo", "--settings", str(CONFIG)]) == 0
+    return capsys.readouterr().out
+
+
+def lines_of(name):
+    path = paths.TABLE_CSV.format(scale="demo", table=name)
+    with Path(path).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize("name", ["main", "placement", "compared-gaps", "ten-shot"])
+@pytest.mark.parametrize("columns", [200, 60])
+def test_every_number_of_this_run_is_there_whole(built, capsys, monkeypatch, name, columns):
+    built(name)
+    text = shown(capsys, monkeypatch, name, columns=columns)
+    ours = [line for line in lines_of(name) if line["source"].startswith("this run")]
+    assert ours
+    found = re.findall(r"(?<![\d.±+−])\d+\.\d\d(?!\d)", text)
+    for line in ours:
+        assert f"{float(line['accuracy']):.2f}" in found
+        if columns == 200:
+            assert f"±{float(line['interval']):.2f}" in text
+    assert "…" not in text
+
+
+def test_rows_of_the_literature_are_left_to_the_page(built, capsys, monkeypatch):
+    built("main")
+    text = shown(capsys, monkeypatch)
+    assert "EPNet" in text
+    assert "TADAM" not in text
+    assert paths.TABLE_HTML.format(scale="demo", table="main") in text
+
+
+def test_a_row_stands_with_its_own_numbers_and_those_of_the_paper(built, capsys, monkeypatch):
+    built("main")
+    text = shown(capsys, monkeypatch, "main")
+    block = Plan(CONFIG, "demo").latex("main").blocks[0]
+    (row,) = (row for row in block.rows if row.row == "EPNet")
+    (line,) = [line for line in text.splitlines() if line.split()[:1] == ["EPNet"]][:1]
+    cells = {
+        each["column"]: each
+        for each in lines_of("main")
+        if (each["block"], each["row"]) == (block.block, row.row)
+    }
+    expected = []
+    for cell in cells.values():
+        expected += [f"{float(cell['accuracy']):.2f}", f"±{float(cell['interval']):.2f}"]
+        expected.append(cell["paper_accuracy"] or "–")
+    assert line.split()[1:] == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["mian"], "did you mean 'main'"),
+        (["main"], "snakemake --cores all tables/main.tex --config scale=demo"),
+        (["claims"], "claims"),
+    ],
+)
+def test_a_table_that_is_not_there_is_told(tmp_path, monkeypatch, capsys, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    assert main(["show", *arguments, "--scale", "demo", "--settings", str(CONFIG)]) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") == 1
+
+
+def test_where_there_is_no_browser_the_page_is_named(built, monkeypatch, capsys):
+    built("main")
+    opened = []
+    monkeypatch.setattr("webbrowser.open", lambda page: opened.append(page))
+    asked = ["show", "main", "--open", "--scale", "demo", "--settings", str(CONFIG)]
+    assert main(asked) == 2
+    assert opened[0].startswith("file:///")
+    assert "main.html" in capsys.readouterr().err
