@@ -83,7 +83,7 @@ def show(plan: Plan, name: str) -> Path:
     if not csv.is_file() or not page.is_file():
         raise UserError(
             f"table {name} of scale {scale} is not there; make it: snakemake --cores all "
-            f"tables/{name}.tex --config scale={scale}"
+            f"{page} --config scale={scale}"
         )
     stage = plan.tables.latex(name)
     console = Console(highlight=False, markup=False)

@@ -59,5 +59,7 @@ rule meta_test:
 
 rule compared:
     input:
-        published_tables(sorted({"compared", "compared-gaps"} & set(PLAN.tables.covered))),
+        published_tables(
+            sorted({"compared", "compared-gaps"} & set(PLAN.tables.covered))
+        ),
     localrule: True
