@@ -10,7 +10,7 @@ from epcore.data.contents import Contents
 from epcore.data.sources import Sources
 from epcore.data.store import write_store
 from epcore.errors import UserError
-from epcore.plan.datasets import BESIDE_PIXELS, Expected, OfficialData
+from epcore.plan.datasets import BESIDE_PIXELS, DataSet, Expected, OfficialData
 from epcore.plan.settings import Split
 from epcore.plan.stages import DataStage
 
@@ -31,12 +31,22 @@ BUILDERS = {
 }
 
 
+def contents_of(dataset: DataSet, sources: Sources) -> Contents:
+    """Classes, labels and, not decoded before they are asked for, images of a data set.
+
+    Raises:
+        UserError: for the first thing that is wrong with its files.
+    """
+    builder = importlib.import_module(f"epcore.data.builders.{BUILDERS[dataset.kind]}")
+    contents: Contents = builder.contents(dataset, sources)
+    return contents
+
+
 def run(stage: DataStage, sources: list[Path], out: Path) -> None:
     """The stage `data`."""
     dataset = stage.dataset
-    builder = importlib.import_module(f"epcore.data.builders.{BUILDERS[dataset.kind]}")
     receipts = Sources.read(sources)
-    contents: Contents = builder.contents(dataset, receipts)
+    contents = contents_of(dataset, receipts)
     if isinstance(dataset, OfficialData):
         check_counts(out.name, contents, dataset.expected)
     contents.origin.update(

@@ -65,7 +65,8 @@ def decode(
         unknown = isinstance(error, UnidentifiedImageError)  # its text names a place in memory
         reason = f"none of {', '.join(FORMATS)}" if unknown else str(error)
         reason = reason if data else "it is empty"
-        raise UserError(f"{name} cannot be read as an image ({reason}); replace it") from None
+        problem = f"{name} cannot be read as an image ({reason})"
+        raise UserError(f"{problem}; replace or remove it") from None
 
 
 @cache

@@ -9,7 +9,7 @@ from epcore.data.sources import Sources
 from epcore.doctor.finding import Finding
 from epcore.errors import UserError
 from epcore.plan import Plan, paths
-from epcore.plan.datasets import OfficialData
+from epcore.plan.datasets import ArraysData, FolderData, OfficialData
 
 GIB = 2**30
 
@@ -66,11 +66,9 @@ def _built(name: str, store: Path) -> Finding:
 def _sources(plan: Plan, name: str, root: Path) -> Finding:
     """What there is of the files of a data set that is not built."""
     settings, what = plan.registry.datasets[name], f"data {name}"
+    if isinstance(settings, FolderData | ArraysData):
+        return _own(name, settings)
     if not isinstance(settings, OfficialData):
-        own = getattr(settings, "path", None)
-        if own is not None and not Path(own).exists():
-            remedy = f"put your images there, or correct path of {name}"
-            return Finding(what, f"{own} does not exist", remedy)
         return Finding(what, "is made when it is needed, without a download")
     verified, found = 0, 0
     download: list[str] = []
@@ -99,6 +97,22 @@ def _sources(plan: Plan, name: str, root: Path) -> Finding:
     if download:
         return Finding(what, f"{said}; Snakemake does it, here and not on compute nodes")
     return Finding(what, said)
+
+
+def _own(name: str, settings: FolderData | ArraysData) -> Finding:
+    """What the builder says of a user's own data, before it decodes pictures."""
+    what = f"data {name}"
+    if not Path(settings.path).exists():
+        remedy = f"put your images there, or correct path of {name}"
+        return Finding(what, f"{settings.path} does not exist", remedy)
+    from epcore.data.build import contents_of
+
+    try:
+        found = contents_of(settings, Sources.read([]))
+    except UserError as error:
+        said, _, remedy = str(error).rpartition("; ")
+        return Finding(what, said or remedy, remedy if said else f"mend it in {settings.path}")
+    return Finding(what, f"{len(found.labels):,} images of {len(found.classes)} classes, as listed")
 
 
 def _verified(plan: Plan, source: str, key: str) -> bool:

@@ -97,6 +97,16 @@ def text_file(user):
     user.write("data/mine/images/c03/4.png", "my holiday")
 
 
+def a_note(user):
+    user.pictures(1)
+    user.write("data/mine/images/c03/notes.txt", "my holiday")
+
+
+def a_loose_note(user):
+    user.pictures(1)
+    user.write("data/mine/images/notes.txt", "my holiday")
+
+
 def loose_picture(user):
     user.pictures(1)
     user.picture("loose.png", np.ones((16, 16, 3)))
@@ -122,6 +132,12 @@ def half_a_split(user):
     user.pictures(1)
     user.scale(more="")
     user.write("data/mine/split.csv", "filename,label\nc00/0.png,c00\n")
+
+
+def semicolons(user):
+    user.pictures(1)
+    user.scale(more="")
+    user.write("data/mine/split.csv", "filename;label;split\nc00/0.png;c00;base\n")
 
 
 def fractions(user):
@@ -202,12 +218,22 @@ MISTAKES = {
     "a picture that is a text file": (
         text_file,
         DATA,
-        r"c03/4.png cannot be read as an image .*; replace it",
+        r"c03/4.png cannot be read as an image .*; replace or remove it",
+    ),
+    "a note among the pictures": (
+        a_note,
+        DATA,
+        r"c03/notes.txt cannot be read as an image .*; replace or remove it",
+    ),
+    "a note beside the classes": (
+        a_loose_note,
+        DATA,
+        r"notes.txt is no class folder; .* remove all else",
     ),
     "a picture in no class": (
         loose_picture,
         DATA,
-        r"loose.png is no class folder; put each picture into one",
+        r"loose.png is no class folder; put pictures into one",
     ),
     "a picture in two splits": (
         same_picture,
@@ -228,6 +254,11 @@ MISTAKES = {
         half_a_split,
         DATA,
         "split.csv, line 1: the column 'split' is missing; add it",
+    ),
+    "a split.csv of a spreadsheet": (
+        semicolons,
+        DATA,
+        "split.csv, line 1: columns are separated by ';'; save it with commas",
     ),
     "images of fractions": (fractions, DATA, "images must be uint8 .*, they are float64"),
     "a misspelt array": (

@@ -43,7 +43,7 @@ def refused(data, message):
     with pytest.raises(UserError, match=message) as caught:
         decode(data, "some.png", 8, WHOLE)
     assert str(caught.value).startswith("some.png cannot be read as an image (")
-    assert str(caught.value).endswith("); replace it")
+    assert str(caught.value).endswith("); replace or remove it")
     assert "\n" not in str(caught.value)
 
 

@@ -268,6 +268,39 @@ def test_embedded_data_need_nothing_and_a_built_store_is_recognized(tmp_path, mo
     assert first.said == "built, 3 classes"
 
 
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """A folder of 51 + 14 + 16 classes of a picture each, and what doctor says of it."""
+    monkeypatch.chdir(tmp_path)
+    for number in range(81):
+        picture = tmp_path / f"data/mine/images/c{number:02}/0.png"
+        picture.parent.mkdir(parents=True)
+        picture.write_bytes(b"is not opened")
+    return lambda: check_data(plan("own"), ["mine"], tmp_path)
+
+
+def test_data_of_ones_own_is_read_as_the_builder_would(own):
+    (finding,) = own()
+    assert (finding.said, finding.remedy) == ("81 images of 81 classes, as listed", "")
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "said", "remedy"),
+    [
+        ("split.csv", "", "the key `split` as well", "remove one of the two"),
+        ("images/note.txt", "", "note.txt is no class folder", "remove all else"),
+        ("images/more/0.png", "", "has 82 classes", "make the sum 82"),
+    ],
+)
+def test_what_is_wrong_with_it_is_told_before_the_run(own, file, text, said, remedy):
+    path = Path("data/mine") / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    (finding,) = own()
+    assert said in finding.said
+    assert remedy in finding.remedy
+
+
 @pytest.mark.parametrize(
     "left", [b"", b"{}", b"[]", b'{"cla', b"\xff", b'{"classes": 3}', b'{"classes": null}']
 )

@@ -30,6 +30,7 @@ SPLITS: dict[str, Split] = {
 }  # fmt: skip
 ORDER = {"base": 0, "val": 1, "novel": 2}
 COLUMNS = ["filename", "label", "split"]
+OTHER_MARKS = (";", "\t", "|")  # that spreadsheets put between columns
 
 
 def read_split(path: Path) -> dict[ImageClass, list[str]]:
@@ -56,6 +57,9 @@ def read_split(path: Path) -> dict[ImageClass, list[str]]:
     where, header = next(rows, (f"{path}, line 1", []))
     missing = [column for column in COLUMNS if column not in header]
     if missing:
+        odd = next((mark for mark in OTHER_MARKS if mark in header[0]), None) if header else None
+        if odd is not None:
+            raise UserError(f"{where}: columns are separated by {odd!r}; save it with commas")
         raise UserError(f"{where}: the column {missing[0]!r} is missing; add it")
     for where, cells in rows:
         row = dict(zip(header, cells, strict=False))
@@ -181,8 +185,9 @@ def _drawn(folder: Path, split: RandomSplit) -> dict[ImageClass, list[str]]:
     if not (folder / "images").is_dir():
         raise UserError(f"{folder / 'images'} does not exist; put a folder for each class there")
     images = folder / "images"
-    names = _visible(images, Path.is_dir, "is no class folder; put each picture into one")
-    remedy = "is no picture; a class folder holds its pictures and nothing else"
+    stray = "is no class folder; put pictures into one, remove all else"
+    names = _visible(images, Path.is_dir, stray)
+    remedy = "is no picture; a class folder holds its pictures and nothing else: remove it"
     return {
         c: _visible(images / c.name, Path.is_file, remedy)
         for c in draw_split(names, split, str(images))

@@ -261,7 +261,7 @@ def test_a_corrupt_image_is_named(tmp_path):
     whole = path.read_bytes()
     for damaged in (b"", b"no image", whole[:20], whole[: len(whole) // 2], bytes(len(whole))):
         path.write_bytes(damaged)
-        refused(source, r"images/bee/x\.png cannot be read as an image .*; replace it")
+        refused(source, r"images/bee/x\.png cannot be read as an image .*; replace or remove it")
 
 
 @pytest.mark.filterwarnings("ignore")  # of Pillow, about damaged headers

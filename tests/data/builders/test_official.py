@@ -445,7 +445,7 @@ def test_a_corrupt_image_is_named_and_nothing_is_left(layout, ilsvrc, tmp_path):
     whole = images["n03400231"]["n03400231_90.JPEG"]
     images["n03400231"]["n03400231_90.JPEG"] = whole[: len(whole) // 2]
     make_training(ilsvrc, layout, images)
-    message = r"n03400231_90\.JPEG cannot be read as an image .*; replace it"
+    message = r"n03400231_90\.JPEG cannot be read as an image .*; replace or remove it"
     refused(ilsvrc, "tiered-imagenet", tmp_path, message)
 
 
