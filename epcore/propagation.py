@@ -165,6 +165,11 @@ class EmbeddingPropagation(nn.Module):
     has no parameters and is differentiable, the graph included. As in the authors' code the rows
     of P are not normalized, so embeddings come out scaled by about `1 / (1 - alpha)`.
 
+    A graph is one episode's: its support and queries together. Any other dimension in front of
+    the last two is taken for episodes, so feature maps `(B, C, H, W)` are flattened or averaged
+    first, and images of several episodes stand in several graphs. Whether it helps depends on
+    the phase: docs/findings.md has it in training and at test.
+
     Args:
         alpha: strength of the propagation, in [0, 1). The paper gives no value; 0.5 is the
             authors' code.
@@ -209,11 +214,11 @@ class LabelPropagation(nn.Module):
     """Transductive classifier: propagates the labels of some points to all of them.
 
     Input: features `(..., N, D)` and one-hot labels `(..., N, C)` with zero rows for the
-    unlabeled (query) points. Output: log-scores `(..., N, C)`, `log(P Y + 1e-6)`; their softmax
-    is the class distribution of the authors' code. They are of the features' dtype, but float32
-    for half precision, which would round close scores to ties. The graph is built anew from the
-    features given, so after `EmbeddingPropagation` it is the graph of the embeddings, as in that
-    code.
+    unlabeled (query) points. Output: log-scores `(..., N, C)`, `log(P Y + 1e-6)`; their
+    `.softmax(-1)` is the class distribution of the authors' code. They are of the features' dtype,
+    but float32 for half precision, which would round close scores to ties. The graph is built anew
+    from the features given, so after `EmbeddingPropagation` it is the graph of the embeddings, as
+    in that code.
 
     Args:
         alpha: strength of the propagation, in [0, 1); 0.2 in the authors' code.

@@ -15,6 +15,8 @@ from epcore.plan import Plan
 from epcore.report.figure import BLUE, ORANGE, figure
 from epcore.report.latex import HEAD
 
+HOURS = 24  # of processors, below which the table tells minutes
+LEAST = 0.001
 # The statements of the paragraph that the table repeats.
 CAPTION = ("factor", "trust", "paper", "shared")
 
@@ -100,6 +102,7 @@ def typeset(sums: Account) -> str:
     caption = tex_escape(" ".join(told[name] for name in CAPTION)).replace("CO2", "CO$_2$")
     small = sums.total.sum("kwh") < 1
     units, scale = (("Wh", "g"), 1000) if small else (("kWh", "kg"), 1)
+    time, parts_of_hour = ("minutes", 60) if sums.total.cpu_hours < HOURS else ("hours", 1)
     lines = [
         r"\begin{table}[!ht]",
         r"\centering\footnotesize",
@@ -108,7 +111,7 @@ def typeset(sums: Account) -> str:
         r"\label{tab:co2}",
         r"\begin{tabular}{@{}lrrrrrr@{}}",
         r"\toprule",
-        rf"& attempts & unfinished & hours & core hours & {units[0]} & {units[1]} CO$_2$eq \\",
+        rf"& attempts & unfinished & {time} & core {time} & {units[0]} & {units[1]} CO$_2$eq \\",
     ]
     products = "Table or figure, with all it is made of"
     parts = {"Rule": sums.rules, products: sums.products, "": [sums.total]}
@@ -116,7 +119,7 @@ def typeset(sums: Account) -> str:
         lines.append(r"\midrule")
         if heading:
             lines.append(rf"\multicolumn{{7}}{{@{{}}l}}{{\emph{{{heading}}}}} \\")
-        lines += [_row(use, scale) for use in uses]
+        lines += [_row(use, scale, parts_of_hour) for use in uses]
     paper = f"Paper: {PAPER.hours:.0f} h at {PAPER.watts:.0f} W (printed: {PAPER.printed} kg)"
     ours = f"This run: {_powers(sums.total.entries)}"
     estimates = {ours: _mass(sums.total.impact_kg), paper: f"{PAPER.computed:.1f} kg"}
@@ -130,11 +133,17 @@ def typeset(sums: Account) -> str:
     return "\n".join(lines)
 
 
-def _row(use: Use, scale: float) -> str:
+def _row(use: Use, scale: float, parts_of_hour: int) -> str:
     name = tex_escape(use.label) if use.name else r"\textbf{Total}"
-    numbers = (use.hours, use.cpu_hours, scale * use.sum("kwh"), scale * use.sum("kg"))
-    cells = [name, str(len(use.entries)), str(use.unfinished), *map(_digits, numbers)]
+    times = (parts_of_hour * use.hours, parts_of_hour * use.cpu_hours)
+    numbers = (*times, scale * use.sum("kwh"), scale * use.sum("kg"))
+    cells = [name, str(len(use.entries)), str(use.unfinished), *map(_cell, numbers)]
     return " & ".join(cells) + r" \\"
+
+
+def _cell(number: float) -> str:
+    """Of a column; what is next to nothing there is not told to its last digit."""
+    return f"$<${LEAST:g}" if 0 < number < LEAST else _digits(number)
 
 
 def _percent(part: float, whole: float) -> str:

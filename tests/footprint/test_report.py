@@ -195,7 +195,7 @@ def test_the_table_compiles_and_has_its_numbers(report):
     assert done.returncode == 0, done.stdout[-3000:]
     command = ["pdftotext", "-layout", "out/co2.pdf", "-"]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert re.search(r"pretrain\s+3\s+2\s+2\.5\s+3\s+22\s+11\b", text)
+    assert re.search(r"pretrain\s+3\s+2\s+150\s+180\s+22\s+11\b", text)
     assert re.search(r"Total\s+7\s+2\s+", text)
     assert re.search(r"This run: 6 core hours at 20 W and 1 hours of GPU jobs at 20 W\s+14 g", text)
     assert re.search(r"24480 h at 250 W.*122", text)
