@@ -154,11 +154,47 @@ def compared() -> str:
     return "\n".join(text)
 
 
+def leaks() -> str:
+    """What habits of official protocols are worth."""
+    columns = {
+        "mini1": "1-shot", "mini5": "5-shot",
+        "mini1-one": "1-shot, one query", "mini5-one": "5-shot, one query",
+    }  # fmt: skip
+    return _differences("leaks", columns)
+
+
+def maml() -> str:
+    """MAML through its steps, in first order, and ANIL."""
+    return _differences("maml", {"mini1": "1-shot", "mini5": "5-shot"})
+
+
+def _differences(name: str, columns: dict[str, str]) -> str:
+    """Each row's accuracies, and below them their differences to the first row of its block."""
+    cells = {
+        (line["block"], line["row"], line["column"]): line
+        for line in lines_of(f"demo-compared/{name}")
+    }
+    text = [f"| | | {' | '.join(columns.values())} |", "|---" * (2 + len(columns)) + "|"]
+    for block, row in dict.fromkeys((block, row) for block, row, _ in cells):
+        found = [cells[block, row, column] for column in columns]
+        shown = [f"{float(c['accuracy']):.1f} ± {float(c['interval']):.1f}" for c in found]
+        text.append(f"| {block} | {row} | {' | '.join(shown)} |")
+        if found[0]["difference"]:
+            gaps = [
+                f"{float(c['difference']):+.1f} ± {float(c['difference_interval']):.1f}"
+                for c in found
+            ]
+            text.append(f"| | *difference* | {' | '.join(gaps)} |")
+    return "\n".join(text)
+
+
 MAKERS: dict[str, Callable[[], str]] = {
     "claims": claims,
     "classifiers": classifiers,
     "classifiers-short": classifiers_short,
     "compared": compared,
+    "leaks": leaks,
+    "maml": maml,
     "placement": placement,
     "with-ep": with_ep,
 }

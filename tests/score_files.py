@@ -19,5 +19,5 @@ def write_curve(training, rates):
     curve.parent.mkdir(parents=True, exist_ok=True)
     curve.write_text("\n".join([header, *lines]) + "\n", encoding="utf-8")
     if not meta.exists():
-        facts = {"parameters": 112_832, "best": {"epoch": 0}, "made": {}}
+        facts = {"parameters": 112_832, "best": {"epoch": 0}, "made": {}, "seconds": 90}
         meta.write_text(json.dumps(facts), encoding="utf-8")

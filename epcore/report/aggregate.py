@@ -140,15 +140,28 @@ def costs(trainings: Sequence[Training], seeds: int) -> dict[str, object]:
     """Seconds and kWh of all trainings behind a checkpoint, the mean over seeds.
 
     Of the process that finished each; kWh only if energy was tracked.
+
+    Raises:
+        UserError: naming a meta file that does not say it.
     """
     if not trainings:
         return {}
-    metas = [json.loads(Path(each.files[1]).read_text(encoding="utf-8")) for each in trainings]
-    line: dict[str, object] = {"training_seconds": sum(meta["seconds"] for meta in metas) / seeds}
-    energies = [meta["energy"]["kwh"] for meta in metas if "energy" in meta]
-    if len(energies) == len(metas):
+    told = [_cost(Path(each.files[1])) for each in trainings]
+    line: dict[str, object] = {"training_seconds": sum(seconds for seconds, _ in told) / seeds}
+    energies = [kwh for _, kwh in told if kwh is not None]
+    if len(energies) == len(told):
         line["training_kwh"] = f"{sum(energies) / seeds:.3g}"
     return line
+
+
+def _cost(path: Path) -> tuple[float, float | None]:
+    """Seconds and kWh that the meta file of a checkpoint tells."""
+    try:
+        meta = json.loads(path.read_text(encoding="utf-8"))
+        energy = meta.get("energy")
+        return float(meta["seconds"]), float(energy["kwh"]) if energy else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise UserError(f"{path} is damaged; delete it and run the same command again") from None
 
 
 def _methods(seeds: list[MeasuredCell]) -> dict[str, str]:

@@ -55,6 +55,7 @@ def fabricate(tmp_path, monkeypatch):
             facts = Path(cell.checkpoint_meta)
             facts.parent.mkdir(parents=True, exist_ok=True)
             known = {"parameters": 112_832 + 1000 * number, "best": {"epoch": 0}, "made": {}}
+            known |= {"seconds": 60, "energy": {"kwh": 0.002}}
             facts.write_text(json.dumps(known), encoding="utf-8")
             for training in cell.trainings:
                 falls = [0.1, 0.1, 0.01, 0.01] if training.phase == "pretraining" else [0.1, 0.1]

@@ -37,6 +37,8 @@ COLUMNS = [
     "pretraining_epochs",
     "finetuning_fell",
     "finetuning_epochs",
+    "training_seconds",
+    "training_kwh",
     "assumes",
     "chosen",
     "validation_accuracies",
@@ -411,6 +413,36 @@ def test_a_table_that_tells_of_trainings_does_so_for_every_cell_of_ours(built):
 def test_a_table_that_does_not_tell_of_trainings_reads_no_curve(table, aggregate_stage):
     assert not any(cell.trainings for cell in aggregate_stage.cells)
     assert {tuple(line[name] for name in FALLS) for line in table[0].values()} == {("",) * 4}
+
+
+def cost(folder, **facts):
+    trained = training("pretraining", [0.1], folder)
+    Path(trained.files[1]).write_text(json.dumps(facts), encoding="utf-8")
+    return trained
+
+
+def test_the_cost_of_a_checkpoint_is_that_of_all_its_trainings_over_seeds(tmp_path):
+    told = [(100, 0.5), (10, 0.25), (300, 1.5), (30, 0.75)]  # two phases of two seeds
+    made = [
+        cost(tmp_path / str(place), seconds=seconds, energy={"kwh": kwh})
+        for place, (seconds, kwh) in enumerate(told)
+    ]
+    assert aggregate.costs(made, 2) == {"training_seconds": 220.0, "training_kwh": "1.5"}
+    assert aggregate.costs([], 2) == {}
+
+
+def test_energy_that_was_not_tracked_once_is_not_told(tmp_path):
+    made = [
+        cost(tmp_path / "a", seconds=1, energy={"kwh": 2}),
+        cost(tmp_path / "b", seconds=3),
+    ]
+    assert aggregate.costs(made, 1) == {"training_seconds": 4.0}
+
+
+@pytest.mark.parametrize("facts", [{}, {"seconds": None}, {"seconds": 1, "energy": {"wh": 3}}])
+def test_a_meta_that_does_not_tell_its_cost_is_named(tmp_path, facts):
+    with pytest.raises(UserError, match=r"\.meta\.json is damaged; delete it"):
+        aggregate.costs([cost(tmp_path, **facts)], 1)
 
 
 def test_a_damaged_curve_is_named_in_one_line(fabricate):
