@@ -7,29 +7,32 @@ from epcore.markup import to_html
 from epcore.plan.stages import LatexStage
 from epcore.report.layout import Block, Layout, Line, Number
 
+# Of what stands in main alone: the first page of the report shows several pages below each other.
 STYLE = """\
-body { font: 14px/1.45 system-ui, sans-serif; color: #111; background: #fff; margin: 1.5rem; }
+body:has(> main) { font: 14px/1.45 system-ui, sans-serif; margin: 1.5rem; }
+body:has(> main) { color: #111; background: #fff; }
 main { width: fit-content; max-width: 100%; margin: auto; }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; border-block: 2px solid #111; margin-bottom: 1.5rem; }
-caption { caption-side: top; text-align: left; padding-bottom: .9rem; }
-caption div { max-width: min(56rem, 100vw - 3rem); }
-th, td { padding: .12rem .45rem; text-align: left; font-weight: normal; white-space: nowrap; }
-thead th { text-align: center; font-weight: 600; vertical-align: bottom; }
-thead tr:first-child th:first-child { text-align: left; }
-thead .pair { font-weight: normal; font-style: italic; text-align: right; }
-tbody { border-top: 1px solid #111; }
-th[scope=rowgroup] { font-weight: 600; text-align: center; background: #f2f2f2; }
-td { text-align: right; font-variant-numeric: tabular-nums; }
-td.mark { text-align: center; }
-tr.ours { background: #e6f1f8; }
-tr.ours th { font-weight: 600; }
-.beside { color: #444; }
-.interval { font-size: 80%; }
-sup, sub { line-height: 0; }
-.gray { color: #6b6b6b; }
-ol { font-size: 85%; columns: 2 20rem; padding-left: 1.6rem; }
-h2 { font-size: 100%; margin-bottom: .3rem; }"""
+main .scroll { overflow-x: auto; }
+main table { border-collapse: collapse; border-block: 2px solid #111; margin-bottom: 1.5rem; }
+main caption { caption-side: top; text-align: left; padding-bottom: .9rem; }
+main caption div { max-width: min(56rem, 100vw - 3rem); }
+main th, main td { padding: .12rem .45rem; text-align: left; font-weight: normal; }
+main th, main td { white-space: nowrap; }
+main thead th { text-align: center; font-weight: 600; vertical-align: bottom; }
+main thead tr:first-child th:first-child { text-align: left; }
+main thead .pair { font-weight: normal; font-style: italic; text-align: right; }
+main tbody { border-top: 1px solid #111; }
+main th[scope=rowgroup] { font-weight: 600; text-align: center; background: #f2f2f2; }
+main td { text-align: right; font-variant-numeric: tabular-nums; }
+main td.mark { text-align: center; }
+main tr.ours { background: #e6f1f8; }
+main tr.ours th { font-weight: 600; }
+main .beside { color: #444; }
+main .interval { font-size: 80%; }
+main sup, main sub { line-height: 0; }
+main .gray { color: #6b6b6b; }
+main ol { font-size: 85%; columns: 2 20rem; padding-left: 1.6rem; }
+main h2 { font-size: 100%; margin-bottom: .3rem; }"""
 
 
 def document(title: str, body: str) -> str:

@@ -160,6 +160,38 @@ def test_the_first_page_says_what_was_run_and_has_every_category(reported, brows
     assert browser.errors == []
 
 
+@pytest.mark.parametrize("width", [1300, 500])
+def test_the_first_page_shows_the_main_table_at_any_width(reported, tmp_path, width):
+    """The menu lies on none of it, and what is wider than the window is scrolled by itself."""
+    if program() is None:
+        pytest.skip("chromium is not installed: the report is not looked at")
+    with Browser(tmp_path / "profile", width, 900) as browser:
+        browser.open(reported[0].folder / "report.html")
+        browser.until("document.querySelector('#app main tr.ours') !== null")
+        cells = browser.evaluate(
+            "[...document.querySelectorAll('#app main tr.ours td')].map(x => x.textContent)"
+        )
+        for line in lines_of(reported[0], "tables/main.csv"):
+            if line["accuracy"]:
+                shown = f"{float(line['accuracy']):.2f} ±{float(line['interval']):.2f}"
+                assert shown in cells
+        inner = browser.evaluate("window.innerWidth")
+        assert browser.evaluate("document.documentElement.scrollWidth") <= inner
+        menu, title = (
+            browser.evaluate(
+                f"(b => [b.left, b.top, b.right, b.bottom])"
+                f"(document.querySelector({name!r}).getBoundingClientRect())"
+            )
+            for name in ("#app nav", "#app h1.title")
+        )
+        assert menu[2] <= title[0] + 1 or menu[3] <= title[1] + 1
+        assert title[2] <= inner
+        graph = browser.evaluate("document.querySelector('#rulegraph').getBoundingClientRect().top")
+        assert graph > title[3]
+        assert browser.requests == []
+        assert browser.errors == []
+
+
 def test_the_table_is_seen_with_its_caption_and_our_numbers(reported, browser, tmp_path):
     browser.open(reported[0].folder / "report.html")
     browser.click("Tables")

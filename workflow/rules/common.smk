@@ -244,8 +244,12 @@ wildcard_constraints:
     curves=one_of(PLAN.curves.stages),
 
 
-# For the first page of the report.
-config["description"] = PLAN.description()
+# For the first page of the report, which begins with the tables that tell the story.
+STORY = [
+    paths.TABLE_HTML.format(scale=SCALE, table=table)
+    for table in ("own", "main", "claims", "placement", "classifiers")
+]
+config["description"] = PLAN.description() | {"story": [*filter(os.path.isfile, STORY)]}
 
 # Of one training job; RESOURCES has those of other stages.
 THREADS, MEMORY, MINUTES = PLAN.registry.scale.resources.values()
