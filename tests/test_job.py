@@ -30,6 +30,8 @@ NAMES = {
     "embed": RUN | {"checkpoint": "finetune-5shot"},
     "base-classes": RUN | {"checkpoint": "finetune-1shot"},
     "evaluate": RUN | {"protocol": ["5way-1shot"]},
+    "meta-train": RUN | {"recipe": "tpn", "shot": "1"},
+    "meta-test": RUN | {"recipe": "tpn", "protocol": "5way-1shot"},
     "aggregate": {"table": "main"},
     "latex": {"table": "main"},
     "plot": {"plot": "by-shot"},

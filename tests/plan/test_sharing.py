@@ -146,7 +146,14 @@ def needed_checkpoints(scale):
     for meta in tested:
         where = parts_of(meta, paths.meta(paths.CHECKPOINT))
         data, backbone, recipe = where["dataset"], where["backbone"], where["recipe"]
-        owner, seed = p.runs.pretraining_recipe(backbone, recipe), int(where["seed"])
+        seed = int(where["seed"])
+        if p.compared.has(recipe):
+            shot = int(re.fullmatch(r"meta-(\d+)shot", where["checkpoint"])[1])
+            trained = told(p.compared.meta_train(backbone, recipe, seed, shot))
+            chosen_on = p.compared.validation(recipe, shot)
+            made[meta.replace(".meta.json", ".pt")] = (data, trained, chosen_on)
+            continue
+        owner = p.runs.pretraining_recipe(backbone, recipe)
         pretrained = paths.PRETRAIN.format(**where | {"recipe": owner})
         made[pretrained] = (data, told(p.runs.pretrain(data, backbone, owner, seed)))
         if where["checkpoint"] != "pretrain":
@@ -171,6 +178,12 @@ def test_every_cell_has_exactly_one_file_of_scores_and_every_file_one_way_to_mak
         backbone, recipe, protocol = (where[name] for name in ("backbone", "recipe", "protocol"))
         # As the rule `evaluate` finds them, from the path alone.
         run = Run(where["dataset"], backbone, recipe, int(where["seed"]), protocol)
+        if p.compared.has(recipe):  # as the rule `meta_test` does
+            checkpoint = p.runs.path(paths.CHECKPOINT, p.compared.checkpoint(run))
+            assert paths.meta(checkpoint) == cell.checkpoint_meta
+            tested = told(p.compared.meta_test(backbone, recipe, protocol))
+            made[cell.scores].add((checkpoint, protocol, tested))
+            continue
         features = p.runs.features(run)
         tested = parts_of(features, paths.FEATURES)
         assert paths.meta(paths.CHECKPOINT.format(**tested)) == cell.checkpoint_meta
@@ -196,6 +209,8 @@ def test_what_one_job_scores_is_of_one_checkpoint_and_wanted_together(scale):
     for scores, by in tables.items():
         where = parts_of(scores, paths.SCORES)
         protocol = where["protocol"]
+        if p.compared.has(where["recipe"]):  # a job for each protocol
+            continue
         (suite,) = (suite for suite in suites["+" in where["recipe"]] if protocol in suite)
         for other in suite:
             assert tables[scores.replace(f"/{protocol}.csv", f"/{other}.csv")] == by
@@ -221,6 +236,15 @@ def test_a_cells_scores_are_those_of_its_own_recipe_and_protocol(scale):
             assert where["dataset"] == p.registry.scale.columns[columns[column].dataset]
             assert where["protocol"] == protocol_of(ours, columns[column])
             owner = where["recipe"]
+            if p.compared.has(ours.recipe):
+                shot = p.registry.protocols[where["protocol"]].checkpoint_shot
+                trained_by = cell.checkpoint_meta.split("/")[-3]
+                assert owner == ours.recipe
+                assert p.compared.meta_train(backbone, trained_by, 0, shot) == (
+                    p.compared.meta_train(backbone, ours.recipe, 0, shot)
+                )
+                assert cell.checkpoint_meta.endswith(f"/meta-{shot}shot.meta.json")
+                continue
             assert p.runs.evaluate(backbone, owner) == p.runs.evaluate(backbone, ours.recipe)
             pretrained = (
                 told(p.runs.pretrain(DATASET, backbone, name, 0)) for name in (owner, ours.recipe)
@@ -243,6 +267,8 @@ def test_features_are_made_for_every_protocol_that_any_table_tests_them_on(scale
     p, wanted = plan(scale), defaultdict(set)
     for cell in all_cells(scale):
         where = parts_of(cell.scores, paths.SCORES)
+        if p.compared.has(where["recipe"]):  # whose images are embedded where they are tested
+            continue
         place = parts_of(cell.checkpoint_meta, paths.meta(paths.CHECKPOINT))
         key = [place[name] for name in ("dataset", "backbone", "recipe")]
         wanted[*key, place["checkpoint"]].add(where["protocol"])
@@ -250,6 +276,8 @@ def test_features_are_made_for_every_protocol_that_any_table_tests_them_on(scale
         found = p.runs.checkpoint(run)
         wanted[found.dataset, found.backbone, found.recipe, found.checkpoint].add(run.protocol)
     for run in (at.run for name in p.registry.tables for at in p.tables.runs(name)):
+        if p.compared.has(run.recipe):
+            continue
         if p.registry.recipe(run.recipe, run.backbone).grid:
             found = p.runs.checkpoint(run)
             place = found.dataset, found.backbone, found.recipe, found.checkpoint
@@ -270,7 +298,8 @@ def test_publishing_waits_for_features_that_a_table_or_figure_tests_and_for_no_o
     waited |= {file for name in p.covered_figures for file in embeddings.of_figure(p, name)}
     base = {p.runs.base(run) for run in shown} - {None}
     assert bool(base) == ("classifiers" in p.tables.covered)
-    assert waited == {p.runs.features(run) for run in shown} | base
+    embedded = [run for run in shown if not p.compared.has(run.recipe)]
+    assert waited == {p.runs.features(run) for run in embedded} | base
 
 
 def test_a_checkpoint_of_no_table_is_tested_as_those_of_its_name_are():
@@ -545,7 +574,9 @@ def test_candidates_of_the_search_differ_in_the_alpha_of_embedding_propagation_a
 # -- the paper's numbers and the literature --------------------------------------------------------
 
 PRINTED = [path.stem for path in (CONFIG / "paper").glob("*.csv")]
-OF_PAPER = [name for name in TABLES if plan().registry.table(name).paper]
+OF_PAPER = [
+    name for name in TABLES if plan().registry.table(name).paper and name != "compared"
+]  # compared shows a block of main again
 
 
 def printed(table):
@@ -574,7 +605,7 @@ def test_every_printed_number_is_shown_in_a_row_of_its_table(table):
     assert not lost
 
 
-@pytest.mark.parametrize("table", OF_PAPER)
+@pytest.mark.parametrize("table", [*OF_PAPER, "compared"])
 def test_every_row_and_column_of_a_table_of_the_paper_is_printed_there(table):
     """There or, for CUB's Conv-4, in the authors' re-run of it."""
     paper, rerun = printed(table)
