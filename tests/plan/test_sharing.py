@@ -236,25 +236,25 @@ def test_a_cells_scores_are_those_of_its_own_recipe_and_protocol(scale):
             assert where["dataset"] == p.registry.scale.columns[columns[column].dataset]
             assert where["protocol"] == protocol_of(ours, columns[column])
             owner = where["recipe"]
-            if p.compared.has(ours.recipe):
+            wanted = ours.recipe or ours.method
+            if p.compared.has(wanted):
                 shot = p.registry.protocols[where["protocol"]].checkpoint_shot
                 trained_by = cell.checkpoint_meta.split("/")[-3]
-                assert owner == ours.recipe
+                assert owner == wanted
                 assert p.compared.meta_train(backbone, trained_by, 0, shot) == (
-                    p.compared.meta_train(backbone, ours.recipe, 0, shot)
+                    p.compared.meta_train(backbone, wanted, 0, shot)
                 )
                 assert cell.checkpoint_meta.endswith(f"/meta-{shot}shot.meta.json")
                 continue
-            assert p.runs.evaluate(backbone, owner) == p.runs.evaluate(backbone, ours.recipe)
+            assert p.runs.evaluate(backbone, owner) == p.runs.evaluate(backbone, wanted)
             pretrained = (
-                told(p.runs.pretrain(DATASET, backbone, name, 0)) for name in (owner, ours.recipe)
+                told(p.runs.pretrain(DATASET, backbone, name, 0)) for name in (owner, wanted)
             )
             assert len(set(pretrained)) == 1
-            if p.registry.recipe(ours.recipe, backbone).tested == "finetuned":
+            if p.registry.recipe(wanted, backbone).tested == "finetuned":
                 shot = p.registry.protocols[where["protocol"]].checkpoint_shot
                 tuned = (
-                    told(p.runs.finetune(backbone, recipe, 0, shot))
-                    for recipe in (owner, ours.recipe)
+                    told(p.runs.finetune(backbone, recipe, 0, shot)) for recipe in (owner, wanted)
                 )
                 assert len(set(tuned)) == 1
                 assert cell.checkpoint_meta.endswith(f"/finetune-{shot}shot.meta.json")
