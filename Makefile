@@ -5,6 +5,7 @@
 # make lint       style and types
 # make docs       builds the documentation as a site, with a reference of commands, config and classes
 # make report     builds every table and figure, and report.html with all of them
+#                 SCALE=mine make report    of another scale than the demo; make view too
 # make pictures   remakes the pictures of the README
 # make findings   remakes the tables of results in README.md and docs/ from a run of the demo
 # make bench      measures speed and memory into benchmarks/README.md; bench-workflow: the workflow
@@ -14,13 +15,14 @@ VENV := .venv/bin/python
 
 .PHONY: all view test test-full lint docs report pictures findings bench bench-workflow
 # In a terminal one line for each rule, with jobs done of all; the whole log is in .snakemake/log.
-PROGRESS := $(shell test -t 2 && echo --logger rich --)
+PROGRESS := $(shell test -t 2 && echo --logger rich)
+OF_SCALE := $(if $(SCALE),--config scale=$(SCALE))
 
 all: .venv/installed
-	$(VENV) -m snakemake --cores all $(PROGRESS) tables/main.tex
+	$(VENV) -m snakemake --cores all $(PROGRESS) -- tables/main.tex
 
-view: all
-	$(VENV) -m epcore show --open
+view: .venv/installed
+	$(VENV) -m epcore show --open $(if $(SCALE),--scale $(SCALE))
 
 PYTEST := OMP_NUM_THREADS=1 $(VENV) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 test: .venv/installed
@@ -42,8 +44,8 @@ docs: .venv/installed
 
 # One file, to be opened in any browser, without a network too.
 report: .venv/installed
-	$(VENV) -m snakemake --cores all all
-	$(VENV) -m snakemake all --report report.html --report-stylesheet workflow/report/report.css
+	$(VENV) -m snakemake --cores all $(PROGRESS) $(OF_SCALE) -- all
+	$(VENV) -m snakemake --report report.html --report-stylesheet workflow/report/report.css $(OF_SCALE) -- all
 
 # The upper part of the page is the table. docs/gap.png is figures/gap.png of scale batch-epochs.
 pictures: all
