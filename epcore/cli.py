@@ -25,6 +25,8 @@ from epcore.stages import STAGES
 COMMANDS = {
     "fetch": "epcore.data.fetch",
     "classify": "epcore.evaluation.classify",
+    "import-weights": "epcore.evaluation.import_weights",
+    "embed-folder": "epcore.evaluation.embed_folder",
     "co2": "epcore.footprint.report",
     "forecast": "epcore.footprint.forecast",
     "status": "epcore.status",

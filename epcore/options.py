@@ -29,6 +29,7 @@ not be downloaded by a program (ILSVRC2012) is asked for, with the steps to get 
 """
 
 DAY = 86_400  # seconds
+LEAST_PIXELS = 16  # that survive four poolings
 NAMES = {
     "dataset": "data set (datasets.yaml)",
     "protocol": "protocol of its episodes (protocols.yaml)",
@@ -67,6 +68,7 @@ def parser() -> argparse.ArgumentParser:
 
     _add_fetch(command)
     _add_classify(command)
+    _add_weights(command)
     for name, stage in STAGES.items():
         _add_stage(command(name, stage.summary), name, stage)
     _add_others(command)
@@ -175,6 +177,46 @@ def _add_classify(command: Command) -> None:
     )  # fmt: skip
 
 
+IMPORT = """\
+Make a checkpoint of weights that were trained elsewhere.
+
+FILE is a state_dict that torch.save wrote, or one under a usual key such as state_dict. What does
+not fit by name or shape is told, and nothing is written. --map replaces beginnings of names:
+  epcore import-weights theirs.pt --backbone resnet12 --scale paper --map encoder.= --out mine.pt
+  epcore embed-folder photos --weights mine.pt --backbone resnet12 --scale paper --out mine.npz
+  epcore classify --features mine.npz"""
+EMBED_FOLDER = """\
+Compute the features of images in FOLDER/<class>/<file> with a checkpoint's network.
+
+They are resized to --size pixels and seen as the recipe sees its images. The .npz that is written
+holds `features` and `labels`; `epcore classify --features` draws episodes from it and prints the
+accuracies of all classifiers. The classes should be none that the network was trained on."""
+
+
+def _add_weights(command: Command) -> None:
+    sub = command("import-weights", "make a checkpoint of weights from elsewhere", IMPORT)
+    sub.add_argument("weights", type=Path, metavar="FILE")
+    sub.add_argument("--backbone", required=True, metavar="NAME", help=NAMES["backbone"])
+    sub.add_argument("--map", dest="changes", nargs="+", default=[], metavar="OLD=NEW",
+        help="replace beginnings of names; NEW may be empty",
+    )  # fmt: skip
+    sub.add_argument("--out", required=True, type=Path, help="checkpoint to write (.pt)")
+    _of_scale(sub, of_seeds=False)
+
+    sub = command("embed-folder", "features of a folder of images, for classify", EMBED_FOLDER)
+    sub.add_argument("images", type=Path, metavar="FOLDER")
+    sub.add_argument("--weights", required=True, type=Path, help="checkpoint (.pt)")
+    sub.add_argument("--backbone", required=True, metavar="NAME", help=NAMES["backbone"])
+    sub.add_argument("--recipe", default="epnet", metavar="NAME",
+        help="whose view of images it is (default: epnet)",
+    )  # fmt: skip
+    sub.add_argument("--size", type=_side, default=84, metavar="PIXELS",
+        help="height and width that images are resized to first (default: 84)",
+    )  # fmt: skip
+    sub.add_argument("--out", required=True, type=Path, help="features to write (.npz)")
+    _of_scale(sub, of_seeds=False)
+
+
 def _add_others(command: Command) -> None:
     sub = command("co2", "report energy and CO2 of every job, rule, table and figure")
     _of_scale(sub)
@@ -252,6 +294,14 @@ def _count(text: str) -> int:
         if int(text) >= 0:
             return int(text)
     raise argparse.ArgumentTypeError(f"expected a whole number, 0 or more, got {text}")
+
+
+def _side(text: str) -> int:
+    """Pixels of an image's side; of fewer four poolings leave nothing."""
+    with contextlib.suppress(ValueError):
+        if int(text) >= LEAST_PIXELS:
+            return int(text)
+    raise argparse.ArgumentTypeError(f"expected {LEAST_PIXELS} pixels or more, got {text}")
 
 
 def _of_scale(sub: argparse.ArgumentParser, of_seeds: bool = True) -> None:

@@ -16,8 +16,10 @@ COMMAND_OUTPUTS: dict[str, dict[str, tuple[str, ...]]] = {
     "fetch": {"receipt": (".json",)},
     "co2": {"out": (".csv", ".md", ".meta.json"), "tex": (".tex",), "drawing": (".pdf", ".png")},
     "classify": {"episodes": (".npz",)},
+    "import-weights": {"out": (".pt",)},
+    "embed-folder": {"out": (".npz",)},
 }
-COMMAND_INPUTS = ("ledger", "features")
+COMMAND_INPUTS = ("ledger", "features", "weights")
 
 
 def check_outputs(name: str, given: Mapping[str, Any], by_hand: bool) -> None:

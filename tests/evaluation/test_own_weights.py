@@ -6,8 +6,10 @@ import shlex
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from epcore import cli
 from epcore.backbones import build_backbone
@@ -21,30 +23,35 @@ RESULTS = Path("results/paper")
 
 @pytest.fixture
 def documented(toy, tmp_path, monkeypatch):
-    """Python and commands of the page, in a folder that has what they name."""
+    """Commands of the page, in a folder that has what they name."""
     monkeypatch.chdir(tmp_path)
     Path("config").symlink_to(ROOT / "config")
     shutil.copytree(toy.data, RESULTS / "data/mini-imagenet")
     episodes = RESULTS / "episodes/mini-imagenet/5way-1shot.npz"
     episodes.parent.mkdir(parents=True)
     shutil.copy(toy.novel, episodes)
+    photos = Path("photos")
+    for name in range(5):
+        (photos / str(name)).mkdir(parents=True)
+        for number in range(20):
+            pixels = np.full((30, 40, 3), 40 * name + number, dtype=np.uint8)
+            Image.fromarray(pixels).save(photos / str(name) / f"{number}.png")
     page = (ROOT / "docs/own-weights.md").read_text(encoding="utf-8")
-    python, commands = (
-        re.search(f"```{kind}\n(.*?)```", page, re.DOTALL)[1] for kind in ("python", "bash")
-    )
-    return python, commands.replace("\\\n", "").splitlines(), episodes
+    blocks = re.findall(r"```bash\n(.*?)```", page, re.DOTALL)
+    return [block.replace("\\\n", "").splitlines() for block in blocks], episodes
 
 
-def test_the_documented_lines_embed_and_evaluate_them(documented):
-    python, commands, episodes = documented
-    theirs = build_backbone("conv4")
-    torch.save({f"module.{name}": w for name, w in theirs.state_dict().items()}, "theirs.pt")
-    exec(python, {})
-    assert len(commands) == 2
-    for command in commands:
+def test_the_documented_lines_embed_and_evaluate_them(documented, capsys):
+    (of_folder, of_workflow), episodes = documented
+    theirs = build_backbone("resnet12")
+    torch.save({f"encoder.{name}": w for name, w in theirs.state_dict().items()}, "theirs.pt")
+    assert (len(of_folder), len(of_workflow)) == (3, 2)
+    for command in (*of_folder, *of_workflow):
         program, *arguments = shlex.split(command)
         assert program == "epcore"
-        assert cli.main(arguments) == 0
+        fewer = ["--count", "10"] if arguments[0] == "classify" else []
+        assert cli.main([*arguments, *fewer]) == 0
+    assert "nearest-mean" in capsys.readouterr().out
     features = Features.load(Path("mine-features.npz"))
     images = ImageStore.open(RESULTS / "data/mini-imagenet").images[features.rows[:3]]
     with torch.no_grad():

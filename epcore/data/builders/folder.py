@@ -182,16 +182,23 @@ def _drawn(folder: Path, split: RandomSplit) -> dict[ImageClass, list[str]]:
             f"{folder / 'split.csv'} exists, and the data set has the key `split` as well; "
             "remove one of the two"
         )
-    if not (folder / "images").is_dir():
-        raise UserError(f"{folder / 'images'} does not exist; put a folder for each class there")
     images = folder / "images"
+    files = class_folders(images)
+    return {c: files[c.name] for c in draw_split(list(files), split, str(images))}
+
+
+def class_folders(images: Path) -> dict[str, list[str]]:
+    """The names of the class folders, each with its files, sorted; hidden ones are left out.
+
+    Raises:
+        UserError: if there is no such folder, or something else in it.
+    """
+    if not images.is_dir():
+        raise UserError(f"{images} does not exist; put a folder for each class there")
     stray = "is no class folder; put pictures into one, remove all else"
-    names = _visible(images, Path.is_dir, stray)
     remedy = "is no picture; a class folder holds its pictures and nothing else: remove it"
-    return {
-        c: _visible(images / c.name, Path.is_file, remedy)
-        for c in draw_split(names, split, str(images))
-    }
+    names = _visible(images, Path.is_dir, stray)
+    return {name: _visible(images / name, Path.is_file, remedy) for name in names}
 
 
 def _visible(folder: Path, right: Callable[[Path], bool], remedy: str) -> list[str]:

@@ -1,0 +1,182 @@
+"""Weights and images of others: checkpoints out of anyone's state_dict, features of a folder."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from epcore.checkpoint import Checkpoint, build
+from epcore.cli import main
+from epcore.plan import Plan
+
+CONFIG = Path(__file__).parents[2] / "config"
+HERE = ("--settings", str(CONFIG), "--scale", "demo")
+
+
+@pytest.fixture
+def settings():
+    return Plan(CONFIG, "demo").registry.backbone("conv4")
+
+
+@pytest.fixture
+def theirs(settings, tmp_path, monkeypatch):
+    """The weights of a network, with random statistics of BatchNorm."""
+    monkeypatch.chdir(tmp_path)
+    torch.manual_seed(0)
+    network = build(settings)
+    for tensor in network.state_dict().values():
+        if tensor.is_floating_point():
+            tensor.uniform_(0.1, 0.9)
+    return network.state_dict()
+
+
+def imported(content, *words, backbone="conv4"):
+    torch.save(content, "theirs.pt")
+    arguments = ["theirs.pt", "--backbone", backbone, "--out", "mine.pt", *words, *HERE]
+    return main(["import-weights", *arguments])
+
+
+def told(capsys):
+    (line,) = capsys.readouterr().err.splitlines()
+    return line
+
+
+@pytest.mark.parametrize("prefix", ["", "module.", "encoder."])
+@pytest.mark.parametrize("holder", [None, "state_dict", "params"])
+def test_weights_arrive_as_they_were(theirs, settings, capsys, prefix, holder):
+    content = {f"{prefix}{name}": tensor for name, tensor in theirs.items()}
+    content |= {f"{prefix}fc.weight": torch.ones(3, 4)}
+    words = ["--map", "encoder."] if prefix == "encoder." else []
+    words = [words[0], f"{words[1]}="] if words else []
+    assert imported({holder: content, "epoch": 3} if holder else content, *words) == 0
+    found = Checkpoint.load(Path("mine.pt"), settings).weights
+    assert found.keys() == theirs.keys()
+    assert all(torch.equal(found[name], theirs[name]) for name in theirs)
+    assert "left out, because the network has none of these names: fc.weight" in (
+        capsys.readouterr().out
+    )
+
+
+def test_the_count_of_batches_may_lack_and_half_precision_is_widened(theirs, settings):
+    content = {name: tensor.half() for name, tensor in theirs.items() if tensor.is_floating_point()}
+    assert len(content) < len(theirs)
+    assert imported(content) == 0
+    found = Checkpoint.load(Path("mine.pt"), settings).weights
+    for name, tensor in content.items():
+        assert found[name].dtype == torch.float32
+        assert torch.equal(found[name], tensor.float())
+
+
+def without(weights, part):
+    return {name: tensor for name, tensor in weights.items() if part not in name}
+
+
+MISTAKES = {
+    "other names": (lambda w: {f"net.{n}": t for n, t in w.items()}, [], "--map OLD=NEW"),
+    "a missing layer": (lambda w: without(w, "2."), [], "which the file lacks"),
+    "other widths": (
+        lambda w: {n: torch.cat([t, t]) if t.ndim == 4 else t for n, t in w.items()},
+        [],
+        "has shape .* needs .*choose another --backbone",
+    ),
+    "numbers for tensors": (lambda w: dict.fromkeys(w, 3), [], "are no tensors by name"),
+    "infinite weights": (lambda w: {n: t / 0 for n, t in w.items()}, [], "are not finite"),
+    "a map without a sign": (dict, ["--map", "encoder."], "expected OLD=NEW"),
+    "a map that fits nothing": (dict, ["--map", "nope=x"], "no name begins with 'nope'"),
+    "a whole network": (lambda w: torch.nn.Linear(1, 1), [], r"save the network's state_dict\(\)"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_what_does_not_fit_is_one_line_and_nothing_is_written(theirs, capsys, mistake):
+    change, words, expected = MISTAKES[mistake]
+    assert imported(change(theirs), *words) == 2
+    assert re.search(expected, told(capsys))
+    assert not Path("mine.pt").exists()
+
+
+def test_two_names_that_become_one_are_told(theirs, capsys):
+    name = next(iter(theirs))
+    assert imported({**theirs, f"old.{name}": theirs[name]}, "--map", "old.=") == 2
+    assert f"makes two weights {name!r}" in told(capsys)
+
+
+def test_a_missing_file_and_a_misspelt_backbone_are_told(theirs, capsys):
+    assert main(["import-weights", "no.pt", "--backbone", "conv4", "--out", "m.pt", *HERE]) == 2
+    assert "no.pt does not exist; correct the name" in told(capsys)
+    assert imported(theirs, backbone="conv5") == 2
+    assert "did you mean 'conv4'" in told(capsys)
+
+
+# -- images ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def photos(theirs):
+    """Six classes of 20 pictures of 40 pixels, each class of a color of its own."""
+    assert imported(theirs) == 0
+    random = np.random.default_rng(0)
+    for name in range(6):
+        folder = Path("photos") / f"class {name}"
+        folder.mkdir(parents=True)
+        for number in range(20):
+            pixels = 40 * name + random.integers(0, 30, (40, 40, 3))
+            Image.fromarray(pixels.astype(np.uint8)).save(folder / f"{number:02}.png")
+    return Path("photos")
+
+
+def embedded(*words):
+    weights = ["--weights", "mine.pt", "--backbone", "conv4", "--size", "28"]
+    return main(["embed-folder", "photos", *weights, "--out", "mine.npz", *words, *HERE])
+
+
+@torch.no_grad()
+def test_features_are_those_of_the_network_on_the_resized_picture(photos, theirs, settings):
+    assert embedded() == 0
+    found = np.load("mine.npz")
+    assert found["features"].shape == (120, 64)
+    assert found["labels"].tolist() == [f"class {n}" for n in range(6) for _ in range(20)]
+    network = build(settings).eval()
+    network.load_state_dict(theirs)
+    for place in (0, 57, 119):
+        path = photos / f"class {place // 20}" / f"{place % 20:02}.png"
+        small = Image.open(path).resize((28, 28), Image.Resampling.BILINEAR)
+        pixels = torch.from_numpy(np.asarray(small, dtype=np.float32)).permute(2, 0, 1)[None]
+        expected = network(pixels / 255 * 2 - 1)[0].numpy()
+        scale = np.abs(expected).max()
+        # The scale computes in bfloat16, which has 8 bits.
+        assert np.abs(found["features"][place] - expected).max() < 0.03 * scale
+
+
+def test_classify_takes_them(photos, capsys):
+    assert embedded() == 0
+    words = ["--classifier", "nearest-mean", "--count", "20", "--settings", str(CONFIG)]
+    assert main(["classify", "--features", "mine.npz", *words]) == 0
+    line = capsys.readouterr().out.splitlines()[-1]
+    assert line.startswith("nearest-mean")
+    assert float(line.split()[1]) > 60
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("photos/note.txt", "x", "is no class folder"),
+        ("photos/class 0/note.txt", "x", "cannot be read as an image"),
+    ],
+)
+def test_what_is_no_picture_is_told(photos, capsys, name, text, said):
+    Path(name).write_text(text)
+    capsys.readouterr()
+    assert embedded() == 2
+    assert said in capsys.readouterr().err
+    assert not Path("mine.npz").exists()
+
+
+def test_an_empty_folder_is_told(theirs, capsys):
+    assert imported(theirs) == 0
+    Path("photos").mkdir()
+    assert embedded() == 2
+    assert "has no pictures" in told(capsys)
