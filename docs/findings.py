@@ -181,7 +181,9 @@ def _differences(name: str, columns: dict[str, str]) -> str:
         text.append(f"| {block} | {row} | {' | '.join(shown)} |")
         if found[0]["difference"]:
             gaps = [
-                f"{float(c['difference']):+.1f} ± {float(c['difference_interval']):.1f}"
+                f"{float(c['difference']):+.1f} ± {float(c['difference_interval']):.1f}".replace(
+                    "-0.0", "+0.0"
+                )
                 for c in found
             ]
             text.append(f"| | *difference* | {' | '.join(gaps)} |")
