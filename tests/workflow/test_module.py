@@ -1,0 +1,49 @@
+"""As a module of somebody else's workflow."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.workflow
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def theirs(tmp_path):
+    """A workflow with the lines of docs/extending.md and a rule of its own."""
+    shutil.copytree(ROOT / "config", tmp_path / "config")
+    page = (ROOT / "docs/extending.md").read_text(encoding="utf-8")
+    lines = re.search(r"```python\n(configfile:.*?)```", page, re.DOTALL)[1]
+    assert '"epnet/Snakefile"' in lines
+    text = lines.replace("epnet/Snakefile", str(ROOT / "Snakefile"))
+    (tmp_path / "Snakefile").write_text(text, encoding="utf-8")
+
+    def snakemake(*words):
+        command = [sys.executable, "-m", "snakemake", "--cores", "1", *words]
+        environment = os.environ | {"PYTHONPATH": str(ROOT)}
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout + done.stderr
+
+    return snakemake
+
+
+def test_its_rules_run_there_and_feed_a_rule_of_theirs(theirs, tmp_path):
+    theirs()
+    drawn = tmp_path / "results/demo/figures/two-moons.csv"
+    assert drawn.stat().st_size > 1000
+    assert (tmp_path / "mine.txt").read_bytes() == drawn.read_bytes()
+
+
+def test_the_main_table_is_planned_there_with_all_it_needs(theirs):
+    told = theirs("-n", "tables/main.tex")
+    assert re.search(r"^pretrain +12$", told, re.M)
+    assert re.search(r"^publish_table +1$", told, re.M)
