@@ -1,8 +1,6 @@
 # EPNet, reproduced. What is asked for stands in config/, what is computed in epcore/.
-#   snakemake --cores 8 tables/main.tex                        the demo, on embedded data
-#   snakemake --cores 8 all                                    every table and figure
-#   snakemake --cores 8 ablation_pipeline                      the ablations
-#   snakemake --cores 8 compared                               the methods compared with, trained here
+#   snakemake --cores 8 tables/main.tex                        the demo, on embedded data; or `all`
+#   snakemake --cores 8 ablation_pipeline compared             the ablations; compared methods, trained
 #   snakemake --cores 8 tables/main.tex --config scale=paper
 #   snakemake --cores 1 forecast                               what is left of `all`, and what it costs
 #

@@ -3,6 +3,7 @@
 from functools import cache
 
 from epcore.dry_run import Job
+from epcore.errors import UserError
 from epcore.plan import Plan
 from epcore.plan.datasets import GlyphPictures
 from epcore.plan.models import Backbone
@@ -25,7 +26,10 @@ def estimate(plan: Plan, job: Job, device: str) -> float | None:
         told = plan.compared.meta_train(job.backbone, names["recipe"], 0, int(names["shot"]))
         pixels = plan.registry.datasets[names["dataset"]].image_size
         steps = told.training.epochs * told.training.steps
-        return steps * multiply_adds_of_step(told, pixels) / rate
+        try:
+            return steps * multiply_adds_of_step(told, pixels) / rate
+        except UserError:  # images that are too small for it, which its job will say
+            return None
     elif job.stage in ("pretrain", "finetune"):
         recipe = plan.registry.recipe(names["recipe"], job.backbone)
         network, view = plan.registry.backbone(job.backbone), recipe.view

@@ -81,7 +81,8 @@ def test_all_other_rules_stay_where_snakemake_runs(planned):
     files = [file.read_text() for file in (ROOT / "workflow/rules").glob("*.smk")]
     bodies = re.findall(r"^ *(?:use )?rule\b.*:\n((?: .*\n|\n)+)", "".join(files), re.M)
     away = [body for body in bodies if "shell:" in body and "localrule: True" not in body]
-    assert len(away) == len(ALONE) + 4  # pretrain, finetune, embed, base_classes
+    # pretrain, finetune, embed, base_classes, meta_train, meta_test
+    assert len(away) == len(ALONE) + 6
     (quick,) = [body for body in bodies if "QUICK_DATASETS),\n" in body and "shell:" not in body]
     assert "localrule: True" in quick
     assert [

@@ -46,12 +46,12 @@ def test_everything_is_planned_and_nothing_is_computed_twice(project, scale, mon
     twice = [words for words, count in Counter(told.values()).items() if count > 1]
     assert not twice
     counts = Counter(stage for stage, _ in told)
-    for stage in ("pretrain", "finetune", "embed"):
-        assert counts[stage] == run.jobs[stage]
+    for stage in ("pretrain", "finetune", "embed", "meta-train", "meta-test"):
+        assert counts[stage] == run.jobs[stage.replace("-", "_")]
     assert run.jobs["evaluate"] <= counts["evaluate"]
     plan = Plan(project.folder / "config", scale)
     scores = {cell.scores for table in plan.registry.tables for cell in plan.tables.cells(table)}
-    assert {out for stage, out in told if stage == "evaluate"} == scores
+    assert {out for stage, out in told if stage in ("evaluate", "meta-test")} == scores
     assert run.jobs["publish_table"] == len(plan.tables.covered)
     assert run.jobs["publish_figure"] == 2 * len(plan.covered_figures)
 
