@@ -15,7 +15,7 @@ from epcore.plan import Plan
 
 pytestmark = pytest.mark.workflow
 
-STAGES = ("pretrain", "finetune", "embed", "evaluate")
+STAGES = ("pretrain", "finetune", "embed", "evaluate", "meta-train", "meta-test")
 NOT_RUN = ("command", "gpus", "allow_cpu", "require_gpu")
 
 
