@@ -29,7 +29,6 @@ not be downloaded by a program (ILSVRC2012) is asked for, with the steps to get 
 """
 
 DAY = 86_400  # seconds
-LEAST_PIXELS = 16  # that survive four poolings
 NAMES = {
     "dataset": "data set (datasets.yaml)",
     "protocol": "protocol of its episodes (protocols.yaml)",
@@ -210,7 +209,7 @@ def _add_weights(command: Command) -> None:
     sub.add_argument("--recipe", default="epnet", metavar="NAME",
         help="whose view of images it is (default: epnet)",
     )  # fmt: skip
-    sub.add_argument("--size", type=_side, default=84, metavar="PIXELS",
+    sub.add_argument("--size", type=_count, default=84, metavar="PIXELS",
         help="height and width that images are resized to first (default: 84)",
     )  # fmt: skip
     sub.add_argument("--out", required=True, type=Path, help="features to write (.npz)")
@@ -294,14 +293,6 @@ def _count(text: str) -> int:
         if int(text) >= 0:
             return int(text)
     raise argparse.ArgumentTypeError(f"expected a whole number, 0 or more, got {text}")
-
-
-def _side(text: str) -> int:
-    """Pixels of an image's side; of fewer four poolings leave nothing."""
-    with contextlib.suppress(ValueError):
-        if int(text) >= LEAST_PIXELS:
-            return int(text)
-    raise argparse.ArgumentTypeError(f"expected {LEAST_PIXELS} pixels or more, got {text}")
 
 
 def _of_scale(sub: argparse.ArgumentParser, of_seeds: bool = True) -> None:

@@ -1,11 +1,26 @@
 """A network over all pairs of an episode's images, as GNN and EGNN have it."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
 
 from epcore.compared import exact, whole
+
+
+def perceptron(widths: Sequence[int], bias: bool) -> nn.Sequential:
+    """Linear layers from each width to the next, each with BatchNorm and leaky ReLU."""
+    return nn.Sequential(
+        *(
+            nn.Sequential(
+                nn.Linear(inputs, outputs, bias=bias),
+                nn.BatchNorm1d(outputs),
+                nn.LeakyReLU(0.01, inplace=True),
+            )
+            for inputs, outputs in pairwise(widths)
+        )
+    )
 
 
 class PairNetwork(nn.Module):
@@ -20,16 +35,7 @@ class PairNetwork(nn.Module):
 
     def __init__(self, features: int, bias: bool) -> None:
         super().__init__()
-        self.layers = nn.Sequential(
-            *(
-                nn.Sequential(
-                    nn.Linear(inputs, outputs, bias=bias),
-                    nn.BatchNorm1d(outputs),
-                    nn.LeakyReLU(0.01, inplace=True),
-                )
-                for inputs, outputs in pairwise((features, *self.widths))
-            )
-        )
+        self.layers = perceptron((features, *self.widths), bias)
         self.last = nn.Linear(self.widths[-1], 1)
 
     def forward(self, nodes: Tensor) -> Tensor:

@@ -1,7 +1,5 @@
 """Edge-labeling graph neural networks (Kim et al. 2019)."""
 
-from itertools import pairwise
-
 import torch
 from pydantic import Field
 from torch import Tensor, nn
@@ -10,7 +8,7 @@ from torch.nn import functional
 from epcore.classifiers import EpisodeBatch
 from epcore.compared import EpisodicMethod, exact, node_labels, query_classes, whole
 from epcore.compared._encoders import GraphEncoder
-from epcore.compared._pairs import PairNetwork
+from epcore.compared._pairs import PairNetwork, perceptron
 from epcore.compared.gnn import alone
 from epcore.plan.settings import Settings
 
@@ -24,16 +22,7 @@ class _Round(nn.Module):
 
     def __init__(self, features: int) -> None:
         super().__init__()
-        self.nodes = nn.Sequential(
-            *(
-                nn.Sequential(
-                    nn.Linear(inputs, outputs, bias=False),
-                    nn.BatchNorm1d(outputs),
-                    nn.LeakyReLU(0.01, inplace=True),
-                )
-                for inputs, outputs in pairwise((3 * features, 2 * FEATURES, FEATURES))
-            )
-        )
+        self.nodes = perceptron((3 * features, 2 * FEATURES, FEATURES), bias=False)
         self.pairs = PairNetwork(FEATURES, bias=False)
 
     def forward(self, nodes: Tensor, edges: Tensor) -> tuple[Tensor, Tensor]:

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
+from epcore.backbones import Backbone
 from epcore.checkpoint import load_backbone
 from epcore.data.arrays import save_arrays
 from epcore.data.augment import Augmenter
@@ -50,6 +51,7 @@ def run(
     set_precision(stage.precision)
     network = load_backbone(weights, stage.backbone, device)
     augmenter = Augmenter((), stage.view)
+    _check_size(network, augmenter, size)
     found = []
     with tqdm(total=len(paths), desc="embed-folder", unit="image", disable=None) as bar:
         for pixels in _batches(paths, size):
@@ -64,6 +66,17 @@ def run(
     save_arrays(out, features=values, labels=labels)
     print(f"{out}: {len(values):,} images of {len(classes)} classes")
     print(f"accuracies of its episodes: epcore classify --features {out}")
+
+
+def _check_size(network: Backbone, augmenter: Augmenter, size: int) -> None:
+    """Raises `UserError` if an image of this size leaves nothing to the network's last layer."""
+    blank = torch.zeros(
+        1, size, size, 3, dtype=torch.uint8, device=next(network.parameters()).device
+    )
+    try:
+        network(augmenter.plain(blank))
+    except RuntimeError:
+        raise UserError(f"--size {size}: too few pixels for this network; give more") from None
 
 
 def _batches(paths: list[Path], size: int) -> Iterator[np.ndarray]:

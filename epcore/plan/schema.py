@@ -142,13 +142,14 @@ def _compared() -> Schema:
 
 
 def _config() -> Schema:
-    seeds = _of(Seeds)
+    seeds = {"anyOf": [{"type": "integer", "minimum": 1}, _of(Seeds)]}
     return {
         "description": "The defaults of Snakemake's --config.",
         "type": "object",
         "properties": {
             "scale": TEXT | {"description": "a file of config/scales or config/examples"},
-            "seeds": seeds | {"description": "of trainings; the scale's if there is none"},
+            "seeds": seeds
+            | {"description": "how many trainings, or their seeds; the scale's if there is none"},
             "allow_cpu": {"type": "boolean", "description": "train on a CPU what asks for a GPU"},
             "data_root": TEXT | {"description": "where published data sets lie"},
         },

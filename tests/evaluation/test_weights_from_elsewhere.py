@@ -175,6 +175,13 @@ def test_what_is_no_picture_is_told(photos, capsys, name, text, said):
     assert not Path("mine.npz").exists()
 
 
+@pytest.mark.parametrize("size", ["0", "1", "15"])
+def test_a_size_that_leaves_nothing_is_told(photos, capsys, size):
+    capsys.readouterr()
+    assert embedded("--size", size) == 2
+    assert f"--size {size}: too few pixels" in told(capsys)
+
+
 def test_an_empty_folder_is_told(theirs, capsys):
     assert imported(theirs) == 0
     Path("photos").mkdir()

@@ -80,6 +80,12 @@ def test_a_scale_may_hold_no_more_than_what_it_changes(changes):
     assert problems("scales", changes) == []
 
 
+@pytest.mark.parametrize("seeds", [3, [0, 7]])
+def test_seeds_are_a_number_of_trainings_or_listed(seeds):
+    content = yaml.safe_load((CONFIG / "config.yaml").read_text(encoding="utf-8"))
+    assert problems("config", content | {"seeds": seeds}) == []
+
+
 def test_descriptions_of_the_settings_reach_the_editor():
     text = json.dumps(schema_of("compared"))
     assert "episodes of a step" in text

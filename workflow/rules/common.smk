@@ -294,8 +294,8 @@ shell.prefix(
 
 
 # Snakemake's limit of jobs a second (--max-jobs-per-timespan, 100/1s) starts a timer whenever it looks
-# for jobs to run, and looks again when that ends: once a second for every job that has ended. After
-# some hundred jobs that is a third of a core. Nothing here needs the limit.
+# for jobs to run, and looks again when that ends: once a second for every job that has ended.
+# Nothing here needs the limit.
 onstart:
     workflow.scheduler.job_rate_limiter = None
 
