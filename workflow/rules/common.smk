@@ -21,6 +21,7 @@ from epcore.plan.registry import scale_of
 from epcore.plan.run import TrainedNetwork, Run
 from epcore.plan.stages import told
 from epcore.resume import discard_old_states
+from epcore.scheduler import mend
 
 # `conda: environment.yml` in the rules documents their software. It installs this checkout, so it
 # is made by hand or by the Makefile, not by Snakemake's --software-deployment-method.
@@ -293,11 +294,8 @@ shell.prefix(
 )
 
 
-# Snakemake's limit of jobs a second (--max-jobs-per-timespan, 100/1s) starts a timer whenever it looks
-# for jobs to run, and looks again when that ends: once a second for every job that has ended.
-# Nothing here needs the limit.
 onstart:
-    workflow.scheduler.job_rate_limiter = None
+    mend(workflow.scheduler)
 
 
 def print_table():
