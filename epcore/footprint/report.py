@@ -13,7 +13,7 @@ from epcore.footprint.ledger import Entry, read
 from epcore.markup import tex_escape
 from epcore.plan import Plan
 from epcore.report.figure import BLUE, ORANGE, figure
-from epcore.report.latex import HEAD
+from epcore.report.latex import head
 
 HOURS = 24  # of processors, below which the table tells minutes
 LEAST = 0.001
@@ -103,15 +103,17 @@ def typeset(sums: Account) -> str:
     small = sums.total.sum("kwh") < 1
     units, scale = (("Wh", "g"), 1000) if small else (("kWh", "kg"), 1)
     time, parts_of_hour = ("minutes", 60) if sums.total.cpu_hours < HOURS else ("hours", 1)
+    titles = (
+        rf"& attempts & unfinished & {time} & core {time} & {units[0]} & {units[1]} CO$_2$eq \\"
+    )
+    # Of a whole scale it is longer than a page.
     lines = [
-        r"\begin{table}[!ht]",
-        r"\centering\footnotesize",
-        r"\setlength{\belowcaptionskip}{6pt}",
-        rf"\caption{{Energy and CO$_2$ of the runs. {caption}}}",
-        r"\label{tab:co2}",
-        r"\begin{tabular}{@{}lrrrrrr@{}}",
-        r"\toprule",
-        rf"& attempts & unfinished & {time} & core {time} & {units[0]} & {units[1]} CO$_2$eq \\",
+        head("booktabs,longtable") + r"{\footnotesize\setlength{\LTcapwidth}{\linewidth}",
+        r"\begin{longtable}{@{}lrrrrrr@{}}",
+        rf"\caption{{Energy and CO$_2$ of the runs. {caption}}}\label{{tab:co2}}\\",
+        *(r"\toprule", titles, r"\endfirsthead"),
+        *(r"\toprule", titles, r"\midrule", r"\endhead"),
+        r"\bottomrule\endfoot",
     ]
     products = "Table or figure, with all it is made of"
     parts = {"Rule": sums.rules, products: sums.products, "": [sums.total]}
@@ -128,7 +130,7 @@ def typeset(sums: Account) -> str:
         r"\multicolumn{7}{@{}l}"
         r"{\emph{Hours $\times$ power at full load $\times$ factor, without memory}} \\",
         *(rf"\multicolumn{{6}}{{@{{}}l}}{{{name}}} & {kg} \\" for name, kg in estimates.items()),
-        *(r"\bottomrule", r"\end{tabular}", r"\end{table}"),
+        *(r"\end{longtable}}", r"\epcoreend", ""),
     ]
     return "\n".join(lines)
 
@@ -214,6 +216,6 @@ def run(
     sums = account(plan, entries)
     write_text(out, sums.csv())
     write_text(out.with_suffix(".md"), paragraph(sums) + "\n")
-    write_text(tex, HEAD + typeset(sums) + "\n\\epcoreend\n")
+    write_text(tex, typeset(sums))
     draw(sums, drawing)
     provenance.write(out)

@@ -5,23 +5,10 @@ import itertools
 from epcore.markup import literal, to_tex
 from epcore.plan.stages import ClaimsStage
 from epcore.report.judged import Judged
+from epcore.report.latex import head
 from epcore.report.verdicts import Verdict, Word
 
-HEAD = r"""% Compile this file, or \input it into a paper that loads
-% array, booktabs, longtable and xcolor.
-\makeatletter
-\ifx\documentclass\@twoclasseserror
-  \let\epcoreend\relax
-\else
-  \documentclass[10pt]{article}
-  \usepackage[a4paper,margin=15mm]{geometry}
-  \usepackage{array,booktabs,longtable,xcolor}
-  \pagestyle{empty}
-  \gdef\epcoreend{\end{document}}
-  \begin{document}
-\fi
-\makeatother
-"""
+PACKAGES = "array,booktabs,longtable,xcolor"
 COLORS = {"holds": "green!45!black", "fails": "red!75!black", "open": "orange!75!black"}
 PLURAL: dict[Word, str] = {"holds": "hold", "fails": "fail", "open": "open"}
 COLUMNS = 5
@@ -35,7 +22,7 @@ TITLES = (
 def typeset(stage: ClaimsStage, judged: list[Judged]) -> str:
     """The whole file."""
     lines = [
-        HEAD + r"{\footnotesize\setlength{\tabcolsep}{4pt}",
+        head(PACKAGES) + r"{\footnotesize\setlength{\tabcolsep}{4pt}",
         r"\begin{longtable}{@{}l>{\raggedright\arraybackslash}p{.52\linewidth}ll"
         r">{\raggedright\arraybackslash}p{.17\linewidth}@{}}",
         rf"\caption{{{to_tex(stage.title)}. {to_tex(note_of(stage))}}}\label{{tab:claims}}\\",

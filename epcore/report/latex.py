@@ -11,20 +11,27 @@ from epcore.report.html_table import page
 from epcore.report.layout import Block, Layout, Line, Number, lay_out
 from epcore.report.text_table import Cell, read_cells
 
-# The file can be compiled by itself or \input into a paper: \documentclass becomes an error command
-# once a document has begun, which tells the two apart.
-HEAD = r"""% Compile this file, or \input it into a paper that loads
-% amssymb, booktabs, graphicx and xcolor.
+PACKAGES = "amssymb,booktabs,graphicx,xcolor"
+
+
+def head(packages: str) -> str:
+    r"""The first lines of a file that can be compiled by itself or \input into a paper.
+
+    \documentclass becomes an error command once a document has begun, which tells the two apart.
+    """
+    *names, last = packages.split(",")
+    return rf"""% Compile this file, or \input it into a paper that loads
+% {", ".join(names)} and {last}.
 \makeatletter
 \ifx\documentclass\@twoclasseserror
   \let\epcoreend\relax
 \else
-  \documentclass[10pt]{article}
-  \usepackage[a4paper,margin=15mm]{geometry}
-  \usepackage{amssymb,booktabs,graphicx,xcolor}
-  \pagestyle{empty}
-  \gdef\epcoreend{\end{document}}
-  \begin{document}
+  \documentclass[10pt]{{article}}
+  \usepackage[a4paper,margin=15mm]{{geometry}}
+  \usepackage{{{packages}}}
+  \pagestyle{{empty}}
+  \gdef\epcoreend{{\end{{document}}}}
+  \begin{{document}}
 \fi
 \makeatother
 """
@@ -138,5 +145,5 @@ def cells_of(stage: LatexStage, table: Path) -> dict[tuple[str, str, str], Cell]
 def run(stage: LatexStage, csv: Path, out: Path) -> None:
     """The stage `latex`: the table (.tex) and the same as a page for browsers (.html)."""
     layout = lay_out(stage, cells_of(stage, csv))
-    write_text(out, HEAD + typeset(stage, layout) + "\n\\epcoreend\n")
+    write_text(out, head(PACKAGES) + typeset(stage, layout) + "\n\\epcoreend\n")
     write_text(out.with_suffix(".html"), page(stage, layout))

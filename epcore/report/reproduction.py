@@ -131,12 +131,22 @@ def _claim(claim: Mapping[str, str]) -> str:
             continue
         counts = ""
         if column == "this_run" and word in ("holds", "open", "fails"):
-            asked = {w: int(claim[f"this_run_{w}"]) for w in ("holds", "fails", "open")}
-            listed = ", ".join(f"{count} {w}" for w, count in asked.items() if count)
-            counts = f" ({listed}; {claim['this_run_missing']} missing)"
+            counts = f" ({_counts(claim)})"
         breaks = f": {_text(_short(claim[why]))}" if claim[why] else ""
+        if word == "not asked":
+            # A sentence of its own, which says why.
+            said.append(f"This run is not asked. {_text(claim[why])}")
+            continue
         said.append(rf"{begin} \textbf{{{SAID[word]}}}{counts}{breaks}.".replace("..", "."))
     return " ".join(said) + "%"
+
+
+def _counts(claim: Mapping[str, str]) -> str:
+    """Of its cells: "3 hold, 1 fails, 7 are open, 2 are missing"."""
+    words = {"holds": ("holds", "hold"), "fails": ("fails", "fail")}
+    words |= {word: (f"is {word}", f"are {word}") for word in ("open", "missing")}
+    counts = {said: int(claim[f"this_run_{word}"]) for word, said in words.items()}
+    return ", ".join(f"{n} {said[n != 1]}" for said, n in counts.items() if n)
 
 
 def _short(breaks: str, most: int = 4) -> str:
