@@ -56,20 +56,50 @@ def lines_of(name: str) -> list[dict[str, str]]:
 
 def claims() -> str:
     """How many claims of the paper hold, by each judge."""
-    theirs = [line for line in lines_of("demo/claims") if line["whose"] != "ours"]
     words = ("holds", "fails", "open", "not asked")
     text = [
         "| of the paper's claims | hold | fail | are open | are not asked |",
         "|---|---|---|---|---|",
     ]
-    for title, column in (
-        ("by the numbers that it prints", "printed"),
-        ("by the intervals that it prints", "printed_intervals"),
-        ("by the demo, on stand-in data", "this_run"),
+    for title, run, column in (
+        ("by the numbers that it prints", "demo", "printed"),
+        ("by the intervals that it prints", "demo", "printed_intervals"),
+        ("by the demo, on stand-in data", "demo", "this_run"),
+        ("by the demo with Conv-4 alone, over three trainings", "demo-3-seeds", "this_run"),
     ):
+        theirs = [line for line in lines_of(f"{run}/claims") if line["whose"] != "ours"]
         counts = Counter(line[column] for line in theirs)
         text.append(f"| {title} | {' | '.join(str(counts[word]) for word in words)} |")
     return "\n".join(text)
+
+
+def epnet_and_net() -> str:
+    """EPNet minus --Net in the main table: of one training, and of three."""
+    text = [
+        "| data | shots | Conv-4 | ResNet-12 | WRN-28-10 | Conv-4, three trainings |",
+        "|---|---|---|---|---|---|",
+    ]
+    one, three = (
+        {(c["block"], c["column"]): c for c in lines_of(f"{run}/main") if c["row"] == "EPNet"}
+        for run in ("demo", "demo-3-seeds")
+    )
+    for column, said in (
+        ("mini1", "mini | 1"),
+        ("mini5", "mini | 5"),
+        ("tier1", "tiered | 1"),
+        ("tier5", "tiered | 5"),
+    ):
+        found = [one[block, column] for block in ("CONV-4", "RESNET-12", "WRN-28-10")]
+        shown = [f"{float(c['difference']):+.1f}" for c in found]
+        shown.append(_with_seeds(three["CONV-4", column]))
+        text.append(f"| {said} | {' | '.join(shown)} |")
+    return "\n".join(text)
+
+
+def _with_seeds(cell: dict[str, str]) -> str:
+    """A mean difference, its interval over trainings, and that of each training."""
+    each = ", ".join(f"{float(value):+.1f}" for value in cell["differences"].split())
+    return f"{float(cell['difference']):+.1f} ± {float(cell['difference_interval']):.1f} ({each})"
 
 
 def classifiers() -> str:
@@ -195,6 +225,7 @@ MAKERS: dict[str, Callable[[], str]] = {
     "classifiers": classifiers,
     "classifiers-short": classifiers_short,
     "compared": compared,
+    "epnet-and-net": epnet_and_net,
     "leaks": leaks,
     "maml": maml,
     "placement": placement,

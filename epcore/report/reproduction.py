@@ -134,8 +134,7 @@ def _claim(claim: Mapping[str, str]) -> str:
             counts = f" ({_counts(claim)})"
         breaks = f": {_text(_short(claim[why]))}" if claim[why] else ""
         if word == "not asked":
-            # A sentence of its own, which says why.
-            said.append(f"This run is not asked. {_text(claim[why])}")
+            said.append(f"In this run: {_text(claim[why])}")
             continue
         said.append(rf"{begin} \textbf{{{SAID[word]}}}{counts}{breaks}.".replace("..", "."))
     return " ".join(said) + "%"
