@@ -47,7 +47,8 @@ def note_of(stage: ClaimsStage) -> str:
         f"*Numbers*: as they stand. *Intervals*: 95\N{THIN SPACE}% intervals, as printed (those of "
         f"differences as of independent episodes) and, of this run, {over}; p-values of a claim's "
         "cells are adjusted by Holm's method. *Open*: an interval holds the bound, or "
-        f"cells are missing; in brackets, cells that hold, fail and are open, of all. {stage.notes.rstrip('.')}."
+        "cells are missing; in brackets, cells that hold, fail and are open, of all. "
+        f"{stage.notes.rstrip('.')}."
     )
 
 
