@@ -9,7 +9,7 @@ Every linear system is solved by Cholesky: for `alpha` below 1 the matrix `I - a
 symmetric positive definite, because the eigenvalues of `L` lie in [-1, 1].
 """
 
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -21,16 +21,14 @@ Part = Literal["full", "off-diagonal", "diagonal"]
 # score before the logarithm.
 DEGREE_OFFSET = 1e-4
 SCORE_OFFSET = 1e-6
+# In float32 a squared distance is known to about 1e-7 of the norms. Points nearer than this share
+# of them may be equal, and of a bandwidth that is this share of the mean distance or less, what
+# comes of a distance is not known to five digits.
+NEAR, NARROW = 1e-5, 0.01
 
 
 class DegenerateFeaturesError(ValueError):
     """Features of which no graph can be made: NaN, infinite, or all points equal."""
-
-
-def _centered_gram(features: Tensor) -> Tensor:
-    centered = features.to(torch.float64, copy=True)
-    centered -= centered.mean(dim=-2, keepdim=True)
-    return centered @ centered.mT
 
 
 def squared_distances(features: Tensor) -> tuple[Tensor, Tensor]:
@@ -42,12 +40,20 @@ def squared_distances(features: Tensor) -> tuple[Tensor, Tensor]:
     closer than a thousandth of their norm would count as duplicates, and the bandwidth leaves
     duplicates out.
     """
-    gram = _centered_gram(features)
+    points = features.to(torch.float64)
+    distances, equal, _ = _distances(points, 8 * torch.finfo(points.dtype).eps)
+    return distances, equal
+
+
+def _distances(points: Tensor, near: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Squared distances, which of them are at most `near` of the norms' sums, and these sums."""
+    centered = points - points.mean(dim=-2, keepdim=True)
+    gram = centered @ centered.mT
     norms = gram.diagonal(dim1=-2, dim2=-1)
     sums = norms[..., :, None] + norms[..., None, :]
     distances = torch.add(sums, gram, alpha=-2)
-    equal = distances <= 8 * torch.finfo(distances.dtype).eps * sums.detach()
-    return distances.masked_fill_(equal, 0), equal
+    equal = distances <= near * sums.detach()
+    return distances.masked_fill_(equal, 0), equal, sums
 
 
 def similarity_graph(features: Tensor, bandwidth: Bandwidth = "std") -> Tensor:
@@ -59,15 +65,38 @@ def similarity_graph(features: Tensor, bandwidth: Bandwidth = "std") -> Tensor:
     paper's text): `s` is the unbiased variance of `d^2` over all pairs i != j.
     Gradients flow through `s`, as in the authors' code.
     Points at equal distances from one another have `s = 0`: the limit, no edges, is returned.
+
+    Of float32 features each set (episode) is tried in float32, which takes half of the time, and
+    done again in float64 only where that may not be exact enough: if points may be equal, or if
+    `s` is small beside the distances. Others, and all under `torch.compile`, are done in float64.
     """
-    distances, equal = squared_distances(features)
+    if features.dtype != torch.float32 or torch.compiler.is_compiling():
+        return _in_float64(features, bandwidth)
+    graph, exact = _graph(features, bandwidth, NEAR)
+    if not bool(exact.all()):
+        # Anew: what overflows has no gradient, not even one of which nothing is used.
+        graph = torch.zeros_like(graph)
+        graph[exact] = _graph(features[exact], bandwidth, NEAR)[0]
+        graph[~exact] = _in_float64(features[~exact], bandwidth)
+    return graph
+
+
+def _in_float64(features: Tensor, bandwidth: Bandwidth) -> Tensor:
+    """The graph of any features, in their dtype."""
+    points = features.to(torch.float64)
+    return _graph(points, bandwidth, 8 * torch.finfo(points.dtype).eps)[0].to(features.dtype)
+
+
+def _graph(points: Tensor, bandwidth: Bandwidth, near: float) -> tuple[Tensor, Tensor]:
+    """The graph in the points' precision, and of which sets float32 is exact enough for it."""
+    distances, equal, sums = _distances(points, near)
     n = distances.shape[-1]
     diagonal = torch.eye(n, dtype=torch.bool, device=distances.device)
     apart = n * n - torch.count_nonzero(equal, dim=(-2, -1))
-    if not _holds(apart.all()):
+    if points.dtype == torch.float64 and not _holds(apart.all()):
         raise DegenerateFeaturesError(
             f"embedding propagation needs points that differ: in features of shape "
-            f"{tuple(features.shape)} all {n} points of at least one set are equal"
+            f"{tuple(points.shape)} all {n} points of at least one set are equal"
         )
     # As few passes over N^2 numbers as there can be: for many points they are most of the work.
     left_out, count = (
@@ -79,7 +108,9 @@ def similarity_graph(features: Tensor, bandwidth: Bandwidth = "std") -> Tensor:
     smallest = (torch.finfo(distances.dtype).eps * mean.detach()).square()
     variance = torch.maximum(variance, smallest)
     scale = variance.sqrt() if bandwidth == "std" else variance
-    return (distances / -scale).exp_().masked_fill(diagonal, 0).to(features.dtype)
+    wide = (scale > NARROW * mean) & scale.isfinite()
+    exact = (apart == n * n - n) & wide[..., 0, 0]
+    return (distances / -scale).exp_().masked_fill(diagonal, 0), exact
 
 
 def normalized_adjacency(adjacency: Tensor) -> Tensor:
@@ -88,16 +119,56 @@ def normalized_adjacency(adjacency: Tensor) -> Tensor:
     return scaling[..., :, None] * adjacency * scaling[..., None, :]
 
 
+class _Solve(torch.autograd.Function):
+    """`M^-1 V` of symmetric `M` `(..., N, N)`, given with its Cholesky factor, and `V` `(..., N, K)`.
+
+    Its gradient, for the gradient G of the result X, is `S = M^-1 G` of V and `-S X^T` of M: one
+    more solution with the same factor, where that of the factorization itself takes two triangular
+    systems of N columns and twice the time.
+    """
+
+    @staticmethod
+    def forward(matrix: Tensor, factor: Tensor, values: Tensor) -> Tensor:
+        return _solved(factor, values)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor], output: Tensor) -> None:
+        matrix, factor, _ = inputs
+        ctx.save_for_backward(matrix, factor, output)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, Tensor]:
+        matrix, factor, solution = ctx.saved_tensors
+        solved = _solve(matrix, factor, gradients[0])
+        return -solved @ solution.mT, None, solved
+
+
+def _solve(matrix: Tensor, factor: Tensor, values: Tensor) -> Tensor:
+    solution: Tensor = _Solve.apply(matrix, factor, values)  # type: ignore[no-untyped-call]
+    return solution
+
+
+def _solved(factor: Tensor, values: Tensor) -> Tensor:
+    """For many columns through the inverse: two triangular systems then cost more."""
+    solved: Tensor
+    if values.shape[-1] > 2 * factor.shape[-1]:
+        solved = torch.cholesky_inverse(factor) @ values
+    else:
+        solved = torch.cholesky_solve(values, factor)
+    return solved
+
+
 class Propagator:
     """`P = (I - alpha L)^-1` (equation 2) of the graph of features `(..., N, D)`.
 
-    Kept as the Cholesky factor of its inverse, so that it can be applied more than once.
+    Kept as its inverse and the Cholesky factor of that, so that it can be applied more than once.
     """
 
     def __init__(self, features: Tensor, alpha: float, bandwidth: Bandwidth = "std") -> None:
         laplacian = normalized_adjacency(similarity_graph(features, bandwidth))
         identity = torch.eye(laplacian.shape[-1], dtype=laplacian.dtype, device=laplacian.device)
-        self._factor: Tensor = torch.linalg.cholesky(identity - alpha * laplacian)
+        self._inverse = identity - alpha * laplacian
+        self._factor: Tensor = torch.linalg.cholesky(self._inverse.detach())
 
     @property
     def shape(self) -> torch.Size:
@@ -110,8 +181,7 @@ class Propagator:
 
     def apply(self, values: Tensor) -> Tensor:
         """`P @ values` for values `(..., N, K)`."""
-        applied: Tensor = torch.cholesky_solve(values, self._factor)
-        return applied
+        return _solve(self._inverse, self._factor, values)
 
     def matrix(self) -> Tensor:
         """`P` itself `(..., N, N)`."""

@@ -591,6 +591,76 @@ def test_features_of_any_size_that_float32_can_hold_have_the_same_graph(scale):
     assert torch.isfinite(EmbeddingPropagation()(scale * features)).all()
 
 
+# -- float32 and float64 ---------------------------------------------------------------------------
+
+
+def with_float64(features, layer):
+    """Embeddings and gradients of float32 features, and of the same in float64."""
+    found = []
+    for points in (features.clone(), features.double()):
+        points.requires_grad_()
+        embeddings = layer(points)
+        embeddings.square().sum().backward()
+        found.append((embeddings.detach().double(), points.grad.double()))
+    return zip(*found, strict=True)
+
+
+@pytest.mark.parametrize("size", [4, 64, 640])
+@pytest.mark.parametrize("points", [6, 80, 512])
+def test_float32_gives_what_float64_gives(points, size):
+    """With as many columns as make the solution go through the inverse, and with fewer."""
+    features = torch.randn(2, points, size, generator=torch.Generator().manual_seed(size)).relu()
+    for found, expected in with_float64(features, EmbeddingPropagation()):
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4 * float(expected.std()))
+
+
+def inexact(kind):
+    """Twelve points of which float32 alone would not make the graph."""
+    features = torch.randn(12, 8, generator=torch.Generator().manual_seed(5))
+    match kind:
+        case "twins":
+            features[3] = features[7]
+        case "nearly twins":
+            features[3] = features[7] * (1 + 3e-4)
+        case "far from zero":
+            features += 3e3
+        case "nearly equal distances":
+            features = torch.eye(12) + 1e-4 * torch.randn(12, 12)
+        case "huge":
+            features *= 1e15
+    return features
+
+
+@pytest.mark.parametrize(
+    "kind", ["twins", "nearly twins", "far from zero", "nearly equal distances", "huge"]
+)
+def test_where_float32_is_not_enough_the_graph_is_made_in_float64(kind):
+    """Beside a set for which it is, whose graph and gradient stay what they are alone."""
+    hard = inexact(kind)
+    easy = torch.randn(hard.shape, generator=torch.Generator().manual_seed(6)) * hard.std()
+    both = torch.stack([easy, hard]).requires_grad_()
+    graph = similarity_graph(both)
+    expected = similarity_graph(both.detach().double())
+    torch.testing.assert_close(graph.detach().double(), expected, rtol=1e-4, atol=1e-6)
+    assert torch.equal(graph[0], similarity_graph(easy))
+    graph.sum().backward()
+    assert both.grad.isfinite().all()
+
+
+def test_the_gradient_of_a_solution_is_that_of_the_inverse():
+    """Also of second order, and with more columns than go through triangular systems."""
+    points = torch.randn(2, 5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    for columns in (2, 11):
+        values = torch.randn(2, 5, columns, dtype=torch.float64).requires_grad_()
+        features = points.clone().requires_grad_()
+
+        def solution(features, values):
+            return Propagator(features, 0.5).apply(values)
+
+        assert torch.autograd.gradcheck(solution, (features, values))
+        assert torch.autograd.gradgradcheck(solution, (features, values))
+
+
 # -- compilers -------------------------------------------------------------------------------------
 
 
@@ -622,7 +692,8 @@ def test_it_is_one_graph_to_torch_compile_with_the_same_gradient(inputs, layer, 
         out.square().sum().backward()
         gradients.append((out.detach(), features.grad))
     for expected, found in zip(*gradients, strict=True):
-        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+        # Compiled, the graph is made in float64, else in float32.
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(("layer", "taken"), LAYERS, ids=repr)

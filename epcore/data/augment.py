@@ -38,25 +38,24 @@ class Augmenter:
     def flipped(self, images: Tensor, generator: Generator) -> Tensor:
         """For fine-tuning: the view, flipped at random where the recipe says so."""
         seen = view_of(_floats(images), self.view)
-        return _normalize(flip(seen, generator) if "flip" in self.names else seen)
+        return _normalize(flip(seen, generator, 3) if "flip" in self.names else seen)
 
     def rotated(self, images: Tensor, generator: Generator) -> Tensor:
         """For pretraining: `(4 * n, 3, h, w)`, all images at 0 degrees, then 90, 180 and 270.
 
         The flip comes before the rotations; crop and jitter after them, drawn anew for each copy.
         """
-        batch = _floats(images)
+        # As bytes, of which there are a quarter.
         if "flip" in self.names:
-            batch = flip(batch, generator)
-        batch = torch.cat([batch.rot90(turns, (2, 3)) for turns in range(ROTATIONS)])
-        return _normalize(self._cropped(batch, generator))
+            images = flip(images, generator, 2)
+        turned = torch.cat([images.rot90(turns, (1, 2)) for turns in range(ROTATIONS)])
+        return _normalize(self._cropped(_floats(turned), generator))
 
     def upright(self, images: Tensor, generator: Generator) -> Tensor:
         """For training without rotations: flip, then crop, then jitter."""
-        batch = _floats(images)
         if "flip" in self.names:
-            batch = flip(batch, generator)
-        return _normalize(self._cropped(batch, generator))
+            images = flip(images, generator, 2)
+        return _normalize(self._cropped(_floats(images), generator))
 
     def _cropped(self, batch: Tensor, generator: Generator) -> Tensor:
         """Crop and jitter, or the plain view."""
@@ -88,10 +87,11 @@ def view_of(batch: Tensor, view: View) -> Tensor:
     return batch[..., offset : offset + cropped, offset : offset + cropped]
 
 
-def flip(batch: Tensor, generator: Generator) -> Tensor:
-    """Each image mirrored left to right with probability 1/2."""
-    chosen = torch.rand(len(batch), generator=generator) < 0.5
-    return torch.where(chosen.to(batch.device)[:, None, None, None], batch.flip(-1), batch)
+def flip(images: Tensor, generator: Generator, width: int) -> Tensor:
+    """Each image mirrored left to right, along the dimension `width`, with probability 1/2."""
+    chosen = torch.rand(len(images), generator=generator) < 0.5
+    mirrored = images.flip(width)
+    return torch.where(chosen.to(images.device)[:, None, None, None], mirrored, images)
 
 
 def random_resized_crop(batch: Tensor, size: int, generator: Generator) -> Tensor:
@@ -142,4 +142,4 @@ def _floats(images: Tensor) -> Tensor:
 
 
 def _normalize(batch: Tensor) -> Tensor:
-    return (batch * 2 - 1).contiguous(memory_format=torch.channels_last)
+    return (batch * 2).sub_(1).contiguous(memory_format=torch.channels_last)

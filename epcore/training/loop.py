@@ -131,6 +131,7 @@ class _Training:
         self.curve: list[dict[str, float]] = []
         self.best: dict[str, Any] = {}
         self.step, self.total, self.last = 0, 0.0, math.nan
+        self.behind: Tensor | None = None  # the loss of a step that is not counted yet
         self.resumed_from: int | None = None
         if state.is_file():
             self._resume()
@@ -154,6 +155,7 @@ class _Training:
             train_loss = self._train(number, title)
             accuracy, loss = self._validate()
         except DegenerateFeaturesError as error:
+            self._count()
             remedy = "look whether the images are all alike (epcore contact-sheet); if not, lower"
             raise self._diverged(self.step + 1, str(error), remedy) from None
         row = dict(zip(CURVE_COLUMNS, (number, rate, train_loss, accuracy, loss), strict=True))
@@ -181,25 +183,36 @@ class _Training:
             initial=self.step, leave=False, disable=self.team.rank > 0 or None, unit="step",
         )  # fmt: skip
         for loss in steps:
-            value = loss.item()
-            if not math.isfinite(value):
-                raise self._diverged(self.step + 1, f"the loss is {value}")
             self.optimizer.zero_grad(set_to_none=True)
             loss.backward()
             if self.clip is not None:
                 nn.utils.clip_grad_norm_(self.task.model.parameters(), self.clip)
             self.optimizer.step()
-            self.step, self.total, self.last = self.step + 1, self.total + value, value
+            # Of the step before: a GPU is not waited for while it has none of the next to do.
+            self._count()
+            self.behind = loss.detach()
+            self.step += 1
             if self.team.rank == 0:
                 self.heartbeat.beat(self.step, self.task.steps, self.curve)
             signal = self.team.agree(self.request.number)
             if signal or time.monotonic() - self.saved_at > SAVE_EVERY:
+                self._count()
                 self._check_weights()
                 self._save()
             if signal:
                 self._leave(signal)
+        self._count()
         self._check_weights()
         return self.total / self.step
+
+    def _count(self) -> None:
+        """The loss of the last step, once it is done."""
+        if self.behind is None:
+            return
+        value, self.behind = self.behind.item(), None
+        if not math.isfinite(value):
+            raise self._diverged(self.step, f"the loss is {value}")
+        self.total, self.last = self.total + value, value
 
     def _validate(self) -> tuple[float, float]:
         """Accuracy and loss; a signal does not wait for them, which may take minutes.

@@ -112,7 +112,7 @@ def test_the_identity_view_returns_the_image():
 
 def test_about_half_of_the_images_are_mirrored_left_to_right_and_nothing_else_happens():
     batch = floats(1000, 4)
-    flipped = flip(batch, generator())
+    flipped = flip(batch, generator(), 3)
     same = (flipped == batch).flatten(1).all(1)
     mirrored = (flipped == torch.from_numpy(batch.numpy()[:, :, :, ::-1].copy())).flatten(1).all(1)
     assert (same ^ mirrored).all()
@@ -324,7 +324,7 @@ def test_upright_images_are_flipped_cropped_and_jittered_in_this_order():
     view = View(resize=1, crop=Fraction(7, 12))
     found = Augmenter(("flip", "crop", "jitter"), view).upright(stored(), generator())
     draws = generator()
-    expected = flip(floats(), draws)
+    expected = flip(floats(), draws, 3)
     expected = color_jitter(random_resized_crop(expected, 7, draws), draws)
     assert torch.equal(found, expected * 2 - 1)
 
