@@ -8,12 +8,13 @@
 #                 SCALE=mine make report    of another scale than the demo; make view too
 # make pictures   remakes the pictures of the README
 # make findings   remakes the tables of results in README.md and docs/ from a run of the demo
-# make bench      measures speed and memory into benchmarks/README.md; bench-workflow: the workflow
+# make bench      measures speed and memory into benchmarks/README.md; bench-workflow: the workflow;
+#                 bench-gpu: pretraining on a GPU at the paper's size
 # PYTHON=python3.12 make ...   chooses the Python (3.11 or newer) of the environment
 PYTHON ?= python3
 VENV := .venv/bin/python
 
-.PHONY: all view test test-full lint docs report pictures findings bench bench-workflow
+.PHONY: all view test test-full lint docs report pictures findings bench bench-workflow bench-gpu
 # In a terminal one line for each rule, with jobs done of all; the whole log is in .snakemake/log.
 PROGRESS := $(shell test -t 2 && echo --logger rich)
 OF_SCALE := $(if $(SCALE),--config scale=$(SCALE))
@@ -65,6 +66,9 @@ bench: .venv/installed
 
 bench-workflow: .venv/installed
 	$(VENV) benchmarks/collect.py workflow
+
+bench-gpu: .venv/installed
+	$(VENV) benchmarks/collect.py gpu
 
 # Remade when the lock changes; the stamp is written last, so a broken install is tried again.
 .venv/installed: requirements.txt pyproject.toml

@@ -1,7 +1,7 @@
 """Runs benchmarks, and puts what they print into the tables of README.md beside this file.
 
 python benchmarks/collect.py [NAME ...]: those of the README's tables; without a name all but the
-workflow's, which takes as long as the demo.
+workflow's, which takes as long as the demo, and the GPU's.
 """
 
 import os
@@ -24,7 +24,9 @@ TABLES = {
     "memory": (("memory.py",), ("feature_memory.py",)),
     "tracking": (("tracking.py",),),
     "workflow": (("workflow.py",),),
+    "gpu": (("gpu.py",),),
 }
+APART = ("workflow", "gpu")
 HEAD = "| ratio | measured | target | met | in numbers |\n|---|---:|---:|---|---|\n"
 
 
@@ -67,7 +69,7 @@ def rows_of(script: str, *arguments: str) -> list[str]:
 
 def main() -> None:
     readme = HERE / "README.md"
-    for table in sys.argv[1:] or [name for name in TABLES if name != "workflow"]:
+    for table in sys.argv[1:] or [name for name in TABLES if name not in APART]:
         rows = [row for script in TABLES[table] for row in rows_of(*script)]
         begin, end = f"<!-- {table} -->\n", f"<!-- end of {table} -->"
         before, _, rest = readme.read_text(encoding="utf-8").partition(begin)

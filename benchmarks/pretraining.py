@@ -55,38 +55,44 @@ class Timed(PretrainingTask):
         return 0.0, 0.0
 
 
-def stage_of(pixels: int) -> PretrainStage:
+def timed(device: torch.device, pixels: int, network: str, batch: int) -> Timed:
+    """A network after a few steps of the loop, with their seconds."""
     plan = Plan(Path("config"), SCALES[pixels])
-    stage = plan.runs.pretrain(plan.registry.scale.columns["mini"], "conv4", "epnet", 0)
-    told = stage.model_dump(mode="json")
-    told["precision"] = "bf16"
-    told["pretraining"] |= {"epochs": 1, "batch_size": BATCHES[pixels]}
-    return PretrainStage(**told)
+    told = plan.runs.pretrain(plan.registry.scale.columns["mini"], network, "epnet", 0)
+    changed = told.model_dump(mode="json")
+    changed["precision"] = "bf16"
+    changed["pretraining"] |= {"epochs": 1, "batch_size": batch}
+    stage = PretrainStage(**changed)
+    with tempfile.TemporaryDirectory() as folder:
+        # Half of the classes are of the base split.
+        store = noise_store(Path(folder, "noise"), pixels, 16, batch * STEPS // 8)
+        episodes = sample(pool_of(store, "val"), 2, 1, 1, 2, seed=0)
+        set_precision(stage.precision)
+        task = Timed(stage, store, episodes, device)
+        fit(task, stage.pretraining, 0, Path(folder, "state.pt"), "pretrain")
+    return task
+
+
+def loop_row(task: Timed, name: str, device: torch.device) -> None:
+    """Its throughput in that of the bare backbone."""
+    pair = Pair.of(task.loops[2:], task.bare[2:])
+    images = task.images_per_step
+    facts = describe(device, task.stage.precision)
+    row(
+        f"pretraining {name}: throughput of the loop in that of the bare backbone",
+        pair.other_to_ours,
+        0.95,
+        True,
+        f"{images / pair.ours:.0f} images/s against {images / pair.other:.0f}, "
+        f"{facts['precision']}; {pair.by_processors:.3g} in processor seconds",
+    )
 
 
 def main() -> None:
     device = choose_device()
     for pixels in map(int, sys.argv[1:] or SCALES):
-        with tempfile.TemporaryDirectory() as folder:
-            # Half of the classes are of the base split.
-            store = noise_store(Path(folder, "noise"), pixels, 16, BATCHES[pixels] * STEPS // 8)
-            episodes = sample(pool_of(store, "val"), 2, 1, 1, 2, seed=0)
-            stage = stage_of(pixels)
-            set_precision(stage.precision)
-            task = Timed(stage, store, episodes, device)
-            fit(task, stage.pretraining, 0, Path(folder, "state.pt"), "pretrain")
-        pair = Pair.of(task.loops[2:], task.bare[2:])
-        images = 4 * BATCHES[pixels]
-        facts = describe(device, stage.precision)
-        row(
-            f"pretraining Conv-4 at {pixels} pixels: throughput of the loop in that of the bare "
-            "backbone",
-            pair.other_to_ours,
-            0.95,
-            True,
-            f"{images / pair.ours:.0f} images/s against {images / pair.other:.0f}, "
-            f"{facts['precision']}; {pair.by_processors:.3g} in processor seconds",
-        )
+        task = timed(device, pixels, "conv4", BATCHES[pixels])
+        loop_row(task, f"Conv-4 at {pixels} pixels", device)
 
 
 if __name__ == "__main__":
