@@ -21,10 +21,11 @@ Part = Literal["full", "off-diagonal", "diagonal"]
 # score before the logarithm.
 DEGREE_OFFSET = 1e-4
 SCORE_OFFSET = 1e-6
-# In float32 a squared distance is known to about 1e-7 of the norms. Points nearer than this share
-# of them may be equal, and of a bandwidth that is this share of the mean distance or less, what
-# comes of a distance is not known to five digits.
-NEAR, NARROW = 1e-5, 0.01
+# Squared distances that rounding in float64 cannot tell from zero, as a share of the points'
+# squared norms. In float32 they are known to about 1e-7 of these norms: points within NEAR of them
+# may be equal, and where the bandwidth is as small beside the mean distance as NARROW, the graph is
+# not known to five digits.
+EQUAL, NEAR, NARROW = 8 * torch.finfo(torch.float64).eps, 1e-5, 0.01
 
 
 class DegenerateFeaturesError(ValueError):
@@ -40,20 +41,18 @@ def squared_distances(features: Tensor) -> tuple[Tensor, Tensor]:
     closer than a thousandth of their norm would count as duplicates, and the bandwidth leaves
     duplicates out.
     """
-    points = features.to(torch.float64)
-    distances, equal, _ = _distances(points, 8 * torch.finfo(points.dtype).eps)
-    return distances, equal
+    return _distances(features.to(torch.float64), EQUAL)
 
 
-def _distances(points: Tensor, near: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Squared distances, which of them are at most `near` of the norms' sums, and these sums."""
+def _distances(points: Tensor, near: float) -> tuple[Tensor, Tensor]:
+    """Squared distances, and which are at most `near` of their points' squared norms: zero."""
     centered = points - points.mean(dim=-2, keepdim=True)
     gram = centered @ centered.mT
     norms = gram.diagonal(dim1=-2, dim2=-1)
     sums = norms[..., :, None] + norms[..., None, :]
     distances = torch.add(sums, gram, alpha=-2)
     equal = distances <= near * sums.detach()
-    return distances.masked_fill_(equal, 0), equal, sums
+    return distances.masked_fill_(equal, 0), equal
 
 
 def similarity_graph(features: Tensor, bandwidth: Bandwidth = "std") -> Tensor:
@@ -83,20 +82,19 @@ def similarity_graph(features: Tensor, bandwidth: Bandwidth = "std") -> Tensor:
 
 def _in_float64(features: Tensor, bandwidth: Bandwidth) -> Tensor:
     """The graph of any features, in their dtype."""
-    points = features.to(torch.float64)
-    return _graph(points, bandwidth, 8 * torch.finfo(points.dtype).eps)[0].to(features.dtype)
+    return _graph(features.to(torch.float64), bandwidth, EQUAL)[0].to(features.dtype)
 
 
 def _graph(points: Tensor, bandwidth: Bandwidth, near: float) -> tuple[Tensor, Tensor]:
     """The graph in the points' precision, and of which sets float32 is exact enough for it."""
-    distances, equal, sums = _distances(points, near)
+    distances, equal = _distances(points, near)
     n = distances.shape[-1]
     diagonal = torch.eye(n, dtype=torch.bool, device=distances.device)
     apart = n * n - torch.count_nonzero(equal, dim=(-2, -1))
     if points.dtype == torch.float64 and not _holds(apart.all()):
         raise DegenerateFeaturesError(
-            f"embedding propagation needs points that differ: in features of shape "
-            f"{tuple(points.shape)} all {n} points of at least one set are equal"
+            f"embedding propagation needs points that differ: all {n} points of at least one set, "
+            f"of {points.shape[-1]} features each, are equal"
         )
     # As few passes over N^2 numbers as there can be: for many points they are most of the work.
     left_out, count = (
@@ -120,7 +118,7 @@ def normalized_adjacency(adjacency: Tensor) -> Tensor:
 
 
 class _Solve(torch.autograd.Function):
-    """`M^-1 V` of symmetric `M` `(..., N, N)`, given with its Cholesky factor, and `V` `(..., N, K)`.
+    """`M^-1 V` of symmetric `M` `(..., N, N)`, given with its Cholesky factor, and `(..., N, K)` V.
 
     Its gradient, for the gradient G of the result X, is `S = M^-1 G` of V and `-S X^T` of M: one
     more solution with the same factor, where that of the factorization itself takes two triangular

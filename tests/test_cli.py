@@ -96,6 +96,7 @@ def test_every_stage_explains_its_options(capsys, stage):
     assert own.get(stage, "--out") in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_scale_is_that_of_the_config_file_unless_another_is_named(config, capsys):
     file = config / "config.yaml"
     file.write_text(file.read_text(encoding="utf-8").replace("scale: demo", "scale: small"))

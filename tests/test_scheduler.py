@@ -37,6 +37,7 @@ def test_a_signal_while_jobs_are_chosen_does_not_stop_the_scheduler():
     assert run.stdout == "left\n", run.stderr
 
 
+@pytest.mark.slow
 def test_snakemakes_own_handler_would():
     """Once this fails, `mend` need not change the handler."""
     with pytest.raises(subprocess.TimeoutExpired):

@@ -13,6 +13,8 @@ from packaging.requirements import Requirement
 
 import epcore
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 
 

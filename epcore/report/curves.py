@@ -91,7 +91,8 @@ def draw(table: pd.DataFrame, note: str, out: Path) -> None:
         handles = [axes[0, 0].plot([], [], color=colors[phase])[0] for phase in phases]
         handles += [axes[0, 0].plot([], [], color="0.3", linestyle=kind)[0] for kind in ("-", "--")]
         handles += axes[0, 0].plot([], [], "*", color="0.3")
-        names = [*phases, "loss in training", "in validation", "epoch that is kept"]
+        kinds = ("loss in training", "in validation", "epoch that is kept, its accuracy above")
+        names = [*phases, *kinds]
         canvas.legend(handles, names, loc="outside upper center", ncols=3, fontsize=7)
         canvas.supxlabel(f"epoch\n{textwrap.fill(note, 95)}", fontsize=7)
 

@@ -102,7 +102,7 @@ def draw(stage: PlotStage, table: pd.DataFrame, out: Path) -> None:
         note = stage.note
         if len(differences):
             one, other = differences.iloc[0][["series", "baseline"]]
-            note = f"Numbers in the panels: {one} minus {other} in this run, points. {note}"
+            note = f"Numbers above the points: {one} minus {other} in this run, points. {note}"
         canvas.supxlabel(f"{stage.label}\n{textwrap.fill(note, 95)}", fontsize=7)
 
 
@@ -129,13 +129,14 @@ def _panel(
                     markersize=3.2, linewidth=0.9, elinewidth=0.8, capsize=1.5,
                     label=f"{name}, {whose}", **more,
                 )  # fmt: skip
+    tops = (table["accuracy"] + table["interval"].fillna(0)).groupby(table["x"]).max()
     compared = table[table["difference"].notna()]
     for x, difference in zip(compared["x"], compared["difference"], strict=True):
-        axes.text(
-            places[x], 0.02, f"{difference:+.1f}".replace("-", "−"), fontsize=6, ha="center",
-            transform=axes.get_xaxis_transform(),
+        axes.annotate(
+            f"{difference:+.1f}".replace("-", "−"), (places[x] - 0.07, tops[x]), (0, 3),
+            textcoords="offset points", fontsize=6, ha="center",
         )  # fmt: skip
-    axes.margins(y=0.2)  # below, room for the differences
+    axes.margins(y=0.2)  # above, room for the differences
     axes.set_xlim(-0.4, len(places) - 0.6)
     axes.set_xticks(list(places.values()), list(map(str, places)))
 

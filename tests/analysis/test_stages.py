@@ -105,6 +105,7 @@ def test_a_figure_is_written_with_its_picture_its_numbers_and_where_they_come_fr
     numbers_of(f"figures/{name}-numbers.csv")
 
 
+@pytest.mark.slow
 def test_a_figure_is_the_same_bytes_in_another_process(figure):
     name, stage, run = figure
     run("one.pdf")

@@ -368,6 +368,7 @@ def test_the_data_root_is_that_of_the_workflow(config):
 # -- targets ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_target_needs_the_data_of_the_jobs_that_are_left(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     jobs = planned(plan("demo"), ["tables/cub.tex", "figures/two-moons.pdf"])
@@ -376,6 +377,7 @@ def test_a_target_needs_the_data_of_the_jobs_that_are_left(tmp_path, monkeypatch
     assert datasets_of([Job("all", "", {}, gpu=False)]) == []
 
 
+@pytest.mark.slow
 def test_an_unknown_target_is_one_line_after_what_snakemake_needs(capsys):
     assert main(["doctor", "tables/mian.tex", "--settings", str(ROOT / "config")]) == 2
     printed = capsys.readouterr()
@@ -385,6 +387,7 @@ def test_an_unknown_target_is_one_line_after_what_snakemake_needs(capsys):
     assert "ok  python:" in printed.out
 
 
+@pytest.mark.slow
 def test_it_ends_with_an_error_as_long_as_anything_is_missing(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("EPCORE_SLURM_ACCOUNT", raising=False)

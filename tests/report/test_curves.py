@@ -176,6 +176,7 @@ def test_a_recipe_that_goes_on_from_anothers_pretraining_says_so(stage):
     assert {line["recipe"] for line in lines_of(Path("c.csv"))} == {"lp"}
 
 
+@pytest.mark.slow
 def test_curves_are_the_same_bytes_in_another_process_and_say_what_they_are_made_of(stage):
     curves.run(stage, Path("one.pdf"))
     Path("told.json").write_text(stage.model_dump_json(), encoding="utf-8")

@@ -146,6 +146,7 @@ def test_the_sizes_of_networks_stand_beside_their_rows_and_not_on_each_other(dra
         assert above.y0 > below.y1
 
 
+@pytest.mark.slow
 def test_a_plot_is_the_same_bytes_in_another_process_and_says_what_it_is_made_of(drawn):
     stage, _, _ = drawn("by-shot")
     Path("told.json").write_text(stage.model_dump_json(), encoding="utf-8")

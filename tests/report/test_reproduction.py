@@ -78,6 +78,7 @@ def test_numbers_are_those_of_the_tables(project):
     assert all(known[f"word {line['id']} run"] == line["this_run"] for line in lines)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", ["demo", "small", "paper"])
 def test_the_prose_uses_no_name_that_nothing_has(project, scale):
     """A number that only another scale has is fine; a misspelt one is not."""
@@ -94,6 +95,7 @@ def test_the_prose_uses_no_name_that_nothing_has(project, scale):
     assert {name for name, _ in names["showtable"]} <= tables
 
 
+@pytest.mark.slow
 @pytest.mark.latex
 @pytest.mark.parametrize("seeds", [None, 3])
 def test_the_document_typesets(project, seeds):

@@ -12,6 +12,8 @@ from epcore.interruption import Interrupted
 from epcore.training import pretrain
 from epcore.training.process_group import launch
 
+pytestmark = pytest.mark.slow
+
 OUTPUTS = ("pretrain.pt", "pretrain.csv")
 
 

@@ -11,6 +11,8 @@ from epcore import cli
 from epcore.files import canonical_json
 from epcore.training import loop
 
+pytestmark = pytest.mark.slow
+
 OUTPUTS = ("pretrain.pt", "pretrain.csv")
 LONG = {"pretraining": {"epochs": 12, "batch_size": 6, "plateau": {"patience": 2}}}
 
@@ -45,7 +47,7 @@ def same(first, second):
 def identities(states):
     """Of the files of a folder: another one after every time that a file is written anew."""
     return {
-        (path.name, path.stat().st_ino, path.stat().st_mtime_ns) for path in states.glob("*.pt")
+        (path.name, path.stat().st_ino, path.stat().st_mtime_ns) for path in states.glob("[!.]*.pt")
     }
 
 

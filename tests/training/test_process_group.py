@@ -12,6 +12,8 @@ from epcore.training import pretrain
 from epcore.training.pretrain import PretrainingTask
 from epcore.training.process_group import ALONE, ProcessGroup, launch
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = {"epochs": 1, "batch_size": 40, "learning_rate": 0.01}
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 TARGETS = ("all", "tables/imagenetfs-variants.tex")
 ROOT = Path(__file__).parents[2]
 ALONE = {"data", "imagenet_fs_classifier", "imagenet_fs_features", "imagenet_fs_generator"}

@@ -49,6 +49,7 @@ def planned_jobs(*arguments):
             yield set(inputs), set(outputs), shlex.split(said[1])
 
 
+@pytest.mark.slow
 def test_a_stage_reads_and_makes_what_its_rule_declares(monkeypatch):
     """It finds its files by the names of the job; Snakemake by the rule's patterns."""
     monkeypatch.chdir(ROOT)
@@ -80,6 +81,7 @@ def test_epcore_does_not_know_snakemake():
         assert not re.search(r"^\s*(import|from) snakemake", file.read_text(), re.M), file
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command", [("snakemake", "--lint"), ("snakefmt", "--check", "Snakefile", "workflow")]
 )
