@@ -17,7 +17,7 @@ from epcore.backbones import Backbone, build_backbone
 from epcore.device import place
 from epcore.errors import UserError
 from epcore.files import atomic
-from epcore.plan import models
+from epcore.plan import recipe_models
 
 FORMAT = "epcore checkpoint 1"
 PARTS = ("weights", "class_head")
@@ -37,13 +37,15 @@ class Checkpoint:
     it, not saved.
     """
 
-    backbone: models.Backbone
+    backbone: recipe_models.Backbone
     weights: dict[str, torch.Tensor]
     class_head: dict[str, torch.Tensor] = field(default_factory=dict)
     name: str = "the checkpoint"
 
     @classmethod
-    def of(cls, backbone: models.Backbone, weights: Mapping[str, torch.Tensor]) -> "Checkpoint":
+    def of(
+        cls, backbone: recipe_models.Backbone, weights: Mapping[str, torch.Tensor]
+    ) -> "Checkpoint":
         """Out of the weights of a model that has a `backbone` and a `class_head`."""
 
         def part(prefix: str) -> dict[str, torch.Tensor]:
@@ -68,7 +70,7 @@ class Checkpoint:
         )
 
     @classmethod
-    def load(cls, path: Path, expected: models.Backbone) -> "Checkpoint":
+    def load(cls, path: Path, expected: recipe_models.Backbone) -> "Checkpoint":
         """Reads a checkpoint, refusing one of another backbone.
 
         Raises:
@@ -78,7 +80,7 @@ class Checkpoint:
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise UserError(f"{path} is not a checkpoint of this program; {REMEDY}")
         try:
-            found = models.Backbone.model_validate(content.get("backbone"))
+            found = recipe_models.Backbone.model_validate(content.get("backbone"))
         except ValidationError:
             raise UserError(
                 f"checkpoint {path} holds no backbone that this program has "
@@ -170,7 +172,7 @@ def load_safely(path: Path) -> Any:
         raise UserError(f"checkpoint {path} is damaged or foreign ({problem}); {REMEDY}") from None
 
 
-def load_backbone(path: Path, expected: models.Backbone, device: torch.device) -> Backbone:
+def load_backbone(path: Path, expected: recipe_models.Backbone, device: torch.device) -> Backbone:
     """The trained backbone on the device, in eval mode."""
     backbone = build(expected)
     Checkpoint.load(path, expected).fill(backbone)
@@ -179,7 +181,7 @@ def load_backbone(path: Path, expected: models.Backbone, device: torch.device) -
     return backbone
 
 
-def build(settings: models.Backbone) -> Backbone:
+def build(settings: recipe_models.Backbone) -> Backbone:
     """The untrained backbone of the settings."""
     try:
         return build_backbone(settings.architecture, settings.width, settings.depth)

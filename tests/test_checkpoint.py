@@ -7,7 +7,7 @@ import torch
 
 from epcore.checkpoint import Checkpoint, build, load_backbone, save_atomically, state_of
 from epcore.errors import UserError
-from epcore.plan.models import Backbone
+from epcore.plan.recipe_models import Backbone
 
 NARROW = Backbone(architecture="conv4", width=Fraction(1, 8))
 

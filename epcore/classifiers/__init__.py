@@ -19,7 +19,7 @@ from epcore.classifiers._episodes import EpisodeBatch
 from epcore.classifiers._preprocessing import Step, preprocessed
 from epcore.errors import UserError
 from epcore.plan.load import validate
-from epcore.plan.models import CLASSIFIERS, Propagation
+from epcore.plan.recipe_models import CLASSIFIERS, Propagation
 from epcore.plan.settings import Settings
 
 __all__ = ["EpisodeBatch", "EpisodeClassifier", "Needs", "Step", "load_classifier"]

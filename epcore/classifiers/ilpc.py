@@ -11,7 +11,7 @@ from epcore.classifiers import EpisodeBatch, EpisodeClassifier, Needs
 from epcore.classifiers._neighbors import neighbors
 from epcore.classifiers._preprocessing import Step
 from epcore.classifiers._sinkhorn import balanced
-from epcore.plan.models import Probability
+from epcore.plan.settings import Probability
 
 # Of the paper and the authors' code.
 EDGE_POWER = 3

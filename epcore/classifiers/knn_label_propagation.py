@@ -8,7 +8,7 @@ from torch import Tensor
 
 from epcore.classifiers import EpisodeBatch, EpisodeClassifier, Needs
 from epcore.classifiers._neighbors import neighbors
-from epcore.plan.models import Probability
+from epcore.plan.settings import Probability
 from epcore.propagation import squared_distances
 
 

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from epcore.classifiers import EpisodeBatch, EpisodeClassifier, Needs
-from epcore.plan.models import Probability
+from epcore.plan.settings import Probability
 from epcore.propagation import Bandwidth, LabelPropagation
 
 

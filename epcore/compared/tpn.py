@@ -9,8 +9,7 @@ from epcore.classifiers import EpisodeBatch
 from epcore.classifiers._neighbors import neighbors
 from epcore.compared import EpisodicMethod, node_labels, query_classes, whole
 from epcore.compared._encoders import block, map_size
-from epcore.plan.models import Probability
-from epcore.plan.settings import Settings
+from epcore.plan.settings import Probability, Settings
 from epcore.propagation import squared_distances
 
 

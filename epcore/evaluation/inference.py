@@ -12,7 +12,7 @@ from epcore.classifiers import EpisodeBatch, load_classifier
 from epcore.errors import UserError
 from epcore.evaluation.base_classes import BaseClasses
 from epcore.plan import Plan
-from epcore.plan.models import Phase, Propagation
+from epcore.plan.recipe_models import Phase, Propagation
 from epcore.propagation import EmbeddingPropagation
 
 

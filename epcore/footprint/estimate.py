@@ -6,7 +6,7 @@ from epcore.dry_run import Job
 from epcore.errors import UserError
 from epcore.plan import Plan
 from epcore.plan.datasets import GlyphPictures
-from epcore.plan.models import Backbone
+from epcore.plan.recipe_models import Backbone
 from epcore.plan.stages import MetaTrainStage
 
 

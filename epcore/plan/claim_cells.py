@@ -7,11 +7,11 @@ from typing import Any
 
 from epcore.plan.imagenet_fs import COLUMNS, read_imagenet_fs
 from epcore.plan.imagenet_fs_tables import PRINTED, ImageNetFsTables
-from epcore.plan.models import Table
 from epcore.plan.printed import Cell, Place, read_printed
 from epcore.plan.registry import Registry
 from epcore.plan.run import Run
 from epcore.plan.stages import ClaimCell, MeasuredCell
+from epcore.plan.table_models import Table
 from epcore.plan.tables import Tables
 
 BASELINE = " baseline"  # behind a cell: what its table compares it with

@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from epcore.plan.models import View
+from epcore.plan.recipe_models import View
 from epcore.plan.registry import Registry
 from epcore.plan.run import Run, TrainedNetwork
 from epcore.plan.stages import MetaTestStage, MetaTrainStage, Training

@@ -4,8 +4,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
-from epcore.plan.models import Probability
-from epcore.plan.settings import Settings
+from epcore.plan.settings import Probability, Settings
 
 AtLeastTwo = Annotated[int, Field(ge=2)]
 

@@ -17,10 +17,11 @@ from epcore.plan.imagenet_fs_models import (
     Method,
 )
 from epcore.plan.load import extend, merge, pick, read_yaml, validate
-from epcore.plan.models import Backbone, ScaledBackbone
 from epcore.plan.network import check_sizes
+from epcore.plan.recipe_models import Backbone
 from epcore.plan.registry import Registry, check_name
 from epcore.plan.run import MethodRun
+from epcore.plan.scale_models import ScaledBackbone
 from epcore.plan.stages import (
     ClassifierStage,
     CurvesStage,

@@ -5,17 +5,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 
-from epcore.plan.models import (
-    Architecture,
-    AugmentationName,
-    JobResources,
-    Markup,
-    Probability,
-    Ratio,
-    SteppedDescent,
-    View,
-)
-from epcore.plan.settings import Settings
+from epcore.plan.recipe_models import Architecture, AugmentationName, SteppedDescent, View
+from epcore.plan.scale_models import JobResources
+from epcore.plan.settings import Markup, Probability, Ratio, Settings
 
 Shots = Annotated[tuple[PositiveInt, ...], Field(min_length=1)]
 Trials = Annotated[int, Field(ge=2)]

@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 from epcore.errors import UserError
-from epcore.plan.models import Backbone
+from epcore.plan.recipe_models import Backbone
 
 # The smallest number of channels at width 1; all others are multiples of it. A backbone that is
 # not here checks itself when it is built.

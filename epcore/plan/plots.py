@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from epcore.plan.load import read_yaml, validate
-from epcore.plan.models import Protocol
 from epcore.plan.registry import Registry, check_name
+from epcore.plan.scale_models import Protocol
 from epcore.plan.settings import Settings
 from epcore.plan.stages import PlotPoint, PlotStage
 from epcore.plan.tables import TableRun, Tables

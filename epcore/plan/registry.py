@@ -13,30 +13,24 @@ from epcore.plan.compared_models import METHODS, ComparedMethod
 from epcore.plan.datasets import DataSources, OfficialData, Source
 from epcore.plan.footprint import FootprintSettings, read_footprint
 from epcore.plan.load import check_keys, extend, merge, pick, read_yaml, suggest, validate
-from epcore.plan.models import (
+from epcore.plan.network import check_sizes
+from epcore.plan.paths import NAME
+from epcore.plan.printed import Shown
+from epcore.plan.recipe_models import (
     Backbone,
     BackboneInfo,
-    Block,
     ClassifierChoice,
-    Column,
     Finetuning,
     Phase,
     Pretraining,
     Propagation,
-    Protocol,
     Recipe,
     RecipeSettings,
     RecipeSources,
-    Row,
-    Scale,
-    ScaledBackbone,
-    Seeds,
-    Table,
     TrainingPhase,
 )
-from epcore.plan.network import check_sizes
-from epcore.plan.paths import NAME
-from epcore.plan.printed import Shown
+from epcore.plan.scale_models import Protocol, Scale, ScaledBackbone, Seeds
+from epcore.plan.table_models import Block, Column, Row, Table
 
 # Recipe -> phase -> its candidates.
 Selections = dict[str, dict[str, tuple[str, ...]]]

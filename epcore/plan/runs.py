@@ -8,7 +8,7 @@ from typing import Any
 from epcore.plan import paths
 from epcore.plan.compared import Compared
 from epcore.plan.load import pick
-from epcore.plan.models import Phase, Pretraining, Recipe, TrainingPhase
+from epcore.plan.recipe_models import Phase, Pretraining, Recipe, TrainingPhase
 from epcore.plan.registry import Registry
 from epcore.plan.run import Run, TrainedNetwork
 from epcore.plan.stages import (

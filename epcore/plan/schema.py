@@ -16,18 +16,16 @@ from epcore.plan.datasets import DataSources
 from epcore.plan.figure_models import FigureSettings
 from epcore.plan.footprint import FootprintSettings
 from epcore.plan.imagenet_fs_models import ImageNetFsScale, ImageNetFsSettings
-from epcore.plan.models import (
+from epcore.plan.plots import PlotSettings
+from epcore.plan.recipe_models import (
     BackboneInfo,
     ClassifierChoice,
     Phase,
     Propagation,
-    Protocol,
     RecipeSettings,
-    Scale,
-    Seeds,
-    Table,
 )
-from epcore.plan.plots import PlotSettings
+from epcore.plan.scale_models import Protocol, Scale, Seeds
+from epcore.plan.table_models import Table
 
 Schema = dict[str, Any]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

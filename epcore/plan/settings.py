@@ -1,8 +1,19 @@
 """What all settings share."""
 
-from typing import Literal
+import re
+from fractions import Fraction
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+)
+
+from epcore.markup import check
 
 Split = Literal["base", "val", "novel"]
 
@@ -13,3 +24,26 @@ class Settings(BaseModel):
     model_config = ConfigDict(
         extra="forbid", frozen=True, arbitrary_types_allowed=True, allow_inf_nan=False
     )
+
+
+def _fraction(value: Any) -> Any:
+    """`1/4`, `0.25` or `1` as an exact fraction; not `1e999999999`, which has as many digits."""
+    if isinstance(value, Fraction):
+        return value
+    try:
+        if re.fullmatch(r"\d{1,20}([/.]\d{1,20})?", str(value), re.ASCII):
+            return Fraction(str(value))
+    except ZeroDivisionError:
+        pass
+    raise ValueError("expected a ratio such as 1/4 or 0.25")
+
+
+# Text in the markup of epcore.markup.
+Markup = Annotated[str, AfterValidator(check)]
+Ratio = Annotated[
+    Fraction,
+    BeforeValidator(_fraction),
+    Field(gt=0),
+    PlainSerializer(str, return_type=str),
+]
+Probability = Annotated[float, Field(ge=0, lt=1)]

@@ -19,7 +19,7 @@ from epcore.plan.imagenet_fs_models import (
     GeneratorTraining,
     WeightPropagation,
 )
-from epcore.plan.models import (
+from epcore.plan.recipe_models import (
     AugmentationName,
     Backbone,
     Finetuning,

@@ -6,7 +6,6 @@ from functools import cache
 from epcore.markup import literal
 from epcore.plan import paths
 from epcore.plan.captions import caption_of, this_run
-from epcore.plan.models import Block, Column, Row, Table
 from epcore.plan.registry import Registry, protocol_of
 from epcore.plan.run import Run
 from epcore.plan.runs import Runs
@@ -19,6 +18,7 @@ from epcore.plan.stages import (
     MeasuredCell,
     TableRow,
 )
+from epcore.plan.table_models import Block, Column, Row, Table
 
 TRAINING = (
     "*Pretraining*, *fine-tuning*: the epoch after which the learning rate first fell, "

@@ -7,7 +7,7 @@ from torch.optim import SGD, Adam, Optimizer
 from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, LRScheduler, ReduceLROnPlateau
 
 from epcore.plan.compared_models import AdamSettings
-from epcore.plan.models import Optimization, SgdSettings, SteppedDescent
+from epcore.plan.recipe_models import Optimization, SgdSettings, SteppedDescent
 
 OptimizerSettings = SgdSettings | AdamSettings
 

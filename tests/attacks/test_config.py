@@ -13,7 +13,7 @@ from epcore import cli
 from epcore.errors import UserError
 from epcore.plan import Plan
 from epcore.plan.load import parse_yaml, validate
-from epcore.plan.models import Backbone, View
+from epcore.plan.recipe_models import Backbone, View
 
 ROOT = Path(__file__).parents[2]
 

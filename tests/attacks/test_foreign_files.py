@@ -12,7 +12,7 @@ from epcore.data.episodes import Episodes
 from epcore.data.store import ImageStore
 from epcore.errors import UserError
 from epcore.files import sha256
-from epcore.plan.models import Optimization, SteppedDescent
+from epcore.plan.recipe_models import Optimization, SteppedDescent
 from epcore.resume import discard_old_states
 from epcore.training.loop import fit
 

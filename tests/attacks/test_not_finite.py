@@ -10,7 +10,7 @@ from epcore.evaluation.embed import Features
 from epcore.evaluation.inference import Inference
 from epcore.evaluation.solve import solve
 from epcore.imagenet_fs.features import ImageFeatures
-from epcore.plan.models import Propagation
+from epcore.plan.recipe_models import Propagation
 from epcore.propagation import DegenerateFeaturesError
 
 from .conftest import PROPAGATION

@@ -8,7 +8,7 @@ import torch
 
 from epcore.classifiers import EpisodeBatch, load_classifier
 from epcore.plan import Plan
-from epcore.plan.models import CLASSIFIERS
+from epcore.plan.recipe_models import CLASSIFIERS
 
 CONFIG = Path(__file__).parents[2] / "config"
 WAY, QUERIES, UNLABELED, SIZE = 4, 12, 8, 6

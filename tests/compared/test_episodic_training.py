@@ -11,7 +11,7 @@ from epcore.errors import UserError
 from epcore.evaluation import meta_test
 from epcore.evaluation.meta_test import EpisodicTester
 from epcore.plan.compared_models import METHODS
-from epcore.plan.models import Backbone, View
+from epcore.plan.recipe_models import Backbone, View
 from epcore.plan.stages import MetaTestStage, MetaTrainStage
 from epcore.training.episodic import EpisodicTask
 from epcore.training.loop import fit

@@ -14,7 +14,7 @@ from epcore.errors import UserError
 from epcore.evaluation import base_classes
 from epcore.evaluation.base_classes import BaseClasses
 from epcore.evaluation.embed import embed
-from epcore.plan.models import Backbone, View
+from epcore.plan.recipe_models import Backbone, View
 from epcore.plan.stages import BaseClassesStage
 
 BACKBONE = Backbone(architecture="conv4", width=Fraction(1, 8))

@@ -9,7 +9,7 @@ from epcore.data.episodes import Episodes
 from epcore.errors import UserError
 from epcore.evaluation import evaluate
 from epcore.evaluation.embed import Features
-from epcore.plan.models import Propagation
+from epcore.plan.recipe_models import Propagation
 from epcore.plan.stages import EvaluateStage
 
 WAY, SHOT, QUERIES = 5, 2, 4

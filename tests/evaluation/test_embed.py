@@ -14,7 +14,7 @@ from epcore.data.store import ImageStore
 from epcore.errors import UserError
 from epcore.evaluation import embed as embedding
 from epcore.evaluation.embed import Features, embed
-from epcore.plan.models import Backbone, View
+from epcore.plan.recipe_models import Backbone, View
 
 CPU = torch.device("cpu")
 PLAIN = Augmenter((), View(resize=1, crop=1))

@@ -12,7 +12,7 @@ from epcore.errors import UserError
 from epcore.evaluation.base_classes import BaseClasses
 from epcore.evaluation.inference import Inference, check_classifiers
 from epcore.plan import Plan
-from epcore.plan.models import CLASSIFIERS, Propagation
+from epcore.plan.recipe_models import CLASSIFIERS, Propagation
 
 CONFIG = Path(__file__).parents[2] / "config"
 WAY, SHOT, QUERIES = 3, 2, 9

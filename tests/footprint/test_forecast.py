@@ -18,7 +18,7 @@ from epcore.footprint.forecast import costs, format_forecast, run
 from epcore.footprint.ledger import append
 from epcore.footprint.medians import Median, medians, read_medians
 from epcore.plan import Plan
-from epcore.plan.models import Backbone
+from epcore.plan.recipe_models import Backbone
 
 CONFIG = Path(__file__).parents[2] / "config"
 CONV4, FINETUNE, EPISODES = ("pretrain", "conv4", "cpu"), ("finetune", "conv4", "cpu"), "episodes"

@@ -13,7 +13,7 @@ from epcore.cosine import CosineClassifier
 from epcore.data.contents import ImageClass
 from epcore.files import sha256
 from epcore.imagenet_fs.features import ImageFeatures
-from epcore.plan.models import Backbone
+from epcore.plan.recipe_models import Backbone
 
 SUBSETS = {"base_classes_1": 14, "base_classes_2": 12, "novel_classes_1": 9, "novel_classes_2": 11}
 SPLITS = {"novel_classes_1": "val", "novel_classes_2": "novel"}

@@ -12,7 +12,7 @@ from epcore.errors import UserError
 from epcore.imagenet_fs.classes import Subsets
 from epcore.imagenet_fs.classifier import ClassifierTask, run
 from epcore.plan.imagenet_fs_models import ClassifierTraining
-from epcore.plan.models import Backbone, View
+from epcore.plan.recipe_models import Backbone, View
 from epcore.plan.stages import ClassifierStage
 
 CPU = torch.device("cpu")

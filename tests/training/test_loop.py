@@ -12,7 +12,7 @@ from epcore.data.episodes import Episodes
 from epcore.data.store import ImageStore
 from epcore.errors import UserError
 from epcore.interruption import Interrupted
-from epcore.plan.models import Optimization
+from epcore.plan.recipe_models import Optimization
 from epcore.propagation import DegenerateFeaturesError
 from epcore.training import loop
 from epcore.training.finetune import FinetuningTask

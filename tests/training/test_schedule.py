@@ -6,7 +6,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from epcore.plan.models import Optimization, SteppedDescent
+from epcore.plan.recipe_models import Optimization, SteppedDescent
 from epcore.training.schedule import schedule_of
 
 

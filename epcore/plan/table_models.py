@@ -1,0 +1,127 @@
+"""The settings of tables."""
+
+from pydantic import PositiveInt, model_validator
+
+from epcore.plan.settings import Markup, Settings
+
+
+class Column(Settings):
+    """One column: the paper's data set and the protocol of its episodes."""
+
+    name: str
+    dataset: str
+    protocol: str
+    heading: Markup
+
+
+class Row(Settings):
+    """A row of ours names a `recipe`; a row of the literature names its `source`.
+
+    `unlabeled` takes, for the column's protocol p, the protocol p-u<unlabeled>. `paper` is the
+    row's name in the paper's numbers, if it has another. `method`, of a row of the literature, is
+    the recipe that this run has of it, in the tables that the scale names. `baseline` is the row of
+    the block that its paired difference is to, `baseline_recipe` one that the block need not show.
+    `marks` are those of the table's marks that are ticked.
+    """
+
+    name: str
+    label: Markup = ""
+    parameters: str = ""
+    recipe: str | None = None
+    source: str = ""
+    method: str | None = None
+    unlabeled: PositiveInt | None = None
+    paper: str = ""
+    baseline: str | None = None
+    baseline_recipe: str | None = None
+    marks: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _one_baseline(self) -> "Row":
+        if self.baseline is not None and self.baseline_recipe is not None:
+            raise ValueError("give baseline or baseline_recipe, not both")
+        return self
+
+    @model_validator(mode="after")
+    def _ours_or_theirs(self) -> "Row":
+        if (self.recipe is None) == (self.source == ""):
+            raise ValueError("give either recipe (ours) or source (the literature)")
+        return self
+
+
+class ClassifierRows(Settings):
+    """A row for each classifier of classifiers.yaml, or of those in `names`, on one network.
+
+    The network is that of `recipe`. Differences are to the row `baseline`, or to the same
+    classifier on the network of `baseline_recipe`.
+    """
+
+    recipe: str
+    names: tuple[str, ...] | None = None
+    baseline: str | None = None
+    baseline_recipe: str | None = None
+
+
+class Block(Settings):
+    """The rows of one backbone; without `backbone` all of them are of the literature.
+
+    `label` stands behind the backbone's name, rows of `classifiers` below the others.
+    """
+
+    name: str
+    label: Markup = ""
+    backbone: str | None = None
+    rows: tuple[Row, ...] = ()
+    classifiers: ClassifierRows | None = None
+
+    @model_validator(mode="after")
+    def _ours_have_a_backbone(self) -> "Block":
+        if self.backbone is None and any(row.recipe for row in self.rows):
+            raise ValueError("a block with a row of ours needs a backbone")
+        return self
+
+
+class Rerun(Settings):
+    """What the paper's authors printed of a later run: a file of config/paper, and where."""
+
+    paper: str
+    source: str
+
+
+class Table(Settings):
+    """A table of the paper. `title` and `notes` go into the caption. `label` is that of LaTeX.
+
+    `groups` names the paper's data sets above the columns, or is empty for one's own, whose title
+    then stands there; `paper` is a file of config/paper, or
+    none for a table that the paper does not have; `rerun` is shown below the paper's own. `first`
+    heads the first column, `marks` the columns of ticks. `training` adds columns that say when each
+    row's learning rate first fell, `costs` two with the time and energy of its training,
+    `assumptions` one with what each row's classifier assumes.
+    """
+
+    label: str
+    paper: str | None = None
+    rerun: Rerun | None = None
+    first: Markup = ""
+    marks: tuple[Markup, ...] = ()
+    training: bool = False
+    costs: bool = False
+    assumptions: bool = False
+    title: Markup
+    notes: Markup = ""
+    groups: dict[str, Markup]
+    columns: tuple[Column, ...]
+    blocks: tuple[Block, ...]
+
+    @model_validator(mode="after")
+    def _rerun_of_the_paper(self) -> "Table":
+        if self.rerun is not None and self.paper is None:
+            raise ValueError("rerun stands below the paper's numbers; give paper as well")
+        return self
+
+    @property
+    def printed(self) -> tuple[str, ...]:
+        """The files of config/paper that it shows: the paper's, then the re-run's."""
+        if self.paper is None:
+            return ()
+        return (self.paper,) if self.rerun is None else (self.paper, self.rerun.paper)
