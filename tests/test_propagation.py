@@ -638,13 +638,17 @@ def test_where_float32_is_not_enough_the_graph_is_made_in_float64(kind):
     """Beside a set for which it is, whose graph and gradient stay what they are alone."""
     hard = inexact(kind)
     easy = torch.randn(hard.shape, generator=torch.Generator().manual_seed(6)) * hard.std()
-    both = torch.stack([easy, hard]).requires_grad_()
-    graph = similarity_graph(both)
-    expected = similarity_graph(both.detach().double())
-    torch.testing.assert_close(graph.detach().double(), expected, rtol=1e-4, atol=1e-6)
+    weights = torch.rand(2, len(hard), len(hard), generator=torch.Generator().manual_seed(7))
+    both, exact = (
+        torch.stack([easy, hard]).to(d).requires_grad_() for d in (torch.float32, torch.float64)
+    )
+    graph, expected = similarity_graph(both), similarity_graph(exact)
+    torch.testing.assert_close(graph.double(), expected, rtol=1e-4, atol=1e-6)
     assert torch.equal(graph[0], similarity_graph(easy))
-    graph.sum().backward()
-    assert both.grad.isfinite().all()
+    (graph * weights).sum().backward()
+    (expected * weights).sum().backward()
+    for found, wanted in zip(both.grad.double(), exact.grad, strict=True):
+        torch.testing.assert_close(found, wanted, rtol=1e-3, atol=1e-4 * float(wanted.abs().max()))
 
 
 def test_the_gradient_of_a_solution_is_that_of_the_inverse():

@@ -94,7 +94,7 @@ def optimizer_of(model: nn.Module, settings: OptimizerSettings) -> Optimizer:
         lr=settings.learning_rate,
         momentum=settings.momentum,
         nesterov=settings.momentum > 0,
-        fused=True,  # the same bits, in one pass over the weights
+        fused=True,  # one pass over the weights
         weight_decay=settings.weight_decay,
     )
 
