@@ -30,7 +30,7 @@ test: .venv/installed
 	$(PYTEST) -m "smoke or not (workflow or slurm or slow)"
 
 test-full: .venv/installed
-	$(PYTEST)
+	$(PYTEST) --durations=20
 
 lint: .venv/installed
 	$(VENV) -m ruff check .
