@@ -41,8 +41,7 @@ class Curves:
     def checkpoints(self) -> dict[str, list[TrainedNetwork]]:
         """Figure -> the tested checkpoints whose trainings it shows, a row a recipe.
 
-        Of one data set and backbone; if its recipes are many, more figures follow, each named after
-        its first recipe.
+        Of one data set and backbone, which has several figures if its recipes are many.
         """
         tested: dict[tuple[str, str], list[TrainedNetwork]] = {}
         for each in (*self._tested.checkpoints, *self._tested.methods):
@@ -52,8 +51,8 @@ class Curves:
         for (dataset, backbone), found in tested.items():
             found.sort(key=lambda c: (recipes.index(c.recipe), seeds.index(c.seed), c.shot))
             rows = list(dict.fromkeys(each.recipe for each in found))
-            for start in range(0, len(rows), RECIPES_PER_FIGURE):
-                name = f"curves-{dataset}-{backbone}" + (f"-from-{rows[start]}" if start else "")
+            for part, start in enumerate(range(0, len(rows), RECIPES_PER_FIGURE), start=1):
+                name = f"curves-{dataset}-{backbone}" + (f"-{part}" if part > 1 else "")
                 shown = rows[start : start + RECIPES_PER_FIGURE]
                 figures[name] = [each for each in found if each.recipe in shown]
         return figures

@@ -1,4 +1,4 @@
-"""A table as a page for browsers that stands alone: no style, font or script from elsewhere."""
+"""A table as a page for browsers that stands alone: no script, no style or font from elsewhere."""
 
 import html
 import re
@@ -32,39 +32,7 @@ main .interval { font-size: 80%; }
 main sup, main sub { line-height: 0; }
 main .gray { color: #6b6b6b; }
 main ol { font-size: 85%; columns: 2 20rem; padding-left: 1.6rem; }
-main h2 { font-size: 100%; margin-bottom: .3rem; }
-main thead tr:last-child th[scope] { cursor: pointer; }
-main thead tr:last-child th[scope]:hover { text-decoration: underline; }"""
-
-# A click on a heading of the last row sorts the rows of each block by that column, the largest
-# first, then the other way round. A row that is indented stays below the one before it.
-SORT = """\
-for (const table of document.querySelectorAll("main table")) {
-  const heads = [...table.tHead.rows].at(-1).cells;
-  [...heads].forEach((head, place) => {
-    head.title = "sort";
-    head.onclick = () => {
-      const sign = head.dataset.sign = head.dataset.sign === "-1" ? "1" : "-1";
-      for (const block of table.tBodies) {
-        const groups = [];
-        for (const row of [...block.rows].slice(1)) {
-          if (row.cells[0].textContent.startsWith("\u2003") && groups.length) {
-            groups.at(-1).push(row);
-          } else groups.push([row]);
-        }
-        const number = ([row]) => {
-          const cell = row.cells[row.cells.length - heads.length + place];
-          return parseFloat(cell.textContent.replace("\u2212", "-"));
-        };
-        groups.sort((one, other) => {
-          const [a, b] = [number(one), number(other)];
-          return isNaN(a) || isNaN(b) ? isNaN(a) - isNaN(b) : sign * (a - b);
-        });
-        block.append(...groups.flat());
-      }
-    };
-  });
-}"""
+main h2 { font-size: 100%; margin-bottom: .3rem; }"""
 
 
 def document(title: str, body: str) -> str:
@@ -95,7 +63,7 @@ def page(stage: LatexStage, layout: Layout) -> str:
         items = (f"<li>{to_html(source)}</li>" for source in layout.sources)
         lines += ["<h2>Printed rows from</h2>", "<ol>", *items, "</ol>"]
     title = html.unescape(re.sub(r"<[^>]*>", "", caption.split(". ", 1)[0]))
-    return document(title, "\n".join([*lines, f"<script>\n{SORT}\n</script>"]))
+    return document(title, "\n".join(lines))
 
 
 def _head(layout: Layout) -> list[str]:

@@ -12,7 +12,7 @@ import yaml
 
 from epcore.checkpoint import build
 from epcore.errors import UserError
-from epcore.plan import Plan, models
+from epcore.plan import Plan, recipe_models
 from epcore.plan.network import check_sizes
 from epcore.plan.printed import COLUMNS
 
@@ -316,7 +316,7 @@ def test_a_circle_of_protocols_is_shown(config):
 
 def test_a_width_that_does_not_divide_the_channels_is_told_when_the_network_is_built():
     with pytest.raises(UserError) as caught:
-        build(models.Backbone(architecture="conv4", width=Fraction(1, 3)))
+        build(recipe_models.Backbone(architecture="conv4", width=Fraction(1, 3)))
     assert str(caught.value) == (
         "backbone conv4: a ratio of 1/3 does not divide 64 channels into whole ones; "
         "choose another width or depth"
@@ -350,10 +350,10 @@ def test_a_depth_of_a_backbone_that_has_none_is_told(config):
     )
 
 
-@pytest.mark.parametrize("architecture", get_args(models.Architecture))
+@pytest.mark.parametrize("architecture", get_args(recipe_models.Architecture))
 @pytest.mark.parametrize("size", [{"width": "1/16"}, {"width": "1/80"}, {"depth": "1/4"}])
 def test_a_size_passes_before_anything_runs_just_if_the_network_can_be_built(architecture, size):
-    backbone = models.Backbone(architecture=architecture, **size)
+    backbone = recipe_models.Backbone(architecture=architecture, **size)
     said = []
     for attempt in (build, partial(check_sizes, where="")):
         try:
