@@ -348,6 +348,15 @@ STAGES = {
         of_seeds="all",
         figure=True,
     ),
+    "per-episode": Stage(
+        "draw how the accuracies of single episodes are distributed",
+        "epcore.report.per_episode",
+        (FIGURE,),
+        config="PerEpisodeStage",
+        plan="figures.per_episode",
+        of_seeds="all",
+        figure=True,
+    ),
     "environment": Stage(
         "say where jobs ran and with what",
         "epcore.report.environment",

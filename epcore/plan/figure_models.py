@@ -31,6 +31,13 @@ class Speed(Settings):
     block: str
 
 
+class PerEpisode(Settings):
+    """A table and two rows of each of its blocks whose single episodes are drawn."""
+
+    table: str
+    rows: tuple[str, str]
+
+
 class TwoMoons(Settings):
     """Embedding propagation of two moons, in random batches and of all points."""
 
@@ -117,3 +124,4 @@ class FigureSettings(Settings):
     interpolation: Interpolation
     gap: Gap
     speed: Speed
+    per_episode: PerEpisode

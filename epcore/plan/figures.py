@@ -17,6 +17,8 @@ from epcore.plan.stages import (
     DecisionBoundaryStage,
     InterpolationNetwork,
     InterpolationStage,
+    PerEpisodeCell,
+    PerEpisodeStage,
     SpeedPoint,
     SpeedStage,
     TwoMoonsStage,
@@ -42,6 +44,7 @@ class Figures:
         )
         self._registry.check_table(settings.gap.table, f"{where}, gap, table")
         self._registry.check_table(settings.speed.table, f"{where}, speed, table")
+        self._registry.check_table(settings.per_episode.table, f"{where}, per-episode, table")
         return settings
 
     def _check_networks(self, figure: NetworkFigure, split: Split, where: str, what: str) -> None:
@@ -64,7 +67,9 @@ class Figures:
         alpha = ["alpha"] if self.alpha_runs() else []
         interpolation = ["interpolation"] if self.interpolation_runs() else []
         speed = ["speed"] if self.speed_runs() else []
-        return ablation + alpha + ["two-moons", "decision-boundary"] + interpolation + speed
+        single = ["per-episode"] if self.per_episode_runs() else []
+        smoothness = ["two-moons", "decision-boundary", *interpolation]
+        return [*ablation, *alpha, *smoothness, *speed, *single]
 
     def alpha_runs(self) -> list[Run]:
         """One for each candidate, of the first seed, if the scale has them."""
@@ -80,6 +85,13 @@ class Figures:
         if figure.table not in self._registry.tables:
             return []
         return [at for at in self._tables.runs(figure.table) if at.block.name == figure.block]
+
+    def per_episode_runs(self) -> list[TableRun]:
+        """The tests whose single episodes are drawn, if the scale has them."""
+        figure = self.settings.per_episode
+        if figure.table not in self._registry.tables:
+            return []
+        return [at for at in self._tables.runs(figure.table) if at.row.name in figure.rows]
 
     def _network_runs(self, figure: NetworkFigure) -> list[Run]:
         scale, (seed, *_) = self._registry.scale, self._registry.seeds
@@ -145,6 +157,25 @@ class Figures:
                 for at in shown
             ),
             note=self._note(shown[0].column.dataset, shown[0].run.backbone),
+        )
+
+    def per_episode(self) -> PerEpisodeStage:
+        """Of a scale that has its table."""
+        registry, figure = self._registry, self.settings.per_episode
+        return PerEpisodeStage(
+            rows=figure.rows,
+            cells=tuple(
+                PerEpisodeCell(
+                    dataset=registry.datasets[at.run.dataset].caption,
+                    backbone=registry.sized(at.run.backbone),
+                    episodes=at.column.heading,
+                    row=at.row.name,
+                    seed=at.run.seed,
+                    scores=self._runs.scores(at.run),
+                )
+                for at in self.per_episode_runs()
+            ),
+            note=f"Scale {registry.scale_name}, seeds {', '.join(map(str, registry.seeds))}",
         )
 
     def ablation(self) -> AblationStage:

@@ -256,6 +256,7 @@ _OF: dict[str, Callable[[Plan, Mapping[str, Any]], Files]] = {
     "curves": _curves,
     "gap": _figure("gap"),
     "speed": _figure("speed"),
+    "per-episode": _figure("per-episode"),
     "environment": _environment,
     "imagenet-fs-exemplars": _exemplars,
     "imagenet-fs-classifier": _classifier,

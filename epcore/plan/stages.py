@@ -404,6 +404,26 @@ class SpeedStage(Stage):
     note: str
 
 
+class PerEpisodeCell(Settings):
+    """The scores of a row and a seed, and the panel and the place in it that shows them."""
+
+    dataset: str
+    backbone: str
+    episodes: str
+    row: str
+    seed: int
+    scores: str
+
+
+class PerEpisodeStage(Stage):
+    """Draw how the accuracies of single episodes of two rows of a table are distributed."""
+
+    stage_version: int = 1
+    rows: tuple[str, str]
+    cells: tuple[PerEpisodeCell, ...]
+    note: str
+
+
 class ClaimCell(Settings):
     """A cell of a table, as printed, and the scores of every seed of this run; either may lack.
 

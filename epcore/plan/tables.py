@@ -186,11 +186,12 @@ class Tables:
     # -- captions ---------------------------------------------------------------------------------
 
     def _group(self, table: Table, column: str) -> str:
-        """The paper's data set, or the title of one's own."""
-        if group := table.groups[column]:
-            return group
-        dataset = self._registry.scale.columns.get(column)
-        return literal(self._registry.datasets[dataset].title) if dataset else ""
+        """The paper's data set and the name of its stand-in, or the title of one's own."""
+        scale, group = self._registry.scale, table.groups[column]
+        dataset = scale.columns.get(column)
+        if not group:
+            return literal(self._registry.datasets[dataset].title) if dataset else ""
+        return f"{group}, here {literal(dataset)}" if dataset and not scale.comparable else group
 
     def _heading(self, block: Block) -> str:
         """The backbone's name and size, or the block's name."""
@@ -203,7 +204,8 @@ class Tables:
         registry, table = self._registry, self._registry.table(name)
         shown = dict.fromkeys(column.dataset for column in table.columns)
         stand_in = [
-            f"{table.groups[column]}: {literal(registry.datasets[dataset].caption)}".lstrip(": ")
+            (f"{self._group(table, column)}: " if table.groups[column] else "")
+            + literal(registry.datasets[dataset].caption)
             for column in shown
             if (dataset := registry.scale.columns.get(column))
         ]

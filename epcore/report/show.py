@@ -4,6 +4,7 @@ import html
 import re
 import webbrowser
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.measure import Measurement
@@ -28,10 +29,12 @@ def drawing(layout: Layout, intervals: bool) -> Drawing:
     for name in layout.marks:
         table.add_column(_plain(name), justify="center", no_wrap=True)
     for column in layout.columns:
-        heading = "\n".join(_plain(part) for part in (column.group, column.heading) if part)
-        table.add_column(heading, justify="right", no_wrap=True)
+        parts = [*column.group.split(", "), column.heading]  # the data set, its stand-in, the shot
+        heading = "\n".join(_plain(part) for part in parts if part)
+        last: Any = {"justify": "right", "no_wrap": True, "vertical": "bottom"}
+        table.add_column(heading, **last)
         if layout.beside:
-            table.add_column(f"\n{layout.beside}", justify="right", style="dim", no_wrap=True)
+            table.add_column(layout.beside, style="dim", **last)
     for block in layout.blocks:
         ours = [line for line in block.lines if line.source is None]
         if ours:

@@ -154,3 +154,33 @@ rule speed:
         job=job_of("speed"),
     shell:
         "epcore speed {params.job:q} > {log:q} 2>&1"
+
+
+rule per_episode:
+    input:
+        lambda w: [cell.scores for cell in PLAN.figures.per_episode().cells],
+    output:
+        figure=paths.FIGURE.replace("{figure}", "per-episode"),
+        picture=report(
+            "results/{scale}/figures/per-episode.png",
+            caption="../report/per-episode.rst",
+            category="Figures",
+            labels={"figure": "single episodes"},
+        ),
+        numbers="results/{scale}/figures/per-episode.csv",
+        meta="results/{scale}/figures/per-episode.meta.json",
+    log:
+        "results/{scale}/logs/figures/per-episode.log",
+    benchmark:
+        "results/{scale}/benchmarks/figures/per-episode.tsv"
+    localrule: True
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        job=job_of("per-episode"),
+    shell:
+        "epcore per-episode {params.job:q} > {log:q} 2>&1"

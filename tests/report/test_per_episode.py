@@ -1,0 +1,76 @@
+"""The figure of single episodes: quantiles and shares, counted here one by one."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from figure_files import lines_of, same_files
+
+from epcore.errors import UserError
+from epcore.plan import Plan
+from epcore.report import per_episode
+
+CONFIG = Path(__file__).parents[2] / "config"
+OUT = Path("figures/per-episode.pdf")
+
+
+@pytest.fixture
+def stage(fabricate):
+    plan = Plan(CONFIG, "demo", seeds=2)
+    fabricate(plan.tables.cells("main"))
+    return plan.figures.per_episode()
+
+
+def accuracies(stage, line, row):
+    """Those of a row at the place of a line, of both seeds one after the other."""
+    place = (line["dataset"], line["backbone"], line["episodes"], row)
+    files = {
+        cell.seed: cell.scores
+        for cell in stage.cells
+        if (cell.dataset, cell.backbone, cell.episodes, cell.row) == place
+    }
+    assert sorted(files) == [0, 1]
+    found = [np.loadtxt(files[seed], delimiter=",", skiprows=1)[:, 1] for seed in (0, 1)]
+    return 100 * np.concatenate(found)
+
+
+def test_quantiles_and_shares_are_those_of_the_episodes_of_all_seeds(stage):
+    per_episode.run(stage, OUT)
+    lines = lines_of(OUT.with_suffix(".csv"))
+    assert len(lines) == 2 * 2 * 3 * 2  # data sets, shots, backbones, rows
+    for line in lines:
+        found = accuracies(stage, line, line["row"])
+        for share in (5, 25, 50, 75, 95):
+            assert float(line[f"q{share:02}"]) == pytest.approx(
+                np.percentile(found, share), abs=1e-4
+            )
+        net, epnet = (accuracies(stage, line, row) for row in ("--Net", "EPNet"))
+        counted = {"above": 0, "equal": 0, "below": 0}
+        for one, other in zip(epnet, net, strict=True):
+            counted["above" if one > other else "below" if one < other else "equal"] += 1
+        assert 0 < counted["above"] < 80
+        for name, count in counted.items():
+            assert float(line[name]) == pytest.approx(100 * count / 80, abs=1e-4)
+    assert OUT.with_suffix(".png").stat().st_size > 10_000
+
+
+def test_the_same_scores_give_the_same_bytes(stage):
+    per_episode.run(stage, Path("one/per-episode.pdf"))
+    per_episode.run(stage, Path("two/per-episode.pdf"))
+    same_files(Path("one/per-episode.pdf"), Path("two/per-episode.pdf"))
+
+
+def test_rows_of_other_episodes_are_told(stage):
+    scores = Path(stage.cells[0].scores)
+    kept = scores.read_text(encoding="utf-8").splitlines(keepends=True)[:-1]
+    scores.write_text("".join(kept), encoding="utf-8")
+    with pytest.raises(UserError, match="different numbers of episodes"):
+        per_episode.run(stage, OUT)
+    assert not OUT.exists()
+
+
+def test_a_scale_without_the_table_has_no_such_figure(config):
+    assert "per-episode" in Plan(CONFIG, "demo").covered_figures
+    file = config / "scales/demo.yaml"
+    file.write_text(file.read_text(encoding="utf-8") + "tables: [cub]\n", encoding="utf-8")
+    assert "per-episode" not in Plan(config, "demo").covered_figures
