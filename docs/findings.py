@@ -9,6 +9,7 @@ A table stands between <!-- findings: NAME --> and <!-- end -->; the functions b
 
 import argparse
 import csv
+import itertools
 import json
 import os
 import platform
@@ -132,12 +133,12 @@ def with_ep() -> str:
     return _table("with-ep", "difference", "difference_interval", "{:+.1f}")
 
 
-def _table(name: str, value: str, width: str, form: str, only: tuple[str, ...] = ()) -> str:
-    found = SNAPSHOT / "demo-3-seeds" / f"{name}.csv"
-    source = f"{'demo-3-seeds' if found.exists() else 'demo'}/{name}"
-    cells = {
-        (line["row"], line["column"]): line for line in lines_of(source) if line["block"] == "--Net"
-    }
+def _table(
+    name: str, value: str, width: str, form: str, only: tuple[str, ...] = (),
+    run: str = "demo-3-seeds",
+) -> str:  # fmt: skip
+    lines = lines_of(f"{run}/{name}")
+    cells = {(line["row"], line["column"]): line for line in lines if line["block"] == "--Net"}
     rows = list(dict.fromkeys(row for row, _ in cells))
     best = {c: max(float(cells[row, c][value] or "-inf") for row in rows) for c in COLUMNS}
     text = [f"| classifier | assumes {HEAD}", "|---|---|---|---|---|---|"]
@@ -162,6 +163,16 @@ def classifiers_short() -> str:
     return _table("classifiers", "accuracy", "interval", "{:.1f}", SHORT)
 
 
+def photographs_classifiers() -> str:
+    """The same on photographs, of one training."""
+    return _table("classifiers", "accuracy", "interval", "{:.1f}", SHORT, "grocery")
+
+
+def photographs_with_ep() -> str:
+    """What embedding propagation in front adds there, of one training."""
+    return _table("with-ep", "difference", "difference_interval", "{:+.1f}", run="grocery")
+
+
 def placement() -> str:
     """Embedding propagation on or off in each phase, minus --Net."""
     text = ["| EP in | 1-shot | to --Net | 5-shot | to --Net |", "|---|---|---|---|---|"]
@@ -181,26 +192,33 @@ def placement() -> str:
 
 def compared() -> str:
     """The compared methods, trained here, and their differences to EPNet."""
-    cells = {(line["row"], line["column"]): line for line in lines_of("demo-compared/compared")}
-    columns = ("mini1", "mini5", "tier1", "tier5")
-    text = [
-        "| method | assumes | parameters | mini, 1-shot | to EPNet | mini, 5-shot | to EPNet "
-        "| tiered, 1-shot | tiered, 5-shot | seconds of training |",
-        "|---|---|---|---|---|---|---|---|---|---|",
-    ]
+    return _compared("demo-compared", ("mini", "tiered"))
+
+
+def photographs() -> str:
+    """The same on photographs."""
+    return _compared("grocery", ("mini",))
+
+
+def _compared(run: str, data: tuple[str, ...]) -> str:
+    cells = {(line["row"], line["column"]): line for line in lines_of(f"{run}/compared")}
+    head, columns = ["method", "assumes", "parameters"], []
+    for dataset, shots in itertools.product(data, (1, 5)):
+        columns.append(f"{dataset[:4]}{shots}")
+        named = f"{dataset}, {shots}-shot" if len(data) > 1 else f"{shots}-shot"
+        head += [named, "to EPNet"] if dataset == "mini" else [named]
+    head.append("seconds of training")
+    text = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for row in dict.fromkeys(row for row, _ in cells):
         found = [cells[row, column] for column in columns]
-        shown = [f"{float(c['accuracy']):.1f} ± {float(c['interval']):.1f}" for c in found]
-        gaps = [
-            f"{float(c['difference']):+.1f} ± {float(c['difference_interval']):.1f}"
-            if c["difference"]
-            else ""
-            for c in found
-        ]
-        numbers = [shown[0], gaps[0], shown[1], gaps[1], shown[2], shown[3]]
-        seconds = sum(float(c["training_seconds"]) for c in found) / len(found)
-        lead = [row, found[0]["assumes"], f"{int(found[0]['parameters']):,}"]
-        text.append("| " + " | ".join([*lead, *numbers, f"{seconds:.0f}"]) + " |")
+        shown = [row, found[0]["assumes"], f"{int(found[0]['parameters']):,}"]
+        for column, cell in zip(columns, found, strict=True):
+            shown.append(f"{float(cell['accuracy']):.1f} ± {float(cell['interval']):.1f}")
+            if column.startswith("mini"):
+                gap, width = cell["difference"], cell["difference_interval"]
+                shown.append(f"{float(gap):+.1f} ± {float(width):.1f}" if gap else "")
+        seconds = sum(float(cell["training_seconds"]) for cell in found) / len(found)
+        text.append(f"| {' | '.join(shown)} | {seconds:.0f} |")
     return "\n".join(text)
 
 
@@ -248,6 +266,9 @@ MAKERS: dict[str, Callable[[], str]] = {
     "epnet-and-net": epnet_and_net,
     "leaks": leaks,
     "maml": maml,
+    "photographs": photographs,
+    "photographs-classifiers": photographs_classifiers,
+    "photographs-with-ep": photographs_with_ep,
     "placement": placement,
     "rounding": rounding,
     "with-ep": with_ep,

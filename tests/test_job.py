@@ -193,7 +193,9 @@ def test_a_name_that_nothing_has_is_one_line_for_every_stage(project, capsys, na
 
 @pytest.mark.parametrize("figure", [name for name in STAGES if STAGES[name].figure])
 def test_a_figure_that_a_scale_has_no_runs_of_is_one_line(project, capsys, figure):
-    columns = "extends: demo\ncolumns: {mini: null, cub: null}\ntables: [main]\nimagenet_fs: null\n"
+    columns = (
+        "extends: demo\ncolumns: {mini: null, cub: null}\ntables: [placement]\nimagenet_fs: null\n"
+    )
     (project / "config" / "scales" / "lesser.yaml").write_text(columns, encoding="utf-8")
     assert main([figure, "--scale", "lesser"]) == 2
     (said,) = capsys.readouterr().err.splitlines()

@@ -337,6 +337,7 @@ def test_unlabeled_images_come_to_the_test_of_the_same_checkpoint(number):
 def test_ten_shots_are_tested_with_the_checkpoints_of_five():
     main, ten = cells("main") | cells("cub"), cells("ten-shot")
     asked = {"EPNet": "", "EPNet_SSL 20": "-u20", "EPNet_SSL 100": "-u100"}
+    asked["Discriminative on EPNet"] = ""
     assert {row for _, row, _ in ten} == set(asked)
     for (block, row, column), cell in ten.items():
         five = main[block, "EPNet", column.replace("10", "5")]
@@ -698,7 +699,8 @@ def test_a_scale_may_do_without_tables_whose_episodes_its_data_cannot_fill(few_i
     few_images.check()
     assert list(few_images.registry.tables) == few_images.tables.covered == ["main"]
     assert few_images.covered_figures == [
-        "alpha", "two-moons", "decision-boundary", "by-shot", "curves-grocery81-conv4"
+        "alpha", "two-moons", "decision-boundary", "per-episode", "by-shot",
+        "curves-grocery81-conv4",
     ]  # fmt: skip
     for shot in (1, 5):
         checkpoint = TrainedNetwork("grocery81", "conv4", "epnet", 0, f"finetune-{shot}shot")
