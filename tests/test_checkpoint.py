@@ -210,7 +210,7 @@ def test_a_missing_checkpoint_is_told_as_missing(tmp_path):
 def test_a_save_that_fails_leaves_the_old_file_and_nothing_beside_it(saved):
     path, _ = saved
     before = path.read_bytes()
-    with pytest.raises(Exception, match="pickle|local object"):  # by Python's version
+    with pytest.raises(Exception, match=r"pickle|local object"):  # by Python's version
         save_atomically(path, {"weights": torch.ones(10_000), "cannot be pickled": lambda: None})
     assert path.read_bytes() == before
     assert list(path.parent.iterdir()) == [path]
