@@ -175,8 +175,17 @@ def photographs_with_ep() -> str:
 
 def placement() -> str:
     """Embedding propagation on or off in each phase, minus --Net."""
+    return _placement("demo-3-seeds")
+
+
+def photographs_placement() -> str:
+    """The same on photographs, of one training."""
+    return _placement("grocery")
+
+
+def _placement(run: str) -> str:
     text = ["| EP in | 1-shot | to --Net | 5-shot | to --Net |", "|---|---|---|---|---|"]
-    cells = {(line["row"], line["column"]): line for line in lines_of("demo-3-seeds/placement")}
+    cells = {(line["row"], line["column"]): line for line in lines_of(f"{run}/placement")}
     phases = ("pretraining", "fine-tuning", "test")
     for row in dict.fromkeys(row for row, _ in cells):
         named = [phase for phase, on in zip(phases, row, strict=True) if on == "1"]
@@ -268,6 +277,7 @@ MAKERS: dict[str, Callable[[], str]] = {
     "maml": maml,
     "photographs": photographs,
     "photographs-classifiers": photographs_classifiers,
+    "photographs-placement": photographs_placement,
     "photographs-with-ep": photographs_with_ep,
     "placement": placement,
     "rounding": rounding,

@@ -68,7 +68,7 @@ def test_a_difference_is_to_the_other_line_at_the_same_place(scale):
 
 
 def test_a_scale_without_the_numbers_has_no_such_plot():
-    assert Plan(CONFIG, "grocery").plots.covered == ["by-shot"]
+    assert Plan(CONFIG, "grocery").plots.covered == ["by-shot", "classifiers-by-shot"]
     assert set(Plan(CONFIG, "small").plots.covered) == {
         "by-shot", "by-way", "by-unlabeled", "classifiers-by-shot",
     }  # fmt: skip
