@@ -186,7 +186,7 @@ def test_a_name_that_nothing_has_is_one_line_for_every_stage(project, capsys, na
         words += [f"--{key}", *([value] if isinstance(value, str) else value)]
     assert main([name, "--scale", "demo", *words]) == 2
     (said,) = capsys.readouterr().err.splitlines()
-    assert f"--{wrong}: unknown" in said
+    assert f"--{wrong} at scale demo: unknown" in said
     assert f"'{unknown}'; " in said
     assert not (project / "results").exists()
 

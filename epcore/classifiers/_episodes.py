@@ -31,6 +31,14 @@ class EpisodeBatch:
     base_weights: Tensor | None = None
     numbers: Tensor | None = None
 
+    def __post_init__(self) -> None:
+        images, needed = self.points.shape[-2], self.labeled + self.queries
+        if images < needed:
+            raise ValueError(
+                f"points has {images} images an episode; {self.way} x {self.shot} support images "
+                f"and {self.queries} queries, of all classes together, are {needed}"
+            )
+
     @property
     def labeled(self) -> int:
         """How many support images there are."""

@@ -3,6 +3,9 @@
 import json
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from epcore.data.fetch import find
 from epcore.data.sources import Sources
@@ -10,6 +13,9 @@ from epcore.doctor.finding import Finding
 from epcore.errors import UserError
 from epcore.plan import Plan, paths
 from epcore.plan.datasets import ArraysData, FolderData, OfficialData
+
+if TYPE_CHECKING:
+    from epcore.data.contents import Contents
 
 GIB = 2**30
 
@@ -67,7 +73,7 @@ def _sources(plan: Plan, name: str, root: Path) -> Finding:
     """What there is of the files of a data set that is not built."""
     settings, what = plan.registry.datasets[name], f"data {name}"
     if isinstance(settings, FolderData | ArraysData):
-        return _own(name, settings)
+        return _own(plan, name, settings)
     if not isinstance(settings, OfficialData):
         return Finding(what, "is made when it is needed, without a download")
     verified, found = 0, 0
@@ -99,20 +105,43 @@ def _sources(plan: Plan, name: str, root: Path) -> Finding:
     return Finding(what, said)
 
 
-def _own(name: str, settings: FolderData | ArraysData) -> Finding:
-    """What the builder says of a user's own data, before it decodes pictures."""
+def _own(plan: Plan, name: str, settings: FolderData | ArraysData) -> Finding:
+    """What the builder says of a user's own data, before it decodes pictures, and the episodes."""
     what = f"data {name}"
     if not Path(settings.path).exists():
         remedy = f"put your images there, or correct path of {name}"
         return Finding(what, f"{settings.path} does not exist", remedy)
     from epcore.data.build import contents_of
+    from epcore.data.contents import check_classes
 
     try:
         found = contents_of(settings, Sources.read([]))
+        check_classes(name, found.classes, found.labels)
+        for protocol in _protocols(plan, name):
+            _draw(plan, name, found, protocol)
     except UserError as error:
         said, _, remedy = str(error).rpartition("; ")
         return Finding(what, said or remedy, remedy if said else f"mend it in {settings.path}")
     return Finding(what, f"{len(found.labels):,} images of {len(found.classes)} classes, as listed")
+
+
+def _protocols(plan: Plan, dataset: str) -> list[str]:
+    """Those of its tests, and of the validations of their trainings."""
+    tested = dict.fromkeys(run.protocol for run in plan.tested.runs if run.dataset == dataset)
+    shots = [plan.registry.protocols[protocol].checkpoint_shot for protocol in tested]
+    return list(dict.fromkeys([*tested, *(f"val-5way-{shot}shot" for shot in (5, *shots))]))
+
+
+def _draw(plan: Plan, name: str, contents: "Contents", protocol: str) -> None:
+    """Raises `UserError` if no episode of the protocol can be drawn from the classes."""
+    from epcore.data.episodes import Pool, sample
+
+    asked = plan.registry.protocols[protocol]
+    split = {n: c.name for n, c in enumerate(contents.classes) if c.split == asked.split}
+    rows = tuple(np.flatnonzero(contents.labels == label) for label in split)
+    pool = Pool(f"split {asked.split}", tuple(split.values()), rows)
+    unlabeled = min(asked.unlabeled, 1)
+    sample(pool, asked.way, asked.shot, asked.queries, 1, 0, unlabeled=unlabeled)
 
 
 def _verified(plan: Plan, source: str, key: str) -> bool:

@@ -5,7 +5,7 @@ from functools import cache
 from epcore.dry_run import Job
 from epcore.errors import UserError
 from epcore.plan import Plan
-from epcore.plan.datasets import GlyphPictures
+from epcore.plan.datasets import ArraysData, FolderData, GlyphPictures
 from epcore.plan.recipe_models import Backbone
 from epcore.plan.stages import MetaTrainStage
 
@@ -47,8 +47,17 @@ def estimate(plan: Plan, job: Job, device: str) -> float | None:
 
 
 def _base_images(plan: Plan, dataset: str) -> int:
-    """As drawn or published; 0 if nobody has said it."""
+    """As drawn, listed or published; 0 if nobody can say it."""
     settings = plan.registry.datasets[dataset]
+    if isinstance(settings, FolderData | ArraysData):
+        from epcore.data.build import contents_of
+        from epcore.data.sources import Sources
+
+        try:
+            own = contents_of(settings, Sources.read([]))
+        except UserError:  # its job will say what is wrong with it
+            return 0
+        return sum(own.classes[label].split == "base" for label in own.labels)
     if isinstance(settings, GlyphPictures):
         from epcore.data.builders.glyph_classes import SELECTIONS
 

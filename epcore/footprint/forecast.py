@@ -47,11 +47,12 @@ def costs(plan: Plan, jobs: Iterable[Job], device: str, ledger: dict[Key, Median
 def format_forecast(found: Costs, factor: float) -> str:
     """A table by stage and source, and its sum; `factor` in kg of CO2-equivalent per kWh."""
     everything = [cost for jobs in found.values() for cost in jobs]
+    known = [cost for cost in everything if cost[0] is not None]
     lines = ["", f"  {'stage':<24}{'jobs':>6}{'hours':>10}{'kWh':>10}  source"]
-    for (stage, source), jobs in {**found, ("sum of what is known", ""): everything}.items():
-        hours, kwh = map(_sum, zip(*jobs, strict=True))
+    for (stage, source), jobs in {**found, ("sum of what is known", ""): known}.items():
+        hours, kwh = map(_sum, zip(*jobs, strict=True)) if jobs else ("?", "?")
         lines.append(f"  {stage:<24}{len(jobs):>6}{hours:>10}{kwh:>10}  {source}".rstrip())
-    kg = _sum(kwh and factor * kwh for _, kwh in everything)
+    kg = _sum(kwh and factor * kwh for _, kwh in known)
     lines += ["", f"  CO2 of what is known: {kg} kg CO2-equivalent at {factor:g} kg/kWh"]
     used = {source for _, source in found}
     lines += [f"  {name}: {said}" for name, said in SOURCES.items() if name in used]

@@ -2,6 +2,7 @@
 
 import difflib
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeGuard, TypeVar, get_args, get_origin
@@ -211,6 +212,9 @@ def validate(kind: type[T], content: Any, where: str) -> T:
         if first["type"] == "extra_forbidden":
             known = _keys_at(kind, [key for key in keys[:-1] if isinstance(key, str)])
             problem = f"unknown key {place!r}{suggest(str(keys[-1]), known)}"
+        elif first["type"] == "union_tag_invalid":
+            kinds = re.findall("'(.*?)'", first["ctx"]["expected_tags"])
+            problem = f"{place}: unknown kind {(tag := first['ctx']['tag'])!r}{suggest(tag, kinds)}"
         elif first["type"] == "missing":
             problem = f"the key {place!r} is missing"
         else:

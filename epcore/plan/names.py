@@ -39,11 +39,12 @@ def check_names(plan: Plan, names: Mapping[str, Any]) -> None:
     """Raises `UserError` that says which option names nothing, and the nearest known name."""
     if names.get("recipe") is not None:
         plan.registry.check_recipe(names["recipe"], "--recipe")
+    where = f"at scale {plan.registry.scale_name}"
     for name, value in names.items():
         if name in KNOWN and value is not None:
             what, known = KNOWN[name]
             for each in value if isinstance(value, list) else [value]:
-                pick(known(plan), str(each), what, f"--{name}")
+                pick(known(plan), str(each), what, f"--{name} {where}")
 
 
 def check_figure(plan: Plan, figure: str) -> None:

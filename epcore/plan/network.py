@@ -9,6 +9,19 @@ from epcore.plan.recipe_models import Backbone
 # not here checks itself when it is built.
 CHANNELS = {"conv4": 64, "resnet10": 64, "resnet12": 64, "resnet18": 64, "wide-resnet": 80}
 
+# The fewest pixels a side that leave a map to pool; the other backbones take any.
+SMALLEST = {"conv4": 16}
+
+
+def check_pixels(backbone: Backbone, pixels: int, where: str) -> None:
+    """Raises `UserError` if images of `pixels` x `pixels` are too small; `where` is their key."""
+    smallest = SMALLEST.get(backbone.architecture, 1)
+    if pixels < smallest:
+        raise UserError(
+            f"{where}: {backbone.architecture} needs images of at least {smallest} pixels and is "
+            f"given {pixels}; raise image_size of the data set, or leave the backbone out"
+        )
+
 
 def check_sizes(backbone: Backbone, where: str) -> None:
     """Raises `UserError` unless channels and blocks are whole numbers; `where` has their keys."""

@@ -13,7 +13,7 @@ from epcore.plan.compared_models import METHODS, ComparedMethod
 from epcore.plan.datasets import DataSources, OfficialData, Source
 from epcore.plan.footprint import FootprintSettings, read_footprint
 from epcore.plan.load import check_keys, extend, merge, pick, read_yaml, suggest, validate
-from epcore.plan.network import check_sizes
+from epcore.plan.network import check_pixels, check_sizes
 from epcore.plan.paths import NAME
 from epcore.plan.printed import Shown
 from epcore.plan.recipe_models import (
@@ -290,9 +290,13 @@ class Registry:
     def check_recipes(self) -> None:
         """Raises `UserError` unless all recipes resolve, for backbones that can be built."""
         for backbone in self.scale.backbones:
-            check_sizes(self.backbone(backbone), f"{self.scale_file}, backbones.{backbone}")
+            network = self.backbone(backbone)
+            check_sizes(network, f"{self.scale_file}, backbones.{backbone}")
             for recipe in self.recipes:
-                self.recipe(recipe, backbone)
+                crop = self.recipe(recipe, backbone).view.crop
+                for column, dataset in self.scale.columns.items():
+                    pixels = round(self.datasets[dataset].image_size * crop)
+                    check_pixels(network, pixels, f"{self.scale_file}, columns.{column}")
 
     @cached_property
     def _columns_of_every_scale(self) -> dict[str, None]:

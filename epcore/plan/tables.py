@@ -180,6 +180,7 @@ class Tables:
                     ),
                 )
                 for block in table.blocks
+                if table.paper or block.backbone in (None, *self._registry.scale.backbones)
             ),
         )
 

@@ -179,7 +179,7 @@ def _difference(cell: Cell) -> Number | None:
     if not cell["difference"]:
         return None
     return Number(
-        f"{float(cell['difference']):+.2f}",
+        f"{float(cell['difference']):+.2f}".replace("-0.00", "+0.00"),
         _rounded(cell["difference_interval"]),
         within_noise=_within_noise(cell),
     )

@@ -110,6 +110,12 @@ def run(
     plan = Plan(settings, scale, seeds)
     known = list(plan.tables.covered)
     name = table or next((each for each in (*PREFERRED, *known) if each in known), "main")
+    others = sorted(Path().glob(paths.TABLE_HTML.format(scale="*", table=name)))
+    if name not in known and others:
+        raise UserError(
+            f"scale {scale} has no table {name}, another one has: epcore show {name} --scale "
+            f"{others[0].parts[1]}"
+        )
     pick(dict.fromkeys(known), name, "table", f"scale {scale}")
     page = show(plan, name)
     if open_page and not webbrowser.open(page.resolve().as_uri()):

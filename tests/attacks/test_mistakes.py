@@ -294,12 +294,12 @@ MISTAKES = {
     "a shot that nothing validates": (
         nothing,
         ["finetune", *JOB, "--shot", "3"],
-        "--shot: unknown shot of a fine-tuning '3'; ",
+        "--shot at scale mine: unknown shot of a fine-tuning '3'; ",
     ),
     "a checkpoint of no such name": (
         nothing,
         ["embed", *JOB, "--checkpoint", "pretrained"],
-        "--checkpoint: unknown checkpoint 'pretrained'; did you mean 'pretrain'",
+        "--checkpoint at scale mine: unknown checkpoint 'pretrained'; did you mean 'pretrain'",
     ),
     "another network's weights": (
         other_width,
@@ -324,17 +324,17 @@ MISTAKES = {
     "a misspelt data set": (
         nothing,
         ["pretrain", *JOB[2:], "--dataset", "mein"],
-        "--dataset: unknown data set 'mein'; did you mean 'mine'",
+        "--dataset at scale mine: unknown data set 'mein'; did you mean 'mine'",
     ),
     "a backbone that the scale lacks": (
         nothing,
         ["pretrain", *JOB, "--backbone", "resnet12"],
-        "--backbone: unknown backbone 'resnet12'; known: conv4",
+        "--backbone at scale mine: unknown backbone 'resnet12'; known: conv4",
     ),
     "a table that the scale lacks": (
         nothing,
         ["aggregate", "--table", "cub"],
-        "--table: unknown table 'cub'; known: main",
+        "--table at scale mine: unknown table 'cub'; known: main",
     ),
     "fewer classes than a way": (
         lambda user: features(user, 3),

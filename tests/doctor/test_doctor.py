@@ -270,18 +270,29 @@ def test_embedded_data_need_nothing_and_a_built_store_is_recognized(tmp_path, mo
 
 @pytest.fixture
 def own(tmp_path, monkeypatch):
-    """A folder of 51 + 14 + 16 classes of a picture each, and what doctor says of it."""
+    """A folder of 51 + 14 + 16 classes of 20 pictures each, and what doctor says of it."""
     monkeypatch.chdir(tmp_path)
     for number in range(81):
-        picture = tmp_path / f"data/mine/images/c{number:02}/0.png"
-        picture.parent.mkdir(parents=True)
-        picture.write_bytes(b"is not opened")
+        folder = tmp_path / f"data/mine/images/c{number:02}"
+        folder.mkdir(parents=True)
+        for picture in range(20):
+            (folder / f"{picture}.png").write_bytes(b"is not opened")
     return lambda: check_data(plan("own"), ["mine"], tmp_path)
 
 
 def test_data_of_ones_own_is_read_as_the_builder_would(own):
     (finding,) = own()
-    assert (finding.said, finding.remedy) == ("81 images of 81 classes, as listed", "")
+    assert (finding.said, finding.remedy) == ("1,620 images of 81 classes, as listed", "")
+
+
+@pytest.mark.parametrize(("left", "said"), [(19, "need 20 images a class"), (0, "has no image")])
+def test_classes_that_no_episode_can_be_drawn_from_are_told(own, left, said):
+    for folder in Path("data/mine/images").iterdir():
+        for picture in range(left, 20):
+            (folder / f"{picture}.png").unlink()
+    (finding,) = own()
+    assert said in finding.said
+    assert finding.remedy
 
 
 @pytest.mark.parametrize(

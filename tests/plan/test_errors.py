@@ -169,7 +169,7 @@ def test_an_unknown_name_like_no_other_lists_the_known_ones(config):
         ("recipes.yaml", "recipes/net", 3, "mapping"),
         ("recipes.yaml", "recipes/epnet/protocol", 3, "known"),
         ("datasets.yaml", "datasets/glyph-mini", 3, "mapping"),
-        ("datasets.yaml", "datasets/glyph-mini/kind", "glyph", "'glyphs', 'folder'"),
+        ("datasets.yaml", "datasets/glyph-mini/kind", "glyph", "did you mean 'glyphs'?"),
         ("datasets.yaml", "datasets/glyph-mini/images_per_class/base", 1.5, "valid integer"),
         ("tables/main.yaml", "columns", 3, "list"),
         ("tables/main.yaml", "blocks/0/rows/0/recipe", "epnet", "either recipe"),
@@ -426,6 +426,17 @@ def test_a_scale_in_two_folders_is_named(config):
 def test_a_scale_cannot_swap_the_protocol_of_its_recipes(config, key):
     put(config, "scales/demo.yaml", f"recipe/{key}", "paper")
     assert f"config/scales/demo.yaml, recipe: unknown key {key!r}" in complaint(config)
+
+
+def test_pictures_that_a_backbone_leaves_nothing_of_are_told(config):
+    """Conv-4 halves them four times."""
+    put(config, "datasets.yaml", "datasets/glyph-mini/image_size", 16)
+    Plan(config, "demo").check()
+    put(config, "datasets.yaml", "datasets/glyph-mini/image_size", 15)
+    assert complaint(config) == (
+        "config/scales/demo.yaml, columns.mini: conv4 needs images of at least 16 pixels and is "
+        "given 15; raise image_size of the data set, or leave the backbone out"
+    )
 
 
 def test_a_name_that_paths_cannot_hold_is_named(config):

@@ -100,6 +100,15 @@ def test_a_table_that_is_not_there_is_told(tmp_path, monkeypatch, capsys, argume
     assert said.count("\n") == 1
 
 
+def test_a_table_of_another_scale_is_told_with_its_scale(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    page = Path(paths.TABLE_HTML.format(scale="mine", table="own"))
+    page.parent.mkdir(parents=True)
+    page.touch()
+    assert main(["show", "own", "--scale", "demo", "--settings", str(CONFIG)]) == 2
+    assert "epcore show own --scale mine" in capsys.readouterr().err
+
+
 def test_where_there_is_no_browser_the_page_is_named(built, monkeypatch, capsys):
     built("main")
     opened = []
