@@ -37,9 +37,9 @@ KNOWN: dict[str, tuple[str, Known]] = {
 
 def check_names(plan: Plan, names: Mapping[str, Any]) -> None:
     """Raises `UserError` that says which option names nothing, and the nearest known name."""
-    if names.get("recipe") is not None:
-        plan.registry.check_recipe(names["recipe"], "--recipe")
     where = f"at scale {plan.registry.scale_name}"
+    if names.get("recipe") is not None:
+        plan.registry.check_recipe(names["recipe"], f"--recipe {where}")
     for name, value in names.items():
         if name in KNOWN and value is not None:
             what, known = KNOWN[name]

@@ -122,13 +122,18 @@ def asked_targets():
 
 
 def check_targets():
-    """Ends a run at once for a published table or figure that the scale does not have."""
+    """Ends a run at once for a table, figure or result that the scale does not have."""
     fs_tables = PLAN.imagenet_fs.tables if PLAN.imagenet_fs else ()
     known = {
         "tables": {*PLAN.tables.covered, *fs_tables, "claims", "co2"},
         "figures": {*PLAN.covered_figures, "co2"},
     }
     for target in map(Path, asked_targets()):
+        if target.parts[0] == "results" and SCALE not in target.parts[1:2]:
+            other = target.parts[1] if len(target.parts) > 2 else "NAME"
+            sys.exit(
+                f"epcore: {target} is not of scale {SCALE}; add --config scale={other}"
+            )
         names = known.get(str(target.parent), {target.stem})
         if target.stem not in names:
             sys.exit(
