@@ -196,12 +196,17 @@ class Registry:
             raise UserError(f"{where}, recipes.{name}: the key 'protocol' is missing")
         preset = extend(protocols, own["protocol"], "protocol", f"{where}, recipes.{name}", dict)
         merged: dict[str, Any] = {}
-        for layer in (preset, self.scale.recipe, own):
+        layers = []
+        for place, layer in (
+            (f"{where}, protocols.{own['protocol']}", preset),
+            (f"{self.scale_file}, recipe", self.scale.recipe),
+            (f"{where}, recipes.{name}", own),
+        ):
             general = {key: value for key, value in layer.items() if key != "backbones"}
             special = (layer.get("backbones") or {}).get(backbone) or {}
             merged = merge(merge(merged, general), special)
-        place = f"{where} or {self.scale_file}, recipe {name}"
-        recipe: Recipe = validate(Recipe, merged, place)
+            layers.append((place, merged))
+        recipe = _validate_last(layers)
         for phase, partial in recipe.phases.items():
             whole = recipe.propagation.model_dump() | partial
             validate(Propagation, whole, f"{place}, phases.{phase}")
@@ -464,6 +469,23 @@ def read_datasets(config: Path) -> DataSources:
                 f"{file}, sources.{name}: {by_hand[0].path} has no urls; give the steps by_hand"
             )
     return registry
+
+
+def _validate_last(layers: list[tuple[str, dict[str, Any]]]) -> Recipe:
+    """The last one as a recipe; a mistake is told of the first that has it, at its place."""
+    place, last = layers[-1]
+    try:
+        recipe: Recipe = validate(Recipe, last, "")
+    except UserError as error:
+        for earlier, settings in layers[:-1]:
+            try:
+                validate(Recipe, settings, "")
+            except UserError as same:
+                if str(same) == str(error):
+                    place = earlier
+                    break
+        raise UserError(f"{place}{error}") from None
+    return recipe
 
 
 def _check_sources(dataset: Any, sources: Mapping[str, Source], where: str) -> None:

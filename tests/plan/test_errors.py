@@ -428,6 +428,19 @@ def test_a_scale_cannot_swap_the_protocol_of_its_recipes(config, key):
     assert f"config/scales/demo.yaml, recipe: unknown key {key!r}" in complaint(config)
 
 
+@pytest.mark.parametrize(
+    ("file", "path", "place"),
+    [
+        ("scales/demo.yaml", "recipe/pretraining/epochs", "config/scales/demo.yaml, recipe: "),
+        ("recipes.yaml", "recipes/epnet-b128-e40/pretraining/epochs", "recipes.epnet-b128-e40: "),
+        ("recipes.yaml", "protocols/official/propagation/label_alpha", "protocols.official: "),
+    ],
+)
+def test_a_wrong_setting_of_recipes_is_told_where_it_stands(config, file, path, place):
+    put(config, file, path, -3)
+    assert f"{place}{'.'.join(path.split('/')[-2:])}: Input should be" in complaint(config)
+
+
 def test_pictures_that_a_backbone_leaves_nothing_of_are_told(config):
     """Conv-4 halves them four times."""
     put(config, "datasets.yaml", "datasets/glyph-mini/image_size", 16)
