@@ -174,7 +174,12 @@ MISTAKES = [
     (FS, ["shots"], [5, 2, 1], "shots must rise"),
     (DEMO, ["imagenet_fs", "settings", "classifier", "drops"], [7, 10], "smaller than epochs"),
     (FS, ["methods", "wdae-gnn", "generator", "noize"], 1, "unknown key 'generator.noize'"),
-    (FS, ["methods", "wdae-gnn", "generator", "kind"], "gnn", "'wdae-gnn'"),
+    (
+        FS,
+        ["methods", "wdae-gnn", "generator", "kind"],
+        "gnn",
+        "known: lwof-attention, lwof-average, wdae-gnn",
+    ),
     (FS, ["methods", "wdae-gnn-ep", "extends"], "wdae", "unknown method 'wdae'"),
     (FS, ["methods", "wdae-gnn-ep", "propagation", "nodes"], "base", "'all' or 'novel'"),
     (FS, ["methods", "wdae-gnn-ep", "propagation", "alpha"], 1, "less than 1"),

@@ -123,7 +123,8 @@ def test_the_report_comes_last_of_all_and_is_published(finished):
     products = {place for place in rows if place[0] in ("table", "figure")}
     figures = {name for kind, name in products if kind == "figure"}
     assert figures == {
-        "alpha", "two-moons", "decision-boundary", "by-shot", "curves-tiny-glyphs-conv4"
+        "alpha", "two-moons", "decision-boundary", "by-shot", "curves-tiny-glyphs-conv4",
+        "per-episode",
     }  # fmt: skip
     assert products - {("figure", name) for name in figures} == {("table", "main")}
     main, total = rows["table", "main"], rows["total", ""]

@@ -98,7 +98,7 @@ def test_the_environment_counts_every_training_and_test(reported):
         ("plots.yaml", "label: classes of", "label: kinds of", set()),
         ("datasets.yaml", "title: rendered characters of", "title: characters of", set()),
         ("scales/tiny.yaml", "title: tiny characters", "title: small characters",
-         {"plot", "curves", "latex", "alpha"}),
+         {"plot", "curves", "latex", "alpha", "per_episode"}),
     ],
 )  # fmt: skip
 def test_an_edit_redraws_what_shows_it_and_trains_nothing(
@@ -197,10 +197,11 @@ def test_a_click_on_a_heading_sorts_the_rows_of_each_block(reported, browser, pa
     """Largest first, then smallest first; rows without a number come last."""
     browser.open(reported[0].folder / page)
     browser.until("document.querySelector('main tr.ours') !== null")
-    heads = "document.querySelectorAll('main thead tr:last-child th')"
+    table = "document.querySelector('main tr.ours').closest('table')"
+    heads = f"{table}.querySelectorAll('thead tr:last-child th')"
     # The first column of printed numbers; indented rows stay below the one before them.
     rows = (
-        "[...document.querySelectorAll('main tbody')].map(block => [...block.rows].slice(1)"
+        f"[...{table}.tBodies].map(block => [...block.rows].slice(1)"
         ".filter(row => !row.cells[0].textContent.startsWith('\u2003'))"
         f".map(row => row.cells[row.cells.length - {heads}.length + 1])"
         ".map(cell => parseFloat(cell.textContent)))"

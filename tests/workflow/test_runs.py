@@ -50,8 +50,9 @@ def test_every_artifact_says_how_it_came_to_be(finished_once):
     results = finished_once[0].folder / "results/tiny"
     artifacts = [*results.rglob("*.pt"), *results.rglob("*.npz")]
     artifacts += [*results.glob("scores/**/*.csv"), *results.glob("tables/*.csv")]
-    # Validation, what any table tests on with one and with five shots, and what classifiers add.
-    protocols = 2 + 3 + 6 + 7
+    # Validation, what any table tests on with one and with five shots, what classifiers add, and
+    # what the soft k-means of ssl-large is chosen on.
+    protocols = 2 + 3 + 6 + 7 + 4
     assert len(artifacts) == 6 + protocols + (6 + 4) + 4 + 1  # features, and of base classes
     for artifact in artifacts:
         assert artifact.with_suffix("").with_suffix(".meta.json").is_file(), artifact
