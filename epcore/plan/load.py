@@ -106,7 +106,8 @@ def read_yaml(path: Path) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        elsewhere = "" if path.parent.is_dir() else "; run this where the Snakefile is"
+        advice = "; run this where the Snakefile is, or say --settings FOLDER"
+        elsewhere = "" if path.parent.is_dir() else advice
         raise UserError(f"{path}: cannot be read ({error.strerror}){elsewhere}") from None
     except UnicodeDecodeError:
         raise UserError(f"{path}: this is not UTF-8 text; save it as UTF-8") from None
