@@ -118,7 +118,7 @@ def _own(plan: Plan, name: str, settings: FolderData | ArraysData) -> Finding:
         found = contents_of(settings, Sources.read([]))
         check_classes(name, found.classes, found.labels)
         for protocol in _protocols(plan, name):
-            _draw(plan, name, found, protocol)
+            _draw(plan, found, protocol)
     except UserError as error:
         said, _, remedy = str(error).rpartition("; ")
         return Finding(what, said or remedy, remedy if said else f"mend it in {settings.path}")
@@ -132,7 +132,7 @@ def _protocols(plan: Plan, dataset: str) -> list[str]:
     return list(dict.fromkeys([*tested, *(f"val-5way-{shot}shot" for shot in (5, *shots))]))
 
 
-def _draw(plan: Plan, name: str, contents: "Contents", protocol: str) -> None:
+def _draw(plan: Plan, contents: "Contents", protocol: str) -> None:
     """Raises `UserError` if no episode of the protocol can be drawn from the classes."""
     from epcore.data.episodes import Pool, sample
 
