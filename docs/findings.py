@@ -204,6 +204,11 @@ def compared() -> str:
     return _compared("demo-compared", ("mini", "tiered"))
 
 
+def photographs() -> str:
+    """The same on photographs."""
+    return _compared("grocery", ("mini",))
+
+
 def _compared(run: str, data: tuple[str, ...]) -> str:
     cells = {(line["row"], line["column"]): line for line in lines_of(f"{run}/compared")}
     head, columns = ["method", "assumes", "parameters"], []
@@ -270,6 +275,7 @@ MAKERS: dict[str, Callable[[], str]] = {
     "epnet-and-net": epnet_and_net,
     "leaks": leaks,
     "maml": maml,
+    "photographs": photographs,
     "photographs-classifiers": photographs_classifiers,
     "photographs-placement": photographs_placement,
     "photographs-with-ep": photographs_with_ep,
