@@ -18,7 +18,7 @@ from epcore.plan.environment import ENVIRONMENT
 HERE = Path(__file__).parent
 # Table -> the scripts that fill it.
 TABLES = {
-    "evaluation": (("evaluation.py",), ("evaluation.py", "ordinary"), ("embedding.py",)),
+    "evaluation": (("evaluation.py",), ("evaluation.py", "ordinary")),
     "classifiers": (("classifiers.py",),),
     "pretraining": (("pretraining.py",), ("precision.py",)),
     "profiling": (("profiling.py",),),

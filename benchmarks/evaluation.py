@@ -23,7 +23,8 @@ WAY, QUERIES = 5, 15
 def features(random: np.random.Generator) -> Features:
     centers = 0.35 * random.normal(size=(CLASSES, 1, SIZE))
     values = np.maximum(centers + random.normal(size=(CLASSES, IMAGES, SIZE)), 0)
-    return Features(np.arange(CLASSES * IMAGES), values.reshape(-1, SIZE).astype(np.float32))
+    rows = np.arange(CLASSES * IMAGES)
+    return Features(rows, rows // IMAGES, values.reshape(-1, SIZE).astype(np.float32))
 
 
 def episodes(random: np.random.Generator, count: int, unlabeled: int) -> Episodes:

@@ -151,11 +151,11 @@ STAGES = {
         told=("recipe", "checkpoint"),
     ),
     "embed": Stage(
-        "compute the features that episodes need, once per checkpoint",
+        "compute the features of validation and test images, once per checkpoint",
         "epcore.evaluation.embed",
         (
-            *(DATA, Option("weights", "checkpoint (.pt)")),
-            files("episodes", "episode files (.npz)"),
+            DATA,
+            Option("weights", "checkpoint (.pt)"),
             Option("out", "feature file to write (.npz)"),
         ),
         config="EmbedStage",

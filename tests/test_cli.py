@@ -56,7 +56,7 @@ def files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rows = np.arange(12)
     values = np.random.default_rng(0).normal(0, 0.1, (12, 4)) + 10 * np.eye(4)[rows // 4]
-    np.savez("features.npz", rows=rows, values=values.astype(np.float32))
+    np.savez("features.npz", rows=rows, labels=rows // 4, values=values.astype(np.float32))
     of_class = rows.reshape(3, 4)[None].repeat(2, axis=0)
     parts = {"support": [0], "query": [1, 2, 3], "unlabeled": []}
     np.savez("episodes.npz", **{name: of_class[..., rows] for name, rows in parts.items()})
@@ -173,10 +173,7 @@ INPUTS = {
         *("--checkpoint", "none.pt", "--out", "x.pt"),
     ],
     "select": ["--checkpoints", "none.pt", "--out", "x.pt"],
-    "embed": [
-        *("--data", "none", "--weights", "none.pt"),
-        *("--episodes", "none.npz", "--out", "x.npz"),
-    ],
+    "embed": ["--data", "none", "--weights", "none.pt", "--out", "x.npz"],
     "evaluate": ["--features", "none.npz", "--episodes", "episodes.npz", "--out", "x.csv"],
     "ablation": ["--paper", "none.csv", "--out", "x.pdf"],
     "alpha": ["--episodes", "none.npz", "--out", "x.pdf"],

@@ -255,11 +255,13 @@ def run(stage: InterpolationStage, episodes: Path, out: Path) -> None:
     provenance = Provenance("interpolation", stage.model_dump(mode="json"), inputs)
     check_one_store(inputs)
     settings = stage.settings
-    pairs = Pairs.draw(Episodes.load(episodes), settings.pairs, settings.seed)
     by_reading: dict[Reading, dict[str, np.ndarray]] = {reading: {} for reading in READINGS}
     rows = []
     for network, color in zip(stage.networks, (BLUE, RED), strict=True):
-        features = Features.load(Path(network.features))
+        source = Path(network.features)
+        features = Features.load(source)
+        frozen = features.episodes(episodes, source)
+        pairs = Pairs.draw(frozen, settings.pairs, settings.seed)
         inference = Inference(network.propagation)
         for reading in READINGS:
             try:

@@ -70,12 +70,12 @@ class Episodes:
         return np.unique(self.images())
 
     def are_of(self, labels: np.ndarray) -> bool:
-        """Whether they can be of images with these labels `(n,)`, which are 0 or more.
+        """Whether they can be of images with these labels `(n,)`; -1 for one that is not there.
 
         The images of a class of an episode have one label, those of two classes have two.
         """
         images = self.images()
-        if images.max() >= len(labels):
+        if images.max() >= len(labels) or (labels[images] < 0).any():
             return False
         shot = self.support.shape[2]
         classes = labels[self.support[:, :, 0]]
@@ -96,13 +96,18 @@ class Episodes:
         return load_arrays(path, cls, ("support", "query", "unlabeled"), "episode file")
 
     @classmethod
-    def of_store(cls, path: Path, store: ImageStore) -> "Episodes":
-        """Raises `UserError` as `load`, and if the episodes were drawn from another data set."""
+    def drawn_from(cls, path: Path, labels: np.ndarray, source: Path) -> "Episodes":
+        """The episodes of a file, as those of `source`, whose image i has the label `labels[i]`.
+
+        Raises:
+            UserError: as `load`, and if they were drawn from other data. -1 stands for an image
+                that the source lacks.
+        """
         episodes = cls.load(path)
-        if not episodes.are_of(store.labels):
+        if not episodes.are_of(labels):
             raise UserError(
-                f"episode file {path} was drawn from another data set than {store.directory}, "
-                f"which has {len(store.labels)} images and other classes; draw some from this one"
+                f"episode file {path} was drawn from another data set than {source}, which has "
+                f"{(labels >= 0).sum()} images and other classes; draw some from this one"
             )
         return episodes
 

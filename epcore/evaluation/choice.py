@@ -1,7 +1,6 @@
 """Settings of a classifier that are chosen on validation episodes, before tests are read."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -22,14 +21,28 @@ class Choice:
     chosen: dict[str, Any]
     accuracy: float | None
 
+    @property
+    def name(self) -> str:
+        """That of its classifier."""
+        return self.inference.classifier.name
+
+    def facts(self, tested: Episodes) -> dict[str, Any]:
+        """What a meta says of it: the classifier with all its settings, those nobody set too."""
+        settings = self.inference.classifier.model_dump(mode="json")
+        return {
+            "classifier": {"name": self.name, **settings},
+            "assumes": self.inference.assumptions(tested.unlabeled.shape[2] > 0),
+            "chosen": self.chosen,
+            "validation_accuracy": self.accuracy,
+        }
+
 
 def choose(
-    stage: EvaluateStage, features: Features, episodes: Path | None, base: BaseClasses | None
+    stage: EvaluateStage, features: Features, base: BaseClasses | None, held_out: Episodes | None
 ) -> Choice:
-    """The settings of the grid with the highest mean accuracy; of equals, the first."""
+    """The settings of the grid that are most accurate on `held_out`; of equals, the first."""
     values = torch.from_numpy(features.values)
     found: list[Choice] = []
-    held_out = Episodes.load(episodes) if episodes is not None else None
     for chosen in combinations(stage.grid):
         inference = Inference(with_settings(stage.propagation, chosen))
         inference.check(values, base)

@@ -79,7 +79,7 @@ class Labeled:
         names, indices = np.unique(labels, return_inverse=True)
         rows = tuple(np.flatnonzero(indices == index) for index in range(len(names)))
         pool = Pool(str(path), tuple(map(str, names)), rows)
-        features = Features(np.arange(len(values)), values)
+        features = Features(np.arange(len(values)), indices, values)
         return cls(features, pool, _base(path, arrays))
 
 
@@ -123,7 +123,7 @@ def methods_of(named: Sequence[str], ep: bool, settings: Path) -> dict[str, Infe
     return methods
 
 
-def episodes_of(path: Path, pool: Pool, asked: Protocol, seed: int) -> Episodes:
+def episodes_of(path: Path, labeled: Labeled, asked: Protocol, seed: int) -> Episodes:
     """Those of the file; if there is none, they are drawn and written there.
 
     Raises:
@@ -131,7 +131,7 @@ def episodes_of(path: Path, pool: Pool, asked: Protocol, seed: int) -> Episodes:
     """
     if not path.exists():
         drawing = asked.model_dump(exclude={"split", "finetuned_shot"})
-        sample(pool, seed=seed, **drawing).save(path)
+        sample(labeled.pool, seed=seed, **drawing).save(path)
     episodes = Episodes.load(path)
     kept = (*episodes.support.shape, episodes.query_labels.shape[1], episodes.unlabeled.shape[2])
     wanted = (asked.episodes, asked.way, asked.shot, asked.way * asked.queries)
@@ -141,20 +141,12 @@ def episodes_of(path: Path, pool: Pool, asked: Protocol, seed: int) -> Episodes:
             f"and {kept[4]} unlabeled images a class, which is not what is asked for; name another "
             "file with --episodes, and they are drawn into it"
         )
-    _check_classes(path, pool, episodes)
-    return episodes
-
-
-def _check_classes(path: Path, pool: Pool, episodes: Episodes) -> None:
-    """Raises `UserError` if an episode's rows are not of as many classes as it has."""
-    labels = np.full(1 + max(rows.max() for rows in pool.rows), -1)
-    for index, rows in enumerate(pool.rows):
-        labels[rows] = index
-    if not episodes.are_of(labels):
+    if not episodes.are_of(labeled.features.labels):
         raise UserError(
-            f"{path} was drawn for other features or labels than those of {pool.name}; name "
-            "another file with --episodes, or delete it, and episodes are drawn into it"
+            f"{path} was drawn for other features or labels than those of {labeled.pool.name}; "
+            "name another file with --episodes, or delete it, and episodes are drawn into it"
         )
+    return episodes
 
 
 def run(
@@ -184,7 +176,7 @@ def run(
     if asked.dirichlet is not None:
         kind += f"-dirichlet-{asked.dirichlet:g}"
     frozen = episodes or features.with_name(f"{features.stem}-{kind}.npz")
-    _print(labeled, fitting, episodes_of(frozen, labeled.pool, asked, seed), frozen)
+    _print(labeled, fitting, episodes_of(frozen, labeled, asked, seed), frozen)
 
 
 def _print(

@@ -1,4 +1,4 @@
-"""Features of the images that the episodes touch: once per checkpoint, then cached."""
+"""Features of the images of validation and test classes: once per checkpoint, then cached."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,7 +19,6 @@ from epcore.data.store import ImageStore
 from epcore.device import autocast, choose_device, describe, set_precision
 from epcore.errors import UserError
 from epcore.files import Provenance
-from epcore.origin import check_one_store
 from epcore.plan.stages import EmbedStage
 
 BATCH = 256
@@ -27,17 +26,22 @@ BATCH = 256
 
 @dataclass(frozen=True)
 class Features:
-    """rows: int64 `(n,)` store rows, ascending; values: float32 `(n, D)`."""
+    """rows: int64 `(n,)` store rows, ascending; labels: int64 `(n,)`, the classes of their images;
+    values: float32 `(n, D)`.
+    """
 
     rows: np.ndarray
+    labels: np.ndarray
     values: np.ndarray
 
     def __post_init__(self) -> None:
-        rows, values = self.rows, self.values
+        rows, labels, values = self.rows, self.labels, self.values
         if rows.dtype != np.int64 or rows.ndim != 1 or not len(rows) or rows[0] < 0:
             raise ValueError("rows must be a list of row numbers: int64, 0 or more")
         if (rows[1:] <= rows[:-1]).any():
             raise ValueError("rows must ascend")
+        if labels.dtype != np.int64 or labels.shape != rows.shape or labels.min() < 0:
+            raise ValueError("labels must be a class for each row: int64, 0 or more")
         if values.dtype != np.float32 or values.ndim != 2 or len(values) != len(rows):
             raise ValueError("values must be float32 of shape (rows, D)")
         if not values.size:
@@ -47,23 +51,30 @@ class Features:
         """Features `(..., D)` of store rows `(...)`.
 
         Raises:
-            UserError: if a row was not embedded.
+            ValueError: if a row was not embedded.
         """
         positions = np.searchsorted(self.rows, rows).clip(max=len(self.rows) - 1)
         if (self.rows[positions] != rows).any():
-            raise UserError(
-                "the features lack images of these episodes: they were embedded for other "
-                "episodes; delete the feature file and run the same command again"
-            )
+            raise ValueError("there are no features of some of these images")
         return torch.from_numpy(self.values[positions])
 
+    def episodes(self, path: Path, source: Path) -> Episodes:
+        """The episodes of a file; `source` is what messages call these features.
+
+        Raises:
+            UserError: if the file is damaged, or was drawn from images or classes of other data.
+        """
+        labels = np.full(self.rows[-1] + 1, -1)
+        labels[self.rows] = self.labels
+        return Episodes.drawn_from(path, labels, source)
+
     def save(self, path: Path) -> None:
-        save_arrays(path, rows=self.rows, values=self.values)
+        save_arrays(path, rows=self.rows, labels=self.labels, values=self.values)
 
     @classmethod
     def load(cls, path: Path) -> "Features":
         """Raises `UserError` if the file is damaged or its features are not finite."""
-        features = load_arrays(path, cls, ("rows", "values"), "feature file")
+        features = load_arrays(path, cls, ("rows", "labels", "values"), "feature file")
         return features.finite(f"{path} has", "embed images with other weights")
 
     def finite(self, where: str, remedy: str) -> "Features":
@@ -98,19 +109,14 @@ def embed(
         with autocast(device, precision):
             features = backbone(augmenter.plain(images))
         values[start : start + BATCH] = features
-    return Features(rows, values.cpu().numpy())
+    return Features(rows, store.labels[rows], values.cpu().numpy())
 
 
-def run(stage: EmbedStage, data: Path, weights: Path, episodes: list[Path], out: Path) -> None:
-    """The stage `embed`."""
-    provenance = Provenance(
-        "embed", stage.model_dump(mode="json"), [data / "store.json", weights, *episodes]
-    )
-    # Weights may have been trained on another one.
-    check_one_store([data / "store.json", *episodes])
+def run(stage: EmbedStage, data: Path, weights: Path, out: Path) -> None:
+    """The stage `embed`; weights may have been trained on another data set."""
+    provenance = Provenance("embed", stage.model_dump(mode="json"), [data / "store.json", weights])
     store = ImageStore.open(data)
-    frozen = [Episodes.of_store(path, store) for path in episodes]
-    rows = np.unique(np.concatenate([each.unique_image_indices() for each in frozen]))
+    rows = np.sort(np.concatenate([store.image_indices(split) for split in ("val", "novel")]))
     device = choose_device()
     set_precision(stage.precision)
     backbone = load_backbone(weights, stage.backbone, device)

@@ -3,10 +3,9 @@
 import time
 from pathlib import Path
 
-from epcore.data.episodes import Episodes
 from epcore.errors import UserError
 from epcore.evaluation.base_classes import BaseClasses
-from epcore.evaluation.choice import Choice, choose
+from epcore.evaluation.choice import choose
 from epcore.evaluation.embed import Features
 from epcore.evaluation.solve import ADVICE, Results, solve
 from epcore.files import Provenance, require, write_text
@@ -55,36 +54,21 @@ def run(
         inputs = [file for file in (features, base, held_out, tested) if file is not None]
         provenance = Provenance("evaluate", stage.model_dump(mode="json"), inputs)
         try:
-            choice = choose(stage, loaded, held_out, known)
-            _score(choice, loaded, known, tested, scores, provenance)
+            validated = loaded.episodes(held_out, features) if held_out else None
+            choice = choose(stage, loaded, known, validated)
+            begun = time.process_time()
+            frozen = loaded.episodes(tested, features)
+            results = solve(loaded, frozen, choice.inference, known, choice.name)
+            spent = time.process_time() - begun
         except DegenerateFeaturesError as error:
             raise UserError(f"{features}: {error}; {ADVICE}") from None
-
-
-def _score(
-    choice: Choice,
-    features: Features,
-    base: BaseClasses | None,
-    episodes: Path,
-    out: Path,
-    provenance: Provenance,
-) -> None:
-    """Scores one file of episodes."""
-    method = choice.inference.classifier
-    begun = time.process_time()
-    tested = Episodes.load(episodes)
-    results = solve(features, tested, choice.inference, base, method.name)
-    spent = time.process_time() - begun
-    write_scores(out, results)
-    provenance.write(
-        out,
-        episodes=len(tested),
-        classifier={"name": method.name, **method.model_dump(mode="json")},
-        assumes=choice.inference.assumptions(tested.unlabeled.shape[2] > 0),
-        chosen=choice.chosen,
-        validation_accuracy=choice.accuracy,
-        seconds_per_1000_episodes=1000 * spent / len(tested),
-    )
+        write_scores(scores, results)
+        provenance.write(
+            scores,
+            episodes=len(frozen),
+            seconds_per_1000_episodes=1000 * spent / len(frozen),
+            **choice.facts(frozen),
+        )
 
 
 def write_scores(out: Path, results: Results) -> None:

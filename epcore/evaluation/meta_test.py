@@ -127,7 +127,7 @@ def run(stage: MetaTestStage, data: Path, weights: Path, episodes: Path, out: Pa
     )
     check_one_store([data / "store.json", episodes])
     store = ImageStore.open(data)
-    tested = Episodes.of_store(episodes, store)
+    tested = Episodes.drawn_from(episodes, store.labels, data)
     device = choose_device()
     set_precision(stage.precision)
     name = str(stage.method["name"])

@@ -13,7 +13,7 @@ from epcore.plan import paths
 from epcore.plan.figures import Figures
 from epcore.plan.imagenet_fs import queries_of
 from epcore.plan.plan import Plan
-from epcore.plan.run import Run, TrainedNetwork
+from epcore.plan.run import Run
 from epcore.plan.runs import phase_of
 
 TEMPLATE = "workflow/report/reproduction.tex"
@@ -77,14 +77,8 @@ def _select(plan: Plan, place: Mapping[str, Any]) -> Files:
 
 
 def _embed(plan: Plan, place: Mapping[str, Any]) -> Files:
-    network = TrainedNetwork(*(place[each.name] for each in fields(TrainedNetwork)))
-    tested = plan.tested.protocols(network)
-    return {
-        **_data_of(place),
-        "weights": _at(paths.CHECKPOINT, place),
-        "episodes": [_at(paths.EPISODES, place, protocol=protocol) for protocol in tested],
-        "out": _at(paths.FEATURES, place),
-    }
+    weights = _at(paths.CHECKPOINT, place)
+    return {**_data_of(place), "weights": weights, "out": _at(paths.FEATURES, place)}
 
 
 def _base_classes(plan: Plan, place: Mapping[str, Any]) -> Files:

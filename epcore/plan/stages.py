@@ -115,7 +115,7 @@ class SelectStage(Stage):
 class EmbedStage(NetworkStage):
     """Compute features."""
 
-    stage_version: int = 1
+    stage_version: int = 2
 
 
 class BaseClassesStage(NetworkStage):

@@ -6,7 +6,7 @@ from functools import cached_property
 from epcore.plan.figures import Figures
 from epcore.plan.registry import Registry
 from epcore.plan.run import Run, TrainedNetwork
-from epcore.plan.runs import Runs, is_classified, validation_of
+from epcore.plan.runs import Runs, is_classified
 from epcore.plan.tables import Tables
 
 
@@ -37,35 +37,9 @@ class Tested:
         return list(dict.fromkeys(map(compared.checkpoint, shown)))
 
     @cached_property
-    def checkpoints(self) -> dict[TrainedNetwork, list[str]]:
-        """Every tested checkpoint -> the protocols that it is tested on."""
-        found: dict[TrainedNetwork, dict[str, None]] = {}
-        for run in self.runs:
-            protocols = found.setdefault(self._runs.checkpoint(run), {})
-            protocols[run.protocol] = None
-            if self._runs.validation(run):
-                protocols[validation_of(run.protocol)] = None
-        return {checkpoint: list(protocols) for checkpoint, protocols in found.items()}
-
-    @cached_property
-    def classified(self) -> set[TrainedNetwork]:
-        """The checkpoints that a classifier of classifiers.yaml is tested on."""
-        return {self._runs.checkpoint(run) for run in self.runs if self._runs.base(run)}
-
-    def protocols(self, checkpoint: TrainedNetwork) -> list[str]:
-        """The protocols that the features of a checkpoint are for, the same for every seed.
-
-        Of a checkpoint that nothing tests, those of all checkpoints of its name.
-        """
-        first = replace(checkpoint, seed=self._registry.seeds[0])
-        if first in self.checkpoints:
-            return self.checkpoints[first]
-        alike = [
-            found
-            for other, found in self.checkpoints.items()
-            if other.checkpoint == checkpoint.checkpoint
-        ]
-        return list(dict.fromkeys(protocol for found in alike for protocol in found))
+    def checkpoints(self) -> list[TrainedNetwork]:
+        """The tested checkpoints of recipes, each once."""
+        return list(dict.fromkeys(map(self._runs.checkpoint, self.runs)))
 
     def suites(self, classifiers: bool) -> list[tuple[str, ...]]:
         """Protocols, split into what one job scores: of recipes alone, or with a classifier behind.

@@ -8,7 +8,6 @@ import pandas as pd
 from matplotlib.patches import Rectangle
 from tqdm import tqdm
 
-from epcore.data.episodes import Episodes
 from epcore.errors import UserError
 from epcore.evaluation.embed import Features
 from epcore.evaluation.inference import Inference
@@ -30,9 +29,11 @@ def tabulate(stage: AlphaStage, episodes: Path) -> pd.DataFrame:
     Raises:
         UserError: if a checkpoint's features say nothing, because its training diverged.
     """
-    frozen, lines = Episodes.load(episodes), []
+    lines = []
     for candidate in tqdm(stage.candidates, desc="alpha", unit="checkpoint", disable=None):
-        features = Features.load(Path(candidate.features))
+        source = Path(candidate.features)
+        features = Features.load(source)
+        frozen = features.episodes(episodes, source)
         for alpha in stage.label_alphas:
             settings = candidate.propagation.model_copy(update={"label_alpha": alpha})
             try:

@@ -84,7 +84,7 @@ def run(stage: MetaTrainStage, data: Path, episodes: Path, out: Path, require_gp
     check_one_store([data / "store.json", episodes])
     session = Session("meta-train", stage, [data / "store.json", episodes], out)
     store = ImageStore.open(data)
-    task = EpisodicTask(stage, store, Episodes.of_store(episodes, store), device)
+    task = EpisodicTask(stage, store, Episodes.drawn_from(episodes, store.labels, data), device)
     label = f"{stage.method['name']} {stage.shot}-shot"
     outcome = fit(task, stage.training, stage.seed, session.state(), label)
     Checkpoint(stage.backbone, outcome.weights).save(out)

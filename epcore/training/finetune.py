@@ -121,7 +121,7 @@ def run(
     check_one_store([data / "store.json", episodes, checkpoint])
     session = Session("finetune", stage, [data / "store.json", episodes, checkpoint], out)
     store = ImageStore.open(data)
-    validation = Episodes.of_store(episodes, store)
+    validation = Episodes.drawn_from(episodes, store.labels, data)
     pretrained = Checkpoint.load(checkpoint, stage.backbone)
     task = FinetuningTask(stage, store, validation, pretrained, device)
     label = f"finetune {stage.shot}-shot"

@@ -174,7 +174,7 @@ def train(team: ProcessGroup, stage: PretrainStage, data: Path, episodes: Path, 
     check_one_store([data / "store.json", episodes])
     session = Session("pretrain", stage, [data / "store.json", episodes], out)
     store = ImageStore.open(data)
-    validation = Episodes.of_store(episodes, store)
+    validation = Episodes.drawn_from(episodes, store.labels, data)
     task = PretrainingTask(stage, store, validation, device, team)
     outcome = fit(task, stage.pretraining, stage.seed, session.state(), "pretrain", team)
     if team.rank == 0:

@@ -55,7 +55,7 @@ def pairs(tmp_path, monkeypatch):
     centers = np.repeat(random.normal(size=(20, 16)), 10, axis=0)
     for spread, network in zip((0.5, 1), stage.networks, strict=True):
         values = (centers + spread * random.normal(size=centers.shape)).astype(np.float32)
-        Features(np.arange(200), values).save(Path(network.features))
+        Features(np.arange(200), np.arange(200) // 10, values).save(Path(network.features))
     chosen = [random.choice(20, 5, replace=False) for _ in range(9)]
     rows = np.stack([[10 * c + random.choice(10, 4, replace=False) for c in e] for e in chosen])
     Episodes(rows[..., :1], rows[..., 1:], rows[..., :0]).save(Path("episodes.npz"))
@@ -341,7 +341,9 @@ def test_the_pairs_know_their_features_and_episodes(pairs):
 
 def test_a_network_whose_training_diverged_is_named(pairs):
     path = Path(pairs.networks[1].features)
-    Features(np.arange(200), np.full((200, 16), np.nan, np.float32)).save(path)
+    features = Features.load(path)
+    features.values[7, 3] = np.nan
+    features.save(path)
     with pytest.raises(UserError) as caught:
         interpolation.run(pairs, Path("episodes.npz"), Path("pairs.pdf"))
     assert str(caught.value).startswith(f"{path} has features that are not finite; ")

@@ -58,8 +58,8 @@ class Project:
         return self.run("finetune", self.stage("finetune"), **{**files, **paths})
 
     def embed(self, **paths):
-        files = {"data": "toy", "weights": "net.pt", "episodes": "novel.npz"}
-        return self.run("embed", self.stage("embed"), **{**files, "out": "features.npz", **paths})
+        files = {"data": "toy", "weights": "net.pt", "out": "features.npz", **paths}
+        return self.run("embed", self.stage("embed"), **files)
 
     def base_classes(self, **paths):
         config = self.stage("embed") | {"stage_version": 1}

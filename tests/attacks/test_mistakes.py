@@ -204,8 +204,7 @@ def nothing(user):
 DATA = ["data", "--dataset", "mine"]
 NOVEL = ["episodes", "--dataset", "mine", "--protocol", "5way-5shot"]
 WEIGHTS = "results/mine/models/mine/conv4/epnet/s0/pretrain.pt"
-TESTED = "results/mine/episodes/mine/5way-1shot.npz"
-EMBED = ["embed", *JOB, "--checkpoint", "pretrain", "--episodes", TESTED, "--out", "mine.npz"]
+EMBED = ["embed", *JOB, "--checkpoint", "pretrain", "--out", "mine.npz"]
 CLASSIFY = ["classify", "--features", "mine.npz"]
 
 # What went before -> what is typed -> what the line says.

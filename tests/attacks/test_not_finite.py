@@ -1,5 +1,7 @@
 """Numbers that are not finite, wherever they come in, never become an accuracy."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -73,7 +75,9 @@ def test_finite_features_whose_distances_are_not_are_no_accuracy(project, size):
     """Squares overflow; the largest of scores that are all -inf would be the first class."""
     features = Features.load(project / "features.npz")
     largest = np.abs(features.values).max()
-    Features(features.rows, features.values / largest * np.float32(size)).save(project / "huge.npz")
+    replace(features, values=features.values / largest * np.float32(size)).save(
+        project / "huge.npz"
+    )
     assert project.evaluate(features="huge.npz") == 2
     project.complaint("huge.npz", "prototypes gives scores that are not finite", "features of up")
     assert not (project / "scores.csv").exists()

@@ -40,19 +40,19 @@ def double_class(content):
 
 
 @pytest.mark.parametrize("change", [swap_support, swap_query])
-@pytest.mark.parametrize("stage", ["embed", "pretrain", "finetune"])
-def test_episodes_are_of_the_classes_of_their_store(project, change, stage):
-    validation = stage != "embed"
-    episodes_with(project, change, "val.npz" if validation else "novel.npz")
-    out = "new.pt" if validation else "new.npz"
+@pytest.mark.parametrize("stage", ["pretrain", "finetune", "evaluate"])
+def test_episodes_are_of_the_classes_of_their_images(project, change, stage):
+    tested = stage == "evaluate"
+    episodes_with(project, change, "novel.npz" if tested else "val.npz")
+    out, source = ("new.csv", "features.npz") if tested else ("new.pt", "toy")
     assert getattr(project, stage)(out=out) == 2
-    project.complaint("episode file", "another data set than", "toy")
+    project.complaint("episode file", "another data set than", source)
     assert not (project / out).exists()
 
 
 def test_two_classes_of_an_episode_are_two(project):
     episodes_with(project, double_class)
-    assert project.embed(out="new.npz") == 2
+    assert project.evaluate() == 2
     project.complaint("novel.npz was drawn from another data set")
 
 
@@ -89,4 +89,4 @@ def test_a_file_that_says_nothing_of_its_origin_is_taken(project):
     facts = json.loads(meta.read_text(encoding="utf-8"))
     facts["made"] = {"something.else": "0" * 64}
     meta.write_text(json.dumps(facts), encoding="utf-8")
-    assert project.embed(out="new.npz") == 0
+    assert project.evaluate() == 0

@@ -11,7 +11,6 @@ from epcore.stages import STAGES
     ("stage", "out", "said"),
     [
         ("finetune", "net.pt", "is an input"),
-        ("embed", "novel.npz", "is an input"),
         ("evaluate", "novel.npz", "must end in .csv"),
         ("embed", "toy/images.npy", "must end in .npz"),
         ("embed", "toy", "is a folder"),
@@ -32,10 +31,10 @@ def test_an_output_that_may_not_be_replaced_is_refused(project, stage, out, said
 
 
 def test_an_input_by_another_name_is_one_too(project):
-    (project / "alias.npz").symlink_to(project / "novel.npz")
-    assert project.embed(out="alias.npz") == 2
+    (project / "alias.pt").symlink_to(project / "net.pt")
+    assert project.finetune(out="alias.pt") == 2
     project.complaint("is an input")
-    assert project.embed(out="toy/../novel.npz") == 2
+    assert project.finetune(out="toy/../net.pt") == 2
     project.complaint("is an input")
 
 

@@ -231,7 +231,8 @@ def drawn(episodes, spread=1.2, seed=0):
         ]
     )
     parts = np.split(rows, [SHOT, SHOT + QUERIES], axis=2)
-    return Features(np.arange(len(values)), values), Episodes(*parts)
+    numbers = np.arange(len(values))
+    return Features(numbers, numbers // images, values), Episodes(*parts)
 
 
 @pytest.mark.parametrize("recipe", ["epnet", "net", "epnet-paper", "epnet-paper-literal"])

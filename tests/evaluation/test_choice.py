@@ -38,7 +38,7 @@ def files(tmp_path):
     labels = np.repeat(np.arange(20), 12)
     values = random.normal(0, 0.7, (240, 8)) + random.normal(0, 1, (20, 8))[labels]
     values *= np.array([5, 1, 1, 1, 1, 1, 1, 0.1])
-    Features(np.arange(240), values.astype(np.float32)).save(tmp_path / "features.npz")
+    Features(np.arange(240), labels, values.astype(np.float32)).save(tmp_path / "features.npz")
     for name, first in (("val", 0), ("novel", 10)):
         rows = np.stack(
             [

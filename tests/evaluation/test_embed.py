@@ -62,23 +62,50 @@ def test_embedding_leaves_the_network_as_it_is_even_if_it_was_training(store, ba
 
 
 def test_features_are_found_by_row_in_any_shape_and_order():
-    features = Features(np.array([2, 5, 7]), np.array([[2.0, 0], [5, 0], [7, 0]], np.float32))
+    values = np.array([[2.0, 0], [5, 0], [7, 0]], np.float32)
+    features = Features(np.array([2, 5, 7]), np.zeros(3, np.int64), values)
     rows = np.array([[7, 2], [5, 7]])
     assert features.of(rows)[..., 0].tolist() == rows.tolist()
 
 
 @pytest.mark.parametrize("row", [0, 3, 8])
 def test_a_row_that_was_not_embedded_is_told(row):
-    features = Features(np.array([2, 5, 7]), np.zeros((3, 2), np.float32))
-    with pytest.raises(UserError, match=r"lack images .* delete the feature file and run"):
+    features = Features(np.array([2, 5, 7]), np.zeros(3, np.int64), np.zeros((3, 2), np.float32))
+    with pytest.raises(ValueError, match="no features of some"):
         features.of(np.array([2, row]))
 
 
+def frozen(path, support, query):
+    """One episode of two classes."""
+    none = np.empty((1, 2, 0), np.int64)
+    Episodes(np.array([support]), np.array([query]), none).save(path)
+    return path
+
+
+def test_episodes_are_of_the_images_and_classes_of_the_features(tmp_path):
+    rows, labels = np.array([2, 3, 5, 7, 8]), np.array([0, 0, 0, 4, 4])
+    features, source = Features(rows, labels, np.ones((5, 2), np.float32)), Path("f.npz")
+    taken = features.episodes(frozen(tmp_path / "e.npz", [[2], [7]], [[5], [8]]), source)
+    assert taken.images().tolist() == [[2, 7, 5, 8]]
+    for support, query in (
+        ([[2], [7]], [[4], [8]]),  # 4 was not embedded
+        ([[4], [7]], [[4 + 2], [8]]),  # a whole class was not
+        ([[2], [7]], [[5], [9]]),  # 9 is beyond the last
+        ([[2], [7]], [[8], [5]]),  # queries of the other class
+        ([[2], [3]], [[5], [5 + 2]]),  # one class twice
+    ):
+        path = frozen(tmp_path / "e.npz", support, query)
+        with pytest.raises(UserError, match=r"e\.npz was drawn from another data set than f\.npz"):
+            features.episodes(path, source)
+
+
 def test_features_come_back_as_they_were_saved(tmp_path):
-    features = Features(np.array([1, 4]), np.array([[0.1, 1e-9], [3, 4]], np.float32))
+    values = np.array([[0.1, 1e-9], [3, 4]], np.float32)
+    features = Features(np.array([1, 4]), np.array([0, 3]), values)
     features.save(tmp_path / "features.npz")
     loaded = Features.load(tmp_path / "features.npz")
     assert np.array_equal(loaded.rows, features.rows)
+    assert np.array_equal(loaded.labels, features.labels)
     assert np.array_equal(loaded.values, features.values)
     assert loaded.values.dtype == np.float32
 
@@ -99,7 +126,7 @@ def damaged(path, how):
 @pytest.mark.parametrize("how", ["empty", "noise", "truncated", "bit flipped"])
 def test_a_damaged_feature_file_is_named_in_one_line(tmp_path, how):
     path = tmp_path / "features.npz"
-    Features(np.arange(200), np.ones((200, 3), np.float32)).save(path)
+    Features(np.arange(200), np.arange(200), np.ones((200, 3), np.float32)).save(path)
     damaged(path, how)
     with pytest.raises(UserError) as caught:
         Features.load(path)
@@ -112,7 +139,9 @@ def test_a_damaged_feature_file_is_named_in_one_line(tmp_path, how):
 def test_a_file_of_other_arrays_is_no_feature_file(tmp_path):
     path = tmp_path / "features.npz"
     np.savez(path, rows=np.zeros(3))
-    with pytest.raises(UserError, match=r"no feature file, .* values missing; give another file$"):
+    with pytest.raises(
+        UserError, match=r"no feature file, .*: labels, values missing"
+    ):
         Features.load(path)
 
 
@@ -121,17 +150,19 @@ def test_a_missing_feature_file_is_named(tmp_path):
         Features.load(tmp_path / "none.npz")
 
 
-def test_the_stage_embeds_the_rows_that_any_of_its_episodes_touch(
+def test_the_stage_embeds_all_images_of_validation_and_test_classes(
     told, toy, store, backbone, tmp_path
 ):
     stage = told("embed")
     checkpoint, out = tmp_path / "finetune-1shot.pt", tmp_path / "features.npz"
     head = torch.nn.Linear(8, 6)
     Checkpoint(stage.backbone, state_of(backbone), state_of(head)).save(checkpoint)
-    embedding.run(stage, Path(toy.data), checkpoint, [toy.val, toy.novel], out)
+    embedding.run(stage, Path(toy.data), checkpoint, out)
     features = Features.load(out)
-    touched = {row for path in (toy.val, toy.novel) for row in Episodes.load(path).images().flat}
-    assert features.rows.tolist() == sorted(touched)
+    splits = np.array([each.split for each in store.classes])[store.labels]
+    assert set(splits) == {"base", "val", "novel"}
+    assert features.rows.tolist() == np.flatnonzero(splits != "base").tolist()
+    assert features.labels.tolist() == store.labels[features.rows].tolist()
     backbone.eval()
     with torch.no_grad():
         pixels = torch.from_numpy(store.images[features.rows]).permute(0, 3, 1, 2) / 127.5 - 1

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from epcore.data.builders.glyph_classes import select_classes
-from epcore.plan import Plan, embeddings, paths
+from epcore.plan import Plan, paths
 from epcore.plan.registry import protocol_of
-from epcore.plan.run import Run, TrainedNetwork
+from epcore.plan.run import Run
 from epcore.plan.stages import told
 
 CONFIG = Path(__file__).parents[2] / "config"
@@ -260,56 +260,6 @@ def test_a_cells_scores_are_those_of_its_own_recipe_and_protocol(scale):
                 assert cell.checkpoint_meta.endswith(f"/finetune-{shot}shot.meta.json")
             else:
                 assert cell.checkpoint_meta.endswith("/pretrain.meta.json")
-
-
-@pytest.mark.parametrize("scale", SCALES)
-def test_features_are_made_for_every_protocol_that_any_table_tests_them_on(scale):
-    p, wanted = plan(scale), defaultdict(set)
-    for cell in all_cells(scale):
-        where = parts_of(cell.scores, paths.SCORES)
-        if p.compared.has(where["recipe"]):  # whose images are embedded where they are tested
-            continue
-        place = parts_of(cell.checkpoint_meta, paths.meta(paths.CHECKPOINT))
-        key = [place[name] for name in ("dataset", "backbone", "recipe")]
-        wanted[*key, place["checkpoint"]].add(where["protocol"])
-    for run in p.figures.alpha_runs():
-        found = p.runs.checkpoint(run)
-        wanted[found.dataset, found.backbone, found.recipe, found.checkpoint].add(run.protocol)
-    for run in (at.run for name in p.registry.tables for at in p.tables.runs(name)):
-        if p.compared.has(run.recipe):
-            continue
-        if p.registry.recipe(run.recipe, run.backbone).grid:
-            found = p.runs.checkpoint(run)
-            place = found.dataset, found.backbone, found.recipe, found.checkpoint
-            wanted[place].add(f"val-{run.protocol}")
-    for (*key, name), protocols in wanted.items():
-        for seed in p.registry.seeds:
-            found = p.tested.protocols(TrainedNetwork(*key, seed, name))
-            assert set(found) == protocols
-            assert len(found) == len(protocols)
-
-
-@pytest.mark.parametrize("scale", SCALES)
-def test_publishing_waits_for_features_that_a_table_or_figure_tests_and_for_no_others(scale):
-    p = plan(scale)
-    shown = [each.run for name in p.registry.tables for each in p.tables.runs(name)]
-    shown += [*p.figures.alpha_runs(), *p.figures.interpolation_runs()]
-    waited = {file for name in p.tables.covered for file in embeddings.of_table(p, name)}
-    waited |= {file for name in p.covered_figures for file in embeddings.of_figure(p, name)}
-    base = {p.runs.base(run) for run in shown} - {None}
-    assert bool(base) == ("classifiers" in p.tables.covered)
-    embedded = [run for run in shown if not p.compared.has(run.recipe)]
-    assert waited == {p.runs.features(run) for run in embedded} | base
-
-
-def test_a_checkpoint_of_no_table_is_tested_as_those_of_its_name_are():
-    p = plan("demo")
-    found = p.tested.protocols(
-        TrainedNetwork("glyph-mini", "conv4", "net-paper", 0, "finetune-5shot")
-    )
-    assert {"5way-5shot", "5way-5shot-u20", "5way-10shot", "20way-5shot"} <= set(found)
-    assert "5way-1shot" not in found
-    assert len(set(found)) == len(found)
 
 
 # -- cells that are the same thing -----------------------------------------------------------------
@@ -702,9 +652,8 @@ def test_a_scale_may_do_without_tables_whose_episodes_its_data_cannot_fill(few_i
         "alpha", "two-moons", "decision-boundary", "per-episode", "by-shot",
         "curves-grocery81-conv4",
     ]  # fmt: skip
-    for shot in (1, 5):
-        checkpoint = TrainedNetwork("grocery81", "conv4", "epnet", 0, f"finetune-{shot}shot")
-        assert few_images.tested.protocols(checkpoint) == [f"5way-{shot}shot"]
+    tested = {run.protocol for run in few_images.tested.runs}
+    assert tested == {"5way-1shot", "5way-5shot", "val-5way-5shot"}
     assert few_images.tables.cells("main") == plan("grocery").tables.cells("main")
 
 

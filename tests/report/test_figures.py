@@ -165,7 +165,7 @@ def alpha_stage(tmp_path, monkeypatch):
     for number, candidate in enumerate(stage.candidates):
         spread = 1.3 if number == 3 else 1.5
         values = (centers + spread * random.normal(0, 1, centers.shape)).astype(np.float32)
-        Features(np.arange(80), values).save(Path(candidate.features))
+        Features(np.arange(80), np.arange(80) // 10, values).save(Path(candidate.features))
     chosen = [random.choice(8, WAY, replace=False) for _ in range(20)]
     rows = np.stack([[10 * c + random.choice(10, 1 + QUERIES, replace=False) for c in episode]
                      for episode in chosen])  # fmt: skip
@@ -248,7 +248,9 @@ def test_the_search_is_the_same_bytes_twice(alpha_stage):
 
 def test_a_candidate_whose_training_diverged_is_named(alpha_stage):
     path = Path(alpha_stage.candidates[2].features)
-    Features(np.arange(80), np.full((80, 6), np.nan, np.float32)).save(path)
+    features = Features.load(path)
+    features.values[7, 3] = np.nan
+    features.save(path)
     with pytest.raises(UserError) as caught:
         alpha.run(alpha_stage, Path("episodes.npz"), Path("alpha.pdf"))
     assert str(caught.value).startswith(f"{path} has features that are not finite; ")

@@ -28,8 +28,8 @@ TABLE = "tables/main.tex"
 # Of a training and what is made of its network; of the latter alone once the former is there.
 FINETUNING = "group_tiny-glyphs_conv4_*_s0_finetune-?shot_*"
 PRETRAINING = "group_tiny-glyphs_conv4_*_s0_pretrain_*"
-# Read by embeddings alone, not by the trainings in the same jobs.
-TESTED = "results/tiny/episodes/tiny-glyphs/5way-5shot.npz"
+# Its last image is of a test class, which embeddings alone read, not the trainings in the same jobs.
+IMAGES = "results/tiny/data/tiny-glyphs/images.npy"
 EMBEDDING = "results/tiny/logs/embed/tiny-glyphs/conv4/{}/s0-finetune-5shot.log"
 # A pretraining of a minute or two: the second try must not end before its warning.
 LONG = "pretraining: {epochs: 600, plateau: {patience: 100000}, batch_size: 32"
@@ -111,7 +111,7 @@ def disturbed(slurm, alone, tmp_path_factory):
         cluster.run("scontrol", "requeue", requeued.number)
         seen["requeued"] = requeued.number
 
-        with damaged(folder / TESTED):
+        with damaged(folder / IMAGES):
             canceled = cluster.wait(lambda: one_shot(cluster.jobs("finetune", "RUNNING")))
             cluster.run("scancel", canceled.number)
             seen["canceled"] = canceled.number
@@ -151,12 +151,16 @@ def end(run):
 
 @contextlib.contextmanager
 def damaged(file):
-    """A file without its end, for a while."""
-    content, times = file.read_bytes(), file.stat()
-    file.write_bytes(content[:-9])
-    yield
-    file.write_bytes(content)
-    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+    """A file whose last byte is another one, for a while; changed in place, as it may be in use."""
+    with file.open("rb+") as images:
+        images.seek(-1, os.SEEK_END)
+        (last,) = images.read(1)
+        for value in (last ^ 255, last):
+            images.seek(-1, os.SEEK_END)
+            images.write(bytes([value]))
+            images.flush()
+            if value != last:
+                yield
 
 
 def one_shot(jobs):
@@ -164,11 +168,11 @@ def one_shot(jobs):
 
 
 def stumbled(cluster):
-    """Recipes of which a job is tried again because its embedding stumbled upon the episodes."""
+    """Recipes of which a job is tried again because its embedding stumbled upon an image."""
     group = r"Error in group tiny-glyphs_conv4_(\w+)_s0_finetune-5shot(?=.*Trying to restart)"
     failed = re.findall(group, cluster.log, re.S)
     logs = [(cluster.folder / EMBEDDING.format(recipe)).read_text() for recipe in failed]
-    assert all("is damaged" in log for log in logs)
+    assert all("has another checksum" in log for log in logs)
     return failed
 
 

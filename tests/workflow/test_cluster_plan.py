@@ -1,7 +1,6 @@
 """What the profile for clusters makes of the paper's scale: which jobs SLURM gets."""
 
 import re
-from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -62,20 +61,6 @@ def test_no_training_or_embedding_is_a_job_of_its_own(planned):
     alone = {rule for rule, _ in blocks(planned, "")}
     assert alone >= ALONE
     assert not alone & {"pretrain", "finetune", "embed", "base_classes"}
-
-
-@pytest.mark.parametrize("target", ["tables/ablation.tex", "figures/by-shot.pdf"])
-def test_no_target_leaves_an_embedding_to_another(cluster, planned, target):
-    """Once its training is done, it would be a job by itself; nor what is told of base classes."""
-    embedding = defaultdict(set)
-    rules = r"^( *)rule (?:embed|base_classes):\n((?:\1    .*\n)+)"
-    for _, body in re.findall(rules, planned, re.M):
-        made = re.search(r"output: (\S+),", body)[1]
-        embedding[re.search(r"(results/\S+\.pt)", body)[1]].add(made)
-    made = {file for _, file in (job for _, jobs in groups(cluster(target)) for job in jobs)}
-    trained = made & embedding.keys()
-    assert trained
-    assert {file for checkpoint in trained for file in embedding[checkpoint]} <= made
 
 
 def test_all_other_rules_stay_where_snakemake_runs(planned):

@@ -24,7 +24,7 @@ def test_one_command_builds_every_cell_of_the_table(finished_once):
     project, run = finished_once
     assert run.jobs["pretrain"] == 2
     assert run.jobs["finetune"] == run.jobs["evaluate"] == 4
-    assert run.jobs["embed"] == 6  # those of the pretrained networks are for other tables
+    assert run.jobs["embed"] == 4
     cells = {(row["row"], row["column"]) for row in ours(project)}
     assert cells == {(r, c) for r in ("--Net", "EPNet") for c in ("mini1", "mini5")}
     assert all(row["episodes"] == "12" for row in ours(project))
@@ -50,10 +50,8 @@ def test_every_artifact_says_how_it_came_to_be(finished_once):
     results = finished_once[0].folder / "results/tiny"
     artifacts = [*results.rglob("*.pt"), *results.rglob("*.npz")]
     artifacts += [*results.glob("scores/**/*.csv"), *results.glob("tables/*.csv")]
-    # Validation, what any table tests on with one and with five shots, what classifiers add, and
-    # what the soft k-means of ssl-large is chosen on.
-    protocols = 2 + 3 + 6 + 7 + 4
-    assert len(artifacts) == 6 + protocols + (6 + 4) + 4 + 1  # features, and of base classes
+    checkpoints, episodes, features, scores, tables = 6, 2 + 2, 4, 4, 1
+    assert len(artifacts) == checkpoints + episodes + features + scores + tables
     for artifact in artifacts:
         assert artifact.with_suffix("").with_suffix(".meta.json").is_file(), artifact
     assert not [path for path in results.rglob("*") if ".tmp" in path.name]
@@ -69,8 +67,7 @@ def test_everything_is_what_is_built_when_nothing_is_asked_for(finished):
     """All but what the main table has made already."""
     jobs = finished.snakemake("-n").jobs
     from_nothing = finished.snakemake("-n", "--forceall").jobs
-    made = {"data": 1, "pretrain": 2, "finetune": 4, "embed": 6, "evaluate": 4, "publish_table": 1}
-    made |= {"base_classes": 4}
+    made = {"data": 1, "pretrain": 2, "finetune": 4, "embed": 4, "evaluate": 4, "publish_table": 1}
     for rule in (*made, "publish_figure", "plot", "curves", "environment", "all"):
         assert jobs.get(rule, 0) == from_nothing[rule] - made.get(rule, 0), rule
 

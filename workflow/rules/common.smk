@@ -12,13 +12,13 @@ from epcore.files import fingerprint
 from epcore.footprint.machine import carbon_intensity
 from epcore.gpus import local_gpus
 from epcore.job import command_of
-from epcore.plan import Plan, embeddings, paths
+from epcore.plan import Plan, paths
 from epcore.plan.datasets import QUICKLY_PACKED
 from epcore.plan.environment import ENVIRONMENT
 from epcore.plan.files import TEMPLATE
 from epcore.plan.load import read_yaml, suggest
 from epcore.plan.registry import scale_of
-from epcore.plan.run import TrainedNetwork, Run
+from epcore.plan.run import Run
 from epcore.plan.stages import told
 from epcore.resume import discard_old_states
 from epcore.scheduler import mend
@@ -77,14 +77,6 @@ def job_of(stage, **names):
         return command_of(PLAN, stage, {**wildcards, **filled})
 
     return function
-
-
-def episodes_of_features(wildcards):
-    """All episodes that any table tests these features on."""
-    w = wildcards
-    network = TrainedNetwork(w.dataset, w.backbone, w.recipe, int(w.seed), w.checkpoint)
-    tested = PLAN.tested.protocols(network)
-    return expand(paths.EPISODES, scale=SCALE, dataset=w.dataset, protocol=tested)
 
 
 def features_of(runs):

@@ -1,12 +1,12 @@
-# Once per checkpoint: features of the images that test episodes touch; for classifiers that take them,
-# the mean feature of the base images and the weights of the base classes.
+# Once per checkpoint: features of the images of validation and test classes, whatever episodes are drawn
+# of them; for classifiers that take them, the mean feature of the base images and the weights of the
+# base classes.
 
 
 rule embed:
     input:
         store=paths.STORE,
         checkpoint=paths.CHECKPOINT,
-        episodes=episodes_of_features,
     output:
         features=paths.FEATURES,
         meta=paths.meta(paths.FEATURES),

@@ -156,7 +156,6 @@ rule interpolation:
 rule publish_figure:
     input:
         made=f"results/{SCALE}/figures/{{figure}}.{{ending}}",
-        features=lambda w: embeddings.of_figure(PLAN, w.figure),
     output:
         "figures/{figure}.{ending}",
     log:

@@ -72,7 +72,6 @@ rule latex:
 rule publish_table:
     input:
         made=paths.TABLE_TEX.replace("{scale}", SCALE),
-        features=lambda w: embeddings.of_table(PLAN, w.table),
     output:
         "tables/{table}.tex",
     log:
