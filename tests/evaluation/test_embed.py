@@ -139,9 +139,7 @@ def test_a_damaged_feature_file_is_named_in_one_line(tmp_path, how):
 def test_a_file_of_other_arrays_is_no_feature_file(tmp_path):
     path = tmp_path / "features.npz"
     np.savez(path, rows=np.zeros(3))
-    with pytest.raises(
-        UserError, match=r"no feature file, .*: labels, values missing"
-    ):
+    with pytest.raises(UserError, match=r"no feature file, .*: labels, values missing"):
         Features.load(path)
 
 

@@ -28,7 +28,7 @@ TABLE = "tables/main.tex"
 # Of a training and what is made of its network; of the latter alone once the former is there.
 FINETUNING = "group_tiny-glyphs_conv4_*_s0_finetune-?shot_*"
 PRETRAINING = "group_tiny-glyphs_conv4_*_s0_pretrain_*"
-# Its last image is of a test class, which embeddings alone read, not the trainings in the same jobs.
+# The last image is of a test class: embeddings read it, the trainings in the same jobs do not.
 IMAGES = "results/tiny/data/tiny-glyphs/images.npy"
 EMBEDDING = "results/tiny/logs/embed/tiny-glyphs/conv4/{}/s0-finetune-5shot.log"
 # A pretraining of a minute or two: the second try must not end before its warning.
@@ -151,16 +151,19 @@ def end(run):
 
 @contextlib.contextmanager
 def damaged(file):
-    """A file whose last byte is another one, for a while; changed in place, as it may be in use."""
+    """A file whose last byte is another one, for a while."""
+    invert_last_byte(file)
+    yield
+    invert_last_byte(file)
+
+
+def invert_last_byte(file):
+    """In place, as the file may be in use."""
     with file.open("rb+") as images:
         images.seek(-1, os.SEEK_END)
         (last,) = images.read(1)
-        for value in (last ^ 255, last):
-            images.seek(-1, os.SEEK_END)
-            images.write(bytes([value]))
-            images.flush()
-            if value != last:
-                yield
+        images.seek(-1, os.SEEK_END)
+        images.write(bytes([last ^ 255]))
 
 
 def one_shot(jobs):
