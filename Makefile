@@ -7,7 +7,7 @@
 # make report     builds every table and figure, and report.html with all of them
 #                 SCALE=mine make report    of another scale than the demo; make view too
 # make pictures   remakes the pictures of the README
-# make findings   remakes the tables of results in README.md and docs/ from a run of the demo
+# make findings   remakes the tables of results in README.md and docs/ from docs/results
 # make bench      measures speed and memory into benchmarks/README.md; bench-workflow: the workflow;
 #                 bench-gpu: pretraining on a GPU at the paper's size
 # PYTHON=python3.12 make ...   chooses the Python (3.11 or newer) of the environment
@@ -55,11 +55,9 @@ pictures: all
 	latexmk -pdf -silent -output-directory=results/demo/page tables/main.tex
 	pdftoppm -png -singlefile -r 130 -x 60 -y 90 -W 960 -H 880 results/demo/page/main.pdf docs/demo-table
 
-# Results that README.md and docs/ show: a snapshot of the demo's tables in docs/results, and the
-# tables of the pages made from it.
+# docs/results/<snapshot>/source.json says which command made a snapshot, and where.
 findings: .venv/installed
-	$(VENV) -m snakemake --cores all all
-	$(VENV) docs/findings.py take demo
+	$(VENV) docs/findings.py
 
 bench: .venv/installed
 	$(VENV) benchmarks/collect.py

@@ -1,10 +1,10 @@
-"""Writes the tables of results in README.md and docs/ from the snapshot in docs/results.
+"""Writes the tables of results in README.md and docs/ from the snapshots in docs/results.
 
-    python docs/findings.py                           rewrites them
-    python docs/findings.py take demo [--as NAME]     takes results/demo into the snapshot first
+    python docs/findings.py                           rewrites them, as `make findings` does
+    python docs/findings.py take demo --as NAME       takes results/demo into a snapshot first
 
 A table stands between <!-- findings: NAME --> and <!-- end -->; the functions below make them.
-`make findings` does both for the demo.
+The file source.json of a snapshot says by which command, code and machine it was made.
 """
 
 import argparse
@@ -21,7 +21,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 SNAPSHOT = ROOT / "docs/results"
-PAGES = ("README.md", "docs/findings.md", "docs/classifiers.md", "docs/compared.md")
+PAGES = (
+    *("README.md", "docs/findings.md", "docs/tables.md"),
+    *("docs/classifiers.md", "docs/compared.md"),
+)
 BLOCK = re.compile(r"(<!-- findings: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 COLUMNS = ("mini1", "mini1-dirichlet", "mini5", "mini5-dirichlet")
 SHORT = (
@@ -32,21 +35,30 @@ HEAD = "| 1-shot | 1-shot, Dirichlet | 5-shot | 5-shot, Dirichlet |"
 
 
 def take(scale: str, name: str, command: str) -> None:
-    """Copies the tables of a scale, and where they come from."""
-    tables, folder = ROOT / "results" / scale / "tables", SNAPSHOT / name
+    """Copies the tables of a scale and the numbers of its figures, and where they come from."""
+    results, folder = ROOT / "results" / scale, SNAPSHOT / name
     folder.mkdir(parents=True, exist_ok=True)
-    for file in sorted(tables.glob("*.csv")):
-        shutil.copy(file, folder)
-    scores = (ROOT / "results" / scale / "scores").rglob("*.meta.json")
+    for pattern in ("tables/*.csv", "figures/*-numbers.csv"):
+        for file in sorted(results.glob(pattern)):
+            shutil.copy(file, folder)
+    scores = (results / "scores").rglob("*.meta.json")
     metas = [json.loads(file.read_text(encoding="utf-8")) for file in scores]
     facts = {
         "scale": scale,
         "command": command,
         "scores by revision": dict(sorted(Counter(str(m["git_revision"]) for m in metas).items())),
         "torch": sorted({m["packages"]["torch"] for m in metas}),
-        "machine": f"{platform.machine()}, {os.cpu_count()} processors",
+        "machine": f"{processor()}, {os.cpu_count()} cores",
     }
     (folder / "source.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+
+
+def processor() -> str:
+    """Its model, as far as the system tells."""
+    file = Path("/proc/cpuinfo")
+    text = file.read_text(encoding="utf-8") if file.exists() else ""
+    found = re.search(r"model name\s*: (.*)", text)
+    return found[1] if found else platform.processor() or platform.machine()
 
 
 def lines_of(name: str) -> list[dict[str, str]]:
@@ -63,9 +75,9 @@ def claims() -> str:
         "|---|---|---|---|---|",
     ]
     for title, run, column in (
-        ("by the numbers that it prints", "demo", "printed"),
-        ("by the intervals that it prints", "demo", "printed_intervals"),
-        ("by the demo, on stand-in data", "demo", "this_run"),
+        ("by the numbers that it prints", "demo-3-seeds", "printed"),
+        ("by the intervals that it prints", "demo-3-seeds", "printed_intervals"),
+        ("by the demo, on stand-in data, one training", "demo-earlier", "this_run"),
         ("by the demo with Conv-4 alone, over three trainings", "demo-3-seeds", "this_run"),
     ):
         theirs = [line for line in lines_of(f"{run}/claims") if line["whose"] != "ours"]
@@ -101,7 +113,7 @@ def rounding() -> str:
     """What another order of rounding did to the main table: same data, seeds and settings."""
     before, after = (
         {(c["block"], c["row"], c["column"]): c["accuracy"] for c in lines_of(f"{run}/main")}
-        for run in ("demo", "demo-main")
+        for run in ("demo-earlier", "demo-main")
     )
     text = [
         "| network | its accuracies moved by, mean | at most |",
@@ -120,7 +132,7 @@ def rounding() -> str:
 def _with_seeds(cell: dict[str, str]) -> str:
     """A mean difference, its interval over trainings, and that of each training."""
     each = ", ".join(f"{float(value):+.1f}" for value in cell["differences"].split())
-    return f"{float(cell['difference']):+.1f} ± {float(cell['difference_interval']):.1f} ({each})"
+    return f"{_gap(cell)} ({each})"
 
 
 def classifiers() -> str:
@@ -193,9 +205,63 @@ def _placement(run: str) -> str:
         for column in ("mini1", "mini5"):
             cell = cells[row, column]
             shown.append(f"{float(cell['accuracy']):.1f}")
-            gap, width = cell["difference"], cell["difference_interval"]
-            shown.append(f"{float(gap):+.1f} ± {float(width):.1f}" if gap else "")
+            shown.append(_gap(cell) if cell["difference"] else "")
         text.append(f"| {', '.join(named) or 'nothing (--Net)'} | {' | '.join(shown)} |")
+    return "\n".join(text)
+
+
+def imagenetfs() -> str:
+    """What embedding propagation adds to the generated weights, by the number of exemplars."""
+    cells = {
+        line["column"]: line
+        for line in lines_of("demo-3-seeds/imagenetfs")
+        if line["row"] == "wdae-gnn-ep" and line["difference"]
+    }
+    shots = [column.removeprefix("nov") for column in cells if column.startswith("nov")]
+    text = [f"| classes | {' | '.join(f'K = {shot}' for shot in shots)} |"]
+    text.append("|---" * (1 + len(shots)) + "|")
+    for name, column in (("novel", "nov"), ("all", "all")):
+        shown = [_gap(cells[f"{column}{shot}"], 2) for shot in shots]
+        text.append(f"| {name} | {' | '.join(shown)} |")
+    return "\n".join(text)
+
+
+def _gap(cell: dict[str, str], digits: int = 1) -> str:
+    """A difference and its interval."""
+    gap, width = float(cell["difference"]), float(cell["difference_interval"])
+    return f"{gap:+.{digits}f} ± {width:.{digits}f}"
+
+
+# Figure, measure, what it is after, and words.
+MOONS, BOUNDARY = "two-moons", "decision-boundary"
+MEASURES = (
+    (MOONS, "total-variance", "propagated", "two moons: variance of all points"),
+    (MOONS, "total-variance", "row-normalized", "the same, with normalized rows"),
+    (
+        MOONS,
+        "relative-nearest",
+        "propagated",
+        "two moons: nearest point, of the deviation",
+    ),
+    (BOUNDARY, "nearest-length", "propagated", "boundary of the nearest point: length"),
+    (BOUNDARY, "nearest-curvature", "propagated", "curvature"),
+    (BOUNDARY, "labels-length", "propagated", "boundary of label propagation: length"),
+    (BOUNDARY, "labels-curvature", "propagated", "curvature"),
+    (BOUNDARY, "prototypes-curvature", "propagated", "boundary between prototypes: curvature"),
+)
+
+
+def smoothness() -> str:
+    """The numbers of the paper's figures of smoothness, before and after propagation."""
+    text = ["| measure | before | after | difference |", "|---|---|---|---|"]
+    for figure, measure, after, said in MEASURES:
+        numbers = {line["name"]: line for line in lines_of(f"demo-main/{figure}-numbers")}
+        two = (float(numbers[f"{measure}-{each}"]["value"]) for each in ("original", after))
+        middle = f"{measure}-{after}-difference"
+        gap = numbers[middle if middle in numbers else f"{measure}-difference"]
+        width = (float(gap["high"]) - float(gap["low"])) / 2
+        shown = " | ".join(f"{value:.3f}" for value in two)
+        text.append(f"| {said} | {shown} | {float(gap['value']):+.3f} ± {width:.3f} |")
     return "\n".join(text)
 
 
@@ -224,8 +290,7 @@ def _compared(run: str, data: tuple[str, ...]) -> str:
         for column, cell in zip(columns, found, strict=True):
             shown.append(f"{float(cell['accuracy']):.1f} ± {float(cell['interval']):.1f}")
             if column.startswith("mini"):
-                gap, width = cell["difference"], cell["difference_interval"]
-                shown.append(f"{float(gap):+.1f} ± {float(width):.1f}" if gap else "")
+                shown.append(_gap(cell) if cell["difference"] else "")
         seconds = sum(float(cell["training_seconds"]) for cell in found) / len(found)
         text.append(f"| {' | '.join(shown)} | {seconds:.0f} |")
     return "\n".join(text)
@@ -257,12 +322,7 @@ def _differences(name: str, columns: dict[str, str]) -> str:
         shown = [f"{float(c['accuracy']):.1f} ± {float(c['interval']):.1f}" for c in found]
         text.append(f"| {block} | {row} | {' | '.join(shown)} |")
         if found[0]["difference"]:
-            gaps = [
-                f"{float(c['difference']):+.1f} ± {float(c['difference_interval']):.1f}".replace(
-                    "-0.0", "+0.0"
-                )
-                for c in found
-            ]
+            gaps = [_gap(c).replace("-0.0", "+0.0") for c in found]
             text.append(f"| | *difference* | {' | '.join(gaps)} |")
     return "\n".join(text)
 
@@ -273,6 +333,7 @@ MAKERS: dict[str, Callable[[], str]] = {
     "classifiers-short": classifiers_short,
     "compared": compared,
     "epnet-and-net": epnet_and_net,
+    "imagenetfs": imagenetfs,
     "leaks": leaks,
     "maml": maml,
     "photographs": photographs,
@@ -281,6 +342,7 @@ MAKERS: dict[str, Callable[[], str]] = {
     "photographs-with-ep": photographs_with_ep,
     "placement": placement,
     "rounding": rounding,
+    "smoothness": smoothness,
     "with-ep": with_ep,
 }
 
