@@ -19,6 +19,8 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+from epcore.evaluation.classify import methods_of
+
 ROOT = Path(__file__).parents[1]
 SNAPSHOT = ROOT / "docs/results"
 PAGES = (
@@ -154,6 +156,9 @@ def _table(
     rows = list(dict.fromkeys(row for row, _ in cells))
     best = {c: max(float(cells[row, c][value] or "-inf") for row in rows) for c in COLUMNS}
     text = [f"| classifier | assumes {HEAD}", "|---|---|---|---|---|---|"]
+    ep = name == "with-ep"
+    methods = methods_of([row for row in rows if row != "EP"], ep, ROOT / "config")
+    methods["EP"] = methods_of(["label-propagation"], True, ROOT / "config")["label-propagation"]
     for row in only or rows:
         shown = []
         for column in COLUMNS:
@@ -166,7 +171,8 @@ def _table(
             top = value == "accuracy" and cell[value] and float(cell[value]) == best[column]
             shown.append(f"**{number}**" if top else number)
         label = "EP + label propagation" if row == "EP" else row
-        text.append(f"| {label} | {cells[row, COLUMNS[0]]['assumes']} | {' | '.join(shown)} |")
+        assumed = methods[row].assumptions(unlabeled=False)
+        text.append(f"| {label} | {assumed} | {' | '.join(shown)} |")
     return "\n".join(text)
 
 

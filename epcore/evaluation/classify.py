@@ -130,7 +130,7 @@ def episodes_of(path: Path, labeled: Labeled, asked: Protocol, seed: int) -> Epi
         UserError: if they cannot be drawn, or those of the file are others than asked for.
     """
     if not path.exists():
-        drawing = asked.model_dump(exclude={"split", "finetuned_shot"})
+        drawing = asked.model_dump(exclude={"split", "finetuned_shot", "chosen_on"})
         sample(labeled.pool, seed=seed, **drawing).save(path)
     episodes = Episodes.load(path)
     kept = (*episodes.support.shape, episodes.query_labels.shape[1], episodes.unlabeled.shape[2])

@@ -163,7 +163,7 @@ class Runs:
         """The episodes on which the settings of a run's classifier are chosen, if any are."""
         if not self._registry.recipe(run.recipe, run.backbone).grid:
             return None
-        protocol = validation_of(run.protocol)
+        protocol = self._registry.protocols[run.protocol].chosen_on or f"val-{run.protocol}"
         where = f"recipe {run.recipe}, whose settings are chosen on validation episodes"
         pick(self._registry.protocols, protocol, "protocol", where)
         return self.path(paths.EPISODES, replace(run, protocol=protocol))
@@ -212,8 +212,3 @@ def phase_of(checkpoint: str) -> TrainingPhase:
 def is_classified(recipe: str) -> bool:
     """Whether it is `<recipe>+<classifier>`."""
     return "+" in recipe
-
-
-def validation_of(protocol: str) -> str:
-    """The protocol of the same episodes, but of validation classes."""
-    return f"val-{protocol}"

@@ -25,7 +25,8 @@ class Protocol(Settings):
     `unlabeled` more images of each class are added. Support and queries are those of the protocol
     that differs in these two alone. With `dirichlet` the queries, `way * queries` in all, are not
     spread evenly: see `epcore.data.episodes.sample`. `finetuned_shot` is the shot of the checkpoint
-    that is tested, `episodes` an upper bound on their number.
+    that is tested, `episodes` an upper bound on their number. `chosen_on` is the protocol on which
+    the settings of classifiers are chosen, if it is not `val-` and the name.
     """
 
     split: Split
@@ -37,6 +38,7 @@ class Protocol(Settings):
     dirichlet: PositiveFloat | None = None
     finetuned_shot: PositiveInt | None = None
     episodes: Annotated[int, Field(ge=2)] | None = None
+    chosen_on: str | None = None
 
     @model_validator(mode="after")
     def _some_support_is_unlabeled(self) -> "Protocol":

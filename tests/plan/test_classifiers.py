@@ -52,8 +52,16 @@ def test_a_choice_is_made_on_validation_episodes_of_the_same_kind(plan):
         one = plan.registry.protocols[protocol]
         other = plan.registry.protocols[f"val-{protocol}"]
         assert other == one.model_copy(update={"split": "val"})
-    with pytest.raises(UserError, match=r"recipe net\+ridge, .* unknown protocol 'val-10way-1shot"):
-        plan.runs.validation(run("net+ridge", "10way-1shot"))
+    with pytest.raises(
+        UserError, match=r"recipe net\+ridge, .* unknown protocol 'val-5way-1shot-q1"
+    ):
+        plan.runs.validation(run("net+ridge", "5way-1shot-q1"))
+
+
+def test_where_validation_classes_are_too_few_a_choice_is_made_on_five_ways(plan):
+    found = plan.runs.validation(run("net+ridge", "20way-5shot"))
+    assert found == "results/demo/episodes/glyph-mini/val-5way-5shot.npz"
+    assert plan.registry.protocols["20way-5shot"].way > 16
 
 
 @pytest.mark.parametrize(
