@@ -133,7 +133,10 @@ class EvaluateStage(Stage):
 
 
 class MetaTrainStage(NetworkStage):
-    """Train a compared method on episodes; the way of `training` is that of the shot."""
+    """Train a compared method on episodes, for tests with `shot` support images of each class.
+
+    What is one number for each shot in `training` is that of `shot`.
+    """
 
     stage_version: int = 1
     method: dict[str, Any]

@@ -35,6 +35,7 @@ class EpisodicTask:
         self.stage, self.device = stage, device
         self.settings = stage.training
         self.way = int(stage.training.way)  # type: ignore[arg-type]
+        self.shot = int(stage.training.shot or stage.shot)  # type: ignore[arg-type]
         self.base = pool_of(store, "base")
         self.images = DeviceImages(
             store, store.image_indices("base"), device, room_for_images(device)
@@ -53,14 +54,14 @@ class EpisodicTask:
 
     @property
     def images_per_step(self) -> int:
-        images = self.way * (self.stage.shot + self.settings.queries)
+        images = self.way * (self.shot + self.settings.queries)
         return self.settings.tasks * images
 
     def seed(self, epoch: int) -> int:
         return seed_of(self.stage.seed, "meta-train", self.stage.shot, epoch)
 
     def losses(self, epoch: int, start: int, generator: torch.Generator) -> Iterator[Tensor]:
-        way, shot, tasks = self.way, self.stage.shot, self.settings.tasks
+        way, shot, tasks = self.way, self.shot, self.settings.tasks
         count = self.steps * tasks
         episodes = sample(self.base, way, shot, self.settings.queries, count, self.seed(epoch))
         rows = episodes.images().reshape(self.steps, -1)

@@ -70,6 +70,21 @@ def test_it_stays_at_chance_where_labels_mean_nothing(shuffled, tmp_path, name):
     assert spread < 0.03
 
 
+@pytest.mark.parametrize(("given", "shot"), [({}, 1), ({"shot": 4}, 4)])
+def test_a_training_episode_has_the_shots_of_the_test_unless_others_are_given(colors, given, shot):
+    """And the episodes of validation those of the test."""
+    validation = drawn(colors, "val", episodes=2)
+    task = EpisodicTask(stage_of("tpn", steps=1, **given), colors, validation, CPU)
+    seen = []
+    task.model.loss = lambda episodes: seen.append(episodes) or episodes.points.sum()
+    list(task.losses(0, 0, torch.Generator()))
+    assert [(each.shot, each.points.shape[1]) for each in seen] == [(shot, 5 * (shot + 3))]
+    assert task.images_per_step == 2 * 5 * (shot + 3)
+    task.model.scores = lambda episodes: seen.append(episodes) or torch.rand(2, 25, 5)
+    task.validate()
+    assert seen[1].shot == 1
+
+
 class Killed(EpisodicTask):
     """Dies in the middle of its second epoch."""
 
