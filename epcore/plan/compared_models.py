@@ -47,7 +47,9 @@ class EpisodicTraining(AdamSettings):
 
     steps: PositiveInt = Field(description="of an epoch, which ends with a validation")
     tasks: PositiveInt = Field(description="episodes of a step")
-    queries: PositiveInt = Field(description="query images of each class")
+    queries: PositiveInt | dict[PositiveInt, PositiveInt] = Field(
+        description="query images of each class; one number, or one for each shot"
+    )
     way: Way | dict[PositiveInt, Way] = Field(
         description="classes of a training episode; one number, or one for each shot"
     )
@@ -60,7 +62,7 @@ class EpisodicTraining(AdamSettings):
 
     def of_shot(self, shot: int) -> "EpisodicTraining":
         """What is one number for each shot is that of a shot."""
-        several = {"way": self.way, "shot": self.shot}
+        several = {"way": self.way, "shot": self.shot, "queries": self.queries}
         chosen = {name: _of_shot(value, shot) for name, value in several.items() if value}
         return self.model_copy(update=chosen)
 

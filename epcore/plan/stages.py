@@ -4,7 +4,7 @@ The workflow passes a stage its slice as one canonical JSON text, so a change of
 just the stages that read it. White space and comments in the code re-run nothing.
 """
 
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from pydantic import Field
 
@@ -143,6 +143,12 @@ class MetaTrainStage(NetworkStage):
     training: EpisodicTraining
     shot: int
     seed: int
+
+    @property
+    def episode(self) -> tuple[int, int, int]:
+        """Classes of a training episode, and support and query images of each."""
+        told = self.training
+        return cast("tuple[int, int, int]", (told.way, told.shot or self.shot, told.queries))
 
 
 class MetaTestStage(NetworkStage):

@@ -49,6 +49,14 @@ def test_protonet_trains_with_the_way_of_the_paper(shot, way):
     assert plan().compared.meta_train("conv4", "protonet", 0, shot).training.way == way
 
 
+@pytest.mark.parametrize(("shot", "queries"), [(1, 15), (5, 10)])
+def test_relation_net_trains_with_the_queries_of_its_two_scripts(shot, queries):
+    assert plan().compared.meta_train("conv4", "relation-net", 0, shot).training.queries == queries
+    assert plan("demo").compared.meta_train("conv4", "relation-net", 0, shot).episode == (
+        5, shot, queries,
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(("shot", "trained"), [(1, 5), (5, 10), (10, 10)])
 def test_tpn_may_be_trained_with_more_shots_than_it_is_tested_with(shot, trained):
     compared = plan().compared
