@@ -20,7 +20,7 @@ CPU = torch.device("cpu")
 WHOLE = View.model_validate({"resize": 1, "crop": 1})
 CONV4 = Backbone(architecture="conv4")
 # Enough for each on pictures of two colors.
-STEPS = {"gnn": 150, "egnn": 40, "maml": 12}
+STEPS = {"gnn": 150, "maml": 24, "tpn": 60}
 RATES = {"gnn": 0.01}
 
 
@@ -44,8 +44,12 @@ def drawn(store, split, episodes=30, queries=5, shot=1):
     return sample(pool_of(store, split), 5, shot, queries, episodes, seed=7)
 
 
+def task_of(store, name, **training):
+    return EpisodicTask(stage_of(name, **training), store, drawn(store, "val", episodes=8), CPU)
+
+
 def trained(store, name, folder, **training):
-    task = EpisodicTask(stage_of(name, **training), store, drawn(store, "val", episodes=8), CPU)
+    task = task_of(store, name, **training)
     outcome = fit(task, task.settings, 0, folder / "state.pt", name)
     task.model.load_state_dict(outcome.weights)
     return task.model
@@ -56,9 +60,13 @@ def accuracies(store, method, episodes):
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_it_learns_to_tell_new_classes_apart(colors, tmp_path, name):
-    method = trained(colors, name, tmp_path)
-    assert accuracies(colors, method, drawn(colors, "novel", episodes=20)).mean() > 0.6
+def test_it_learns_to_tell_new_classes_apart(colors, dimmed, tmp_path, name):
+    """GNN needs more steps where images differ in brightness; untrained it is at chance anyway."""
+    store = colors if name == "gnn" else dimmed
+    novel = drawn(store, "novel", episodes=20)
+    before = accuracies(store, task_of(store, name).model, novel).mean()
+    after = accuracies(store, trained(store, name, tmp_path), novel).mean()
+    assert after > max(0.6, before + 0.2)
 
 
 @pytest.mark.parametrize("name", METHODS)

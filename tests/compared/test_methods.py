@@ -323,6 +323,28 @@ def test_edges_begin_with_what_labels_say():
     assert torch.equal(dissimilar, 1 - similar)
 
 
+def test_node_update_of_four_nodes_by_hand():
+    """A node and its neighbors' shares-weighted sums, by like and by unlike edges, in a network."""
+    method = exact("egnn")
+    layer = method.rounds[1]
+    random = np.random.default_rng(0)
+    nodes, edges = random.normal(size=(1, 4, 96)), random.uniform(0.1, 0.9, (1, 2, 4, 4))
+    found, _ = layer(torch.from_numpy(nodes), torch.from_numpy(edges))
+    for i in range(4):
+        seen = [nodes[0, i]]
+        for part in range(2):
+            others = [j for j in range(4) if j != i]
+            total = sum(edges[0, part, i, j] for j in others)
+            seen.append(sum(edges[0, part, i, j] / total * nodes[0, j] for j in others))
+        values = np.concatenate(seen)
+        for linear_map, norm, _ in layer.nodes:
+            values = linear_map.weight.detach().numpy() @ values
+            scaled = (values - norm.running_mean.numpy()) / np.sqrt(norm.running_var.numpy() + 1e-5)
+            values = scaled * norm.weight.detach().numpy() + norm.bias.detach().numpy()
+            values = np.where(values > 0, values, 0.01 * values)
+        assert found[0, i].detach().numpy() == pytest.approx(values, rel=1e-9, abs=1e-12)
+
+
 def test_edge_update_of_four_nodes_by_hand():
     random = np.random.default_rng(0)
     old = random.uniform(0.1, 0.9, (1, 2, 4, 4))
