@@ -91,13 +91,13 @@ def _step(name: str, told: str, pixels: int) -> int:
     from epcore.compared import build_method
 
     stage = MetaTrainStage.model_validate_json(told)
-    way, training = int(str(stage.training.way)), stage.training
-    queries = way * training.queries
+    (way, shot, each), tasks = stage.episode, stage.training.tasks
+    queries = way * each
     with torch.device("meta"), FlopCounterMode(display=False) as counter:
         method = build_method(stage.method, pixels, way, name)
-        images = torch.empty(training.tasks * (way * stage.shot + queries), 3, pixels, pixels)
-        points = method.embed(images).reshape(training.tasks, way * stage.shot + queries, -1)
-        method.loss(EpisodeBatch(points, way, stage.shot, queries)).backward()  # type: ignore[no-untyped-call]
+        images = torch.empty(tasks * (way * shot + queries), 3, pixels, pixels)
+        points = method.embed(images).reshape(tasks, way * shot + queries, -1)
+        method.loss(EpisodeBatch(points, way, shot, queries)).backward()  # type: ignore[no-untyped-call]
     return int(counter.get_total_flops()) // 2
 
 

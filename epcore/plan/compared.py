@@ -24,15 +24,12 @@ class Compared:
 
     def meta_train(self, backbone: str, recipe: str, seed: int, shot: int) -> MetaTrainStage:
         found = self._registry.compared_method(recipe)
-        way = found.training.way
-        if isinstance(way, dict):  # for other shots, that of the largest
-            way = way.get(shot, way[max(way)])
         return MetaTrainStage(
             backbone=self._registry.backbone(backbone),
             view=WHOLE,
             precision=self._registry.scale.precision,
             method=found.method,
-            training=found.training.model_copy(update={"way": way}),
+            training=found.training.of_shot(shot),
             shot=shot,
             seed=seed,
         )

@@ -25,6 +25,11 @@ def _known(method: dict[str, Any]) -> dict[str, Any]:
 Way = Annotated[int, Field(ge=2)]
 
 
+def _of_shot(value: int | dict[int, int], shot: int) -> int:
+    """One number, or that of the shot; for shots that are not there, that of the largest."""
+    return value.get(shot, value[max(value)]) if isinstance(value, dict) else value
+
+
 class AdamSettings(Settings):
     """Adam, whose learning rate is halved after each `halve_every` epochs."""
 
@@ -42,23 +47,36 @@ class EpisodicTraining(AdamSettings):
 
     steps: PositiveInt = Field(description="of an epoch, which ends with a validation")
     tasks: PositiveInt = Field(description="episodes of a step")
-    queries: PositiveInt = Field(description="query images of each class")
+    queries: PositiveInt | dict[PositiveInt, PositiveInt] = Field(
+        description="query images of each class; one number, or one for each shot"
+    )
     way: Way | dict[PositiveInt, Way] = Field(
         description="classes of a training episode; one number, or one for each shot"
     )
+    shot: PositiveInt | dict[PositiveInt, PositiveInt] | None = Field(
+        default=None,
+        description="support images of each class in a training episode, as many as in the test "
+        "unless given; one number, or one for each shot",
+        exclude_if=lambda value: value is None,
+    )
+
+    def of_shot(self, shot: int) -> "EpisodicTraining":
+        """What is one number for each shot is that of a shot."""
+        several = {"way": self.way, "shot": self.shot, "queries": self.queries}
+        chosen = {name: _of_shot(value, shot) for name, value in several.items() if value}
+        return self.model_copy(update=chosen)
 
 
 class ComparedMethod(Settings):
     """An entry of compared.yaml: a network, how it is trained, and how it is tested.
 
     Entries that differ in their test alone share their training. `method` is the name of a file of
-    epcore.compared and its options; `testing` other options for the test.
+    epcore.compared and its options.
     """
 
     description: str
     method: Annotated[dict[str, Any], AfterValidator(_known)]
     training: EpisodicTraining
-    testing: dict[str, Any] = Field(default_factory=dict)
     batch_statistics: bool = Field(
         default=False,
         description="whether BatchNorm takes the statistics of an episode's queries in tests, "

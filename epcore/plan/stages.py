@@ -4,7 +4,7 @@ The workflow passes a stage its slice as one canonical JSON text, so a change of
 just the stages that read it. White space and comments in the code re-run nothing.
 """
 
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from pydantic import Field
 
@@ -133,13 +133,22 @@ class EvaluateStage(Stage):
 
 
 class MetaTrainStage(NetworkStage):
-    """Train a compared method on episodes; the way of `training` is that of the shot."""
+    """Train a compared method on episodes, for tests with `shot` support images of each class.
+
+    What is one number for each shot in `training` is that of `shot`.
+    """
 
     stage_version: int = 1
     method: dict[str, Any]
     training: EpisodicTraining
     shot: int
     seed: int
+
+    @property
+    def episode(self) -> tuple[int, int, int]:
+        """Classes of a training episode, and support and query images of each."""
+        told = self.training
+        return cast("tuple[int, int, int]", (told.way, told.shot or self.shot, told.queries))
 
 
 class MetaTestStage(NetworkStage):

@@ -34,7 +34,7 @@ class EpisodicTask:
     ) -> None:
         self.stage, self.device = stage, device
         self.settings = stage.training
-        self.way = int(stage.training.way)  # type: ignore[arg-type]
+        self.way, self.shot, self.queries = stage.episode
         self.base = pool_of(store, "base")
         self.images = DeviceImages(
             store, store.image_indices("base"), device, room_for_images(device)
@@ -53,23 +53,22 @@ class EpisodicTask:
 
     @property
     def images_per_step(self) -> int:
-        images = self.way * (self.stage.shot + self.settings.queries)
-        return self.settings.tasks * images
+        return self.settings.tasks * self.way * (self.shot + self.queries)
 
     def seed(self, epoch: int) -> int:
         return seed_of(self.stage.seed, "meta-train", self.stage.shot, epoch)
 
     def losses(self, epoch: int, start: int, generator: torch.Generator) -> Iterator[Tensor]:
-        way, shot, tasks = self.way, self.stage.shot, self.settings.tasks
+        way, shot, queries, tasks = self.way, self.shot, self.queries, self.settings.tasks
         count = self.steps * tasks
-        episodes = sample(self.base, way, shot, self.settings.queries, count, self.seed(epoch))
+        episodes = sample(self.base, way, shot, queries, count, self.seed(epoch))
         rows = episodes.images().reshape(self.steps, -1)
         for step in range(start, self.steps):
             images = self.augmenter.plain(self.images.batch(rows[step]))
             points = self.tester.embedded(images)
             points = points.reshape(tasks, -1, points.shape[-1])
             with self.tester.scoring():
-                loss = self.model.loss(EpisodeBatch(points, way, shot, way * self.settings.queries))
+                loss = self.model.loss(EpisodeBatch(points, way, shot, way * queries))
             yield loss
 
     def validate(self) -> tuple[float, float]:

@@ -146,6 +146,60 @@ def test_images_that_are_too_small_are_told(name):
         build(name, pixels=8)
 
 
+# -- numbers of parameters at 84 pixels, by hand ---------------------------------------------------
+
+
+def linear(inputs, outputs):
+    return inputs * outputs + outputs
+
+
+def convolutions(*channels):
+    """Of 3x3 without bias, each with the gain and the shift of BatchNorm."""
+    return sum(9 * a * b + 2 * b for a, b in itertools.pairwise(channels))
+
+
+def perceptron(*widths, bias):
+    """Each layer with BatchNorm; `bias` is 1 or 0."""
+    return sum(a * b + (bias + 2) * b for a, b in itertools.pairwise(widths))
+
+
+def pairs(features, bias):
+    return perceptron(features, 192, 192, 96, 96, bias=bias) + linear(96, 1)
+
+
+CONV4 = convolutions(3, 64, 64, 64, 64)
+GRAPH_ENCODER = convolutions(3, 64, 96, 128, 256) + linear(256 * 5 * 5, 128) + 2 * 128
+PARAMETERS = {
+    "protonet": CONV4,
+    "matching": CONV4 + 1,
+    # Convolutions with biases, and the flattened maps of 5x5.
+    "maml": convolutions(3, 32, 32, 32, 32) + 4 * 32 + linear(32 * 5 * 5, WAY),
+    "relation-net": CONV4 + convolutions(128, 64, 64) + linear(64 * 3 * 3, 8) + linear(8, 1),
+    # The network of the width has biases too: 5x5 pools to 3x3, and that to 2x2.
+    "tpn": CONV4 + convolutions(64, 64, 1) + 64 + 1 + linear(2 * 2, 8) + linear(8, 1),
+    # A node has 128 features and its class; each hidden layer adds 48, and BatchNorm.
+    "gnn": GRAPH_ENCODER
+    + sum(pairs(size, bias=1) + linear(2 * size, 48) + 2 * 48 for size in (133, 181))
+    + (pairs(229, bias=1) + linear(2 * 229, WAY)),
+    # A round takes a node and its like and unlike neighbors.
+    "egnn": GRAPH_ENCODER
+    + sum(perceptron(3 * size, 192, 96, bias=0) + pairs(96, bias=0) for size in (128, 96, 96)),
+}
+WITHOUT = {"relation-net": 6 * 64, "tpn": 4 * 64}  # biases that BatchNorm takes away
+OFFICIAL = {"gnn": 1_619_194, "relation-net": 228_689, "tpn": 150_772}
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_a_method_has_the_parameters_of_its_layers(name):
+    method = build(name, pixels=84)
+    assert parameter_count(method) == PARAMETERS[name]
+
+
+@pytest.mark.parametrize("name", OFFICIAL)
+def test_it_has_those_of_the_official_code_but_for_biases_before_batch_norm(name):
+    assert PARAMETERS[name] + WITHOUT.get(name, 0) == OFFICIAL[name]
+
+
 # -- each by itself --------------------------------------------------------------------------------
 
 
@@ -177,6 +231,7 @@ def test_matching_by_loops():
 
 
 def test_relation_net_by_loops():
+    assert build("relation-net", pixels=84).map == (64, 19)
     method = exact("relation-net")
     episodes = episodes_of(method, count=1)
     channels, side = method.map
@@ -193,14 +248,6 @@ def test_relation_net_by_loops():
         for q, k in itertools.product(range(QUERIES), range(WAY))
     ]
     assert method.loss(episodes).item() == pytest.approx(float(sum(expected)) / 75, rel=1e-5)
-
-
-def test_relation_net_has_the_layers_of_the_official_code():
-    """Without the biases of convolutions, which BatchNorm takes away."""
-    encoder = 3 * 64 * 9 + 3 * 64 * 64 * 9 + 4 * 128
-    relation = 128 * 64 * 9 + 64 * 64 * 9 + 2 * 128 + (64 * 9 * 8 + 8) + (8 + 1)
-    assert parameter_count(build("relation-net", pixels=84)) == encoder + relation
-    assert build("relation-net", pixels=84).map == (64, 19)
 
 
 def tpn_scores(points, neighbors, alpha):
@@ -249,10 +296,6 @@ def test_tpn_divides_features_by_what_the_image_says():
         assert torch.allclose(method.embed(images).double(), expected, rtol=1e-5)
 
 
-def test_gnn_has_as_many_parameters_as_the_paper_prints():
-    assert parameter_count(build("gnn", pixels=84)) == 1_619_194
-
-
 def test_a_layer_of_gnn_by_loops():
     """Softmax over the neighbors of a network of |x_i - x_j|; then a linear map of both."""
     method = exact("gnn")
@@ -278,6 +321,28 @@ def test_edges_begin_with_what_labels_say():
     similar, dissimilar = initial_edges(labels)[0]
     assert similar.tolist() == [[1, 1, 0, 0.5], [1, 1, 0, 0.5], [0, 0, 1, 0.5], [0.5, 0.5, 0.5, 1]]
     assert torch.equal(dissimilar, 1 - similar)
+
+
+def test_node_update_of_four_nodes_by_hand():
+    """A node and its neighbors' shares-weighted sums, by like and by unlike edges, in a network."""
+    method = exact("egnn")
+    layer = method.rounds[1]
+    random = np.random.default_rng(0)
+    nodes, edges = random.normal(size=(1, 4, 96)), random.uniform(0.1, 0.9, (1, 2, 4, 4))
+    found, _ = layer(torch.from_numpy(nodes), torch.from_numpy(edges))
+    for i in range(4):
+        seen = [nodes[0, i]]
+        for part in range(2):
+            others = [j for j in range(4) if j != i]
+            total = sum(edges[0, part, i, j] for j in others)
+            seen.append(sum(edges[0, part, i, j] / total * nodes[0, j] for j in others))
+        values = np.concatenate(seen)
+        for linear_map, norm, _ in layer.nodes:
+            values = linear_map.weight.detach().numpy() @ values
+            scaled = (values - norm.running_mean.numpy()) / np.sqrt(norm.running_var.numpy() + 1e-5)
+            values = scaled * norm.weight.detach().numpy() + norm.bias.detach().numpy()
+            values = np.where(values > 0, values, 0.01 * values)
+        assert found[0, i].detach().numpy() == pytest.approx(values, rel=1e-9, abs=1e-12)
 
 
 def test_edge_update_of_four_nodes_by_hand():

@@ -49,6 +49,25 @@ def test_protonet_trains_with_the_way_of_the_paper(shot, way):
     assert plan().compared.meta_train("conv4", "protonet", 0, shot).training.way == way
 
 
+@pytest.mark.parametrize(("shot", "queries"), [(1, 15), (5, 10)])
+def test_relation_net_trains_with_the_queries_of_its_two_scripts(shot, queries):
+    assert plan().compared.meta_train("conv4", "relation-net", 0, shot).training.queries == queries
+    assert plan("demo").compared.meta_train("conv4", "relation-net", 0, shot).episode == (
+        5, shot, queries,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("shot", "trained"), [(1, 5), (5, 10), (10, 10)])
+def test_tpn_may_be_trained_with_more_shots_than_it_is_tested_with(shot, trained):
+    compared = plan().compared
+    told = compared.meta_train("conv4", "tpn-higher-shot", 0, shot)
+    assert (told.shot, told.training.shot) == (shot, trained)
+    assert compared.validation("tpn-higher-shot", shot) == f"val-5way-{shot}shot"
+    usual = compared.meta_train("conv4", "tpn", 0, shot).model_dump()
+    assert "shot" not in usual["training"]
+    assert compared.trained_as("tpn-higher-shot") != compared.trained_as("tpn")
+
+
 def test_the_epoch_is_chosen_on_validation_classes_but_where_the_leak_is_measured():
     p = plan()
     novel = [
