@@ -3,24 +3,24 @@
 import random
 import signal
 import time
+from pathlib import Path
 
 import pytest
 import torch
 
 from epcore import cli
 from epcore.files import canonical_json
+from epcore.plan import Plan
 from epcore.training import loop
 
 pytestmark = pytest.mark.slow
 
-OUTPUTS = ("pretrain.pt", "pretrain.csv")
+CONFIG = Path(__file__).parents[2] / "config"
 LONG = {"pretraining": {"epochs": 12, "batch_size": 6, "plateau": {"patience": 2}}}
 
 
-@pytest.fixture
-def train(told, toy):
-    """The command line of a pretraining with dropout, flips and momentum."""
-    stage = told("pretrain", "epnet", "resnet12", augmentation=["flip"], **LONG)
+def command_line(name, stage, toy):
+    """Of a stage that trains: a function of its output and of the seconds between its saves."""
     config = canonical_json(stage.model_dump(mode="json"))
 
     def command(out, save_every):
@@ -28,9 +28,25 @@ def train(told, toy):
         loop.SAVE_EVERY = save_every
         inputs = ["--data", str(toy.data), "--episodes", str(toy.val), "--out", str(out)]
         out.parent.mkdir(exist_ok=True)
-        raise SystemExit(cli.main(["pretrain", "--config", config, *inputs]))
+        raise SystemExit(cli.main([name, "--config", config, *inputs]))
 
     return command
+
+
+@pytest.fixture
+def train(told, toy):
+    """A pretraining with dropout, flips and momentum."""
+    stage = told("pretrain", "epnet", "resnet12", augmentation=["flip"], **LONG)
+    return command_line("pretrain", stage, toy)
+
+
+@pytest.fixture
+def meta_train(toy):
+    """A training of MAML on episodes, of four epochs of six steps."""
+    stage = Plan(CONFIG, "demo").compared.meta_train("conv4", "maml", 0, 2)
+    short = {"epochs": 4, "steps": 6, "tasks": 1, "queries": 3, "halve_every": 2}
+    training = stage.training.model_copy(update=short)
+    return command_line("meta-train", stage.model_copy(update={"training": training}), toy)
 
 
 @pytest.fixture
@@ -41,7 +57,10 @@ def undisturbed(train, attempt, tmp_path):
 
 
 def same(first, second):
-    return all((first / name).read_bytes() == (second / name).read_bytes() for name in OUTPUTS)
+    """Checkpoints and curves."""
+    outputs = [path.name for path in second.iterdir() if path.suffix in (".pt", ".csv")]
+    assert len(outputs) == 2
+    return all((first / name).read_bytes() == (second / name).read_bytes() for name in outputs)
 
 
 def identities(states):
@@ -71,9 +90,25 @@ def test_killed_twenty_times_at_random_moments(
     assert attempt(train, out, 600).code() == 0
     assert same(out.parent, undisturbed)
     assert sorted(path.name for path in out.parent.iterdir()) == sorted(
-        [*OUTPUTS, "pretrain.meta.json", "pretrain.state"]
+        ["pretrain.csv", "pretrain.meta.json", "pretrain.pt", "pretrain.state"]
     )
     assert [path.suffix for path in states.glob("[!.]*")] == [".pt"]
+
+
+def test_a_compared_method_killed_at_random_moments(meta_train, attempt, eventually, tmp_path):
+    """Five times, each after one more of its steps was saved."""
+    whole, killed = (tmp_path / name / "meta-2shot.pt" for name in ("whole", "killed"))
+    assert attempt(meta_train, whole, 600).code() == 0
+    states = killed.with_suffix(".state")
+    moments = random.Random(7)
+    for _ in range(5):
+        saved = identities(states)
+        process = attempt(meta_train, killed, 0)
+        eventually(lambda before=saved: identities(states) - before)
+        assert process.send(signal.SIGKILL, moments.uniform(0, 0.2)) == -signal.SIGKILL
+        assert not killed.exists()
+    assert attempt(meta_train, killed, 600).code() == 0
+    assert same(killed.parent, whole.parent)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

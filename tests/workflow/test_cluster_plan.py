@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from epcore.plan import Plan
+
 pytestmark = pytest.mark.slow
 
 TARGETS = ("all", "tables/imagenetfs-variants.tex")
@@ -61,6 +63,21 @@ def test_no_training_or_embedding_is_a_job_of_its_own(planned):
     alone = {rule for rule, _ in blocks(planned, "")}
     assert alone >= ALONE
     assert not alone & {"pretrain", "finetune", "embed", "base_classes"}
+
+
+def test_compared_methods_ask_for_a_gpu_and_for_the_memory_and_time_of_the_scale(cluster):
+    """Each training and each test is a job of its own."""
+    text = cluster("tables/compared.tex")
+    scale = Plan(ROOT / "config", "paper").registry.scale.resources
+    for rule in ("meta_train", "meta_test"):
+        asked = re.findall(rf"^rule {rule}:\n(?:    .*\n)*?    resources: (.*)", text, re.M)
+        assert len(asked) == 7 * 2 * 2  # methods, data sets, shots
+        for line in asked:
+            found = dict(re.findall(r"(\w+)=([^,]+)", line))
+            assert (found["gpu"], found["slurm_partition"], found["nodes"]) == ("1", "gpu", "1")
+            assert int(found["mem_mb"]) == scale.mem_mb
+            assert int(found["runtime"]) == scale.runtime
+            assert found["slurm_extra"] == "--signal=TERM@120"
 
 
 def test_all_other_rules_stay_where_snakemake_runs(planned):
