@@ -17,8 +17,6 @@ rule ablation:
         meta="results/{scale}/figures/ablation.meta.json",
     log:
         "results/{scale}/logs/figures/ablation.log",
-    benchmark:
-        "results/{scale}/benchmarks/figures/ablation.tsv"
     localrule: True
     conda:
         "../../environment.yml"
@@ -48,8 +46,6 @@ rule alpha:
         meta="results/{scale}/figures/alpha.meta.json",
     log:
         "results/{scale}/logs/figures/alpha.log",
-    benchmark:
-        "results/{scale}/benchmarks/figures/alpha.tsv"
     localrule: True
     conda:
         "../../environment.yml"
@@ -77,8 +73,6 @@ rule two_moons:
         meta="results/{scale}/figures/two-moons.meta.json",
     log:
         "results/{scale}/logs/figures/two-moons.log",
-    benchmark:
-        "results/{scale}/benchmarks/figures/two-moons.tsv"
     localrule: True
     conda:
         "../../environment.yml"
@@ -106,8 +100,6 @@ rule decision_boundary:
         meta="results/{scale}/figures/decision-boundary.meta.json",
     log:
         "results/{scale}/logs/figures/decision-boundary.log",
-    benchmark:
-        "results/{scale}/benchmarks/figures/decision-boundary.tsv"
     localrule: True
     conda:
         "../../environment.yml"
@@ -138,8 +130,6 @@ rule interpolation:
         meta="results/{scale}/figures/interpolation.meta.json",
     log:
         "results/{scale}/logs/figures/interpolation.log",
-    benchmark:
-        "results/{scale}/benchmarks/figures/interpolation.tsv"
     localrule: True
     conda:
         "../../environment.yml"
@@ -160,8 +150,6 @@ rule publish_figure:
         "figures/{figure}.{ending}",
     log:
         f"results/{SCALE}/logs/publish_figure/{{figure}}.{{ending}}.log",
-    benchmark:
-        f"results/{SCALE}/benchmarks/publish_figure/{{figure}}.{{ending}}.tsv"
     wildcard_constraints:
         figure=one_of(PLAN.covered_figures),
         ending="pdf|png",

@@ -33,8 +33,6 @@ rule co2:
         ),
     log:
         "results/{scale}/logs/co2.log",
-    benchmark:
-        "results/{scale}/benchmarks/co2.tsv"
     localrule: True
     conda:
         "../../environment.yml"
@@ -67,8 +65,6 @@ rule publish_co2:
         picture="figures/co2.png",
     log:
         f"results/{SCALE}/logs/publish_co2.log",
-    benchmark:
-        f"results/{SCALE}/benchmarks/publish_co2.tsv"
     localrule: True
     conda:
         "../../environment.yml"
@@ -88,8 +84,6 @@ rule publish_co2:
 rule forecast:
     log:
         f"results/{SCALE}/logs/forecast.log",
-    benchmark:
-        f"results/{SCALE}/benchmarks/forecast.tsv"
     localrule: True
     conda:
         "../../environment.yml"
@@ -147,8 +141,6 @@ rule reproduction:
         paths.REPRODUCTION,
     log:
         "results/{scale}/logs/reproduction.log",
-    benchmark:
-        "results/{scale}/benchmarks/reproduction.tsv"
     localrule: True
     conda:
         "../../environment.yml"
@@ -169,8 +161,6 @@ rule publish_reproduction:
         "reports/reproduction.pdf",
     log:
         f"results/{SCALE}/logs/publish_reproduction.log",
-    benchmark:
-        f"results/{SCALE}/benchmarks/publish_reproduction.tsv"
     localrule: True
     conda:
         "../../environment.yml"

@@ -16,8 +16,6 @@ rule plot:
         meta="results/{scale}/figures/{plot}.meta.json",
     log:
         "results/{scale}/logs/figures/{plot}.log",
-    benchmark:
-        "results/{scale}/benchmarks/figures/{plot}.tsv"
     localrule: True
     conda:
         "../../environment.yml"
@@ -46,8 +44,6 @@ rule curves:
         meta="results/{scale}/figures/{curves}.meta.json",
     log:
         "results/{scale}/logs/figures/{curves}.log",
-    benchmark:
-        "results/{scale}/benchmarks/figures/{curves}.tsv"
     localrule: True
     conda:
         "../../environment.yml"
@@ -80,8 +76,6 @@ rule gap:
         meta="results/{scale}/figures/gap.meta.json",
     log:
         "results/{scale}/logs/figures/gap.log",
-    benchmark:
-        "results/{scale}/benchmarks/figures/gap.tsv"
     localrule: True
     conda:
         "../../environment.yml"
@@ -107,8 +101,6 @@ rule environment:
         ),
     log:
         "results/{scale}/logs/environment.log",
-    benchmark:
-        "results/{scale}/benchmarks/environment.tsv"
     localrule: True
     conda:
         "../../environment.yml"
@@ -141,8 +133,6 @@ rule speed:
         meta="results/{scale}/figures/speed.meta.json",
     log:
         "results/{scale}/logs/figures/speed.log",
-    benchmark:
-        "results/{scale}/benchmarks/figures/speed.tsv"
     localrule: True
     conda:
         "../../environment.yml"
@@ -171,8 +161,6 @@ rule per_episode:
         meta="results/{scale}/figures/per-episode.meta.json",
     log:
         "results/{scale}/logs/figures/per-episode.log",
-    benchmark:
-        "results/{scale}/benchmarks/figures/per-episode.tsv"
     localrule: True
     conda:
         "../../environment.yml"

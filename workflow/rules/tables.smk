@@ -26,8 +26,6 @@ rule aggregate:
         meta=paths.meta(paths.TABLE_CSV),
     log:
         "results/{scale}/logs/aggregate/{table}.log",
-    benchmark:
-        "results/{scale}/benchmarks/aggregate/{table}.tsv"
     localrule: True
     conda:
         "../../environment.yml"
@@ -54,8 +52,6 @@ rule latex:
         ),
     log:
         "results/{scale}/logs/latex/{table}.log",
-    benchmark:
-        "results/{scale}/benchmarks/latex/{table}.tsv"
     localrule: True
     conda:
         "../../environment.yml"
@@ -76,8 +72,6 @@ rule publish_table:
         "tables/{table}.tex",
     log:
         f"results/{SCALE}/logs/publish_table/{{table}}.log",
-    benchmark:
-        f"results/{SCALE}/benchmarks/publish_table/{{table}}.tsv"
     wildcard_constraints:
         table=one_of(PLAN.tables.covered),
     localrule: True
@@ -108,8 +102,6 @@ rule claims:
         ),
     log:
         "results/{scale}/logs/claims.log",
-    benchmark:
-        "results/{scale}/benchmarks/claims.tsv"
     localrule: True
     conda:
         "../../environment.yml"
@@ -134,8 +126,6 @@ rule publish_claims:
         html="reports/claims.html",
     log:
         f"results/{SCALE}/logs/publish_claims.log",
-    benchmark:
-        f"results/{SCALE}/benchmarks/publish_claims.tsv"
     localrule: True
     conda:
         "../../environment.yml"
