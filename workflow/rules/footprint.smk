@@ -50,36 +50,6 @@ rule co2:
         "--drawing {output.figure:q} > {log:q} 2>&1"
 
 
-rule publish_co2:
-    input:
-        report=paths.CO2.format(scale=SCALE),
-        text=f"results/{SCALE}/reports/co2.md",
-        table=f"results/{SCALE}/tables/co2.tex",
-        figure=f"results/{SCALE}/figures/co2.pdf",
-        picture=f"results/{SCALE}/figures/co2.png",
-    output:
-        report="reports/co2.csv",
-        text="reports/co2.md",
-        table="tables/co2.tex",
-        figure="figures/co2.pdf",
-        picture="figures/co2.png",
-    log:
-        f"results/{SCALE}/logs/publish_co2.log",
-    localrule: True
-    conda:
-        "../../environment.yml"
-    threads: 1
-    resources:
-        mem_mb=100,
-        runtime=5,
-    params:
-        scale=SCALE,
-    shell:
-        "( cp {input.report:q} {output.report:q}; cp {input.text:q} {output.text:q}; "
-        "cp {input.table:q} {output.table:q}; cp {input.figure:q} {output.figure:q}; "
-        "cp {input.picture:q} {output.picture:q} ) 2> {log:q}"
-
-
 # Prints what is left to run and what it costs, by a dry run of its own.
 rule forecast:
     log:
@@ -152,23 +122,3 @@ rule reproduction:
         job=job_of("reproduction"),
     shell:
         "epcore reproduction {params.job:q} > {log:q} 2>&1"
-
-
-rule publish_reproduction:
-    input:
-        paths.REPRODUCTION.format(scale=SCALE),
-    output:
-        "reports/reproduction.pdf",
-    log:
-        f"results/{SCALE}/logs/publish_reproduction.log",
-    localrule: True
-    conda:
-        "../../environment.yml"
-    threads: 1
-    resources:
-        mem_mb=100,
-        runtime=5,
-    params:
-        scale=SCALE,
-    shell:
-        "cp {input:q} {output:q} 2> {log:q}"

@@ -152,8 +152,3 @@ use rule aggregate as imagenet_fs_aggregate with:
 use rule latex as imagenet_fs_latex with:
     wildcard_constraints:
         table="|".join(FS.tables),
-
-
-use rule publish_table as publish_imagenet_fs_table with:
-    wildcard_constraints:
-        table="|".join(FS.tables),
