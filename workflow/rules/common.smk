@@ -79,16 +79,6 @@ def job_of(stage, **names):
     return function
 
 
-def features_of(runs):
-    """An `input` function: the features of the runs of a figure."""
-    return lambda wildcards: [PLAN.runs.features(run) for run in runs()]
-
-
-def episodes_of(runs):
-    """An `input` function: the episodes of the runs of a figure, which are of one protocol."""
-    return lambda wildcards: PLAN.runs.path(paths.EPISODES, runs()[0])
-
-
 # What may be asked for as tables/NAME.tex and figures/NAME.pdf; claims have a rule of their own.
 FS_TABLES = PLAN.imagenet_fs.tables if PLAN.imagenet_fs else ()
 TABLES = [*PLAN.tables.covered, *FS_TABLES, "co2"]

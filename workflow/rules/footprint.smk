@@ -1,4 +1,29 @@
-# Energy and CO2 of what has run, and a forecast of what will.
+# Reports: where jobs ran, their energy and CO2, a forecast of those that will run, the reproduction.
+
+
+rule environment:
+    input:
+        PLAN.job_metas,
+    output:
+        report(
+            paths.ENVIRONMENT,
+            caption="../report/environment.rst",
+            category="Environment",
+            labels={"page": "environment"},
+        ),
+    log:
+        "results/{scale}/logs/environment.log",
+    localrule: True
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=500,
+        runtime=5,
+    params:
+        job=job_of("environment"),
+    shell:
+        "epcore environment {params.job:q} > {log:q} 2>&1"
 
 
 # Last of all, so that everything else is in the ledger, which grows with every job and therefore
