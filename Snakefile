@@ -29,8 +29,8 @@ include: "workflow/rules/evaluate.smk"
 include: "workflow/rules/compared.smk"
 include: "workflow/rules/tables.smk"
 include: "workflow/rules/figures.smk"
-include: "workflow/rules/plots.smk"
 include: "workflow/rules/footprint.smk"
+include: "workflow/rules/publish.smk"
 
 
 if PLAN.imagenet_fs:

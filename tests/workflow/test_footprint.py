@@ -22,7 +22,7 @@ pytestmark = pytest.mark.workflow
 
 CHECKPOINT = "results/tiny/models/tiny-glyphs/conv4/epnet/s0/pretrain.pt"
 # Rules that make no file, or only copy one.
-UNTRACKED = {"publish_table", "publish_figure", "publish_co2", "co2", "all", "ablation_pipeline"}
+UNTRACKED = {"publish", "co2", "all", "ablation_pipeline"}
 
 
 def counted(jobs):
@@ -42,7 +42,7 @@ def test_the_jobs_are_those_that_snakemake_plans(project, monkeypatch, target, s
     trained = [job for job in jobs if job.rule == "pretrain"]
     assert {job.wildcards["seed"] for job in trained} == set(map(str, range(seeds)))
     assert all(job.stage == "pretrain" and job.gpu and job.backbone for job in trained)
-    assert not [job for job in jobs if job.rule == "publish_table" and (job.stage or job.gpu)]
+    assert not [job for job in jobs if job.rule == "publish" and (job.stage or job.gpu)]
 
 
 def test_with_several_seeds_what_tables_test_is_trained_with_each_and_what_figures_add_once(
@@ -68,7 +68,7 @@ def test_the_co2_report_waits_for_all_that_is_not_a_copy(project, monkeypatch):
     )
     assert report["aggregate"] > 1
     later = everything - report
-    assert {rule for rule in later if not rule.startswith("publish_")} == {"all"}
+    assert {rule for rule in later if not rule.startswith("publish")} == {"all"}
 
 
 def test_a_finished_target_has_no_jobs_left_and_a_lost_file_its_own(finished, monkeypatch):
@@ -77,7 +77,7 @@ def test_a_finished_target_has_no_jobs_left_and_a_lost_file_its_own(finished, mo
     assert planned(plan, ["tables/main.tex"]) == []
     for made in ("tables/main.tex", "results/tiny/tables/main.tex"):
         Path(made).unlink()
-    assert counted(planned(plan, ["tables/main.tex"])) == {"latex": 1, "publish_table": 1}
+    assert counted(planned(plan, ["tables/main.tex"])) == {"latex": 1, "publish": 1}
     run = finished.snakemake("--cores", "1", "forecast")
     assert re.search(r"^  latex +\d+ .* ledger$", run.text, re.M), run.text
 
@@ -180,7 +180,7 @@ def test_a_changed_factor_rebuilds_nothing_and_tracking_can_be_switched_off(fini
     assert "co2" not in jobs
 
 
-@pytest.mark.parametrize("target", ["reports/co2.csv", "figures/co2.png", "publish_co2"])
+@pytest.mark.parametrize("target", ["reports/co2.csv", "figures/co2.png", "tables/co2.tex"])
 def test_a_report_that_nothing_will_be_known_for_is_refused_at_once(project, target):
     project.replace("config/footprint.yaml", "tracking: true", "tracking: false")
     run = project.snakemake("-n", target)

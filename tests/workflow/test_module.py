@@ -46,4 +46,4 @@ def test_its_rules_run_there_and_feed_a_rule_of_theirs(theirs, tmp_path):
 def test_the_main_table_is_planned_there_with_all_it_needs(theirs):
     told = theirs("-n", "tables/main.tex")
     assert re.search(r"^pretrain +12$", told, re.M)
-    assert re.search(r"^publish_table +1$", told, re.M)
+    assert re.search(r"^publish +1$", told, re.M)

@@ -11,7 +11,7 @@ import pytest
 
 from epcore.job import resolved
 from epcore.options import parser
-from epcore.stages import STAGES
+from epcore.stages import FIGURE, NUMBERED_FIGURE, STAGES
 
 NOT_RUN = ("command", "gpus", "allow_cpu", "require_gpu")
 ROOT = Path(__file__).parents[2]
@@ -28,12 +28,12 @@ def rules():
             yield f"{file.stem}[{number}]", textwrap.dedent(body).replace("\n", "\n    ")
 
 
-def test_every_rule_that_runs_something_has_log_benchmark_threads_and_resources():
+def test_every_rule_that_runs_something_has_log_threads_and_resources():
     running = {name: body for name, body in rules() if "    shell:" in body}
     assert len(running) >= 9
-    assert "evaluate[0]" in running
+    assert {"evaluate[0]", "figures[0]"} <= running.keys()
     for name, body in running.items():
-        for word in ("log", "benchmark", "threads", "resources"):
+        for word in ("log", "threads", "resources"):
             assert re.search(rf"^    {word}:", body, re.M), (name, word)
 
 
@@ -70,6 +70,13 @@ def test_a_stage_reads_and_makes_what_its_rule_declares(monkeypatch):
                     assert str(read) in inputs, (name, file)
         stages.add(name)
     assert stages == set(STAGES) - {"select", "gap"}  # of scales and recipes by path
+
+
+def test_every_stage_that_draws_a_figure_has_a_caption_for_the_report():
+    drawing = [name for name, stage in STAGES.items() if {FIGURE, NUMBERED_FIGURE} & {*stage.files}]
+    assert len(drawing) > 2
+    for name in drawing:
+        assert (ROOT / "workflow/report" / f"{name}.rst").is_file(), name
 
 
 def test_the_snakefile_stays_short():

@@ -11,7 +11,7 @@ import pytest
 pytestmark = pytest.mark.workflow
 
 AFTER_FINETUNING = {"finetune", "embed", "base_classes", "evaluate", "aggregate", "latex"}
-AFTER_FINETUNING |= {"publish_table"}
+AFTER_FINETUNING |= {"publish"}
 
 
 def ours(project):
@@ -67,8 +67,8 @@ def test_everything_is_what_is_built_when_nothing_is_asked_for(finished):
     """All but what the main table has made already."""
     jobs = finished.snakemake("-n").jobs
     from_nothing = finished.snakemake("-n", "--forceall").jobs
-    made = {"data": 1, "pretrain": 2, "finetune": 4, "embed": 4, "evaluate": 4, "publish_table": 1}
-    for rule in (*made, "publish_figure", "plot", "curves", "environment", "all"):
+    made = {"data": 1, "pretrain": 2, "finetune": 4, "embed": 4, "evaluate": 4, "publish": 1}
+    for rule in (*made, "plot", "curves", "environment", "all"):
         assert jobs.get(rule, 0) == from_nothing[rule] - made.get(rule, 0), rule
 
 
@@ -104,12 +104,12 @@ def test_a_recipe_redoes_only_its_own_rows(finished):
 
 def test_a_caption_redoes_only_its_table(finished):
     finished.replace("config/tables/main.yaml", 'title: "Few-shot', 'title: "Our few-shot')
-    assert set(finished.plan().jobs) == {"latex", "publish_table"}
+    assert set(finished.plan().jobs) == {"latex", "publish"}
 
 
 def test_a_printed_number_redoes_only_the_table(finished):
     finished.replace("config/paper/main.csv", "43.56", "43.57")
-    assert set(finished.plan().jobs) == {"aggregate", "latex", "publish_table"}
+    assert set(finished.plan().jobs) == {"aggregate", "latex", "publish"}
 
 
 def test_another_scale_shares_nothing_with_this_one(finished):

@@ -52,8 +52,12 @@ def test_everything_is_planned_and_nothing_is_computed_twice(project, scale, mon
     plan = Plan(project.folder / "config", scale)
     scores = {cell.scores for table in plan.registry.tables for cell in plan.tables.cells(table)}
     assert {out for stage, out in told if stage in ("evaluate", "meta-test")} == scores
-    assert run.jobs["publish_table"] == len(plan.tables.covered)
-    assert run.jobs["publish_figure"] == 2 * len(plan.covered_figures)
+    copied = re.findall(r"^    output: ((?:tables|figures|reports)/\S+)$", run.text, re.M)
+    copies = {f"tables/{name}.tex" for name in (*plan.main_tables, "co2")}
+    for name in (*plan.covered_figures, "co2"):
+        copies |= {f"figures/{name}.pdf", f"figures/{name}.png"}
+    assert set(copied) == copies | {"reports/co2.csv", "reports/co2.md"}
+    assert run.jobs["publish"] == len(copied)
 
 
 @pytest.mark.parametrize("scale", ["tiny", "demo", "small", "paper"])
@@ -61,7 +65,7 @@ def test_the_ablations_are_a_target_of_their_own(project, scale):
     run = project.snakemake("-n", "ablation_pipeline", "--config", f"scale={scale}")
     assert run.code == 0, run.text
     tables = 1 if scale == "tiny" else 2  # the propagator's is of ResNet-12
-    assert (run.jobs["publish_table"], run.jobs["publish_figure"]) == (tables, 4)
+    assert run.jobs["publish"] == tables + 4
     assert "finetune" in run.jobs
 
 
@@ -180,9 +184,9 @@ def test_a_second_run_of_a_table_and_a_figure_has_nothing_to_do(more):
 def test_an_edit_of_a_table_trains_and_tests_nothing(more, file, old, new, redone):
     more.replace(f"config/{file}", old, new)
     run = more.snakemake("-n", *TARGETS)
-    assert set(run.jobs) == (redone | {"publish_table"} if redone else set())
+    assert set(run.jobs) == (redone | {"publish"} if redone else set())
 
 
 def test_another_label_alpha_redraws_the_search_and_trains_nothing(more):
     more.replace("config/figures.yaml", "0.2, 0.5, 0.9", "0.2, 0.5")
-    assert set(more.snakemake("-n", *TARGETS).jobs) == {"alpha", "publish_figure"}
+    assert set(more.snakemake("-n", *TARGETS).jobs) == {"alpha", "publish"}

@@ -79,14 +79,10 @@ def job_of(stage, **names):
     return function
 
 
-def features_of(runs):
-    """An `input` function: the features of the runs of a figure."""
-    return lambda wildcards: [PLAN.runs.features(run) for run in runs()]
-
-
-def episodes_of(runs):
-    """An `input` function: the episodes of the runs of a figure, which are of one protocol."""
-    return lambda wildcards: PLAN.runs.path(paths.EPISODES, runs()[0])
+# What may be asked for as tables/NAME.tex and figures/NAME.pdf; claims have a rule of their own.
+FS_TABLES = PLAN.imagenet_fs.tables if PLAN.imagenet_fs else ()
+TABLES = [*PLAN.tables.covered, *FS_TABLES, "co2"]
+FIGURES = [*PLAN.covered_figures, "co2"]
 
 
 def published_figures(figures):
@@ -97,15 +93,19 @@ def published_tables(tables):
     return [f"tables/{name}.tex" for name in tables]
 
 
+def published_co2():
+    copies = ["reports/co2.csv", "reports/co2.md"]
+    return [*copies, *published_tables(["co2"]), *published_figures(["co2"])]
+
+
 def contact_sheets(datasets):
     return expand(paths.CONTACT_SHEET, scale=SCALE, dataset=sorted(set(datasets)))
 
 
 def published_reports():
     """Judged claims, and the CO2 report, where energy is tracked."""
-    return ["reports/claims.html"] + [
-        "reports/co2.csv"
-    ] * PLAN.registry.footprint.tracking
+    tracked = PLAN.registry.footprint.tracking
+    return ["reports/claims.html", *(published_co2() if tracked else [])]
 
 
 def asked_targets():
@@ -115,11 +115,7 @@ def asked_targets():
 
 def check_targets():
     """Ends a run at once for a table, figure or result that the scale does not have."""
-    fs_tables = PLAN.imagenet_fs.tables if PLAN.imagenet_fs else ()
-    known = {
-        "tables": {*PLAN.tables.covered, *fs_tables, "claims", "co2"},
-        "figures": {*PLAN.covered_figures, "co2"},
-    }
+    known = {"tables": {*TABLES, "claims"}, "figures": {*FIGURES}}
     for target in map(Path, asked_targets()):
         if target.parts[0] == "results" and SCALE not in target.parts[1:2]:
             other = target.parts[1] if len(target.parts) > 2 else "NAME"
@@ -135,7 +131,7 @@ def check_targets():
 
 def check_report():
     """Ends a run for the CO2 report at once if no job tells what it used."""
-    asked = [t for t in asked_targets() if Path(t).stem in ("co2", "publish_co2")]
+    asked = [t for t in asked_targets() if Path(t).stem == "co2"]
     ledger = Path(paths.LEDGER.format(scale=SCALE))
     if asked and not PLAN.registry.footprint.tracking and not ledger.exists():
         sys.exit(
@@ -203,23 +199,13 @@ def one_of(names):
 
 def trained(phase):
     """A constraint: the recipes that train in a phase; the others choose from candidates."""
-    return one_of(
-        [
-            recipe
-            for recipe in PLAN.registry.recipes
-            if not PLAN.registry.selection(recipe, phase)
-        ]
-    )
+    registry = PLAN.registry
+    return one_of(r for r in registry.recipes if not registry.selection(r, phase))
 
 
 def selected(phase):
-    return one_of(
-        [
-            recipe
-            for recipe in PLAN.registry.recipes
-            if PLAN.registry.selection(recipe, phase)
-        ]
-    )
+    registry = PLAN.registry
+    return one_of(r for r in registry.recipes if registry.selection(r, phase))
 
 
 RECIPE = "|".join(PLAN.registry.recipes)
@@ -297,11 +283,12 @@ onstart:
 
 def print_table():
     """The table that was asked for, at the end of what Snakemake says; of several none."""
-    published = [job for job in workflow.dag.jobs if job.rule.name == "publish_table"]
-    if len(published) == 1:
+    copied = {j.wildcards.file for j in workflow.dag.jobs if j.rule.name == "publish"}
+    tables = copied & {*published_tables(PLAN.tables.covered)}
+    if len(tables) == 1:
         from epcore.report.show import show
 
-        show(PLAN, published[0].wildcards.table)
+        show(PLAN, Path(*tables).stem)
 
 
 # Until then a job that fails may cost the checkpoint of another in its group.

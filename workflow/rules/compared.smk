@@ -13,8 +13,6 @@ rule meta_train:
         curve=paths.curve(paths.META_TRAINED),
     log:
         "results/{scale}/logs/meta-train/{dataset}/{backbone}/{recipe}/s{seed}-{shot}shot.log",
-    benchmark:
-        "results/{scale}/benchmarks/meta-train/{dataset}/{backbone}/{recipe}/s{seed}-{shot}shot.tsv"
     wildcard_constraints:
         recipe=one_of(PLAN.registry.compared),
     conda:
@@ -40,8 +38,6 @@ rule meta_test:
         meta=paths.meta(paths.SCORES),
     log:
         "results/{scale}/logs/meta-test/{dataset}/{backbone}/{recipe}/s{seed}-{protocol}.log",
-    benchmark:
-        "results/{scale}/benchmarks/meta-test/{dataset}/{backbone}/{recipe}/s{seed}-{protocol}.tsv"
     wildcard_constraints:
         recipe=one_of(PLAN.registry.compared),
     conda:

@@ -13,8 +13,6 @@ rule fetch:
         paths.RECEIPT,
     log:
         "results/{scale}/logs/fetch/{source}.log",
-    benchmark:
-        "results/{scale}/benchmarks/fetch/{source}.tsv"
     localrule: True
     conda:
         "../../environment.yml"
@@ -41,8 +39,6 @@ rule data:
         store=paths.STORE,
     log:
         "results/{scale}/logs/data/{dataset}.log",
-    benchmark:
-        "results/{scale}/benchmarks/data/{dataset}.tsv"
     wildcard_constraints:
         dataset=one_of(
             name for name in PLAN.registry.datasets if name not in QUICK_DATASETS
@@ -78,8 +74,6 @@ rule contact_sheet:
         ),
     log:
         "results/{scale}/logs/contact_sheet/{dataset}.log",
-    benchmark:
-        "results/{scale}/benchmarks/contact_sheet/{dataset}.tsv"
     localrule: True
     conda:
         "../../environment.yml"

@@ -12,8 +12,6 @@ rule embed:
         meta=paths.meta(paths.FEATURES),
     log:
         "results/{scale}/logs/embed/{dataset}/{backbone}/{recipe}/s{seed}-{checkpoint}.log",
-    benchmark:
-        "results/{scale}/benchmarks/embed/{dataset}/{backbone}/{recipe}/s{seed}-{checkpoint}.tsv"
     conda:
         "../../environment.yml"
     threads: RESOURCES.embed.threads
@@ -36,8 +34,6 @@ rule base_classes:
         meta=paths.meta(paths.BASE_CLASSES),
     log:
         "results/{scale}/logs/base-classes/{dataset}/{backbone}/{recipe}/s{seed}-{checkpoint}.log",
-    benchmark:
-        "results/{scale}/benchmarks/base-classes/{dataset}/{backbone}/{recipe}/s{seed}-{checkpoint}.tsv"
     conda:
         "../../environment.yml"
     threads: RESOURCES.embed.threads

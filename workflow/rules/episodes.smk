@@ -9,8 +9,6 @@ rule episodes:
         meta=paths.meta(paths.EPISODES),
     log:
         "results/{scale}/logs/episodes/{dataset}/{protocol}.log",
-    benchmark:
-        "results/{scale}/benchmarks/episodes/{dataset}/{protocol}.tsv"
     localrule: True
     conda:
         "../../environment.yml"

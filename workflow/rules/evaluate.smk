@@ -20,8 +20,6 @@ for suite, pattern in [
             metas=expand(paths.meta(paths.SCORES), protocol=suite, allow_missing=True),
         log:
             f"results/{{scale}}/logs/evaluate/{{dataset}}/{{backbone}}/{{recipe}}/s{{seed}}-{suite[0]}.log",
-        benchmark:
-            f"results/{{scale}}/benchmarks/evaluate/{{dataset}}/{{backbone}}/{{recipe}}/s{{seed}}-{suite[0]}.tsv"
         wildcard_constraints:
             recipe=pattern,
         localrule: True

@@ -1,178 +1,85 @@
-# Figures, each with the numbers that it draws, and the current scale's published copies.
+# Figures, each with the numbers that it draws: a rule for each stage that writes one.
+from epcore.stages import FIGURE, NUMBERED_FIGURE, STAGES
 
 
-rule ablation:
-    input:
-        scores=lambda w: [cell.scores for cell in PLAN.tables.cells("ablation")],
-        paper=CONFIG / "paper" / "abl.csv",
-    output:
-        figure=paths.FIGURE.replace("{figure}", "ablation"),
-        picture=report(
-            "results/{scale}/figures/ablation.png",
-            caption="../report/ablation.rst",
-            category="Figures",
-            labels={"figure": "ablation"},
-        ),
-        numbers="results/{scale}/figures/ablation.csv",
-        meta="results/{scale}/figures/ablation.meta.json",
-    log:
-        "results/{scale}/logs/figures/ablation.log",
-    benchmark:
-        "results/{scale}/benchmarks/figures/ablation.tsv"
-    localrule: True
-    conda:
-        "../../environment.yml"
-    threads: 1
-    resources:
-        mem_mb=1000,
-        runtime=10,
-    params:
-        job=job_of("ablation"),
-    shell:
-        "epcore ablation {params.job:q} > {log:q} 2>&1"
+def of_networks(runs):
+    """An `input` function: features of the runs, and the episodes, which are of one protocol."""
+    return lambda wildcards: [
+        *map(PLAN.runs.features, runs()),
+        PLAN.runs.path(paths.EPISODES, runs()[0]),
+    ]
 
 
-rule alpha:
-    input:
-        features=features_of(PLAN.figures.alpha_runs),
-        episodes=episodes_of(PLAN.figures.alpha_runs),
-    output:
-        figure=paths.FIGURE.replace("{figure}", "alpha"),
-        picture=report(
-            "results/{scale}/figures/alpha.png",
-            caption="../report/alpha.rst",
-            category="Figures",
-            labels={"figure": "alpha"},
-        ),
-        numbers="results/{scale}/figures/alpha.csv",
-        meta="results/{scale}/figures/alpha.meta.json",
-    log:
-        "results/{scale}/logs/figures/alpha.log",
-    benchmark:
-        "results/{scale}/benchmarks/figures/alpha.tsv"
-    localrule: True
-    conda:
-        "../../environment.yml"
-    threads: THREADS
-    resources:
-        mem_mb=2000,
-        runtime=30,
-    params:
-        job=job_of("alpha"),
-    shell:
-        "epcore alpha {params.job:q} > {log:q} 2>&1"
+# Stage -> what its figure is drawn from; the others compute on points of their own.
+DRAWN_FROM = {
+    "ablation": lambda w: [
+        *(cell.scores for cell in PLAN.tables.cells("ablation")),
+        CONFIG / "paper" / "abl.csv",
+    ],
+    "alpha": of_networks(PLAN.figures.alpha_runs),
+    "interpolation": of_networks(PLAN.figures.interpolation_runs),
+    "plot": lambda w: expand(
+        paths.TABLE_CSV, scale=SCALE, table=PLAN.plots.tables(w.plot)
+    ),
+    "curves": lambda w: PLAN.curves.files(w.curves),
+    "gap": lambda w: [
+        paths.curve(checkpoint)
+        for pair in PLAN.curves.gap().pairs
+        for checkpoint in (pair.checkpoint, pair.baseline)
+    ],
+    "speed": lambda w: [
+        file
+        for point in PLAN.figures.speed().points
+        for file in (point.scores, paths.meta(point.scores))
+    ],
+    "per-episode": lambda w: [cell.scores for cell in PLAN.figures.per_episode().cells],
+}
 
 
-rule two_moons:
-    output:
-        figure=paths.FIGURE.replace("{figure}", "two-moons"),
-        picture=report(
-            "results/{scale}/figures/two-moons.png",
-            caption="../report/two-moons.rst",
-            category="Figures",
-            labels={"figure": "two moons"},
-        ),
-        drawn="results/{scale}/figures/two-moons.csv",
-        numbers="results/{scale}/figures/two-moons-numbers.csv",
-        meta="results/{scale}/figures/two-moons.meta.json",
-    log:
-        "results/{scale}/logs/figures/two-moons.log",
-    benchmark:
-        "results/{scale}/benchmarks/figures/two-moons.tsv"
-    localrule: True
-    conda:
-        "../../environment.yml"
-    threads: 1
-    resources:
-        mem_mb=1500,
-        runtime=15,
-    params:
-        job=job_of("two-moons"),
-    shell:
-        "epcore two-moons {params.job:q} > {log:q} 2>&1"
+def figure_rule(stage):
+    """The rule of a stage that draws the figure of its name, or figures named by a wildcard.
+
+    A function, so that `shell` keeps its stage: Snakemake reads it once more when a job starts,
+    and a loop has then come to its end.
+    """
+    declared = STAGES[stage]
+    name = f"{{{stage}}}" if declared.names else stage
+    made = paths.FIGURE.replace("{figure}", name).removesuffix(".pdf")
+    pdf, png, *drawn, numbers = (made + ending for ending in declared.files[-1].endings)
+
+    rule:
+        name:
+            stage.replace("-", "_")
+        input:
+            DRAWN_FROM.get(stage, []),
+        output:
+            figure=pdf,
+            picture=report(
+                png,
+                caption=f"../report/{stage}.rst",
+                category=(
+                    "Training curves" if stage in ("curves", "gap") else "Figures"
+                ),
+                labels={"figure": name.replace("-", " ")},
+            ),
+            drawn=drawn,
+            numbers=numbers,
+            meta=paths.meta(pdf),
+        log:
+            f"results/{{scale}}/logs/figures/{name}.log",
+        localrule: True
+        conda:
+            "../../environment.yml"
+        threads: THREADS if declared.measured else 1
+        resources:
+            mem_mb=2000,
+            runtime=30,
+        params:
+            job=job_of(stage),
+        shell:
+            f"epcore {stage} {{params.job:q}} > {{log:q}} 2>&1"
 
 
-rule decision_boundary:
-    output:
-        figure=paths.FIGURE.replace("{figure}", "decision-boundary"),
-        picture=report(
-            "results/{scale}/figures/decision-boundary.png",
-            caption="../report/decision-boundary.rst",
-            category="Figures",
-            labels={"figure": "decision boundary"},
-        ),
-        drawn="results/{scale}/figures/decision-boundary.csv",
-        numbers="results/{scale}/figures/decision-boundary-numbers.csv",
-        meta="results/{scale}/figures/decision-boundary.meta.json",
-    log:
-        "results/{scale}/logs/figures/decision-boundary.log",
-    benchmark:
-        "results/{scale}/benchmarks/figures/decision-boundary.tsv"
-    localrule: True
-    conda:
-        "../../environment.yml"
-    threads: 1
-    resources:
-        mem_mb=1500,
-        runtime=15,
-    params:
-        job=job_of("decision-boundary"),
-    shell:
-        "epcore decision-boundary {params.job:q} > {log:q} 2>&1"
-
-
-rule interpolation:
-    input:
-        features=features_of(PLAN.figures.interpolation_runs),
-        episodes=episodes_of(PLAN.figures.interpolation_runs),
-    output:
-        figure=paths.FIGURE.replace("{figure}", "interpolation"),
-        picture=report(
-            "results/{scale}/figures/interpolation.png",
-            caption="../report/interpolation.rst",
-            category="Figures",
-            labels={"figure": "interpolation"},
-        ),
-        drawn="results/{scale}/figures/interpolation.csv",
-        numbers="results/{scale}/figures/interpolation-numbers.csv",
-        meta="results/{scale}/figures/interpolation.meta.json",
-    log:
-        "results/{scale}/logs/figures/interpolation.log",
-    benchmark:
-        "results/{scale}/benchmarks/figures/interpolation.tsv"
-    localrule: True
-    conda:
-        "../../environment.yml"
-    threads: THREADS
-    resources:
-        mem_mb=2000,
-        runtime=30,
-    params:
-        job=job_of("interpolation"),
-    shell:
-        "epcore interpolation {params.job:q} > {log:q} 2>&1"
-
-
-rule publish_figure:
-    input:
-        made=f"results/{SCALE}/figures/{{figure}}.{{ending}}",
-    output:
-        "figures/{figure}.{ending}",
-    log:
-        f"results/{SCALE}/logs/publish_figure/{{figure}}.{{ending}}.log",
-    benchmark:
-        f"results/{SCALE}/benchmarks/publish_figure/{{figure}}.{{ending}}.tsv"
-    wildcard_constraints:
-        figure=one_of(PLAN.covered_figures),
-        ending="pdf|png",
-    localrule: True
-    conda:
-        "../../environment.yml"
-    threads: 1
-    resources:
-        mem_mb=100,
-        runtime=5,
-    params:
-        scale=SCALE,
-    shell:
-        "cp {input.made:q} {output:q} 2> {log:q}"
+for stage, declared in STAGES.items():
+    if {FIGURE, NUMBERED_FIGURE} & set(declared.files):
+        figure_rule(stage)

@@ -12,8 +12,6 @@ rule finetune:
         curve=paths.curve(paths.FINETUNE),
     log:
         "results/{scale}/logs/finetune/{dataset}/{backbone}/{recipe}/s{seed}-{shot}shot.log",
-    benchmark:
-        "results/{scale}/benchmarks/finetune/{dataset}/{backbone}/{recipe}/s{seed}-{shot}shot.tsv"
     wildcard_constraints:
         recipe=trained("finetuning"),
     conda:

@@ -1,4 +1,29 @@
-# Energy and CO2 of what has run, and a forecast of what will.
+# Reports: where jobs ran, their energy and CO2, a forecast of those that will run, the reproduction.
+
+
+rule environment:
+    input:
+        PLAN.job_metas,
+    output:
+        report(
+            paths.ENVIRONMENT,
+            caption="../report/environment.rst",
+            category="Environment",
+            labels={"page": "environment"},
+        ),
+    log:
+        "results/{scale}/logs/environment.log",
+    localrule: True
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=500,
+        runtime=5,
+    params:
+        job=job_of("environment"),
+    shell:
+        "epcore environment {params.job:q} > {log:q} 2>&1"
 
 
 # Last of all, so that everything else is in the ledger, which grows with every job and therefore
@@ -33,8 +58,6 @@ rule co2:
         ),
     log:
         "results/{scale}/logs/co2.log",
-    benchmark:
-        "results/{scale}/benchmarks/co2.tsv"
     localrule: True
     conda:
         "../../environment.yml"
@@ -52,44 +75,10 @@ rule co2:
         "--drawing {output.figure:q} > {log:q} 2>&1"
 
 
-rule publish_co2:
-    input:
-        report=paths.CO2.format(scale=SCALE),
-        text=f"results/{SCALE}/reports/co2.md",
-        table=f"results/{SCALE}/tables/co2.tex",
-        figure=f"results/{SCALE}/figures/co2.pdf",
-        picture=f"results/{SCALE}/figures/co2.png",
-    output:
-        report="reports/co2.csv",
-        text="reports/co2.md",
-        table="tables/co2.tex",
-        figure="figures/co2.pdf",
-        picture="figures/co2.png",
-    log:
-        f"results/{SCALE}/logs/publish_co2.log",
-    benchmark:
-        f"results/{SCALE}/benchmarks/publish_co2.tsv"
-    localrule: True
-    conda:
-        "../../environment.yml"
-    threads: 1
-    resources:
-        mem_mb=100,
-        runtime=5,
-    params:
-        scale=SCALE,
-    shell:
-        "( cp {input.report:q} {output.report:q}; cp {input.text:q} {output.text:q}; "
-        "cp {input.table:q} {output.table:q}; cp {input.figure:q} {output.figure:q}; "
-        "cp {input.picture:q} {output.picture:q} ) 2> {log:q}"
-
-
 # Prints what is left to run and what it costs, by a dry run of its own.
 rule forecast:
     log:
         f"results/{SCALE}/logs/forecast.log",
-    benchmark:
-        f"results/{SCALE}/benchmarks/forecast.tsv"
     localrule: True
     conda:
         "../../environment.yml"
@@ -147,8 +136,6 @@ rule reproduction:
         paths.REPRODUCTION,
     log:
         "results/{scale}/logs/reproduction.log",
-    benchmark:
-        "results/{scale}/benchmarks/reproduction.tsv"
     localrule: True
     conda:
         "../../environment.yml"
@@ -160,25 +147,3 @@ rule reproduction:
         job=job_of("reproduction"),
     shell:
         "epcore reproduction {params.job:q} > {log:q} 2>&1"
-
-
-rule publish_reproduction:
-    input:
-        paths.REPRODUCTION.format(scale=SCALE),
-    output:
-        "reports/reproduction.pdf",
-    log:
-        f"results/{SCALE}/logs/publish_reproduction.log",
-    benchmark:
-        f"results/{SCALE}/benchmarks/publish_reproduction.tsv"
-    localrule: True
-    conda:
-        "../../environment.yml"
-    threads: 1
-    resources:
-        mem_mb=100,
-        runtime=5,
-    params:
-        scale=SCALE,
-    shell:
-        "cp {input:q} {output:q} 2> {log:q}"

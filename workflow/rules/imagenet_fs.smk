@@ -19,8 +19,6 @@ rule imagenet_fs_exemplars:
         meta=paths.meta(FS.exemplar_files("novel")[0]),
     log:
         "results/{scale}/logs/imagenet-fs/{dataset}/exemplars.log",
-    benchmark:
-        "results/{scale}/benchmarks/imagenet-fs/{dataset}/exemplars.tsv"
     localrule: True
     conda:
         "../../environment.yml"
@@ -44,8 +42,6 @@ rule imagenet_fs_classifier:
         curve=paths.curve(paths.CLASSIFIER),
     log:
         "results/{scale}/logs/imagenet-fs/{dataset}/{network}/s{seed}/classifier.log",
-    benchmark:
-        "results/{scale}/benchmarks/imagenet-fs/{dataset}/{network}/s{seed}/classifier.tsv"
     conda:
         "../../environment.yml"
     threads: NETWORK.threads
@@ -71,8 +67,6 @@ rule imagenet_fs_features:
         queries_meta=paths.meta(paths.QUERY_FEATURES),
     log:
         "results/{scale}/logs/imagenet-fs/{dataset}/{network}/s{seed}/features.log",
-    benchmark:
-        "results/{scale}/benchmarks/imagenet-fs/{dataset}/{network}/s{seed}/features.tsv"
     conda:
         "../../environment.yml"
     threads: FEATURES.threads
@@ -99,8 +93,6 @@ rule imagenet_fs_generator:
         meta=paths.meta(paths.GENERATOR),
     log:
         "results/{scale}/logs/imagenet-fs/{dataset}/{network}/s{seed}/{method}.log",
-    benchmark:
-        "results/{scale}/benchmarks/imagenet-fs/{dataset}/{network}/s{seed}/{method}.tsv"
     conda:
         "../../environment.yml"
     threads: WEIGHTS.threads
@@ -131,8 +123,6 @@ rule imagenet_fs_evaluate:
         meta=paths.meta(FS.trial_files()[0]),
     log:
         "results/{scale}/logs/imagenet-fs/{dataset}/{network}/s{seed}/evaluate-{method}.log",
-    benchmark:
-        "results/{scale}/benchmarks/imagenet-fs/{dataset}/{network}/s{seed}/evaluate-{method}.tsv"
     localrule: True
     conda:
         "../../environment.yml"
@@ -160,10 +150,5 @@ use rule aggregate as imagenet_fs_aggregate with:
 
 
 use rule latex as imagenet_fs_latex with:
-    wildcard_constraints:
-        table="|".join(FS.tables),
-
-
-use rule publish_table as publish_imagenet_fs_table with:
     wildcard_constraints:
         table="|".join(FS.tables),

@@ -11,8 +11,6 @@ rule pretrain:
         curve=paths.curve(paths.PRETRAIN),
     log:
         "results/{scale}/logs/pretrain/{dataset}/{backbone}/{recipe}/s{seed}.log",
-    benchmark:
-        "results/{scale}/benchmarks/pretrain/{dataset}/{backbone}/{recipe}/s{seed}.tsv"
     wildcard_constraints:
         recipe=trained("pretraining"),
     conda:

@@ -10,8 +10,6 @@ rule select_pretrained:
         curve=paths.curve(paths.PRETRAIN),
     log:
         "results/{scale}/logs/select/{dataset}/{backbone}/{recipe}/s{seed}.log",
-    benchmark:
-        "results/{scale}/benchmarks/select/{dataset}/{backbone}/{recipe}/s{seed}.tsv"
     wildcard_constraints:
         recipe=selected("pretraining"),
     localrule: True
@@ -36,8 +34,6 @@ use rule select_pretrained as select_finetuned with:
         curve=paths.curve(paths.FINETUNE),
     log:
         "results/{scale}/logs/select/{dataset}/{backbone}/{recipe}/s{seed}-{shot}shot.log",
-    benchmark:
-        "results/{scale}/benchmarks/select/{dataset}/{backbone}/{recipe}/s{seed}-{shot}shot.tsv"
     wildcard_constraints:
         recipe=selected("finetuning"),
     params:

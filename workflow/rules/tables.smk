@@ -26,8 +26,6 @@ rule aggregate:
         meta=paths.meta(paths.TABLE_CSV),
     log:
         "results/{scale}/logs/aggregate/{table}.log",
-    benchmark:
-        "results/{scale}/benchmarks/aggregate/{table}.tsv"
     localrule: True
     conda:
         "../../environment.yml"
@@ -54,8 +52,6 @@ rule latex:
         ),
     log:
         "results/{scale}/logs/latex/{table}.log",
-    benchmark:
-        "results/{scale}/benchmarks/latex/{table}.tsv"
     localrule: True
     conda:
         "../../environment.yml"
@@ -67,30 +63,6 @@ rule latex:
         job=job_of("latex"),
     shell:
         "epcore latex {params.job:q} > {log:q} 2>&1"
-
-
-rule publish_table:
-    input:
-        made=paths.TABLE_TEX.replace("{scale}", SCALE),
-    output:
-        "tables/{table}.tex",
-    log:
-        f"results/{SCALE}/logs/publish_table/{{table}}.log",
-    benchmark:
-        f"results/{SCALE}/benchmarks/publish_table/{{table}}.tsv"
-    wildcard_constraints:
-        table=one_of(PLAN.tables.covered),
-    localrule: True
-    conda:
-        "../../environment.yml"
-    threads: 1
-    resources:
-        mem_mb=100,
-        runtime=5,
-    params:
-        scale=SCALE,
-    shell:
-        "cp {input.made:q} {output:q} 2> {log:q}"
 
 
 rule claims:
@@ -108,8 +80,6 @@ rule claims:
         ),
     log:
         "results/{scale}/logs/claims.log",
-    benchmark:
-        "results/{scale}/benchmarks/claims.tsv"
     localrule: True
     conda:
         "../../environment.yml"
@@ -121,30 +91,3 @@ rule claims:
         job=job_of("claims"),
     shell:
         "epcore claims {params.job:q} > {log:q} 2>&1"
-
-
-# The page's links are relative to the folder of the scale's tables.
-rule publish_claims:
-    input:
-        tex=paths.CLAIMS.replace(".csv", ".tex").format(scale=SCALE),
-        html=paths.CLAIMS.replace(".csv", ".html").format(scale=SCALE),
-        tables=expand(paths.TABLE_HTML, scale=SCALE, table=PLAN.main_tables),
-    output:
-        tex="tables/claims.tex",
-        html="reports/claims.html",
-    log:
-        f"results/{SCALE}/logs/publish_claims.log",
-    benchmark:
-        f"results/{SCALE}/benchmarks/publish_claims.tsv"
-    localrule: True
-    conda:
-        "../../environment.yml"
-    threads: 1
-    resources:
-        mem_mb=100,
-        runtime=5,
-    params:
-        base=f's|<head>|<head><base href="../results/{SCALE}/tables/">|',
-    shell:
-        "(cp {input.tex:q} {output.tex:q}"
-        " && sed {params.base:q} {input.html:q} > {output.html:q}) 2> {log:q}"
