@@ -486,7 +486,10 @@ class ClaimNumber(Settings):
 
 
 class JudgedClaim(Settings):
-    """A claim, and all that must be so if it holds."""
+    """A claim, and all that must be so if it holds.
+
+    unasked: what a run says of it that has none of its cells.
+    """
 
     id: str
     where: str
@@ -497,12 +500,13 @@ class JudgedClaim(Settings):
     conditions: tuple[ClaimCondition, ...]
     products: tuple[ClaimProduct, ...]
     numbers: tuple[ClaimNumber, ...]
+    unasked: str
 
 
 class ClaimsStage(Stage):
     """Judge claims by printed cells and by this run's; see `epcore.report.verdicts`."""
 
-    stage_version: int = 1
+    stage_version: int = 2
     title: str
     notes: str
     seeds: tuple[int, ...]

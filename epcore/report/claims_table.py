@@ -55,7 +55,9 @@ def note_of(stage: ClaimsStage) -> str:
 def counts_of(verdict: Verdict) -> str:
     """How many cells hold, fail, are open, of how many."""
     counts = [f"{count} {said}" for word, said in PLURAL.items() if (count := verdict.count(word))]
-    return f"{', '.join(counts)} of {len(verdict.findings) + verdict.missing}" if counts else ""
+    return (
+        f"{', '.join(counts)} of {len(verdict.findings) + len(verdict.missing)}" if counts else ""
+    )
 
 
 def _line(each: Judged) -> str:
