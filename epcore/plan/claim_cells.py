@@ -20,7 +20,8 @@ BASELINE = " baseline"  # behind a cell: what its table compares it with
 class ClaimCells:
     """Cells by `table/block/row/column`; `literature` are those of rows that others published.
 
-    `quoted`: those of them that no scale measures, because their method is not here.
+    `quoted`: those of them that no scale measures, because their method is not here. `papers`:
+    table -> the file of config/paper that prints it.
     """
 
     def __init__(
@@ -30,12 +31,14 @@ class ClaimCells:
         self.cells: dict[str, ClaimCell] = {}
         self.literature: set[str] = set()
         self.quoted: set[str] = set()
+        self.papers: dict[str, str] = {}
         for name, table in registry.every_table.items():
             self._add(name, table)
         self._add_imagenet_fs()
 
     def _add(self, name: str, table: Table) -> None:
         printed = self._printed(table.paper)
+        self.papers |= {name: table.paper} if table.paper else {}
         covered = name in self._tables.covered
         measured = _by_place(self._tables.cells(name)) if covered else {}
         draws = {
@@ -69,6 +72,7 @@ class ClaimCells:
         settings = read_imagenet_fs(self._registry.config)
         for name, table in settings.tables.items():
             printed = self._printed(table.paper)
+            self.papers |= {name: table.paper} if table.paper else {}
             measured = self._fs.cells(name) if self._fs is not None else []
             columns = [f"{COLUMNS[m][0]}{k}" for m in table.measures for k in settings.shots]
             for row, column in itertools.product(table.printed, columns):

@@ -93,6 +93,7 @@ class Claims:
             comparable=scale.comparable,
             claims=judged,
             cells={cell: self._cells[cell] for cell in sorted(used)},
+            papers=self._catalog.papers,
         )
 
     def stage(self) -> ClaimsStage:

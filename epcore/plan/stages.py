@@ -504,7 +504,10 @@ class JudgedClaim(Settings):
 
 
 class ClaimsStage(Stage):
-    """Judge claims by printed cells and by this run's; see `epcore.report.verdicts`."""
+    """Judge claims by printed cells and by this run's; see `epcore.report.verdicts`.
+
+    papers: table -> the file of config/paper that prints it.
+    """
 
     stage_version: int = 2
     title: str
@@ -513,6 +516,7 @@ class ClaimsStage(Stage):
     comparable: bool
     claims: tuple[JudgedClaim, ...]
     cells: dict[str, ClaimCell]
+    papers: dict[str, str]
 
 
 class ReproductionStage(Stage):

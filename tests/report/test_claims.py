@@ -415,8 +415,13 @@ def test_the_page_leads_to_tables_and_figures_of_the_run(written):
     assert {f"{table}.html" for table in tables} <= links
     assert "../figures/two-moons-numbers.csv" in links
     for claim in written.claims:
-        for cell in {name for condition in claim.conditions for name in condition.cells}:
-            assert set(written.cells[cell].scores) <= links
+        for name in {name for condition in claim.conditions for name in condition.cells}:
+            cell, anchor = written.cells[name], f"{claim.id}/{name}".replace(" ", "_")
+            assert set(cell.scores) <= links
+            known = bool(cell.scores or cell.printed)
+            assert text.count(f'<li id="{anchor}">{name}: ') == known
+            if cell.printed:
+                assert f"config/paper/{written.papers[name.split('/')[0]]}.csv" in links
     for claim in written.claims:
         assert f'id="{claim.id}"' in text
 
@@ -425,6 +430,21 @@ def test_the_same_scores_give_the_same_bytes(written):
     before = {end: Path(f"claims.{end}").read_bytes() for end in ("csv", "tex", "html")}
     claims.run(written, Path("claims.csv"))
     assert before == {end: Path(f"claims.{end}").read_bytes() for end in before}
+
+
+def test_the_page_shows_each_cell_as_its_files_have_it(written):
+    text = Path("claims.html").read_text(encoding="utf-8")
+    (scores,) = written.cells[EP].scores
+    accuracy = 100 * np.loadtxt(scores, delimiter=",", skiprows=1)[:, 1].mean()
+    paper = '<a href="config/paper/main.csv">printed</a> 59.32 ± 0.88'
+    run = f'this run {accuracy:.2f} (episodes of <a href="{scores}">seed 0</a>)'
+    assert f"{EP}: {paper}; {run}</li>" in text
+
+
+def test_the_page_names_the_cells_that_are_missing(written):
+    page = Path("claims.html").read_text(encoding="utf-8")
+    line = page.partition('<tr id="C14b">')[2].partition("</tr>")[0]
+    assert '<li class="not-asked">CONV-4 EGNN: 40 over 20 missing</li>' in line
 
 
 @pytest.mark.latex
