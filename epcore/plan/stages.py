@@ -522,7 +522,7 @@ class ClaimsStage(Stage):
 class ReproductionStage(Stage):
     """Typeset the reproduction: what a scale says of itself, by name, and what it makes."""
 
-    stage_version: int = 1
+    stage_version: int = 2
     scale: str
     seeds: tuple[int, ...]
     facts: dict[str, str]

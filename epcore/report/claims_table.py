@@ -64,9 +64,14 @@ def _line(each: Judged) -> str:
     run = _colored(each.this_run.word)
     if counts := counts_of(each.this_run):
         run += rf" {{\scriptsize({counts})}}"
-    claim = f"{to_tex(literal(each.claim.claim))} {{\\scriptsize {to_tex(each.claim.where)}}}"
+    claim = f"{plain(each.claim.claim)} {{\\scriptsize {plain(each.claim.where)}}}"
     words = (each.claim.id, claim, _colored(each.printed.word))
     return " & ".join((*words, _colored(each.printed_intervals.word), run)) + r" \\"
+
+
+def plain(text: str) -> str:
+    """A text without markup, in LaTeX; two hyphens are no dash: --Net."""
+    return to_tex(literal(text)).replace("--", "-{}-")
 
 
 def _colored(word: Word) -> str:
