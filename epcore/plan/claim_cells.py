@@ -18,7 +18,11 @@ BASELINE = " baseline"  # behind a cell: what its table compares it with
 
 
 class ClaimCells:
-    """Cells by `table/block/row/column`; `literature` are those of rows that others published."""
+    """Cells by `table/block/row/column`; `literature` are those of rows that others published.
+
+    `quoted`: those of them that no scale measures, because their method is not here. `papers`:
+    table -> the file of config/paper that prints it.
+    """
 
     def __init__(
         self, registry: Registry, tables: Tables, imagenet_fs_tables: ImageNetFsTables | None
@@ -26,12 +30,15 @@ class ClaimCells:
         self._registry, self._tables, self._fs = registry, tables, imagenet_fs_tables
         self.cells: dict[str, ClaimCell] = {}
         self.literature: set[str] = set()
+        self.quoted: set[str] = set()
+        self.papers: dict[str, str] = {}
         for name, table in registry.every_table.items():
             self._add(name, table)
         self._add_imagenet_fs()
 
     def _add(self, name: str, table: Table) -> None:
         printed = self._printed(table.paper)
+        self.papers |= {name: table.paper} if table.paper else {}
         covered = name in self._tables.covered
         measured = _by_place(self._tables.cells(name)) if covered else {}
         draws = {
@@ -48,6 +55,7 @@ class ClaimCells:
                 self.cells[key] = _cell(printed.get(place), scores, draw)
                 if row.source:
                     self.literature.add(key)
+                    self.quoted |= {key} if row.method is None else set()
                 if row.baseline is not None or row.baseline_recipe is not None:
                     # A row that is the run it is compared with has no baseline of its own.
                     scores = tuple(cell.baseline or cell.scores for cell in ours)
@@ -64,6 +72,7 @@ class ClaimCells:
         settings = read_imagenet_fs(self._registry.config)
         for name, table in settings.tables.items():
             printed = self._printed(table.paper)
+            self.papers |= {name: table.paper} if table.paper else {}
             measured = self._fs.cells(name) if self._fs is not None else []
             columns = [f"{COLUMNS[m][0]}{k}" for m in table.measures for k in settings.shots]
             for row, column in itertools.product(table.printed, columns):
@@ -74,6 +83,7 @@ class ClaimCells:
                     printed.get((PRINTED, row.name, column)), scores, f"{name} {column}"
                 )
                 self.literature.add(key)
+                self.quoted |= {key} if row.method is None else set()
 
     def _printed(self, paper: str | None) -> dict[Place, Cell]:
         return read_printed(self._registry.config / "paper" / f"{paper}.csv") if paper else {}

@@ -1,7 +1,8 @@
 """What the stage that judges claims is told: predicates written out over cells of tables."""
 
 import itertools
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from typing import assert_never
 
@@ -42,6 +43,7 @@ from epcore.plan.stages import (
 from epcore.plan.tables import Tables
 
 FILE = "claims.yaml"
+COMPARED = "compared"  # the table of the methods of the literature, trained here
 
 
 class Claims:
@@ -91,6 +93,7 @@ class Claims:
             comparable=scale.comparable,
             claims=judged,
             cells={cell: self._cells[cell] for cell in sorted(used)},
+            papers=self._catalog.papers,
         )
 
     def stage(self) -> ClaimsStage:
@@ -110,11 +113,9 @@ class Claims:
 
     def _judged(self, claim: Claim, ours: bool) -> JudgedClaim:
         where = f"config/{FILE}, {claim.id}"
-        conditions = [
-            condition
-            for predicate in claim.holds_if
-            for condition in self._conditions(predicate, where)
-        ]
+        conditions = _told_apart(
+            [each for predicate in claim.holds_if for each in self._conditions(predicate, where)]
+        )
         products = [p for p in claim.holds_if if isinstance(p, Arithmetic)]
         numbers = [p for p in claim.holds_if if isinstance(p, FigureNumber)]
         tables = dict.fromkeys(_parts(cell)[0] for c in conditions for cell in c.cells)
@@ -125,9 +126,30 @@ class Claims:
             ours=ours,
             trainings=claim.trainings,
             tables=tuple(tables),
-            conditions=tuple(conditions),
+            conditions=conditions,
             products=tuple(ClaimProduct(**p.model_dump(exclude={"kind"})) for p in products),
             numbers=tuple(self._number(number, where) for number in numbers),
+            unasked=self._unasked(conditions, numbers),
+        )
+
+    def _unasked(self, conditions: Sequence[ClaimCondition], numbers: list[FigureNumber]) -> str:
+        """What to say of a claim that this scale has no cells of: what to run, if anything."""
+        cases = [case for condition in conditions for case in condition.cases]
+        quoted = self._catalog.quoted
+        if cases and not any(_can_be_run(case, quoted) for case in cases):
+            return "It compares with rows of the literature that no scale runs."
+        if not any(self._cells[cell].scores for case in cases for cell in case.plus):
+            files = [f"figures/{number.figure}.pdf" for number in numbers]
+            files += [f"tables/{_parts(cell)[0]}.tex" for case in cases for cell in case.cells]
+            of = ", ".join(dict.fromkeys(files))
+            return f"Not asked at this scale; --config scale=paper has it ({of})."
+        others = [_parts(cell) for case in cases for cell in {*case.cells} - quoted - {*case.plus}]
+        beside = [self._cells.get("/".join((COMPARED, *at[1:])), ClaimCell()) for at in others]
+        own = all(cell.scores for cell in beside)
+        here = f", and tables/{COMPARED}.tex at this scale has them" if own else ""
+        return (
+            "It compares with rows of the literature, which are not run here; --config scale=small "
+            f"runs those of {', '.join(sorted({at[1] for at in others}))}{here}."
         )
 
     # -- predicates -------------------------------------------------------------------------------
@@ -254,6 +276,27 @@ def _parts(cell: str) -> tuple[str, str, str, str]:
 def _terms(side: Side) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What is added, and what is subtracted."""
     return ((side,), ()) if isinstance(side, str) else ((side[0],), (side[1],))
+
+
+def _can_be_run(case: ClaimCase, quoted: Collection[str]) -> bool:
+    """At some scale: none of its cells is a mere quotation, nor are all rivals."""
+    no_quotation = not any(cell in quoted for cell in (*case.plus, *case.minus))
+    return no_quotation and (not case.rivals or any(cell not in quoted for cell in case.rivals))
+
+
+def _told_apart(conditions: list[ClaimCondition]) -> tuple[ClaimCondition, ...]:
+    """Differences of one cell to several rows, each by its own name."""
+    distinct = {(case.name, case.cells) for each in conditions for case in each.cases}
+    named = Counter(name for name, _ in distinct)
+
+    def apart(case: ClaimCase) -> ClaimCase:
+        if named[case.name] == 1 or not case.minus:
+            return case
+        return case.model_copy(update={"name": _versus_name(case.plus[0], case.minus[0])})
+
+    return tuple(
+        each.model_copy(update={"cases": tuple(map(apart, each.cases))}) for each in conditions
+    )
 
 
 def _versus_name(one: Side, other: Side) -> str:

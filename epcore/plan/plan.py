@@ -137,6 +137,8 @@ class Plan:
         refute = "On stand-in data a verdict is on the method as it works there; it can refute no "
         seeds = registry.seeds
         alone = "one training of each network"
+        propagation = registry.recipe("epnet", next(iter(registry.backbones))).propagation
+        tested = self.tables.runs("classifiers") if "classifiers" in self.tables.covered else []
         facts = {
             "scale": literal(registry.scale_name),
             "note": literal(scale.note),
@@ -145,6 +147,9 @@ class Plan:
             "backbones": literal(", ".join(map(registry.sized, scale.backbones))),
             "columns": literal("; ".join(data)),
             "episodes": str(scale.episodes.novel),
+            "embedding alpha": f"{propagation.embedding_alpha:g}",
+            "label alpha": f"{propagation.label_alpha:g}",
+            "classifiers": str(len({at.row.name for at in tested})),
             "trainings": alone if len(seeds) == 1 else f"{len(seeds)} trainings of each network",
         }
         co2 = ["co2"] if registry.footprint.tracking else []

@@ -495,7 +495,10 @@ class ClaimNumber(Settings):
 
 
 class JudgedClaim(Settings):
-    """A claim, and all that must be so if it holds."""
+    """A claim, and all that must be so if it holds.
+
+    unasked: what a run says of it that has none of its cells.
+    """
 
     id: str
     where: str
@@ -506,24 +509,29 @@ class JudgedClaim(Settings):
     conditions: tuple[ClaimCondition, ...]
     products: tuple[ClaimProduct, ...]
     numbers: tuple[ClaimNumber, ...]
+    unasked: str
 
 
 class ClaimsStage(Stage):
-    """Judge claims by printed cells and by this run's; see `epcore.report.verdicts`."""
+    """Judge claims by printed cells and by this run's; see `epcore.report.verdicts`.
 
-    stage_version: int = 1
+    papers: table -> the file of config/paper that prints it.
+    """
+
+    stage_version: int = 2
     title: str
     notes: str
     seeds: tuple[int, ...]
     comparable: bool
     claims: tuple[JudgedClaim, ...]
     cells: dict[str, ClaimCell]
+    papers: dict[str, str]
 
 
 class ReproductionStage(Stage):
     """Typeset the reproduction: what a scale says of itself, by name, and what it makes."""
 
-    stage_version: int = 1
+    stage_version: int = 2
     scale: str
     seeds: tuple[int, ...]
     facts: dict[str, str]

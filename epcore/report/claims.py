@@ -26,7 +26,7 @@ def table_of(judged: list[Judged]) -> pd.DataFrame:
             "this_run_holds": each.this_run.count("holds"),
             "this_run_fails": each.this_run.count("fails"),
             "this_run_open": each.this_run.count("open"),
-            "this_run_missing": each.this_run.missing,
+            "this_run_missing": len(each.this_run.missing),
             "whose": "ours" if each.claim.ours else "the paper's",
             "where": each.claim.where,
             "claim": each.claim.claim,

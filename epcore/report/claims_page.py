@@ -4,8 +4,11 @@ import html
 import os
 from pathlib import Path
 
+import numpy as np
+
 from epcore.markup import to_html
 from epcore.plan.stages import ClaimsStage
+from epcore.report.aggregate import read_scores
 from epcore.report.claims_table import PLURAL, counts_of, note_of
 from epcore.report.html_table import document
 from epcore.report.judged import Judged, shown
@@ -25,6 +28,7 @@ details ul { margin: .2rem 0 .5rem; padding-left: 1.2rem; font-size: 90%; }
 def page(stage: ClaimsStage, judged: list[Judged], folder: Path) -> str:
     """The whole page; its links are relative to the folder of the tables."""
     made = {name.split("/")[0] for name, cell in stage.cells.items() if cell.scores}
+    cells = {name: _cell(name, stage, folder) for name in stage.cells}
     body = [
         f"<style>{STYLE}</style>",
         f"<h1>{to_html(stage.title)}</h1>",
@@ -39,7 +43,7 @@ def page(stage: ClaimsStage, judged: list[Judged], folder: Path) -> str:
         body.append(f'<tbody><tr><th colspan="5" scope="rowgroup">{heading}</th></tr>')
         for each in judged:
             if each.claim.ours == ours:
-                body.append(_line(each, made, _episodes(each, stage, folder)))
+                body.append(_line(each, made, _cells(each, cells)))
         body.append("</tbody>")
     body.append("</table></div>")
     return document("Claims and verdicts", "\n".join(body))
@@ -63,11 +67,11 @@ def _summary(judged: list[Judged]) -> str:
     return f"<ul>{''.join(lines)}</ul>"
 
 
-def _line(each: Judged, made: set[str], episodes: str) -> str:
-    """With links to the tables that this scale makes, and below them the episodes."""
+def _line(each: Judged, made: set[str], cells: str) -> str:
+    """With links to the tables that this scale makes, and below them the cells."""
     claim = each.claim
     verdicts = (each.printed, each.printed_intervals, each.this_run)
-    cells = "".join(f"<td>{_verdict(verdict)}</td>" for verdict in verdicts)
+    words = "".join(f"<td>{_verdict(verdict)}</td>" for verdict in verdicts)
     why = f"<div>{html.escape(each.run_why)}</div>" if each.run_why else ""
     links = [
         f'<a href="{table}.html">{table}</a> (<a href="{table}.csv">CSV</a>)'
@@ -80,28 +84,44 @@ def _line(each: Judged, made: set[str], episodes: str) -> str:
         for number in claim.numbers
         if number.file
     ]
-    below = f"<div>{'; '.join(links)}</div>{episodes}" if links else ""
+    below = f"<div>{'; '.join(links)}</div>" * bool(links) + cells
     return (
         f'<tr id="{claim.id}"><td>{claim.id}</td><th scope="row">{html.escape(claim.claim)} '
-        f'<span class="interval">{html.escape(claim.where)}</span>{why}{below}</th>{cells}</tr>'
+        f'<span class="interval">{html.escape(claim.where)}</span>{why}{below}</th>{words}</tr>'
     )
 
 
-def _episodes(each: Judged, stage: ClaimsStage, folder: Path) -> str:
-    """The cells of this run, to open, each with the accuracies of its episodes by seed."""
+def _cells(each: Judged, shown: dict[str, str]) -> str:
+    """The cells that the verdicts rest on, to open."""
     names = dict.fromkeys(name for condition in each.claim.conditions for name in condition.cells)
-    items = []
-    for name in names:
-        if files := stage.cells[name].scores:
-            links = [
-                f'<a href="{html.escape(os.path.relpath(file, folder))}">seed {seed}</a>'
-                for seed, file in zip(stage.seeds, files, strict=True)
-            ]
-            items.append(f"<li>{html.escape(name)}: {', '.join(links)}</li>")
-    if not items:
-        return ""
-    summary = f"accuracies of episodes, {len(items)} cells"
-    return f"<details><summary>{summary}</summary><ul>{''.join(items)}</ul></details>"
+    items = [
+        f'<li id="{html.escape(f"{each.claim.id}/{name}".replace(" ", "_"))}">{shown[name]}</li>'
+        for name in names
+        if shown[name]
+    ]
+    summary = f"{len(items)} cells: table/block/row/column"
+    lines = f"<details><summary>{summary}</summary><ul>{''.join(items)}</ul></details>"
+    return lines if items else ""
+
+
+def _cell(name: str, stage: ClaimsStage, folder: Path) -> str:
+    """What is printed of it, with its file; and of this run, with the accuracies of episodes."""
+    cell, table = stage.cells[name], name.split("/")[0]
+    values = []
+    if cell.printed:
+        interval = f" ± {cell.printed_interval}" if cell.printed_interval else ""
+        paper = _link(f"config/paper/{stage.papers[table]}.csv", "printed", folder)
+        values.append(f"{paper} {cell.printed}{interval}")
+    if cell.scores:
+        mean = np.mean([read_scores(Path(file)).mean() for file in cell.scores])
+        seeds = zip(stage.seeds, cell.scores, strict=True)
+        links = ", ".join(_link(file, f"seed {seed}", folder) for seed, file in seeds)
+        values.append(f"this run {mean:.2f} (episodes of {links})")
+    return f"{html.escape(name)}: {'; '.join(values)}" if values else ""
+
+
+def _link(file: str, text: str, folder: Path) -> str:
+    return f'<a href="{html.escape(os.path.relpath(file, folder))}">{text}</a>'
 
 
 def _verdict(verdict: Verdict) -> str:
@@ -113,6 +133,8 @@ def _verdict(verdict: Verdict) -> str:
         f'<li class="{_class(f.word)}">{html.escape(f.name)} {shown(f)} {f.word}</li>'
         for f in verdict.findings
     )
+    missing = dict.fromkeys(verdict.missing)
+    items += "".join(f'<li class="not-asked">{html.escape(m)} missing</li>' for m in missing)
     return f"<details><summary>{word} {counts_of(verdict)}</summary><ul>{items}</ul></details>"
 
 

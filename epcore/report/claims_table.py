@@ -55,16 +55,23 @@ def note_of(stage: ClaimsStage) -> str:
 def counts_of(verdict: Verdict) -> str:
     """How many cells hold, fail, are open, of how many."""
     counts = [f"{count} {said}" for word, said in PLURAL.items() if (count := verdict.count(word))]
-    return f"{', '.join(counts)} of {len(verdict.findings) + verdict.missing}" if counts else ""
+    return (
+        f"{', '.join(counts)} of {len(verdict.findings) + len(verdict.missing)}" if counts else ""
+    )
 
 
 def _line(each: Judged) -> str:
     run = _colored(each.this_run.word)
     if counts := counts_of(each.this_run):
         run += rf" {{\scriptsize({counts})}}"
-    claim = f"{to_tex(literal(each.claim.claim))} {{\\scriptsize {to_tex(each.claim.where)}}}"
+    claim = f"{plain(each.claim.claim)} {{\\scriptsize {plain(each.claim.where)}}}"
     words = (each.claim.id, claim, _colored(each.printed.word))
     return " & ".join((*words, _colored(each.printed_intervals.word), run)) + r" \\"
+
+
+def plain(text: str) -> str:
+    """A text without markup, in LaTeX; two hyphens are no dash: --Net."""
+    return to_tex(literal(text)).replace("--", "-{}-")
 
 
 def _colored(word: Word) -> str:

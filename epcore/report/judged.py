@@ -50,7 +50,7 @@ def judge(stage: ClaimsStage) -> list[Judged]:
         if numbers:
             by_run = Verdict(joined(f.word for f in numbers), tuple(numbers))
         if by_run.word == "not asked":
-            why = _why(claim, stage, in_run)
+            why = _why(claim, stage)
         by_words = by_bars = Verdict("not asked")
         if not claim.ours:
             by_words = by_print(claim, stage.cells)
@@ -67,7 +67,7 @@ def _asked(claim: JudgedClaim, stage: ClaimsStage) -> JudgedClaim:
     return claim.model_copy(update={"conditions": kept})
 
 
-def _why(claim: JudgedClaim, stage: ClaimsStage, in_run: set[str]) -> str:
+def _why(claim: JudgedClaim, stage: ClaimsStage) -> str:
     """Why this run says nothing of a claim, and what does."""
     if claim.products and not claim.conditions:
         return "Arithmetic on numbers of the text; no run bears on it."
@@ -75,12 +75,7 @@ def _why(claim: JudgedClaim, stage: ClaimsStage, in_run: set[str]) -> str:
         return f"Needs {claim.trainings} trainings: --config seeds={claim.trainings}."
     if claim.conditions and all(c.absolute for c in claim.conditions) and not stage.comparable:
         return "A number on ImageNet, which this run's stand-in data cannot have."
-    own = [cell for c in claim.conditions for case in c.cases for cell in case.plus]
-    if any(cell in in_run for cell in own):
-        return "It compares with rows of the literature, which are not run here."
-    figures = ", ".join(dict.fromkeys(f"figures/{number.figure}.pdf" for number in claim.numbers))
-    of = figures or ", ".join(f"tables/{table}.tex" for table in claim.tables)
-    return f"Not asked at this scale; --config scale=paper has it ({of})."
+    return claim.unasked
 
 
 def _number(number: ClaimNumber) -> Finding:

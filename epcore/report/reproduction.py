@@ -11,8 +11,11 @@ from pathlib import Path
 
 from epcore.errors import UserError
 from epcore.files import atomic, write_text
-from epcore.markup import literal, to_tex
+from epcore.footprint.impact import PAPER
+from epcore.markup import to_tex
 from epcore.plan.stages import ReproductionStage
+from epcore.report.claims_table import plain
+from epcore.report.evidence import LEVEL
 from epcore.report.text_table import Cell, read_cells
 
 MACROS = r"""\makeatletter
@@ -95,6 +98,8 @@ def _facts(
         yield from ((f"{verdict} {word}", str(counts[word])) for word in WORDS)
     for name in ("hours", "kwh", "kg"):
         yield name, f"{float(footprint[name]):.3g}" if footprint else r"(not tracked)"
+    yield "paper hours", f"{PAPER.hours:g}"
+    yield "level", f"{100 * (1 - 2 * LEVEL):g}"
 
 
 def _words(claim: Mapping[str, str]) -> tuple[str, str, str]:
@@ -110,16 +115,12 @@ def _source(stage: ReproductionStage, target: str, stem: str) -> str:
     seeds = f" seeds='{list(stage.seeds)}'" if len(stage.seeds) > 1 else ""
     command = f"snakemake --cores 8 {target} --config scale={stage.scale}{seeds}"
     folder, name = stem.split("/")
-    return rf"\source{{{_code(command)}}}{{{_code(f'results/{stage.scale}/{folder}/{name}.csv')}}}"
-
-
-def _code(text: str) -> str:
-    return to_tex(literal(text)).replace("--", "-{}-")
+    return rf"\source{{{plain(command)}}}{{{plain(f'results/{stage.scale}/{folder}/{name}.csv')}}}"
 
 
 def _claim(claim: Mapping[str, str]) -> str:
     """A paragraph: what is claimed, then what breaks it by each judge."""
-    said = [rf"\paragraph{{{claim['id']}.}} {_text(claim['claim'])} ({_text(claim['where'])})"]
+    said = [rf"\paragraph{{{claim['id']}.}} {plain(claim['claim'])} ({plain(claim['where'])})"]
     judges = (
         ("printed", "By printed numbers it", "printed_breaks"),
         ("printed_intervals", "By printed intervals it", "printed_intervals_breaks"),
@@ -132,9 +133,9 @@ def _claim(claim: Mapping[str, str]) -> str:
         counts = ""
         if column == "this_run" and word in ("holds", "open", "fails"):
             counts = f" ({_counts(claim)})"
-        breaks = f": {_text(_short(claim[why]))}" if claim[why] else ""
+        breaks = f": {plain(_short(claim[why]))}" if claim[why] else ""
         if word == "not asked":
-            said.append(f"In this run: {_text(claim[why])}")
+            said.append(f"In this run: {plain(claim[why])}")
             continue
         said.append(rf"{begin} \textbf{{{SAID[word]}}}{counts}{breaks}.".replace("..", "."))
     return " ".join(said) + "%"
@@ -153,10 +154,6 @@ def _short(breaks: str, most: int = 4) -> str:
     parts = breaks.split("; ")
     rest = len(parts) - most
     return breaks if rest <= 0 else f"{'; '.join(parts[:most])}; and {rest} more"
-
-
-def _text(text: str) -> str:
-    return to_tex(literal(text)).replace("--", "-{}-")
 
 
 def _read_lines(path: Path) -> list[dict[str, str]]:

@@ -37,11 +37,11 @@ class Finding:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Of a claim: the word, what is found of each case that can be asked, and how many cannot."""
+    """Of a claim: the word, what is found of each case that can be asked, and which cannot."""
 
     word: Word
     findings: tuple[Finding, ...] = ()
-    missing: int = 0
+    missing: tuple[str, ...] = ()
 
     def count(self, word: Word) -> int:
         return sum(finding.word == word for finding in self.findings)
@@ -137,18 +137,19 @@ def by_intervals(
     outside = iter(holm([test.outside for test in flat]))
     words: list[Word] = []
     findings: list[Finding] = []
-    missing = 0
+    missing: list[str] = []
     for condition, of_condition in zip(claim.conditions, tests, strict=True):
         found = [
             Finding(test.name, test.estimate.value, test.estimate.half_width, word, test.partial)
             for test in of_condition
             for word in [_of_p(next(inside), next(outside), test.partial)]
         ]
-        lacks = (condition.how != "mean" or not found) * (len(condition.cases) - len(found))
-        words.append(_of_cases(condition, [finding.word for finding in found], lacks))
+        there = {finding.name for finding in found}
+        lacks = [case.name for case in condition.cases if not there & {case.name, "mean"}]
+        words.append(_of_cases(condition, [finding.word for finding in found], len(lacks)))
         findings += _told(condition, found)
         missing += lacks
-    return Verdict(joined(words), _distinct(findings), missing)
+    return Verdict(joined(words), _distinct(findings), tuple(missing))
 
 
 def _tests(

@@ -13,11 +13,20 @@ from epcore.plan import Plan
 from epcore.plan.claim_cells import ClaimCells
 from epcore.plan.files import TEMPLATE
 from epcore.report import aggregate, claims, latex, reproduction
+from epcore.report.figure import figure
 from epcore.report.text_table import read_cells
 
 ROOT = Path(__file__).parents[2]
 CONFIG = ROOT / "config"
-BLANK = ROOT / "docs/gap.png"
+# Width and height of those that the document shows, in inches.
+FIGURES = {
+    "ablation": (4.8, 3.4),
+    "two-moons": (4.8, 2.6),
+    "decision-boundary": (4.8, 2.7),
+    "interpolation": (4.8, 5),
+    "speed": (5.6, 5.2),
+    "per-episode": (5.6, 5.2),
+}
 USED = re.compile(
     r"\\(fact|cell|gap|word|says|whenmade|showtable|showfigure)\{([^{}]*)\}(?:\{(\w+)\})?"
 )
@@ -74,6 +83,12 @@ def test_numbers_are_those_of_the_tables(project):
     assert (known["fact hours"], known["fact kwh"]) == ("1.23", "0.0457")
     theirs = [line for line in lines if line["whose"] != "ours"]
     assert known["fact claims"] == str(len(theirs)) == "35"
+    assert (known["fact paper hours"], known["fact level"]) == ("24480", "95")
+    settings = plan.registry.recipe("epnet", "conv4").propagation
+    assert float(known["fact embedding alpha"]) == settings.embedding_alpha
+    assert float(known["fact label alpha"]) == settings.label_alpha
+    tested = {row for block, row, _ in tables["classifiers"] if block == "--Net"}
+    assert known["fact classifiers"] == str(len(tested))
     assert known["fact printed fails"] == str(sum(c["printed"] == "fails" for c in theirs)) == "13"
     assert all(known[f"word {line['id']} run"] == line["this_run"] for line in lines)
 
@@ -95,30 +110,43 @@ def test_the_prose_uses_no_name_that_nothing_has(project, scale):
     assert {name for name, _ in names["showtable"]} <= tables
 
 
+def test_numbers_that_stand_in_the_prose_are_of_the_paper_and_its_code():
+    """Its year, the alphas of the code, and what "100 unlabeled samples" may mean."""
+    prose = (ROOT / TEMPLATE).read_text(encoding="utf-8").partition(r"\begin{document}")[2]
+    words = re.sub(r"\$[^$]*\$", "", USED.sub("", prose))
+    typed = re.findall(r"(?<![\w.-])\d+(?:\.\d+)?(?![\w-])", words)
+    assert set(typed) == {"2020", "0.5", "0.2", "20", "100"}
+
+
 @pytest.mark.slow
 @pytest.mark.latex
-@pytest.mark.parametrize("seeds", [None, 3])
-def test_the_document_typesets(project, seeds):
+@pytest.mark.parametrize(
+    ("scale", "seeds"), [("demo", None), ("demo", 3), ("small", None), ("paper", None)]
+)
+def test_the_document_typesets(project, scale, seeds):
     if shutil.which("latexmk") is None:
         pytest.skip("latexmk is not installed")
-    plan, folder = project("demo", seeds)
+    plan, folder = project(scale, seeds)
     (folder.parent / "figures").mkdir()
-    for name in plan.covered_figures:
-        shutil.copy(BLANK, folder.parent / f"figures/{name}.pdf")
+    for name, (width, height) in FIGURES.items():
+        with figure(folder.parent / f"figures/{name}.pdf", width, height) as axes:
+            axes.plot([0, 1])
     (folder / "co2.tex").write_text("A table.\n", encoding="utf-8")
     co2 = folder / "co2.csv"
     co2.write_text("level,hours,kwh,kg\ntotal,1.5,0.1,0.02\n", encoding="utf-8")
     out = Path("reproduction.pdf")
     tables = [folder / f"{name}.csv" for name in plan.main_tables]
     stage = plan.reproduction()
-    drawn = stage.model_copy(update={"figures": ()})  # what is drawn here is no PDF
-    reproduction.run(drawn, ROOT / TEMPLATE, folder / "claims.csv", tables, out, co2)
+    assert {name for name, _ in used()["showfigure"]} == set(FIGURES) <= set(stage.figures)
+    reproduction.run(stage, ROOT / TEMPLATE, folder / "claims.csv", tables, out, co2)
     assert out.read_bytes().startswith(b"%PDF")
-    assert max(overfull("reproduction.log"), default=0) <= 5
+    assert max(overfull("reproduction.log"), default=0) <= 1
     log = Path("reproduction.log").read_text(errors="replace")
     assert "undefined" not in log
+    assert r"Overfull \vbox" not in log
+    assert all(f"{name}.pdf Graphic file" in log.replace("\n", "") for name in FIGURES)
     first = out.read_bytes()
-    reproduction.run(drawn, ROOT / TEMPLATE, folder / "claims.csv", tables, out, co2)
+    reproduction.run(stage, ROOT / TEMPLATE, folder / "claims.csv", tables, out, co2)
     assert out.read_bytes() == first
 
 
