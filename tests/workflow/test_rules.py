@@ -28,12 +28,12 @@ def rules():
             yield f"{file.stem}[{number}]", textwrap.dedent(body).replace("\n", "\n    ")
 
 
-def test_every_rule_that_runs_something_has_log_benchmark_threads_and_resources():
+def test_every_rule_that_runs_something_has_log_threads_and_resources():
     running = {name: body for name, body in rules() if "    shell:" in body}
     assert len(running) >= 9
     assert "evaluate[0]" in running
     for name, body in running.items():
-        for word in ("log", "benchmark", "threads", "resources"):
+        for word in ("log", "threads", "resources"):
             assert re.search(rf"^    {word}:", body, re.M), (name, word)
 
 
