@@ -60,7 +60,7 @@ def main() -> None:
         environment = {SETTINGS: str(file), LEDGER: str(Path(folder, "ledger.jsonl"))}
         _, first = cost("evaluate", environment)  # finds out the machine
         job, measured = costs("evaluate", environment)
-        _, estimated = costs("latex", environment)
+        _, estimated = costs("table", environment)
     row(
         "tracking by codecarbon: seconds of processor time a job",
         measured,

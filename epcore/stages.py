@@ -216,33 +216,19 @@ STAGES = {
         device="use",
         measured=True,
     ),
-    "aggregate": Stage(
-        "means and intervals of a table's cells, beside the paper's",
-        "epcore.report.aggregate",
+    "table": Stage(
+        "means and intervals of a table's cells beside the paper's, typeset",
+        "epcore.report.table",
         (
             Option("paper", "what the paper prints, if it does (.csv)", required=False),
             Option("rerun", "what its authors print of a re-run (.csv)", required=False),
-            Option("out", "table to write (.csv)"),
+            Option("out", "table to write (.csv); LaTeX (.tex) and a page (.html) go beside it"),
         ),
-        config="AggregateStage",
-        plan="aggregate",
+        config="TableStage",
+        plan="tables.stage",
         names=("table",),
         told=("table",),
         of_seeds="all",
-    ),
-    "latex": Stage(
-        "typeset a table",
-        "epcore.report.latex",
-        (
-            Option("csv", "aggregated table (.csv)"),
-            Option("out", "LaTeX to write (.tex); the same as a page (.html) goes beside it"),
-        ),
-        config="LatexStage",
-        plan="latex",
-        names=("table",),
-        told=("table",),
-        of_seeds="all",
-        writes_meta=False,
     ),
     "claims": Stage(
         "judge the claims by what is printed and by this run",
@@ -258,7 +244,7 @@ STAGES = {
         (
             Option("template", "its text (.tex)"),
             Option("claims", "the judged claims (.csv)"),
-            files("tables", "aggregated tables (.csv)"),
+            files("tables", "tables (.csv)"),
             Option("footprint", "the CO2 report, if energy is tracked (.csv)", required=False),
             Option("out", "document to write (.pdf); LaTeX's .log goes beside it"),
         ),
@@ -313,7 +299,7 @@ STAGES = {
     "plot": Stage(
         "draw accuracy over shots, classes or unlabeled images",
         "epcore.report.plot",
-        (files("tables", "aggregated tables (.csv)"), FIGURE),
+        (files("tables", "tables (.csv)"), FIGURE),
         config="PlotStage",
         plan="plots.plot",
         names=("plot",),

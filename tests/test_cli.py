@@ -28,11 +28,10 @@ TEXTS = {
         "select": {"recipe": "epnet-selected", "checkpoint": "pretrain"},
         "embed": RECIPE,
         "evaluate": RECIPE,
-        "aggregate": {"table": "main"},
+        "table": {"table": "main"},
         "ablation": {},
         "alpha": {},
         "interpolation": {},
-        "latex": {"table": "main"},
         "plot": {"plot": "by-shot"},
         "curves": {"curves": "curves-glyph-mini-resnet12"},
         "environment": {},
@@ -40,7 +39,7 @@ TEXTS = {
 }
 ALONE = {  # without inputs that the config names
     stage: json.dumps(json.loads(TEXTS[stage]) | {key: []})
-    for stage, key in [("aggregate", "cells"), ("ablation", "cells"), ("alpha", "candidates")]
+    for stage, key in [("table", "cells"), ("ablation", "cells"), ("alpha", "candidates")]
 }
 
 
@@ -178,8 +177,7 @@ INPUTS = {
     "ablation": ["--paper", "none.csv", "--out", "x.pdf"],
     "alpha": ["--episodes", "none.npz", "--out", "x.pdf"],
     "interpolation": ["--episodes", "none.npz", "--out", "x.pdf"],
-    "aggregate": ["--paper", "none.csv", "--out", "x.csv"],
-    "latex": ["--csv", "none.csv", "--out", "x.tex"],
+    "table": ["--paper", "none.csv", "--out", "x.csv"],
     "plot": ["--tables", "none.csv", "--out", "x.pdf"],
 }
 
@@ -194,7 +192,7 @@ def test_a_missing_input_is_named(files, capsys, stage):
 @pytest.mark.parametrize(
     ("stage", "named"),
     [
-        ("aggregate", "scores/glyph-mini/conv4/net/s0/5way-1shot.csv"),
+        ("table", "scores/glyph-mini/conv4/net/s0/5way-1shot.csv"),
         ("ablation", "scores/glyph-mini/conv4/none/s0/5way-1shot.csv"),
         ("alpha", "features/glyph-mini/conv4/alpha-02/s0/pretrain.npz"),
         ("curves", "models/glyph-mini/resnet12/epnet/s0/pretrain.csv"),
@@ -203,7 +201,7 @@ def test_a_missing_input_is_named(files, capsys, stage):
 def test_a_missing_input_that_the_config_names_is_named(files, capsys, stage, named):
     Path("paper.csv").write_text("block,row,column,accuracy,interval,note\n", encoding="utf-8")
     inputs = {
-        "aggregate": ["--out", "x.csv"],
+        "table": ["--out", "x.csv"],
         "ablation": ["--paper", "paper.csv", "--out", "x.pdf"],
         "alpha": ["--episodes", "episodes.npz", "--out", "x.pdf"],
         "curves": ["--out", "x.pdf"],
@@ -268,8 +266,7 @@ def test_stages_load_only_what_they_use(files):
     commands = [
         ["data", "--config", data, "--out", "store"],
         ["episodes", "--config", json.dumps(episodes), "--data", "store", "--out", "novel.npz"],
-        ["aggregate", "--config", ALONE["aggregate"], "--paper", paper, "--out", "main.csv"],
-        ["latex", "--config", TEXTS["latex"], "--csv", "main.csv", "--out", "main.tex"],
+        ["table", "--config", ALONE["table"], "--paper", paper, "--out", "main.csv"],
     ]
     done = subprocess.run(
         [sys.executable, "-c", WATCHED],
@@ -279,6 +276,5 @@ def test_stages_load_only_what_they_use(files):
     assert done.stdout.splitlines() == [
         "data",
         "episodes",
-        "aggregate pandas scipy",
-        "latex pandas scipy",
+        "table pandas scipy",
     ]

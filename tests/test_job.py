@@ -32,8 +32,7 @@ NAMES = {
     "evaluate": RUN | {"protocol": ["5way-1shot"]},
     "meta-train": RUN | {"recipe": "tpn", "shot": "1"},
     "meta-test": RUN | {"recipe": "tpn", "protocol": "5way-1shot"},
-    "aggregate": {"table": "main"},
-    "latex": {"table": "main"},
+    "table": {"table": "main"},
     "plot": {"plot": "by-shot"},
     "curves": {"curves": "curves-glyph-mini-conv4"},
     "imagenet-fs-exemplars": {"dataset": "glyph-large"},
@@ -142,7 +141,7 @@ def test_a_file_that_is_given_takes_the_place_of_the_jobs(project):
         ("pretrain", [], "pretrain: --dataset, --backbone, --recipe missing"),
         ("finetune", ["--dataset", "glyph-mini"], "--backbone, --recipe, --shot missing"),
         ("contact-sheet", [], "contact-sheet: --dataset missing"),
-        ("latex", ["--config", "{}"], "--config: "),
+        ("table", ["--config", "{}"], "--config: "),
     ],
 )
 def test_what_is_missing_is_named(project, capsys, name, words, said):

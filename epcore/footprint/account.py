@@ -104,7 +104,7 @@ def account(plan: Plan, entries: Iterable[Entry]) -> Account:
         by_job.setdefault(entry.job, []).append(entry)
         by_rule.setdefault(entry.stage, []).append(entry)
     ancestry = Ancestry(Path(paths.LEDGER.format(**scale)).parent, entries)
-    tables = [(name, paths.TABLE_TEX.format(**scale, table=name)) for name in plan.main_tables]
+    tables = [(name, paths.TABLE_CSV.format(**scale, table=name)) for name in plan.main_tables]
     figures = [(name, paths.FIGURE.format(**scale, figure=name)) for name in plan.covered_figures]
     targets = [("table", *each) for each in tables] + [("figure", *each) for each in figures]
     products = [

@@ -28,7 +28,6 @@ from epcore.plan.claim_models import (
     Within,
 )
 from epcore.plan.figures import Figures
-from epcore.plan.imagenet_fs_tables import ImageNetFsTables
 from epcore.plan.load import pick, read_yaml, validate
 from epcore.plan.registry import Registry
 from epcore.plan.stages import (
@@ -49,15 +48,8 @@ COMPARED = "compared"  # the table of the methods of the literature, trained her
 class Claims:
     """The claims, as a scale can judge them."""
 
-    def __init__(
-        self,
-        registry: Registry,
-        tables: Tables,
-        figures: Figures,
-        imagenet_fs_tables: ImageNetFsTables | None,
-    ) -> None:
-        self._registry, self._figures = registry, figures
-        self._parts = (registry, tables, imagenet_fs_tables)
+    def __init__(self, registry: Registry, tables: Tables, figures: Figures) -> None:
+        self._registry, self._tables, self._figures = registry, tables, figures
 
     @cached_property
     def settings(self) -> ClaimSettings:
@@ -67,7 +59,7 @@ class Claims:
 
     @cached_property
     def _catalog(self) -> ClaimCells:
-        return ClaimCells(*self._parts)
+        return ClaimCells(self._registry, self._tables)
 
     @property
     def _cells(self) -> dict[str, ClaimCell]:

@@ -69,7 +69,7 @@ class Curves:
                 note=self._note(found[0]),
             )
             for name, found in self.checkpoints.items()
-        } | (self._imagenet_fs.curves if self._imagenet_fs else {})
+        } | (self._imagenet_fs.curves(self._tested.imagenet_fs) if self._imagenet_fs else {})
 
     def stage(self, name: str) -> CurvesStage:
         """What the stage `curves` is told of a figure."""

@@ -120,15 +120,12 @@ def _meta_test(plan: Plan, place: Mapping[str, Any]) -> Files:
     }
 
 
-def _aggregate(plan: Plan, place: Mapping[str, Any]) -> Files:
+def _table(plan: Plan, place: Mapping[str, Any]) -> Files:
+    printed = plan.tables.printed_files(place["table"])
     return {
-        **dict(zip(("paper", "rerun"), plan.printed_in(place["table"]), strict=False)),
+        **dict(zip(("paper", "rerun"), printed, strict=False)),
         "out": _at(paths.TABLE_CSV, place),
     }
-
-
-def _latex(plan: Plan, place: Mapping[str, Any]) -> Files:
-    return {"csv": _at(paths.TABLE_CSV, place), "out": _at(paths.TABLE_TEX, place)}
 
 
 def _claims(plan: Plan, place: Mapping[str, Any]) -> Files:
@@ -237,8 +234,7 @@ _OF: dict[str, Callable[[Plan, Mapping[str, Any]], Files]] = {
     "evaluate": _evaluate,
     "meta-train": _meta_train,
     "meta-test": _meta_test,
-    "aggregate": _aggregate,
-    "latex": _latex,
+    "table": _table,
     "claims": _claims,
     "reproduction": _reproduction,
     "ablation": _ablation,

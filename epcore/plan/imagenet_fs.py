@@ -1,18 +1,18 @@
 """ImageNet-FS at one scale: what its stages are told, and which methods share a generator."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache, cached_property
-from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from epcore.errors import UserError
+from epcore.markup import literal
 from epcore.plan import paths
+from epcore.plan.captions import caption_of, this_run
 from epcore.plan.imagenet_fs_models import (
     ImageNetFsRun,
     ImageNetFsScale,
     ImageNetFsSettings,
-    ImageNetFsTable,
     Measure,
     Method,
 )
@@ -20,7 +20,7 @@ from epcore.plan.load import extend, merge, pick, read_yaml, validate
 from epcore.plan.network import check_sizes
 from epcore.plan.recipe_models import Backbone
 from epcore.plan.registry import Registry, check_name
-from epcore.plan.run import MethodRun
+from epcore.plan.run import Run
 from epcore.plan.scale_models import ScaledBackbone
 from epcore.plan.stages import (
     ClassifierStage,
@@ -31,27 +31,9 @@ from epcore.plan.stages import (
     Training,
     TrialsStage,
 )
+from epcore.plan.table_models import Block, Row, Table
 
 FILE = "imagenet-fs.yaml"
-# Measure -> how columns of config/paper/imfs.csv begin, and what stands above them.
-COLUMNS: dict[Measure, tuple[str, str]] = {
-    "novel": ("nov", "Novel classes"),
-    "all": ("all", "All classes"),
-    "all-prior": ("prior", "All classes, with prior"),
-}
-
-
-def read_imagenet_fs(
-    config: Path, changes: Mapping[str, Any] | None = None, where: str = FILE
-) -> ImageNetFsSettings:
-    """The file imagenet-fs.yaml, with a scale's changes, or as one has it that changes nothing.
-
-    Raises:
-        UserError: if it is not as it must be; it begins with `where`.
-    """
-    content = merge(read_yaml(config / FILE), changes or {})
-    settings: ImageNetFsSettings = validate(ImageNetFsSettings, content, where)
-    return settings
 
 
 class ImageNetFs:
@@ -71,10 +53,12 @@ class ImageNetFs:
     @cached_property
     def settings(self) -> ImageNetFsSettings:
         """The file imagenet-fs.yaml, with the changes of the scale."""
-        return read_imagenet_fs(self._registry.config, self.scale.settings, self._where)
+        content = merge(read_yaml(self._registry.config / FILE), self.scale.settings)
+        settings: ImageNetFsSettings = validate(ImageNetFsSettings, content, self._where)
+        return settings
 
     def check(self) -> None:
-        """Resolves every method and table, so that a mistake is told before anything runs."""
+        """Resolves every method, so that a mistake is told before anything runs."""
         for run in self.scale.runs:
             where, datasets = f"{self._scale_file}, runs", self._registry.datasets
             pick(datasets, run.dataset, "data set", where)
@@ -82,47 +66,57 @@ class ImageNetFs:
             pick(self.settings.networks, run.network, "network", where)
         for network in self.networks:
             check_sizes(self.backbone(network), self._scale_file)
-        for key in ("networks", "methods", "tables"):
+        for key in ("networks", "methods"):
             for name in getattr(self.settings, key):
                 check_name(name, f"{self._where}, {key}")
         for method in self.settings.methods:
             self.evaluate(method)
-        for name, table in self.tables.items():
-            where = f"{self._where}, tables.{name}"
-            ours = {row.method: row for row in table.rows}
-            for row in table.rows:
-                pick(self.settings.methods, row.method, "method", where)
-                if row.baseline is not None:
-                    pick(ours, row.baseline, "row of ours", f"{where}, {row.method}, baseline")
+
+    def shown(self, table: Table, where: str) -> Table:
+        """A table of ImageNet-FS at this scale: a block for each run, the columns of its K."""
+        asked = table.imagenet_fs
+        if asked is None:
+            return table
+        ours = {row.name: row for row in asked.rows}
+        for row in (*asked.rows, *(row for block in table.blocks for row in block.rows)):
+            for method in filter(None, (row.recipe, row.method, row.baseline_recipe)):
+                pick(self.settings.methods, method, "method", f"{where}, {row.name}")
+            if row.baseline is not None:
+                pick(ours, row.baseline, "row of ours", f"{where}, {row.name}, baseline")
+        runs = self.scale.runs[:1] if asked.runs == "first" else self.scale.runs
+        blocks = tuple(self._block(run, asked.rows) for run in runs)
+        columns = tuple(column for column in table.columns if column.protocol in self.protocols)
+        return table.model_copy(update={"columns": columns, "blocks": (*table.blocks, *blocks)})
+
+    def _block(self, run: ImageNetFsRun, rows: tuple[Row, ...]) -> Block:
+        dataset = pick(
+            self._registry.datasets, run.dataset, "data set", f"{self._scale_file}, runs"
+        )
+        heading = f"*This run*: {literal(dataset.title)}, {literal(self.sized(run.network))}"
+        return Block(
+            name=f"{run.dataset}, {run.network}",
+            label=heading,
+            backbone=run.network,
+            dataset=run.dataset,
+            rows=rows,
+        )
+
+    def caption(self, table: Table) -> str:
+        """Of a table of ImageNet-FS."""
+        measured = (
+            f"mean top-5 accuracy in % over {self.settings.trials.novel} draws of $K$ exemplars of "
+            "each novel class"
+        )
+        said = this_run(measured, "$±1.96$ standard errors", self._registry.seeds)
+        return caption_of(self._registry.scale, table.title, said, table.notes)
 
     # -- names ------------------------------------------------------------------------------------
 
-    @property
-    def tables(self) -> dict[str, ImageNetFsTable]:
-        return self.settings.tables
-
-    def table(self, name: str) -> ImageNetFsTable:
-        return pick(self.tables, name, "table", self._where)
-
-    @property
-    def main_tables(self) -> list[str]:
-        """The tables of the target `all`; those of one run only are asked for by name."""
-        return [name for name, table in self.tables.items() if table.runs == "all"]
-
-    def pairs(self, table: ImageNetFsTable) -> tuple[ImageNetFsRun, ...]:
-        """The data sets and networks of a table."""
-        return self.scale.runs[:1] if table.runs == "first" else self.scale.runs
-
     @cached_property
-    def _runs(self) -> list[MethodRun]:
-        """Those of the target `all`; tables may share one."""
-        return [
-            MethodRun(pair.dataset, pair.network, seed, row.method)
-            for table in map(self.table, self.main_tables)
-            for pair in self.pairs(table)
-            for row in table.rows
-            for seed in self._registry.seeds
-        ]
+    def protocols(self) -> list[str]:
+        """Each measure with each K."""
+        measures, every = get_args(Measure), self.settings.shots
+        return [f"{measure}-{shots}shot" for measure in measures for shots in every]
 
     @property
     def networks(self) -> list[str]:
@@ -130,8 +124,8 @@ class ImageNetFs:
 
     def sized(self, network: str) -> str:
         """A network's name, with its size where this scale makes it smaller."""
-        label = self.settings.networks[network].label
-        return label + ScaledBackbone(width=self.scale.width).shown
+        chosen = pick(self.settings.networks, network, "network", self._where)
+        return chosen.label + ScaledBackbone(width=self.scale.width).shown
 
     @cached_property
     def methods(self) -> dict[str, Method]:
@@ -179,39 +173,37 @@ class ImageNetFs:
 
     def trial_files(self) -> list[str]:
         """Patterns of a method's scores, for each measure and K."""
-        return [
-            paths.TRIALS.replace("{measure}", measure).replace("{shots}", str(shots))
-            for measure in COLUMNS
-            for shots in self.settings.shots
-        ]
+        return [paths.TRIALS.replace("{protocol}", protocol) for protocol in self.protocols]
 
-    def path(self, pattern: str, run: MethodRun, **more: Any) -> str:
+    def path(self, pattern: str, run: Run) -> str:
         """A file of a run, by its pattern in `epcore.plan.paths`."""
-        return pattern.format(scale=self._registry.scale_name, **vars(run), **more)
+        place = vars(run) | {"network": run.backbone, "method": run.recipe}
+        return pattern.format(scale=self._registry.scale_name, **place)
 
-    def trained(self, run: MethodRun) -> str:
+    def scores(self, run: Run) -> str:
+        """The file of the accuracies of every trial."""
+        return self.path(paths.TRIALS, run)
+
+    def trained(self, run: Run) -> str:
         """The file of the generators that a run tests; methods may share it."""
-        owner = self.generator_method(run.method)
-        return self.path(paths.GENERATOR, replace(run, method=owner))
+        owner = self.generator_method(run.recipe)
+        return self.path(paths.GENERATOR, replace(run, recipe=owner))
 
-    @property
-    def trained_files(self) -> list[str]:
-        """The classifiers of the target `all`, then its generators."""
-        classifiers = {self.path(paths.CLASSIFIER, run) for run in self._runs}
-        return [*sorted(classifiers), *sorted({self.trained(run) for run in self._runs})]
+    def trained_files(self, runs: Iterable[Run]) -> list[str]:
+        """The classifiers of runs, then their generators."""
+        classifiers = {self.path(paths.CLASSIFIER, run) for run in runs}
+        return [*sorted(classifiers), *sorted({self.trained(run) for run in runs})]
 
-    @property
-    def tested_files(self) -> list[str]:
-        """Of every test of the target `all`, the scores that its meta stands beside."""
-        first, *_ = self.trial_files()
-        return sorted({self.path(first, run) for run in self._runs})
+    def tested_files(self, runs: Iterable[Run]) -> list[str]:
+        """Of every test of runs, the scores that its meta stands beside."""
+        first, *_ = self.protocols
+        return sorted({self.scores(replace(run, protocol=first)) for run in runs})
 
-    @cached_property
-    def curves(self) -> dict[str, CurvesStage]:
+    def curves(self, runs: Iterable[Run]) -> dict[str, CurvesStage]:
         """Figure -> what its stage is told: a run's classifier, then a row a generator."""
         rows: dict[tuple[str, str], dict[Training, None]] = {}
-        for run in self._runs:
-            row = rows.setdefault((run.dataset, run.network), {})
+        for run in runs:
+            row = rows.setdefault((run.dataset, run.backbone), {})
             row |= dict.fromkeys([self._classifier_training(run), *self._generator_trainings(run)])
         registry = self._registry
         return {
@@ -223,13 +215,13 @@ class ImageNetFs:
             for (dataset, network), row in rows.items()
         }
 
-    def _classifier_training(self, run: MethodRun) -> Training:
+    def _classifier_training(self, run: Run) -> Training:
         names = dict.fromkeys(("recipe", "phase", "trained_as"), "classifier")
         return Training(seed=run.seed, **names, checkpoint=self.path(paths.CLASSIFIER, run))
 
-    def _generator_trainings(self, run: MethodRun) -> list[Training]:
+    def _generator_trainings(self, run: Run) -> list[Training]:
         """One for each K, in one checkpoint."""
-        owner = self.generator_method(run.method)
+        owner = self.generator_method(run.recipe)
         return [
             Training(
                 seed=run.seed,

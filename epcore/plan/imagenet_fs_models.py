@@ -7,7 +7,7 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_
 
 from epcore.plan.recipe_models import Architecture, AugmentationName, SteppedDescent, View
 from epcore.plan.scale_models import JobResources
-from epcore.plan.settings import Markup, Probability, Ratio, Settings
+from epcore.plan.settings import Probability, Ratio, Settings
 
 Shots = Annotated[tuple[PositiveInt, ...], Field(min_length=1)]
 Trials = Annotated[int, Field(ge=2)]
@@ -113,42 +113,6 @@ class Network(Settings):
 Measure = Literal["novel", "all", "all-prior"]
 
 
-class PrintedRow(Settings):
-    """A row of the literature; `name` is that of config/paper/<paper>.csv.
-
-    method: the one that this row's claims are asked of in a run, if there is one.
-    """
-
-    name: str
-    label: Markup = ""
-    source: str
-    method: str | None = None
-
-
-class MethodRow(Settings):
-    """A row of ours: its method, and the one that its paired difference is to."""
-
-    method: str
-    label: Markup
-    baseline: str | None = None
-
-
-class ImageNetFsTable(Settings):
-    """A table: printed rows, then those of ours for each run of the scale.
-
-    `measures` are groups of columns, one for each K. `runs: first` leaves the other runs out.
-    """
-
-    label: str
-    title: Markup
-    notes: Markup = ""
-    paper: str | None = None
-    measures: Annotated[tuple[Measure, ...], Field(min_length=1)]
-    printed: tuple[PrintedRow, ...] = ()
-    rows: tuple[MethodRow, ...]
-    runs: Literal["all", "first"] = "all"
-
-
 class TrialCounts(Settings):
     """Draws of exemplars for validation and test; an interval needs two."""
 
@@ -169,7 +133,6 @@ class ImageNetFsSettings(Settings):
     networks: dict[str, Network]
     classifier: ClassifierTraining
     methods: dict[str, dict[str, Any]]
-    tables: dict[str, ImageNetFsTable]
 
     @model_validator(mode="after")
     def _shots_rise(self) -> "ImageNetFsSettings":

@@ -25,7 +25,7 @@ KNOWN: dict[str, tuple[str, Known]] = {
     "dataset": ("data set", lambda plan: plan.registry.datasets),
     "protocol": ("protocol", lambda plan: plan.registry.protocols),
     "backbone": ("backbone", lambda plan: plan.registry.scale.backbones),
-    "table": ("table", lambda plan: plan.tables_by_name),
+    "table": ("table", lambda plan: plan.registry.tables),
     "network": ("network", lambda plan: dict.fromkeys(plan.with_imagenet_fs.networks)),
     "plot": ("figure of plots.yaml", lambda plan: plan.plots.settings.plots),
     "curves": ("figure of curves", lambda plan: plan.curves.stages),

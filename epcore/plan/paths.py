@@ -41,7 +41,7 @@ CLASSIFIER = _RUN + "/classifier.pt"
 IMAGE_FEATURES, QUERY_FEATURES = _RUN + "/features/images.npy", _RUN + "/features/queries.npy"
 GENERATOR = _RUN + "/{method}.pt"
 TRIAL_FOLDER = _RUN + "/scores/{method}"
-TRIALS = TRIAL_FOLDER + "/{measure}-{shots}shot.csv"
+TRIALS = TRIAL_FOLDER + "/{protocol}.csv"
 
 
 def meta(path: str) -> str:

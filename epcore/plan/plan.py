@@ -12,12 +12,11 @@ from epcore.plan.curves import Curves
 from epcore.plan.data import Data
 from epcore.plan.figures import Figures
 from epcore.plan.imagenet_fs import ImageNetFs
-from epcore.plan.imagenet_fs_tables import ImageNetFsTables
 from epcore.plan.plots import Plots
 from epcore.plan.printed import read_printed
 from epcore.plan.registry import Registry
 from epcore.plan.runs import Runs
-from epcore.plan.stages import AggregateStage, EnvironmentStage, LatexStage, ReproductionStage
+from epcore.plan.stages import EnvironmentStage, ReproductionStage
 from epcore.plan.tables import Tables
 from epcore.plan.tested import Tested
 
@@ -27,9 +26,9 @@ class Plan:
 
     registry: the config files, validated. data: data sets and episodes. runs: trainings and tests;
     compared: those of compared methods.
-    tables. figures. tested: the runs of both. plots: of tables. imagenet_fs and its tables, if the
-    scale has it. curves: of trainings. claims: of tables and figures. Arguments and errors are
-    those of `Registry`.
+    imagenet_fs, if the scale has it. tables. figures. tested: the runs of both. plots: of tables.
+    curves: of trainings. claims: of tables and figures. Arguments and errors are those of
+    `Registry`.
 
     Methods named after a stage, here and in the parts, return what it is told: the settings that
     it reads, and nothing else.
@@ -40,39 +39,31 @@ class Plan:
         self.data = Data(registry)
         self.runs = runs = Runs(registry)
         self.compared = runs.compared
-        self.tables = tables = Tables(registry, runs)
+        has_fs = registry.scale.imagenet_fs is not None
+        self.imagenet_fs = fs = ImageNetFs(registry) if has_fs else None
+        self.tables = tables = Tables(registry, runs, fs)
         self.figures = figures = Figures(registry, runs, tables)
         self.tested = tested = Tested(registry, runs, tables, figures)
         self.plots = Plots(registry, tables)
-        has_fs = registry.scale.imagenet_fs is not None
-        self.imagenet_fs = fs = ImageNetFs(registry) if has_fs else None
-        self.imagenet_fs_tables = ImageNetFsTables(registry, fs) if fs else None
         self.curves = Curves(registry, runs, tables, figures, tested, fs)
-        self.claims = Claims(registry, tables, figures, self.imagenet_fs_tables)
+        self.claims = Claims(registry, tables, figures)
 
     def check(self) -> None:
         """Resolves every recipe and table, so that a mistake is told before anything runs."""
         registry = self.registry
+        if self.imagenet_fs is not None:
+            self.imagenet_fs.check()
         for table in registry.tables:
-            self.tables.latex(table)
+            self.tables.stage(table)
         registry.check_columns()
         registry.check_recipes()
         self.figures.alpha()
         for plot in self.plots.settings.plots:
             self.plots.plot(plot)
         _ = registry.footprint
-        if self.imagenet_fs is not None:
-            self.imagenet_fs.check()
-        self._check_printed()
+        for paper, shown in registry.printed.items():
+            read_printed(registry.config / "paper" / f"{paper}.csv", shown)
         self.claims.stage()
-
-    def _check_printed(self) -> None:
-        printed = self.registry.printed
-        if self.imagenet_fs_tables is not None:
-            for paper, shown in self.imagenet_fs_tables.printed.items():
-                printed[paper] = printed.get(paper, {}) | shown
-        for paper, shown in printed.items():
-            read_printed(self.registry.config / "paper" / f"{paper}.csv", shown)
 
     @property
     def with_imagenet_fs(self) -> ImageNetFs:
@@ -86,44 +77,23 @@ class Plan:
     @property
     def main_tables(self) -> list[str]:
         """The tables in the target `all`."""
-        return self.tables.covered + (self.imagenet_fs.main_tables if self.imagenet_fs else [])
+        return [name for name in self.tables.covered if self.registry.table(name).in_all]
 
     @property
     def covered_figures(self) -> list[str]:
         """The figures that this scale has the runs of."""
         return [*self.figures.covered, *self.plots.covered, *self.curves.covered]
 
-    @property
-    def tables_by_name(self) -> dict[str, Any]:
-        """Of the scale, and of ImageNet-FS if it has it."""
-        return self.registry.tables | (self.imagenet_fs.tables if self.imagenet_fs else {})
-
-    def _part_of(self, table: str) -> Tables | ImageNetFsTables:
-        fs = self.imagenet_fs_tables
-        return fs if fs and table in self.with_imagenet_fs.tables else self.tables
-
-    def aggregate(self, table: str) -> AggregateStage:
-        return self._part_of(table).aggregate(table)
-
-    def latex(self, table: str) -> LatexStage:
-        return self._part_of(table).latex(table)
-
-    def printed_in(self, table: str) -> list[Path]:
-        """The files of config/paper that a table shows: of the paper, then of a re-run."""
-        names = self._part_of(table).printed_in(table)
-        return [self.registry.config / "paper" / f"{name}.csv" for name in names]
-
     # -- the report -------------------------------------------------------------------------------
 
     @cached_property
     def job_metas(self) -> list[str]:
         """Of every training, then of every test of the tables in the target `all`."""
-        parts = [(self.curves.trained_files, self.tables.tested_files)]
+        trained, tested = self.curves.trained_files, self.tested.score_files
         if fs := self.imagenet_fs:
-            parts.append((fs.trained_files, fs.tested_files))
-        files = [file for trained, _ in parts for file in trained]
-        files += [file for _, tested in parts for file in tested]
-        return list(map(paths.meta, files))
+            trained = [*trained, *fs.trained_files(self.tested.imagenet_fs)]
+            tested = [*tested, *fs.tested_files(self.tested.imagenet_fs)]
+        return list(map(paths.meta, [*trained, *tested]))
 
     def environment(self) -> EnvironmentStage:
         title = f"What scale {self.registry.scale_name} ran on"

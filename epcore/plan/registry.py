@@ -258,12 +258,19 @@ class Registry:
 
     @cached_property
     def tables(self) -> dict[str, Table]:
-        """The scale's tables."""
+        """The scale's tables; without ImageNet-FS none of its own."""
+        known = self._episode_tables if self.scale.imagenet_fs is None else self.every_table
         if self.scale.tables is None:
-            return self.every_table
+            return known
         for name in self.scale.tables:
-            pick(self.every_table, name, "table", f"{self.scale_file}, tables")
-        return {name: self.every_table[name] for name in sorted(set(self.scale.tables))}
+            pick(known, name, "table", f"{self.scale_file}, tables")
+        return {name: known[name] for name in sorted(set(self.scale.tables))}
+
+    @property
+    def _episode_tables(self) -> dict[str, Table]:
+        """Those of recipes that are tested on episodes, which those of ImageNet-FS are not."""
+        every = self.every_table.items()
+        return {name: table for name, table in every if table.imagenet_fs is None}
 
     @cached_property
     def every_table(self) -> dict[str, Table]:
@@ -272,12 +279,12 @@ class Registry:
         return {path.stem: self._read_table(path) for path in files}
 
     def check_table(self, name: str, where: str) -> None:
-        """Raises `UserError` unless there is such a table, at this scale or another."""
-        pick(self.every_table, name, "table", where)
+        """Raises `UserError` unless there is such a table of recipes, at this scale or another."""
+        pick(self._episode_tables, name, "table", where)
 
     def check_column(self, name: str, where: str) -> None:
         """Raises `UserError` unless a table has columns of a data set of the paper."""
-        known = {group: None for table in self.every_table.values() for group in table.groups}
+        known = {group: None for table in self._episode_tables.values() for group in table.groups}
         pick(known, name, "column of the tables", where)
 
     def check_columns(self) -> None:
@@ -285,7 +292,7 @@ class Registry:
         for name in self.scale.columns:
             self.check_column(name, f"{self.scale_file}, columns")
         known = dict.fromkeys(self.scale.columns)
-        for name, table in self.every_table.items():
+        for name, table in self._episode_tables.items():
             for column in table.columns:
                 if column.dataset not in known:
                     known |= self._columns_of_every_scale
@@ -350,7 +357,7 @@ class Registry:
                     pick(ours, row.baseline, "row of ours", f"{where}, {row.name}, baseline")
                 if row.baseline_recipe is not None:
                     self.check_recipe(row.baseline_recipe, f"{where}, {row.name}, baseline_recipe")
-                if row.method is not None:
+                if row.method is not None and table.imagenet_fs is None:
                     self.check_recipe(row.method, f"{where}, {row.name}, method")
                 if row.recipe is not None:
                     self.check_recipe(row.recipe, f"{where}, {row.name}")

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Run:
-    """A recipe's network, trained on a data set with a seed, and tested on a protocol."""
+    """A recipe's network, trained on a data set with a seed, and tested on a protocol.
+
+    Of ImageNet-FS, a method with the features of a network, which takes the backbone's place.
+    """
 
     dataset: str
     backbone: str
@@ -30,13 +33,3 @@ class TrainedNetwork:
         """The shot that it is fine-tuned or trained for; 0 of a pretrained network."""
         found = re.fullmatch(r"(?:finetune|meta)-(\d+)shot", self.checkpoint)
         return int(found[1]) if found else 0
-
-
-@dataclass(frozen=True)
-class MethodRun:
-    """A method of ImageNet-FS on the features of a network that is trained with a seed."""
-
-    dataset: str
-    network: str
-    seed: int
-    method: str

@@ -180,6 +180,10 @@ class Runs:
         owner, name = self._tested(run.backbone, run.recipe, shot)
         return TrainedNetwork(run.dataset, run.backbone, owner, run.seed, name)
 
+    def trained(self, run: Run) -> str:
+        """The file of the network that a run tests."""
+        return self.path(paths.CHECKPOINT, self.checkpoint(run))
+
     def pretrained(self, of: Run | TrainedNetwork) -> TrainedNetwork:
         """The pretrained network of a run, or behind a checkpoint."""
         owner = self.pretraining_recipe(of.backbone, of.recipe)

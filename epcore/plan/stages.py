@@ -29,6 +29,7 @@ from epcore.plan.recipe_models import (
     View,
 )
 from epcore.plan.settings import Settings, Split
+from epcore.plan.table_models import Table
 
 
 def told(settings: Settings) -> str:
@@ -197,76 +198,34 @@ class MeasuredCell(Settings):
     trainings: tuple[Training, ...] = ()
     method_meta: str = ""
 
-
-class TableRow(Settings):
-    """What a table says of a row, ours or printed, besides its numbers."""
-
-    block: str
-    row: str
-    paper: str
-    source: str
-    parameters: str = ""
-    baseline: str = ""
+    @property
+    def files(self) -> list[str]:
+        """All that it is measured from."""
+        curves = [file for training in self.trainings for file in training.files]
+        named = (self.scores, self.checkpoint_meta, self.baseline, self.method_meta, *curves)
+        return [file for file in named if file]
 
 
-class AggregateStage(Stage):
-    """Collect a table's numbers; see `epcore.report.statistics` for the intervals."""
+class TableStage(Stage):
+    """Collect a table's numbers and typeset them; see `epcore.report.statistics` for the intervals.
 
-    stage_version: int = 4
-    table: str
-    rows: tuple[TableRow, ...]
-    columns: tuple[str, ...]
-    cells: tuple[MeasuredCell, ...]
-    interval: Literal["student", "normal"] = "student"
-
-
-class LatexColumn(Settings):
-    """A column and what stands above it."""
-
-    name: str
-    group: str
-    heading: str
-
-
-class LatexRow(Settings):
-    """A row and how it is printed; `source` is empty for rows of ours."""
-
-    row: str
-    label: str
-    source: str = ""
-    marks: tuple[str, ...] = ()
-
-
-class LatexBlock(Settings):
-    """A block and what stands above it."""
-
-    block: str
-    heading: str
-    rows: tuple[LatexRow, ...]
-
-
-class LatexStage(Stage):
-    """Typeset a table; all its texts but `label`, which is LaTeX's own, are in epcore.markup.
-
-    `printed` numbers and differences stand beside this run's; `stacked`, in rows of their own.
-    `rerun` is the source of the authors' re-run, whose numbers stand below the printed ones; empty
-    if there is none. `training` adds a column for each phase of training, `costs` one for the time
-    and one for the energy of training, `assumptions` one for what classifiers assume.
+    `table` is that of the config with all rows and blocks that the scale has. `groups` stand above
+    each column, `headings` above each block; without one it is in the CSV alone. They and the
+    caption are in epcore.markup.
     """
 
-    stage_version: int = 4
-    label: str
+    stage_version: int = 5
+    name: str
+    table: Table
     caption: str
-    first: str
-    marks: tuple[str, ...]
-    printed: bool
-    rerun: str = ""
-    stacked: bool = False
-    training: bool = False
-    costs: bool = Field(default=False, exclude_if=lambda value: not value)
-    assumptions: bool = False
-    columns: tuple[LatexColumn, ...]
-    blocks: tuple[LatexBlock, ...]
+    groups: tuple[str, ...]
+    headings: tuple[str | None, ...]
+    cells: tuple[MeasuredCell, ...]
+
+    @property
+    def files(self) -> list[str]:
+        """What its cells are measured from, each once."""
+        return list(dict.fromkeys(file for cell in self.cells for file in cell.files))
 
 
 class AblationCell(Settings):

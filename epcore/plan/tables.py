@@ -1,23 +1,17 @@
-"""What the table stages are told: cells of ours, rows of the literature, captions."""
+"""What the table stage is told: the table as this scale has it, cells of ours, its caption."""
 
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 
 from epcore.markup import literal
 from epcore.plan import paths
 from epcore.plan.captions import caption_of, this_run
+from epcore.plan.imagenet_fs import ImageNetFs
 from epcore.plan.registry import Registry, protocol_of
 from epcore.plan.run import Run
 from epcore.plan.runs import Runs
-from epcore.plan.stages import (
-    AggregateStage,
-    LatexBlock,
-    LatexColumn,
-    LatexRow,
-    LatexStage,
-    MeasuredCell,
-    TableRow,
-)
+from epcore.plan.stages import MeasuredCell, TableStage
 from epcore.plan.table_models import Block, Column, Row, Table
 
 TRAINING = (
@@ -47,10 +41,10 @@ class TableRun:
 
 
 class Tables:
-    """The tables of a scale; methods named after a stage say what it is told of one."""
+    """The tables of a scale."""
 
-    def __init__(self, registry: Registry, runs: Runs) -> None:
-        self._registry, self._runs = registry, runs
+    def __init__(self, registry: Registry, runs: Runs, imagenet_fs: ImageNetFs | None) -> None:
+        self._registry, self._runs, self._imagenet_fs = registry, runs, imagenet_fs
 
     @property
     def covered(self) -> list[str]:
@@ -58,29 +52,44 @@ class Tables:
         return [name for name in self._registry.tables if self.runs(name)]
 
     @cache  # noqa: B019 - a plan lives as long as the program
+    def table(self, name: str) -> Table:
+        """A table of this scale, with the blocks and columns that it has of ImageNet-FS."""
+        table = self._registry.table(name)
+        if self._imagenet_fs is None:
+            return table
+        return self._imagenet_fs.shown(table, f"{self._registry.config.name}/tables/{name}.yaml")
+
+    @cache  # noqa: B019
     def runs(self, name: str) -> list[TableRun]:
         """Those of rows of ours that this scale has the data set and backbone of, of each seed."""
-        scale = self._registry.scale
+        table = self.table(name)
         return [
-            self._run(name, block, row, column, seed)
-            for table in [self._registry.table(name)]
+            self._run(name, block, row, column, dataset, seed)
             for block in table.blocks
-            if block.backbone in scale.backbones
             for row in block.rows
             if self._recipe(name, row) is not None
             for column in table.columns
-            if column.dataset in scale.columns
+            if (dataset := self._dataset(block, column)) is not None
             for seed in self._registry.seeds
         ]
+
+    def _dataset(self, block: Block, column: Column) -> str | None:
+        """What this scale has in a column of a block, if it has that and the block's backbone."""
+        scale = self._registry.scale
+        if block.dataset is not None:
+            return block.dataset
+        return scale.columns.get(column.dataset) if block.backbone in scale.backbones else None
 
     def _recipe(self, table: str, row: Row) -> str | None:
         """That of a row of ours, or of one of the literature that this scale runs here."""
         here = table in self._registry.scale.compared.tables
         return row.recipe or (row.method if here else None)
 
-    def _run(self, table: str, block: Block, row: Row, column: Column, seed: int) -> TableRun:
+    def _run(
+        self, table: str, block: Block, row: Row, column: Column, dataset: str, seed: int
+    ) -> TableRun:
         run = Run(
-            dataset=self._registry.scale.columns[column.dataset],
+            dataset=dataset,
             backbone=str(block.backbone),
             recipe=str(self._recipe(table, row)),
             seed=seed,
@@ -95,93 +104,56 @@ class Tables:
             baseline = replace(run, recipe=row.baseline_recipe)
         return TableRun(block, row, column, run, baseline)
 
+    @cache  # noqa: B019
     def cells(self, name: str) -> list[MeasuredCell]:
         """The cells of a table, one for each seed."""
-        table = self._registry.table(name)
+        table = self.table(name)
         return [self._cell(each, table) for each in self.runs(name)]
 
     def _cell(self, at: TableRun, table: Table) -> MeasuredCell:
-        scores, checkpoint = self._runs.scores(at.run), self._runs.checkpoint(at.run)
-        baseline = self._runs.scores(at.baseline) if at.baseline else None
+        files = self._files(table)
+        scores, baseline = files.scores(at.run), at.baseline and files.scores(at.baseline)
+        trainings = (
+            self._runs.trainings(self._runs.checkpoint(at.run))
+            if table.training or table.costs
+            else ()
+        )
         return MeasuredCell(
             block=at.block.name,
             row=at.row.name,
             column=at.column.name,
             seed=at.run.seed,
             scores=scores,
-            checkpoint_meta=paths.meta(self._runs.path(paths.CHECKPOINT, checkpoint)),
+            checkpoint_meta=paths.meta(files.trained(at.run)),
             baseline=baseline if baseline != scores else None,
-            trainings=tuple(
-                self._runs.trainings(checkpoint) if table.training or table.costs else ()
-            ),
+            trainings=tuple(trainings),
             method_meta=paths.meta(scores) if table.assumptions else "",
         )
 
-    def printed_in(self, name: str) -> tuple[str, ...]:
+    def _files(self, table: Table) -> Runs | ImageNetFs:
+        """What knows the files of a table's runs."""
+        return self._imagenet_fs if self._imagenet_fs and table.imagenet_fs else self._runs
+
+    def printed_files(self, name: str) -> list[Path]:
         """The files of config/paper that a table shows: the paper's, then the re-run's."""
-        return self._registry.table(name).printed
+        folder = self._registry.config / "paper"
+        return [folder / f"{file}.csv" for file in self._registry.table(name).printed]
 
-    @property
-    def tested_files(self) -> list[str]:
-        """The scores of every test of the tables."""
-        shown = [at.run for name in self.covered for at in self.runs(name)]
-        return sorted(set(map(self._runs.scores, shown)))
-
-    # -- stages -----------------------------------------------------------------------------------
-
-    def aggregate(self, name: str) -> AggregateStage:
-        table = self._registry.table(name)
-        return AggregateStage(
-            table=name,
-            rows=tuple(
-                TableRow(
-                    block=block.name,
-                    row=row.name,
-                    paper=row.paper or row.name,
-                    source=row.source or f"this run, recipe {row.recipe}",
-                    parameters=row.parameters,
-                    baseline=row.baseline or row.baseline_recipe or "",
-                )
-                for block in table.blocks
-                for row in block.rows
-            ),
-            columns=tuple(column.name for column in table.columns),
-            cells=tuple(self.cells(name)),
-        )
-
-    def latex(self, name: str) -> LatexStage:
-        table = self._registry.table(name)
-        return LatexStage(
-            label=table.label,
+    def stage(self, name: str) -> TableStage:
+        """What the stage `table` is told."""
+        table, backbones = self.table(name), self._registry.scale.backbones
+        return TableStage(
+            name=name,
+            table=table,
             caption=self._caption(name),
-            first=table.first,
-            marks=table.marks,
-            printed=table.paper is not None,
-            training=table.training,
-            costs=table.costs,
-            assumptions=table.assumptions,
-            rerun=literal(table.rerun.source) if table.rerun else "",
-            columns=tuple(
-                LatexColumn(name=c.name, group=self._group(table, c.dataset), heading=c.heading)
-                for c in table.columns
-            ),
-            blocks=tuple(
-                LatexBlock(
-                    block=block.name,
-                    heading=self._heading(block),
-                    rows=tuple(
-                        LatexRow(
-                            row=row.name,
-                            label=row.label or literal(row.name),
-                            source=literal(row.source),
-                            marks=row.marks,
-                        )
-                        for row in block.rows
-                    ),
-                )
+            groups=tuple(self._group(table, column.dataset) for column in table.columns),
+            headings=tuple(
+                self._heading(block)
+                if table.paper or block.dataset or block.backbone in (None, *backbones)
+                else None
                 for block in table.blocks
-                if table.paper or block.backbone in (None, *self._registry.scale.backbones)
             ),
+            cells=tuple(self.cells(name)),
         )
 
     # -- captions ---------------------------------------------------------------------------------
@@ -196,13 +168,15 @@ class Tables:
 
     def _heading(self, block: Block) -> str:
         """The backbone's name and size, or the block's name."""
-        if block.backbone is None:
-            return literal(block.name)
+        if block.dataset is not None or block.backbone is None:
+            return block.label or literal(block.name)
         label = literal(self._registry.sized(block.backbone))
         return f"{label}, {block.label}" if block.label else label
 
     def _caption(self, name: str) -> str:
-        registry, table = self._registry, self._registry.table(name)
+        registry, table = self._registry, self.table(name)
+        if self._imagenet_fs is not None and table.imagenet_fs is not None:
+            return self._imagenet_fs.caption(table)
         shown = dict.fromkeys(column.dataset for column in table.columns)
         stand_in = [
             (f"{self._group(table, column)}: " if table.groups[column] else "")

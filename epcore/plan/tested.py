@@ -25,9 +25,30 @@ class Tested:
         return list(dict.fromkeys([*shown, *figures]))
 
     @cached_property
+    def _of_tables(self) -> dict[str, list[Run]]:
+        """Table -> its runs, without those of ImageNet-FS."""
+        tables = self._registry.tables.items()
+        names = [name for name, table in tables if table.imagenet_fs is None]
+        return {name: [each.run for each in self._tables.runs(name)] for name in names}
+
+    @property
     def _shown(self) -> list[Run]:
-        """In tables."""
-        return [each.run for name in self._registry.tables for each in self._tables.runs(name)]
+        return [run for runs in self._of_tables.values() for run in runs]
+
+    @property
+    def score_files(self) -> list[str]:
+        """Of every test of tables."""
+        return sorted(set(map(self._runs.scores, self._shown)))
+
+    @cached_property
+    def imagenet_fs(self) -> list[Run]:
+        """Those of ImageNet-FS in the target `all`."""
+        return [
+            each.run
+            for name, table in self._registry.tables.items()
+            if table.imagenet_fs is not None and table.in_all
+            for each in self._tables.runs(name)
+        ]
 
     @cached_property
     def methods(self) -> list[TrainedNetwork]:
@@ -49,8 +70,8 @@ class Tested:
         """
         protocols = self._registry.protocols
         asked: dict[str, set[tuple[str, Run]]] = {name: set() for name in protocols}
-        for name in self._registry.tables:
-            for run in (each.run for each in self._tables.runs(name)):
+        for name, runs in self._of_tables.items():
+            for run in runs:
                 if self._runs.compared.has(run.recipe):
                     continue
                 owner = self._runs.scores_recipe(run.backbone, run.recipe)

@@ -8,11 +8,9 @@ import numpy as np
 import pandas as pd
 
 from epcore.errors import UserError
-from epcore.files import Provenance
-from epcore.plan.printed import Cell, Place, read_printed
-from epcore.plan.stages import AggregateStage, MeasuredCell, Training
+from epcore.plan.printed import Cell, Place
+from epcore.plan.stages import MeasuredCell, TableStage, Training
 from epcore.report.curves import read_curve
-from epcore.report.numbers import write_table
 from epcore.report.statistics import Interval, over_trainings, paired
 from epcore.report.text_table import COLUMNS, KEY
 
@@ -50,7 +48,7 @@ def read_parameters(path: Path) -> int:
 
 
 def aggregate(
-    stage: AggregateStage, paper: dict[Place, Cell], rerun: dict[Place, Cell]
+    stage: TableStage, paper: dict[Place, Cell], rerun: dict[Place, Cell]
 ) -> pd.DataFrame:
     """One line per cell of the table, printed or ours, in the table's order.
 
@@ -67,26 +65,28 @@ def aggregate(
     ours: dict[tuple[str, str, str], list[MeasuredCell]] = {}
     for cell in stage.cells:
         ours.setdefault((cell.block, cell.row, cell.column), []).append(cell)
-    lines = []
-    for row in stage.rows:
-        for column in stage.columns:
-            key = (row.block, row.row, column)
-            line: dict[str, object] = {"table": stage.table, **dict(zip(KEY, key, strict=True))}
-            if key in ours:
-                line |= _measured(ours[key], row.baseline, stage.interval)
-                trainings = [training for cell in ours[key] for training in cell.trainings]
-                line |= rate_falls(trainings)
-                line |= costs(trainings, len(ours[key]))
-                line |= _methods(ours[key])
-            place = (row.block, row.paper, column)
-            if place in paper:
-                printed = paper[place]
-                line |= {"paper_accuracy": printed["accuracy"]}
-                line |= {"paper_interval": printed["interval"], "note": printed["note"]}
-            if place in rerun:
-                again = rerun[place]
-                line |= {"rerun_accuracy": again["accuracy"], "rerun_interval": again["interval"]}
-            lines.append(line | {"paper_parameters": row.parameters, "source": row.source})
+    table, lines = stage.table, []
+    for block, row, column in table.places:
+        key = (block.name, row.name, column.name)
+        line: dict[str, object] = {"table": stage.name, **dict(zip(KEY, key, strict=True))}
+        if key in ours:
+            other = row.baseline or row.baseline_recipe or ""
+            line |= _measured(ours[key], other, table.interval)
+            trainings = [training for cell in ours[key] for training in cell.trainings]
+            line |= rate_falls(trainings)
+            line |= costs(trainings, len(ours[key]))
+            line |= _methods(ours[key])
+        place = (block.name, row.paper or row.name, column.name)
+        if place in paper:
+            printed = paper[place]
+            line |= {"paper_accuracy": printed["accuracy"]}
+            line |= {"paper_interval": printed["interval"], "note": printed["note"]}
+        if place in rerun:
+            again = rerun[place]
+            line |= {"rerun_accuracy": again["accuracy"], "rerun_interval": again["interval"]}
+        kind = "recipe" if table.imagenet_fs is None else "method"
+        source = row.source or f"this run, {kind} {row.recipe}"
+        lines.append(line | {"paper_parameters": row.parameters, "source": source})
     frame = pd.DataFrame(lines).reindex(columns=list(COLUMNS))
     return frame.astype({"episodes": "Int64", "seeds": "Int64", "parameters": "Int64"})
 
@@ -194,17 +194,3 @@ def _gap(scores: np.ndarray, baseline: str) -> np.ndarray:
 def _listed(seeds: list[np.ndarray]) -> str:
     """The mean of each seed."""
     return " ".join(f"{np.mean(each):.4f}" for each in seeds)
-
-
-def run(stage: AggregateStage, out: Path, paper: Path | None, rerun: Path | None = None) -> None:
-    """The stage `aggregate`: the table, and a meta that leads back to the files of every cell."""
-    files = [Path(file) for cell in stage.cells for file in (cell.scores, cell.checkpoint_meta)]
-    files += [Path(cell.baseline) for cell in stage.cells if cell.baseline]
-    files += [Path(cell.method_meta) for cell in stage.cells if cell.method_meta]
-    files += [Path(f) for cell in stage.cells for each in cell.trainings for f in each.files]
-    files += [file for file in (paper, rerun) if file]
-    provenance = Provenance("aggregate", stage.model_dump(mode="json"), files)
-    printed = (read_printed(file) if file else {} for file in (paper, rerun))
-    frame = aggregate(stage, *printed)
-    write_table(frame, out, "%.4f")
-    provenance.write(out)

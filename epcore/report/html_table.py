@@ -4,7 +4,6 @@ import html
 import re
 
 from epcore.markup import to_html
-from epcore.plan.stages import LatexStage
 from epcore.report.layout import Block, Layout, Line, Number
 
 # Of what stands in main alone: the first page of the report shows several pages below each other.
@@ -69,9 +68,9 @@ def document(title: str, body: str) -> str:
     )
 
 
-def page(stage: LatexStage, layout: Layout) -> str:
+def page(layout: Layout) -> str:
     """The page of a table, its caption above and its sources below."""
-    caption = to_html(stage.caption)
+    caption = to_html(layout.caption)
     lines = [
         '<div class="scroll">',
         f'<table onclick="{html.escape(SORT)}">',
@@ -101,16 +100,15 @@ def _head(layout: Layout) -> list[str]:
         for name in lead
     ]
     tops += [
-        f'<th colspan="{span}" scope="colgroup">{to_html(name)}</th>'
-        for name, span in layout.groups
+        f'<th colspan="{span}" scope="colgroup">{to_html(name)}</th>' for name, span in layout.spans
     ]
     shots = [
-        f'<th colspan="{layout.per_cell}" scope="colgroup">{to_html(column.heading)}</th>'
-        for column in layout.columns
+        f'<th colspan="{layout.per_cell}" scope="colgroup">{to_html(heading)}</th>'
+        for heading in layout.headings
     ]
     lines = [_row(tops), _row(shots)]
     if layout.beside is not None:
-        names = ["this run", layout.beside] * len(layout.columns)
+        names = ["this run", layout.beside] * len(layout.headings)
         lines.append(_row([f'<th class="pair" scope="col">{name}</th>' for name in names]))
     return lines
 

@@ -1,15 +1,9 @@
-"""Typesets a table: the paper's layout, this run beside the paper's own numbers."""
+"""A table in LaTeX: the paper's layout, this run beside the paper's own numbers."""
 
 import itertools
-from pathlib import Path
 
-from epcore.errors import UserError
-from epcore.files import write_text
 from epcore.markup import to_tex
-from epcore.plan.stages import LatexStage
-from epcore.report.html_table import page
-from epcore.report.layout import Block, Layout, Line, Number, lay_out
-from epcore.report.text_table import Cell, read_cells
+from epcore.report.layout import Block, Layout, Line, Number
 
 PACKAGES = "amssymb,booktabs,graphicx,xcolor"
 
@@ -37,15 +31,15 @@ def head(packages: str) -> str:
 """
 
 
-def typeset(stage: LatexStage, layout: Layout) -> str:
-    """The LaTeX of a table."""
+def typeset(layout: Layout) -> str:
+    """The whole file of a table."""
     lines = [
         r"\begin{table}[!ht]",
         r"\centering\footnotesize\setlength{\tabcolsep}{3pt}",
         r"\providecommand{\ci}[1]{{\scriptsize$\,\pm$#1}}",
         r"\setlength{\belowcaptionskip}{6pt}",
-        rf"\caption{{{to_tex(stage.caption)}}}",
-        rf"\label{{{stage.label}}}",
+        rf"\caption{{{to_tex(layout.caption)}}}",
+        rf"\label{{{layout.label}}}",
         r"% A table that is wider than the page is made as small as the page is wide.",
         r"\providecommand{\resizebox}[3]{#3}",
         r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
@@ -58,12 +52,12 @@ def typeset(stage: LatexStage, layout: Layout) -> str:
     lines += [r"\bottomrule", r"\end{tabular}}"]
     if layout.sources:
         lines += ["", _sources(layout.sources)]
-    return "\n".join([*lines, r"\end{table}"])
+    return head(PACKAGES) + "\n".join([*lines, r"\end{table}", r"\epcoreend", ""])
 
 
 def _specification(layout: Layout) -> str:
     lead = "l" + "c" * len(layout.marks) + "r" * len(layout.facts)
-    return f"@{{}}{lead}*{{{len(layout.columns)}}}{{{'r' * layout.per_cell}}}@{{}}"
+    return f"@{{}}{lead}*{{{len(layout.headings)}}}{{{'r' * layout.per_cell}}}@{{}}"
 
 
 def _sources(sources: tuple[str, ...]) -> str:
@@ -74,7 +68,7 @@ def _sources(sources: tuple[str, ...]) -> str:
 
 def _head(layout: Layout) -> list[str]:
     """Data set, shot, then what stands beside each other in a cell."""
-    groups = layout.groups
+    groups = layout.spans
     tops = [rf"\multicolumn{{{span}}}{{c}}{{\textbf{{{to_tex(name)}}}}}" for name, span in groups]
     starts = itertools.accumulate([layout.lead + 1] + [span for _, span in groups[:-1]])
     rules = [
@@ -83,8 +77,8 @@ def _head(layout: Layout) -> list[str]:
     ]
     lead = map(to_tex, [layout.first, *layout.marks, *layout.facts])
     headings = [
-        rf"\multicolumn{{{layout.per_cell}}}{{c}}{{{to_tex(column.heading)}}}"
-        for column in layout.columns
+        rf"\multicolumn{{{layout.per_cell}}}{{c}}{{{to_tex(heading)}}}"
+        for heading in layout.headings
     ]
     lines = [
         " & ".join([""] * layout.lead + tops) + r" \\",
@@ -93,7 +87,7 @@ def _head(layout: Layout) -> list[str]:
     ]
     if layout.beside is not None:
         pair = rf"\emph{{this run}} & \emph{{{layout.beside}}}"
-        lines.append(" & ".join([""] * layout.lead + [pair] * len(layout.columns)) + r" \\")
+        lines.append(" & ".join([""] * layout.lead + [pair] * len(layout.headings)) + r" \\")
     return lines
 
 
@@ -123,27 +117,3 @@ def _number(number: Number | None) -> str:
     text += rf"\ci{{{number.interval}}}" if number.interval else ""
     text += r"$^\circ$" if number.within_noise else ""
     return rf"\textcolor{{gray}}{{{text}}}" if number.gray else text
-
-
-def cells_of(stage: LatexStage, table: Path) -> dict[tuple[str, str, str], Cell]:
-    """Those of an aggregated table.
-
-    Raises:
-        UserError: if it cannot be read or lacks one.
-    """
-    cells = read_cells(table)
-    for block in stage.blocks:
-        for row, column in itertools.product(block.rows, stage.columns):
-            if (block.block, row.row, column.name) not in cells:
-                raise UserError(
-                    f"table {table} has no line for {row.row} in {block.block}, {column.name}; "
-                    "delete it and run the same command again"
-                )
-    return cells
-
-
-def run(stage: LatexStage, csv: Path, out: Path) -> None:
-    """The stage `latex`: the table (.tex) and the same as a page for browsers (.html)."""
-    layout = lay_out(stage, cells_of(stage, csv))
-    write_text(out, head(PACKAGES) + typeset(stage, layout) + "\n\\epcoreend\n")
-    write_text(out.with_suffix(".html"), page(stage, layout))

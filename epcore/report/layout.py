@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
-from epcore.plan.stages import LatexBlock, LatexColumn, LatexRow, LatexStage
+from epcore.markup import literal
+from epcore.plan.stages import TableStage
+from epcore.plan.table_models import Row
 from epcore.report.text_table import Cell
 
 
@@ -50,7 +52,10 @@ class Block:
 
 @dataclass(frozen=True)
 class Layout:
-    """A table: first column, ticks, facts, and one or two numbers for each cell.
+    """A table as it is typeset: first column, ticks, facts, and one or two numbers for each cell.
+
+    All its texts but `label`, which is LaTeX's own, are in epcore.markup. `groups` and `headings`
+    stand above each column.
 
     Facts are the number of parameters, what the classifier assumes, and how the training of each
     phase went.
@@ -60,11 +65,14 @@ class Layout:
     `sources` has each source of the literature once, in the order of their numbers from 1.
     """
 
+    label: str
+    caption: str
     first: str
     marks: tuple[str, ...]
     facts: tuple[str, ...]
     beside: Literal["paper", "difference", None]
-    columns: tuple[LatexColumn, ...]
+    groups: tuple[str, ...]
+    headings: tuple[str, ...]
     blocks: tuple[Block, ...]
     sources: tuple[str, ...]
 
@@ -79,76 +87,84 @@ class Layout:
 
     @property
     def width(self) -> int:
-        return self.lead + self.per_cell * len(self.columns)
+        return self.lead + self.per_cell * len(self.headings)
 
     @property
-    def groups(self) -> list[tuple[str, int]]:
-        """What stands above the columns, and over how many it reaches."""
-        grouped = itertools.groupby(self.columns, lambda column: column.group)
+    def spans(self) -> list[tuple[str, int]]:
+        """Each group once for the columns that it reaches over, and how many these are."""
+        grouped = itertools.groupby(self.groups)
         return [(name, self.per_cell * len(list(columns))) for name, columns in grouped]
 
 
-def lay_out(stage: LatexStage, cells: dict[tuple[str, str, str], Cell]) -> Layout:
-    """The layout of an aggregated table."""
+def lay_out(stage: TableStage, cells: dict[tuple[str, str, str], Cell]) -> Layout:
+    """The layout of a table's CSV."""
+    table = stage.table
+    blocks = [
+        (heading, block)
+        for heading, block in zip(stage.headings, table.blocks, strict=True)
+        if heading is not None
+    ]
     differences = any(cell["difference"] for cell in cells.values())
     beside: Literal["paper", "difference", None] = "difference" if differences else None
-    if stage.printed:
+    if table.paper:
         beside = "paper"
-    if stage.stacked:
+    if table.stacked:
         beside = None
     facts: dict[str, Callable[[list[Cell]], str]] = {}
     if any(cell["paper_parameters"] for cell in cells.values()):
         facts["Params"] = _parameters
-    if stage.assumptions:
+    if table.assumptions:
         facts["assumes"] = lambda row: row[0]["assumes"]
-    if stage.costs:
+    if table.costs:
         facts["training"] = _training_time
         facts["Wh"] = _training_energy
-    if stage.training:
+    if table.training:
         facts["pretraining"] = partial(_training, "pretraining")
         facts["fine-tuning"] = partial(_training, "finetuning")
-    named = [row.source for block in stage.blocks for row in block.rows if row.source]
-    sources = tuple(dict.fromkeys([*named, *([stage.rerun] if stage.rerun else [])]))
+    named = [row.source for _, block in blocks for row in block.rows if row.source]
+    sources = tuple(dict.fromkeys([*named, *([table.rerun.source] if table.rerun else [])]))
 
-    def lines(block: LatexBlock, row: LatexRow) -> list[Line]:
+    def lines(block: str, row: Row) -> list[Line]:
         """The row's line, and below it one of the re-run's numbers or, stacked, its differences."""
-        found = [cells[block.block, row.row, column.name] for column in stage.columns]
-        printed = stage.stacked and row.source
+        found = [cells[block, row.name, column.name] for column in table.columns]
         line = Line(
-            label=row.label,
+            label=row.label or literal(row.name),
             source=sources.index(row.source) + 1 if row.source else None,
-            marks=tuple(mark in row.marks for mark in stage.marks),
+            marks=tuple(mark in row.marks for mark in table.marks),
             facts=tuple(fact(found) for fact in facts.values()),
             numbers=(
                 tuple(map(_printed, found))
-                if printed
+                if table.stacked and row.source
                 else tuple(number for cell in found for number in _numbers(cell, beside))
             ),
         )
         again = tuple(map(_rerun, found))
-        if stage.rerun and any(again):
+        if table.rerun and any(again):
             numbers = tuple(number for each in again for number in (None, each))
-            source = sources.index(stage.rerun) + 1
+            source = sources.index(table.rerun.source) + 1
             rerun = Line(
                 "*authors' re-run*", source, line.marks, ("",) * len(facts), numbers, below=True
             )
             return [line, rerun]
         gaps = tuple(map(_difference, found))
-        if not stage.stacked or not any(gaps):
+        if not table.stacked or not any(gaps):
             return [line]
         return [line, replace(line, label="*difference*", numbers=gaps, below=True)]
 
     return Layout(
-        first=stage.first,
-        marks=stage.marks,
+        label=table.label,
+        caption=stage.caption,
+        first=table.first,
+        marks=table.marks,
         facts=tuple(facts),
         beside=beside,
-        columns=stage.columns,
+        groups=stage.groups,
+        headings=tuple(column.heading for column in table.columns),
         blocks=tuple(
-            Block(block.heading, tuple(one for row in block.rows for one in lines(block, row)))
-            for block in stage.blocks
+            Block(heading, tuple(one for row in block.rows for one in lines(block.name, row)))
+            for heading, block in blocks
         ),
-        sources=sources,
+        sources=tuple(map(literal, sources)),
     )
 
 

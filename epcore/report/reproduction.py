@@ -57,7 +57,7 @@ def numbers(
     Args:
         stage: what the scale says of itself.
         claims: the lines of claims.csv.
-        tables: the cells of each aggregated table.
+        tables: the cells of each table.
         footprint: the line of all jobs of co2.csv, if energy is tracked.
     """
     lines = [MACROS]

@@ -15,8 +15,9 @@ from epcore.errors import UserError, visible
 from epcore.markup import to_html
 from epcore.plan import Plan, paths
 from epcore.plan.load import pick
-from epcore.report.latex import cells_of
+from epcore.plan.stages import TableStage
 from epcore.report.layout import Layout, Line, Number, lay_out
+from epcore.report.text_table import Cell, read_cells
 
 PREFERRED = ("own", "main")
 WIDEST = 1000  # characters
@@ -28,8 +29,8 @@ def drawing(layout: Layout, intervals: bool) -> Drawing:
     table.add_column(_plain(layout.first), no_wrap=True)
     for name in layout.marks:
         table.add_column(_plain(name), justify="center", no_wrap=True)
-    for column in layout.columns:
-        parts = [*column.group.split(", "), column.heading]  # the data set, its stand-in, the shot
+    for group, below in zip(layout.groups, layout.headings, strict=True):
+        parts = [*group.split(", "), below]  # the data set, its stand-in, the shot
         heading = "\n".join(_plain(part) for part in parts if part)
         last: Any = {"justify": "right", "no_wrap": True, "vertical": "bottom"}
         table.add_column(heading, **last)
@@ -72,6 +73,22 @@ def _width(console: Console, table: Drawing) -> int:
     return Measurement.get(console, console.options.update(width=WIDEST), table).maximum
 
 
+def cells_of(stage: TableStage, csv: Path) -> dict[tuple[str, str, str], Cell]:
+    """Those of a table that was made earlier.
+
+    Raises:
+        UserError: if it cannot be read or lacks one.
+    """
+    cells = read_cells(csv)
+    for block, row, column in stage.table.places:
+        if (block.name, row.name, column.name) not in cells:
+            raise UserError(
+                f"table {csv} has no line for {row.name} in {block.name}, {column.name}; delete it "
+                "and run the same command again"
+            )
+    return cells
+
+
 def show(plan: Plan, name: str) -> Path:
     """Prints a table of the plan's scale; returns its page.
 
@@ -88,7 +105,7 @@ def show(plan: Plan, name: str) -> Path:
             f"table {name} of scale {scale} is not there; make it: snakemake --cores all "
             f"{page} --config scale={scale}"
         )
-    stage = plan.tables.latex(name)
+    stage = plan.tables.stage(name)
     console = Console(highlight=False, markup=False)
     layout = lay_out(stage, cells_of(stage, csv))
     wide, narrow = (drawing(layout, intervals) for intervals in (True, False))

@@ -1,4 +1,4 @@
-"""Aggregated tables whose cells stay text, so that 48.70 is not turned into 48.7."""
+"""The CSV of tables, whose cells stay text, so that 48.70 is not turned into 48.7."""
 
 import csv
 from pathlib import Path
@@ -19,7 +19,7 @@ Cell = dict[str, str]
 
 
 def read_cells(path: Path) -> dict[tuple[str, str, str], Cell]:
-    """The lines of an aggregated table by block, row and column; empty cells are empty texts.
+    """The lines of a table by block, row and column; empty cells are empty texts.
 
     Raises:
         UserError: if it is missing, no CSV or lacks a column or a cell.

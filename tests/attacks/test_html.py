@@ -1,9 +1,7 @@
 """Text and numbers of files are shown on a page as text, whatever they hold."""
 
 from html.parser import HTMLParser
-from types import SimpleNamespace
 
-from epcore.plan.stages import LatexColumn
 from epcore.report.html_table import page
 from epcore.report.layout import Block, Layout, Line, Number
 
@@ -24,12 +22,22 @@ class Tags(HTMLParser):
 
 
 def test_no_text_of_a_table_becomes_a_tag():
-    column = LatexColumn(name="mini1", group=EVIL, heading=EVIL)
     numbers = (Number(EVIL, EVIL), Number(EVIL, gray=True))
     line = Line(EVIL, 1, (True,), (EVIL, EVIL), numbers)
     block = Block(EVIL, (line, Line(EVIL, None, (False,), (EVIL, EVIL), numbers)))
-    layout = Layout(EVIL, (EVIL,), (EVIL, EVIL), "paper", (column,), (block,), (EVIL,))
-    found = Tags(page(SimpleNamespace(caption=f"Title {EVIL}. {EVIL}"), layout))
+    layout = Layout(
+        label=EVIL,
+        caption=f"Title {EVIL}. {EVIL}",
+        first=EVIL,
+        marks=(EVIL,),
+        facts=(EVIL, EVIL),
+        beside="paper",
+        groups=(EVIL,),
+        headings=(EVIL,),
+        blocks=(block,),
+        sources=(EVIL,),
+    )
+    found = Tags(page(layout))
     assert not {"script", "img"} & found.tags
     shown = "".join(found.texts)
     # Title 1, caption 2, head 6, block 1, twice label, facts and numbers 6, source 1.

@@ -332,7 +332,7 @@ MISTAKES = {
     ),
     "a table that the scale lacks": (
         nothing,
-        ["aggregate", "--table", "cub"],
+        ["table", "--table", "cub"],
         "--table at scale mine: unknown table 'cub'; known: main",
     ),
     "fewer classes than a way": (

@@ -52,11 +52,11 @@ def test_medians_are_over_finished_jobs_with_the_attempts_that_failed_before(ent
         used("6", "wrn", 0, 7, device="Tesla V100"),
         entry(attempt="7", job="results/demo/imagenet-fs/glyph-large/resnet10/s0/scores/lwof",
               stage="imagenet-fs-evaluate", seconds=5, kwh=1),
-        entry(attempt="8", job="results/demo/tables/main.tex", stage="latex", seconds=2, kwh=0),
+        entry(attempt="8", job="results/demo/tables/main.csv", stage="table", seconds=2, kwh=0),
     ]  # fmt: skip
     assert medians(entries) == {
         ("imagenet-fs-evaluate", "resnet10", "cpu"): (1, 5, 1),
-        ("latex", "", "cpu"): (1, 2, 0),
+        ("table", "", "cpu"): (1, 2, 0),
         CONV4: (3, 200, 0.2),
         ("pretrain", "wrn", "gpu"): (1, 7, 0.007),
     }

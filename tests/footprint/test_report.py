@@ -34,8 +34,8 @@ def entries(entry):
         entry(attempt="5", job=OTHER, state="running", kwh=16, kg=8),
     ]
     for table, attempt in (("main", "6"), ("ablation", "7")):
-        file = f"results/demo/tables/{table}.tex"
-        made.append(entry(attempt=attempt, job=file, stage="latex", kwh=0, kg=0, seconds=0))
+        file = f"results/demo/tables/{table}.csv"
+        made.append(entry(attempt=attempt, job=file, stage="table", kwh=0, kg=0, seconds=0))
     return made
 
 
@@ -103,7 +103,7 @@ def test_a_table_counts_what_it_is_made_of_shared_jobs_included(report):
 
 
 def test_a_store_counts_the_downloads_that_it_was_built_from(results, entry):
-    receipt, table = "results/demo/sources/cifar-100.json", "results/demo/tables/main.tex"
+    receipt, table = "results/demo/sources/cifar-100.json", "results/demo/tables/main.csv"
     Path(SHARED).parent.mkdir(parents=True)
     Path(SHARED).write_text(json.dumps({"provenance": {"sources": {"cifar-100": {}}}}))
     entries = [entry(attempt=file, job=file) for file in (receipt, SHARED, table)]
@@ -120,7 +120,7 @@ def test_several_files_of_one_job_are_that_job_by_its_attempt(results, entry):
     for file in (first, second):
         made(file, attempt="suite")
     made("results/demo/tables/main.csv", second)
-    table = "results/demo/tables/main.tex"
+    table = "results/demo/tables/main.csv"
     entries = [entry(attempt="suite", job=first), entry(attempt="again", job=first)]
     (main,) = account(Plan(CONFIG, "demo"), [*entries, entry(attempt="t", job=table)]).products
     assert sorted(one.attempt for one in main.entries) == ["again", "suite", "t"]

@@ -87,10 +87,10 @@ def test_lwof_has_a_generator_for_each_shot_and_wdae_one_for_all():
 
 @pytest.mark.parametrize(("scale", "runs"), [("demo", 1), ("paper", 4)])
 def test_the_table_has_ten_columns_of_every_method_and_run_and_the_papers_rows(scale, runs):
-    told = Plan(CONFIG, scale).aggregate("imagenetfs")
+    told = Plan(CONFIG, scale).tables.stage("imagenetfs")
     columns = [f"{measure}{k}" for measure in ("nov", "all") for k in (1, 2, 5, 10, 20)]
-    assert list(told.columns) == columns
-    assert told.interval == "normal"
+    assert [column.name for column in told.table.columns] == columns
+    assert told.table.interval == "normal"
     assert len(told.cells) == 10 * 4 * runs
     assert len({cell.scores for cell in told.cells}) == len(told.cells)
     of_ep = [cell for cell in told.cells if cell.row == "wdae-gnn-ep"]
@@ -99,12 +99,12 @@ def test_the_table_has_ten_columns_of_every_method_and_run_and_the_papers_rows(s
     assert all(cell.baseline is None for cell in told.cells if cell not in of_ep)
     lines = (CONFIG / "paper" / "imfs.csv").read_text(encoding="utf-8").splitlines()[1:]
     printed = {line.split(",")[1] for line in lines}
-    assert {row.row for row in told.rows if row.block == "-"} == printed
+    assert {row.name for block, row, _ in told.table.places if block.name == "-"} == printed
     assert {line.split(",")[2] for line in lines} == set(columns)
 
 
 def test_both_readings_and_both_networks_are_runs_of_the_paper_scale():
-    tables = Plan(CONFIG, "paper").imagenet_fs_tables
+    tables = Plan(CONFIG, "paper").tables
     blocks = {cell.block for cell in tables.cells("imagenetfs")}
     readings = ("by-name", "by-sorted-index")
     networks = ("resnet10", "resnet18")
@@ -116,15 +116,16 @@ def test_both_readings_and_both_networks_are_runs_of_the_paper_scale():
 
 def test_each_variant_differs_from_the_default_in_one_choice():
     methods = plan().methods
+    rows = Plan(CONFIG, "paper").registry.table("imagenetfs-variants").imagenet_fs.rows
     default = methods["wdae-gnn-ep"].propagation.model_dump()
-    for row in plan().table("imagenetfs-variants").rows[2:]:
-        changed = methods[row.method].propagation.model_dump()
+    for row in rows[2:]:
+        changed = methods[row.recipe].propagation.model_dump()
         assert sum(changed[key] != default[key] for key in default) == 1
-        assert methods[row.method].generator == methods["wdae-gnn"].generator
+        assert methods[row.recipe].generator == methods["wdae-gnn"].generator
     choices = {
         key
-        for row in plan().table("imagenetfs-variants").rows[2:]
-        for key, value in methods[row.method].propagation.model_dump().items()
+        for row in rows[2:]
+        for key, value in methods[row.recipe].propagation.model_dump().items()
         if value != default[key]
     }
     assert choices == set(default)
@@ -135,7 +136,7 @@ def test_the_page_on_the_environment_names_every_training_and_test_of_the_target
     plan = Plan(CONFIG, scale)
     told = plan.environment().metas
     assert len(told) == len(set(told))
-    cells = [cell for table in plan.main_tables for cell in plan.aggregate(table).cells]
+    cells = [cell for table in plan.main_tables for cell in plan.tables.cells(table)]
     assert {cell.checkpoint_meta for cell in cells} <= set(told)
     networks = {(run.dataset, run.network) for run in plan.imagenet_fs.scale.runs}
     classifiers = [meta for meta in told if meta.endswith("/classifier.meta.json")]
@@ -145,8 +146,28 @@ def test_the_page_on_the_environment_names_every_training_and_test_of_the_target
 
 
 def test_scales_without_it_have_none_of_it(config):
-    assert Plan(config, "small").imagenet_fs is None
-    assert Plan(config, "grocery").imagenet_fs is None
+    for scale in ("small", "grocery"):
+        found = Plan(config, scale)
+        assert found.imagenet_fs is None
+        assert not [name for name in found.registry.tables if name.startswith("imagenetfs")]
+
+
+def test_a_table_shows_the_columns_whose_k_the_scale_has(config):
+    change(config, DEMO, ["imagenet_fs", "settings", "shots"], [1, 5])
+    change(config, DEMO, ["imagenet_fs", "settings", "methods", "wdae-gnn", "step_sizes"], [1, 1])
+    found = Plan(config, "demo")
+    found.check()
+    stage = found.tables.stage("imagenetfs")
+    assert [column.name for column in stage.table.columns] == ["nov1", "nov5", "all1", "all5"]
+    assert len(stage.groups) == 4
+    assert {cell.column for cell in stage.cells} == {"nov1", "nov5", "all1", "all5"}
+
+
+def test_all_leaves_out_the_table_of_one_run_which_can_be_asked_for_by_name():
+    found = Plan(CONFIG, "paper")
+    assert {"imagenetfs", "imagenetfs-prior"} <= set(found.main_tables)
+    assert "imagenetfs-variants" not in found.main_tables
+    assert "imagenetfs-variants" in found.tables.covered
 
 
 # -- mistakes -------------------------------------------------------------------------------------
@@ -161,7 +182,7 @@ def change(config, file, path, value):
     (config / file).write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
 
 
-FS, DEMO = "imagenet-fs.yaml", "scales/demo.yaml"
+FS, DEMO, TABLE = "imagenet-fs.yaml", "scales/demo.yaml", "tables/imagenetfs.yaml"
 MISTAKES = [
     (DEMO, ["imagenet_fs"], {}, "the key 'runs' is missing"),
     (DEMO, ["imagenet_fs", "widht"], 1, "unknown key 'widht'; did you mean 'width'?"),
@@ -183,9 +204,13 @@ MISTAKES = [
     (FS, ["methods", "wdae-gnn-ep", "extends"], "wdae", "unknown method 'wdae'"),
     (FS, ["methods", "wdae-gnn-ep", "propagation", "nodes"], "base", "'all' or 'novel'"),
     (FS, ["methods", "wdae-gnn-ep", "propagation", "alpha"], 1, "less than 1"),
-    (FS, ["tables", "imagenetfs", "rows", 0, "method"], "lwof", "unknown method 'lwof'"),
-    (FS, ["tables", "imagenetfs", "rows", 3, "baseline"], "wdae", "unknown row of ours 'wdae'"),
-    (FS, ["tables", "imagenetfs", "measures"], ["old"], "'novel', 'all' or 'all-prior'"),
+    (TABLE, ["imagenet_fs", "rows", 0, "recipe"], "lwof", "unknown method 'lwof'"),
+    (TABLE, ["imagenet_fs", "rows", 3, "baseline"], "wdae", "unknown row of ours 'wdae'"),
+    (TABLE, ["blocks", 0, "rows", 4, "method"], "wdae", "unknown method 'wdae'"),
+    (TABLE, ["columns", 0, "protocol"], "old-1shot", "unknown protocol 'old-1shot' of ImageNet-FS"),
+    (TABLE, ["columns", 0, "protocol"], "novel-1", "known: novel-<K>shot, all-<K>shot, all-prior-"),
+    (TABLE, ["costs"], True, "has no rerun, training, costs and assumptions"),
+    ("tables/cub.yaml", ["blocks", 0, "dataset"], "glyph-mini", "in tables of ImageNet-FS alone"),
 ]
 
 
@@ -198,11 +223,11 @@ def test_a_mistake_is_one_line_that_names_the_file_and_what_is_meant(
         Plan(config, "demo").check()
     text = str(caught.value)
     assert message in text
-    assert re.search(r"imagenet-fs\.yaml|demo\.yaml", text)
+    assert re.search(r"imagenet-fs\.yaml|demo\.yaml|imagenetfs\.yaml|cub\.yaml", text)
     assert len(text.splitlines()) == 1
 
 
-@pytest.mark.parametrize("key", ["networks", "methods", "tables"])
+@pytest.mark.parametrize("key", ["networks", "methods"])
 def test_a_name_that_paths_cannot_hold_is_named(config, key):
     known = yaml.safe_load((config / FS).read_text(encoding="utf-8"))[key]
     change(config, FS, [key, "my_own"], next(iter(known.values())))

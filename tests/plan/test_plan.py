@@ -43,7 +43,7 @@ def texts(plan):
     """All that the stages are told: (stage, names of the job) -> text."""
     calls = [("data", name) for name in plan.registry.datasets]
     calls += [("episodes", name) for name in plan.registry.protocols]
-    calls += [(stage, "main") for stage in ("aggregate", "latex")]
+    calls += [("table", "main")]
     calls += [(figure,) for figure in ("alpha", "two-moons", "decision-boundary", "environment")]
     calls += [("claims",)]
     calls += [("interpolation",)] if plan.figures.interpolation_runs() else []
@@ -270,31 +270,31 @@ RUNS = ("curves", "environment")
         ("protocols.yaml", "5way-1shot.queries=14", {"episodes", "claims"}),
         ("scales/demo.yaml", "resources.runtime=30", set()),
         ("scales/demo.yaml", "episodes.seed=1", {"episodes"}),
-        ("scales/demo.yaml", "note=Other words.", {"latex", "claims"}),
-        ("scales/demo.yaml", "comparable=true", {"latex", "claims"}),
+        ("scales/demo.yaml", "note=Other words.", {"table", "claims"}),
+        ("scales/demo.yaml", "comparable=true", {"table", "claims"}),
         (
             "scales/demo.yaml",
             "backbones.wrn.width=1/10",
-            {"pretrain", "finetune", "embed", "latex", "plot", "curves"},
+            {"pretrain", "finetune", "embed", "table", "plot", "curves"},
         ),
         (
             "datasets.yaml",
             "datasets.glyph-mini.title=other words",
-            {"latex", "ablation", "alpha", "interpolation", "plot", "curves"},
+            {"table", "ablation", "alpha", "interpolation", "plot", "curves"},
         ),
         ("datasets.yaml", "datasets.glyph-mini.seed=7", {"data"}),
         ("datasets.yaml", "datasets.cifar-fs.shared_images=leave-out", {"data"}),
         ("datasets.yaml", "datasets.omniglot.rotations_are_classes=false", {"pretrain"}),
-        ("backbones.yaml", "wrn.label=Wide", {"latex", "plot", "curves"}),
+        ("backbones.yaml", "wrn.label=Wide", {"table", "plot", "curves"}),
         (
             "backbones.yaml",
             "conv4.label=Four",
-            {"latex", "ablation", "alpha", "plot", "curves"},
+            {"table", "ablation", "alpha", "plot", "curves"},
         ),
         (
             "recipes.yaml",
             "recipes.net.tested=pretrained",
-            {"aggregate", "ablation", "claims", "interpolation", *RUNS},
+            {"table", "ablation", "claims", "interpolation", *RUNS},
         ),
         (
             "recipes.yaml",
@@ -307,8 +307,8 @@ RUNS = ("curves", "environment")
             {"finetune", "claims", *RUNS},
         ),
         ("protocols.yaml", "5way-1shot.unlabeled=3", {"episodes", "plot"}),
-        ("protocols.yaml", "5way-1shot.episodes=7", {"episodes", "latex", "claims"}),
-        ("protocols.yaml", "5way-1shot.finetuned_shot=5", {"aggregate", "interpolation", *RUNS}),
+        ("protocols.yaml", "5way-1shot.episodes=7", {"episodes", "table", "claims"}),
+        ("protocols.yaml", "5way-1shot.finetuned_shot=5", {"table", "interpolation", *RUNS}),
         ("figures.yaml", "alpha.label_alphas=[0.3]", {"alpha"}),
         ("figures.yaml", "two-moons.noise=0.2", {"two-moons"}),
         ("figures.yaml", "decision-boundary.spread=0.4", {"decision-boundary"}),
@@ -318,13 +318,13 @@ RUNS = ("curves", "environment")
         ("tables/ablation.yaml", "title=Other words", set()),
         ("tables/ablation.yaml", "blocks.0.rows.0.label=one", set()),
         ("tables/ablation.yaml", "blocks.0.rows.0.marks=[EP]", {"ablation"}),
-        ("tables/main.yaml", "title=Other words", {"latex"}),
-        ("tables/main.yaml", "blocks.0.rows.0.label=Other", {"latex"}),
-        ("tables/main.yaml", "blocks.0.rows.0.parameters=1K", {"aggregate"}),
-        ("tables/main.yaml", "blocks.0.rows.0.source=Other", {"aggregate", "latex"}),
-        ("tables/main.yaml", "blocks.0.rows.9.baseline=EPNet", {"aggregate", "latex", "plot"}),
-        ("tables/main.yaml", "blocks.0.rows.9.unlabeled=20", {"aggregate", "claims", "plot"}),
-        ("tables/main.yaml", "blocks.0.rows.9.paper=CC+rot", {"aggregate", "claims"}),
+        ("tables/main.yaml", "title=Other words", {"table"}),
+        ("tables/main.yaml", "blocks.0.rows.0.label=Other", {"table"}),
+        ("tables/main.yaml", "blocks.0.rows.0.parameters=1K", {"table"}),
+        ("tables/main.yaml", "blocks.0.rows.0.source=Other", {"table"}),
+        ("tables/main.yaml", "blocks.0.rows.9.baseline=EPNet", {"table", "plot"}),
+        ("tables/main.yaml", "blocks.0.rows.9.unlabeled=20", {"table", "claims", "plot"}),
+        ("tables/main.yaml", "blocks.0.rows.9.paper=CC+rot", {"table", "claims"}),
     ],
 )
 def test_a_setting_is_told_to_the_stages_that_read_it_and_to_no_other(config, file, path, stages):
@@ -373,7 +373,7 @@ def test_data_of_ones_own_may_have_classes_of_rotations(config):
     assert p.runs.pretrain("tiles", "conv4", "epnet", 0) == p.runs.pretrain(
         "omniglot", "conv4", "epnet", 0
     )
-    said = p.latex("main").caption
+    said = p.tables.stage("main").caption
     assert ": tiles (its rotations are classes: no rotated copies, no rotation loss)." in said
     assert "no rotated copies" in p.figures.ablation().note
 

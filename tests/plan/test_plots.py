@@ -80,7 +80,8 @@ def test_curves_show_every_training_behind_the_tables_on_few_rows_each(scale):
     stages = map(plan.curves.stage, plan.curves.checkpoints)
     shown = {training.checkpoint for stage in stages for training in stage.trainings}
     needed = set()
-    for table in plan.tables.covered:
+    tables = {name: plan.registry.table(name) for name in plan.tables.covered}
+    for table in (name for name, table in tables.items() if table.imagenet_fs is None):
         for cell in plan.tables.cells(table):
             checkpoint = cell.checkpoint_meta.replace(".meta.json", ".pt")
             needed.add(checkpoint)
@@ -109,17 +110,18 @@ def test_curves_show_every_training_behind_the_tables_on_few_rows_each(scale):
 @pytest.mark.parametrize("scale", ["demo", "paper"])
 def test_curves_show_every_training_of_imagenet_fs(scale):
     plan = Plan(CONFIG, scale)
-    fs = plan.imagenet_fs
-    assert set(fs.curves) == {f"curves-{run.dataset}-{run.network}" for run in fs.scale.runs}
+    fs, runs = plan.imagenet_fs, plan.tested.imagenet_fs
+    curves = fs.curves(runs)
+    assert set(curves) == {f"curves-{run.dataset}-{run.network}" for run in fs.scale.runs}
     assert (
-        set(fs.curves) | set(plan.curves.checkpoints)
+        set(curves) | set(plan.curves.checkpoints)
         == set(plan.curves.stages)
         <= set(plan.covered_figures)
     )
-    shown = [training for stage in fs.curves.values() for training in stage.trainings]
-    assert {training.checkpoint for training in shown} == set(fs.trained_files)
+    shown = [training for stage in curves.values() for training in stage.trainings]
+    assert {training.checkpoint for training in shown} == set(fs.trained_files(runs))
     assert len({(training.checkpoint, training.model) for training in shown}) == len(shown)
-    for trainings in (stage.trainings for stage in fs.curves.values()):
+    for trainings in (stage.trainings for stage in curves.values()):
         assert trainings[0].recipe == "classifier"
         for method, number in (("lwof-average", 5), ("lwof-attention", 5), ("wdae-gnn", 1)):
             told = fs.generator(method).shots
@@ -133,7 +135,7 @@ def test_a_smaller_network_is_said_so_in_the_same_words_wherever_it_is_named(con
     path = config / "figures.yaml"
     path.write_text(path.read_text(encoding="utf-8").replace("backbone: conv4", "backbone: wrn"))
     demo, paper = Plan(config, "demo"), Plan(config, "paper")
-    heading, *_ = (block.heading for block in demo.latex("n-way").blocks)
+    heading, *_ = demo.tables.stage("n-way").headings
     assert heading == size
     assert {point["backbone"] for point in points("by-way", config=config)} == {size}
     assert demo.curves.stage("curves-glyph-mini-wrn").note.endswith(size)

@@ -19,13 +19,21 @@ DATASET = "glyph-mini"  # any but one whose rotations are classes
 SCALES = sorted(
     path.stem for folder in ("scales", "examples") for path in (CONFIG / folder).glob("*.yaml")
 )
-TABLES = sorted(path.stem for path in (CONFIG / "tables").glob("*.yaml"))
 PHASES = ("pretraining", "finetuning", "testing")
 
 
 @cache
 def plan(scale="paper"):
     return Plan(CONFIG, scale)
+
+
+EVERY_TABLE = plan().registry.every_table
+TABLES = [name for name, table in EVERY_TABLE.items() if table.imagenet_fs is None]
+
+
+def tables_of(p):
+    """The tables of a scale but those of ImageNet-FS."""
+    return [name for name in p.registry.tables if name in TABLES]
 
 
 def rows_of(table):
@@ -38,9 +46,7 @@ def cells(table, scale="paper"):
 
 
 def all_cells(scale):
-    return [
-        cell for table in plan(scale).registry.tables for cell in plan(scale).tables.cells(table)
-    ]
+    return [cell for table in tables_of(plan(scale)) for cell in plan(scale).tables.cells(table)]
 
 
 def parts_of(path, pattern):
@@ -201,7 +207,7 @@ def test_what_one_job_scores_is_of_one_checkpoint_and_wanted_together(scale):
         names = sorted(name for suite in of_recipes for name in suite)
         assert names == sorted(p.registry.protocols)
     tables = defaultdict(set)
-    for name in p.registry.tables:
+    for name in tables_of(p):
         for cell in p.tables.cells(name):
             tables[cell.scores].add(name)
     for suite in (*suites[False], *suites[True]):
@@ -225,7 +231,7 @@ def test_protocols_that_only_one_table_shows_are_scored_in_one_job():
 def test_a_cells_scores_are_those_of_its_own_recipe_and_protocol(scale):
     """Whatever recipe gives the file its name, it is told the same, and so is its checkpoint."""
     p = plan(scale)
-    for name in p.registry.tables:
+    for name in tables_of(p):
         found = cells(name, scale)
         columns = {column.name: column for column in p.registry.table(name).columns}
         backbones = {block.name: block.backbone for block in p.registry.table(name).blocks}
@@ -612,7 +618,7 @@ def test_all_cells_of_a_table_are_over_the_number_of_episodes_that_its_caption_s
         counts.add(p.data.episodes(protocol).episodes)
     assert len(counts) <= 1
     for count in counts:
-        assert f"over {count} test episodes" in p.latex(table).caption
+        assert f"over {count} test episodes" in p.tables.stage(table).caption
 
 
 def test_more_ways_have_600_episodes_as_the_papers_caption_says_and_fewer_if_the_scale_has():
@@ -661,4 +667,5 @@ def test_a_scale_may_do_without_tables_whose_episodes_its_data_cannot_fill(few_i
 @pytest.mark.parametrize("scale", SCALES)
 def test_a_scale_that_names_no_tables_has_all(scale):
     named = plan(scale).registry.scale.tables
-    assert list(plan(scale).registry.tables) == (TABLES if named is None else sorted(named))
+    every = TABLES if plan(scale).imagenet_fs is None else sorted(EVERY_TABLE)
+    assert list(plan(scale).registry.tables) == (every if named is None else sorted(named))

@@ -8,19 +8,14 @@ import pytest
 from score_files import write_curve, write_scores
 
 from epcore.plan import Plan
-from epcore.report import aggregate, latex
+from epcore.report.table import run
 
 CONFIG = Path(__file__).parents[2] / "config"
 
 
 @pytest.fixture
-def aggregate_stage():
-    return Plan(CONFIG, "demo").aggregate("main")
-
-
-@pytest.fixture
-def latex_stage():
-    return Plan(CONFIG, "demo").latex("main")
+def table_stage():
+    return Plan(CONFIG, "demo").tables.stage("main")
 
 
 @pytest.fixture
@@ -67,9 +62,9 @@ def fabricate(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def scores(aggregate_stage, fabricate):
+def scores(table_stage, fabricate):
     """The results of every cell of ours of the main table."""
-    return fabricate(aggregate_stage.cells)
+    return fabricate(table_stage.cells)
 
 
 @pytest.fixture
@@ -78,12 +73,9 @@ def typeset(fabricate):
 
     def build(name, scale="demo", config=CONFIG, seeds=None):
         plan = Plan(config, scale, seeds)
-        stage = plan.aggregate(name)
+        stage = plan.tables.stage(name)
         scores = fabricate(stage.cells)
-        numbers = plan.printed_in(name)
-        aggregate.run(stage, Path("table.csv"), *numbers or [None])
-        stage = plan.latex(name)
-        latex.run(stage, Path("table.csv"), Path(f"{name}.tex"))
+        run(stage, Path(f"{name}.csv"), *plan.tables.printed_files(name) or [None])
         return Path(f"{name}.tex").read_text(encoding="utf-8"), scores
 
     return build

@@ -15,6 +15,7 @@ from epcore.errors import UserError
 from epcore.plan import Plan
 from epcore.plan.stages import Training
 from epcore.report import aggregate
+from epcore.report.table import run
 
 ROOT = Path(__file__).parents[2]
 CONFIG, EPCORE = ROOT / "config", ROOT / "epcore"
@@ -53,9 +54,9 @@ COLUMNS = [
 
 
 @pytest.fixture
-def table(aggregate_stage, scores, paper):
+def table(table_stage, scores, paper):
     """The lines of the written file as (block, row, column) -> line, and their columns."""
-    aggregate.run(aggregate_stage, Path("main.csv"), paper)
+    run(table_stage, Path("main.csv"), paper)
     return read(Path("main.csv"))
 
 
@@ -81,10 +82,10 @@ def test_every_csv_of_a_figure_or_table_is_written_in_one_place():
     assert writing == ["numbers.py"]
 
 
-def test_there_is_one_line_per_cell_in_the_order_of_the_table(table, aggregate_stage):
+def test_there_is_one_line_per_cell_in_the_order_of_the_table(table, table_stage):
     lines, columns = table
     assert columns == COLUMNS
-    places = [(r.block, r.row, c) for r in aggregate_stage.rows for c in aggregate_stage.columns]
+    places = [(b.name, r.name, c.name) for b, r, c in table_stage.table.places]
     assert list(lines) == places
     assert {line["table"] for line in lines.values()} == {"main"}
 
@@ -125,16 +126,16 @@ def test_a_row_of_the_literature_has_a_source_and_no_number_of_ours(table, score
     assert lines["CONV-4", "--Net", "mini1"]["source"] == "this run, recipe net"
 
 
-def test_parameters_are_those_of_the_checkpoint(table, aggregate_stage):
+def test_parameters_are_those_of_the_checkpoint(table, table_stage):
     lines, _ = table
-    for number, cell in enumerate(aggregate_stage.cells):
+    for number, cell in enumerate(table_stage.cells):
         line = lines[cell.block, cell.row, cell.column]
         assert line["parameters"] == str(112_832 + 1000 * number)
 
 
-def test_the_same_scores_give_the_same_bytes(aggregate_stage, scores, paper):
+def test_the_same_scores_give_the_same_bytes(table_stage, scores, paper):
     for name in ("one.csv", "two.csv"):
-        aggregate.run(aggregate_stage, Path(name), paper)
+        run(table_stage, Path(name), paper)
     assert Path("one.csv").read_bytes() == Path("two.csv").read_bytes()
 
 
@@ -154,11 +155,11 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize("how", DAMAGED)
-def test_a_damaged_score_file_is_named_in_one_line(aggregate_stage, scores, paper, how):
-    path = Path(aggregate_stage.cells[5].scores)
+def test_a_damaged_score_file_is_named_in_one_line(table_stage, scores, paper, how):
+    path = Path(table_stage.cells[5].scores)
     path.write_bytes(DAMAGED[how])
     with pytest.raises(UserError) as caught:
-        aggregate.run(aggregate_stage, Path("main.csv"), paper)
+        run(table_stage, Path("main.csv"), paper)
     message = str(caught.value)
     assert len(message.splitlines()) == 1
     assert message.startswith(f"score file {path} is damaged (")
@@ -167,27 +168,25 @@ def test_a_damaged_score_file_is_named_in_one_line(aggregate_stage, scores, pape
 
 
 @pytest.mark.parametrize("content", [None, "", "{", "[1]", '{"seconds": 3}'])
-def test_a_damaged_meta_file_is_named_in_one_line(aggregate_stage, scores, paper, content):
-    path = Path(aggregate_stage.cells[7].checkpoint_meta)
+def test_a_damaged_meta_file_is_named_in_one_line(table_stage, scores, paper, content):
+    path = Path(table_stage.cells[7].checkpoint_meta)
     if content is None:
         path.unlink()
     else:
         path.write_text(content, encoding="utf-8")
     with pytest.raises(UserError) as caught:
-        aggregate.run(aggregate_stage, Path("main.csv"), paper)
+        run(table_stage, Path("main.csv"), paper)
     assert len(str(caught.value).splitlines()) == 1
     assert str(path) in str(caught.value)
 
 
 @pytest.mark.parametrize("content", [None, "", "block,row\nCONV-4,MAML\n", 'a,b\n"1,2,3\n4'])
-def test_damaged_numbers_of_the_paper_are_named_in_one_line(
-    aggregate_stage, scores, tmp_path, content
-):
+def test_damaged_numbers_of_the_paper_are_named_in_one_line(table_stage, scores, tmp_path, content):
     path = tmp_path / "numbers.csv"
     if content is not None:
         path.write_text(content, encoding="utf-8")
     with pytest.raises(UserError) as caught:
-        aggregate.run(aggregate_stage, Path("main.csv"), path)
+        run(table_stage, Path("main.csv"), path)
     assert len(str(caught.value).splitlines()) == 1
     assert str(path) in str(caught.value)
 
@@ -210,30 +209,28 @@ PERCENTAGE = "expected a number from 0 to 100 such as 61.00, got "
         ("CONV-4,GNN,tier1,61,00,0,50,", ": expected 6 cells, block,row,column,accuracy,interval,"),
     ],
 )
-def test_a_wrong_line_of_printed_numbers_is_named(
-    aggregate_stage, scores, paper, tmp_path, line, said
-):
+def test_a_wrong_line_of_printed_numbers_is_named(table_stage, scores, paper, tmp_path, line, said):
     own = tmp_path / "numbers.csv"
     text = paper.read_text(encoding="utf-8")
     own.write_text(f"{text}{line}\n", encoding="utf-8")
     with pytest.raises(UserError) as caught:
-        aggregate.run(aggregate_stage, Path("main.csv"), own)
+        run(table_stage, Path("main.csv"), own)
     place = f"{own}, line {len(text.splitlines()) + 1}"
     assert str(caught.value).startswith(f"{place}{said}")
     assert not Path("main.csv").exists()
 
 
-def test_a_missing_score_file_is_named_in_one_line(aggregate_stage, scores, paper):
-    path = Path(aggregate_stage.cells[5].scores)
+def test_a_missing_score_file_is_named_in_one_line(table_stage, scores, paper):
+    path = Path(table_stage.cells[5].scores)
     path.unlink()
     with pytest.raises(UserError, match=f"^input {path} does not exist; make it first"):
-        aggregate.run(aggregate_stage, Path("main.csv"), paper)
+        run(table_stage, Path("main.csv"), paper)
 
 
-def test_the_meta_of_a_table_leads_back_to_the_files_of_every_cell(aggregate_stage, scores, paper):
-    aggregate.run(aggregate_stage, Path("main.csv"), paper)
+def test_the_meta_of_a_table_leads_back_to_the_files_of_every_cell(table_stage, scores, paper):
+    run(table_stage, Path("main.csv"), paper)
     inputs = json.loads(Path("main.meta.json").read_text(encoding="utf-8"))["inputs"]
-    for cell in aggregate_stage.cells:
+    for cell in table_stage.cells:
         content = Path(cell.scores).read_bytes()
         assert inputs[cell.scores] == hashlib.sha256(content).hexdigest()
         assert cell.checkpoint_meta in inputs
@@ -250,10 +247,10 @@ def built(fabricate):
 
     def build(name):
         plan = Plan(CONFIG, "demo")
-        stage = plan.aggregate(name)
+        stage = plan.tables.stage(name)
         scores = fabricate(stage.cells)
-        printed = plan.printed_in(name)
-        aggregate.run(stage, Path("table.csv"), *printed or [None])
+        printed = plan.tables.printed_files(name)
+        run(stage, Path("table.csv"), *printed or [None])
         return read(Path("table.csv"))[0], scores
 
     return build
@@ -342,11 +339,11 @@ def test_a_block_without_a_backbone_is_of_the_literature(built):
     assert lines["RESNET-18", "Robust-20++", "cub5"]["accuracy"] == ""
 
 
-def test_scores_of_other_episodes_are_not_compared_but_named(aggregate_stage, scores, paper):
-    cell = next(cell for cell in aggregate_stage.cells if cell.baseline)
+def test_scores_of_other_episodes_are_not_compared_but_named(table_stage, scores, paper):
+    cell = next(cell for cell in table_stage.cells if cell.baseline)
     write_scores(cell.baseline, np.full(39, 0.5))
     with pytest.raises(UserError) as caught:
-        aggregate.run(aggregate_stage, Path("main.csv"), paper)
+        run(table_stage, Path("main.csv"), paper)
     assert str(caught.value) == (
         f"{cell.baseline}: 40 episodes cannot be paired with 39; delete it and run the same "
         "command again"
@@ -410,8 +407,8 @@ def test_a_table_that_tells_of_trainings_does_so_for_every_cell_of_ours(built):
     }
 
 
-def test_a_table_that_does_not_tell_of_trainings_reads_no_curve(table, aggregate_stage):
-    assert not any(cell.trainings for cell in aggregate_stage.cells)
+def test_a_table_that_does_not_tell_of_trainings_reads_no_curve(table, table_stage):
+    assert not any(cell.trainings for cell in table_stage.cells)
     assert {tuple(line[name] for name in FALLS) for line in table[0].values()} == {("",) * 4}
 
 
@@ -446,21 +443,21 @@ def test_a_meta_that_does_not_tell_its_cost_is_named(tmp_path, facts):
 
 
 def test_a_damaged_curve_is_named_in_one_line(fabricate):
-    stage = Plan(CONFIG, "demo").aggregate("discrepancies")
+    stage = Plan(CONFIG, "demo").tables.stage("discrepancies")
     fabricate(stage.cells)
     path = Path(stage.cells[3].trainings[1].files[0])
     path.write_text("epoch,learning_rate\n0,0.1\n", encoding="utf-8")
     with pytest.raises(UserError) as caught:
-        aggregate.run(stage, Path("table.csv"), None)
+        run(stage, Path("table.csv"), None)
     assert len(str(caught.value).splitlines()) == 1
     assert str(path) in str(caught.value)
     assert not Path("table.csv").exists()
 
 
 def test_the_meta_of_a_table_leads_back_to_the_curves_that_it_tells_of(fabricate):
-    stage = Plan(CONFIG, "demo").aggregate("discrepancies")
+    stage = Plan(CONFIG, "demo").tables.stage("discrepancies")
     fabricate(stage.cells)
-    aggregate.run(stage, Path("table.csv"), None)
+    run(stage, Path("table.csv"), None)
     inputs = json.loads(Path("table.meta.json").read_text(encoding="utf-8"))["inputs"]
     place = "results/demo/models/glyph-mini/conv4/epnet/s0"
     for name in ("pretrain.csv", "finetune-1shot.csv", "finetune-5shot.csv"):
@@ -472,9 +469,9 @@ def test_the_meta_of_a_table_leads_back_to_the_curves_that_it_tells_of(fabricate
 
 def test_with_several_seeds_a_line_has_means_and_intervals_over_trainings(fabricate):
     plan = Plan(CONFIG, "demo", 3)
-    stage = plan.aggregate("main")
+    stage = plan.tables.stage("main")
     fabricate(stage.cells)
-    aggregate.run(stage, Path("main.csv"), CONFIG / "paper" / "main.csv")
+    run(stage, Path("main.csv"), CONFIG / "paper" / "main.csv")
     by_seed = {(c.block, c.row, c.column, c.seed): c for c in stage.cells}
 
     def means(place):
@@ -506,9 +503,9 @@ def csv_lines(path):
 
 def test_what_classifiers_assume_and_which_settings_were_chosen_comes_from_their_metas(fabricate):
     """The fixture says so of every second cell; with two seeds, one after the other."""
-    stage = Plan(CONFIG, "demo", seeds=2).aggregate("classifiers")
+    stage = Plan(CONFIG, "demo", seeds=2).tables.stage("classifiers")
     fabricate(stage.cells)
-    aggregate.run(stage, Path("table.csv"), None)
+    run(stage, Path("table.csv"), None)
     lines, _ = read(Path("table.csv"))
     chosen = {line["chosen"]: line["validation_accuracies"] for line in lines.values()}
     assert {line["assumes"] for line in lines.values()} == {"T B"}
@@ -519,9 +516,9 @@ def test_what_classifiers_assume_and_which_settings_were_chosen_comes_from_their
 
 
 def test_a_difference_to_a_recipe_that_the_table_does_not_show(fabricate):
-    stage = Plan(CONFIG, "demo").aggregate("with-ep")
+    stage = Plan(CONFIG, "demo").tables.stage("with-ep")
     scores = fabricate(stage.cells)
-    aggregate.run(stage, Path("table.csv"), None)
+    run(stage, Path("table.csv"), None)
     lines, _ = read(Path("table.csv"))
     cell = stage.cells[5]
     line = lines[cell.block, cell.row, cell.column]

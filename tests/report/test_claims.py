@@ -380,7 +380,7 @@ def written(fabricate):
     """Claims of fabricated scores, as files in the working directory."""
     plan = Plan(CONFIG, "demo")
     for table in plan.main_tables:
-        fabricate(plan.aggregate(table).cells)
+        fabricate(plan.tables.cells(table))
     stage = plan.claims.stage()
     for file in {number.file for claim in stage.claims for number in claim.numbers if number.file}:
         Path(file).parent.mkdir(parents=True, exist_ok=True)

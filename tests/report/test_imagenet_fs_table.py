@@ -9,27 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from epcore.plan import Plan
-from epcore.report import aggregate, latex
-
 CONFIG = Path(__file__).parents[2] / "config"
 NAMES = ["imagenetfs", "imagenetfs-prior", "imagenetfs-variants"]
-
-
-@pytest.fixture
-def typeset(fabricate):
-    """Name and scale of a table -> its text, and (block, row, column) -> accuracies."""
-
-    def function(name, scale="demo"):
-        plan = Plan(CONFIG, scale)
-        stage = plan.aggregate(name)
-        scores = fabricate(stage.cells)
-        (paper,) = plan.printed_in(name) or (None,)
-        aggregate.run(stage, Path(f"{name}.csv"), paper)
-        latex.run(plan.latex(name), Path(f"{name}.csv"), Path(f"{name}.tex"))
-        return Path(f"{name}.tex").read_text(encoding="utf-8"), scores
-
-    return function
 
 
 def lines_of(text, label):

@@ -10,9 +10,8 @@ import pytest
 from scipy import stats
 from score_files import write_curve
 
-from epcore.errors import UserError
 from epcore.plan import Plan
-from epcore.report import aggregate, latex
+from epcore.report.table import run
 
 CONFIG = Path(__file__).parents[2] / "config"
 COLUMNS = ["mini1", "mini5", "tier1", "tier5"]
@@ -20,10 +19,9 @@ NOT_COMPARABLE = "its numbers are not comparable with the paper's"
 
 
 @pytest.fixture
-def written(aggregate_stage, latex_stage, scores, paper):
+def written(table_stage, scores, paper):
     """The table of fabricated scores, as text."""
-    aggregate.run(aggregate_stage, Path("main.csv"), paper)
-    latex.run(latex_stage, Path("main.csv"), Path("main.tex"))
+    run(table_stage, Path("main.csv"), paper)
     return Path("main.tex").read_text(encoding="utf-8")
 
 
@@ -35,7 +33,7 @@ def rows_of(text):
 
 def entries_of(text, stage):
     """(block, row, column) -> what stands under this run and under paper."""
-    places = [(block.block, row.row) for block in stage.blocks for row in block.rows]
+    places = [(block.name, row.name) for block in stage.table.blocks for row in block.rows]
     found = {}
     for (block, row), line in zip(places, rows_of(text), strict=True):
         for number, column in enumerate(COLUMNS):
@@ -44,9 +42,9 @@ def entries_of(text, stage):
 
 
 def test_every_printed_number_stands_in_its_cell_and_gray_if_at_224_pixels(
-    written, latex_stage, paper
+    written, table_stage, paper
 ):
-    entries = entries_of(written, latex_stage)
+    entries = entries_of(written, table_stage)
     with paper.open(newline="", encoding="utf-8") as file:
         printed = {(c["block"], c["row"], c["column"]): c for c in csv.DictReader(file)}
     gray = set()
@@ -66,8 +64,8 @@ def test_every_printed_number_stands_in_its_cell_and_gray_if_at_224_pixels(
     assert printed.keys() <= entries.keys()
 
 
-def test_our_numbers_have_two_decimals_and_their_interval(written, latex_stage, scores):
-    for place, (shown, _) in entries_of(written, latex_stage).items():
+def test_our_numbers_have_two_decimals_and_their_interval(written, table_stage, scores):
+    for place, (shown, _) in entries_of(written, table_stage).items():
         if place not in scores:
             assert shown == "--"
             continue
@@ -96,19 +94,18 @@ def test_a_row_of_ours_without_printed_parameters_has_ours_alone(typeset, config
 
 
 def test_parameters_are_shown_even_if_the_first_column_is_not_of_this_scale(
-    aggregate_stage, latex_stage, scores, paper
+    table_stage, scores, paper
 ):
-    later = [cell for cell in aggregate_stage.cells if cell.column.startswith("tier")]
-    stage = aggregate_stage.model_copy(update={"cells": tuple(later)})
-    aggregate.run(stage, Path("main.csv"), paper)
-    latex.run(latex_stage, Path("main.csv"), Path("main.tex"))
+    later = [cell for cell in table_stage.cells if cell.column.startswith("tier")]
+    stage = table_stage.model_copy(update={"cells": tuple(later)})
+    run(stage, Path("main.csv"), paper)
     epnet = [line for line in rows_of(Path("main.tex").read_text()) if line[0] == "EPNet"]
     assert epnet[0][1].endswith("K (112K)")
 
 
-def test_every_source_of_the_literature_is_listed_once_below_the_table(written, latex_stage):
+def test_every_source_of_the_literature_is_listed_once_below_the_table(written, table_stage):
     below = written[written.index(r"\end{tabular}") :]
-    sources = {row.source for block in latex_stage.blocks for row in block.rows} - {""}
+    sources = {row.source for block in table_stage.table.blocks for row in block.rows} - {""}
     assert len(sources) > 15
     for source in sources:
         assert below.count(f"}}{source}") == 1
@@ -120,7 +117,7 @@ def test_every_source_of_the_literature_is_listed_once_below_the_table(written, 
 
 
 def caption(config, scale):
-    return Plan(config, scale).latex("main").caption
+    return Plan(config, scale).tables.stage("main").caption
 
 
 def test_the_caption_says_what_this_run_is_and_that_it_is_not_comparable(written):
@@ -303,13 +300,11 @@ def test_columns_without_parameters_have_none(typeset):
 
 def test_a_table_may_say_when_each_rate_fell_and_how_many_epochs_were_trained(fabricate):
     plan = Plan(CONFIG, "demo")
-    stage = plan.aggregate("discrepancies")
+    stage = plan.tables.stage("discrepancies")
     fabricate(stage.cells)
     changed = next(cell for cell in stage.cells if cell.row == "text-plateau")
     write_curve(changed.trainings[1], [0.001, 0.0001, 0.0001])  # of 1-shot fine-tuning
-    aggregate.run(stage, Path("table.csv"), None)
-    typesetting = plan.latex("discrepancies")
-    latex.run(typesetting, Path("table.csv"), Path("table.tex"))
+    run(stage, Path("table.csv"), None)
     text = Path("table.tex").read_text(encoding="utf-8")
     _, heading, _, *rows = body(text)
     assert heading[1:3] == ["pretraining", "fine-tuning"]
@@ -334,31 +329,6 @@ def test_what_a_scale_does_not_cover_stays_empty_beside_the_papers_numbers(types
     assert {column for _, _, column in scores} == {"mini10", "tier10"}
     epnet = next(row for row in body(text) if row[0] == "EPNet")
     assert epnet[5:] == ["--", "92.68"]
-
-
-@pytest.mark.parametrize("content", [None, "", "table,block\nmain,CONV-4\n"])
-def test_a_damaged_table_is_named_in_one_line(latex_stage, tmp_path, content):
-    path = tmp_path / "main.csv"
-    if content is not None:
-        path.write_text(content, encoding="utf-8")
-    with pytest.raises(UserError) as caught:
-        latex.run(latex_stage, path, tmp_path / "main.tex")
-    assert len(str(caught.value).splitlines()) == 1
-    assert str(path) in str(caught.value)
-    assert not (tmp_path / "main.tex").exists()
-
-
-def test_a_table_that_lost_lines_is_named_with_the_first_cell_it_lacks(written, latex_stage):
-    path = Path("main.csv")
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    path.write_text("".join(lines[:-3]), encoding="utf-8")
-    with pytest.raises(UserError) as caught:
-        latex.run(latex_stage, path, Path("main.tex"))
-    block, row = latex_stage.blocks[-1], latex_stage.blocks[-1].rows[-1]
-    assert str(caught.value) == (
-        f"table main.csv has no line for {row.row} in {block.block}, mini5; delete it and run the "
-        "same command again"
-    )
 
 
 # -- compiled --------------------------------------------------------------------------------------
@@ -410,8 +380,7 @@ def with_special_characters(config, scores, paper):
             new = new.replace(SPECIAL, f"'{SPECIAL}'")
         (config / file).write_text(new, encoding="utf-8")
     plan = Plan(config, "demo")
-    aggregate.run(plan.aggregate("main"), Path("main.csv"), paper)
-    latex.run(plan.latex("main"), Path("main.csv"), Path("main.tex"))
+    run(plan.tables.stage("main"), Path("main.csv"), paper)
 
 
 @pytest.mark.latex
@@ -452,7 +421,7 @@ def test_every_table_compiles_and_is_no_wider_than_the_page(typeset, name):
 
 def test_differences_within_the_noise_of_trainings_are_marked_and_the_caption_says_so(typeset):
     marked, _ = typeset("batch-epochs", "batch-epochs")
-    with Path("table.csv").open(newline="", encoding="utf-8") as file:
+    with Path("batch-epochs.csv").open(newline="", encoding="utf-8") as file:
         lines = [line for line in csv.DictReader(file) if line["baseline"]]
     noisy = [abs(float(line["difference"])) <= float(line["difference_interval"]) for line in lines]
     assert {True, False} == set(noisy)

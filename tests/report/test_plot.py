@@ -14,8 +14,9 @@ from scipy import stats
 
 from epcore.errors import UserError
 from epcore.plan import Plan
-from epcore.report import aggregate, plot
+from epcore.report import plot
 from epcore.report.figure import panels
+from epcore.report.table import run
 
 CONFIG = Path(__file__).parents[2] / "config"
 NAMES = ("by-shot", "by-way", "by-unlabeled")
@@ -29,7 +30,7 @@ def drawn(fabricate):
         plan = Plan(CONFIG, scale)
         scores, files = {}, []
         for table in plan.plots.tables(name):
-            stage = plan.aggregate(table)
+            stage = plan.tables.stage(table)
             # By file, because the score files of an earlier table stand.
             cells = [cell for cell in stage.cells if not Path(cell.scores).exists()]
             fabricate(cells)
@@ -40,7 +41,7 @@ def drawn(fabricate):
                 if not Path(cell.checkpoint_meta).exists():
                     Path(cell.checkpoint_meta).write_text('{"parameters": 1}', encoding="utf-8")
             paper = CONFIG / "paper" / f"{plan.registry.table(table).paper}.csv"
-            aggregate.run(stage, Path(f"{table}.csv"), paper)
+            run(stage, Path(f"{table}.csv"), paper)
             files.append(Path(f"{table}.csv"))
         stage = plan.plots.plot(name)
         plot.run(stage, files, Path(f"{name}.pdf"))

@@ -12,7 +12,7 @@ from epcore.errors import UserError
 from epcore.plan import Plan
 from epcore.plan.claim_cells import ClaimCells
 from epcore.plan.files import TEMPLATE
-from epcore.report import aggregate, claims, latex, reproduction
+from epcore.report import claims, reproduction, table
 from epcore.report.figure import figure
 from epcore.report.text_table import read_cells
 
@@ -41,11 +41,10 @@ def project(fabricate):
         folder = Path("results") / scale / "tables"
         folder.mkdir(parents=True)
         for name in plan.main_tables:
-            stage = plan.aggregate(name)
+            stage = plan.tables.stage(name)
             fabricate(stage.cells)
-            printed = plan.printed_in(name)
-            aggregate.run(stage, folder / f"{name}.csv", *printed or [None])
-            latex.run(plan.latex(name), folder / f"{name}.csv", folder / f"{name}.tex")
+            printed = plan.tables.printed_files(name)
+            table.run(stage, folder / f"{name}.csv", *printed or [None])
         stage = plan.claims.stage()
         none = tuple(claim.model_copy(update={"numbers": ()}) for claim in stage.claims)
         claims.run(stage.model_copy(update={"claims": none}), folder / "claims.csv")
@@ -99,14 +98,14 @@ def test_the_prose_uses_no_name_that_nothing_has(project, scale):
     """A number that only another scale has is fine; a misspelt one is not."""
     plan, folder = project(scale)
     known, lines, _ = macros_of(plan, folder, {"hours": "1", "kwh": "1", "kg": "1"})
-    every = ClaimCells(plan.registry, plan.tables, plan.imagenet_fs_tables).cells
+    every = ClaimCells(plan.registry, plan.tables).cells
     ids = {line["id"] for line in lines}
     names = used()
     assert {f"fact {name}" for name, _ in names["fact"]} <= set(known)
     assert {name for kind in ("cell", "gap") for name, _ in names[kind]} <= set(every)
     assert {name for name, _ in names["says"]} <= ids
     assert {verdict for _, verdict in names["says"]} <= set(reproduction.VERDICTS)
-    tables = {*Plan(CONFIG, "demo").registry.every_table, "claims", "co2", "imagenetfs"}
+    tables = {*Plan(CONFIG, "demo").registry.every_table, "claims", "co2"}
     assert {name for name, _ in names["showtable"]} <= tables
 
 

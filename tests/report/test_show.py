@@ -20,7 +20,7 @@ def built(typeset):
     def build(name):
         typeset(name)
         for file, path in {
-            "table.csv": paths.TABLE_CSV,
+            f"{name}.csv": paths.TABLE_CSV,
             f"{name}.html": paths.TABLE_HTML,
             f"{name}.tex": paths.TABLE_TEX,
         }.items():
@@ -43,7 +43,9 @@ def lines_of(name):
         return list(csv.DictReader(file))
 
 
-@pytest.mark.parametrize("name", ["main", "placement", "compared-gaps", "ten-shot"])
+@pytest.mark.parametrize(
+    "name", ["main", "placement", "compared-gaps", "ten-shot", "imagenetfs-prior"]
+)
 @pytest.mark.parametrize("columns", [200, 60])
 def test_every_number_of_this_run_is_there_whole(built, capsys, monkeypatch, name, columns):
     built(name)
@@ -69,13 +71,13 @@ def test_rows_of_the_literature_are_left_to_the_page(built, capsys, monkeypatch)
 def test_a_row_stands_with_its_own_numbers_and_those_of_the_paper(built, capsys, monkeypatch):
     built("main")
     text = shown(capsys, monkeypatch, "main")
-    block = Plan(CONFIG, "demo").latex("main").blocks[0]
-    (row,) = (row for row in block.rows if row.row == "EPNet")
+    block = Plan(CONFIG, "demo").tables.table("main").blocks[0]
+    (row,) = (row for row in block.rows if row.name == "EPNet")
     (line,) = [line for line in text.splitlines() if line.split()[:1] == ["EPNet"]][:1]
     cells = {
         each["column"]: each
         for each in lines_of("main")
-        if (each["block"], each["row"]) == (block.block, row.row)
+        if (each["block"], each["row"]) == (block.name, row.name)
     }
     expected = []
     for cell in cells.values():
@@ -98,6 +100,28 @@ def test_a_table_that_is_not_there_is_told(tmp_path, monkeypatch, capsys, argume
     said = capsys.readouterr().err
     assert message in said
     assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda text: "", "cannot be read (the column 'table' is missing)"),
+        (lambda text: "table,block\nmain,CONV-4\n", "cannot be read (the column 'row' is missing)"),
+        (
+            lambda text: "".join(text.splitlines(keepends=True)[:-3]),
+            "has no line for EPNet in WRN-28-10, mini5",
+        ),
+    ],
+)
+def test_a_damaged_table_is_named_in_one_line(built, capsys, damage, said):
+    """By the first cell that it lacks, if it lost lines."""
+    built("main")
+    file = Path(paths.TABLE_CSV.format(scale="demo", table="main"))
+    file.write_text(damage(file.read_text(encoding="utf-8")), encoding="utf-8")
+    assert main(["show", "main", "--scale", "demo", "--settings", str(CONFIG)]) == 2
+    assert capsys.readouterr().err == (
+        f"epcore: table {file} {said}; delete it and run the same command again\n"
+    )
 
 
 def test_a_table_of_another_scale_is_told_with_its_scale(tmp_path, monkeypatch, capsys):

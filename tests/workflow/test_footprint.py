@@ -66,7 +66,7 @@ def test_the_co2_report_waits_for_all_that_is_not_a_copy(project, monkeypatch):
         Counter(job.rule for job in planned(plan, [target]))
         for target in ("all", "reports/co2.csv")
     )
-    assert report["aggregate"] > 1
+    assert report["table"] > 1
     later = everything - report
     assert {rule for rule in later if not rule.startswith("publish")} == {"all"}
 
@@ -77,9 +77,9 @@ def test_a_finished_target_has_no_jobs_left_and_a_lost_file_its_own(finished, mo
     assert planned(plan, ["tables/main.tex"]) == []
     for made in ("tables/main.tex", "results/tiny/tables/main.tex"):
         Path(made).unlink()
-    assert counted(planned(plan, ["tables/main.tex"])) == {"latex": 1, "publish": 1}
+    assert counted(planned(plan, ["tables/main.tex"])) == {"table": 1, "publish": 1}
     run = finished.snakemake("--cores", "1", "forecast")
-    assert re.search(r"^  latex +\d+ .* ledger$", run.text, re.M), run.text
+    assert re.search(r"^  table +\d+ .* ledger$", run.text, re.M), run.text
 
 
 def test_a_target_that_snakemake_refuses_is_told_in_its_words(project, monkeypatch):

@@ -62,7 +62,8 @@ def test_the_table_has_every_cell_of_ours_and_the_papers_rows(built_once):
 
 
 def test_the_curves_are_those_that_the_trainings_wrote(built):
-    (name,) = Plan(built.folder / "config", SCALE).imagenet_fs.curves
+    plan = Plan(built.folder / "config", SCALE)
+    (name,) = plan.imagenet_fs.curves(plan.tested.imagenet_fs)
     run = built.snakemake("--cores", "1", f"figures/{name}.pdf")
     assert run.jobs == {"curves": 1, "publish": 1}
     with (built.folder / f"results/{SCALE}/figures/{name}.csv").open(newline="") as file:
@@ -90,7 +91,7 @@ def test_a_second_run_has_nothing_to_do(built):
     assert built.snakemake("--cores", "2", *TARGETS).nothing_to_do
 
 
-FINAL = {"imagenet_fs_aggregate", "imagenet_fs_latex", "publish"}
+FINAL = {"table", "publish"}
 
 
 @pytest.mark.parametrize(
@@ -109,27 +110,26 @@ def test_an_edit_redoes_what_reads_it(built, old, new, redone):
 
 
 def test_a_label_typesets_anew_and_no_more(built):
-    built.replace(
-        "config/imagenet-fs.yaml", 'label: "wDAE-GNN + EP", baseline', 'label: "ours", baseline'
-    )
+    built.replace("config/tables/imagenetfs.yaml", 'label: "LwoF, averaging"', 'label: "ours"')
     jobs = built.snakemake("-n", TARGETS[0]).jobs
-    assert jobs == {"imagenet_fs_latex": 1, "publish": 1}
+    assert jobs == {"table": 1, "publish": 1}
 
 
 def test_the_variants_train_what_is_not_there_and_are_no_part_of_all(built):
-    plan = Plan(built.folder / "config", SCALE).imagenet_fs
+    plan = Plan(built.folder / "config", SCALE)
     known, variants = (
-        {row.method for row in plan.table(name).rows}
+        {at.run.recipe for at in plan.tables.runs(name)}
         for name in ("imagenetfs", "imagenetfs-variants")
     )
-    trained = {plan.generator_method(method) for method in variants} - known
+    trained = {plan.imagenet_fs.generator_method(method) for method in variants} - known
     jobs = built.snakemake("-n", "tables/imagenetfs-variants.tex").jobs
     assert jobs["imagenet_fs_generator"] == len(trained) > 0
     assert jobs["imagenet_fs_evaluate"] == len(variants - known) > len(trained)
     assert "imagenet_fs_classifier" not in jobs
     everything = built.snakemake("-n", "all")
     assert everything.jobs["all"] == 1
-    assert "tables/imagenetfs-variants.tex" not in everything.text
+    assert "tables/main.tex" in everything.text
+    assert "imagenetfs-variants" not in everything.text
 
 
 def test_the_paper_scale_plans_both_readings_and_networks_with_their_resources(project):

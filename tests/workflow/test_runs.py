@@ -10,7 +10,7 @@ import pytest
 
 pytestmark = pytest.mark.workflow
 
-AFTER_FINETUNING = {"finetune", "embed", "base_classes", "evaluate", "aggregate", "latex"}
+AFTER_FINETUNING = {"finetune", "embed", "base_classes", "evaluate", "table"}
 AFTER_FINETUNING |= {"publish"}
 
 
@@ -104,12 +104,12 @@ def test_a_recipe_redoes_only_its_own_rows(finished):
 
 def test_a_caption_redoes_only_its_table(finished):
     finished.replace("config/tables/main.yaml", 'title: "Few-shot', 'title: "Our few-shot')
-    assert set(finished.plan().jobs) == {"latex", "publish"}
+    assert set(finished.plan().jobs) == {"table", "publish"}
 
 
 def test_a_printed_number_redoes_only_the_table(finished):
     finished.replace("config/paper/main.csv", "43.56", "43.57")
-    assert set(finished.plan().jobs) == {"aggregate", "latex", "publish"}
+    assert set(finished.plan().jobs) == {"table", "publish"}
 
 
 def test_another_scale_shares_nothing_with_this_one(finished):

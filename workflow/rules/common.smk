@@ -80,8 +80,7 @@ def job_of(stage, **names):
 
 
 # What may be asked for as tables/NAME.tex and figures/NAME.pdf; claims have a rule of their own.
-FS_TABLES = PLAN.imagenet_fs.tables if PLAN.imagenet_fs else ()
-TABLES = [*PLAN.tables.covered, *FS_TABLES, "co2"]
+TABLES = [*PLAN.tables.covered, "co2"]
 FIGURES = [*PLAN.covered_figures, "co2"]
 
 

@@ -134,21 +134,3 @@ rule imagenet_fs_evaluate:
         job=job_of("imagenet-fs-evaluate"),
     shell:
         "epcore imagenet-fs-evaluate {params.job:q} > {log:q} 2>&1"
-
-
-use rule aggregate as imagenet_fs_aggregate with:
-    input:
-        scores=lambda w: [
-            cell.scores for cell in PLAN.imagenet_fs_tables.cells(w.table)
-        ],
-        metas=lambda w: sorted(
-            {cell.checkpoint_meta for cell in PLAN.imagenet_fs_tables.cells(w.table)}
-        ),
-        paper=lambda w: PLAN.printed_in(w.table),
-    wildcard_constraints:
-        table="|".join(FS.tables),
-
-
-use rule latex as imagenet_fs_latex with:
-    wildcard_constraints:
-        table="|".join(FS.tables),

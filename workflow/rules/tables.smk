@@ -1,48 +1,13 @@
-# From per-episode scores to a CSV, from the CSV to LaTeX, and the current scale's published copy.
+# From per-episode scores to a CSV, LaTeX and a page, and the current scale's published copy.
 
 
-rule aggregate:
+rule table:
     input:
-        scores=lambda w: [cell.scores for cell in PLAN.tables.cells(w.table)],
-        baselines=lambda w: [
-            cell.baseline for cell in PLAN.tables.cells(w.table) if cell.baseline
-        ],
-        metas=lambda w: [
-            file
-            for cell in PLAN.tables.cells(w.table)
-            for file in (cell.checkpoint_meta, cell.method_meta)
-            if file
-        ],
-        curves=lambda w: [
-            file
-            for cell in PLAN.tables.cells(w.table)
-            for training in cell.trainings
-            for file in training.files
-        ],
-        paper=lambda w: PLAN.printed_in(w.table)[:1],
-        rerun=lambda w: PLAN.printed_in(w.table)[1:],
+        cells=lambda w: PLAN.tables.stage(w.table).files,
+        printed=lambda w: PLAN.tables.printed_files(w.table),
     output:
         table=paths.TABLE_CSV,
         meta=paths.meta(paths.TABLE_CSV),
-    log:
-        "results/{scale}/logs/aggregate/{table}.log",
-    localrule: True
-    conda:
-        "../../environment.yml"
-    threads: 1
-    resources:
-        mem_mb=1000,
-        runtime=10,
-    params:
-        job=job_of("aggregate"),
-    shell:
-        "epcore aggregate {params.job:q} > {log:q} 2>&1"
-
-
-rule latex:
-    input:
-        paths.TABLE_CSV,
-    output:
         tex=paths.TABLE_TEX,
         html=report(
             paths.TABLE_HTML,
@@ -51,7 +16,7 @@ rule latex:
             labels={"table": "{table}"},
         ),
     log:
-        "results/{scale}/logs/latex/{table}.log",
+        "results/{scale}/logs/table/{table}.log",
     localrule: True
     conda:
         "../../environment.yml"
@@ -60,9 +25,9 @@ rule latex:
         mem_mb=1000,
         runtime=10,
     params:
-        job=job_of("latex"),
+        job=job_of("table"),
     shell:
-        "epcore latex {params.job:q} > {log:q} 2>&1"
+        "epcore table {params.job:q} > {log:q} 2>&1"
 
 
 rule claims:

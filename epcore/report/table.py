@@ -1,0 +1,29 @@
+"""The stage `table`: from per-episode scores to a CSV, and from that to LaTeX and a page."""
+
+from pathlib import Path
+
+from epcore.files import Provenance, write_text
+from epcore.plan.printed import read_printed
+from epcore.plan.stages import TableStage
+from epcore.report.aggregate import aggregate
+from epcore.report.html_table import page
+from epcore.report.latex import typeset
+from epcore.report.layout import lay_out
+from epcore.report.numbers import write_table
+from epcore.report.text_table import read_cells
+
+
+def run(stage: TableStage, out: Path, paper: Path | None, rerun: Path | None = None) -> None:
+    """The table (.csv), the same in LaTeX (.tex) and as a page for browsers (.html).
+
+    A meta leads back to the files of every cell.
+    """
+    printed = [file for file in (paper, rerun) if file]
+    files = [*map(Path, stage.files), *printed]
+    provenance = Provenance("table", stage.model_dump(mode="json"), files)
+    numbers = (read_printed(file) if file else {} for file in (paper, rerun))
+    write_table(aggregate(stage, *numbers), out, "%.4f")
+    layout = lay_out(stage, read_cells(out))
+    write_text(out.with_suffix(".tex"), typeset(layout))
+    write_text(out.with_suffix(".html"), page(layout))
+    provenance.write(out)
