@@ -42,11 +42,14 @@ def train(told, toy):
 
 @pytest.fixture
 def meta_train(toy):
-    """A training of MAML on episodes, of four epochs of six steps."""
+    """A training of MAML with one step, of four epochs of six steps."""
     stage = Plan(CONFIG, "demo").compared.meta_train("conv4", "maml", 0, 2)
     short = {"epochs": 4, "steps": 6, "tasks": 1, "queries": 3, "halve_every": 2}
-    training = stage.training.model_copy(update=short)
-    return command_line("meta-train", stage.model_copy(update={"training": training}), toy)
+    told = {
+        "training": stage.training.model_copy(update=short),
+        "method": stage.method | {"steps": 1, "test_steps": 1},
+    }
+    return command_line("meta-train", stage.model_copy(update=told), toy)
 
 
 @pytest.fixture
