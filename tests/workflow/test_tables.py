@@ -119,8 +119,8 @@ def test_another_table_of_the_same_networks_trains_nothing_and_alpha_only_its_ca
     jobs = more_once[1].jobs
     assert jobs["pretrain"] == 1
     assert "finetune" not in jobs
-    assert (jobs["embed"], jobs["evaluate"]) == (1, 2)  # three protocols of two recipes
-    assert "episodes" not in jobs
+    assert jobs["embed"] == 2  # the pretrained network of each candidate
+    assert (jobs["episodes"], jobs["evaluate"]) == (3, 2)  # three protocols of two recipes
 
 
 def test_the_table_of_partial_labels_has_every_cell_of_ours_with_its_difference(more_once):
