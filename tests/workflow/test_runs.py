@@ -10,8 +10,7 @@ import pytest
 
 pytestmark = pytest.mark.workflow
 
-AFTER_FINETUNING = {"finetune", "embed", "base_classes", "evaluate", "aggregate", "latex"}
-AFTER_FINETUNING |= {"publish"}
+AFTER_FINETUNING = {"finetune", "embed", "evaluate", "aggregate", "latex", "publish"}
 
 
 def ours(project):
