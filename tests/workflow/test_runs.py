@@ -10,8 +10,7 @@ import pytest
 
 pytestmark = pytest.mark.workflow
 
-AFTER_FINETUNING = {"finetune", "embed", "base_classes", "evaluate", "table"}
-AFTER_FINETUNING |= {"publish"}
+AFTER_FINETUNING = {"finetune", "embed", "evaluate", "table", "publish"}
 
 
 def ours(project):
