@@ -34,15 +34,12 @@ EMBEDDING = "results/tiny/logs/embed/tiny-glyphs/conv4/{}/s0-finetune-5shot.log"
 # A pretraining of a minute or two: the second try must not end before its warning.
 LONG = "pretraining: {epochs: 600, plateau: {patience: 100000}, batch_size: 32"
 SHORT = "pretraining: {epochs: 2, batch_size: 32"
-# Less than a pretraining and its two Snakemakes take, but more than half of it. With its embedding
-# it gets the memory of the larger and the time of both. An embedding that was left alone may be
-# killed as well, once.
+# Less than a pretraining and its two Snakemakes take, but more than half of it.
 LITTLE = {
     "  finetune: *gpu\n": "  pretrain:\n    <<: *gpu\n    mem_mb: 450 * attempt\n",
     "  pretrain: &gpu\n": "  finetune: &gpu\n    runtime: 20 * attempt\n",
-    "  embed: *gpu\n": "  embed:\n    <<: *gpu\n    mem_mb: 400 * attempt\n",
 }
-TRIES = ("00:40:00", "01:20:00", "02:00:00")
+TRIES = ("00:20:00", "00:40:00", "01:00:00")
 
 
 def furnish(folder):
