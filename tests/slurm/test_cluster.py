@@ -270,7 +270,7 @@ def test_a_training_and_its_embedding_are_one_job_with_one_card(disturbed):
         asked = disturbed["cluster"].run("scontrol", "show", "job", job.number)
         assert "TresPerJob=gres:gpu:1\n" in asked
         (log,) = disturbed["cluster"].folder.glob(f"logs/slurm/{FINETUNING}/{job.number}.log")
-        assert "3 of 3 steps (100%) done" in log.read_text()
+        assert "2 of 2 steps (100%) done" in log.read_text()
 
 
 def test_an_embedding_that_fails_costs_no_training(disturbed):
