@@ -69,23 +69,28 @@ class Episodes:
         """The distinct rows that any episode uses, ascending."""
         return np.unique(self.images())
 
-    def are_of(self, labels: np.ndarray) -> bool:
-        """Whether they can be of images with these labels `(n,)`; -1 for one that is not there.
+    def are_of(self, labels: np.ndarray, rows: np.ndarray | None = None) -> bool:
+        """Whether they can be of images with these labels `(n,)`, of these rows or of the first n.
 
-        The images of a class of an episode have one label, those of two classes have two.
+        The images of a class of an episode have one label, those of two classes have two. `rows`
+        ascend.
         """
         images = self.images()
-        if images.max() >= len(labels) or (labels[images] < 0).any():
+        if rows is None:
+            rows = np.arange(len(labels))
+        places = np.searchsorted(rows, images).clip(max=len(rows) - 1)
+        if (rows[places] != images).any():
             return False
         shot = self.support.shape[2]
-        classes = labels[self.support[:, :, 0]]
+        found = labels[places]
+        classes = found[:, : self.support.shape[1] * shot : shot]
         expected = [
             np.repeat(classes, shot, axis=1),
             np.take_along_axis(classes, self.query_labels, axis=1),
             np.repeat(classes, self.unlabeled.shape[2], axis=1),
         ]
         apart = (np.diff(np.sort(classes, axis=1), axis=1) > 0).all()
-        return bool(apart and (labels[images] == np.concatenate(expected, axis=1)).all())
+        return bool(apart and (found == np.concatenate(expected, axis=1)).all())
 
     def save(self, path: Path) -> None:
         save_arrays(path, support=self.support, query=self.query, unlabeled=self.unlabeled)
@@ -96,18 +101,19 @@ class Episodes:
         return load_arrays(path, cls, ("support", "query", "unlabeled"), "episode file")
 
     @classmethod
-    def drawn_from(cls, path: Path, labels: np.ndarray, source: Path) -> "Episodes":
-        """The episodes of a file, as those of `source`, whose image i has the label `labels[i]`.
+    def drawn_from(
+        cls, path: Path, labels: np.ndarray, source: Path, rows: np.ndarray | None = None
+    ) -> "Episodes":
+        """The episodes of a file, as those of `source`; `labels` and `rows` as in `are_of`.
 
         Raises:
-            UserError: as `load`, and if they were drawn from other data. -1 stands for an image
-                that the source lacks.
+            UserError: as `load`, and if they were drawn from other data.
         """
         episodes = cls.load(path)
-        if not episodes.are_of(labels):
+        if not episodes.are_of(labels, rows):
             raise UserError(
                 f"episode file {path} was drawn from another data set than {source}, which has "
-                f"{(labels >= 0).sum()} images and other classes; draw some from this one"
+                f"{len(labels)} images and other classes; draw some from this one"
             )
         return episodes
 

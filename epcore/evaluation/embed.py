@@ -64,9 +64,7 @@ class Features:
         Raises:
             UserError: if the file is damaged, or was drawn from images or classes of other data.
         """
-        labels = np.full(self.rows[-1] + 1, -1)
-        labels[self.rows] = self.labels
-        return Episodes.drawn_from(path, labels, source)
+        return Episodes.drawn_from(path, self.labels, source, self.rows)
 
     def save(self, path: Path) -> None:
         save_arrays(path, rows=self.rows, labels=self.labels, values=self.values)

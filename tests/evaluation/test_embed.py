@@ -99,6 +99,14 @@ def test_episodes_are_of_the_images_and_classes_of_the_features(tmp_path):
             features.episodes(path, source)
 
 
+def test_rows_of_a_foreign_file_take_no_memory(tmp_path):
+    rows = np.array([2, 5, 2**62])
+    features = Features(rows, np.array([0, 0, 1]), np.ones((3, 2), np.float32))
+    path = frozen(tmp_path / "e.npz", [[2], [7]], [[5], [8]])
+    with pytest.raises(UserError, match="was drawn from another data set"):
+        features.episodes(path, Path("f.npz"))
+
+
 def test_features_come_back_as_they_were_saved(tmp_path):
     values = np.array([[0.1, 1e-9], [3, 4]], np.float32)
     features = Features(np.array([1, 4]), np.array([0, 3]), values)
