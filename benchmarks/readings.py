@@ -2,17 +2,21 @@
 
     snakemake --cores 2 results/batch-epochs/data/glyph-mini/store.json \\
         results/batch-epochs/episodes/glyph-mini/val-5way-5shot.npz --config scale=batch-epochs
-    OMP_NUM_THREADS=1 python benchmarks/readings.py
+    OMP_NUM_THREADS=1 python benchmarks/readings.py results/readings/tables
+    python docs/findings.py take readings --command "python benchmarks/readings.py"
 
-prints the page's two tables: Conv-4, one seed, some six minutes. In the first one network is
-trained at a constant rate, and after each epoch four readings of kernel width and query logits
-judge the same network; in the second one, three protocols train their own.
+makes judged.csv and trained.csv, then the page's two tables of them: Conv-4, one seed, some six
+minutes. In the first one network is trained at a constant rate, and after each epoch four readings
+of kernel width and query logits judge the same network; in the second one, three protocols train
+their own.
 """
 
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import torch
 from torch.nn import functional
 
@@ -22,14 +26,16 @@ from epcore.data.store import ImageStore
 from epcore.evaluation.embed import embed
 from epcore.evaluation.inference import Inference
 from epcore.evaluation.solve import solve
+from epcore.files import Provenance
 from epcore.plan import Plan
 from epcore.plan.stages import PretrainStage
+from epcore.report.numbers import write_table
 from epcore.training.loop import Outcome, fit
 from epcore.training.pretrain import PretrainingTask
 
 SCALE, DATASET = "batch-epochs", "glyph-mini"
 RESULTS = Path("results", SCALE)
-EPOCHS, SHOWN = 10, (1, 2, 5, 10)
+EPOCHS = 10
 DEVICE = torch.device("cpu")
 READINGS = {
     ("deviation", "log-scores"): {"bandwidth": "std", "query_logits": "log-scores"},
@@ -37,6 +43,11 @@ READINGS = {
     ("variance", "log-scores"): {"bandwidth": "var", "query_logits": "log-scores"},
     ("variance", "scores"): {"bandwidth": "var", "query_logits": "scores"},
 }
+PROTOCOLS: tuple[tuple[str, dict[str, str]], ...] = (
+    ("epnet-paper", {}),
+    ("epnet-paper", {"bandwidth": "var"}),
+    ("epnet-paper-literal", {}),
+)
 
 
 def stage_of(recipe: str, patience: int, **propagation: Any) -> PretrainStage:
@@ -96,34 +107,42 @@ def trained(task: PretrainingTask) -> Outcome:
         return fit(task, task.stage.pretraining, 0, Path(folder, "state.pt"), "pretrain")
 
 
-def main() -> None:
-    store = ImageStore.open(RESULTS / "data" / DATASET)
-    episodes = Episodes.load(RESULTS / "episodes" / DATASET / "val-5way-5shot.npz")
+def judged(store: ImageStore, episodes: Episodes) -> pd.DataFrame:
+    """A line for each reading and epoch: loss, accuracy in %, gradient."""
+    task = Judged(stage_of("epnet", patience=EPOCHS), store, episodes, DEVICE)
+    trained(task)
+    lines = [
+        (*name, epoch, *judgment[name])
+        for name in READINGS
+        for epoch, judgment in enumerate(task.judgments, 1)
+    ]
+    columns = ["kernel_width", "query_logits", "epoch", "loss", "accuracy", "gradient"]
+    return pd.DataFrame(lines, columns=columns)
 
-    judged = Judged(stage_of("epnet", patience=EPOCHS), store, episodes, DEVICE)
-    trained(judged)
-    shown = [judged.judgments[epoch - 1] for epoch in SHOWN]
-    print(f"| kernel width | query logits | loss after {SHOWN} | accuracy, % | gradient |")
-    print("|---|---|---|---|---|")
-    for name in READINGS:
-        losses = ", ".join(f"{judgment[name][0]:.4f}" for judgment in shown)
-        accuracies = ", ".join(f"{judgment[name][1]:.0f}" for judgment in shown)
-        gradients = sorted(judgment[name][2] for judgment in judged.judgments)
-        span = f"{gradients[0]:.2g} to {gradients[-1]:.2g}"
-        print("| " + " | ".join((*name, losses, accuracies, span)) + " |")
 
-    print("\n| recipe | rate first fell after epoch | best validation accuracy, % |")
-    print("|---|---|---|")
-    for name, recipe, changes in (
-        ("epnet-paper", "epnet-paper", {}),
-        ("epnet-paper with the variance", "epnet-paper", {"bandwidth": "var"}),
-        ("epnet-paper-literal", "epnet-paper-literal", {}),
-    ):
+def protocols(store: ImageStore, episodes: Episodes) -> pd.DataFrame:
+    """A line for each protocol: the epoch after which its rate first fell, its best accuracy."""
+    lines = []
+    for recipe, changes in PROTOCOLS:
         stage = stage_of(recipe, 2, **changes)
         outcome = trained(PretrainingTask(stage, store, episodes, DEVICE))
         rates = [row["learning_rate"] for row in outcome.curve]
         fell = next((n for n, rate in enumerate(rates) if rate < rates[0]), "never")
-        print(f"| `{name}` | {fell} | {100 * outcome.best['val_accuracy']:.1f} |")
+        best = 100 * outcome.best["val_accuracy"]
+        lines.append((recipe, stage.propagation.bandwidth, fell, best))
+    return pd.DataFrame(lines, columns=["recipe", "bandwidth", "rate_fell", "accuracy"])
+
+
+def main() -> None:
+    out = Path(sys.argv[1])
+    out.mkdir(parents=True, exist_ok=True)
+    data, frozen = RESULTS / "data" / DATASET, RESULTS / "episodes" / DATASET
+    inputs = [data / "store.json", frozen / "val-5way-5shot.npz"]
+    provenance = Provenance("readings", stage_of("epnet", EPOCHS).model_dump(mode="json"), inputs)
+    store, episodes = ImageStore.open(data), Episodes.load(inputs[1])
+    write_table(judged(store, episodes), out / "judged.csv", "%.6g")
+    write_table(protocols(store, episodes), out / "trained.csv", "%.6g")
+    provenance.write(out / "judged.csv", out / "trained.csv")
 
 
 if __name__ == "__main__":
