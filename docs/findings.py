@@ -4,6 +4,7 @@
     python docs/findings.py take demo --as NAME       takes results/demo into a snapshot first
 
 A table stands between <!-- findings: NAME --> and <!-- end -->; the functions below make them.
+Prose has no number of ours: it points at a table. tests/test_findings.py holds pages to both.
 The file source.json of a snapshot says by which command, code and machine it was made.
 """
 
@@ -19,14 +20,15 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+
 from epcore.evaluation.classify import methods_of
+from epcore.plan.printed import read_printed
+from epcore.report.statistics import mean_with_interval
 
 ROOT = Path(__file__).parents[1]
 SNAPSHOT = ROOT / "docs/results"
-PAGES = (
-    *("README.md", "docs/findings.md", "docs/tables.md"),
-    *("docs/classifiers.md", "docs/compared.md"),
-)
+PAGES = ("README.md", *sorted(f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")))
 BLOCK = re.compile(r"(<!-- findings: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 COLUMNS = ("mini1", "mini1-dirichlet", "mini5", "mini5-dirichlet")
 SHORT = (
@@ -43,8 +45,9 @@ def take(scale: str, name: str, command: str) -> None:
     for pattern in ("tables/*.csv", "figures/*-numbers.csv"):
         for file in sorted(results.glob(pattern)):
             shutil.copy(file, folder)
-    scores = (results / "scores").rglob("*.meta.json")
-    metas = [json.loads(file.read_text(encoding="utf-8")) for file in scores]
+    scores = sorted((results / "scores").rglob("*.meta.json"))
+    made = scores or sorted((results / "tables").glob("*.meta.json"))
+    metas = [json.loads(file.read_text(encoding="utf-8")) for file in made]
     facts = {
         "scale": scale,
         "command": command,
@@ -79,8 +82,11 @@ def claims() -> str:
     for title, run, column in (
         ("by the numbers that it prints", "demo-3-seeds", "printed"),
         ("by the intervals that it prints", "demo-3-seeds", "printed_intervals"),
-        ("by the demo, on stand-in data, one training", "demo-earlier", "this_run"),
-        ("by the demo with Conv-4 alone, over three trainings", "demo-3-seeds", "this_run"),
+        (
+            "by the demo, on stand-in data, Conv-4 alone, over three trainings",
+            "demo-3-seeds",
+            "this_run",
+        ),
     ):
         theirs = [line for line in lines_of(f"{run}/claims") if line["whose"] != "ours"]
         counts = Counter(line[column] for line in theirs)
@@ -111,11 +117,43 @@ def epnet_and_net() -> str:
     return "\n".join(text)
 
 
+def batch_epochs() -> str:
+    """EPNet minus --Net by batch and epochs of pretraining, over three trainings."""
+    text = [
+        "| batch, epochs | --Net, 1-shot | difference | --Net, 5-shot | difference |",
+        "|---|---|---|---|---|",
+    ]
+    lines = lines_of("batch-epochs/batch-epochs")
+    cells = {(line["block"], line["row"], line["column"]): line for line in lines}
+    for block, row in dict.fromkeys((block, row) for block, row, _ in cells):
+        if not cells[block, row, "grid1"]["difference"]:
+            continue
+        shown = []
+        for column in ("grid1", "grid5"):
+            cell = cells[block, row, column]
+            shown.append(f"{float(cells[block, cell['baseline'], column]['accuracy']):.1f}")
+            shown.append(_with_seeds(cell))
+        batch, epochs = block.removeprefix("b"), row.removeprefix("EPNet ")
+        text.append(f"| {batch}, {epochs} | {' | '.join(shown)} |")
+    for row in dict.fromkeys(row for _, row, _ in cells if row.startswith("EPNet")):
+        shown = []
+        for column in ("grid1", "grid5"):
+            small, large = (
+                np.array(cells[block, row, column]["differences"].split(), dtype=float)
+                for block in ("b16", "b128")
+            )
+            mean, each = mean_with_interval(small - large), " ".join(map(str, small - large))
+            pair = {"difference": str(mean.value), "difference_interval": str(mean.interval)}
+            shown.append(f" | {_with_seeds(pair | {'differences': each})}")
+        text.append(f"| 16 less 128, {row.removeprefix('EPNet ')} | {' | '.join(shown)} |")
+    return "\n".join(text)
+
+
 def rounding() -> str:
     """What another order of rounding did to the main table: same data, seeds and settings."""
     before, after = (
         {(c["block"], c["row"], c["column"]): c["accuracy"] for c in lines_of(f"{run}/main")}
-        for run in ("demo-earlier", "demo-main")
+        for run in ("demo-earlier", "demo-rounding")
     )
     text = [
         "| network | its accuracies moved by, mean | at most |",
@@ -139,56 +177,57 @@ def _with_seeds(cell: dict[str, str]) -> str:
 
 def classifiers() -> str:
     """Accuracy of each classifier on the features of --Net, the best of each column in bold."""
-    return _table("classifiers", "accuracy", "interval", "{:.1f}")
+    return _table("demo-3-seeds/classifiers", _accuracy)
 
 
 def with_ep() -> str:
     """What embedding propagation in front adds to each classifier on the features of --Net."""
-    return _table("with-ep", "difference", "difference_interval", "{:+.1f}")
+    return _table("demo-3-seeds/with-ep", _gap)
 
 
-def _table(
-    name: str, value: str, width: str, form: str, only: tuple[str, ...] = (),
-    run: str = "demo-3-seeds",
-) -> str:  # fmt: skip
-    lines = lines_of(f"{run}/{name}")
-    cells = {(line["row"], line["column"]): line for line in lines if line["block"] == "--Net"}
+def classifiers_short() -> str:
+    """Of a few that stand for many: accuracy and the difference to EP + label propagation."""
+    return _table("demo-3-seeds/classifiers", _accuracy_and_gap, SHORT)
+
+
+def photographs_classifiers() -> str:
+    """The same on photographs, of one training."""
+    return _table("grocery/classifiers", _accuracy_and_gap, SHORT)
+
+
+def photographs_with_ep() -> str:
+    """What embedding propagation in front adds there, of one training."""
+    return _table("grocery/with-ep", _gap)
+
+
+def _accuracy(cell: dict[str, str]) -> str:
+    return f"{float(cell['accuracy']):.1f} ± {float(cell['interval']):.1f}"
+
+
+def _accuracy_and_gap(cell: dict[str, str]) -> str:
+    """The first row is the one that others are compared with."""
+    return f"{float(cell['accuracy']):.1f}" + (f" ({_gap(cell)})" if cell["difference"] else "")
+
+
+def _table(name: str, form: Callable[[dict[str, str]], str], only: tuple[str, ...] = ()) -> str:
+    """A row for each classifier; where accuracies are shown, the best of a column in bold."""
+    ep, lines = form is _gap, [line for line in lines_of(name) if line["block"] == "--Net"]
+    cells = {(line["row"], line["column"]): line for line in lines}
     rows = list(dict.fromkeys(row for row, _ in cells))
-    best = {c: max(float(cells[row, c][value] or "-inf") for row in rows) for c in COLUMNS}
+    best = {c: max(float(cells[row, c]["accuracy"]) for row in rows) for c in COLUMNS}
     text = [f"| classifier | assumes {HEAD}", "|---|---|---|---|---|---|"]
-    ep = name == "with-ep"
     methods = methods_of([row for row in rows if row != "EP"], ep, ROOT / "config")
     methods["EP"] = methods_of(["label-propagation"], True, ROOT / "config")["label-propagation"]
     for row in only or rows:
         shown = []
         for column in COLUMNS:
             cell = cells[row, column]
-            number = (
-                f"{form.format(float(cell[value]))} ± {float(cell[width]):.1f}"
-                if cell[value]
-                else "–"
-            )
-            top = value == "accuracy" and cell[value] and float(cell[value]) == best[column]
-            shown.append(f"**{number}**" if top else number)
+            top = not ep and float(cell["accuracy"]) == best[column]
+            shown.append(f"**{form(cell)}**" if top else form(cell))
         label = "EP + label propagation" if row == "EP" else row
         assumed = methods[row].assumptions(unlabeled=False)
         text.append(f"| {label} | {assumed} | {' | '.join(shown)} |")
     return "\n".join(text)
-
-
-def classifiers_short() -> str:
-    """The same of a few that stand for many."""
-    return _table("classifiers", "accuracy", "interval", "{:.1f}", SHORT)
-
-
-def photographs_classifiers() -> str:
-    """The same on photographs, of one training."""
-    return _table("classifiers", "accuracy", "interval", "{:.1f}", SHORT, "grocery")
-
-
-def photographs_with_ep() -> str:
-    """What embedding propagation in front adds there, of one training."""
-    return _table("with-ep", "difference", "difference_interval", "{:+.1f}", run="grocery")
 
 
 def placement() -> str:
@@ -217,18 +256,25 @@ def _placement(run: str) -> str:
 
 
 def imagenetfs() -> str:
-    """What embedding propagation adds to the generated weights, by the number of exemplars."""
+    """What EP adds to the generated weights, by the number of exemplars: here and as printed."""
     cells = {
         line["column"]: line
         for line in lines_of("demo-3-seeds/imagenetfs")
         if line["row"] == "wdae-gnn-ep" and line["difference"]
     }
+    printed = {
+        place[1:]: float(str(cell["accuracy"]))
+        for place, cell in read_printed(ROOT / "config/paper/imfs.csv").items()
+    }
     shots = [column.removeprefix("nov") for column in cells if column.startswith("nov")]
     text = [f"| classes | {' | '.join(f'K = {shot}' for shot in shots)} |"]
     text.append("|---" * (1 + len(shots)) + "|")
     for name, column in (("novel", "nov"), ("all", "all")):
-        shown = [_gap(cells[f"{column}{shot}"], 2) for shot in shots]
+        places = [f"{column}{shot}" for shot in shots]
+        shown = [_gap(cells[place], 2) for place in places]
         text.append(f"| {name} | {' | '.join(shown)} |")
+        theirs = [printed["wDAE-GNN+EP", place] - printed["wDAE-GNN", place] for place in places]
+        text.append(f"| {name}, as the paper prints | {' | '.join(f'{x:+.2f}' for x in theirs)} |")
     return "\n".join(text)
 
 
@@ -333,7 +379,46 @@ def _differences(name: str, columns: dict[str, str]) -> str:
     return "\n".join(text)
 
 
+def readings() -> str:
+    """What four readings of the text say of one network while it trains."""
+    epochs = ("1", "2", "5", "10")
+    after = f"after epoch {', '.join(epochs)}"
+    text = [
+        f"| kernel width | query logits | validation loss {after} | accuracy after these, % "
+        "| gradient of L_p, times the norm of the features |",
+        "|---|---|---|---|---|",
+    ]
+    protocols = {("deviation", "log-scores"): "`official`, `paper`"}
+    protocols["variance", "scores"] = "`paper-literal`"
+    judged: dict[tuple[str, str], dict[str, dict[str, str]]] = {}
+    for line in lines_of("readings/judged"):
+        judged.setdefault((line["kernel_width"], line["query_logits"]), {})[line["epoch"]] = line
+    for (width, logits), lines in judged.items():
+        known = protocols.get((width, logits))
+        losses = ", ".join(f"{float(lines[epoch]['loss']):.4f}" for epoch in epochs)
+        accuracies = ", ".join(f"{float(lines[epoch]['accuracy']):.0f}" for epoch in epochs)
+        gradients = sorted(float(line["gradient"]) for line in lines.values())
+        span = f"{gradients[0]:.2g} to {gradients[-1]:.2g}"
+        named = f"{logits} ({known})" if known else logits
+        text.append(f"| {width} | {named} | {losses} | {accuracies} | {span} |")
+    return "\n".join(text)
+
+
+def readings_trained() -> str:
+    """How trainings by three protocols went, and when their rate fell."""
+    text = [
+        "| recipe | rate first fell after epoch | best validation accuracy, % |",
+        "|---|---|---|",
+    ]
+    for line in lines_of("readings/trained"):
+        changed = line["recipe"] == "epnet-paper" and line["bandwidth"] == "var"
+        named = f"`{line['recipe']}`" + (" with the variance" if changed else "")
+        text.append(f"| {named} | {line['rate_fell']} | {float(line['accuracy']):.1f} |")
+    return "\n".join(text)
+
+
 MAKERS: dict[str, Callable[[], str]] = {
+    "batch-epochs": batch_epochs,
     "claims": claims,
     "classifiers": classifiers,
     "classifiers-short": classifiers_short,
@@ -347,6 +432,8 @@ MAKERS: dict[str, Callable[[], str]] = {
     "photographs-placement": photographs_placement,
     "photographs-with-ep": photographs_with_ep,
     "placement": placement,
+    "readings": readings,
+    "readings-trained": readings_trained,
     "rounding": rounding,
     "smoothness": smoothness,
     "with-ep": with_ep,
