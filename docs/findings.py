@@ -39,19 +39,30 @@ HEAD = "| 1-shot | 1-shot, Dirichlet | 5-shot | 5-shot, Dirichlet |"
 
 
 def take(scale: str, name: str, command: str) -> None:
-    """Copies the tables of a scale and the numbers of its figures, and where they come from."""
+    """Copies tables, numbers of figures and curves of pretrainings, and where they come from."""
     results, folder = ROOT / "results" / scale, SNAPSHOT / name
     folder.mkdir(parents=True, exist_ok=True)
     for pattern in ("tables/*.csv", "figures/*-numbers.csv"):
         for file in sorted(results.glob(pattern)):
             shutil.copy(file, folder)
-    scores = sorted((results / "scores").rglob("*.meta.json"))
-    made = scores or sorted((results / "tables").glob("*.meta.json"))
+    with (folder / "pretraining.csv").open("w", encoding="utf-8", newline="") as out:
+        table = csv.writer(out, lineterminator="\n")
+        table.writerow(["dataset", "backbone", "recipe", "seed", "epoch", "val_accuracy"])
+        for file in sorted((results / "models").glob("*/*/*/s*/pretrain.csv")):
+            names = file.relative_to(results / "models").parts[:4]
+            with file.open(encoding="utf-8", newline="") as curve:
+                for line in csv.DictReader(curve):
+                    table.writerow([*names, line["epoch"], line["val_accuracy"]])
+    made = next(
+        found
+        for part in ("scores", "tables", "models")
+        if (found := sorted((results / part).rglob("*.meta.json")))
+    )
     metas = [json.loads(file.read_text(encoding="utf-8")) for file in made]
     facts = {
         "scale": scale,
         "command": command,
-        "scores by revision": dict(sorted(Counter(str(m["git_revision"]) for m in metas).items())),
+        f"{made[0].relative_to(results).parts[0]} by revision": dict(sorted(Counter(str(m["git_revision"]) for m in metas).items())),
         "torch": sorted({m["packages"]["torch"] for m in metas}),
         "machine": f"{processor()}, {os.cpu_count()} cores",
     }
@@ -146,6 +157,29 @@ def batch_epochs() -> str:
             pair = {"difference": str(mean.value), "difference_interval": str(mean.interval)}
             shown.append(f" | {_with_seeds(pair | {'differences': each})}")
         text.append(f"| 16 less 128, {row.removeprefix('EPNet ')} | {' | '.join(shown)} |")
+    return "\n".join(text)
+
+
+def demo_setting() -> str:
+    """Validation accuracy of the demo's last epoch, beside the best of twice as many epochs."""
+    text = [
+        "| network | recipe | last epoch | best epoch of twice as many | difference |",
+        "|---|---|---|---|---|",
+    ]
+    once, twice = (
+        {
+            names: [100 * float(line["val_accuracy"]) for line in curve]
+            for names, curve in itertools.groupby(
+                lines_of(f"{run}/pretraining"), lambda c: (c["dataset"], c["backbone"], c["recipe"])
+            )
+        }
+        for run in ("demo-main", "demo-twice")
+    )
+    for backbone, name in (("conv4", "Conv-4"), ("resnet12", "ResNet-12"), ("wrn", "WRN-28-10")):
+        for recipe, said in (("epnet", "EPNet"), ("net", "--Net")):
+            last = once["glyph-mini", backbone, recipe][-1]
+            best = max(twice["glyph-mini", backbone, recipe])
+            text.append(f"| {name} | {said} | {last:.1f} | {best:.1f} | {last - best:+.1f} |")
     return "\n".join(text)
 
 
@@ -423,6 +457,7 @@ MAKERS: dict[str, Callable[[], str]] = {
     "classifiers": classifiers,
     "classifiers-short": classifiers_short,
     "compared": compared,
+    "demo-setting": demo_setting,
     "epnet-and-net": epnet_and_net,
     "imagenetfs": imagenetfs,
     "leaks": leaks,
