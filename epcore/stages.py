@@ -180,8 +180,9 @@ STAGES = {
         "classify the queries of frozen episodes",
         "epcore.evaluation.evaluate",
         (
-            *(Option("features", "feature file (.npz)"), files("episodes", "episode files (.npz)")),
-            Option("base", "what base-classes made, if the classifier takes it", required=False),
+            files("features", "feature file (.npz), one for all episodes or one for each file"),
+            files("episodes", "episode files (.npz)"),
+            files("base", "what base-classes made of the same, if the classifier takes it", False),
             files("validation", "episodes that settings are chosen on, one for each file", False),
             files("out", "per-episode accuracies to write (.csv), one for each file"),
         ),

@@ -89,10 +89,14 @@ class ILPC(EpisodeClassifier):
             if not self.cleaning:
                 break
             guesses = functional.one_hot(logits[rest].argmax(dim=-1), way).to(points.dtype)
-            losses = self._losses(gram[rest], labels[rest], guesses)
+            sizes = (guesses * unlabeled[rest][..., None]).sum(dim=-2)
+            going = sizes.clamp_max(self.selected).sum(dim=-1) >= way
+            rest, guesses, sizes = rest[going], guesses[going], sizes[going]
+            losses = points.new_zeros(guesses.shape[:-1])
+            # Where all are selected, losses have no say.
+            some = (sizes > self.selected).any(dim=-1)
+            losses[some] = self._losses(gram[rest[some]], labels[rest[some]], guesses[some])
             chosen = self._chosen(losses, guesses, unlabeled[rest])
-            enough = chosen.sum(dim=-1) >= way
-            rest, chosen, guesses = rest[enough], chosen[enough], guesses[enough]
             kept = guesses * chosen[..., None]
             labels[rest, labeled:] += kept
             lacking[rest] -= kept.sum(dim=-2)

@@ -17,7 +17,7 @@ from epcore.propagation import DegenerateFeaturesError
 
 # Episodes solved at once: enough for classifiers of many small steps, few enough for the caches.
 # And points squared, for graphs in memory.
-BATCH, PAIRS = 64, 2_000_000
+BATCH, PAIRS = 100, 2_000_000
 # For features that say nothing.
 ADVICE = (
     "look whether the images are all alike (epcore contact-sheet); if not, train its checkpoint "

@@ -25,10 +25,11 @@ class AlphaSearch(NetworkFigure):
 
 
 class Speed(Settings):
-    """A table of classifiers, and its block whose rows are drawn."""
+    """A table of classifiers, its block whose rows are drawn, and the data set of the columns."""
 
     table: str
     block: str
+    column: str
 
 
 class PerEpisode(Settings):

@@ -44,6 +44,7 @@ class Figures:
         )
         self._registry.check_table(settings.gap.table, f"{where}, gap, table")
         self._registry.check_table(settings.speed.table, f"{where}, speed, table")
+        self._registry.check_column(settings.speed.column, f"{where}, speed, column")
         self._registry.check_table(settings.per_episode.table, f"{where}, per-episode, table")
         return settings
 
@@ -84,7 +85,9 @@ class Figures:
         figure = self.settings.speed
         if figure.table not in self._registry.tables:
             return []
-        return [at for at in self._tables.runs(figure.table) if at.block.name == figure.block]
+        shown = (figure.block, figure.column)
+        runs = self._tables.runs(figure.table)
+        return [at for at in runs if (at.block.name, at.column.dataset) == shown]
 
     def per_episode_runs(self) -> list[TableRun]:
         """The tests whose single episodes are drawn, if the scale has them."""

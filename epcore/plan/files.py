@@ -87,15 +87,16 @@ def _base_classes(plan: Plan, place: Mapping[str, Any]) -> Files:
 
 
 def _evaluate(plan: Plan, place: Mapping[str, Any]) -> Files:
-    """Of one protocol or several, which test the same checkpoint."""
+    """Of one protocol or several."""
     protocols = place["protocol"]
     run = Run(place["dataset"], place["backbone"], place["recipe"], place["seed"], protocols[0])
     tested = [replace(run, protocol=protocol) for protocol in protocols]
-    base, validation = plan.runs.base(run), list(map(plan.runs.validation, tested))
+    of_each = (plan.runs.base, plan.runs.validation)
+    base, validation = ([Path(file) for file in map(of, tested) if file] for of in of_each)
     return {
-        "base": base and Path(base),
-        "validation": [Path(file) for file in validation if file],
-        "features": Path(plan.runs.features(run)),
+        "base": base,
+        "validation": validation,
+        "features": [Path(plan.runs.features(each)) for each in tested],
         "episodes": [_at(paths.EPISODES, place, protocol=protocol) for protocol in protocols],
         "out": [_at(paths.SCORES, place, protocol=protocol) for protocol in protocols],
     }

@@ -29,7 +29,7 @@ from epcore.plan.recipe_models import (
     RecipeSources,
     TrainingPhase,
 )
-from epcore.plan.scale_models import Protocol, Scale, ScaledBackbone, Seeds
+from epcore.plan.scale_models import Protocol, Scale, ScaledBackbone, Seeds, TablePart
 from epcore.plan.table_models import Block, Column, Row, Table
 
 # Recipe -> phase -> its candidates.
@@ -260,11 +260,27 @@ class Registry:
     def tables(self) -> dict[str, Table]:
         """The scale's tables; without ImageNet-FS none of its own."""
         known = self._episode_tables if self.scale.imagenet_fs is None else self.every_table
-        if self.scale.tables is None:
-            return known
-        for name in self.scale.tables:
+        names = known if self.scale.tables is None else sorted(set(self.scale.tables))
+        for name in names:
             pick(known, name, "table", f"{self.scale_file}, tables")
-        return {name: known[name] for name in sorted(set(self.scale.tables))}
+        return {name: self._part(name, known[name]) for name in names}
+
+    def _part(self, name: str, table: Table) -> Table:
+        """What the scale shows of a table."""
+        part, where = self.scale.parts.get(name, TablePart()), f"{self.scale_file}, parts.{name}"
+        blocks = {block.name: block for block in table.blocks}
+        datasets = {column.dataset: None for column in table.columns}
+        for block in part.blocks or ():
+            pick(blocks, block, "block", f"{where}.blocks")
+        for dataset in part.columns or ():
+            pick(datasets, dataset, "data set of a column", f"{where}.columns")
+        shown, columns = part.blocks or blocks, part.columns or datasets
+        return table.model_copy(
+            update={
+                "blocks": tuple(block for block in table.blocks if block.name in shown),
+                "columns": tuple(each for each in table.columns if each.dataset in columns),
+            }
+        )
 
     @property
     def _episode_tables(self) -> dict[str, Table]:
@@ -291,6 +307,8 @@ class Registry:
         """Raises `UserError` unless tables and scales mean the same columns."""
         for name in self.scale.columns:
             self.check_column(name, f"{self.scale_file}, columns")
+        for name in self.scale.parts:
+            pick(self.every_table, name, "table", f"{self.scale_file}, parts")
         known = dict.fromkeys(self.scale.columns)
         for name, table in self._episode_tables.items():
             for column in table.columns:

@@ -121,6 +121,13 @@ def _apart(seeds: tuple[int, ...]) -> tuple[int, ...]:
 Seeds = Annotated[tuple[NonNegativeInt, ...], Field(min_length=1), AfterValidator(_apart)]
 
 
+class TablePart(Settings):
+    """The blocks of a table, and the columns by their data sets; all of them if not given."""
+
+    blocks: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    columns: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+
+
 class Scale(Settings):
     """What one run of the pipeline covers. `recipe` overrides every recipe.
 
@@ -128,6 +135,7 @@ class Scale(Settings):
 
     `tables` are the only ones that it has, all if there is none. Features are computed once for
     the episodes of every table, so that data with few classes or images must do without some.
+    Of the tables in `parts` it shows these alone.
     `classifiers` are the only entries of classifiers.yaml that tables show, all if there is none.
     `imagenet_fs` is an `ImageNetFsScale`, without which the scale has none of its tables.
     """
@@ -136,6 +144,7 @@ class Scale(Settings):
     comparable: bool
     columns: dict[str, str]
     tables: tuple[str, ...] | None = None
+    parts: dict[str, TablePart] = Field(default_factory=dict)
     classifiers: tuple[str, ...] | None = None
     datasets: dict[str, DataSet] = Field(default_factory=dict)
     backbones: dict[str, ScaledBackbone]

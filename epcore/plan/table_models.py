@@ -3,7 +3,7 @@
 import re
 from typing import Literal, get_args
 
-from pydantic import PositiveInt, model_validator
+from pydantic import Field, PositiveInt, model_validator
 
 from epcore.plan.imagenet_fs_models import Measure
 from epcore.plan.settings import Markup, Settings
@@ -117,7 +117,8 @@ class Table(Settings):
     not have; `rerun` is shown below the paper's own. `first` heads the first column, `marks` the
     columns of ticks. `training` adds columns that say when each row's learning rate first fell,
     `costs` two with the time and energy of its training, `assumptions` one with what each row's
-    classifier assumes. `imagenet_fs` makes it a table of ImageNet-FS, with our blocks below the
+    classifier assumes, `seconds` one with
+    how long it takes. `imagenet_fs` makes it a table of ImageNet-FS, with our blocks below the
     others; only scales that have it have the table.
     """
 
@@ -129,6 +130,7 @@ class Table(Settings):
     training: bool = False
     costs: bool = False
     assumptions: bool = False
+    seconds: bool = Field(default=False, exclude_if=lambda value: not value)
     title: Markup
     notes: Markup = ""
     groups: dict[str, Markup]
@@ -142,8 +144,10 @@ class Table(Settings):
             if any(block.dataset for block in self.blocks):
                 raise ValueError("a block names a dataset in tables of ImageNet-FS alone")
             return self
-        if self.rerun or self.training or self.costs or self.assumptions:
-            raise ValueError("a table of ImageNet-FS has no rerun, training, costs and assumptions")
+        if self.rerun or self.training or self.costs or self.assumptions or self.seconds:
+            raise ValueError(
+                "a table of ImageNet-FS has no rerun, training, costs, assumptions and seconds"
+            )
         for column in self.columns:
             if not re.fullmatch(rf"({'|'.join(get_args(Measure))})-\d+shot", column.protocol):
                 known = ", ".join(f"{measure}-<K>shot" for measure in get_args(Measure))

@@ -23,6 +23,10 @@ ASSUMPTIONS = (
     "T: transductive, all queries of an episode are classified together; S: takes unlabeled "
     "images; B: assumes that each class has as many queries as any other."
 )
+SECONDS = (
+    "*s/1000*: processor time for 1000 episodes in seconds, features given, averaged over the "
+    "columns; a measurement, so that another run has others."
+)
 ANNEALED = (
     " At this scale the rate of pretraining falls along a cosine, after every epoch and whatever "
     "the validation says, so that the plateau matters in fine-tuning alone."
@@ -127,7 +131,7 @@ class Tables:
             checkpoint_meta=paths.meta(files.trained(at.run)),
             baseline=baseline if baseline != scores else None,
             trainings=tuple(trainings),
-            method_meta=paths.meta(scores) if table.assumptions else "",
+            method_meta=paths.meta(scores) if table.assumptions or table.seconds else "",
         )
 
     def _files(self, table: Table) -> Runs | ImageNetFs:
@@ -200,6 +204,7 @@ class Tables:
             else "",
             self._training_columns(table) if table.training else "",
             ASSUMPTIONS if table.assumptions else "",
+            SECONDS if table.seconds else "",
             table.notes,
             self._alike(name),
             own=not any(table.groups[column] for column in shown),

@@ -66,7 +66,9 @@ class Tested:
         """Protocols, split into what one job scores: of recipes alone, or with a classifier behind.
 
         That is what the same tables ask for of the same runs, so that no table waits for another's
-        protocols; all of one checkpoint, so that its features are loaded once.
+        protocols. Recipes are scored as soon as a checkpoint is there. Of recipes with a classifier
+        there are hundreds, most of which take less time than a process to begin: one job scores
+        them with all checkpoints of a seed.
         """
         protocols = self._registry.protocols
         asked: dict[str, set[tuple[str, Run]]] = {name: set() for name in protocols}
@@ -79,6 +81,7 @@ class Tested:
                     asked[run.protocol].add((name, replace(run, recipe=owner, protocol="")))
         suites: dict[object, list[str]] = {}
         for name, by in asked.items():
-            key = (protocols[name].checkpoint_shot, frozenset(by)) if by else name
+            apart = classifiers or protocols[name].checkpoint_shot
+            key = (apart, frozenset(by)) if by else name
             suites.setdefault(key, []).append(name)
         return [tuple(names) for names in suites.values()]

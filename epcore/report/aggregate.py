@@ -12,7 +12,7 @@ from epcore.plan.printed import Cell, Place
 from epcore.plan.stages import MeasuredCell, TableStage, Training
 from epcore.report.curves import read_curve
 from epcore.report.statistics import Interval, over_trainings, paired
-from epcore.report.text_table import COLUMNS, KEY
+from epcore.report.text_table import COLUMNS, KEY, SECONDS
 
 
 def read_scores(path: Path) -> np.ndarray:
@@ -55,7 +55,8 @@ def aggregate(
     Columns: table, block, row, column; accuracy, interval (95 %, half width), episodes, seeds and
     parameters of this run; baseline, difference and difference_interval: the mean difference to
     another row over the same seeds and episodes; accuracies and differences of each seed;
-    assumes, chosen and validation_accuracies, see `_methods`;
+    assumes, chosen and validation_accuracies, see `_methods`; seconds_per_1000_episodes only where
+    the table has them, as of all measurements another run has others;
     pretraining_fell, pretraining_epochs, finetuning_fell and finetuning_epochs, see `rate_falls`;
     training_seconds and training_kwh, see `costs`;
     what the paper prints: paper_accuracy, paper_interval, paper_parameters and note; rerun_accuracy
@@ -75,7 +76,7 @@ def aggregate(
             trainings = [training for cell in ours[key] for training in cell.trainings]
             line |= rate_falls(trainings)
             line |= costs(trainings, len(ours[key]))
-            line |= _methods(ours[key])
+            line |= _methods(ours[key], table.seconds)
         place = (block.name, row.paper or row.name, column.name)
         if place in paper:
             printed = paper[place]
@@ -87,7 +88,7 @@ def aggregate(
         kind = "recipe" if table.imagenet_fs is None else "method"
         source = row.source or f"this run, {kind} {row.recipe}"
         lines.append(line | {"paper_parameters": row.parameters, "source": source})
-    frame = pd.DataFrame(lines).reindex(columns=list(COLUMNS))
+    frame = pd.DataFrame(lines).reindex(columns=[*COLUMNS, *([SECONDS] * table.seconds)])
     return frame.astype({"episodes": "Int64", "seeds": "Int64", "parameters": "Int64"})
 
 
@@ -164,16 +165,18 @@ def _cost(path: Path) -> tuple[float, float | None]:
         raise UserError(f"{path} is damaged; delete it and run the same command again") from None
 
 
-def _methods(seeds: list[MeasuredCell]) -> dict[str, str]:
+def _methods(seeds: list[MeasuredCell], timed: bool) -> dict[str, object]:
     """What the classifier assumes; of each seed the settings that were chosen, and their accuracy.
 
-    Accuracies are on validation, in percent.
+    Accuracies are on validation, in percent. Also how long it takes, the mean over seeds.
     """
     files = [Path(cell.method_meta) for cell in seeds if cell.method_meta]
     metas = [json.loads(file.read_text(encoding="utf-8")) for file in files]
     if not metas:
         return {}
-    line = {"assumes": str(metas[0]["assumes"])}
+    line: dict[str, object] = {"assumes": str(metas[0]["assumes"])}
+    if timed:
+        line[SECONDS] = sum(float(meta[SECONDS]) for meta in metas) / len(metas)
     if all(meta.get("chosen") for meta in metas):
         settings = [meta["chosen"].items() for meta in metas]
         each = [", ".join(f"{key} {value}" for key, value in chosen) for chosen in settings]

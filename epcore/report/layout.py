@@ -9,7 +9,7 @@ from typing import Literal
 from epcore.markup import literal
 from epcore.plan.stages import TableStage
 from epcore.plan.table_models import Row
-from epcore.report.text_table import Cell
+from epcore.report.text_table import SECONDS, Cell
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,8 @@ class Layout:
     All its texts but `label`, which is LaTeX's own, are in epcore.markup. `groups` and `headings`
     stand above each column.
 
-    Facts are the number of parameters, what the classifier assumes, and how the training of each
-    phase went.
+    Facts are the number of parameters, what the classifier assumes, how long it takes, and how the
+    training of each phase went.
 
     Stacked, printed numbers and differences have lines of their own.
 
@@ -115,6 +115,8 @@ def lay_out(stage: TableStage, cells: dict[tuple[str, str, str], Cell]) -> Layou
         facts["Params"] = _parameters
     if table.assumptions:
         facts["assumes"] = lambda row: row[0]["assumes"]
+    if table.seconds:
+        facts["s/1000"] = _seconds
     if table.costs:
         facts["training"] = _training_time
         facts["Wh"] = _training_energy
@@ -220,6 +222,12 @@ def _parameters(row: list[Cell]) -> str:
         return paper
     count = f"{round(int(ours[0]) / 1000)}K"
     return f"{count} ({paper})" if paper else count
+
+
+def _seconds(row: list[Cell]) -> str:
+    """Of 1000 episodes, the mean over the columns."""
+    found = [float(cell[SECONDS]) for cell in row if cell[SECONDS]]
+    return f"{sum(found) / len(found):.1f}" if found else ""
 
 
 def _training_time(row: list[Cell]) -> str:

@@ -15,6 +15,8 @@ COLUMNS = (
     *("paper_accuracy", "paper_interval", "paper_parameters", "note"),
     *("rerun_accuracy", "rerun_interval", "source"),
 )
+# One more column where a table has `seconds`.
+SECONDS = "seconds_per_1000_episodes"
 Cell = dict[str, str]
 
 

@@ -14,7 +14,8 @@ CONFIG = Path(__file__).parents[2] / "config"
 WAY, QUERIES, UNLABELED, SIZE = 4, 12, 8, 6
 
 
-FEWER = {"transmatch-head": {"steps": 150}}  # so that its tests take seconds
+# So that tests take seconds.
+FEWER = {name: {"steps": 150} for name in ("transmatch-head", "tim", "alpha-tim")}
 
 
 def loaded(name):
@@ -101,14 +102,14 @@ def test_the_order_of_a_classs_support_does_not_matter(classifier):
 
 
 def test_an_episode_is_scored_as_if_it_were_alone(classifier, shot):
-    """In a batch, as a batch of one, and without the dimension of a batch."""
-    episodes, _ = drawn(shot, 0.5)
+    """In a batch of 16, as a batch of one, and without the dimension of a batch."""
+    episodes, _ = drawn(shot, 0.5, count=16)
     together = classifier.scores(episodes)
     for points, number, scores in zip(episodes.points, episodes.numbers, together, strict=True):
-        single = replace(episodes, points=points, numbers=number)
-        close(classifier.scores(single), scores)
         batch = replace(episodes, points=points[None], numbers=number[None])
         close(classifier.scores(batch)[0], scores)
+    single = replace(episodes, points=points, numbers=number)
+    close(classifier.scores(single), scores)
 
 
 def test_episodes_in_another_order_have_the_same_scores(classifier):
@@ -160,6 +161,41 @@ def test_unlabeled_images_have_a_say_in_any_order(classifier, shot):
     close(classifier.scores(turned), scores)
     without = classifier.scores(replace(episodes, points=episodes.points[:, :-UNLABELED]))
     assert not torch.allclose(without, scores, rtol=1e-3)
+
+
+def test_a_class_may_have_no_query(classifier, shot):
+    """As in Dirichlet episodes. Who assumes no balance then still tells classes apart."""
+    episodes, expected = drawn(shot, 0.01, 20, size=256, distance=20)
+    others = torch.nonzero(expected != 2).flatten()
+    rows = torch.cat([torch.arange(WAY * shot), WAY * shot + others])
+    scores = classifier.scores(
+        replace(episodes, points=episodes.points[:, rows], queries=len(others))
+    )
+    assert scores.shape == (20, len(others), WAY)
+    assert torch.isfinite(scores).all()
+    if not classifier.balanced:
+        assert (scores.argmax(dim=-1) == expected[others]).all()
+
+
+@pytest.mark.parametrize("queries", [1, 2])
+def test_queries_may_all_be_of_one_class(classifier, queries):
+    episodes, expected = drawn(1, 0.01, 20, size=256, distance=20)
+    rows = torch.cat([torch.arange(WAY), WAY + torch.nonzero(expected == 1).flatten()[:queries]])
+    scores = classifier.scores(replace(episodes, points=episodes.points[:, rows], queries=queries))
+    assert torch.isfinite(scores).all()
+    if not classifier.balanced:
+        assert (scores.argmax(dim=-1) == 1).all()
+
+
+@pytest.mark.parametrize(
+    "classifier",
+    [each for each in TAKING_UNLABELED if each.needs.instead_of_queries],
+    ids=lambda each: each.name,
+)
+def test_without_unlabeled_images_the_queries_take_their_place(classifier, shot):
+    episodes, _ = drawn(shot, 0.5)
+    twice = torch.cat([episodes.points, episodes.query], dim=-2)
+    close(classifier.scores(replace(episodes, points=twice)), classifier.scores(episodes))
 
 
 def test_classes_far_apart_are_told_apart(classifier, shot):

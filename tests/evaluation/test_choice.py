@@ -54,7 +54,7 @@ def files(tmp_path):
 def scored(folder, stage, episodes="novel", validation="val", out="out"):
     held_out = [folder / f"{validation}.npz"] if validation else None
     files = [folder / f"{episodes}.npz"], [folder / f"{out}.csv"]
-    evaluate.run(stage, folder / "features.npz", *files, validation=held_out)
+    evaluate.run(stage, [folder / "features.npz"], *files, validation=held_out)
     accuracies = np.loadtxt(folder / f"{out}.csv", delimiter=",", skiprows=1)[:, 1]
     return accuracies, json.loads((folder / f"{out}.meta.json").read_text(encoding="utf-8"))
 
@@ -99,7 +99,7 @@ def test_validation_episodes_are_asked_for_and_as_many_as_tests(files):
         scored(files, stage, validation=None)
     novel, out = [files / "novel.npz"] * 2, [files / "1.csv", files / "2.csv"]
     with pytest.raises(UserError, match="2 files, but --validation: 1"):
-        evaluate.run(stage, files / "features.npz", novel, out, validation=[files / "val.npz"])
+        evaluate.run(stage, [files / "features.npz"], novel, out, validation=[files / "val.npz"])
 
 
 def test_a_method_without_settings_to_choose_says_none(files):

@@ -11,6 +11,7 @@ from reference import cross_entropy, embeddings, label_scores
 from epcore.data.episodes import Episodes
 from epcore.errors import UserError
 from epcore.evaluation import evaluate
+from epcore.evaluation.base_classes import BaseClasses
 from epcore.evaluation.embed import Features
 from epcore.evaluation.inference import Inference
 from epcore.evaluation.solve import BATCH, solve
@@ -80,7 +81,7 @@ def test_queries_are_classified_as_by_the_formulas_in_float64(recipe, bandwidth,
 
 
 def test_episodes_solved_in_batches_are_those_solved_one_by_one():
-    features, episodes = drawn(300)
+    features, episodes = drawn(230)
     assert len(episodes) % BATCH != 0
     assert len(episodes) > 2 * BATCH
     together = solve(features, episodes, inference())
@@ -133,7 +134,7 @@ def test_the_stage_writes_one_line_per_episode_and_the_same_bytes_twice(tmp_path
     episodes.save(tmp_path / "episodes.npz")
     files = [tmp_path / "scores" / "one.csv", tmp_path / "scores" / "two.csv"]
     for out in files:
-        evaluate.run(stage(), tmp_path / "features.npz", [tmp_path / "episodes.npz"], [out])
+        evaluate.run(stage(), [tmp_path / "features.npz"], [tmp_path / "episodes.npz"], [out])
     assert files[0].read_bytes() == files[1].read_bytes()
     header, *lines = files[0].read_text(encoding="utf-8").splitlines()
     assert header == "episode,accuracy"
@@ -161,17 +162,48 @@ def test_one_call_scores_several_files_of_episodes_each_as_if_alone(tmp_path):
         episodes.save(tmp_path / f"{name}.npz")
     inputs = [tmp_path / f"{name}.npz" for name in names]
     together = [tmp_path / "together" / f"{name}.csv" for name in names]
-    evaluate.run(stage(), tmp_path / "features.npz", inputs, together)
+    evaluate.run(stage(), [tmp_path / "features.npz"], inputs, together)
     for file, out, count in zip(inputs, together, (12, 7), strict=True):
         alone = tmp_path / "alone" / out.name
-        evaluate.run(stage(), tmp_path / "features.npz", [file], [alone])
+        evaluate.run(stage(), [tmp_path / "features.npz"], [file], [alone])
         assert out.read_bytes() == alone.read_bytes()
         facts = json.loads(out.with_suffix(".meta.json").read_text(encoding="utf-8"))
         assert facts["episodes"] == count
         assert facts["inputs"].keys() == {str(tmp_path / "features.npz"), str(file)}
 
 
+def test_episodes_may_each_have_features_of_their_own(tmp_path):
+    """And what is known of their base classes, which counts in the scores."""
+    told, alone, together = stage("net+simpleshot"), [], []
+    random = np.random.default_rng(0)
+    files = {"features": [], "episodes": [], "base": []}
+    for number in range(2):
+        features, episodes = drawn(9, seed=number)
+        base = BaseClasses(
+            random.normal(0, 1, 16).astype(np.float32), np.empty((0, 16), np.float32)
+        )
+        for kind, content in (("features", features), ("episodes", episodes), ("base", base)):
+            files[kind].append(tmp_path / f"{kind}-{number}.npz")
+            content.save(files[kind][-1])
+        alone.append(tmp_path / f"alone-{number}.csv")
+        together.append(tmp_path / f"together-{number}.csv")
+        one = {kind: paths[-1:] for kind, paths in files.items()}
+        evaluate.run(told, **one, out=alone[-1:])
+    evaluate.run(told, **files, out=together)
+    texts = [file.read_bytes() for file in together]
+    assert texts == [file.read_bytes() for file in alone]
+    assert texts[0] != texts[1]
+    facts = json.loads(together[1].with_suffix(".meta.json").read_text(encoding="utf-8"))
+    assert facts["inputs"].keys() == {str(paths[1]) for paths in files.values()}
+
+
+def test_files_of_features_are_one_or_as_many_as_of_episodes(tmp_path):
+    files = [tmp_path / f"{number}.npz" for number in range(3)]
+    with pytest.raises(UserError, match="3 files, but --features: 2"):
+        evaluate.run(stage(), files[:2], files, [tmp_path / f"{n}.csv" for n in range(3)])
+
+
 def test_files_of_episodes_and_of_scores_must_be_as_many(tmp_path):
     files = [tmp_path / "one.npz", tmp_path / "other.npz"]
     with pytest.raises(UserError, match="2 files, but --out: 1"):
-        evaluate.run(stage(), tmp_path / "features.npz", files, [tmp_path / "one.csv"])
+        evaluate.run(stage(), [tmp_path / "features.npz"], files, [tmp_path / "one.csv"])

@@ -1,9 +1,12 @@
 """`<recipe>+<classifier>`: a recipe's network, tested with an entry of classifiers.yaml."""
 
+import itertools
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 
 from epcore.errors import UserError
 from epcore.plan import Plan
@@ -101,3 +104,56 @@ def test_the_suites_of_recipes_are_what_they_are_without_classifiers(plan, confi
     without = Plan(config, "demo").tested.suites(False)
     apart = [suite for suite in plan.tested.suites(False) if "dirichlet" not in suite[0]]
     assert apart == [suite for suite in without if "dirichlet" not in suite[0]]
+
+
+def narrowed(config, parts):
+    """The demo with other parts of tables."""
+    file = config / "scales" / "demo.yaml"
+    scale = yaml.safe_load(file.read_text(encoding="utf-8")) | {"parts": parts}
+    file.write_text(yaml.safe_dump(scale), encoding="utf-8")
+    return Plan(config, "demo")
+
+
+@pytest.mark.parametrize("table", ["classifiers", "with-ep"])
+def test_scale_paper_shows_all_networks_and_data_sets_and_the_demo_one_of_each(table):
+    def shown(scale):
+        p = Plan(CONFIG, scale)
+        runs = [at.run for at in p.tables.runs(table)]
+        return p.registry.scale, {(run.backbone, run.dataset) for run in runs}
+
+    scale, of_paper = shown("paper")
+    data = (scale.columns["mini"], scale.columns["tiered"])
+    assert of_paper == set(itertools.product(scale.backbones, data))
+    assert shown("demo")[1] == {("conv4", "glyph-mini")}
+
+
+@pytest.mark.parametrize("table", ["classifiers", "with-ep"])
+def test_rows_differ_from_those_of_the_same_network_and_data(table):
+    for at in Plan(CONFIG, "paper").tables.runs(table):
+        if at.baseline is not None:
+            same = replace(at.baseline, recipe=at.run.recipe)
+            assert same == at.run
+
+
+def test_a_part_of_a_table_is_all_that_a_scale_shows_of_it(config):
+    table = narrowed(config, {"classifiers": {"blocks": ["EPNet"]}}).tables.table("classifiers")
+    whole = Plan(CONFIG, "paper").tables.table("classifiers")
+    assert [block.name for block in table.blocks] == ["EPNet"]
+    assert table.columns == whole.columns
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        ({"classifier": {}}, "demo.yaml, parts: unknown table 'classifier'"),
+        ({"with-ep": {"blocks": ["Net"]}}, "demo.yaml, parts.with-ep.blocks: unknown block 'Net'"),
+        (
+            {"with-ep": {"columns": ["cub"]}},
+            "demo.yaml, parts.with-ep.columns: unknown data set of a column 'cub'",
+        ),
+        ({"with-ep": {"blocks": []}}, "parts.with-ep.blocks"),
+    ],
+)
+def test_a_part_that_no_table_has_is_told(config, part, said):
+    with pytest.raises(UserError, match=re.escape(said)):
+        narrowed(config, part).check()

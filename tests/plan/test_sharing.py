@@ -199,8 +199,11 @@ def test_every_cell_has_exactly_one_file_of_scores_and_every_file_one_way_to_mak
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_what_one_job_scores_is_of_one_checkpoint_and_wanted_together(scale):
-    """So no table waits for what it does not show; all protocols are in one suite each."""
+def test_what_one_job_scores_is_wanted_together(scale):
+    """So no table waits for what it does not show; all protocols are in one suite each.
+
+    Of recipes alone it is of one checkpoint.
+    """
     p = plan(scale)
     suites = {each: p.tested.suites(each) for each in (False, True)}
     for of_recipes in suites.values():
@@ -210,7 +213,7 @@ def test_what_one_job_scores_is_of_one_checkpoint_and_wanted_together(scale):
     for name in tables_of(p):
         for cell in p.tables.cells(name):
             tables[cell.scores].add(name)
-    for suite in (*suites[False], *suites[True]):
+    for suite in suites[False]:
         assert len({p.registry.protocols[name].checkpoint_shot for name in suite}) == 1
     for scores, by in tables.items():
         where = parts_of(scores, paths.SCORES)
@@ -225,6 +228,13 @@ def test_what_one_job_scores_is_of_one_checkpoint_and_wanted_together(scale):
 def test_protocols_that_only_one_table_shows_are_scored_in_one_job():
     assert ("10way-1shot", "15way-1shot", "20way-1shot") in plan("demo").tested.suites(False)
     assert ("5way-1shot",) in plan("demo").tested.suites(False)
+
+
+def test_one_job_scores_a_recipe_with_a_classifier_on_all_that_a_table_shows():
+    """Of both checkpoints, 1-shot and 5-shot."""
+    (suite,) = (each for each in plan("demo").tested.suites(True) if "5way-1shot" in each)
+    columns = plan("demo").tables.table("classifiers").columns
+    assert set(suite) == {column.protocol for column in columns}
 
 
 @pytest.mark.parametrize("scale", SCALES)

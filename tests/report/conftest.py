@@ -45,7 +45,7 @@ def fabricate(tmp_path, monkeypatch):
                 chosen = {"cost": 0.1 * (1 + cell.seed), "steps": 3} if number % 2 else {}
                 method = {"assumes": "T B", "chosen": chosen, "made": {}}
                 method |= {"validation_accuracy": 0.5 + cell.seed / 10 if chosen else None}
-                method |= {"seconds_per_1000_episodes": 2.5}
+                method |= {"seconds_per_1000_episodes": 2.5 + number % 7}
                 Path(cell.method_meta).write_text(json.dumps(method), encoding="utf-8")
             facts = Path(cell.checkpoint_meta)
             facts.parent.mkdir(parents=True, exist_ok=True)

@@ -4,6 +4,7 @@ import csv
 import hashlib
 import json
 import re
+from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
@@ -513,6 +514,29 @@ def test_what_classifiers_assume_and_which_settings_were_chosen_comes_from_their
     assert (
         chosen.get("cost 0.1, steps 3; cost 0.2, steps 3", "50.0000 60.0000") == "50.0000 60.0000"
     )
+
+
+def test_seconds_of_a_classifier_are_means_over_seeds_and_in_print_over_columns(fabricate):
+    """Only where the table has them: they are of this run alone."""
+    stage = Plan(CONFIG, "demo", seeds=2).tables.stage("classifiers")
+    fabricate(stage.cells)
+    run(stage, Path("table.csv"), None)
+    told = defaultdict(list)
+    for cell in stage.cells:
+        meta = json.loads(Path(cell.method_meta).read_text(encoding="utf-8"))
+        told[cell.block, cell.row, cell.column].append(meta["seconds_per_1000_episodes"])
+    for line in csv_lines("table.csv"):
+        found = told[line["block"], line["row"], line["column"]]
+        assert float(line["seconds_per_1000_episodes"]) == pytest.approx(np.mean(found), abs=1e-4)
+    by_row = [seconds for key, seconds in told.items() if key[:2] == ("--Net", "ridge")]
+    text = Path("table.tex").read_text(encoding="utf-8")
+    (ridge, _) = re.findall(r"^ridge regression \(R2-D2\) & [^&]* & ([^&]+) &", text, re.M)
+    assert ridge.strip() == f"{np.mean(by_row):.1f}"
+    assert "another run has others" in text
+    other = Plan(CONFIG, "demo").tables.stage("with-ep")
+    fabricate(other.cells)
+    run(other, Path("other.csv"), None)
+    assert "seconds_per_1000_episodes" not in csv_lines("other.csv")[0]
 
 
 def test_a_difference_to_a_recipe_that_the_table_does_not_show(fabricate):

@@ -165,28 +165,16 @@ def tested_method(wildcards):
     return PLAN.runs.path(paths.CHECKPOINT, PLAN.compared.checkpoint(run))
 
 
-def features_for_protocol(protocol):
-    """An `input` function: the features that a recipe is tested with on a protocol."""
+def of_tests(protocols, *files):
+    """An `input` function: what a recipe is tested with on protocols, each file once."""
 
-    def function(wildcards):
-        w = wildcards
-        run = Run(w.dataset, w.backbone, w.recipe, int(w.seed), protocol)
-        return PLAN.runs.features(run)
-
-    return function
-
-
-def for_classifiers(protocols):
-    """An `input` function: of the base classes, and validation episodes, as far as a test asks."""
-
-    def function(wildcards):
-        w = wildcards
+    def function(w):
         runs = [
             Run(w.dataset, w.backbone, w.recipe, int(w.seed), each)
             for each in protocols
         ]
-        files = [PLAN.runs.base(runs[0]), *map(PLAN.runs.validation, runs)]
-        return [file for file in files if file]
+        found = [file(run) for file in files for run in runs]
+        return [*dict.fromkeys(filter(None, found))]
 
     return function
 

@@ -12,9 +12,9 @@ for suite, pattern in [
             f"evaluate_{suite[0].replace('-', '_')}"
             + "_classifiers" * (pattern == CLASSIFIED)
         input:
-            features=features_for_protocol(suite[0]),
+            features=of_tests(suite, PLAN.runs.features),
             episodes=expand(paths.EPISODES, protocol=suite, allow_missing=True),
-            others=for_classifiers(suite),
+            others=of_tests(suite, PLAN.runs.base, PLAN.runs.validation),
         output:
             scores=expand(paths.SCORES, protocol=suite, allow_missing=True),
             metas=expand(paths.meta(paths.SCORES), protocol=suite, allow_missing=True),
