@@ -34,7 +34,7 @@ def on_files(files: Files, config: Any) -> Files:
         "reference/config.md": configuration(),
         "reference/python.md": python(),
     }
-    sources = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    sources = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     waiting = [ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md")]
     waiting += [target for source in sources for target in _linked(source)]
     while waiting:

@@ -62,6 +62,11 @@ def to_html(text: str) -> str:
     return SPAN.sub(_span_to_html, text)
 
 
+def to_text(text: str) -> str:
+    """Markup as plain text."""
+    return html.unescape(re.sub(r"<[^>]*>", "", to_html(text)))
+
+
 def tex_escape(text: str) -> str:
     """Plain text as LaTeX."""
     return "".join(ESCAPES.get(character, character) for character in text)

@@ -70,8 +70,8 @@ def test_no_link_is_dead_and_none_leaves_without_saying_so(site):
 
 
 def test_it_has_every_page_command_and_config_file(site):
-    for page in (ROOT / "docs").glob("*.md"):
-        assert (site / f"{page.stem}.html").is_file()
+    for page in (ROOT / "docs").rglob("*.md"):
+        assert (site / page.relative_to(ROOT / "docs").with_suffix(".html")).is_file()
     commands = (site / "reference/commands.html").read_text(encoding="utf-8")
     config = (site / "reference/config.html").read_text(encoding="utf-8")
     assert "epcore forecast" in commands

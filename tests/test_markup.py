@@ -7,7 +7,7 @@ import string
 
 import pytest
 
-from epcore.markup import check, literal, tex_escape, to_html, to_tex
+from epcore.markup import check, literal, tex_escape, to_html, to_tex, to_text
 
 
 @pytest.mark.parametrize(
@@ -67,3 +67,14 @@ def test_plain_text_has_no_character_left_that_latex_would_take_for_a_command():
 def test_latex_is_refused_with_what_to_write_instead(text, command):
     with pytest.raises(ValueError, match=rf"^{re.escape(command)} is LaTeX; write \*emphasis\*"):
         check(text)
+
+
+@pytest.mark.parametrize(
+    ("markup", "text"),
+    [
+        ("EPNet on _mini_ImageNet, `--`Net$_{SSL}$", "EPNet on miniImageNet, --NetSSL"),
+        (r"*a & b* < c, 5 \$", "a & b < c, 5 $"),
+    ],
+)
+def test_as_text_it_keeps_the_words_alone(markup, text):
+    assert to_text(markup) == text

@@ -38,7 +38,8 @@ class ResNet(Backbone):
     """7x7 stem of stride 2, max-pool, four stages of 64, 128, 256 and 512 channels, global mean.
 
     Features are signed: the last block has no ReLU, so that they may point away from a class's
-    weights (Gidaris and Komodakis, CVPR 2018, section 3.2).
+    weights (Gidaris and Komodakis, CVPR 2018, section 3.2). All else is torchvision's ResNet of
+    BasicBlocks, by a test; that one has neither signed features nor fewer channels.
     """
 
     blocks_per_stage: ClassVar[int]

@@ -16,15 +16,16 @@ Side = str | tuple[str, str]
 
 
 class InTable(Settings):
-    """Cells of the rows `row` of a table, in all blocks that have them and all columns.
+    """Cells of rows of a table."""
 
-    `blocks` and `columns` say which, where it is not all of them.
-    """
-
-    table: str
-    row: str | Names
-    blocks: Names | None = None
-    columns: Names | None = None
+    table: str = Field(description="a table of config/tables")
+    row: str | Names = Field(description="a row or several")
+    blocks: Names | None = Field(
+        default=None, description="the blocks that count; all that have the row if there is none"
+    )
+    columns: Names | None = Field(
+        default=None, description="the columns that count; all if there is none"
+    )
 
     @property
     def rows(self) -> tuple[str, ...]:
@@ -32,97 +33,110 @@ class InTable(Settings):
 
 
 class Greater(InTable):
-    """Each cell is greater, by more than `by`, than that of the row `than` beside it.
-
-    Without `than` it is the row that the table compares it with.
-    """
+    """Each cell is greater, by more than `by`, than that of the row `than` beside it."""
 
     kind: Literal["greater"]
-    than: str | None = None
-    by: float = 0
+    than: str | None = Field(
+        default=None,
+        description="the row beside which it stands; the one that the table compares it with if "
+        "there is none",
+    )
+    by: float = Field(default=0, description="points that it must be greater by")
 
 
 class Best(InTable):
     """Each cell is greater than that of every row of the literature, in its block or its table."""
 
     kind: Literal["best"]
-    among: Literal["block", "table"] = "block"
+    among: Literal["block", "table"] = Field(
+        default="block",
+        description="the rows of the literature in its block, or in the whole table",
+    )
 
 
 class Within(InTable):
-    """What each cell has more than that of the row `than` lies between `low` and `high`.
-
-    of: `each` cell, or their `mean`.
-    """
+    """What each cell has more than that of the row `than` lies between `low` and `high`."""
 
     kind: Literal["within"]
-    than: str
-    low: float
-    high: float
-    of: Literal["each", "mean"] = "each"
+    than: str = Field(description="the row that it is compared with")
+    low: float = Field(description="the smallest difference, in points")
+    high: float = Field(description="the largest difference, in points")
+    of: Literal["each", "mean"] = Field(
+        default="each", description="of each cell, or of their mean"
+    )
 
 
 class UpTo(InTable):
-    """The largest difference, in whole points.
-
-    To the row `than`, or to the best of the literature in the block; `at`, as block/column, is the
-    cell that has it.
-    """
+    """The largest difference to another row is so many points."""
 
     kind: Literal["up-to"]
-    points: PositiveInt
-    than: str | None = None
-    at: str | None = None
+    points: PositiveInt = Field(description="the largest difference, in whole points")
+    than: str | None = Field(
+        default=None,
+        description="the row that it is compared with; the best of the literature in the block if"
+        " there is none",
+    )
+    at: str | None = Field(default=None, description="block/column of the cell that has it")
 
 
 class Larger(Settings):
     """Each of `larger` is larger than each of `smaller`."""
 
     kind: Literal["larger"]
-    larger: Annotated[tuple[Side, ...], Field(min_length=1)]
-    smaller: Annotated[tuple[Side, ...], Field(min_length=1)]
+    larger: Annotated[tuple[Side, ...], Field(min_length=1)] = Field(
+        description="cells, or two of which the difference counts"
+    )
+    smaller: Annotated[tuple[Side, ...], Field(min_length=1)] = Field(
+        description="cells, or two of which the difference counts"
+    )
 
 
 class Rising(Settings):
     """Along each list of cells none is smaller than the one before."""
 
     kind: Literal["rising"]
-    cells: tuple[Annotated[tuple[str, ...], Field(min_length=2)], ...]
+    cells: tuple[Annotated[tuple[str, ...], Field(min_length=2)], ...] = Field(
+        description="lists of cells"
+    )
 
 
 class Equal(Settings):
     """The two cells of each pair are equal."""
 
     kind: Literal["equal"]
-    pairs: Annotated[tuple[tuple[str, str], ...], Field(min_length=1)]
+    pairs: Annotated[tuple[tuple[str, str], ...], Field(min_length=1)] = Field(
+        description="pairs of cells"
+    )
 
 
 class Stated(Settings):
     """A cell, rounded to `decimals`, is the number that the text states."""
 
     kind: Literal["stated"]
-    cell: str
-    number: float
-    decimals: int
+    cell: str = Field(description="the cell")
+    number: float = Field(description="what the text states")
+    decimals: int = Field(description="decimals that the cell is rounded to")
 
 
 class Arithmetic(Settings):
     """The product of `factors`, divided by `divisors`, rounds to `stated`."""
 
     kind: Literal["arithmetic"]
-    factors: Annotated[tuple[float, ...], Field(min_length=1)]
-    divisors: tuple[float, ...] = ()
-    stated: float
-    decimals: int
+    factors: Annotated[tuple[float, ...], Field(min_length=1)] = Field(
+        description="what is multiplied"
+    )
+    divisors: tuple[float, ...] = Field(default=(), description="what the product is divided by")
+    stated: float = Field(description="what the text states")
+    decimals: int = Field(description="decimals that the result is rounded to")
 
 
 class FigureNumber(Settings):
     """A number that a figure of ours writes beside itself is above or below zero."""
 
     kind: Literal["figure"]
-    figure: str
-    number: str
-    sign: Literal["above zero", "below zero"]
+    figure: str = Field(description="the figure")
+    number: str = Field(description="the number's name in its CSV")
+    sign: Literal["above zero", "below zero"] = Field(description="on which side of zero it is")
 
 
 Predicate = Annotated[
@@ -132,23 +146,24 @@ Predicate = Annotated[
 
 
 class Claim(Settings):
-    """A claim holds if all of `holds_if` do.
+    """A claim holds if all of its predicates do."""
 
-    where: the section that makes it. trainings: so many of each network are needed to judge it.
-    """
-
-    id: str
-    where: str
-    claim: str
-    trainings: PositiveInt = 1
-    holds_if: Annotated[tuple[Predicate, ...], Field(min_length=1)]
+    id: str = Field(description="its name in tables and pages")
+    where: str = Field(description="the section that makes it")
+    claim: str = Field(description="what is claimed, in a sentence")
+    trainings: PositiveInt = Field(
+        default=1, description="so many of each network are needed to judge it"
+    )
+    holds_if: Annotated[tuple[Predicate, ...], Field(min_length=1)] = Field(
+        description="it holds if all of these do"
+    )
 
 
 class ClaimSettings(Settings):
     """Claims of the paper, and ours."""
 
-    paper: tuple[Claim, ...]
-    ours: tuple[Claim, ...]
+    paper: tuple[Claim, ...] = Field(description="what the paper says")
+    ours: tuple[Claim, ...] = Field(description="what we say")
 
     @model_validator(mode="after")
     def _ids_differ(self) -> "ClaimSettings":

@@ -31,12 +31,12 @@ def _of_shot(value: int | dict[int, int], shot: int) -> int:
 
 
 class AdamSettings(Settings):
-    """Adam, whose learning rate is halved after each `halve_every` epochs."""
+    """Adam, whose learning rate is halved now and then."""
 
-    epochs: PositiveInt
-    learning_rate: PositiveFloat
-    weight_decay: NonNegativeFloat
-    halve_every: PositiveInt
+    epochs: PositiveInt = Field(description="of a training")
+    learning_rate: PositiveFloat = Field(description="in the first epoch")
+    weight_decay: NonNegativeFloat = Field(description="of all parameters")
+    halve_every: PositiveInt = Field(description="epochs after which the learning rate is halved")
     clip: PositiveFloat | None = Field(
         default=None, description="largest norm of the gradient of all weights"
     )
@@ -70,13 +70,14 @@ class EpisodicTraining(AdamSettings):
 class ComparedMethod(Settings):
     """An entry of compared.yaml: a network, how it is trained, and how it is tested.
 
-    Entries that differ in their test alone share their training. `method` is the name of a file of
-    epcore.compared and its options.
+    Entries that differ in their test alone share their training.
     """
 
-    description: str
-    method: Annotated[dict[str, Any], AfterValidator(_known)]
-    training: EpisodicTraining
+    description: str = Field(description="what it is, in a line")
+    method: Annotated[dict[str, Any], AfterValidator(_known)] = Field(
+        description="the `name` of a file of epcore.compared, and its options"
+    )
+    training: EpisodicTraining = Field(description="how it is trained")
     batch_statistics: bool = Field(
         default=False,
         description="whether BatchNorm takes the statistics of an episode's queries in tests, "
@@ -90,8 +91,12 @@ class ComparedMethod(Settings):
 class ComparedScale(Settings):
     """What a scale changes: of the training of all methods, then of those of a file's name."""
 
-    training: dict[str, Any] = Field(default_factory=dict)
-    methods: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    training: dict[str, Any] = Field(
+        default_factory=dict, description="settings of the training of all methods"
+    )
+    methods: dict[str, dict[str, Any]] = Field(
+        default_factory=dict, description="name of a method's file -> settings of it alone"
+    )
     tables: tuple[str, ...] = Field(
         default=(),
         description="the tables whose rows of the literature show this run's numbers as well",

@@ -11,18 +11,26 @@ from epcore.plan.settings import Settings
 
 
 class SourceFile(Settings):
-    """One file of a source; `path` is its place below the data root.
+    """One file of a source.
 
-    Without `urls` it is never downloaded. `unpacked` is a folder that is as good as the file.
     Without `sha256` and `md5` nobody published a checksum: size and content are all there is.
     """
 
-    path: str
-    urls: tuple[str, ...] = ()
-    size: PositiveInt | None = None
-    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
-    md5: Annotated[str, Field(pattern="^[0-9a-f]{32}$")] | None = None
-    unpacked: str | None = None
+    path: str = Field(description="its place below the data root")
+    urls: tuple[str, ...] = Field(
+        default=(),
+        description="where it is downloaded from, in this order; without any it is got by hand",
+    )
+    size: PositiveInt | None = Field(default=None, description="in bytes")
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = Field(
+        default=None, description="its SHA-256 checksum, if somebody published it"
+    )
+    md5: Annotated[str, Field(pattern="^[0-9a-f]{32}$")] | None = Field(
+        default=None, description="its MD5 checksum, if somebody published it"
+    )
+    unpacked: str | None = Field(
+        default=None, description="a folder below the data root that is as good as the file"
+    )
 
     @model_validator(mode="after")
     def _inside(self) -> Self:
@@ -33,16 +41,15 @@ class SourceFile(Settings):
 
 
 class Source(Settings):
-    """Files that belong together, with their license and terms.
+    """Files that belong together, with their license and terms."""
 
-    `by_hand` lists the steps to get what must not be downloaded by a program.
-    """
-
-    title: str
-    license: str
-    terms: str
-    by_hand: tuple[str, ...] = ()
-    files: dict[str, SourceFile]
+    title: str = Field(description="what it is")
+    license: str = Field(description="its license, as its publisher names it")
+    terms: str = Field(description="what one may do with it")
+    by_hand: tuple[str, ...] = Field(
+        default=(), description="the steps to get what no program may download"
+    )
+    files: dict[str, SourceFile] = Field(description="name -> file")
 
 
 # -- data sets ------------------------------------------------------------------------------------
@@ -54,18 +61,19 @@ BESIDE_PIXELS = {"title": "", "rotations_are_classes": False}
 
 
 class DataSetSettings(Settings):
-    """What every data set says; `title` is how captions call it.
+    """What every data set says."""
 
-    `shared_images` is what becomes of an image that two splits have, pixel by pixel: it is an
-    error, or kept in both, or left out of base or val, so that the last split alone has it.
-
-    `rotations_are_classes` says that a turned picture is of another class, so that whatever a
-    recipe says no network is pretrained on rotated copies or asked for their rotation.
-    """
-
-    title: str
-    shared_images: SharedImages = "refuse"
-    rotations_are_classes: bool = False
+    title: str = Field(description="how captions call it")
+    shared_images: SharedImages = Field(
+        default="refuse",
+        description="what becomes of an image that two splits have, pixel by pixel: an error, "
+        "kept in both, or left out of base, then of val",
+    )
+    rotations_are_classes: bool = Field(
+        default=False,
+        description="whether a turned picture is of another class; then no network is pretrained "
+        "on rotated copies, whatever its recipe says",
+    )
 
     @property
     def caption(self) -> str:
@@ -81,20 +89,21 @@ class DataSetSettings(Settings):
 class PerSplit(Settings):
     """A number for each split."""
 
-    base: PositiveInt
-    val: PositiveInt
-    novel: PositiveInt
+    base: PositiveInt = Field(description="in base, which networks are trained on")
+    val: PositiveInt = Field(description="in val, for choices")
+    novel: PositiveInt = Field(description="in novel, for tests")
 
 
 class Pixels(Settings):
-    """How a picture becomes a square of `image_size`.
+    """How a picture becomes a square of `image_size`."""
 
-    `resize` squeezes the whole picture, `center-crop` takes the central square first. The filters
-    are Pillow's, which weigh all pixels that a new one covers.
-    """
-
-    processing: Literal["resize", "center-crop"] = "resize"
-    filter: Literal["bilinear", "bicubic", "lanczos", "box"] = "bilinear"
+    processing: Literal["resize", "center-crop"] = Field(
+        default="resize", description="squeeze the whole picture, or take the central square first"
+    )
+    filter: Literal["bilinear", "bicubic", "lanczos", "box"] = Field(
+        default="bilinear",
+        description="Pillow's filter; it weighs all pixels that a new one covers",
+    )
 
     def __str__(self) -> str:
         part = "the whole picture" if self.processing == "resize" else "the central square"
@@ -104,24 +113,29 @@ class Pixels(Settings):
 class Expected(Settings):
     """What a published data set has in each split; anything else is an error."""
 
-    classes: PerSplit
-    images: PerSplit | None = None
+    classes: PerSplit = Field(description="classes of each split")
+    images: PerSplit | None = Field(default=None, description="images of each split")
 
 
 class RandomSplit(PerSplit):
     """Numbers of classes, drawn from a seed."""
 
-    seed: NonNegativeInt
+    seed: NonNegativeInt = Field(description="shuffles the classes")
 
 
 class GlyphPictures(DataSetSettings):
     """Characters drawn from a seed; see `epcore.data.builders.glyphs`."""
 
-    shared_images: Literal["refuse"] = "refuse"
-    selection: Literal["mini", "tiered", "fine", "large"]
-    image_size: PositiveInt
-    images_per_class: PerSplit
-    seed: NonNegativeInt
+    shared_images: Literal["refuse"] = Field(
+        default="refuse", description="an image that two splits have is an error"
+    )
+    selection: Literal["mini", "tiered", "fine", "large"] = Field(
+        description="which characters: 100 classes, classes split by script, letters that differ "
+        "in a diacritic, or 1000 classes"
+    )
+    image_size: PositiveInt = Field(description="side of the stored square, in pixels")
+    images_per_class: PerSplit = Field(description="images of each class, by split")
+    seed: NonNegativeInt = Field(description="draws the images")
 
 
 class GlyphData(GlyphPictures):
@@ -131,20 +145,28 @@ class GlyphData(GlyphPictures):
 
 
 class MoreGlyphData(GlyphPictures):
-    """Pictures of the classes of other glyphs, after the first `skip` of each class."""
+    """Further pictures of the classes of other glyphs."""
 
     kind: Literal["more-glyphs"]
-    skip: NonNegativeInt
+    skip: NonNegativeInt = Field(description="images of each class that the other data set has")
 
 
 class OwnData(DataSetSettings):
     """A data set of the user's own; without `split` it says itself which class is in which."""
 
-    shared_images: Literal["refuse", "leave-out"] = "refuse"
-    path: str
-    image_size: PositiveInt
-    pixels: Pixels = Pixels()
-    split: RandomSplit | None = None
+    shared_images: Literal["refuse", "leave-out"] = Field(
+        default="refuse",
+        description="what becomes of an image that two splits have: an error, or left out of "
+        "base, then of val",
+    )
+    path: str = Field(description="the folder or file, relative to where Snakemake runs")
+    image_size: PositiveInt = Field(description="side of the stored square, in pixels")
+    pixels: Pixels = Field(default=Pixels(), description="how a picture becomes that square")
+    split: RandomSplit | None = Field(
+        default=None,
+        description="numbers of classes of a random split; without it the data say which class is"
+        " in which",
+    )
 
 
 class FolderData(OwnData):
@@ -165,9 +187,13 @@ class OfficialData(DataSetSettings):
     Others compare with it, so that it is kept as it is, unless its settings say otherwise.
     """
 
-    shared_images: Literal["keep", "leave-out"] = "keep"
-    images: str
-    expected: Expected
+    shared_images: Literal["keep", "leave-out"] = Field(
+        default="keep",
+        description="what becomes of an image that two splits have: kept in both, as others have "
+        "it, or left out of base, then of val",
+    )
+    images: str = Field(description="the source of its images")
+    expected: Expected = Field(description="what each split must have")
 
     @property
     def sources(self) -> list[str]:
@@ -181,34 +207,34 @@ class CifarData(OfficialData):
 
     kind: Literal["cifar-100"]
     image_size: ClassVar = 32
-    lists: str
+    lists: str = Field(description="the source that says which class is in which split")
 
 
 class OmniglotData(OfficialData):
     """Characters in four rotations, each rotation a class."""
 
     kind: Literal["omniglot"]
-    lists: str
-    image_size: PositiveInt
-    pixels: Pixels
+    lists: str = Field(description="the source that says which character is in which split")
+    image_size: PositiveInt = Field(description="side of the stored square, in pixels")
+    pixels: Pixels = Field(description="how a picture becomes that square")
 
 
 class CubData(OfficialData):
     """CUB-200-2011; its split follows from the order of its classes."""
 
     kind: Literal["cub"]
-    image_size: PositiveInt
-    pixels: Pixels
+    image_size: PositiveInt = Field(description="side of the stored square, in pixels")
+    pixels: Pixels = Field(description="how a picture becomes that square")
 
 
 class MiniImageNetData(OfficialData):
     """mini-ImageNet out of ILSVRC2012."""
 
     kind: Literal["mini-imagenet"]
-    lists: str
-    devkit: str
-    image_size: PositiveInt
-    pixels: Pixels
+    lists: str = Field(description="the source that says which image is in which split")
+    devkit: str = Field(description="the source of ILSVRC2012's development kit")
+    image_size: PositiveInt = Field(description="side of the stored square, in pixels")
+    pixels: Pixels = Field(description="how a picture becomes that square")
 
 
 class MiniImageNetPickles(OfficialData):
@@ -216,17 +242,17 @@ class MiniImageNetPickles(OfficialData):
 
     kind: Literal["mini-imagenet-pickles"]
     image_size: ClassVar = 84
-    lists: str
+    lists: str = Field(description="the source that says which image is in which split")
 
 
 class TieredImageNetData(OfficialData):
     """tiered-ImageNet out of ILSVRC2012."""
 
     kind: Literal["tiered-imagenet"]
-    lists: str
-    devkit: str
-    image_size: PositiveInt
-    pixels: Pixels
+    lists: str = Field(description="the source that says which class is in which split")
+    devkit: str = Field(description="the source of ILSVRC2012's development kit")
+    image_size: PositiveInt = Field(description="side of the stored square, in pixels")
+    pixels: Pixels = Field(description="how a picture becomes that square")
 
 
 class TieredImageNetPickles(OfficialData):
@@ -237,19 +263,23 @@ class TieredImageNetPickles(OfficialData):
 
 
 class ImageNetFsData(OfficialData):
-    """ImageNet-FS out of ILSVRC2012, in one of two readings of its published indices.
-
-    `part` is `train`, the images that exemplars come from, or `val`, the queries.
-    """
+    """ImageNet-FS out of ILSVRC2012, in one of two readings of its published indices."""
 
     kind: Literal["imagenet-fs"]
-    shared_images: Literal["keep"] = "keep"
-    lists: str
-    devkit: str
-    reading: Literal["by-name", "by-sorted-index"]
-    part: Literal["train", "val"]
-    image_size: PositiveInt
-    pixels: Pixels
+    shared_images: Literal["keep"] = Field(
+        default="keep", description="images that two splits have are kept in both"
+    )
+    lists: str = Field(description="the source of its classes and indices")
+    devkit: str = Field(description="the source of ILSVRC2012's development kit")
+    reading: Literal["by-name", "by-sorted-index"] = Field(
+        description="whether the published numbers of classes count their names as listed, or "
+        "sorted, as the code of LwoF and wDAE-GNN does"
+    )
+    part: Literal["train", "val"] = Field(
+        description="train, the images that exemplars come from, or val, the queries"
+    )
+    image_size: PositiveInt = Field(description="side of the stored square, in pixels")
+    pixels: Pixels = Field(description="how a picture becomes that square")
 
 
 DataSet = Annotated[
@@ -277,5 +307,5 @@ QUICKLY_PACKED = ("glyphs", "more-glyphs", "cifar-100", "cub", "mini-imagenet-pi
 class DataSources(Settings):
     """The file datasets.yaml."""
 
-    sources: dict[str, Source]
-    datasets: dict[str, DataSet]
+    sources: dict[str, Source] = Field(description="name -> files that others published")
+    datasets: dict[str, DataSet] = Field(description="name -> data set")

@@ -16,22 +16,41 @@ LARGEST_FACTOR = 5  # kg per kWh; power from coal has about 1
 class Rates(Settings):
     """Multiply-adds a second: of one core, of one GPU."""
 
-    cpu: PositiveFloat
-    gpu: PositiveFloat
+    cpu: PositiveFloat = Field(description="of one core")
+    gpu: PositiveFloat = Field(description="of one GPU")
 
 
 class FootprintSettings(Settings):
     """The file footprint.yaml, which explains each key; powers in watts, factor in kg per kWh."""
 
-    tracking: bool
-    carbon_intensity: NonNegativeFloat | None
-    country: Annotated[str, Field(pattern="^[A-Z]{3}$")] | None
-    region: str | None
-    pue: Annotated[float, Field(ge=1)]
-    cpu_power: PositiveFloat | None
-    ram_power: NonNegativeFloat | None
-    gpu_power: PositiveFloat | None
-    multiply_adds: Rates
+    tracking: bool = Field(description="whether jobs measure their energy")
+    carbon_intensity: NonNegativeFloat | None = Field(
+        description="kg of CO2-equivalent per kWh; null takes codecarbon's of the country"
+    )
+    country: Annotated[str, Field(pattern="^[A-Z]{3}$")] | None = Field(
+        description="three letters (ISO 3166)"
+    )
+    region: str | None = Field(
+        description="of Canada, USA, China, Sweden, Norway or Finland, as codecarbon spells it; "
+        "else null"
+    )
+    pue: Annotated[float, Field(ge=1)] = Field(
+        description="energy of the whole computing center for each kWh of its computers"
+    )
+    cpu_power: PositiveFloat | None = Field(
+        description="watts at full load of all processors together; null lets codecarbon find out"
+    )
+    ram_power: NonNegativeFloat | None = Field(
+        description="watts of the memory; null lets codecarbon find out"
+    )
+    gpu_power: PositiveFloat | None = Field(
+        description="watts of one GPU at full load, for the estimate of hours times power; null "
+        "takes 300"
+    )
+    multiply_adds: Rates = Field(
+        description="multiply-adds a second, for the forecast of a training that nothing like it "
+        "was measured of"
+    )
 
     @field_validator("carbon_intensity")
     @classmethod

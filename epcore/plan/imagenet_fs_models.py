@@ -14,31 +14,33 @@ Trials = Annotated[int, Field(ge=2)]
 
 
 class ClassifierTraining(SteppedDescent):
-    """Stage 1: cosine classifier of the base classes, drawn uniformly, then an image of each.
+    """Stage 1: cosine classifier of the base classes, drawn uniformly, then an image of each."""
 
-    `steps` an epoch; `scale` multiplies the cosines at the start and is learned.
-    """
-
-    steps: PositiveInt
-    batch_size: PositiveInt
-    scale: PositiveFloat
-    augmentation: tuple[AugmentationName, ...]
+    steps: PositiveInt = Field(description="of an epoch")
+    batch_size: PositiveInt = Field(description="images of a step")
+    scale: PositiveFloat = Field(
+        description="what cosines are multiplied by at the start; it is learned"
+    )
+    augmentation: tuple[AugmentationName, ...] = Field(
+        description="what is done to images, at random"
+    )
 
 
 class GeneratorTraining(SteppedDescent):
-    """Stage 2: episodes of fake novel classes, which are base classes taken out of the base.
+    """Stage 2: episodes of fake novel classes, which are base classes taken out of the base."""
 
-    An episode has `novel` of them, `novel_queries` images of each and `base_queries` of the rest;
-    a step has `batch_size` episodes. With `exemplars` images of a fake novel class one generator
-    serves all K; without it there is one for each K, trained with K.
-    """
-
-    steps: PositiveInt
-    batch_size: PositiveInt
-    novel: PositiveInt
-    novel_queries: PositiveInt
-    base_queries: PositiveInt
-    exemplars: PositiveInt | None = None
+    steps: PositiveInt = Field(description="of an epoch")
+    batch_size: PositiveInt = Field(description="episodes of a step")
+    novel: PositiveInt = Field(
+        description="fake novel classes of an episode, which are base classes"
+    )
+    novel_queries: PositiveInt = Field(description="query images of each fake novel class")
+    base_queries: PositiveInt = Field(description="query images of the other classes, in all")
+    exemplars: PositiveInt | None = Field(
+        default=None,
+        description="images of a fake novel class, so that one generator serves all K; without it"
+        " there is one generator for each K",
+    )
 
 
 class LwofAverage(Settings):
@@ -48,26 +50,30 @@ class LwofAverage(Settings):
 
 
 class LwofAttention(Settings):
-    """LwoF's averaging and attention; `attention_scale` is where the learned one starts."""
+    """LwoF's averaging and attention."""
 
     kind: Literal["lwof-attention"]
-    attention_scale: PositiveFloat
+    attention_scale: PositiveFloat = Field(
+        description="where the learned scale of attention starts"
+    )
 
 
 class WdaeGnn(Settings):
-    """The denoising autoencoder, see `epcore.imagenet_fs.wdae`.
-
-    `hidden` is in multiples of the feature size; `reconstruction_weight` that of its loss beside
-    the classification's.
-    """
+    """The denoising autoencoder, see `epcore.imagenet_fs.wdae`."""
 
     kind: Literal["wdae-gnn"]
-    noise: NonNegativeFloat
-    temperature: PositiveFloat
-    neighbors: PositiveInt
-    hidden: PositiveInt
-    dropout: Probability
-    reconstruction_weight: NonNegativeFloat
+    noise: NonNegativeFloat = Field(
+        description="standard deviation of what is added to weights in training"
+    )
+    temperature: PositiveFloat = Field(
+        description="what cosines are multiplied by before the softmax over neighbors"
+    )
+    neighbors: PositiveInt = Field(description="of each class in the graph")
+    hidden: PositiveInt = Field(description="channels, in multiples of the feature size")
+    dropout: Probability = Field(description="probability that a channel is dropped in training")
+    reconstruction_weight: NonNegativeFloat = Field(
+        description="weight of its loss, that of the classification being 1"
+    )
 
 
 Generator = Annotated[LwofAverage | LwofAttention | WdaeGnn, Field(discriminator="kind")]
@@ -76,38 +82,45 @@ Generator = Annotated[LwofAverage | LwofAttention | WdaeGnn, Field(discriminator
 class WeightPropagation(Settings):
     """Embedding propagation "right after the denoising autoencoder", on the class weights.
 
-    What the paper leaves open is a setting:
-    - alpha: of the propagator.
-    - training: whether the layer is there in training, or at test only.
-    - nodes: `all` weights propagate together, or the `novel` ones among themselves.
-    - reconstruction: the loss compares weights after it (`propagated`) or before (`generated`).
-    - step: the step from the input weights to the generated ones is made before it or after.
-    - normalize_weights: weights are made unit vectors first, so that the graph is one of
-      directions and it is directions that are mixed; else both see weights of any length.
+    What the paper leaves open is a setting.
     """
 
-    alpha: Probability
-    training: bool
-    nodes: Literal["all", "novel"]
-    reconstruction: Literal["propagated", "generated"]
-    step: Literal["before", "after"]
-    normalize_weights: bool
+    alpha: Probability = Field(description="of the propagator")
+    training: bool = Field(description="whether the layer is there in training, or at test only")
+    nodes: Literal["all", "novel"] = Field(
+        description="all weights propagate together, or the novel ones among themselves"
+    )
+    reconstruction: Literal["propagated", "generated"] = Field(
+        description="the loss compares weights behind the layer or in front of it"
+    )
+    step: Literal["before", "after"] = Field(
+        description="whether the step from the input weights to the generated ones is made before"
+        " the layer or after it"
+    )
+    normalize_weights: bool = Field(
+        description="whether weights are made unit vectors first, so that directions are mixed"
+    )
 
 
 class Method(Settings):
-    """A way to get weights of novel classes. `step_sizes` has one for each K."""
+    """A way to get weights of novel classes."""
 
-    generator: Generator
-    training: GeneratorTraining
-    step_sizes: tuple[Annotated[float, Field(gt=0, le=1)], ...] | None = None
-    propagation: WeightPropagation | None = None
+    generator: Generator = Field(description="what makes the weights of novel classes")
+    training: GeneratorTraining = Field(description="how it is trained")
+    step_sizes: tuple[Annotated[float, Field(gt=0, le=1)], ...] | None = Field(
+        default=None,
+        description="one for each K: how far to go from the input weights to the generated ones",
+    )
+    propagation: WeightPropagation | None = Field(
+        default=None, description="embedding propagation on the weights; none if there is none"
+    )
 
 
 class Network(Settings):
-    """A feature extractor; `label` is how tables call it."""
+    """A feature extractor."""
 
-    architecture: Architecture
-    label: str
+    architecture: Architecture = Field(description="the network, a name of epcore.backbones")
+    label: str = Field(description="how tables call it")
 
 
 Measure = Literal["novel", "all", "all-prior"]
@@ -116,23 +129,26 @@ Measure = Literal["novel", "all", "all-prior"]
 class TrialCounts(Settings):
     """Draws of exemplars for validation and test; an interval needs two."""
 
-    val: Trials
-    novel: Trials
+    val: Trials = Field(description="draws of exemplars for the choice of a generator's epoch")
+    novel: Trials = Field(description="draws of exemplars for tables")
 
 
 class ImageNetFsSettings(Settings):
-    """The file imagenet-fs.yaml; `methods` are partial, see `Method`.
+    """The file imagenet-fs.yaml; its methods are partial, see `Method`."""
 
-    `prior` is the probability of a novel class in the measure `all-prior`.
-    """
-
-    shots: Shots
-    trials: TrialCounts
-    prior: Annotated[float, Field(gt=0, lt=1)]
-    view: View
-    networks: dict[str, Network]
-    classifier: ClassifierTraining
-    methods: dict[str, dict[str, Any]]
+    shots: Shots = Field(description="K: numbers of exemplars of a novel class")
+    trials: TrialCounts = Field(description="draws of exemplars")
+    prior: Annotated[float, Field(gt=0, lt=1)] = Field(
+        description="the probability of a novel class in the measure all-prior"
+    )
+    view: View = Field(description="what a network sees of a stored image")
+    networks: dict[str, Network] = Field(description="name -> feature extractor")
+    classifier: ClassifierTraining = Field(
+        description="stage 1: the cosine classifier of the base classes"
+    )
+    methods: dict[str, dict[str, Any]] = Field(
+        description="name -> way to get weights of novel classes"
+    )
 
     @model_validator(mode="after")
     def _shots_rise(self) -> "ImageNetFsSettings":
@@ -142,24 +158,30 @@ class ImageNetFsSettings(Settings):
 
 
 class ImageNetFsRun(Settings):
-    """A data set, which has queries of its own under <dataset>-queries, and a network."""
+    """A data set and a network."""
 
-    dataset: str
-    network: str
+    dataset: str = Field(description="its images; its queries are the data set <dataset>-queries")
+    network: str = Field(description="a name of imagenet-fs.yaml's `networks`")
 
 
 class ImageNetFsResources(Settings):
-    """Of stage 1 (`network`), of the features, and of a generator or its test (`weights`)."""
+    """What jobs of ImageNet-FS ask of a machine or cluster."""
 
-    network: JobResources
-    features: JobResources
-    weights: JobResources
+    network: JobResources = Field(description="of stage 1")
+    features: JobResources = Field(description="of the features")
+    weights: JobResources = Field(description="of a generator or its test")
 
 
 class ImageNetFsScale(Settings):
-    """What a scale has of ImageNet-FS. `settings` are laid over imagenet-fs.yaml."""
+    """What a scale has of ImageNet-FS."""
 
-    runs: Annotated[tuple[ImageNetFsRun, ...], Field(min_length=1)]
-    width: Ratio = Fraction(1)
-    resources: ImageNetFsResources
-    settings: dict[str, Any] = Field(default_factory=dict)
+    runs: Annotated[tuple[ImageNetFsRun, ...], Field(min_length=1)] = Field(
+        description="data sets and networks"
+    )
+    width: Ratio = Field(
+        default=Fraction(1), description="what the network's numbers of channels are multiplied by"
+    )
+    resources: ImageNetFsResources = Field(description="what its jobs ask of a machine or cluster")
+    settings: dict[str, Any] = Field(
+        default_factory=dict, description="what is laid over imagenet-fs.yaml"
+    )

@@ -16,30 +16,34 @@ Axis = Literal["shot", "way", "unlabeled"]
 
 
 class Series(Settings):
-    """A recipe, and how the legend calls it."""
+    """A line of a plot."""
 
-    recipe: str
-    label: str
+    recipe: str = Field(description="the recipe of a line")
+    label: str = Field(description="how the legend calls it")
 
 
 class Plot(Settings):
-    """Accuracy over `axis`, from the numbers of `tables`; `label` is the axis's, `note` below."""
+    """Accuracy over a property of episodes, from the numbers of tables."""
 
-    axis: Axis
-    label: str
-    tables: Annotated[tuple[str, ...], Field(min_length=1)]
-    series: Annotated[tuple[Series, ...], Field(min_length=1, max_length=6)] | None = None
-    note: str = ""
+    axis: Axis = Field(description="the property of episodes along the axis")
+    label: str = Field(description="what stands below the axis")
+    tables: Annotated[tuple[str, ...], Field(min_length=1)] = Field(
+        description="the tables that numbers come from; where two have the same, the first counts"
+    )
+    series: Annotated[tuple[Series, ...], Field(min_length=1, max_length=6)] | None = Field(
+        default=None, description="its lines; those of all plots if there is none"
+    )
+    note: str = Field(default="", description="a sentence below the figure")
 
 
 class PlotSettings(Settings):
-    """The file plots.yaml; `series` are those of plots without any of their own.
+    """The file plots.yaml."""
 
-    Of two the difference is drawn too.
-    """
-
-    series: Annotated[tuple[Series, ...], Field(min_length=1, max_length=2)]
-    plots: dict[str, Plot]
+    series: Annotated[tuple[Series, ...], Field(min_length=1, max_length=2)] = Field(
+        description="the lines of plots without any of their own; of two the difference is drawn "
+        "too"
+    )
+    plots: dict[str, Plot] = Field(description="name -> what is drawn")
 
 
 class Plots:

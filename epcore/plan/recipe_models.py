@@ -21,18 +21,22 @@ Architecture = Literal["conv4", "resnet12", "wide-resnet", "resnet10", "resnet18
 
 
 class BackboneInfo(Settings):
-    """A backbone of the registry; `label` is how tables call it."""
+    """A backbone of the registry."""
 
-    architecture: Architecture
-    label: str
+    architecture: Architecture = Field(description="the network, a name of epcore.backbones")
+    label: str = Field(description="how tables call it")
 
 
 class Backbone(Settings):
     """A backbone as a stage builds it; see `epcore.backbones`."""
 
-    architecture: Architecture
-    width: Ratio = Fraction(1)
-    depth: Ratio = Fraction(1)
+    architecture: Architecture = Field(description="the network, a name of epcore.backbones")
+    width: Ratio = Field(
+        default=Fraction(1), description="what its numbers of channels are multiplied by"
+    )
+    depth: Ratio = Field(
+        default=Fraction(1), description="what its number of blocks is multiplied by"
+    )
 
     def __str__(self) -> str:
         return f"{self.architecture} of width {self.width} and depth {self.depth}"
@@ -55,38 +59,50 @@ def _classifier(value: Any) -> Any:
 
 
 class Propagation(Settings):
-    """Embedding propagation and the classifier behind it; `epcore.propagation` has their meaning.
+    """Embedding propagation and the classifier behind it; see `epcore.propagation`."""
 
-    `classifier` is the name of a file of `epcore.classifiers`, or a mapping of `name` and the
-    method's own settings. It also takes those of the settings here that it has fields for: label
-    propagation all but `embedding`, `part` and `embedding_alpha`.
-    """
-
-    embedding: bool
-    classifier: Annotated[str | dict[str, Any], BeforeValidator(_classifier)]
-    part: Literal["full", "off-diagonal", "diagonal"]
-    embedding_alpha: Probability
-    label_alpha: Probability
-    bandwidth: Literal["std", "var"]
-    normalize_labels: bool
-    query_logits: Literal["log-scores", "scores"]
+    embedding: bool = Field(description="whether embedding propagation is there")
+    classifier: Annotated[str | dict[str, Any], BeforeValidator(_classifier)] = Field(
+        description="a file of epcore.classifiers, or its `name` and settings of its own; it also"
+        " takes those of the settings here that it has fields for"
+    )
+    part: Literal["full", "off-diagonal", "diagonal"] = Field(
+        description="of the propagator: all of it, or what stands off or on its diagonal"
+    )
+    embedding_alpha: Probability = Field(
+        description="alpha of embedding propagation, how far embeddings spread"
+    )
+    label_alpha: Probability = Field(
+        description="alpha of label propagation, how far labels spread"
+    )
+    bandwidth: Literal["std", "var"] = Field(
+        description="squared distances are divided by their standard deviation or their variance"
+    )
+    normalize_labels: bool = Field(
+        description="whether the rows of the label propagator are divided by their sums"
+    )
+    query_logits: Literal["log-scores", "scores"] = Field(
+        description="what the softmax of queries sees: logarithms of scores, or the scores"
+    )
 
 
 class Plateau(Settings):
-    """Multiply the learning rate by `factor` after more than `patience` epochs without a gain."""
+    """When the learning rate falls: after more than `patience` epochs without a gain."""
 
-    metric: Literal["accuracy", "loss"]
-    patience: NonNegativeInt
-    factor: Annotated[float, Field(gt=0, lt=1)]
+    metric: Literal["accuracy", "loss"] = Field(description="the number of validation that counts")
+    patience: NonNegativeInt = Field(description="epochs without a gain that are waited")
+    factor: Annotated[float, Field(gt=0, lt=1)] = Field(
+        description="what the learning rate is multiplied by"
+    )
 
 
 class SgdSettings(Settings):
     """SGD with Nesterov momentum and weight decay on all parameters."""
 
-    epochs: PositiveInt
-    learning_rate: PositiveFloat
-    momentum: Probability
-    weight_decay: NonNegativeFloat
+    epochs: PositiveInt = Field(description="the most epochs of a training")
+    learning_rate: PositiveFloat = Field(description="in the first epoch")
+    momentum: Probability = Field(description="Nesterov's")
+    weight_decay: NonNegativeFloat = Field(description="of all parameters")
 
 
 class Optimization(SgdSettings):
@@ -97,19 +113,26 @@ class Optimization(SgdSettings):
     `plateau` and `stop_ratio` then say nothing.
     """
 
-    schedule: Literal["plateau", "cosine"]
-    plateau: Plateau
-    stop_ratio: Probability
+    schedule: Literal["plateau", "cosine"] = Field(
+        description="how the learning rate falls: after epochs without a gain, or along half a "
+        "cosine wave"
+    )
+    plateau: Plateau = Field(description="when and how far it falls with schedule `plateau`")
+    stop_ratio: Probability = Field(
+        description="with schedule `plateau` a training ends once the learning rate is this part "
+        "of the first one"
+    )
 
 
 class SteppedDescent(SgdSettings):
-    """The learning rate falls to a tenth after each of the epochs `drops`.
+    """SGD whose learning rate falls in steps."""
 
-    `keep` says which epoch's weights count: the best on validation, or the last.
-    """
-
-    drops: tuple[PositiveInt, ...]
-    keep: Literal["best", "last"]
+    drops: tuple[PositiveInt, ...] = Field(
+        description="epochs after which the learning rate falls to a tenth"
+    )
+    keep: Literal["best", "last"] = Field(
+        description="which epoch's weights count: the best on validation, or the last"
+    )
 
     @model_validator(mode="after")
     def _drops_in_time(self) -> "SteppedDescent":
@@ -123,15 +146,16 @@ class SteppedDescent(SgdSettings):
 
 
 class Pretraining(Optimization):
-    """Phase one; `batch_size` counts images before they are rotated.
+    """Phase one: classes of base images, and their rotations."""
 
-    With `rotated_copies` a batch holds each image in four rotations.
-    """
-
-    batch_size: Annotated[int, Field(ge=2)]
-    rotated_copies: bool
-    rotation_weight: NonNegativeFloat
-    rotation_input: Literal["features", "embeddings"]
+    batch_size: Annotated[int, Field(ge=2)] = Field(
+        description="images of a step, before they are rotated"
+    )
+    rotated_copies: bool = Field(description="whether a batch holds each image in four rotations")
+    rotation_weight: NonNegativeFloat = Field(description="weight of the rotation loss")
+    rotation_input: Literal["features", "embeddings"] = Field(
+        description="what the rotation head sees"
+    )
     heads: Literal["linear", "cosine"] = Field(
         default="linear",
         exclude_if=lambda value: value == "linear",
@@ -153,11 +177,13 @@ class Pretraining(Optimization):
 class Finetuning(Optimization):
     """Phase two: one episode of `way` classes a step; the shot is the checkpoint's."""
 
-    episodes_per_epoch: PositiveInt
-    way: Annotated[int, Field(ge=2)]
-    queries: PositiveInt
-    class_weight: NonNegativeFloat
-    class_input: Literal["features", "embeddings"]
+    episodes_per_epoch: PositiveInt = Field(description="steps of an epoch, an episode each")
+    way: Annotated[int, Field(ge=2)] = Field(description="classes of a training episode")
+    queries: PositiveInt = Field(description="query images of each class")
+    class_weight: NonNegativeFloat = Field(description="weight of the loss over all base classes")
+    class_input: Literal["features", "embeddings"] = Field(
+        description="what the head over all base classes sees"
+    )
 
 
 class View(Settings):
@@ -167,8 +193,13 @@ class View(Settings):
     CenterCrop(80) for images of 84 pixels, and the same picture at any other size.
     """
 
-    resize: Ratio
-    crop: Ratio
+    resize: Ratio = Field(
+        description="side of the resized image, as a ratio of the stored one, such as 92/84"
+    )
+    crop: Ratio = Field(
+        description="side of the square that is cropped from its center, as a ratio of the stored"
+        " one"
+    )
 
     @model_validator(mode="after")
     def _crop_fits(self) -> "View":
@@ -184,8 +215,12 @@ Precision = Literal["fp32", "tf32", "bf16"]
 class Augmentation(Settings):
     """What each phase does to its images; see `epcore.data.augment`."""
 
-    pretraining: tuple[AugmentationName, ...]
-    finetuning: tuple[Literal["flip"], ...]
+    pretraining: tuple[AugmentationName, ...] = Field(
+        description="what is done to images in pretraining, at random"
+    )
+    finetuning: tuple[Literal["flip"], ...] = Field(
+        description="what is done to images in fine-tuning, at random"
+    )
 
 
 Phase = Literal["pretraining", "finetuning", "testing"]
@@ -193,26 +228,31 @@ TrainingPhase = Literal["pretraining", "finetuning"]
 
 
 class RecipeSettings(Settings):
-    """How a network is trained and tested.
+    """How a network is trained and tested."""
 
-    `phases` lays other settings over `propagation` in one phase. `tested` says which checkpoint
-    the test sees: without episodic fine-tuning it is the pretrained one.
-    """
-
-    propagation: Propagation
-    phases: dict[Phase, dict[str, Any]] = Field(default_factory=dict)
-    tested: Literal["finetuned", "pretrained"] = "finetuned"
-    pretraining: Pretraining
-    finetuning: Finetuning
-    augmentation: Augmentation
-    view: View
+    propagation: Propagation = Field(
+        description="embedding propagation, and the classifier behind it"
+    )
+    phases: dict[Phase, dict[str, Any]] = Field(
+        default_factory=dict,
+        description="other settings of propagation in pretraining, finetuning or testing",
+    )
+    tested: Literal["finetuned", "pretrained"] = Field(
+        default="finetuned",
+        description="the checkpoint that the test sees; without episodic fine-tuning it is the "
+        "pretrained one",
+    )
+    pretraining: Pretraining = Field(description="phase one: classes and rotations of base images")
+    finetuning: Finetuning = Field(description="phase two: episodes of base classes")
+    augmentation: Augmentation = Field(description="what each phase does to its images")
+    view: View = Field(description="what a network sees of a stored image")
 
 
 class Recipe(RecipeSettings):
-    """A recipe resolved for one backbone and one scale; `protocol` is the reading it follows."""
+    """A recipe resolved for one backbone and one scale."""
 
-    description: str
-    protocol: str
+    description: str = Field(description="what it is, in a line")
+    protocol: str = Field(description="the reading of the paper that it follows")
     grid: dict[str, tuple[Any, ...]] = Field(
         default_factory=dict, description="see `ClassifierChoice`"
     )
@@ -224,19 +264,24 @@ class Recipe(RecipeSettings):
 
 
 class ClassifierChoice(Settings):
-    """A classifier that any recipe's network may be tested with, an entry of classifiers.yaml.
+    """A classifier that any recipe's network may be tested with, an entry of classifiers.yaml."""
 
-    `classifier` is as in `Propagation`. `grid` has, for some of its settings, the values of which
-    the best is taken on validation episodes. `label` is how tables call it.
-    """
-
-    label: Markup
-    classifier: Annotated[str | dict[str, Any], BeforeValidator(_classifier)]
-    grid: dict[str, Annotated[tuple[Any, ...], Field(min_length=2)]] = Field(default_factory=dict)
+    label: Markup = Field(description="how tables call it")
+    classifier: Annotated[str | dict[str, Any], BeforeValidator(_classifier)] = Field(
+        description="a file of epcore.classifiers, or its `name` and settings"
+    )
+    grid: dict[str, Annotated[tuple[Any, ...], Field(min_length=2)]] = Field(
+        default_factory=dict,
+        description="setting -> values of which the best is taken on validation episodes",
+    )
 
 
 class RecipeSources(Settings):
     """The file recipes.yaml; its entries are partial recipes."""
 
-    protocols: dict[str, dict[str, Any]]
-    recipes: dict[str, dict[str, Any]]
+    protocols: dict[str, dict[str, Any]] = Field(
+        description="readings of the paper, each a whole recipe"
+    )
+    recipes: dict[str, dict[str, Any]] = Field(
+        description="what is trained and tested, each a change of a protocol or another recipe"
+    )

@@ -21,24 +21,44 @@ from epcore.plan.settings import Ratio, Settings, Split
 class Protocol(Settings):
     """What an episode is: classes, support and query images of each.
 
-    `labeled` of the `shot` support images keep their label, the others become unlabeled;
-    `unlabeled` more images of each class are added. Support and queries are those of the protocol
-    that differs in these two alone. With `dirichlet` the queries, `way * queries` in all, are not
-    spread evenly: see `epcore.data.episodes.sample`. `finetuned_shot` is the shot of the checkpoint
-    that is tested, `episodes` an upper bound on their number. `chosen_on` is the protocol on which
-    the settings of classifiers are chosen, if it is not `val-` and the name.
+    Support and queries are those of the protocol that differs in `labeled` and `unlabeled` alone.
     """
 
-    split: Split
-    way: Annotated[int, Field(ge=2)]
-    shot: PositiveInt
-    queries: PositiveInt
-    labeled: PositiveInt | None = None
-    unlabeled: NonNegativeInt = 0
-    dirichlet: PositiveFloat | None = None
-    finetuned_shot: PositiveInt | None = None
-    episodes: Annotated[int, Field(ge=2)] | None = None
-    chosen_on: str | None = None
+    split: Split = Field(
+        description="the classes that episodes are drawn from: base, val (validation) or novel "
+        "(test)"
+    )
+    way: Annotated[int, Field(ge=2)] = Field(description="classes of an episode")
+    shot: PositiveInt = Field(description="support images of each class")
+    queries: PositiveInt = Field(description="query images of each class")
+    labeled: PositiveInt | None = Field(
+        default=None,
+        description="of the support images of a class so many keep their label, the others become"
+        " unlabeled; all if there is none",
+    )
+    unlabeled: NonNegativeInt = Field(
+        default=0,
+        description="images without a label of each class, beside support and queries, which stay"
+        " the same",
+    )
+    dirichlet: PositiveFloat | None = Field(
+        default=None,
+        description="concentration of the Dirichlet distribution of the classes' shares of the "
+        "queries, of which there are way * queries in all; evenly spread if there is "
+        "none",
+    )
+    finetuned_shot: PositiveInt | None = Field(
+        default=None,
+        description="the shot of the fine-tuned checkpoint that is tested; `shot` if there is none",
+    )
+    episodes: Annotated[int, Field(ge=2)] | None = Field(
+        default=None, description="an upper bound on the number of episodes"
+    )
+    chosen_on: str | None = Field(
+        default=None,
+        description="the protocol on which the settings of classifiers are chosen; val- and this "
+        "one's name if there is none",
+    )
 
     @model_validator(mode="after")
     def _some_support_is_unlabeled(self) -> "Protocol":
@@ -66,8 +86,13 @@ class Protocol(Settings):
 class ScaledBackbone(Settings):
     """Fractions of the paper's channel counts and numbers of blocks."""
 
-    width: Ratio = Fraction(1)
-    depth: Ratio = Fraction(1)
+    width: Ratio = Field(
+        default=Fraction(1), description="what the paper's numbers of channels are multiplied by"
+    )
+    depth: Ratio = Field(
+        default=Fraction(1),
+        description="what the paper's number of blocks is multiplied by; of WRN-28-10 alone",
+    )
 
     @property
     def shown(self) -> str:
@@ -77,39 +102,42 @@ class ScaledBackbone(Settings):
 
 
 class JobResources(Settings):
-    """Of one job; `runtime` in minutes."""
+    """Of one job."""
 
-    threads: PositiveInt
-    mem_mb: PositiveInt
-    runtime: PositiveInt
+    threads: PositiveInt = Field(description="processor cores of a job")
+    mem_mb: PositiveInt = Field(description="memory of a job, in MB")
+    runtime: PositiveInt = Field(description="minutes that a job may take")
 
 
 class Resources(JobResources):
     """Of one training job, and of one job of other stages.
 
-    `gpus` cards do one pretraining together; other trainings and embedding use one. Where there
-    are no GPUs the same jobs run on the CPU.
+    Where there are no GPUs the same jobs run on the CPU.
     """
 
-    gpus: PositiveInt = 1
-    data: JobResources
-    embed: JobResources
-    evaluate: JobResources
+    gpus: PositiveInt = Field(
+        default=1,
+        description="graphics cards that do one pretraining together; other trainings and "
+        "embedding use one",
+    )
+    data: JobResources = Field(description="of a job that builds a data set")
+    embed: JobResources = Field(description="of a job that computes features")
+    evaluate: JobResources = Field(description="of a job that tests on episodes")
 
     def values(self) -> tuple[int, int, int]:
         return self.threads, self.mem_mb, self.runtime
 
 
 class EpisodeCounts(Settings):
-    """How many episodes validation and test have; an interval needs two.
+    """How many episodes validation and test have; an interval needs two."""
 
-    `seed` draws them, and the exemplars of ImageNet-FS. It is not that of trainings, so that
-    several trainings are tested on the same episodes.
-    """
-
-    val: Annotated[int, Field(ge=2)]
-    novel: Annotated[int, Field(ge=2)]
-    seed: NonNegativeInt = 0
+    val: Annotated[int, Field(ge=2)] = Field(description="episodes of each validation")
+    novel: Annotated[int, Field(ge=2)] = Field(description="episodes of each test")
+    seed: NonNegativeInt = Field(
+        default=0,
+        description="draws the episodes, and the exemplars of ImageNet-FS; it is not that of "
+        "trainings, so that all of them are tested on the same episodes",
+    )
 
 
 def _apart(seeds: tuple[int, ...]) -> tuple[int, ...]:
@@ -122,37 +150,66 @@ Seeds = Annotated[tuple[NonNegativeInt, ...], Field(min_length=1), AfterValidato
 
 
 class TablePart(Settings):
-    """The blocks of a table, and the columns by their data sets; all of them if not given."""
+    """A part of a table."""
 
-    blocks: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
-    columns: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    blocks: Annotated[tuple[str, ...], Field(min_length=1)] | None = Field(
+        default=None, description="the names of its blocks; all if not given"
+    )
+    columns: Annotated[tuple[str, ...], Field(min_length=1)] | None = Field(
+        default=None, description="the data sets of its columns; all if not given"
+    )
 
 
 class Scale(Settings):
-    """What one run of the pipeline covers. `recipe` overrides every recipe.
+    """What one run of the pipeline covers.
 
-    `seeds` are of trainings: every network is trained once with each, and tables show the mean.
-
-    `tables` are the only ones that it has, all if there is none. Features are computed once for
-    the episodes of every table, so that data with few classes or images must do without some.
-    Of the tables in `parts` it shows these alone.
-    `classifiers` are the only entries of classifiers.yaml that tables show, all if there is none.
-    `imagenet_fs` is an `ImageNetFsScale`, without which the scale has none of its tables.
+    Features are computed once for the episodes of every table, so that data with few classes or
+    images must do without some.
     """
 
-    note: str
-    comparable: bool
-    columns: dict[str, str]
-    tables: tuple[str, ...] | None = None
-    parts: dict[str, TablePart] = Field(default_factory=dict)
-    classifiers: tuple[str, ...] | None = None
-    datasets: dict[str, DataSet] = Field(default_factory=dict)
-    backbones: dict[str, ScaledBackbone]
-    episodes: EpisodeCounts
-    seeds: Seeds
-    precision: Precision
-    requires_gpu: bool
-    resources: Resources
-    recipe: dict[str, Any] = Field(default_factory=dict)
-    imagenet_fs: dict[str, Any] | None = None
-    compared: ComparedScale = Field(default_factory=ComparedScale)
+    note: str = Field(description="one sentence that stands below tables and figures")
+    comparable: bool = Field(
+        description="whether numbers may be compared with the paper's; false for stand-in data"
+    )
+    columns: dict[str, str] = Field(
+        description="the paper's data sets (mini, tiered, cub), or `own` -> the data set that "
+        "stands there"
+    )
+    tables: tuple[str, ...] | None = Field(
+        default=None, description="the only tables that it has; all if there is none"
+    )
+    parts: dict[str, TablePart] = Field(
+        default_factory=dict, description="table -> its only blocks and columns that it has"
+    )
+    classifiers: tuple[str, ...] | None = Field(
+        default=None,
+        description="the only entries of classifiers.yaml that tables show; all if there is none",
+    )
+    datasets: dict[str, DataSet] = Field(
+        default_factory=dict, description="data sets of this scale alone, as in datasets.yaml"
+    )
+    backbones: dict[str, ScaledBackbone] = Field(
+        description="the backbones that it has, and how much smaller than the paper's they are"
+    )
+    episodes: EpisodeCounts = Field(description="how many episodes validation and test have")
+    seeds: Seeds = Field(
+        description="of trainings: every network is trained once with each, and tables show the "
+        "mean"
+    )
+    precision: Precision = Field(
+        description="of the arithmetic on a GPU or CPU: 32-bit floats, TF32, or bfloat16 in "
+        "training"
+    )
+    requires_gpu: bool = Field(description="whether trainings refuse to start without a GPU")
+    resources: Resources = Field(
+        description="what a training asks of a machine or cluster, and jobs of other stages"
+    )
+    recipe: dict[str, Any] = Field(
+        default_factory=dict, description="settings that override every recipe"
+    )
+    imagenet_fs: dict[str, Any] | None = Field(
+        default=None, description="what it has of ImageNet-FS; without it none of its tables"
+    )
+    compared: ComparedScale = Field(
+        default_factory=ComparedScale, description="what it changes of compared.yaml"
+    )

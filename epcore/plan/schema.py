@@ -37,6 +37,14 @@ class _WithoutFieldTitles(GenerateJsonSchema):
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
 
+    def model_schema(self, schema: Any) -> Schema:
+        """A key that has one value alone, such as `kind`, says what that is."""
+        made = super().model_schema(schema)
+        for key in made.get("properties", {}).values():
+            if "const" in key:
+                key.setdefault("description", made["description"])
+        return made
+
     def fraction_schema(self, schema: CoreSchema) -> Schema:
         return {"anyOf": [{"type": "string"}, {"type": "number"}]}
 
@@ -68,7 +76,8 @@ def _partial(schema: Schema) -> Schema:
 
 
 def _nullable(schema: Schema) -> Schema:
-    return {"anyOf": [schema, {"type": "null"}]}
+    told = {"description": schema["description"]} if "description" in schema else {}
+    return {"anyOf": [schema, {"type": "null"}]} | told
 
 
 def _named(kind: type[BaseModel], **more: Schema) -> tuple[Schema, Schema]:
@@ -94,7 +103,10 @@ def _recipe(**more: Schema) -> tuple[Schema, Schema]:
     """A partial recipe; under `backbones` stands what holds for one of them alone."""
     phases = {
         "type": "object",
-        "properties": dict.fromkeys(get_args(Phase), _nullable(_reference(Propagation))),
+        "properties": {
+            phase: _nullable(_reference(Propagation) | {"description": f"in {phase} alone"})
+            for phase in get_args(Phase)
+        },
         "additionalProperties": False,
         "description": "other settings of propagation in one phase",
     }
@@ -111,11 +123,16 @@ def _recipes() -> Schema:
         "description": "settings of which validation chooses, for each phase",
     }
     preset, definitions = _recipe(extends=extends)
-    recipe, _ = _recipe(extends=extends, protocol=TEXT, description=TEXT, candidates=candidates)
+    protocol = TEXT | {"description": "the reading of the paper that it follows"}
+    told = TEXT | {"description": "what it is, in a line"}
+    recipe, _ = _recipe(extends=extends, protocol=protocol, description=told, candidates=candidates)
     return {
         "description": "Partial recipes: a protocol reads the paper one way, a recipe changes it.",
         "type": "object",
-        "properties": {"protocols": _entries(preset), "recipes": _entries(recipe)},
+        "properties": {
+            "protocols": _entries(preset, description="readings of the paper"),
+            "recipes": _entries(recipe, description="what is trained and tested"),
+        },
         "required": ["protocols", "recipes"],
         "additionalProperties": False,
         "$defs": definitions,
@@ -128,14 +145,15 @@ def _scale() -> Schema:
     schema, definitions = _named(
         Scale,
         extends=TEXT | {"description": "the scale that this one starts from"},
-        recipe=_nullable(recipe),
+        recipe=_nullable(recipe | {"description": "settings that override every recipe"}),
         imagenet_fs=_nullable(imagenet_fs),
     )
     return schema | {"$defs": definitions | of_recipe | of_imagenet_fs}
 
 
 def _compared() -> Schema:
-    entry, definitions = _named(ComparedMethod, extends=TEXT)
+    extends = TEXT | {"description": "the entry that this one starts from"}
+    entry, definitions = _named(ComparedMethod, extends=extends)
     return _entries(entry) | {"$defs": definitions}
 
 

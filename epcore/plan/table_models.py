@@ -10,40 +10,56 @@ from epcore.plan.settings import Markup, Settings
 
 
 class Column(Settings):
-    """One column: the paper's data set and the protocol of its episodes.
+    """One column: the paper's data set and the protocol of its episodes."""
 
-    Of ImageNet-FS, `dataset` is the classes that are told apart, and the protocol says them and K:
-    novel-1shot, all-5shot, all-prior-20shot.
-    """
-
-    name: str
-    dataset: str
-    protocol: str
-    heading: Markup
+    name: str = Field(description="its name in CSV files and claims")
+    dataset: str = Field(
+        description="a data set of the paper, which the scale's `columns` fill; of ImageNet-FS "
+        "the classes that are told apart"
+    )
+    protocol: str = Field(
+        description="its episodes; of ImageNet-FS the measure and K, such as novel-1shot, "
+        "all-5shot, all-prior-20shot"
+    )
+    heading: Markup = Field(description="what stands above it")
 
 
 class Row(Settings):
-    """A row of ours names a `recipe`; a row of the literature names its `source`.
+    """A row of ours names a `recipe`; a row of the literature names its `source`."""
 
-    `unlabeled` takes, for the column's protocol p, the protocol p-u<unlabeled>. `paper` is the
-    row's name in the paper's numbers, if it has another. `method`, of a row of the literature, is
-    the recipe that this run has of it, in the tables that the scale names; of ImageNet-FS, whose
-    recipes are the methods of imagenet-fs.yaml, the one that the row's claims are asked of.
-    `baseline` is the row of the block that its paired difference is to, `baseline_recipe` one that
-    the block need not show. `marks` are those of the table's marks that are ticked.
-    """
-
-    name: str
-    label: Markup = ""
-    parameters: str = ""
-    recipe: str | None = None
-    source: str = ""
-    method: str | None = None
-    unlabeled: PositiveInt | None = None
-    paper: str = ""
-    baseline: str | None = None
-    baseline_recipe: str | None = None
-    marks: tuple[str, ...] = ()
+    name: str = Field(description="its name in CSV files and claims")
+    label: Markup = Field(default="", description="what stands in the table, if it is not the name")
+    parameters: str = Field(
+        default="", description="the number of parameters that a publication gives"
+    )
+    recipe: str | None = Field(
+        default=None,
+        description="the recipe of a row of ours; of ImageNet-FS a method of imagenet-fs.yaml",
+    )
+    source: str = Field(
+        default="", description="where the numbers of a row of the literature come from"
+    )
+    method: str | None = Field(
+        default=None,
+        description="the recipe that this run has of a row of the literature, in the tables that "
+        "the scale names",
+    )
+    unlabeled: PositiveInt | None = Field(
+        default=None, description="takes, for the column's protocol p, the protocol p-u<unlabeled>"
+    )
+    paper: str = Field(
+        default="", description="the row's name in the paper's numbers, if it has another"
+    )
+    baseline: str | None = Field(
+        default=None, description="the row of the block that the paired difference is to"
+    )
+    baseline_recipe: str | None = Field(
+        default=None,
+        description="a recipe that the paired difference is to; the block need not show it",
+    )
+    marks: tuple[str, ...] = Field(
+        default=(), description="those of the table's marks that are ticked"
+    )
 
     @model_validator(mode="after")
     def _one_baseline(self) -> "Row":
@@ -59,31 +75,36 @@ class Row(Settings):
 
 
 class ClassifierRows(Settings):
-    """A row for each classifier of classifiers.yaml, or of those in `names`, on one network.
+    """A row for each classifier, on one network."""
 
-    The network is that of `recipe`. Differences are to the row `baseline`, or to the same
-    classifier on the network of `baseline_recipe`.
-    """
-
-    recipe: str
-    names: tuple[str, ...] | None = None
-    baseline: str | None = None
-    baseline_recipe: str | None = None
+    recipe: str = Field(description="the recipe whose network they are tested on")
+    names: tuple[str, ...] | None = Field(
+        default=None, description="entries of classifiers.yaml; all if there is none"
+    )
+    baseline: str | None = Field(default=None, description="the row that differences are to")
+    baseline_recipe: str | None = Field(
+        default=None, description="the recipe on whose network the same classifier is compared with"
+    )
 
 
 class Block(Settings):
-    """The rows of one backbone; without `backbone` all of them are of the literature.
+    """The rows of one backbone, or of the literature alone."""
 
-    `label` stands behind the backbone's name, or instead of the block's; rows of `classifiers`
-    below the others. `dataset` is that of blocks of ImageNet-FS, which come from the scale.
-    """
-
-    name: str
-    label: Markup = ""
-    backbone: str | None = None
-    dataset: str | None = None
-    rows: tuple[Row, ...] = ()
-    classifiers: ClassifierRows | None = None
+    name: str = Field(description="its name in CSV files and claims")
+    label: Markup = Field(
+        default="", description="what stands behind the backbone's name, or instead of the block's"
+    )
+    backbone: str | None = Field(
+        default=None,
+        description="the backbone of its rows of ours; without one all are of the literature",
+    )
+    dataset: str | None = Field(
+        default=None, description="of ImageNet-FS, the scale's data set; files have none"
+    )
+    rows: tuple[Row, ...] = Field(default=(), description="its rows, ours and of the literature")
+    classifiers: ClassifierRows | None = Field(
+        default=None, description="rows of classifiers, below the others"
+    )
 
     @model_validator(mode="after")
     def _ours_have_a_backbone(self) -> "Block":
@@ -93,50 +114,65 @@ class Block(Settings):
 
 
 class ImageNetFsBlocks(Settings):
-    """A block of the same `rows` for each run that the scale has of ImageNet-FS.
+    """A block of the same `rows` for each run that the scale has of ImageNet-FS."""
 
-    `runs: first` leaves the other runs out, and the table out of the target `all`.
-    """
-
-    runs: Literal["all", "first"] = "all"
-    rows: tuple[Row, ...]
+    runs: Literal["all", "first"] = Field(
+        default="all",
+        description="the runs that the scale has of ImageNet-FS, or the first alone; then `all` "
+        "leaves the table out",
+    )
+    rows: tuple[Row, ...] = Field(description="the rows of each block")
 
 
 class Rerun(Settings):
     """What the paper's authors printed of a later run: a file of config/paper, and where."""
 
-    paper: str
-    source: str
+    paper: str = Field(description="a file of config/paper, without its ending")
+    source: str = Field(description="where it was printed")
 
 
 class Table(Settings):
-    """A table of the paper. `title` and `notes` go into the caption. `label` is that of LaTeX.
+    """A table of the paper, or of ours."""
 
-    `groups` names the paper's data sets above the columns, or is empty for one's own, whose title
-    then stands there; `paper` is a file of config/paper, or none for a table that the paper does
-    not have; `rerun` is shown below the paper's own. `first` heads the first column, `marks` the
-    columns of ticks. `training` adds columns that say when each row's learning rate first fell,
-    `costs` two with the time and energy of its training, `assumptions` one with what each row's
-    classifier assumes, `seconds` one with
-    how long it takes. `imagenet_fs` makes it a table of ImageNet-FS, with our blocks below the
-    others; only scales that have it have the table.
-    """
-
-    label: str
-    paper: str | None = None
-    rerun: Rerun | None = None
-    first: Markup = ""
-    marks: tuple[Markup, ...] = ()
-    training: bool = False
-    costs: bool = False
-    assumptions: bool = False
-    seconds: bool = Field(default=False, exclude_if=lambda value: not value)
-    title: Markup
-    notes: Markup = ""
-    groups: dict[str, Markup]
-    columns: tuple[Column, ...]
-    blocks: tuple[Block, ...]
-    imagenet_fs: ImageNetFsBlocks | None = None
+    label: str = Field(description="the label in LaTeX")
+    paper: str | None = Field(
+        default=None,
+        description="the file of config/paper with its numbers, without the ending; none of a "
+        "table that the paper does not have",
+    )
+    rerun: Rerun | None = Field(
+        default=None,
+        description="what the authors printed of a later run, shown below the paper's own",
+    )
+    first: Markup = Field(default="", description="the heading of the first column")
+    marks: tuple[Markup, ...] = Field(default=(), description="the headings of columns of ticks")
+    training: bool = Field(
+        default=False, description="whether columns say when each row's learning rate first fell"
+    )
+    costs: bool = Field(
+        default=False, description="whether columns say time and energy of each row's training"
+    )
+    assumptions: bool = Field(
+        default=False, description="whether a column says what each row's classifier assumes"
+    )
+    seconds: bool = Field(
+        default=False,
+        exclude_if=lambda value: not value,
+        description="whether a column says how long each row's classifier takes",
+    )
+    title: Markup = Field(description="the caption's first sentence")
+    notes: Markup = Field(default="", description="the rest of the caption")
+    groups: dict[str, Markup] = Field(
+        description="data set -> its name above its columns; empty for one's own, whose title it "
+        "then is"
+    )
+    columns: tuple[Column, ...] = Field(description="its columns, from left to right")
+    blocks: tuple[Block, ...] = Field(description="its blocks, from top to bottom")
+    imagenet_fs: ImageNetFsBlocks | None = Field(
+        default=None,
+        description="makes it a table of ImageNet-FS, with our blocks below the others; only "
+        "scales that have it have the table",
+    )
 
     @model_validator(mode="after")
     def _what_imagenet_fs_has(self) -> "Table":

@@ -12,7 +12,7 @@ from epcore.plan.printed import read_printed
 from epcore.plan.stages import AblationStage
 from epcore.report.aggregate import read_scores
 from epcore.report.factorial import contrast, effects
-from epcore.report.figure import BLUE, ORANGE, figure
+from epcore.report.figure import BAR, BLUE, ORANGE, ends, figure
 from epcore.report.numbers import write_table
 
 
@@ -60,27 +60,25 @@ def draw(table: pd.DataFrame, note: str, over: str, out: Path) -> None:
 
     over: what the intervals are over.
     """
-    ordered = table.iloc[
-        np.lexsort((-table["effect"].abs().to_numpy(), table["order"].to_numpy()))
-    ].iloc[::-1]
-    places = np.arange(len(ordered)) + (ordered["order"].to_numpy() == 1) * 0.6
+    import seaborn
+
+    named = table.assign(
+        term=table["term"].str.replace(" x ", " with "), size=-table["effect"].abs()
+    )
+    order = list(named.sort_values(["order", "size"])["term"])
+    ours = ends(named, "effect", "interval").assign(of=f"this run, 95 % over {over}")
+    printed = named.assign(effect=named["paper_effect"], of="paper, from its printed means")
     with figure(out, width=4.8, height=3.4) as axes:
+        seaborn.pointplot(
+            pd.concat([ours, printed]), x="effect", y="term", order=order, hue="of", ax=axes,
+            palette=[BLUE, ORANGE], markers=["o", "D"], markersize=4, linestyle="none", dodge=0.4,
+            errorbar=BAR, capsize=0.2, err_kws={"linewidth": 1.2},
+        )  # fmt: skip
         axes.axvline(0, color="0.6", linewidth=0.8)
-        axes.errorbar(
-            ordered["effect"], places + 0.14, xerr=ordered["interval"], fmt="o", markersize=4,
-            color=BLUE, capsize=2, label=f"this run, 95 % over {over}",
-        )  # fmt: skip
-        axes.plot(
-            ordered["paper_effect"], places - 0.14, "D", markersize=3.5, color=ORANGE,
-            label="paper, from its printed means",
-        )  # fmt: skip
-        names = [
-            term if " x " not in term else term.replace(" x ", " with ") for term in ordered["term"]
-        ]
-        axes.set_yticks(places, names)
-        axes.set_xlabel(f"effect on accuracy, points\n{textwrap.fill(note, 70)}")
+        axes.axhline(table["order"].eq(1).sum() - 0.5, color="0.6", linewidth=0.8, linestyle=":")
+        axes.set(ylabel="", xlabel=f"effect on accuracy, points\n{textwrap.fill(note, 70)}")
         axes.set_title("What matters? Single factors, and how pairs add to them", pad=20)
-        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, markerscale=0.6)
 
 
 def run(stage: AblationStage, paper: Path, out: Path) -> None:

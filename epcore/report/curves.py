@@ -3,23 +3,25 @@
 import itertools
 import json
 import re
-import textwrap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from epcore.errors import UserError
 from epcore.files import Provenance
 from epcore.plan.stages import CurvesStage, Training
-from epcore.report.figure import COLORS, panels
+from epcore.report.figure import COLORS, facets
 from epcore.report.numbers import write_table
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # Above the accuracies, as a share of their range.
 ROOM_FOR_NUMBERS = 0.3
+# Column -> the panel that it is drawn in, and of which images it tells.
+MEASURES = {
+    "train_loss": ("loss", "training"),
+    "val_loss": ("loss", "validation"),
+    "val_accuracy": ("validation accuracy, %", "validation"),
+    "learning_rate": ("learning rate", "training"),
+}
 READ = ["epoch", "learning_rate", "train_loss", "val_accuracy", "val_loss"]
 
 
@@ -75,61 +77,58 @@ def draw(table: pd.DataFrame, note: str, out: Path) -> None:
 
     Of ImageNet-FS a row for the classifier, and for each generator one curve for each K.
     """
-    recipes = list(dict.fromkeys(table["recipe"]))
     phases = sorted(table["phase"].unique(), key=_order)
     colors = dict(zip(phases, itertools.cycle(COLORS), strict=False))
-    size = {"width": 4.8, "height": 1.0 + 0.95 * len(recipes)}
-    with panels(out, len(recipes), 3, **size, sharex=True, sharey="col") as (canvas, axes):
-        for row, recipe in zip(axes, recipes, strict=True):
-            _row(row, table[table["recipe"] == recipe], colors)
-        low, high = axes[0, 1].get_ylim()
-        axes[0, 1].set_ylim(low, high + ROOM_FOR_NUMBERS * (high - low))
-        for panel, title in zip(
-            axes[0], ("loss", "validation accuracy, %", "learning rate"), strict=True
-        ):
-            panel.set_title(title, fontsize=8)
-        handles = [axes[0, 0].plot([], [], color=colors[phase])[0] for phase in phases]
-        handles += [axes[0, 0].plot([], [], color="0.3", linestyle=kind)[0] for kind in ("-", "--")]
-        handles += axes[0, 0].plot([], [], "*", color="0.3")
-        kinds = ("loss in training", "in validation", "epoch that is kept, its accuracy above")
-        names = [*phases, *kinds]
-        canvas.legend(handles, names, loc="outside upper center", ncols=3, fontsize=7)
-        canvas.supxlabel(f"epoch\n{textwrap.fill(note, 95)}", fontsize=7)
+    shared = "\npretraining of " + table["trained_as"]
+    table = table.assign(
+        row=table["recipe"] + shared.where(table["recipe"] != table["trained_as"], ""),
+        epoch=table["epoch"] + _before(table),
+    )
+    parts = [
+        table.assign(measure=measure, of=of, value=table[column])
+        for column, (measure, of) in MEASURES.items()
+    ]
+    drawn = pd.concat(parts, ignore_index=True)
+    below = f"epoch\nStars are the epochs that are kept, numbers their accuracy. {note}"
+    with facets(
+        out, "relplot", (4.8, 1.0 + 0.95 * table["row"].nunique()), below,
+        data=drawn, row="row", col="measure", kind="line", x="epoch", y="value", hue="phase",
+        hue_order=phases, palette=colors, style="of", units="seed", estimator=None, linewidth=1,
+        marker=".", markersize=4, markeredgewidth=0,
+        facet_kws={"sharey": "col", "margin_titles": True},
+    ) as grid:  # fmt: skip
+        grid.set_ylabels("")
+        for row, (losses, accuracies, rates) in zip(grid.row_names, grid.axes, strict=True):
+            losses.set_ylim(bottom=0)
+            rates.set_yscale("log")
+            losses.locator_params(axis="x", integer=True)
+            kept = table[table["kept"] & (table["row"] == row)]
+            accuracies.scatter(
+                kept["epoch"], kept["val_accuracy"], marker="*", zorder=3, s=25,
+                color=kept["phase"].map(colors),
+            )  # fmt: skip
+            best = kept.groupby("phase", sort=False)["val_accuracy"].mean().iloc[::-1]
+            for place, (phase, accuracy) in enumerate(best.items()):
+                accuracies.text(
+                    1 - place * min(0.27, 1 / len(best)), 1, f"{accuracy:.1f}", ha="right",
+                    va="top", fontsize=6 if len(best) <= 3 else 5, color=colors[phase],
+                    transform=accuracies.transAxes,
+                )  # fmt: skip
+        low, high = accuracies.get_ylim()
+        accuracies.set_ylim(low, high + ROOM_FOR_NUMBERS * (high - low))
+
+
+def _before(table: pd.DataFrame) -> pd.Series:
+    """The epochs of pretraining, where a fine-tuning follows it."""
+    first = table["phase"] == "pretraining"
+    key = [table["recipe"], table["seed"]]
+    return first.groupby(key).transform("sum").mask(first, 0)
 
 
 def _order(phase: str) -> int:
     """By the shots or exemplars in its name; the first training has none and comes first."""
     number = re.search(r"\d+", phase)
     return int(number[0]) if number else 0
-
-
-def _row(row: "list[Axes]", table: pd.DataFrame, colors: dict[str, str]) -> None:
-    losses, accuracies, rates = row
-    pretrained = table[table["phase"] == "pretraining"].groupby("seed").size()
-    phases = list(table.groupby("phase", sort=False))
-    for place, (phase, trainings) in enumerate(phases[::-1]):
-        style: Any = {"color": colors[str(phase)], "linewidth": 1, "marker": ".", "markersize": 2}
-        for seed, lines in trainings.groupby("seed"):
-            epochs = lines["epoch"] + (0 if phase == "pretraining" else pretrained.get(seed, 0))
-            losses.plot(epochs, lines["train_loss"], **style)
-            losses.plot(epochs, lines["val_loss"], linestyle="--", **style)
-            accuracies.plot(epochs, lines["val_accuracy"], **style)
-            rates.plot(epochs, lines["learning_rate"], drawstyle="steps-mid", **style)
-            kept = lines[lines["kept"]]
-            accuracies.plot(epochs[kept.index], kept["val_accuracy"], "*", color=style["color"])
-        best = trainings.loc[trainings["kept"], "val_accuracy"].mean()
-        side, size = 1 - place * min(0.27, 1 / len(phases)), 6 if len(phases) <= 3 else 5
-        accuracies.text(
-            side, 1, f"{best:.1f}", ha="right", va="top",
-            fontsize=size, color=style["color"], transform=accuracies.transAxes,
-        )  # fmt: skip
-    rates.set_yscale("log")
-    losses.set_ylim(bottom=0)
-    for panel in row:
-        panel.locator_params(axis="x", integer=True)
-    recipe, owner = table[["recipe", "trained_as"]].iloc[0]
-    shared = f"\npretraining of\n{owner}" if owner != recipe else ""
-    losses.set_ylabel(f"{recipe}{shared}", rotation=0, ha="right", va="center", fontsize=7)
 
 
 def run(stage: CurvesStage, out: Path) -> None:

@@ -1,5 +1,6 @@
 """How all figures look and are written."""
 
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,14 +10,18 @@ from epcore.files import atomic
 
 if TYPE_CHECKING:
     import numpy as np
+    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from seaborn import FacetGrid
 
 # Okabe and Ito's colors, which the color-blind can tell apart, but for black and yellow.
 ORANGE, SKY, GREEN, BLUE, RED, PURPLE = (
     "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7",
 )  # fmt: skip
 COLORS = (BLUE, RED, GREEN, ORANGE, PURPLE, SKY)
+# Of seaborn: from the least to the greatest of the numbers at a place.
+BAR: Any = ("pi", 100)
 STYLE: Any = {
     "font.size": 8,
     "axes.spines.top": False,
@@ -43,20 +48,79 @@ def panels(
 
     Sizes are of the whole, in inches.
     """
+    with _written(out) as pyplot:
+        size = {"figsize": (width, height), "layout": "constrained"}
+        yield pyplot.subplots(rows, columns, squeeze=False, **size, **more)
+
+
+@contextmanager
+def facets(
+    out: Path, function: str, size: tuple[float, float], below: str, /, **drawn: Any
+) -> Iterator["FacetGrid"]:
+    """As `figure`, with the panels that a function of seaborn makes of `drawn`, such as `relplot`.
+
+    The legend stands above the panels, `below` under them. `size` is of the whole, in inches.
+    """
+    import seaborn
+
+    with _written(out):
+        grid = getattr(seaborn, function)(**drawn)
+        grid.figure.set_size_inches(size)
+        grid.set_titles("{col_name}", row_template="{row_name}", col_template="{col_name}", size=8)
+        for panel in grid.axes.flat:
+            panel.set_title(_filled(panel.get_title(), 24), size=8)
+            for row in panel.texts:
+                row.set_text(_filled(row.get_text(), 18))
+        grid.set_xlabels("")
+        grid.figure.supxlabel(_filled(below, int(20 * size[0])), fontsize=7)
+        if grid.legend:
+            shown = {
+                text.get_text(): handle
+                for text, handle in zip(grid.legend.texts, grid.legend.legend_handles, strict=True)
+                if text.get_text() not in (drawn["hue"], drawn.get("style"))  # titles
+            }
+            grid.legend.remove()
+            columns = max(1, int(18 * size[0] / (6 + max(map(len, shown)))))
+            grid.figure.legend(
+                shown.values(),
+                shown,
+                loc="outside upper center",
+                ncols=min(columns, len(shown)),
+                fontsize=7,
+            )
+        yield grid
+        grid.figure.set_layout_engine("constrained")  # behind seaborn, which sets another one
+
+
+def _filled(text: str, width: int) -> str:
+    return "\n".join(textwrap.fill(line, width) for line in text.splitlines())
+
+
+def ends(table: "pd.DataFrame", value: str, interval: str) -> "pd.DataFrame":
+    """Each number and both ends of its interval, over which seaborn draws the error bar `BAR`."""
+    import pandas as pd
+
+    half = table[interval].fillna(0)
+    return pd.concat(
+        [table.assign(**{value: table[value] + sign * half}) for sign in (0, -1, 1)],
+        ignore_index=True,
+    )
+
+
+@contextmanager
+def _written(out: Path) -> Iterator[Any]:
+    """`pyplot` in our style; afterwards the figure that was drawn is written."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     from matplotlib import pyplot
 
     with mpl.rc_context(STYLE):
-        canvas, axes = pyplot.subplots(
-            rows, columns, figsize=(width, height), layout="constrained", squeeze=False, **more
-        )
         try:
-            yield canvas, axes
+            yield pyplot
             # The date would make the bytes differ.
             for path, meta in ((out, {"CreationDate": None}), (out.with_suffix(".png"), {})):
                 with atomic(path) as temporary:
-                    canvas.savefig(temporary, dpi=200, metadata=meta)
+                    pyplot.savefig(temporary, dpi=200, metadata=meta)
         finally:
-            pyplot.close(canvas)
+            pyplot.close()

@@ -1,6 +1,5 @@
 """How far apart two recipes are while they train, epoch by epoch."""
 
-import textwrap
 from pathlib import Path
 
 import pandas as pd
@@ -10,7 +9,7 @@ from epcore.files import Provenance
 from epcore.plan.paths import curve
 from epcore.plan.stages import GapStage
 from epcore.report.curves import read_epochs
-from epcore.report.figure import COLORS, panels
+from epcore.report.figure import BAR, COLORS, facets
 from epcore.report.numbers import write_table
 
 
@@ -40,25 +39,17 @@ def _epochs(path: str) -> pd.DataFrame:
 
 def draw(table: pd.DataFrame, label: str, note: str, out: Path) -> None:
     """A panel for each batch, a line for each length: mean over seeds, band from least to most."""
-    names, lines = (list(dict.fromkeys(table[key])) for key in ("panel", "line"))
-    with panels(out, 1, len(names), width=4.8, height=2.6, sharey=True) as (canvas, axes):
-        for panel, name in zip(axes[0], names, strict=True):
-            panel.axhline(0, color="0.6", linewidth=0.8)
-            for line, color in zip(lines, COLORS, strict=False):
-                shown = table[(table["panel"] == name) & (table["line"] == line)]
-                gaps = shown.groupby("epoch")["gap"]
-                low, mean, high = gaps.min(), gaps.mean(), gaps.max()
-                panel.fill_between(mean.index, low, high, color=color, alpha=0.25, linewidth=0)
-                panel.plot(mean.index, mean, color=color, linewidth=1, label=line)
-            panel.set_title(name)
-            panel.set_xscale("log")
-            ticks = sorted(table.groupby("line")["epoch"].max().unique())
-            panel.set_xticks([1, *ticks], ["1", *map(str, ticks)])
+    lasts = sorted(table.groupby("line")["epoch"].max())
+    with facets(
+        out, "relplot", (4.8, 2.6), f"epoch\n{note}",
+        data=table, col="panel", kind="line", x="epoch", y="gap", hue="line",
+        palette=COLORS[: len(lasts)], errorbar=BAR, linewidth=1,
+    ) as grid:  # fmt: skip
+        grid.refline(y=0, color="0.6", linewidth=0.8, linestyle="-")
+        grid.set(xscale="log", ylabel=f"{label} in validation,\npoints")
+        grid.set(xticks=[1, *lasts], xticklabels=[1, *lasts])
+        for panel in grid.axes.flat:
             panel.minorticks_off()
-        axes[0, 0].set_ylabel(f"{label} in validation,\npoints")
-        handles, labels = axes[0, 0].get_legend_handles_labels()
-        canvas.legend(handles, labels, loc="outside upper center", ncols=len(labels), fontsize=7)
-        canvas.supxlabel(f"epoch\n{textwrap.fill(note, 95)}", fontsize=7)
 
 
 def run(stage: GapStage, out: Path) -> None:

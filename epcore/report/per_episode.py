@@ -1,6 +1,5 @@
 """How the accuracies of single episodes are distributed, with and without embedding propagation."""
 
-import textwrap
 from pathlib import Path
 
 import pandas as pd
@@ -9,7 +8,7 @@ from epcore.errors import UserError
 from epcore.files import Provenance
 from epcore.plan.stages import PerEpisodeStage
 from epcore.report.aggregate import read_scores
-from epcore.report.figure import BLUE, ORANGE, panels
+from epcore.report.figure import BLUE, ORANGE, facets
 from epcore.report.numbers import write_table
 
 PLACE = ["dataset", "backbone", "episodes"]
@@ -60,42 +59,26 @@ def tabulate(stage: PerEpisodeStage, episodes: pd.DataFrame) -> pd.DataFrame:
 
 def draw(stage: PerEpisodeStage, episodes: pd.DataFrame, table: pd.DataFrame, out: Path) -> None:
     """A row of panels for each data set, a column for each backbone; the rows share a violin."""
-    import seaborn
-
-    datasets, backbones, kinds = (list(dict.fromkeys(episodes[name])) for name in PLACE)
+    kinds = list(dict.fromkeys(episodes["episodes"]))
     shares = table.drop_duplicates(PLACE).set_index(PLACE)
-    size = {"width": 5.6, "height": 1.2 + 1.7 * len(datasets)}
-    grid = panels(out, len(datasets), len(backbones), **size, sharey=True)
-    with grid as (canvas, axes):
-        for row, dataset in zip(axes, datasets, strict=True):
-            for panel, backbone in zip(row, backbones, strict=True):
-                shown = episodes[
-                    (episodes["dataset"] == dataset) & (episodes["backbone"] == backbone)
-                ]
-                seaborn.violinplot(
-                    shown, x="episodes", y="accuracy", hue="row", order=kinds, ax=panel,
-                    hue_order=stage.rows, palette=[BLUE, ORANGE], split=True, inner="quart",
-                    cut=0, linewidth=0.6, legend=bool(panel is axes[0, 0]),
-                )  # fmt: skip
-                named = [
-                    f"{kind}\n{share.above:.0f} : {share.below:.0f}"
-                    for kind in kinds
-                    for share in [shares.loc[(dataset, backbone, kind)]]
-                ]
-                panel.set_xticks(range(len(kinds)), named)
-                panel.set(xlabel="", ylabel="")
-            row[0].set_ylabel(f"{textwrap.fill(dataset, 24)}\naccuracy, %")
-        for panel, backbone in zip(axes[0], backbones, strict=True):
-            panel.set_title(textwrap.fill(backbone, 22), fontsize=8)
-        handles, names = axes[0, 0].get_legend_handles_labels()
-        axes[0, 0].get_legend().remove()
-        canvas.legend(handles, names, loc="outside upper center", ncols=2)
-        first, second = stage.rows
-        below = (
-            f"a : b = {second} is above {first} in a % of the episodes, below it in b %. Lines are "
-            f"quartiles. {stage.note}"
-        )
-        canvas.supxlabel(textwrap.fill(below, 110), fontsize=7)
+    first, second = stage.rows
+    below = (
+        f"a : b = {second} is above {first} in a % of the episodes, below it in b %. Lines are "
+        f"quartiles. {stage.note}"
+    )
+    with facets(
+        out, "catplot", (5.6, 1.2 + 1.7 * episodes["dataset"].nunique()), below,
+        data=episodes, row="dataset", col="backbone", kind="violin", x="episodes", y="accuracy",
+        order=kinds, hue="row", hue_order=stage.rows, palette=[BLUE, ORANGE], split=True,
+        inner="quart", cut=0, linewidth=0.6, sharex=False, margin_titles=True,
+    ) as grid:  # fmt: skip
+        grid.set_ylabels("accuracy, %")
+        for place, panel in grid.axes_dict.items():
+            told = [shares.loc[(*place, kind)] for kind in kinds]
+            names = zip(kinds, told, strict=True)
+            panel.set_xticks(
+                range(len(kinds)), [f"{k}\n{s.above:.0f} : {s.below:.0f}" for k, s in names]
+            )
 
 
 def run(stage: PerEpisodeStage, out: Path) -> None:

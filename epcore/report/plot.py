@@ -1,21 +1,15 @@
 """Accuracy over shots, classes or unlabeled images: this run's numbers beside the paper's."""
 
-import itertools
-import textwrap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from epcore.errors import UserError
 from epcore.files import Provenance
 from epcore.plan.stages import PlotStage
-from epcore.report.figure import COLORS, panels
+from epcore.report.figure import BAR, COLORS, ends, facets
 from epcore.report.numbers import write_table
 from epcore.report.text_table import Cell, read_cells
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 STYLES = tuple(zip(COLORS, "osD^vP", strict=True))
 PANEL = ["backbone", "dataset", "episodes"]
@@ -73,72 +67,45 @@ def _places(table: pd.DataFrame, line: str) -> list[tuple[object, ...]]:
 
 def draw(stage: PlotStage, table: pd.DataFrame, out: Path) -> None:
     """A row of panels for each backbone, a column for each data set and kind of episode."""
-    lines = dict(list(table.groupby(PANEL)))
-    backbones, datasets, kinds = (list(dict.fromkeys(table[name])) for name in PANEL)
-    used = {(dataset, kind) for _, dataset, kind in lines}
-    columns = [column for column in itertools.product(datasets, kinds) if column in used]
-    places = {x: place for place, x in enumerate(sorted(table["x"].unique()))}
-    size = {"width": 4.8, "height": 1.1 + 1.25 * len(backbones)}
-    grid = panels(out, len(backbones), len(columns), **size, sharex=True, sharey="row")
-    with grid as (canvas, axes):
-        for row, backbone in zip(axes, backbones, strict=True):
-            for panel, column in zip(row, columns, strict=True):
-                if (backbone, *column) in lines:
-                    _panel(panel, stage.series, lines[backbone, *column], places)
-                else:
-                    panel.set_axis_off()
-            row[0].set_ylabel(f"{textwrap.fill(backbone, 18)}\naccuracy, %")
-        for panel, names in zip(axes[0], columns, strict=True):
-            panel.set_title("\n".join(names), fontsize=8)
-        known = {text: line for panel in axes.flat for line, text in _handles(panel)}
-        order = [f"{name}, {whose}" for whose in ("this run", "paper") for name in stage.series]
-        shown = [text for text in order if text in known]
-        canvas.legend(
-            [known[text] for text in shown], shown, loc="outside upper center",
-            ncols=min(4, len(shown)),
-            fontsize=7, columnspacing=1, handletextpad=0.4,
-        )  # fmt: skip
-        differences = table[table["baseline"].notna()]
-        note = stage.note
-        if len(differences):
-            one, other = differences.iloc[0][["series", "baseline"]]
-            note = f"Numbers above the points: {one} minus {other} in this run, points. {note}"
-        canvas.supxlabel(f"{stage.label}\n{textwrap.fill(note, 95)}", fontsize=7)
-
-
-def _handles(panel: "Axes") -> list[tuple[Any, str]]:
-    return list(zip(*panel.get_legend_handles_labels(), strict=True))
-
-
-def _panel(
-    axes: "Axes", series: tuple[str, ...], table: pd.DataFrame, places: dict[int, int]
-) -> None:
-    sides: tuple[tuple[str, str, float, Any], ...] = (
-        ("this run", "", -0.07, {}),
-        ("paper", "paper_", 0.07, {"linestyle": "--", "markerfacecolor": "white"}),
+    place = [table["backbone"], table["dataset"], table["episodes"], table["x"]]
+    table = table.assign(
+        column=table["dataset"] + "\n" + table["episodes"],
+        top=(table["accuracy"] + table["interval"].fillna(0)).groupby(place).transform("max"),
     )
-    for (color, marker), name in zip(STYLES, series, strict=False):
-        line = table[table["series"] == name].sort_values("x")
-        middle = line["x"].map(places)
-        for whose, column, shift, more in sides:
-            seen = line[f"{column}accuracy"].notna()
-            if seen.any():
-                axes.errorbar(
-                    middle[seen] + shift, line[f"{column}accuracy"][seen],
-                    yerr=line[f"{column}interval"][seen].fillna(0), color=color, marker=marker,
-                    markersize=3.2, linewidth=0.9, elinewidth=0.8, capsize=1.5,
-                    label=f"{name}, {whose}", **more,
-                )  # fmt: skip
-    tops = (table["accuracy"] + table["interval"].fillna(0)).groupby(table["x"]).max()
+    ours, printed = ", this run", ", paper"
+    parts = [
+        ends(table.assign(accuracy=table[f"{of}accuracy"], line=table["series"] + whose),
+             "accuracy", f"{of}interval")
+        for of, whose in (("", ours), ("paper_", printed))
+    ]  # fmt: skip
+    drawn = pd.concat(parts, ignore_index=True).dropna(subset="accuracy")
+    styles = [*zip(stage.series, STYLES, strict=False)]
+    looks = {f"{name}{ours}": (color, marker, "-") for name, (color, marker) in styles}
+    looks |= {f"{name}{printed}": (color, "x", "--") for name, (color, _) in styles}
+    lines = [line for line in looks if line in set(drawn["line"])]
+    colors, markers, dashes = ([looks[line][place] for line in lines] for place in range(3))
+    note = stage.note
     compared = table[table["difference"].notna()]
-    for x, difference in zip(compared["x"], compared["difference"], strict=True):
-        axes.annotate(
-            f"{difference:+.1f}".replace("-", "−"), (places[x] - 0.07, tops[x]), (0, 3),
-            textcoords="offset points", fontsize=6, ha="center",
-        )  # fmt: skip
-    axes.margins(y=0.2)  # above, room for the differences
-    axes.set_xlim(-0.4, len(places) - 0.6)
-    axes.set_xticks(list(places.values()), list(map(str, places)))
+    if len(compared):
+        one, other = compared.iloc[0][["series", "baseline"]]
+        note = f"Numbers above the points: {one} minus {other} in this run, points. {note}"
+    with facets(
+        out, "catplot", (4.8, 1.1 + 1.25 * table["backbone"].nunique()), f"{stage.label}\n{note}",
+        data=drawn, row="backbone", col="column", kind="point", x="x", y="accuracy", hue="line",
+        hue_order=lines, palette=colors, markers=markers, linestyles=dashes, markersize=3.2,
+        linewidth=0.9, dodge=0.2, errorbar=BAR, capsize=0.1, err_kws={"linewidth": 0.8},
+        sharey="row", margin_titles=True,
+    ) as grid:  # fmt: skip
+        grid.set_ylabels("accuracy, %")
+        for panel in grid.axes.flat:
+            panel.margins(y=0.2)  # above, room for the differences
+            panel.axison = panel.has_data()
+        places = sorted(table["x"].unique())
+        for line in compared.itertuples():
+            grid.axes_dict[line.backbone, line.column].annotate(
+                f"{line.difference:+.1f}".replace("-", "−"), (places.index(line.x), line.top),
+                (0, 3), textcoords="offset points", fontsize=6, ha="center",
+            )  # fmt: skip
 
 
 def run(stage: PlotStage, tables: list[Path], out: Path) -> None:

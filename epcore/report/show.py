@@ -1,7 +1,5 @@
 """A table in the terminal: the rows of this run, each beside what the paper prints."""
 
-import html
-import re
 import webbrowser
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,7 @@ from rich.table import Table as Drawing
 from rich.text import Text
 
 from epcore.errors import UserError, visible
-from epcore.markup import to_html
+from epcore.markup import to_text
 from epcore.plan import Plan, paths
 from epcore.plan.load import pick
 from epcore.plan.stages import TableStage
@@ -65,7 +63,7 @@ def _number(number: Number | None, interval: bool) -> str:
 
 def _plain(markup: str) -> str:
     """Without emphasis; headings and names only."""
-    return visible(html.unescape(re.sub(r"<[^>]*>", "", to_html(markup))))
+    return visible(to_text(markup))
 
 
 def _width(console: Console, table: Drawing) -> int:

@@ -1,7 +1,6 @@
 """Accuracy of classifiers on the same features over the processor time that they take."""
 
 import json
-import textwrap
 from pathlib import Path
 
 import pandas as pd
@@ -9,7 +8,7 @@ import pandas as pd
 from epcore.files import Provenance, meta_of
 from epcore.plan.stages import SpeedStage
 from epcore.report.aggregate import read_scores
-from epcore.report.figure import BLUE, panels
+from epcore.report.figure import BLUE, facets
 from epcore.report.numbers import write_table
 
 
@@ -38,32 +37,22 @@ def tabulate(stage: SpeedStage) -> pd.DataFrame:
 def draw(table: pd.DataFrame, note: str, out: Path) -> None:
     """A panel for each kind of episode; numbers stand for classifiers, which are listed below."""
     names = list(dict.fromkeys(table["classifier"]))
-    columns = list(dict.fromkeys(table["panel"]))
-    rows = -(-len(columns) // 2)
-    width = min(2, len(columns))
-    with panels(out, rows, width, width=5.6, height=1 + 2.1 * rows, sharex=True) as (canvas, axes):
-        for panel, name in zip(axes.flat, columns, strict=False):
-            shown = table[table["panel"] == name]
-            panel.scatter(shown["seconds"], shown["accuracy"], s=4, color=BLUE)
-            for line in shown.itertuples():
-                number = names.index(str(line.classifier)) + 1
+    listed = "; ".join(
+        f"{number}\N{NO-BREAK SPACE}{name}" for number, name in enumerate(names, start=1)
+    )
+    below = f"seconds of processor time for 1000 episodes\n{listed}\n{note}"
+    with facets(
+        out, "relplot", (5.6, 1.2 + 1.2 * table["panel"].nunique()), below,
+        data=table, col="panel", col_wrap=2, x="seconds", y="accuracy", s=8, color=BLUE,
+        linewidth=0, facet_kws={"sharey": False},
+    ) as grid:  # fmt: skip
+        grid.set(xscale="log", ylabel="accuracy, %")
+        for name, panel in grid.axes_dict.items():
+            for line in table[table["panel"] == name].itertuples():
                 panel.annotate(
-                    str(number), (line.seconds, line.accuracy), fontsize=6,
-                    xytext=(2, 1), textcoords="offset points",
+                    str(names.index(str(line.classifier)) + 1), (line.seconds, line.accuracy),
+                    xytext=(2, 1), textcoords="offset points", fontsize=6,
                 )  # fmt: skip
-            panel.set_title(name)
-            panel.set_xscale("log")
-        for panel in axes[:, 0]:
-            panel.set_ylabel("accuracy, %")
-        for panel in list(axes.flat)[len(columns) :]:
-            panel.set_axis_off()
-        listed = textwrap.fill(
-            "; ".join(f"{number} {name}" for number, name in enumerate(names, start=1)), 110
-        )
-        canvas.supxlabel(
-            f"seconds of processor time for 1000 episodes\n{listed}\n{textwrap.fill(note, 110)}",
-            fontsize=6.5,
-        )
 
 
 def run(stage: SpeedStage, out: Path) -> None:

@@ -1,6 +1,7 @@
 """ResNet-10 and ResNet-18 of ImageNet-FS: sizes, shapes, signs, and the layers written out."""
 
 from fractions import Fraction
+from importlib import import_module
 
 import pytest
 import torch
@@ -67,23 +68,46 @@ def written_out(network, x):
     return x.mean(dim=(2, 3))
 
 
-@pytest.mark.parametrize("architecture", BLOCKS)
-@pytest.mark.parametrize("pixels", [28, 65])
-def test_features_are_those_of_the_layers_written_out_and_signed(architecture, pixels):
+def drawn(network):
+    """With weights and statistics that none of its layers has by itself."""
     torch.manual_seed(0)
-    network = build_backbone(architecture, Fraction(1, 16)).eval()
     for module in network.modules():
         if isinstance(module, nn.BatchNorm2d):
             nn.init.normal_(module.running_mean, std=0.3)
             nn.init.uniform_(module.running_var, 0.5, 2)
             nn.init.normal_(module.weight, mean=1, std=0.2)
             nn.init.normal_(module.bias, std=0.2)
+    return network.eval()
+
+
+@pytest.mark.parametrize("architecture", BLOCKS)
+@pytest.mark.parametrize("pixels", [28, 65])
+def test_features_are_those_of_the_layers_written_out_and_signed(architecture, pixels):
+    network = drawn(build_backbone(architecture, Fraction(1, 16)))
     images = torch.randn(5, 3, pixels, pixels)
     with torch.no_grad():
         features = network(images)
         torch.testing.assert_close(features, written_out(network, images), rtol=1e-4, atol=1e-5)
     assert (features < 0).any()
     assert (features > 0).any()
+
+
+@pytest.mark.parametrize("architecture", BLOCKS)
+def test_the_last_map_is_torchvisions_to_the_bit_before_its_last_relu(architecture):
+    import_module("epcore.vision")  # before torchvision
+    from torchvision.models.resnet import BasicBlock, ResNet
+
+    network = drawn(build_backbone(architecture))
+    theirs = ResNet(BasicBlock, [BLOCKS[architecture]] * 4)
+    theirs.fc = nn.Identity()
+    names, weights = theirs.state_dict(), network.state_dict().values()
+    theirs.load_state_dict(dict(zip(names, weights, strict=True)))
+    images = torch.randn(2, 3, 65, 65)
+    with torch.no_grad():
+        expected = theirs.eval()(images)
+        last = network.blocks(network.stem(images))
+        assert torch.equal(last.relu().mean(dim=(-2, -1)), expected)
+    assert (last < 0).any()
 
 
 def test_a_depth_is_refused():

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from itertools import combinations, product
 from pathlib import Path
 
+import numpy as np
 import pytest
 from figure_files import fonts_of, lines_of, same_files, words_of
 from matplotlib.transforms import Bbox
@@ -15,7 +16,7 @@ from matplotlib.transforms import Bbox
 from epcore.errors import UserError
 from epcore.plan import Plan
 from epcore.report import curves
-from epcore.report.figure import panels
+from epcore.report.figure import facets
 from epcore.training.loop import Outcome
 
 CONFIG = Path(__file__).parents[2] / "config"
@@ -114,11 +115,11 @@ def drawn(monkeypatch):
 
     @contextmanager
     def keep(*sizes, **more):
-        with panels(*sizes, **more) as (canvas, axes):
-            yield canvas, axes
-            kept.append((canvas, axes))
+        with facets(*sizes, **more) as grid:
+            yield grid
+            kept.append((grid.figure, grid.axes))
 
-    monkeypatch.setattr(curves, "panels", keep)
+    monkeypatch.setattr(curves, "facets", keep)
     return kept
 
 
@@ -156,12 +157,10 @@ def test_no_accuracy_covers_a_star_or_another(stage, drawn, level):
     canvas.draw_without_rendering()
     for panel in axes[:, 1]:
         labels = [text.get_window_extent() for text in panel.texts]
-        stars = []
-        for line in panel.lines:
-            if line.get_marker() == "*":
-                middle = panel.transData.transform(line.get_xydata()[0])
-                half = line.get_markersize() / 2 * canvas.dpi / 72
-                stars.append(Bbox([middle - half, middle + half]))
+        (drawn_stars,) = panel.collections
+        half = np.sqrt(drawn_stars.get_sizes()[0]) / 2 * canvas.dpi / 72
+        middles = panel.transData.transform(drawn_stars.get_offsets())
+        stars = [Bbox([middle - half, middle + half]) for middle in middles]
         assert len(stars) == len(labels) > 0
         assert not any(one.overlaps(other) for one, other in combinations(labels, 2))
         assert not any(star.overlaps(label) for star, label in product(stars, labels))

@@ -15,7 +15,7 @@ from scipy import stats
 from epcore.errors import UserError
 from epcore.plan import Plan
 from epcore.report import plot
-from epcore.report.figure import panels
+from epcore.report.figure import facets
 from epcore.report.table import run
 
 CONFIG = Path(__file__).parents[2] / "config"
@@ -130,20 +130,19 @@ def test_the_sizes_of_networks_stand_beside_their_rows_and_not_on_each_other(dra
 
     @contextmanager
     def placing(*arguments, **more):
-        with panels(*arguments, **more) as (canvas, axes):
-            yield canvas, axes
-            canvas.draw_without_rendering()
-            placed.extend((row[0].yaxis.label, row[0].yaxis.label.get_window_extent())
-                          for row in axes)  # fmt: skip
+        with facets(*arguments, **more) as grid:
+            yield grid
+            placed.extend(row[-1].texts[0] for row in grid.axes)
 
-    monkeypatch.setattr(plot, "panels", placing)
+    monkeypatch.setattr(plot, "facets", placing)
     drawn("by-shot")
-    assert [" ".join(label.get_text().split()) for label, _ in placed] == [
-        "Conv-4 accuracy, %",
-        "ResNet-12 ×1/8 accuracy, %",
-        "WRN-28-10 ×1/5, depth ×1/4 accuracy, %",
+    assert [" ".join(label.get_text().split()) for label in placed] == [
+        "Conv-4",
+        "ResNet-12 ×1/8",
+        "WRN-28-10 ×1/5, depth ×1/4",
     ]
-    for (_, above), (_, below) in pairwise(placed):
+    placed[0].figure.draw_without_rendering()
+    for above, below in pairwise(label.get_window_extent() for label in placed):
         assert above.y0 > below.y1
 
 

@@ -16,9 +16,9 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def theirs(tmp_path):
-    """A workflow with the lines of docs/extending.md and a rule of its own."""
+    """A workflow with the lines of docs/tutorials/workflow.md and a rule of its own."""
     shutil.copytree(ROOT / "config", tmp_path / "config")
-    page = (ROOT / "docs/extending.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/tutorials/workflow.md").read_text(encoding="utf-8")
     lines = re.search(r"```python\n(configfile:.*?)```", page, re.DOTALL)[1]
     assert '"epnet/Snakefile"' in lines
     text = lines.replace("epnet/Snakefile", str(ROOT / "Snakefile"))

@@ -12,6 +12,7 @@ from epcore.files import fingerprint
 from epcore.footprint.machine import carbon_intensity
 from epcore.gpus import local_gpus
 from epcore.job import command_of
+from epcore.markup import to_text
 from epcore.plan import Plan, paths
 from epcore.plan.datasets import QUICKLY_PACKED
 from epcore.plan.environment import ENVIRONMENT
@@ -215,12 +216,16 @@ wildcard_constraints:
     curves=one_of(PLAN.curves.stages),
 
 
-# For the first page of the report, which begins with the tables that tell the story.
+# For the first page of the report: the tables that tell the story, and what it all cost.
 STORY = [
     paths.TABLE_HTML.format(scale=SCALE, table=table)
     for table in ("own", "main", "claims", "placement", "classifiers")
 ]
-config["description"] = PLAN.description() | {"story": [*filter(os.path.isfile, STORY)]}
+COST = Path(paths.CO2.format(scale=SCALE)).with_suffix(".md")
+config["description"] = PLAN.description() | {
+    "story": [*filter(os.path.isfile, STORY)],
+    "cost": COST.read_text(encoding="utf-8").strip() if COST.is_file() else "",
+}
 
 # Of one training job; RESOURCES has those of other stages.
 THREADS, MEMORY, MINUTES = PLAN.registry.scale.resources.values()

@@ -70,7 +70,10 @@ rule contact_sheet:
             paths.CONTACT_SHEET,
             caption="../report/data.rst",
             category="Data",
-            labels={"data set": "{dataset}"},
+            labels={
+                "data set": lambda w: PLAN.registry.datasets[w.dataset].title,
+                "file": "{dataset}",
+            },
         ),
     log:
         "results/{scale}/logs/contact_sheet/{dataset}.log",

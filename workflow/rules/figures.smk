@@ -1,4 +1,5 @@
 # Figures, each with the numbers that it draws: a rule for each stage that writes one.
+from epcore.plan.figure_models import FigureSettings
 from epcore.stages import FIGURE, NUMBERED_FIGURE, STAGES
 
 
@@ -35,6 +36,13 @@ DRAWN_FROM = {
     "per-episode": lambda w: [cell.scores for cell in PLAN.figures.per_episode().cells],
 }
 
+# Stage -> what the report calls its figure; of the others figures.yaml's schema says it.
+TITLES = {
+    "ablation": "what each factor of the ablation is worth",
+    "plot": lambda w: f"accuracy over {PLAN.plots.settings.plots[w.plot].label}",
+    "curves": lambda w: PLAN.curves.stages[w.curves].note,
+}
+
 
 def figure_rule(stage):
     """The rule of a stage that draws the figure of its name, or figures named by a wildcard.
@@ -60,7 +68,13 @@ def figure_rule(stage):
                 category=(
                     "Training curves" if stage in ("curves", "gap") else "Figures"
                 ),
-                labels={"figure": name.replace("-", " ")},
+                labels={
+                    "figure": TITLES.get(stage)
+                    or FigureSettings.model_fields[
+                        stage.replace("-", "_")
+                    ].description,
+                    "file": name,
+                },
             ),
             drawn=drawn,
             numbers=numbers,

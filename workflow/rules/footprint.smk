@@ -9,7 +9,7 @@ rule environment:
             paths.ENVIRONMENT,
             caption="../report/environment.rst",
             category="Environment",
-            labels={"page": "environment"},
+            labels={"page": "packages, devices and revisions of the code"},
         ),
     log:
         "results/{scale}/logs/environment.log",

@@ -13,7 +13,10 @@ rule table:
             paths.TABLE_HTML,
             caption="../report/table.rst",
             category="Tables",
-            labels={"table": "{table}"},
+            labels={
+                "table": lambda w: to_text(PLAN.registry.table(w.table).title),
+                "file": "{table}",
+            },
         ),
     log:
         "results/{scale}/logs/table/{table}.log",
