@@ -1,11 +1,14 @@
 """A table in LaTeX: the paper's layout, this run beside the paper's own numbers."""
 
 import itertools
+from collections.abc import Iterable
 
 from epcore.markup import to_tex
 from epcore.report.layout import Block, Layout, Line, Number
 
 PACKAGES = "amssymb,booktabs,graphicx,xcolor"
+# Rows that a page has room for.
+MOST = 64
 
 
 def head(packages: str) -> str:
@@ -32,14 +35,36 @@ def head(packages: str) -> str:
 
 
 def typeset(layout: Layout) -> str:
-    """The whole file of a table."""
+    """The whole file of a table; one of many blocks goes on from page to page."""
+    *before, last = _pages(layout.blocks)
+    lines: list[str] = []
+    for blocks in before:
+        lines += [*_page(layout, blocks, first=not lines), r"\end{table}"]
+    lines += _page(layout, last, first=not lines)
+    if layout.sources:
+        lines += ["", _sources(layout.sources)]
+    return head(PACKAGES) + "\n".join([*lines, r"\end{table}", r"\epcoreend", ""])
+
+
+def _pages(blocks: Iterable[Block]) -> list[list[Block]]:
+    """As many blocks on each as it has room for, one at least."""
+    pages: list[list[Block]] = [[]]
+    for block in blocks:
+        if pages[-1] and sum(len(each.lines) for each in (*pages[-1], block)) > MOST:
+            pages.append([])
+        pages[-1].append(block)
+    return pages
+
+
+def _page(layout: Layout, blocks: list[Block], first: bool) -> list[str]:
+    """The lines of a page, up to the end of its rows."""
+    caption = [rf"\caption{{{to_tex(layout.caption)}}}", rf"\label{{{layout.label}}}"]
     lines = [
         r"\begin{table}[!ht]",
         r"\centering\footnotesize\setlength{\tabcolsep}{3pt}",
         r"\providecommand{\ci}[1]{{\scriptsize$\,\pm$#1}}",
         r"\setlength{\belowcaptionskip}{6pt}",
-        rf"\caption{{{to_tex(layout.caption)}}}",
-        rf"\label{{{layout.label}}}",
+        *(caption if first else [r"\addtocounter{table}{-1}", r"\caption{Continued.}"]),
         r"% A table that is wider than the page is made as small as the page is wide.",
         r"\providecommand{\resizebox}[3]{#3}",
         r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
@@ -47,12 +72,9 @@ def typeset(layout: Layout) -> str:
         r"\toprule",
         *_head(layout),
     ]
-    for block in layout.blocks:
+    for block in blocks:
         lines += _block(block, layout.width)
-    lines += [r"\bottomrule", r"\end{tabular}}"]
-    if layout.sources:
-        lines += ["", _sources(layout.sources)]
-    return head(PACKAGES) + "\n".join([*lines, r"\end{table}", r"\epcoreend", ""])
+    return [*lines, r"\bottomrule", r"\end{tabular}}"]
 
 
 def _specification(layout: Layout) -> str:

@@ -209,7 +209,7 @@ MISTAKES = [
     (TABLE, ["blocks", 0, "rows", 4, "method"], "wdae", "unknown method 'wdae'"),
     (TABLE, ["columns", 0, "protocol"], "old-1shot", "unknown protocol 'old-1shot' of ImageNet-FS"),
     (TABLE, ["columns", 0, "protocol"], "novel-1", "known: novel-<K>shot, all-<K>shot, all-prior-"),
-    (TABLE, ["costs"], True, "has no rerun, training, costs and assumptions"),
+    (TABLE, ["costs"], True, "has no rerun, training, costs, assumptions and seconds"),
     ("tables/cub.yaml", ["blocks", 0, "dataset"], "glyph-mini", "in tables of ImageNet-FS alone"),
 ]
 

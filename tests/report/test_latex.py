@@ -184,6 +184,20 @@ def test_every_line_of_a_table_has_as_many_cells_as_the_table_has_columns(typese
             assert line.count("&") + 1 - len(spans) + sum(spans) == width, line
 
 
+def test_a_table_of_many_blocks_goes_on_from_page_to_page(typeset):
+    """Every row once, under one label and number, no page with more rows than it has room for."""
+    whole, _ = typeset("classifiers", "paper")
+    pages = whole.split(r"\begin{table}")[1:]
+    blocks = Plan(CONFIG, "paper").tables.table("classifiers").blocks
+    rows = [sum(r"\ci{" in line for line in page.splitlines()) for page in pages]
+    assert sum(rows) == sum(len(block.rows) for block in blocks)
+    assert len(rows) == 3
+    assert max(rows) <= 64
+    assert [page.count(r"\label{") for page in pages] == [1, 0, 0]
+    assert [page.count(r"\addtocounter{table}{-1}") for page in pages] == [0, 1, 1]
+    assert typeset("classifiers", "demo")[0].count(r"\begin{table}") == 1
+
+
 def test_marks_are_columns_of_their_own_with_a_tick_where_they_are_on(typeset):
     text, scores = typeset("ablation")
     top, heading, kind, *rows = body(text)
