@@ -40,7 +40,7 @@ def one(batch: EpisodeBatch, number: int) -> EpisodeBatch:
 @torch.no_grad()
 def main() -> None:
     plan, batch = Plan(Path("config"), "demo"), episodes(BATCH)
-    for name in plan.registry.classifiers:
+    for name in plan.registry.recipes.classifiers:
         stage = plan.runs.evaluate("conv4", f"net+{name}")
         method = Inference(stage.propagation)
 

@@ -28,7 +28,10 @@ from epcore.report.statistics import mean_with_interval
 
 ROOT = Path(__file__).parents[1]
 SNAPSHOT = ROOT / "docs/results"
-PAGES = ("README.md", *sorted(f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")))
+PAGES = (
+    "README.md",
+    *sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs").rglob("*.md")),
+)
 BLOCK = re.compile(r"(<!-- findings: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 COLUMNS = ("mini1", "mini1-dirichlet", "mini5", "mini5-dirichlet")
 SHORT = (
@@ -62,7 +65,9 @@ def take(scale: str, name: str, command: str) -> None:
     facts = {
         "scale": scale,
         "command": command,
-        f"{made[0].relative_to(results).parts[0]} by revision": dict(sorted(Counter(str(m["git_revision"]) for m in metas).items())),
+        f"{made[0].relative_to(results).parts[0]} by revision": dict(
+            sorted(Counter(str(m["git_revision"]) for m in metas).items())
+        ),
         "torch": sorted({m["packages"]["torch"] for m in metas}),
         "machine": f"{processor()}, {os.cpu_count()} cores",
     }

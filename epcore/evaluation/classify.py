@@ -17,7 +17,7 @@ from epcore.evaluation.solve import solve
 from epcore.files import require
 from epcore.plan.load import parse_yaml, pick, validate
 from epcore.plan.recipe_models import ClassifierChoice, Propagation
-from epcore.plan.registry import read_classifiers
+from epcore.plan.recipes import read_classifiers
 from epcore.plan.scale_models import Protocol
 from epcore.propagation import DegenerateFeaturesError
 from epcore.report.statistics import mean_with_interval, paired

@@ -116,13 +116,15 @@ def check_classifiers(plan: Plan) -> None:
         UserError: that names the recipe, and the protocol of a table or figure.
     """
     where = f"{plan.registry.config.name}/recipes.yaml, recipe {{}}".format
-    for name in plan.registry.recipes:
+    for name in plan.registry.recipes.names:
         for backbone in plan.registry.scale.backbones:
-            recipe = plan.registry.recipe(name, backbone)
+            recipe = plan.registry.recipes.resolve(name, backbone)
             for phase in get_args(Phase):
                 load_classifier(recipe.propagation_in(phase), where(name))
-    any_recipe = plan.registry.recipe(plan.registry.recipes[0], next(iter(plan.registry.backbones)))
-    for name, choice in plan.registry.classifiers.items():
+    any_recipe = plan.registry.recipes.resolve(
+        plan.registry.recipes.names[0], next(iter(plan.registry.backbones))
+    )
+    for name, choice in plan.registry.recipes.classifiers.items():
         settings = any_recipe.propagation.model_copy(update={"classifier": choice.classifier})
         for chosen in combinations(choice.grid):
             place = f"{plan.registry.config.name}/classifiers.yaml, {name}"

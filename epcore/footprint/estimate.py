@@ -31,7 +31,7 @@ def estimate(plan: Plan, job: Job, device: str) -> float | None:
         except UserError:  # images that are too small for it, which its job will say
             return None
     elif job.stage in ("pretrain", "finetune"):
-        recipe = plan.registry.recipe(names["recipe"], job.backbone)
+        recipe = plan.registry.recipes.resolve(names["recipe"], job.backbone)
         network, view = plan.registry.backbone(job.backbone), recipe.view
         if job.stage == "pretrain":
             first = plan.runs.pretraining(names["dataset"], job.backbone, names["recipe"])

@@ -28,7 +28,7 @@ class ClaimCells:
         self.literature: set[str] = set()
         self.quoted: set[str] = set()
         self.papers: dict[str, str] = {}
-        for name, table in registry.every_table.items():
+        for name, table in registry.tables.every.items():
             self._add(name, table)
 
     def _add(self, name: str, table: Table) -> None:
@@ -56,7 +56,9 @@ class ClaimCells:
         for block in table.blocks:
             if block.classifiers is not None:
                 # A scale may leave some out.
-                for entry, column in itertools.product(self._registry.classifiers, table.columns):
+                for entry, column in itertools.product(
+                    self._registry.recipes.classifiers, table.columns
+                ):
                     key = f"{name}/{block.name}/{entry}/{column.name}"
                     self.cells.setdefault(key, ClaimCell())
                     self.cells.setdefault(key + BASELINE, ClaimCell())

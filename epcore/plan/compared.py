@@ -18,12 +18,12 @@ class Compared:
 
     def has(self, recipe: str) -> bool:
         """Whether it is one of compared.yaml."""
-        return recipe in self._registry.compared
+        return recipe in self._registry.recipes.compared
 
     # -- stages -----------------------------------------------------------------------------------
 
     def meta_train(self, backbone: str, recipe: str, seed: int, shot: int) -> MetaTrainStage:
-        found = self._registry.compared_method(recipe)
+        found = self._registry.recipes.compared_method(recipe)
         return MetaTrainStage(
             backbone=self._registry.backbone(backbone),
             view=WHOLE,
@@ -35,7 +35,7 @@ class Compared:
         )
 
     def meta_test(self, backbone: str, recipe: str, protocol: str) -> MetaTestStage:
-        found = self._registry.compared_method(recipe)
+        found = self._registry.recipes.compared_method(recipe)
         return MetaTestStage(
             backbone=self._registry.backbone(backbone),
             view=WHOLE,
@@ -52,15 +52,15 @@ class Compared:
         """The first recipe that trains alike, which names the checkpoints."""
 
         def training(name: str) -> object:
-            found = self._registry.compared_method(name)
+            found = self._registry.recipes.compared_method(name)
             return found.method, found.training, found.selected_on
 
         wanted = training(recipe)
-        return next(name for name in self._registry.compared if training(name) == wanted)
+        return next(name for name in self._registry.recipes.compared if training(name) == wanted)
 
     def validation(self, recipe: str, shot: int) -> str:
         """The protocol on whose episodes the best epoch is chosen."""
-        split = self._registry.compared_method(recipe).selected_on
+        split = self._registry.recipes.compared_method(recipe).selected_on
         return f"5way-{shot}shot" if split == "novel" else f"val-5way-{shot}shot"
 
     def checkpoint(self, run: Run) -> TrainedNetwork:

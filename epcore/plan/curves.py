@@ -46,7 +46,10 @@ class Curves:
         tested: dict[tuple[str, str], list[TrainedNetwork]] = {}
         for each in (*self._tested.checkpoints, *self._tested.methods):
             tested.setdefault((each.dataset, each.backbone), []).append(each)
-        recipes, seeds = [*self._registry.recipes, *self._registry.compared], self._registry.seeds
+        recipes, seeds = (
+            [*self._registry.recipes.names, *self._registry.recipes.compared],
+            self._registry.seeds,
+        )
         figures = {}
         for (dataset, backbone), found in tested.items():
             found.sort(key=lambda c: (recipes.index(c.recipe), seeds.index(c.seed), c.shot))
@@ -95,9 +98,9 @@ class Curves:
     def gap_runs(self) -> list[tuple[Block, Run, Run]]:
         """Block, run and baseline of the rows that the figure compares, in the first column."""
         name = self._figures.settings.gap.table
-        if name not in self._registry.tables:
+        if name not in self._registry.tables.shown:
             return []
-        first = self._registry.table(name).columns[0]
+        first = self._registry.tables.table(name).columns[0]
         return [
             (at.block, at.run, at.baseline)
             for at in self._tables.runs(name)
@@ -118,7 +121,7 @@ class Curves:
             self._runs.path(paths.CHECKPOINT, self._runs.pretrained(each))
             for each in (run, baseline)
         )
-        epochs = self._registry.recipe(run.recipe, run.backbone).pretraining.epochs
+        epochs = self._registry.recipes.resolve(run.recipe, run.backbone).pretraining.epochs
         return GapPair(
             panel=block.label,
             line=f"{epochs} epochs",

@@ -42,16 +42,18 @@ class Figures:
         self._check_networks(
             settings.interpolation, "novel", f"{where}, interpolation", "the figure is tested"
         )
-        self._registry.check_table(settings.gap.table, f"{where}, gap, table")
-        self._registry.check_table(settings.speed.table, f"{where}, speed, table")
-        self._registry.check_column(settings.speed.column, f"{where}, speed, column")
-        self._registry.check_table(settings.per_episode.table, f"{where}, per-episode, table")
+        self._registry.tables.check_table(settings.gap.table, f"{where}, gap, table")
+        self._registry.tables.check_table(settings.speed.table, f"{where}, speed, table")
+        self._registry.tables.check_column(settings.speed.column, f"{where}, speed, column")
+        self._registry.tables.check_table(
+            settings.per_episode.table, f"{where}, per-episode, table"
+        )
         return settings
 
     def _check_networks(self, figure: NetworkFigure, split: Split, where: str, what: str) -> None:
         registry = self._registry
         pick(registry.backbones, figure.backbone, "backbone", where)
-        registry.check_column(figure.column, f"{where}, column")
+        registry.tables.check_column(figure.column, f"{where}, column")
         found = pick(registry.protocols, figure.protocol, "protocol", where).split
         if found != split:
             raise UserError(
@@ -59,7 +61,7 @@ class Figures:
                 f"split {split}"
             )
         for recipe in figure.recipes:
-            pick(dict.fromkeys(registry.recipes), recipe, "recipe", f"{where}, recipes")
+            pick(dict.fromkeys(registry.recipes.names), recipe, "recipe", f"{where}, recipes")
 
     @property
     def covered(self) -> list[str]:
@@ -83,7 +85,7 @@ class Figures:
     def speed_runs(self) -> list[TableRun]:
         """The tests whose accuracy is drawn over their time, if the scale has them."""
         figure = self.settings.speed
-        if figure.table not in self._registry.tables:
+        if figure.table not in self._registry.tables.shown:
             return []
         shown = (figure.block, figure.column)
         runs = self._tables.runs(figure.table)
@@ -92,7 +94,7 @@ class Figures:
     def per_episode_runs(self) -> list[TableRun]:
         """The tests whose single episodes are drawn, if the scale has them."""
         figure = self.settings.per_episode
-        if figure.table not in self._registry.tables:
+        if figure.table not in self._registry.tables.shown:
             return []
         return [at for at in self._tables.runs(figure.table) if at.row.name in figure.rows]
 
@@ -183,7 +185,7 @@ class Figures:
 
     def ablation(self) -> AblationStage:
         """Of a table whose rows tick every combination of its marks."""
-        table = self._registry.table("ablation")
+        table = self._registry.tables.table("ablation")
         return AblationStage(
             factors=table.marks,
             cells=tuple(

@@ -9,6 +9,7 @@ from epcore.errors import UserError
 from epcore.markup import literal
 from epcore.plan import paths
 from epcore.plan.captions import caption_of, this_run
+from epcore.plan.checks import check_name
 from epcore.plan.imagenet_fs_models import (
     ImageNetFsRun,
     ImageNetFsScale,
@@ -19,7 +20,7 @@ from epcore.plan.imagenet_fs_models import (
 from epcore.plan.load import extend, merge, pick, read_yaml, validate
 from epcore.plan.network import check_sizes
 from epcore.plan.recipe_models import Backbone
-from epcore.plan.registry import Registry, check_name
+from epcore.plan.registry import Registry
 from epcore.plan.run import Run
 from epcore.plan.scale_models import ScaledBackbone
 from epcore.plan.stages import (

@@ -25,7 +25,7 @@ KNOWN: dict[str, tuple[str, Known]] = {
     "dataset": ("data set", lambda plan: plan.registry.datasets),
     "protocol": ("protocol", lambda plan: plan.registry.protocols),
     "backbone": ("backbone", lambda plan: plan.registry.scale.backbones),
-    "table": ("table", lambda plan: plan.registry.tables),
+    "table": ("table", lambda plan: plan.registry.tables.shown),
     "network": ("network", lambda plan: dict.fromkeys(plan.with_imagenet_fs.networks)),
     "plot": ("figure of plots.yaml", lambda plan: plan.plots.settings.plots),
     "curves": ("figure of curves", lambda plan: plan.curves.stages),
@@ -39,7 +39,7 @@ def check_names(plan: Plan, names: Mapping[str, Any]) -> None:
     """Raises `UserError` that says which option names nothing, and the nearest known name."""
     where = f"at scale {plan.registry.scale_name}"
     if names.get("recipe") is not None:
-        plan.registry.check_recipe(names["recipe"], f"--recipe {where}")
+        plan.registry.recipes.check(names["recipe"], f"--recipe {where}")
     for name, value in names.items():
         if name in KNOWN and value is not None:
             what, known = KNOWN[name]

@@ -53,15 +53,15 @@ class Plan:
         registry = self.registry
         if self.imagenet_fs is not None:
             self.imagenet_fs.check()
-        for table in registry.tables:
+        for table in registry.tables.shown:
             self.tables.stage(table)
-        registry.check_columns()
+        registry.tables.check_columns()
         registry.check_recipes()
         self.figures.alpha()
         for plot in self.plots.settings.plots:
             self.plots.plot(plot)
         _ = registry.footprint
-        for paper, shown in registry.printed.items():
+        for paper, shown in registry.tables.printed.items():
             read_printed(registry.config / "paper" / f"{paper}.csv", shown)
         self.claims.stage()
 
@@ -77,7 +77,7 @@ class Plan:
     @property
     def main_tables(self) -> list[str]:
         """The tables in the target `all`."""
-        return [name for name in self.tables.covered if self.registry.table(name).in_all]
+        return [name for name in self.tables.covered if self.registry.tables.table(name).in_all]
 
     @property
     def covered_figures(self) -> list[str]:
@@ -107,7 +107,7 @@ class Plan:
         refute = "On stand-in data a verdict is on the method as it works there; it can refute no "
         seeds = registry.seeds
         alone = "one training of each network"
-        propagation = registry.recipe("epnet", next(iter(registry.backbones))).propagation
+        propagation = registry.recipes.resolve("epnet", next(iter(registry.backbones))).propagation
         tested = self.tables.runs("classifiers") if "classifiers" in self.tables.covered else []
         facts = {
             "scale": literal(registry.scale_name),

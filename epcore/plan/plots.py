@@ -5,8 +5,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from epcore.plan.checks import check_name
 from epcore.plan.load import read_yaml, validate
-from epcore.plan.registry import Registry, check_name
+from epcore.plan.registry import Registry
 from epcore.plan.scale_models import Protocol
 from epcore.plan.settings import Settings
 from epcore.plan.stages import PlotPoint, PlotStage
@@ -59,13 +60,13 @@ class Plots:
         where = f"{self._registry.config.name}/plots.yaml"
         settings: PlotSettings = validate(PlotSettings, read_yaml(file), where)
         for series in settings.series:
-            self._registry.check_recipe(series.recipe, f"{where}, series")
+            self._registry.recipes.check(series.recipe, f"{where}, series")
         for name, plot in settings.plots.items():
             check_name(name, where)
             for series in plot.series or ():
-                self._registry.check_recipe(series.recipe, f"{where}, {name}, series")
+                self._registry.recipes.check(series.recipe, f"{where}, {name}, series")
             for table in plot.tables:
-                self._registry.check_table(table, f"{where}, {name}, tables")
+                self._registry.tables.check_table(table, f"{where}, {name}, tables")
         return settings
 
     @property
@@ -76,7 +77,9 @@ class Plots:
     def tables(self, name: str) -> list[str]:
         """The tables of this scale that a plot reads."""
         return [
-            table for table in self.settings.plots[name].tables if table in self._registry.tables
+            table
+            for table in self.settings.plots[name].tables
+            if table in self._registry.tables.shown
         ]
 
     def plot(self, name: str) -> PlotStage:

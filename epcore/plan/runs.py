@@ -49,7 +49,7 @@ class Runs:
 
     def _pretrain(self, backbone: str, recipe: str, seed: int) -> PretrainStage:
         """As the recipe says, whatever the data set."""
-        resolved = self._registry.recipe(recipe, backbone)
+        resolved = self._registry.recipes.resolve(recipe, backbone)
         return PretrainStage(
             **self._training(backbone, resolved, seed, "pretraining"),
             augmentation=resolved.augmentation.pretraining,
@@ -62,7 +62,7 @@ class Runs:
         Four rotated copies would give one picture the label of four classes, and the rotation
         head would ask for what the class says.
         """
-        settings = self._registry.recipe(recipe, backbone).pretraining
+        settings = self._registry.recipes.resolve(recipe, backbone).pretraining
         datasets = self._registry.datasets
         if pick(datasets, dataset, "data set", "config/datasets.yaml").rotations_are_classes:
             without = {"rotated_copies": False, "rotation_weight": 0.0}
@@ -74,7 +74,7 @@ class Runs:
         return self._pretrain(backbone, recipe, seed).model_copy(update={"pretraining": settings})
 
     def finetune(self, backbone: str, recipe: str, seed: int, shot: int) -> FinetuneStage:
-        resolved = self._registry.recipe(recipe, backbone)
+        resolved = self._registry.recipes.resolve(recipe, backbone)
         return FinetuneStage(
             **self._training(backbone, resolved, seed, "finetuning"),
             augmentation=resolved.augmentation.finetuning,
@@ -83,16 +83,22 @@ class Runs:
         )
 
     def select(self, recipe: str, checkpoint: str) -> SelectStage:
-        return SelectStage(candidates=self._registry.selection(recipe, phase_of(checkpoint)))
+        return SelectStage(
+            candidates=self._registry.recipes.selection(recipe, phase_of(checkpoint))
+        )
 
     def embed(self, backbone: str, recipe: str) -> EmbedStage:
-        return EmbedStage(**self._network(backbone, self._registry.recipe(recipe, backbone)))
+        return EmbedStage(
+            **self._network(backbone, self._registry.recipes.resolve(recipe, backbone))
+        )
 
     def base_classes(self, backbone: str, recipe: str) -> BaseClassesStage:
-        return BaseClassesStage(**self._network(backbone, self._registry.recipe(recipe, backbone)))
+        return BaseClassesStage(
+            **self._network(backbone, self._registry.recipes.resolve(recipe, backbone))
+        )
 
     def evaluate(self, backbone: str, recipe: str) -> EvaluateStage:
-        resolved = self._registry.recipe(recipe, backbone)
+        resolved = self._registry.recipes.resolve(recipe, backbone)
         return EvaluateStage(propagation=resolved.propagation_in("testing"), grid=resolved.grid)
 
     # -- what recipes share -----------------------------------------------------------------------
@@ -100,12 +106,15 @@ class Runs:
     def candidates(self, backbone: str, recipe: str, phase: TrainingPhase) -> list[str]:
         """The recipes that name the checkpoints of a recipe's candidates, in their order."""
         owner = self.pretraining_recipe if phase == "pretraining" else self.finetuning_recipe
-        return [owner(backbone, candidate) for candidate in self._registry.selection(recipe, phase)]
+        return [
+            owner(backbone, candidate)
+            for candidate in self._registry.recipes.selection(recipe, phase)
+        ]
 
     @cache  # noqa: B019 - a plan lives as long as the program
     def pretraining_recipe(self, backbone: str, recipe: str) -> str:
         """The recipe that names the pretrained checkpoint of a recipe, of every data set."""
-        select = self._registry.selection
+        select = self._registry.recipes.selection
         return self._first(
             lambda name: select(name, "pretraining") or self._pretrain(backbone, name, 0), recipe
         )
@@ -113,7 +122,7 @@ class Runs:
     @cache  # noqa: B019
     def finetuning_recipe(self, backbone: str, recipe: str) -> str:
         """The recipe that names the fine-tuned checkpoints of a recipe."""
-        select = self._registry.selection
+        select = self._registry.recipes.selection
         return self._first(
             lambda name: (
                 self.pretraining_recipe(backbone, name),
@@ -131,12 +140,12 @@ class Runs:
 
     def _first(self, key: Callable[[str], object], recipe: str) -> str:
         wanted = key(recipe)
-        alike = (name for name in self._registry.recipes if key(name) == wanted)
+        alike = (name for name in self._registry.recipes.names if key(name) == wanted)
         return next(alike, recipe)
 
     def _tested(self, backbone: str, recipe: str, shot: int) -> tuple[str, str]:
         """Recipe and file name of the checkpoint that tests a recipe on episodes of a shot."""
-        if self._registry.recipe(recipe, backbone).tested == "pretrained":
+        if self._registry.recipes.resolve(recipe, backbone).tested == "pretrained":
             return self.pretraining_recipe(backbone, recipe), "pretrain"
         return self.finetuning_recipe(backbone, recipe), f"finetune-{shot}shot"
 
@@ -161,7 +170,7 @@ class Runs:
 
     def validation(self, run: Run) -> str | None:
         """The episodes on which the settings of a run's classifier are chosen, if any are."""
-        if not self._registry.recipe(run.recipe, run.backbone).grid:
+        if not self._registry.recipes.resolve(run.recipe, run.backbone).grid:
             return None
         protocol = self._registry.protocols[run.protocol].chosen_on or f"val-{run.protocol}"
         where = f"recipe {run.recipe}, whose settings are chosen on validation episodes"

@@ -8,10 +8,11 @@ from epcore.markup import literal
 from epcore.plan import paths
 from epcore.plan.captions import caption_of, this_run
 from epcore.plan.imagenet_fs import ImageNetFs
-from epcore.plan.registry import Registry, protocol_of
+from epcore.plan.registry import Registry
 from epcore.plan.run import Run
 from epcore.plan.runs import Runs
 from epcore.plan.stages import MeasuredCell, TableStage
+from epcore.plan.table_files import protocol_of
 from epcore.plan.table_models import Block, Column, Row, Table
 
 TRAINING = (
@@ -53,12 +54,12 @@ class Tables:
     @property
     def covered(self) -> list[str]:
         """The tables that this scale has cells of."""
-        return [name for name in self._registry.tables if self.runs(name)]
+        return [name for name in self._registry.tables.shown if self.runs(name)]
 
     @cache  # noqa: B019 - a plan lives as long as the program
     def table(self, name: str) -> Table:
         """A table of this scale, with the blocks and columns that it has of ImageNet-FS."""
-        table = self._registry.table(name)
+        table = self._registry.tables.table(name)
         if self._imagenet_fs is None:
             return table
         return self._imagenet_fs.shown(table, f"{self._registry.config.name}/tables/{name}.yaml")
@@ -141,7 +142,7 @@ class Tables:
     def printed_files(self, name: str) -> list[Path]:
         """The files of config/paper that a table shows: the paper's, then the re-run's."""
         folder = self._registry.config / "paper"
-        return [folder / f"{file}.csv" for file in self._registry.table(name).printed]
+        return [folder / f"{file}.csv" for file in self._registry.tables.table(name).printed]
 
     def stage(self, name: str) -> TableStage:
         """What the stage `table` is told."""
@@ -229,7 +230,8 @@ class Tables:
         """What the columns on the learning rate say at this scale."""
         runs = {(b.backbone, row.recipe) for b in table.blocks for row in b.rows if row.recipe}
         annealed = any(
-            self._registry.recipe(str(recipe), str(backbone)).pretraining.schedule == "cosine"
+            self._registry.recipes.resolve(str(recipe), str(backbone)).pretraining.schedule
+            == "cosine"
             for backbone, recipe in runs
         )
         return TRAINING + ANNEALED * annealed

@@ -27,7 +27,7 @@ class Tested:
     @cached_property
     def _of_tables(self) -> dict[str, list[Run]]:
         """Table -> its runs, without those of ImageNet-FS."""
-        tables = self._registry.tables.items()
+        tables = self._registry.tables.shown.items()
         names = [name for name, table in tables if table.imagenet_fs is None]
         return {name: [each.run for each in self._tables.runs(name)] for name in names}
 
@@ -45,7 +45,7 @@ class Tested:
         """Those of ImageNet-FS in the target `all`."""
         return [
             each.run
-            for name, table in self._registry.tables.items()
+            for name, table in self._registry.tables.shown.items()
             if table.imagenet_fs is not None and table.in_all
             for each in self._tables.runs(name)
         ]

@@ -32,7 +32,9 @@ SETTINGS = InterpolatedPairs(pairs=5, shown=2, steps=STEPS, resamples=500, seed=
 def propagation(config):
     """How a recipe of the project is tested."""
     plan = Plan(config, "demo")
-    return lambda recipe: plan.registry.recipe(recipe, "resnet12").propagation_in("testing")
+    return lambda recipe: plan.registry.recipes.resolve(recipe, "resnet12").propagation_in(
+        "testing"
+    )
 
 
 @pytest.fixture

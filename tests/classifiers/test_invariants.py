@@ -20,7 +20,7 @@ FEWER = {name: {"steps": 150} for name in ("transmatch-head", "tim", "alpha-tim"
 
 def loaded(name):
     """With its default settings, and those of the authors' code that it shares with others."""
-    settings = Plan(CONFIG, "demo").registry.recipe("epnet", "conv4").propagation
+    settings = Plan(CONFIG, "demo").registry.recipes.resolve("epnet", "conv4").propagation
     classifier = {"name": name, **FEWER.get(name, {})}
     return load_classifier(settings.model_copy(update={"classifier": classifier}), "here")
 

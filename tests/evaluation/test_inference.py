@@ -19,7 +19,7 @@ WAY, SHOT, QUERIES = 3, 2, 9
 
 
 def settings(**changes):
-    official = Plan(CONFIG, "demo").registry.recipe("epnet", "conv4").propagation
+    official = Plan(CONFIG, "demo").registry.recipes.resolve("epnet", "conv4").propagation
     return Propagation(**official.model_dump() | changes)
 
 

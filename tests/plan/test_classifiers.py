@@ -26,15 +26,15 @@ def run(recipe, protocol="5way-1shot"):
 
 @pytest.mark.parametrize("recipe", ["net", "epnet", "ep-001", "ep-110", "rot-lp"])
 def test_the_network_is_the_recipes_and_nothing_but_the_test_differs(plan, recipe):
-    for classifier in plan.registry.classifiers:
+    for classifier in plan.registry.recipes.classifiers:
         tested = f"{recipe}+{classifier}"
         assert plan.runs.checkpoint(run(tested)) == plan.runs.checkpoint(run(recipe))
         assert plan.runs.features(run(tested)) == plan.runs.features(run(recipe))
         for phase in ("pretraining", "finetuning"):
-            one, other = (plan.registry.recipe(name, "conv4") for name in (tested, recipe))
+            one, other = (plan.registry.recipes.resolve(name, "conv4") for name in (tested, recipe))
             assert one.propagation_in(phase) == other.propagation_in(phase)
         told = plan.runs.evaluate("conv4", tested)
-        choice = plan.registry.classifiers[classifier]
+        choice = plan.registry.recipes.classifiers[classifier]
         assert told.propagation.classifier == choice.classifier
         assert told.grid == choice.grid
         plain = plan.runs.evaluate("conv4", recipe).propagation

@@ -28,11 +28,11 @@ def test_recipes_that_are_trained_and_selected_alike_share_a_checkpoint(scale):
     registry = plan(scale).registry
 
     def told(name):
-        method = registry.compared_method(name)
+        method = registry.recipes.compared_method(name)
         return (str(method.method), str(method.training), compared.validation(name, 1))
 
-    for name in registry.compared:
-        for other in registry.compared:
+    for name in registry.recipes.compared:
+        for other in registry.recipes.compared:
             same = compared.trained_as(name) == compared.trained_as(other)
             assert same == (told(name) == told(other)), (name, other)
 
@@ -72,7 +72,7 @@ def test_the_epoch_is_chosen_on_validation_classes_but_where_the_leak_is_measure
     p = plan()
     novel = [
         name
-        for name in p.registry.compared
+        for name in p.registry.recipes.compared
         if not p.compared.validation(name, 1).startswith("val-")
     ]
     assert novel == ["relation-net-selected-on-test"]
@@ -104,7 +104,7 @@ def literature(scale, table):
     return {
         (cell.block, cell.row)
         for cell in p.tables.cells(table)
-        if any(f"/{recipe}/" in cell.scores for recipe in p.registry.compared)
+        if any(f"/{recipe}/" in cell.scores for recipe in p.registry.recipes.compared)
     }
 
 

@@ -240,11 +240,11 @@ def test_a_missing_key_is_named_with_its_file(config, file, path, named):
     ],
 )
 def test_a_heading_with_everything_below_it_commented_out_changes_nothing_else(config, file, path):
-    expected = Plan(config, "demo").registry.recipe("epnet", "conv4")
+    expected = Plan(config, "demo").registry.recipes.resolve("epnet", "conv4")
     put(config, file, path, None)
     plan = Plan(config, "demo")
     plan.check()
-    assert plan.registry.recipe("epnet", "conv4") == expected
+    assert plan.registry.recipes.resolve("epnet", "conv4") == expected
 
 
 FILES = [
@@ -659,12 +659,12 @@ def test_the_interpolation_is_of_two_networks_of_two_names(config, key):
 
 
 def test_a_phase_with_everything_below_it_commented_out_changes_nothing(config):
-    expected = Plan(config, "demo").registry.recipe("net", "conv4").propagation
+    expected = Plan(config, "demo").registry.recipes.resolve("net", "conv4").propagation
     for value in (None, {"testing": None}):
         put(config, "recipes.yaml", "recipes/ep-001/phases", value)
         plan = Plan(config, "demo")
         plan.check()
-        recipe = plan.registry.recipe("ep-001", "conv4")
+        recipe = plan.registry.recipes.resolve("ep-001", "conv4")
         assert recipe.propagation_in("testing") == expected
 
 

@@ -49,9 +49,9 @@ def texts(plan):
     calls += [("interpolation",)] if plan.figures.interpolation_runs() else []
     calls += [("plot", name) for name in plan.plots.settings.plots]
     calls += [("curves", name) for name in plan.curves.stages]
-    calls += [*(("ablation",) for name in plan.registry.tables if name == "ablation")]
+    calls += [*(("ablation",) for name in plan.registry.tables.shown if name == "ablation")]
     for backbone in plan.registry.scale.backbones:
-        for recipe in plan.registry.recipes:
+        for recipe in plan.registry.recipes.names:
             calls += [(stage, backbone, recipe) for stage in ("embed", "evaluate")]
             calls += [("finetune", backbone, recipe, 0, 5)]
             calls += [("pretrain", name, backbone, recipe, 0) for name in PRETRAINED]
@@ -75,7 +75,9 @@ def flat(settings, at=""):
 
 
 def resolved(recipe, backbone="conv4", scale="paper"):
-    settings = plan(scale).registry.recipe(recipe, backbone).model_dump(exclude={"description"})
+    settings = (
+        plan(scale).registry.recipes.resolve(recipe, backbone).model_dump(exclude={"description"})
+    )
     return flat(settings) | {f"view.{k}": Fraction(v) for k, v in settings["view"].items()}
 
 
@@ -97,10 +99,10 @@ def test_importing_the_plan_loads_no_heavy_package():
 @pytest.mark.parametrize("scale", SCALES)
 def test_every_scale_resolves_every_recipe_for_every_backbone(scale):
     loaded = plan(scale)
-    assert {"epnet", "net", "epnet-paper", "net-paper"} <= set(loaded.registry.recipes)
-    for recipe in loaded.registry.recipes:
+    assert {"epnet", "net", "epnet-paper", "net-paper"} <= set(loaded.registry.recipes.names)
+    for recipe in loaded.registry.recipes.names:
         for backbone in BACKBONES:
-            settings = loaded.registry.recipe(recipe, backbone)
+            settings = loaded.registry.recipes.resolve(recipe, backbone)
             for phase in ("pretraining", "finetuning", "testing"):
                 changed = settings.phases.get(phase, {})
                 expected = settings.propagation.model_dump() | changed
@@ -346,7 +348,7 @@ def test_a_setting_is_told_to_the_stages_that_read_it_and_to_no_other(config, fi
 def test_where_rotations_are_classes_no_recipe_rotates_or_asks_for_rotations(scale):
     p = plan(scale)
     for backbone in p.registry.scale.backbones:
-        for recipe in p.registry.recipes:
+        for recipe in p.registry.recipes.names:
             usual, told = (
                 flat(p.runs.pretrain(name, backbone, recipe, 0).model_dump(mode="json"))
                 for name in PRETRAINED
@@ -399,9 +401,9 @@ def test_a_recipe_is_its_protocol_then_the_scale_then_its_own_keys_each_with_its
             content.setdefault("pretraining", {})["weight_decay"] = number
 
         edit(config / file, change)
-        recipe = plan(config=config).registry.recipe("net", "conv4")
+        recipe = plan(config=config).registry.recipes.resolve("net", "conv4")
         assert recipe.pretraining.weight_decay == number
-    of_the_others = plan(config=config).registry.recipe("net", "resnet12")
+    of_the_others = plan(config=config).registry.recipes.resolve("net", "resnet12")
     assert of_the_others.pretraining.weight_decay == 5
 
 

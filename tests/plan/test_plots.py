@@ -80,7 +80,7 @@ def test_curves_show_every_training_behind_the_tables_on_few_rows_each(scale):
     stages = map(plan.curves.stage, plan.curves.checkpoints)
     shown = {training.checkpoint for stage in stages for training in stage.trainings}
     needed = set()
-    tables = {name: plan.registry.table(name) for name in plan.tables.covered}
+    tables = {name: plan.registry.tables.table(name) for name in plan.tables.covered}
     for table in (name for name, table in tables.items() if table.imagenet_fs is None):
         for cell in plan.tables.cells(table):
             checkpoint = cell.checkpoint_meta.replace(".meta.json", ".pt")

@@ -24,27 +24,27 @@ def test_the_candidates_are_the_grid_of_the_authors_and_differ_in_nothing_else(
     plan, selected, plain
 ):
     for backbone in ("conv4", "wrn"):
-        expected = plan.registry.recipe(plain, backbone)
+        expected = plan.registry.recipes.resolve(plain, backbone)
         rates = []
-        for name in plan.registry.selection(selected, "pretraining"):
-            recipe = plan.registry.recipe(name, backbone)
+        for name in plan.registry.recipes.selection(selected, "pretraining"):
+            recipe = plan.registry.recipes.resolve(name, backbone)
             rates.append(recipe.pretraining.learning_rate)
             alike = recipe.pretraining.model_copy(
                 update={"learning_rate": expected.pretraining.learning_rate}
             )
             assert alike == expected.pretraining
-            assert not plan.registry.selection(name, "pretraining")
+            assert not plan.registry.recipes.selection(name, "pretraining")
         assert sorted(rates) == [0.1, 0.2]
         grid = []
-        for name in plan.registry.selection(selected, "finetuning"):
-            recipe = plan.registry.recipe(name, backbone)
+        for name in plan.registry.recipes.selection(selected, "finetuning"):
+            recipe = plan.registry.recipes.resolve(name, backbone)
             grid.append(tuple(getattr(recipe.finetuning, key) for key in GRID))
             default = {key: getattr(expected.finetuning, key) for key in GRID}
             assert recipe.finetuning.model_copy(update=default) == expected.finetuning
             assert recipe.pretraining == expected.pretraining
             for phase in ("pretraining", "finetuning", "testing"):
                 assert recipe.propagation_in(phase) == expected.propagation_in(phase)
-            assert not plan.registry.selection(name, "finetuning")
+            assert not plan.registry.recipes.selection(name, "finetuning")
         assert sorted(grid) == sorted(product((0.01, 0.001), (100, 600), (0, 0.1, 0.5)))
 
 
@@ -52,7 +52,7 @@ def test_the_candidates_are_the_grid_of_the_authors_and_differ_in_nothing_else(
 def test_every_candidate_is_finetuned_from_the_pretraining_that_was_chosen(plan, selected, plain):
     assert plan.runs.pretraining_recipe("conv4", selected) == selected
     assert plan.runs.finetuning_recipe("conv4", selected) == selected
-    candidates = plan.registry.selection(selected, "finetuning")
+    candidates = plan.registry.recipes.selection(selected, "finetuning")
     assert {plan.runs.pretraining_recipe("conv4", name) for name in candidates} == {selected}
     assert plan.runs.candidates("conv4", selected, "finetuning") == list(candidates)
 
@@ -83,12 +83,12 @@ def test_a_recipe_may_choose_in_one_phase_alone(config):
     own = {"description": "ours", "extends": "net-selected", "candidates": {"pretraining": None}}
     plan = edited(config, lambda recipes: recipes.update(mine=own))
     plan.check()
-    assert not plan.registry.selection("mine", "pretraining")
+    assert not plan.registry.recipes.selection("mine", "pretraining")
     assert plan.runs.pretraining_recipe("conv4", "mine") == "net"
-    assert len(plan.registry.selection("mine", "finetuning")) == 12
+    assert len(plan.registry.recipes.selection("mine", "finetuning")) == 12
     assert {
         plan.runs.pretraining_recipe("conv4", n)
-        for n in plan.registry.selection("mine", "finetuning")
+        for n in plan.registry.recipes.selection("mine", "finetuning")
     } == {"net"}
 
 

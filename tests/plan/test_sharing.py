@@ -10,9 +10,9 @@ import pytest
 
 from epcore.data.builders.glyph_classes import select_classes
 from epcore.plan import Plan, paths
-from epcore.plan.registry import protocol_of
 from epcore.plan.run import Run
 from epcore.plan.stages import told
+from epcore.plan.table_files import protocol_of
 
 CONFIG = Path(__file__).parents[2] / "config"
 DATASET = "glyph-mini"  # any but one whose rotations are classes
@@ -27,17 +27,21 @@ def plan(scale="paper"):
     return Plan(CONFIG, scale)
 
 
-EVERY_TABLE = plan().registry.every_table
+EVERY_TABLE = plan().registry.tables.every
 TABLES = [name for name, table in EVERY_TABLE.items() if table.imagenet_fs is None]
 
 
 def tables_of(p):
     """The tables of a scale but those of ImageNet-FS."""
-    return [name for name in p.registry.tables if name in TABLES]
+    return [name for name in p.registry.tables.shown if name in TABLES]
 
 
 def rows_of(table):
-    return {(b.name, row.name): row for b in plan().registry.table(table).blocks for row in b.rows}
+    return {
+        (b.name, row.name): row
+        for b in plan().registry.tables.table(table).blocks
+        for row in b.rows
+    }
 
 
 def cells(table, scale="paper"):
@@ -74,7 +78,9 @@ def flat(settings, at=""):
 def changed(recipe, other="epnet", scale="paper"):
     """The settings in which a recipe differs from another: path -> its value."""
     one, two = (
-        flat(plan(scale).registry.recipe(name, "conv4").model_dump(exclude={"description"}))
+        flat(
+            plan(scale).registry.recipes.resolve(name, "conv4").model_dump(exclude={"description"})
+        )
         for name in (recipe, other)
     )
     return {path: one[path] for path in one if path not in two or one[path] != two[path]}
@@ -85,7 +91,7 @@ def changed(recipe, other="epnet", scale="paper"):
 
 def makes(p, backbone, name, phase, shot=1):
     """What a recipe's training is told, or the candidates that it chooses from."""
-    if chosen := p.registry.selection(name, phase):
+    if chosen := p.registry.recipes.selection(name, phase):
         return chosen
     if phase == "pretraining":
         return told(p.runs.pretrain(DATASET, backbone, name, 0))
@@ -98,13 +104,13 @@ def test_recipes_share_a_checkpoint_if_and_only_if_they_are_trained_alike(scale)
     p = plan(scale)
     for backbone in p.registry.scale.backbones:
         first = groups(
-            p.registry.recipes, lambda name, b=backbone: p.runs.pretraining_recipe(b, name)
+            p.registry.recipes.names, lambda name, b=backbone: p.runs.pretraining_recipe(b, name)
         )
         assert first == groups(
-            p.registry.recipes, lambda name, b=backbone: makes(p, b, name, "pretraining")
+            p.registry.recipes.names, lambda name, b=backbone: makes(p, b, name, "pretraining")
         )
         second = groups(
-            p.registry.recipes, lambda name, b=backbone: p.runs.finetuning_recipe(b, name)
+            p.registry.recipes.names, lambda name, b=backbone: p.runs.finetuning_recipe(b, name)
         )
         for shot in (1, 5):
 
@@ -112,23 +118,25 @@ def test_recipes_share_a_checkpoint_if_and_only_if_they_are_trained_alike(scale)
                 pretrained = makes(p, b, name, "pretraining")
                 return pretrained, makes(p, b, name, "finetuning", shot)
 
-            assert second == groups(p.registry.recipes, training)
-        assert len(first) < len(second) < len(p.registry.recipes)
+            assert second == groups(p.registry.recipes.names, training)
+        assert len(first) < len(second) < len(p.registry.recipes.names)
 
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_recipes_share_scores_if_and_only_if_one_checkpoint_is_tested_alike(scale):
     p = plan(scale)
     for backbone in p.registry.scale.backbones:
-        shared = groups(p.registry.recipes, lambda name, b=backbone: p.runs.scores_recipe(b, name))
+        shared = groups(
+            p.registry.recipes.names, lambda name, b=backbone: p.runs.scores_recipe(b, name)
+        )
 
         def test(name, b=backbone):
             training = [makes(p, b, name, "pretraining")]
-            if p.registry.recipe(name, b).tested == "finetuned":
+            if p.registry.recipes.resolve(name, b).tested == "finetuned":
                 training.append(makes(p, b, name, "finetuning"))
             return (*training, told(p.runs.evaluate(b, name)))
 
-        assert shared == groups(p.registry.recipes, test)
+        assert shared == groups(p.registry.recipes.names, test)
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -136,10 +144,10 @@ def test_recipes_share_scores_if_and_only_if_one_checkpoint_is_tested_alike(scal
 def test_what_recipes_share_is_named_after_the_first_of_them_in_the_file(scale, kind):
     p = plan(scale)
     for backbone in p.registry.scale.backbones:
-        owners = {name: getattr(p.runs, kind)(backbone, name) for name in p.registry.recipes}
+        owners = {name: getattr(p.runs, kind)(backbone, name) for name in p.registry.recipes.names}
         for name, owner in owners.items():
             assert owners[owner] == owner
-            assert p.registry.recipes.index(owner) <= p.registry.recipes.index(name)
+            assert p.registry.recipes.names.index(owner) <= p.registry.recipes.names.index(name)
 
 
 def needed_checkpoints(scale):
@@ -243,8 +251,8 @@ def test_a_cells_scores_are_those_of_its_own_recipe_and_protocol(scale):
     p = plan(scale)
     for name in tables_of(p):
         found = cells(name, scale)
-        columns = {column.name: column for column in p.registry.table(name).columns}
-        backbones = {block.name: block.backbone for block in p.registry.table(name).blocks}
+        columns = {column.name: column for column in p.registry.tables.table(name).columns}
+        backbones = {block.name: block.backbone for block in p.registry.tables.table(name).blocks}
         for (block, row, column), cell in found.items():
             where = parts_of(cell.scores, paths.SCORES)
             ours, backbone = rows_of(name)[block, row], backbones[block]
@@ -267,7 +275,7 @@ def test_a_cells_scores_are_those_of_its_own_recipe_and_protocol(scale):
                 told(p.runs.pretrain(DATASET, backbone, name, 0)) for name in (owner, wanted)
             )
             assert len(set(pretrained)) == 1
-            if p.registry.recipe(wanted, backbone).tested == "finetuned":
+            if p.registry.recipes.resolve(wanted, backbone).tested == "finetuned":
                 shot = p.registry.protocols[where["protocol"]].checkpoint_shot
                 tuned = (
                     told(p.runs.finetune(backbone, recipe, 0, shot)) for recipe in (owner, wanted)
@@ -367,7 +375,7 @@ def test_the_ablations_marks_number_its_rows():
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_what_an_experiment_ticks_is_on_and_nothing_else(scale, name):
     row = rows_of("ablation")["CONV-4", name]
-    recipe = plan(scale).registry.recipe(row.recipe, "conv4")
+    recipe = plan(scale).registry.recipes.resolve(row.recipe, "conv4")
     assert recipe.tested == ("finetuned" if "EFT" in row.marks else "pretrained")
     assert recipe.pretraining.rotation_weight == (1 if "ROT" in row.marks else 0)
     for phase in PHASES:
@@ -398,7 +406,8 @@ def test_epnet_without_rotations_differs_in_the_weight_of_their_loss_alone():
     p = plan()
     for phase in PHASES:
         settings = [
-            p.registry.recipe(name, "conv4").propagation_in(phase) for name in (twelve, sixteen)
+            p.registry.recipes.resolve(name, "conv4").propagation_in(phase)
+            for name in (twelve, sixteen)
         ]
         assert settings[0] == settings[1]
     ignored = {"phases.pretraining.classifier"}  # what it would be anyway
@@ -445,12 +454,12 @@ def test_a_placement_is_on_where_its_name_says_and_differs_in_nothing_else(scale
     rows = rows_of("placement")
     assert {name for _, name in rows} == {f"{n:03b}" for n in range(8)}
     for (_, name), row in rows.items():
-        recipe = plan(scale).registry.recipe(row.recipe, "conv4")
+        recipe = plan(scale).registry.recipes.resolve(row.recipe, "conv4")
         for digit, (mark, phase) in zip(name, names.items(), strict=True):
             assert recipe.propagation_in(phase).embedding == (digit == "1")
             assert (mark in row.marks) == (digit == "1")
             rest = recipe.propagation_in(phase).model_dump(exclude={"embedding"})
-            expected = plan(scale).registry.recipe("epnet", "conv4").propagation
+            expected = plan(scale).registry.recipes.resolve("epnet", "conv4").propagation
             assert rest == expected.model_dump(exclude={"embedding"})
         different = changed(row.recipe, scale=scale)
         embedding = {"propagation.embedding", *(f"phases.{p}.embedding" for p in PHASES)}
@@ -465,7 +474,7 @@ def test_parts_of_the_propagator_differ_in_the_part_and_are_tested_before_finetu
     expected = {"full": "full", "offdiag": "off-diagonal", "diag": "diagonal"}
     assert {name for _, name in rows} == expected.keys()
     for (_, name), row in rows.items():
-        recipe = p.registry.recipe(row.recipe, "resnet12")
+        recipe = p.registry.recipes.resolve(row.recipe, "resnet12")
         assert recipe.tested == "pretrained"
         assert {recipe.propagation_in(phase).part for phase in PHASES} == {expected[name]}
         assert changed(row.recipe, "rot-lp-ep").keys() <= {"propagation.part"}
@@ -486,7 +495,7 @@ DISCREPANCIES = {
 
 
 def test_every_discrepancy_changes_one_setting_to_what_the_text_says():
-    text = flat(plan().registry.recipe("epnet-paper-literal", "conv4").model_dump())
+    text = flat(plan().registry.recipes.resolve("epnet-paper-literal", "conv4").model_dump())
     rows = rows_of("discrepancies")
     singles = {row.recipe: row for row in rows.values() if row.recipe.startswith("text-")}
     assert singles.keys() == DISCREPANCIES.keys()
@@ -495,7 +504,10 @@ def test_every_discrepancy_changes_one_setting_to_what_the_text_says():
         assert different.keys() == keys
         assert different == {key: text[key] for key in keys}
         # The row says which line of docs/paper-vs-code.md it is.
-        assert f"({plan().registry.recipe(recipe, 'conv4').description})" in singles[recipe].label
+        assert (
+            f"({plan().registry.recipes.resolve(recipe, 'conv4').description})"
+            in singles[recipe].label
+        )
         assert singles[recipe].baseline == "default"
 
 
@@ -528,7 +540,7 @@ def test_candidates_of_the_search_differ_in_the_alpha_of_embedding_propagation_a
     p = plan()
     alphas = []
     for run in p.figures.alpha_runs():
-        settings = p.registry.recipe(run.recipe, run.backbone)
+        settings = p.registry.recipes.resolve(run.recipe, run.backbone)
         assert changed(run.recipe, "rot-lp-ep").keys() <= {"propagation.embedding_alpha"}
         assert settings.tested == "pretrained"
         assert p.registry.protocols[run.protocol].split == "val"
@@ -543,14 +555,14 @@ def test_candidates_of_the_search_differ_in_the_alpha_of_embedding_propagation_a
 
 PRINTED = [path.stem for path in (CONFIG / "paper").glob("*.csv")]
 OF_PAPER = [
-    name for name in TABLES if plan().registry.table(name).paper and name != "compared"
+    name for name in TABLES if plan().registry.tables.table(name).paper and name != "compared"
 ]  # compared shows a block of main again
 
 
 def printed(table):
     """The places of the numbers that the paper prints, then of those of the authors' re-run."""
     places = []
-    for name in plan().registry.table(table).printed:
+    for name in plan().registry.tables.table(table).printed:
         with (CONFIG / "paper" / f"{name}.csv").open(newline="", encoding="utf-8") as file:
             read = csv.DictReader(file)
             places.append([(line["block"], line["row"], line["column"]) for line in read])
@@ -558,15 +570,17 @@ def printed(table):
 
 
 def test_every_table_of_the_paper_is_one_table_of_ours_but_for_imagenet_fs():
-    shown = [plan().registry.table(name).paper for name in OF_PAPER]
+    shown = [plan().registry.tables.table(name).paper for name in OF_PAPER]
     assert sorted(shown) == sorted(set(PRINTED) - {"imfs", "readme-rerun"})
-    reruns = {name for table in OF_PAPER for name in plan().registry.table(table).printed[1:]}
+    reruns = {
+        name for table in OF_PAPER for name in plan().registry.tables.table(table).printed[1:]
+    }
     assert reruns == {"readme-rerun"}
 
 
 @pytest.mark.parametrize("table", OF_PAPER)
 def test_every_printed_number_is_shown_in_a_row_of_its_table(table):
-    columns = [column.name for column in plan().registry.table(table).columns]
+    columns = [column.name for column in plan().registry.tables.table(table).columns]
     shown = {(block, row.paper or row.name) for (block, _), row in rows_of(table).items()}
     paper, _ = printed(table)
     lost = [place for place in paper if place[:2] not in shown or place[2] not in columns]
@@ -577,7 +591,7 @@ def test_every_printed_number_is_shown_in_a_row_of_its_table(table):
 def test_every_row_and_column_of_a_table_of_the_paper_is_printed_there(table):
     """There or, for CUB's Conv-4, in the authors' re-run of it."""
     paper, rerun = printed(table)
-    names = {column.name for column in plan().registry.table(table).columns}
+    names = {column.name for column in plan().registry.tables.table(table).columns}
     rows = {place[:2] for place in (*paper, *rerun) if place[2] in names}
     for (block, _), row in rows_of(table).items():
         assert (block, row.paper or row.name) in rows
@@ -620,7 +634,7 @@ def test_a_row_that_is_compared_is_compared_over_the_same_episodes(table):
 @pytest.mark.parametrize("table", TABLES)
 def test_all_cells_of_a_table_are_over_the_number_of_episodes_that_its_caption_says(scale, table):
     p = plan(scale)
-    if table not in p.registry.tables:
+    if table not in p.registry.tables.shown:
         pytest.skip(f"scale {scale} does without it")
     counts = set()
     for cell in p.tables.cells(table):
@@ -664,7 +678,7 @@ def few_images(config):
 
 def test_a_scale_may_do_without_tables_whose_episodes_its_data_cannot_fill(few_images):
     few_images.check()
-    assert list(few_images.registry.tables) == few_images.tables.covered == ["main"]
+    assert list(few_images.registry.tables.shown) == few_images.tables.covered == ["main"]
     assert few_images.covered_figures == [
         "alpha", "two-moons", "decision-boundary", "per-episode", "by-shot",
         "curves-grocery81-conv4",
@@ -678,4 +692,4 @@ def test_a_scale_may_do_without_tables_whose_episodes_its_data_cannot_fill(few_i
 def test_a_scale_that_names_no_tables_has_all(scale):
     named = plan(scale).registry.scale.tables
     every = TABLES if plan(scale).imagenet_fs is None else sorted(EVERY_TABLE)
-    assert list(plan(scale).registry.tables) == (every if named is None else sorted(named))
+    assert list(plan(scale).registry.tables.shown) == (every if named is None else sorted(named))

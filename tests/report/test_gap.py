@@ -40,7 +40,7 @@ def test_there_is_a_pair_for_each_batch_length_and_seed_and_both_differ_in_propa
     assert {seed for _, _, seed in named} == set(plan.registry.seeds)
     for pair in stage.pairs:
         one, other = (
-            plan.registry.recipe(file.split("/")[5], "conv4").model_dump()
+            plan.registry.recipes.resolve(file.split("/")[5], "conv4").model_dump()
             for file in (pair.checkpoint, pair.baseline)
         )
         settings = one["pretraining"]

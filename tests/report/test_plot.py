@@ -40,7 +40,7 @@ def drawn(fabricate):
                 scores[table, cell.block, cell.row, cell.column] = values
                 if not Path(cell.checkpoint_meta).exists():
                     Path(cell.checkpoint_meta).write_text('{"parameters": 1}', encoding="utf-8")
-            paper = CONFIG / "paper" / f"{plan.registry.table(table).paper}.csv"
+            paper = CONFIG / "paper" / f"{plan.registry.tables.table(table).paper}.csv"
             run(stage, Path(f"{table}.csv"), paper)
             files.append(Path(f"{table}.csv"))
         stage = plan.plots.plot(name)

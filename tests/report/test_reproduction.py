@@ -83,7 +83,7 @@ def test_numbers_are_those_of_the_tables(project):
     theirs = [line for line in lines if line["whose"] != "ours"]
     assert known["fact claims"] == str(len(theirs)) == "35"
     assert (known["fact paper hours"], known["fact level"]) == ("24480", "95")
-    settings = plan.registry.recipe("epnet", "conv4").propagation
+    settings = plan.registry.recipes.resolve("epnet", "conv4").propagation
     assert float(known["fact embedding alpha"]) == settings.embedding_alpha
     assert float(known["fact label alpha"]) == settings.label_alpha
     tested = {row for block, row, _ in tables["classifiers"] if block == "--Net"}
@@ -105,7 +105,7 @@ def test_the_prose_uses_no_name_that_nothing_has(project, scale):
     assert {name for kind in ("cell", "gap") for name, _ in names[kind]} <= set(every)
     assert {name for name, _ in names["says"]} <= ids
     assert {verdict for _, verdict in names["says"]} <= set(reproduction.VERDICTS)
-    tables = {*Plan(CONFIG, "demo").registry.every_table, "claims", "co2"}
+    tables = {*Plan(CONFIG, "demo").registry.tables.every, "claims", "co2"}
     assert {name for name, _ in names["showtable"]} <= tables
 
 

@@ -31,7 +31,7 @@ def test_each_classifier_has_a_point_in_each_panel_the_mean_of_its_seeds(stage):
         meta.write_text(json.dumps(facts), encoding="utf-8")
     speed.run(stage, Path("figures/speed.pdf"))
     lines = lines_of(Path("figures/speed.csv"))
-    names = Plan(CONFIG, "demo").registry.classifiers
+    names = Plan(CONFIG, "demo").registry.recipes.classifiers
     assert {line["panel"] for line in lines} == {
         "1-shot", "5-shot", "1-shot, Dirichlet", "5-shot, Dirichlet",
     }  # fmt: skip

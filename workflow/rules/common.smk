@@ -188,16 +188,16 @@ def one_of(names):
 def trained(phase):
     """A constraint: the recipes that train in a phase; the others choose from candidates."""
     registry = PLAN.registry
-    return one_of(r for r in registry.recipes if not registry.selection(r, phase))
+    return one_of(r for r in registry.recipes.names if not registry.recipes.selection(r, phase))
 
 
 def selected(phase):
     registry = PLAN.registry
-    return one_of(r for r in registry.recipes if registry.selection(r, phase))
+    return one_of(r for r in registry.recipes.names if registry.recipes.selection(r, phase))
 
 
-RECIPE = "|".join(PLAN.registry.recipes)
-CLASSIFIED = rf"({RECIPE})\+({'|'.join(PLAN.registry.classifiers)})"
+RECIPE = "|".join(PLAN.registry.recipes.names)
+CLASSIFIED = rf"({RECIPE})\+({'|'.join(PLAN.registry.recipes.classifiers)})"
 
 
 # A misspelt name in a path is "no rule to produce it".
@@ -211,7 +211,7 @@ wildcard_constraints:
     seed="[0-9]+",
     shot="[0-9]+",
     checkpoint="pretrain|finetune-[0-9]+shot",
-    table="|".join(PLAN.registry.tables),
+    table="|".join(PLAN.registry.tables.shown),
     plot=one_of(PLAN.plots.covered),
     curves=one_of(PLAN.curves.stages),
 

@@ -14,7 +14,7 @@ rule meta_train:
     log:
         "results/{scale}/logs/meta-train/{dataset}/{backbone}/{recipe}/s{seed}-{shot}shot.log",
     wildcard_constraints:
-        recipe=one_of(PLAN.registry.compared),
+        recipe=one_of(PLAN.registry.recipes.compared),
     conda:
         "../../environment.yml"
     threads: THREADS
@@ -39,7 +39,7 @@ rule meta_test:
     log:
         "results/{scale}/logs/meta-test/{dataset}/{backbone}/{recipe}/s{seed}-{protocol}.log",
     wildcard_constraints:
-        recipe=one_of(PLAN.registry.compared),
+        recipe=one_of(PLAN.registry.recipes.compared),
     conda:
         "../../environment.yml"
     threads: RESOURCES.embed.threads

@@ -14,7 +14,7 @@ rule table:
             caption="../report/table.rst",
             category="Tables",
             labels={
-                "table": lambda w: to_text(PLAN.registry.table(w.table).title),
+                "table": lambda w: to_text(PLAN.registry.tables.table(w.table).title),
                 "file": "{table}",
             },
         ),

@@ -1,0 +1,209 @@
+"""The recipes of recipes.yaml and compared.yaml, with what a scale changes of them."""
+
+from collections.abc import Mapping
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, get_args
+
+from epcore.errors import UserError
+from epcore.plan.compared_models import METHODS, ComparedMethod
+from epcore.plan.load import check_keys, extend, merge, pick, read_yaml, validate
+from epcore.plan.recipe_models import (
+    BackboneInfo,
+    ClassifierChoice,
+    Finetuning,
+    Phase,
+    Pretraining,
+    Propagation,
+    Recipe,
+    RecipeSettings,
+    RecipeSources,
+    TrainingPhase,
+)
+from epcore.plan.scale_models import Scale
+
+# Recipe -> phase -> its candidates.
+Selections = dict[str, dict[str, tuple[str, ...]]]
+CANDIDATES: dict[str, type[Pretraining | Finetuning]] = {
+    "pretraining": Pretraining,
+    "finetuning": Finetuning,
+}
+
+
+class Recipes:
+    """How networks are trained and tested at a scale. All methods raise `UserError`."""
+
+    def __init__(
+        self, config: Path, scale: Scale, scale_file: str, backbones: Mapping[str, BackboneInfo]
+    ) -> None:
+        self.config, self.scale, self.scale_file = config, scale, scale_file
+        self.backbones = backbones
+        self.classifiers = read_classifiers(config)
+
+    @cached_property
+    def _recipe_sources(self) -> tuple[dict[str, Any], dict[str, Any], Selections]:
+        """Protocols, recipes with all candidates, and which recipes are chosen from them."""
+        where = f"{self.config.name}/recipes.yaml"
+        content = read_yaml(self.config / "recipes.yaml")
+        sources = validate(RecipeSources, content, where)
+        for name, settings in sources.protocols.items():
+            self._check_recipe(settings, f"{where}, protocols.{name}", ("extends",))
+        for name, settings in sources.recipes.items():
+            named = ("extends", "protocol", "description", "candidates")
+            self._check_recipe(settings, f"{where}, recipes.{name}", named)
+            self._check_candidates(settings, f"{where}, recipes.{name}.candidates")
+        self._check_recipe(self.scale.recipe, f"{self.scale_file}, recipe", ())
+        return sources.protocols, *_with_candidates(sources.recipes, where)
+
+    def _check_recipe(self, settings: dict[str, Any], where: str, also: tuple[str, ...]) -> None:
+        """Misspelt or misplaced keys of a partial recipe, at any depth."""
+        check_keys(RecipeSettings, settings, where, also=("backbones", *also))
+        special = validate(dict[str, Any], settings.get("backbones") or {}, f"{where}, backbones")
+        for backbone, changes in special.items():
+            pick(self.backbones, backbone, "backbone", f"{where}, backbones")
+            check_keys(RecipeSettings, changes or {}, f"{where}, backbones.{backbone}")
+        phases = validate(dict[str, Any], settings.get("phases") or {}, f"{where}, phases")
+        for phase, partial in phases.items():
+            pick(dict.fromkeys(get_args(Phase)), phase, "phase", f"{where}, phases")
+            check_keys(Propagation, partial or {}, f"{where}, phases.{phase}")
+
+    @staticmethod
+    def _check_candidates(settings: dict[str, Any], where: str) -> None:
+        named = settings.get("candidates") or {}
+        grid = validate(dict[str, dict[str, dict[str, Any]] | None], named, where)
+        for phase, candidates in grid.items():
+            kind = pick(CANDIDATES, phase, "phase", where)
+            for name, changes in (candidates or {}).items():
+                check_keys(kind, changes, f"{where}.{phase}.{name}")
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._recipe_sources[1])
+
+    def selection(self, recipe: str, phase: TrainingPhase) -> tuple[str, ...]:
+        """The recipes of which a recipe takes the best on validation; none if it trains itself."""
+        return self._recipe_sources[2].get(recipe.partition("+")[0], {}).get(phase, ())
+
+    @cache  # noqa: B019 - it lives as long as the program
+    def resolve(self, name: str, backbone: str) -> Recipe:
+        """A recipe for a backbone: its protocol, then the scale's `recipe`, then its own keys.
+
+        In each of the three, what stands under `backbones.<backbone>` goes over the rest.
+
+        `<recipe>+<classifier>` tests the recipe's network with an entry of classifiers.yaml.
+        """
+        name, _, classifier = name.partition("+")
+        if classifier:
+            return self._tested_with(self.resolve(name, backbone), classifier)
+        where = f"{self.config.name}/recipes.yaml"
+        protocols, recipes, _ = self._recipe_sources
+        own = extend(recipes, name, "recipe", where, dict)
+        if "protocol" not in own:
+            raise UserError(f"{where}, recipes.{name}: the key 'protocol' is missing")
+        preset = extend(protocols, own["protocol"], "protocol", f"{where}, recipes.{name}", dict)
+        merged: dict[str, Any] = {}
+        layers = []
+        for place, layer in (
+            (f"{where}, protocols.{own['protocol']}", preset),
+            (f"{self.scale_file}, recipe", self.scale.recipe),
+            (f"{where}, recipes.{name}", own),
+        ):
+            general = {key: value for key, value in layer.items() if key != "backbones"}
+            special = (layer.get("backbones") or {}).get(backbone) or {}
+            merged = merge(merge(merged, general), special)
+            layers.append((place, merged))
+        recipe = _validate_last(layers)
+        for phase, partial in recipe.phases.items():
+            whole = recipe.propagation.model_dump() | partial
+            validate(Propagation, whole, f"{place}, phases.{phase}")
+        return recipe
+
+    def _tested_with(self, recipe: Recipe, classifier: str) -> Recipe:
+        where = f"recipe <recipe>+{classifier}"
+        choice = pick(self.classifiers, classifier, "entry of classifiers.yaml", where)
+        testing = recipe.phases.get("testing", {}) | {"classifier": choice.classifier}
+        phases = recipe.phases | {"testing": testing}
+        return recipe.model_copy(update={"phases": phases, "grid": choice.grid})
+
+    def check(self, name: str, where: str) -> None:
+        """Raises `UserError` unless there is such a recipe, and such a classifier behind its +."""
+        recipe, plus, classifier = name.partition("+")
+        trained = {} if plus else self.compared
+        pick({**self._recipe_sources[1], **trained}, recipe, "recipe", where)
+        if plus:
+            pick(self.classifiers, classifier, "entry of classifiers.yaml", where)
+
+    @cached_property
+    def compared(self) -> dict[str, ComparedMethod]:
+        """The file compared.yaml: methods that are trained on episodes, at this scale."""
+        where = f"{self.config.name}/compared.yaml"
+        sources = validate(
+            dict[str, dict[str, Any]], read_yaml(self.config / "compared.yaml"), where
+        )
+        found = {}
+        for name, own in sources.items():
+            check_keys(ComparedMethod, own, f"{where}, {name}", also=("extends",))
+            whole = extend(sources, name, "recipe", where, dict)
+            kind = (whole.get("method") or {}).get("name")
+            shared = {"training": self.scale.compared.training}
+            changes = merge(shared, self.scale.compared.methods.get(str(kind), {}))
+            place = f"{where} or {self.scale_file}, compared, {name}"
+            found[name] = validate(ComparedMethod, merge(whole, changes), place)
+        for name in self.scale.compared.methods:
+            pick(dict.fromkeys(METHODS), name, "method", f"{self.scale_file}, compared.methods")
+        return found
+
+    def compared_method(self, name: str) -> ComparedMethod:
+        """An entry of compared.yaml."""
+        return pick(self.compared, name, "recipe", f"{self.config.name}/compared.yaml")
+
+
+def read_classifiers(config: Path) -> dict[str, ClassifierChoice]:
+    """The file classifiers.yaml."""
+    content = read_yaml(config / "classifiers.yaml")
+    return validate(dict[str, ClassifierChoice], content, f"{config.name}/classifiers.yaml")
+
+
+def _with_candidates(
+    recipes: Mapping[str, dict[str, Any]], where: str
+) -> tuple[dict[str, Any], Selections]:
+    """Every recipe and, behind one with `candidates`, a recipe for each of them: <recipe>-<name>.
+
+    Those of fine-tuning start from the pretraining that the recipe has chosen.
+    """
+    expanded: dict[str, Any] = {}
+    selections: Selections = {}
+    for name, settings in recipes.items():
+        grid = extend(recipes, name, "recipe", where, dict).get("candidates", {})
+        expanded[name] = {key: own for key, own in settings.items() if key != "candidates"}
+        found = {phase: tuple(f"{name}-{each}" for each in named) for phase, named in grid.items()}
+        selections[name] = found
+        for phase, named in grid.items():
+            for candidate, changes in zip(found[phase], named.values(), strict=True):
+                if candidate in recipes or candidate in expanded:
+                    raise UserError(
+                        f"{where}, recipes.{name}.candidates: a recipe {candidate!r} is there "
+                        "already; rename the candidate"
+                    )
+                described = f"a candidate of {name} for {phase}"
+                expanded[candidate] = {"extends": name, "description": described, phase: changes}
+                if phase == "finetuning" and "pretraining" in found:
+                    selections[candidate] = {"pretraining": found["pretraining"]}
+    return expanded, selections
+
+
+def _validate_last(layers: list[tuple[str, dict[str, Any]]]) -> Recipe:
+    """The last one as a recipe; a mistake is told of the first that has it, at its place."""
+    place, last = layers[-1]
+    try:
+        recipe: Recipe = validate(Recipe, last, "")
+    except UserError as error:
+        for earlier, settings in layers[:-1]:
+            try:
+                validate(Recipe, settings, "")
+            except UserError as same:
+                if str(same) == str(error):
+                    place = earlier
+                    break
+        raise UserError(f"{place}{error}") from None
+    return recipe

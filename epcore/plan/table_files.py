@@ -1,0 +1,187 @@
+"""The tables of config/tables, and what a scale shows of them."""
+
+import contextlib
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+
+from epcore.errors import UserError
+from epcore.plan.checks import check_name, check_unique, shown
+from epcore.plan.load import pick, read_yaml, validate
+from epcore.plan.printed import Shown
+from epcore.plan.recipe_models import BackboneInfo
+from epcore.plan.recipes import Recipes
+from epcore.plan.scale_models import Protocol, Scale, TablePart
+from epcore.plan.table_models import Block, Column, Row, Table
+
+
+class TableFiles:
+    """Every table, and those of a scale. All methods raise `UserError`.
+
+    scales: the files of all scales, whose columns tables may have.
+    """
+
+    def __init__(
+        self,
+        config: Path,
+        scale: Scale,
+        scale_file: str,
+        scales: list[Path],
+        backbones: Mapping[str, BackboneInfo],
+        protocols: Mapping[str, Protocol],
+        recipes: Recipes,
+    ) -> None:
+        self.config, self.scale, self.scale_file = config, scale, scale_file
+        self._scale_paths, self.backbones = scales, backbones
+        self.protocols, self.recipes = protocols, recipes
+
+    @cached_property
+    def shown(self) -> dict[str, Table]:
+        """The scale's tables; without ImageNet-FS none of its own."""
+        known = self._episode_tables if self.scale.imagenet_fs is None else self.every
+        names = known if self.scale.tables is None else sorted(set(self.scale.tables))
+        for name in names:
+            pick(known, name, "table", f"{self.scale_file}, tables")
+        return {name: self._part(name, known[name]) for name in names}
+
+    def _part(self, name: str, table: Table) -> Table:
+        """What the scale shows of a table."""
+        part, where = self.scale.parts.get(name, TablePart()), f"{self.scale_file}, parts.{name}"
+        blocks = {block.name: block for block in table.blocks}
+        datasets = {column.dataset: None for column in table.columns}
+        for block in part.blocks or ():
+            pick(blocks, block, "block", f"{where}.blocks")
+        for dataset in part.columns or ():
+            pick(datasets, dataset, "data set of a column", f"{where}.columns")
+        shown, columns = part.blocks or blocks, part.columns or datasets
+        return table.model_copy(
+            update={
+                "blocks": tuple(block for block in table.blocks if block.name in shown),
+                "columns": tuple(each for each in table.columns if each.dataset in columns),
+            }
+        )
+
+    @property
+    def _episode_tables(self) -> dict[str, Table]:
+        """Those of recipes that are tested on episodes, which those of ImageNet-FS are not."""
+        every = self.every.items()
+        return {name: table for name, table in every if table.imagenet_fs is None}
+
+    @cached_property
+    def every(self) -> dict[str, Table]:
+        """Read once: what is edited during a run counts for the next one."""
+        files = sorted((self.config / "tables").glob("*.yaml"), key=lambda path: path.stem)
+        return {path.stem: self._read_table(path) for path in files}
+
+    def check_table(self, name: str, where: str) -> None:
+        """Raises `UserError` unless there is such a table of recipes, at this scale or another."""
+        pick(self._episode_tables, name, "table", where)
+
+    def check_column(self, name: str, where: str) -> None:
+        """Raises `UserError` unless a table has columns of a data set of the paper."""
+        known = {group: None for table in self._episode_tables.values() for group in table.groups}
+        pick(known, name, "column of the tables", where)
+
+    def check_columns(self) -> None:
+        """Raises `UserError` unless tables and scales mean the same columns."""
+        for name in self.scale.columns:
+            self.check_column(name, f"{self.scale_file}, columns")
+        for name in self.scale.parts:
+            pick(self.every, name, "table", f"{self.scale_file}, parts")
+        known = dict.fromkeys(self.scale.columns)
+        for name, table in self._episode_tables.items():
+            for column in table.columns:
+                if column.dataset not in known:
+                    known |= self._columns_of_every_scale
+                where = f"{self.config.name}/tables/{name}.yaml, {column.name}, dataset"
+                pick(known, column.dataset, "column of the scales", where)
+
+    @cached_property
+    def _columns_of_every_scale(self) -> dict[str, None]:
+        columns = []
+        for path in self._scale_paths:
+            with contextlib.suppress(UserError):  # a mistake there is in nobody's way but its own
+                columns.append(read_yaml(path).get("columns"))
+        named = [each for each in columns if isinstance(each, dict)]
+        return {name: None for each in named for name, dataset in each.items() if dataset}
+
+    @property
+    def printed(self) -> dict[str, Shown]:
+        """Files of config/paper -> the rows and columns of the tables that show them."""
+        shown: dict[str, Shown] = {}
+        for table in self.every.values():
+            for file in table.printed:
+                rows = shown.setdefault(file, {})
+                for block in table.blocks:
+                    for row in block.rows:
+                        place = (block.name, row.paper or row.name)
+                        rows.setdefault(place, set()).update(c.name for c in table.columns)
+        return shown
+
+    def _read_table(self, path: Path) -> Table:
+        check_name(path.stem, shown(path))
+        table: Table = validate(Table, read_yaml(path), shown(path))
+        blocks = tuple(self._with_classifiers(block, shown(path)) for block in table.blocks)
+        table = table.model_copy(update={"blocks": blocks})
+        check_unique([column.name for column in table.columns], "column", shown(path))
+        check_unique([block.name for block in table.blocks], "block", shown(path))
+        for file, key in zip(table.printed, ("paper", "rerun.paper"), strict=False):
+            if not (self.config / "paper" / f"{file}.csv").is_file():
+                raise UserError(f"{shown(path)}, {key}: {file}.csv is not in config/paper")
+        for column in table.columns:
+            pick(table.groups, column.dataset, "group", f"{shown(path)}, {column.name}")
+        for block in table.blocks:
+            where = f"{shown(path)}, {block.name}"
+            ours = {row.name: row for row in block.rows if row.recipe is not None}
+            check_unique([row.name for row in block.rows], "row", where)
+            if block.backbone is not None:
+                pick(self.backbones, block.backbone, "backbone", where)
+            for row in block.rows:
+                for mark in row.marks:
+                    pick(dict.fromkeys(table.marks), mark, "mark", f"{where}, {row.name}")
+                if row.baseline is not None:
+                    pick(ours, row.baseline, "row of ours", f"{where}, {row.name}, baseline")
+                if row.baseline_recipe is not None:
+                    self.recipes.check(row.baseline_recipe, f"{where}, {row.name}, baseline_recipe")
+                if row.method is not None and table.imagenet_fs is None:
+                    self.recipes.check(row.method, f"{where}, {row.name}, method")
+                if row.recipe is not None:
+                    self.recipes.check(row.recipe, f"{where}, {row.name}")
+                    for column in table.columns:
+                        self._check_protocol(row, column, f"{where}, {row.name}, {column.name}")
+        return table
+
+    def _with_classifiers(self, block: Block, where: str) -> Block:
+        """With a row for each of its classifiers."""
+        asked = block.classifiers
+        if asked is None:
+            return block
+        rows = []
+        place, shown = f"{where}, {block.name}, classifiers", self.scale.classifiers
+        for name in self.recipes.classifiers if asked.names is None else asked.names:
+            if shown is not None and name not in shown:
+                continue
+            choice = pick(self.recipes.classifiers, name, "entry of classifiers.yaml", place)
+            other = f"{asked.baseline_recipe}+{name}" if asked.baseline_recipe else None
+            row = {
+                "name": name,
+                "label": choice.label,
+                "recipe": f"{asked.recipe}+{name}",
+                "baseline": asked.baseline,
+                "baseline_recipe": other,
+            }
+            rows.append(validate(Row, row, f"{place}, {name}"))
+        return block.model_copy(update={"rows": (*block.rows, *rows)})
+
+    def _check_protocol(self, row: Row, column: Column, where: str) -> None:
+        asked = pick(self.protocols, protocol_of(row, column), "protocol", where)
+        pick(self.protocols, f"val-5way-{asked.checkpoint_shot}shot", "protocol", where)
+
+    def table(self, name: str) -> Table:
+        """One of the tables."""
+        return pick(self.shown, name, "table", f"{self.config.name}/tables")
+
+
+def protocol_of(row: Row, column: Column) -> str:
+    """The protocol of a cell of ours."""
+    return column.protocol if row.unlabeled is None else f"{column.protocol}-u{row.unlabeled}"
