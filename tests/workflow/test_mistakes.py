@@ -46,6 +46,20 @@ def test_an_unknown_scale_on_the_command_line_lists_the_known_ones(project):
 
 
 @pytest.mark.parametrize(
+    ("target", "asked"),
+    [
+        ("own", "tables/own.tex"),
+        ("ablation", "tables/ablation.tex"),
+        ("speed", "figures/speed.pdf"),
+    ],
+)
+def test_the_bare_name_of_a_table_or_figure_is_answered_with_its_file(project, target, asked):
+    message = complaint(project.snakemake("-n", target, "--config", "scale=demo"))
+    (line,) = [line for line in message.splitlines() if line.startswith("epcore:")]
+    assert line == f"epcore: there is no target {target}; ask for {asked}"
+
+
+@pytest.mark.parametrize(
     "target",
     [
         *("figures/alpha.png", "figures/ablation.pdf", "figures/interpolation.pdf"),

@@ -15,14 +15,19 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def theirs(tmp_path):
-    """A workflow with the lines of docs/tutorials/workflow.md and a rule of its own."""
+def theirs(tmp_path, request):
+    """A workflow with the lines of docs/tutorials/workflow.md and a rule of its own.
+
+    The parameter is where its Snakefile and ours lie, each in its project.
+    """
+    snakefile = getattr(request, "param", "Snakefile")
     shutil.copytree(ROOT / "config", tmp_path / "config")
     page = (ROOT / "docs/tutorials/workflow.md").read_text(encoding="utf-8")
     lines = re.search(r"```python\n(configfile:.*?)```", page, re.DOTALL)[1]
     assert '"epnet/Snakefile"' in lines
-    text = lines.replace("epnet/Snakefile", str(ROOT / "Snakefile"))
-    (tmp_path / "Snakefile").write_text(text, encoding="utf-8")
+    text = lines.replace("epnet/Snakefile", str(ROOT / snakefile))
+    (tmp_path / snakefile).parent.mkdir(exist_ok=True)
+    (tmp_path / snakefile).write_text(text, encoding="utf-8")
 
     def snakemake(*words):
         command = [sys.executable, "-m", "snakemake", "--cores", "1", *words]
@@ -43,6 +48,7 @@ def test_its_rules_run_there_and_feed_a_rule_of_theirs(theirs, tmp_path):
     assert (tmp_path / "mine.txt").read_bytes() == drawn.read_bytes()
 
 
+@pytest.mark.parametrize("theirs", ["Snakefile", "workflow/Snakefile"], indirect=True)
 def test_the_main_table_is_planned_there_with_all_it_needs(theirs):
     told = theirs("-n", "tables/main.tex")
     assert re.search(r"^pretrain +12$", told, re.M)

@@ -34,8 +34,11 @@ if set("{}") & set(str(workflow.basedir)):
         "in; rename the folder"
     )
 
+# Beside the Snakefile, or beside the folder workflow/ that it lies in, as snakedeploy has it.
 # Relative to where Snakemake runs, so that a project may be moved and stays up to date.
-CONFIG = Path(os.path.relpath(workflow.basedir)) / "config"
+BASE = Path(workflow.basedir)
+BASE = BASE if (BASE / "config").is_dir() else BASE.parent
+CONFIG = Path(os.path.relpath(BASE)) / "config"
 
 # A mistake in the config ends here, in one line.
 try:
@@ -116,7 +119,12 @@ def asked_targets():
 def check_targets():
     """Ends a run at once for a table, figure or result that the scale does not have."""
     known = {"tables": {*TABLES, "claims"}, "figures": {*FIGURES}}
+    files = {name: f"figures/{name}.pdf" for name in known["figures"]}
+    files |= {n: f"tables/{n}.tex" for n in known["tables"] | set(PLAN.registry.tables.shown)}
+    rules = {rule.name for rule in workflow.rules if not rule.has_wildcards()}
     for target in map(Path, asked_targets()):
+        if (asked := files.get(str(target))) and str(target) not in rules:
+            sys.exit(f"epcore: there is no target {target}; ask for {asked}")
         if target.parts[0] == "results" and SCALE not in target.parts[1:2]:
             other = target.parts[1] if len(target.parts) > 2 else "NAME"
             sys.exit(

@@ -70,9 +70,9 @@ rule contact_sheet:
             paths.CONTACT_SHEET,
             caption="../report/data.rst",
             category="Data",
-            labels={
-                "data set": lambda w: PLAN.registry.datasets[w.dataset].title,
-                "file": "{dataset}",
+            labels=lambda w: {
+                "data set": PLAN.registry.datasets[w.dataset].title,
+                "file": w.dataset,
             },
         ),
     log:

@@ -36,12 +36,16 @@ DRAWN_FROM = {
     "per-episode": lambda w: [cell.scores for cell in PLAN.figures.per_episode().cells],
 }
 
-# Stage -> what the report calls its figure; of the others figures.yaml's schema says it.
-TITLES = {
-    "ablation": "what each factor of the ablation is worth",
-    "plot": lambda w: f"accuracy over {PLAN.plots.settings.plots[w.plot].label}",
-    "curves": lambda w: PLAN.curves.stages[w.curves].note,
-}
+
+def title_of(stage, wildcards):
+    """What the report calls a figure."""
+    if stage == "ablation":
+        return "what each factor of the ablation is worth"
+    if stage == "plot":
+        return f"accuracy over {PLAN.plots.settings.plots[wildcards.plot].label}"
+    if stage == "curves":
+        return PLAN.curves.stages[wildcards.curves].note
+    return FigureSettings.model_fields[stage.replace("-", "_")].description
 
 
 def figure_rule(stage):
@@ -68,12 +72,9 @@ def figure_rule(stage):
                 category=(
                     "Training curves" if stage in ("curves", "gap") else "Figures"
                 ),
-                labels={
-                    "figure": TITLES.get(stage)
-                    or FigureSettings.model_fields[
-                        stage.replace("-", "_")
-                    ].description,
-                    "file": name,
+                labels=lambda w: {
+                    "figure": title_of(stage, w),
+                    "file": name.format(**w),
                 },
             ),
             drawn=drawn,

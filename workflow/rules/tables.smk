@@ -13,9 +13,9 @@ rule table:
             paths.TABLE_HTML,
             caption="../report/table.rst",
             category="Tables",
-            labels={
-                "table": lambda w: to_text(PLAN.registry.tables.table(w.table).title),
-                "file": "{table}",
+            labels=lambda w: {
+                "table": to_text(PLAN.registry.tables.table(w.table).title),
+                "file": w.table,
             },
         ),
     log:
