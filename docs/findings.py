@@ -405,7 +405,7 @@ def _differences(name: str, columns: dict[str, str]) -> str:
     """Each row's accuracies, and below them their differences to the first row of its block."""
     cells = {
         (line["block"], line["row"], line["column"]): line
-        for line in lines_of(f"demo-compared/{name}")
+        for line in lines_of(f"demo-leaks/{name}")
     }
     text = [f"| | | {' | '.join(columns.values())} |", "|---" * (2 + len(columns)) + "|"]
     for block, row in dict.fromkeys((block, row) for block, row, _ in cells):
