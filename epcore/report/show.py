@@ -35,12 +35,18 @@ def drawing(layout: Layout, intervals: bool) -> Drawing:
         if layout.beside:
             table.add_column(layout.beside, style="dim", **last)
     for block in layout.blocks:
-        ours = [line for line in block.lines if line.source is None]
+        ours = [line for line in block.lines if _is_measured(line, layout)]
         if ours:
             table.add_row(Text(_plain(block.heading), style="bold"))
         for line in ours:
             table.add_row(*_row(line, layout, intervals))
     return table
+
+
+def _is_measured(line: Line, layout: Layout) -> bool:
+    """Whether it has a number of this run: it is ours, or printed and trained again here."""
+    again = line.numbers[::2] if layout.beside == "paper" else ()
+    return line.source is None or any(number and number.value for number in again)
 
 
 def _row(line: Line, layout: Layout, intervals: bool) -> list[str]:
