@@ -120,7 +120,9 @@ def check_targets():
     """Ends a run at once for a table, figure or result that the scale does not have."""
     known = {"tables": {*TABLES, "claims"}, "figures": {*FIGURES}}
     files = {name: f"figures/{name}.pdf" for name in known["figures"]}
-    files |= {n: f"tables/{n}.tex" for n in known["tables"] | set(PLAN.registry.tables.shown)}
+    files |= {
+        n: f"tables/{n}.tex" for n in known["tables"] | set(PLAN.registry.tables.shown)
+    }
     rules = {rule.name for rule in workflow.rules if not rule.has_wildcards()}
     for target in map(Path, asked_targets()):
         if (asked := files.get(str(target))) and str(target) not in rules:
@@ -196,12 +198,16 @@ def one_of(names):
 def trained(phase):
     """A constraint: the recipes that train in a phase; the others choose from candidates."""
     registry = PLAN.registry
-    return one_of(r for r in registry.recipes.names if not registry.recipes.selection(r, phase))
+    return one_of(
+        r for r in registry.recipes.names if not registry.recipes.selection(r, phase)
+    )
 
 
 def selected(phase):
     registry = PLAN.registry
-    return one_of(r for r in registry.recipes.names if registry.recipes.selection(r, phase))
+    return one_of(
+        r for r in registry.recipes.names if registry.recipes.selection(r, phase)
+    )
 
 
 RECIPE = "|".join(PLAN.registry.recipes.names)
