@@ -265,7 +265,8 @@ def test_a_canceled_job_is_tried_again(disturbed):
 def test_a_training_and_its_embedding_are_one_job_with_one_card(disturbed):
     jobs = disturbed["cluster"].jobs("finetune", "COMPLETED")
     together = [job for job in jobs if job.name.endswith("_embed_finetune")]
-    assert len(together) >= 2
+    # One was waited for. Others may have ended in two: canceled, or after an embedding that failed.
+    assert together
     for job in together:
         asked = disturbed["cluster"].run("scontrol", "show", "job", job.number)
         assert "TresPerJob=gres:gpu:1\n" in asked
