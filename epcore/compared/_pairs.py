@@ -40,12 +40,17 @@ class PairNetwork(nn.Module):
 
     def forward(self, nodes: Tensor) -> Tensor:
         """Symmetric `(B, N, N)`, zero on the diagonal, from nodes `(B, N, F)`."""
-        batch, count, features = nodes.shape
+        batch, count, _ = nodes.shape
         first, second = torch.triu_indices(count, count, offset=1, device=nodes.device)
-        differences = (nodes[:, first] - nodes[:, second]).abs()
-        hidden = self.layers(differences.reshape(-1, features))
-        with exact(nodes):
-            values: Tensor = self.last(whole(hidden)).reshape(batch, -1)
+        values = self.between(nodes[:, first], nodes[:, second])
         upper = values.new_zeros(batch, count, count)
         upper[:, first, second] = values
         return upper + upper.mT
+
+    def between(self, first: Tensor, second: Tensor) -> Tensor:
+        """`(B, M)` from the nodes of M pairs, `(B, M, F)` or what broadcasts to it."""
+        differences = (first - second).abs()
+        hidden = self.layers(differences.flatten(0, 1))
+        with exact(first):
+            values: Tensor = self.last(whole(hidden)).reshape(differences.shape[:2])
+        return values

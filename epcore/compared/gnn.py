@@ -20,13 +20,21 @@ class _Layer(nn.Module):
         self.pairs = PairNetwork(features, bias=True)
         self.linear = nn.Linear(2 * features, outputs)
 
-    def forward(self, nodes: Tensor) -> Tensor:
-        alone = torch.eye(nodes.shape[1], dtype=torch.bool, device=nodes.device)
-        adjacency = self.pairs(nodes).masked_fill(alone, -torch.inf).softmax(dim=-1)
-        neighbors = adjacency.to(nodes.dtype) @ nodes
-        both = torch.cat([nodes, neighbors], dim=-1)
+    def forward(self, nodes: Tensor, values: Tensor | None = None) -> Tensor:
+        """`(B, N, outputs)` from nodes `(B, N, F)`, and the pairs' values if they are known."""
+        itself = torch.eye(nodes.shape[1], dtype=torch.bool, device=nodes.device)
+        values = self.pairs(nodes) if values is None else values
+        return self._mix(nodes, values.masked_fill(itself, -torch.inf), nodes)
+
+    def last_node(self, nodes: Tensor) -> Tensor:
+        """Of the last node alone, `(B, outputs)`."""
+        others, last = nodes[:, :-1], nodes[:, -1:]
+        return self._mix(last, self.pairs.between(others, last)[:, None], others)[:, 0]
+
+    def _mix(self, nodes: Tensor, values: Tensor, neighbors: Tensor) -> Tensor:
+        mean = values.softmax(dim=-1).to(nodes.dtype) @ neighbors
         with exact(nodes):
-            outputs: Tensor = self.linear(whole(both))
+            outputs: Tensor = self.linear(whole(torch.cat([nodes, mean], dim=-1)))
         return outputs
 
 
@@ -60,12 +68,18 @@ class Gnn(EpisodicMethod):
         return vectors
 
     def scores(self, episodes: EpisodeBatch) -> Tensor:
-        nodes = alone(torch.cat([episodes.points, node_labels(episodes)], dim=-1), episodes)
-        for layer, norm in zip(self.layers, self.norms, strict=True):
-            added = layer(nodes)
+        points = torch.cat([episodes.points, node_labels(episodes)], dim=-1)
+        nodes = alone(points, episodes)
+        # With running statistics a pair's value depends on no other pair: graphs share those of
+        # their support, and the last layer makes those of the queries alone.
+        shared = None
+        if not self.training:
+            shared = alone_pairs(self.layers[0].get_submodule("pairs")(points), episodes)
+        for layer, norm, values in zip(self.layers, self.norms, (shared, None), strict=True):
+            added = layer(nodes, values)
             normed = norm(added.flatten(0, 1)).reshape(added.shape)
             nodes = torch.cat([nodes, whole(functional.leaky_relu(normed))], dim=-1)
-        logits: Tensor = self.last(nodes)[:, -1]
+        logits: Tensor = self.last(nodes)[:, -1] if self.training else self.last.last_node(nodes)
         return logits.reshape(len(episodes.points), episodes.queries, self.way)
 
 
@@ -74,11 +88,21 @@ def alone(nodes: Tensor, episodes: EpisodeBatch) -> Tensor:
 
     `(E * queries, N - queries + 1, F)` from `(E, N, F)`.
     """
+    return nodes[:, _of_graphs(episodes)].flatten(0, 1)
+
+
+def alone_pairs(values: Tensor, episodes: EpisodeBatch) -> Tensor:
+    """The same of values of pairs: `(E * queries, n, n)` from `(E, N, N)`."""
+    numbers = _of_graphs(episodes)
+    return values[:, numbers[:, :, None], numbers[:, None]].flatten(0, 1)
+
+
+def _of_graphs(episodes: EpisodeBatch) -> Tensor:
+    """Which of an episode's points are the nodes of each query's graph, `(queries, n)`."""
+    numbers = torch.arange(episodes.points.shape[1], device=episodes.points.device)
     labeled, queries = episodes.labeled, episodes.queries
-    known = torch.cat([nodes[:, :labeled], nodes[:, labeled + queries :]], dim=1)
-    known = known[:, None].expand(-1, queries, -1, -1)
-    asked = nodes[:, labeled : labeled + queries, None]
-    return torch.cat([known, asked], dim=2).flatten(0, 1)
+    known = torch.cat([numbers[:labeled], numbers[labeled + queries :]]).expand(queries, -1)
+    return torch.cat([known, numbers[labeled : labeled + queries, None]], dim=1)
 
 
 METHOD = Gnn

@@ -130,7 +130,7 @@ class Maml(EpisodicMethod):
 
     def forward(self, weights: Weights, images: Tensor, reference: int) -> Tensor:
         """Logits `(n, way)`; BatchNorm takes its statistics from the first `reference` images."""
-        values = images
+        values = images.contiguous(memory_format=torch.channels_last)
         for number in range(4):
             kernel, bias = (weights[f"convolution{number}_{part}"] for part in ("weight", "bias"))
             values = functional.conv2d(values, kernel, bias, padding=1)
@@ -140,7 +140,8 @@ class Maml(EpisodicMethod):
             gain, shift = (
                 weights[f"norm{number}_{part}"][:, None, None] for part in ("weight", "bias")
             )
-            values = (values - mean) * (spread + NORM_EPSILON).rsqrt() * gain + shift
+            scale = (spread + NORM_EPSILON).rsqrt() * gain
+            values = torch.addcmul(shift - mean * scale, values, scale)
             values = functional.max_pool2d(values, 2).relu()
         return functional.linear(values.flatten(1), weights["head_weight"], weights["head_bias"])
 

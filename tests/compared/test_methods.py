@@ -315,6 +315,28 @@ def test_a_layer_of_gnn_by_loops():
         assert torch.allclose(found[i], expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("unlabeled", [0, 3])
+def test_gnn_gives_what_whole_layers_over_each_querys_graph_give(unlabeled):
+    """A test computes no pair twice and no value that a query's logits do not need."""
+    method = exact("gnn")
+    episodes = episodes_of(method, unlabeled=unlabeled)
+    found = scores(method, episodes)
+    labels = torch.eye(WAY).repeat_interleave(SHOT, dim=0).double()
+    support, unknown = WAY * SHOT, [0.0] * WAY
+    for points, logits in zip(episodes.points, found, strict=True):
+        others = [*range(support), *range(support + QUERIES, len(points))]
+        for query in range(QUERIES):
+            chosen = points[[*others, support + query]]
+            known = torch.cat([labels, torch.tensor([unknown] * (unlabeled + 1)).double()])
+            nodes = torch.cat([chosen, known], dim=1)[None]
+            with torch.no_grad():
+                for layer, norm in zip(method.layers, method.norms, strict=True):
+                    added = functional.leaky_relu(norm(layer(nodes)[0]))
+                    nodes = torch.cat([nodes, added[None]], dim=2)
+                expected = method.last(nodes)[0, -1]
+            assert torch.allclose(logits[query], expected, rtol=1e-5, atol=1e-6)
+
+
 def test_edges_begin_with_what_labels_say():
     """Two images of a class, one of another, one of none."""
     labels = torch.tensor([[[1.0, 0], [1, 0], [0, 1], [0, 0]]])
