@@ -229,6 +229,36 @@ def classifiers_short() -> str:
     return _table("demo-3-seeds/classifiers", _accuracy_and_gap, SHORT)
 
 
+def picks() -> str:
+    """Of fewer still, on characters and on photographs: differences to EP + label propagation."""
+    names = {
+        "EP": "**EP + label propagation**",
+        "nearest-mean": "nearest class mean",
+        "logistic-regression": "logistic regression",
+        "soft-k-means": "soft k-means",
+        "ilpc": "iLPC",
+    }
+    columns = {"mini1": "1-shot", "mini1-dirichlet": "Dirichlet", "mini5": "5-shot"}
+    runs = {"demo-3-seeds": "characters", "grocery": "photographs"}
+    heads = [
+        f"{data}, {said}" if said == "1-shot" else said
+        for data in runs.values()
+        for said in columns.values()
+    ]
+    text = [f"| classifier | {' | '.join(heads)} |", "|---" * (1 + len(heads)) + "|"]
+    cells = {
+        (run, line["row"], line["column"]): line
+        for run in runs
+        for line in lines_of(f"{run}/classifiers")
+        if line["block"] == "--Net"
+    }
+    for row, name in names.items():
+        found = [cells[run, row, column] for run in runs for column in columns]
+        shown = [_gap(c) if c["difference"] else f"{float(c['accuracy']):.1f}" for c in found]
+        text.append(f"| {name} | {' | '.join(shown)} |")
+    return "\n".join(text)
+
+
 def photographs_classifiers() -> str:
     """The same on photographs, of one training."""
     return _table("grocery/classifiers", _accuracy_and_gap, SHORT)
@@ -387,6 +417,31 @@ def _compared(run: str, data: tuple[str, ...]) -> str:
     return "\n".join(text)
 
 
+def times() -> str:
+    """How long commands took here."""
+    text = ["| command | what | jobs | time | processor time |", "|---|---|---|---|---|"]
+    for line in lines_of("times/times"):
+        wall, processor = (_minutes(line[name]) for name in ("seconds", "processor_seconds"))
+        command = f"`{line['command']}`"
+        text.append(f"| {command} | {line['what']} | {line['jobs']} | {wall} | {processor} |")
+    return "\n".join(text)
+
+
+def time_of_make() -> str:
+    """The same of the two parts of `make`, as a sentence."""
+    setup, table = (line for line in lines_of("times/times") if line["command"] == "make")
+    return (
+        f"Measured in a fresh clone, on two virtual cores of an AMD EPYC: {_minutes(setup['seconds'])} "
+        f"to install, and\n{_minutes(table['seconds'])} for the table ({table['jobs']} jobs, "
+        f"{_minutes(table['processor_seconds'])} of processor time); [others](docs/scales.md#what-it-costs)."
+    )
+
+
+def _minutes(seconds: str) -> str:
+    minutes, rest = divmod(round(float(seconds)), 60)
+    return f"{minutes} min {rest} s"
+
+
 def leaks() -> str:
     """What habits of official protocols are worth."""
     columns = {
@@ -471,11 +526,14 @@ MAKERS: dict[str, Callable[[], str]] = {
     "photographs-classifiers": photographs_classifiers,
     "photographs-placement": photographs_placement,
     "photographs-with-ep": photographs_with_ep,
+    "picks": picks,
     "placement": placement,
     "readings": readings,
     "readings-trained": readings_trained,
     "rounding": rounding,
     "smoothness": smoothness,
+    "time-of-make": time_of_make,
+    "times": times,
     "with-ep": with_ep,
 }
 
