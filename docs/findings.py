@@ -430,10 +430,12 @@ def times() -> str:
 def time_of_make() -> str:
     """The same of the two parts of `make`, as a sentence."""
     setup, table = (line for line in lines_of("times/times") if line["command"] == "make")
+    whole, cores = _minutes(table["seconds"]), _minutes(table["processor_seconds"])
     return (
-        f"Measured in a fresh clone, on two virtual cores of an AMD EPYC: {_minutes(setup['seconds'])} "
-        f"to install, and\n{_minutes(table['seconds'])} for the table ({table['jobs']} jobs, "
-        f"{_minutes(table['processor_seconds'])} of processor time); [others](docs/scales.md#what-it-costs)."
+        "Measured in a fresh clone, on two virtual cores of an AMD EPYC: "
+        f"{_minutes(setup['seconds'])} to install, and {whole}\nfor the table "
+        f"({table['jobs']} jobs, {cores} of processor time); "
+        "[others](docs/scales.md#what-it-costs)."
     )
 
 

@@ -16,7 +16,8 @@ CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 # Accuracies with one shot and five, as other papers print them.
 PUBLISHED = re.compile(r"\d+\.\d+ / \d+\.\d+|not printed / \d+\.\d+")
 NUMBER = re.compile(
-    r"±|(?<![\w.-])[-+−]?\d+\.\d+|(?<![\w.-])[-+−]?\d[\d,]*(?= (?:points?\b|%|min|s\b|sec|hours|jobs))"
+    r"±|(?<![\w.-])[-+−]?\d+\.\d+"
+    r"|(?<![\w.-])[-+−]?\d[\d,]*(?= (?:points?\b|%|min|s\b|sec|hours|jobs))"
 )
 # What such numbers are in prose, where they are not results of ours.
 OTHERS = {
