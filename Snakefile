@@ -57,3 +57,7 @@ rule ablation_pipeline:
         published_tables(sorted({"ablation", "propagator"} & set(PLAN.tables.covered))),
         published_figures(sorted({"ablation", "alpha"} & set(PLAN.covered_figures))),
     localrule: True
+
+
+if workflow.is_main_process:
+    check_names()

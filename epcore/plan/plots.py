@@ -31,7 +31,7 @@ class Plot(Settings):
     tables: Annotated[tuple[str, ...], Field(min_length=1)] = Field(
         description="the tables that numbers come from; where two have the same, the first counts"
     )
-    series: Annotated[tuple[Series, ...], Field(min_length=1, max_length=6)] | None = Field(
+    series: Annotated[tuple[Series, ...], Field(min_length=1, max_length=7)] | None = Field(
         default=None, description="its lines; those of all plots if there is none"
     )
     note: str = Field(default="", description="a sentence below the figure")

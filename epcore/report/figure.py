@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from seaborn import FacetGrid
 
-# Okabe and Ito's colors, which the color-blind can tell apart, but for black and yellow.
-ORANGE, SKY, GREEN, BLUE, RED, PURPLE = (
-    "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7",
+# Okabe and Ito's colors, which the color-blind can tell apart, but for yellow.
+ORANGE, SKY, GREEN, BLUE, RED, PURPLE, BLACK = (
+    "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7", "#000000",
 )  # fmt: skip
-COLORS = (BLUE, RED, GREEN, ORANGE, PURPLE, SKY)
+COLORS = (BLUE, RED, GREEN, ORANGE, PURPLE, SKY, BLACK)
 # Of seaborn: from the least to the greatest of the numbers at a place.
 BAR: Any = ("pi", 100)
 STYLE: Any = {

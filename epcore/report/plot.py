@@ -11,7 +11,7 @@ from epcore.report.figure import BAR, COLORS, ends, facets
 from epcore.report.numbers import write_table
 from epcore.report.text_table import Cell, read_cells
 
-STYLES = tuple(zip(COLORS, "osD^vP", strict=True))
+STYLES = tuple(zip(COLORS, "osD^vPX", strict=True))
 PANEL = ["backbone", "dataset", "episodes"]
 NUMBERS = (
     *("accuracy", "interval", "difference", "difference_interval"),

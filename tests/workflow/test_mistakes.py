@@ -51,6 +51,9 @@ def test_an_unknown_scale_on_the_command_line_lists_the_known_ones(project):
         ("own", "tables/own.tex"),
         ("ablation", "tables/ablation.tex"),
         ("speed", "figures/speed.pdf"),
+        ("mian", "tables/main.tex"),
+        ("main.tex", "tables/main.tex"),
+        ("abalation_pipeline", "ablation_pipeline"),
     ],
 )
 def test_the_bare_name_of_a_table_or_figure_is_answered_with_its_file(project, target, asked):

@@ -2,6 +2,7 @@
 import os
 import shlex
 import sys
+from difflib import get_close_matches
 from pathlib import Path
 
 from snakemake.cli import get_argument_parser
@@ -119,14 +120,7 @@ def asked_targets():
 def check_targets():
     """Ends a run at once for a table, figure or result that the scale does not have."""
     known = {"tables": {*TABLES, "claims"}, "figures": {*FIGURES}}
-    files = {name: f"figures/{name}.pdf" for name in known["figures"]}
-    files |= {
-        n: f"tables/{n}.tex" for n in known["tables"] | set(PLAN.registry.tables.shown)
-    }
-    rules = {rule.name for rule in workflow.rules if not rule.has_wildcards()}
     for target in map(Path, asked_targets()):
-        if (asked := files.get(str(target))) and str(target) not in rules:
-            sys.exit(f"epcore: there is no target {target}; ask for {asked}")
         if target.parts[0] == "results" and SCALE not in target.parts[1:2]:
             other = target.parts[1] if len(target.parts) > 2 else "NAME"
             sys.exit(
@@ -137,6 +131,23 @@ def check_targets():
             sys.exit(
                 f"epcore: scale {SCALE} makes no {target}{suggest(target.stem, names)}"
             )
+
+
+def check_names():
+    """Ends a run at once for a bare name that is no rule: of a table, a figure, or misspelled."""
+    if not workflow.modifier.is_main_snakefile():
+        return  # rules of the workflow that has this one as a module are not read yet
+    files = {name: f"figures/{name}.pdf" for name in FIGURES}
+    tables = {*TABLES, "claims", *PLAN.registry.tables.shown}
+    files |= {name: f"tables/{name}.tex" for name in tables}
+    bare = [each.name for each in workflow.rules if not each.has_wildcards()]
+    files |= dict(zip(bare, bare, strict=True))
+    for target in asked_targets():
+        if "/" in target or files.get(target) == target or Path(target).exists():
+            continue
+        near = [target] if target in files else get_close_matches(target, files, 1)
+        asked = f"ask for {files[near[0]]}" if near else "`snakemake --list` has them"
+        sys.exit(f"epcore: there is no target {target}; {asked}")
 
 
 def check_report():
