@@ -135,7 +135,7 @@ methods that take them also `base_mean` (D,), the mean feature of the images tha
 trained on, and `base_weights` (C, D), the weights of its last layer. Episodes are drawn once and
 kept in EPISODES.npz; where that file is, its episodes are classified and no others are drawn.
 Classifiers are entries of config/classifiers.yaml, or mappings as they stand there:
-  epcore classify --features mine.npz --classifier simpleshot tim '{name: tim, scale: 5}'
+  epcore classify --features mine.npz --classifier simpleshot-l2n tim '{name: tim, scale: 5}'
 What the workflow would choose on validation episodes is not chosen here: give it, or the default
 counts."""
 

@@ -1,5 +1,6 @@
 """Classifiers on anyone's features: draws episodes, freezes them, prints a table."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -139,7 +140,7 @@ def episodes_of(path: Path, labeled: Labeled, asked: Protocol, seed: int) -> Epi
         raise UserError(
             f"{path} has {kept[0]} episodes, {kept[1]}-way {kept[2]}-shot with {kept[3]} queries "
             f"and {kept[4]} unlabeled images a class, which is not what is asked for; name another "
-            "file with --episodes, and they are drawn into it"
+            "file with --episodes, or delete it, and episodes are drawn into it"
         )
     if not episodes.are_of(labeled.features.labels):
         raise UserError(
@@ -162,7 +163,7 @@ def run(
     """The command `classify`."""
     asked = validate(Protocol, {"split": "novel", "episodes": count, **numbers}, "epcore classify")
     labeled, methods = Labeled.load(features), methods_of(classifier, ep, settings)
-    fitting = {}
+    fitting, missing = {}, []
     for name, inference in methods.items():
         try:
             inference.check(torch.from_numpy(labeled.features.values), labeled.base)
@@ -170,13 +171,25 @@ def run(
         except UserError:
             if classifier:
                 raise
-            continue  # nobody named it
+            missing.append(name)  # nobody named it
+            continue
         fitting[name] = inference
     kind = f"{asked.way}way-{asked.shot}shot" + (f"-u{asked.unlabeled}" * asked.has_unlabeled)
     if asked.dirichlet is not None:
         kind += f"-dirichlet-{asked.dirichlet:g}"
     frozen = episodes or features.with_name(f"{features.stem}-{kind}.npz")
-    _print(labeled, fitting, episodes_of(frozen, labeled, asked, seed), frozen)
+    kept = frozen.exists()
+    drawn = episodes_of(frozen, labeled, asked, seed)
+    if kept:
+        _note(f"{frozen} was there: its episodes are used, and --seed has no effect")
+    _print(labeled, fitting, drawn, frozen)
+    if missing:
+        _note(f"left out, as the file or the episodes lack what they need: {', '.join(missing)}")
+
+
+def _note(said: str) -> None:
+    """Beside the table."""
+    print(said, file=sys.stderr)
 
 
 def _print(

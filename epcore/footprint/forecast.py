@@ -60,7 +60,11 @@ def format_forecast(found: Costs, factor: float) -> str:
 
 
 def _sum(values: Iterable[float | None]) -> str:
-    known = [value for value in values if value is not None]
+    """Of what is known; of nothing but copies beside what is not known, that is nothing."""
+    each = list(values)
+    known = [value for value in each if value is not None]
+    if None in each and not any(known):
+        return "?"
     return (f"{sum(known):,.0f}" if sum(known) >= 100 else f"{sum(known):.2g}") if known else "?"
 
 

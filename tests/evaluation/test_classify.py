@@ -45,9 +45,10 @@ def numbers(out):
 
 
 def test_classes_far_apart_are_told_apart_by_whatever_can_do_with_the_features(classify):
-    code, out, _ = classify(arrays())
+    code, out, err = classify(arrays())
     found = numbers(out)
     assert code == 0
+    assert re.search(r"^left out, .*\bsimpleshot, ", err, re.M)
     assert {"nearest-mean", "simpleshot-l2n", "ridge"} <= set(found)
     assert "simpleshot" not in found  # which takes a base mean
     for name in ("label-propagation", "nearest-mean", "simpleshot-l2n", "ridge", "pt-map"):
@@ -167,3 +168,13 @@ def test_episodes_that_were_drawn_for_other_features_are_told(classify, images):
     _, out, message = classify(content, "--classifier", "ridge")
     assert out == ""
     assert "was drawn for other features or labels than those of" in message
+
+
+def test_episodes_that_were_there_are_said_to_be_used(classify):
+    _, first, err = classify(arrays(), "--classifier", "ridge")
+    assert err == ""
+    _, second, err = classify(arrays(), "--classifier", "ridge", "--seed", "7")
+    assert second == first
+    assert err.endswith(
+        "mine-5way-1shot.npz was there: its episodes are used, and --seed has no effect\n"
+    )

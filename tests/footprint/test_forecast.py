@@ -62,6 +62,15 @@ def test_medians_are_over_finished_jobs_with_the_attempts_that_failed_before(ent
     }
 
 
+def test_what_is_not_known_is_no_zero():
+    """Copies cost nothing, which says nothing of trainings beside them."""
+    found = {("", "copy"): [(0, 0)], ("pretrain", "estimate"): [(2.0, None)]}
+    lines = format_forecast(found, 0.1).splitlines()
+    (whole,) = [line for line in lines if "sum of what is known" in line]
+    assert whole.split()[-3:] == ["2", "2", "?"]
+    assert "CO2 of what is known: ? kg" in "\n".join(lines)
+
+
 def test_the_command_prints_the_file_that_ships(tmp_path, monkeypatch, capsys, entry):
     monkeypatch.chdir(tmp_path)
     ledger = Path("results/demo/ledger.jsonl")

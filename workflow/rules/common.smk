@@ -128,6 +128,10 @@ def check_targets():
             )
         names = known.get(str(target.parent), {target.stem})
         if target.stem not in names:
+            if (CONFIG / "tables" / f"{target.stem}.yaml").exists():
+                sys.exit(
+                    f"epcore: scale {SCALE} makes no {target}; add --config scale=NAME of one that does"
+                )
             sys.exit(
                 f"epcore: scale {SCALE} makes no {target}{suggest(target.stem, names)}"
             )
