@@ -52,12 +52,5 @@ rule all:
     localrule: True
 
 
-rule ablation_pipeline:
-    input:
-        published_tables(sorted({"ablation", "propagator"} & set(PLAN.tables.covered))),
-        published_figures(sorted({"ablation", "alpha"} & set(PLAN.covered_figures))),
-    localrule: True
-
-
 if workflow.is_main_process:
     check_names()

@@ -51,3 +51,10 @@ rule publish_claims:
     shell:
         "(cp {input.tex:q} {output.tex:q}"
         " && sed {params.base:q} {input.html:q} > {output.html:q}) 2> {log:q}"
+
+
+rule ablation_pipeline:
+    input:
+        published_tables(sorted({"ablation", "propagator"} & set(PLAN.tables.covered))),
+        published_figures(sorted({"ablation", "alpha"} & set(PLAN.covered_figures))),
+    localrule: True
