@@ -89,8 +89,9 @@ def draw(stage: PlotStage, table: pd.DataFrame, out: Path) -> None:
     if len(compared):
         one, other = compared.iloc[0][["series", "baseline"]]
         note = f"Numbers above the points: {one} minus {other} in this run, points. {note}"
+    height = 0.8 + 0.1 * len(lines) + 1.4 * table["backbone"].nunique()  # legend, panels
     with facets(
-        out, "catplot", (4.8, 1.1 + 1.25 * table["backbone"].nunique()), f"{stage.label}\n{note}",
+        out, "catplot", (4.8, height), f"{stage.label}\n{note}",
         data=drawn, row="backbone", col="column", kind="point", x="x", y="accuracy", hue="line",
         hue_order=lines, palette=colors, markers=markers, linestyles=dashes, markersize=3.2,
         linewidth=0.9, dodge=0.2, errorbar=BAR, capsize=0.1, err_kws={"linewidth": 0.8},
