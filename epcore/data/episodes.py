@@ -170,7 +170,7 @@ def sample(
     if len(rows) < way:
         raise UserError(
             f"{pool.name}: {way}-way episodes need {way} classes, there are {len(rows)}; lower "
-            "`way` or add classes"
+            "`way`, or give it more classes"
         )
     smallest = min(range(len(rows)), key=lambda index: len(rows[index]))
     least = shot + queries + (1 if unlabeled else 0)

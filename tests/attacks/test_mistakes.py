@@ -268,7 +268,7 @@ MISTAKES = {
     "a split with one class": (
         one_class,
         NOVEL,
-        "need 5 classes, there are 1; lower `way` or add classes",
+        "need 5 classes, there are 1; lower `way`, or give it more classes",
     ),
     "a class of few pictures": (
         few_pictures,
@@ -338,7 +338,7 @@ MISTAKES = {
     "fewer classes than a way": (
         lambda user: features(user, 3),
         CLASSIFY,
-        "need 5 classes, there are 3; lower `way` or add classes",
+        "need 5 classes, there are 3; lower `way`, or give it more classes",
     ),
     "labels of other features": (
         lambda user: features(user, labels=np.arange(50)),
