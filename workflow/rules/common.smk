@@ -128,7 +128,7 @@ def check_targets():
             )
         names = known.get(str(target.parent), {target.stem})
         if target.stem not in names:
-            if (CONFIG / "tables" / f"{target.stem}.yaml").exists():
+            if (CONFIG / target.parent / f"{target.stem}.yaml").exists():
                 sys.exit(
                     f"epcore: scale {SCALE} makes no {target}; add --config scale=NAME of one that does"
                 )
@@ -145,7 +145,7 @@ def check_names():
     tables = {*TABLES, "claims", *PLAN.registry.tables.shown}
     files |= {name: f"tables/{name}.tex" for name in tables}
     bare = [each.name for each in workflow.rules if not each.has_wildcards()]
-    files |= dict(zip(bare, bare, strict=True))
+    files |= {name: name for name in bare}
     for target in asked_targets():
         if "/" in target or files.get(target) == target or Path(target).exists():
             continue

@@ -3,6 +3,7 @@
 Snakemake finds it by its name where PYTHONPATH has this folder: `snakemake --logger epnet`.
 """
 
+import contextlib
 import logging
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from rich.text import Text
 from snakemake_interface_logger_plugins.common import LogEvent
 from snakemake_logger_plugin_rich import LogHandler as RichLogHandler
 
+from epcore.errors import UserError
 from epcore.footprint.time_left import TimeLeft, said, seconds_by_rule, seconds_by_stage
 from epcore.plan.load import read_yaml
 
@@ -42,10 +44,11 @@ class LogHandler(RichLogHandler):
         event, left = getattr(record, "event", None), self._column.left
         if event == LogEvent.RUN_INFO:
             counts = {rule: n for rule, n in record.stats.items() if rule != "total"}
-            self._column.left = TimeLeft(
-                seconds_by_rule(counts, seconds_by_stage(CONFIG, _scale()))
-            )
-            self._column.left.plan(counts)
+            # Without a readable ledger the run goes on, and says nothing of the time.
+            with contextlib.suppress(UserError):
+                seconds = seconds_by_rule(counts, seconds_by_stage(CONFIG, _scale()))
+                self._column.left = TimeLeft(seconds)
+                self._column.left.plan(counts)
         elif event == LogEvent.JOB_INFO and left:
             left.begin(record.jobid, record.rule_name)
         elif event == LogEvent.JOB_FINISHED and left:
