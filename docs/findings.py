@@ -12,8 +12,6 @@ import argparse
 import csv
 import itertools
 import json
-import os
-import platform
 import re
 import shutil
 from collections import Counter
@@ -21,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from timed import machine
 
 from epcore.evaluation.classify import methods_of
 from epcore.plan.printed import read_printed
@@ -69,17 +68,9 @@ def take(scale: str, name: str, command: str) -> None:
             sorted(Counter(str(m["git_revision"]) for m in metas).items())
         ),
         "torch": sorted({m["packages"]["torch"] for m in metas}),
-        "machine": f"{processor()}, {os.cpu_count()} cores",
+        "machine": machine(),
     }
     (folder / "source.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
-
-
-def processor() -> str:
-    """Its model, as far as the system tells."""
-    file = Path("/proc/cpuinfo")
-    text = file.read_text(encoding="utf-8") if file.exists() else ""
-    found = re.search(r"model name\s*: (.*)", text)
-    return found[1] if found else platform.processor() or platform.machine()
 
 
 def lines_of(name: str) -> list[dict[str, str]]:
@@ -285,8 +276,10 @@ def _table(name: str, form: Callable[[dict[str, str]], str], only: tuple[str, ..
     rows = list(dict.fromkeys(row for row, _ in cells))
     best = {c: max(float(cells[row, c]["accuracy"]) for row in rows) for c in COLUMNS}
     text = [f"| classifier | assumes {HEAD}", "|---|---|---|---|---|---|"]
-    methods = methods_of([row for row in rows if row != "EP"], ep, ROOT / "config")
-    methods["EP"] = methods_of(["label-propagation"], True, ROOT / "config")["label-propagation"]
+    entries = {row: row if row != "EP" else "ep+label-propagation" for row in rows}
+    if ep:
+        entries = {row: f"ep+{row}" for row in rows}
+    methods = methods_of(list(entries.values()), ROOT / "config")
     for row in only or rows:
         shown = []
         for column in COLUMNS:
@@ -294,7 +287,7 @@ def _table(name: str, form: Callable[[dict[str, str]], str], only: tuple[str, ..
             top = not ep and float(cell["accuracy"]) == best[column]
             shown.append(f"**{form(cell)}**" if top else form(cell))
         label = "EP + label propagation" if row == "EP" else row
-        assumed = methods[row].assumptions(unlabeled=False)
+        assumed = methods[entries[row]].assumptions(unlabeled=False)
         text.append(f"| {label} | {assumed} | {' | '.join(shown)} |")
     return "\n".join(text)
 

@@ -136,6 +136,7 @@ trained on, and `base_weights` (C, D), the weights of its last layer. Episodes a
 kept in EPISODES.npz; where that file is, its episodes are classified and no others are drawn.
 Classifiers are entries of config/classifiers.yaml, or mappings as they stand there:
   epcore classify --features mine.npz --classifier simpleshot-l2n tim '{name: tim, scale: 5}'
+`ep+` before one, as in ep+label-propagation (the paper's), puts embedding propagation in front.
 What the workflow would choose on validation episodes is not chosen here: give it, or the default
 counts."""
 
@@ -145,9 +146,9 @@ def _add_classify(command: Command) -> None:
     sub.add_argument("--features", required=True, type=Path, metavar="FEATURES.npz")
     sub.add_argument(
         "--classifier", nargs="+", default=[], metavar="NAME",
-        help="which (default: all that can do with these features)",
+        help="which; others are compared with the first (default: ep+label-propagation, then all "
+        "that can do with these features)",
     )  # fmt: skip
-    sub.add_argument("--ep", action="store_true", help="propagate embeddings first")
     sub.add_argument(
         "--settings", type=Path, default=Path("config"), metavar="FOLDER",
         help="folder of classifiers.yaml (default: config)",

@@ -91,7 +91,7 @@ def test_every_stage_explains_its_options(capsys, stage):
         main([stage, "--help"])
     assert ended.value.code == 0
     own = {"fetch": "--receipt", "forecast": "--medians", "status": "--watch"}
-    own |= {"doctor": "--profile", "classify": "--ep", "show": "--open", "schema": "--settings"}
+    own |= {"doctor": "--profile", "classify": "--dirichlet", "show": "--open", "schema": "--settings"}
     assert own.get(stage, "--out") in capsys.readouterr().out
 
 

@@ -3,7 +3,7 @@
 Tables are made from the snapshots; prose has no number of ours, and points at a table.
 """
 
-import importlib.util
+import importlib
 import json
 import re
 from pathlib import Path
@@ -47,10 +47,9 @@ OTHERS = {
 
 @pytest.fixture(scope="module")
 def findings():
-    spec = importlib.util.spec_from_file_location("findings", ROOT / "docs/findings.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "docs")
+        return importlib.import_module("findings")
 
 
 def numbers(findings, page):

@@ -169,8 +169,8 @@ def sample(
     rows = pool.rows
     if len(rows) < way:
         raise UserError(
-            f"{pool.name}: {way}-way episodes need {way} classes, there are {len(rows)}; lower "
-            "`way`, or give it more classes"
+            f"{pool.name}: {way}-way episodes need {way} classes, there are {len(rows)}; give "
+            "it more, or lower `way` (in config/protocols.yaml, or --way)"
         )
     smallest = min(range(len(rows)), key=lambda index: len(rows[index]))
     least = shot + queries + (1 if unlabeled else 0)
@@ -178,8 +178,8 @@ def sample(
         some = " and an unlabeled image" if unlabeled else ""
         raise UserError(
             f"{pool.name}: {shot}-shot episodes with {queries} queries{some} need {least} images a "
-            f"class, class {pool.classes[smallest]!r} has {len(rows[smallest])}; lower `queries` "
-            "or add images"
+            f"class, class {pool.classes[smallest]!r} has {len(rows[smallest])}; add "
+            "images, or lower `queries` (in config/protocols.yaml, or --queries)"
         )
     unlabeled = min(unlabeled, len(rows[smallest]) - shot - queries)
     drawn = np.empty((episodes, way, shot + queries), dtype=np.int64)

@@ -32,6 +32,7 @@ OFFICIAL: dict[str, Any] = {
     "normalize_labels": True,
     "query_logits": "log-scores",
 }
+EP = "ep+"  # before a classifier's name: embedding propagation in front
 WORDS = {"T": "transductive", "S": "takes unlabeled images", "B": "assumes balanced classes"}
 SHAPES = (
     "`features` (n, D), `labels` (n,) and, if there are, `base_mean` (D,), `base_weights` (C, D)"
@@ -104,21 +105,25 @@ def _base(path: Path, arrays: dict[str, np.ndarray]) -> BaseClasses | None:
     return found
 
 
-def methods_of(named: Sequence[str], ep: bool, settings: Path) -> dict[str, Inference]:
+def methods_of(named: Sequence[str], settings: Path) -> dict[str, Inference]:
     """Those of classifiers.yaml by their names, or of mappings as they stand there.
+
+    "ep+" before one puts embedding propagation in front of it. Where none is named, these are all,
+    after the paper's own: label propagation with embedding propagation in front.
 
     Raises:
         UserError: for an unknown name or setting.
     """
     known = read_classifiers(settings)
     methods = {}
-    for text in named or known:
-        where = f"--classifier {text}"
-        if text.lstrip().startswith("{"):
-            entry = parse_yaml(text, where)
-            classifier = validate(ClassifierChoice, {"label": "", "classifier": entry}, where)
+    for text in named or (*(EP + name for name in known if name == "label-propagation"), *known):
+        where, entry = f"--classifier {text}", text.removeprefix(EP)
+        if entry.lstrip().startswith("{"):
+            mapping = parse_yaml(entry, where)
+            classifier = validate(ClassifierChoice, {"label": "", "classifier": mapping}, where)
         else:
-            classifier = pick(known, text, "entry of classifiers.yaml", "--classifier")
+            classifier = pick(known, entry, "entry of classifiers.yaml", "--classifier")
+        ep = entry != text
         propagation = Propagation(embedding=ep, classifier=classifier.classifier, **OFFICIAL)
         methods[text] = Inference(propagation, where)
     return methods
@@ -154,7 +159,6 @@ def run(
     features: Path,
     classifier: list[str],
     episodes: Path | None,
-    ep: bool,
     settings: Path,
     count: int,
     seed: int,
@@ -162,7 +166,7 @@ def run(
 ) -> None:
     """The command `classify`."""
     asked = validate(Protocol, {"split": "novel", "episodes": count, **numbers}, "epcore classify")
-    labeled, methods = Labeled.load(features), methods_of(classifier, ep, settings)
+    labeled, methods = Labeled.load(features), methods_of(classifier, settings)
     fitting, missing = {}, []
     for name, inference in methods.items():
         try:

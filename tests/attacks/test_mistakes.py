@@ -268,12 +268,12 @@ MISTAKES = {
     "a split with one class": (
         one_class,
         NOVEL,
-        "need 5 classes, there are 1; lower `way`, or give it more classes",
+        "need 5 classes, there are 1; give it more, or lower `way`",
     ),
     "a class of few pictures": (
         few_pictures,
         NOVEL,
-        "need 20 images a class, .* has 8; lower `queries` or add images",
+        "need 20 images a class, .* has 8; add images, or lower `queries`",
     ),
     "pictures that are all alike": (
         alike,
@@ -338,7 +338,7 @@ MISTAKES = {
     "fewer classes than a way": (
         lambda user: features(user, 3),
         CLASSIFY,
-        "need 5 classes, there are 3; lower `way`, or give it more classes",
+        "need 5 classes, there are 3; give it more, or lower `way`",
     ),
     "labels of other features": (
         lambda user: features(user, labels=np.arange(50)),

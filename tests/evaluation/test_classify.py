@@ -87,12 +87,20 @@ def test_episodes_are_drawn_once_and_read_from_then_on(classify, tmp_path):
 
 def test_other_queries_unlabeled_images_and_embedding_propagation(classify):
     noisy = arrays(spread=1.0)
-    named = ["--classifier", "label-propagation"]
+    named = ["--classifier", "label-propagation", "ep+label-propagation"]
     found = [
-        numbers(classify(noisy, *named, *words)[1])["label-propagation"][0]
-        for words in ([], ["--ep"], ["--unlabeled", "4"], ["--dirichlet", "2"])
+        accuracy
+        for words in ([], ["--unlabeled", "4"], ["--dirichlet", "2"])
+        for accuracy, _ in numbers(classify(noisy, *named, *words)[1]).values()
     ]
-    assert len(set(found)) == 4
+    assert len(set(found)) == 6
+
+
+def test_without_a_name_all_are_compared_with_the_papers(classify):
+    found = numbers(classify(arrays(spread=1.0))[1])
+    (first, (_, gap)), *others = found.items()
+    assert (first, gap) == ("ep+label-propagation", None)
+    assert {"label-propagation", "ridge"} <= {name for name, (_, gap) in others if gap is not None}
 
 
 def test_a_base_mean_in_the_file_lets_simpleshot_take_part(classify):
@@ -117,7 +125,7 @@ def test_a_base_mean_in_the_file_lets_simpleshot_take_part(classify):
         ({}, ["--classifier", "ridge", "--unlabeled", "3"], "ridge takes no unlabeled images"),
         ({}, ["--way", "9"], "9-way episodes need 9 classes, there are 8"),
         ({}, ["--way", "1"], "way: Input should be greater than or equal to 2"),
-        ({}, ["--queries", "30"], "class 'class 0' has 30; lower `queries`"),
+        ({}, ["--queries", "30"], "class 'class 0' has 30; add images, or lower `queries`"),
         ({}, ["--dirichlet", "0.001"], "of 1000 draws from Dir(0.001) each asks for more queries"),
         ({"features": np.full((240, 6), 1e300)}, [], "features must be finite"),
         ({}, ["--settings", "nowhere"], "nowhere/classifiers.yaml: cannot be read"),
