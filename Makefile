@@ -1,6 +1,6 @@
-# make            sets everything up, then builds tables/main.tex on embedded data
+# make            sets everything up, then builds tables/main.tex on built-in data
 # make view       prints that table and opens it in a browser
-# make test       runs the tests that take minutes: all in this process, and one tiny build
+# make test       runs the fast tests and one tiny build, in minutes
 # make test-full  runs all of them: Snakemake in every situation, SLURM
 # make lint       style and types
 # make docs       builds the documentation as a site, with a reference of commands, config and classes

@@ -422,7 +422,8 @@ def times() -> str:
 
 def time_of_make() -> str:
     """The same of the two parts of `make`, as a sentence."""
-    setup, table = (line for line in lines_of("times/times") if line["command"] == "make")
+    lines = {line["what"]: line for line in lines_of("times/times")}
+    setup, table = lines["packages"], lines["the main table"]
     whole, cores = _minutes(table["seconds"]), _minutes(table["processor_seconds"])
     return (
         "Measured in a fresh clone, on two virtual cores of an AMD EPYC: "

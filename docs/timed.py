@@ -2,8 +2,8 @@
 
     python3 docs/timed.py "the main table" make
 
-It needs no package, so that the installation can be timed too. The line of the same command and
-words is replaced. Processor time is that of the command and all that it waited for; jobs are those
+It needs no package, so that the installation can be timed too. The line of the same words is
+replaced. Processor time is that of the command and all that it waited for; jobs are those
 that Snakemake's log counts. `make findings` shows the lines in README.md and docs/scales.md.
 """
 
@@ -71,8 +71,8 @@ def main() -> None:
     if failed:
         sys.exit(f"not timed: {asked.command} ended with exit code {failed}")
     with TIMES.open(encoding="utf-8", newline="") as file:
-        lines = {(each["command"], each["what"]): each for each in csv.DictReader(file)}
-    lines[line["command"], line["what"]] = line
+        lines = {each["what"]: each for each in csv.DictReader(file)}
+    lines[line["what"]] = line
     with TIMES.open("w", encoding="utf-8", newline="") as file:
         table = csv.DictWriter(file, COLUMNS, restval="", lineterminator="\n")
         table.writeheader()

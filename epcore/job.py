@@ -1,4 +1,4 @@
-"""One job by its names: what a stage is told of it, its files, its command line."""
+"""One job by its names: its stage's config, its files, its command line."""
 
 from collections.abc import Mapping
 from operator import attrgetter
@@ -15,20 +15,20 @@ from epcore.plan.registry import scale_of
 from epcore.stages import NUMBERS, STAGES, Stage
 
 
-def told_of(plan: Plan, name: str, names: Mapping[str, Any]) -> str:
-    """What a stage is told of a job, as canonical JSON; nothing if it is told nothing."""
+def stage_config(plan: Plan, name: str, names: Mapping[str, Any]) -> str:
+    """The config of a job's stage, as canonical JSON; nothing if it has none."""
     stage = STAGES[name]
     if stage.config is None:
         return ""
-    values = [int(names[each]) if each in NUMBERS else names[each] for each in stage.told]
-    return stages.told(attrgetter(stage.plan)(plan)(*values))
+    values = [int(names[each]) if each in NUMBERS else names[each] for each in stage.plan_names]
+    return stages.config_text(attrgetter(stage.plan)(plan)(*values))
 
 
 def command_of(plan: Plan, name: str, names: Mapping[str, Any]) -> list[str]:
     """The words behind `epcore <stage>` that say which job it is.
 
-    With the digest of what the stage is told: it re-runs the job when that changes, and tells a
-    job that the config was edited since.
+    With the digest of its stage's config: it re-runs the job when that changes, and tells a job
+    that the config was edited since.
     """
     stage, words = STAGES[name], ["--scale", plan.registry.scale_name]
     for each in stage.names:
@@ -39,7 +39,7 @@ def command_of(plan: Plan, name: str, names: Mapping[str, Any]) -> list[str]:
         words += ["--seeds", *map(str, seeds)]
     if plan.registry.config != Path("config"):
         words += ["--settings", plan.registry.config.as_posix()]
-    if text := told_of(plan, name, names):
+    if text := stage_config(plan, name, names):
         words += ["--digest", fingerprint(text)]
     return words
 
@@ -48,7 +48,7 @@ def resolved(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     """The arguments of a stage's `run()`, from those of its command line.
 
     Files that are not given are those of the job, which takes all of its names; otherwise those
-    suffice that the stage is told of. With `--config` nothing is looked up.
+    suffice that its config is made of. With `--config` nothing is looked up.
 
     Raises:
         UserError: if names or files are missing, or the config is not what the digest is of.
@@ -66,7 +66,7 @@ def resolved(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         plan = Plan(settings, scale, seeds)
         if "seed" in place and place["seed"] is None:
             place["seed"] = plan.registry.seeds[0]
-        needed = stage.names if _missing(stage, given) else stage.told
+        needed = stage.names if _missing(stage, given) else stage.plan_names
         _check_given(name, [key for key in needed if place[key] is None])
         check_names(plan, place)
         if stage.figure:
@@ -75,7 +75,7 @@ def resolved(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
             found = files_of(plan, name, place)
             given |= {key: file for key, file in found.items() if not given.get(key)}
         if stage.config is not None:
-            text = told_of(plan, name, place)
+            text = stage_config(plan, name, place)
             _check_digest(text, digest, settings)
             given["stage"] = getattr(stages, stage.config).model_validate_json(text)
     _check_given(name, _missing(stage, given))

@@ -10,9 +10,9 @@ from epcore.stages import NUMBERS, STAGES, Stage
 
 EPILOG = """\
 The workflow calls these stages; `snakemake -n -p TARGET` prints the exact commands. A stage finds
-its files and what it is told by the names of its job, in the results folder of a scale. An option
-for a file takes another one; --config takes what a stage is told from JSON, text or file, in place
-of the names: the `config` of a meta.json.
+its files and its settings by the names of its job, in the results folder of a scale. An option for
+a file takes another one; --config takes the settings from JSON, text or file, in place of the
+names: the `config` of a meta.json.
 """
 
 FETCH = """\
@@ -83,7 +83,7 @@ def _add_stage(sub: argparse.ArgumentParser, name: str, stage: Stage) -> None:
             which.add_argument(f"--{each}", type=kind, nargs=many, metavar="NAME", help=NAMES[each])
     _of_scale(sub, stage.of_seeds is not None)
     if stage.config is not None:
-        sub.add_argument("--config", metavar="JSON", help="what it is told, text or file")
+        sub.add_argument("--config", metavar="JSON", help="its settings, text or file")
         sub.add_argument("--digest", help=argparse.SUPPRESS)
     files = sub.add_argument_group("files (default: those of the job)")
     for option in stage.files:
@@ -180,8 +180,9 @@ def _add_classify(command: Command) -> None:
 IMPORT = """\
 Make a checkpoint of weights that were trained elsewhere.
 
-FILE is a state_dict that torch.save wrote, or one under a usual key such as state_dict. What does
-not fit by name or shape is told, and nothing is written. --map replaces beginnings of names:
+FILE is a state_dict that torch.save wrote, or one under a usual key such as state_dict. Weights
+that are missing or have another shape are listed, and nothing is written; those that the network
+has no place for are listed and left out. --map replaces beginnings of names:
   epcore import-weights theirs.pt --backbone resnet12 --scale paper --map encoder.= --out mine.pt
   epcore embed-folder photos --weights mine.pt --backbone resnet12 --scale paper --out mine.npz
   epcore classify --features mine.npz"""
@@ -190,7 +191,8 @@ Compute the features of images in FOLDER/<class>/<file> with a checkpoint's netw
 
 They are resized to --size pixels and seen as the recipe sees its images. The .npz that is written
 holds `features` and `labels`; `epcore classify --features` draws episodes from it and prints the
-accuracies of all classifiers. The classes should be none that the network was trained on."""
+accuracies of all classifiers that need nothing else. The classes should be none that the network
+was trained on."""
 
 
 def _add_weights(command: Command) -> None:

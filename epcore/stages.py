@@ -1,8 +1,8 @@
 """Every stage, declared once: the command line, the workflow and the tracker read it.
 
-A stage is a sub-command `epcore <name>`, and a rule of the workflow runs it. What it is told of the
-config is a model of `epcore.plan.stages`, which has its version; `epcore.plan.files` knows its
-files. Nothing heavy is imported here: the module with the stage's `run()` is loaded when it runs.
+A stage is a sub-command `epcore <name>`, and a rule of the workflow runs it. Its config is a model
+of `epcore.plan.stages`, which has its version; `epcore.plan.files` knows its files. Nothing heavy
+is imported here: the module with the stage's `run()` is loaded when it runs.
 """
 
 import re
@@ -37,9 +37,9 @@ class Stage:
     """A stage.
 
     summary: what it does, for people. module: has its `run()`. files: what it reads and writes.
-    config: the model of what it is told. plan: the method of the plan that says it. names: what
-    says which job it is, wildcards of its rule. told: those of them that the method takes.
-    of_seeds: whether it is told of results of all seeds of the run, or of the first.
+    config: the model of its config. plan: the method of the plan that makes it. names: what says
+    which job it is, wildcards of its rule. plan_names: those of them that the method takes.
+    of_seeds: whether its config has the results of all seeds of the run, or of the first.
 
     device: None if it computes on the CPU alone; it may `use` a GPU or, where a scale says so,
     `require` one. measured: by codecarbon, because it may last longer than a second; the energy of
@@ -54,7 +54,7 @@ class Stage:
     config: str | None = None
     plan: str = ""
     names: tuple[str, ...] = ()
-    told: tuple[str, ...] = ()
+    plan_names: tuple[str, ...] = ()
     of_seeds: Literal["all", "first", None] = None
     device: Literal["use", "require", None] = None
     measured: bool = False
@@ -93,7 +93,7 @@ STAGES = {
         config="DataStage",
         plan="data.build",
         names=("dataset",),
-        told=("dataset",),
+        plan_names=("dataset",),
         measured=True,
         makes="store.json",
     ),
@@ -111,7 +111,7 @@ STAGES = {
         config="EpisodesStage",
         plan="data.episodes",
         names=("dataset", "protocol"),
-        told=("protocol",),
+        plan_names=("protocol",),
     ),
     "pretrain": Stage(
         "train a network on base classes and rotations",
@@ -120,7 +120,7 @@ STAGES = {
         config="PretrainStage",
         plan="runs.pretrain",
         names=RUN,
-        told=RUN,
+        plan_names=RUN,
         device="require",
         measured=True,
     ),
@@ -134,7 +134,7 @@ STAGES = {
         config="FinetuneStage",
         plan="runs.finetune",
         names=(*RUN, "shot"),
-        told=("backbone", "recipe", "seed", "shot"),
+        plan_names=("backbone", "recipe", "seed", "shot"),
         device="require",
         measured=True,
     ),
@@ -148,7 +148,7 @@ STAGES = {
         config="SelectStage",
         plan="runs.select",
         names=(*RUN, "checkpoint"),
-        told=("recipe", "checkpoint"),
+        plan_names=("recipe", "checkpoint"),
     ),
     "embed": Stage(
         "compute the features of validation and test images, once per checkpoint",
@@ -161,7 +161,7 @@ STAGES = {
         config="EmbedStage",
         plan="runs.embed",
         names=(*RUN, "checkpoint"),
-        told=("backbone", "recipe"),
+        plan_names=("backbone", "recipe"),
         device="use",
         measured=True,
     ),
@@ -172,7 +172,7 @@ STAGES = {
         config="BaseClassesStage",
         plan="runs.base_classes",
         names=(*RUN, "checkpoint"),
-        told=("backbone", "recipe"),
+        plan_names=("backbone", "recipe"),
         device="use",
         measured=True,
     ),
@@ -189,7 +189,7 @@ STAGES = {
         config="EvaluateStage",
         plan="runs.evaluate",
         names=(*RUN, "protocol"),
-        told=("backbone", "recipe"),
+        plan_names=("backbone", "recipe"),
         measured=True,
     ),
     "meta-train": Stage(
@@ -199,7 +199,7 @@ STAGES = {
         config="MetaTrainStage",
         plan="compared.meta_train",
         names=(*RUN, "shot"),
-        told=("backbone", "recipe", "seed", "shot"),
+        plan_names=("backbone", "recipe", "seed", "shot"),
         device="require",
         measured=True,
     ),
@@ -213,7 +213,7 @@ STAGES = {
         config="MetaTestStage",
         plan="compared.meta_test",
         names=(*RUN, "protocol"),
-        told=("backbone", "recipe", "protocol"),
+        plan_names=("backbone", "recipe", "protocol"),
         device="use",
         measured=True,
     ),
@@ -228,7 +228,7 @@ STAGES = {
         config="TableStage",
         plan="tables.stage",
         names=("table",),
-        told=("table",),
+        plan_names=("table",),
         of_seeds="all",
     ),
     "claims": Stage(
@@ -304,7 +304,7 @@ STAGES = {
         config="PlotStage",
         plan="plots.plot",
         names=("plot",),
-        told=("plot",),
+        plan_names=("plot",),
         of_seeds="all",
     ),
     "curves": Stage(
@@ -314,7 +314,7 @@ STAGES = {
         config="CurvesStage",
         plan="curves.stage",
         names=("curves",),
-        told=("curves",),
+        plan_names=("curves",),
         of_seeds="all",
     ),
     "gap": Stage(
@@ -368,7 +368,7 @@ STAGES = {
         config="ClassifierStage",
         plan="with_imagenet_fs.classifier",
         names=FS_RUN,
-        told=("network", "seed"),
+        plan_names=("network", "seed"),
         device="require",
         measured=True,
     ),
@@ -382,7 +382,7 @@ STAGES = {
         config="ImageFeaturesStage",
         plan="with_imagenet_fs.features",
         names=FS_RUN,
-        told=("network",),
+        plan_names=("network",),
         device="use",
         measured=True,
         makes="queries.npy",
@@ -397,7 +397,7 @@ STAGES = {
         config="GeneratorStage",
         plan="with_imagenet_fs.generator",
         names=(*FS_RUN, "method"),
-        told=("method", "seed"),
+        plan_names=("method", "seed"),
         device="use",
         measured=True,
     ),
@@ -411,7 +411,7 @@ STAGES = {
         config="TrialsStage",
         plan="with_imagenet_fs.evaluate",
         names=(*FS_RUN, "method"),
-        told=("method",),
+        plan_names=("method",),
         measured=True,
     ),
 }

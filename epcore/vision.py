@@ -17,3 +17,4 @@ except RuntimeError:  # operator torchvision::nms does not exist
     import torchvision
 
 make_grid = torchvision.utils.make_grid
+BasicBlock = torchvision.models.resnet.BasicBlock

@@ -1,4 +1,4 @@
-"""A toy data set on which every stage runs in seconds, and what the stages are told about it."""
+"""A toy data set on which every stage runs in seconds, and the stages' configs for it."""
 
 import shutil
 from dataclasses import dataclass
@@ -80,10 +80,10 @@ def laid_over(content, changes):
 
 
 @pytest.fixture(scope="session")
-def told():
-    """What a stage is told by the plan of the demo, for the toy: told("pretrain", "epnet", ...).
+def stage_config():
+    """A stage's config in the demo, made small for the toy: stage_config("pretrain", "epnet", ...).
 
-    `dataset` is the one whose pretraining it is; another data set is told of no other stage.
+    `dataset` is the one whose pretraining it is; the config of no other stage names it.
     """
     from epcore.plan import Plan, stages
 

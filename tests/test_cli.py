@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 
 from epcore.cli import COMMANDS, main
-from epcore.job import told_of
+from epcore.job import stage_config
 from epcore.plan import Plan
 from epcore.stages import STAGES
 
@@ -19,7 +19,7 @@ CONFIG = Path(__file__).parents[1] / "config"
 PLAN = Plan(CONFIG, "demo")
 RECIPE = {"dataset": "glyph-mini", "backbone": "conv4", "recipe": "epnet", "seed": 0, "shot": 1}
 TEXTS = {
-    stage: told_of(PLAN, stage, names)
+    stage: stage_config(PLAN, stage, names)
     for stage, names in {
         "data": RECIPE,
         "episodes": {"protocol": "5way-1shot"},
@@ -91,7 +91,12 @@ def test_every_stage_explains_its_options(capsys, stage):
         main([stage, "--help"])
     assert ended.value.code == 0
     own = {"fetch": "--receipt", "forecast": "--medians", "status": "--watch"}
-    own |= {"doctor": "--profile", "classify": "--dirichlet", "show": "--open", "schema": "--settings"}
+    own |= {
+        "doctor": "--profile",
+        "classify": "--dirichlet",
+        "show": "--open",
+        "schema": "--settings",
+    }
     assert own.get(stage, "--out") in capsys.readouterr().out
 
 
@@ -218,7 +223,7 @@ def test_a_missing_second_input_is_named(files, capsys):
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_a_scale_for_a_gpu_refuses_to_train_without_one(toy, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    text = told_of(Plan(CONFIG, "paper"), "pretrain", RECIPE | {"dataset": "mini-imagenet"})
+    text = stage_config(Plan(CONFIG, "paper"), "pretrain", RECIPE | {"dataset": "mini-imagenet"})
     inputs = ["--data", toy.data, "--episodes", toy.val, "--out", "pretrain.pt"]
     message = complaint(capsys, "pretrain", "--require-gpu", "--config", text, *inputs)
     assert "scale=demo" in message

@@ -10,7 +10,7 @@ import pytest
 from epcore.cli import main
 from epcore.errors import UserError
 from epcore.files import fingerprint
-from epcore.job import command_of, resolved, told_of
+from epcore.job import command_of, resolved, stage_config
 from epcore.options import parser
 from epcore.plan import Plan
 from epcore.plan.names import KNOWN
@@ -61,7 +61,7 @@ def arguments(name, *words):
 @pytest.mark.parametrize("name", STAGES)
 def test_names_are_explained_and_those_that_the_plan_takes_are_among_them(name):
     stage = STAGES[name]
-    assert set(stage.told) <= set(stage.names)
+    assert set(stage.plan_names) <= set(stage.names)
     assert (stage.config is None) == (stage.plan == "")
 
 
@@ -73,7 +73,7 @@ def test_the_workflows_words_resolve_to_what_the_plan_says_and_to_all_files(proj
     if STAGES[name].config is not None:
         assert isinstance(found["stage"], Told)
         assert json.loads(found["stage"].model_dump_json()) == json.loads(
-            told_of(plan, name, NAMES.get(name, {}))
+            stage_config(plan, name, NAMES.get(name, {}))
         )
     for option in STAGES[name].files:
         if option.required:
@@ -87,13 +87,13 @@ def test_the_digest_is_that_of_what_the_stage_is_told(project, name):
     if STAGES[name].config is None:
         assert "--digest" not in words
     else:
-        assert words[-1] == fingerprint(told_of(plan, name, NAMES.get(name, {})))
+        assert words[-1] == fingerprint(stage_config(plan, name, NAMES.get(name, {})))
 
 
 def test_a_command_line_stays_short_whatever_the_scale(project):
     """Linux ends an argument at 128 KiB; the page on the environment is told 21 kB of files."""
     plan = Plan(Path("config"), "paper", seeds=[*range(9)])
-    assert len(told_of(plan, "environment", {})) > 2**17
+    assert len(stage_config(plan, "environment", {})) > 2**17
     assert len(" ".join(command_of(plan, "environment", {}))) < 200
 
 

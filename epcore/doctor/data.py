@@ -117,31 +117,39 @@ def _own(plan: Plan, name: str, settings: FolderData | ArraysData) -> Finding:
     try:
         found = contents_of(settings, Sources.read([]))
         check_classes(name, found.classes, found.labels)
-        for protocol in _protocols(plan, name):
-            _draw(plan, found, protocol)
+        for split, *episode in _episodes(plan, name):
+            _draw(found, split, *episode)
     except UserError as error:
         said, _, remedy = str(error).rpartition("; ")
         return Finding(what, said or remedy, remedy if said else f"mend it in {settings.path}")
     return Finding(what, f"{len(found.labels):,} images of {len(found.classes)} classes, as listed")
 
 
-def _protocols(plan: Plan, dataset: str) -> list[str]:
-    """Those of its tests, and of the validations of their trainings."""
+def _episodes(plan: Plan, dataset: str) -> list[tuple[str, int, int, int, int]]:
+    """Split, way, shot, queries and unlabeled images of its tests, validations and fine-tunings."""
     tested = dict.fromkeys(run.protocol for run in plan.tested.runs if run.dataset == dataset)
     shots = [plan.registry.protocols[protocol].checkpoint_shot for protocol in tested]
-    return list(dict.fromkeys([*tested, *(f"val-5way-{shot}shot" for shot in (5, *shots))]))
+    asked = [plan.registry.protocols[f"val-5way-{shot}shot"] for shot in (5, *shots)]
+    asked += [plan.registry.protocols[protocol] for protocol in tested]
+    found = [(p.split, p.way, p.shot, p.queries, min(p.unlabeled, 1)) for p in asked]
+    for network in plan.tested.checkpoints:
+        if network.dataset == dataset and network.shot:
+            stage = plan.runs.finetune(network.backbone, network.recipe, network.seed, network.shot)
+            settings = stage.finetuning
+            found.append(("base", settings.way, stage.shot, settings.queries, 0))
+    return list(dict.fromkeys(found))
 
 
-def _draw(plan: Plan, contents: "Contents", protocol: str) -> None:
-    """Raises `UserError` if no episode of the protocol can be drawn from the classes."""
+def _draw(
+    contents: "Contents", split: str, way: int, shot: int, queries: int, unlabeled: int
+) -> None:
+    """Raises `UserError` if no such episode can be drawn from the classes of the split."""
     from epcore.data.episodes import Pool, sample
 
-    asked = plan.registry.protocols[protocol]
-    split = {n: c.name for n, c in enumerate(contents.classes) if c.split == asked.split}
-    rows = tuple(np.flatnonzero(contents.labels == label) for label in split)
-    pool = Pool(f"split {asked.split}", tuple(split.values()), rows)
-    unlabeled = min(asked.unlabeled, 1)
-    sample(pool, asked.way, asked.shot, asked.queries, 1, 0, unlabeled=unlabeled)
+    names = {n: c.name for n, c in enumerate(contents.classes) if c.split == split}
+    rows = tuple(np.flatnonzero(contents.labels == label) for label in names)
+    pool = Pool(f"split {split}", tuple(names.values()), rows)
+    sample(pool, way, shot, queries, 1, 0, unlabeled=unlabeled)
 
 
 def _verified(plan: Plan, source: str, key: str) -> bool:

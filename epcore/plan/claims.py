@@ -1,4 +1,4 @@
-"""What the stage that judges claims is told: predicates written out over cells of tables."""
+"""The config of the stage that judges claims: predicates written out over cells of tables."""
 
 import itertools
 from collections import Counter
@@ -89,7 +89,7 @@ class Claims:
         )
 
     def stage(self) -> ClaimsStage:
-        """What the stage `claims` is told.
+        """The config of the stage `claims`.
 
         Raises:
             UserError: naming a cell that no table has.

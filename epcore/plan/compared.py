@@ -1,4 +1,4 @@
-"""Methods that are trained on episodes from random weights: what their stages are told."""
+"""Methods that are trained on episodes from random weights: their stages' configs."""
 
 from functools import cache
 
@@ -11,7 +11,7 @@ WHOLE = View.model_validate({"resize": 1, "crop": 1})
 
 
 class Compared:
-    """The recipes of compared.yaml; methods named after a stage say what it is told."""
+    """The recipes of compared.yaml; methods named after a stage make its config."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry

@@ -62,7 +62,7 @@ class Curves:
 
     @cached_property
     def stages(self) -> dict[str, CurvesStage]:
-        """Figure -> what the stage `curves` is told of it."""
+        """Figure -> the config of its stage `curves`."""
         return {
             name: CurvesStage(
                 # Recipes that share their pretraining show it each.
@@ -75,7 +75,7 @@ class Curves:
         } | (self._imagenet_fs.curves(self._tested.imagenet_fs) if self._imagenet_fs else {})
 
     def stage(self, name: str) -> CurvesStage:
-        """What the stage `curves` is told of a figure."""
+        """The config of the stage `curves` for a figure."""
         return self.stages[name]
 
     def files(self, name: str) -> list[str]:

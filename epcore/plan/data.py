@@ -1,4 +1,4 @@
-"""Data sets, their sources and their episodes: what the stages that make them are told."""
+"""Data sets, their sources and their episodes: the configs of the stages that make them."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from epcore.plan.stages import DataStage, EpisodesStage, FetchStage
 
 
 class Data:
-    """The data sets of a registry; methods named after a stage say what it is told."""
+    """The data sets of a registry; methods named after a stage make its config."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry

@@ -1,4 +1,4 @@
-"""What the stages of the analysis figures are told: the file figures.yaml at one scale."""
+"""The configs of the stages of the analysis figures: the file figures.yaml at one scale."""
 
 from functools import cached_property
 
@@ -27,7 +27,7 @@ from epcore.plan.tables import TableRun, Tables
 
 
 class Figures:
-    """The figures of a scale but plots and curves; methods named after one say what it is told."""
+    """The figures of a scale but plots and curves; methods named after one make its config."""
 
     def __init__(self, registry: Registry, runs: Runs, tables: Tables) -> None:
         self._registry, self._runs, self._tables = registry, runs, tables

@@ -1,4 +1,4 @@
-"""ImageNet-FS at one scale: what its stages are told, and which methods share a generator."""
+"""ImageNet-FS at one scale: its stages' configs, and which methods share a generator."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -38,7 +38,7 @@ FILE = "imagenet-fs.yaml"
 
 
 class ImageNetFs:
-    """ImageNet-FS at a scale that has it; methods named after a stage return what it is told.
+    """ImageNet-FS at a scale that has it; methods named after a stage make its config.
 
     Methods that tell the stage `imagenet-fs-generator` the same share its generator, which carries
     the name of the first of them.
@@ -201,7 +201,7 @@ class ImageNetFs:
         return sorted({self.scores(replace(run, protocol=first)) for run in runs})
 
     def curves(self, runs: Iterable[Run]) -> dict[str, CurvesStage]:
-        """Figure -> what its stage is told: a run's classifier, then a row a generator."""
+        """Figure -> its stage's config: a run's classifier, then a row a generator."""
         rows: dict[tuple[str, str], dict[Training, None]] = {}
         for run in runs:
             row = rows.setdefault((run.dataset, run.backbone), {})

@@ -30,7 +30,7 @@ class Plan:
     curves: of trainings. claims: of tables and figures. Arguments and errors are those of
     `Registry`.
 
-    Methods named after a stage, here and in the parts, return what it is told: the settings that
+    Methods named after a stage, here and in the parts, make its config: the settings that
     it reads, and nothing else.
     """
 

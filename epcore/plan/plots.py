@@ -83,7 +83,7 @@ class Plots:
         ]
 
     def plot(self, name: str) -> PlotStage:
-        """What the stage `plot` is told."""
+        """The config of the stage `plot`."""
         registry, plot, points = self._registry, self.settings.plots[name], self._points(name)
         shown = dict.fromkeys(point.dataset for point in points)
         titles = {c: registry.datasets[registry.scale.columns[c]].caption for c in shown}

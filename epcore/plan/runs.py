@@ -1,4 +1,4 @@
-"""Trainings and tests: what their stages are told, and which recipes share them."""
+"""Trainings and tests: their stages' configs, and which recipes share them."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,7 +23,7 @@ from epcore.plan.stages import (
 
 
 class Runs:
-    """What trains and tests a recipe's network; methods named after a stage say what it is told.
+    """What trains and tests a recipe's network; methods named after a stage make its config.
 
     Recipes that tell a stage the same share what it makes: it carries the name of the first of
     them in recipes.yaml. So nothing is trained, embedded or tested twice.

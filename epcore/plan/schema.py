@@ -76,8 +76,8 @@ def _partial(schema: Schema) -> Schema:
 
 
 def _nullable(schema: Schema) -> Schema:
-    told = {"description": schema["description"]} if "description" in schema else {}
-    return {"anyOf": [schema, {"type": "null"}]} | told
+    said = {"description": schema["description"]} if "description" in schema else {}
+    return {"anyOf": [schema, {"type": "null"}]} | said
 
 
 def _named(kind: type[BaseModel], **more: Schema) -> tuple[Schema, Schema]:

@@ -1,4 +1,4 @@
-"""What each stage is told: the slice of the config that it reads, and nothing else.
+"""The config of each stage: the slice of all config that it reads, and nothing else.
 
 The workflow passes a stage its slice as one canonical JSON text, so a change of config re-runs
 just the stages that read it. White space and comments in the code re-run nothing.
@@ -32,13 +32,13 @@ from epcore.plan.settings import Settings, Split
 from epcore.plan.table_models import Table
 
 
-def told(settings: Settings) -> str:
-    """What a stage is told, as the canonical JSON text that its command line takes."""
+def config_text(settings: Settings) -> str:
+    """A stage's config as the canonical JSON text that its command line takes."""
     return canonical_json(settings.model_dump(mode="json"))
 
 
 class Stage(Settings):
-    """What every stage is told.
+    """What every stage's config has.
 
     stage_version: raised by hand whenever a stage's code changes its results, which re-runs it.
     """
@@ -148,8 +148,9 @@ class MetaTrainStage(NetworkStage):
     @property
     def episode(self) -> tuple[int, int, int]:
         """Classes of a training episode, and support and query images of each."""
-        told = self.training
-        return cast("tuple[int, int, int]", (told.way, told.shot or self.shot, told.queries))
+        training = self.training
+        shot = training.shot or self.shot
+        return cast("tuple[int, int, int]", (training.way, shot, training.queries))
 
 
 class MetaTestStage(NetworkStage):
@@ -518,7 +519,7 @@ class ExemplarsStage(Stage):
 class ClassifierStage(NetworkStage):
     """Train the cosine classifier."""
 
-    stage_version: int = 1
+    stage_version: int = 2
     training: ClassifierTraining
     seed: int
 
@@ -532,7 +533,7 @@ class ImageFeaturesStage(NetworkStage):
 class GeneratorStage(Stage):
     """Train generators of class weights, one for each of the `shots`.
 
-    `propagation` is that of training; its `step` matters at test only and is not told.
+    `propagation` is that of training; its `step` matters at test only and is not part of it.
     """
 
     stage_version: int = 1

@@ -1,4 +1,4 @@
-"""What the table stage is told: the table as this scale has it, cells of ours, its caption."""
+"""The config of the table stage: the table as this scale has it, cells of ours, its caption."""
 
 from dataclasses import dataclass, replace
 from functools import cache
@@ -145,7 +145,7 @@ class Tables:
         return [folder / f"{file}.csv" for file in self._registry.tables.table(name).printed]
 
     def stage(self, name: str) -> TableStage:
-        """What the stage `table` is told."""
+        """The config of the stage `table`."""
         table, backbones = self.table(name), self._registry.scale.backbones
         return TableStage(
             name=name,

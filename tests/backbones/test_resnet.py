@@ -56,12 +56,14 @@ def written_out(network, x):
     x = functional.conv2d(x, convolution.weight, stride=2, padding=3)
     x = functional.max_pool2d(norm(x, batch_norm).relu(), 3, 2, 1)
     for number, block in enumerate(network.blocks):
-        first, bn1, _, second, bn2 = block.path
+        first, bn1, second, bn2 = block.conv1, block.bn1, block.conv2, block.bn2
         stride = 2 if first.out_channels != first.in_channels else 1
         y = norm(functional.conv2d(x, first.weight, stride=stride, padding=1), bn1).relu()
         y = norm(functional.conv2d(y, second.weight, padding=1), bn2)
         if stride == 2:
-            x = norm(functional.conv2d(x, block.shortcut[0].weight, stride=2), block.shortcut[1])
+            x = norm(
+                functional.conv2d(x, block.downsample[0].weight, stride=2), block.downsample[1]
+            )
         x = x + y
         if number < len(network.blocks) - 1:
             x = x.relu()

@@ -295,6 +295,20 @@ def test_classes_that_no_episode_can_be_drawn_from_are_told(own, left, said):
     assert finding.remedy
 
 
+@pytest.mark.parametrize("split", ["base", "val", "novel"])
+def test_a_class_too_small_for_an_episode_is_told_in_whatever_split_it_is(own, split):
+    """Fine-tuning draws episodes of base classes, after hours of pretraining."""
+    from epcore.data.build import contents_of
+    from epcore.data.sources import Sources
+
+    contents = contents_of(plan("own").registry.datasets["mine"], Sources.read([]))
+    name = next(c.name for c in contents.classes if c.split == split)
+    Path(f"data/mine/images/{name}/0.png").unlink()
+    (finding,) = own()
+    assert f"split {split}: 5-shot episodes with 15 queries need 20 images" in finding.said
+    assert repr(name) in finding.said
+
+
 @pytest.mark.parametrize(
     ("file", "text", "said", "remedy"),
     [

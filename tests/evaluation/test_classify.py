@@ -107,13 +107,15 @@ def test_a_base_mean_in_the_file_lets_simpleshot_take_part(classify):
     content = arrays(base_mean=np.full(SIZE, 2.0))
     assert numbers(classify(content)[1])["simpleshot"][0] == 100
     own = "{name: prototypes, preprocessing: [center-base, unit]}"
-    assert numbers(classify(content, "--classifier", own)[1])[own][0] == 100
+    for named in (own, f"ep+{own}"):
+        assert numbers(classify(content, "--classifier", named)[1])[named][0] == 100
 
 
 @pytest.mark.parametrize(
     ("changed", "words", "said"),
     [
         ({}, ["--classifier", "ridg"], "unknown entry of classifiers.yaml 'ridg'; did you mean"),
+        ({}, ["--classifier", "ep+ridg"], "unknown entry of classifiers.yaml 'ridg'; did you mean"),
         ({}, ["--classifier", "{name: ridg}"], "there is no such classifier"),
         ({}, ["--classifier", "{name: ridge, x: 1}"], "classifier ridge: unknown key 'x'"),
         ({}, ["--classifier", "{name: ridge"], "this is not valid YAML"),

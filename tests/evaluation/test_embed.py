@@ -157,9 +157,9 @@ def test_a_missing_feature_file_is_named(tmp_path):
 
 
 def test_the_stage_embeds_all_images_of_validation_and_test_classes(
-    told, toy, store, backbone, tmp_path
+    stage_config, toy, store, backbone, tmp_path
 ):
-    stage = told("embed")
+    stage = stage_config("embed")
     checkpoint, out = tmp_path / "finetune-1shot.pt", tmp_path / "features.npz"
     head = torch.nn.Linear(8, 6)
     Checkpoint(stage.backbone, state_of(backbone), state_of(head)).save(checkpoint)

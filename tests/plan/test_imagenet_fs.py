@@ -31,7 +31,7 @@ def test_what_a_stage_is_told_is_what_it_reads(scale, name):
     model, arguments = STAGES[name]
     stage = getattr(plan(scale), name)(*arguments)
     assert type(stage) is getattr(stages, model)
-    assert type(stage).model_validate_json(stages.told(stage)) == stage
+    assert type(stage).model_validate_json(stages.config_text(stage)) == stage
 
 
 def test_the_paper_scale_has_the_numbers_of_the_cited_code():

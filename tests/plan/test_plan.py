@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from epcore.errors import UserError
-from epcore.job import told_of
+from epcore.job import stage_config
 from epcore.plan import Plan
 from epcore.plan.load import extend, merge
 from epcore.plan.paths import NAME
@@ -56,7 +56,9 @@ def texts(plan):
             calls += [("finetune", backbone, recipe, 0, 5)]
             calls += [("pretrain", name, backbone, recipe, 0) for name in PRETRAINED]
     return {
-        (stage, *names): told_of(plan, stage, dict(zip(STAGES[stage].told, names, strict=True)))
+        (stage, *names): stage_config(
+            plan, stage, dict(zip(STAGES[stage].plan_names, names, strict=True))
+        )
         for stage, *names in calls
     }
 

@@ -11,7 +11,7 @@ import pytest
 from epcore.data.builders.glyph_classes import select_classes
 from epcore.plan import Plan, paths
 from epcore.plan.run import Run
-from epcore.plan.stages import told
+from epcore.plan.stages import config_text
 from epcore.plan.table_files import protocol_of
 
 CONFIG = Path(__file__).parents[2] / "config"
@@ -90,17 +90,17 @@ def changed(recipe, other="epnet", scale="paper"):
 
 
 def makes(p, backbone, name, phase, shot=1):
-    """What a recipe's training is told, or the candidates that it chooses from."""
+    """The config of a recipe's training, or the candidates that it chooses from."""
     if chosen := p.registry.recipes.selection(name, phase):
         return chosen
     if phase == "pretraining":
-        return told(p.runs.pretrain(DATASET, backbone, name, 0))
-    return told(p.runs.finetune(backbone, name, 0, shot))
+        return config_text(p.runs.pretrain(DATASET, backbone, name, 0))
+    return config_text(p.runs.finetune(backbone, name, 0, shot))
 
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_recipes_share_a_checkpoint_if_and_only_if_they_are_trained_alike(scale):
-    """Alike: from the same checkpoint, told the same, or chosen from the same."""
+    """Alike: from the same checkpoint, of the same config, or chosen from the same."""
     p = plan(scale)
     for backbone in p.registry.scale.backbones:
         first = groups(
@@ -134,7 +134,7 @@ def test_recipes_share_scores_if_and_only_if_one_checkpoint_is_tested_alike(scal
             training = [makes(p, b, name, "pretraining")]
             if p.registry.recipes.resolve(name, b).tested == "finetuned":
                 training.append(makes(p, b, name, "finetuning"))
-            return (*training, told(p.runs.evaluate(b, name)))
+            return (*training, config_text(p.runs.evaluate(b, name)))
 
         assert shared == groups(p.registry.recipes.names, test)
 
@@ -163,16 +163,16 @@ def needed_checkpoints(scale):
         seed = int(where["seed"])
         if p.compared.has(recipe):
             shot = int(re.fullmatch(r"meta-(\d+)shot", where["checkpoint"])[1])
-            trained = told(p.compared.meta_train(backbone, recipe, seed, shot))
+            trained = config_text(p.compared.meta_train(backbone, recipe, seed, shot))
             chosen_on = p.compared.validation(recipe, shot)
             made[meta.replace(".meta.json", ".pt")] = (data, trained, chosen_on)
             continue
         owner = p.runs.pretraining_recipe(backbone, recipe)
         pretrained = paths.PRETRAIN.format(**where | {"recipe": owner})
-        made[pretrained] = (data, told(p.runs.pretrain(data, backbone, owner, seed)))
+        made[pretrained] = (data, config_text(p.runs.pretrain(data, backbone, owner, seed)))
         if where["checkpoint"] != "pretrain":
             shot = int(re.fullmatch(r"finetune-(\d+)shot", where["checkpoint"])[1])
-            tuned = told(p.runs.finetune(backbone, recipe, seed, shot))
+            tuned = config_text(p.runs.finetune(backbone, recipe, seed, shot))
             made[meta.replace(".meta.json", ".pt")] = (data, tuned, pretrained)
     return made
 
@@ -195,13 +195,13 @@ def test_every_cell_has_exactly_one_file_of_scores_and_every_file_one_way_to_mak
         if p.compared.has(recipe):  # as the rule `meta_test` does
             checkpoint = p.runs.path(paths.CHECKPOINT, p.compared.checkpoint(run))
             assert paths.meta(checkpoint) == cell.checkpoint_meta
-            tested = told(p.compared.meta_test(backbone, recipe, protocol))
+            tested = config_text(p.compared.meta_test(backbone, recipe, protocol))
             made[cell.scores].add((checkpoint, protocol, tested))
             continue
         features = p.runs.features(run)
         tested = parts_of(features, paths.FEATURES)
         assert paths.meta(paths.CHECKPOINT.format(**tested)) == cell.checkpoint_meta
-        made[cell.scores].add((features, protocol, told(p.runs.evaluate(backbone, recipe))))
+        made[cell.scores].add((features, protocol, config_text(p.runs.evaluate(backbone, recipe))))
     assert all(len(ways) == 1 for ways in made.values())
     assert len(set.union(*made.values())) == len(made)
 
@@ -247,7 +247,7 @@ def test_one_job_scores_a_recipe_with_a_classifier_on_all_that_a_table_shows():
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_a_cells_scores_are_those_of_its_own_recipe_and_protocol(scale):
-    """Whatever recipe gives the file its name, it is told the same, and so is its checkpoint."""
+    """Whatever recipe gives the file its name: the same config, and the same of its checkpoint."""
     p = plan(scale)
     for name in tables_of(p):
         found = cells(name, scale)
@@ -272,13 +272,14 @@ def test_a_cells_scores_are_those_of_its_own_recipe_and_protocol(scale):
                 continue
             assert p.runs.evaluate(backbone, owner) == p.runs.evaluate(backbone, wanted)
             pretrained = (
-                told(p.runs.pretrain(DATASET, backbone, name, 0)) for name in (owner, wanted)
+                config_text(p.runs.pretrain(DATASET, backbone, name, 0)) for name in (owner, wanted)
             )
             assert len(set(pretrained)) == 1
             if p.registry.recipes.resolve(wanted, backbone).tested == "finetuned":
                 shot = p.registry.protocols[where["protocol"]].checkpoint_shot
                 tuned = (
-                    told(p.runs.finetune(backbone, recipe, 0, shot)) for recipe in (owner, wanted)
+                    config_text(p.runs.finetune(backbone, recipe, 0, shot))
+                    for recipe in (owner, wanted)
                 )
                 assert len(set(tuned)) == 1
                 assert cell.checkpoint_meta.endswith(f"/finetune-{shot}shot.meta.json")

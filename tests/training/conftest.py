@@ -27,24 +27,24 @@ def validation(toy):
 
 
 @pytest.fixture
-def pretraining(told, store, validation):
+def pretraining(stage_config, store, validation):
     """A pretraining task: pretraining("net", "conv4", seed=1, pretraining={...})."""
     from epcore.training.pretrain import PretrainingTask
 
     def build(*arguments, kind=PretrainingTask, **changes):
-        return kind(told("pretrain", *arguments, **changes), store, validation, CPU)
+        return kind(stage_config("pretrain", *arguments, **changes), store, validation, CPU)
 
     return build
 
 
 @pytest.fixture
-def finetuning(told, store, validation):
+def finetuning(stage_config, store, validation):
     """A fine-tuning task that starts from an untrained network."""
     from epcore.checkpoint import Checkpoint, build, state_of
     from epcore.training.finetune import FinetuningTask
 
     def make(*arguments, kind=FinetuningTask, classes=6, **changes):
-        stage = told("finetune", *arguments, **changes)
+        stage = stage_config("finetune", *arguments, **changes)
         torch.manual_seed(5)
         backbone = build(stage.backbone)
         head = torch.nn.Linear(backbone.feature_size, classes)

@@ -109,13 +109,13 @@ def test_the_gradient_reaches_the_first_convolution_through_both_propagations(
 
 
 def test_it_starts_from_the_pretrained_backbone_and_class_head_without_the_rotation_head(
-    told, toy, finetuning, store, validation, tmp_path
+    stage_config, toy, finetuning, store, validation, tmp_path
 ):
-    stage = told("pretrain", pretraining={"epochs": 1})
+    stage = stage_config("pretrain", pretraining={"epochs": 1})
     pretrain.run(stage, toy.data, toy.val, tmp_path / "pretrain.pt", require_gpu=False)
     trained = Checkpoint.load(tmp_path / "pretrain.pt", stage.backbone)
     task = finetune.FinetuningTask(
-        told("finetune"), store, validation, trained, torch.device("cpu")
+        stage_config("finetune"), store, validation, trained, torch.device("cpu")
     )
     assert {name.split(".")[0] for name in task.model.state_dict()} == {"backbone", "class_head"}
     for part, weights in (("backbone", trained.weights), ("class_head", trained.class_head)):
@@ -149,13 +149,13 @@ def test_every_epoch_draws_new_episodes_of_base_classes(finetuning, store):
     assert len(episodes) == 8
 
 
-def test_training_on_episodes_learns_to_tell_new_classes_apart(told, toy, tmp_path):
-    stage = told("pretrain", pretraining={"epochs": 1, "learning_rate": 1e-9})
+def test_training_on_episodes_learns_to_tell_new_classes_apart(stage_config, toy, tmp_path):
+    stage = stage_config("pretrain", pretraining={"epochs": 1, "learning_rate": 1e-9})
     pretrain.run(stage, toy.data, toy.val, tmp_path / "pretrain.pt", require_gpu=False)
     settings = {"epochs": 5, "episodes_per_epoch": 15, "learning_rate": 0.05}
     out = tmp_path / "finetune-2shot.pt"
     finetune.run(
-        told("finetune", finetuning=settings),
+        stage_config("finetune", finetuning=settings),
         toy.data, toy.val, tmp_path / "pretrain.pt", out, require_gpu=False,
     )  # fmt: skip
     before = json.loads((tmp_path / "pretrain.meta.json").read_text())["best"]["val_accuracy"]
@@ -185,8 +185,10 @@ def test_a_checkpoint_of_other_base_classes_is_refused_with_both_counts(finetuni
         ),
     ],
 )
-def test_a_checkpoint_without_a_class_head_that_fits_is_named(told, toy, tmp_path, head, said):
-    stage = told("finetune")
+def test_a_checkpoint_without_a_class_head_that_fits_is_named(
+    stage_config, toy, tmp_path, head, said
+):
+    stage = stage_config("finetune")
     Checkpoint(stage.backbone, state_of(build(stage.backbone)), head).save(tmp_path / "net.pt")
     with pytest.raises(UserError, match=said):
         finetune.run(

@@ -277,29 +277,29 @@ def test_a_damaged_state_file_is_named(tmp_path):
         train(Scripted([0.5]), settings(1), tmp_path)
 
 
-def test_the_state_file_is_named_by_config_and_inputs(told, toy, tmp_path):
+def test_the_state_file_is_named_by_config_and_inputs(stage_config, toy, tmp_path):
     def state(stage, episodes=toy.val):
         inputs = [toy.data / "store.json", episodes]
         return Session("pretrain", stage, inputs, tmp_path / "pretrain.pt").state()
 
-    first = state(told("pretrain"))
-    assert first == state(told("pretrain"))
+    first = state(stage_config("pretrain"))
+    assert first == state(stage_config("pretrain"))
     others = [
-        state(told("pretrain", pretraining={"epochs": 3})),
-        state(told("pretrain", seed=1)),
-        state(told("pretrain", "net")),
-        state(told("pretrain"), toy.novel),
+        state(stage_config("pretrain", pretraining={"epochs": 3})),
+        state(stage_config("pretrain", seed=1)),
+        state(stage_config("pretrain", "net")),
+        state(stage_config("pretrain"), toy.novel),
     ]
     assert len({first, *others}) == 5
 
 
-def test_a_state_of_another_config_is_not_used(told, toy, pretraining, tmp_path):
+def test_a_state_of_another_config_is_not_used(stage_config, toy, pretraining, tmp_path):
     out = tmp_path / "pretrain.pt"
-    stage = told("pretrain", pretraining={"weight_decay": 0.1})
+    stage = stage_config("pretrain", pretraining={"weight_decay": 0.1})
     inputs = [toy.data / "store.json", toy.val]
     foreign = Session("pretrain", stage, inputs, out).state()
     save_atomically(foreign, {"never": "read"})
-    own = Session("pretrain", told("pretrain"), inputs, out).state()
+    own = Session("pretrain", stage_config("pretrain"), inputs, out).state()
     task = pretraining()
     optimization = task.stage.pretraining
     assert fit(task, optimization, 0, own, "toy").resumed_from is None
@@ -318,9 +318,9 @@ def test_seeds_differ_with_every_part_and_are_the_same_everywhere():
     assert seed_of(0, "pretrain", 1) == 8422129913405734454
 
 
-def test_a_network_that_sees_no_difference_is_at_chance(toy, told):
+def test_a_network_that_sees_no_difference_is_at_chance(toy, stage_config):
     """In eval mode, after too few steps for BatchNorm's running statistics."""
-    stage = told("pretrain")
+    stage = stage_config("pretrain")
     store, episodes = ImageStore.open(toy.data), Episodes.load(toy.val)
     validator = Validator(store, episodes, stage, torch.device("cpu"))
     backbone = build(stage.backbone)

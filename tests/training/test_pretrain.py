@@ -88,7 +88,7 @@ def test_without_rotated_copies_the_loss_is_of_upright_images_alone(pretraining,
 
 @pytest.mark.parametrize("recipe", ["epnet", "net"])
 def test_a_data_set_whose_rotations_are_classes_is_trained_on_pictures_as_they_are(
-    told, toy, store, tmp_path, monkeypatch, recipe
+    stage_config, toy, store, tmp_path, monkeypatch, recipe
 ):
     """A whole training, as the plan tells it of Omniglot: each loss is computed again by hand."""
     steps = []
@@ -105,7 +105,9 @@ def test_a_data_set_whose_rotations_are_classes_is_trained_on_pictures_as_they_a
 
     monkeypatch.setattr(pretrain, "PretrainingLoss", Watched)
     small = {"pretraining": {"batch_size": 12}, **UNFLIPPED}
-    _, facts = run(told, toy, tmp_path / "pretrain.pt", recipe, "conv4", "omniglot", **small)
+    _, facts = run(
+        stage_config, toy, tmp_path / "pretrain.pt", recipe, "conv4", "omniglot", **small
+    )
     assert facts["config"]["pretraining"]["rotated_copies"] is False
     stored = np.stack([store.images[row] for row in store.image_indices("base")])
     stored = torch.from_numpy(stored.transpose(0, 3, 1, 2) / 127.5 - 1).float().flatten(1)
@@ -163,26 +165,28 @@ def test_the_gradient_reaches_the_first_convolution_through_embedding_propagatio
     assert slope == pytest.approx(gradient, rel=0.02)
 
 
-def run(told, toy, out, *arguments, **changes):
-    stage = told("pretrain", *arguments, **changes)
+def run(stage_config, toy, out, *arguments, **changes):
+    stage = stage_config("pretrain", *arguments, **changes)
     pretrain.run(stage, toy.data, toy.val, out, require_gpu=False)
     facts = json.loads(meta_of(out).read_text(encoding="utf-8"))
     return Checkpoint.load(out, stage.backbone), facts
 
 
 @pytest.mark.parametrize("recipe", ["epnet", "net"])
-def test_training_learns_to_tell_new_classes_apart(pretraining, told, toy, tmp_path, recipe):
+def test_training_learns_to_tell_new_classes_apart(
+    pretraining, stage_config, toy, tmp_path, recipe
+):
     settings = {"epochs": 8, "batch_size": 12}
     before, _ = pretraining(recipe, pretraining=settings).validate()
     assert before < 0.3  # five ways, brightness tells nothing
-    _, facts = run(told, toy, tmp_path / "pretrain.pt", recipe, pretraining=settings)
+    _, facts = run(stage_config, toy, tmp_path / "pretrain.pt", recipe, pretraining=settings)
     assert facts["best"]["val_accuracy"] > 0.5
 
 
 def test_the_stage_leaves_a_checkpoint_a_curve_its_provenance_and_what_it_may_resume_from(
-    told, toy, tmp_path
+    stage_config, toy, tmp_path
 ):
-    checkpoint, facts = run(told, toy, tmp_path / "pretrain.pt")
+    checkpoint, facts = run(stage_config, toy, tmp_path / "pretrain.pt")
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {"pretrain.pt", "pretrain.csv", "pretrain.meta.json", "pretrain.state"}
     assert checkpoint.class_head["weight"].shape == (6, 8)
@@ -195,9 +199,9 @@ def test_the_stage_leaves_a_checkpoint_a_curve_its_provenance_and_what_it_may_re
     assert facts["best"] == pytest.approx(best, rel=1e-4)
 
 
-def test_the_seed_decides_the_weights(told, toy, tmp_path):
+def test_the_seed_decides_the_weights(stage_config, toy, tmp_path):
     first, again, other = (
-        run(told, toy, tmp_path / name / "pretrain.pt", seed=seed)[0]
+        run(stage_config, toy, tmp_path / name / "pretrain.pt", seed=seed)[0]
         for name, seed in (("first", 3), ("again", 3), ("other", 4))
     )
     assert first.weights.keys() == again.weights.keys()
@@ -206,7 +210,7 @@ def test_the_seed_decides_the_weights(told, toy, tmp_path):
     assert not torch.equal(first.weights["blocks.0.0.weight"], other.weights["blocks.0.0.weight"])
 
 
-def test_a_killed_stage_goes_on_and_ends_with_the_same_files(told, toy, store, tmp_path):
+def test_a_killed_stage_goes_on_and_ends_with_the_same_files(stage_config, toy, store, tmp_path):
     class Killed(PretrainingTask):
         def losses(self, epoch, start, generator):
             for step, loss in enumerate(super().losses(epoch, start, generator), start):
@@ -214,15 +218,15 @@ def test_a_killed_stage_goes_on_and_ends_with_the_same_files(told, toy, store, t
                     raise KeyboardInterrupt
                 yield loss
 
-    whole, _ = run(told, toy, tmp_path / "whole" / "pretrain.pt")
+    whole, _ = run(stage_config, toy, tmp_path / "whole" / "pretrain.pt")
     out = tmp_path / "killed" / "pretrain.pt"
-    stage = told("pretrain")
+    stage = stage_config("pretrain")
     state = Session("pretrain", stage, [toy.data / "store.json", toy.val], out).state()
     task = Killed(stage, store, Episodes.load(toy.val), torch.device("cpu"))
     with pytest.raises(KeyboardInterrupt):
         fit(task, stage.pretraining, stage.seed, state, "pretrain")
     assert not out.exists()
-    resumed, facts = run(told, toy, out)
+    resumed, facts = run(stage_config, toy, out)
     assert facts["resumed_from_epoch"] == 1
     for name, tensor in whole.weights.items():
         assert torch.equal(tensor, resumed.weights[name])
@@ -236,7 +240,7 @@ def test_fewer_images_than_a_batch_is_told_with_the_setting_to_change(pretrainin
         pretraining(pretraining={"batch_size": 121})
 
 
-def test_a_learning_rate_that_breaks_the_network_is_told_as_such(told, toy, tmp_path):
+def test_a_learning_rate_that_breaks_the_network_is_told_as_such(stage_config, toy, tmp_path):
     with pytest.raises(UserError, match=r"diverged in pretrain 1/2.*lower .* learning_rate"):
-        run(told, toy, tmp_path / "pretrain.pt", pretraining={"learning_rate": 1e30})
+        run(stage_config, toy, tmp_path / "pretrain.pt", pretraining={"learning_rate": 1e30})
     assert not (tmp_path / "pretrain.pt").exists()

@@ -36,10 +36,12 @@ def curve_of(out):
         ("net", {"pretraining": SETTINGS | {"rotation_weight": 0}}),
     ],
 )
-def test_two_processes_train_the_network_of_one(told, toy, tmp_path, monkeypatch, recipe, changes):
+def test_two_processes_train_the_network_of_one(
+    stage_config, toy, tmp_path, monkeypatch, recipe, changes
+):
     """BatchNorm, embedding propagation and both heads see the whole batch in either case."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    stage = told("pretrain", recipe, **{"pretraining": SETTINGS} | changes)
+    stage = stage_config("pretrain", recipe, **{"pretraining": SETTINGS} | changes)
     alone, both = tmp_path / "alone" / "pretrain.pt", tmp_path / "both" / "pretrain.pt"
     slower = stage.model_copy(
         update={"pretraining": stage.pretraining.model_copy(update={"learning_rate": 1e-12})}
@@ -93,14 +95,19 @@ def test_batch_norm_has_the_statistics_of_all_rows(tmp_path):
         torch.testing.assert_close(found, variance, rtol=1e-6, atol=1e-6)
 
 
-def test_a_batch_that_does_not_divide_is_refused(told, store, validation):
-    stage = told("pretrain", pretraining={"batch_size": 5})
+def test_a_batch_that_does_not_divide_is_refused(stage_config, store, validation):
+    stage = stage_config("pretrain", pretraining={"batch_size": 5})
     with pytest.raises(UserError, match=r"3 GPUs cannot share the 20 images of a batch"):
         PretrainingTask(stage, store, validation, torch.device("cpu"), ProcessGroup(0, 3))
 
 
-def test_more_gpus_than_there_are_is_one_line(told, toy, tmp_path):
+def test_more_gpus_than_there_are_is_one_line(stage_config, toy, tmp_path):
     with pytest.raises(UserError, match=r"2 GPUs are asked for, here are 0"):
         pretrain.run(
-            told("pretrain"), toy.data, toy.val, tmp_path / "x.pt", require_gpu=False, gpus=2
+            stage_config("pretrain"),
+            toy.data,
+            toy.val,
+            tmp_path / "x.pt",
+            require_gpu=False,
+            gpus=2,
         )

@@ -14,12 +14,12 @@ CHECKPOINT = "models/data/conv4/epnet/s0/pretrain.pt"
 
 
 @pytest.fixture
-def pretrained(told, toy, tmp_path):
+def pretrained(stage_config, toy, tmp_path):
     """Trains, or goes on: the checkpoint, and the folder of its states."""
 
     def run(**changes):
         out = tmp_path / "pretrain.pt"
-        pretrain.run(told("pretrain", **changes), toy.data, toy.val, out, require_gpu=False)
+        pretrain.run(stage_config("pretrain", **changes), toy.data, toy.val, out, require_gpu=False)
         return out, tmp_path / "pretrain.state"
 
     return run

@@ -21,7 +21,7 @@ from epcore.plan.files import TEMPLATE
 from epcore.plan.load import read_yaml, suggest
 from epcore.plan.registry import scale_of
 from epcore.plan.run import Run
-from epcore.plan.stages import told
+from epcore.plan.stages import config_text
 from epcore.resume import discard_old_states
 from epcore.scheduler import mend
 
@@ -71,7 +71,7 @@ def job_of(stage, **names):
     """A `params` function: the words that say which job of a stage it is.
 
     Names are the rule's wildcards, and those given here, which may hold wildcards. The words end
-    with a digest of what the stage is told, so that a job runs again when that changes.
+    with a digest of the stage's config, so that a job runs again when that changes.
     """
 
     def function(wildcards):
