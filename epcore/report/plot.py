@@ -72,7 +72,8 @@ def draw(stage: PlotStage, table: pd.DataFrame, out: Path) -> None:
         column=table["dataset"] + "\n" + table["episodes"],
         top=(table["accuracy"] + table["interval"].fillna(0)).groupby(place).transform("max"),
     )
-    ours, printed = ", this run", ", paper"
+    printed = ", paper"
+    ours = ", this run" if table["paper_accuracy"].notna().any() else ""
     parts = [
         ends(table.assign(accuracy=table[f"{of}accuracy"], line=table["series"] + whose),
              "accuracy", f"{of}interval")
