@@ -21,7 +21,9 @@ rule fetch:
         mem_mb=500,
         runtime=1440,
     params:
-        published=lambda wildcards: fingerprint(config_text(PLAN.data.fetch(wildcards.source))),
+        published=lambda wildcards: fingerprint(
+            config_text(PLAN.data.fetch(wildcards.source))
+        ),
         settings=CONFIG,
         root=config["data_root"],
     shell:
