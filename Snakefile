@@ -1,5 +1,5 @@
 # EPNet, reproduced. What is asked for stands in config/, what is computed in epcore/.
-#   snakemake --cores 8 tables/main.tex                        the demo, on embedded data; or `all`
+#   snakemake --cores 8 tables/main.tex                        the demo, on built-in data; or `all`
 #   snakemake --cores 8 ablation_pipeline compared             the ablations; compared methods, trained
 #   snakemake --cores 8 tables/main.tex --config scale=paper
 #   snakemake --cores 1 forecast                               what is left of `all`, and what it costs

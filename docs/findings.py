@@ -412,11 +412,14 @@ def _compared(run: str, data: tuple[str, ...]) -> str:
 
 def times() -> str:
     """How long commands took here."""
-    text = ["| command | what | jobs | time | processor time |", "|---|---|---|---|---|"]
+    text = ["| command | what | jobs | time | processor time | on | version |", "|---" * 7 + "|"]
     for line in lines_of("times/times"):
         wall, processor = (_minutes(line[name]) for name in ("seconds", "processor_seconds"))
         command = f"`{line['command']}`"
-        text.append(f"| {command} | {line['what']} | {line['jobs']} | {wall} | {processor} |")
+        where = f"{line['machine']} | {line['revision']}"
+        text.append(
+            f"| {command} | {line['what']} | {line['jobs']} | {wall} | {processor} | {where} |"
+        )
     return "\n".join(text)
 
 
@@ -426,7 +429,7 @@ def time_of_make() -> str:
     setup, table = lines["packages"], lines["the main table"]
     whole, cores = _minutes(table["seconds"]), _minutes(table["processor_seconds"])
     return (
-        "Measured in a fresh clone, on two virtual cores of an AMD EPYC: "
+        f"Measured in a fresh clone ({setup['machine']}): "
         f"{_minutes(setup['seconds'])} to install, and {whole}\nfor the table "
         f"({table['jobs']} jobs, {cores} of processor time); "
         "[others](docs/scales.md#what-it-costs)."

@@ -73,10 +73,12 @@ def main() -> None:
     with TIMES.open(encoding="utf-8", newline="") as file:
         lines = {each["what"]: each for each in csv.DictReader(file)}
     lines[line["what"]] = line
-    with TIMES.open("w", encoding="utf-8", newline="") as file:
+    new = TIMES.with_suffix(".new")
+    with new.open("w", encoding="utf-8", newline="") as file:
         table = csv.DictWriter(file, COLUMNS, restval="", lineterminator="\n")
         table.writeheader()
         table.writerows(lines.values())
+    new.replace(TIMES)
 
 
 if __name__ == "__main__":

@@ -62,6 +62,7 @@ def parser() -> argparse.ArgumentParser:
             name,
             help=summary,
             description=description or summary,
+            allow_abbrev=False,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
 

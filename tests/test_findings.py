@@ -105,7 +105,7 @@ def test_every_snapshot_says_where_it_is_from(findings):
 
 @pytest.mark.parametrize("run", ["demo-3-seeds", "grocery"])
 def test_the_classifiers_over_shots_are_the_six_best_with_balanced_queries(findings, run):
-    """But for two that take ten times as long as a variant of theirs among the six."""
+    """But for two that take several times as long as a variant of theirs among the six."""
     file = ROOT / "config/tables/classifiers-by-shot.yaml"
     (block,) = yaml.safe_load(file.read_text(encoding="utf-8"))["blocks"]
     found = {}

@@ -165,7 +165,7 @@ class Line:
         return 0.5, 1.0
 
 
-def test_a_heartbeat_is_beside_the_state_while_a_training_runs(tmp_path, monkeypatch, told):
+def test_a_heartbeat_is_beside_the_state_while_a_training_runs(tmp_path, monkeypatch, stage_config):
     class Watched(Line):
         def validate(self):
             beats.append(json.loads((tmp_path / "0123.json").read_text()))
@@ -173,7 +173,7 @@ def test_a_heartbeat_is_beside_the_state_while_a_training_runs(tmp_path, monkeyp
 
     beats = []
     monkeypatch.setattr(heartbeat, "EVERY", 0.0)
-    settings = told("pretrain").pretraining
+    settings = stage_config("pretrain").pretraining
     fit(Watched(), settings, 0, tmp_path / "0123.pt", "pretrain")
     last = beats[-1]
     assert (last["stage"], last["epoch"], last["step"]) == ("pretrain", settings.epochs - 1, 3)

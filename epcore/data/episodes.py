@@ -170,7 +170,7 @@ def sample(
     if len(rows) < way:
         raise UserError(
             f"{pool.name}: {way}-way episodes need {way} classes, there are {len(rows)}; give "
-            "it more, or lower `way` (in config/protocols.yaml, or --way)"
+            "it more, or lower `way`"
         )
     smallest = min(range(len(rows)), key=lambda index: len(rows[index]))
     least = shot + queries + (1 if unlabeled else 0)
@@ -179,7 +179,7 @@ def sample(
         raise UserError(
             f"{pool.name}: {shot}-shot episodes with {queries} queries{some} need {least} images a "
             f"class, class {pool.classes[smallest]!r} has {len(rows[smallest])}; add "
-            "images, or lower `queries` (in config/protocols.yaml, or --queries)"
+            "images, or lower `queries`"
         )
     unlabeled = min(unlabeled, len(rows[smallest]) - shot - queries)
     drawn = np.empty((episodes, way, shot + queries), dtype=np.int64)

@@ -23,11 +23,11 @@ def estimate(plan: Plan, job: Job, device: str) -> float | None:
         seen = settings.epochs * settings.steps * settings.batch_size
         network, view = plan.imagenet_fs.backbone(job.backbone), plan.imagenet_fs.settings.view
     elif job.stage == "meta-train":
-        told = plan.compared.meta_train(job.backbone, names["recipe"], 0, int(names["shot"]))
+        stage = plan.compared.meta_train(job.backbone, names["recipe"], 0, int(names["shot"]))
         pixels = plan.registry.datasets[names["dataset"]].image_size
-        steps = told.training.epochs * told.training.steps
+        steps = stage.training.epochs * stage.training.steps
         try:
-            return steps * multiply_adds_of_step(told, pixels) / rate
+            return steps * multiply_adds_of_step(stage, pixels) / rate
         except UserError:  # images that are too small for it, which its job will say
             return None
     elif job.stage in ("pretrain", "finetune"):
@@ -83,14 +83,14 @@ def multiply_adds(backbone: Backbone, pixels: int) -> int:
 
 
 @cache
-def _step(name: str, told: str, pixels: int) -> int:
+def _step(name: str, config: str, pixels: int) -> int:
     import torch
     from torch.utils.flop_counter import FlopCounterMode
 
     from epcore.classifiers import EpisodeBatch
     from epcore.compared import build_method
 
-    stage = MetaTrainStage.model_validate_json(told)
+    stage = MetaTrainStage.model_validate_json(config)
     (way, shot, each), tasks = stage.episode, stage.training.tasks
     queries = way * each
     with torch.device("meta"), FlopCounterMode(display=False) as counter:

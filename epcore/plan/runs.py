@@ -163,7 +163,7 @@ class Runs:
         return self.path(paths.SCORES, replace(run, recipe=owner))
 
     def base(self, run: Run) -> str | None:
-        """What a run is told of the base classes, if its recipe names a classifier behind a +."""
+        """The file of the base classes, if the run's recipe names a classifier behind a +."""
         if not is_classified(run.recipe):
             return None
         return self.path(paths.BASE_CLASSES, self.checkpoint(run))

@@ -87,7 +87,7 @@ STAGES = {
 
 @pytest.fixture(params=STAGES)
 def figure(request):
-    """Name of a figure, what its stage is told, and its run() that writes to a path."""
+    """Name of a figure, the config of its stage, and its run() that writes to a path."""
     fixture, module, inputs = STAGES[request.param]
     stage = request.getfixturevalue(fixture)
     return request.param, stage, lambda out: module.run(stage, *inputs, Path(out))

@@ -27,8 +27,8 @@ EPISODES = {
 class Project:
     """A folder with toy, other (data sets), net.pt, val.npz, novel.npz and features.npz."""
 
-    def __init__(self, folder, told, capsys=None):
-        self.folder, self._told, self._capsys = folder, told, capsys
+    def __init__(self, folder, stage_config, capsys=None):
+        self.folder, self._stage_config, self._capsys = folder, stage_config, capsys
 
     def __truediv__(self, name):
         return self.folder / name
@@ -44,7 +44,9 @@ class Project:
         return cli.main(words)
 
     def stage(self, name, **changes):
-        return json.loads(canonical_json(self._told(name, **changes).model_dump(mode="json")))
+        return json.loads(
+            canonical_json(self._stage_config(name, **changes).model_dump(mode="json"))
+        )
 
     def episodes(self, **paths):
         return self.run("episodes", EPISODES, **{"data": "toy", "out": "novel.npz", **paths})
@@ -83,7 +85,7 @@ class Project:
 
 
 @pytest.fixture(scope="session")
-def whole(told, toy, tmp_path_factory):
+def whole(stage_config, toy, tmp_path_factory):
     """Everything, once; `other` is another data set of as many images."""
     folder = tmp_path_factory.mktemp("attacked")
     shutil.copytree(toy.data, folder / "toy")
@@ -91,7 +93,7 @@ def whole(told, toy, tmp_path_factory):
     store = json.loads((folder / "other/store.json").read_text(encoding="utf-8"))
     store["name"] = "other"
     (folder / "other/store.json").write_text(json.dumps(store), encoding="utf-8")
-    made = Project(folder, told)
+    made = Project(folder, stage_config)
     assert made.run("episodes", EPISODES | {"split": "val"}, data="toy", out="val.npz") == 0
     assert made.episodes() == 0
     assert made.pretrain() == 0
@@ -100,8 +102,8 @@ def whole(told, toy, tmp_path_factory):
 
 
 @pytest.fixture
-def project(whole, tmp_path, told, capsys, monkeypatch):
+def project(whole, tmp_path, stage_config, capsys, monkeypatch):
     folder = shutil.copytree(whole, tmp_path / "work")
     monkeypatch.chdir(folder)
     capsys.readouterr()
-    return Project(folder, told, capsys)
+    return Project(folder, stage_config, capsys)

@@ -9,7 +9,7 @@ from epcore.imagenet_fs.build import FORMAT, load_generators, read_head
 
 
 @pytest.fixture
-def loaded(project, told):
+def loaded(project, stage_config):
     """The message for a checkpoint with one tensor changed."""
 
     def load(part, name, change):
@@ -18,7 +18,7 @@ def loaded(project, told):
         path = project / "own.pt"
         torch.save(content, path)
         with pytest.raises(UserError) as caught:
-            Checkpoint.load(path, told("embed").backbone)
+            Checkpoint.load(path, stage_config("embed").backbone)
         assert "\n" not in str(caught.value)
         assert "see docs/own-weights.md" in str(caught.value)
         return str(caught.value)
@@ -63,8 +63,8 @@ def test_few_bytes_that_claim_to_be_many_weights_are_refused_before_they_are_rea
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
-def test_floating_point_numbers_of_other_sizes_are_weights(project, told, dtype):
-    backbone = told("embed").backbone
+def test_floating_point_numbers_of_other_sizes_are_weights(project, stage_config, dtype):
+    backbone = stage_config("embed").backbone
     content = torch.load(project / "net.pt", weights_only=True)
     content["weights"]["blocks.0.0.weight"] = content["weights"]["blocks.0.0.weight"].to(dtype)
     torch.save(content, project / "own.pt")

@@ -52,8 +52,8 @@ def test_training_does_not_begin_from_weights_that_are_not_finite(project):
     assert not (project / "fine.pt").exists()
 
 
-def test_weights_that_are_not_finite_are_not_saved(project, told):
-    made = Checkpoint.load(project / "net.pt", told("embed").backbone)
+def test_weights_that_are_not_finite_are_not_saved(project, stage_config):
+    made = Checkpoint.load(project / "net.pt", stage_config("embed").backbone)
     made.weights["blocks.0.0.weight"].view(-1)[0] = float("nan")
     with pytest.raises(UserError, match=r"new\.pt is not written: its weights are not finite in"):
         made.save(project / "new.pt")
@@ -83,13 +83,13 @@ def test_finite_features_whose_distances_are_not_are_no_accuracy(project, size):
     assert not (project / "scores.csv").exists()
 
 
-def test_a_network_whose_features_are_not_finite_is_not_validated(project, told):
+def test_a_network_whose_features_are_not_finite_is_not_validated(project, stage_config):
     """Without propagation their accuracy would be that of the first class."""
     from epcore.data.episodes import Episodes
     from epcore.data.store import ImageStore
     from epcore.training.session import Validator
 
-    stage = told("pretrain", "net")
+    stage = stage_config("pretrain", "net")
     assert not stage.propagation.embedding
     store = ImageStore.open(project / "toy")
     validate = Validator(store, Episodes.load(project / "val.npz"), stage, torch.device("cpu"))

@@ -22,7 +22,7 @@ CONFIG = Path(__file__).parents[2] / "config"
 
 
 def stage_of(**training):
-    """What the demo's pretraining is told, with another training."""
+    """The config of the demo's pretraining, with another training."""
     stage = Plan(CONFIG, "demo").runs.pretrain("glyph-mini", "conv4", "cc-rot", 0)
     pretraining = stage.pretraining.model_copy(update={"epochs": 1, "batch_size": 16} | training)
     return stage.model_copy(update={"pretraining": pretraining, "precision": "fp32"})

@@ -257,7 +257,7 @@ def test_data_that_is_got_by_hand_is_told_until_it_is_there(tmp_path, monkeypatc
     assert "files found, to be verified" in findings[0].said
 
 
-def test_embedded_data_need_nothing_and_a_built_store_is_recognized(tmp_path, monkeypatch):
+def test_built_in_data_need_nothing_and_a_built_store_is_recognized(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (first,) = check_data(plan("demo"), ["glyph-mini"], tmp_path)
     assert "without a download" in first.said

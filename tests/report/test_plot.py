@@ -40,7 +40,8 @@ def drawn(fabricate):
                 scores[table, cell.block, cell.row, cell.column] = values
                 if not Path(cell.checkpoint_meta).exists():
                     Path(cell.checkpoint_meta).write_text('{"parameters": 1}', encoding="utf-8")
-            paper = CONFIG / "paper" / f"{plan.registry.tables.table(table).paper}.csv"
+            printed = plan.registry.tables.table(table).paper
+            paper = CONFIG / "paper" / f"{printed}.csv" if printed else None
             run(stage, Path(f"{table}.csv"), paper)
             files.append(Path(f"{table}.csv"))
         stage = plan.plots.plot(name)
@@ -60,6 +61,14 @@ def test_every_number_is_the_mean_of_the_scores_of_its_cell_with_its_interval(dr
         assert float(line["accuracy"]) == pytest.approx(values.mean(), abs=1e-4)
         assert float(line["interval"]) == pytest.approx((high - low) / 2, abs=1e-4)
         assert (line["x"], line["series"]) == (str(point.x), point.series)
+
+
+def test_only_where_lines_of_the_paper_stand_beside_ours_are_ours_called_this_run(drawn):
+    for name, line, beside in (("by-way", "EPNet", True), ("classifiers-by-shot", "PT-MAP", False)):
+        drawn(name)
+        words = words_of(Path(f"{name}.pdf"))
+        assert line in words
+        assert (f"{line}, this run" in words) is beside
 
 
 def test_differences_are_of_epnet_to_net_over_the_same_episodes(drawn):

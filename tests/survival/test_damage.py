@@ -30,7 +30,7 @@ def text(stage):
 
 
 @pytest.fixture(scope="module")
-def whole(told, toy, tmp_path_factory):
+def whole(stage_config, toy, tmp_path_factory):
     """Everything that a pipeline leaves, once."""
     folder = tmp_path_factory.mktemp("whole")
     shutil.copytree(toy.data, folder / "toy")
@@ -38,7 +38,7 @@ def whole(told, toy, tmp_path_factory):
         config = {"stage_version": 2, "split": split, "way": 5, "shot": 2, "queries": 3}
         config |= {"labeled": None, "unlabeled": 0, "episodes": 30, "seed": seed}
         assert run("episodes", config, folder, data="toy", out=f"{name}.npz") == 0
-    stage = json.loads(text(told("pretrain", pretraining={"epochs": 1})))
+    stage = json.loads(text(stage_config("pretrain", pretraining={"epochs": 1})))
     assert run("pretrain", stage, folder, data="toy", episodes="val.npz", out="net.pt") == 0
     return folder
 
@@ -55,8 +55,8 @@ def folder(whole, tmp_path):
     return shutil.copytree(whole, tmp_path / "work")
 
 
-def embed(folder, told):
-    config = json.loads(text(told("embed")))
+def embed(folder, stage_config):
+    config = json.loads(text(stage_config("embed")))
     paths = {"data": "toy", "weights": "net.pt", "out": "features.npz"}
     return run("embed", config, folder, **paths)
 
@@ -99,13 +99,13 @@ NAMES = [damage.__name__ for damage in DAMAGES]
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=NAMES)
 @pytest.mark.parametrize("with_meta", [True, False])
-def test_embedding(folder, told, capsys, damage, with_meta):
+def test_embedding(folder, stage_config, capsys, damage, with_meta):
     """With its meta file, by the sha256 there; without, by the checksums inside."""
     path = folder / "net.pt"
     path.write_bytes(damage(path.read_bytes()))
     if not with_meta:
         path.with_suffix(".meta.json").unlink()
-    assert embed(folder, told) == 2
+    assert embed(folder, stage_config) == 2
     complaint(capsys, path)
     assert not (folder / "features.npz").exists()
 
@@ -113,8 +113,8 @@ def test_embedding(folder, told, capsys, damage, with_meta):
 @pytest.mark.parametrize("damage", DAMAGES, ids=NAMES)
 @pytest.mark.parametrize("with_meta", [True, False])
 @pytest.mark.parametrize("file", ["features.npz", "novel.npz"])
-def test_evaluation(folder, told, capsys, file, damage, with_meta):
-    assert embed(folder, told) == 0
+def test_evaluation(folder, stage_config, capsys, file, damage, with_meta):
+    assert embed(folder, stage_config) == 0
     path = folder / file
     path.write_bytes(damage(path.read_bytes()))
     if not with_meta:
@@ -134,10 +134,10 @@ def test_evaluation(folder, told, capsys, file, damage, with_meta):
         if damage is not flipped or file in ("labels.npy", "checksums.npy")
     ],
 )
-def test_a_store(folder, told, capsys, file, damage):
+def test_a_store(folder, stage_config, capsys, file, damage):
     path = folder / "toy" / file
     path.write_bytes(damage(path.read_bytes()))
-    assert embed(folder, told) == 2
+    assert embed(folder, stage_config) == 2
     complaint(capsys, folder / "toy")
 
 
@@ -150,7 +150,7 @@ def test_a_flipped_bit_of_an_image(folder):
 
 
 @pytest.mark.parametrize("place", np.linspace(0.02, 0.98, 25))
-def test_a_flipped_bit_of_a_description_changes_no_number(folder, told, place):
+def test_a_flipped_bit_of_a_description_changes_no_number(folder, stage_config, place):
     """Names of classes may change by it; labels, splits and pixels may not."""
     before = ImageStore.open(folder / "toy")
     path = folder / "toy" / "store.json"
@@ -167,12 +167,12 @@ def test_a_flipped_bit_of_a_description_changes_no_number(folder, told, place):
 @pytest.mark.parametrize("place", np.linspace(0.01, 0.99, 25))
 @pytest.mark.parametrize("file", ["net.pt", "novel.npz", "features.npz"])
 def test_a_flipped_bit_anywhere_is_found_or_harmless_even_without_a_meta_file(
-    folder, told, file, place
+    folder, stage_config, file, place
 ):
     """Between the arrays of an archive there is padding, in which a bit means nothing."""
-    assert embed(folder, told) == 0
+    assert embed(folder, stage_config) == 0
     readers = {
-        "net.pt": lambda: checkpoint(folder, told),
+        "net.pt": lambda: checkpoint(folder, stage_config),
         "novel.npz": lambda: vars(Episodes.load(folder / "novel.npz")),
         "features.npz": lambda: vars(Features.load(folder / "features.npz")),
     }
@@ -188,25 +188,25 @@ def test_a_flipped_bit_anywhere_is_found_or_harmless_even_without_a_meta_file(
         assert np.array_equal(array, after[name]), name
 
 
-def checkpoint(folder, told):
+def checkpoint(folder, stage_config):
     from epcore.checkpoint import Checkpoint
 
-    loaded = Checkpoint.load(folder / "net.pt", told("embed").backbone)
+    loaded = Checkpoint.load(folder / "net.pt", stage_config("embed").backbone)
     return {name: tensor.numpy() for name, tensor in loaded.weights.items()}
 
 
 @pytest.mark.parametrize(
     "content", ["", "{", "[]", "null", '{"made": 3}', '{"made": {"net.pt": 3}}', "\x00\x01"]
 )
-def test_a_damaged_meta_file(folder, told, capsys, content):
+def test_a_damaged_meta_file(folder, stage_config, capsys, content):
     path = folder / "net.meta.json"
     path.write_text(content)
-    assert embed(folder, told) == 2
+    assert embed(folder, stage_config) == 2
     complaint(capsys, folder / "net.pt" if "net.pt" in content else path)
 
 
-def test_episodes_that_were_swapped_for_others(folder, told, capsys):
-    assert embed(folder, told) == 0
+def test_episodes_that_were_swapped_for_others(folder, stage_config, capsys):
+    assert embed(folder, stage_config) == 0
     shutil.copy(folder / "val.npz", folder / "novel.npz")
     assert evaluate(folder) == 2
     complaint(capsys, folder / "novel.npz")

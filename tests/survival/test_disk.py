@@ -78,8 +78,10 @@ def test_a_store(disk):
     assert np.array_equal(store.pixels(np.arange(60)), images)
 
 
-def test_a_training_says_so_and_goes_on_once_there_is_room(disk, told, toy, tmp_path, capsys):
-    stage = told("pretrain", pretraining={"epochs": 3})
+def test_a_training_says_so_and_goes_on_once_there_is_room(
+    disk, stage_config, toy, tmp_path, capsys
+):
+    stage = stage_config("pretrain", pretraining={"epochs": 3})
     config = canonical_json(stage.model_dump(mode="json"))
     inputs = ["--data", str(toy.data), "--episodes", str(toy.val)]
 

@@ -23,12 +23,14 @@ def on_the_cpu(monkeypatch):
 
 
 @pytest.fixture
-def train(told, toy):
+def train(stage_config, toy):
     """Two processes train a network with dropout; the exit code is the command line's."""
 
     def work(out, **changes):
         settings = {"epochs": 5, "batch_size": 12, "plateau": {"patience": 2}} | changes
-        stage = told("pretrain", "epnet", "resnet12", augmentation=["flip"], pretraining=settings)
+        stage = stage_config(
+            "pretrain", "epnet", "resnet12", augmentation=["flip"], pretraining=settings
+        )
         try:
             launch(2, pretrain.train, stage, toy.data, toy.val, out)
         except Interrupted as request:

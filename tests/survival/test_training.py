@@ -34,9 +34,9 @@ def command_line(name, stage, toy):
 
 
 @pytest.fixture
-def train(told, toy):
+def train(stage_config, toy):
     """A pretraining with dropout, flips and momentum."""
-    stage = told("pretrain", "epnet", "resnet12", augmentation=["flip"], **LONG)
+    stage = stage_config("pretrain", "epnet", "resnet12", augmentation=["flip"], **LONG)
     return command_line("pretrain", stage, toy)
 
 
@@ -45,11 +45,11 @@ def meta_train(toy):
     """A training of MAML with one step, of four epochs of six steps."""
     stage = Plan(CONFIG, "demo").compared.meta_train("conv4", "maml", 0, 2)
     short = {"epochs": 4, "steps": 6, "tasks": 1, "queries": 3, "halve_every": 2}
-    told = {
+    changes = {
         "training": stage.training.model_copy(update=short),
         "method": stage.method | {"steps": 1, "test_steps": 1},
     }
-    return command_line("meta-train", stage.model_copy(update=told), toy)
+    return command_line("meta-train", stage.model_copy(update=changes), toy)
 
 
 @pytest.fixture

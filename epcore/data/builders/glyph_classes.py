@@ -1,4 +1,4 @@
-"""Which characters are the classes of the embedded data sets.
+"""Which characters are the classes of the built-in data sets.
 
 Homoglyphs (Latin A, Greek Alpha, Cyrillic A) are one picture, so a character that looks like one
 of a smaller code point never becomes a class.
@@ -58,7 +58,7 @@ class Selection:
 
 
 def select_classes(selection: str, seed: int) -> list[GlyphClass]:
-    """The classes of an embedded data set, the same for the same seed.
+    """The classes of an built-in data set, the same for the same seed.
 
     - `mini` (64 base, 16 val, 20 novel) and `large` (389, 300, 311): letters, digits and symbols
       of all scripts.

@@ -1,4 +1,4 @@
-"""The embedded data: which characters are classes, and what their pictures promise."""
+"""The built-in data: which characters are classes, and what their pictures promise."""
 
 from collections import Counter
 from pathlib import Path
