@@ -63,12 +63,15 @@ def test_every_number_is_the_mean_of_the_scores_of_its_cell_with_its_interval(dr
         assert (line["x"], line["series"]) == (str(point.x), point.series)
 
 
-def test_only_where_lines_of_the_paper_stand_beside_ours_are_ours_called_this_run(drawn):
-    for name, line, beside in (("by-way", "EPNet", True), ("classifiers-by-shot", "PT-MAP", False)):
-        drawn(name)
-        words = words_of(Path(f"{name}.pdf"))
-        assert line in words
-        assert (f"{line}, this run" in words) is beside
+@pytest.mark.parametrize(
+    ("name", "line", "beside"),
+    [("by-way", "EPNet", True), ("classifiers-by-shot", "PT-MAP", False)],
+)
+def test_only_beside_lines_of_the_paper_are_ours_called_this_run(drawn, name, line, beside):
+    drawn(name)
+    words = words_of(Path(f"{name}.pdf"))
+    assert line in words
+    assert (f"{line}, this run" in words) is beside
 
 
 def test_differences_are_of_epnet_to_net_over_the_same_episodes(drawn):
