@@ -135,7 +135,7 @@ FEATURES.npz has the arrays `features` (n, D) and `labels` (n,) of images of nov
 methods that take them also `base_mean` (D,), the mean feature of the images that the network was
 trained on, and `base_weights` (C, D), the weights of its last layer. Episodes are drawn once and
 kept in EPISODES.npz; where that file is, its episodes are classified and no others are drawn.
-Classifiers are entries of config/classifiers.yaml, or mappings as they stand there:
+Classifiers are entries of config/classifiers.yaml, or such entries with settings of your own:
   epcore classify --features mine.npz --classifier simpleshot-l2n tim '{name: tim, scale: 5}'
 `ep+` before one, as in ep+label-propagation (the paper's), puts embedding propagation in front.
 What the workflow would choose on validation episodes is not chosen here: give it, or the default

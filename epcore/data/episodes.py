@@ -118,13 +118,27 @@ class Episodes:
         return episodes
 
 
+# Where a workflow has the numbers of the episodes of each split.
+SETTINGS: dict[Split, str] = {
+    "base": " under `recipe: {finetuning: ...}` or `compared` of the scale",
+    "val": " in config/protocols.yaml",
+    "novel": " in config/protocols.yaml",
+}
+
+
 @dataclass(frozen=True)
 class Pool:
-    """What episodes are drawn from: the rows of each class, and how messages call it and them."""
+    """What episodes are drawn from: the rows of each class, and how messages call it and them.
+
+    grown: what a message says to do once images were added. settings: where it says that the
+    numbers of an episode are.
+    """
 
     name: str
     classes: tuple[str, ...]
     rows: tuple[np.ndarray, ...]
+    grown: str = ""
+    settings: str = ""
 
 
 def pool_of(store: ImageStore, split: Split) -> Pool:
@@ -134,6 +148,8 @@ def pool_of(store: ImageStore, split: Split) -> Pool:
         f"data set {store.name}, split {split}",
         tuple(store.classes[index].name for index in indices),
         tuple(np.flatnonzero(store.labels == index) for index in indices),
+        grown=" and run the command again with --forcerun data",
+        settings=SETTINGS[split],
     )
 
 
@@ -169,8 +185,8 @@ def sample(
     rows = pool.rows
     if len(rows) < way:
         raise UserError(
-            f"{pool.name}: {way}-way episodes need {way} classes, there are {len(rows)}; give "
-            "it more, or lower `way`"
+            f"{pool.name}: {way}-way episodes need {way} classes, there are {len(rows)}; add "
+            f"classes{pool.grown}, or lower `way`{pool.settings}"
         )
     smallest = min(range(len(rows)), key=lambda index: len(rows[index]))
     least = shot + queries + (1 if unlabeled else 0)
@@ -179,7 +195,7 @@ def sample(
         raise UserError(
             f"{pool.name}: {shot}-shot episodes with {queries} queries{some} need {least} images a "
             f"class, class {pool.classes[smallest]!r} has {len(rows[smallest])}; add "
-            "images, or lower `queries`"
+            f"images{pool.grown}, or lower `queries`{pool.settings}"
         )
     unlabeled = min(unlabeled, len(rows[smallest]) - shot - queries)
     drawn = np.empty((episodes, way, shot + queries), dtype=np.int64)

@@ -13,6 +13,7 @@ from epcore.doctor.finding import Finding
 from epcore.errors import UserError
 from epcore.plan import Plan, paths
 from epcore.plan.datasets import ArraysData, FolderData, OfficialData
+from epcore.plan.settings import Split
 
 if TYPE_CHECKING:
     from epcore.data.contents import Contents
@@ -25,7 +26,9 @@ def check_data(plan: Plan, datasets: list[str], root: Path) -> list[Finding]:
     findings = []
     for name in datasets:
         store = _store(plan, name)
-        findings.append(_built(name, store) if store.is_file() else _sources(plan, name, root))
+        findings.append(
+            _built(plan, name, store) if store.is_file() else _sources(plan, name, root)
+        )
     return findings
 
 
@@ -59,21 +62,30 @@ def _store(plan: Plan, name: str) -> Path:
     return Path(paths.STORE.format(scale=plan.registry.scale_name, dataset=name))
 
 
-def _built(name: str, store: Path) -> Finding:
-    """What the description of a built data set says."""
+def _built(plan: Plan, name: str, store: Path) -> Finding:
+    """What a built data set has; a user's own is compared with the files that it was built of."""
+    what, settings = f"data {name}", plan.registry.datasets[name]
     try:
         classes = len(json.loads(store.read_text(encoding="utf-8"))["classes"])
+        own = isinstance(settings, FolderData | ArraysData)
+        built = len(np.load(store.with_name("labels.npy"), mmap_mode="r")) if own else 0
     except (OSError, ValueError, KeyError, TypeError):
-        remedy = "delete it and run the same command again"
-        return Finding(f"data {name}", f"{store} is damaged", remedy)
-    return Finding(f"data {name}", f"built, {classes} classes")
+        return Finding(what, f"{store} is damaged", "delete it and run the same command again")
+    if isinstance(settings, FolderData | ArraysData) and Path(settings.path).exists():
+        finding, images = _own(plan, name, settings)
+        if finding.remedy:
+            return finding
+        if images != built:
+            said = f"built of {built:,} images, {settings.path} has {images:,} now"
+            return Finding(what, said, "run the command once with --forcerun data")
+    return Finding(what, f"built, {classes} classes")
 
 
 def _sources(plan: Plan, name: str, root: Path) -> Finding:
     """What there is of the files of a data set that is not built."""
     settings, what = plan.registry.datasets[name], f"data {name}"
     if isinstance(settings, FolderData | ArraysData):
-        return _own(plan, name, settings)
+        return _own(plan, name, settings)[0]
     if not isinstance(settings, OfficialData):
         return Finding(what, "is made when it is needed, without a download")
     verified, found = 0, 0
@@ -105,12 +117,15 @@ def _sources(plan: Plan, name: str, root: Path) -> Finding:
     return Finding(what, said)
 
 
-def _own(plan: Plan, name: str, settings: FolderData | ArraysData) -> Finding:
-    """What the builder says of a user's own data, before it decodes pictures, and the episodes."""
+def _own(plan: Plan, name: str, settings: FolderData | ArraysData) -> tuple[Finding, int]:
+    """What the builder says of a user's own data, before it decodes pictures, and the episodes.
+
+    With the number of images, 0 if something is wrong.
+    """
     what = f"data {name}"
     if not Path(settings.path).exists():
         remedy = f"put your images there, or correct path of {name}"
-        return Finding(what, f"{settings.path} does not exist", remedy)
+        return Finding(what, f"{settings.path} does not exist", remedy), 0
     from epcore.data.build import contents_of
     from epcore.data.contents import check_classes
 
@@ -121,17 +136,22 @@ def _own(plan: Plan, name: str, settings: FolderData | ArraysData) -> Finding:
             _draw(found, split, *episode)
     except UserError as error:
         said, _, remedy = str(error).rpartition("; ")
-        return Finding(what, said or remedy, remedy if said else f"mend it in {settings.path}")
-    return Finding(what, f"{len(found.labels):,} images of {len(found.classes)} classes, as listed")
+        remedy, said = (remedy, said) if said else (f"mend it in {settings.path}", remedy)
+        return Finding(what, said, remedy), 0
+    images = len(found.labels)
+    said = f"{images:,} images of {len(found.classes)} classes in {settings.path}"
+    return Finding(what, said), images
 
 
-def _episodes(plan: Plan, dataset: str) -> list[tuple[str, int, int, int, int]]:
+def _episodes(plan: Plan, dataset: str) -> list[tuple[Split, int, int, int, int]]:
     """Split, way, shot, queries and unlabeled images of its tests, validations and fine-tunings."""
     tested = dict.fromkeys(run.protocol for run in plan.tested.runs if run.dataset == dataset)
     shots = [plan.registry.protocols[protocol].checkpoint_shot for protocol in tested]
     asked = [plan.registry.protocols[f"val-5way-{shot}shot"] for shot in (5, *shots)]
     asked += [plan.registry.protocols[protocol] for protocol in tested]
-    found = [(p.split, p.way, p.shot, p.queries, min(p.unlabeled, 1)) for p in asked]
+    found: list[tuple[Split, int, int, int, int]] = [
+        (p.split, p.way, p.shot, p.queries, min(p.unlabeled, 1)) for p in asked
+    ]
     for network in plan.tested.checkpoints:
         if network.dataset == dataset and network.shot:
             stage = plan.runs.finetune(network.backbone, network.recipe, network.seed, network.shot)
@@ -141,14 +161,14 @@ def _episodes(plan: Plan, dataset: str) -> list[tuple[str, int, int, int, int]]:
 
 
 def _draw(
-    contents: "Contents", split: str, way: int, shot: int, queries: int, unlabeled: int
+    contents: "Contents", split: Split, way: int, shot: int, queries: int, unlabeled: int
 ) -> None:
     """Raises `UserError` if no such episode can be drawn from the classes of the split."""
-    from epcore.data.episodes import Pool, sample
+    from epcore.data.episodes import SETTINGS, Pool, sample
 
     names = {n: c.name for n, c in enumerate(contents.classes) if c.split == split}
     rows = tuple(np.flatnonzero(contents.labels == label) for label in names)
-    pool = Pool(f"split {split}", tuple(names.values()), rows)
+    pool = Pool(f"split {split}", tuple(names.values()), rows, settings=SETTINGS[split])
     sample(pool, way, shot, queries, 1, 0, unlabeled=unlabeled)
 
 

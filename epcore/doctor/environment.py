@@ -12,7 +12,10 @@ from epcore.gpus import local_gpus
 from epcore.plan.footprint import FootprintSettings
 
 LOCK = "requirements.txt"
-WITH_CUDA = "install torch with CUDA: pip install --force-reinstall torch"
+WITH_CUDA = (
+    "install the locked version of torch for your driver's CUDA, as pytorch.org says: "
+    "pip install --force-reinstall --no-deps torch==... --index-url ..."
+)
 
 
 def check_packages(lock: Path) -> list[Finding]:
@@ -59,7 +62,13 @@ def check_gpus(required: bool, cluster: bool) -> list[Finding]:
 
         said = "none here: the cluster's nodes have them"
         if required and torch.version.cuda is None:
-            return [Finding("gpus", f"{said}, but torch {torch.__version__} not CUDA", WITH_CUDA)]
+            return [
+                Finding(
+                    "gpus",
+                    f"{said}, but torch {torch.__version__} is built without CUDA",
+                    WITH_CUDA,
+                )
+            ]
         return [Finding("gpus", said)]
     if not gpus:
         remedy = (

@@ -106,7 +106,7 @@ def _base(path: Path, arrays: dict[str, np.ndarray]) -> BaseClasses | None:
 
 
 def methods_of(named: Sequence[str], settings: Path) -> dict[str, Inference]:
-    """Those of classifiers.yaml by their names, or of mappings as they stand there.
+    """Those of classifiers.yaml by their names, or with other settings, as mappings with a name.
 
     "ep+" before one puts embedding propagation in front of it. Where none is named, these are all,
     after the paper's own: label propagation with embedding propagation in front.
@@ -120,6 +120,11 @@ def methods_of(named: Sequence[str], settings: Path) -> dict[str, Inference]:
         where, entry = f"--classifier {text}", text.removeprefix(EP)
         if entry.lstrip().startswith("{"):
             mapping = parse_yaml(entry, where)
+            name = mapping.get("name") if isinstance(mapping, dict) else None
+            if name in known:
+                own = known[name].classifier
+                own = own if isinstance(own, dict) else {"name": own}
+                mapping = own | mapping | {"name": own["name"]}
             classifier = validate(ClassifierChoice, {"label": "", "classifier": mapping}, where)
         else:
             classifier = pick(known, entry, "entry of classifiers.yaml", "--classifier")
@@ -139,13 +144,21 @@ def episodes_of(path: Path, labeled: Labeled, asked: Protocol, seed: int) -> Epi
         drawing = asked.model_dump(exclude={"split", "finetuned_shot", "chosen_on"})
         sample(labeled.pool, seed=seed, **drawing).save(path)
     episodes = Episodes.load(path)
-    kept = (*episodes.support.shape, episodes.query_labels.shape[1], episodes.unlabeled.shape[2])
+    unlabeled = episodes.unlabeled.shape[2]
+    kept = (*episodes.support.shape, episodes.query_labels.shape[1])
     wanted = (asked.episodes, asked.way, asked.shot, asked.way * asked.queries)
-    if kept[:4] != wanted or bool(kept[4]) != asked.has_unlabeled:
+    what = ("episodes", "ways", "shots", "queries")
+    others = [
+        f"{there} {each} where {number} are asked for"
+        for each, there, number in zip(what, kept, wanted, strict=True)
+        if there != number
+    ]
+    if bool(unlabeled) != asked.has_unlabeled:
+        others.append(f"{unlabeled or 'no'} unlabeled images a class, other than asked for")
+    if others:
         raise UserError(
-            f"{path} has {kept[0]} episodes, {kept[1]}-way {kept[2]}-shot with {kept[3]} queries "
-            f"and {kept[4]} unlabeled images a class, which is not what is asked for; name another "
-            "file with --episodes, or delete it, and episodes are drawn into it"
+            f"{path} has {', '.join(others)}; name another file with --episodes, or delete it, and "
+            "episodes are drawn into it"
         )
     if not episodes.are_of(labeled.features.labels):
         raise UserError(
@@ -181,6 +194,11 @@ def run(
     kind = f"{asked.way}way-{asked.shot}shot" + (f"-u{asked.unlabeled}" * asked.has_unlabeled)
     if asked.dirichlet is not None:
         kind += f"-dirichlet-{asked.dirichlet:g}"
+    kind += "".join(
+        f"-{number}{name}"
+        for number, usual, name in ((asked.queries, 15, "queries"), (count, 1000, ""))
+        if number != usual
+    )
     frozen = episodes or features.with_name(f"{features.stem}-{kind}.npz")
     kept = frozen.exists()
     drawn = episodes_of(frozen, labeled, asked, seed)

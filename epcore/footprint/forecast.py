@@ -87,7 +87,10 @@ def run(
         return
     chosen = device or ("gpu" if plan.registry.scale.requires_gpu or local_gpus() else "cpu")
     jobs = planned(plan, targets)
-    print(f"Forecast of {' '.join(targets)} at scale {scale}: {len(jobs)} jobs to run.")
+    print(
+        f"Forecast of {' '.join(targets)} at scale {scale}: {len(jobs)} jobs to run, "
+        f"trainings on one {chosen.upper()} each."
+    )
     known = medians(read(path)) if path.is_file() else {}
     if jobs:
         factor = carbon_intensity(plan.registry.footprint)

@@ -268,12 +268,12 @@ MISTAKES = {
     "a split with one class": (
         one_class,
         NOVEL,
-        "need 5 classes, there are 1; give it more, or lower `way`",
+        "need 5 classes, there are 1; add classes and run .*, or lower `way` in config",
     ),
     "a class of few pictures": (
         few_pictures,
         NOVEL,
-        "need 20 images a class, .* has 8; add images, or lower `queries`",
+        "need 20 images a class, .* has 8; add images and run .*, or lower `queries` in config",
     ),
     "pictures that are all alike": (
         alike,
@@ -338,7 +338,7 @@ MISTAKES = {
     "fewer classes than a way": (
         lambda user: features(user, 3),
         CLASSIFY,
-        "need 5 classes, there are 3; give it more, or lower `way`",
+        "need 5 classes, there are 3; add classes, or lower `way`",
     ),
     "labels of other features": (
         lambda user: features(user, labels=np.arange(50)),

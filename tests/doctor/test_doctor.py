@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from snakemake.resources import Resource
 
@@ -94,7 +95,7 @@ def test_a_torch_that_no_node_can_use_is_a_fault_on_a_login_node_too(
 
     programs()
     monkeypatch.setattr(torch.version, "cuda", None)
-    assert ("install torch with CUDA" in str(check_gpus(required, cluster=True))) == missing
+    assert ("is built without CUDA" in str(check_gpus(required, cluster=True))) == missing
 
 
 def test_a_card_that_torch_does_not_see_is_a_fault(programs, monkeypatch):
@@ -282,7 +283,7 @@ def own(tmp_path, monkeypatch):
 
 def test_data_of_ones_own_is_read_as_the_builder_would(own):
     (finding,) = own()
-    assert (finding.said, finding.remedy) == ("1,620 images of 81 classes, as listed", "")
+    assert (finding.said, finding.remedy) == ("1,620 images of 81 classes in data/mine", "")
 
 
 @pytest.mark.parametrize(("left", "said"), [(19, "need 20 images a class"), (0, "has no image")])
@@ -307,6 +308,20 @@ def test_a_class_too_small_for_an_episode_is_told_in_whatever_split_it_is(own, s
     (finding,) = own()
     assert f"split {split}: 5-shot episodes with 15 queries need 20 images" in finding.said
     assert repr(name) in finding.said
+    where = "`recipe: {finetuning: ...}`" if split == "base" else "config/protocols.yaml"
+    assert where in finding.remedy
+
+
+@pytest.mark.parametrize(("built", "remedy"), [(1620, ""), (1600, "--forcerun data")])
+def test_a_built_data_set_is_compared_with_the_folder(own, built, remedy):
+    store = Path("results/own/data/mine/store.json")
+    store.parent.mkdir(parents=True)
+    store.write_text(json.dumps({"classes": [{}] * 81}))
+    np.save(store.with_name("labels.npy"), np.zeros(built, np.int64))
+    (finding,) = own()
+    assert remedy in finding.remedy
+    assert bool(finding.remedy) is bool(remedy)
+    assert ("has 1,620 now" in finding.said) is bool(remedy)
 
 
 @pytest.mark.parametrize(

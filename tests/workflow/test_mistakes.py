@@ -1,6 +1,8 @@
 """A user's mistake ends in one clear line, an exit code other than 0 and nothing overwritten."""
 
+import os
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -35,6 +37,20 @@ def test_a_mistake_in_the_config_is_named_with_its_file_and_remedy(project, file
     message = [line for line in complaint(project.plan()).splitlines() if said in line]
     assert len(message) == 1
     assert file.removeprefix("config/") in message[0]
+
+
+def test_the_profile_of_a_cluster_where_there_is_none(project, tmp_path, monkeypatch):
+    """Snakemake's plugin would wait for ever."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for folder in map(Path, os.environ["PATH"].split(os.pathsep)):
+        for file in folder.glob("*"):
+            if not file.name.startswith("s") and not (programs / file.name).exists():
+                (programs / file.name).symlink_to(file)
+    monkeypatch.setenv("PATH", str(programs))
+    run = project.build("--profile", "workflow/profiles/slurm", "--config", "allow_cpu=true")
+    assert "sbatch is not on the PATH; log in to a node" in complaint(run).splitlines()[-1]
+    assert project.build("--cores", "1", "-n").code == 0  # no lock is left
 
 
 def test_an_unknown_scale_on_the_command_line_lists_the_known_ones(project):

@@ -1,6 +1,7 @@
 # What all rules share: the plan of the scale, names that paths may hold, the environment of jobs.
 import os
 import shlex
+import shutil
 import sys
 from difflib import get_close_matches
 from pathlib import Path
@@ -299,6 +300,11 @@ shell.prefix(
 
 
 onstart:
+    # Without it the plugin waits for ever.
+    if workflow.executor_plugin.name == "slurm" and shutil.which("sbatch") is None:
+        sys.exit(
+            "epcore: sbatch is not on the PATH; log in to a node of the cluster that submits jobs"
+        )
     mend(workflow.scheduler)
 
 
