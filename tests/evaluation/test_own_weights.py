@@ -13,9 +13,11 @@ from PIL import Image
 
 from epcore import cli
 from epcore.backbones import build_backbone
+from epcore.checkpoint import Checkpoint
 from epcore.data.episodes import Episodes
 from epcore.data.store import ImageStore
 from epcore.evaluation.embed import Features
+from epcore.plan.recipe_models import Backbone
 
 pytestmark = pytest.mark.slow
 
@@ -44,11 +46,15 @@ def documented(toy, tmp_path, monkeypatch):
 
 
 def test_the_documented_lines_embed_and_evaluate_them(documented, capsys):
-    (of_folder, of_workflow), episodes = documented
+    (of_folder, of_checkpoint, of_workflow), episodes = documented
     theirs = build_backbone("resnet12")
     torch.save({f"encoder.{name}": w for name, w in theirs.state_dict().items()}, "theirs.pt")
-    assert (len(of_folder), len(of_workflow)) == (3, 2)
-    for command in (*of_folder, *of_workflow):
+    assert (len(of_folder), len(of_checkpoint), len(of_workflow)) == (3, 1, 2)
+    checkpoint = Path("results/demo/models/glyph-mini/conv4/epnet/s0/finetune-1shot.pt")
+    checkpoint.parent.mkdir(parents=True)
+    backbone = Backbone(architecture="conv4")
+    Checkpoint(backbone, build_backbone("conv4").state_dict(), {}).save(checkpoint)
+    for command in (*of_folder, *of_checkpoint, *of_workflow):
         program, *arguments = shlex.split(command)
         assert program == "epcore"
         fewer = ["--count", "10"] if arguments[0] == "classify" else []
