@@ -207,7 +207,10 @@ def validate(kind: type[T], content: Any, where: str) -> T:
     try:
         return TypeAdapter(kind).validate_python(content)
     except ValidationError as error:
-        first = error.errors()[0]
+        # Of a misspelt key, before the one that is missing for it.
+        found = error.errors()
+        unknown = [each for each in found if each["type"] == "extra_forbidden"]
+        first = unknown[0] if unknown and found[0]["type"] == "missing" else found[0]
         keys = _without_kinds(first["loc"], content)
         place = ".".join(map(str, keys))
         if first["type"] == "extra_forbidden":

@@ -107,7 +107,7 @@ def show(plan: Plan, name: str) -> Path:
     if not csv.is_file() or not page.is_file():
         raise UserError(
             f"table {name} of scale {scale} is not there; make it: snakemake --cores all "
-            f"{page} --config scale={scale}"
+            f"tables/{name}.tex --config scale={scale}"
         )
     stage = plan.tables.stage(name)
     console = Console(highlight=False, markup=False)

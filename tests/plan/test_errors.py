@@ -13,6 +13,8 @@ import yaml
 from epcore.checkpoint import build
 from epcore.errors import UserError
 from epcore.plan import Plan, recipe_models
+from epcore.plan.claim_models import ClaimSettings
+from epcore.plan.load import validate
 from epcore.plan.network import check_sizes
 from epcore.plan.printed import COLUMNS
 
@@ -671,3 +673,8 @@ def test_a_phase_with_everything_below_it_commented_out_changes_nothing(config):
 def test_a_scale_may_have_columns_that_only_tables_it_does_without_would_show(config):
     put(config, "scales/demo.yaml", "tables", ["main"])
     Plan(config, "demo").check()
+
+
+def test_a_misspelt_key_is_told_before_the_one_that_is_missing_for_it():
+    with pytest.raises(UserError, match=r"x: unknown key 'our'; did you mean 'ours'\?"):
+        validate(ClaimSettings, {"paper": [], "our": []}, "x")

@@ -112,7 +112,7 @@ def test_a_row_stands_with_its_own_numbers_and_those_of_the_paper(built, capsys,
     ("arguments", "message"),
     [
         (["mian"], "did you mean 'main'"),
-        (["main"], "snakemake --cores all results/demo/tables/main.html --config scale=demo"),
+        (["main"], "snakemake --cores all tables/main.tex --config scale=demo"),
         (["claims"], "claims"),
     ],
 )

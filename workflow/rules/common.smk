@@ -127,7 +127,13 @@ def check_targets():
             sys.exit(
                 f"epcore: {target} is not of scale {SCALE}; add --config scale={other}"
             )
-        names = known.get(str(target.parent), {target.stem})
+        folder = str(target.parent)
+        if folder not in known:
+            for near in get_close_matches(folder, known, 1, 0.8):
+                sys.exit(
+                    f"epcore: there is no {target}; did you mean {near}/{target.name}?"
+                )
+        names = known.get(folder, {target.stem})
         if target.stem not in names:
             if (CONFIG / target.parent / f"{target.stem}.yaml").exists():
                 sys.exit(
