@@ -28,6 +28,7 @@ def run(
         UserError: if anything is missing, or Snakemake cannot plan a target.
     """
     plan = Plan(settings, scale, seeds)
+    plan.check()
     root = root or data_root(settings)
     print(f"For {' '.join(targets)} at scale {scale}:")
     findings = _shown(
