@@ -148,7 +148,7 @@ def pool_of(store: ImageStore, split: Split) -> Pool:
         f"data set {store.name}, split {split}",
         tuple(store.classes[index].name for index in indices),
         tuple(np.flatnonzero(store.labels == index) for index in indices),
-        grown=" and run the command again with --forcerun data",
+        grown=" and run Snakemake again with --forcerun data",
         settings=SETTINGS[split],
     )
 

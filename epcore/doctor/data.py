@@ -63,21 +63,25 @@ def _store(plan: Plan, name: str) -> Path:
 
 
 def _built(plan: Plan, name: str, store: Path) -> Finding:
-    """What a built data set has; a user's own is compared with the files that it was built of."""
+    """What a built data set has; a user's own is compared with what its path holds now."""
     what, settings = f"data {name}", plan.registry.datasets[name]
+    own = isinstance(settings, FolderData | ArraysData) and Path(settings.path).exists()
     try:
-        classes = len(json.loads(store.read_text(encoding="utf-8"))["classes"])
-        own = isinstance(settings, FolderData | ArraysData)
-        built = len(np.load(store.with_name("labels.npy"), mmap_mode="r")) if own else 0
-    except (OSError, ValueError, KeyError, TypeError):
+        facts = json.loads(store.read_text(encoding="utf-8"))
+        classes = len(facts["classes"])
+        # Of own images, those too that were left out because another split has them.
+        images = (
+            facts["shape"][0] + sum(facts["repeated_images"]["left_out"].values()) if own else 0
+        )
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return Finding(what, f"{store} is damaged", "delete it and run the same command again")
-    if isinstance(settings, FolderData | ArraysData) and Path(settings.path).exists():
-        finding, images = _own(plan, name, settings)
+    if isinstance(settings, FolderData | ArraysData) and own:
+        finding, there = _own(plan, name, settings)
         if finding.remedy:
             return finding
-        if images != built:
-            said = f"built of {built:,} images, {settings.path} has {images:,} now"
-            return Finding(what, said, "run the command once with --forcerun data")
+        if there != images:
+            said = f"built of {images:,} images, {settings.path} has {there:,} now"
+            return Finding(what, said, "run Snakemake once with --forcerun data")
     return Finding(what, f"built, {classes} classes")
 
 

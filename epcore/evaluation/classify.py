@@ -120,7 +120,7 @@ def methods_of(named: Sequence[str], settings: Path) -> dict[str, Inference]:
         where, entry = f"--classifier {text}", text.removeprefix(EP)
         if entry.lstrip().startswith("{"):
             mapping = parse_yaml(entry, where)
-            name = mapping.get("name") if isinstance(mapping, dict) else None
+            name = str(mapping.get("name"))
             if name in known:
                 own = known[name].classifier
                 own = own if isinstance(own, dict) else {"name": own}
@@ -191,14 +191,12 @@ def run(
             missing.append(name)  # nobody named it
             continue
         fitting[name] = inference
-    kind = f"{asked.way}way-{asked.shot}shot" + (f"-u{asked.unlabeled}" * asked.has_unlabeled)
+    kind = f"{asked.way}way-{asked.shot}shot-{asked.queries}queries"
+    if asked.has_unlabeled:
+        kind += f"-u{asked.unlabeled}"
     if asked.dirichlet is not None:
         kind += f"-dirichlet-{asked.dirichlet:g}"
-    kind += "".join(
-        f"-{number}{name}"
-        for number, usual, name in ((asked.queries, 15, "queries"), (count, 1000, ""))
-        if number != usual
-    )
+    kind += f"-{count}"
     frozen = episodes or features.with_name(f"{features.stem}-{kind}.npz")
     kept = frozen.exists()
     drawn = episodes_of(frozen, labeled, asked, seed)

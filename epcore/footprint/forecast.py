@@ -89,7 +89,7 @@ def run(
     jobs = planned(plan, targets)
     print(
         f"Forecast of {' '.join(targets)} at scale {scale}: {len(jobs)} jobs to run, "
-        f"trainings on one {chosen.upper()} each."
+        f"trainings on the {chosen.upper()}."
     )
     known = medians(read(path)) if path.is_file() else {}
     if jobs:

@@ -314,7 +314,7 @@ def test_without_one_image_left_for_the_unlabeled_ones_it_says_what_to_do(store)
     assert str(caught.value) == (
         "data set tiny, split novel: 5-shot episodes with 4 queries and an unlabeled image need 10 "
         f"images a class, class 'novel-0' has {IMAGES}; add images and run "
-        "the command again with --forcerun data, or lower `queries` in config/protocols.yaml"
+        "Snakemake again with --forcerun data, or lower `queries` in config/protocols.yaml"
     )
 
 

@@ -58,7 +58,7 @@ def test_classes_far_apart_are_told_apart_by_whatever_can_do_with_the_features(c
 def test_the_accuracy_is_that_of_the_nearest_mean_of_the_frozen_episodes(classify, tmp_path):
     content = arrays(spread=2.0)
     _, out, _ = classify(content, "--classifier", "ridge", "nearest-mean", "--shot", "3")
-    episodes = Episodes.load(tmp_path / "mine-5way-3shot-20.npz")
+    episodes = Episodes.load(tmp_path / "mine-5way-3shot-15queries-20.npz")
     values, right = content["features"].astype(np.float32), []
     for support, query in zip(episodes.support, episodes.query, strict=True):
         means = values[support].mean(axis=1)
@@ -76,7 +76,7 @@ def test_the_accuracy_is_that_of_the_nearest_mean_of_the_frozen_episodes(classif
 
 def test_episodes_are_drawn_once_and_read_from_then_on(classify, tmp_path):
     classify(arrays(spread=2.0), "--classifier", "ridge")
-    file = tmp_path / "mine-5way-1shot-20.npz"
+    file = tmp_path / "mine-5way-1shot-15queries-20.npz"
     before = file.read_bytes()
     _, first, _ = classify(arrays(spread=2.0), "--classifier", "ridge", "--seed", "5")
     assert file.read_bytes() == before
@@ -116,6 +116,8 @@ def test_a_base_mean_in_the_file_lets_simpleshot_take_part(classify):
     [
         ({}, ["--classifier", "ridg"], "unknown entry of classifiers.yaml 'ridg'; did you mean"),
         ({}, ["--classifier", "ep+ridg"], "unknown entry of classifiers.yaml 'ridg'; did you mean"),
+        ({}, ["--classifier", "{name: [ridge]}"], "no such classifier"),
+        ({}, ["--classifier", "[ridge]"], "unknown entry of classifiers.yaml"),
         ({}, ["--classifier", "{name: ridg}"], "there is no such classifier"),
         ({}, ["--classifier", "{name: ridge, x: 1}"], "classifier ridge: unknown key 'x'"),
         ({}, ["--classifier", "{name: ridge"], "this is not valid YAML"),
@@ -161,12 +163,12 @@ def test_a_file_without_labels_and_one_that_is_none(classify, tmp_path, capsys):
 
 def test_episodes_of_another_shot_are_told(classify, tmp_path):
     classify(arrays(), "--classifier", "ridge")
-    words = ["--shot", "2", "--episodes", str(tmp_path / "mine-5way-1shot-20.npz")]
+    words = ["--shot", "2", "--episodes", str(tmp_path / "mine-5way-1shot-15queries-20.npz")]
     _, _, message = classify(arrays(), "--classifier", "ridge", *words)
     assert "-20.npz has 1 shots where 2 are asked for; name another file" in message
-    words = ["--queries", "3", "--episodes", str(tmp_path / "mine-5way-1shot-20.npz")]
+    words = ["--queries", "3", "--episodes", str(tmp_path / "mine-5way-1shot-15queries-20.npz")]
     assert "-20.npz has 75 queries where 15 are asked for; name" in classify(arrays(), *words)[2]
-    words = ["--unlabeled", "3", "--episodes", str(tmp_path / "mine-5way-1shot-20.npz")]
+    words = ["--unlabeled", "3", "--episodes", str(tmp_path / "mine-5way-1shot-15queries-20.npz")]
     assert "has no unlabeled images a class, other than asked for" in classify(arrays(), *words)[2]
 
 
@@ -174,8 +176,8 @@ def test_other_numbers_of_episodes_and_queries_are_drawn_into_other_files(classi
     for words in ([], ["--queries", "3"], ["--queries", "3", "--count", "10"]):
         assert classify(arrays(), "--classifier", "ridge", *words)[0] == 0
     names = sorted(file.name for file in tmp_path.glob("mine-*.npz"))
-    stem = "mine-5way-1shot"
-    assert names == [f"{stem}-20.npz", f"{stem}-3queries-10.npz", f"{stem}-3queries-20.npz"]
+    kinds = ("15queries-20", "3queries-10", "3queries-20")
+    assert names == [f"mine-5way-1shot-{kind}.npz" for kind in kinds]
 
 
 def test_a_mapping_with_the_name_of_an_entry_is_that_entry_with_other_settings(classify):
@@ -203,5 +205,5 @@ def test_episodes_that_were_there_are_said_to_be_used(classify):
     _, second, err = classify(arrays(), "--classifier", "ridge", "--seed", "7")
     assert second == first
     assert err.endswith(
-        "mine-5way-1shot-20.npz was there: its episodes are used, and --seed has no effect\n"
+        "-15queries-20.npz was there: its episodes are used, and --seed has no effect\n"
     )
