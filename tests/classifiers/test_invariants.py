@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from epcore.classifiers import EpisodeBatch, load_classifier
 from epcore.plan import Plan
@@ -227,3 +229,26 @@ def test_scores_are_of_the_type_of_the_features(classifier, shot):
     scores = classifier.scores(single)
     assert scores.dtype == torch.float32
     torch.testing.assert_close(scores.double(), classifier.scores(episodes), rtol=1e-3, atol=1e-3)
+
+
+class Largest(TorchDispatchMode):
+    """The number of bytes of the largest tensor that any operation returns."""
+
+    bytes = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        out = function(*args, **(kwargs or {}))
+        for tensor in tree_leaves(out):
+            if isinstance(tensor, torch.Tensor):
+                self.bytes = max(self.bytes, tensor.untyped_storage().nbytes())
+        return out
+
+
+def test_no_tensor_has_a_vector_for_each_pair_of_images(classifier):
+    """As the authors' code of many methods has: N x N x D numbers an episode."""
+    episodes, _ = drawn(3, 0.1, size=48)
+    count, images, size = episodes.points.shape
+    with Largest() as largest:
+        classifier.scores(episodes)
+    whole = count * images * images * size * episodes.points.element_size()
+    assert 0 < largest.bytes < whole / 2
