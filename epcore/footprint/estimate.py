@@ -25,7 +25,7 @@ def estimate(plan: Plan, job: Job, device: str) -> float | None:
     elif job.stage == "meta-train":
         stage = plan.compared.meta_train(job.backbone, names["recipe"], 0, int(names["shot"]))
         pixels = plan.registry.datasets[names["dataset"]].image_size
-        steps = stage.training.epochs * stage.training.steps
+        steps = stage.training.epochs * stage.steps
         try:
             return steps * multiply_adds_of_step(stage, pixels) / rate
         except UserError:  # images that are too small for it, which its job will say

@@ -45,7 +45,9 @@ class AdamSettings(Settings):
 class EpisodicTraining(AdamSettings):
     """From random weights, on episodes of base classes: `tasks` of them in each step."""
 
-    steps: PositiveInt = Field(description="of an epoch, which ends with a validation")
+    steps: PositiveInt | dict[PositiveInt, PositiveInt] = Field(
+        description="of an epoch, which ends with a validation; one number, or one for each shot"
+    )
     tasks: PositiveInt = Field(description="episodes of a step")
     queries: PositiveInt | dict[PositiveInt, PositiveInt] = Field(
         description="query images of each class; one number, or one for each shot"
@@ -62,7 +64,7 @@ class EpisodicTraining(AdamSettings):
 
     def of_shot(self, shot: int) -> "EpisodicTraining":
         """What is one number for each shot is that of a shot."""
-        several = {"way": self.way, "shot": self.shot, "queries": self.queries}
+        several = {name: getattr(self, name) for name in ("steps", "way", "shot", "queries")}
         chosen = {name: _of_shot(value, shot) for name, value in several.items() if value}
         return self.model_copy(update=chosen)
 

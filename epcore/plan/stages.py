@@ -152,6 +152,11 @@ class MetaTrainStage(NetworkStage):
         shot = training.shot or self.shot
         return cast("tuple[int, int, int]", (training.way, shot, training.queries))
 
+    @property
+    def steps(self) -> int:
+        """Of an epoch."""
+        return cast("int", self.training.steps)
+
 
 class MetaTestStage(NetworkStage):
     """Test a compared method on frozen episodes."""

@@ -49,7 +49,7 @@ class EpisodicTask:
 
     @property
     def steps(self) -> int:
-        return self.settings.steps
+        return self.stage.steps
 
     @property
     def images_per_step(self) -> int:

@@ -1,5 +1,6 @@
 """What compared methods are told, which of them share a training, and where their cells stand."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,15 @@ def test_relation_net_trains_with_the_queries_of_its_two_scripts(shot, queries):
     assert plan("demo").compared.meta_train("conv4", "relation-net", 0, shot).episode == (
         5, shot, queries,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(("shot", "steps"), [(1, 300), (5, 90), (10, 90)])
+def test_a_scale_may_give_each_shot_its_own_steps(tmp_path, shot, steps):
+    shutil.copytree(CONFIG, tmp_path / "config")
+    scale = "extends: demo\ncompared: {methods: {gnn: {training: {steps: {1: 300, 5: 90}}}}}\n"
+    (tmp_path / "config/scales/other.yaml").write_text(scale)
+    compared = plan("other", tmp_path / "config").compared
+    assert compared.meta_train("conv4", "gnn", 0, shot).steps == steps
 
 
 @pytest.mark.parametrize(("shot", "trained"), [(1, 5), (5, 10), (10, 10)])
