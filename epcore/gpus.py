@@ -25,7 +25,7 @@ POLL = 1.0  # seconds
 def local_gpus(environment: Mapping[str, str] = os.environ) -> list[str]:
     """Identifiers of this machine's GPUs, those in CUDA_VISIBLE_DEVICES if it is set.
 
-    None where `nvidia-smi` is missing or finds none.
+    Of a card that is divided (MIG) they are those of its instances. None where `nvidia-smi` is missing or finds none.
     """
     try:
         listed = subprocess.run(
@@ -33,12 +33,17 @@ def local_gpus(environment: Mapping[str, str] = os.environ) -> list[str]:
         ).stdout
     except (OSError, subprocess.CalledProcessError):
         return []
-    identifiers = dict(re.findall(r"^GPU (\d+): .*\(UUID: (\S+)\)$", listed, re.M))
+    cards: dict[str, list[str]] = {}  # number or identifier of a card -> what a process may use
+    for card in re.split(r"^GPU ", listed, flags=re.M)[1:]:
+        found = re.findall(r"\(UUID: (\S+)\)$", card, re.M)
+        cards |= dict.fromkeys((card.partition(":")[0], *found[:1]), found[1:] or found)
+    everything = [*dict.fromkeys(name for names in cards.values() for name in names)]
     visible = environment.get("CUDA_VISIBLE_DEVICES")
     if visible is None:
-        return list(identifiers.values())
-    chosen = [identifiers.get(name.strip(), name.strip()) for name in visible.split(",")]
-    return [name for name in chosen if name in identifiers.values()]
+        return everything
+    chosen = [name.strip() for name in visible.split(",")]
+    usable = [name for each in chosen for name in cards.get(each, [each])]
+    return [name for name in usable if name in everything]
 
 
 def claim(count: int, allow_cpu: bool) -> int:

@@ -34,15 +34,24 @@ def no_slurm(monkeypatch):
 
 
 @pytest.fixture
-def cards(tmp_path, monkeypatch):
+def machine(tmp_path, monkeypatch):
+    """A machine whose `nvidia-smi -L` prints these lines."""
+
+    def made(lines):
+        folder = tmp_path / "bin"
+        folder.mkdir()
+        script = folder / "nvidia-smi"
+        script.write_text("#!/bin/sh\n" + "".join(f"echo '{line}'\n" for line in lines))
+        script.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+    return made
+
+
+@pytest.fixture
+def cards(machine):
     """A machine with three cards."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    lines = [f"GPU {n}: A card (UUID: {card})" for n, card in enumerate(CARDS)]
-    script = folder / "nvidia-smi"
-    script.write_text("#!/bin/sh\n" + "".join(f"echo '{line}'\n" for line in lines))
-    script.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    machine(f"GPU {n}: A card (UUID: {card})" for n, card in enumerate(CARDS))
 
 
 @pytest.fixture
@@ -80,6 +89,27 @@ def test_all_cards_are_listed_and_those_that_are_visible_if_the_environment_says
     assert local_gpus() == CARDS
     for visible, expected in [("2,0", ["GPU-cc", "GPU-aa"]), ("GPU-bb", ["GPU-bb"]), ("", [])]:
         assert local_gpus(os.environ | {"CUDA_VISIBLE_DEVICES": visible}) == expected
+
+
+@pytest.mark.parametrize(
+    ("visible", "expected"),
+    [
+        (None, ["MIG-a", "MIG-b", "GPU-bb"]),
+        ("MIG-b", ["MIG-b"]),
+        ("0", ["MIG-a", "MIG-b"]),
+        ("GPU-aa,1", ["MIG-a", "MIG-b", "GPU-bb"]),
+        ("MIG-z", []),
+    ],
+)
+def test_a_card_that_is_divided_counts_as_its_instances(machine, visible, expected):
+    machine([
+        "GPU 0: A card (UUID: GPU-aa)",
+        "  MIG 1g.10gb     Device  0: (UUID: MIG-a)",
+        "  MIG 1g.10gb     Device  1: (UUID: MIG-b)",
+        "GPU 1: A card (UUID: GPU-bb)",
+    ])  # fmt: skip
+    seen = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
+    assert local_gpus(os.environ | seen) == expected
 
 
 def test_a_machine_without_nvidia_smi_has_no_gpu(tmp_path):

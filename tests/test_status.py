@@ -1,6 +1,7 @@
 """`epcore status`: what heartbeats say, from the files that trainings write."""
 
 import json
+import math
 import os
 import re
 import time
@@ -10,6 +11,7 @@ import torch
 
 from epcore import status
 from epcore.cli import main
+from epcore.errors import UserError
 from epcore.status import duration, overview
 from epcore.training import heartbeat
 from epcore.training.heartbeat import Heartbeat
@@ -180,6 +182,21 @@ def test_a_heartbeat_is_beside_the_state_while_a_training_runs(tmp_path, monkeyp
     assert last["images_per_second"] > 0
     assert last["val_accuracy"] == 0.5
     assert [path.name for path in tmp_path.iterdir()] == ["0123.pt"]
+
+
+def test_a_training_that_diverges_leaves_no_heartbeat(tmp_path, monkeypatch, stage_config):
+    class Diverging(Line):
+        steps = 4
+
+        def losses(self, epoch, start, generator):
+            yield from super().losses(epoch, start, generator)
+            assert (tmp_path / "0123.json").exists()
+            yield self.model(torch.ones(1, 1)).square().sum() * math.nan
+
+    monkeypatch.setattr(heartbeat, "EVERY", 0.0)
+    with pytest.raises(UserError, match="training diverged"):
+        fit(Diverging(), stage_config("pretrain").pretraining, 0, tmp_path / "0123.pt", "pretrain")
+    assert not (tmp_path / "0123.json").exists()
 
 
 def test_a_heartbeat_that_cannot_be_written_ends_no_training(tmp_path, monkeypatch):

@@ -23,7 +23,8 @@ class Ancestry:
         self._files = set(self._jobs.values())
         self._metas: dict[str, dict[str, Any]] = {}
         for path in sorted(results.rglob("*.meta.json")):
-            with contextlib.suppress(ValueError):  # torn: who reads its files will say so
+            # Torn or foreign: who reads its files will say so.
+            with contextlib.suppress(ValueError, KeyError, TypeError):
                 meta = json.loads(path.read_text(encoding="utf-8"))
                 for name in (path.name, *meta["made"]):
                     self._metas[(path.parent / name).as_posix()] = meta

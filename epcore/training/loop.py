@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -102,9 +102,11 @@ def fit(
     """
     with postponed() as request:
         training = _Training(task, settings, seed, state, label, request, team)
-        while training.goes_on():
-            training.epoch()
-        training.heartbeat.stop()
+        try:
+            while training.goes_on():
+                training.epoch()
+        finally:
+            training.heartbeat.stop()
     best, curve = training.best, training.curve
     return Outcome(best["weights"], best["row"], curve, training.resumed_from)
 
@@ -157,7 +159,8 @@ class _Training:
         except DegenerateFeaturesError as error:
             self._count()
             remedy = "look whether the images are all alike (epcore contact-sheet); if not, lower"
-            raise self._diverged(self.step + 1, str(error), remedy) from None
+            step = min(self.step + 1, self.task.steps)  # the last one, if it was in the validation
+            raise self._diverged(step, str(error), remedy) from None
         row = dict(zip(CURVE_COLUMNS, (number, rate, train_loss, accuracy, loss), strict=True))
         self.curve.append(row)
         self.schedule.step(accuracy, loss)
@@ -167,7 +170,7 @@ class _Training:
         self.step, self.total = 0, 0.0
         self._save()
         if signal := self.team.agree(self.request.number):
-            self._leave(signal)
+            raise Interrupted(signal)
 
     def _rate(self) -> float:
         return float(self.optimizer.param_groups[0]["lr"])
@@ -200,7 +203,7 @@ class _Training:
                 self._check_weights()
                 self._save()
             if signal:
-                self._leave(signal)
+                raise Interrupted(signal)
         self._count()
         self._check_weights()
         return self.total / self.step
@@ -222,14 +225,9 @@ class _Training:
         try:
             with self.request.at_once():
                 return self.task.validate()
-        except Interrupted as interrupted:
+        except Interrupted:
             self._save()
-            self._leave(interrupted.number)
-
-    def _leave(self, signal: int) -> NoReturn:
-        if self.team.rank == 0:
-            self.heartbeat.stop()
-        raise Interrupted(signal)
+            raise
 
     def _diverged(self, step: int, what: str, remedy: str = "lower") -> UserError:
         epoch = f"{self.label} {len(self.curve) + 1}/{self.settings.epochs}"

@@ -126,6 +126,13 @@ def test_several_files_of_one_job_are_that_job_by_its_attempt(results, entry):
     assert sorted(one.attempt for one in main.entries) == ["again", "suite", "t"]
 
 
+@pytest.mark.parametrize("content", ["", "{", "{}", "[]", "null", '{"made": null}'])
+def test_a_meta_file_that_is_none_hides_no_table(results, entries, content):
+    Path("results/demo/models/foreign.meta.json").write_text(content)
+    products = account(Plan(CONFIG, "demo"), entries).products
+    assert {product.name for product in products} == {"main", "ablation"}
+
+
 def test_the_same_ledger_gives_the_same_bytes(report):
     report()
     files = [OUT, Path("out/co2.md"), Path("out/co2.tex"), Path("out/co2.pdf")]
