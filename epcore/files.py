@@ -1,6 +1,7 @@
 """Files: never half-written, one writer at a time, and what is known of how they came to be."""
 
 import contextlib
+import csv
 import errno
 import fcntl
 import hashlib
@@ -67,6 +68,19 @@ def naming(path: Path) -> Iterator[None]:
     except OSError as error:
         error.filename = error.filename or str(path)
         raise
+
+
+@contextlib.contextmanager
+def reading(problem: str, remedy: str) -> Iterator[None]:
+    """What goes wrong in the block with a file that a job wrote is told as `problem` and `remedy`.
+
+    Raises:
+        UserError: if the file is missing or damaged.
+    """
+    try:
+        yield
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, csv.Error) as error:
+        raise UserError(f"{problem} ({error}); {remedy} and run the same command again") from None
 
 
 @contextlib.contextmanager

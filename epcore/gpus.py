@@ -25,7 +25,8 @@ POLL = 1.0  # seconds
 def local_gpus(environment: Mapping[str, str] = os.environ) -> list[str]:
     """Identifiers of this machine's GPUs, those in CUDA_VISIBLE_DEVICES if it is set.
 
-    Of a card that is divided (MIG) they are those of its instances. None where `nvidia-smi` is missing or finds none.
+    Of a card that is divided (MIG) they are those of its instances. None where `nvidia-smi` is
+    missing or finds none.
     """
     try:
         listed = subprocess.run(

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from epcore.errors import UserError
+from epcore.files import reading
 from epcore.plan.printed import Cell, Place
 from epcore.plan.stages import MeasuredCell, TableStage, Training
 from epcore.report.curves import read_curve
@@ -21,14 +22,10 @@ def read_scores(path: Path) -> np.ndarray:
     Raises:
         UserError: if the file is damaged.
     """
-    try:
+    with reading(f"score file {path} is damaged", "delete it"):
         scores = pd.read_csv(path, dtype={"accuracy": float})["accuracy"]
         if len(scores) < 2 or scores.isna().any() or not scores.between(0, 1).all():
             raise ValueError("accuracies must be numbers between 0 and 1, at least two")
-    except (ValueError, KeyError, OSError) as error:
-        raise UserError(
-            f"score file {path} is damaged ({error}); delete it and run the same command again"
-        ) from None
     return np.asarray(100 * scores)
 
 
@@ -38,13 +35,8 @@ def read_parameters(path: Path) -> int:
     Raises:
         UserError: if the file is damaged.
     """
-    try:
+    with reading(f"{path} is damaged", "delete it and the checkpoint beside it"):
         return int(json.loads(path.read_text(encoding="utf-8"))["parameters"])
-    except (ValueError, KeyError, TypeError, OSError) as error:
-        raise UserError(
-            f"{path} is damaged ({error}); delete it and the checkpoint beside it and run the "
-            "same command again"
-        ) from None
 
 
 def aggregate(
@@ -157,12 +149,10 @@ def costs(trainings: Sequence[Training], seeds: int) -> dict[str, object]:
 
 def _cost(path: Path) -> tuple[float, float | None]:
     """Seconds and kWh that the meta file of a checkpoint tells."""
-    try:
+    with reading(f"{path} is damaged", "delete it"):
         meta = json.loads(path.read_text(encoding="utf-8"))
         energy = meta.get("energy")
         return float(meta["seconds"]), float(energy["kwh"]) if energy else None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        raise UserError(f"{path} is damaged; delete it and run the same command again") from None
 
 
 def _methods(seeds: list[MeasuredCell], timed: bool) -> dict[str, object]:

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from epcore.errors import UserError
-from epcore.files import Provenance
+from epcore.files import Provenance, reading
 from epcore.plan.stages import CurvesStage, Training
 from epcore.report.figure import COLORS, facets
 from epcore.report.numbers import write_table
@@ -32,17 +31,12 @@ def read_curve(training: Training) -> pd.DataFrame:
         UserError: if the curve or the meta beside it is damaged.
     """
     path, facts = map(Path, training.files)
-    try:
+    with reading(f"the curve {path} or {facts.name} beside it is damaged", "delete both"):
         lines = read_epochs(path)
         kept = json.loads(facts.read_text(encoding="utf-8"))["best"]
         best = int(kept.get(training.model, kept)["epoch"]) + 1
         if best not in lines["epoch"].to_numpy():
             raise ValueError("the epoch that was kept is missing")
-    except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
-        raise UserError(
-            f"the curve {path} or {facts.name} beside it is damaged ({error}); delete both and run "
-            "the same command again"
-        ) from None
     lines["kept"] = lines["epoch"] == best
     return lines
 

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from epcore.errors import UserError
-from epcore.files import write_text
+from epcore.files import reading, write_text
 from epcore.plan.stages import EnvironmentStage
 from epcore.report.html_table import document
 
@@ -19,14 +18,9 @@ def read_meta(path: Path) -> dict[str, Any]:
     Raises:
         UserError: if it is missing or damaged.
     """
-    try:
+    with reading(f"{path} is damaged", "delete it and the file beside it"):
         facts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         facts["stage"], float(facts["seconds"]), facts["packages"].items()
-    except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
-        raise UserError(
-            f"{path} is damaged ({error}); delete it and the file beside it and run the same "
-            "command again"
-        ) from None
     return facts
 
 

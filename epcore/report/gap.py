@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from epcore.errors import UserError
-from epcore.files import Provenance
+from epcore.files import Provenance, reading
 from epcore.plan.paths import curve
 from epcore.plan.stages import GapStage
 from epcore.report.curves import read_epochs
@@ -29,12 +28,8 @@ def tabulate(stage: GapStage) -> pd.DataFrame:
 
 
 def _epochs(path: str) -> pd.DataFrame:
-    try:
+    with reading(f"the curve {path} is damaged", "delete it"):
         return read_epochs(Path(path))
-    except (ValueError, KeyError, OSError) as error:
-        raise UserError(
-            f"the curve {path} is damaged ({error}); delete it and run the same command again"
-        ) from None
 
 
 def draw(table: pd.DataFrame, label: str, note: str, out: Path) -> None:

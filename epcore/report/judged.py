@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from epcore.errors import UserError
+from epcore.files import reading
 from epcore.plan.stages import ClaimNumber, ClaimsStage, JudgedClaim
 from epcore.report.aggregate import read_scores
 from epcore.report.evidence import Estimate, of_printed, of_trainings
@@ -80,14 +80,10 @@ def _why(claim: JudgedClaim, stage: ClaimsStage) -> str:
 
 def _number(number: ClaimNumber) -> Finding:
     """What a figure says, by the interval that it writes."""
-    try:
+    problem = f"{number.file} has no number {number.number}"
+    with reading(problem, "correct the name in config/claims.yaml, or delete the file"):
         table = pd.read_csv(number.file).set_index("name")
         value, low, high = table.loc[number.number, ["value", "low", "high"]].astype(float)
-    except (ValueError, KeyError, OSError) as error:
-        raise UserError(
-            f"{number.file} has no number {number.number} ({error}); correct the name in "
-            "config/claims.yaml, or delete the file and run the same command again"
-        ) from None
     if number.sign == "below zero":
         word: Word = "holds" if high < 0 else "fails" if low > 0 else "open"
     else:

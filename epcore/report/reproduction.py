@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from epcore.errors import UserError
-from epcore.files import atomic, write_text
+from epcore.files import atomic, reading, write_text
 from epcore.footprint.impact import PAPER
 from epcore.markup import to_tex
 from epcore.plan.stages import ReproductionStage
@@ -157,13 +157,9 @@ def _short(breaks: str, most: int = 4) -> str:
 
 
 def _read_lines(path: Path) -> list[dict[str, str]]:
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            return list(csv.DictReader(file))
-    except (ValueError, csv.Error, OSError) as error:
-        raise UserError(
-            f"{path} cannot be read ({error}); delete it and run the same command again"
-        ) from None
+    problem = f"{path} cannot be read"
+    with reading(problem, "delete it"), path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
 
 
 def compile_pdf(template: Path, macros: str, inputs: list[Path], out: Path) -> None:

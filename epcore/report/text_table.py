@@ -3,7 +3,7 @@
 import csv
 from pathlib import Path
 
-from epcore.errors import UserError
+from epcore.files import reading
 
 KEY = ("block", "row", "column")
 COLUMNS = (
@@ -26,7 +26,7 @@ def read_cells(path: Path) -> dict[tuple[str, str, str], Cell]:
     Raises:
         UserError: if it is missing, no CSV or lacks a column or a cell.
     """
-    try:
+    with reading(f"table {path} cannot be read", "delete it"):
         with path.open(newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file, strict=True)
             missing = [name for name in COLUMNS if name not in (reader.fieldnames or [])]
@@ -35,8 +35,4 @@ def read_cells(path: Path) -> dict[tuple[str, str, str], Cell]:
             lines = list(reader)
         if any(None in line or None in line.values() for line in lines):
             raise ValueError("a line has too few or too many cells")
-    except (ValueError, csv.Error, OSError) as error:
-        raise UserError(
-            f"table {path} cannot be read ({error}); delete it and run the same command again"
-        ) from None
     return {(line["block"], line["row"], line["column"]): line for line in lines}

@@ -4,12 +4,18 @@ from typing import Any
 
 from torch import nn
 from torch.optim import SGD, Adam, Optimizer
-from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, LRScheduler, ReduceLROnPlateau
+from torch.optim.lr_scheduler import (
+    CosineAnnealingLR,
+    LambdaLR,
+    LRScheduler,
+    ReduceLROnPlateau,
+    StepLR,
+)
 
 from epcore.plan.compared_models import AdamSettings
-from epcore.plan.recipe_models import Optimization, SgdSettings, SteppedDescent
+from epcore.plan.recipe_models import Optimization, SteppedDescent
 
-OptimizerSettings = SgdSettings | AdamSettings
+OptimizerSettings = Optimization | SteppedDescent | AdamSettings
 
 
 class Schedule:
@@ -19,11 +25,10 @@ class Schedule:
     over: whether the rate fell so far that training ends.
     """
 
-    keeps_last = False
     over = False
 
-    def __init__(self, scheduler: LRScheduler) -> None:
-        self._scheduler = scheduler
+    def __init__(self, scheduler: LRScheduler, keeps_last: bool = False) -> None:
+        self._scheduler, self.keeps_last = scheduler, keeps_last
 
     def step(self, accuracy: float, loss: float) -> None:
         """After an epoch with these validation results."""
@@ -58,31 +63,6 @@ class PlateauSchedule(Schedule):
         self._plateau.step(accuracy if self._settings.plateau.metric == "accuracy" else loss)
 
 
-class CosineSchedule(Schedule):
-    """Falls along half a cosine wave, to almost nothing in the last epoch (SGDR, equation 5)."""
-
-    def __init__(self, optimizer: Optimizer, settings: Optimization) -> None:
-        super().__init__(CosineAnnealingLR(optimizer, T_max=settings.epochs))
-
-
-class StepSchedule(Schedule):
-    """Falls after given epochs, whatever the validation says (code of LwoF and wDAE-GNN)."""
-
-    def __init__(self, optimizer: Optimizer, settings: SteppedDescent) -> None:
-        first = settings.learning_rate
-        super().__init__(LambdaLR(optimizer, lambda epoch: settings.rate(epoch) / first))
-        self.keeps_last = settings.keep == "last"
-
-
-class HalvingSchedule(Schedule):
-    """Halves after every so many epochs (code of ProtoNet, RelationNet, TPN and GNN)."""
-
-    def __init__(self, optimizer: Optimizer, settings: AdamSettings) -> None:
-        super().__init__(
-            LambdaLR(optimizer, lambda epoch: float(0.5 ** (epoch // settings.halve_every)))
-        )
-
-
 def optimizer_of(model: nn.Module, settings: OptimizerSettings) -> Optimizer:
     """SGD with Nesterov momentum, or Adam, over all weights."""
     if isinstance(settings, AdamSettings):
@@ -100,12 +80,18 @@ def optimizer_of(model: nn.Module, settings: OptimizerSettings) -> Optimizer:
 
 
 def schedule_of(optimizer: Optimizer, settings: OptimizerSettings) -> Schedule:
-    """The schedule that the settings ask for."""
+    """The schedule that the settings ask for, which but for the plateau's asks no validation.
+
+    Adam's rate is halved after every so many epochs (code of ProtoNet, RelationNet, TPN and GNN);
+    that of stepped descent falls after given ones (code of LwoF and wDAE-GNN); a cosine's falls
+    along half a wave, to almost nothing in the last epoch (SGDR, equation 5).
+    """
     if isinstance(settings, AdamSettings):
-        return HalvingSchedule(optimizer, settings)
+        return Schedule(StepLR(optimizer, settings.halve_every, gamma=0.5))
     if isinstance(settings, SteppedDescent):
-        return StepSchedule(optimizer, settings)
-    if isinstance(settings, Optimization):
-        kinds = {"plateau": PlateauSchedule, "cosine": CosineSchedule}
-        return kinds[settings.schedule](optimizer, settings)
-    raise TypeError(f"no schedule for {type(settings).__name__}")
+        first = settings.learning_rate
+        falling = LambdaLR(optimizer, lambda epoch: settings.rate(epoch) / first)
+        return Schedule(falling, keeps_last=settings.keep == "last")
+    if settings.schedule == "cosine":
+        return Schedule(CosineAnnealingLR(optimizer, T_max=settings.epochs))
+    return PlateauSchedule(optimizer, settings)

@@ -9,8 +9,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from epcore.errors import UserError
-from epcore.files import Provenance, atomic, meta_of
+from epcore.files import Provenance, atomic, meta_of, reading
 from epcore.origin import check_one_store, check_one_validation
 from epcore.plan.stages import SelectStage
 
@@ -22,14 +21,9 @@ def facts_of(checkpoint: Path) -> dict[str, Any]:
         UserError: if it is damaged.
     """
     meta = meta_of(checkpoint)
-    try:
+    with reading(f"{meta} is damaged", "delete it and the checkpoint beside it"):
         facts: dict[str, Any] = json.loads(meta.read_text(encoding="utf-8"))
         float(facts["best"]["val_accuracy"])
-    except (ValueError, KeyError, TypeError, OSError) as error:
-        raise UserError(
-            f"{meta} is damaged ({error}); delete it and the checkpoint beside it and run the same "
-            "command again"
-        ) from None
     return facts
 
 

@@ -439,7 +439,7 @@ def test_energy_that_was_not_tracked_once_is_not_told(tmp_path):
 
 @pytest.mark.parametrize("facts", [{}, {"seconds": None}, {"seconds": 1, "energy": {"wh": 3}}])
 def test_a_meta_that_does_not_tell_its_cost_is_named(tmp_path, facts):
-    with pytest.raises(UserError, match=r"\.meta\.json is damaged; delete it"):
+    with pytest.raises(UserError, match=r"\.meta\.json is damaged .*; delete it"):
         aggregate.costs([cost(tmp_path, **facts)], 1)
 
 
