@@ -141,13 +141,13 @@ def obtain(file: SourceFile, source: Source, name: str, root: Path) -> dict[str,
         download(file, path)
     else:
         _verify(path, file)
-    digest = {"sha256": file.sha256} if file.sha256 else {"md5": file.md5}
-    if not (file.sha256 or file.md5):
-        computed = _digest_of(path, file)
+    if published := _checksum(file):
+        digest = dict([published])
+        print(f"  {path}: verified")
+    else:
+        computed = _digest_of(path, "sha256")
         digest = {"sha256": computed, "checksum": "computed here: none is published"}
         print(f"  {path}: sha256 {computed}; none is published, the builder checks the content")
-    else:
-        print(f"  {path}: verified")
     return {"path": path.as_posix(), **stamp(path), **digest}
 
 
@@ -163,12 +163,15 @@ def _by_hand(file: SourceFile, source: Source, name: str, root: Path) -> str:
 # -- verifying ------------------------------------------------------------------------------------
 
 
-def _hash(file: SourceFile) -> Any:
-    return hashlib.md5() if file.md5 and not file.sha256 else hashlib.sha256()
+def _checksum(file: SourceFile) -> tuple[str, str] | None:
+    """The published one, by its kind."""
+    if file.sha256:
+        return "sha256", file.sha256
+    return ("md5", file.md5) if file.md5 else None
 
 
-def _digest_of(path: Path, file: SourceFile) -> str:
-    digest, size = _hash(file), path.stat().st_size
+def _digest_of(path: Path, kind: str) -> str:
+    digest, size = hashlib.new(kind), path.stat().st_size
     with (
         path.open("rb") as content,
         tqdm(total=size, desc=f"verify {path.name}", unit="B", unit_scale=True,
@@ -177,7 +180,7 @@ def _digest_of(path: Path, file: SourceFile) -> str:
         while chunk := content.read(CHUNK):
             digest.update(chunk)
             progress.update(len(chunk))
-    return str(digest.hexdigest())
+    return digest.hexdigest()
 
 
 def _verify(path: Path, file: SourceFile) -> None:
@@ -191,27 +194,18 @@ def _verify(path: Path, file: SourceFile) -> None:
 
 def _difference(path: Path, file: SourceFile) -> str | None:
     """What tells a file from the published one, without reading it if its size does."""
-    return _wrong_size(path, file) or (
-        _wrong_digest(file, _digest_of(path, file)) if file.sha256 or file.md5 else None
-    )
+    wrong, published = _wrong_size(path.stat().st_size, file), _checksum(file)
+    if wrong or published is None:
+        return wrong
+    kind, expected = published
+    digest = _digest_of(path, kind)
+    return None if digest == expected else f"its {kind} is {digest}, {expected} is expected"
 
 
-def _wrong_size(path: Path, file: SourceFile) -> str | None:
-    return _wrong_number(path.stat().st_size, file)
-
-
-def _wrong_number(size: int, file: SourceFile) -> str | None:
+def _wrong_size(size: int, file: SourceFile) -> str | None:
     if file.size is None or size == file.size:
         return None
     return f"it has {size:,} bytes, {file.size:,} are expected"
-
-
-def _wrong_digest(file: SourceFile, digest: str) -> str | None:
-    expected = file.sha256 or file.md5
-    if expected is None or digest == expected:
-        return None
-    kind = "sha256" if file.sha256 else "md5"
-    return f"its {kind} is {digest}, {expected} is expected"
 
 
 # -- downloading ----------------------------------------------------------------------------------
@@ -284,14 +278,14 @@ def _from_address(url: str, file: SourceFile, path: Path, partial: Path) -> None
     most, attempts = partial.stat().st_size if inherited else 0, 0
     while True:
         try:
-            digest = _stream(url, file, path, partial)
+            _stream(url, file, path, partial)
             break
         except BROKEN_OFF:
             size = partial.stat().st_size if partial.exists() else 0
             most, attempts = max(most, size), 0 if size > most else attempts + 1
             if attempts >= ATTEMPTS:
                 raise
-    if wrong := _wrong_size(partial, file) or _wrong_digest(file, digest):
+    if wrong := _difference(partial, file):
         partial.unlink()  # what is wrong from its first byte on cannot be completed
         if not inherited:
             raise _AnotherFileError(f"it sends another file: {wrong}")
@@ -312,15 +306,15 @@ def _unchanged(partial: Path, url: str) -> str | None:
     return tag if told == url else None
 
 
-def _stream(url: str, file: SourceFile, path: Path, partial: Path) -> str:
-    """Appends what is missing to the partial file; the digest of the whole."""
+def _stream(url: str, file: SourceFile, path: Path, partial: Path) -> None:
+    """Appends what is missing to the partial file."""
     have, headers = 0, {"Accept-Encoding": "identity"}
     tag = _unchanged(partial, url)
     # Without a checksum nothing would tell that the file changed between its two parts.
-    if partial.exists() and (tag or file.sha256 or file.md5):
+    if partial.exists() and (tag or _checksum(file)):
         have = partial.stat().st_size
-        if file.size is not None and have == file.size:
-            return _digest_of(partial, file)
+        if have == file.size:
+            return
         headers |= {"Range": f"bytes={have}-"} if have else {}
         headers |= {"If-Range": tag} if have and tag else {}
     with requests.Session() as session:
@@ -330,13 +324,13 @@ def _stream(url: str, file: SourceFile, path: Path, partial: Path) -> str:
                 partial.unlink()
                 raise requests.ConnectionError("the partial file is longer than the whole")
             answer.raise_for_status()
-            return _receive(answer, url, file, path, partial, have)
+            _receive(answer, url, file, path, partial, have)
 
 
 def _receive(
     answer: requests.Response, url: str, file: SourceFile, path: Path, partial: Path, have: int
-) -> str:
-    """The digest of the whole, once the body of an answer is in the partial file.
+) -> None:
+    """Writes the body of an answer into the partial file.
 
     Raises:
         requests.RequestException: if it is not an answer to what was asked for.
@@ -353,19 +347,14 @@ def _receive(
     length = answer.headers.get("Content-Length", "")
     if length and not re.fullmatch("[0-9]{1,18}", length):
         raise requests.RequestException(f"it sends {length[:30]!r} bytes")
-    if not (length or file.size or file.sha256 or file.md5):
+    if not (length or file.size or _checksum(file)):
         raise requests.RequestException("it does not say how long the file is")
     have, coming = have if resumed else 0, int(length or 0)
-    if length and (wrong := _wrong_number(have + coming, file)):
+    if length and (wrong := _wrong_size(have + coming, file)):
         raise _AnotherFileError(f"it sends another file: {wrong}")
     _check_room(path, coming or (file.size or 0) - have)
     if not resumed:
         _keep_note(partial, url, answer)
-    digest = _hash(file)
-    if resumed:
-        with partial.open("rb") as content:
-            while chunk := content.read(CHUNK):
-                digest.update(chunk)
     with (
         partial.open("ab" if resumed else "wb") as content,
         tqdm(total=have + coming or file.size, initial=have, desc=path.name, unit="B",
@@ -377,9 +366,7 @@ def _receive(
                 partial.unlink()
                 raise _AnotherFileError(f"it sends more than the {file.size:,} bytes expected")
             content.write(chunk)
-            digest.update(chunk)
             progress.update(len(chunk))
-    return str(digest.hexdigest())
 
 
 def _keep_note(partial: Path, url: str, answer: requests.Response) -> None:
