@@ -101,7 +101,9 @@ class Egnn(EpisodicMethod):
         labels = labels.clone()
         labels[:, asked] = queries if self.transductive else queries.reshape(-1, 1, episodes.way)
         equal = labels @ labels.mT
-        counted = without_diagonal(torch.ones_like(equal))
+        # In one graph a query's pair with itself counts, as in the authors' code.
+        counted = torch.ones_like(equal)
+        counted = counted if self.transductive else without_diagonal(counted)
         counted[:, : asked.start, : asked.start] = 0
         total = labels.new_zeros(())
         for weight, found in zip(LAYER_WEIGHTS, similar, strict=True):

@@ -32,7 +32,7 @@ class Maml(EpisodicMethod):
 
         steps: PositiveInt = Field(default=5, description="of an episode in training")
         test_steps: PositiveInt = Field(default=10, description="of an episode in validation, test")
-        inner_rate: PositiveFloat = Field(default=0.01, description="learning rate of these steps")
+        inner_rate: PositiveFloat = Field(default=0.05, description="learning rate of these steps")
         gradient: Literal["second-order", "first-order"] = Field(
             default="second-order",
             description="whether training differentiates through the steps, or takes the "

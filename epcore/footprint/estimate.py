@@ -91,7 +91,7 @@ def _step(name: str, config: str, pixels: int) -> int:
     from epcore.compared import build_method
 
     stage = MetaTrainStage.model_validate_json(config)
-    (way, shot, each), tasks = stage.episode, stage.training.tasks
+    (way, shot, each), tasks = stage.episode, stage.tasks
     queries = way * each
     with torch.device("meta"), FlopCounterMode(display=False) as counter:
         method = build_method(stage.method, pixels, way, name)

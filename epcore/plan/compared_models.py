@@ -23,6 +23,7 @@ def _known(method: dict[str, Any]) -> dict[str, Any]:
 
 
 Way = Annotated[int, Field(ge=2)]
+OfShot = PositiveInt | dict[PositiveInt, PositiveInt]
 
 
 def _of_shot(value: int | dict[int, int], shot: int) -> int:
@@ -45,17 +46,17 @@ class AdamSettings(Settings):
 class EpisodicTraining(AdamSettings):
     """From random weights, on episodes of base classes: `tasks` of them in each step."""
 
-    steps: PositiveInt | dict[PositiveInt, PositiveInt] = Field(
+    steps: OfShot = Field(
         description="of an epoch, which ends with a validation; one number, or one for each shot"
     )
-    tasks: PositiveInt = Field(description="episodes of a step")
-    queries: PositiveInt | dict[PositiveInt, PositiveInt] = Field(
+    tasks: OfShot = Field(description="episodes of a step; one number, or one for each shot")
+    queries: OfShot = Field(
         description="query images of each class; one number, or one for each shot"
     )
     way: Way | dict[PositiveInt, Way] = Field(
         description="classes of a training episode; one number, or one for each shot"
     )
-    shot: PositiveInt | dict[PositiveInt, PositiveInt] | None = Field(
+    shot: OfShot | None = Field(
         default=None,
         description="support images of each class in a training episode, as many as in the test "
         "unless given; one number, or one for each shot",
@@ -64,7 +65,8 @@ class EpisodicTraining(AdamSettings):
 
     def of_shot(self, shot: int) -> "EpisodicTraining":
         """What is one number for each shot is that of a shot."""
-        several = {name: getattr(self, name) for name in ("steps", "way", "shot", "queries")}
+        names = ("steps", "tasks", "way", "shot", "queries")
+        several = {name: getattr(self, name) for name in names}
         chosen = {name: _of_shot(value, shot) for name, value in several.items() if value}
         return self.model_copy(update=chosen)
 

@@ -139,7 +139,7 @@ class MetaTrainStage(NetworkStage):
     What is one number for each shot in `training` is that of `shot`.
     """
 
-    stage_version: int = 1
+    stage_version: int = 2
     method: dict[str, Any]
     training: EpisodicTraining
     shot: int
@@ -156,6 +156,11 @@ class MetaTrainStage(NetworkStage):
     def steps(self) -> int:
         """Of an epoch."""
         return cast("int", self.training.steps)
+
+    @property
+    def tasks(self) -> int:
+        """Episodes of a step."""
+        return cast("int", self.training.tasks)
 
 
 class MetaTestStage(NetworkStage):

@@ -18,29 +18,6 @@ from epcore.report.claims_table import plain
 from epcore.report.evidence import LEVEL
 from epcore.report.text_table import Cell, read_cells
 
-MACROS = r"""\makeatletter
-\newcommand{\known}[2]{\@ifundefined{#1}{#2}{\@nameuse{#1}}}
-\newcommand{\fact}[1]{\known{fact #1}{\textbf{??}}}
-\newcommand{\absent}{\emph{(not at this scale)}}
-\newcommand{\cell}[1]{\known{cell #1}{\absent}}
-\newcommand{\gap}[1]{\known{gap #1}{\absent}}
-\newcommand{\word}[2]{\known{word #1 #2}{\textbf{??}}}
-\newcommand{\says}[2]{\known{says #1 #2}{\textbf{??}}}
-\newcommand{\whenmade}[2]{\@ifundefined{made #1}{This scale does not make \texttt{#1}. }{#2}}
-\newcommand{\provenance}[1]{\known{made #1}{}}
-\newcommand{\showtable}[1]{\@ifundefined{made #1}{}{\input{#1.tex}\provenance{#1}}}
-\newcommand{\showfigure}[3]{\@ifundefined{made figure #1}{}{%
-  \begin{figure}[!ht]\centering\includegraphics[width=#2]{#1.pdf}\caption{#3}\end{figure}%
-  \provenance{figure #1}}}
-% Tables and figures stand where they are named, each with its source below it.
-\renewenvironment{table}[1][]{\par\medskip\noindent\begin{minipage}{\linewidth}%
-  \def\@captype{table}}{\end{minipage}\par\smallskip}
-\renewenvironment{figure}[1][]{\par\medskip\noindent\begin{minipage}{\linewidth}%
-  \def\@captype{figure}}{\end{minipage}\par\smallskip}
-\newcommand{\source}[2]{\par\noindent{\scriptsize\raggedright Made by \texttt{#1}; numbers in
-  \texttt{#2}.\par}\medskip}
-\makeatother
-"""
 VERDICTS = ("printed", "intervals", "run")
 WORDS = ("holds", "fails", "open", "not asked")
 SAID = {"holds": "holds", "fails": "fails", "open": "is open", "not asked": "is not asked"}
@@ -60,8 +37,7 @@ def numbers(
         tables: the cells of each table.
         footprint: the line of all jobs of co2.csv, if energy is tracked.
     """
-    lines = [MACROS]
-    lines += [_set(f"fact {name}", value) for name, value in _facts(stage, claims, footprint)]
+    lines = [_set(f"fact {name}", value) for name, value in _facts(stage, claims, footprint)]
     for name, cells in tables.items():
         for (block, row, column), cell in cells.items():
             key = f"{name}/{block}/{row}/{column}"

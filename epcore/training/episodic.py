@@ -53,13 +53,13 @@ class EpisodicTask:
 
     @property
     def images_per_step(self) -> int:
-        return self.settings.tasks * self.way * (self.shot + self.queries)
+        return self.stage.tasks * self.way * (self.shot + self.queries)
 
     def seed(self, epoch: int) -> int:
         return seed_of(self.stage.seed, "meta-train", self.stage.shot, epoch)
 
     def losses(self, epoch: int, start: int, generator: torch.Generator) -> Iterator[Tensor]:
-        way, shot, queries, tasks = self.way, self.shot, self.queries, self.settings.tasks
+        way, shot, queries, tasks = self.way, self.shot, self.queries, self.stage.tasks
         count = self.steps * tasks
         episodes = sample(self.base, way, shot, queries, count, self.seed(epoch))
         rows = episodes.images().reshape(self.steps, -1)
