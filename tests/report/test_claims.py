@@ -11,6 +11,7 @@ from claim_values import VALUES
 from score_files import write_scores
 from test_latex import compiled, overfull
 
+from epcore.classifiers import load_classifier
 from epcore.errors import UserError
 from epcore.footprint.impact import PAPER
 from epcore.plan import Plan
@@ -309,6 +310,21 @@ def test_what_is_said_to_have_a_claims_cells_has_them(scale):
     assert never == {"C02", "C09", "C19", "C22", "C25", "C29"}
     here = {name for name, why in said.items() if "tables/compared.tex" in why}
     assert here == ({"C01", "C01b"} if scale == "demo" else set())
+
+
+def test_the_claims_on_methods_that_assume_balance_are_of_those_that_the_tables_mark():
+    plan = Plan(CONFIG, "demo")
+    recipes = plan.registry.recipes
+
+    def balanced(name):
+        settings = recipes.resolve(f"net+{name}", "conv4").propagation_in("testing")
+        return load_classifier(settings, name).balanced
+
+    marked = {name for name in recipes.classifiers if balanced(name)}
+    claims = {claim.id: claim for claim in plan.claims.settings.ours}
+    (helped,), (larger,) = claims["O4"].holds_if, claims["O5"].holds_if
+    assert {*helped.row} == marked
+    assert {side.split("/")[2] for pair in larger.larger for side in pair} == marked
 
 
 def test_the_claims_on_co2_are_of_the_numbers_that_the_footprint_has():
