@@ -6,7 +6,7 @@
 # make docs       builds the documentation as a site, with a reference of commands, config and classes
 # make report     builds every table and figure, and report.html with all of them
 #                 SCALE=mine make report    of another scale than the demo; make view too
-# make pictures   remakes the pictures of the README
+# make pictures   remakes the pictures of README and docs, but for docs/gap.png
 # make findings   remakes the tables of results in README.md and docs/ from docs/results
 # make bench      measures speed and memory into benchmarks/README.md; bench-workflow: the workflow;
 #                 bench-gpu: pretraining on a GPU at the paper's size
