@@ -91,7 +91,7 @@ def main() -> None:
     ours = peak_bytes(lambda: solve(cached, one, inference))
     theirs = peak_bytes(lambda: accuracy(cached.of(one.images()[0]), WAY, 1, QUERIES))
     row(
-        "memory of a 580-node episode, in that of its features",
+        "memory of a 580-node episode, as a multiple of its features",
         ours / own,
         2,
         False,

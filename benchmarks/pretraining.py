@@ -74,12 +74,12 @@ def timed(device: torch.device, pixels: int, network: str, batch: int) -> Timed:
 
 
 def loop_row(task: Timed, name: str, device: torch.device) -> None:
-    """Its throughput in that of the bare backbone."""
+    """Its throughput as a share of the bare backbone."""
     pair = Pair.of(task.loops[2:], task.bare[2:])
     images = task.images_per_step
     facts = describe(device, task.stage.precision)
     row(
-        f"pretraining {name}: throughput of the loop in that of the bare backbone",
+        f"pretraining {name}: throughput of the loop as a share of the bare backbone",
         pair.other_to_ours,
         0.95,
         True,

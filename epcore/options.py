@@ -10,9 +10,9 @@ from epcore.stages import NUMBERS, STAGES, Stage
 
 EPILOG = """\
 The workflow calls these stages; `snakemake -n -p TARGET` prints the exact commands. A stage finds
-its files and its settings by the names of its job, in the results folder of a scale. An option for
-a file takes another one; --config takes the settings from JSON, text or file, in place of the
-names: the `config` of a meta.json.
+its files and its settings by the names of its job (--dataset, --recipe and so on). Give an option
+for a file to use another one. --config takes the settings as JSON instead, text or file, such as
+the `config` of a .meta.json. Commands for people: classify, doctor, fetch, forecast, show, status.
 """
 
 FETCH = """\
@@ -33,9 +33,9 @@ NAMES = {
     "dataset": "data set (datasets.yaml)",
     "protocol": "protocol of its episodes (protocols.yaml)",
     "backbone": "backbone (backbones.yaml)",
-    "recipe": "recipe (recipes.yaml)",
+    "recipe": "recipe (recipes.yaml, compared.yaml)",
     "seed": "seed of the training (default: the scale's first)",
-    "shot": "shot of the fine-tuning",
+    "shot": "shot of the episodes",
     "checkpoint": "pretrain, finetune-1shot or finetune-5shot",
     "network": "network (imagenet-fs.yaml)",
     "method": "method (imagenet-fs.yaml)",
@@ -81,7 +81,13 @@ def _add_stage(sub: argparse.ArgumentParser, name: str, stage: Stage) -> None:
         for each in stage.names:
             kind = int if each in NUMBERS else str
             many = "+" if (name, each) in MANY else None
-            which.add_argument(f"--{each}", type=kind, nargs=many, metavar="NAME", help=NAMES[each])
+            which.add_argument(
+                f"--{each}",
+                type=kind,
+                nargs=many,
+                metavar="N" if each in NUMBERS else "NAME",
+                help=NAMES[each],
+            )
     _of_scale(sub, stage.of_seeds is not None)
     if stage.config is not None:
         sub.add_argument("--config", metavar="JSON", help="its settings, text or file")
