@@ -42,12 +42,17 @@ class Figures:
         self._check_networks(
             settings.interpolation, "novel", f"{where}, interpolation", "the figure is tested"
         )
-        self._registry.tables.check_table(settings.gap.table, f"{where}, gap, table")
-        self._registry.tables.check_table(settings.speed.table, f"{where}, speed, table")
-        self._registry.tables.check_column(settings.speed.column, f"{where}, speed, column")
-        self._registry.tables.check_table(
-            settings.per_episode.table, f"{where}, per-episode, table"
-        )
+        tables, speed, single = self._registry.tables, settings.speed, settings.per_episode
+        tables.check_table(settings.gap.table, f"{where}, gap, table")
+        tables.check_table(speed.table, f"{where}, speed, table")
+        tables.check_column(speed.column, f"{where}, speed, column")
+        blocks = {block.name: None for block in tables.every[speed.table].blocks}
+        pick(blocks, speed.block, "block", f"{where}, speed, block")
+        tables.check_table(single.table, f"{where}, per-episode, table")
+        rows = [row for block in tables.every[single.table].blocks for row in block.rows]
+        runnable = {row.name: None for row in rows if row.recipe or row.method}
+        for row in single.rows:
+            pick(runnable, row, "row of ours", f"{where}, per-episode, rows")
         return settings
 
     def _check_networks(self, figure: NetworkFigure, split: Split, where: str, what: str) -> None:

@@ -122,6 +122,8 @@ def test_a_misspelt_key_is_named_with_its_file_and_the_key_that_was_meant(
         ("figures.yaml", "alpha/column", "minni", "mini"),
         ("figures.yaml", "interpolation/recipes/1", "nett", "net"),
         ("figures.yaml", "interpolation/backbone", "resnet", "resnet12"),
+        ("figures.yaml", "speed/block", "--Nett", "--Net"),
+        ("figures.yaml", "per-episode/rows/1", "EPNett", "EPNet"),
     ],
 )
 def test_an_unknown_name_is_told_with_the_nearest_known_one(config, file, path, value, meant):
