@@ -166,7 +166,7 @@ class Table(Settings):
         description="data set -> its name above its columns; empty for one's own, whose title it "
         "then is"
     )
-    columns: tuple[Column, ...] = Field(description="its columns, from left to right")
+    columns: tuple[Column, ...] = Field(min_length=1, description="its columns, from left to right")
     blocks: tuple[Block, ...] = Field(description="its blocks, from top to bottom")
     imagenet_fs: ImageNetFsBlocks | None = Field(
         default=None,

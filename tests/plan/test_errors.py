@@ -176,6 +176,7 @@ def test_an_unknown_name_like_no_other_lists_the_known_ones(config):
         ("datasets.yaml", "datasets/glyph-mini/kind", "glyph", "did you mean 'glyphs'?"),
         ("datasets.yaml", "datasets/glyph-mini/images_per_class/base", 1.5, "valid integer"),
         ("tables/main.yaml", "columns", 3, "list"),
+        ("tables/main.yaml", "columns", [], "a list that is not empty"),
         ("tables/main.yaml", "blocks/0/rows/0/recipe", "epnet", "either recipe"),
         ("tables/main.yaml", "blocks/0/rows/0/marks", "EP", "list"),
         ("tables/main.yaml", "title", r"\textit{mini}ImageNet", r"\textit is LaTeX; write *emph"),
