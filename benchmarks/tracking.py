@@ -17,7 +17,8 @@ from statistics import median
 from measure import row
 
 from epcore.footprint.tracker import LEDGER, SETTINGS
-from epcore.plan.footprint import read_footprint
+from epcore.plan.footprint import FootprintSettings
+from epcore.plan.load import read
 
 CONFIG, TIMES = Path(__file__).parents[1] / "config", 15
 JOB = """
@@ -56,7 +57,8 @@ def costs(stage: str, environment: dict[str, str]) -> tuple[float, float]:
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "footprint.yaml")
-        file.write_text(json.dumps(read_footprint(CONFIG).model_dump(mode="json")))  # is YAML
+        settings = read(CONFIG, "footprint.yaml", FootprintSettings)
+        file.write_text(json.dumps(settings.model_dump(mode="json")))  # is YAML
         environment = {SETTINGS: str(file), LEDGER: str(Path(folder, "ledger.jsonl"))}
         _, first = cost("evaluate", environment)  # finds out the machine
         job, measured = costs("evaluate", environment)

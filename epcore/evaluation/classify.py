@@ -16,9 +16,8 @@ from epcore.evaluation.embed import Features
 from epcore.evaluation.inference import Inference
 from epcore.evaluation.solve import solve
 from epcore.files import require
-from epcore.plan.load import parse_yaml, pick, validate
+from epcore.plan.load import parse_yaml, pick, read, validate
 from epcore.plan.recipe_models import ClassifierChoice, Propagation
-from epcore.plan.recipes import read_classifiers
 from epcore.plan.scale_models import Protocol
 from epcore.propagation import DegenerateFeaturesError
 from epcore.report.statistics import mean_with_interval, paired
@@ -114,7 +113,7 @@ def methods_of(named: Sequence[str], settings: Path) -> dict[str, Inference]:
     Raises:
         UserError: for an unknown name or setting.
     """
-    known = read_classifiers(settings)
+    known = read(settings, "classifiers.yaml", dict[str, ClassifierChoice])
     methods = {}
     for text in named or (*(EP + name for name in known if name == "label-propagation"), *known):
         where, entry = f"--classifier {text}", text.removeprefix(EP)

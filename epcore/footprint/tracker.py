@@ -18,7 +18,8 @@ from epcore.files import ENERGY
 from epcore.footprint.clock import cpu_seconds
 from epcore.footprint.ledger import Entry, State, append
 from epcore.footprint.machine import factor_source, known_machine, outside_slurm
-from epcore.plan.footprint import FootprintSettings, read_footprint_file
+from epcore.plan.footprint import FootprintSettings
+from epcore.plan.load import read
 from epcore.stages import STAGES
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ def tracked(stage: str, job: Path, gpus: int = 0) -> Iterator[None]:
     if SETTINGS not in os.environ or LEDGER not in os.environ:
         yield
         return
-    settings = read_footprint_file(Path(os.environ[SETTINGS]))
+    file = Path(os.environ[SETTINGS])
+    settings = read(file.parent, file.name, FootprintSettings)
     if not settings.tracking:
         yield
         return

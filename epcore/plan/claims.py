@@ -28,7 +28,7 @@ from epcore.plan.claim_models import (
     Within,
 )
 from epcore.plan.figures import Figures
-from epcore.plan.load import pick, read_yaml, validate
+from epcore.plan.load import pick, read
 from epcore.plan.registry import Registry
 from epcore.plan.stages import (
     ClaimCase,
@@ -53,9 +53,7 @@ class Claims:
 
     @cached_property
     def settings(self) -> ClaimSettings:
-        content = read_yaml(self._registry.config / FILE)
-        settings: ClaimSettings = validate(ClaimSettings, content, f"config/{FILE}")
-        return settings
+        return read(self._registry.config, FILE, ClaimSettings)
 
     @cached_property
     def _catalog(self) -> ClaimCells:

@@ -4,7 +4,7 @@ from functools import cached_property
 
 from epcore.errors import UserError
 from epcore.plan.figure_models import FigureSettings, InterpolatedPairs, NetworkFigure
-from epcore.plan.load import pick, read_yaml, validate
+from epcore.plan.load import pick, read
 from epcore.plan.registry import Registry
 from epcore.plan.run import Run
 from epcore.plan.runs import Runs
@@ -35,9 +35,8 @@ class Figures:
     @cached_property
     def settings(self) -> FigureSettings:
         """The file figures.yaml."""
-        file = self._registry.config / "figures.yaml"
+        settings = read(self._registry.config, "figures.yaml", FigureSettings)
         where = f"{self._registry.config.name}/figures.yaml"
-        settings: FigureSettings = validate(FigureSettings, read_yaml(file), where)
         self._check_networks(settings.alpha, "val", f"{where}, alpha", "alpha is chosen")
         self._check_networks(
             settings.interpolation, "novel", f"{where}, interpolation", "the figure is tested"

@@ -1,11 +1,9 @@
 """The settings of energy, CO2 and their forecast: the file footprint.yaml."""
 
-from pathlib import Path
 from typing import Annotated, Self
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat, field_validator, model_validator
 
-from epcore.plan.load import read_yaml, validate
 from epcore.plan.settings import Settings
 
 # Countries whose regions have factors of their own in codecarbon.
@@ -70,17 +68,3 @@ class FootprintSettings(Settings):
             known = ", ".join(WITH_REGIONS)
             raise ValueError(f"only {known} have factors of regions; set region to null")
         return self
-
-
-def read_footprint(config: Path) -> FootprintSettings:
-    """The file footprint.yaml of the folder `config`.
-
-    Raises:
-        UserError: that names the key and the remedy.
-    """
-    return read_footprint_file(config / "footprint.yaml")
-
-
-def read_footprint_file(path: Path) -> FootprintSettings:
-    """As `read_footprint`, of a file."""
-    return validate(FootprintSettings, read_yaml(path), "/".join(path.parts[-2:]))

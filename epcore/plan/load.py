@@ -228,6 +228,15 @@ def validate(kind: type[T], content: Any, where: str) -> T:
         raise UserError(f"{where}: {problem}") from None
 
 
+def read(config: Path, name: str, kind: type[T]) -> T:
+    """A file of the config folder, as the type `kind`.
+
+    Raises:
+        UserError: as `read_yaml` and `validate`.
+    """
+    return validate(kind, read_yaml(config / name), f"{config.name}/{name}")
+
+
 def _shown(value: Any) -> str:
     """A value as it stands in a file, its beginning if it is long."""
     text = json.dumps(value, ensure_ascii=False, default=str)

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from epcore.plan.checks import check_name
-from epcore.plan.load import read_yaml, validate
+from epcore.plan.load import read
 from epcore.plan.registry import Registry
 from epcore.plan.scale_models import Protocol
 from epcore.plan.settings import Settings
@@ -56,9 +56,8 @@ class Plots:
     @cached_property
     def settings(self) -> PlotSettings:
         """The file plots.yaml."""
-        file = self._registry.config / "plots.yaml"
+        settings = read(self._registry.config, "plots.yaml", PlotSettings)
         where = f"{self._registry.config.name}/plots.yaml"
-        settings: PlotSettings = validate(PlotSettings, read_yaml(file), where)
         for series in settings.series:
             self._registry.recipes.check(series.recipe, f"{where}, series")
         for name, plot in settings.plots.items():

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from epcore.errors import UserError
 from epcore.plan.compared_models import METHODS, ComparedMethod
-from epcore.plan.load import check_keys, extend, merge, pick, read_yaml, validate
+from epcore.plan.load import check_keys, extend, merge, pick, read, validate
 from epcore.plan.recipe_models import (
     BackboneInfo,
     ClassifierChoice,
@@ -38,14 +38,13 @@ class Recipes:
     ) -> None:
         self.config, self.scale, self.scale_file = config, scale, scale_file
         self.backbones = backbones
-        self.classifiers = read_classifiers(config)
+        self.classifiers = read(config, "classifiers.yaml", dict[str, ClassifierChoice])
 
     @cached_property
     def _recipe_sources(self) -> tuple[dict[str, Any], dict[str, Any], Selections]:
         """Protocols, recipes with all candidates, and which recipes are chosen from them."""
         where = f"{self.config.name}/recipes.yaml"
-        content = read_yaml(self.config / "recipes.yaml")
-        sources = validate(RecipeSources, content, where)
+        sources = read(self.config, "recipes.yaml", RecipeSources)
         for name, settings in sources.protocols.items():
             self._check_recipe(settings, f"{where}, protocols.{name}", ("extends",))
         for name, settings in sources.recipes.items():
@@ -137,9 +136,7 @@ class Recipes:
     def compared(self) -> dict[str, ComparedMethod]:
         """The file compared.yaml: methods that are trained on episodes, at this scale."""
         where = f"{self.config.name}/compared.yaml"
-        sources = validate(
-            dict[str, dict[str, Any]], read_yaml(self.config / "compared.yaml"), where
-        )
+        sources = read(self.config, "compared.yaml", dict[str, dict[str, Any]])
         found = {}
         for name, own in sources.items():
             check_keys(ComparedMethod, own, f"{where}, {name}", also=("extends",))
@@ -156,12 +153,6 @@ class Recipes:
     def compared_method(self, name: str) -> ComparedMethod:
         """An entry of compared.yaml."""
         return pick(self.compared, name, "recipe", f"{self.config.name}/compared.yaml")
-
-
-def read_classifiers(config: Path) -> dict[str, ClassifierChoice]:
-    """The file classifiers.yaml."""
-    content = read_yaml(config / "classifiers.yaml")
-    return validate(dict[str, ClassifierChoice], content, f"{config.name}/classifiers.yaml")
 
 
 def _with_candidates(

@@ -8,8 +8,8 @@ from typing import Any
 from epcore.errors import UserError
 from epcore.plan.checks import check_name, check_unique, shown
 from epcore.plan.datasets import DataSources, OfficialData, Source
-from epcore.plan.footprint import FootprintSettings, read_footprint
-from epcore.plan.load import extend, pick, read_yaml, suggest, validate
+from epcore.plan.footprint import FootprintSettings
+from epcore.plan.load import extend, pick, read, read_yaml, suggest, validate
 from epcore.plan.network import check_pixels, check_sizes
 from epcore.plan.recipe_models import Backbone, BackboneInfo
 from epcore.plan.recipes import Recipes
@@ -37,8 +37,8 @@ class Registry:
         registry = read_datasets(config)
         self.sources = registry.sources
         self.datasets: dict[str, Any] = registry.datasets | self.scale.datasets
-        self.backbones = self._read("backbones.yaml", BackboneInfo)
-        self.protocols = self._read("protocols.yaml", Protocol)
+        self.backbones = read(config, "backbones.yaml", dict[str, BackboneInfo])
+        self.protocols = read(config, "protocols.yaml", dict[str, Protocol])
         self.recipes = Recipes(config, self.scale, self.scale_file, self.backbones)
         self.tables = TableFiles(
             config, self.scale, self.scale_file, self._scale_paths,
@@ -67,10 +67,6 @@ class Registry:
         content = extend(files, self.scale_name, "scale", self.scale_file, read_yaml)
         scale: Scale = validate(Scale, content, self.scale_file)
         return scale
-
-    def _read(self, name: str, kind: Any) -> dict[str, Any]:
-        content = read_yaml(self.config / name)
-        return validate(dict[str, kind], content, f"{self.config.name}/{name}")
 
     def _check_names(self) -> None:
         named = {
@@ -120,7 +116,7 @@ class Registry:
     @cached_property
     def footprint(self) -> FootprintSettings:
         """The file footprint.yaml."""
-        return read_footprint(self.config)
+        return read(self.config, "footprint.yaml", FootprintSettings)
 
     def check_recipes(self) -> None:
         """Raises `UserError` unless all recipes resolve, for backbones that can be built."""
