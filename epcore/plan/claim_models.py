@@ -118,10 +118,9 @@ class Stated(Settings):
     decimals: int = Field(description="decimals that the cell is rounded to")
 
 
-class Arithmetic(Settings):
+class Product(Settings):
     """The product of `factors`, divided by `divisors`, rounds to `stated`."""
 
-    kind: Literal["arithmetic"]
     factors: Annotated[tuple[float, ...], Field(min_length=1)] = Field(
         description="what is multiplied"
     )
@@ -130,13 +129,24 @@ class Arithmetic(Settings):
     decimals: int = Field(description="decimals that the result is rounded to")
 
 
-class FigureNumber(Settings):
+class Arithmetic(Product):
+    """The product of `factors`, divided by `divisors`, rounds to `stated`."""
+
+    kind: Literal["arithmetic"]
+
+
+class SignedNumber(Settings):
     """A number that a figure of ours writes beside itself is above or below zero."""
 
-    kind: Literal["figure"]
     figure: str = Field(description="the figure")
     number: str = Field(description="the number's name in its CSV")
     sign: Literal["above zero", "below zero"] = Field(description="on which side of zero it is")
+
+
+class FigureNumber(SignedNumber):
+    """A number that a figure of ours writes beside itself is above or below zero."""
+
+    kind: Literal["figure"]
 
 
 Predicate = Annotated[
@@ -145,8 +155,8 @@ Predicate = Annotated[
 ]
 
 
-class Claim(Settings):
-    """A claim holds if all of its predicates do."""
+class Claimed(Settings):
+    """What is claimed, and where."""
 
     id: str = Field(description="its name in tables and pages")
     where: str = Field(description="the section that makes it")
@@ -154,6 +164,11 @@ class Claim(Settings):
     trainings: PositiveInt = Field(
         default=1, description="so many of each network are needed to judge it"
     )
+
+
+class Claim(Claimed):
+    """A claim holds if all of its predicates do."""
+
     holds_if: Annotated[tuple[Predicate, ...], Field(min_length=1)] = Field(
         description="it holds if all of these do"
     )

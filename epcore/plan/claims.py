@@ -35,7 +35,6 @@ from epcore.plan.stages import (
     ClaimCell,
     ClaimCondition,
     ClaimNumber,
-    ClaimProduct,
     ClaimsStage,
     JudgedClaim,
 )
@@ -106,18 +105,14 @@ class Claims:
         conditions = _told_apart(
             [each for predicate in claim.holds_if for each in self._conditions(predicate, where)]
         )
-        products = [p for p in claim.holds_if if isinstance(p, Arithmetic)]
         numbers = [p for p in claim.holds_if if isinstance(p, FigureNumber)]
         tables = dict.fromkeys(_parts(cell)[0] for c in conditions for cell in c.cells)
         return JudgedClaim(
-            id=claim.id,
-            where=claim.where,
-            claim=claim.claim,
+            **claim.model_dump(exclude={"holds_if"}),
             ours=ours,
-            trainings=claim.trainings,
             tables=tuple(tables),
             conditions=conditions,
-            products=tuple(ClaimProduct(**p.model_dump(exclude={"kind"})) for p in products),
+            products=tuple(p for p in claim.holds_if if isinstance(p, Arithmetic)),
             numbers=tuple(self._number(number, where) for number in numbers),
             unasked=self._unasked(conditions, numbers),
         )
@@ -254,7 +249,7 @@ class Claims:
         if number.figure in self._figures.covered:
             figure = paths.FIGURE.format(scale=self._registry.scale_name, figure=number.figure)
             file = figure.replace(".pdf", "-numbers.csv")
-        return ClaimNumber(figure=number.figure, file=file, number=number.number, sign=number.sign)
+        return ClaimNumber(**number.model_dump(exclude={"kind"}), file=file)
 
 
 def _parts(cell: str) -> tuple[str, str, str, str]:

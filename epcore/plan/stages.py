@@ -10,6 +10,7 @@ from pydantic import Field
 
 from epcore.files import canonical_json
 from epcore.plan import paths
+from epcore.plan.claim_models import Claimed, Product, SignedNumber
 from epcore.plan.compared_models import EpisodicTraining
 from epcore.plan.datasets import DataSet, SourceFile
 from epcore.plan.figure_models import DecisionBoundary, InterpolatedPairs, TwoMoons
@@ -446,38 +447,22 @@ class ClaimCondition(Settings):
         return tuple(cell for case in self.cases for cell in case.cells)
 
 
-class ClaimProduct(Settings):
-    """The product of `factors`, divided by `divisors`, and what it is said to round to."""
-
-    factors: tuple[float, ...]
-    divisors: tuple[float, ...]
-    stated: float
-    decimals: int
-
-
-class ClaimNumber(Settings):
+class ClaimNumber(SignedNumber):
     """A number in a figure's file, which is empty if the scale lacks the figure, and its sign."""
 
-    figure: str
     file: str
-    number: str
-    sign: Literal["above zero", "below zero"]
 
 
-class JudgedClaim(Settings):
+class JudgedClaim(Claimed):
     """A claim, and all that must be so if it holds.
 
     unasked: what a run says of it that has none of its cells.
     """
 
-    id: str
-    where: str
-    claim: str
     ours: bool
-    trainings: int
     tables: tuple[str, ...]
     conditions: tuple[ClaimCondition, ...]
-    products: tuple[ClaimProduct, ...]
+    products: tuple[Product, ...]
     numbers: tuple[ClaimNumber, ...]
     unasked: str
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from epcore.plan.stages import ClaimCase, ClaimCell, ClaimCondition, ClaimProduct, JudgedClaim
+from epcore.plan.claim_models import Product
+from epcore.plan.stages import ClaimCase, ClaimCell, ClaimCondition, JudgedClaim
 from epcore.report.evidence import LEVEL, Estimate, holm
 
 Word = Literal["holds", "fails", "open", "not asked"]
@@ -94,13 +95,13 @@ def _decimal(number: float) -> Fraction:
     return Fraction(repr(number))
 
 
-def exact(product: ClaimProduct) -> Fraction:
+def exact(product: Product) -> Fraction:
     """Its value."""
     factors = math.prod(map(_decimal, product.factors), start=Fraction(1))
     return factors / math.prod(map(_decimal, product.divisors), start=Fraction(1))
 
 
-def rounded(product: ClaimProduct) -> Fraction:
+def rounded(product: Product) -> Fraction:
     """Its value, rounded to the decimals that are stated, halves up."""
     unit = Fraction(10) ** product.decimals
     return Fraction(math.floor(exact(product) * unit + Fraction(1, 2))) / unit
