@@ -3,7 +3,7 @@
 import itertools
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import assert_never
 
 from epcore.errors import UserError
@@ -58,12 +58,13 @@ class Claims:
     def _catalog(self) -> ClaimCells:
         return ClaimCells(self._registry, self._tables)
 
-    @property
-    def _cells(self) -> dict[str, ClaimCell]:
-        return self._catalog.cells
+    @cache  # noqa: B019 - a plan lives as long as the program
+    def stage(self) -> ClaimsStage:
+        """The config of the stage `claims`.
 
-    @cached_property
-    def _stage(self) -> ClaimsStage:
+        Raises:
+            UserError: naming a cell that no table has.
+        """
         listed = [(claim, False) for claim in self.settings.paper]
         listed += [(claim, True) for claim in self.settings.ours]
         judged = tuple(self._judged(claim, ours) for claim, ours in listed)
@@ -81,23 +82,15 @@ class Claims:
             seeds=self._registry.seeds,
             comparable=scale.comparable,
             claims=judged,
-            cells={cell: self._cells[cell] for cell in sorted(used)},
+            cells={cell: self._catalog.cells[cell] for cell in sorted(used)},
             papers=self._catalog.papers,
         )
-
-    def stage(self) -> ClaimsStage:
-        """The config of the stage `claims`.
-
-        Raises:
-            UserError: naming a cell that no table has.
-        """
-        return self._stage
 
     @property
     def files(self) -> list[str]:
         """The scores and the figures' numbers by which claims are judged."""
-        scores = {file for cell in self._stage.cells.values() for file in cell.scores}
-        numbers = {n.file for claim in self._stage.claims for n in claim.numbers if n.file}
+        scores = {file for cell in self.stage().cells.values() for file in cell.scores}
+        numbers = {n.file for claim in self.stage().claims for n in claim.numbers if n.file}
         return sorted(scores | numbers)
 
     def _judged(self, claim: Claim, ours: bool) -> JudgedClaim:
@@ -120,16 +113,16 @@ class Claims:
     def _unasked(self, conditions: Sequence[ClaimCondition], numbers: list[FigureNumber]) -> str:
         """What to say of a claim that this scale has no cells of: what to run, if anything."""
         cases = [case for condition in conditions for case in condition.cases]
-        quoted = self._catalog.quoted
+        known, quoted = self._catalog.cells, self._catalog.quoted
         if cases and not any(_can_be_run(case, quoted) for case in cases):
             return "It compares with rows of the literature that no scale runs."
-        if not any(self._cells[cell].scores for case in cases for cell in case.plus):
+        if not any(known[cell].scores for case in cases for cell in case.plus):
             files = [f"figures/{number.figure}.pdf" for number in numbers]
             files += [f"tables/{_parts(cell)[0]}.tex" for case in cases for cell in case.cells]
             of = ", ".join(dict.fromkeys(files))
             return f"Not asked at this scale; --config scale=paper has it ({of})."
         others = [_parts(cell) for case in cases for cell in {*case.cells} - quoted - {*case.plus}]
-        beside = [self._cells.get("/".join((COMPARED, *at[1:])), ClaimCell()) for at in others]
+        beside = [known.get("/".join((COMPARED, *at[1:])), ClaimCell()) for at in others]
         own = all(cell.scores for cell in beside)
         here = f", and tables/{COMPARED}.tex at this scale has them" if own else ""
         return (
@@ -194,7 +187,7 @@ class Claims:
     def _named(self, of: InTable, where: str) -> Iterator[tuple[str, str]]:
         """Each cell, and what it is called in a verdict."""
         found = False
-        for cell in self._cells:
+        for cell in self._catalog.cells:
             if cell.endswith(BASELINE):
                 continue
             table, block, row, column = _parts(cell)
@@ -221,7 +214,7 @@ class Claims:
             table, block, _, column = _parts(cell)
             rivals = [
                 other
-                for other in self._cells
+                for other in self._catalog.cells
                 if other in self._catalog.literature and other != cell
                 for t, b, _, c in [_parts(other)]
                 if (t, c) == (table, column) and (anywhere or b == block)
@@ -239,7 +232,7 @@ class Claims:
         return ClaimCase(name=name, plus=(*plus, *more), minus=(*minus, *less))
 
     def _check(self, cell: str, where: str) -> str:
-        pick(self._cells, cell, "cell (table/block/row/column)", where)
+        pick(self._catalog.cells, cell, "cell (table/block/row/column)", where)
         return cell
 
     def _number(self, number: FigureNumber, where: str) -> ClaimNumber:
