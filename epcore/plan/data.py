@@ -7,6 +7,7 @@ from epcore.plan import paths
 from epcore.plan.datasets import BESIDE_PIXELS, OfficialData
 from epcore.plan.load import pick
 from epcore.plan.registry import Registry
+from epcore.plan.scale_models import EpisodeSettings
 from epcore.plan.stages import DataStage, EpisodesStage, FetchStage
 
 
@@ -48,13 +49,7 @@ class Data:
         counts = self._registry.scale.episodes
         count = getattr(counts, asked.split)
         return EpisodesStage(
-            split=asked.split,
-            way=asked.way,
-            shot=asked.shot,
-            queries=asked.queries,
-            labeled=asked.labeled,
-            unlabeled=asked.unlabeled,
-            dirichlet=asked.dirichlet,
+            **asked.model_dump(include=set(EpisodeSettings.model_fields)),
             episodes=min(count, asked.episodes or count),
             seed=counts.seed,
         )

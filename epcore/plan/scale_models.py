@@ -18,11 +18,8 @@ from epcore.plan.recipe_models import Precision
 from epcore.plan.settings import Ratio, Settings, Split
 
 
-class Protocol(Settings):
-    """What an episode is: classes, support and query images of each.
-
-    Support and queries are those of the protocol that differs in `labeled` and `unlabeled` alone.
-    """
+class EpisodeSettings(Settings):
+    """What an episode is: classes, support and query images of each."""
 
     split: Split = Field(
         description="the classes that episodes are drawn from: base, val (validation) or novel "
@@ -43,10 +40,36 @@ class Protocol(Settings):
     )
     dirichlet: PositiveFloat | None = Field(
         default=None,
+        exclude_if=lambda value: value is None,
         description="concentration of the Dirichlet distribution of the classes' shares of the "
         "queries, of which there are way * queries in all; evenly spread if there is "
         "none",
     )
+
+    @model_validator(mode="after")
+    def _some_support_is_unlabeled(self) -> "EpisodeSettings":
+        if self.labeled is not None and self.labeled >= self.shot:
+            raise ValueError("labeled must be smaller than shot; leave it out if all are labeled")
+        return self
+
+    @model_validator(mode="after")
+    def _unbalanced_queries_alone(self) -> "EpisodeSettings":
+        if self.dirichlet is not None and self.has_unlabeled:
+            raise ValueError("dirichlet goes with no unlabeled images")
+        return self
+
+    @property
+    def has_unlabeled(self) -> bool:
+        """Whether an episode has images without a label that are no queries."""
+        return self.unlabeled > 0 or self.labeled is not None
+
+
+class Protocol(EpisodeSettings):
+    """What an episode is, and how many there are.
+
+    Support and queries are those of the protocol that differs in `labeled` and `unlabeled` alone.
+    """
+
     finetuned_shot: PositiveInt | None = Field(
         default=None,
         description="the shot of the fine-tuned checkpoint that is tested; `shot` if there is none",
@@ -59,23 +82,6 @@ class Protocol(Settings):
         description="the protocol on which the settings of classifiers are chosen; val- and this "
         "one's name if there is none",
     )
-
-    @model_validator(mode="after")
-    def _some_support_is_unlabeled(self) -> "Protocol":
-        if self.labeled is not None and self.labeled >= self.shot:
-            raise ValueError("labeled must be smaller than shot; leave it out if all are labeled")
-        return self
-
-    @model_validator(mode="after")
-    def _unbalanced_queries_alone(self) -> "Protocol":
-        if self.dirichlet is not None and self.has_unlabeled:
-            raise ValueError("dirichlet goes with no unlabeled images")
-        return self
-
-    @property
-    def has_unlabeled(self) -> bool:
-        """Whether an episode has images without a label that are no queries."""
-        return self.unlabeled > 0 or self.labeled is not None
 
     @property
     def checkpoint_shot(self) -> int:

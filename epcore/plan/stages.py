@@ -29,7 +29,8 @@ from epcore.plan.recipe_models import (
     Propagation,
     View,
 )
-from epcore.plan.settings import Settings, Split
+from epcore.plan.scale_models import EpisodeSettings
+from epcore.plan.settings import Settings
 from epcore.plan.table_models import Table
 
 
@@ -61,17 +62,10 @@ class DataStage(Stage):
     dataset: DataSet
 
 
-class EpisodesStage(Stage):
+class EpisodesStage(Stage, EpisodeSettings):
     """Sample episodes."""
 
     stage_version: int = 2
-    split: Split
-    way: int
-    shot: int
-    queries: int
-    labeled: int | None
-    unlabeled: int
-    dirichlet: float | None = Field(default=None, exclude_if=lambda value: value is None)
     episodes: int
     seed: int
 
