@@ -1,11 +1,12 @@
 """Methods that are trained on episodes from random weights: their stages' configs."""
 
 from functools import cache
+from typing import Any
 
 from epcore.plan.recipe_models import View
 from epcore.plan.registry import Registry
 from epcore.plan.run import Run, TrainedNetwork
-from epcore.plan.stages import MetaTestStage, MetaTrainStage, Training
+from epcore.plan.stages import MetaTestStage, MetaTrainStage
 
 WHOLE = View.model_validate({"resize": 1, "crop": 1})
 
@@ -22,12 +23,17 @@ class Compared:
 
     # -- stages -----------------------------------------------------------------------------------
 
+    def _network(self, backbone: str) -> dict[str, Any]:
+        return {
+            "backbone": self._registry.backbone(backbone),
+            "view": WHOLE,
+            "precision": self._registry.scale.precision,
+        }
+
     def meta_train(self, backbone: str, recipe: str, seed: int, shot: int) -> MetaTrainStage:
         found = self._registry.recipes.compared_method(recipe)
         return MetaTrainStage(
-            backbone=self._registry.backbone(backbone),
-            view=WHOLE,
-            precision=self._registry.scale.precision,
+            **self._network(backbone),
             method=found.method,
             training=found.training.of_shot(shot),
             shot=shot,
@@ -37,9 +43,7 @@ class Compared:
     def meta_test(self, backbone: str, recipe: str, protocol: str) -> MetaTestStage:
         found = self._registry.recipes.compared_method(recipe)
         return MetaTestStage(
-            backbone=self._registry.backbone(backbone),
-            view=WHOLE,
-            precision=self._registry.scale.precision,
+            **self._network(backbone),
             method=found.method,
             way=self._registry.protocols[protocol].way,
             batch_statistics=found.batch_statistics,
@@ -68,13 +72,3 @@ class Compared:
         shot = self._registry.protocols[run.protocol].checkpoint_shot
         owner = self.trained_as(run.recipe)
         return TrainedNetwork(run.dataset, run.backbone, owner, run.seed, f"meta-{shot}shot")
-
-    def training(self, checkpoint: TrainedNetwork, file: str) -> Training:
-        """What made a checkpoint."""
-        return Training(
-            seed=checkpoint.seed,
-            recipe=checkpoint.recipe,
-            phase=f"episodes, {checkpoint.shot}-shot",
-            trained_as=checkpoint.recipe,
-            checkpoint=file,
-        )

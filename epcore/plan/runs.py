@@ -201,10 +201,11 @@ class Runs:
     def trainings(self, checkpoint: TrainedNetwork) -> list[Training]:
         """What made a checkpoint: its pretraining and, behind it, its fine-tuning."""
         if self.compared.has(checkpoint.recipe):
-            return [self.compared.training(checkpoint, self.path(paths.CHECKPOINT, checkpoint))]
-        steps = [("pretraining", self.pretrained(checkpoint))]
-        if checkpoint.shot:
-            steps.append((f"fine-tuning, {checkpoint.shot}-shot", checkpoint))
+            steps = [(f"episodes, {checkpoint.shot}-shot", checkpoint)]
+        else:
+            steps = [("pretraining", self.pretrained(checkpoint))]
+            if checkpoint.shot:
+                steps.append((f"fine-tuning, {checkpoint.shot}-shot", checkpoint))
         return [
             Training(
                 seed=step.seed,

@@ -130,9 +130,6 @@ class Resources(JobResources):
     embed: JobResources = Field(description="of a job that computes features")
     evaluate: JobResources = Field(description="of a job that tests on episodes")
 
-    def values(self) -> tuple[int, int, int]:
-        return self.threads, self.mem_mb, self.runtime
-
 
 class EpisodeCounts(Settings):
     """How many episodes validation and test have; an interval needs two."""

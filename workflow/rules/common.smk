@@ -264,8 +264,8 @@ config["description"] = PLAN.description() | {
 }
 
 # Of one training job; RESOURCES has those of other stages.
-THREADS, MEMORY, MINUTES = PLAN.registry.scale.resources.values()
 RESOURCES = PLAN.registry.scale.resources
+THREADS, MEMORY, MINUTES = RESOURCES.threads, RESOURCES.mem_mb, RESOURCES.runtime
 if str(config["allow_cpu"]).lower() == "true":
     REQUIRE_GPU = "--allow-cpu"
 else:
