@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from epcore.plan import paths
-from epcore.plan.figures import Figures
 from epcore.plan.imagenet_fs import queries_of
 from epcore.plan.plan import Plan
 from epcore.plan.run import Run
@@ -20,6 +19,53 @@ TEMPLATE = "workflow/report/reproduction.tex"
 
 # Option of the stage -> file, or files, or folder.
 Files = dict[str, Any]
+Place = Mapping[str, Any]
+
+QUERIES = paths.DATA.replace("{dataset}", queries_of("{dataset}"))
+PAIR = {"data": paths.DATA, "queries": QUERIES}
+WEIGHING = {**PAIR, "features": paths.FEATURE_FOLDER, "checkpoint": paths.CLASSIFIER}
+
+# Stage -> option -> pattern.
+PATTERNS: dict[str, dict[str, str]] = {
+    "data": {"out": paths.DATA},
+    "contact-sheet": {"data": paths.DATA, "out": paths.CONTACT_SHEET},
+    "episodes": {"data": paths.DATA, "out": paths.EPISODES},
+    "pretrain": {
+        "data": paths.DATA,
+        "episodes": paths.EPISODES.replace("{protocol}", "val-5way-5shot"),
+        "out": paths.PRETRAIN,
+    },
+    "finetune": {
+        "data": paths.DATA,
+        "episodes": paths.EPISODES.replace("{protocol}", "val-5way-{shot}shot"),
+        "out": paths.FINETUNE,
+    },
+    "select": {"out": paths.CHECKPOINT},
+    "embed": {"data": paths.DATA, "weights": paths.CHECKPOINT, "out": paths.FEATURES},
+    "base-classes": {"data": paths.DATA, "weights": paths.CHECKPOINT, "out": paths.BASE_CLASSES},
+    "evaluate": {},
+    "meta-train": {"data": paths.DATA, "out": paths.META_TRAINED},
+    "meta-test": {"data": paths.DATA, "episodes": paths.EPISODES, "out": paths.SCORES},
+    "table": {"out": paths.TABLE_CSV},
+    "claims": {"out": paths.CLAIMS},
+    "reproduction": {"claims": paths.CLAIMS, "out": paths.REPRODUCTION},
+    "ablation": {"out": paths.FIGURE},
+    "alpha": {"out": paths.FIGURE},
+    "interpolation": {"out": paths.FIGURE},
+    "two-moons": {"out": paths.FIGURE},
+    "decision-boundary": {"out": paths.FIGURE},
+    "plot": {"out": paths.FIGURE},
+    "curves": {"out": paths.FIGURE},
+    "gap": {"out": paths.FIGURE},
+    "speed": {"out": paths.FIGURE},
+    "per-episode": {"out": paths.FIGURE},
+    "environment": {"out": paths.ENVIRONMENT},
+    "imagenet-fs-exemplars": {**PAIR, "out": paths.EXEMPLAR_FOLDER},
+    "imagenet-fs-classifier": {**PAIR, "out": paths.CLASSIFIER},
+    "imagenet-fs-features": {**PAIR, "checkpoint": paths.CLASSIFIER, "out": paths.FEATURE_FOLDER},
+    "imagenet-fs-generator": {**WEIGHING, "out": paths.GENERATOR},
+    "imagenet-fs-evaluate": {**WEIGHING, "out": paths.TRIAL_FOLDER},
+}
 
 
 def files_of(plan: Plan, stage: str, names: Mapping[str, Any]) -> Files:
@@ -30,63 +76,37 @@ def files_of(plan: Plan, stage: str, names: Mapping[str, Any]) -> Files:
         stage: its name.
         names: the values of the stage's `names`, such as data set, backbone, recipe and seed.
     """
-    place = {"scale": plan.registry.scale_name, **names}
-    return _OF[stage](plan, place)
+    figure = names.get(stage, stage)  # of plots and curves, the name is that of the figure
+    place = {"scale": plan.registry.scale_name, "figure": figure, **names}
+    found: Files = {option: _at(pattern, place) for option, pattern in PATTERNS[stage].items()}
+    if stage in _LOOKED_UP:
+        found |= _LOOKED_UP[stage](plan, place)
+    return found
 
 
-def _at(pattern: str, place: Mapping[str, Any], **more: Any) -> Path:
+def _at(pattern: str, place: Place, **more: Any) -> Path:
     return Path(pattern.format(**{**place, **more}))
 
 
-def _data_of(place: Mapping[str, Any]) -> Files:
-    return {"data": _at(paths.STORE, place).parent}
+# -- what the plan knows ---------------------------------------------------------------------------
 
 
-def _data(plan: Plan, place: Mapping[str, Any]) -> Files:
+def _data(plan: Plan, place: Place) -> Files:
     sources = plan.data.inputs(place["dataset"]).get("sources", [])
-    return {"sources": list(map(Path, sources)), "out": _at(paths.STORE, place).parent}
+    return {"sources": list(map(Path, sources))}
 
 
-def _contact_sheet(plan: Plan, place: Mapping[str, Any]) -> Files:
-    return {**_data_of(place), "out": _at(paths.CONTACT_SHEET, place)}
-
-
-def _episodes(plan: Plan, place: Mapping[str, Any]) -> Files:
-    return {**_data_of(place), "out": _at(paths.EPISODES, place)}
-
-
-def _pretrain(plan: Plan, place: Mapping[str, Any]) -> Files:
-    episodes = _at(paths.EPISODES, place, protocol="val-5way-5shot")
-    return {**_data_of(place), "episodes": episodes, "out": _at(paths.PRETRAIN, place)}
-
-
-def _finetune(plan: Plan, place: Mapping[str, Any]) -> Files:
+def _finetune(plan: Plan, place: Place) -> Files:
     owner = plan.runs.pretraining_recipe(place["backbone"], place["recipe"])
-    return {
-        **_data_of(place),
-        "episodes": _at(paths.EPISODES, place, protocol=f"val-5way-{place['shot']}shot"),
-        "checkpoint": _at(paths.PRETRAIN, place, recipe=owner),
-        "out": _at(paths.FINETUNE, place),
-    }
+    return {"checkpoint": _at(paths.PRETRAIN, place, recipe=owner)}
 
 
-def _select(plan: Plan, place: Mapping[str, Any]) -> Files:
+def _select(plan: Plan, place: Place) -> Files:
     owners = plan.runs.candidates(place["backbone"], place["recipe"], phase_of(place["checkpoint"]))
-    found = [_at(paths.CHECKPOINT, place, recipe=owner) for owner in owners]
-    return {"checkpoints": found, "out": _at(paths.CHECKPOINT, place)}
+    return {"checkpoints": [_at(paths.CHECKPOINT, place, recipe=owner) for owner in owners]}
 
 
-def _embed(plan: Plan, place: Mapping[str, Any]) -> Files:
-    weights = _at(paths.CHECKPOINT, place)
-    return {**_data_of(place), "weights": weights, "out": _at(paths.FEATURES, place)}
-
-
-def _base_classes(plan: Plan, place: Mapping[str, Any]) -> Files:
-    weights = _at(paths.CHECKPOINT, place)
-    return {**_data_of(place), "weights": weights, "out": _at(paths.BASE_CLASSES, place)}
-
-
-def _evaluate(plan: Plan, place: Mapping[str, Any]) -> Files:
+def _evaluate(plan: Plan, place: Place) -> Files:
     """Of one protocol or several."""
     protocols = place["protocol"]
     run = Run(place["dataset"], place["backbone"], place["recipe"], place["seed"], protocols[0])
@@ -102,156 +122,73 @@ def _evaluate(plan: Plan, place: Mapping[str, Any]) -> Files:
     }
 
 
-def _meta_train(plan: Plan, place: Mapping[str, Any]) -> Files:
+def _meta_train(plan: Plan, place: Place) -> Files:
     protocol = plan.compared.validation(place["recipe"], place["shot"])
-    return {
-        **_data_of(place),
-        "episodes": _at(paths.EPISODES, place, protocol=protocol),
-        "out": _at(paths.META_TRAINED, place),
-    }
+    return {"episodes": _at(paths.EPISODES, place, protocol=protocol)}
 
 
-def _meta_test(plan: Plan, place: Mapping[str, Any]) -> Files:
+def _meta_test(plan: Plan, place: Place) -> Files:
     network = plan.compared.checkpoint(Run(*(place[each.name] for each in fields(Run))))
-    return {
-        **_data_of(place),
-        "weights": Path(plan.runs.path(paths.CHECKPOINT, network)),
-        "episodes": _at(paths.EPISODES, place),
-        "out": _at(paths.SCORES, place),
-    }
+    return {"weights": Path(plan.runs.path(paths.CHECKPOINT, network))}
 
 
-def _table(plan: Plan, place: Mapping[str, Any]) -> Files:
+def _table(plan: Plan, place: Place) -> Files:
     printed = plan.tables.printed_files(place["table"])
-    return {
-        **dict(zip(("paper", "rerun"), printed, strict=False)),
-        "out": _at(paths.TABLE_CSV, place),
-    }
+    return dict(zip(("paper", "rerun"), printed, strict=False))
 
 
-def _claims(plan: Plan, place: Mapping[str, Any]) -> Files:
-    return {"out": _at(paths.CLAIMS, place)}
-
-
-def _reproduction(plan: Plan, place: Mapping[str, Any]) -> Files:
-    tables = [_at(paths.TABLE_CSV, place, table=name) for name in plan.main_tables]
+def _reproduction(plan: Plan, place: Place) -> Files:
     tracked = {"footprint": _at(paths.CO2, place)} if plan.registry.footprint.tracking else {}
     return {
         "template": plan.registry.config.parent / TEMPLATE,
-        "claims": _at(paths.CLAIMS, place),
-        "tables": tables,
-        "out": _at(paths.REPRODUCTION, place),
+        "tables": [_at(paths.TABLE_CSV, place, table=name) for name in plan.main_tables],
         **tracked,
     }
 
 
-def _plot(plan: Plan, place: Mapping[str, Any]) -> Files:
-    tables = [_at(paths.TABLE_CSV, place, table=name) for name in plan.plots.tables(place["plot"])]
-    return {"tables": tables, "out": _at(paths.FIGURE, place, figure=place["plot"])}
+def _ablation(plan: Plan, place: Place) -> Files:
+    return {"paper": plan.registry.config / "paper" / "abl.csv"}
 
 
-def _curves(plan: Plan, place: Mapping[str, Any]) -> Files:
-    return {"out": _at(paths.FIGURE, place, figure=place["curves"])}
+def _alpha(plan: Plan, place: Place) -> Files:
+    return {"episodes": Path(plan.runs.path(paths.EPISODES, plan.figures.alpha_runs()[0]))}
 
 
-def _ablation(plan: Plan, place: Mapping[str, Any]) -> Files:
-    return {"paper": plan.registry.config / "paper" / "abl.csv", **_figure("ablation")(plan, place)}
+def _interpolation(plan: Plan, place: Place) -> Files:
+    return {"episodes": Path(plan.runs.path(paths.EPISODES, plan.figures.interpolation_runs()[0]))}
 
 
-def _figure(name: str) -> Callable[[Plan, Mapping[str, Any]], Files]:
-    return lambda plan, place: {"out": _at(paths.FIGURE, place, figure=name)}
+def _plot(plan: Plan, place: Place) -> Files:
+    names = plan.plots.tables(place["plot"])
+    return {"tables": [_at(paths.TABLE_CSV, place, table=name) for name in names]}
 
 
-def _tested_figure(
-    name: str, runs: Callable[[Figures], list[Run]]
-) -> Callable[[Plan, Mapping[str, Any]], Files]:
-    """A figure of networks on the episodes of one protocol."""
-
-    def files(plan: Plan, place: Mapping[str, Any]) -> Files:
-        episodes = plan.runs.path(paths.EPISODES, runs(plan.figures)[0])
-        return {"episodes": Path(episodes), **_figure(name)(plan, place)}
-
-    return files
-
-
-def _environment(plan: Plan, place: Mapping[str, Any]) -> Files:
-    return {"out": _at(paths.ENVIRONMENT, place)}
-
-
-# -- ImageNet-FS -----------------------------------------------------------------------------------
-
-
-def _pair(place: Mapping[str, Any]) -> Files:
-    queries = _at(paths.STORE, place, dataset=queries_of(place["dataset"]))
-    return {**_data_of(place), "queries": queries.parent}
-
-
-def _exemplars(plan: Plan, place: Mapping[str, Any]) -> Files:
-    return {**_pair(place), "out": _at(paths.EXEMPLAR_FOLDER, place)}
-
-
-def _classifier(plan: Plan, place: Mapping[str, Any]) -> Files:
-    return {**_pair(place), "out": _at(paths.CLASSIFIER, place)}
-
-
-def _features(plan: Plan, place: Mapping[str, Any]) -> Files:
-    out = _at(paths.IMAGE_FEATURES, place).parent
-    return {**_pair(place), "checkpoint": _at(paths.CLASSIFIER, place), "out": out}
-
-
-def _weighing(place: Mapping[str, Any], exemplars: list[str]) -> Files:
-    return {
-        **_pair(place),
-        "features": _at(paths.IMAGE_FEATURES, place).parent,
-        "checkpoint": _at(paths.CLASSIFIER, place),
-        "exemplars": [_at(pattern, place) for pattern in exemplars],
-    }
-
-
-def _generator(plan: Plan, place: Mapping[str, Any]) -> Files:
+def _generator(plan: Plan, place: Place) -> Files:
     exemplars = plan.with_imagenet_fs.validation_exemplars(place["method"])
-    return {**_weighing(place, exemplars), "out": _at(paths.GENERATOR, place)}
+    return {"exemplars": [_at(pattern, place) for pattern in exemplars]}
 
 
-def _trials(plan: Plan, place: Mapping[str, Any]) -> Files:
+def _trials(plan: Plan, place: Place) -> Files:
     fs = plan.with_imagenet_fs
-    owner = fs.generator_method(place["method"])
     return {
-        **_weighing(place, fs.exemplar_files("novel")),
-        "generator": _at(paths.GENERATOR, place, method=owner),
-        "out": _at(paths.TRIAL_FOLDER, place),
+        "exemplars": [_at(pattern, place) for pattern in fs.exemplar_files("novel")],
+        "generator": _at(paths.GENERATOR, place, method=fs.generator_method(place["method"])),
     }
 
 
-_OF: dict[str, Callable[[Plan, Mapping[str, Any]], Files]] = {
+_LOOKED_UP: dict[str, Callable[[Plan, Place], Files]] = {
     "data": _data,
-    "contact-sheet": _contact_sheet,
-    "episodes": _episodes,
-    "pretrain": _pretrain,
     "finetune": _finetune,
     "select": _select,
-    "embed": _embed,
-    "base-classes": _base_classes,
     "evaluate": _evaluate,
     "meta-train": _meta_train,
     "meta-test": _meta_test,
     "table": _table,
-    "claims": _claims,
     "reproduction": _reproduction,
     "ablation": _ablation,
-    "alpha": _tested_figure("alpha", Figures.alpha_runs),
-    "interpolation": _tested_figure("interpolation", Figures.interpolation_runs),
-    "two-moons": _figure("two-moons"),
-    "decision-boundary": _figure("decision-boundary"),
+    "alpha": _alpha,
+    "interpolation": _interpolation,
     "plot": _plot,
-    "curves": _curves,
-    "gap": _figure("gap"),
-    "speed": _figure("speed"),
-    "per-episode": _figure("per-episode"),
-    "environment": _environment,
-    "imagenet-fs-exemplars": _exemplars,
-    "imagenet-fs-classifier": _classifier,
-    "imagenet-fs-features": _features,
     "imagenet-fs-generator": _generator,
     "imagenet-fs-evaluate": _trials,
 }
