@@ -145,15 +145,22 @@ def check_targets():
 
 
 def check_names():
-    """Ends a run at once for a bare name that is no rule: of a table, a figure, or misspelled."""
+    """Ends a run at once for a bare name that is no rule: of a table, a figure, or misspelled.
+
+    And for a rule of several files of which the scale makes none.
+    """
     if not workflow.modifier.is_main_snakefile():
         return  # rules of the workflow that has this one as a module are not read yet
     files = {name: f"figures/{name}.pdf" for name in FIGURES}
     tables = {*TABLES, "claims", *PLAN.registry.tables.shown}
     files |= {name: f"tables/{name}.tex" for name in tables}
-    bare = [each.name for each in workflow.rules if not each.has_wildcards()]
+    bare = {each.name: each for each in workflow.rules if not each.has_wildcards()}
     files |= {name: name for name in bare}
     for target in asked_targets():
+        if target in bare and not (bare[target].input or bare[target].output):
+            sys.exit(
+                f"epcore: scale {SCALE} makes nothing of {target}; add --config scale=NAME of one that does"
+            )
         if "/" in target or files.get(target) == target or Path(target).exists():
             continue
         near = [target] if target in files else get_close_matches(target, files, 1)
