@@ -202,6 +202,20 @@ class OfficialData(DataSetSettings):
         return [name for name in roles if name is not None]
 
 
+class OfficialPictures(OfficialData):
+    """Pictures of any size, which become squares."""
+
+    image_size: PositiveInt = Field(description="side of the stored square, in pixels")
+    pixels: Pixels = Field(description="how a picture becomes that square")
+
+
+class IlsvrcData(OfficialPictures):
+    """Pictures of ILSVRC2012."""
+
+    lists: str = Field(description="the source that says which image or class is in which split")
+    devkit: str = Field(description="the source of ILSVRC2012's development kit")
+
+
 class CifarData(OfficialData):
     """Classes of CIFAR-100 at its 32 pixels: CIFAR-FS or FC100, as `lists` says."""
 
@@ -210,31 +224,23 @@ class CifarData(OfficialData):
     lists: str = Field(description="the source that says which class is in which split")
 
 
-class OmniglotData(OfficialData):
+class OmniglotData(OfficialPictures):
     """Characters in four rotations, each rotation a class."""
 
     kind: Literal["omniglot"]
     lists: str = Field(description="the source that says which character is in which split")
-    image_size: PositiveInt = Field(description="side of the stored square, in pixels")
-    pixels: Pixels = Field(description="how a picture becomes that square")
 
 
-class CubData(OfficialData):
+class CubData(OfficialPictures):
     """CUB-200-2011; its split follows from the order of its classes."""
 
     kind: Literal["cub"]
-    image_size: PositiveInt = Field(description="side of the stored square, in pixels")
-    pixels: Pixels = Field(description="how a picture becomes that square")
 
 
-class MiniImageNetData(OfficialData):
+class MiniImageNetData(IlsvrcData):
     """mini-ImageNet out of ILSVRC2012."""
 
     kind: Literal["mini-imagenet"]
-    lists: str = Field(description="the source that says which image is in which split")
-    devkit: str = Field(description="the source of ILSVRC2012's development kit")
-    image_size: PositiveInt = Field(description="side of the stored square, in pixels")
-    pixels: Pixels = Field(description="how a picture becomes that square")
 
 
 class MiniImageNetPickles(OfficialData):
@@ -245,14 +251,10 @@ class MiniImageNetPickles(OfficialData):
     lists: str = Field(description="the source that says which image is in which split")
 
 
-class TieredImageNetData(OfficialData):
+class TieredImageNetData(IlsvrcData):
     """tiered-ImageNet out of ILSVRC2012."""
 
     kind: Literal["tiered-imagenet"]
-    lists: str = Field(description="the source that says which class is in which split")
-    devkit: str = Field(description="the source of ILSVRC2012's development kit")
-    image_size: PositiveInt = Field(description="side of the stored square, in pixels")
-    pixels: Pixels = Field(description="how a picture becomes that square")
 
 
 class TieredImageNetPickles(OfficialData):
@@ -262,15 +264,13 @@ class TieredImageNetPickles(OfficialData):
     image_size: ClassVar = 84
 
 
-class ImageNetFsData(OfficialData):
+class ImageNetFsData(IlsvrcData):
     """ImageNet-FS out of ILSVRC2012, in one of two readings of its published indices."""
 
     kind: Literal["imagenet-fs"]
     shared_images: Literal["keep"] = Field(
         default="keep", description="images that two splits have are kept in both"
     )
-    lists: str = Field(description="the source of its classes and indices")
-    devkit: str = Field(description="the source of ILSVRC2012's development kit")
     reading: Literal["by-name", "by-sorted-index"] = Field(
         description="whether the published numbers of classes count their names as listed, or "
         "sorted, as the code of LwoF and wDAE-GNN does"
@@ -278,8 +278,6 @@ class ImageNetFsData(OfficialData):
     part: Literal["train", "val"] = Field(
         description="train, the images that exemplars come from, or val, the queries"
     )
-    image_size: PositiveInt = Field(description="side of the stored square, in pixels")
-    pixels: Pixels = Field(description="how a picture becomes that square")
 
 
 DataSet = Annotated[

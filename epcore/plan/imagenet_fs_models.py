@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 
-from epcore.plan.recipe_models import Architecture, AugmentationName, SteppedDescent, View
+from epcore.plan.recipe_models import AugmentationName, BackboneInfo, SteppedDescent, View
 from epcore.plan.scale_models import JobResources
 from epcore.plan.settings import Probability, Ratio, Settings
 
@@ -116,13 +116,6 @@ class Method(Settings):
     )
 
 
-class Network(Settings):
-    """A feature extractor."""
-
-    architecture: Architecture = Field(description="the network, a name of epcore.backbones")
-    label: str = Field(description="how tables call it")
-
-
 Measure = Literal["novel", "all", "all-prior"]
 
 
@@ -142,7 +135,7 @@ class ImageNetFsSettings(Settings):
         description="the probability of a novel class in the measure all-prior"
     )
     view: View = Field(description="what a network sees of a stored image")
-    networks: dict[str, Network] = Field(description="name -> feature extractor")
+    networks: dict[str, BackboneInfo] = Field(description="name -> feature extractor")
     classifier: ClassifierTraining = Field(
         description="stage 1: the cosine classifier of the base classes"
     )

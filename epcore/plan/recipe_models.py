@@ -21,7 +21,7 @@ Architecture = Literal["conv4", "resnet12", "wide-resnet", "resnet10", "resnet18
 
 
 class BackboneInfo(Settings):
-    """A backbone of the registry."""
+    """A backbone, and how tables call it."""
 
     architecture: Architecture = Field(description="the network, a name of epcore.backbones")
     label: str = Field(description="how tables call it")
