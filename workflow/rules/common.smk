@@ -122,7 +122,7 @@ def check_targets():
     """Ends a run at once for a table, figure or result that the scale does not have."""
     known = {"tables": {*TABLES, "claims"}, "figures": {*FIGURES}}
     for target in map(Path, asked_targets()):
-        if target.parts[0] == "results" and SCALE not in target.parts[1:2]:
+        if target.parts[:1] == ("results",) and SCALE not in target.parts[1:2]:
             other = target.parts[1] if len(target.parts) > 2 else "NAME"
             sys.exit(
                 f"epcore: {target} is not of scale {SCALE}; add --config scale={other}"
