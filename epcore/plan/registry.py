@@ -30,9 +30,12 @@ class Registry:
 
     def __init__(self, config: Path, scale: str, seeds: Any = None) -> None:
         self.config, self.scale_name = config, scale
-        self._scale_path = self._find_scale()
-        self.scale_file = shown(self._scale_path)
-        self.scale = self._load_scale()
+        self.scale_files = _scale_files(config)
+        where = f"--scale, --config or {config.name}/config.yaml"
+        self.scale_file = shown(pick(self.scale_files, scale, "scale", where))
+        check_name(scale, self.scale_file)
+        content = extend(self.scale_files, scale, "scale", self.scale_file, read_yaml)
+        self.scale: Scale = validate(Scale, content, self.scale_file)
         self.seeds = self.scale.seeds if seeds is None else _seeds(seeds)
         registry = read_datasets(config)
         self.sources = registry.sources
@@ -40,33 +43,8 @@ class Registry:
         self.backbones = read(config, "backbones.yaml", dict[str, BackboneInfo])
         self.protocols = read(config, "protocols.yaml", dict[str, Protocol])
         self.recipes = Recipes(config, self.scale, self.scale_file, self.backbones)
-        self.tables = TableFiles(
-            config, self.scale, self.scale_file, self._scale_paths,
-            self.backbones, self.protocols, self.recipes,
-        )  # fmt: skip
+        self.tables = TableFiles(self)
         self._check_names()
-
-    @property
-    def _scale_paths(self) -> list[Path]:
-        folders = (self.config / "scales", self.config / "examples")
-        return [path for folder in folders for path in sorted(folder.glob("*.yaml"))]
-
-    def _find_scale(self) -> Path:
-        paths = self._scale_paths
-        files = {path.stem: path for path in paths}
-        folders = dict.fromkeys(shown(path.parent) for path in paths)
-        check_unique([path.stem for path in paths], "scale", " and ".join(folders))
-        path = pick(
-            files, self.scale_name, "scale", f"--scale, --config or {self.config.name}/config.yaml"
-        )
-        check_name(self.scale_name, shown(path))
-        return path
-
-    def _load_scale(self) -> Scale:
-        files = {path.stem: path for path in self._scale_paths}
-        content = extend(files, self.scale_name, "scale", self.scale_file, read_yaml)
-        scale: Scale = validate(Scale, content, self.scale_file)
-        return scale
 
     def _check_names(self) -> None:
         named = {
@@ -89,7 +67,7 @@ class Registry:
         for column, dataset in self.scale.columns.items():
             pick(self.datasets, dataset, "data set", f"{where}, columns.{column}")
         # Also those that it takes away: `null` for a misspelt name would leave the backbone in.
-        written = read_yaml(self._scale_path).get("backbones")
+        written = read_yaml(self.scale_files[self.scale_name]).get("backbones")
         for name in {**self.scale.backbones, **(written if isinstance(written, dict) else {})}:
             pick(self.backbones, name, "backbone", f"{where}, backbones")
         for name in self.recipes.compared:
@@ -134,6 +112,15 @@ class Registry:
         drawn = [name for name, dataset in self.datasets.items() if dataset.kind == "glyphs"]
         used = list(self.scale.columns.values())
         return sorted({*used, *drawn} if set(used) & set(drawn) else used)
+
+
+def _scale_files(config: Path) -> dict[str, Path]:
+    """Scale -> its file."""
+    folders = (config / "scales", config / "examples")
+    paths = [path for folder in folders for path in sorted(folder.glob("*.yaml"))]
+    places = dict.fromkeys(shown(path.parent) for path in paths)
+    check_unique([path.stem for path in paths], "scale", " and ".join(places))
+    return {path.stem: path for path in paths}
 
 
 def scale_of(config: Mapping[str, Any]) -> str:

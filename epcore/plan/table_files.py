@@ -1,39 +1,29 @@
 """The tables of config/tables, and what a scale shows of them."""
 
 import contextlib
-from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from epcore.errors import UserError
 from epcore.plan.checks import check_name, check_unique, shown
 from epcore.plan.load import pick, read_yaml, validate
 from epcore.plan.printed import Shown
-from epcore.plan.recipe_models import BackboneInfo
-from epcore.plan.recipes import Recipes
-from epcore.plan.scale_models import Protocol, Scale, TablePart
+from epcore.plan.scale_models import TablePart
 from epcore.plan.table_models import Block, Column, Row, Table
+
+if TYPE_CHECKING:
+    from epcore.plan.registry import Registry
 
 
 class TableFiles:
-    """Every table, and those of a scale. All methods raise `UserError`.
+    """Every table, and those of a scale. All methods raise `UserError`."""
 
-    scales: the files of all scales, whose columns tables may have.
-    """
-
-    def __init__(
-        self,
-        config: Path,
-        scale: Scale,
-        scale_file: str,
-        scales: list[Path],
-        backbones: Mapping[str, BackboneInfo],
-        protocols: Mapping[str, Protocol],
-        recipes: Recipes,
-    ) -> None:
-        self.config, self.scale, self.scale_file = config, scale, scale_file
-        self._scale_paths, self.backbones = scales, backbones
-        self.protocols, self.recipes = protocols, recipes
+    def __init__(self, registry: "Registry") -> None:
+        self.config, self.recipes = registry.config, registry.recipes
+        self.backbones, self.protocols = registry.backbones, registry.protocols
+        self.scale, self.scale_file = registry.scale, registry.scale_file
+        self._scale_files = registry.scale_files
 
     @cached_property
     def shown(self) -> dict[str, Table]:
@@ -99,7 +89,7 @@ class TableFiles:
     @cached_property
     def _columns_of_every_scale(self) -> dict[str, None]:
         columns = []
-        for path in self._scale_paths:
+        for path in self._scale_files.values():
             with contextlib.suppress(UserError):  # a mistake there is in nobody's way but its own
                 columns.append(read_yaml(path).get("columns"))
         named = [each for each in columns if isinstance(each, dict)]
