@@ -79,14 +79,13 @@ def test_the_bare_name_of_a_table_or_figure_is_answered_with_its_file(project, t
     assert line == f"epcore: there is no target {target}; ask for {asked}"
 
 
-<<<<<<< HEAD
 def test_a_target_of_several_files_of_which_a_scale_makes_none_is_told(project):
     message = complaint(project.snakemake("-n", "compared", "--config", "scale=grocery"))
     assert "epcore: scale grocery makes nothing of compared; add --config scale=NAME" in message
-=======
+
+
 def test_the_folder_itself_is_no_target(project):
     assert "No rule to produce ." in complaint(project.snakemake("-n", "."))
->>>>>>> 79faa2b (The target . is answered by Snakemake, where it ended in an IndexError)
 
 
 def test_a_misspelt_folder_of_a_target_is_answered_with_the_nearest(project):
