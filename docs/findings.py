@@ -386,7 +386,7 @@ def compared() -> str:
 
 def photographs() -> str:
     """The same on photographs."""
-    return _compared("grocery", ("mini",))
+    return _compared("grocery-equal-time", ("mini",))
 
 
 def _compared(run: str, data: tuple[str, ...]) -> str:
