@@ -54,11 +54,14 @@ def _run_command(name: str, arguments: dict[str, Any]) -> None:
         check_command(name, arguments)
     with contextlib.ExitStack() as stack:
         if name == "fetch" and arguments["receipt"] is not None:
-            stack.enter_context(_tracked(name, arguments["receipt"], 0))
+            from epcore.footprint.tracker import tracked
+
+            stack.enter_context(tracked(name, arguments["receipt"]))
         importlib.import_module(COMMANDS[name]).run(**arguments)
 
 
 def _run_stage(name: str, arguments: dict[str, Any]) -> None:
+    from epcore.footprint.tracker import tracked
     from epcore.job import resolved
 
     stage = STAGES[name]
@@ -75,15 +78,8 @@ def _run_stage(name: str, arguments: dict[str, Any]) -> None:
     if name == "pretrain":
         arguments["gpus"] = gpus or 1  # that train together
     made = arguments["out"][0] if isinstance(arguments["out"], list) else arguments["out"]
-    with _tracked(name, made / stage.makes, gpus or 0):
+    with tracked(name, made / stage.makes, gpus or 0):
         importlib.import_module(stage.module).run(**arguments)
-
-
-def _tracked(name: str, made: Path, gpus: int) -> contextlib.AbstractContextManager[None]:
-    """Energy of the job, where the workflow asks for it."""
-    from epcore.footprint.tracker import tracked
-
-    return tracked(name, made, gpus)
 
 
 def _read_config(text: str) -> Any:

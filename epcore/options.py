@@ -120,10 +120,7 @@ def _add_fetch(command: Command) -> None:
         "names", nargs="*", metavar="NAME",
         help="a data set or a source of datasets.yaml; without any, what there is",
     )  # fmt: skip
-    sub.add_argument(
-        "--settings", type=Path, default=Path("config"), metavar="FOLDER",
-        help="folder of datasets.yaml (default: config)",
-    )  # fmt: skip
+    _add_settings(sub, "folder of datasets.yaml")
     sub.add_argument(
         "--root", type=Path, default=Path("data"), metavar="FOLDER",
         help="data root: where files are looked for and downloaded to (default: data)",
@@ -156,10 +153,7 @@ def _add_classify(command: Command) -> None:
         help="which; others are compared with the first (default: ep+label-propagation, then all "
         "that can do with these features)",
     )  # fmt: skip
-    sub.add_argument(
-        "--settings", type=Path, default=Path("config"), metavar="FOLDER",
-        help="folder of classifiers.yaml (default: config)",
-    )  # fmt: skip
+    _add_settings(sub, "folder of classifiers.yaml")
     drawn = sub.add_argument_group("episodes")
     drawn.add_argument(
         "--episodes", type=Path, metavar="EPISODES.npz",
@@ -284,9 +278,7 @@ def _add_others(command: Command) -> None:
     )
 
     sub = command("schema", "write the JSON schemas that editors check the config files with")
-    sub.add_argument("--settings", type=Path, default=Path("config"), metavar="FOLDER",
-        help="config folder, whose schemas/ is written (default: config)",
-    )  # fmt: skip
+    _add_settings(sub, "config folder, whose schemas/ is written")
 
 
 def _seconds(text: str) -> float:
@@ -305,11 +297,16 @@ def _count(text: str) -> int:
     raise argparse.ArgumentTypeError(f"expected a whole number, 0 or more, got {text}")
 
 
+def _add_settings(sub: argparse.ArgumentParser, what: str = "config folder") -> None:
+    sub.add_argument(
+        "--settings", type=Path, default=Path("config"), metavar="FOLDER",
+        help=f"{what} (default: config)",
+    )  # fmt: skip
+
+
 def _of_scale(sub: argparse.ArgumentParser, of_seeds: bool = True) -> None:
     sub.add_argument("--scale", help="scale (default: that of config.yaml)")
-    sub.add_argument("--settings", type=Path, default=Path("config"), metavar="FOLDER",
-        help="config folder (default: config)",
-    )  # fmt: skip
+    _add_settings(sub)
     if of_seeds:
         sub.add_argument("--seeds", type=int, nargs="+", metavar="SEED",
             help="seeds of trainings, as --config seeds=... has them (default: the scale's)",

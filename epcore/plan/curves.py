@@ -98,13 +98,10 @@ class Curves:
     def gap_runs(self) -> list[tuple[Block, Run, Run]]:
         """Block, run and baseline of the rows that the figure compares, in the first column."""
         name = self._figures.settings.gap.table
-        if name not in self._registry.tables.shown:
-            return []
-        first = self._registry.tables.table(name).columns[0]
         return [
             (at.block, at.run, at.baseline)
-            for at in self._tables.runs(name)
-            if at.baseline and at.column is first
+            for at in self._tables.runs_if_shown(name)
+            if at.baseline and at.column is self._tables.table(name).columns[0]
         ]
 
     def gap(self) -> GapStage:

@@ -89,18 +89,15 @@ class Figures:
     def speed_runs(self) -> list[TableRun]:
         """The tests whose accuracy is drawn over their time, if the scale has them."""
         figure = self.settings.speed
-        if figure.table not in self._registry.tables.shown:
-            return []
         shown = (figure.block, figure.column)
-        runs = self._tables.runs(figure.table)
+        runs = self._tables.runs_if_shown(figure.table)
         return [at for at in runs if (at.block.name, at.column.dataset) == shown]
 
     def per_episode_runs(self) -> list[TableRun]:
         """The tests whose single episodes are drawn, if the scale has them."""
         figure = self.settings.per_episode
-        if figure.table not in self._registry.tables.shown:
-            return []
-        return [at for at in self._tables.runs(figure.table) if at.row.name in figure.rows]
+        runs = self._tables.runs_if_shown(figure.table)
+        return [at for at in runs if at.row.name in figure.rows]
 
     def _network_runs(self, figure: NetworkFigure) -> list[Run]:
         scale, (seed, *_) = self._registry.scale, self._registry.seeds

@@ -108,7 +108,7 @@ class Plan:
         seeds = registry.seeds
         alone = "one training of each network"
         propagation = registry.recipes.resolve("epnet", next(iter(registry.backbones))).propagation
-        tested = self.tables.runs("classifiers") if "classifiers" in self.tables.covered else []
+        tested = self.tables.runs_if_shown("classifiers")
         facts = {
             "scale": literal(registry.scale_name),
             "note": literal(scale.note),

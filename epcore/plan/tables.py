@@ -78,6 +78,10 @@ class Tables:
             for seed in self._registry.seeds
         ]
 
+    def runs_if_shown(self, name: str) -> list[TableRun]:
+        """Those of a table, none if this scale leaves it out."""
+        return self.runs(name) if name in self._registry.tables.shown else []
+
     def _dataset(self, block: Block, column: Column) -> str | None:
         """What this scale has in a column of a block, if it has that and the block's backbone."""
         scale = self._registry.scale
