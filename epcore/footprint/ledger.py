@@ -8,7 +8,6 @@ but two minutes (of its first two seconds nothing).
 
 import json
 import os
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -85,15 +84,8 @@ def read(path: Path) -> list[Entry]:
             "footprint.yaml has `tracking: true`: run one first, for example "
             "snakemake --cores 2 tables/main.tex"
         ) from None
-    return list(last_of_each(filter(None, map(_parsed, lines))))
-
-
-def last_of_each(entries: Iterable[Entry]) -> Iterable[Entry]:
-    """The last entry of every attempt, in the order of their first ones."""
-    last: dict[str, Entry] = {}
-    for entry in entries:
-        last[entry.attempt] = entry
-    return last.values()
+    entries = filter(None, map(_parsed, lines))
+    return list({entry.attempt: entry for entry in entries}.values())
 
 
 def _parsed(line: bytes) -> Entry | None:
