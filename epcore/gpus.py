@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
 from pathlib import Path
 
 from epcore.errors import UserError
@@ -22,7 +21,7 @@ LEASES = Path(tempfile.gettempdir()) / "epcore-gpus"
 POLL = 1.0  # seconds
 
 
-def local_gpus(environment: Mapping[str, str] = os.environ) -> list[str]:
+def local_gpus() -> list[str]:
     """Identifiers of this machine's GPUs, those in CUDA_VISIBLE_DEVICES if it is set.
 
     Of a card that is divided (MIG) they are those of its instances. None where `nvidia-smi` is
@@ -30,7 +29,7 @@ def local_gpus(environment: Mapping[str, str] = os.environ) -> list[str]:
     """
     try:
         listed = subprocess.run(
-            ["nvidia-smi", "-L"], capture_output=True, text=True, check=True, env=dict(environment)
+            ["nvidia-smi", "-L"], capture_output=True, text=True, check=True
         ).stdout
     except (OSError, subprocess.CalledProcessError):
         return []
@@ -39,7 +38,7 @@ def local_gpus(environment: Mapping[str, str] = os.environ) -> list[str]:
         found = re.findall(r"\(UUID: (\S+)\)$", card, re.M)
         cards |= dict.fromkeys((card.partition(":")[0], *found[:1]), found[1:] or found)
     everything = [*dict.fromkeys(name for names in cards.values() for name in names)]
-    visible = environment.get("CUDA_VISIBLE_DEVICES")
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is None:
         return everything
     chosen = [name.strip() for name in visible.split(",")]

@@ -85,10 +85,13 @@ def in_slurm(cards, monkeypatch):
     return given
 
 
-def test_all_cards_are_listed_and_those_that_are_visible_if_the_environment_says(cards):
+def test_all_cards_are_listed_and_those_that_are_visible_if_the_environment_says(
+    cards, monkeypatch
+):
     assert local_gpus() == CARDS
     for visible, expected in [("2,0", ["GPU-cc", "GPU-aa"]), ("GPU-bb", ["GPU-bb"]), ("", [])]:
-        assert local_gpus(os.environ | {"CUDA_VISIBLE_DEVICES": visible}) == expected
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+        assert local_gpus() == expected
 
 
 @pytest.mark.parametrize(
@@ -101,19 +104,21 @@ def test_all_cards_are_listed_and_those_that_are_visible_if_the_environment_says
         ("MIG-z", []),
     ],
 )
-def test_a_card_that_is_divided_counts_as_its_instances(machine, visible, expected):
+def test_a_card_that_is_divided_counts_as_its_instances(machine, monkeypatch, visible, expected):
     machine([
         "GPU 0: A card (UUID: GPU-aa)",
         "  MIG 1g.10gb     Device  0: (UUID: MIG-a)",
         "  MIG 1g.10gb     Device  1: (UUID: MIG-b)",
         "GPU 1: A card (UUID: GPU-bb)",
     ])  # fmt: skip
-    seen = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
-    assert local_gpus(os.environ | seen) == expected
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert local_gpus() == expected
 
 
-def test_a_machine_without_nvidia_smi_has_no_gpu(tmp_path):
-    assert local_gpus({"PATH": str(tmp_path)}) == []
+def test_a_machine_without_nvidia_smi_has_no_gpu(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert local_gpus() == []
 
 
 def test_jobs_that_run_together_have_different_cards(job):

@@ -116,15 +116,13 @@ def random_resized_crop(batch: Tensor, size: int, generator: Generator) -> Tenso
     return functional.grid_sample(batch, grid, padding_mode="border", align_corners=False)
 
 
-def color_jitter(
-    batch: Tensor, generator: Generator, strength: float = 0.4, ordered: bool = False
-) -> Tensor:
+def color_jitter(batch: Tensor, generator: Generator, ordered: bool = False) -> Tensor:
     """Brightness, contrast and saturation, each scaled by a factor in [0.6, 1.4] per image.
 
     The three come in a random order, one order for the whole batch, or in this one if `ordered`.
     Values stay in [0, 1].
     """
-    factors = 1 + (torch.rand(3, len(batch), generator=generator) * 2 - 1) * strength
+    factors = 1 + (torch.rand(3, len(batch), generator=generator) * 2 - 1) * 0.4
     for kind in range(3) if ordered else torch.randperm(3, generator=generator).tolist():
         gray = (batch * batch.new_tensor([0.2989, 0.587, 0.114])[:, None, None]).sum(1, True)
         reference = (

@@ -11,6 +11,7 @@ from epcore.data.store import ImageStore
 from epcore.files import atomic
 from epcore.plan.settings import Split
 
+CLASSES, IMAGES = 8, 10  # of each split, of each class
 TILE = 64  # pixels, about: small images are magnified by a whole number
 GAP = 4
 TITLE_HEIGHT = 36
@@ -18,23 +19,19 @@ NAME_WIDTH = 230
 NAME_LETTERS = 34  # that fit into NAME_WIDTH on one line
 
 
-def draw(
-    store: ImageStore, path: Path, classes_per_split: int = 8, images_per_class: int = 10
-) -> None:
+def draw(store: ImageStore, path: Path) -> None:
     """Writes a PNG with a grid for each split: a row per class, its name beside its images.
 
     The classes are evenly spaced over the split, the images over the class. A class with fewer
-    images than asked for shows all that it has.
+    images shows all that it has.
     """
-    shown = {
-        split: _evenly(store.class_indices(split), classes_per_split) for split in get_args(Split)
-    }
+    shown = {split: _evenly(store.class_indices(split), CLASSES) for split in get_args(Split)}
     magnification = max(1, round(TILE / store.images.shape[1]))
     height, width = (magnification * length + GAP for length in store.images.shape[1:3])
     sheet = Image.new(
         "RGB",
         (
-            NAME_WIDTH + width * images_per_class + GAP,
+            NAME_WIDTH + width * IMAGES + GAP,
             TITLE_HEIGHT * (1 + len(shown)) + height * sum(map(len, shown.values())) + GAP,
         ),
         "white",
@@ -46,7 +43,7 @@ def draw(
         _write(pen, top, _split_title(store, split), 16)
         top += TITLE_HEIGHT
         if labels:
-            grid = _grid(store, labels, images_per_class, magnification)
+            grid = _grid(store, labels, magnification)
             sheet.paste(Image.fromarray(grid), (NAME_WIDTH - GAP, top - GAP))
         for label in labels:
             _write(pen, top, _class_title(store, label), 12)
@@ -61,19 +58,19 @@ def _evenly(items: list[int], count: int) -> list[int]:
     return [items[place] for place in places.round().astype(int)]
 
 
-def _grid(store: ImageStore, labels: list[int], images: int, factor: int) -> np.ndarray:
+def _grid(store: ImageStore, labels: list[int], factor: int) -> np.ndarray:
     """A row for each class with a gap around every image, uint8 `(height, width, 3)`."""
     import torch
 
     from epcore.vision import make_grid
 
-    tiles = np.full((len(labels), images, *store.images.shape[1:]), 255, np.uint8)
+    tiles = np.full((len(labels), IMAGES, *store.images.shape[1:]), 255, np.uint8)
     for line, label in zip(tiles, labels, strict=True):
-        rows = _evenly(np.flatnonzero(store.labels == label).tolist(), images)
+        rows = _evenly(np.flatnonzero(store.labels == label).tolist(), IMAGES)
         line[: len(rows)] = store.pixels(np.array(rows))
     # Magnified by whole numbers, which shows the pixels as they are.
     pixels = torch.from_numpy(tiles.repeat(factor, axis=2).repeat(factor, axis=3))
-    grid = make_grid(pixels.flatten(0, 1).permute(0, 3, 1, 2), images, GAP, pad_value=255)
+    grid = make_grid(pixels.flatten(0, 1).permute(0, 3, 1, 2), IMAGES, GAP, pad_value=255)
     found: np.ndarray = grid.permute(1, 2, 0).numpy()
     return found
 

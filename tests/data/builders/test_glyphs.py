@@ -190,13 +190,13 @@ def test_a_built_store_holds_every_image_asked_for(mini: ImageStore) -> None:
 
 def test_the_contact_sheet_shows_the_images_of_all_splits(mini: ImageStore, tmp_path: Path) -> None:
     path = tmp_path / "sheet.png"
-    contact_sheet.draw(mini, path, classes_per_split=4, images_per_class=3)
+    contact_sheet.draw(mini, path)
     sheet = np.asarray(Image.open(path))
     tile = mini.images[0].repeat(2, axis=0).repeat(2, axis=1)  # 28 pixels are magnified to 56
     windows = np.lib.stride_tricks.sliding_window_view(sheet, tile.shape)[:, :, 0]
     assert any((windows[y, x] == tile).all() for y, x in np.argwhere((sheet == tile[0, 0]).all(2)))
     second_column = (sheet[:, 310:340] != 255).any(axis=(1, 2))
-    assert np.count_nonzero(np.diff(second_column.astype(int)) == 1) == 3 * 4  # rows of images
+    assert np.count_nonzero(np.diff(second_column.astype(int)) == 1) == 3 * 8  # rows of images
 
 
 def test_more_glyphs_are_the_pictures_that_come_after_of_the_same_classes(tmp_path: Path) -> None:
