@@ -3,19 +3,16 @@
 import csv
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from epcore.data.sources import Sources
 from epcore.errors import UserError
 from epcore.plan.settings import Split
 
-# The upstream files are named train, val and test.
-SPLITS: tuple[Split, ...] = ("base", "val", "novel")
-
 
 def read_lists(sources: Sources, source: str) -> dict[Split, Path]:
-    """The list of each split; the source's files are keyed by split."""
-    return {split: sources.path(source, split) for split in SPLITS}
+    """The list of each split, which keys the source's files: upstream train, val and test."""
+    return {split: sources.path(source, split) for split in get_args(Split)}
 
 
 def read_rows(path: Path, columns: int) -> list[list[str]]:

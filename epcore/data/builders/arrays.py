@@ -108,4 +108,4 @@ def _listed(path: Path, labels: np.ndarray, split: np.ndarray) -> list[ImageClas
                 "one of base, val and novel"
             )
         classes.append(ImageClass(name, SPLITS[splits[0]]))
-    return sorted(classes, key=lambda c: (ORDER[c.split], c.name))
+    return sorted(classes, key=lambda c: (ORDER.index(c.split), c.name))

@@ -6,6 +6,7 @@ other is val, the rest novel. The whole picture is used, not the bird's box.
 
 from collections.abc import Iterator
 from pathlib import PurePosixPath
+from typing import get_args
 
 from epcore.data.archives import files_of_tar, read_member
 from epcore.data.contents import Contents, ImageClass, in_label_order
@@ -53,8 +54,7 @@ def contents(dataset: CubData, sources: Sources) -> Contents:
         raise UserError(f"{path}: {odd} is {where} its images.txt; get the archive again")
     folders = sorted({name.split("/")[0] for name in pictures})
     splits = {folder: split_of(position) for position, folder in enumerate(folders)}
-    order: list[Split] = ["base", "val", "novel"]
-    classes = [ImageClass(f, s) for s in order for f in folders if splits[f] == s]
+    classes = [ImageClass(f, s) for s in get_args(Split) for f in folders if splits[f] == s]
     members = [sorted(n for n in pictures if n.split("/")[0] == c.name) for c in classes]
     rows = {name: row for row, name in enumerate(n for names in members for n in names)}
 

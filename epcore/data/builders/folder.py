@@ -13,6 +13,7 @@ import stat
 import unicodedata
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from epcore.plan.settings import Split
 SPLITS: dict[str, Split] = {
     "base": "base", "train": "base", "val": "val", "novel": "novel", "test": "novel",
 }  # fmt: skip
-ORDER = {"base": 0, "val": 1, "novel": 2}
+ORDER = get_args(Split)
 COLUMNS = ["filename", "label", "split"]
 OTHER_MARKS = (";", "\t", "|")  # that spreadsheets put between columns
 
@@ -80,7 +81,7 @@ def read_split(path: Path) -> dict[ImageClass, list[str]]:
             raise UserError(f"{where}: {label}/{name} is listed twice; remove one of the lines")
         seen.add((label, name))
         files.setdefault(ImageClass(label, SPLITS[split]), []).append(name)
-    classes = sorted(files, key=lambda c: (ORDER[c.split], c.name))
+    classes = sorted(files, key=lambda c: (ORDER.index(c.split), c.name))
     return {c: sorted(files[c]) for c in classes}
 
 

@@ -8,16 +8,17 @@ share one (crane, the bird and the machine), so a number is added to the second.
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 
 from epcore.data import pickles
 from epcore.data.contents import Contents, ImageClass, check_groups
-from epcore.data.lists import SPLITS
 from epcore.data.pictures import decode_all
 from epcore.data.sources import Sources
 from epcore.errors import UserError
 from epcore.plan.datasets import Pixels, TieredImageNetPickles
+from epcore.plan.settings import Split
 
 SIZE = 84
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -33,7 +34,7 @@ def contents(dataset: TieredImageNetPickles, sources: Sources) -> Contents:
     classes: list[ImageClass] = []
     rows: list[np.ndarray] = []  # of each split: the store's row of each image
     labels: list[np.ndarray] = []
-    for split in SPLITS:
+    for split in get_args(Split):
         specific, names, groups = _labels(sources.path(dataset.images, f"{split}-labels"))
         order = np.argsort(specific, kind="stable")
         place = np.empty(len(order), dtype=np.int64)
@@ -44,7 +45,7 @@ def contents(dataset: TieredImageNetPickles, sources: Sources) -> Contents:
     check_groups("tiered-ImageNet", classes)
 
     def encoded() -> Iterator[tuple[int, str, bytes]]:
-        for split, places in zip(SPLITS, rows, strict=True):
+        for split, places in zip(get_args(Split), rows, strict=True):
             path, number = sources.path(dataset.images, f"{split}-images"), 0
             for number, png in enumerate(pickles.byte_strings(path, PNG), start=1):
                 if number > len(places):
