@@ -34,6 +34,7 @@ class Estimate:
     @property
     def half_width(self) -> float:
         """Of the 95 % interval."""
+        # Without scipy.stats, whose import takes longer than an aggregation.
         return float(special.stdtrit(self.degrees, 1 - LEVEL)) * self.error
 
 
@@ -55,11 +56,11 @@ def of_trainings(terms: Sequence[tuple[float, Sequence[np.ndarray], str]]) -> Es
         raise ValueError(f"cells have {sorted(seeds)} trainings; they must have as many each")
     if seeds != {1}:
         sums = sum(weight * np.array([s.mean() for s in scores]) for weight, scores, _ in terms)
-        return _student(np.asarray(sums))
+        return student(np.asarray(sums))
     drawn: dict[str, np.ndarray] = {}
     for weight, (scores,), draw in terms:
         drawn[draw] = drawn.get(draw, 0) + weight * scores
-    parts = [_student(values) for values in drawn.values()]
+    parts = [student(values) for values in drawn.values()]
     if len(parts) == 1:
         return parts[0]
     variances = np.array([part.error**2 for part in parts])
@@ -69,7 +70,7 @@ def of_trainings(terms: Sequence[tuple[float, Sequence[np.ndarray], str]]) -> Es
     return Estimate(sum(part.value for part in parts), float(np.sqrt(total)), degrees)
 
 
-def _student(values: np.ndarray) -> Estimate:
+def student(values: np.ndarray) -> Estimate:
     """The mean of independent observations `(n,)`."""
     error = float(np.std(values, ddof=1)) / np.sqrt(len(values))
     return Estimate(float(np.mean(values)), float(error), len(values) - 1)

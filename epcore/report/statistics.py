@@ -5,18 +5,18 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import special
+
+from epcore.report.evidence import student
 
 Interval = Literal["student", "normal"]
 
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean, the half width of its 95 % interval and the number of observations."""
+    """A mean, and the half width of its 95 % interval."""
 
     value: float
     interval: float
-    count: int
 
 
 def paired(values: np.ndarray, others: np.ndarray) -> np.ndarray:
@@ -50,11 +50,8 @@ def mean_with_interval(values: np.ndarray, interval: Interval = "student") -> Me
     authors' code computes it (A42). normal: `1.96 * s / sqrt(n)` with the deviation of the n
     values themselves, as the code of wDAE-GNN does on ImageNet-FS.
     """
-    count = len(values)
     if interval == "normal":
-        half_width = 1.96 * np.std(values) / np.sqrt(count)
-        return Mean(float(np.mean(values)), float(half_width), count)
-    error = np.std(values, ddof=1) / np.sqrt(count)
-    # The quantile without scipy.stats, whose import takes longer than an aggregation.
-    quantile = special.stdtrit(count - 1, 0.975)
-    return Mean(float(np.mean(values)), float(quantile * error), count)
+        half_width = 1.96 * np.std(values) / np.sqrt(len(values))
+        return Mean(float(np.mean(values)), float(half_width))
+    estimate = student(values)
+    return Mean(estimate.value, estimate.half_width)

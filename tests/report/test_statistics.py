@@ -20,7 +20,6 @@ def test_the_interval_is_that_of_scipy(count):
     values = np.random.default_rng(count).normal(60, 10, count)
     mean = mean_with_interval(values)
     expected = stats.t.interval(0.95, count - 1, loc=values.mean(), scale=stats.sem(values))
-    assert mean.count == count
     assert ends(mean) == pytest.approx(expected)
 
 
@@ -38,7 +37,6 @@ def test_the_interval_of_a_paired_difference_is_that_of_scipys_paired_test(count
     values, others = (common + random.normal(shift, 2, count) for shift in (1, 0))
     difference = paired_difference(values, others)
     expected = stats.ttest_rel(values, others).confidence_interval(0.95)
-    assert difference.count == count
     assert ends(difference) == pytest.approx(tuple(expected))
 
 
@@ -111,7 +109,7 @@ def test_a_normal_interval_is_196_standard_errors_of_the_values_own_deviation(co
     values, others = np.random.default_rng(count).normal(60, 10, (2, count))
     deviation = np.sqrt(((values - values.mean()) ** 2).sum() / count)
     mean = mean_with_interval(values, "normal")
-    assert (mean.value, mean.count) == (pytest.approx(values.mean()), count)
+    assert mean.value == pytest.approx(values.mean())
     assert mean.interval == pytest.approx(1.96 * deviation / np.sqrt(count))
     differences = mean_with_interval(values - others, "normal")
     assert paired_difference(values, others, "normal") == differences
@@ -128,7 +126,7 @@ def test_of_several_trainings_the_interval_is_over_their_means_by_hand():
     for spread in (0, 0.5):
         trainings = [np.array([mean - spread, mean, mean + spread]) for mean in (1.0, 2.0, 6.0)]
         mean = over_trainings(trainings)
-        assert (mean.value, mean.count) == (pytest.approx(3), 3)
+        assert mean.value == pytest.approx(3)
         assert mean.interval == pytest.approx(4.3027 * np.sqrt(7 / 3), abs=1e-3)
 
 
