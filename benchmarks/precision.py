@@ -19,7 +19,7 @@ from epcore.evaluation.inference import Inference
 from epcore.evaluation.solve import solve
 from epcore.plan import Plan
 from epcore.plan.stages import DataStage, PretrainStage
-from epcore.report.statistics import paired_difference
+from epcore.report.statistics import mean_with_interval
 from epcore.training.loop import fit
 from epcore.training.pretrain import PretrainingTask
 
@@ -106,7 +106,7 @@ def accuracies(plan: Plan, device: torch.device) -> None:
     }
     for what, accuracies in pairs.items():
         half = np.array(accuracies)
-        difference = paired_difference(half, full)
+        difference = mean_with_interval(half - full)
         each = ", ".join(f"{value:+.2f}" for value in half - full)
         row(
             f"{what}: difference in 1-shot accuracy to fp32, in half widths of its 95 % interval",
