@@ -21,8 +21,7 @@ class RelationNet(EpisodicMethod):
     class and 0 for others (equation 2). Encoder, relation network and first weights are those of
     the authors' code, whose networks for small images pad where the maps have no room (there
     Omniglot, here all maps below 10x10). Theirs run in training mode in tests as well, so that a
-    query's map depends on the other queries; here the encoder does if the test asks for
-    `batch_statistics`.
+    query depends on the other queries; here they do if the test asks for `batch_statistics`.
     """
 
     low_precision_scores = True

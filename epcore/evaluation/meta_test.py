@@ -31,9 +31,9 @@ from epcore.propagation import DegenerateFeaturesError
 class EpisodicTester:
     """Embeds the images of frozen episodes, and classifies their queries.
 
-    batch_statistics: whether support and queries of each episode are embedded by themselves with
-    BatchNorm in training mode, so that each depends on the others. Else every image is embedded
-    once, with running statistics.
+    batch_statistics: whether support and queries of each episode are embedded and scored by
+    themselves with BatchNorm in training mode, so that each depends on the others. Else every image
+    is embedded once, with running statistics.
     """
 
     def __init__(
@@ -67,13 +67,13 @@ class EpisodicTester:
         Raises:
             DegenerateFeaturesError: if scores are not finite.
         """
-        self.method.eval()
+        self.method.train(self.batch_statistics)
         way, shot = episodes.support.shape[1:]
         rows, labels = episodes.images(), torch.from_numpy(episodes.query_labels)
         points = None if self.batch_statistics else self._all_points(store, episodes)
         known = episodes.unique_image_indices()
         accuracies, losses = [], []
-        size = self.method.episodes_at_once
+        size = 1 if self.batch_statistics else self.method.episodes_at_once
         starts = range(0, len(rows), size)
         for start in starts if label is None else tqdm(starts, label, unit="batch", disable=None):
             asked = rows[start : start + size]
@@ -106,13 +106,11 @@ class EpisodicTester:
 
     def _episode_points(self, store: ImageStore, rows: np.ndarray, labeled: int) -> Tensor:
         """Points `(E, N, D)`, each episode's support and its other images in a batch of its own."""
-        self.method.train()
         found = []
         for each in rows:
             images = self._images(store, each)
             support, others = self.embedded(images[:labeled]), self.embedded(images[labeled:])
             found.append(torch.cat([support, others]))
-        self.method.eval()
         return torch.stack(found)
 
 

@@ -161,7 +161,7 @@ class MetaTrainStage(NetworkStage):
 class MetaTestStage(NetworkStage):
     """Test a compared method on frozen episodes."""
 
-    stage_version: int = 1
+    stage_version: int = 2
     method: dict[str, Any]
     way: int
     batch_statistics: bool

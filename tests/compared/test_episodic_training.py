@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from epcore.checkpoint import Checkpoint
+from epcore.classifiers import EpisodeBatch
 from epcore.compared import build_method
 from epcore.data.episodes import pool_of, sample
 from epcore.errors import UserError
@@ -137,7 +138,24 @@ def test_batch_statistics_tell_a_query_about_the_others(colors):
     same = (points == found).all(dim=-1)
     assert same[:, :5].all()
     assert not same[:, 5:].any()
-    assert not method.training
+
+
+def test_batch_statistics_are_those_of_an_episode_behind_the_encoder_as_well(colors):
+    method = build_method({"name": "relation-net"}, 28, 5, "here")
+    method.last.weight.data *= 1000  # the first ones hardly tell classes apart
+    episodes = drawn(colors, "novel", episodes=3)
+    tester = EpisodicTester(method, WHOLE, "fp32", CPU, batch_statistics=True)
+    found = tester.test(colors, episodes).losses
+    labels = torch.from_numpy(episodes.query_labels)
+    method.train()
+    expected = []
+    for asked, classes in zip(episodes.images(), labels, strict=True):
+        images = torch.from_numpy(colors.pixels(asked)).permute(0, 3, 1, 2) / 127.5 - 1
+        with torch.no_grad():
+            points = torch.cat([method.embed(images[:5]), method.embed(images[5:])])
+            logits = method.scores(EpisodeBatch(points[None], 5, 1, len(asked) - 5))[0]
+        expected.append(torch.nn.functional.cross_entropy(logits, classes).item())
+    assert found == pytest.approx(expected, rel=1e-4)
 
 
 def test_unlabeled_images_for_a_method_that_takes_none_are_told(colors, tmp_path):
