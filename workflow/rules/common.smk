@@ -147,7 +147,7 @@ def check_targets():
 def check_names():
     """Ends a run at once for a bare name that is no rule: of a table, a figure, or misspelled.
 
-    And for a rule of several files of which the scale makes none.
+    And for a rule that only gathers files, of which the scale makes none.
     """
     if not workflow.modifier.is_main_snakefile():
         return  # rules of the workflow that has this one as a module are not read yet
@@ -157,7 +157,7 @@ def check_names():
     bare = {each.name: each for each in workflow.rules if not each.has_wildcards()}
     files |= {name: name for name in bare}
     for target in asked_targets():
-        if target in bare and not (bare[target].input or bare[target].output):
+        if target in bare and bare[target].norun and not bare[target].input:
             sys.exit(
                 f"epcore: scale {SCALE} makes nothing of {target}; add --config scale=NAME of one that does"
             )
