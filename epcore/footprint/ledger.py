@@ -8,6 +8,8 @@ but two minutes (of its first two seconds nothing).
 
 import json
 import os
+from collections.abc import Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -86,6 +88,20 @@ def read(path: Path) -> list[Entry]:
         ) from None
     entries = filter(None, map(_parsed, lines))
     return list({entry.attempt: entry for entry in entries}.values())
+
+
+def gone_on_from(attempt: str, entries: Sequence[Entry]) -> list[Entry]:
+    """The attempts at the same job whose saved state an attempt went on from, last one first.
+
+    Those before it that did not finish. One right before it that did finish counts too, with those
+    before that one: its file was lost, and made again from the last state.
+    """
+    started = [entry.attempt for entry in entries]
+    if attempt not in started:
+        return []
+    place = started.index(attempt)
+    before = [entry for entry in entries[:place] if entry.job == entries[place].job][::-1]
+    return before[:1] + list(takewhile(lambda entry: entry.state != "finished", before[1:]))
 
 
 def _parsed(line: bytes) -> Entry | None:

@@ -185,6 +185,11 @@ class Training(Settings):
         """Its curve, and the meta that says which epoch was kept."""
         return paths.curve(self.checkpoint, self.model), paths.meta(self.checkpoint)
 
+    @property
+    def ledger(self) -> str:
+        """That of its scale, which tells of every attempt at it."""
+        return paths.LEDGER.format(scale="".join(self.checkpoint.split("/")[1:2]))
+
 
 class MeasuredCell(Settings):
     """One cell of ours and one seed: the files of its per-episode scores and its checkpoint's meta.
@@ -220,7 +225,7 @@ class TableStage(Stage):
     caption are in epcore.markup.
     """
 
-    stage_version: int = 5
+    stage_version: int = 6
     name: str
     table: Table
     caption: str

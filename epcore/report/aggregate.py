@@ -9,6 +9,7 @@ import pandas as pd
 
 from epcore.errors import UserError
 from epcore.files import reading
+from epcore.footprint.ledger import gone_on_from, read
 from epcore.plan.printed import Cell, Place
 from epcore.plan.stages import MeasuredCell, TableStage, Training
 from epcore.report.curves import read_curve
@@ -132,14 +133,15 @@ def rate_falls(trainings: Iterable[Training]) -> dict[str, str]:
 def costs(trainings: Sequence[Training], seeds: int) -> dict[str, object]:
     """Seconds and kWh of all trainings behind a checkpoint, the mean over seeds.
 
-    Of the process that finished each; kWh only if energy was tracked.
+    One that went on from a saved state counts with the attempts before it that the scale's ledger
+    tells of. kWh only if energy was tracked.
 
     Raises:
         UserError: naming a meta file that does not say it.
     """
     if not trainings:
         return {}
-    told = [_cost(Path(each.files[1])) for each in trainings]
+    told = [_cost(training) for training in trainings]
     line: dict[str, object] = {"training_seconds": sum(seconds for seconds, _ in told) / seeds}
     energies = [kwh for _, kwh in told if kwh is not None]
     if len(energies) == len(told):
@@ -147,12 +149,20 @@ def costs(trainings: Sequence[Training], seeds: int) -> dict[str, object]:
     return line
 
 
-def _cost(path: Path) -> tuple[float, float | None]:
-    """Seconds and kWh that the meta file of a checkpoint tells."""
+def _cost(training: Training) -> tuple[float, float | None]:
+    path = Path(training.files[1])
     with reading(f"{path} is damaged", "delete it"):
         meta = json.loads(path.read_text(encoding="utf-8"))
-        energy = meta.get("energy")
-        return float(meta["seconds"]), float(energy["kwh"]) if energy else None
+        seconds, energy = float(meta["seconds"]), meta.get("energy")
+        if not energy:
+            return seconds, None
+        kwh, went_on = float(energy["kwh"]), meta.get("resumed_from_epoch")
+        models = went_on.values() if isinstance(went_on, dict) else [went_on]
+    ledger = Path(training.ledger)
+    if all(epoch is None for epoch in models) or not ledger.exists():
+        return seconds, kwh
+    before = gone_on_from(energy.get("attempt"), read(ledger))
+    return seconds + sum(e.seconds for e in before), kwh + sum(e.kwh for e in before)
 
 
 def _methods(seeds: list[MeasuredCell], timed: bool) -> dict[str, object]:

@@ -10,7 +10,7 @@ import os
 import pytest
 
 from epcore.errors import UserError
-from epcore.footprint.ledger import append, read
+from epcore.footprint.ledger import append, gone_on_from, read
 
 WRITERS, LINES = 8, 40
 
@@ -96,3 +96,27 @@ def test_lines_of_a_later_version_may_say_more(tmp_path, entry):
     path = tmp_path / "ledger.jsonl"
     path.write_text(json.dumps(entry().model_dump() | {"water": 3}) + "\n")
     assert len(read(path)) == 1
+
+
+@pytest.mark.parametrize(
+    ("attempt", "before"),
+    [
+        ("first", ""),
+        ("second", "first"),
+        ("remade", "second first"),  # the second had finished, and its file was lost
+        ("changed", "remade"),
+        ("again", "changed"),  # what the training before it had used is not its own
+        ("other", ""),
+        ("unknown", ""),
+    ],
+)
+def test_an_attempt_goes_on_from_those_before_it_that_did_not_finish(entry, attempt, before):
+    attempts = {
+        **{"first": "running", "other": "failed", "second": "finished", "remade": "finished"},
+        **{"changed": "interrupted", "again": "finished"},
+    }
+    entries = [
+        entry(attempt=name, state=state, job="b.pt" if name == "other" else "a.pt")
+        for name, state in attempts.items()
+    ]
+    assert [each.attempt for each in gone_on_from(attempt, entries)] == before.split()

@@ -13,6 +13,7 @@ from scipy import stats
 from score_files import write_curve, write_scores
 
 from epcore.errors import UserError
+from epcore.footprint.ledger import append
 from epcore.plan import Plan
 from epcore.plan.stages import Training
 from epcore.report import aggregate
@@ -427,6 +428,27 @@ def test_the_cost_of_a_checkpoint_is_that_of_all_its_trainings_over_seeds(tmp_pa
     ]
     assert aggregate.costs(made, 2) == {"training_seconds": 220.0, "training_kwh": "1.5"}
     assert aggregate.costs([], 2) == {}
+
+
+@pytest.mark.parametrize("went_on", [3, {"": None, "b": 0}])
+def test_a_training_that_went_on_counts_with_its_attempts_before(
+    tmp_path, monkeypatch, entry, went_on
+):
+    monkeypatch.chdir(tmp_path)
+    (folder := Path("results/mine/models")).mkdir(parents=True)
+    job = {"job": str(folder / "pretraining.pt")}
+    ledger = Path("results/mine/ledger.jsonl")
+    for number, state in enumerate(["finished", "running", "interrupted"]):
+        append(ledger, entry(attempt=f"{number}", state=state, seconds=100, kwh=0.5, **job))
+    append(ledger, entry(attempt="last", state="finished", seconds=10, kwh=0.1, **job))
+    facts = {"seconds": 7, "energy": {"kwh": 0.25, "attempt": "last"}}
+    alone = cost(folder, **facts, resumed_from_epoch=None)
+    assert aggregate.costs([alone], 1) == {"training_seconds": 7.0, "training_kwh": "0.25"}
+    continued = cost(folder, **facts, resumed_from_epoch=went_on)
+    told = {"training_seconds": 207.0, "training_kwh": "1.25"}
+    assert aggregate.costs([continued], 1) == told
+    ledger.unlink()
+    assert aggregate.costs([continued], 1) == {"training_seconds": 7.0, "training_kwh": "0.25"}
 
 
 def test_energy_that_was_not_tracked_once_is_not_told(tmp_path):
