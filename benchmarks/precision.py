@@ -6,14 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from measure import paired, row
+from measure import Pair, paired, row
 
 from epcore.checkpoint import build
 from epcore.data import build as data
 from epcore.data.augment import Augmenter
 from epcore.data.episodes import Episodes, pool_of, sample
 from epcore.data.store import ImageStore
-from epcore.device import autocast, choose_device, computes_bf16, place
+from epcore.device import choose_device, computes_bf16, place
 from epcore.evaluation.embed import embed
 from epcore.evaluation.inference import Inference
 from epcore.evaluation.solve import solve
@@ -23,45 +23,46 @@ from epcore.report.statistics import mean_with_interval
 from epcore.training.loop import fit
 from epcore.training.pretrain import PretrainingTask
 
-PIXELS, IMAGES, FEATURES = 32, 256, 64  # of Conv-4
+PIXELS, IMAGES = 28, 64  # of a step of the demo
 SEEDS, EPISODES = 4, 600
 PRECISIONS = ("fp32", "bf16")
 
 
-def step(backbone: torch.nn.Module, images: torch.Tensor, precision: str) -> Callable[[], None]:
-    """A function that does forward and backward once."""
-    gradient = torch.randn(len(images), FEATURES, device=images.device)
+def step(backbone: torch.nn.Module, images: torch.Tensor, half: bool = False) -> Callable[[], None]:
+    """A function that does forward and backward once, in bfloat16 or in fp32."""
 
     def work() -> None:
-        with autocast(images.device, precision):
+        with torch.autocast(images.device.type, torch.bfloat16, enabled=half):
             features = backbone(images)
-        features.backward(gradient.to(features.dtype))
+        features.backward(torch.ones_like(features))
         backbone.zero_grad()
 
     return work
 
 
 def speeds(plan: Plan, device: torch.device) -> None:
-    stage = plan.runs.pretrain(plan.registry.scale.columns["mini"], "conv4", "epnet", 0)
-    plain = build(stage.backbone).to(device)
-    ordered = build(stage.backbone)
-    place(ordered, device)
+    """Of bfloat16 for every network: faster, or slower where `computes_bf16` says so."""
     images = torch.rand(IMAGES, 3, PIXELS, PIXELS, device=device)
     last = images.contiguous(memory_format=torch.channels_last)
-    pairs = {
-        "channels-last: times faster than the usual order, Conv-4, fp32": paired(
-            step(ordered, last, "fp32"), step(plain, images, "fp32"), 7
-        )
-    }
-    if computes_bf16(device):
-        pairs["bfloat16: times faster than fp32, Conv-4, channels-last"] = paired(
-            step(ordered, last, "bf16"), step(ordered, last, "fp32"), 7
-        )
-    for what, pair in pairs.items():
-        ours, other = IMAGES / pair.ours, IMAGES / pair.other
-        by_processors = f"{pair.by_processors:.3g} in processor seconds"
-        detail = f"{ours:.0f} images/s against {other:.0f}; {by_processors}"
-        row(what, pair.other_to_ours, 1, True, detail)
+    for name in plan.registry.scale.backbones:
+        stage = plan.runs.pretrain(plan.registry.scale.columns["mini"], name, "epnet", 0)
+        plain, ordered = build(stage.backbone).to(device), build(stage.backbone)
+        place(ordered, device)
+        if name == "conv4":
+            pair = paired(step(ordered, last), step(plain, images), 7)
+            told("channels-last: times faster than the usual order, Conv-4, fp32", pair, True)
+        pair = paired(step(ordered, last, half=True), step(ordered, last), 7)
+        title = plan.registry.backbones[name].label
+        what = f"bfloat16: times faster than fp32, {title} of the demo, channels-last"
+        told(what, pair, computes_bf16(device))
+
+
+def told(what: str, pair: Pair, faster: bool) -> None:
+    """Prints the line of a pair, whose first part should be the faster one, or else the slower."""
+    ours, other = IMAGES / pair.ours, IMAGES / pair.other
+    by_processors = f"{pair.by_processors:.3g} in processor seconds"
+    detail = f"{ours:.0f} images/s against {other:.0f}; {by_processors}"
+    row(what, pair.other_to_ours, 1, faster, detail)
 
 
 def accuracy(

@@ -54,15 +54,20 @@ def computes_tf32(device: torch.device) -> bool:
 
 
 def computes_bf16(device: torch.device) -> bool:
-    """Whether the device multiplies bfloat16 in hardware; emulation would be slower than fp32."""
+    """Whether the device is faster in bfloat16 than in fp32.
+
+    A processor that only emulates it is not, nor is Intel's without AMX, whatever instructions it
+    has: benchmarks/precision.py measures both.
+    """
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
-    capabilities = torch.cpu.get_capabilities()
-    return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
+    has = torch.cpu.get_capabilities()
+    intel = str(has.get("cpu_name")).startswith("Intel")
+    return bool(has.get("amx_bf16") or (has.get("avx512_bf16") and not intel))
 
 
 def autocast(device: torch.device, precision: str) -> AbstractContextManager[object]:
-    """Mixed precision if `precision` is bf16 and the device has it, else plain float32."""
+    """Mixed precision if `precision` is bf16 and the device gains by it, else plain float32."""
     if precision == "bf16" and computes_bf16(device):
         return torch.autocast(device.type, dtype=torch.bfloat16)
     return contextlib.nullcontext()

@@ -42,5 +42,22 @@ def test_a_cpu_computes_tf32_as_fp32_and_the_meta_file_says_so():
         assert not torch.is_autocast_enabled("cpu")
 
 
+@pytest.mark.parametrize(
+    ("has", "used"),
+    [
+        ({"cpu_name": "AMD EPYC", "avx512_bf16": True}, "bf16"),
+        ({"cpu_name": "Intel Xeon", "avx512_bf16": True, "amx_bf16": True}, "bf16"),
+        ({"cpu_name": "Intel Xeon", "avx512_bf16": True, "amx_bf16": False}, "fp32"),
+        ({"cpu_name": "Intel Xeon", "avx512_f": True}, "fp32"),
+        ({}, "fp32"),
+    ],
+)
+def test_a_processor_computes_bf16_only_where_that_is_faster(monkeypatch, has, used):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: has)
+    assert describe(CPU, "bf16")["precision"] == used
+    with autocast(CPU, "bf16"):
+        assert torch.is_autocast_enabled("cpu") == (used == "bf16")
+
+
 def test_images_stay_in_the_store_on_a_cpu():
     assert room_for_images(CPU) == 0
