@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from epcore.errors import UserError
 from epcore.plan import Plan
 
+SNAKEFILES = ("Snakefile", "workflow/Snakefile")  # where it lies beside config/
+
 
 @dataclass(frozen=True)
 class Job:
@@ -33,7 +35,9 @@ def planned(plan: Plan, targets: Sequence[str]) -> list[Job]:
     """
     plan.check()
     config = (f"scale={plan.registry.scale_name}", f"seeds={list(plan.registry.seeds)}")
-    snakefile = str(plan.registry.config.parent / "Snakefile")
+    folder = plan.registry.config.parent
+    found = [folder / each for each in SNAKEFILES if (folder / each).is_file()]
+    snakefile = str(next(iter(found), folder / SNAKEFILES[0]))
     command = [sys.executable, "-m", "snakemake", "--dry-run", "--printshellcmds", "--nocolor"]
     command += ["--snakefile", snakefile, "--config", *config, "--", *targets]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -41,8 +41,12 @@ def medians(entries: Iterable[Entry]) -> dict[Key, Median]:
 
 
 def read_medians(file: Path, scale: str) -> dict[Key, Median]:
-    """Those of a scale, from a file with `COLUMNS` (.csv). Raises `UserError` if it is damaged."""
-    rows = csv.reader(file.read_text(encoding="utf-8").splitlines())
+    """Those of a scale, from a file with `COLUMNS` (.csv); none without the file.
+
+    Raises:
+        UserError: if it is damaged.
+    """
+    rows = csv.reader(file.read_text(encoding="utf-8").splitlines() if file.exists() else [])
     own = [row[1:] for row in rows if row[:1] == [scale]]
     try:
         return {(s, b, d): Median(int(jobs), float(t), float(k)) for s, b, d, jobs, t, k in own}

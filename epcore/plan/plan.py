@@ -107,7 +107,6 @@ class Plan:
         refute = "On stand-in data a verdict is on the method as it works there; it can refute no "
         seeds = registry.seeds
         alone = "one training of each network"
-        propagation = registry.recipes.resolve("epnet", next(iter(registry.backbones))).propagation
         tested = self.tables.runs_if_shown("classifiers")
         facts = {
             "scale": literal(registry.scale_name),
@@ -117,11 +116,13 @@ class Plan:
             "backbones": literal(", ".join(map(registry.sized, scale.backbones))),
             "columns": literal("; ".join(data)),
             "episodes": str(scale.episodes.novel),
-            "embedding alpha": f"{propagation.embedding_alpha:g}",
-            "label alpha": f"{propagation.label_alpha:g}",
             "classifiers": str(len({at.row.name for at in tested})),
             "trainings": alone if len(seeds) == 1 else f"{len(seeds)} trainings of each network",
         }
+        if "epnet" in registry.recipes.names:
+            recipe = registry.recipes.resolve("epnet", next(iter(registry.backbones)))
+            facts["embedding alpha"] = f"{recipe.propagation.embedding_alpha:g}"
+            facts["label alpha"] = f"{recipe.propagation.label_alpha:g}"
         co2 = ["co2"] if registry.footprint.tracking else []
         return ReproductionStage(
             scale=registry.scale_name,

@@ -175,7 +175,7 @@ def _methods(seeds: list[MeasuredCell], timed: bool) -> dict[str, object]:
     if not metas:
         return {}
     line: dict[str, object] = {"assumes": str(metas[0]["assumes"])}
-    if timed:
+    if timed and all(SECONDS in meta for meta in metas):
         line[SECONDS] = sum(float(meta[SECONDS]) for meta in metas) / len(metas)
     if all(meta.get("chosen") for meta in metas):
         settings = [meta["chosen"].items() for meta in metas]

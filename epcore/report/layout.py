@@ -226,7 +226,7 @@ def _parameters(row: list[Cell]) -> str:
 
 def _seconds(row: list[Cell]) -> str:
     """Of 1000 episodes, the mean over the columns."""
-    found = [float(cell[SECONDS]) for cell in row if cell[SECONDS]]
+    found = [float(cell[SECONDS]) for cell in row if cell.get(SECONDS)]
     return f"{sum(found) / len(found):.1f}" if found else ""
 
 

@@ -131,11 +131,15 @@ def run(
     plan = Plan(settings, scale, seeds)
     known = list(plan.tables.covered)
     name = table or next((each for each in (*PREFERRED, *known) if each in known), "main")
-    others = sorted(Path().glob(paths.TABLE_HTML.format(scale="*", table=name)))
+    others = [
+        folder.name
+        for folder in sorted(Path("results").glob("*"))
+        if Path(paths.TABLE_HTML.format(scale=folder.name, table=name)).is_file()
+    ]
     if name not in known and others:
         raise UserError(
             f"scale {scale} has no table {name}, another one has: epcore show {name} --scale "
-            f"{others[0].parts[1]}"
+            f"{others[0]}"
         )
     pick(dict.fromkeys(known), name, "table", f"scale {scale}")
     page = show(plan, name)

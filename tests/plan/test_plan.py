@@ -465,3 +465,14 @@ def test_a_raised_stage_version_is_told_to_its_stage_alone(stage, model, monkeyp
     finally:
         monkeypatch.undo()
         model.model_rebuild(force=True)
+
+
+def test_the_recipe_of_the_paper_may_have_another_name(config):
+    """The document then has no fact of it."""
+    for file in config.rglob("*.yaml"):
+        text = file.read_text(encoding="utf-8")
+        file.write_text(re.sub(r"\bepnet\b", "mine", text), encoding="utf-8")
+    plan = Plan(config, "demo")
+    plan.check()
+    facts = Plan(CONFIG, "demo").reproduction().facts
+    assert facts.keys() - plan.reproduction().facts == {"embedding alpha", "label alpha"}

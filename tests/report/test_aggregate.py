@@ -561,6 +561,20 @@ def test_seconds_of_a_classifier_are_means_over_seeds_and_in_print_over_columns(
     assert "seconds_per_1000_episodes" not in csv_lines("other.csv")[0]
 
 
+def test_a_method_whose_time_is_not_measured_has_none(fabricate):
+    stage = Plan(CONFIG, "demo").tables.stage("classifiers")
+    fabricate(stage.cells)
+    meta = Path(stage.cells[0].method_meta)
+    facts = json.loads(meta.read_text(encoding="utf-8"))
+    del facts["seconds_per_1000_episodes"]
+    meta.write_text(json.dumps(facts), encoding="utf-8")
+    run(stage, Path("table.csv"), None)
+    cell = stage.cells[0]
+    for line in csv_lines("table.csv"):
+        own = (line["block"], line["row"], line["column"]) == (cell.block, cell.row, cell.column)
+        assert bool(line["seconds_per_1000_episodes"]) != own
+
+
 def test_a_difference_to_a_recipe_that_the_table_does_not_show(fabricate):
     stage = Plan(CONFIG, "demo").tables.stage("with-ep")
     scores = fabricate(stage.cells)

@@ -5,6 +5,7 @@ import re
 import shutil
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from rich.console import Console
 
@@ -12,6 +13,7 @@ from epcore.cli import main
 from epcore.plan import Plan, paths
 from epcore.report.layout import Block, Layout, Line, Number
 from epcore.report.show import drawing
+from epcore.report.text_table import SECONDS
 
 CONFIG = Path(__file__).parents[2] / "config"
 
@@ -114,6 +116,7 @@ def test_a_row_stands_with_its_own_numbers_and_those_of_the_paper(built, capsys,
         (["mian"], "did you mean 'main'"),
         (["main"], "snakemake --cores all tables/main.tex --config scale=demo"),
         (["claims"], "claims"),
+        (["**"], "'**'"),
     ],
 )
 def test_a_table_that_is_not_there_is_told(tmp_path, monkeypatch, capsys, arguments, message):
@@ -144,6 +147,14 @@ def test_a_damaged_table_is_named_in_one_line(built, capsys, damage, said):
     assert capsys.readouterr().err == (
         f"epcore: table {file} {said}; delete it and run the same command again\n"
     )
+
+
+def test_a_table_that_lacks_times_is_shown_without_them(built, capsys, monkeypatch):
+    """Made before they were measured."""
+    built("classifiers")
+    file = Path(paths.TABLE_CSV.format(scale="demo", table="classifiers"))
+    pd.read_csv(file, dtype=str).drop(columns=SECONDS).to_csv(file, index=False)
+    assert "R2-D2" in shown(capsys, monkeypatch, "classifiers")
 
 
 def test_a_table_of_another_scale_is_told_with_its_scale(tmp_path, monkeypatch, capsys):

@@ -12,6 +12,8 @@ import pytest
 pytestmark = pytest.mark.workflow
 
 ROOT = Path(__file__).parents[2]
+# Of rules that are not ours, though our folders have such names.
+THEIRS = ("results/summary.txt", "tables/theirs.tex", "figure/theirs.txt")
 
 
 @pytest.fixture
@@ -27,6 +29,8 @@ def theirs(tmp_path, request):
     assert '"epnet/Snakefile"' in lines
     text = lines.replace("epnet/Snakefile", str(ROOT / snakefile))
     (tmp_path / snakefile).parent.mkdir(exist_ok=True)
+    files = ", ".join(f'"{name}"' for name in THEIRS)
+    text += f"\nrule more:\n    output: {files}\n    shell: 'touch {{output}}'\n"
     (tmp_path / snakefile).write_text(text, encoding="utf-8")
 
     def snakemake(*words):
@@ -53,3 +57,24 @@ def test_the_main_table_is_planned_there_with_all_it_needs(theirs):
     told = theirs("-n", "tables/main.tex")
     assert re.search(r"^pretrain +12$", told, re.M)
     assert re.search(r"^publish +1$", told, re.M)
+
+
+def test_files_of_its_own_are_asked_for_by_any_name(theirs):
+    for name in THEIRS:
+        assert re.search(r"^more +1$", theirs("-n", name), re.M)
+
+
+@pytest.mark.parametrize("theirs", ["workflow/Snakefile"], indirect=True)
+def test_a_forecast_finds_the_snakefile_there(theirs, tmp_path):
+    command = [sys.executable, "-m", "epcore", "forecast", "figures/two-moons.pdf"]
+    done = subprocess.run(
+        [*command, "--scale", "demo"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "Forecast of figures/two-moons.pdf at scale demo: 2 jobs to run" in done.stdout, (
+        done.stderr
+    )

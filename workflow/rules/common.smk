@@ -120,10 +120,13 @@ def asked_targets():
 
 def check_targets():
     """Ends a run at once for a table, figure or result that the scale does not have."""
+    if not workflow.modifier.is_main_snakefile():
+        return  # the workflow that has this one as a module may make it
     known = {"tables": {*TABLES, "claims"}, "figures": {*FIGURES}}
     for target in map(Path, asked_targets()):
         if target.parts[:1] == ("results",) and SCALE not in target.parts[1:2]:
-            other = target.parts[1] if len(target.parts) > 2 else "NAME"
+            named = [*target.parts, ""][1]
+            other = named if named in PLAN.registry.scale_files else "NAME"
             sys.exit(
                 f"epcore: {target} is not of scale {SCALE}; add --config scale={other}"
             )
@@ -267,7 +270,7 @@ STORY = [
 COST = Path(paths.CO2.format(scale=SCALE)).with_suffix(".md")
 config["description"] = PLAN.description() | {
     "story": [*filter(os.path.isfile, STORY)],
-    "cost": COST.read_text(encoding="utf-8").strip() if COST.is_file() else "",
+    "cost": COST.read_text("utf-8", "replace").strip() if COST.is_file() else "",
 }
 
 # Of one training job; RESOURCES has those of other stages.
