@@ -1,6 +1,7 @@
 """One job by its names: its stage's config, its files, its command line."""
 
 from collections.abc import Mapping
+from inspect import signature
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from epcore.plan.files import files_of
 from epcore.plan.load import read_yaml, validate
 from epcore.plan.names import check_figure, check_names
 from epcore.plan.registry import scale_of
-from epcore.stages import NUMBERS, STAGES, Stage
+from epcore.stages import NUMBERS, STAGES, Figure, Stage
 
 
 def stage_config(plan: Plan, name: str, names: Mapping[str, Any]) -> str:
@@ -20,8 +21,14 @@ def stage_config(plan: Plan, name: str, names: Mapping[str, Any]) -> str:
     stage = STAGES[name]
     if stage.config is None:
         return ""
-    values = [int(names[each]) if each in NUMBERS else names[each] for each in stage.plan_names]
-    return stages.config_text(attrgetter(stage.plan)(plan)(*values))
+    asked = {each: names[each] for each in config_names(plan, stage)}
+    asked |= {each: int(asked[each]) for each in NUMBERS if each in asked}
+    return stages.config_text(attrgetter(stage.plan)(plan)(**asked))
+
+
+def config_names(plan: Plan, stage: Stage) -> tuple[str, ...]:
+    """The names that the config of a stage is made of."""
+    return tuple(signature(attrgetter(stage.plan)(plan)).parameters)
 
 
 def command_of(plan: Plan, name: str, names: Mapping[str, Any]) -> list[str]:
@@ -66,10 +73,10 @@ def resolved(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         plan = Plan(settings, scale, seeds)
         if "seed" in place and place["seed"] is None:
             place["seed"] = plan.registry.seeds[0]
-        needed = stage.names if _missing(stage, given) else stage.plan_names
+        needed = stage.names if _missing(stage, given) else config_names(plan, stage)
         _check_given(name, [key for key in needed if place[key] is None])
         check_names(plan, place)
-        if stage.figure:
+        if isinstance(stage.out, Figure) and not stage.names:
             check_figure(plan, name)
         if needed == stage.names:
             found = files_of(plan, name, place)

@@ -35,18 +35,15 @@ def check_outputs(name: str, given: Mapping[str, Any], by_hand: bool) -> None:
         by_hand: whether a person named them; the folders of a job by its names are made.
     """
     stage = STAGES[name]
-    (option,) = (each for each in stage.files if each.name == "out")
-    inputs = [
-        path for each in stage.files if each.name != "out" for path in paths_of(given, each.name)
-    ]
+    inputs = [path for each in stage.files[:-1] for path in paths_of(given, each.name)]
     written: list[Path] = []
     for out in paths_of(given, "out"):
         if by_hand or out.parent.exists():
             _check_parent(out, "--out")
         else:
             out.parent.mkdir(parents=True)
-        if option.endings:
-            written += _check_file(out, "--out", option.endings, inputs, written)
+        if stage.out.endings:
+            written += _check_file(out, "--out", stage.out.endings, inputs, written)
             if stage.writes_meta:
                 _check_meta(name, out)
         else:

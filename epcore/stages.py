@@ -1,21 +1,29 @@
 """Every stage, declared once: the command line, the workflow and the tracker read it.
 
 A stage is a sub-command `epcore <name>`, and a rule of the workflow runs it. Its config is a model
-of `epcore.plan.stages`, which has its version; `epcore.plan.files` knows its files. Nothing heavy
-is imported here: the module with the stage's `run()` is loaded when it runs.
+of `epcore.plan.stages`, which has its version. Nothing heavy is imported here: the module with the
+stage's `run()` is loaded when it runs.
 """
 
 import re
 from dataclasses import dataclass
 from typing import Literal
 
+from epcore.plan import paths
+from epcore.plan.imagenet_fs import queries_of
+
 
 @dataclass(frozen=True)
 class Option:
-    """A file or folder that a stage reads or writes, or `many` of them."""
+    """A file or folder that a stage reads or writes, or `many` of them.
+
+    pattern: where it lies, in the grammar of `epcore.plan.paths`. Of inputs without one, and of
+    `many`, `epcore.plan.files` asks the plan.
+    """
 
     name: str
     help: str
+    pattern: str = ""
     required: bool = True
     many: bool = False
 
@@ -27,25 +35,41 @@ class Option:
         return tuple(re.findall(r"(?<!\w)(?:-\w+)?(?:\.\w+)+", self.help))
 
 
-def files(name: str, text: str, required: bool = True) -> Option:
+@dataclass(frozen=True)
+class Figure(Option):
+    """A figure, which not every scale has the runs of."""
+
+
+def files(name: str, text: str, pattern: str = "", required: bool = True) -> Option:
     """One file or more."""
-    return Option(name, text, required, many=True)
+    return Option(name, text, pattern, required, many=True)
+
+
+def new_checkpoint(pattern: str) -> Option:
+    """What a training writes."""
+    text = "checkpoint to write (.pt); curve (.csv) and .meta.json go beside it"
+    return Option("out", text, pattern)
+
+
+def figure(name: str, beside: str = ".png and .csv") -> Figure:
+    """What draws a figure of this name writes."""
+    text = f"figure to write (.pdf); {beside} go beside it"
+    return Figure("out", text, paths.FIGURE.replace("{figure}", name))
 
 
 @dataclass(frozen=True)
 class Stage:
     """A stage.
 
-    summary: what it does, for people. module: has its `run()`. files: what it reads and writes.
-    config: the model of its config. plan: the method of the plan that makes it. names: what says
-    which job it is, wildcards of its rule. plan_names: those of them that the method takes.
-    of_seeds: whether its config has the results of all seeds of the run, or of the first.
+    summary: what it does, for people. module: has its `run()`. files: what it reads and, last of
+    them, what it writes. config: the model of its config. plan: the method of the plan that makes
+    it, whose parameters are `names`. of_seeds: whether its config has the results of all seeds of
+    the run, or of the first.
 
     device: None if it computes on the CPU alone; it may `use` a GPU or, where a scale says so,
     `require` one. measured: by codecarbon, because it may last longer than a second; the energy of
-    others is estimated. makes: in the folder `out`, the file that the job is named after. figure:
-    whether it draws the figure of its name, which not every scale has the runs of. writes_meta:
-    whether it writes one beside what it makes.
+    others is estimated. makes: in the folder `out`, the file that the job is named after.
+    writes_meta: whether it writes one beside what it makes.
     """
 
     summary: str
@@ -53,32 +77,40 @@ class Stage:
     files: tuple[Option, ...] = ()
     config: str | None = None
     plan: str = ""
-    names: tuple[str, ...] = ()
-    plan_names: tuple[str, ...] = ()
     of_seeds: Literal["all", "first", None] = None
     device: Literal["use", "require", None] = None
     measured: bool = False
     makes: str = ""
-    figure: bool = False
     writes_meta: bool = True
+
+    @property
+    def out(self) -> Option:
+        """What it writes."""
+        return self.files[-1]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What says which job of a scale it is: the wildcards of what it writes."""
+        return tuple(re.findall(r"{(\w+)}", self.out.pattern.replace("{scale}", "")))
 
 
 NUMBERS = ("seed", "shot")  # the other names are words
-RUN = ("dataset", "backbone", "recipe", "seed")
-FS_RUN = ("dataset", "network", "seed")
 
-DATA = Option("data", "folder of the packed data set")
-QUERIES = Option("queries", "folder of the packed data set of its queries")
-EPISODES = Option("episodes", "episode file (.npz)")
-NEW_CHECKPOINT = Option(
-    "out", "checkpoint to write (.pt); curve (.csv) and .meta.json go beside it"
+DATA = Option("data", "folder of the packed data set", paths.DATA)
+QUERIES = Option(
+    "queries",
+    "folder of the packed data set of its queries",
+    paths.DATA.replace("{dataset}", queries_of("{dataset}")),
 )
-FIGURE = Option("out", "figure to write (.pdf); .png and .csv go beside it")
-NUMBERED_FIGURE = Option("out", "figure to write (.pdf); .png, .csv and -numbers.csv go beside it")
-PAPER = Option("paper", "what the paper prints (.csv)")
-COSINE = Option("checkpoint", "checkpoint of imagenet-fs-classifier (.pt)")
+EPISODES = "episode file (.npz)"
+VALIDATION = "validation episodes (.npz)"
+NEW_TABLE = "table to write (.csv); LaTeX (.tex) and a page (.html) go beside it"
+NUMBERED = ".png, .csv and -numbers.csv"
+COSINE = Option("checkpoint", "checkpoint of imagenet-fs-classifier (.pt)", paths.CLASSIFIER)
 WEIGHING = (
-    *(DATA, QUERIES, Option("features", "folder of images.npy and queries.npy"), COSINE),
+    *(DATA, QUERIES),
+    Option("features", "folder of images.npy and queries.npy", paths.FEATURE_FOLDER),
+    COSINE,
     files("exemplars", "exemplar files, one for each K (.npz)"),
 )
 
@@ -87,40 +119,37 @@ STAGES = {
         "build a data set into a packed store",
         "epcore.data.build",
         (
-            files("sources", "receipts of `epcore fetch` for its sources (.json)", False),
-            Option("out", "folder to write"),
+            files("sources", "receipts of `epcore fetch` for its sources (.json)", required=False),
+            Option("out", "folder to write", paths.DATA),
         ),
         config="DataStage",
         plan="data.build",
-        names=("dataset",),
-        plan_names=("dataset",),
         measured=True,
         makes="store.json",
     ),
     "contact-sheet": Stage(
         "draw a picture of a data set",
         "epcore.data.contact_sheet",
-        (DATA, Option("out", "picture to write (.png)")),
-        names=("dataset",),
+        (DATA, Option("out", "picture to write (.png)", paths.CONTACT_SHEET)),
         writes_meta=False,
     ),
     "episodes": Stage(
         "sample and freeze episodes",
         "epcore.data.episodes",
-        (DATA, Option("out", "episode file to write (.npz)")),
+        (DATA, Option("out", "episode file to write (.npz)", paths.EPISODES)),
         config="EpisodesStage",
         plan="data.episodes",
-        names=("dataset", "protocol"),
-        plan_names=("protocol",),
     ),
     "pretrain": Stage(
         "train a network on base classes and rotations",
         "epcore.training.pretrain",
-        (DATA, Option("episodes", "validation episodes (.npz)"), NEW_CHECKPOINT),
+        (
+            DATA,
+            Option("episodes", VALIDATION, paths.EPISODES.replace("{protocol}", "val-5way-5shot")),
+            new_checkpoint(paths.PRETRAIN),
+        ),
         config="PretrainStage",
         plan="runs.pretrain",
-        names=RUN,
-        plan_names=RUN,
         device="require",
         measured=True,
     ),
@@ -128,13 +157,15 @@ STAGES = {
         "fine-tune a pretrained network on episodes of base classes",
         "epcore.training.finetune",
         (
-            *(DATA, Option("episodes", "validation episodes (.npz)")),
-            *(Option("checkpoint", "pretrained checkpoint (.pt)"), NEW_CHECKPOINT),
+            DATA,
+            Option(
+                "episodes", VALIDATION, paths.EPISODES.replace("{protocol}", "val-5way-{shot}shot")
+            ),
+            Option("checkpoint", "pretrained checkpoint (.pt)"),
+            new_checkpoint(paths.FINETUNE),
         ),
         config="FinetuneStage",
         plan="runs.finetune",
-        names=(*RUN, "shot"),
-        plan_names=("backbone", "recipe", "seed", "shot"),
         device="require",
         measured=True,
     ),
@@ -143,36 +174,34 @@ STAGES = {
         "epcore.training.select",
         (
             files("checkpoints", "those of the candidates, in their order (.pt)"),
-            NEW_CHECKPOINT,
+            new_checkpoint(paths.CHECKPOINT),
         ),
         config="SelectStage",
         plan="runs.select",
-        names=(*RUN, "checkpoint"),
-        plan_names=("recipe", "checkpoint"),
     ),
     "embed": Stage(
         "compute the features of validation and test images, once per checkpoint",
         "epcore.evaluation.embed",
         (
             DATA,
-            Option("weights", "checkpoint (.pt)"),
-            Option("out", "feature file to write (.npz)"),
+            Option("weights", "checkpoint (.pt)", paths.CHECKPOINT),
+            Option("out", "feature file to write (.npz)", paths.FEATURES),
         ),
         config="EmbedStage",
         plan="runs.embed",
-        names=(*RUN, "checkpoint"),
-        plan_names=("backbone", "recipe"),
         device="use",
         measured=True,
     ),
     "base-classes": Stage(
         "mean feature of the base images and weights of the base classes, once per checkpoint",
         "epcore.evaluation.base_classes",
-        (DATA, Option("weights", "checkpoint (.pt)"), Option("out", "file to write (.npz)")),
+        (
+            DATA,
+            Option("weights", "checkpoint (.pt)", paths.CHECKPOINT),
+            Option("out", "file to write (.npz)", paths.BASE_CLASSES),
+        ),
         config="BaseClassesStage",
         plan="runs.base_classes",
-        names=(*RUN, "checkpoint"),
-        plan_names=("backbone", "recipe"),
         device="use",
         measured=True,
     ),
@@ -182,24 +211,28 @@ STAGES = {
         (
             files("features", "feature file (.npz), one for all episodes or one for each file"),
             files("episodes", "episode files (.npz)"),
-            files("base", "what base-classes made of the same, if the classifier takes it", False),
-            files("validation", "episodes that settings are chosen on, one for each file", False),
-            files("out", "per-episode accuracies to write (.csv), one for each file"),
+            files(
+                "base",
+                "what base-classes made of the same, if the classifier takes it",
+                required=False,
+            ),
+            files(
+                "validation",
+                "episodes that settings are chosen on, one for each file",
+                required=False,
+            ),
+            files("out", "per-episode accuracies to write (.csv), one for each file", paths.SCORES),
         ),
         config="EvaluateStage",
         plan="runs.evaluate",
-        names=(*RUN, "protocol"),
-        plan_names=("backbone", "recipe"),
         measured=True,
     ),
     "meta-train": Stage(
         "train a compared method on episodes of base classes",
         "epcore.training.episodic",
-        (DATA, Option("episodes", "validation episodes (.npz)"), NEW_CHECKPOINT),
+        (DATA, Option("episodes", VALIDATION), new_checkpoint(paths.META_TRAINED)),
         config="MetaTrainStage",
         plan="compared.meta_train",
-        names=(*RUN, "shot"),
-        plan_names=("backbone", "recipe", "seed", "shot"),
         device="require",
         measured=True,
     ),
@@ -207,13 +240,13 @@ STAGES = {
         "test a compared method on frozen episodes",
         "epcore.evaluation.meta_test",
         (
-            *(DATA, Option("weights", "checkpoint of meta-train (.pt)"), EPISODES),
-            Option("out", "per-episode accuracies to write (.csv)"),
+            DATA,
+            Option("weights", "checkpoint of meta-train (.pt)"),
+            Option("episodes", EPISODES, paths.EPISODES),
+            Option("out", "per-episode accuracies to write (.csv)", paths.SCORES),
         ),
         config="MetaTestStage",
         plan="compared.meta_test",
-        names=(*RUN, "protocol"),
-        plan_names=("backbone", "recipe", "protocol"),
         device="use",
         measured=True,
     ),
@@ -223,18 +256,16 @@ STAGES = {
         (
             Option("paper", "what the paper prints, if it does (.csv)", required=False),
             Option("rerun", "what its authors print of a re-run (.csv)", required=False),
-            Option("out", "table to write (.csv); LaTeX (.tex) and a page (.html) go beside it"),
+            Option("out", NEW_TABLE, paths.TABLE_CSV),
         ),
         config="TableStage",
         plan="tables.stage",
-        names=("table",),
-        plan_names=("table",),
         of_seeds="all",
     ),
     "claims": Stage(
         "judge the claims by what is printed and by this run",
         "epcore.report.claims",
-        (Option("out", "table to write (.csv); LaTeX (.tex) and a page (.html) go beside it"),),
+        (Option("out", NEW_TABLE, paths.CLAIMS),),
         config="ClaimsStage",
         plan="claims.stage",
         of_seeds="all",
@@ -244,10 +275,12 @@ STAGES = {
         "epcore.report.reproduction",
         (
             Option("template", "its text (.tex)"),
-            Option("claims", "the judged claims (.csv)"),
+            Option("claims", "the judged claims (.csv)", paths.CLAIMS),
             files("tables", "tables (.csv)"),
             Option("footprint", "the CO2 report, if energy is tracked (.csv)", required=False),
-            Option("out", "document to write (.pdf); LaTeX's .log goes beside it"),
+            Option(
+                "out", "document to write (.pdf); LaTeX's .log goes beside it", paths.REPRODUCTION
+            ),
         ),
         config="ReproductionStage",
         plan="reproduction",
@@ -257,97 +290,87 @@ STAGES = {
     "ablation": Stage(
         "draw what an ablation's factors are worth",
         "epcore.report.ablation",
-        (PAPER, FIGURE),
+        (Option("paper", "what the paper prints (.csv)"), figure("ablation")),
         config="AblationStage",
         plan="figures.ablation",
         of_seeds="all",
-        figure=True,
     ),
     "alpha": Stage(
         "choose both alphas on validation classes",
         "epcore.report.alpha",
-        (EPISODES, FIGURE),
+        (Option("episodes", EPISODES), figure("alpha")),
         config="AlphaStage",
         plan="figures.alpha",
         of_seeds="first",
         measured=True,
-        figure=True,
     ),
     "two-moons": Stage(
         "propagate two moons, in random batches and all together",
         "epcore.analysis.two_moons",
-        (NUMBERED_FIGURE,),
+        (figure("two-moons", NUMBERED),),
         config="TwoMoonsStage",
         plan="figures.two_moons",
     ),
     "decision-boundary": Stage(
         "draw decision boundaries before and after propagation",
         "epcore.analysis.decision_boundary",
-        (NUMBERED_FIGURE,),
+        (figure("decision-boundary", NUMBERED),),
         config="DecisionBoundaryStage",
         plan="figures.decision_boundary",
     ),
     "interpolation": Stage(
         "class probabilities between pairs of embeddings",
         "epcore.analysis.interpolation",
-        (EPISODES, NUMBERED_FIGURE),
+        (Option("episodes", EPISODES), figure("interpolation", NUMBERED)),
         config="InterpolationStage",
         plan="figures.interpolation",
         of_seeds="first",
         measured=True,
-        figure=True,
     ),
     "plot": Stage(
         "draw accuracy over shots, classes or unlabeled images",
         "epcore.report.plot",
-        (files("tables", "tables (.csv)"), FIGURE),
+        (files("tables", "tables (.csv)"), figure("{plot}")),
         config="PlotStage",
         plan="plots.plot",
-        names=("plot",),
-        plan_names=("plot",),
         of_seeds="all",
     ),
     "curves": Stage(
         "draw the curves of trainings",
         "epcore.report.curves",
-        (FIGURE,),
+        (figure("{curves}"),),
         config="CurvesStage",
         plan="curves.stage",
-        names=("curves",),
-        plan_names=("curves",),
         of_seeds="all",
     ),
     "gap": Stage(
         "draw how far apart two recipes are while they train",
         "epcore.report.gap",
-        (FIGURE,),
+        (figure("gap"),),
         config="GapStage",
         plan="curves.gap",
         of_seeds="all",
-        figure=True,
     ),
     "speed": Stage(
         "draw the accuracy of classifiers over the time that they take",
         "epcore.report.speed",
-        (FIGURE,),
+        (figure("speed"),),
         config="SpeedStage",
         plan="figures.speed",
         of_seeds="all",
-        figure=True,
     ),
     "per-episode": Stage(
         "draw how the accuracies of single episodes are distributed",
         "epcore.report.per_episode",
-        (FIGURE,),
+        (figure("per-episode"),),
         config="PerEpisodeStage",
         plan="figures.per_episode",
         of_seeds="all",
-        figure=True,
     ),
     "environment": Stage(
         "say where jobs ran and with what",
         "epcore.report.environment",
-        (Option("out", "page to write (.html)"),),
+        (Option("out", "page to write (.html)", paths.ENVIRONMENT),),
         config="EnvironmentStage",
         plan="environment",
         of_seeds="all",
@@ -356,19 +379,21 @@ STAGES = {
     "imagenet-fs-exemplars": Stage(
         "draw and freeze the exemplars of ImageNet-FS",
         "epcore.imagenet_fs.exemplars",
-        (DATA, QUERIES, Option("out", "folder to write, a file for each split and K (.npz)")),
+        (
+            *(DATA, QUERIES),
+            Option(
+                "out", "folder to write, a file for each split and K (.npz)", paths.EXEMPLAR_FOLDER
+            ),
+        ),
         config="ExemplarsStage",
         plan="with_imagenet_fs.exemplars",
-        names=("dataset",),
     ),
     "imagenet-fs-classifier": Stage(
         "train the cosine classifier of base classes",
         "epcore.imagenet_fs.classifier",
-        (DATA, QUERIES, NEW_CHECKPOINT),
+        (DATA, QUERIES, new_checkpoint(paths.CLASSIFIER)),
         config="ClassifierStage",
         plan="with_imagenet_fs.classifier",
-        names=FS_RUN,
-        plan_names=("network", "seed"),
         device="require",
         measured=True,
     ),
@@ -377,12 +402,14 @@ STAGES = {
         "epcore.imagenet_fs.features",
         (
             *(DATA, QUERIES, COSINE),
-            Option("out", "folder to write: images.npy, queries.npy, a .meta.json of each"),
+            Option(
+                "out",
+                "folder to write: images.npy, queries.npy, a .meta.json of each",
+                paths.FEATURE_FOLDER,
+            ),
         ),
         config="ImageFeaturesStage",
         plan="with_imagenet_fs.features",
-        names=FS_RUN,
-        plan_names=("network",),
         device="use",
         measured=True,
         makes="queries.npy",
@@ -392,12 +419,14 @@ STAGES = {
         "epcore.imagenet_fs.train_generator",
         (
             *WEIGHING,
-            Option("out", "generators to write (.pt); curves (.csv) and .meta.json beside them"),
+            Option(
+                "out",
+                "generators to write (.pt); curves (.csv) and .meta.json beside them",
+                paths.GENERATOR,
+            ),
         ),
         config="GeneratorStage",
         plan="with_imagenet_fs.generator",
-        names=(*FS_RUN, "method"),
-        plan_names=("method", "seed"),
         device="use",
         measured=True,
     ),
@@ -406,12 +435,12 @@ STAGES = {
         "epcore.imagenet_fs.evaluate",
         (
             *(*WEIGHING, Option("generator", "trained generators (.pt)")),
-            Option("out", "folder to write, a file for each measure and K (.csv)"),
+            Option(
+                "out", "folder to write, a file for each measure and K (.csv)", paths.TRIAL_FOLDER
+            ),
         ),
         config="TrialsStage",
         plan="with_imagenet_fs.evaluate",
-        names=(*FS_RUN, "method"),
-        plan_names=("method",),
         measured=True,
     ),
 }

@@ -74,9 +74,9 @@ class Curves:
             for name, found in self.checkpoints.items()
         } | (self._imagenet_fs.curves(self._tested.imagenet_fs) if self._imagenet_fs else {})
 
-    def stage(self, name: str) -> CurvesStage:
+    def stage(self, curves: str) -> CurvesStage:
         """The config of the stage `curves` for a figure."""
-        return self.stages[name]
+        return self.stages[curves]
 
     def files(self, name: str) -> list[str]:
         """What a figure of curves is made from, as far as rules make it.

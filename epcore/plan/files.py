@@ -1,7 +1,7 @@
 """Which files a job reads and makes, from the names that say which job it is.
 
-The grammar is that of `epcore.plan.paths`, as in the rules of the workflow; so a stage needs no
-more than names, typed by hand as well as by a rule.
+Patterns are those of `epcore.stages`, in the grammar of `epcore.plan.paths` that the rules of the
+workflow have too; so a stage needs no more than names, typed by hand as well as by a rule.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,62 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from epcore.plan import paths
-from epcore.plan.imagenet_fs import queries_of
 from epcore.plan.plan import Plan
 from epcore.plan.run import Run
 from epcore.plan.runs import phase_of
+from epcore.stages import STAGES
 
 TEMPLATE = "workflow/report/reproduction.tex"
 
 # Option of the stage -> file, or files, or folder.
 Files = dict[str, Any]
 Place = Mapping[str, Any]
-
-QUERIES = paths.DATA.replace("{dataset}", queries_of("{dataset}"))
-PAIR = {"data": paths.DATA, "queries": QUERIES}
-WEIGHING = {**PAIR, "features": paths.FEATURE_FOLDER, "checkpoint": paths.CLASSIFIER}
-
-# Stage -> option -> pattern.
-PATTERNS: dict[str, dict[str, str]] = {
-    "data": {"out": paths.DATA},
-    "contact-sheet": {"data": paths.DATA, "out": paths.CONTACT_SHEET},
-    "episodes": {"data": paths.DATA, "out": paths.EPISODES},
-    "pretrain": {
-        "data": paths.DATA,
-        "episodes": paths.EPISODES.replace("{protocol}", "val-5way-5shot"),
-        "out": paths.PRETRAIN,
-    },
-    "finetune": {
-        "data": paths.DATA,
-        "episodes": paths.EPISODES.replace("{protocol}", "val-5way-{shot}shot"),
-        "out": paths.FINETUNE,
-    },
-    "select": {"out": paths.CHECKPOINT},
-    "embed": {"data": paths.DATA, "weights": paths.CHECKPOINT, "out": paths.FEATURES},
-    "base-classes": {"data": paths.DATA, "weights": paths.CHECKPOINT, "out": paths.BASE_CLASSES},
-    "evaluate": {},
-    "meta-train": {"data": paths.DATA, "out": paths.META_TRAINED},
-    "meta-test": {"data": paths.DATA, "episodes": paths.EPISODES, "out": paths.SCORES},
-    "table": {"out": paths.TABLE_CSV},
-    "claims": {"out": paths.CLAIMS},
-    "reproduction": {"claims": paths.CLAIMS, "out": paths.REPRODUCTION},
-    "ablation": {"out": paths.FIGURE},
-    "alpha": {"out": paths.FIGURE},
-    "interpolation": {"out": paths.FIGURE},
-    "two-moons": {"out": paths.FIGURE},
-    "decision-boundary": {"out": paths.FIGURE},
-    "plot": {"out": paths.FIGURE},
-    "curves": {"out": paths.FIGURE},
-    "gap": {"out": paths.FIGURE},
-    "speed": {"out": paths.FIGURE},
-    "per-episode": {"out": paths.FIGURE},
-    "environment": {"out": paths.ENVIRONMENT},
-    "imagenet-fs-exemplars": {**PAIR, "out": paths.EXEMPLAR_FOLDER},
-    "imagenet-fs-classifier": {**PAIR, "out": paths.CLASSIFIER},
-    "imagenet-fs-features": {**PAIR, "checkpoint": paths.CLASSIFIER, "out": paths.FEATURE_FOLDER},
-    "imagenet-fs-generator": {**WEIGHING, "out": paths.GENERATOR},
-    "imagenet-fs-evaluate": {**WEIGHING, "out": paths.TRIAL_FOLDER},
-}
 
 
 def files_of(plan: Plan, stage: str, names: Mapping[str, Any]) -> Files:
@@ -76,9 +30,12 @@ def files_of(plan: Plan, stage: str, names: Mapping[str, Any]) -> Files:
         stage: its name.
         names: the values of the stage's `names`, such as data set, backbone, recipe and seed.
     """
-    figure = names.get(stage, stage)  # of plots and curves, the name is that of the figure
-    place = {"scale": plan.registry.scale_name, "figure": figure, **names}
-    found: Files = {option: _at(pattern, place) for option, pattern in PATTERNS[stage].items()}
+    place = {"scale": plan.registry.scale_name, **names}
+    found: Files = {
+        option.name: _at(option.pattern, place)
+        for option in STAGES[stage].files
+        if option.pattern and not option.many
+    }
     if stage in _LOOKED_UP:
         found |= _LOOKED_UP[stage](plan, place)
     return found

@@ -267,29 +267,29 @@ class ImageNetFs:
     def features(self, network: str) -> ImageFeaturesStage:
         return ImageFeaturesStage(**self._network(network))
 
-    def generator(self, name: str, seed: int = 0) -> GeneratorStage:
-        method = pick(self.methods, name, "method", self._where)
-        propagation = method.propagation
+    def generator(self, method: str, seed: int = 0) -> GeneratorStage:
+        chosen = pick(self.methods, method, "method", self._where)
+        propagation = chosen.propagation
         if propagation is not None:
             changes = {"step": "after"}
             propagation = propagation.model_copy(update=changes) if propagation.training else None
-        exemplars = method.training.exemplars
+        exemplars = chosen.training.exemplars
         return GeneratorStage(
-            generator=method.generator,
-            training=method.training,
+            generator=chosen.generator,
+            training=chosen.training,
             propagation=propagation,
             shots=(exemplars,) if exemplars else self.settings.shots,
             seed=seed,
         )
 
-    def evaluate(self, name: str) -> TrialsStage:
-        method = pick(self.methods, name, "method", self._where)
+    def evaluate(self, method: str) -> TrialsStage:
+        chosen = pick(self.methods, method, "method", self._where)
         shots = self.settings.shots
         return TrialsStage(
-            generator=method.generator,
-            propagation=method.propagation,
+            generator=chosen.generator,
+            propagation=chosen.propagation,
             shots=shots,
-            step_sizes=method.step_sizes or (1.0,) * len(shots),
+            step_sizes=chosen.step_sizes or (1.0,) * len(shots),
             prior=self.settings.prior,
         )
 

@@ -81,16 +81,17 @@ class Plots:
             if table in self._registry.tables.shown
         ]
 
-    def plot(self, name: str) -> PlotStage:
+    def plot(self, plot: str) -> PlotStage:
         """The config of the stage `plot`."""
-        registry, plot, points = self._registry, self.settings.plots[name], self._points(name)
+        registry, points = self._registry, self._points(plot)
+        drawn = self.settings.plots[plot]
         shown = dict.fromkeys(point.dataset for point in points)
         titles = {c: registry.datasets[registry.scale.columns[c]].caption for c in shown}
         data = "; ".join(f"{column}: {title}" for column, title in titles.items())
-        note = f"Scale {registry.scale_name}. {data}. {plot.note}"
+        note = f"Scale {registry.scale_name}. {data}. {drawn.note}"
         return PlotStage(
-            label=plot.label,
-            series=tuple(series.label for series in plot.series or self.settings.series),
+            label=drawn.label,
+            series=tuple(series.label for series in drawn.series or self.settings.series),
             points=tuple(points),
             note=note.rstrip(),
         )

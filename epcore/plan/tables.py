@@ -148,21 +148,21 @@ class Tables:
         folder = self._registry.config / "paper"
         return [folder / f"{file}.csv" for file in self._registry.tables.table(name).printed]
 
-    def stage(self, name: str) -> TableStage:
+    def stage(self, table: str) -> TableStage:
         """The config of the stage `table`."""
-        table, backbones = self.table(name), self._registry.scale.backbones
+        shown, backbones = self.table(table), self._registry.scale.backbones
         return TableStage(
-            name=name,
-            table=table,
-            caption=self._caption(name),
-            groups=tuple(self._group(table, column.dataset) for column in table.columns),
+            name=table,
+            table=shown,
+            caption=self._caption(table),
+            groups=tuple(self._group(shown, column.dataset) for column in shown.columns),
             headings=tuple(
                 self._heading(block)
-                if table.paper or block.dataset or block.backbone in (None, *backbones)
+                if shown.paper or block.dataset or block.backbone in (None, *backbones)
                 else None
-                for block in table.blocks
+                for block in shown.blocks
             ),
-            cells=tuple(self.cells(name)),
+            cells=tuple(self.cells(table)),
         )
 
     # -- captions ---------------------------------------------------------------------------------

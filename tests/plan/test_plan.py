@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from epcore.errors import UserError
-from epcore.job import stage_config
+from epcore.job import config_names, stage_config
 from epcore.plan import Plan
 from epcore.plan.load import extend, merge
 from epcore.plan.paths import NAME
@@ -57,7 +57,7 @@ def texts(plan):
             calls += [("pretrain", name, backbone, recipe, 0) for name in PRETRAINED]
     return {
         (stage, *names): stage_config(
-            plan, stage, dict(zip(STAGES[stage].plan_names, names, strict=True))
+            plan, stage, dict(zip(config_names(plan, STAGES[stage]), names, strict=True))
         )
         for stage, *names in calls
     }

@@ -1,6 +1,6 @@
 # Figures, each with the numbers that it draws: a rule for each stage that writes one.
 from epcore.plan.figure_models import FigureSettings
-from epcore.stages import FIGURE, NUMBERED_FIGURE, STAGES
+from epcore.stages import STAGES, Figure
 
 
 def of_networks(runs):
@@ -55,9 +55,9 @@ def figure_rule(stage):
     and a loop has then come to its end.
     """
     declared = STAGES[stage]
-    name = f"{{{stage}}}" if declared.names else stage
-    made = paths.FIGURE.replace("{figure}", name).removesuffix(".pdf")
-    pdf, png, *drawn, numbers = (made + ending for ending in declared.files[-1].endings)
+    made = declared.out.pattern.removesuffix(".pdf")
+    name = Path(made).name
+    pdf, png, *drawn, numbers = (made + ending for ending in declared.out.endings)
 
     rule:
         name:
@@ -96,5 +96,5 @@ def figure_rule(stage):
 
 
 for stage, declared in STAGES.items():
-    if {FIGURE, NUMBERED_FIGURE} & set(declared.files):
+    if isinstance(declared.out, Figure):
         figure_rule(stage)
