@@ -15,13 +15,13 @@ from epcore.footprint.machine import carbon_intensity
 from epcore.gpus import local_gpus
 from epcore.job import command_of
 from epcore.markup import to_text
+from epcore.outputs import paths_of
 from epcore.plan import Plan, paths
 from epcore.plan.datasets import QUICKLY_PACKED
 from epcore.plan.environment import ENVIRONMENT
-from epcore.plan.files import TEMPLATE
+from epcore.plan.files import TEMPLATE, files_of
 from epcore.plan.load import read_yaml, suggest
 from epcore.plan.registry import scale_of
-from epcore.plan.run import Run
 from epcore.plan.stages import config_text
 from epcore.resume import discard_old_states
 from epcore.scheduler import mend
@@ -71,16 +71,27 @@ except UserError as error:
 def job_of(stage, **names):
     """A `params` function: the words that say which job of a stage it is.
 
-    Names are the rule's wildcards, and those given here, which may hold wildcards. The words end
-    with a digest of the stage's config, so that a job runs again when that changes.
+    They end with a digest of the stage's config, so that a job runs again when that changes.
     """
+    return lambda wildcards: command_of(PLAN, stage, names_of(wildcards, names))
+
+
+def names_of(wildcards, names):
+    """A job's names: the rule's wildcards, and others, which may hold wildcards."""
+    filled = {
+        name: value.format(**wildcards) if isinstance(value, str) else value
+        for name, value in names.items()
+    }
+    return {**wildcards, **filled}
+
+
+def files_for(stage, *options, **names):
+    """An `input` function: what a job of a stage finds for its options, each file once."""
 
     def function(wildcards):
-        filled = {
-            name: value.format(**wildcards) if isinstance(value, str) else value
-            for name, value in names.items()
-        }
-        return command_of(PLAN, stage, {**wildcards, **filled})
+        found = files_of(PLAN, stage, names_of(wildcards, names))
+        files = [file for option in options for file in paths_of(found, option)]
+        return [*dict.fromkeys(map(str, files))]
 
     return function
 
@@ -184,42 +195,6 @@ def check_report():
 
 def data_inputs(wildcards):
     return PLAN.data.inputs(wildcards.dataset)
-
-
-def pretrained_checkpoint(wildcards):
-    owner = PLAN.runs.pretraining_recipe(wildcards.backbone, wildcards.recipe)
-    return paths.PRETRAIN.replace("{recipe}", owner)
-
-
-def candidates(pattern, phase):
-    """An `input` function: the checkpoints that one of a recipe is chosen from."""
-
-    def function(wildcards):
-        owners = PLAN.runs.candidates(wildcards.backbone, wildcards.recipe, phase)
-        return [pattern.replace("{recipe}", owner) for owner in owners]
-
-    return function
-
-
-def tested_method(wildcards):
-    """The checkpoint of a compared method that a test reads."""
-    w = wildcards
-    run = Run(w.dataset, w.backbone, w.recipe, int(w.seed), w.protocol)
-    return PLAN.runs.path(paths.CHECKPOINT, PLAN.compared.checkpoint(run))
-
-
-def of_tests(protocols, *files):
-    """An `input` function: what a recipe is tested with on protocols, each file once."""
-
-    def function(w):
-        runs = [
-            Run(w.dataset, w.backbone, w.recipe, int(w.seed), each)
-            for each in protocols
-        ]
-        found = [file(run) for file in files for run in runs]
-        return [*dict.fromkeys(filter(None, found))]
-
-    return function
 
 
 def one_of(names):

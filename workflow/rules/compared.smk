@@ -4,9 +4,7 @@
 rule meta_train:
     input:
         store=paths.STORE,
-        episodes=lambda w: paths.EPISODES.replace(
-            "{protocol}", PLAN.compared.validation(w.recipe, w.shot)
-        ),
+        episodes=files_for("meta-train", "episodes"),
     output:
         checkpoint=paths.META_TRAINED,
         meta=paths.meta(paths.META_TRAINED),
@@ -31,7 +29,7 @@ rule meta_train:
 rule meta_test:
     input:
         store=paths.STORE,
-        checkpoint=tested_method,
+        checkpoint=files_for("meta-test", "weights"),
         episodes=paths.EPISODES,
     output:
         scores=paths.SCORES,

@@ -12,9 +12,9 @@ for suite, pattern in [
             f"evaluate_{suite[0].replace('-', '_')}"
             + "_classifiers" * (pattern == CLASSIFIED)
         input:
-            features=of_tests(suite, PLAN.runs.features),
+            features=files_for("evaluate", "features", protocol=suite),
             episodes=expand(paths.EPISODES, protocol=suite, allow_missing=True),
-            others=of_tests(suite, PLAN.runs.base, PLAN.runs.validation),
+            others=files_for("evaluate", "base", "validation", protocol=suite),
         output:
             scores=expand(paths.SCORES, protocol=suite, allow_missing=True),
             metas=expand(paths.meta(paths.SCORES), protocol=suite, allow_missing=True),

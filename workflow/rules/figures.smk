@@ -19,9 +19,7 @@ DRAWN_FROM = {
     ],
     "alpha": of_networks(PLAN.figures.alpha_runs),
     "interpolation": of_networks(PLAN.figures.interpolation_runs),
-    "plot": lambda w: expand(
-        paths.TABLE_CSV, scale=SCALE, table=PLAN.plots.tables(w.plot)
-    ),
+    "plot": files_for("plot", "tables"),
     "curves": lambda w: PLAN.curves.files(w.curves),
     "gap": lambda w: [
         paths.curve(checkpoint)

@@ -4,7 +4,7 @@
 rule finetune:
     input:
         store=paths.STORE,
-        checkpoint=pretrained_checkpoint,
+        checkpoint=files_for("finetune", "checkpoint"),
         episodes=paths.EPISODES.replace("{protocol}", "val-5way-{shot}shot"),
     output:
         checkpoint=paths.FINETUNE,

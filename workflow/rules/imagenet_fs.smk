@@ -87,7 +87,7 @@ rule imagenet_fs_generator:
         checkpoint=paths.CLASSIFIER,
         features=paths.IMAGE_FEATURES,
         query_features=paths.QUERY_FEATURES,
-        exemplars=lambda w: FS.validation_exemplars(w.method),
+        exemplars=files_for("imagenet-fs-generator", "exemplars"),
     output:
         generator=paths.GENERATOR,
         meta=paths.meta(paths.GENERATOR),
@@ -114,9 +114,7 @@ rule imagenet_fs_evaluate:
         checkpoint=paths.CLASSIFIER,
         features=paths.IMAGE_FEATURES,
         query_features=paths.QUERY_FEATURES,
-        generator=lambda w: paths.GENERATOR.replace(
-            "{method}", FS.generator_method(w.method)
-        ),
+        generator=files_for("imagenet-fs-evaluate", "generator"),
         exemplars=FS.exemplar_files("novel"),
     output:
         scores=FS.trial_files(),

@@ -3,7 +3,7 @@
 
 rule select_pretrained:
     input:
-        candidates(paths.PRETRAIN, "pretraining"),
+        files_for("select", "checkpoints", checkpoint="pretrain"),
     output:
         checkpoint=paths.PRETRAIN,
         meta=paths.meta(paths.PRETRAIN),
@@ -27,7 +27,7 @@ rule select_pretrained:
 
 use rule select_pretrained as select_finetuned with:
     input:
-        candidates(paths.FINETUNE, "finetuning"),
+        files_for("select", "checkpoints", checkpoint="finetune-{shot}shot"),
     output:
         checkpoint=paths.FINETUNE,
         meta=paths.meta(paths.FINETUNE),

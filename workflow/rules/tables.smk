@@ -4,7 +4,7 @@
 rule table:
     input:
         cells=lambda w: PLAN.tables.stage(w.table).files,
-        printed=lambda w: PLAN.tables.printed_files(w.table),
+        printed=files_for("table", "paper", "rerun"),
     output:
         table=paths.TABLE_CSV,
         meta=paths.meta(paths.TABLE_CSV),
