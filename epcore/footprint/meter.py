@@ -87,29 +87,19 @@ class Meter:
     def exit(self) -> None:
         """Called by the tracker at its end."""
 
-    def read(self) -> Reading:
-        """Up to now.
+    def read(self, last: bool = False) -> Reading:
+        """Up to now; the last reading stops the tracker.
 
         Raises:
             RuntimeError: if the tracker has failed.
         """
         self._total = None
-        self._tracker.flush()
-        # One number of each second, and never read here: a training may take weeks.
-        self._tracker._clear_utilization_history()
-        return self._reading()
-
-    def stop(self) -> Reading:
-        """The last reading.
-
-        Raises:
-            RuntimeError: if the tracker has failed.
-        """
-        self._total = None
-        self._tracker.stop()
-        return self._reading()
-
-    def _reading(self) -> Reading:
+        if last:
+            self._tracker.stop()
+        else:
+            self._tracker.flush()
+            # One number of each second, and never read here: a training may take weeks.
+            self._tracker._clear_utilization_history()
         total = self._total
         if total is None:  # it swallows its own exceptions
             raise RuntimeError("its tracker gives no energies")

@@ -42,15 +42,10 @@ class Sampler:
         self._last = self._began, reading
         self._cpu = self._ram = self._gpu = 0.0
 
-    def read(self) -> Sample:
-        """The sample up to now."""
+    def read(self, last: bool = False) -> Sample:
+        """The sample up to now; the last one stops the meter."""
         with self._lock:
-            return self._sample(self._meter.read())
-
-    def stop(self) -> Sample:
-        """The last sample."""
-        with self._lock:
-            return self._sample(self._meter.stop())
+            return self._sample(self._meter.read(last))
 
     def _sample(self, reading: Reading) -> Sample:
         own = cpu_seconds(self._team)

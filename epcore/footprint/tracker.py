@@ -128,7 +128,7 @@ class Attempt:
         if self._sampler is None:
             return None
         try:
-            sample = self._sampler.stop() if last else self._sampler.read()
+            sample = self._sampler.read(last)
             if not all(0 <= amount < math.inf for amount in astuple(sample)):
                 raise ValueError(sample)
             return sample

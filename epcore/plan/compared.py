@@ -24,11 +24,7 @@ class Compared:
     # -- stages -----------------------------------------------------------------------------------
 
     def _network(self, backbone: str) -> dict[str, Any]:
-        return {
-            "backbone": self._registry.backbone(backbone),
-            "view": WHOLE,
-            "precision": self._registry.scale.precision,
-        }
+        return self._registry.network(self._registry.backbone(backbone), WHOLE)
 
     def meta_train(self, backbone: str, recipe: str, seed: int, shot: int) -> MetaTrainStage:
         found = self._registry.recipes.compared_method(recipe)

@@ -251,11 +251,7 @@ class ImageNetFs:
         return Backbone(architecture=chosen.architecture, width=self.scale.width)
 
     def _network(self, network: str) -> dict[str, Any]:
-        return {
-            "backbone": self.backbone(network),
-            "view": self.settings.view,
-            "precision": self._registry.scale.precision,
-        }
+        return self._registry.network(self.backbone(network), self.settings.view)
 
     def classifier(self, network: str, seed: int) -> ClassifierStage:
         return ClassifierStage(

@@ -11,7 +11,7 @@ from epcore.plan.datasets import DataSources, OfficialData, Source
 from epcore.plan.footprint import FootprintSettings
 from epcore.plan.load import extend, pick, read, read_yaml, suggest, validate
 from epcore.plan.network import check_pixels, check_sizes
-from epcore.plan.recipe_models import Backbone, BackboneInfo
+from epcore.plan.recipe_models import Backbone, BackboneInfo, View
 from epcore.plan.recipes import Recipes
 from epcore.plan.scale_models import Protocol, Scale, ScaledBackbone, Seeds
 from epcore.plan.table_files import TableFiles
@@ -85,6 +85,10 @@ class Registry:
         size = pick(self.scale.backbones, name, "backbone", f"{self.scale_file}, backbones")
         architecture = self.backbones[name].architecture
         return Backbone(architecture=architecture, width=size.width, depth=size.depth)
+
+    def network(self, backbone: Backbone, view: View) -> dict[str, Any]:
+        """What stages are told that run a network over images."""
+        return {"backbone": backbone, "view": view, "precision": self.scale.precision}
 
     def sized(self, backbone: str) -> str:
         """A backbone's label, with its size where this scale makes it smaller."""

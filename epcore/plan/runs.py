@@ -34,15 +34,12 @@ class Runs:
 
     # -- stages -----------------------------------------------------------------------------------
 
-    def _network(self, backbone: str, recipe: Recipe) -> dict[str, Any]:
-        return {
-            "backbone": self._registry.backbone(backbone),
-            "view": recipe.view,
-            "precision": self._registry.scale.precision,
-        }
+    def _network(self, backbone: str, recipe: str) -> dict[str, Any]:
+        view = self._registry.recipes.resolve(recipe, backbone).view
+        return self._registry.network(self._registry.backbone(backbone), view)
 
     def _training(self, backbone: str, recipe: Recipe, seed: int, phase: Phase) -> dict[str, Any]:
-        return self._network(backbone, recipe) | {
+        return self._registry.network(self._registry.backbone(backbone), recipe.view) | {
             "seed": seed,
             "propagation": recipe.propagation_in(phase),
         }
@@ -88,14 +85,10 @@ class Runs:
         )
 
     def embed(self, backbone: str, recipe: str) -> EmbedStage:
-        return EmbedStage(
-            **self._network(backbone, self._registry.recipes.resolve(recipe, backbone))
-        )
+        return EmbedStage(**self._network(backbone, recipe))
 
     def base_classes(self, backbone: str, recipe: str) -> BaseClassesStage:
-        return BaseClassesStage(
-            **self._network(backbone, self._registry.recipes.resolve(recipe, backbone))
-        )
+        return BaseClassesStage(**self._network(backbone, recipe))
 
     def evaluate(self, backbone: str, recipe: str) -> EvaluateStage:
         resolved = self._registry.recipes.resolve(recipe, backbone)

@@ -47,7 +47,7 @@ def test_memory_takes_its_power_for_as_long_as_it_was_measured(foreign, machine,
     after = time.monotonic()
     time.sleep(0.5)
     shortest = time.monotonic() - after
-    last = meter.stop()
+    last = meter.read(last=True)
     longest = time.monotonic() - before
     seconds = (last.ram - first.ram) * JOULES_PER_KWH / 20
     assert shortest - STALE <= seconds <= longest + STALE
@@ -78,13 +78,13 @@ def test_processors_with_power_counters_take_what_those_count(foreign, monkeypat
     for file in counters.glob("*/energy_uj"):
         file.write_text(str(int(file.read_text()) + 1_000_000 * (3600 if ":0" in str(file) else 9)))
     time.sleep(STALE)
-    last = meter.stop()
+    last = meter.read(last=True)
     assert last.cpu - first.cpu == pytest.approx(0.001)  # 3600 J
     assert detect_cpu_model.cache_info().currsize == 0
 
 
-@pytest.mark.parametrize("ask", [Meter.read, Meter.stop])
-def test_a_tracker_that_fails_says_so(monkeypatch, machine, ask):
+@pytest.mark.parametrize("last", [False, True])
+def test_a_tracker_that_fails_says_so(monkeypatch, machine, last):
     """codecarbon itself would go on with the energies of before."""
 
     def fail(_):
@@ -95,7 +95,7 @@ def test_a_tracker_that_fails_says_so(monkeypatch, machine, ask):
     monkeypatch.setattr(OfflineEmissionsTracker, "_do_measurements", fail)
     time.sleep(STALE)
     with pytest.raises(RuntimeError, match="no energies"):
-        ask(meter)
+        meter.read(last)
 
 
 # NVIDIA's library for a machine of two GPUs, the second of which takes 300 W.
@@ -146,7 +146,7 @@ GPU_JOB = """
         meter = Meter(machine, gpus)
         first = meter.read()
         time.sleep(0.2)
-        last = meter.stop()
+        last = meter.read(last=True)
         return 20 * (last.gpu - first.gpu) / (last.ram - first.ram)
 
     print(watts(["GPU-1a6c-11"]), watts([]), watts(["0", "1"]), watts([]), watts(["GPU-0a6c-11"]))

@@ -17,10 +17,8 @@ def sampler(monkeypatch, machine):
             def __init__(self, machine, visible):
                 assert visible == [f"GPU-{number}" for number in range(gpus)]
 
-            def read(self):
+            def read(self, last=False):
                 return next(readings)
-
-            stop = read
 
         monkeypatch.setattr("epcore.footprint.sampler.Meter", Meter)
         monkeypatch.setattr("epcore.footprint.sampler.cpu_seconds", lambda team: next(own))
@@ -41,7 +39,7 @@ def test_a_job_is_given_its_part_of_the_processor_time_between_two_readings(samp
         (5.0, reading(cpu=8, ram=5.5, busy=104)),
         (6.0, reading(cpu=10, ram=6.5, busy=114)),
     )
-    middle, last = job.read(), job.stop()
+    middle, last = job.read(), job.read(last=True)
     assert (middle.cpu, middle.ram) == pytest.approx((0.5, 0.25))
     assert (last.cpu, last.ram) == pytest.approx((0.5 + 0.2, 0.25 + 0.1))
     assert last.before == 3.0
@@ -49,14 +47,14 @@ def test_a_job_is_given_its_part_of_the_processor_time_between_two_readings(samp
 
 def test_jobs_side_by_side_count_together_what_the_machine_used(sampler):
     start, end = reading(busy=10), reading(cpu=6, ram=2, busy=20)
-    samples = [sampler((1.0, start), (1.0 + used, end)).stop() for used in (2.5, 7.5)]
+    samples = [sampler((1.0, start), (1.0 + used, end)).read(last=True) for used in (2.5, 7.5)]
     assert [sample.cpu for sample in samples] == pytest.approx([1.5, 4.5])
     assert sum(sample.ram for sample in samples) == pytest.approx(2)
 
 
 def test_a_gpu_is_one_jobs_alone_however_little_processor_time_that_has(sampler):
     job = sampler((1.0, reading(gpu=4, busy=10)), (1.0, reading(cpu=1, gpu=9, busy=20)), gpus=2)
-    last = job.stop()
+    last = job.read(last=True)
     assert (last.cpu, last.gpu) == (0, 5)
 
 
@@ -67,6 +65,6 @@ def test_clocks_that_tick_apart_give_a_job_no_more_than_all_and_lose_nothing(sam
         (1.01, reading(cpu=1, gpu=1, busy=10)),
         (1.02, reading(cpu=2, gpu=2, busy=10.01)),
     )
-    middle, last = job.read(), job.stop()
+    middle, last = job.read(), job.read(last=True)
     assert (middle.cpu, middle.gpu) == (0, 0)
     assert (last.cpu, last.gpu) == (2, 2)

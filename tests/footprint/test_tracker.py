@@ -239,7 +239,8 @@ def test_codecarbon_that_fails_ends_no_training(tracking, monkeypatch, capsys, m
 def test_codecarbon_that_measures_nonsense_is_not_believed(tracking, monkeypatch, capsys, odd):
     ledger = tracking()
     monkeypatch.setattr(
-        "epcore.footprint.sampler.Sampler.stop", lambda _: Sample(0.0, 0.0, 0.0, gpu=odd)
+        "epcore.footprint.sampler.Sampler.read",
+        lambda sampler, last: Sample(0.0, 0.0, 0.0, gpu=odd),
     )
     with tracked("pretrain", Path("x.pt")):
         pass
