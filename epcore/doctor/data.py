@@ -12,7 +12,7 @@ from epcore.data.sources import Sources
 from epcore.doctor.finding import Finding
 from epcore.errors import UserError
 from epcore.plan import Plan, paths
-from epcore.plan.datasets import ArraysData, FolderData, OfficialData
+from epcore.plan.datasets import OfficialData, OwnData
 from epcore.plan.settings import Split
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _store(plan: Plan, name: str) -> Path:
 def _built(plan: Plan, name: str, store: Path) -> Finding:
     """What a built data set has; a user's own is compared with what its path holds now."""
     what, settings = f"data {name}", plan.registry.datasets[name]
-    own = isinstance(settings, FolderData | ArraysData) and Path(settings.path).exists()
+    own = isinstance(settings, OwnData) and Path(settings.path).exists()
     try:
         facts = json.loads(store.read_text(encoding="utf-8"))
         classes = len(facts["classes"])
@@ -75,7 +75,7 @@ def _built(plan: Plan, name: str, store: Path) -> Finding:
         )
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return Finding(what, f"{store} is damaged", "delete it and run the same command again")
-    if isinstance(settings, FolderData | ArraysData) and own:
+    if isinstance(settings, OwnData) and own:
         finding, there = _own(plan, name, settings)
         if finding.remedy:
             return finding
@@ -88,7 +88,7 @@ def _built(plan: Plan, name: str, store: Path) -> Finding:
 def _sources(plan: Plan, name: str, root: Path) -> Finding:
     """What there is of the files of a data set that is not built."""
     settings, what = plan.registry.datasets[name], f"data {name}"
-    if isinstance(settings, FolderData | ArraysData):
+    if isinstance(settings, OwnData):
         return _own(plan, name, settings)[0]
     if not isinstance(settings, OfficialData):
         return Finding(what, "is made when it is needed, without a download")
@@ -121,7 +121,7 @@ def _sources(plan: Plan, name: str, root: Path) -> Finding:
     return Finding(what, said)
 
 
-def _own(plan: Plan, name: str, settings: FolderData | ArraysData) -> tuple[Finding, int]:
+def _own(plan: Plan, name: str, settings: OwnData) -> tuple[Finding, int]:
     """What the builder says of a user's own data, before it decodes pictures, and the episodes.
 
     With the number of images, 0 if something is wrong.

@@ -5,7 +5,7 @@ from functools import cache
 from epcore.dry_run import Job
 from epcore.errors import UserError
 from epcore.plan import Plan
-from epcore.plan.datasets import ArraysData, FolderData, GlyphPictures
+from epcore.plan.datasets import GlyphPictures, OwnData
 from epcore.plan.recipe_models import Backbone
 from epcore.plan.stages import MetaTrainStage
 
@@ -49,7 +49,7 @@ def estimate(plan: Plan, job: Job, device: str) -> float | None:
 def _base_images(plan: Plan, dataset: str) -> int:
     """As drawn, listed or published; 0 if nobody can say it."""
     settings = plan.registry.datasets[dataset]
-    if isinstance(settings, FolderData | ArraysData):
+    if isinstance(settings, OwnData):
         from epcore.data.build import contents_of
         from epcore.data.sources import Sources
 

@@ -152,7 +152,10 @@ class MoreGlyphData(GlyphPictures):
 
 
 class OwnData(DataSetSettings):
-    """A data set of the user's own; without `split` it says itself which class is in which."""
+    """A data set of the user's own; without `split` it says itself which class is in which.
+
+    See `epcore.data.builders.folder` and `epcore.data.builders.arrays`.
+    """
 
     shared_images: Literal["refuse", "leave-out"] = Field(
         default="refuse",
@@ -167,18 +170,9 @@ class OwnData(DataSetSettings):
         description="numbers of classes of a random split; without it the data say which class is"
         " in which",
     )
-
-
-class FolderData(OwnData):
-    """A folder `images/<class>/<file>` with a split; see `epcore.data.builders.folder`."""
-
-    kind: Literal["folder"]
-
-
-class ArraysData(OwnData):
-    """An `.npz` of images and labels; see `epcore.data.builders.arrays`."""
-
-    kind: Literal["npz"]
+    kind: Literal["folder", "npz"] = Field(
+        description="a folder `images/<class>/<file>`, or an `.npz` of images and labels"
+    )
 
 
 class OfficialData(DataSetSettings):
@@ -282,8 +276,7 @@ class ImageNetFsData(IlsvrcData):
 
 DataSet = Annotated[
     GlyphData
-    | FolderData
-    | ArraysData
+    | OwnData
     | CifarData
     | OmniglotData
     | CubData

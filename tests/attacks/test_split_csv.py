@@ -11,7 +11,7 @@ from epcore.data.builders.folder import contents
 from epcore.data.sources import Sources
 from epcore.errors import UserError
 from epcore.files import canonical_json
-from epcore.plan.datasets import FolderData, RandomSplit
+from epcore.plan.datasets import OwnData, RandomSplit
 
 LINES = ["a.png,cat,base", "a.png,ant,val", "a.png,bee,novel"]
 
@@ -28,7 +28,7 @@ def mine(tmp_path):
 
 
 def dataset(mine, **settings):
-    return FolderData(kind="folder", title="", path=str(mine), image_size=8, **settings)
+    return OwnData(kind="folder", title="", path=str(mine), image_size=8, **settings)
 
 
 def listed(mine, *lines):

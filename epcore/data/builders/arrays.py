@@ -17,10 +17,10 @@ from epcore.data.pictures import to_array
 from epcore.data.sources import Sources
 from epcore.errors import UserError
 from epcore.files import sha256
-from epcore.plan.datasets import ArraysData
+from epcore.plan.datasets import OwnData
 
 
-def contents(dataset: ArraysData, sources: Sources) -> Contents:
+def contents(dataset: OwnData, sources: Sources) -> Contents:
     """Classes by split, then name; images in the file's order.
 
     Raises:

@@ -23,7 +23,7 @@ from epcore.data.pictures import decode_all
 from epcore.data.sources import Sources
 from epcore.errors import UserError
 from epcore.files import sha256
-from epcore.plan.datasets import FolderData, RandomSplit
+from epcore.plan.datasets import OwnData, RandomSplit
 from epcore.plan.settings import Split
 
 SPLITS: dict[str, Split] = {
@@ -130,7 +130,7 @@ def draw_split(names: list[str], split: RandomSplit, where: str) -> list[ImageCl
     return classes
 
 
-def contents(dataset: FolderData, sources: Sources) -> Contents:
+def contents(dataset: OwnData, sources: Sources) -> Contents:
     """Classes by split, then name; images by name."""
     folder = Path(dataset.path)
     origin = {"pixels": str(dataset.pixels)}

@@ -11,7 +11,7 @@ from epcore.data.contents import ImageClass
 from epcore.data.sources import Sources
 from epcore.data.store import ImageStore, write_store
 from epcore.errors import UserError
-from epcore.plan.datasets import ArraysData, RandomSplit
+from epcore.plan.datasets import OwnData, RandomSplit
 from epcore.plan.stages import DataStage
 
 LABELS = np.array(["cat", "bee", "ant", "cat", "bat", "ant"])
@@ -38,7 +38,7 @@ def file(tmp_path, **instead):
 
 
 def built(path, size=8, **settings):
-    dataset = ArraysData(kind="npz", title="", path=str(path), image_size=size, **settings)
+    dataset = OwnData(kind="npz", title="", path=str(path), image_size=size, **settings)
     out = path.parent / "packed"
     write_store(out, contents(dataset, Sources({})))
     return ImageStore.open(out)

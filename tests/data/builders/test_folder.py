@@ -12,7 +12,7 @@ from epcore.data.pictures import decode
 from epcore.data.sources import Sources
 from epcore.data.store import ImageStore, write_store
 from epcore.errors import UserError
-from epcore.plan.datasets import FolderData, Pixels, RandomSplit
+from epcore.plan.datasets import OwnData, Pixels, RandomSplit
 from epcore.plan.stages import DataStage
 
 HEADER = "filename,label,split"
@@ -41,7 +41,7 @@ def write_split(directory, lines, header=HEADER):
 
 
 def build(out, source, size, **settings):
-    dataset = FolderData(kind="folder", title="", path=str(source), image_size=size, **settings)
+    dataset = OwnData(kind="folder", title="", path=str(source), image_size=size, **settings)
     write_store(out, contents(dataset, Sources({})))
 
 
