@@ -68,10 +68,8 @@ def select_classes(selection: str, seed: int) -> list[GlyphClass]:
       chooses their members.
 
     Raises:
-        UserError: if the selection is unknown or the typefaces have too few characters for it.
+        UserError: if the typefaces have too few characters for it.
     """
-    if selection not in SELECTIONS:
-        raise UserError(f"glyphs have no selection {selection!r}; use one of {list(SELECTIONS)}")
     wanted = SELECTIONS[selection]
     available = list(distinct_characters(wanted.distance))
     np.random.default_rng(seed).shuffle(available)

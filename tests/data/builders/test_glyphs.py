@@ -15,7 +15,6 @@ from epcore.data.builders.glyph_faces import font_file
 from epcore.data.builders.glyphs import contents, render_images
 from epcore.data.sources import Sources
 from epcore.data.store import ImageStore, write_store
-from epcore.errors import UserError
 from epcore.plan.datasets import GlyphData, MoreGlyphData
 from epcore.plan.settings import Split
 
@@ -120,11 +119,6 @@ def test_no_two_classes_look_alike(selection: str, least: float, seed: int) -> N
 def test_homoglyphs_are_at_most_one_class(homoglyphs: str) -> None:
     chosen = {c.character for c in select_classes("large", seed=0)}
     assert len(chosen & set(homoglyphs)) <= 1
-
-
-def test_an_unknown_selection_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(UserError, match=r"'huge'.*mini.*tiered.*fine.*large"):
-        select_classes("huge", seed=0)
 
 
 @pytest.mark.parametrize("image_size", [28, 32, 84])
