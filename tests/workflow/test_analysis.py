@@ -19,11 +19,15 @@ SMALLER = {"draws": 2, "batches": 5, "grid": 15, "resamples": 50, "steps": 8}
 
 @pytest.fixture(scope="module")
 def drawn_once(finished_once, tmp_path_factory):
-    """The finished project with a narrow ResNet-12 and figures of few points."""
+    """The finished project with a narrow ResNet-12 and figures of few points.
+
+    After fewer steps the network may give all images the same features.
+    """
     folder = tmp_path_factory.mktemp("analysis") / "my project"
     shutil.copytree(finished_once[0].folder, folder)
     project = replace(finished_once[0], folder=folder)
     project.replace("config/scales/tiny.yaml", "resnet12: null", "resnet12: {width: 1/16}")
+    project.replace("config/scales/tiny.yaml", "batch_size: 32", "batch_size: 8")
     file = folder / "config/figures.yaml"
     text = file.read_text(encoding="utf-8")
     for key, value in SMALLER.items():
