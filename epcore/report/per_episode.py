@@ -74,11 +74,12 @@ def draw(stage: PerEpisodeStage, episodes: pd.DataFrame, table: pd.DataFrame, ou
     ) as grid:  # fmt: skip
         grid.set_ylabels("accuracy, %")
         for place, panel in grid.axes_dict.items():
-            told = [shares.loc[(*place, kind)] for kind in kinds]
-            names = zip(kinds, told, strict=True)
-            panel.set_xticks(
-                range(len(kinds)), [f"{k}\n{s.above:.0f} : {s.below:.0f}" for k, s in names]
-            )
+            told = {kind: (*place, kind) for kind in kinds if (*place, kind) in shares.index}
+            names = [
+                f"{kind}\n{shares.above[key]:.0f} : {shares.below[key]:.0f}"
+                for kind, key in told.items()
+            ]
+            panel.set_xticks([kinds.index(kind) for kind in told], names)
 
 
 def run(stage: PerEpisodeStage, out: Path) -> None:

@@ -54,6 +54,14 @@ def test_quantiles_and_shares_are_those_of_the_episodes_of_all_seeds(stage):
     assert OUT.with_suffix(".png").stat().st_size > 10_000
 
 
+def test_a_panel_may_lack_episodes_that_others_have(stage):
+    (left_out, *_) = stage.cells
+    place = (left_out.dataset, left_out.backbone, left_out.episodes)
+    cells = [each for each in stage.cells if (each.dataset, each.backbone, each.episodes) != place]
+    per_episode.run(stage.model_copy(update={"cells": tuple(cells)}), OUT)
+    assert len(lines_of(OUT.with_suffix(".csv"))) == 2 * 2 * 3 * 2 - 2
+
+
 def test_the_same_scores_give_the_same_bytes(stage):
     per_episode.run(stage, Path("one/per-episode.pdf"))
     per_episode.run(stage, Path("two/per-episode.pdf"))
