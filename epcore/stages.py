@@ -63,8 +63,8 @@ class Stage:
 
     summary: what it does, for people. module: has its `run()`. files: what it reads and, last of
     them, what it writes. config: the model of its config. plan: the method of the plan that makes
-    it, whose parameters are `names`. of_seeds: whether its config has the results of all seeds of
-    the run, or of the first.
+    it, whose parameters are some of `names`. of_seeds: whether its config has the results of all
+    seeds of the run, or of the first.
 
     device: None if it computes on the CPU alone; it may `use` a GPU or, where a scale says so,
     `require` one. measured: by codecarbon, because it may last longer than a second; the energy of
