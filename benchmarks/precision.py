@@ -124,7 +124,7 @@ def main() -> None:
     if computes_bf16(device):
         accuracies(plan, device)
     else:
-        print("bfloat16 is not measured: this device does not compute in it")
+        print("accuracy in bfloat16 is not measured: jobs on this device compute in float32")
 
 
 if __name__ == "__main__":

@@ -54,10 +54,10 @@ def computes_tf32(device: torch.device) -> bool:
 
 
 def computes_bf16(device: torch.device) -> bool:
-    """Whether the device is faster in bfloat16 than in fp32.
+    """Whether to expect that the device is faster in bfloat16 than in fp32.
 
-    A processor that only emulates it is not, nor is Intel's without AMX, whatever instructions it
-    has: benchmarks/precision.py measures both.
+    A processor that emulates it is not. Nor was Intel's without AMX that we measured, which has
+    instructions for it; benchmarks/precision.py compares the two.
     """
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))

@@ -150,6 +150,7 @@ def costs(trainings: Sequence[Training], seeds: int) -> dict[str, object]:
 
 
 def _cost(training: Training) -> tuple[float, float | None]:
+    """Seconds and, if tracked, kWh."""
     path = Path(training.files[1])
     with reading(f"{path} is damaged", "delete it"):
         meta = json.loads(path.read_text(encoding="utf-8"))
