@@ -94,7 +94,8 @@ def gone_on_from(attempt: str, entries: Sequence[Entry]) -> list[Entry]:
     """The attempts at the same job whose saved state an attempt went on from, last one first.
 
     Those before it that did not finish. One right before it that did finish counts too, with those
-    before that one: its file was lost, and made again from the last state.
+    before that one: its file was lost, and made again from the last state. The ledger does not say
+    whether settings were edited in between, so attempts with others count too.
     """
     started = [entry.attempt for entry in entries]
     if attempt not in started:
