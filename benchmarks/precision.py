@@ -18,7 +18,8 @@ from epcore.evaluation.embed import embed
 from epcore.evaluation.inference import Inference
 from epcore.evaluation.solve import solve
 from epcore.plan import Plan
-from epcore.plan.stages import DataStage, PretrainStage
+from epcore.plan.stages.data import DataStage
+from epcore.plan.stages.training import PretrainStage
 from epcore.report.statistics import mean_with_interval
 from epcore.training.loop import fit
 from epcore.training.pretrain import PretrainingTask

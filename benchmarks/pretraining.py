@@ -14,7 +14,7 @@ from torch import Tensor
 from epcore.data.episodes import pool_of, sample
 from epcore.device import autocast, choose_device, describe, set_precision
 from epcore.plan import Plan
-from epcore.plan.stages import PretrainStage
+from epcore.plan.stages.training import PretrainStage
 from epcore.training.loop import fit
 from epcore.training.pretrain import PretrainingTask
 

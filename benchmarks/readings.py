@@ -28,7 +28,7 @@ from epcore.evaluation.inference import Inference
 from epcore.evaluation.solve import solve
 from epcore.files import Provenance
 from epcore.plan import Plan
-from epcore.plan.stages import PretrainStage
+from epcore.plan.stages.training import PretrainStage
 from epcore.report.numbers import write_table
 from epcore.training.loop import Outcome, fit
 from epcore.training.pretrain import PretrainingTask

@@ -38,7 +38,7 @@ from epcore.analysis.plane import (
 )
 from epcore.files import Provenance
 from epcore.plan.figure_models import DecisionBoundary
-from epcore.plan.stages import DecisionBoundaryStage
+from epcore.plan.stages.figures import DecisionBoundaryStage
 from epcore.propagation import EmbeddingPropagation, LabelPropagation
 from epcore.report.figure import BLUE, GREEN, RED, panels
 from epcore.report.numbers import Number, mean_number, write_numbers, write_table

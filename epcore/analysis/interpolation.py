@@ -38,7 +38,7 @@ from epcore.evaluation.solve import ADVICE, PAIRS
 from epcore.files import Provenance
 from epcore.origin import check_one_store
 from epcore.plan.figure_models import InterpolatedPairs
-from epcore.plan.stages import InterpolationStage
+from epcore.plan.stages.figures import InterpolationStage
 from epcore.propagation import DegenerateFeaturesError
 from epcore.report.figure import BLUE, RED, panels
 from epcore.report.numbers import Number, write_numbers, write_table

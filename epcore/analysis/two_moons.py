@@ -11,7 +11,7 @@ from scipy.spatial import KDTree
 
 from epcore.files import Provenance
 from epcore.plan.figure_models import TwoMoons
-from epcore.plan.stages import TwoMoonsStage
+from epcore.plan.stages.figures import TwoMoonsStage
 from epcore.propagation import EmbeddingPropagation, Propagator
 from epcore.report.figure import BLUE, COLORS, RED, SKY, panels
 from epcore.report.numbers import Number, mean_number, write_numbers, write_table

@@ -116,7 +116,7 @@ class Maml(EpisodicMethod):
             name for name in weights if self.options.adapted == "all" or name.startswith("head")
         ]
         for _ in range(steps):
-            logits = self.forward(weights, support, len(support))
+            logits = self.forward(weights, support, len(support), twice=create_graph)
             loss = functional.cross_entropy(logits, labels)
             gradients = torch.autograd.grad(
                 loss, [weights[name] for name in changed], create_graph=create_graph
@@ -128,22 +128,34 @@ class Maml(EpisodicMethod):
             weights = weights | moved
         return weights
 
-    def forward(self, weights: Weights, images: Tensor, reference: int) -> Tensor:
-        """Logits `(n, way)`; BatchNorm takes its statistics from the first `reference` images."""
+    def forward(
+        self, weights: Weights, images: Tensor, reference: int, twice: bool = False
+    ) -> Tensor:
+        """Logits `(n, way)`; BatchNorm takes its statistics from the first `reference` images.
+
+        `twice`: whether the result's gradient will be differentiated again. Torch's own BatchNorm
+        is slow in that, and otherwise the faster.
+        """
         values = images.contiguous(memory_format=torch.channels_last)
         for number in range(4):
             kernel, bias = (weights[f"convolution{number}_{part}"] for part in ("weight", "bias"))
             values = functional.conv2d(values, kernel, bias, padding=1)
-            spread, mean = torch.var_mean(
-                values[:reference], dim=(0, 2, 3), correction=0, keepdim=True
-            )
-            gain, shift = (
-                weights[f"norm{number}_{part}"][:, None, None] for part in ("weight", "bias")
-            )
-            scale = (spread + NORM_EPSILON).rsqrt() * gain
-            values = torch.addcmul(shift - mean * scale, values, scale)
+            gain, shift = (weights[f"norm{number}_{part}"] for part in ("weight", "bias"))
+            if twice or reference < len(values):
+                values = normalized(values, values[:reference], gain, shift)
+            else:
+                values = functional.batch_norm(
+                    values, None, None, gain, shift, training=True, eps=NORM_EPSILON
+                )
             values = functional.max_pool2d(values, 2).relu()
         return functional.linear(values.flatten(1), weights["head_weight"], weights["head_bias"])
+
+
+def normalized(values: Tensor, reference: Tensor, gain: Tensor, shift: Tensor) -> Tensor:
+    """BatchNorm of maps `(n, channels, h, w)` with the statistics of `reference`."""
+    spread, mean = torch.var_mean(reference, dim=(0, 2, 3), correction=0, keepdim=True)
+    scale = (spread + NORM_EPSILON).rsqrt() * gain[:, None, None]
+    return torch.addcmul(shift[:, None, None] - mean * scale, values, scale)
 
 
 METHOD = Maml

@@ -12,7 +12,7 @@ from epcore.data.store import write_store
 from epcore.errors import UserError
 from epcore.plan.datasets import BESIDE_PIXELS, DataSet, Expected, OfficialData
 from epcore.plan.settings import Split
-from epcore.plan.stages import DataStage
+from epcore.plan.stages.data import DataStage
 
 # Kind of data set -> module of epcore.data.builders with its contents().
 BUILDERS = {

@@ -11,7 +11,7 @@ from epcore.data.store import ImageStore
 from epcore.errors import UserError
 from epcore.files import Provenance
 from epcore.plan.settings import Split
-from epcore.plan.stages import EpisodesStage
+from epcore.plan.stages.data import EpisodesStage
 
 NO_IMAGE = -1  # in the place of a query
 TRIES = 1000  # draws of shares of classes

@@ -15,7 +15,7 @@ from epcore.device import choose_device, describe, set_precision
 from epcore.evaluation.embed import embed
 from epcore.files import Provenance
 from epcore.origin import check_one_store
-from epcore.plan.stages import BaseClassesStage
+from epcore.plan.stages.testing import BaseClassesStage
 
 
 @dataclass(frozen=True)

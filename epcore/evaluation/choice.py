@@ -10,7 +10,7 @@ from epcore.evaluation.base_classes import BaseClasses
 from epcore.evaluation.embed import Features
 from epcore.evaluation.inference import Inference, combinations, with_settings
 from epcore.evaluation.solve import solve
-from epcore.plan.stages import EvaluateStage
+from epcore.plan.stages.testing import EvaluateStage
 
 
 @dataclass(frozen=True)

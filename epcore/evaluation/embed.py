@@ -19,7 +19,7 @@ from epcore.data.store import ImageStore
 from epcore.device import autocast, choose_device, describe, set_precision
 from epcore.errors import UserError
 from epcore.files import Provenance
-from epcore.plan.stages import EmbedStage
+from epcore.plan.stages.testing import EmbedStage
 
 BATCH = 256
 

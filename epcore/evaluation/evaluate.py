@@ -10,7 +10,7 @@ from epcore.evaluation.embed import Features
 from epcore.evaluation.solve import ADVICE, Results, solve
 from epcore.files import Provenance, require, write_text
 from epcore.origin import check_one_store, check_same_network
-from epcore.plan.stages import EvaluateStage
+from epcore.plan.stages.testing import EvaluateStage
 from epcore.propagation import DegenerateFeaturesError
 
 

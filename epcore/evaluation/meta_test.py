@@ -24,7 +24,7 @@ from epcore.evaluation.solve import Results
 from epcore.files import Provenance
 from epcore.origin import check_one_store
 from epcore.plan.recipe_models import View
-from epcore.plan.stages import MetaTestStage
+from epcore.plan.stages.testing import MetaTestStage
 from epcore.propagation import DegenerateFeaturesError
 
 

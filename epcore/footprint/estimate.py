@@ -7,7 +7,7 @@ from epcore.errors import UserError
 from epcore.plan import Plan
 from epcore.plan.datasets import GlyphPictures, OwnData
 from epcore.plan.recipe_models import Backbone
-from epcore.plan.stages import MetaTrainStage
+from epcore.plan.stages.training import MetaTrainStage
 
 
 def estimate(plan: Plan, job: Job, device: str) -> float | None:

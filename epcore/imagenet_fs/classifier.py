@@ -18,7 +18,7 @@ from epcore.data.store import ImageStore
 from epcore.device import autocast, choose_device, describe, place, set_precision
 from epcore.errors import UserError
 from epcore.imagenet_fs.classes import Subsets, check_pair
-from epcore.plan.stages import ClassifierStage
+from epcore.plan.stages.imagenet_fs import ClassifierStage
 from epcore.training.loop import fit, seed_of
 from epcore.training.session import Session
 

@@ -15,7 +15,7 @@ from epcore.imagenet_fs.features import open_both
 from epcore.imagenet_fs.trials import Queries, weights_of_trials
 from epcore.origin import check_made_of
 from epcore.plan.imagenet_fs_models import Measure
-from epcore.plan.stages import TrialsStage
+from epcore.plan.stages.imagenet_fs import TrialsStage
 from epcore.propagation import DegenerateFeaturesError
 
 MEASURES: tuple[Measure, ...] = get_args(Measure)

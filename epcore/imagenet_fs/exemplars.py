@@ -11,7 +11,7 @@ from epcore.data.store import ImageStore
 from epcore.errors import UserError
 from epcore.files import Provenance
 from epcore.imagenet_fs.classes import Subsets, TestedSplit, check_pair
-from epcore.plan.stages import ExemplarsStage
+from epcore.plan.stages.imagenet_fs import ExemplarsStage
 
 
 @dataclass(frozen=True)

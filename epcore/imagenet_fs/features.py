@@ -31,7 +31,7 @@ from epcore.files import (
     sha256,
     write_text,
 )
-from epcore.plan.stages import ImageFeaturesStage
+from epcore.plan.stages.imagenet_fs import ImageFeaturesStage
 
 CHUNK = 4096  # images between two marks of how far it got
 BATCH = 256

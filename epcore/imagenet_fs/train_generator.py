@@ -20,7 +20,7 @@ from epcore.imagenet_fs.features import ImageFeatures, open_both
 from epcore.imagenet_fs.generators import Task
 from epcore.imagenet_fs.trials import Queries, hits, weights_of_trials
 from epcore.plan.imagenet_fs_models import GeneratorTraining
-from epcore.plan.stages import GeneratorStage
+from epcore.plan.stages.imagenet_fs import GeneratorStage
 from epcore.training.loop import Outcome, fit, seed_of
 from epcore.training.session import Session
 

@@ -7,7 +7,8 @@ from typing import Any
 from epcore.plan.printed import Cell, Place, read_printed
 from epcore.plan.registry import Registry
 from epcore.plan.run import Run
-from epcore.plan.stages import ClaimCell, MeasuredCell
+from epcore.plan.stages.claims import ClaimCell
+from epcore.plan.stages.tables import MeasuredCell
 from epcore.plan.table_models import Table
 from epcore.plan.tables import TableRun, Tables
 

@@ -30,7 +30,7 @@ from epcore.plan.claim_models import (
 from epcore.plan.figures import Figures
 from epcore.plan.load import pick, read
 from epcore.plan.registry import Registry
-from epcore.plan.stages import (
+from epcore.plan.stages.claims import (
     ClaimCase,
     ClaimCell,
     ClaimCondition,

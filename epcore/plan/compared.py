@@ -6,7 +6,8 @@ from typing import Any
 from epcore.plan.recipe_models import View
 from epcore.plan.registry import Registry
 from epcore.plan.run import Run, TrainedNetwork
-from epcore.plan.stages import MetaTestStage, MetaTrainStage
+from epcore.plan.stages.testing import MetaTestStage
+from epcore.plan.stages.training import MetaTrainStage
 
 WHOLE = View.model_validate({"resize": 1, "crop": 1})
 

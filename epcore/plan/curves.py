@@ -8,7 +8,7 @@ from epcore.plan.imagenet_fs import ImageNetFs
 from epcore.plan.registry import Registry
 from epcore.plan.run import Run, TrainedNetwork
 from epcore.plan.runs import Runs
-from epcore.plan.stages import CurvesStage, GapPair, GapStage
+from epcore.plan.stages.figures import CurvesStage, GapPair, GapStage
 from epcore.plan.table_models import Block
 from epcore.plan.tables import Tables
 from epcore.plan.tested import Tested

@@ -8,7 +8,7 @@ from epcore.plan.datasets import BESIDE_PIXELS, OfficialData
 from epcore.plan.load import pick
 from epcore.plan.registry import Registry
 from epcore.plan.scale_models import EpisodeSettings
-from epcore.plan.stages import DataStage, EpisodesStage, FetchStage
+from epcore.plan.stages.data import DataStage, EpisodesStage, FetchStage
 
 
 class Data:

@@ -9,7 +9,7 @@ from epcore.plan.registry import Registry
 from epcore.plan.run import Run
 from epcore.plan.runs import Runs
 from epcore.plan.settings import Split
-from epcore.plan.stages import (
+from epcore.plan.stages.figures import (
     AblationCell,
     AblationStage,
     AlphaCandidate,

@@ -23,15 +23,15 @@ from epcore.plan.recipe_models import Backbone
 from epcore.plan.registry import Registry
 from epcore.plan.run import Run
 from epcore.plan.scale_models import ScaledBackbone
-from epcore.plan.stages import (
+from epcore.plan.stages.figures import CurvesStage
+from epcore.plan.stages.imagenet_fs import (
     ClassifierStage,
-    CurvesStage,
     ExemplarsStage,
     GeneratorStage,
     ImageFeaturesStage,
-    Training,
     TrialsStage,
 )
+from epcore.plan.stages.training import Training
 from epcore.plan.table_models import Block, Row, Table
 
 FILE = "imagenet-fs.yaml"

@@ -16,7 +16,7 @@ from epcore.plan.plots import Plots
 from epcore.plan.printed import read_printed
 from epcore.plan.registry import Registry
 from epcore.plan.runs import Runs
-from epcore.plan.stages import EnvironmentStage, ReproductionStage
+from epcore.plan.stages.reports import EnvironmentStage, ReproductionStage
 from epcore.plan.tables import Tables
 from epcore.plan.tested import Tested
 

@@ -10,7 +10,7 @@ from epcore.plan.load import read
 from epcore.plan.registry import Registry
 from epcore.plan.scale_models import Protocol
 from epcore.plan.settings import Settings
-from epcore.plan.stages import PlotPoint, PlotStage
+from epcore.plan.stages.figures import PlotPoint, PlotStage
 from epcore.plan.tables import TableRun, Tables
 
 Axis = Literal["shot", "way", "unlabeled"]

@@ -11,15 +11,8 @@ from epcore.plan.load import pick
 from epcore.plan.recipe_models import Phase, Pretraining, Recipe, TrainingPhase
 from epcore.plan.registry import Registry
 from epcore.plan.run import Run, TrainedNetwork
-from epcore.plan.stages import (
-    BaseClassesStage,
-    EmbedStage,
-    EvaluateStage,
-    FinetuneStage,
-    PretrainStage,
-    SelectStage,
-    Training,
-)
+from epcore.plan.stages.testing import BaseClassesStage, EmbedStage, EvaluateStage
+from epcore.plan.stages.training import FinetuneStage, PretrainStage, SelectStage, Training
 
 
 class Runs:

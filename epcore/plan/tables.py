@@ -11,7 +11,7 @@ from epcore.plan.imagenet_fs import ImageNetFs
 from epcore.plan.registry import Registry
 from epcore.plan.run import Run
 from epcore.plan.runs import Runs
-from epcore.plan.stages import MeasuredCell, TableStage
+from epcore.plan.stages.tables import MeasuredCell, TableStage
 from epcore.plan.table_files import protocol_of
 from epcore.plan.table_models import Block, Column, Row, Table
 

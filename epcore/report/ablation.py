@@ -9,7 +9,7 @@ import pandas as pd
 from epcore.errors import UserError
 from epcore.files import Provenance
 from epcore.plan.printed import read_printed
-from epcore.plan.stages import AblationStage
+from epcore.plan.stages.figures import AblationStage
 from epcore.report.aggregate import read_scores
 from epcore.report.factorial import contrast, effects
 from epcore.report.figure import BAR, BLUE, ORANGE, ends, figure

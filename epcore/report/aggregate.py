@@ -11,7 +11,8 @@ from epcore.errors import UserError
 from epcore.files import reading
 from epcore.footprint.ledger import gone_on_from, read
 from epcore.plan.printed import Cell, Place
-from epcore.plan.stages import MeasuredCell, TableStage, Training
+from epcore.plan.stages.tables import MeasuredCell, TableStage
+from epcore.plan.stages.training import Training
 from epcore.report.curves import read_curve
 from epcore.report.statistics import Interval, over_trainings, paired
 from epcore.report.text_table import COLUMNS, KEY, SECONDS

@@ -14,7 +14,7 @@ from epcore.evaluation.inference import Inference
 from epcore.evaluation.solve import solve
 from epcore.files import Provenance
 from epcore.origin import check_one_store
-from epcore.plan.stages import AlphaStage
+from epcore.plan.stages.figures import AlphaStage
 from epcore.propagation import DegenerateFeaturesError
 from epcore.report.figure import RED, figure
 from epcore.report.numbers import write_table

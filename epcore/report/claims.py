@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 
 from epcore.files import Provenance, write_text
-from epcore.plan.stages import ClaimsStage
+from epcore.plan.stages.claims import ClaimsStage
 from epcore.report.claims_page import page
 from epcore.report.claims_table import typeset
 from epcore.report.judged import Judged, breaks, judge

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from epcore.markup import to_html
-from epcore.plan.stages import ClaimsStage
+from epcore.plan.stages.claims import ClaimsStage
 from epcore.report.aggregate import read_scores
 from epcore.report.claims_table import PLURAL, counts_of, note_of
 from epcore.report.html_table import document

@@ -3,7 +3,7 @@
 import itertools
 
 from epcore.markup import literal, to_tex
-from epcore.plan.stages import ClaimsStage
+from epcore.plan.stages.claims import ClaimsStage
 from epcore.report.judged import Judged
 from epcore.report.latex import head
 from epcore.report.verdicts import Verdict, Word

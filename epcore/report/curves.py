@@ -8,7 +8,8 @@ from pathlib import Path
 import pandas as pd
 
 from epcore.files import Provenance, reading
-from epcore.plan.stages import CurvesStage, Training
+from epcore.plan.stages.figures import CurvesStage
+from epcore.plan.stages.training import Training
 from epcore.report.figure import COLORS, facets
 from epcore.report.numbers import write_table
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from epcore.files import reading, write_text
-from epcore.plan.stages import EnvironmentStage
+from epcore.plan.stages.reports import EnvironmentStage
 from epcore.report.html_table import document
 
 

@@ -6,7 +6,7 @@ import pandas as pd
 
 from epcore.files import Provenance, reading
 from epcore.plan.paths import curve
-from epcore.plan.stages import GapStage
+from epcore.plan.stages.figures import GapStage
 from epcore.report.curves import read_epochs
 from epcore.report.figure import BAR, COLORS, facets
 from epcore.report.numbers import write_table

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from epcore.files import reading
-from epcore.plan.stages import ClaimNumber, ClaimsStage, JudgedClaim
+from epcore.plan.stages.claims import ClaimNumber, ClaimsStage, JudgedClaim
 from epcore.report.aggregate import read_scores
 from epcore.report.evidence import Estimate, of_printed, of_trainings
 from epcore.report.verdicts import Finding, Verdict, Word, by_intervals, by_print, joined

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Literal
 
 from epcore.markup import literal
-from epcore.plan.stages import TableStage
+from epcore.plan.stages.tables import TableStage
 from epcore.plan.table_models import Row
 from epcore.report.text_table import SECONDS, Cell
 

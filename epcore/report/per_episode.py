@@ -6,7 +6,7 @@ import pandas as pd
 
 from epcore.errors import UserError
 from epcore.files import Provenance
-from epcore.plan.stages import PerEpisodeStage
+from epcore.plan.stages.figures import PerEpisodeStage
 from epcore.report.aggregate import read_scores
 from epcore.report.figure import BLUE, ORANGE, facets
 from epcore.report.numbers import write_table

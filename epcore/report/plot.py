@@ -6,7 +6,7 @@ import pandas as pd
 
 from epcore.errors import UserError
 from epcore.files import Provenance
-from epcore.plan.stages import PlotStage
+from epcore.plan.stages.figures import PlotStage
 from epcore.report.figure import BAR, COLORS, ends, facets
 from epcore.report.numbers import write_table
 from epcore.report.text_table import Cell, read_cells

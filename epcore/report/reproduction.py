@@ -13,7 +13,7 @@ from epcore.errors import UserError
 from epcore.files import atomic, reading, write_text
 from epcore.footprint.impact import PAPER
 from epcore.markup import to_tex
-from epcore.plan.stages import ReproductionStage
+from epcore.plan.stages.reports import ReproductionStage
 from epcore.report.claims_table import plain
 from epcore.report.evidence import LEVEL
 from epcore.report.text_table import Cell, read_cells

@@ -13,7 +13,7 @@ from epcore.errors import UserError, visible
 from epcore.markup import to_text
 from epcore.plan import Plan, paths
 from epcore.plan.load import pick
-from epcore.plan.stages import TableStage
+from epcore.plan.stages.tables import TableStage
 from epcore.report.layout import Layout, Line, Number, lay_out
 from epcore.report.text_table import Cell, read_cells
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from epcore.files import Provenance, meta_of
-from epcore.plan.stages import SpeedStage
+from epcore.plan.stages.figures import SpeedStage
 from epcore.report.aggregate import read_scores
 from epcore.report.figure import BLUE, facets
 from epcore.report.numbers import write_table

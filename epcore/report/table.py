@@ -4,7 +4,7 @@ from pathlib import Path
 
 from epcore.files import Provenance, write_text
 from epcore.plan.printed import read_printed
-from epcore.plan.stages import TableStage
+from epcore.plan.stages.tables import TableStage
 from epcore.report.aggregate import aggregate
 from epcore.report.html_table import page
 from epcore.report.latex import typeset

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Literal
 
 from epcore.plan.claim_models import Product
-from epcore.plan.stages import ClaimCase, ClaimCell, ClaimCondition, JudgedClaim
+from epcore.plan.stages.claims import ClaimCase, ClaimCell, ClaimCondition, JudgedClaim
 from epcore.report.evidence import LEVEL, Estimate, holm
 
 Word = Literal["holds", "fails", "open", "not asked"]

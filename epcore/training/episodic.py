@@ -17,7 +17,7 @@ from epcore.data.store import ImageStore
 from epcore.device import choose_device, describe, place, room_for_images, set_precision
 from epcore.evaluation.meta_test import EpisodicTester
 from epcore.origin import check_one_store
-from epcore.plan.stages import MetaTrainStage
+from epcore.plan.stages.training import MetaTrainStage
 from epcore.training.loop import fit, seed_of
 from epcore.training.session import Session
 

@@ -19,7 +19,7 @@ from epcore.device import autocast, choose_device, describe, place, room_for_ima
 from epcore.errors import UserError
 from epcore.evaluation.inference import Inference
 from epcore.origin import check_one_store
-from epcore.plan.stages import FinetuneStage
+from epcore.plan.stages.training import FinetuneStage
 from epcore.training.loop import fit, seed_of
 from epcore.training.session import Session, Validator, base_labels
 

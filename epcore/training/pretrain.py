@@ -22,7 +22,7 @@ from epcore.errors import UserError
 from epcore.evaluation.inference import Inference
 from epcore.files import add_energy
 from epcore.origin import check_one_store
-from epcore.plan.stages import PretrainStage
+from epcore.plan.stages.training import PretrainStage
 from epcore.training.loop import fit, seed_of
 from epcore.training.process_group import ALONE, ProcessGroup, launch
 from epcore.training.session import Session, Validator, base_labels

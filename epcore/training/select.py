@@ -11,7 +11,7 @@ from typing import Any
 
 from epcore.files import Provenance, atomic, meta_of, reading
 from epcore.origin import check_one_store, check_one_validation
-from epcore.plan.stages import SelectStage
+from epcore.plan.stages.training import SelectStage
 
 
 def facts_of(checkpoint: Path) -> dict[str, Any]:

@@ -16,7 +16,8 @@ from epcore.evaluation.embed import embed
 from epcore.evaluation.inference import Inference
 from epcore.evaluation.solve import solve
 from epcore.files import Provenance
-from epcore.plan.stages import Stage, TrainingStage
+from epcore.plan.stages import Stage
+from epcore.plan.stages.training import TrainingStage
 from epcore.propagation import DegenerateFeaturesError
 from epcore.resume import state_file
 from epcore.training.loop import Outcome

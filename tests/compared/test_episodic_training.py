@@ -13,7 +13,8 @@ from epcore.evaluation import meta_test
 from epcore.evaluation.meta_test import EpisodicTester
 from epcore.plan.compared_models import METHODS
 from epcore.plan.recipe_models import Backbone, View
-from epcore.plan.stages import MetaTestStage, MetaTrainStage
+from epcore.plan.stages.testing import MetaTestStage
+from epcore.plan.stages.training import MetaTrainStage
 from epcore.training.episodic import EpisodicTask
 from epcore.training.loop import fit
 

@@ -492,7 +492,8 @@ def test_anil_adapts_the_head_alone():
         assert torch.equal(adapted[name], weight) == (not name.startswith("head")), name
 
 
-def test_maml_normalizes_like_torch():
+@pytest.mark.parametrize("twice", [False, True])
+def test_maml_normalizes_like_torch(twice):
     """With the statistics of a whole batch it is a usual network in training mode."""
     method = maml()
     images = torch.rand(6, 3, 16, 16).double()
@@ -506,4 +507,4 @@ def test_maml_normalizes_like_torch():
         x = functional.batch_norm(x, None, None, gain, shift, training=True)
         x = functional.max_pool2d(functional.relu(x), 2)
     expected = functional.linear(x.flatten(1), weights["head_weight"], weights["head_bias"])
-    assert torch.allclose(method(weights, images, 6), expected)
+    assert torch.allclose(method(weights, images, 6, twice=twice), expected)

@@ -11,7 +11,7 @@ from epcore.data.contents import ImageClass
 from epcore.data.episodes import Episodes, pool_of, run, sample
 from epcore.data.store import ImageStore
 from epcore.errors import UserError
-from epcore.plan.stages import EpisodesStage
+from epcore.plan.stages.data import EpisodesStage
 
 IMAGES = 9  # of each class
 CLASSES = {"base": 4, "val": 3, "novel": 8}

@@ -15,7 +15,7 @@ from epcore.evaluation import base_classes
 from epcore.evaluation.base_classes import BaseClasses
 from epcore.evaluation.embed import embed
 from epcore.plan.recipe_models import Backbone, View
-from epcore.plan.stages import BaseClassesStage
+from epcore.plan.stages.testing import BaseClassesStage
 
 BACKBONE = Backbone(architecture="conv4", width=Fraction(1, 8))
 STAGE = BaseClassesStage(backbone=BACKBONE, view=View(resize=1, crop=1), precision="fp32")

@@ -10,7 +10,7 @@ from epcore.errors import UserError
 from epcore.evaluation import evaluate
 from epcore.evaluation.embed import Features
 from epcore.plan.recipe_models import Propagation
-from epcore.plan.stages import EvaluateStage
+from epcore.plan.stages.testing import EvaluateStage
 
 WAY, SHOT, QUERIES = 5, 2, 4
 GRID = (0.001, 0.1, 10.0, 1000.0)

@@ -13,7 +13,7 @@ from epcore.imagenet_fs.classes import Subsets
 from epcore.imagenet_fs.classifier import ClassifierTask, run
 from epcore.plan.imagenet_fs_models import ClassifierTraining
 from epcore.plan.recipe_models import Backbone, View
-from epcore.plan.stages import ClassifierStage
+from epcore.plan.stages.imagenet_fs import ClassifierStage
 
 CPU = torch.device("cpu")
 

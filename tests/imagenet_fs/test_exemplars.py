@@ -7,7 +7,7 @@ from packing import pack
 from epcore.errors import UserError
 from epcore.imagenet_fs.classes import Subsets, check_pair
 from epcore.imagenet_fs.exemplars import Exemplars, draw, run
-from epcore.plan.stages import ExemplarsStage
+from epcore.plan.stages.imagenet_fs import ExemplarsStage
 
 STAGE = ExemplarsStage(stage_version=1, shots=(1, 2, 5), trials={"val": 3, "novel": 4}, seed=0)
 

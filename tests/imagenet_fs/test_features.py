@@ -15,7 +15,7 @@ from epcore.errors import UserError
 from epcore.imagenet_fs import features as module
 from epcore.imagenet_fs.features import ImageFeatures, open_both, run, write_features
 from epcore.plan.recipe_models import View
-from epcore.plan.stages import ImageFeaturesStage
+from epcore.plan.stages.imagenet_fs import ImageFeaturesStage
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from epcore.imagenet_fs.generators import Task
 from epcore.imagenet_fs.train_generator import GeneratorTask, run, sample
 from epcore.imagenet_fs.trials import hits
 from epcore.plan.imagenet_fs_models import GeneratorTraining
-from epcore.plan.stages import ExemplarsStage, GeneratorStage, TrialsStage
+from epcore.plan.stages.imagenet_fs import ExemplarsStage, GeneratorStage, TrialsStage
 
 CPU = torch.device("cpu")
 KINDS = {

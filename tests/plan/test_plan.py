@@ -17,7 +17,7 @@ from epcore.job import config_names, stage_config
 from epcore.plan import Plan
 from epcore.plan.load import extend, merge
 from epcore.plan.paths import NAME
-from epcore.plan.stages import FinetuneStage, PretrainStage
+from epcore.plan.stages.training import FinetuneStage, PretrainStage
 from epcore.stages import STAGES
 
 CONFIG = Path(__file__).parents[2] / "config"

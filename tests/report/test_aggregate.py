@@ -15,7 +15,7 @@ from score_files import write_curve, write_scores
 from epcore.errors import UserError
 from epcore.footprint.ledger import append
 from epcore.plan import Plan
-from epcore.plan.stages import Training
+from epcore.plan.stages.training import Training
 from epcore.report import aggregate
 from epcore.report.table import run
 

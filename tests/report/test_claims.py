@@ -15,7 +15,7 @@ from epcore.classifiers import load_classifier
 from epcore.errors import UserError
 from epcore.footprint.impact import PAPER
 from epcore.plan import Plan
-from epcore.plan.stages import ClaimCell
+from epcore.plan.stages.claims import ClaimCell
 from epcore.report import claims
 from epcore.report.judged import breaks, judge
 

@@ -8,7 +8,7 @@ import pytest
 
 from epcore.errors import UserError
 from epcore.files import Provenance
-from epcore.plan.stages import EnvironmentStage
+from epcore.plan.stages.reports import EnvironmentStage
 from epcore.report import environment
 
 

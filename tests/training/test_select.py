@@ -7,7 +7,7 @@ import pytest
 
 from epcore.errors import UserError
 from epcore.files import Provenance
-from epcore.plan.stages import SelectStage
+from epcore.plan.stages.training import SelectStage
 from epcore.training import select
 
 NAMES = ("low", "middle", "high")

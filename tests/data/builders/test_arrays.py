@@ -12,7 +12,7 @@ from epcore.data.sources import Sources
 from epcore.data.store import ImageStore, write_store
 from epcore.errors import UserError
 from epcore.plan.datasets import OwnData, RandomSplit
-from epcore.plan.stages import DataStage
+from epcore.plan.stages.data import DataStage
 
 LABELS = np.array(["cat", "bee", "ant", "cat", "bat", "ant"])
 SPLIT = np.array(["base", "novel", "val", "base", "base", "val"])

@@ -13,7 +13,7 @@ from epcore.data.sources import Sources
 from epcore.data.store import ImageStore, write_store
 from epcore.errors import UserError
 from epcore.plan.datasets import OwnData, Pixels, RandomSplit
-from epcore.plan.stages import DataStage
+from epcore.plan.stages.data import DataStage
 
 HEADER = "filename,label,split"
 LINES = ("b.png,cat,base", "a.png,cat,base", "a.png,ant,val", "x.png,bee,novel")

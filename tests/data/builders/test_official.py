@@ -83,7 +83,7 @@ from epcore.data.store import FILES, ImageStore
 from epcore.errors import UserError
 from epcore.plan.datasets import Expected, Pixels
 from epcore.plan.registry import read_datasets
-from epcore.plan.stages import DataStage
+from epcore.plan.stages.data import DataStage
 
 LAYOUTS = ("folders", "tars", "tar")
 

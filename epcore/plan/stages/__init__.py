@@ -1,0 +1,31 @@
+"""The config of each stage: the slice of all config that it reads, and nothing else.
+
+The workflow passes a stage its slice as one canonical JSON text, so a change of config re-runs
+just the stages that read it. White space and comments in the code re-run nothing.
+"""
+
+from epcore.files import canonical_json
+from epcore.plan.recipe_models import Backbone, Precision, View
+from epcore.plan.settings import Settings
+
+
+def config_text(settings: Settings) -> str:
+    """A stage's config as the canonical JSON text that its command line takes."""
+    return canonical_json(settings.model_dump(mode="json"))
+
+
+class Stage(Settings):
+    """What every stage's config has.
+
+    stage_version: raised by hand whenever a stage's code changes its results, which re-runs it.
+    """
+
+    stage_version: int
+
+
+class NetworkStage(Stage):
+    """Run a network over images."""
+
+    backbone: Backbone
+    view: View
+    precision: Precision
