@@ -4,15 +4,17 @@ from collections.abc import Mapping
 from inspect import signature
 from operator import attrgetter
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from epcore.errors import UserError
 from epcore.files import fingerprint
-from epcore.plan import Plan, stages
+from epcore.plan import Plan
 from epcore.plan.files import files_of
 from epcore.plan.load import read_yaml, validate
 from epcore.plan.names import check_figure, check_names
 from epcore.plan.registry import scale_of
+from epcore.plan.stages import config_text
 from epcore.stages import NUMBERS, STAGES, Figure, Stage
 
 
@@ -23,7 +25,7 @@ def stage_config(plan: Plan, name: str, names: Mapping[str, Any]) -> str:
         return ""
     asked = {each: names[each] for each in config_names(plan, stage)}
     asked |= {each: int(asked[each]) for each in NUMBERS if each in asked}
-    return stages.config_text(attrgetter(stage.plan)(plan)(**asked))
+    return config_text(attrgetter(stage.plan)(plan)(**asked))
 
 
 def config_names(plan: Plan, stage: Stage) -> tuple[str, ...]:
@@ -67,7 +69,7 @@ def resolved(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         given.pop(key, None) for key in ("scale", "settings", "seeds", "digest")
     )
     if config is not None:
-        given["stage"] = validate(getattr(stages, str(stage.config)), config, "--config")
+        given["stage"] = validate(_model(stage), config, "--config")
     elif stage.config is not None or _missing(stage, given):
         scale = scale or scale_of(read_yaml(settings / "config.yaml"))
         plan = Plan(settings, scale, seeds)
@@ -84,9 +86,14 @@ def resolved(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         if stage.config is not None:
             text = stage_config(plan, name, place)
             _check_digest(text, digest, settings)
-            given["stage"] = getattr(stages, stage.config).model_validate_json(text)
+            given["stage"] = _model(stage).model_validate_json(text)
     _check_given(name, _missing(stage, given))
     return given
+
+
+def _model(stage: Stage) -> Any:
+    """Of its config."""
+    return resolve_name(f"epcore.plan.stages.{stage.config}")
 
 
 def _missing(stage: Stage, given: Mapping[str, Any]) -> list[str]:

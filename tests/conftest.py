@@ -85,13 +85,14 @@ def stage_config():
 
     `dataset` is the one whose pretraining it is; the config of no other stage names it.
     """
-    from epcore.plan import Plan, stages
+    from epcore.plan import Plan
+    from epcore.plan.stages import testing, training
 
     plan = Plan(ROOT / "config", "demo")
     kinds = {
-        "pretrain": (stages.PretrainStage, (0,), {"pretraining": SMALL["pretraining"]}),
-        "finetune": (stages.FinetuneStage, (0, SHOT), {"finetuning": SMALL["finetuning"]}),
-        "embed": (stages.EmbedStage, (), {}),
+        "pretrain": (training.PretrainStage, (0,), {"pretraining": SMALL["pretraining"]}),
+        "finetune": (training.FinetuneStage, (0, SHOT), {"finetuning": SMALL["finetuning"]}),
+        "embed": (testing.EmbedStage, (), {}),
     }
 
     def build(stage, recipe="epnet", backbone="conv4", dataset="glyph-mini", **changes):

@@ -7,7 +7,8 @@ import pytest
 import yaml
 
 from epcore.errors import UserError
-from epcore.plan import Plan, stages
+from epcore.plan import Plan
+from epcore.plan.stages import config_text, imagenet_fs
 
 CONFIG = Path(__file__).parents[2] / "config"
 STAGES = {
@@ -30,8 +31,8 @@ def plan(scale="paper"):
 def test_what_a_stage_is_told_is_what_it_reads(scale, name):
     model, arguments = STAGES[name]
     stage = getattr(plan(scale), name)(*arguments)
-    assert type(stage) is getattr(stages, model)
-    assert type(stage).model_validate_json(stages.config_text(stage)) == stage
+    assert type(stage) is getattr(imagenet_fs, model)
+    assert type(stage).model_validate_json(config_text(stage)) == stage
 
 
 def test_the_paper_scale_has_the_numbers_of_the_cited_code():
