@@ -12,14 +12,15 @@ from epcore.compared import EpisodicMethod, query_classes
 from epcore.plan.settings import Settings
 
 Weights = dict[str, Tensor]
-NORM_EPSILON = 1e-5
+NORM_EPSILON = 1e-3
 
 
 class Maml(EpisodicMethod):
     """A network that some steps of gradient descent on the support turn into a classifier.
 
     Its "embeddings" are the pixels: every episode has weights of its own. Conv-4 with 32 channels,
-    flattened, and a linear layer (authors' code).
+    flattened, and a linear layer. As in the authors' code BatchNorm has a shift and no scale, and
+    the steps leave the shift as it is; its epsilon and all first weights are theirs as well.
 
     BatchNorm has no running statistics but those of a batch. Which, says `statistics`: `support`,
     those of the support, under the weights of the moment, for queries as well, so that a query is
@@ -39,7 +40,9 @@ class Maml(EpisodicMethod):
             "gradient at the adapted weights",
         )
         adapted: Literal["all", "head"] = Field(
-            default="all", description="the weights that steps change; head is ANIL's choice"
+            default="all",
+            description="the weights that steps change: those of convolutions and head, or, as in "
+            "ANIL, of the head",
         )
         statistics: Literal["support", "batch"] = Field(
             default="support", description="what BatchNorm normalizes queries with"
@@ -63,11 +66,10 @@ class Maml(EpisodicMethod):
             self.register_parameter(
                 f"convolution{number}_bias", nn.Parameter(torch.zeros(self.channels))
             )
-            self.register_parameter(f"norm{number}_weight", nn.Parameter(torch.ones(self.channels)))
             self.register_parameter(f"norm{number}_bias", nn.Parameter(torch.zeros(self.channels)))
             inputs = self.channels
         head = nn.Linear(self.channels * side**2, way)
-        self.head_weight = nn.Parameter(0.01 * torch.randn_like(head.weight))
+        self.head_weight = nn.Parameter(nn.init.xavier_uniform_(head.weight))
         self.head_bias = nn.Parameter(torch.zeros(way))
 
     def embed(self, images: Tensor) -> Tensor:
@@ -112,9 +114,8 @@ class Maml(EpisodicMethod):
         through the result passes to the first weights unchanged.
         """
         weights: Weights = dict(self.named_parameters())
-        changed = [
-            name for name in weights if self.options.adapted == "all" or name.startswith("head")
-        ]
+        parts = ("convolution", "head") if self.options.adapted == "all" else ("head",)
+        changed = [name for name in weights if name.startswith(parts)]
         for _ in range(steps):
             logits = self.forward(weights, support, len(support), twice=create_graph)
             loss = functional.cross_entropy(logits, labels)
@@ -140,21 +141,21 @@ class Maml(EpisodicMethod):
         for number in range(4):
             kernel, bias = (weights[f"convolution{number}_{part}"] for part in ("weight", "bias"))
             values = functional.conv2d(values, kernel, bias, padding=1)
-            gain, shift = (weights[f"norm{number}_{part}"] for part in ("weight", "bias"))
+            shift = weights[f"norm{number}_bias"]
             if twice or reference < len(values):
-                values = normalized(values, values[:reference], gain, shift)
+                values = normalized(values, values[:reference], shift)
             else:
                 values = functional.batch_norm(
-                    values, None, None, gain, shift, training=True, eps=NORM_EPSILON
+                    values, None, None, bias=shift, training=True, eps=NORM_EPSILON
                 )
             values = functional.max_pool2d(values, 2).relu()
         return functional.linear(values.flatten(1), weights["head_weight"], weights["head_bias"])
 
 
-def normalized(values: Tensor, reference: Tensor, gain: Tensor, shift: Tensor) -> Tensor:
+def normalized(values: Tensor, reference: Tensor, shift: Tensor) -> Tensor:
     """BatchNorm of maps `(n, channels, h, w)` with the statistics of `reference`."""
     spread, mean = torch.var_mean(reference, dim=(0, 2, 3), correction=0, keepdim=True)
-    scale = (spread + NORM_EPSILON).rsqrt() * gain[:, None, None]
+    scale = (spread + NORM_EPSILON).rsqrt()
     return torch.addcmul(shift[:, None, None] - mean * scale, values, scale)
 
 

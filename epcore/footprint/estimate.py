@@ -23,9 +23,10 @@ def estimate(plan: Plan, job: Job, device: str) -> float | None:
         seen = settings.epochs * settings.steps * settings.batch_size
         network, view = plan.imagenet_fs.backbone(job.backbone), plan.imagenet_fs.settings.view
     elif job.stage == "meta-train":
-        stage = plan.compared.meta_train(job.backbone, names["recipe"], 0, int(names["shot"]))
+        where = (names["dataset"], job.backbone, names["recipe"])
+        stage = plan.compared.meta_train(*where, 0, int(names["shot"]))
         pixels = plan.registry.datasets[names["dataset"]].image_size
-        steps = stage.training.epochs * stage.steps
+        steps = stage.epochs * stage.steps
         try:
             return steps * multiply_adds_of_step(stage, pixels) / rate
         except UserError:  # images that are too small for it, which its job will say

@@ -27,12 +27,14 @@ class Compared:
     def _network(self, backbone: str) -> dict[str, Any]:
         return self._registry.network(self._registry.backbone(backbone), WHOLE)
 
-    def meta_train(self, backbone: str, recipe: str, seed: int, shot: int) -> MetaTrainStage:
+    def meta_train(
+        self, dataset: str, backbone: str, recipe: str, seed: int, shot: int
+    ) -> MetaTrainStage:
         found = self._registry.recipes.compared_method(recipe)
         return MetaTrainStage(
             **self._network(backbone),
             method=found.method,
-            training=found.training.of_shot(shot),
+            training=found.training_on.get(dataset, found.training).of_shot(shot),
             shot=shot,
             seed=seed,
         )
@@ -54,7 +56,7 @@ class Compared:
 
         def training(name: str) -> object:
             found = self._registry.recipes.compared_method(name)
-            return found.method, found.training, found.selected_on
+            return found.method, found.training, found.training_on, found.selected_on
 
         wanted = training(recipe)
         return next(name for name in self._registry.recipes.compared if training(name) == wanted)

@@ -46,6 +46,9 @@ class AdamSettings(Settings):
 class EpisodicTraining(AdamSettings):
     """From random weights, on episodes of base classes: `tasks` of them in each step."""
 
+    epochs: OfShot = Field(  # type: ignore[assignment]  # one number once `of_shot` was asked
+        description="of a training; one number, or one for each shot"
+    )
     steps: OfShot = Field(
         description="of an epoch, which ends with a validation; one number, or one for each shot"
     )
@@ -65,7 +68,7 @@ class EpisodicTraining(AdamSettings):
 
     def of_shot(self, shot: int) -> "EpisodicTraining":
         """What is one number for each shot is that of a shot."""
-        names = ("steps", "tasks", "way", "shot", "queries")
+        names = ("epochs", "steps", "tasks", "way", "shot", "queries")
         several = {name: getattr(self, name) for name in names}
         chosen = {name: _of_shot(value, shot) for name, value in several.items() if value}
         return self.model_copy(update=chosen)
@@ -82,6 +85,11 @@ class ComparedMethod(Settings):
         description="the `name` of a file of epcore.compared, and its options"
     )
     training: EpisodicTraining = Field(description="how it is trained")
+    training_on: dict[str, EpisodicTraining] = Field(
+        default_factory=dict,
+        description="name of a data set -> what differs in a training on it; what a scale changes "
+        "of `training` holds there too",
+    )
     batch_statistics: bool = Field(
         default=False,
         description="whether BatchNorm takes the statistics of an episode's queries in tests, "

@@ -145,7 +145,14 @@ class Recipes:
             shared = {"training": self.scale.compared.training}
             changes = merge(shared, self.scale.compared.methods.get(str(kind), {}))
             place = f"{where} or {self.scale_file}, compared, {name}"
-            found[name] = validate(ComparedMethod, merge(whole, changes), place)
+            content = merge(whole, changes)
+            special = content.get("training_on", {})
+            special = validate(dict[str, dict[str, Any]], special, f"{place}, training_on")
+            content["training_on"] = {
+                dataset: merge(merge(whole, {"training": settings}), changes)["training"]
+                for dataset, settings in special.items()
+            }
+            found[name] = validate(ComparedMethod, content, place)
         for name in self.scale.compared.methods:
             pick(dict.fromkeys(METHODS), name, "method", f"{self.scale_file}, compared.methods")
         return found

@@ -70,11 +70,12 @@ class Registry:
         written = read_yaml(self.scale_files[self.scale_name]).get("backbones")
         for name in {**self.scale.backbones, **(written if isinstance(written, dict) else {})}:
             pick(self.backbones, name, "backbone", f"{where}, backbones")
-        for name in self.recipes.compared:
+        compared = f"{self.config.name}/compared.yaml"
+        for name, method in self.recipes.compared.items():
             if name in self.recipes.names:
-                raise UserError(
-                    f"{self.config.name}/compared.yaml: {name!r} is in recipes.yaml too; rename it"
-                )
+                raise UserError(f"{compared}: {name!r} is in recipes.yaml too; rename it")
+            for dataset in method.training_on:
+                pick(self.datasets, dataset, "data set", f"{compared}, {name}.training_on")
         for name in self.scale.classifiers or ():
             pick(
                 self.recipes.classifiers, name, "entry of classifiers.yaml", f"{where}, classifiers"

@@ -22,7 +22,7 @@ CPU = torch.device("cpu")
 WHOLE = View.model_validate({"resize": 1, "crop": 1})
 CONV4 = Backbone(architecture="conv4")
 # Enough for each on pictures of two colors.
-STEPS = {"gnn": 150, "maml": 24, "tpn": 60}
+STEPS = {"gnn": 150, "maml": 48, "tpn": 60}
 RATES = {"gnn": 0.01}
 
 

@@ -11,6 +11,7 @@ from epcore.plan import Plan
 from epcore.plan.run import Run
 
 CONFIG = Path(__file__).parents[2] / "config"
+WHERE = ("mini-imagenet", "conv4")
 SCALES = sorted(path.stem for path in (CONFIG / "scales").glob("*.yaml"))
 
 
@@ -47,15 +48,46 @@ def test_statistics_in_tests_alone_take_no_other_training():
 
 @pytest.mark.parametrize(("shot", "way"), [(1, 30), (5, 20), (10, 20)])
 def test_protonet_trains_with_the_way_of_the_paper(shot, way):
-    assert plan().compared.meta_train("conv4", "protonet", 0, shot).training.way == way
+    assert plan().compared.meta_train(*WHERE, "protonet", 0, shot).training.way == way
 
 
 @pytest.mark.parametrize(("shot", "queries"), [(1, 15), (5, 10)])
 def test_relation_net_trains_with_the_queries_of_its_two_scripts(shot, queries):
-    assert plan().compared.meta_train("conv4", "relation-net", 0, shot).training.queries == queries
-    assert plan("demo").compared.meta_train("conv4", "relation-net", 0, shot).episode == (
+    assert plan().compared.meta_train(*WHERE, "relation-net", 0, shot).training.queries == queries
+    assert plan().compared.meta_train(*WHERE, "relation-net", 0, shot).episode == (
         5, shot, queries,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("tiered", ["tiered-imagenet", "tiered-imagenet-pickles"])
+@pytest.mark.parametrize(
+    ("recipe", "shot", "mini", "on_tiered"),
+    [
+        ("tpn", 1, (210_000, 10_000), (210_000, 25_000)),
+        ("egnn", 5, (100_000, 15_000), (200_000, 30_000)),
+        ("egnn-inductive", 5, (100_000, 15_000), (200_000, 30_000)),
+        ("gnn", 1, (80_000, 15_000), (80_000, 15_000)),
+        ("gnn", 5, (90_000, 15_000), (90_000, 15_000)),
+        ("maml", 5, (60_000, 60_000), (60_000, 60_000)),
+    ],
+)
+def test_the_steps_of_a_training_and_until_its_rate_is_halved(
+    recipe, shot, mini, on_tiered, tiered
+):
+    """Of the authors' code, by data set and shot."""
+    for dataset, expected in (("mini-imagenet", mini), (tiered, on_tiered)):
+        stage = plan().compared.meta_train(dataset, "conv4", recipe, 0, shot)
+        found = (stage.epochs * stage.steps, stage.training.halve_every * stage.steps)
+        assert found == expected
+
+
+def test_what_a_scale_shortens_is_shorter_on_every_data_set(tmp_path):
+    shutil.copytree(CONFIG, tmp_path / "config")
+    scale = "extends: paper\ncompared: {training: {epochs: 3}}\n"
+    (tmp_path / "config/scales/other.yaml").write_text(scale)
+    compared = plan("other", tmp_path / "config").compared
+    stage = compared.meta_train("tiered-imagenet", "conv4", "egnn", 0, 1)
+    assert (stage.epochs, stage.training.halve_every) == (3, 30)
 
 
 @pytest.mark.parametrize(("shot", "steps"), [(1, 300), (5, 90), (10, 90)])
@@ -64,16 +96,16 @@ def test_a_scale_may_give_each_shot_its_own_steps(tmp_path, shot, steps):
     scale = "extends: demo\ncompared: {methods: {gnn: {training: {steps: {1: 300, 5: 90}}}}}\n"
     (tmp_path / "config/scales/other.yaml").write_text(scale)
     compared = plan("other", tmp_path / "config").compared
-    assert compared.meta_train("conv4", "gnn", 0, shot).steps == steps
+    assert compared.meta_train(*WHERE, "gnn", 0, shot).steps == steps
 
 
 @pytest.mark.parametrize(("shot", "trained"), [(1, 5), (5, 10), (10, 10)])
 def test_tpn_may_be_trained_with_more_shots_than_it_is_tested_with(shot, trained):
     compared = plan().compared
-    told = compared.meta_train("conv4", "tpn-higher-shot", 0, shot)
+    told = compared.meta_train(*WHERE, "tpn-higher-shot", 0, shot)
     assert (told.shot, told.training.shot) == (shot, trained)
     assert compared.validation("tpn-higher-shot", shot) == f"val-5way-{shot}shot"
-    usual = compared.meta_train("conv4", "tpn", 0, shot).model_dump()
+    usual = compared.meta_train(*WHERE, "tpn", 0, shot).model_dump()
     assert "shot" not in usual["training"]
     assert compared.trained_as("tpn-higher-shot") != compared.trained_as("tpn")
 
@@ -100,10 +132,10 @@ def test_a_protocol_is_tested_with_the_training_of_its_shot(protocol, shot):
 def test_a_scale_shortens_the_training_of_a_method_and_of_what_extends_it():
     p = plan("demo")
     short, long = (
-        found.compared.meta_train("conv4", "maml-first-order", 0, 1).training
+        found.compared.meta_train(*WHERE, "maml-first-order", 0, 1).training
         for found in (p, plan())
     )
-    maml = p.compared.meta_train("conv4", "maml", 0, 1).training
+    maml = p.compared.meta_train(*WHERE, "maml", 0, 1).training
     assert (short.epochs, short.steps) == (maml.epochs, maml.steps)
     assert (long.epochs, long.steps) == (60, 1000)
 
@@ -152,4 +184,19 @@ def test_a_method_that_does_not_exist_is_told_with_the_nearest(config):
 def test_a_setting_that_does_not_exist_is_told(config):
     folder = config(tpn={"trainings": {}})
     with pytest.raises(UserError, match=r"compared\.yaml.*trainings"):
+        plan("demo", folder)
+
+
+@pytest.mark.parametrize(
+    ("training_on", "told"),
+    [
+        ({"tiered-imagnet": {"epochs": 3}}, r"tpn\.training_on.*did you mean 'tiered-imagenet'"),
+        ({"mini-imagenet": {"epoch": 3}}, r"training_on\.mini-imagenet\.epoch'; did you mean"),
+        ({"mini-imagenet": 3}, r"tpn, training_on: mini-imagenet: expected a mapping"),
+        (3, r"tpn, training_on: expected a mapping"),
+    ],
+)
+def test_mistakes_in_a_data_set_s_own_settings_are_told(config, training_on, told):
+    folder = config(tpn={"training_on": training_on})
+    with pytest.raises(UserError, match=rf"compared\.yaml.*{told}"):
         plan("demo", folder)

@@ -59,6 +59,11 @@ class MetaTrainStage(NetworkStage):
         return cast("tuple[int, int, int]", (training.way, shot, training.queries))
 
     @property
+    def epochs(self) -> int:
+        """Of the training."""
+        return cast("int", self.training.epochs)
+
+    @property
     def steps(self) -> int:
         """Of an epoch."""
         return cast("int", self.training.steps)
