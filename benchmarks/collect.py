@@ -21,6 +21,7 @@ TABLES = {
     "evaluation": (("evaluation.py",), ("evaluation.py", "ordinary")),
     "classifiers": (("classifiers.py",),),
     "pretraining": (("pretraining.py",), ("precision.py",)),
+    "embedding": (("embedding.py",),),
     "profiling": (("profiling.py",),),
     "memory": (("memory.py",), ("feature_memory.py",)),
     "tracking": (("tracking.py",),),
