@@ -22,7 +22,7 @@ PROGRESS := $(shell test -t 2 && echo --logger epnet)
 OF_SCALE := $(if $(SCALE),--config scale=$(SCALE))
 
 all: .venv/installed
-	$(VENV) -m snakemake --cores all $(PROGRESS) -- tables/main.tex
+	$(VENV) -m snakemake --cores all $(PROGRESS) $(OF_SCALE) -- tables/main.tex
 
 view: .venv/installed
 	$(VENV) -m epcore show --open $(if $(SCALE),--scale $(SCALE))

@@ -11,7 +11,7 @@
 #   results/{scale}/scores/{dataset}/{backbone}/{recipe}/s{seed}/{protocol}.csv
 #   results/{scale}/imagenet-fs/{dataset}/{network}/s{seed}/{classifier.pt,features/,{method}.pt,...}
 #   results/{scale}/tables/{table}.csv, .tex, .html            published as tables/{table}.tex
-#   results/{scale}/figures/{figure}.pdf, .png, .csv           published as figures/{figure}.*
+#   results/{scale}/figures/{figure}.pdf, .png, .csv           published as figures/{figure}.pdf, .png
 #   results/{scale}/ledger.jsonl                               what every attempt at a job used
 from snakemake.utils import min_version
 

@@ -122,8 +122,8 @@ def _add_fetch(command: Command) -> None:
     )  # fmt: skip
     _add_settings(sub, "folder of datasets.yaml")
     sub.add_argument(
-        "--root", type=Path, default=Path("data"), metavar="FOLDER",
-        help="data root: where files are looked for and downloaded to (default: data)",
+        "--root", type=Path, metavar="FOLDER",
+        help="where files are looked for and downloaded to (default: config.yaml's data_root)",
     )  # fmt: skip
     sub.add_argument(
         "--receipt", type=Path, metavar="FILE",
@@ -309,5 +309,6 @@ def _of_scale(sub: argparse.ArgumentParser, of_seeds: bool = True) -> None:
     _add_settings(sub)
     if of_seeds:
         sub.add_argument("--seeds", type=int, nargs="+", metavar="SEED",
-            help="seeds of trainings, as --config seeds=... has them (default: the scale's)",
+            help="seeds of trainings; `--config seeds=3` is `--seeds 0 1 2` (default: those of "
+            "config.yaml, or of the scale)",
         )  # fmt: skip

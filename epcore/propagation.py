@@ -67,9 +67,14 @@ def similarity_graph(features: Tensor, bandwidth: Bandwidth = "std") -> Tensor:
 
     Of float32 features each set (episode) is tried in float32, which takes half of the time, and
     done again in float64 only where that may not be exact enough: if points may be equal, or if
-    `s` is small beside the distances. Others, and all under `torch.compile`, are done in float64.
+    `s` is small beside the distances. Others are done in float64, and so are all under
+    `torch.compile` or if `torch.set_float32_matmul_precision` lets products round their inputs.
     """
-    if features.dtype != torch.float32 or torch.compiler.is_compiling():
+    if (
+        features.dtype != torch.float32
+        or torch.compiler.is_compiling()
+        or torch.get_float32_matmul_precision() != "highest"
+    ):
         return _in_float64(features, bandwidth)
     graph, exact = _graph(features, bandwidth, NEAR)
     if not bool(exact.all()):

@@ -631,6 +631,18 @@ def inexact(kind):
     return features
 
 
+@pytest.mark.parametrize("allowed", ["high", "medium"])
+def test_where_products_may_round_their_inputs_the_graph_is_made_in_float64(allowed):
+    features = torch.randn(20, 8, generator=torch.Generator().manual_seed(0))
+    expected = similarity_graph(features.double()).float()
+    assert not torch.equal(similarity_graph(features), expected)
+    torch.set_float32_matmul_precision(allowed)
+    try:
+        assert torch.equal(similarity_graph(features), expected)
+    finally:
+        torch.set_float32_matmul_precision("highest")
+
+
 @pytest.mark.parametrize(
     "kind", ["twins", "nearly twins", "far from zero", "nearly equal distances", "huge"]
 )

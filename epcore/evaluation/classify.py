@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from epcore.data.episodes import Episodes, Pool, sample
+from epcore.data.episodes import NO_IMAGE, Episodes, Pool, sample
 from epcore.errors import UserError
 from epcore.evaluation.base_classes import BaseClasses
 from epcore.evaluation.embed import Features
@@ -143,17 +143,19 @@ def episodes_of(path: Path, labeled: Labeled, asked: Protocol, seed: int) -> Epi
         drawing = asked.model_dump(exclude={"split", "finetuned_shot", "chosen_on"})
         sample(labeled.pool, seed=seed, **drawing).save(path)
     episodes = Episodes.load(path)
-    unlabeled = episodes.unlabeled.shape[2]
-    kept = (*episodes.support.shape, episodes.query_labels.shape[1])
-    wanted = (asked.episodes, asked.way, asked.shot, asked.way * asked.queries)
-    what = ("episodes", "ways", "shots", "queries")
+    left = min(map(len, labeled.pool.rows)) - asked.shot - asked.queries
+    unlabeled = min(asked.unlabeled, max(left, 0))
+    kept = (*episodes.support.shape, episodes.query_labels.shape[1], episodes.unlabeled.shape[2])
+    wanted = (asked.episodes, asked.way, asked.shot, asked.way * asked.queries, unlabeled)
+    what = ("episodes", "ways", "shots", "queries", "unlabeled images of each class")
     others = [
         f"{there} {each} where {number} are asked for"
         for each, there, number in zip(what, kept, wanted, strict=True)
         if there != number
     ]
-    if bool(unlabeled) != asked.has_unlabeled:
-        others.append(f"{unlabeled or 'no'} unlabeled images a class, other than asked for")
+    if (balanced := bool((episodes.query != NO_IMAGE).all())) == (asked.dirichlet is not None):
+        kind = "as many queries" if balanced else "other numbers of queries"
+        others.append(f"{kind} of each class, other than asked for")
     if others:
         raise UserError(
             f"{path} has {', '.join(others)}; name another file with --episodes, or delete it, and "

@@ -98,11 +98,14 @@ class EpisodicTester:
 
     def _all_points(self, store: ImageStore, episodes: Episodes) -> Tensor:
         rows = episodes.unique_image_indices()
-        parts = [
-            self.embedded(self._images(store, rows[start : start + BATCH]))
-            for start in range(0, len(rows), BATCH)
-        ]
-        return torch.cat(parts)
+        points = None
+        for start in range(0, len(rows), BATCH):
+            part = self.embedded(self._images(store, rows[start : start + BATCH]))
+            if points is None:  # at once, as maps of all images may take gigabytes
+                points = part.new_empty(len(rows), part.shape[1])
+            points[start : start + len(part)] = part
+        assert points is not None
+        return points
 
     def _episode_points(self, store: ImageStore, rows: np.ndarray, labeled: int) -> Tensor:
         """Points `(E, N, D)`, each episode's support and its other images in a batch of its own."""

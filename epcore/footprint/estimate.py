@@ -14,10 +14,12 @@ def estimate(plan: Plan, job: Job, device: str) -> float | None:
     """Seconds, if it never stops early; None unless it is a training whose images are known.
 
     Images seen x multiply-adds of an image x 3, as backward is two forward passes, / the rate of
-    one GPU or of the cores that a training has.
+    the GPUs or the cores that a training has.
     """
     names, rates = job.wildcards, plan.registry.footprint.multiply_adds
-    rate = rates.gpu if device == "gpu" else rates.cpu * plan.registry.scale.resources.threads
+    resources = plan.registry.scale.resources
+    together = resources.gpus if job.stage == "pretrain" else 1
+    rate = rates.gpu * together if device == "gpu" else rates.cpu * resources.threads
     if job.stage == "imagenet-fs-classifier" and plan.imagenet_fs:
         settings = plan.imagenet_fs.settings.classifier
         seen = settings.epochs * settings.steps * settings.batch_size

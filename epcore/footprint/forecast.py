@@ -16,7 +16,8 @@ from epcore.plan import Plan
 from epcore.plan.paths import LEDGER
 
 SOURCES = {
-    "ledger": "median of such jobs that finished here: same stage, backbone and device",
+    "ledger": "median of such jobs that finished here: same stage, backbone, device and, of "
+    "trainings, data set and compared method",
     "measured": "median of such jobs on another machine, see config/measured.csv",
     "estimate": "images x multiply-adds x 3 / rate of config/footprint.yaml; no early stop",
     "unknown": "no such job was measured at this scale",
@@ -31,17 +32,27 @@ def costs(plan: Plan, jobs: Iterable[Job], device: str, ledger: dict[Key, Median
     shipped = read_medians(plan.registry.config / "measured.csv", plan.registry.scale_name)
     found: Costs = defaultdict(list)
     for job in jobs:
-        key = (job.stage, job.backbone, device if job.gpu else "cpu")
+        names = (job.wildcards.get("dataset", ""), job.backbone, job.wildcards.get("recipe", ""))
+        key = Key.of(job.stage, *names, device if job.gpu else "cpu")
         if not job.stage:
             found[job.rule, "copy"].append((0, 0))
-        elif median := ledger.get(key) or shipped.get(key):
-            source = "ledger" if key in ledger else "measured"
-            found[job.stage, source].append((median.seconds / 3600, median.kwh))
-        elif seconds := estimate(plan, job, key[2]):
+        elif median := _median(key, ledger, shipped):
+            found[job.stage, median[0]].append((median[1].seconds / 3600, median[1].kwh))
+        elif seconds := estimate(plan, job, key.device):
             found[job.stage, "estimate"].append((seconds / 3600, None))
+        elif median := _median(key.pooled, ledger, shipped):
+            found[job.stage, median[0]].append((median[1].seconds / 3600, median[1].kwh))
         else:
             found[job.stage, "unknown"].append((None, None))
     return found
+
+
+def _median(
+    key: Key, ledger: dict[Key, Median], shipped: dict[Key, Median]
+) -> tuple[str, Median] | None:
+    """Its source, and what is known of such jobs."""
+    sources = (("ledger", ledger), ("measured", shipped))
+    return next(((name, known[key]) for name, known in sources if key in known), None)
 
 
 def format_forecast(found: Costs, factor: float) -> str:
@@ -65,7 +76,7 @@ def _sum(values: Iterable[float | None]) -> str:
     known = [value for value in each if value is not None]
     if None in each and not any(known):
         return "?"
-    return (f"{sum(known):,.0f}" if sum(known) >= 100 else f"{sum(known):.2g}") if known else "?"
+    return (f"{sum(known):,.0f}" if sum(known) >= 99.5 else f"{sum(known):.2g}") if known else "?"
 
 
 def run(

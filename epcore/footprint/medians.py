@@ -1,4 +1,4 @@
-"""What jobs took: medians by stage, backbone and device, over a scale's ledger."""
+"""What jobs took: medians over a scale's ledger, of jobs that are alike."""
 
 import csv
 import re
@@ -11,8 +11,35 @@ from typing import NamedTuple
 from epcore.errors import UserError
 from epcore.footprint.ledger import Entry
 
-COLUMNS = ("scale", "stage", "backbone", "device", "jobs", "seconds", "kwh")
-Key = tuple[str, str, str]  # stage, backbone (empty where there is none), cpu or gpu
+# results/<scale>/<kind>/<data set>/<backbone>/<recipe>/s<seed>/, ImageNet-FS without a recipe, or
+# the data set alone.
+JOB = re.compile(r"(?:[^/]+/){3}([^/]+)/(?:([^/]+)/(?:([^/]+)/)?s\d+/)?")
+
+
+class Key(NamedTuple):
+    """Jobs that are alike; what a job has not is empty. device: cpu or gpu.
+
+    Data sets differ tenfold, and so do compared methods, which are recipes; other recipes do not.
+    """
+
+    stage: str
+    dataset: str
+    backbone: str
+    recipe: str
+    device: str
+
+    @classmethod
+    def of(cls, stage: str, dataset: str, backbone: str, recipe: str, device: str) -> "Key":
+        """Of a job; the recipe counts in stages of compared methods alone."""
+        return cls(stage, dataset, backbone, recipe if stage.startswith("meta-") else "", device)
+
+    @property
+    def pooled(self) -> "Key":
+        """Of all data sets and methods."""
+        return self._replace(dataset="", recipe="")
+
+
+COLUMNS = ("scale", *Key._fields, "jobs", "seconds", "kwh")
 
 
 class Median(NamedTuple):
@@ -24,16 +51,21 @@ class Median(NamedTuple):
 
 
 def medians(entries: Iterable[Entry]) -> dict[Key, Median]:
-    """Over the jobs that finished; each counts with its attempts that failed before."""
+    """Over the jobs that finished, and pooled; each counts with its attempts that failed before."""
     tried: dict[str, list[Entry]] = defaultdict(list)
     used: dict[Key, list[tuple[float, float]]] = defaultdict(list)
     for entry in entries:
         tried[entry.job].append(entry)
         if entry.state == "finished":
             attempts = tried.pop(entry.job)
-            place = re.match(r"(?:[^/]+/){4}([^/]+)/(?:[^/]+/)?s\d+/", entry.job)
-            key = entry.stage, place[1] if place else "", "cpu" if entry.device == "cpu" else "gpu"
-            used[key].append((sum(e.seconds for e in attempts), sum(e.kwh for e in attempts)))
+            place = JOB.match(entry.job)
+            dataset, backbone, recipe = (
+                part or "" for part in (place.groups() if place else [""] * 3)
+            )
+            device = "cpu" if entry.device == "cpu" else "gpu"
+            key = Key.of(entry.stage, dataset, backbone, recipe, device)
+            for each in {key, key.pooled}:
+                used[each].append((sum(e.seconds for e in attempts), sum(e.kwh for e in attempts)))
     return {
         key: Median(len(jobs), median(s for s, _ in jobs), median(kwh for _, kwh in jobs))
         for key, jobs in sorted(used.items())
@@ -49,6 +81,9 @@ def read_medians(file: Path, scale: str) -> dict[Key, Median]:
     rows = csv.reader(file.read_text(encoding="utf-8").splitlines() if file.exists() else [])
     own = [row[1:] for row in rows if row[:1] == [scale]]
     try:
-        return {(s, b, d): Median(int(jobs), float(t), float(k)) for s, b, d, jobs, t, k in own}
-    except ValueError as error:
+        return {
+            Key(*names): Median(int(jobs), float(seconds), float(kwh))
+            for *names, jobs, seconds, kwh in own
+        }
+    except (TypeError, ValueError) as error:
         raise UserError(f"{file}: a line is not {', '.join(COLUMNS)} ({error})") from None

@@ -61,8 +61,9 @@ def seconds_by_stage(config: Path, scale: str) -> dict[str, float]:
     shipped = read_medians(config / "measured.csv", scale)
     known = shipped | (medians(read(ledger)) if ledger.is_file() else {})
     stages: dict[str, list[Median]] = {}
-    for (stage, _, _), median in known.items():
-        stages.setdefault(stage, []).append(median)
+    for key, median in known.items():
+        if key == key.pooled:
+            stages.setdefault(key.stage, []).append(median)
     return {
         stage: sum(one.jobs * one.seconds for one in found) / sum(one.jobs for one in found)
         for stage, found in stages.items()

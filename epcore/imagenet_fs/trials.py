@@ -14,17 +14,18 @@ from epcore.imagenet_fs.exemplars import Exemplars
 from epcore.imagenet_fs.features import ImageFeatures
 from epcore.imagenet_fs.generators import Task, WeightGenerator
 from epcore.plan.imagenet_fs_models import Measure
+from epcore.propagation import DegenerateFeaturesError
 
 TOP = 5
 
 
 def hits(scores: Tensor, expected: Tensor) -> Tensor:
-    """Whether fewer than five classes score above the expected one: bool `(n,)`.
+    """Whether fewer than five other classes score as high as the expected one: bool `(n,)`.
 
-    scores `(n, C)`, expected `(n,)`.
+    scores `(n, C)`, expected `(n,)`. Ties count against the query: equal scores say nothing.
     """
     own = scores.gather(1, expected[:, None])
-    return (scores > own).sum(dim=1) < TOP
+    return (~(scores < own)).sum(dim=1) <= TOP
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,13 @@ class Queries:
         novel: queries of novel classes among novel classes. all: all queries among all scored
         classes, each query counts the same. all-prior: the same after making the novel classes'
         probabilities sum to the prior and those of the base classes to the rest.
+
+        Raises:
+            DegenerateFeaturesError: if scores are not finite.
         """
         scores = cosine_logits(self.features, weights[self.columns], scale)
+        if not scores.isfinite().all():
+            raise DegenerateFeaturesError("the scores are not finite")
         known, new = scores[:, : self.base], scores[:, self.base :]
         with_prior = torch.cat(
             [

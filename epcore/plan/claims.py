@@ -73,8 +73,8 @@ class Claims:
         note = literal(scale.note)
         if not scale.comparable:
             note += (
-                " This run uses stand-in data: its verdicts are on the method as it works there, "
-                "and can refute no claim about ImageNet"
+                " This run is not on the paper's data: its verdicts are on the method as it works "
+                "there, and can refute no claim about ImageNet"
             )
         return ClaimsStage(
             title="The claims, judged by the numbers that the paper prints and by this run",

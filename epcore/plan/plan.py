@@ -103,8 +103,8 @@ class Plan:
         """What the document says of this scale, as markup."""
         registry, scale = self.registry, self.registry.scale
         data = (f"{c}: {registry.datasets[name].caption}" for c, name in scale.columns.items())
-        stand_in = "**Stand-in data: no number is comparable with the paper's.**"
-        refute = "On stand-in data a verdict is on the method as it works there; it can refute no "
+        stand_in = "**Not the paper's data: no number is comparable with the paper's.**"
+        refute = "On other data a verdict is on the method as it works there; it can refute no "
         seeds = registry.seeds
         alone = "one training of each network"
         tested = self.tables.runs_if_shown("classifiers")

@@ -25,7 +25,8 @@ class Registry:
     Args:
         config: the folder `config/`.
         scale: a file of `config/scales/` or `config/examples/`, without its ending.
-        seeds: those of trainings, or how many; the scale's, unless they are given.
+        seeds: those of trainings, or how many; unless they are given those of config.yaml, or of
+            the scale.
     """
 
     def __init__(self, config: Path, scale: str, seeds: Any = None) -> None:
@@ -36,6 +37,8 @@ class Registry:
         check_name(scale, self.scale_file)
         content = extend(self.scale_files, scale, "scale", self.scale_file, read_yaml)
         self.scale: Scale = validate(Scale, content, self.scale_file)
+        if seeds is None and (main := config / "config.yaml").is_file():
+            seeds = read_yaml(main).get("seeds")
         self.seeds = self.scale.seeds if seeds is None else _seeds(seeds)
         registry = read_datasets(config)
         self.sources = registry.sources
@@ -144,6 +147,17 @@ def scale_of(config: Mapping[str, Any]) -> str:
             f"not {config['allow_cpu']!r}"
         )
     return str(config["scale"])
+
+
+def data_root(config: Path) -> Path:
+    """Where published data sets lie, as config/config.yaml says.
+
+    Raises:
+        UserError: if it cannot be read, or does not say it.
+    """
+    content = read_yaml(config / "config.yaml")
+    scale_of(content)  # all keys are there
+    return Path(str(content["data_root"]))
 
 
 def read_datasets(config: Path) -> DataSources:

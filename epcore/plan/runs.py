@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from epcore.errors import UserError
 from epcore.plan import paths
 from epcore.plan.compared import Compared
 from epcore.plan.load import pick
@@ -65,6 +66,11 @@ class Runs:
 
     def finetune(self, backbone: str, recipe: str, seed: int, shot: int) -> FinetuneStage:
         resolved = self._registry.recipes.resolve(recipe, backbone)
+        if resolved.pretraining.heads == "cosine":
+            raise UserError(
+                f"recipe {recipe}: a network with `heads: cosine` is not fine-tuned, as the loss "
+                "over base classes has a linear layer; set `tested: pretrained`"
+            )
         return FinetuneStage(
             **self._training(backbone, resolved, seed, "finetuning"),
             augmentation=resolved.augmentation.finetuning,

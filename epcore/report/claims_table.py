@@ -42,7 +42,10 @@ def note_of(stage: ClaimsStage) -> str:
     if len(stage.seeds) == 1:
         over = "over test episodes, of one training each: they say nothing of another training"
     else:
-        over = f"over {len(stage.seeds)} trainings of each network"
+        over = (
+            f"over {len(stage.seeds)} trainings of each network (a figure's number is of the "
+            "first, with the figure's interval)"
+        )
     return (
         f"*Numbers*: as they stand. *Intervals*: 95\N{THIN SPACE}% intervals, as printed (those of "
         f"differences as of independent episodes) and, of this run, {over}; p-values of a claim's "

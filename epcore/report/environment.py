@@ -43,7 +43,7 @@ def facts_of(metas: Iterable[dict[str, Any]]) -> dict[str, Counter[str]]:
 
 
 def page(stage: EnvironmentStage, metas: list[dict[str, Any]]) -> str:
-    """Two tables: jobs and hours of each stage, and what the jobs ran on."""
+    """Two tables: files and hours of each stage, and what made them."""
     stages = {name: [m for m in metas if m["stage"] == name] for name in _stages(metas)}
     work = [
         (name, str(len(jobs)), f"{sum(float(job['seconds']) for job in jobs) / 3600:.3f}")
@@ -56,9 +56,9 @@ def page(stage: EnvironmentStage, metas: list[dict[str, Any]]) -> str:
     ]
     body = [
         f"<h1>{html.escape(stage.title)}</h1>",
-        *_table("Time of all jobs of a stage", ("stage", "jobs", "hours"), work),
+        *_table("Trainings, and the score files of tests", ("stage", "files", "hours"), work),
         *_table(
-            "What they ran on: more than one line where jobs differ", ("fact", "value", "jobs"), ran
+            "What made them: more than one line where jobs differ", ("fact", "value", "files"), ran
         ),
     ]
     return document(stage.title, "\n".join(body))

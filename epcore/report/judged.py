@@ -74,7 +74,7 @@ def _why(claim: JudgedClaim, stage: ClaimsStage) -> str:
     if len(stage.seeds) < claim.trainings:
         return f"Needs {claim.trainings} trainings: --config seeds={claim.trainings}."
     if claim.conditions and all(c.absolute for c in claim.conditions) and not stage.comparable:
-        return "A number on ImageNet, which this run's stand-in data cannot have."
+        return "A number on ImageNet, which a run on other data cannot have."
     return claim.unasked
 
 

@@ -13,6 +13,7 @@ from epcore.errors import UserError
 from epcore.files import atomic, reading, write_text
 from epcore.footprint.impact import PAPER
 from epcore.markup import to_tex
+from epcore.plan.paths import CO2
 from epcore.plan.stages.reports import ReproductionStage
 from epcore.report.claims_table import plain
 from epcore.report.evidence import LEVEL
@@ -52,7 +53,9 @@ def numbers(
             lines.append(_set(f"word {claim['id']} {verdict}", word))
             lines.append(_set(f"says {claim['id']} {verdict}", SAID[word]))
     for name in stage.tables:
-        lines.append(_set(f"made {name}", _source(stage, f"tables/{name}.tex", f"tables/{name}")))
+        # The report of CO2 writes its numbers beside its pictures.
+        numbers_of = f"reports/{name}" if name == Path(CO2).stem else f"tables/{name}"
+        lines.append(_set(f"made {name}", _source(stage, f"tables/{name}.tex", numbers_of)))
     for name in stage.figures:
         made = _source(stage, f"figures/{name}.pdf", f"figures/{name}")
         lines.append(_set(f"made figure {name}", made))

@@ -194,7 +194,8 @@ def _test(
         outside.append(len(estimates) * min(e.below(low) for e in estimates))
     if (high := condition.high) is not None:
         inside.append(len(estimates) * min(e.below(high, False) for e in estimates))
-        outside.append(max(e.above(high) for e in estimates))
+        # Less the rivals that are unknown it may be lower.
+        outside.append(max(e.above(high) for e in estimates) if len(there) == len(rivals) else 1.0)
     lowest = min(estimates, key=lambda estimate: estimate.value)
     return _Test(name, lowest, max(inside), min(outside), len(there) < len(rivals))
 

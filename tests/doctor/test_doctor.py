@@ -12,11 +12,12 @@ from snakemake.resources import Resource
 from epcore.cli import main
 from epcore.doctor.cluster import check_profile, minutes, read_profile
 from epcore.doctor.data import GIB, check_data, check_disk, missing
-from epcore.doctor.doctor import asked_minutes, data_root, datasets_of
+from epcore.doctor.doctor import asked_minutes, datasets_of
 from epcore.doctor.environment import check_factor, check_gpus, check_packages, installed
 from epcore.dry_run import Job, planned
 from epcore.errors import UserError
 from epcore.plan import Plan
+from epcore.plan.registry import data_root
 
 ROOT = Path(__file__).parents[2]
 PROFILE = ROOT / "workflow/profiles/slurm"

@@ -169,7 +169,29 @@ def test_episodes_of_another_shot_are_told(classify, tmp_path):
     words = ["--queries", "3", "--episodes", str(tmp_path / "mine-5way-1shot-15queries-20.npz")]
     assert "-20.npz has 75 queries where 15 are asked for; name" in classify(arrays(), *words)[2]
     words = ["--unlabeled", "3", "--episodes", str(tmp_path / "mine-5way-1shot-15queries-20.npz")]
-    assert "has no unlabeled images a class, other than asked for" in classify(arrays(), *words)[2]
+    told = "has 0 unlabeled images of each class where 3 are asked for"
+    assert told in classify(arrays(), *words)[2]
+    words = ["--dirichlet", "2", "--episodes", str(tmp_path / "mine-5way-1shot-15queries-20.npz")]
+    told = "has as many queries of each class, other than asked for"
+    assert told in classify(arrays(), *words)[2]
+
+
+def test_episodes_of_more_or_unbalanced_images_are_told(classify, tmp_path):
+    """And those that were drawn for the same words are taken again."""
+    file = ["--episodes", str(tmp_path / "own.npz")]
+    for first, second, told in (
+        (
+            ["--unlabeled", "3"],
+            ["--unlabeled", "2"],
+            "3 unlabeled images of each class where 2",
+        ),
+        (["--dirichlet", "2"], [], "has other numbers of queries of each class"),
+    ):
+        for _ in range(2):
+            assert classify(arrays(), *first, *file)[0] == 0
+        code, _, message = classify(arrays(), *second, *file)
+        assert (code, told in message) == (2, True), message
+        (tmp_path / "own.npz").unlink()
 
 
 def test_other_numbers_of_episodes_and_queries_are_drawn_into_other_files(classify, tmp_path):

@@ -13,6 +13,7 @@ from epcore.imagenet_fs.generators import Task
 from epcore.imagenet_fs.lwof import LwofGenerator
 from epcore.imagenet_fs.trials import Queries, hits, weights_of_trials
 from epcore.plan.imagenet_fs_models import LwofAverage
+from epcore.propagation import DegenerateFeaturesError
 
 CPU = torch.device("cpu")
 
@@ -24,6 +25,23 @@ def test_hits_are_scikit_learns_top_5(seed):
     found = hits(torch.from_numpy(scores), torch.from_numpy(expected))
     wanted = top_k_accuracy_score(expected, scores, k=5, labels=np.arange(30))
     assert found.double().mean().item() == pytest.approx(wanted)
+
+
+def test_scores_that_say_nothing_are_no_hits():
+    """Equal ones, as of a collapsed network, or no numbers."""
+    expected = torch.arange(30)
+    for scores in (torch.zeros(30, 30), torch.full((30, 30), torch.nan)):
+        assert not hits(scores, expected).any()
+    four_as_good = torch.cat([torch.ones(1, 5), torch.zeros(1, 25)], dim=1)
+    assert hits(four_as_good, expected[:1]).all()
+
+
+def test_scores_that_are_no_numbers_are_an_error(queries):
+    scored, subsets = queries
+    weights = weights_of(subsets, scored.features.shape[1])
+    weights[-1, 0] = torch.nan
+    with pytest.raises(DegenerateFeaturesError, match="not finite"):
+        scored.accuracies(weights, 10.0, 0.7)
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ QUICK_DATASETS = [
 
 
 # Downloads need a network, which compute nodes of clusters often lack: this rule stays at home.
-# `params` holds the published checksums: when they change, the files are fetched anew.
+# `params` holds the published checksums: when they change, the files are fetched anew. The data root is
+# none of them: what was built from files stays when others go to another disk.
 rule fetch:
     output:
         paths.RECEIPT,
@@ -25,9 +26,8 @@ rule fetch:
             config_text(PLAN.data.fetch(wildcards.source))
         ),
         settings=CONFIG,
-        root=config["data_root"],
     shell:
-        "epcore fetch {wildcards.source} --settings {params.settings:q} --root {params.root:q} "
+        "epcore fetch {wildcards.source} --settings {params.settings:q} --root {config[data_root]:q} "
         "--receipt {output:q} > {log:q} 2>&1"
 
 

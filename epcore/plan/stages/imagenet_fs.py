@@ -51,7 +51,7 @@ class GeneratorStage(Stage):
 class TrialsStage(Stage):
     """Test generators of class weights on frozen exemplars; `step_sizes` has one for each K."""
 
-    stage_version: int = 1
+    stage_version: int = 2
     generator: Generator
     propagation: WeightPropagation | None
     shots: tuple[int, ...]
