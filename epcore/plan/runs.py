@@ -64,19 +64,23 @@ class Runs:
         settings = self.pretraining(dataset, backbone, recipe)
         return self._pretrain(backbone, recipe, seed).model_copy(update={"pretraining": settings})
 
-    def finetune(self, backbone: str, recipe: str, seed: int, shot: int) -> FinetuneStage:
+    def _finetune(self, backbone: str, recipe: str, seed: int, shot: int) -> FinetuneStage:
+        """As the recipe says, whether such a network can be fine-tuned or not."""
         resolved = self._registry.recipes.resolve(recipe, backbone)
-        if resolved.pretraining.heads == "cosine":
-            raise UserError(
-                f"recipe {recipe}: a network with `heads: cosine` is not fine-tuned, as the loss "
-                "over base classes has a linear layer; set `tested: pretrained`"
-            )
         return FinetuneStage(
             **self._training(backbone, resolved, seed, "finetuning"),
             augmentation=resolved.augmentation.finetuning,
             finetuning=resolved.finetuning,
             shot=shot,
         )
+
+    def finetune(self, backbone: str, recipe: str, seed: int, shot: int) -> FinetuneStage:
+        if self._registry.recipes.resolve(recipe, backbone).pretraining.heads == "cosine":
+            raise UserError(
+                f"recipe {recipe}: a network with `heads: cosine` is not fine-tuned, as the loss "
+                "over base classes has a linear layer; set `tested: pretrained`"
+            )
+        return self._finetune(backbone, recipe, seed, shot)
 
     def select(self, recipe: str, checkpoint: str) -> SelectStage:
         return SelectStage(
@@ -118,7 +122,7 @@ class Runs:
         return self._first(
             lambda name: (
                 self.pretraining_recipe(backbone, name),
-                select(name, "finetuning") or self.finetune(backbone, name, 0, 1),
+                select(name, "finetuning") or self._finetune(backbone, name, 0, 1),
             ),
             recipe,
         )
