@@ -536,6 +536,14 @@ def test_a_data_set_stands_for_its_sources_and_each_is_fetched_once(tmp_path, se
     assert capsys.readouterr().out.count("birds: Birds of 2011") == 1
 
 
+def test_the_data_root_is_that_of_the_workflow_unless_one_is_given(tmp_path, server):
+    write_settings(tmp_path, {"birds": source({"archive": [server.page("/a")]})})
+    config = "scale: demo\nallow_cpu: false\ndata_root: {}\n"
+    (tmp_path / "config/config.yaml").write_text(config.format(tmp_path / "disk"))
+    fetch.run(["birds"], tmp_path / "config", None, None)
+    assert (tmp_path / "disk" / PATH).is_file()
+
+
 def test_without_names_it_tells_what_there_is_and_requests_nothing(tmp_path, server, capsys):
     files = {
         "here": {"path": "here.csv", "urls": [server.page("/here")]},

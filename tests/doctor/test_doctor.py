@@ -178,6 +178,18 @@ def test_a_job_that_asks_for_more_time_than_the_partition_has_is_told(programs, 
     assert "may ask for 480: lower `runtime` under `resources` of the scale" in said["time limit"]
 
 
+def test_after_the_third_try_a_job_asks_for_no_more(programs, monkeypatch, tmp_path):
+    programs(sbatch="", sinfo=SINFO.replace("10-", "1-"), sacct="#!/bin/sh\n")
+    monkeypatch.setenv("EPCORE_SLURM_ACCOUNT", "me")
+    folder = shutil.copytree(PROFILE, tmp_path / "profile")
+    text = (folder / "profile.yaml").read_text()
+    assert "retries: 2" in text
+    (folder / "profile.yaml").write_text(text.replace("retries: 2", "retries: 30"))
+    assert not asked(check_profile(folder, GPUS, {"pretrain": 480}))
+    said = asked(check_profile(folder, GPUS, {"pretrain": 481}))["time limit"]
+    assert "31 tries of a job ask for up to 1443" in said
+
+
 def test_jobs_of_other_partitions_have_those_limits(programs, monkeypatch):
     limits = SINFO.replace("cpu infinite", "cpu 1-00:00:00")
     programs(sbatch="", sinfo=limits, sacct="#!/bin/sh\n")
@@ -197,9 +209,12 @@ def test_minutes_are_those_of_what_a_cluster_gets_and_a_training_has_its_embeddi
     asked = asked_minutes(p, to_run("pretrain", "finetune", "embed", "data_quick", "episodes"))
     assert asked == trainings
     fs = p.imagenet_fs.scale.resources
-    asked = asked_minutes(p, to_run("data", "imagenet_fs_classifier", "imagenet_fs_evaluate"))
+    asked = asked_minutes(
+        p, to_run("data", "meta_train", "imagenet_fs_classifier", "imagenet_fs_evaluate")
+    )
     assert asked == {
         "data": p.registry.scale.resources.data.runtime,
+        "meta_train": 2880,
         "imagenet_fs_classifier": fs.network.runtime,
     }
 

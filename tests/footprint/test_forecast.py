@@ -16,12 +16,12 @@ from epcore.errors import UserError
 from epcore.footprint.estimate import estimate, multiply_adds
 from epcore.footprint.forecast import costs, format_forecast, run
 from epcore.footprint.ledger import append
-from epcore.footprint.medians import Median, medians, read_medians
+from epcore.footprint.medians import Key, Median, medians, read_medians
 from epcore.plan import Plan
 from epcore.plan.recipe_models import Backbone
 
 CONFIG = Path(__file__).parents[2] / "config"
-CONV4, FINETUNE, EPISODES = ("pretrain", "conv4", "cpu"), ("finetune", "conv4", "cpu"), "episodes"
+CONV4 = Key("pretrain", "glyph-mini", "conv4", "", "cpu")
 MODEL = "results/demo/models/glyph-mini/{}/epnet/s{}/pretrain.pt"
 
 
@@ -53,12 +53,40 @@ def test_medians_are_over_finished_jobs_with_the_attempts_that_failed_before(ent
         entry(attempt="7", job="results/demo/imagenet-fs/glyph-large/resnet10/s0/scores/lwof",
               stage="imagenet-fs-evaluate", seconds=5, kwh=1),
         entry(attempt="8", job="results/demo/tables/main.csv", stage="table", seconds=2, kwh=0),
+        entry(attempt="9", job="results/demo/data/glyph-mini/store.json", stage="data", seconds=3,
+              kwh=0),
     ]  # fmt: skip
-    assert medians(entries) == {
-        ("imagenet-fs-evaluate", "resnet10", "cpu"): (1, 5, 1),
-        ("table", "", "cpu"): (1, 2, 0),
+    alike = {
+        ("imagenet-fs-evaluate", "glyph-large", "resnet10", "", "cpu"): (1, 5, 1),
+        ("table", "", "", "", "cpu"): (1, 2, 0),
         CONV4: (3, 200, 0.2),
-        ("pretrain", "wrn", "gpu"): (1, 7, 0.007),
+        ("pretrain", "glyph-mini", "wrn", "", "gpu"): (1, 7, 0.007),
+        ("data", "glyph-mini", "", "", "cpu"): (1, 3, 0),
+    }
+    pooled = {(stage, "", *rest): found for (stage, _, *rest), found in alike.items()}
+    assert medians(entries) == alike | pooled
+
+
+def test_data_sets_and_compared_methods_are_not_alike_and_other_recipes_are(entry):
+    where = "results/demo/models/{}/conv4/{}/s0/{}.pt"
+    jobs = [
+        ("pretrain", where.format("glyph-mini", "epnet", "pretrain"), 10),
+        ("pretrain", where.format("glyph-mini", "net", "pretrain"), 20),
+        ("pretrain", where.format("glyph-tiered", "net", "pretrain"), 300),
+        ("meta-train", where.format("glyph-mini", "maml", "meta-1shot"), 500),
+        ("meta-train", where.format("glyph-mini", "gnn", "meta-1shot"), 7),
+    ]
+    found = medians(
+        entry(attempt=job, job=job, stage=stage, seconds=seconds, kwh=0)
+        for stage, job, seconds in jobs
+    )
+    assert {key[:-1]: median.seconds for key, median in found.items()} == {
+        ("pretrain", "glyph-mini", "conv4", ""): 15,
+        ("pretrain", "glyph-tiered", "conv4", ""): 300,
+        ("pretrain", "", "conv4", ""): 20,
+        ("meta-train", "glyph-mini", "conv4", "maml"): 500,
+        ("meta-train", "glyph-mini", "conv4", "gnn"): 7,
+        ("meta-train", "", "conv4", ""): 253.5,
     }
 
 
@@ -80,7 +108,7 @@ def test_the_command_prints_the_file_that_ships(tmp_path, monkeypatch, capsys, e
     run([], CONFIG, "demo", None, medians_alone=True)
     file = Path("measured.csv")
     file.write_text(capsys.readouterr().out)
-    assert read_medians(file, "demo") == {CONV4: Median(2, 20, 0.5)}
+    assert read_medians(file, "demo") == dict.fromkeys((CONV4, CONV4.pooled), Median(2, 20, 0.5))
     assert read_medians(file, "paper") == {}
 
 
@@ -90,8 +118,10 @@ def test_what_ships_is_of_stages_and_backbones_that_there_are(demo):
     shipped = read_medians(CONFIG / "measured.csv", "demo")
     assert shipped
     networks = demo.imagenet_fs.networks
-    for (stage, backbone, device), found in shipped.items():
+    for (stage, dataset, backbone, recipe, device), found in shipped.items():
         assert stage in STAGES
+        assert dataset in ("", *demo.registry.datasets)
+        assert recipe in ("", *demo.registry.recipes.compared)
         assert backbone in ("", *demo.registry.scale.backbones, *networks)
         assert device in ("cpu", "gpu")
         assert found.seconds > 0
@@ -99,7 +129,7 @@ def test_what_ships_is_of_stages_and_backbones_that_there_are(demo):
 
 def test_a_damaged_file_is_named(tmp_path):
     file = tmp_path / "measured.csv"
-    for line in ("demo,pretrain,conv4,cpu,one,2,3", "demo,pretrain"):
+    for line in ("demo,pretrain,,conv4,,cpu,one,2,3", "demo,pretrain"):
         file.write_text(f"\n{line}\n")
         assert read_medians(file, "paper") == {}
         with pytest.raises(UserError, match=r"measured\.csv: a line is not scale, stage, "):
@@ -250,16 +280,23 @@ def test_images_that_are_too_small_for_a_method_have_no_estimate(config):
 
 
 def test_this_ledger_comes_before_what_ships_and_that_before_an_estimate(config):
+    """What is known of other data sets comes last, for stages without an estimate."""
     (config / "measured.csv").write_text(
-        "scale,stage,backbone,device,jobs,seconds,kwh\n"
-        "demo,pretrain,conv4,cpu,1,1800,2\ndemo,finetune,conv4,cpu,1,7200,3\n"
-        "demo,episodes,,cpu,4,36,0.5\npaper,evaluate,conv4,cpu,4,36,0.5\n"
+        "scale,stage,dataset,backbone,recipe,device,jobs,seconds,kwh\n"
+        "demo,pretrain,glyph-mini,conv4,,cpu,1,1800,2\ndemo,pretrain,,wrn,,cpu,1,1800,2\n"
+        "demo,finetune,glyph-mini,conv4,,cpu,1,7200,3\n"
+        "demo,episodes,,,,cpu,4,36,0.5\npaper,evaluate,,conv4,,cpu,4,36,0.5\n"
     )
     plan = Plan(config, "demo")
     episodes = Job("episodes", "episodes", {}, gpu=False)
     jobs = [job("pretrain"), job("pretrain", seed="1"), job("finetune", shot="1"), episodes]
     jobs += [job("evaluate", gpu=False), job("pretrain", backbone="wrn"), job("", gpu=False)]
-    ledger = {CONV4: Median(3, 900.0, 1.0)}
+    jobs += [job("embed", gpu=False, dataset="omniglot")]
+    ledger = {
+        CONV4: Median(3, 900.0, 1.0),
+        Key("pretrain", "", "wrn", "", "cpu"): Median(3, 900.0, 1.0),
+        Key("embed", "", "conv4", "", "cpu"): Median(3, 72.0, 1.0),
+    }
     found = costs(plan, jobs, "cpu", ledger)
     (seconds, unknown) = found.pop(("pretrain", "estimate"))[0]
     assert unknown is None
@@ -269,6 +306,7 @@ def test_this_ledger_comes_before_what_ships_and_that_before_an_estimate(config)
         ("finetune", "measured"): [(2, 3)],
         ("episodes", "measured"): [(0.01, 0.5)],
         ("evaluate", "unknown"): [(None, None)],
+        ("embed", "ledger"): [(0.02, 1)],
         ("all", "copy"): [(0, 0)],
     }
     on_gpu = costs(plan, jobs, "gpu", ledger)

@@ -74,9 +74,10 @@ def test_a_job_that_is_tried_again_is_still_left(left, clock):
 def test_a_job_takes_what_it_took_here_or_else_elsewhere(tmp_path, monkeypatch, entry):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "measured.csv").write_text(
-        "scale,stage,backbone,device,jobs,seconds,kwh\n"
-        "mine,pretrain,conv4,cpu,1,100,0.1\nmine,pretrain,wrn,cpu,3,20,0.1\n"
-        "mine,meta-train,,cpu,1,7,0.1\nother,embed,,cpu,1,5,0.1\n"
+        "scale,stage,dataset,backbone,recipe,device,jobs,seconds,kwh\n"
+        "mine,pretrain,,conv4,,cpu,1,100,0.1\nmine,pretrain,,wrn,,cpu,3,20,0.1\n"
+        "mine,pretrain,a,wrn,,cpu,3,20,0.1\n"
+        "mine,meta-train,,,,cpu,1,7,0.1\nother,embed,,,,cpu,1,5,0.1\n"
     )
     assert seconds_by_stage(tmp_path, "mine") == {"pretrain": 40, "meta-train": 7}
     append(Path(LEDGER.format(scale="mine")), entry(stage="meta-train", seconds=9.0))

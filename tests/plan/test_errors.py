@@ -506,6 +506,18 @@ def test_seeds_are_the_scales_or_a_list_or_so_many_from_zero_on(config):
     assert Plan(config, "demo", 3).registry.seeds == (0, 1, 2)
     put(config, "scales/demo.yaml", "seeds", [7, 8])
     assert Plan(config, "demo").registry.seeds == (7, 8)
+    put(config, "config.yaml", "seeds", 4)
+    assert Plan(config, "demo").registry.seeds == (0, 1, 2, 3)
+    assert Plan(config, "demo", [5]).registry.seeds == (5,)
+
+
+def test_a_network_with_cosine_heads_is_not_fine_tuned(config):
+    """Which is said before it is pretrained; without fine-tuning it may be tested."""
+    put(config, "recipes.yaml", "recipes/epnet/pretraining", {"heads": "cosine"})
+    runs = Plan(config, "demo").runs
+    with pytest.raises(UserError, match=r"recipe epnet: a network with `heads: cosine`"):
+        runs.finetune("conv4", "epnet", 0, 1)
+    assert runs.pretrain("glyph-mini", "conv4", "cc-rot", 0).pretraining.heads == "cosine"
 
 
 def test_a_table_of_printed_numbers_that_is_missing_is_named(config):

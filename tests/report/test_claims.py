@@ -15,9 +15,11 @@ from epcore.classifiers import load_classifier
 from epcore.errors import UserError
 from epcore.footprint.impact import PAPER
 from epcore.plan import Plan
-from epcore.plan.stages.claims import ClaimCell
+from epcore.plan.stages.claims import ClaimCase, ClaimCell, ClaimCondition, JudgedClaim
 from epcore.report import claims
+from epcore.report.evidence import Estimate
 from epcore.report.judged import breaks, judge
+from epcore.report.verdicts import by_intervals
 
 CONFIG = Path(__file__).parents[2] / "config"
 # Found by hand and by another program from the printed cells.
@@ -200,6 +202,31 @@ def verdict(config, tmp_path):
 )  # fmt: skip
 def test_each_kind_holds_fails_or_is_open(verdict, predicate, cells, word):
     assert verdict(predicate, cells).this_run.word == word
+
+
+@pytest.mark.parametrize(
+    ("best", "known", "word"),
+    [
+        (80, "bc", "holds"),
+        (80, "b", "open"),
+        (95, "bc", "fails"),
+        (95, "b", "open"),
+        (40, "b", "fails"),
+    ],
+)
+def test_a_margin_over_rivals_of_which_some_are_unknown_cannot_be_too_large(best, known, word):
+    """It is that over the best of them: 70 of c and not 50 of b."""
+    values = {"a": best, "b": 50, "c": 70}
+    case = ClaimCase(name="case", plus=("a",), rivals=("b", "c"))
+    claim = JudgedClaim(
+        id="", where="", claim="", ours=False, tables=(), products=(), numbers=(), unasked="",
+        conditions=(ClaimCondition(cases=(case,), low=0, high=17),),
+    )  # fmt: skip
+
+    def measure(terms):
+        return Estimate(sum(weight * values[cell] for weight, cell in terms), 0.1, np.inf)
+
+    assert by_intervals(claim, ("a", "b", "c"), ("a", *known), measure).word == word
 
 
 def test_a_rival_that_is_not_run_lets_a_claim_fail_but_not_hold(verdict):

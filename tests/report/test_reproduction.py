@@ -80,6 +80,8 @@ def test_numbers_are_those_of_the_tables(project):
     gap, width = float(cell["difference"]), float(cell["difference_interval"])
     assert known["gap main/CONV-4/EPNet/mini1"] == rf"${gap:+.2f}\pm{width:.2f}$"
     assert (known["fact hours"], known["fact kwh"]) == ("1.23", "0.0457")
+    assert r"results/demo/reports/co2.csv" in known["made co2"].replace("\\", "")
+    assert r"results/demo/tables/main.csv" in known["made main"].replace("\\", "")
     theirs = [line for line in lines if line["whose"] != "ours"]
     assert known["fact claims"] == str(len(theirs)) == "35"
     assert (known["fact paper hours"], known["fact level"]) == ("24480", "95")
