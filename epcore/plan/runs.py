@@ -64,8 +64,7 @@ class Runs:
         settings = self.pretraining(dataset, backbone, recipe)
         return self._pretrain(backbone, recipe, seed).model_copy(update={"pretraining": settings})
 
-    def _finetune(self, backbone: str, recipe: str, seed: int, shot: int) -> FinetuneStage:
-        """As the recipe says, whether such a network can be fine-tuned or not."""
+    def finetune(self, backbone: str, recipe: str, seed: int, shot: int) -> FinetuneStage:
         resolved = self._registry.recipes.resolve(recipe, backbone)
         return FinetuneStage(
             **self._training(backbone, resolved, seed, "finetuning"),
@@ -73,14 +72,6 @@ class Runs:
             finetuning=resolved.finetuning,
             shot=shot,
         )
-
-    def finetune(self, backbone: str, recipe: str, seed: int, shot: int) -> FinetuneStage:
-        if self._registry.recipes.resolve(recipe, backbone).pretraining.heads == "cosine":
-            raise UserError(
-                f"recipe {recipe}: a network with `heads: cosine` is not fine-tuned, as the loss "
-                "over base classes has a linear layer; set `tested: pretrained`"
-            )
-        return self._finetune(backbone, recipe, seed, shot)
 
     def select(self, recipe: str, checkpoint: str) -> SelectStage:
         return SelectStage(
@@ -122,7 +113,7 @@ class Runs:
         return self._first(
             lambda name: (
                 self.pretraining_recipe(backbone, name),
-                select(name, "finetuning") or self._finetune(backbone, name, 0, 1),
+                select(name, "finetuning") or self.finetune(backbone, name, 0, 1),
             ),
             recipe,
         )
@@ -178,11 +169,21 @@ class Runs:
         return self.path(paths.FEATURES, self.checkpoint(run))
 
     def checkpoint(self, run: Run) -> TrainedNetwork:
-        """The network that a run tests."""
+        """The network that a run tests.
+
+        Raises:
+            UserError: if it would be fine-tuned with heads that fine-tuning does not have.
+        """
         if self.compared.has(run.recipe):
             return self.compared.checkpoint(run)
         shot = self._registry.protocols[run.protocol].checkpoint_shot
         owner, name = self._tested(run.backbone, run.recipe, shot)
+        recipe = self._registry.recipes.resolve(run.recipe, run.backbone)
+        if name != "pretrain" and recipe.pretraining.heads == "cosine":
+            raise UserError(
+                f"recipe {run.recipe}: a network with `heads: cosine` is not fine-tuned, as the "
+                "loss over base classes has a linear layer; set `tested: pretrained`"
+            )
         return TrainedNetwork(run.dataset, run.backbone, owner, run.seed, name)
 
     def trained(self, run: Run) -> str:

@@ -51,6 +51,11 @@ class FinetuningTask:
             store, store.image_indices("base"), device, room_for_images(device)
         )
         classes = len(store.class_indices("base"))
+        if "scale" in checkpoint.class_head:
+            raise UserError(
+                f"{checkpoint.name} has `heads: cosine`, and fine-tuning has a linear layer; give "
+                "a checkpoint with linear heads"
+            )
         trained = checkpoint.class_head.get("bias", torch.empty(0)).numel()
         if trained != classes:
             raise UserError(

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -17,6 +18,7 @@ from epcore.plan.claim_models import ClaimSettings
 from epcore.plan.load import validate
 from epcore.plan.network import check_sizes
 from epcore.plan.printed import COLUMNS
+from epcore.plan.run import Run
 
 DELETED = object()
 
@@ -514,10 +516,11 @@ def test_seeds_are_the_scales_or_a_list_or_so_many_from_zero_on(config):
 def test_a_network_with_cosine_heads_is_not_fine_tuned(config):
     """Which is said before it is pretrained; without fine-tuning it may be tested."""
     put(config, "recipes.yaml", "recipes/epnet/pretraining", {"heads": "cosine"})
-    runs = Plan(config, "demo").runs
-    with pytest.raises(UserError, match=r"recipe epnet: a network with `heads: cosine`"):
-        runs.finetune("conv4", "epnet", 0, 1)
-    assert runs.pretrain("glyph-mini", "conv4", "cc-rot", 0).pretraining.heads == "cosine"
+    assert "a network with `heads: cosine` is not fine-tuned" in complaint(config)
+    runs, run = Plan(config, "demo").runs, Run("glyph-mini", "conv4", "epnet", 0, "5way-1shot")
+    with pytest.raises(UserError, match=r"^recipe epnet: a network with `heads: cosine`"):
+        runs.checkpoint(run)
+    assert runs.checkpoint(replace(run, recipe="cc-rot")).checkpoint == "pretrain"
 
 
 def test_a_table_of_printed_numbers_that_is_missing_is_named(config):

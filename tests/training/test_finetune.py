@@ -174,6 +174,10 @@ def test_a_checkpoint_of_other_base_classes_is_refused_with_both_counts(finetuni
 @pytest.mark.parametrize(
     ("head", "said"),
     [
+        (
+            {"weight": torch.zeros(6, 5), "scale": torch.ones(())},
+            r"net\.pt has `heads: cosine`, and fine-tuning has a linear layer; give",
+        ),
         ({}, r"net\.pt knows 0 classes, data set toy has 6 base classes; .* delete it and run"),
         (
             {"weight": torch.zeros(6, 5), "bias": torch.zeros(6)},
