@@ -257,7 +257,7 @@ def test_a_compared_method_is_estimated_by_its_steps(config):
     ]
     (config / "scales/hand.yaml").write_text(
         "extends: demo\ncompared:\n  training: {epochs: 2, steps: 7, tasks: 1, queries: 15}\n"
-        "  methods: {protonet: {training: {way: 5, steps: 7}}}\n"
+        "  methods: {protonet: {training: {way: 5, steps: 7, queries: 15}}}\n"
     )
     plan = Plan(config, "hand")
     names = {"recipe": "protonet", "shot": "1", "dataset": "glyph-mini"}

@@ -293,7 +293,7 @@ def test_accuracies_on_imagenet_are_not_asked_of_stand_in_data(verdict):
     stated = {"kind": "stated", "cell": EP, "number": 59.3, "decimals": 1}
     found = verdict(stated, {EP: 59.3}, {EP: ("59.32", "0.88")})
     assert (found.printed.word, found.this_run.word) == ("holds", "not asked")
-    assert "stand-in" in found.run_why
+    assert "a run on other data" in found.run_why
     assert verdict(stated, printed={EP: ("59.36", "")}).printed.word == "fails"
 
 
