@@ -277,7 +277,7 @@ def each_attempt(amount):
 # The environment of every job; epcore/plan/environment.py explains what it holds.
 # - PATH: `epcore` of the Python that runs Snakemake, even if its environment is not activated.
 # - EPCORE_*: each job measures its energy and writes it into the scale's ledger. Not part of any
-#   stage's config: a changed emission factor retrains nothing.
+#   stage's config: a changed emission factor retrains nothing, and another data root neither.
 PYTHONS = (
     shlex.quote(str(Path(sys.executable).parent)).replace("{", "{{").replace("}", "}}")
 )
@@ -286,7 +286,8 @@ shell.prefix(
     f'export PATH={PYTHONS}:"$PATH" '
     f"{' '.join(f'{name}={value}' for name, value in ENVIRONMENT.items())} "
     f"EPCORE_FOOTPRINT={shlex.quote(str(CONFIG / 'footprint.yaml'))} "
-    f"EPCORE_LEDGER={paths.LEDGER.format(scale=SCALE)}; "
+    f"EPCORE_LEDGER={paths.LEDGER.format(scale=SCALE)} "
+    f"EPCORE_DATA_ROOT={shlex.quote(str(config['data_root']))}; "
 )
 
 
