@@ -27,7 +27,7 @@ rule fetch:
         ),
         settings=CONFIG,
     shell:
-        "epcore fetch {wildcards.source} --settings {params.settings:q} --root \"$EPCORE_DATA_ROOT\" "
+        'epcore fetch {wildcards.source} --settings {params.settings:q} --root "$EPCORE_DATA_ROOT" '
         "--receipt {output:q} > {log:q} 2>&1"
 
 
