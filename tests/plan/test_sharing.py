@@ -163,7 +163,7 @@ def needed_checkpoints(scale):
         seed = int(where["seed"])
         if p.compared.has(recipe):
             shot = int(re.fullmatch(r"meta-(\d+)shot", where["checkpoint"])[1])
-            trained = config_text(p.compared.meta_train(backbone, recipe, seed, shot))
+            trained = config_text(p.compared.meta_train(data, backbone, recipe, seed, shot))
             chosen_on = p.compared.validation(recipe, shot)
             made[meta.replace(".meta.json", ".pt")] = (data, trained, chosen_on)
             continue
@@ -265,8 +265,9 @@ def test_a_cells_scores_are_those_of_its_own_recipe_and_protocol(scale):
                 shot = p.registry.protocols[where["protocol"]].checkpoint_shot
                 trained_by = cell.checkpoint_meta.split("/")[-3]
                 assert owner == wanted
-                assert p.compared.meta_train(backbone, trained_by, 0, shot) == (
-                    p.compared.meta_train(backbone, wanted, 0, shot)
+                place = (where["dataset"], backbone)
+                assert p.compared.meta_train(*place, trained_by, 0, shot) == (
+                    p.compared.meta_train(*place, wanted, 0, shot)
                 )
                 assert cell.checkpoint_meta.endswith(f"/meta-{shot}shot.meta.json")
                 continue

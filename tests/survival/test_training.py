@@ -43,7 +43,7 @@ def train(stage_config, toy):
 @pytest.fixture
 def meta_train(toy):
     """A training of MAML with one step, of four epochs of six steps."""
-    stage = Plan(CONFIG, "demo").compared.meta_train("conv4", "maml", 0, 2)
+    stage = Plan(CONFIG, "demo").compared.meta_train("glyph-mini", "conv4", "maml", 0, 2)
     short = {"epochs": 4, "steps": 6, "tasks": 1, "queries": 3, "halve_every": 2}
     changes = {
         "training": stage.training.model_copy(update=short),
