@@ -41,6 +41,11 @@ class AdamSettings(Settings):
     clip: PositiveFloat | None = Field(
         default=None, description="largest norm of the gradient of all weights"
     )
+    clip_each: PositiveFloat | None = Field(
+        default=None,
+        description="largest absolute value of the gradient of a weight",
+        exclude_if=lambda value: value is None,
+    )
 
 
 class EpisodicTraining(AdamSettings):

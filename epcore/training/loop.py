@@ -18,12 +18,11 @@ from epcore.checkpoint import load_safely, save_atomically, state_of
 from epcore.errors import UserError
 from epcore.files import write_text
 from epcore.interruption import Interrupted, Request, postponed
-from epcore.plan.compared_models import AdamSettings
 from epcore.propagation import DegenerateFeaturesError
 from epcore.training.heartbeat import Heartbeat
 from epcore.training.process_group import ALONE, ProcessGroup
 from epcore.training.saved import CURVE_COLUMNS, check
-from epcore.training.schedule import OptimizerSettings, optimizer_of, schedule_of
+from epcore.training.schedule import OptimizerSettings, clip_gradients, optimizer_of, schedule_of
 
 SAVE_EVERY = 600.0  # seconds
 STATE = "epcore training state 3"
@@ -127,7 +126,6 @@ class _Training:
         self.task, self.settings, self.seed = task, settings, seed
         self.state, self.label, self.request, self.team = state, label, request, team
         self.optimizer = optimizer_of(task.model, settings)
-        self.clip = settings.clip if isinstance(settings, AdamSettings) else None
         self.schedule = schedule_of(self.optimizer, settings)
         self.generator = torch.Generator()
         self.curve: list[dict[str, float]] = []
@@ -188,8 +186,7 @@ class _Training:
         for loss in steps:
             self.optimizer.zero_grad(set_to_none=True)
             loss.backward()
-            if self.clip is not None:
-                nn.utils.clip_grad_norm_(self.task.model.parameters(), self.clip)
+            clip_gradients(self.task.model, self.settings)
             self.optimizer.step()
             # Of the step before: a GPU is not waited for while it has none of the next to do.
             self._count()

@@ -3,6 +3,7 @@
 from typing import Any
 
 from torch import nn
+from torch.nn.utils import clip_grad_norm_, clip_grad_value_
 from torch.optim import SGD, Adam, Optimizer
 from torch.optim.lr_scheduler import (
     CosineAnnealingLR,
@@ -77,6 +78,16 @@ def optimizer_of(model: nn.Module, settings: OptimizerSettings) -> Optimizer:
         fused=True,  # one pass over the weights
         weight_decay=settings.weight_decay,
     )
+
+
+def clip_gradients(model: nn.Module, settings: OptimizerSettings) -> None:
+    """Shortens gradients to a norm, or each part of them, where the settings ask for it."""
+    if not isinstance(settings, AdamSettings):
+        return
+    if settings.clip is not None:
+        clip_grad_norm_(model.parameters(), settings.clip)
+    if settings.clip_each is not None:
+        clip_grad_value_(model.parameters(), settings.clip_each)
 
 
 def schedule_of(optimizer: Optimizer, settings: OptimizerSettings) -> Schedule:

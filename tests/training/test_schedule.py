@@ -6,8 +6,9 @@ import pytest
 import torch
 from pydantic import ValidationError
 
+from epcore.plan.compared_models import AdamSettings
 from epcore.plan.recipe_models import Optimization, SteppedDescent
-from epcore.training.schedule import schedule_of
+from epcore.training.schedule import clip_gradients, schedule_of
 
 
 def settings(epochs=8, drops=(3, 6), **more):
@@ -83,3 +84,15 @@ def test_a_cosine_falls_by_half_a_wave_whatever_the_validation_says(killed):
 def test_drops_that_are_no_epochs_in_order_are_refused(drops):
     with pytest.raises(ValidationError):
         settings(drops=drops)
+
+
+@pytest.mark.parametrize(
+    ("clipping", "expected"),
+    [({}, [3.0, -4.0]), ({"clip": 2.5}, [1.5, -2.0]), ({"clip_each": 3.5}, [3.0, -3.5])],
+)
+def test_gradients_are_clipped_by_their_norm_or_each(clipping, expected):
+    model = torch.nn.Linear(2, 1, bias=False)
+    model.weight.grad = torch.tensor([[3.0, -4.0]])  # of norm 5
+    given = {"epochs": 1, "learning_rate": 0.1, "weight_decay": 0, "halve_every": 1}
+    clip_gradients(model, AdamSettings(**given, **clipping))
+    assert model.weight.grad[0].tolist() == pytest.approx(expected, rel=1e-5)
