@@ -46,10 +46,9 @@ def _run(arguments: dict[str, Any]) -> None:
 
 def _run_command(name: str, arguments: dict[str, Any]) -> None:
     if "scale" in arguments and arguments["scale"] is None:
-        from epcore.plan.load import read_yaml
-        from epcore.plan.registry import scale_of
+        from epcore.plan.registry import main_config
 
-        arguments["scale"] = scale_of(read_yaml(arguments["settings"] / "config.yaml"))
+        arguments["scale"] = str(main_config(arguments["settings"])["scale"])
     if name in COMMAND_OUTPUTS:
         check_command(name, arguments)
     with contextlib.ExitStack() as stack:

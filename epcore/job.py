@@ -13,7 +13,7 @@ from epcore.plan import Plan
 from epcore.plan.files import files_of
 from epcore.plan.load import read_yaml, validate
 from epcore.plan.names import check_figure, check_names
-from epcore.plan.registry import scale_of
+from epcore.plan.registry import main_config
 from epcore.plan.stages import config_text
 from epcore.stages import NUMBERS, STAGES, Figure, Stage
 
@@ -71,7 +71,7 @@ def resolved(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     if config is not None:
         given["stage"] = validate(_model(stage), config, "--config")
     elif stage.config is not None or _missing(stage, given):
-        scale = scale or scale_of(read_yaml(settings / "config.yaml"))
+        scale = scale or str(main_config(settings)["scale"])
         plan = Plan(settings, scale, seeds)
         if "seed" in place and place["seed"] is None:
             place["seed"] = plan.registry.seeds[0]

@@ -23,7 +23,7 @@ from epcore.errors import UserError
 from epcore.files import alone, naming, publish, write_text
 from epcore.plan.datasets import DataSources, OfficialData, Source, SourceFile
 from epcore.plan.load import suggest
-from epcore.plan.registry import data_root, read_datasets
+from epcore.plan.registry import main_config, read_datasets
 
 CHUNK = 1 << 20
 PIECE = 1 << 16  # what a connection that breaks off loses at most
@@ -48,7 +48,7 @@ def run(names: list[str], settings: Path, root: Path | None, receipt: Path | Non
     """
     registry = read_datasets(settings)
     if root is None:
-        root = data_root(settings)
+        root = Path(str(main_config(settings)["data_root"]))
     if not names and receipt is None:
         print(overview(registry, root))
         return

@@ -10,8 +10,7 @@ from epcore.doctor.finding import Finding
 from epcore.dry_run import Job, planned
 from epcore.errors import UserError
 from epcore.plan import Plan
-from epcore.plan.load import read_yaml
-from epcore.plan.registry import data_root
+from epcore.plan.registry import allows_cpu, main_config
 
 
 def run(
@@ -29,9 +28,9 @@ def run(
     """
     plan = Plan(settings, scale, seeds)
     plan.check()
-    root = root or data_root(settings)
-    on_cpu = str(read_yaml(settings / "config.yaml")["allow_cpu"]).lower() == "true"
-    required = plan.registry.scale.requires_gpu and not on_cpu
+    config = main_config(settings)
+    root = root or Path(str(config["data_root"]))
+    required = plan.registry.scale.requires_gpu and not allows_cpu(config)
     print(f"For {' '.join(targets)} at scale {scale}:")
     findings = _shown(
         [

@@ -16,8 +16,8 @@ from epcore.plan import Plan
 from epcore.plan.paths import LEDGER
 
 SOURCES = {
-    "ledger": "median of such jobs that finished here: same stage, backbone, device and, of "
-    "trainings, data set and compared method",
+    "ledger": "median of the jobs of the same stage, backbone and device that finished here; of "
+    "the same data set and compared method, if there were any",
     "measured": "median of such jobs on another machine, see config/measured.csv",
     "estimate": "images x multiply-adds x 3 / rate of config/footprint.yaml; no early stop",
     "unknown": "no such job was measured at this scale",
@@ -30,29 +30,22 @@ Costs = dict[tuple[str, str], list[tuple[float | None, float | None]]]
 def costs(plan: Plan, jobs: Iterable[Job], device: str, ledger: dict[Key, Median]) -> Costs:
     """What jobs cost; those that can use a GPU run on `device`, cpu or gpu."""
     shipped = read_medians(plan.registry.config / "measured.csv", plan.registry.scale_name)
+    known = {key: ("measured", one) for key, one in shipped.items()}
+    known |= {key: ("ledger", one) for key, one in ledger.items()}
     found: Costs = defaultdict(list)
     for job in jobs:
         names = (job.wildcards.get("dataset", ""), job.backbone, job.wildcards.get("recipe", ""))
         key = Key.of(job.stage, *names, device if job.gpu else "cpu")
         if not job.stage:
             found[job.rule, "copy"].append((0, 0))
-        elif median := _median(key, ledger, shipped):
-            found[job.stage, median[0]].append((median[1].seconds / 3600, median[1].kwh))
-        elif seconds := estimate(plan, job, key.device):
+        elif key not in known and (seconds := estimate(plan, job, key.device)):
             found[job.stage, "estimate"].append((seconds / 3600, None))
-        elif median := _median(key.pooled, ledger, shipped):
-            found[job.stage, median[0]].append((median[1].seconds / 3600, median[1].kwh))
+        elif median := known.get(key) or known.get(key.pooled):
+            source, one = median
+            found[job.stage, source].append((one.seconds / 3600, one.kwh))
         else:
             found[job.stage, "unknown"].append((None, None))
     return found
-
-
-def _median(
-    key: Key, ledger: dict[Key, Median], shipped: dict[Key, Median]
-) -> tuple[str, Median] | None:
-    """Its source, and what is known of such jobs."""
-    sources = (("ledger", ledger), ("measured", shipped))
-    return next(((name, known[key]) for name, known in sources if key in known), None)
 
 
 def format_forecast(found: Costs, factor: float) -> str:

@@ -149,15 +149,20 @@ def scale_of(config: Mapping[str, Any]) -> str:
     return str(config["scale"])
 
 
-def data_root(config: Path) -> Path:
-    """Where published data sets lie, as config/config.yaml says.
+def main_config(config: Path) -> dict[str, Any]:
+    """The file config.yaml of the folder `config`.
 
     Raises:
-        UserError: if it cannot be read, or does not say it.
+        UserError: if it cannot be read, lacks a key, or has one that is unknown.
     """
     content = read_yaml(config / "config.yaml")
-    scale_of(content)  # all keys are there
-    return Path(str(content["data_root"]))
+    scale_of(content)
+    return content
+
+
+def allows_cpu(config: Mapping[str, Any]) -> bool:
+    """Whether what asks for a GPU may train on a CPU."""
+    return str(config["allow_cpu"]).lower() == "true"
 
 
 def read_datasets(config: Path) -> DataSources:

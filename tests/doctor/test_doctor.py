@@ -10,6 +10,7 @@ import pytest
 from snakemake.resources import Resource
 
 from epcore.cli import main
+from epcore.doctor import doctor
 from epcore.doctor.cluster import check_profile, minutes, read_profile
 from epcore.doctor.data import GIB, check_data, check_disk, missing
 from epcore.doctor.doctor import asked_minutes, datasets_of
@@ -17,7 +18,6 @@ from epcore.doctor.environment import check_factor, check_gpus, check_packages, 
 from epcore.dry_run import Job, planned
 from epcore.errors import UserError
 from epcore.plan import Plan
-from epcore.plan.registry import data_root
 
 ROOT = Path(__file__).parents[2]
 PROFILE = ROOT / "workflow/profiles/slurm"
@@ -418,11 +418,41 @@ def test_data_that_are_drawn_need_no_room_for_downloads(free):
     assert "0.0 to be put there" in check_disk(plan("demo"), ["glyph-mini"], free(0)).said
 
 
-def test_the_data_root_is_that_of_the_workflow(config):
-    assert data_root(config) == Path("data")
-    file = config / "config.yaml"
-    file.write_text(file.read_text().replace("data_root: data", "data_root: /big/disk"))
-    assert data_root(config) == Path("/big/disk")
+@pytest.fixture
+def asked_of(config, monkeypatch):
+    """asked_of(old=..., new=..., scale=..., root=...): what the checks of a run are told."""
+
+    def run(old="", new="", scale="demo", root=None):
+        told = {}
+        quiet = {name: lambda *given: [] for name in ("check_packages", "check_factor", "planned")}
+        listening = {
+            "check_gpus": lambda required, cluster: told.update(required=required) or [],
+            "check_data": lambda plan, datasets, root: told.update(root=root) or [],
+        }
+        for name, check in {**quiet, **listening}.items():
+            monkeypatch.setattr(doctor, name, check)
+        file = config / "config.yaml"
+        file.write_text(file.read_text().replace(old, new, 1))
+        doctor.run(["all"], config, scale, root, None)
+        return told
+
+    return run
+
+
+def test_the_data_root_is_that_of_the_workflow_unless_it_is_given(asked_of):
+    assert asked_of("data_root: data", "data_root: /big/disk")["root"] == Path("/big/disk")
+    assert asked_of(root=Path("/other"))["root"] == Path("/other")
+
+
+def test_a_gpu_is_required_by_the_scale_unless_the_config_allows_a_cpu(asked_of):
+    assert asked_of(scale="paper")["required"]
+    assert not asked_of("allow_cpu: false", "allow_cpu: true", scale="paper")["required"]
+
+
+@pytest.mark.parametrize("root", [None, Path("data")])
+def test_a_config_without_a_key_is_told_wherever_data_lie(asked_of, root):
+    with pytest.raises(UserError, match="the key 'allow_cpu' is missing"):
+        asked_of("allow_cpu: false\n", "", root=root)
 
 
 # -- targets ---------------------------------------------------------------------------------------

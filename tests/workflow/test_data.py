@@ -153,6 +153,20 @@ def test_other_addresses_terms_and_titles_redo_nothing(built):
     assert plan(built).nothing_to_do
 
 
+def test_files_on_another_disk_redo_nothing_and_are_found_there(built):
+    """Its path has braces, which Snakemake fills in elsewhere."""
+    built.replace("config/config.yaml", "data_root: data", 'data_root: "the {big} disk"')
+    assert plan(built).nothing_to_do
+    disk = built.folder / "the {big} disk"
+    disk.mkdir()
+    shutil.move(built.folder / "data/cub", disk)
+    receipt = "results/tiny/sources/cub-200-2011.json"
+    (built.folder / receipt).unlink()
+    run = built.snakemake(*ONCE, receipt)
+    assert run.code == 0, run.text
+    assert "the {big} disk/cub/CUB_200_2011.tgz" in (built.folder / receipt).read_text()
+
+
 def test_another_setting_of_a_data_set_rebuilds_it_and_fetches_nothing(built):
     built.replace(
         "config/datasets.yaml", "image_size: 28\n    pixels", "image_size: 20\n    pixels"

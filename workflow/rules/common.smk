@@ -21,7 +21,7 @@ from epcore.plan.datasets import QUICKLY_PACKED
 from epcore.plan.environment import ENVIRONMENT
 from epcore.plan.files import TEMPLATE, files_of
 from epcore.plan.load import read_yaml, suggest
-from epcore.plan.registry import scale_of
+from epcore.plan.registry import allows_cpu, scale_of
 from epcore.plan.stages import config_text
 from epcore.resume import discard_old_states
 from epcore.scheduler import mend
@@ -251,7 +251,7 @@ config["description"] = PLAN.description() | {
 # Of one training job; RESOURCES has those of other stages.
 RESOURCES = PLAN.registry.scale.resources
 THREADS, MEMORY, MINUTES = RESOURCES.threads, RESOURCES.mem_mb, RESOURCES.runtime
-if str(config["allow_cpu"]).lower() == "true":
+if allows_cpu(config):
     REQUIRE_GPU = "--allow-cpu"
 else:
     REQUIRE_GPU = "--require-gpu" if PLAN.registry.scale.requires_gpu else ""
@@ -278,16 +278,18 @@ def each_attempt(amount):
 # - PATH: `epcore` of the Python that runs Snakemake, even if its environment is not activated.
 # - EPCORE_*: each job measures its energy and writes it into the scale's ledger. Not part of any
 #   stage's config: a changed emission factor retrains nothing, and another data root neither.
-PYTHONS = (
-    shlex.quote(str(Path(sys.executable).parent)).replace("{", "{{").replace("}", "}}")
-)
+def quoted(path):
+    """For the shell, with braces that Snakemake does not fill in."""
+    return shlex.quote(str(path)).replace("{", "{{").replace("}", "}}")
+
+
 shell.prefix(
     "set -euo pipefail; "
-    f'export PATH={PYTHONS}:"$PATH" '
+    f'export PATH={quoted(Path(sys.executable).parent)}:"$PATH" '
     f"{' '.join(f'{name}={value}' for name, value in ENVIRONMENT.items())} "
-    f"EPCORE_FOOTPRINT={shlex.quote(str(CONFIG / 'footprint.yaml'))} "
+    f"EPCORE_FOOTPRINT={quoted(CONFIG / 'footprint.yaml')} "
     f"EPCORE_LEDGER={paths.LEDGER.format(scale=SCALE)} "
-    f"EPCORE_DATA_ROOT={shlex.quote(str(config['data_root']))}; "
+    f"EPCORE_DATA_ROOT={quoted(config['data_root'])}; "
 )
 
 
