@@ -11,7 +11,7 @@ from epcore.errors import UserError
 from epcore.files import fingerprint
 from epcore.plan import Plan
 from epcore.plan.files import files_of
-from epcore.plan.load import read_yaml, validate
+from epcore.plan.load import validate
 from epcore.plan.names import check_figure, check_names
 from epcore.plan.registry import main_config
 from epcore.plan.stages import config_text
