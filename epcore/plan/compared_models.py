@@ -1,7 +1,7 @@
 """The settings of the compared methods: the file compared.yaml."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
@@ -26,9 +26,25 @@ Way = Annotated[int, Field(ge=2)]
 OfShot = PositiveInt | dict[PositiveInt, PositiveInt]
 
 
-def _of_shot(value: int | dict[int, int], shot: int) -> int:
+Number = TypeVar("Number", int, float)
+
+
+def _of_shot(value: Number | dict[int, Number], shot: int) -> Number:
     """One number, or that of the shot; for shots that are not there, that of the largest."""
     return value.get(shot, value[max(value)]) if isinstance(value, dict) else value
+
+
+class ClippedParts(Settings):
+    """A limit for each part of the gradient by itself."""
+
+    each: PositiveFloat | dict[PositiveInt, PositiveFloat] = Field(
+        description="largest absolute value of the gradient of a weight; one number, or one for "
+        "each shot"
+    )
+
+    def of_shot(self, shot: int) -> "ClippedParts":
+        """The limit of a shot."""
+        return ClippedParts(each=_of_shot(self.each, shot))
 
 
 class AdamSettings(Settings):
@@ -38,13 +54,8 @@ class AdamSettings(Settings):
     learning_rate: PositiveFloat = Field(description="in the first epoch")
     weight_decay: NonNegativeFloat = Field(description="of all parameters")
     halve_every: PositiveInt = Field(description="epochs after which the learning rate is halved")
-    clip: PositiveFloat | None = Field(
-        default=None, description="largest norm of the gradient of all weights"
-    )
-    clip_each: PositiveFloat | None = Field(
-        default=None,
-        description="largest absolute value of the gradient of a weight",
-        exclude_if=lambda value: value is None,
+    clip: PositiveFloat | ClippedParts | None = Field(
+        default=None, description="largest norm of the gradient of all weights, or `each`"
     )
 
 
@@ -76,7 +87,8 @@ class EpisodicTraining(AdamSettings):
         names = ("epochs", "steps", "tasks", "way", "shot", "queries")
         several = {name: getattr(self, name) for name in names}
         chosen = {name: _of_shot(value, shot) for name, value in several.items() if value}
-        return self.model_copy(update=chosen)
+        clip = self.clip.of_shot(shot) if isinstance(self.clip, ClippedParts) else self.clip
+        return self.model_copy(update={**chosen, "clip": clip})
 
 
 class ComparedMethod(Settings):

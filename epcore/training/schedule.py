@@ -1,6 +1,6 @@
 """The optimizer, how its rate falls, when training stops and which epoch is kept."""
 
-from typing import Any
+from typing import Any, cast
 
 from torch import nn
 from torch.nn.utils import clip_grad_norm_, clip_grad_value_
@@ -13,7 +13,7 @@ from torch.optim.lr_scheduler import (
     StepLR,
 )
 
-from epcore.plan.compared_models import AdamSettings
+from epcore.plan.compared_models import AdamSettings, ClippedParts
 from epcore.plan.recipe_models import Optimization, SteppedDescent
 
 OptimizerSettings = Optimization | SteppedDescent | AdamSettings
@@ -81,13 +81,12 @@ def optimizer_of(model: nn.Module, settings: OptimizerSettings) -> Optimizer:
 
 
 def clip_gradients(model: nn.Module, settings: OptimizerSettings) -> None:
-    """Shortens gradients to a norm, or each part of them, where the settings ask for it."""
-    if not isinstance(settings, AdamSettings):
-        return
-    if settings.clip is not None:
-        clip_grad_norm_(model.parameters(), settings.clip)
-    if settings.clip_each is not None:
-        clip_grad_value_(model.parameters(), settings.clip_each)
+    """Shortens the gradient to a norm, or each part of it, where the settings ask for it."""
+    clip = settings.clip if isinstance(settings, AdamSettings) else None
+    if isinstance(clip, ClippedParts):
+        clip_grad_value_(model.parameters(), cast("float", clip.each))
+    elif clip is not None:
+        clip_grad_norm_(model.parameters(), clip)
 
 
 def schedule_of(optimizer: Optimizer, settings: OptimizerSettings) -> Schedule:

@@ -99,6 +99,13 @@ def test_a_scale_may_give_each_shot_its_own_steps(tmp_path, shot, steps):
     assert compared.meta_train(*WHERE, "gnn", 0, shot).steps == steps
 
 
+@pytest.mark.parametrize("shot", [1, 5])
+def test_mamls_gradient_is_clipped_as_by_its_authors_whose_loss_is_larger(shot):
+    """Theirs is clipped at 10; its loss is the sum over 75 queries, divided by the shots."""
+    clip = plan().compared.meta_train(*WHERE, "maml", 0, shot).training.clip
+    assert clip.each * 75 / shot == pytest.approx(10, rel=0.005)
+
+
 @pytest.mark.parametrize(("shot", "trained"), [(1, 5), (5, 10), (10, 10)])
 def test_tpn_may_be_trained_with_more_shots_than_it_is_tested_with(shot, trained):
     compared = plan().compared

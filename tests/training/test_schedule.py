@@ -88,7 +88,7 @@ def test_drops_that_are_no_epochs_in_order_are_refused(drops):
 
 @pytest.mark.parametrize(
     ("clipping", "expected"),
-    [({}, [3.0, -4.0]), ({"clip": 2.5}, [1.5, -2.0]), ({"clip_each": 3.5}, [3.0, -3.5])],
+    [({}, [3.0, -4.0]), ({"clip": 2.5}, [1.5, -2.0]), ({"clip": {"each": 3.5}}, [3.0, -3.5])],
 )
 def test_gradients_are_clipped_by_their_norm_or_each(clipping, expected):
     model = torch.nn.Linear(2, 1, bias=False)
