@@ -15,10 +15,13 @@ from epcore.gpus import local_gpus
 from epcore.plan import Plan
 from epcore.plan.paths import LEDGER
 
+LIKE_IT = (
+    "of the same stage, backbone and device, and of the same data set and compared method if there "
+    "were any"
+)
 SOURCES = {
-    "ledger": "median of the jobs of the same stage, backbone and device that finished here; of "
-    "the same data set and compared method, if there were any",
-    "measured": "median of such jobs on another machine, see config/measured.csv",
+    "ledger": f"median of the jobs that finished here, {LIKE_IT}",
+    "measured": f"median of jobs on another machine, {LIKE_IT}: config/measured.csv",
     "estimate": "images x multiply-adds x 3 / rate of config/footprint.yaml; no early stop",
     "unknown": "no such job was measured at this scale",
     "copy": "nothing is computed",

@@ -24,8 +24,6 @@ def _known(method: dict[str, Any]) -> dict[str, Any]:
 
 Way = Annotated[int, Field(ge=2)]
 OfShot = PositiveInt | dict[PositiveInt, PositiveInt]
-
-
 Number = TypeVar("Number", int, float)
 
 
@@ -55,7 +53,8 @@ class AdamSettings(Settings):
     weight_decay: NonNegativeFloat = Field(description="of all parameters")
     halve_every: PositiveInt = Field(description="epochs after which the learning rate is halved")
     clip: PositiveFloat | ClippedParts | None = Field(
-        default=None, description="largest norm of the gradient of all weights, or `each`"
+        default=None,
+        description="largest norm of the gradient of all weights, or `each`, a limit of its parts",
     )
 
 

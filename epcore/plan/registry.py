@@ -156,7 +156,7 @@ def main_config(config: Path) -> dict[str, Any]:
         UserError: if it cannot be read, lacks a key, or has one that is unknown.
     """
     content = read_yaml(config / "config.yaml")
-    scale_of(content)
+    scale_of(content)  # checks all keys
     return content
 
 

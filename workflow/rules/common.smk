@@ -274,15 +274,15 @@ def each_attempt(amount):
     return lambda wildcards, attempt: amount * min(attempt, 3)
 
 
-# The environment of every job; epcore/plan/environment.py explains what it holds.
-# - PATH: `epcore` of the Python that runs Snakemake, even if its environment is not activated.
-# - EPCORE_*: each job measures its energy and writes it into the scale's ledger. Not part of any
-#   stage's config: a changed emission factor retrains nothing, and another data root neither.
 def quoted(path):
     """For the shell, with braces that Snakemake does not fill in."""
     return shlex.quote(str(path)).replace("{", "{{").replace("}", "}}")
 
 
+# The environment of every job; epcore/plan/environment.py explains what it holds.
+# - PATH: `epcore` of the Python that runs Snakemake, even if its environment is not activated.
+# - EPCORE_*: each job measures its energy and writes it into the scale's ledger. Not part of any
+#   stage's config: a changed emission factor retrains nothing, and another data root neither.
 shell.prefix(
     "set -euo pipefail; "
     f'export PATH={quoted(Path(sys.executable).parent)}:"$PATH" '
