@@ -48,7 +48,7 @@ def _run_command(name: str, arguments: dict[str, Any]) -> None:
     if "scale" in arguments and arguments["scale"] is None:
         from epcore.plan.registry import main_config
 
-        arguments["scale"] = str(main_config(arguments["settings"])["scale"])
+        arguments["scale"] = main_config(arguments["settings"]).scale
     if name in COMMAND_OUTPUTS:
         check_command(name, arguments)
     with contextlib.ExitStack() as stack:

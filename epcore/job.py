@@ -71,7 +71,7 @@ def resolved(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     if config is not None:
         given["stage"] = validate(_model(stage), config, "--config")
     elif stage.config is not None or _missing(stage, given):
-        scale = scale or str(main_config(settings)["scale"])
+        scale = scale or main_config(settings).scale
         plan = Plan(settings, scale, seeds)
         if "seed" in place and place["seed"] is None:
             place["seed"] = plan.registry.seeds[0]

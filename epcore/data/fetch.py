@@ -48,7 +48,7 @@ def run(names: list[str], settings: Path, root: Path | None, receipt: Path | Non
     """
     registry = read_datasets(settings)
     if root is None:
-        root = Path(str(main_config(settings)["data_root"]))
+        root = Path(main_config(settings).data_root)
     if not names and receipt is None:
         print(overview(registry, root))
         return

@@ -10,7 +10,7 @@ from epcore.doctor.finding import Finding
 from epcore.dry_run import Job, planned
 from epcore.errors import UserError
 from epcore.plan import Plan
-from epcore.plan.registry import allows_cpu, main_config
+from epcore.plan.registry import main_config
 
 
 def run(
@@ -29,8 +29,8 @@ def run(
     plan = Plan(settings, scale, seeds)
     plan.check()
     config = main_config(settings)
-    root = root or Path(str(config["data_root"]))
-    required = plan.registry.scale.requires_gpu and not allows_cpu(config)
+    root = root or Path(config.data_root)
+    required = plan.registry.scale.requires_gpu and not config.allow_cpu
     print(f"For {' '.join(targets)} at scale {scale}:")
     findings = _shown(
         [

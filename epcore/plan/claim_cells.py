@@ -1,6 +1,5 @@
 """Every cell that a claim may name: as printed, measured at this scale, both or neither."""
 
-import itertools
 from functools import cached_property
 from typing import Any
 
@@ -54,15 +53,6 @@ class ClaimCells:
                 # A row that is the run it is compared with has no baseline of its own.
                 scores = tuple(cell.baseline or cell.scores for _, cell in ours)
                 self.cells[key + BASELINE] = _cell(None, scores, draw)
-        for block in table.blocks:
-            if block.classifiers is not None:
-                # A scale may leave some out.
-                for entry, column in itertools.product(
-                    self._registry.recipes.classifiers, table.columns
-                ):
-                    key = f"{name}/{block.name}/{entry}/{column.name}"
-                    self.cells.setdefault(key, ClaimCell())
-                    self.cells.setdefault(key + BASELINE, ClaimCell())
 
     def _measured(self, name: str) -> dict[Place, list[Measured]]:
         """Block, row and column -> what stands there, of each seed."""

@@ -1,12 +1,12 @@
 """The settings of the compared methods: the file compared.yaml."""
 
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
 from epcore.plan.load import suggest
-from epcore.plan.settings import Settings, Split
+from epcore.plan.settings import Settings
 
 # A file each; importing them would load torch.
 METHODS = sorted(
@@ -23,7 +23,9 @@ def _known(method: dict[str, Any]) -> dict[str, Any]:
 
 
 Way = Annotated[int, Field(ge=2)]
-OfShot = PositiveInt | dict[PositiveInt, PositiveInt]
+T = TypeVar("T")
+EachShot = Annotated[dict[PositiveInt, T], Field(min_length=1)]
+OfShot = PositiveInt | EachShot[PositiveInt]
 Number = TypeVar("Number", int, float)
 
 
@@ -35,7 +37,7 @@ def _of_shot(value: Number | dict[int, Number], shot: int) -> Number:
 class ClippedParts(Settings):
     """A limit for each part of the gradient by itself."""
 
-    each: PositiveFloat | dict[PositiveInt, PositiveFloat] = Field(
+    each: PositiveFloat | EachShot[PositiveFloat] = Field(
         description="largest absolute value of the gradient of a weight; one number, or one for "
         "each shot"
     )
@@ -71,7 +73,7 @@ class EpisodicTraining(AdamSettings):
     queries: OfShot = Field(
         description="query images of each class; one number, or one for each shot"
     )
-    way: Way | dict[PositiveInt, Way] = Field(
+    way: Way | EachShot[Way] = Field(
         description="classes of a training episode; one number, or one for each shot"
     )
     shot: OfShot | None = Field(
@@ -111,7 +113,7 @@ class ComparedMethod(Settings):
         description="whether BatchNorm takes the statistics of an episode's queries in tests, "
         "which tells each query about the others",
     )
-    selected_on: Split = Field(
+    selected_on: Literal["val", "novel"] = Field(
         default="val", description="the classes on whose episodes the best epoch is chosen"
     )
 

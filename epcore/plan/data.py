@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from epcore.errors import UserError
 from epcore.plan import paths
 from epcore.plan.datasets import BESIDE_PIXELS, OfficialData
 from epcore.plan.load import pick
@@ -44,8 +43,6 @@ class Data:
 
     def episodes(self, protocol: str) -> EpisodesStage:
         asked = pick(self._registry.protocols, protocol, "protocol", "config/protocols.yaml")
-        if asked.split == "base":
-            raise UserError(f"protocol {protocol}: episodes are of split val or novel")
         counts = self._registry.scale.episodes
         count = getattr(counts, asked.split)
         return EpisodesStage(

@@ -70,13 +70,16 @@ class Figures:
     @property
     def covered(self) -> list[str]:
         """The figures that this scale has the runs of."""
-        ablation = ["ablation"] if "ablation" in self._tables.covered else []
-        alpha = ["alpha"] if self.alpha_runs() else []
-        interpolation = ["interpolation"] if self.interpolation_runs() else []
-        speed = ["speed"] if self.speed_runs() else []
-        single = ["per-episode"] if self.per_episode_runs() else []
-        smoothness = ["two-moons", "decision-boundary", *interpolation]
-        return [*ablation, *alpha, *smoothness, *speed, *single]
+        runs = {
+            "ablation": "ablation" in self._tables.covered,
+            "alpha": self.alpha_runs(),
+            "two-moons": True,  # this and the next are of points of their own
+            "decision-boundary": True,
+            "interpolation": self.interpolation_runs(),
+            "speed": self.speed_runs(),
+            "per-episode": self.per_episode_runs(),
+        }
+        return [name for name, found in runs.items() if found]
 
     def alpha_runs(self) -> list[Run]:
         """One for each candidate, of the first seed, if the scale has them."""

@@ -9,6 +9,7 @@ from typing import Any, TypeGuard, TypeVar, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
 
 from epcore.errors import UserError
 
@@ -211,7 +212,13 @@ def validate(kind: type[T], content: Any, where: str) -> T:
         found = error.errors()
         unknown = [each for each in found if each["type"] == "extra_forbidden"]
         first = unknown[0] if unknown and found[0]["type"] == "missing" else found[0]
-        keys = _without_kinds(first["loc"], content)
+        # Of what may be one thing or another, the reading in which the mistake is deepest.
+        at = _keys_of(first, content)
+        first = max(
+            (each for each in found if _keys_of(each, content)[: len(at)] == at),
+            key=lambda each: (len(_keys_of(each, content)), each is first),
+        )
+        keys = _keys_of(first, content)
         place = ".".join(map(str, keys))
         if first["type"] == "extra_forbidden":
             known = _keys_at(kind, [key for key in keys[:-1] if isinstance(key, str)])
@@ -243,18 +250,20 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 200 else f"{text[:200]}..."
 
 
-def _without_kinds(location: tuple[int | str, ...], content: Any) -> list[int | str]:
-    """The path to a mistake, less the kinds that pydantic puts between the keys of the file."""
-    keys = []
-    for key in location:
-        if isinstance(content, Mapping) and content.get("kind") == key:
-            continue
-        keys.append(key)
-        try:
-            content = content[key]
-        except (LookupError, TypeError):
-            content = None
-    return keys
+def _keys_of(error: ErrorDetails, content: Any) -> list[int | str]:
+    """The path to a mistake, less what pydantic puts between the keys of the file."""
+    keys: list[int | str] = []
+    kind = False
+    for key in error["loc"]:
+        # Behind its kind a mapping may have a key of the same name.
+        kind = not kind and isinstance(content, Mapping) and content.get("kind") == key
+        if not kind:
+            try:
+                content = content[key]
+            except (LookupError, TypeError):
+                continue
+            keys.append(key)
+    return [*keys, error["loc"][-1]] if error["type"] == "missing" else keys
 
 
 def check_keys(

@@ -9,11 +9,11 @@ from epcore.errors import UserError
 from epcore.plan.checks import check_name, check_unique, shown
 from epcore.plan.datasets import DataSources, OfficialData, Source
 from epcore.plan.footprint import FootprintSettings
-from epcore.plan.load import extend, pick, read, read_yaml, suggest, validate
+from epcore.plan.load import extend, pick, read, read_yaml, validate
 from epcore.plan.network import check_pixels, check_sizes
 from epcore.plan.recipe_models import Backbone, BackboneInfo, View
 from epcore.plan.recipes import Recipes
-from epcore.plan.scale_models import Protocol, Scale, ScaledBackbone, Seeds
+from epcore.plan.scale_models import CountedSeeds, MainConfig, Protocol, Scale, ScaledBackbone
 from epcore.plan.table_files import TableFiles
 
 
@@ -37,9 +37,10 @@ class Registry:
         check_name(scale, self.scale_file)
         content = extend(self.scale_files, scale, "scale", self.scale_file, read_yaml)
         self.scale: Scale = validate(Scale, content, self.scale_file)
-        if seeds is None and (main := config / "config.yaml").is_file():
-            seeds = read_yaml(main).get("seeds")
-        self.seeds = self.scale.seeds if seeds is None else _seeds(seeds)
+        if seeds is None and (config / "config.yaml").is_file():
+            seeds = main_config(config).seeds
+        where = "config/config.yaml or --config, seeds"
+        self.seeds = self.scale.seeds if seeds is None else validate(CountedSeeds, seeds, where)
         registry = read_datasets(config)
         self.sources = registry.sources
         self.datasets: dict[str, Any] = registry.datasets | self.scale.datasets
@@ -73,16 +74,22 @@ class Registry:
         written = read_yaml(self.scale_files[self.scale_name]).get("backbones")
         for name in {**self.scale.backbones, **(written if isinstance(written, dict) else {})}:
             pick(self.backbones, name, "backbone", f"{where}, backbones")
+        place = f"{self.config.name}/protocols.yaml"
+        for name, protocol in self.protocols.items():
+            other = protocol.chosen_on or f"val-{name}"
+            if protocol.chosen_on:
+                pick(self.protocols, other, "protocol", f"{place}, {name}.chosen_on")
+            if other in self.protocols and self.protocols[other].split != "val":
+                raise UserError(
+                    f"{place}, {name}: settings of classifiers would be chosen on {other}, whose "
+                    "classes are tested on; let chosen_on name a protocol of split val"
+                )
         compared = f"{self.config.name}/compared.yaml"
         for name, method in self.recipes.compared.items():
             if name in self.recipes.names:
                 raise UserError(f"{compared}: {name!r} is in recipes.yaml too; rename it")
             for dataset in method.training_on:
                 pick(self.datasets, dataset, "data set", f"{compared}, {name}.training_on")
-        for name in self.scale.classifiers or ():
-            pick(
-                self.recipes.classifiers, name, "entry of classifiers.yaml", f"{where}, classifiers"
-            )
 
     def backbone(self, name: str) -> Backbone:
         """The backbone at this scale's width and depth."""
@@ -115,12 +122,6 @@ class Registry:
                     pixels = round(self.datasets[dataset].image_size * crop)
                     check_pixels(network, pixels, f"{self.scale_file}, columns.{column}")
 
-    def shown_datasets(self) -> list[str]:
-        """The data sets of this scale's columns; for the demo, all that can be drawn."""
-        drawn = [name for name, dataset in self.datasets.items() if dataset.kind == "glyphs"]
-        used = list(self.scale.columns.values())
-        return sorted({*used, *drawn} if set(used) & set(drawn) else used)
-
 
 def _scale_files(config: Path) -> dict[str, Path]:
     """Scale -> its file."""
@@ -131,38 +132,13 @@ def _scale_files(config: Path) -> dict[str, Path]:
     return {path.stem: path for path in paths}
 
 
-def scale_of(config: Mapping[str, Any]) -> str:
-    """The scale that config/config.yaml, or --config on the command line, asks for."""
-    known = ("allow_cpu", "data_root", "scale")
-    for key in config:
-        if key not in (*known, "seeds"):
-            near = suggest(key, (*known, "seeds"))
-            raise UserError(f"config/config.yaml or --config: unknown key {key!r}{near}")
-    for key in known:
-        if key not in config:
-            raise UserError(f"config/config.yaml: the key {key!r} is missing")
-    if str(config["allow_cpu"]).lower() not in ("true", "false"):
-        raise UserError(
-            "config/config.yaml or --config: allow_cpu is true or false, "
-            f"not {config['allow_cpu']!r}"
-        )
-    return str(config["scale"])
-
-
-def main_config(config: Path) -> dict[str, Any]:
+def main_config(config: Path) -> MainConfig:
     """The file config.yaml of the folder `config`.
 
     Raises:
-        UserError: if it cannot be read, lacks a key, or has one that is unknown.
+        UserError: if it cannot be read, lacks a key, or has one that is unknown or wrong.
     """
-    content = read_yaml(config / "config.yaml")
-    scale_of(content)  # checks all keys
-    return content
-
-
-def allows_cpu(config: Mapping[str, Any]) -> bool:
-    """Whether what asks for a GPU may train on a CPU."""
-    return str(config["allow_cpu"]).lower() == "true"
+    return read(config, "config.yaml", MainConfig)
 
 
 def read_datasets(config: Path) -> DataSources:
@@ -188,15 +164,3 @@ def _check_sources(dataset: Any, sources: Mapping[str, Source], where: str) -> N
     if isinstance(dataset, OfficialData):
         for name in dataset.sources:
             pick(sources, name, "source", where)
-
-
-def _seeds(given: Any) -> tuple[int, ...]:
-    """A list of seeds; a number n stands for 0 to n - 1."""
-    if not isinstance(given, list) and (type(given) is not int or given < 1):
-        raise UserError(
-            f"config/config.yaml or --config, seeds: {given!r} is no number of trainings (1 or "
-            "more) and no list of seeds, such as '[0, 1, 2]'"
-        )
-    listed = list(range(given)) if type(given) is int else given
-    seeds: tuple[int, ...] = validate(Seeds, listed, "config/config.yaml or --config, seeds")
-    return seeds

@@ -1,10 +1,11 @@
 """The settings of protocols and scales."""
 
 from fractions import Fraction
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
+    BeforeValidator,
     Field,
     NonNegativeInt,
     PositiveFloat,
@@ -15,15 +16,14 @@ from pydantic import (
 from epcore.plan.compared_models import ComparedScale
 from epcore.plan.datasets import DataSet
 from epcore.plan.recipe_models import Precision
-from epcore.plan.settings import Ratio, Settings, Split
+from epcore.plan.settings import Ratio, Settings
 
 
 class EpisodeSettings(Settings):
     """What an episode is: classes, support and query images of each."""
 
-    split: Split = Field(
-        description="the classes that episodes are drawn from: base, val (validation) or novel "
-        "(test)"
+    split: Literal["val", "novel"] = Field(
+        description="the classes that episodes are drawn from: val (validation) or novel (test)"
     )
     way: Annotated[int, Field(ge=2)] = Field(description="classes of an episode")
     shot: PositiveInt = Field(description="support images of each class")
@@ -152,6 +152,36 @@ def _apart(seeds: tuple[int, ...]) -> tuple[int, ...]:
 Seeds = Annotated[tuple[NonNegativeInt, ...], Field(min_length=1), AfterValidator(_apart)]
 
 
+def _listed(given: Any) -> Any:
+    """A number n stands for 0 to n - 1."""
+    if type(given) is int and given > 0:
+        return list(range(given))
+    if isinstance(given, list | tuple):
+        return given
+    raise ValueError(
+        "expected a number of trainings (1 or more) or a list of seeds, such as '[0, 1, 2]'"
+    )
+
+
+CountedSeeds = Annotated[
+    Seeds, BeforeValidator(_listed, json_schema_input_type=PositiveInt | Seeds)
+]
+
+
+class MainConfig(Settings):
+    """The defaults of Snakemake's --config."""
+
+    scale: Annotated[str, BeforeValidator(str)] = Field(
+        description="a file of config/scales or config/examples"
+    )
+    seeds: CountedSeeds | None = Field(
+        default=None,
+        description="how many trainings, or their seeds; the scale's if there is none",
+    )
+    allow_cpu: bool = Field(description="train on a CPU what asks for a GPU")
+    data_root: str = Field(description="where published data sets lie")
+
+
 class TablePart(Settings):
     """A part of a table."""
 
@@ -183,10 +213,6 @@ class Scale(Settings):
     )
     parts: dict[str, TablePart] = Field(
         default_factory=dict, description="table -> its only blocks and columns that it has"
-    )
-    classifiers: tuple[str, ...] | None = Field(
-        default=None,
-        description="the only entries of classifiers.yaml that tables show; all if there is none",
     )
     datasets: dict[str, DataSet] = Field(
         default_factory=dict, description="data sets of this scale alone, as in datasets.yaml"

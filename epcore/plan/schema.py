@@ -24,7 +24,7 @@ from epcore.plan.recipe_models import (
     Propagation,
     RecipeSettings,
 )
-from epcore.plan.scale_models import Protocol, Scale, Seeds
+from epcore.plan.scale_models import MainConfig, Protocol, Scale
 from epcore.plan.table_models import Table
 
 Schema = dict[str, Any]
@@ -157,30 +157,13 @@ def _compared() -> Schema:
     return _entries(entry) | {"$defs": definitions}
 
 
-def _config() -> Schema:
-    seeds = {"anyOf": [{"type": "integer", "minimum": 1}, _of(Seeds)]}
-    return {
-        "description": "The defaults of Snakemake's --config.",
-        "type": "object",
-        "properties": {
-            "scale": TEXT | {"description": "a file of config/scales or config/examples"},
-            "seeds": seeds
-            | {"description": "how many trainings, or their seeds; the scale's if there is none"},
-            "allow_cpu": {"type": "boolean", "description": "train on a CPU what asks for a GPU"},
-            "data_root": TEXT | {"description": "where published data sets lie"},
-        },
-        "required": ["scale", "allow_cpu", "data_root"],
-        "additionalProperties": False,
-    }
-
-
 # Config file, or folder of such files -> its schema.
 SCHEMAS: dict[str, Callable[[], Schema]] = {
     "backbones": lambda: _of(dict[str, BackboneInfo]),
     "claims": lambda: _of(ClaimSettings),
     "classifiers": lambda: _of(dict[str, ClassifierChoice]),
     "compared": _compared,
-    "config": _config,
+    "config": lambda: _of(MainConfig),
     "datasets": lambda: _of(DataSources),
     "figures": lambda: _of(FigureSettings),
     "footprint": lambda: _of(FootprintSettings),
@@ -198,15 +181,11 @@ def schema_of(name: str) -> Schema:
     return {"$schema": DIALECT} | SCHEMAS[name]()
 
 
-def text_of(name: str) -> str:
-    """As it stands in `config/schemas/<name>.json`."""
-    return json.dumps(schema_of(name), indent=1, ensure_ascii=False) + "\n"
-
-
 def run(settings: Path) -> None:
     """The command `epcore schema`: writes all schemas into `schemas` of the config folder."""
     folder = settings / "schemas"
     folder.mkdir(exist_ok=True)
     for name in SCHEMAS:
-        write_text(folder / f"{name}.json", text_of(name))
+        text = json.dumps(schema_of(name), indent=1, ensure_ascii=False)
+        write_text(folder / f"{name}.json", f"{text}\n")
     print(f"{len(SCHEMAS)} schemas are in {folder}")

@@ -210,6 +210,65 @@ def test_a_value_of_a_wrong_kind_is_named_with_its_file_and_what_is_expected(
     assert expected in message
 
 
+@pytest.mark.parametrize(
+    ("file", "path", "value", "said"),
+    [
+        ("compared.yaml", "tpn/training/steps", -1, "tpn: training.steps: Input should be"),
+        ("compared.yaml", "maml/training/clip", 0, "maml: training.clip: Input should be greater"),
+        (
+            "compared.yaml",
+            "maml/training/clip",
+            {"each": 0},
+            "maml: training.clip.each: Input should be greater than 0, got 0",
+        ),
+        ("compared.yaml", "gnn/training/steps", {1: 0}, "gnn: training.steps.1: Input should be"),
+        ("compared.yaml", "tpn/selected_on", "base", "tpn: selected_on: Input should be 'val' or"),
+        (
+            "claims.yaml",
+            "paper/0/holds_if/0",
+            {"kind": "larger", "larger": [["a"]], "smaller": ["b"]},
+            "paper.0.holds_if.0.larger.0",
+        ),
+        (
+            "claims.yaml",
+            "paper/0/holds_if/0",
+            {"kind": "figure", "figure": 3, "number": "a", "sign": "above zero"},
+            "paper.0.holds_if.0.figure: Input should be a valid string",
+        ),
+        (
+            "scales/demo.yaml",
+            "compared/tables",
+            ["mian"],
+            "compared.tables: unknown table 'mian'; did you mean 'main'?",
+        ),
+        (
+            "protocols.yaml",
+            "5way-1shot/chosen_on",
+            "val-5way-1short",
+            "5way-1shot.chosen_on: unknown protocol 'val-5way-1short'; did you mean",
+        ),
+    ],
+)
+def test_a_mistake_is_told_at_the_keys_of_the_file(config, file, path, value, said):
+    put(config, file, path, value)
+    message = complaint(config, "demo" if file == "scales/demo.yaml" else "paper")
+    assert message.startswith(f"config/{file}")
+    assert said in message.replace(f"config/{file}, ", "").replace(f"config/{file}: ", "")
+
+
+def test_no_training_has_an_empty_list_of_numbers_for_its_shots(config):
+    put(config, "compared.yaml", "tpn/training/steps", {})
+    assert "tpn: training.steps: " in complaint(config, "paper")
+
+
+def test_settings_are_not_chosen_on_classes_that_are_tested_on(config):
+    put(config, "protocols.yaml", "10way-1shot/chosen_on", "5way-1shot")
+    assert complaint(config) == (
+        "config/protocols.yaml, 10way-1shot: settings of classifiers would be chosen on "
+        "5way-1shot, whose classes are tested on; let chosen_on name a protocol of split val"
+    )
+
+
 def test_a_key_that_yaml_reads_as_true_is_named(config):
     put(config, "scales/demo.yaml", "recipe/finetuning/ON", 3)
     file = config / "scales/demo.yaml"
@@ -390,22 +449,11 @@ def table_of_photos(config, group):
     (config / "tables/own.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
 
 
-def test_a_column_of_a_table_that_no_scale_has_is_told_with_the_nearest_one(config):
-    """It would have no cell of ours at any scale, without a word."""
-    table_of_photos(config, "minni")
-    assert complaint(config) == (
-        "config/tables/own.yaml, mini1, dataset: unknown column of the scales 'minni'; "
-        "did you mean 'mini'?"
-    )
-
-
 def test_a_column_of_a_table_may_be_of_another_scale(config):
     table_of_photos(config, "photos")
     put(config, "scales/small.yaml", "columns/photos", "fc100")
     for scale in ("demo", "small", "grocery"):
         Plan(config, scale).check()
-    put(config, "scales/small.yaml", "columns/photos", None)
-    assert "unknown column of the scales 'photos'" in complaint(config)
 
 
 def test_a_backbone_that_is_taken_away_under_a_wrong_name_is_told(config):
@@ -418,8 +466,6 @@ def test_a_backbone_that_is_taken_away_under_a_wrong_name_is_told(config):
 
 def test_a_damaged_scale_is_in_nobodys_way_but_its_own(config):
     (config / "scales/mine.yaml").write_text("extends: demo\nnote: [\n", encoding="utf-8")
-    table_of_photos(config, "photos")
-    put(config, "scales/small.yaml", "columns/photos", "fc100")
     Plan(config, "demo").check()
     assert "config/scales/mine.yaml, line 3: this is not valid YAML" in complaint(config, "mine")
 
@@ -494,8 +540,8 @@ def test_a_scale_of_such_a_name_is_in_nobodys_way_but_its_own(config):
 
 @pytest.mark.parametrize(
     ("seeds", "said"),
-    [(0, "no number of trainings"), ([], "list that is not empty"), ([1, 1], "is there twice"),
-     ("x", "no list of seeds"), ([-1], "greater than or equal to 0"), ([0.5], "valid integer")],
+    [(0, "number of trainings"), ([], "list that is not empty"), ([1, 1], "is there twice"),
+     ("x", "list of seeds"), ([-1], "greater than or equal to 0"), ([0.5], "valid integer")],
 )  # fmt: skip
 def test_seeds_that_cannot_be_are_told(config, seeds, said):
     with pytest.raises(UserError, match=f"--config, seeds.*{said}"):

@@ -28,7 +28,12 @@ def complaint(run):
         ),
         ("config/recipes.yaml", "recipes:\n", "recipes: [\n", "not valid YAML"),
         ("config/config.yaml", "allow_cpu:", "alow_cpu:", "unknown key 'alow_cpu'"),
-        ("config/config.yaml", "allow_cpu: false", "allow_cpu: sure", "true or false, not 'sure'"),
+        (
+            "config/config.yaml",
+            "allow_cpu: false",
+            "allow_cpu: sure",
+            "allow_cpu: Input should be a valid boolean",
+        ),
         ("config/config.yaml", "allow_cpu:", "[allow_cpu:", "this is not valid YAML"),
     ],
 )

@@ -20,8 +20,8 @@ from epcore.plan import Plan, paths
 from epcore.plan.datasets import QUICKLY_PACKED
 from epcore.plan.environment import ENVIRONMENT
 from epcore.plan.files import TEMPLATE, files_of
-from epcore.plan.load import read_yaml, suggest
-from epcore.plan.registry import allows_cpu, scale_of
+from epcore.plan.load import read_yaml, suggest, validate
+from epcore.plan.scale_models import MainConfig
 from epcore.plan.stages import config_text
 from epcore.resume import discard_old_states
 from epcore.scheduler import mend
@@ -53,8 +53,9 @@ configfile: str(CONFIG / "config.yaml")
 
 
 try:
-    SCALE = scale_of(config)
-    PLAN = Plan(CONFIG, SCALE, config.get("seeds"))
+    MAIN = validate(MainConfig, config, "config/config.yaml or --config")
+    SCALE = MAIN.scale
+    PLAN = Plan(CONFIG, SCALE, MAIN.seeds)
     PLAN.check()
     if workflow.is_main_process:
         # Imports torch: here, so that no job need do it again.
@@ -130,67 +131,61 @@ def asked_targets():
 
 
 def check_targets():
-    """Ends a run at once for a table, figure or result that the scale does not have."""
-    if not workflow.modifier.is_main_snakefile():
-        return  # the workflow that has this one as a module may make it
-    known = {"tables": {*TABLES, "claims"}, "figures": {*FIGURES}}
-    for target in map(Path, asked_targets()):
-        if target.parts[:1] == ("results",) and SCALE not in target.parts[1:2]:
-            named = [*target.parts, ""][1]
-            other = named if named in PLAN.registry.scale_files else "NAME"
-            sys.exit(
-                f"epcore: {target} is not of scale {SCALE}; add --config scale={other}"
-            )
-        folder = str(target.parent)
-        if folder not in known:
-            for near in get_close_matches(folder, known, 1, 0.8):
-                sys.exit(
-                    f"epcore: there is no {target}; did you mean {near}/{target.name}?"
-                )
-        names = known.get(folder, {target.stem})
-        if target.stem not in names:
-            if (CONFIG / target.parent / f"{target.stem}.yaml").exists():
-                sys.exit(
-                    f"epcore: scale {SCALE} makes no {target}; add --config scale=NAME of one that does"
-                )
-            sys.exit(
-                f"epcore: scale {SCALE} makes no {target}{suggest(target.stem, names)}"
-            )
+    """Ends a run at once for a target that the scale does not make; says what to ask for.
 
-
-def check_names():
-    """Ends a run at once for a bare name that is no rule: of a table, a figure, or misspelled.
-
-    And for a rule that only gathers files, of which the scale makes none.
+    At the end of the Snakefile, when all rules are read.
     """
     if not workflow.modifier.is_main_snakefile():
-        return  # rules of the workflow that has this one as a module are not read yet
+        return  # the workflow that has this one as a module may make it
+    tables = {*TABLES, "claims"}
     files = {name: f"figures/{name}.pdf" for name in FIGURES}
-    tables = {*TABLES, "claims", *PLAN.registry.tables.shown}
-    files |= {name: f"tables/{name}.tex" for name in tables}
-    bare = {each.name: each for each in workflow.rules if not each.has_wildcards()}
-    files |= {name: name for name in bare}
+    files |= {
+        name: f"tables/{name}.tex" for name in (*tables, *PLAN.registry.tables.shown)
+    }
+    rules = {each.name: each for each in workflow.rules if not each.has_wildcards()}
     for target in asked_targets():
-        if target in bare and bare[target].norun and not bare[target].input:
+        if "/" in target:
+            check_file(Path(target), {"tables": tables, "figures": {*FIGURES}})
+        elif target in rules:
+            if rules[target].norun and not rules[target].input:
+                sys.exit(
+                    f"epcore: scale {SCALE} makes nothing of {target}; add --config scale=NAME of one that does"
+                )
+        elif not Path(target).exists():
+            names = files | {name: name for name in rules}
+            near = [target] if target in files else get_close_matches(target, names, 1)
+            asked = f"ask for {names[near[0]]}" if near else "`snakemake --list` has them"
+            sys.exit(f"epcore: there is no target {target}; {asked}")
+        ledger = Path(paths.LEDGER.format(scale=SCALE))
+        untracked = not PLAN.registry.footprint.tracking and not ledger.exists()
+        if Path(target).stem == "co2" and untracked:
             sys.exit(
-                f"epcore: scale {SCALE} makes nothing of {target}; add --config scale=NAME of one that does"
+                f"epcore: {target} is made from {ledger}, which jobs write only if tracked; set "
+                "`tracking: true` in config/footprint.yaml"
             )
-        if "/" in target or files.get(target) == target or Path(target).exists():
-            continue
-        near = [target] if target in files else get_close_matches(target, files, 1)
-        asked = f"ask for {files[near[0]]}" if near else "`snakemake --list` has them"
-        sys.exit(f"epcore: there is no target {target}; {asked}")
 
 
-def check_report():
-    """Ends a run for the CO2 report at once if no job tells what it used."""
-    asked = [t for t in asked_targets() if Path(t).stem == "co2"]
-    ledger = Path(paths.LEDGER.format(scale=SCALE))
-    if asked and not PLAN.registry.footprint.tracking and not ledger.exists():
+def check_file(target, known):
+    """Of a folder in `known`, or a result: ends the run unless the scale makes it."""
+    if target.parts[0] == "results" and SCALE not in target.parts[1:2]:
+        named = [*target.parts, ""][1]
+        other = named if named in PLAN.registry.scale_files else "NAME"
         sys.exit(
-            f"epcore: {asked[0]} is made from {ledger}, which jobs write only if tracked; set "
-            "`tracking: true` in config/footprint.yaml"
+            f"epcore: {target} is not of scale {SCALE}; add --config scale={other}"
         )
+    folder = str(target.parent)
+    for near in get_close_matches(folder, known, 1, 0.8):
+        if near != folder:
+            sys.exit(
+                f"epcore: there is no {target}; did you mean {near}/{target.name}?"
+            )
+    names = known.get(folder, {target.stem})
+    if target.stem not in names:
+        if (CONFIG / target.parent / f"{target.stem}.yaml").exists():
+            sys.exit(
+                f"epcore: scale {SCALE} makes no {target}; add --config scale=NAME of one that does"
+            )
+        sys.exit(f"epcore: scale {SCALE} makes no {target}{suggest(target.stem, names)}")
 
 
 def data_inputs(wildcards):
@@ -202,19 +197,11 @@ def one_of(names):
     return "|".join(names) or "(?!)"
 
 
-def trained(phase):
-    """A constraint: the recipes that train in a phase; the others choose from candidates."""
-    registry = PLAN.registry
-    return one_of(
-        r for r in registry.recipes.names if not registry.recipes.selection(r, phase)
-    )
-
-
-def selected(phase):
-    registry = PLAN.registry
-    return one_of(
-        r for r in registry.recipes.names if registry.recipes.selection(r, phase)
-    )
+def recipes_that(act, phase):
+    """A constraint: the recipes that "train" in a phase, or "choose" from trained candidates."""
+    recipes = PLAN.registry.recipes
+    chosen = act == "choose"
+    return one_of(r for r in recipes.names if bool(recipes.selection(r, phase)) == chosen)
 
 
 RECIPE = "|".join(PLAN.registry.recipes.names)
@@ -251,7 +238,7 @@ config["description"] = PLAN.description() | {
 # Of one training job; RESOURCES has those of other stages.
 RESOURCES = PLAN.registry.scale.resources
 THREADS, MEMORY, MINUTES = RESOURCES.threads, RESOURCES.mem_mb, RESOURCES.runtime
-if allows_cpu(config):
+if MAIN.allow_cpu:
     REQUIRE_GPU = "--allow-cpu"
 else:
     REQUIRE_GPU = "--require-gpu" if PLAN.registry.scale.requires_gpu else ""
@@ -289,7 +276,7 @@ shell.prefix(
     f"{' '.join(f'{name}={value}' for name, value in ENVIRONMENT.items())} "
     f"EPCORE_FOOTPRINT={quoted(CONFIG / 'footprint.yaml')} "
     f"EPCORE_LEDGER={paths.LEDGER.format(scale=SCALE)} "
-    f"EPCORE_DATA_ROOT={quoted(config['data_root'])}; "
+    f"EPCORE_DATA_ROOT={quoted(MAIN.data_root)}; "
 )
 
 

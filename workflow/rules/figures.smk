@@ -3,11 +3,11 @@ from epcore.plan.figure_models import FigureSettings
 from epcore.stages import STAGES, Figure
 
 
-def of_networks(runs):
+def of_networks(stage, runs):
     """An `input` function: features of the runs, and the episodes, which are of one protocol."""
-    return lambda wildcards: [
+    return lambda w: [
         *map(PLAN.runs.features, runs()),
-        PLAN.runs.path(paths.EPISODES, runs()[0]),
+        *files_for(stage, "episodes")(w),
     ]
 
 
@@ -15,10 +15,10 @@ def of_networks(runs):
 DRAWN_FROM = {
     "ablation": lambda w: [
         *(cell.scores for cell in PLAN.tables.cells("ablation")),
-        CONFIG / "paper" / "abl.csv",
+        *files_for("ablation", "paper")(w),
     ],
-    "alpha": of_networks(PLAN.figures.alpha_runs),
-    "interpolation": of_networks(PLAN.figures.interpolation_runs),
+    "alpha": of_networks("alpha", PLAN.figures.alpha_runs),
+    "interpolation": of_networks("interpolation", PLAN.figures.interpolation_runs),
     "plot": files_for("plot", "tables"),
     "curves": lambda w: PLAN.curves.files(w.curves),
     "gap": lambda w: [

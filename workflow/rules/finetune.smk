@@ -13,7 +13,7 @@ rule finetune:
     log:
         "results/{scale}/logs/finetune/{dataset}/{backbone}/{recipe}/s{seed}-{shot}shot.log",
     wildcard_constraints:
-        recipe=trained("finetuning"),
+        recipe=recipes_that("train", "finetuning"),
     conda:
         "../../environment.yml"
     threads: THREADS

@@ -12,7 +12,7 @@ rule pretrain:
     log:
         "results/{scale}/logs/pretrain/{dataset}/{backbone}/{recipe}/s{seed}.log",
     wildcard_constraints:
-        recipe=trained("pretraining"),
+        recipe=recipes_that("train", "pretraining"),
     conda:
         "../../environment.yml"
     threads: THREADS

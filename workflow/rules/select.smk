@@ -11,7 +11,7 @@ rule select_pretrained:
     log:
         "results/{scale}/logs/select/{dataset}/{backbone}/{recipe}/s{seed}.log",
     wildcard_constraints:
-        recipe=selected("pretraining"),
+        recipe=recipes_that("choose", "pretraining"),
     localrule: True
     conda:
         "../../environment.yml"
@@ -35,6 +35,6 @@ use rule select_pretrained as select_finetuned with:
     log:
         "results/{scale}/logs/select/{dataset}/{backbone}/{recipe}/s{seed}-{shot}shot.log",
     wildcard_constraints:
-        recipe=selected("finetuning"),
+        recipe=recipes_that("choose", "finetuning"),
     params:
         job=job_of("select", checkpoint="finetune-{shot}shot"),
