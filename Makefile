@@ -29,7 +29,7 @@ view: .venv/installed
 
 PYTEST := OMP_NUM_THREADS=1 $(VENV) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 test: .venv/installed
-	$(PYTEST) -m "smoke or not (workflow or slurm or slow)"
+	$(PYTEST) -m "smoke or not (workflow or slurm or slow or latex)"
 
 test-full: .venv/installed
 	$(PYTEST) --durations=20

@@ -67,27 +67,20 @@ def test_the_plan_takes_nothing_but_names_of_the_job(name):
 
 @pytest.mark.parametrize("name", TOLD_BY_NAMES)
 def test_the_workflows_words_resolve_to_what_the_plan_says_and_to_all_files(project, name):
+    """They end with its digest, where the stage has a config."""
     plan = Plan(Path("config"), "demo")
     words = command_of(plan, name, NAMES.get(name, {}))
     found = resolved(name, arguments(name, *words))
-    if STAGES[name].config is not None:
-        assert isinstance(found["stage"], Told)
-        assert json.loads(found["stage"].model_dump_json()) == json.loads(
-            stage_config(plan, name, NAMES.get(name, {}))
-        )
-    for option in STAGES[name].files:
-        if option.required:
-            assert found[option.name], option.name
-
-
-@pytest.mark.parametrize("name", TOLD_BY_NAMES)
-def test_the_digest_is_that_of_what_the_stage_is_told(project, name):
-    plan = Plan(Path("config"), "demo")
-    words = command_of(plan, name, NAMES.get(name, {}))
     if STAGES[name].config is None:
         assert "--digest" not in words
     else:
-        assert words[-1] == fingerprint(stage_config(plan, name, NAMES.get(name, {})))
+        said = stage_config(plan, name, NAMES.get(name, {}))
+        assert isinstance(found["stage"], Told)
+        assert json.loads(found["stage"].model_dump_json()) == json.loads(said)
+        assert words[-1] == fingerprint(said)
+    for option in STAGES[name].files:
+        if option.required:
+            assert found[option.name], option.name
 
 
 def test_a_command_line_stays_short_whatever_the_scale(project):

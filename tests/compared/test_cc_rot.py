@@ -55,6 +55,7 @@ def test_it_learns_to_tell_new_classes_apart(dimmed, tmp_path):
     assert after > max(0.6, before + 0.2)
 
 
+@pytest.mark.slow
 def test_it_stays_at_chance_where_labels_mean_nothing(shuffled, tmp_path):
     found = accuracies(shuffled, trained(shuffled, tmp_path))
     spread = found.std() / np.sqrt(len(found))

@@ -61,7 +61,13 @@ def accuracies(store, method, episodes):
     return EpisodicTester(method, WHOLE, "fp32", CPU).test(store, episodes).accuracies
 
 
-@pytest.mark.parametrize("name", METHODS)
+# Of these the fast tests leave out those whose steps take long.
+LONG = ("gnn", "maml", "egnn")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(each, marks=[pytest.mark.slow] * (each in LONG)) for each in METHODS]
+)
 def test_it_learns_to_tell_new_classes_apart(colors, dimmed, tmp_path, name):
     """GNN needs more steps where images differ in brightness; untrained it is at chance anyway."""
     store = colors if name == "gnn" else dimmed
@@ -71,6 +77,7 @@ def test_it_learns_to_tell_new_classes_apart(colors, dimmed, tmp_path, name):
     assert after > max(0.6, before + 0.2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_it_stays_at_chance_where_labels_mean_nothing(shuffled, tmp_path, name):
     method = trained(shuffled, name, tmp_path, steps=8)
@@ -105,7 +112,14 @@ class Killed(EpisodicTask):
             yield loss
 
 
-@pytest.mark.parametrize("name", ["protonet", "maml", "egnn"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "protonet",
+        pytest.param("maml", marks=pytest.mark.slow),
+        pytest.param("egnn", marks=pytest.mark.slow),
+    ],
+)
 def test_a_killed_training_ends_as_if_nothing_had_happened(colors, tmp_path, name):
     """The moments of Adam included, and a rate that halves."""
     settings = {"epochs": 3, "steps": 2, "halve_every": 1, "clip": 0.5, "weight_decay": 0.01}

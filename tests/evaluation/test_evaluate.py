@@ -106,6 +106,7 @@ def test_classes_far_apart_are_all_told_apart():
     assert solve(features, episodes, inference()).accuracies.tolist() == [1.0] * 120
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recipe", ["epnet", "net"])
 def test_features_that_say_nothing_give_chance(recipe):
     features, episodes = drawn(300, queries=10)

@@ -2,19 +2,24 @@
 
 import csv
 import re
+from contextlib import chdir
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
 from claim_values import VALUES
-from score_files import write_scores
+from score_files import write_results, write_scores
 from test_latex import compiled, overfull
 
 from epcore.classifiers import load_classifier
 from epcore.errors import UserError
 from epcore.footprint.impact import PAPER
 from epcore.plan import Plan
+from epcore.plan.claim_models import ClaimSettings
+from epcore.plan.claims import Claims
+from epcore.plan.load import validate
 from epcore.plan.stages.claims import ClaimCase, ClaimCell, ClaimCondition, JudgedClaim
 from epcore.report import claims
 from epcore.report.evidence import Estimate
@@ -41,12 +46,17 @@ FAILS = {
 OPEN = ["C27", "C28"]  # by measurement alone
 
 
+@cache
+def planned(scale, seeds=None):
+    return Plan(CONFIG, scale, seeds)
+
+
 @pytest.fixture(scope="module")
 def without_a_run():
     """The claims by what is printed alone, at each scale."""
 
     def at(scale):
-        stage = Plan(CONFIG, scale).claims.stage()
+        stage = planned(scale).claims.stage()
         cells = {key: cell.model_copy(update={"scores": ()}) for key, cell in stage.cells.items()}
         none = tuple(claim.model_copy(update={"numbers": ()}) for claim in stage.claims)
         judged = judge(stage.model_copy(update={"cells": cells, "claims": none}))
@@ -116,7 +126,7 @@ BOTH = GREATER | {"columns": ["mini1", "mini5"]}
 
 
 @pytest.fixture
-def verdict(config, tmp_path):
+def verdict(tmp_path):
     """verdict(predicates, cells): what a run says whose cells have these means, and printed ones.
 
     A number is the mean of 50 episodes, with a noise of the episode that all cells share and
@@ -127,8 +137,11 @@ def verdict(config, tmp_path):
         predicates = holds_if if isinstance(holds_if, list) else [holds_if]
         claim = {"id": "X", "where": "here", "claim": "so", "trainings": trainings}
         written = {"paper": [claim | {"holds_if": predicates}], "ours": []}
-        (config / "claims.yaml").write_text(yaml.safe_dump(written), encoding="utf-8")
-        stage = Plan(config, "demo", seeds).claims.stage()
+        plan = planned("demo", seeds)
+        asked = Claims(plan.registry, plan.tables, plan.figures)
+        asked.settings = validate(ClaimSettings, written, "config/claims.yaml")
+        asked._catalog = plan.claims._catalog  # every cell of every table, looked up once
+        stage = asked.stage()
         count = len(stage.seeds)
         random = np.random.default_rng(0)
         shared = random.normal(0, 5, (count, 50))
@@ -321,8 +334,8 @@ def test_what_is_said_to_have_a_claims_cells_has_them(scale):
             for case in cases
         )
 
-    plan = Plan(CONFIG, scale)
-    others = {name: Plan(CONFIG, name).claims.stage() for name in ("small", "paper")}
+    plan = planned(scale)
+    others = {name: planned(name).claims.stage() for name in ("small", "paper")}
     said = {}
     for claim in plan.claims.stage().claims:
         if not claim.conditions or asked(claim, plan.claims.stage()):
@@ -340,7 +353,7 @@ def test_what_is_said_to_have_a_claims_cells_has_them(scale):
 
 
 def test_the_claims_on_methods_that_assume_balance_are_of_those_that_the_tables_mark():
-    plan = Plan(CONFIG, "demo")
+    plan = planned("demo")
     recipes = plan.registry.recipes
 
     def balanced(name):
@@ -355,7 +368,7 @@ def test_the_claims_on_methods_that_assume_balance_are_of_those_that_the_tables_
 
 
 def test_the_claims_on_co2_are_of_the_numbers_that_the_footprint_has():
-    claims = {claim.id: claim for claim in Plan(CONFIG, "demo").claims.settings.paper}
+    claims = {claim.id: claim for claim in planned("demo").claims.settings.paper}
     (mass,), (share,) = claims["C30"].holds_if, claims["C31"].holds_if
     assert mass.factors == (PAPER.hours, PAPER.watts / 1000, PAPER.factor)
     assert (mass.stated, mass.divisors) == (PAPER.printed, ())
@@ -418,12 +431,26 @@ def test_a_claim_twice_is_told(config):
 # -- what is written -------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def claimed(tmp_path_factory):
+    """The folder with claims of fabricated scores, and their stage."""
+    folder = tmp_path_factory.mktemp("claims")
+    with chdir(folder):
+        return folder, judged_claims()
+
+
 @pytest.fixture
-def written(fabricate):
+def written(claimed, monkeypatch):
     """Claims of fabricated scores, as files in the working directory."""
-    plan = Plan(CONFIG, "demo")
+    folder, stage = claimed
+    monkeypatch.chdir(folder)
+    return stage
+
+
+def judged_claims():
+    plan = planned("demo")
     for table in plan.main_tables:
-        fabricate(plan.tables.cells(table))
+        write_results(plan.tables.cells(table))
     stage = plan.claims.stage()
     for file in {number.file for claim in stage.claims for number in claim.numbers if number.file}:
         Path(file).parent.mkdir(parents=True, exist_ok=True)
@@ -454,7 +481,7 @@ def test_the_csv_has_a_line_for_each_claim(written):
 def test_the_page_leads_to_tables_and_figures_of_the_run(written):
     text = Path("claims.html").read_text(encoding="utf-8")
     links = set(re.findall(r'href="([^"]*)"', text))
-    tables = {t for c in written.claims for t in c.tables if t in Plan(CONFIG, "demo").main_tables}
+    tables = {t for c in written.claims for t in c.tables if t in planned("demo").main_tables}
     assert {f"{table}.html" for table in tables} <= links
     assert "../figures/two-moons-numbers.csv" in links
     for claim in written.claims:

@@ -26,13 +26,17 @@ IMAGENET_FS = "curves-glyph-large-resnet10"
 
 
 @pytest.fixture
-def stage(tmp_path, monkeypatch):
-    """The trainings of a figure, with curves as the training loop writes them."""
+def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def stage(folder):
     return trained(NAME)
 
 
 def trained(name):
+    """The trainings of a figure, with curves as the training loop writes them."""
     stage = Plan(CONFIG, "demo").curves.stage(name)
     for number, training in enumerate(stage.trainings):
         path = Path(training.checkpoint)
@@ -64,10 +68,18 @@ def curve_of(training):
 
 
 @pytest.mark.parametrize("name", [NAME, IMAGENET_FS])
-def test_the_numbers_are_those_of_the_trainings_in_order(stage, name):
+def test_the_numbers_are_those_of_the_trainings_in_order_and_are_named_in_text(folder, name):
     stage = trained(name)
     curves.run(stage, Path("figures/c.pdf"))
     lines = lines_of(Path("figures/c.csv"))
+    words = words_of("figures/c.pdf")
+    check_words(words, name)
+    for line in lines:
+        if line["kept"] == "True":
+            assert f"{float(line['val_accuracy']):.1f}" in words
+    assert all(
+        kind.endswith("TrueType") and emb == "yes" for kind, emb in fonts_of("figures/c.pdf")
+    )
     assert len(lines) == sum(EPOCHS.get(Path(t.checkpoint).stem, 3) for t in stage.trainings)
     for training in stage.trainings:
         with curve_of(training).open(newline="") as file:
@@ -82,36 +94,26 @@ def test_the_numbers_are_those_of_the_trainings_in_order(stage, name):
             assert line["kept"] == str(epoch == len(written) - 2)
 
 
-def test_every_recipe_phase_and_kept_accuracy_is_named_in_text(stage):
-    curves.run(stage, Path("c.pdf"))
-    words = words_of("c.pdf")
-    recipes = ("epnet", "net", "off-diagonal", "diagonal")
-    note = "Scale demo: rendered characters of 100 classes, ResNet-12 ×1/8"
-    for said in (*recipes, "pretraining", "fine-tuning, 1-shot", "learning rate", note):
+def check_words(words, name):
+    """Every recipe and phase is named."""
+    if name == IMAGENET_FS:
+        numbers = [f"generator, K = {shots}" for shots in (1, 2, 5, 10, 20)]
+        recipes = ("classifier", "lwof-average", "lwof-attention", "wdae-gnn-ep", *numbers)
+        note = "ResNet-10 ×1/4"
+        assert "fine-tuning" not in words
+    else:
+        recipes = ("epnet", "net", "off-diagonal", "diagonal")
+        recipes += ("pretraining", "fine-tuning, 1-shot", "learning rate")
+        note = "Scale demo: rendered characters of 100 classes, ResNet-12 ×1/8"
+    for said in (*recipes, note):
         assert said in words
-    for line in lines_of(Path("c.csv")):
-        if line["kept"] == "True":
-            assert f"{float(line['val_accuracy']):.1f}" in words
-    assert all(kind.endswith("TrueType") and emb == "yes" for kind, emb in fonts_of("c.pdf"))
-
-
-def test_of_imagenet_fs_every_generator_and_k_is_named(stage):
-    curves.run(trained(IMAGENET_FS), Path("c.pdf"))
-    words = words_of("c.pdf")
-    note = "ResNet-10 ×1/4"
-    numbers = [f"generator, K = {shots}" for shots in (1, 2, 5, 10, 20)]
-    for said in ("classifier", "lwof-average", "lwof-attention", "wdae-gnn-ep", *numbers, note):
-        assert said in words
-    kept = [line for line in lines_of(Path("c.csv")) if line["kept"] == "True"]
-    assert len(kept) == 1 + 2 * 5 + 2 * 1
-    assert all(f"{float(line['val_accuracy']):.1f}" in words for line in kept)
-    assert "fine-tuning" not in words
 
 
 @pytest.fixture
 def drawn(monkeypatch):
     """Canvases and panels of the figures that are drawn."""
     kept = []
+    monkeypatch.setattr("matplotlib.pyplot.savefig", lambda path, **_: Path(path).touch())
 
     @contextmanager
     def keep(*sizes, **more):
@@ -123,7 +125,7 @@ def drawn(monkeypatch):
     return kept
 
 
-def test_a_full_figure_fits_on_a_page_of_the_paper(stage, drawn):
+def test_a_full_figure_fits_on_a_page_of_the_paper(folder, drawn):
     """The text of Springer's llncs class is 193 mm high; a caption goes below."""
     full = trained("curves-glyph-mini-conv4")
     assert len({training.recipe for training in full.trainings}) == 6
@@ -132,7 +134,7 @@ def test_a_full_figure_fits_on_a_page_of_the_paper(stage, drawn):
     assert canvas.get_figheight() < 193 / 25.4 - 0.5
 
 
-def test_five_accuracies_stand_side_by_side(stage, drawn):
+def test_five_accuracies_stand_side_by_side(folder, drawn):
     curves.run(trained(IMAGENET_FS), Path("c.pdf"))
     ((canvas, axes),) = drawn
     canvas.draw_without_rendering()
@@ -143,7 +145,7 @@ def test_five_accuracies_stand_side_by_side(stage, drawn):
         assert min(label.x0 for label in labels) > panel.get_window_extent().x0
 
 
-@pytest.mark.parametrize("level", [0.2, 0.3, 0.4, 0.5, 0.6])
+@pytest.mark.parametrize("level", [0.2, 0.4, 0.6])
 def test_no_accuracy_covers_a_star_or_another(stage, drawn, level):
     """Wherever stars are: fine-tunings keep their last epoch, at some accuracy."""
     for path in Path().rglob("finetune-*shot.csv"):

@@ -116,6 +116,7 @@ def test_the_words_of_the_ablation_are_text_in_embedded_fonts(ablation_stage):
     assert all(kind.endswith("TrueType") and embedded == "yes" for kind, embedded in fonts)
 
 
+@pytest.mark.slow
 def test_the_ablation_is_the_same_bytes_in_another_process_and_with_cells_in_another_order(
     ablation_stage,
 ):

@@ -65,6 +65,7 @@ def test_the_numbers_are_differences_of_the_same_epoch_and_seed(stage):
         assert float(line["gap"]) == pytest.approx(epoch - 1 - length + int(line["seed"]))
 
 
+@pytest.mark.slow
 def test_the_same_curves_give_the_same_bytes(stage):
     gap.run(stage, Path("one/gap.pdf"))
     gap.run(stage, Path("two/gap.pdf"))

@@ -184,6 +184,7 @@ def test_every_line_of_a_table_has_as_many_cells_as_the_table_has_columns(typese
             assert line.count("&") + 1 - len(spans) + sum(spans) == width, line
 
 
+@pytest.mark.slow
 def test_a_table_of_many_blocks_goes_on_from_page_to_page(typeset):
     """Every row once, under one label and number, no page with more rows than it has room for."""
     whole, _ = typeset("classifiers", "paper")

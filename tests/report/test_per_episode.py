@@ -62,6 +62,7 @@ def test_a_panel_may_lack_episodes_that_others_have(stage):
     assert len(lines_of(OUT.with_suffix(".csv"))) == 2 * 2 * 3 * 2 - 2
 
 
+@pytest.mark.slow
 def test_the_same_scores_give_the_same_bytes(stage):
     per_episode.run(stage, Path("one/per-episode.pdf"))
     per_episode.run(stage, Path("two/per-episode.pdf"))

@@ -3,7 +3,8 @@
 import json
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from figure_files import fonts_of, lines_of, same_files, words_of
 from scipy import stats
+from score_files import write_results
 
 from epcore.errors import UserError
 from epcore.plan import Plan
@@ -22,33 +24,55 @@ CONFIG = Path(__file__).parents[2] / "config"
 NAMES = ("by-shot", "by-way", "by-unlabeled")
 
 
-@pytest.fixture
-def drawn(fabricate):
-    """Draws a plot of fabricated scores: drawn("by-shot") -> its lines and the scores of cells."""
+def draw(name):
+    """Draws a plot of fabricated scores into the working directory.
 
-    def build(name, scale="demo"):
-        plan = Plan(CONFIG, scale)
-        scores, files = {}, []
-        for table in plan.plots.tables(name):
-            stage = plan.tables.stage(table)
-            # By file, because the score files of an earlier table stand.
-            cells = [cell for cell in stage.cells if not Path(cell.scores).exists()]
-            fabricate(cells)
-            for cell in stage.cells:
-                lines = lines_of(Path(cell.scores))
-                values = 100 * np.array([float(line["accuracy"]) for line in lines])
-                scores[table, cell.block, cell.row, cell.column] = values
-                if not Path(cell.checkpoint_meta).exists():
-                    Path(cell.checkpoint_meta).write_text('{"parameters": 1}', encoding="utf-8")
-            printed = plan.registry.tables.table(table).paper
-            paper = CONFIG / "paper" / f"{printed}.csv" if printed else None
-            run(stage, Path(f"{table}.csv"), paper)
-            files.append(Path(f"{table}.csv"))
-        stage = plan.plots.plot(name)
-        plot.run(stage, files, Path(f"{name}.pdf"))
-        return stage, lines_of(Path(f"{name}.csv")), scores
+    Returns its stage, its lines and the scores of cells.
+    """
+    plan = Plan(CONFIG, "demo")
+    scores, files = {}, []
+    for table in plan.plots.tables(name):
+        stage = plan.tables.stage(table)
+        # By file, because the score files of an earlier table stand.
+        write_results([cell for cell in stage.cells if not Path(cell.scores).exists()])
+        for cell in stage.cells:
+            lines = lines_of(Path(cell.scores))
+            values = 100 * np.array([float(line["accuracy"]) for line in lines])
+            scores[table, cell.block, cell.row, cell.column] = values
+            if not Path(cell.checkpoint_meta).exists():
+                Path(cell.checkpoint_meta).write_text('{"parameters": 1}', encoding="utf-8")
+        printed = plan.registry.tables.table(table).paper
+        paper = CONFIG / "paper" / f"{printed}.csv" if printed else None
+        run(stage, Path(f"{table}.csv"), paper)
+        files.append(Path(f"{table}.csv"))
+    stage = plan.plots.plot(name)
+    plot.run(stage, files, Path(f"{name}.pdf"))
+    return stage, lines_of(Path(f"{name}.csv")), scores
+
+
+@pytest.fixture(scope="module")
+def once(tmp_path_factory):
+    """Each plot in a folder of its own, drawn once for all tests that only look at it."""
+
+    @cache
+    def build(name):
+        folder = tmp_path_factory.mktemp(name)
+        with chdir(folder):
+            return folder, *draw(name)
 
     return build
+
+
+@pytest.fixture
+def drawn(once, monkeypatch):
+    """drawn("by-shot") -> what `draw` returns, in the folder of its files."""
+
+    def show(name):
+        folder, *found = once(name)
+        monkeypatch.chdir(folder)
+        return found
+
+    return show
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -137,7 +161,7 @@ def test_words_and_numbers_of_a_plot_are_text_in_embedded_fonts(drawn, name):
     assert all(kind.endswith("TrueType") and embedded == "yes" for kind, embedded in fonts)
 
 
-def test_the_sizes_of_networks_stand_beside_their_rows_and_not_on_each_other(drawn, monkeypatch):
+def test_the_sizes_of_networks_stand_beside_their_rows_and_not_on_each_other(tmp_path, monkeypatch):
     placed = []
 
     @contextmanager
@@ -147,7 +171,8 @@ def test_the_sizes_of_networks_stand_beside_their_rows_and_not_on_each_other(dra
             placed.extend(row[-1].texts[0] for row in grid.axes)
 
     monkeypatch.setattr(plot, "facets", placing)
-    drawn("by-shot")
+    monkeypatch.chdir(tmp_path)
+    draw("by-shot")
     assert [" ".join(label.get_text().split()) for label in placed] == [
         "Conv-4",
         "ResNet-12 ×1/8",
@@ -170,8 +195,9 @@ def test_a_plot_is_the_same_bytes_in_another_process_and_says_what_it_is_made_of
     assert facts["inputs"].keys() == set(tables)
 
 
-def test_a_table_that_lacks_a_number_is_told(drawn):
-    stage, _, _ = drawn("by-way")
+def test_a_table_that_lacks_a_number_is_told(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    stage, _, _ = draw("by-way")
     text = Path("n-way.csv").read_text(encoding="utf-8").splitlines()
     shorter = [line for line in text if ",EPNet,20w5," not in line]
     assert len(shorter) == len(text) - 1

@@ -50,6 +50,7 @@ def test_each_classifier_has_a_point_in_each_panel_the_mean_of_its_seeds(stage):
     assert Path("figures/speed.png").stat().st_size > 10_000
 
 
+@pytest.mark.slow
 def test_the_same_metas_give_the_same_bytes(stage):
     speed.run(stage, Path("one/speed.pdf"))
     speed.run(stage, Path("two/speed.pdf"))

@@ -192,10 +192,14 @@ def told_to_leave(kind):
     return ToldToLeave
 
 
-@pytest.mark.parametrize("backbone", ["resnet12", "wrn"])
-@pytest.mark.parametrize("phase", ["pretraining", "finetuning"])
 @pytest.mark.parametrize(
-    ("stopped", "finished"), [(killed, KILLED_AT[0]), (told_to_leave, KILLED_AT[0] - 1)]
+    ("phase", "backbone", "stopped", "finished"),
+    [
+        ("pretraining", "resnet12", killed, KILLED_AT[0]),
+        ("pretraining", "wrn", told_to_leave, KILLED_AT[0] - 1),
+        ("finetuning", "resnet12", told_to_leave, KILLED_AT[0] - 1),
+        pytest.param("finetuning", "wrn", killed, KILLED_AT[0], marks=pytest.mark.slow),
+    ],
 )
 def test_a_stopped_training_goes_on_and_ends_as_if_nothing_had_happened(
     request, tmp_path, phase, backbone, stopped, finished
