@@ -6,6 +6,8 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from contextlib import chdir
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -32,24 +34,17 @@ def smaller(stage, **changes):
     return stage.model_copy(update={"settings": settings})
 
 
-@pytest.fixture
-def moons(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def moons():
     stage = PLAN.figures.two_moons()
     return smaller(stage, points=60, batch_sizes=(8, 16, 60), batches=7, draws=3)
 
 
-@pytest.fixture
-def boundaries(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    stage = PLAN.figures.decision_boundary()
-    return smaller(stage, grid=31, draws=3)
+def boundaries():
+    return smaller(PLAN.figures.decision_boundary(), grid=31, draws=3)
 
 
-@pytest.fixture
-def pairs(tmp_path, monkeypatch):
+def pairs():
     """The demo's stage over features of 20 classes, which differ from network to network."""
-    monkeypatch.chdir(tmp_path)
     stage = PLAN.figures.interpolation()
     random = np.random.default_rng(0)
     centers = np.repeat(random.normal(size=(20, 16)), 10, axis=0)
@@ -79,23 +74,43 @@ def numbers_of(path):
 # -- all of them -----------------------------------------------------------------------------------
 
 STAGES = {
-    "two-moons": ("moons", two_moons, ()),
-    "decision-boundary": ("boundaries", decision_boundary, ()),
-    "interpolation": ("pairs", interpolation, (Path("episodes.npz"),)),
+    "two-moons": (moons, two_moons, ()),
+    "decision-boundary": (boundaries, decision_boundary, ()),
+    "interpolation": (pairs, interpolation, (Path("episodes.npz"),)),
 }
 
 
-@pytest.fixture(params=STAGES)
-def figure(request):
-    """Name of a figure, the config of its stage, and its run() that writes to a path."""
-    fixture, module, inputs = STAGES[request.param]
-    stage = request.getfixturevalue(fixture)
-    return request.param, stage, lambda out: module.run(stage, *inputs, Path(out))
+@pytest.fixture(scope="module")
+def once(tmp_path_factory):
+    """Each figure, small, in a folder of its own, drawn once for all tests that look at it."""
+
+    @cache
+    def draw(name):
+        config, module, inputs = STAGES[name]
+        folder = tmp_path_factory.mktemp(name)
+        with chdir(folder):
+            stage = config()
+            module.run(stage, *inputs, Path(f"figures/{name}.pdf"))
+        return folder, stage
+
+    return draw
 
 
-def test_a_figure_is_written_with_its_picture_its_numbers_and_where_they_come_from(figure):
-    name, stage, run = figure
-    run(f"figures/{name}.pdf")
+@pytest.fixture
+def figure(once, monkeypatch):
+    """figure(name) -> the config of its stage; its files lie in figures/."""
+
+    def show(name):
+        folder, stage = once(name)
+        monkeypatch.chdir(folder)
+        return stage
+
+    return show
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_a_figure_is_written_with_its_picture_its_numbers_and_where_they_come_from(figure, name):
+    stage = figure(name)
     written = {path.name.removeprefix(name) for path in Path("figures").iterdir()}
     assert written == {*ENDINGS, ".meta.json"}
     assert Path(f"figures/{name}.png").read_bytes().startswith(b"\x89PNG")
@@ -106,23 +121,25 @@ def test_a_figure_is_written_with_its_picture_its_numbers_and_where_they_come_fr
 
 
 @pytest.mark.slow
-def test_a_figure_is_the_same_bytes_in_another_process(figure):
-    name, stage, run = figure
-    run("one.pdf")
+@pytest.mark.parametrize("name", STAGES)
+def test_a_figure_is_the_same_bytes_in_another_process(figure, name):
+    stage = figure(name)
     Path("told.json").write_text(stage.model_dump_json(), encoding="utf-8")
     command = [sys.executable, "-m", "epcore", name, "--config", "told.json", "--out", "two.pdf"]
     command += ["--episodes", "episodes.npz"] if name == "interpolation" else []
     subprocess.run(command, check=True)
     for ending in ENDINGS:
-        assert Path(f"one{ending}").read_bytes() == Path(f"two{ending}").read_bytes(), ending
+        first = Path(f"figures/{name}{ending}").read_bytes()
+        assert first == Path(f"two{ending}").read_bytes(), ending
 
 
-def test_the_words_of_a_figure_are_text_in_embedded_fonts(figure):
+@pytest.mark.parametrize("name", STAGES)
+def test_the_words_of_a_figure_are_text_in_embedded_fonts(figure, name):
     if shutil.which("pdftotext") is None or shutil.which("pdffonts") is None:
         pytest.skip("poppler is not installed")
-    name, _, run = figure
-    run("one.pdf")
-    printed = subprocess.run(["pdftotext", "one.pdf", "-"], capture_output=True, check=True)
+    figure(name)
+    pdf = f"figures/{name}.pdf"
+    printed = subprocess.run(["pdftotext", pdf, "-"], capture_output=True, check=True)
     words = " ".join(printed.stdout.decode("utf-8").split())
     expected = {
         "two-moons": ("batches of 8", "batches of 60", "row-normalized", "All on the same scale"),
@@ -148,7 +165,7 @@ def test_the_words_of_a_figure_are_text_in_embedded_fonts(figure):
     }
     for text in expected[name]:
         assert text in words
-    fonts = subprocess.run(["pdffonts", "one.pdf"], capture_output=True, text=True, check=True)
+    fonts = subprocess.run(["pdffonts", pdf], capture_output=True, text=True, check=True)
     assert "TrueType" in fonts.stdout
     assert "Type 3" not in fonts.stdout
 
@@ -156,9 +173,9 @@ def test_the_words_of_a_figure_are_text_in_embedded_fonts(figure):
 # -- each by itself --------------------------------------------------------------------------------
 
 
-def test_of_the_moons_every_projection_and_every_point_is_in_the_csv(moons):
-    two_moons.run(moons, Path("moons.pdf"))
-    lines = lines_of("moons.csv")
+def test_of_the_moons_every_projection_and_every_point_is_in_the_csv(figure):
+    figure("two-moons")
+    lines = lines_of("figures/two-moons.csv")
     projected = Counter((e["batch_size"], e["point"]) for e in lines if e["panel"] == "a")
     every = {(size, str(point)) for size in ("8", "16", "60") for point in range(60)}
     assert projected == dict.fromkeys(every, 7)
@@ -177,10 +194,10 @@ def test_of_the_moons_every_projection_and_every_point_is_in_the_csv(moons):
             assert place == pytest.approx(of_all["propagated", line["point"]], abs=1e-5)
 
 
-def test_numbers_of_the_moons_are_means_over_the_draws(moons):
-    two_moons.run(moons, Path("moons.pdf"))
-    numbers = numbers_of("moons-numbers.csv")
-    outcomes = [two_moons.experiment(moons.settings, draw) for draw in range(3)]
+def test_numbers_of_the_moons_are_means_over_the_draws(figure):
+    stage = figure("two-moons")
+    numbers = numbers_of("figures/two-moons-numbers.csv")
+    outcomes = [two_moons.experiment(stage.settings, draw) for draw in range(3)]
     assert len({outcome.points.tobytes() for outcome in outcomes}) == 3
     totals = {
         name: np.array([np.trace(np.cov(o.variants[name].T, bias=True)) for o in outcomes])
@@ -189,7 +206,7 @@ def test_numbers_of_the_moons_are_means_over_the_draws(moons):
     gap = totals["row-normalized"] - totals["original"]
     found = numbers["total-variance-row-normalized-difference"]
     assert found == pytest.approx(gap.mean(), abs=1e-6)
-    line = {line["name"]: line for line in lines_of("moons-numbers.csv")}[
+    line = {line["name"]: line for line in lines_of("figures/two-moons-numbers.csv")}[
         "total-variance-row-normalized-difference"
     ]
     assert float(line["high"]) - found == pytest.approx(mean_with_interval(gap).interval, abs=2e-6)
@@ -201,11 +218,11 @@ def test_numbers_of_the_moons_are_means_over_the_draws(moons):
     assert numbers["within-variance-rescaled"] == pytest.approx(same, rel=0.05)
 
 
-def test_the_boundaries_in_the_csv_are_as_long_as_the_figure_says(boundaries):
-    decision_boundary.run(boundaries, Path("boundary.pdf"))
-    lines = lines_of("boundary.csv")
+def test_the_boundaries_in_the_csv_are_as_long_as_the_figure_says(figure):
+    stage = figure("decision-boundary")
+    lines = lines_of("figures/decision-boundary.csv")
     drawn = decision_boundary.shown(
-        boundaries.settings, decision_boundary.drawn_scene(boundaries.settings, 0)
+        stage.settings, decision_boundary.drawn_scene(stage.settings, 0)
     )
     for panel, expected in zip("abc", drawn, strict=True):
         vertices = {}
@@ -216,14 +233,14 @@ def test_the_boundaries_in_the_csv_are_as_long_as_the_figure_says(boundaries):
         assert {key[0] for key in vertices} == {"1|2", "1|3", "2|3"}
         arcs = [Arc((0, 1), np.array(points)) for points in vertices.values()]
         assert length(arcs) == pytest.approx(length(expected.arcs), abs=1e-3)
-        assert length(arcs) > 3 * boundaries.settings.window
+        assert length(arcs) > 3 * stage.settings.window
         assert curvature(arcs, 0.2) == pytest.approx(curvature(expected.arcs, 0.2), rel=0.01)
     kinds = [line["kind"] for line in lines if line["panel"] == "c"]
     assert kinds.count("labeled") == 6
     assert kinds.count("unlabeled") == 29
     (query,) = (line for line in lines if line["kind"] == "query")
     scores = drawn[2].scores
-    side = np.linspace(-boundaries.settings.window, boundaries.settings.window, 31)
+    side = np.linspace(-stage.settings.window, stage.settings.window, 31)
     column, row = (np.abs(side - float(query[axis])).argmin() for axis in ("x", "y"))
     # Of the nearest point of the grid, which may lie on the other side of a boundary.
     highest = scores[:, row, column].argsort()[::-1][:2] + 1
@@ -231,9 +248,9 @@ def test_the_boundaries_in_the_csv_are_as_long_as_the_figure_says(boundaries):
     assert query["panel"] == "c"
 
 
-def test_numbers_of_the_boundaries_are_of_every_classifier_before_and_after(boundaries):
-    decision_boundary.run(boundaries, Path("boundary.pdf"))
-    numbers = numbers_of("boundary-numbers.csv")
+def test_numbers_of_the_boundaries_are_of_every_classifier_before_and_after(figure):
+    figure("decision-boundary")
+    numbers = numbers_of("figures/decision-boundary-numbers.csv")
     for classifier in ("nearest", "prototypes", "labels"):
         for quantity in ("length", "curvature"):
             name = f"{classifier}-{quantity}"
@@ -244,8 +261,8 @@ def test_numbers_of_the_boundaries_are_of_every_classifier_before_and_after(boun
     assert 1 / 3 < numbers["unlabeled-accuracy-propagated"] <= 1
 
 
-def test_panels_and_numbers_are_one_measure_of_one_grid(boundaries):
-    settings = boundaries.settings
+def test_panels_and_numbers_are_one_measure_of_one_grid():
+    settings = boundaries().settings
     numbers = {number.name: number.value for number in decision_boundary.measure(settings)}
     panels = [
         decision_boundary.shown(settings, decision_boundary.drawn_scene(settings, draw))
@@ -259,6 +276,7 @@ def test_panels_and_numbers_are_one_measure_of_one_grid(boundaries):
             assert numbers[f"nearest-{quantity}-{which}"] == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_a_grid_twice_as_fine_changes_what_propagation_does_by_less_than_its_interval():
     """Nearest points, of which the README speaks, in four sets of points."""
     settings = PLAN.figures.decision_boundary().settings
@@ -280,9 +298,9 @@ def test_a_grid_twice_as_fine_changes_what_propagation_does_by_less_than_its_int
         assert abs(coarse.value - fine.value) < coarse.interval / 2
 
 
-def test_every_probability_is_in_the_csv_and_its_numbers_follow_from_it(pairs):
-    interpolation.run(pairs, Path("episodes.npz"), Path("pairs.pdf"))
-    lines = [line for line in lines_of("pairs.csv") if line["kind"] == "pair"]
+def test_every_probability_is_in_the_csv_and_its_numbers_follow_from_it(figure):
+    figure("interpolation")
+    lines = [line for line in lines_of("figures/interpolation.csv") if line["kind"] == "pair"]
     assert len(lines) == 2 * 2 * 9 * 21
     curves = {}
     for line in lines:
@@ -296,7 +314,7 @@ def test_every_probability_is_in_the_csv_and_its_numbers_follow_from_it(pairs):
         assert alphas == pytest.approx(np.arange(21) / 20)
         slopes = steepest.setdefault((between, network), [])
         slopes.append(np.abs(np.diff(probabilities)).max() * 20)
-    numbers = numbers_of("pairs-numbers.csv")
+    numbers = numbers_of("figures/interpolation-numbers.csv")
     means = {place: np.mean(slopes) for place, slopes in steepest.items()}
     for (between, network), mean in means.items():
         shown = numbers[f"{between}-steepest-slope-{network}"]
@@ -309,11 +327,11 @@ def test_every_probability_is_in_the_csv_and_its_numbers_follow_from_it(pairs):
     assert means["features", "epnet"] != means["embeddings", "epnet"]
 
 
-def test_the_means_and_bands_that_are_drawn_are_in_the_csv(pairs):
+def test_the_means_and_bands_that_are_drawn_are_in_the_csv(figure):
     """Quartiles of nine pairs are the third and the seventh."""
-    interpolation.run(pairs, Path("episodes.npz"), Path("pairs.pdf"))
+    figure("interpolation")
     of_pairs, drawn = {}, {}
-    for line in lines_of("pairs.csv"):
+    for line in lines_of("figures/interpolation.csv"):
         place = (line["between"], line["network"], line["alpha"])
         probability = float(line["probability"])
         if line["kind"] == "pair":
@@ -331,20 +349,22 @@ def test_the_means_and_bands_that_are_drawn_are_in_the_csv(pairs):
     assert drawn == pytest.approx(expected, abs=2e-6)
 
 
-def test_the_pairs_know_their_features_and_episodes(pairs):
-    interpolation.run(pairs, Path("episodes.npz"), Path("pairs.pdf"))
-    facts = json.loads(Path("pairs.meta.json").read_text(encoding="utf-8"))
-    inputs = {"episodes.npz", *(network.features for network in pairs.networks)}
+def test_the_pairs_know_their_features_and_episodes(figure):
+    stage = figure("interpolation")
+    facts = json.loads(Path("figures/interpolation.meta.json").read_text(encoding="utf-8"))
+    inputs = {"episodes.npz", *(network.features for network in stage.networks)}
     assert facts["inputs"].keys() == inputs
     assert facts["pairs"] == 9
 
 
-def test_a_network_whose_training_diverged_is_named(pairs):
-    path = Path(pairs.networks[1].features)
+def test_a_network_whose_training_diverged_is_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    stage = pairs()
+    path = Path(stage.networks[1].features)
     features = Features.load(path)
     features.values[7, 3] = np.nan
     features.save(path)
     with pytest.raises(UserError) as caught:
-        interpolation.run(pairs, Path("episodes.npz"), Path("pairs.pdf"))
+        interpolation.run(stage, Path("episodes.npz"), Path("pairs.pdf"))
     assert str(caught.value).startswith(f"{path} has features that are not finite; ")
     assert not Path("pairs.pdf").exists()

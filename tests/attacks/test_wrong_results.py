@@ -14,14 +14,11 @@ def poison(project, value, name="net.pt"):
     (project / name).with_suffix(".meta.json").unlink()
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
-@pytest.mark.parametrize("stage", ["embed", "base_classes"])
-def test_weights_that_are_not_finite_give_no_features(project, value, stage):
-    poison(project, value)
-    out = "made.npz"
-    assert getattr(project, stage)(out=out) == 2
+def test_weights_that_are_not_finite_give_no_base_classes(project):
+    poison(project, float("nan"))
+    assert project.base_classes(out="made.npz") == 2
     project.complaint("net.pt", "not finite")
-    assert not (project / out).exists()
+    assert not (project / "made.npz").exists()
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

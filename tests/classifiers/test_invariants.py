@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from plans import plan_of
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from epcore.classifiers import EpisodeBatch, load_classifier
-from epcore.plan import Plan
 from epcore.plan.recipe_models import CLASSIFIERS
 
 CONFIG = Path(__file__).parents[2] / "config"
@@ -23,7 +23,7 @@ ALONE = (0, 1, 7, 14, 15)  # of sixteen episodes
 
 def loaded(name):
     """With its default settings, and those of the authors' code that it shares with others."""
-    settings = Plan(CONFIG, "demo").registry.recipes.resolve("epnet", "conv4").propagation
+    settings = plan_of("demo").registry.recipes.resolve("epnet", "conv4").propagation
     classifier = {"name": name, **FEWER.get(name, {})}
     return load_classifier(settings.model_copy(update={"classifier": classifier}), "here")
 

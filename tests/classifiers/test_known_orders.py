@@ -5,13 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from plans import plan_of
 
 from epcore.data.episodes import Pool, sample
 from epcore.evaluation.base_classes import BaseClasses
 from epcore.evaluation.embed import Features
 from epcore.evaluation.inference import Inference
 from epcore.evaluation.solve import solve
-from epcore.plan import Plan
 
 CONFIG = Path(__file__).parents[2] / "config"
 CLASSES, IMAGES, SIZE = 20, 100, 32
@@ -35,7 +35,7 @@ def accuracies():
         shares = {} if balanced else {"dirichlet": 2.0}
         episodes = sample(pool, way=5, shot=1, queries=15, episodes=100, seed=0, **shares)
         for name in ORDER:
-            settings = Plan(CONFIG, "demo").runs.evaluate("conv4", f"net+{name}").propagation
+            settings = plan_of("demo").runs.evaluate("conv4", f"net+{name}").propagation
             results = solve(features, episodes, Inference(settings), base)
             found[name, balanced] = results.accuracies.mean()
     return found

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from plans import plan_of
 from reference import cross_entropy
 
 from epcore.classifiers import EpisodeBatch
@@ -14,14 +15,13 @@ from epcore.evaluation import solve as solving
 from epcore.evaluation.embed import Features
 from epcore.evaluation.inference import Inference
 from epcore.evaluation.solve import solve
-from epcore.plan import Plan
 
 CONFIG = Path(__file__).parents[2] / "config"
 WAY, SHOT, QUERIES, UNLABELED = 4, 2, 3, 5
 
 
 def settings(recipe="epnet", **changes):
-    stage = Plan(CONFIG, "paper").runs.evaluate("conv4", recipe)
+    stage = plan_of("paper").runs.evaluate("conv4", recipe)
     return stage.propagation.model_copy(update=changes)
 
 

@@ -8,7 +8,7 @@ import sklearn.svm
 import torch
 
 from epcore.classifiers import EpisodeBatch
-from epcore.classifiers.svm import SVM, _onto_simplex
+from epcore.classifiers.svm import SVM
 
 QUERIES = 7
 
@@ -54,20 +54,6 @@ def test_two_points_on_a_line_by_hand(cost, ridge):
     (scores,) = SVM(cost=cost, kernel_ridge=ridge).scores(EpisodeBatch(points, 2, 1, 1)).tolist()
     a = min(cost, 1 / (4 + 2 * ridge))
     assert scores == pytest.approx([6 * a, -6 * a], rel=1e-5)
-
-
-def test_rows_are_brought_to_the_nearest_point_of_the_simplex():
-    """By the nearest of many random points of it, and by hand."""
-    found = _onto_simplex(torch.tensor([[0.5, 0.5, 0], [2, 0, -1], [1, 1, 1]]), 1.0)
-    np.testing.assert_allclose(found, [[0.5, 0.5, 0], [1, 0, 0], [1 / 3, 1 / 3, 1 / 3]], rtol=1e-6)
-    random = np.random.default_rng(0)
-    values = random.normal(0, 1, (20, 4))
-    nearest = _onto_simplex(torch.from_numpy(values), 2.0).numpy()
-    np.testing.assert_allclose(nearest.sum(axis=1), 2)
-    assert (nearest >= 0).all()
-    for row, best in zip(values, nearest, strict=True):
-        others = 2 * random.dirichlet([0.5] * 4, 5000)
-        assert ((row - others) ** 2).sum(axis=1).min() >= ((row - best) ** 2).sum()
 
 
 def test_an_episode_is_solved_alike_alone_and_beside_a_harder_one():

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from plans import plan_of
 from reference import cross_entropy, embeddings, label_scores
 
 from epcore.data.episodes import Episodes
@@ -15,14 +16,13 @@ from epcore.evaluation.base_classes import BaseClasses
 from epcore.evaluation.embed import Features
 from epcore.evaluation.inference import Inference
 from epcore.evaluation.solve import BATCH, solve
-from epcore.plan import Plan
 
 CONFIG = Path(__file__).parents[2] / "config"
 WAY = 5
 
 
 def stage(recipe="epnet"):
-    return Plan(CONFIG, "paper").runs.evaluate("conv4", recipe)
+    return plan_of("paper").runs.evaluate("conv4", recipe)
 
 
 def inference(recipe="epnet"):

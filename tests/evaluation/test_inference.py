@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from plans import plan_of
 from reference import embeddings, propagator
 
 from epcore.classifiers import EpisodeBatch
@@ -19,7 +20,7 @@ WAY, SHOT, QUERIES = 3, 2, 9
 
 
 def settings(**changes):
-    official = Plan(CONFIG, "demo").registry.recipes.resolve("epnet", "conv4").propagation
+    official = plan_of("demo").registry.recipes.resolve("epnet", "conv4").propagation
     return Propagation(**official.model_dump() | changes)
 
 
@@ -103,7 +104,7 @@ def complaint(config, old, new):
 
 @pytest.mark.parametrize("scale", ["demo", "small", "paper"])
 def test_the_projects_own_recipes_have_no_mistake(scale):
-    check_classifiers(Plan(CONFIG, scale))
+    check_classifiers(plan_of(scale))
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from plans import plan_of
 
 from epcore.errors import UserError
 from epcore.plan import Plan
@@ -17,7 +18,7 @@ CONFIG = Path(__file__).parents[2] / "config"
 
 @pytest.fixture(scope="module")
 def plan():
-    return Plan(CONFIG, "demo")
+    return plan_of("demo")
 
 
 def run(recipe, protocol="5way-1shot"):
@@ -117,7 +118,7 @@ def narrowed(config, parts):
 @pytest.mark.parametrize("table", ["classifiers", "with-ep"])
 def test_scale_paper_shows_all_networks_and_data_sets_and_the_demo_one_of_each(table):
     def shown(scale):
-        p = Plan(CONFIG, scale)
+        p = plan_of(scale)
         runs = [at.run for at in p.tables.runs(table)]
         return p.registry.scale, {(run.backbone, run.dataset) for run in runs}
 
@@ -129,7 +130,7 @@ def test_scale_paper_shows_all_networks_and_data_sets_and_the_demo_one_of_each(t
 
 @pytest.mark.parametrize("table", ["classifiers", "with-ep"])
 def test_rows_differ_from_those_of_the_same_network_and_data(table):
-    for at in Plan(CONFIG, "paper").tables.runs(table):
+    for at in plan_of("paper").tables.runs(table):
         if at.baseline is not None:
             same = replace(at.baseline, recipe=at.run.recipe)
             assert same == at.run
@@ -137,7 +138,7 @@ def test_rows_differ_from_those_of_the_same_network_and_data(table):
 
 def test_a_part_of_a_table_is_all_that_a_scale_shows_of_it(config):
     table = narrowed(config, {"classifiers": {"blocks": ["EPNet"]}}).tables.table("classifiers")
-    whole = Plan(CONFIG, "paper").tables.table("classifiers")
+    whole = plan_of("paper").tables.table("classifiers")
     assert [block.name for block in table.blocks] == ["EPNet"]
     assert table.columns == whole.columns
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from plans import plan_of
 
 from epcore.errors import UserError
 from epcore.plan import Plan
@@ -16,7 +17,7 @@ SCALES = sorted(path.stem for path in (CONFIG / "scales").glob("*.yaml"))
 
 
 def plan(scale="paper", config=CONFIG):
-    return Plan(config, scale)
+    return plan_of(scale) if config == CONFIG else Plan(config, scale)
 
 
 def run(recipe, protocol="5way-1shot"):

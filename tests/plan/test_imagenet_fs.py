@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from plans import plan_of
 
 from epcore.errors import UserError
 from epcore.plan import Plan
@@ -21,7 +22,7 @@ STAGES = {
 
 
 def plan(scale="paper"):
-    found = Plan(CONFIG, scale).imagenet_fs
+    found = plan_of(scale).imagenet_fs
     assert found is not None
     return found
 
@@ -88,7 +89,7 @@ def test_lwof_has_a_generator_for_each_shot_and_wdae_one_for_all():
 
 @pytest.mark.parametrize(("scale", "runs"), [("demo", 1), ("paper", 4)])
 def test_the_table_has_ten_columns_of_every_method_and_run_and_the_papers_rows(scale, runs):
-    told = Plan(CONFIG, scale).tables.stage("imagenetfs")
+    told = plan_of(scale).tables.stage("imagenetfs")
     columns = [f"{measure}{k}" for measure in ("nov", "all") for k in (1, 2, 5, 10, 20)]
     assert [column.name for column in told.table.columns] == columns
     assert told.table.interval == "normal"
@@ -105,7 +106,7 @@ def test_the_table_has_ten_columns_of_every_method_and_run_and_the_papers_rows(s
 
 
 def test_both_readings_and_both_networks_are_runs_of_the_paper_scale():
-    tables = Plan(CONFIG, "paper").tables
+    tables = plan_of("paper").tables
     blocks = {cell.block for cell in tables.cells("imagenetfs")}
     readings = ("by-name", "by-sorted-index")
     networks = ("resnet10", "resnet18")
@@ -117,7 +118,7 @@ def test_both_readings_and_both_networks_are_runs_of_the_paper_scale():
 
 def test_each_variant_differs_from_the_default_in_one_choice():
     methods = plan().methods
-    rows = Plan(CONFIG, "paper").registry.tables.table("imagenetfs-variants").imagenet_fs.rows
+    rows = plan_of("paper").registry.tables.table("imagenetfs-variants").imagenet_fs.rows
     default = methods["wdae-gnn-ep"].propagation.model_dump()
     for row in rows[2:]:
         changed = methods[row.recipe].propagation.model_dump()
@@ -134,7 +135,7 @@ def test_each_variant_differs_from_the_default_in_one_choice():
 
 @pytest.mark.parametrize("scale", ["demo", "paper"])
 def test_the_page_on_the_environment_names_every_training_and_test_of_the_target_all_once(scale):
-    plan = Plan(CONFIG, scale)
+    plan = plan_of(scale)
     told = plan.environment().metas
     assert len(told) == len(set(told))
     cells = [cell for table in plan.main_tables for cell in plan.tables.cells(table)]
@@ -165,7 +166,7 @@ def test_a_table_shows_the_columns_whose_k_the_scale_has(config):
 
 
 def test_all_leaves_out_the_table_of_one_run_which_can_be_asked_for_by_name():
-    found = Plan(CONFIG, "paper")
+    found = plan_of("paper")
     assert {"imagenetfs", "imagenetfs-prior"} <= set(found.main_tables)
     assert "imagenetfs-variants" not in found.main_tables
     assert "imagenetfs-variants" in found.tables.covered

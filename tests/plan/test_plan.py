@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from plans import plan_of
 
 from epcore.errors import UserError
 from epcore.job import config_names, stage_config
@@ -29,7 +30,7 @@ PRETRAINED = ("glyph-mini", "omniglot")
 
 
 def plan(scale="demo", config=CONFIG):
-    return Plan(config, scale)
+    return plan_of(scale) if config == CONFIG else Plan(config, scale)
 
 
 def edit(path, change):

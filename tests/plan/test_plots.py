@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from plans import plan_of
 
 from epcore.errors import UserError
 from epcore.plan import Plan, paths
@@ -14,7 +15,8 @@ SCALES = ("demo", "small", "paper", "grocery")
 
 
 def points(name, scale="demo", config=CONFIG):
-    return Plan(config, scale).plots.plot(name).model_dump(mode="json")["points"]
+    plan = plan_of(scale) if config == CONFIG else Plan(config, scale)
+    return plan.plots.plot(name).model_dump(mode="json")["points"]
 
 
 def positions(name, scale="demo"):

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from plans import plan_of
 from score_files import write_results
 
 from epcore.plan import Plan
@@ -13,7 +14,7 @@ CONFIG = Path(__file__).parents[2] / "config"
 
 @pytest.fixture
 def table_stage():
-    return Plan(CONFIG, "demo").tables.stage("main")
+    return plan_of("demo").tables.stage("main")
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def typeset(fabricate):
     """A table of fabricated scores: typeset("placement", "demo") -> its text and its scores."""
 
     def build(name, scale="demo", config=CONFIG, seeds=None):
-        plan = Plan(config, scale, seeds)
+        plan = plan_of(scale, seeds) if config == CONFIG else Plan(config, scale, seeds)
         stage = plan.tables.stage(name)
         scores = fabricate(stage.cells)
         run(stage, Path(f"{name}.csv"), *plan.tables.printed_files(name) or [None])

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from plans import plan_of
 from scipy import stats
 from score_files import write_curve, write_scores
 
 from epcore.errors import UserError
 from epcore.footprint.ledger import append
-from epcore.plan import Plan
 from epcore.plan.stages.training import Training
 from epcore.report import aggregate
 from epcore.report.table import run
@@ -248,7 +248,7 @@ def built(fabricate):
     """What the demo's scores make of a table: built("placement") -> its lines, its scores."""
 
     def build(name):
-        plan = Plan(CONFIG, "demo")
+        plan = plan_of("demo")
         stage = plan.tables.stage(name)
         scores = fabricate(stage.cells)
         printed = plan.tables.printed_files(name)
@@ -466,7 +466,7 @@ def test_a_meta_that_does_not_tell_its_cost_is_named(tmp_path, facts):
 
 
 def test_a_damaged_curve_is_named_in_one_line(fabricate):
-    stage = Plan(CONFIG, "demo").tables.stage("discrepancies")
+    stage = plan_of("demo").tables.stage("discrepancies")
     fabricate(stage.cells)
     path = Path(stage.cells[3].trainings[1].files[0])
     path.write_text("epoch,learning_rate\n0,0.1\n", encoding="utf-8")
@@ -478,7 +478,7 @@ def test_a_damaged_curve_is_named_in_one_line(fabricate):
 
 
 def test_the_meta_of_a_table_leads_back_to_the_curves_that_it_tells_of(fabricate):
-    stage = Plan(CONFIG, "demo").tables.stage("discrepancies")
+    stage = plan_of("demo").tables.stage("discrepancies")
     fabricate(stage.cells)
     run(stage, Path("table.csv"), None)
     inputs = json.loads(Path("table.meta.json").read_text(encoding="utf-8"))["inputs"]
@@ -491,7 +491,7 @@ def test_the_meta_of_a_table_leads_back_to_the_curves_that_it_tells_of(fabricate
 
 
 def test_with_several_seeds_a_line_has_means_and_intervals_over_trainings(fabricate):
-    plan = Plan(CONFIG, "demo", 3)
+    plan = plan_of("demo", 3)
     stage = plan.tables.stage("main")
     fabricate(stage.cells)
     run(stage, Path("main.csv"), CONFIG / "paper" / "main.csv")
@@ -526,7 +526,7 @@ def csv_lines(path):
 
 def test_what_classifiers_assume_and_which_settings_were_chosen_comes_from_their_metas(fabricate):
     """The fixture says so of every second cell; with two seeds, one after the other."""
-    stage = Plan(CONFIG, "demo", seeds=2).tables.stage("classifiers")
+    stage = plan_of("demo", seeds=2).tables.stage("classifiers")
     fabricate(stage.cells)
     run(stage, Path("table.csv"), None)
     lines, _ = read(Path("table.csv"))
@@ -540,7 +540,7 @@ def test_what_classifiers_assume_and_which_settings_were_chosen_comes_from_their
 
 def test_seconds_of_a_classifier_are_means_over_seeds_and_in_print_over_columns(fabricate):
     """Only where the table has them: they are of this run alone."""
-    stage = Plan(CONFIG, "demo", seeds=2).tables.stage("classifiers")
+    stage = plan_of("demo", seeds=2).tables.stage("classifiers")
     fabricate(stage.cells)
     run(stage, Path("table.csv"), None)
     told = defaultdict(list)
@@ -555,14 +555,14 @@ def test_seconds_of_a_classifier_are_means_over_seeds_and_in_print_over_columns(
     (ridge, _) = re.findall(r"^ridge regression \(R2-D2\) & [^&]* & ([^&]+) &", text, re.M)
     assert ridge.strip() == f"{np.mean(by_row):.1f}"
     assert "another run has others" in text
-    other = Plan(CONFIG, "demo").tables.stage("with-ep")
+    other = plan_of("demo").tables.stage("with-ep")
     fabricate(other.cells)
     run(other, Path("other.csv"), None)
     assert "seconds_per_1000_episodes" not in csv_lines("other.csv")[0]
 
 
 def test_a_method_whose_time_is_not_measured_has_none(fabricate):
-    stage = Plan(CONFIG, "demo").tables.stage("classifiers")
+    stage = plan_of("demo").tables.stage("classifiers")
     fabricate(stage.cells)
     meta = Path(stage.cells[0].method_meta)
     facts = json.loads(meta.read_text(encoding="utf-8"))
@@ -576,7 +576,7 @@ def test_a_method_whose_time_is_not_measured_has_none(fabricate):
 
 
 def test_a_difference_to_a_recipe_that_the_table_does_not_show(fabricate):
-    stage = Plan(CONFIG, "demo").tables.stage("with-ep")
+    stage = plan_of("demo").tables.stage("with-ep")
     scores = fabricate(stage.cells)
     run(stage, Path("table.csv"), None)
     lines, _ = read(Path("table.csv"))

@@ -5,8 +5,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-
-from epcore.plan import Plan
+from plans import plan_of
 
 CONFIG = Path(__file__).parents[2] / "config"
 TABLES = sorted(path.stem for path in (CONFIG / "tables").glob("*.yaml"))
@@ -81,13 +80,13 @@ def test_a_page_is_the_latex_table_for_those_who_cannot_see_it_too(typeset, name
     assert len(page.said["caption"]) == len(page.said["title"]) == 1
     assert page.said["caption"][0].startswith(page.said["title"][0])
     assert ("lang", "en") in page.attributes
-    assert len(page.said["tbody"]) == len(Plan(CONFIG, "demo").tables.table(name).blocks)
+    assert len(page.said["tbody"]) == len(plan_of("demo").tables.table(name).blocks)
 
 
 @pytest.mark.parametrize("scale", ["small", pytest.param("paper", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", TABLES)
 def test_no_latex_is_left_on_a_page_of_another_scale_with_two_seeds(typeset, name, scale):
-    if name not in Plan(CONFIG, scale).registry.tables.shown:
+    if name not in plan_of(scale).registry.tables.shown:
         pytest.skip(f"scale {scale} does without it")
     typeset(name, scale, seeds=2)
     check_words(name)

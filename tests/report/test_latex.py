@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from plans import plan_of
 from scipy import stats
 from score_files import write_curve
 
@@ -189,7 +190,7 @@ def test_a_table_of_many_blocks_goes_on_from_page_to_page(typeset):
     """Every row once, under one label and number, no page with more rows than it has room for."""
     whole, _ = typeset("classifiers", "paper")
     pages = whole.split(r"\begin{table}")[1:]
-    blocks = Plan(CONFIG, "paper").tables.table("classifiers").blocks
+    blocks = plan_of("paper").tables.table("classifiers").blocks
     rows = [sum(r"\ci{" in line for line in page.splitlines()) for page in pages]
     assert sum(rows) == sum(len(block.rows) for block in blocks)
     assert len(rows) == 3
@@ -220,7 +221,7 @@ def test_the_rerun_of_the_authors_stands_below_epnet_with_its_source(typeset, na
     text, _ = typeset(name)
     with (CONFIG / "paper" / "readme-rerun.csv").open(newline="", encoding="utf-8") as file:
         printed = {(line["block"], line["column"]): line for line in csv.DictReader(file)}
-    rows, table = body(text)[3:], Plan(CONFIG, "demo").registry.tables.table(name)
+    rows, table = body(text)[3:], plan_of("demo").registry.tables.table(name)
     below = [n for n, row in enumerate(rows) if "authors' re-run" in row[0]]
     blocks = [block.name for block in table.blocks if block.backbone]
     for number, block in zip(below, blocks, strict=True):
@@ -238,7 +239,7 @@ def test_the_rerun_of_the_authors_stands_below_epnet_with_its_source(typeset, na
 @pytest.mark.parametrize(("name", "lead"), [("placement", 4), ("discrepancies", 3)])
 def test_a_table_without_the_papers_numbers_has_differences_beside_its_own(typeset, name, lead):
     text, scores = typeset(name)
-    table = Plan(CONFIG, "demo").registry.tables.table(name)
+    table = plan_of("demo").registry.tables.table(name)
     # The demo flips nothing anyway.
     same_runs = ["text-augmentation"] if name == "discrepancies" else []
     assert ("is, at this scale, the run that it is compared with" in text) == bool(same_runs)
@@ -314,7 +315,7 @@ def test_columns_without_parameters_have_none(typeset):
 
 
 def test_a_table_may_say_when_each_rate_fell_and_how_many_epochs_were_trained(fabricate):
-    plan = Plan(CONFIG, "demo")
+    plan = plan_of("demo")
     stage = plan.tables.stage("discrepancies")
     fabricate(stage.cells)
     changed = next(cell for cell in stage.cells if cell.row == "text-plateau")
@@ -453,6 +454,6 @@ def test_differences_within_the_noise_of_trainings_are_marked_and_the_caption_sa
 
 
 def test_of_one_training_nothing_is_marked(typeset):
-    text, _ = typeset("batch-epochs", "batch-epochs", seeds=[7])
+    text, _ = typeset("batch-epochs", "batch-epochs", seeds=(7,))
     assert r"\circ" not in text
     assert "over trainings" not in text

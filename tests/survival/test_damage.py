@@ -50,6 +50,19 @@ def run(stage, config, folder, **paths):
     return cli.main(arguments)
 
 
+@pytest.fixture(scope="module")
+def whole_embedded(whole, stage_config, tmp_path_factory):
+    """And the features."""
+    folder = shutil.copytree(whole, tmp_path_factory.mktemp("embedded") / "whole")
+    assert embed(folder, stage_config) == 0
+    return folder
+
+
+@pytest.fixture
+def embedded(whole_embedded, tmp_path):
+    return shutil.copytree(whole_embedded, tmp_path / "work")
+
+
 @pytest.fixture
 def folder(whole, tmp_path):
     return shutil.copytree(whole, tmp_path / "work")
@@ -113,8 +126,8 @@ def test_embedding(folder, stage_config, capsys, damage, with_meta):
 @pytest.mark.parametrize("damage", DAMAGES, ids=NAMES)
 @pytest.mark.parametrize("with_meta", [True, False])
 @pytest.mark.parametrize("file", ["features.npz", "novel.npz"])
-def test_evaluation(folder, stage_config, capsys, file, damage, with_meta):
-    assert embed(folder, stage_config) == 0
+def test_evaluation(embedded, capsys, file, damage, with_meta):
+    folder = embedded
     path = folder / file
     path.write_bytes(damage(path.read_bytes()))
     if not with_meta:
@@ -167,10 +180,10 @@ def test_a_flipped_bit_of_a_description_changes_no_number(folder, stage_config, 
 @pytest.mark.parametrize("place", np.linspace(0.01, 0.99, 25))
 @pytest.mark.parametrize("file", ["net.pt", "novel.npz", "features.npz"])
 def test_a_flipped_bit_anywhere_is_found_or_harmless_even_without_a_meta_file(
-    folder, stage_config, file, place
+    embedded, stage_config, file, place
 ):
     """Between the arrays of an archive there is padding, in which a bit means nothing."""
-    assert embed(folder, stage_config) == 0
+    folder = embedded
     readers = {
         "net.pt": lambda: checkpoint(folder, stage_config),
         "novel.npz": lambda: vars(Episodes.load(folder / "novel.npz")),
@@ -205,8 +218,8 @@ def test_a_damaged_meta_file(folder, stage_config, capsys, content):
     complaint(capsys, folder / "net.pt" if "net.pt" in content else path)
 
 
-def test_episodes_that_were_swapped_for_others(folder, stage_config, capsys):
-    assert embed(folder, stage_config) == 0
+def test_episodes_that_were_swapped_for_others(embedded, capsys):
+    folder = embedded
     shutil.copy(folder / "val.npz", folder / "novel.npz")
     assert evaluate(folder) == 2
     complaint(capsys, folder / "novel.npz")

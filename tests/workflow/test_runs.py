@@ -82,11 +82,6 @@ def test_white_space_and_comments_retrain_nothing(finished):
     assert finished.plan().nothing_to_do
 
 
-def test_a_finetuning_setting_redoes_finetuning_and_what_follows(finished):
-    finished.replace("config/recipes.yaml", "class_weight: 0.1 ", "class_weight: 0.2 ")
-    assert set(finished.plan().jobs) == AFTER_FINETUNING
-
-
 def test_a_pretraining_setting_redoes_pretraining_too_but_no_data(finished):
     finished.replace("config/recipes.yaml", "rotation_weight: 1", "rotation_weight: 2")
     assert set(finished.plan().jobs) == AFTER_FINETUNING | {"pretrain"}
@@ -99,11 +94,6 @@ def test_a_recipe_redoes_only_its_own_rows(finished):
     )
     jobs = finished.plan().jobs
     assert (jobs["pretrain"], jobs["finetune"]) == (1, 2)
-
-
-def test_a_caption_redoes_only_its_table(finished):
-    finished.replace("config/tables/main.yaml", 'title: "Few-shot', 'title: "Our few-shot')
-    assert set(finished.plan().jobs) == {"table", "publish"}
 
 
 def test_a_printed_number_redoes_only_the_table(finished):

@@ -173,13 +173,6 @@ def test_a_second_run_of_a_table_and_a_figure_has_nothing_to_do(more):
     ("file", "old", "new", "redone"),
     [
         ("tables/ssl-partial.yaml", 'label: "EPNet$_{SSL}$"', 'label: "Ours"', {"table"}),
-        ("tables/ssl-partial.yaml", 'paper: sslpart', 'paper: sslpart\nfirst: Row', {"table"}),
-        (
-            "tables/ssl-partial.yaml",
-            ', baseline: "--Net_SSL"',
-            "",
-            {"table"},
-        ),
         ("tables/ssl-large.yaml", "EPNet$_{SSL}$, 20 per class", "Other", set()),
     ],
 )  # fmt: skip

@@ -154,7 +154,9 @@ def check_targets():
         elif not Path(target).exists():
             names = files | {name: name for name in rules}
             near = [target] if target in files else get_close_matches(target, names, 1)
-            asked = f"ask for {names[near[0]]}" if near else "`snakemake --list` has them"
+            asked = (
+                f"ask for {names[near[0]]}" if near else "`snakemake --list` has them"
+            )
             sys.exit(f"epcore: there is no target {target}; {asked}")
         ledger = Path(paths.LEDGER.format(scale=SCALE))
         untracked = not PLAN.registry.footprint.tracking and not ledger.exists()
@@ -185,7 +187,9 @@ def check_file(target, known):
             sys.exit(
                 f"epcore: scale {SCALE} makes no {target}; add --config scale=NAME of one that does"
             )
-        sys.exit(f"epcore: scale {SCALE} makes no {target}{suggest(target.stem, names)}")
+        sys.exit(
+            f"epcore: scale {SCALE} makes no {target}{suggest(target.stem, names)}"
+        )
 
 
 def data_inputs(wildcards):
@@ -201,7 +205,9 @@ def recipes_that(act, phase):
     """A constraint: the recipes that "train" in a phase, or "choose" from trained candidates."""
     recipes = PLAN.registry.recipes
     chosen = act == "choose"
-    return one_of(r for r in recipes.names if bool(recipes.selection(r, phase)) == chosen)
+    return one_of(
+        r for r in recipes.names if bool(recipes.selection(r, phase)) == chosen
+    )
 
 
 RECIPE = "|".join(PLAN.registry.recipes.names)
