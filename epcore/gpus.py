@@ -1,23 +1,16 @@
 """Which GPUs of this machine a job may use: Snakemake counts them, but assigns none."""
 
-import contextlib
 import errno
-import fcntl
 import os
 import re
-import stat
+import socket
 import subprocess
 import sys
-import tempfile
 import time
-from pathlib import Path
 
 from epcore.errors import UserError
 
-# No link is followed, and no pipe waited for: any user may have put them there.
-PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-# Of all users of the machine; a lock in it dies with the process that holds it.
-LEASES = Path(tempfile.gettempdir()) / "epcore-gpus"
+PREFIX = "epcore-gpu-"  # of the leases' names, the same for all users of the machine
 POLL = 1.0  # seconds
 
 
@@ -91,7 +84,7 @@ def claim(count: int, allow_cpu: bool) -> int:
 
 
 def lease(gpus: list[str], count: int, owner: str = "") -> list[str]:
-    """The first `count` of the GPUs that become free together, locked until this process ends.
+    """The first `count` of the GPUs that become free together, held until this process ends.
 
     owner: a SLURM job, in which GPUs may have numbers of their own.
     """
@@ -99,7 +92,7 @@ def lease(gpus: list[str], count: int, owner: str = "") -> list[str]:
     while True:
         held: dict[str, int] = {}
         for gpu in gpus:
-            if len(held) < count and (descriptor := _lock(owner + gpu)) is not None:
+            if len(held) < count and (descriptor := _hold(owner + gpu)) is not None:
                 held[gpu] = descriptor
         if len(held) == count:
             return list(held)
@@ -111,52 +104,21 @@ def lease(gpus: list[str], count: int, owner: str = "") -> list[str]:
         time.sleep(POLL)
 
 
-def _lock(gpu: str) -> int | None:
-    """The descriptor that holds the lock of a GPU, or none if another process has it.
+def _hold(gpu: str) -> int | None:
+    """The descriptor that holds the lease of a GPU, or none if another process has it.
 
-    Raises:
-        UserError: if somebody has put a link, a pipe or the like in its place.
+    It is a socket with a name that Linux keeps apart from files, once on a machine, and frees when
+    the process that holds it ends, however it ends.
     """
-    name = f"{gpu.replace('/', '-')}.lock"  # MIG devices have slashes
+    held = socket.socket(socket.AF_UNIX)
     try:
-        folder = _leases()
-        try:
-            descriptor = _opened(name, folder)
-        finally:
-            os.close(folder)
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            os.close(descriptor)
-            raise OSError(errno.EINVAL, "it is no plain file")
+        held.bind(f"\0{PREFIX}{gpu}")
     except OSError as error:
-        raise UserError(
-            f"{LEASES / name}: {error.strerror}; have it removed, or set TMPDIR to another folder "
-            "for all jobs of this machine"
-        ) from None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
+        held.close()
+        if error.errno != errno.EADDRINUSE:
+            raise
         return None
-    return descriptor
-
-
-def _leases() -> int:
-    """The folder of leases, opened; once it is made it is of all users."""
-    with contextlib.suppress(FileExistsError):
-        LEASES.mkdir()
-        LEASES.chmod(0o1777)
-    return os.open(LEASES, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-
-
-def _opened(name: str, folder: int) -> int:
-    while True:
-        # Not created if it is there: the kernel may forbid that with another user's file.
-        with contextlib.suppress(FileNotFoundError):
-            return os.open(name, PLAIN, dir_fd=folder)
-        with contextlib.suppress(FileExistsError):
-            descriptor = os.open(name, PLAIN | os.O_CREAT | os.O_EXCL, dir_fd=folder)
-            os.fchmod(descriptor, 0o644)  # whatever this user keeps from others
-            return descriptor
+    return held.detach()
 
 
 def _torch_sees(count: int, given: list[str], allow_cpu: bool) -> bool:

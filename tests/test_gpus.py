@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+import uuid
 
 import pytest
 
@@ -16,9 +17,8 @@ CARDS = ["GPU-aa", "GPU-bb", "GPU-cc"]
 # Takes cards, says which, and keeps them until its input ends.
 JOB = """
 import os, sys
-from pathlib import Path
 from epcore import gpus
-gpus.LEASES, gpus.POLL = Path(sys.argv[1]), 0.02
+gpus.PREFIX, gpus.POLL = sys.argv[1], 0.02
 gpus._torch_sees = lambda *_: True
 gpus.claim(int(sys.argv[2]), allow_cpu=True)
 print(os.environ["CUDA_VISIBLE_DEVICES"], flush=True)
@@ -54,14 +54,21 @@ def cards(machine):
     machine(f"GPU {n}: A card (UUID: {card})" for n, card in enumerate(CARDS))
 
 
+@pytest.fixture(autouse=True)
+def prefix(monkeypatch):
+    """Leases that no other test and nobody on this machine has."""
+    monkeypatch.setattr(gpus, "PREFIX", f"epcore-test-{uuid.uuid4().hex[:8]}-")
+    return gpus.PREFIX
+
+
 @pytest.fixture
-def job(cards, tmp_path):
+def job(cards, prefix):
     """Starts a process that claims so many cards."""
     started = []
 
     def start(count=1):
         process = subprocess.Popen(
-            [sys.executable, "-c", JOB, tmp_path / "leases", str(count)],
+            [sys.executable, "-c", JOB, prefix, str(count)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         started.append(process)
@@ -158,10 +165,9 @@ def test_a_job_that_was_given_none_where_there_is_one_stops(cards):
         claim(0, allow_cpu=False)
 
 
-def test_a_card_that_torch_does_not_see_is_told(cards, tmp_path, monkeypatch):
+def test_a_card_that_torch_does_not_see_is_told(cards, monkeypatch):
     import torch
 
-    monkeypatch.setattr(gpus, "LEASES", tmp_path / "leases")
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     with pytest.raises(UserError, match=r"given GPU-aa, but torch .* sees no GPU"):
         claim(1, allow_cpu=False)
@@ -215,11 +221,17 @@ def test_a_job_that_computes_without_a_gpu_sees_none_of_others(in_slurm, count):
     assert os.environ["CUDA_VISIBLE_DEVICES"] == ""
 
 
-def test_a_card_can_be_locked_by_users_from_whom_files_are_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(gpus, "LEASES", tmp_path / "leases")
-    mask = os.umask(0o077)
-    try:
-        gpus.lease(["GPU-aa"], 1)
-    finally:
-        os.umask(mask)
-    assert (tmp_path / "leases/GPU-aa.lock").stat().st_mode & 0o777 == 0o644
+def test_a_process_that_a_job_starts_does_not_keep_its_card(job):
+    """It may outlive the job, as a worker does whose job was killed."""
+    descriptor = gpus._hold(CARDS[0])
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    assert gpus._hold(CARDS[0]) is None
+    os.close(descriptor)
+    assert job(3).stdout.readline().strip() == ",".join(CARDS)
+    child.communicate(b"\n")
+
+
+def test_the_name_of_a_part_of_a_card_in_a_slurm_job_is_not_too_long():
+    name = f"job-4294967295-MIG-GPU-{uuid.uuid4()}/13/15"
+    assert gpus._hold(name) is not None
+    assert gpus._hold(name) is None
