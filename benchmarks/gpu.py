@@ -36,9 +36,8 @@ def best_rate(device: torch.device, side: int = SIDE) -> float:
 
 def operations(task: Timed, device: torch.device) -> int:
     """Of forward and backward through the backbone for all images of a step."""
-    images = task.augmenter.rotated(
-        task.device_images.batch(task.rows[: task.settings.batch_size]), torch.Generator()
-    )
+    stored = task.device_images.batch(task.rows[: task.settings.batch_size])
+    images = task.augmenter.augmented(stored, torch.Generator(), task.settings.copies)
     counter = FlopCounterMode(display=False)
     with counter:
         with autocast(device, task.stage.precision):

@@ -31,7 +31,8 @@ class Timed(PretrainingTask):
         self.loops, self.bare = [], []
         bare = copy.deepcopy(self.model.backbone)
         rows = self.rows[: self.settings.batch_size]
-        images = self.augmenter.rotated(self.device_images.batch(rows), torch.Generator())
+        stored, copies = self.device_images.batch(rows), self.settings.copies
+        images = self.augmenter.augmented(stored, torch.Generator(), copies)
         gradient = torch.randn(len(images), bare.feature_size, device=self.device)
         began = self.now()
         for loss in super().losses(epoch, start, generator):

@@ -40,22 +40,16 @@ class Augmenter:
         seen = view_of(_floats(images), self.view)
         return _normalize(flip(seen, generator, 3) if "flip" in self.names else seen)
 
-    def rotated(self, images: Tensor, generator: Generator) -> Tensor:
-        """For pretraining: `(4 * n, 3, h, w)`, all images at 0 degrees, then 90, 180 and 270.
+    def augmented(self, images: Tensor, generator: Generator, copies: int = 1) -> Tensor:
+        """For training: `(copies * n, 3, h, w)`, all images at 0 degrees, then 90, 180 and 270.
 
         The flip comes before the rotations; crop and jitter after them, drawn anew for each copy.
         """
         # As bytes, of which there are a quarter.
         if "flip" in self.names:
             images = flip(images, generator, 2)
-        turned = torch.cat([images.rot90(turns, (1, 2)) for turns in range(ROTATIONS)])
+        turned = torch.cat([images.rot90(turns, (1, 2)) for turns in range(copies)])
         return _normalize(self._cropped(_floats(turned), generator))
-
-    def upright(self, images: Tensor, generator: Generator) -> Tensor:
-        """For training without rotations: flip, then crop, then jitter."""
-        if "flip" in self.names:
-            images = flip(images, generator, 2)
-        return _normalize(self._cropped(_floats(images), generator))
 
     def _cropped(self, batch: Tensor, generator: Generator) -> Tensor:
         """Crop and jitter, or the plain view."""

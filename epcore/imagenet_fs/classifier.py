@@ -86,7 +86,7 @@ class ClassifierTask:
         for step in range(start, self.steps):
             rows, classes = self.sample(epoch, step)
             images = to_device(self.images.pixels(rows), self.device)
-            batch = self.augmenter.upright(images, generator)
+            batch = self.augmenter.augmented(images, generator)
             logits = self._logits(batch)
             yield functional.cross_entropy(logits, torch.from_numpy(classes).to(self.device))
 

@@ -130,17 +130,16 @@ class PretrainingTask:
     def losses(self, epoch: int, start: int, generator: torch.Generator) -> Iterator[Tensor]:
         order = np.random.default_rng(self.seed(epoch)).permutation(self.rows)
         size = self.settings.batch_size
-        rotated = self.settings.rotated_copies
-        augment = self.augmenter.rotated if rotated else self.augmenter.upright
         for step in range(start, self.steps):
             rows = order[step * size : (step + 1) * size]
             # All of a team augment the whole batch, so that each image looks as it would alone.
-            images = augment(self.device_images.batch(rows), generator)
+            images = self.device_images.batch(rows)
+            batch = self.augmenter.augmented(images, generator, self.settings.copies)
             if self.team.size > 1:
                 # Dropout: other masks in each process, the same ones after a resume.
                 mask = ("pretrain", epoch, step, "dropout", self.team.rank)
                 torch.manual_seed(seed_of(self.stage.seed, *mask))
-            yield self.loss(self.team.share(images), self.labels[rows])
+            yield self.loss(self.team.share(batch), self.labels[rows])
 
     def validate(self) -> tuple[float, float]:
         return self.team.of_first(lambda: self.validator(self.model.backbone))

@@ -68,8 +68,8 @@ def test_no_augmentation_leaves_minus_1_to_1():
     batches = [
         augmenter.plain(images),
         augmenter.flipped(images, generator()),
-        augmenter.rotated(images, generator()),
-        Augmenter(("crop",), PAPER_WRN).rotated(images, generator()),
+        augmenter.augmented(images, generator(), copies=4),
+        Augmenter(("crop",), PAPER_WRN).augmented(images, generator(), copies=4),
     ]
     for batch in batches:
         assert batch.abs().max() <= 1 + 1e-6
@@ -132,7 +132,7 @@ def test_fine_tuning_sees_flips_only_where_the_recipe_says_so():
 
 def test_pretraining_sees_all_images_at_0_then_90_then_180_then_270_degrees():
     images = stored(5)
-    seen = Augmenter((), IDENTITY).rotated(images, generator())
+    seen = Augmenter((), IDENTITY).augmented(images, generator(), copies=4)
     assert seen.shape == (20, 3, 12, 12)
     plain = Augmenter((), IDENTITY).plain(images).numpy()
     for turns in range(4):
@@ -144,7 +144,11 @@ def test_pretraining_sees_all_images_at_0_then_90_then_180_then_270_degrees():
 
 def test_the_four_copies_of_an_image_are_flipped_alike():
     images = stored(20)
-    seen = Augmenter(("flip",), IDENTITY).rotated(images, generator()).unflatten(0, (4, 20))
+    seen = (
+        Augmenter(("flip",), IDENTITY)
+        .augmented(images, generator(), copies=4)
+        .unflatten(0, (4, 20))
+    )
     plain = Augmenter((), IDENTITY).plain(images)
     mirrored = (seen[0] != plain).flatten(1).any(1)
     assert 0 < mirrored.sum() < 20
@@ -155,7 +159,9 @@ def test_the_four_copies_of_an_image_are_flipped_alike():
 @pytest.mark.parametrize("name", ["crop", "jitter"])
 def test_crop_and_jitter_are_drawn_anew_for_each_copy(name):
     images = stored(4)
-    seen = Augmenter((name,), IDENTITY).rotated(images, generator()).unflatten(0, (4, 4))
+    seen = (
+        Augmenter((name,), IDENTITY).augmented(images, generator(), copies=4).unflatten(0, (4, 4))
+    )
     for turns in range(1, 4):
         turned_back = seen[turns].rot90(-turns, (2, 3))
         assert ((turned_back - seen[0]).abs().flatten(1).amax(1) > 0.01).all()
@@ -163,16 +169,16 @@ def test_crop_and_jitter_are_drawn_anew_for_each_copy(name):
 
 def test_without_crop_pretraining_sees_the_view_and_with_it_the_same_size():
     images = stored(2, 84)
-    center = Augmenter((), PAPER_WRN).rotated(images, generator())
+    center = Augmenter((), PAPER_WRN).augmented(images, generator(), copies=4)
     assert torch.equal(center[:2], Augmenter((), PAPER_WRN).plain(images))
-    cropped = Augmenter(("crop",), PAPER_WRN).rotated(images, generator())
+    cropped = Augmenter(("crop",), PAPER_WRN).augmented(images, generator(), copies=4)
     assert cropped.shape == center.shape == (8, 3, 80, 80)
 
 
 @pytest.mark.parametrize("names", [("flip",), ("flip", "crop", "jitter")])
 def test_one_seed_gives_one_batch_and_another_seed_another(names):
     augmenter, images = Augmenter(names, PAPER_WRN), stored(8)
-    for augment in (augmenter.flipped, augmenter.rotated):
+    for augment in (augmenter.flipped, augmenter.augmented):
         batch = augment(images, generator(3))
         assert torch.equal(batch, augment(images, generator(3)))
         assert not torch.equal(batch, augment(images, generator(4)))
@@ -291,7 +297,7 @@ def test_ordered_jitter_is_pillows_brightness_then_contrast_then_color():
     """As in wDAE-GNN's imagenet_dataset.py: Pillow's enhancers, always in this order."""
     enhancers = (ImageEnhance.Brightness, ImageEnhance.Contrast, ImageEnhance.Color)
     images, factors = stored(20, 8), 0.6 + 0.8 * torch.rand(3, 20, generator=generator())
-    jittered = Augmenter(("ordered-jitter",), IDENTITY).upright(images, generator())
+    jittered = Augmenter(("ordered-jitter",), IDENTITY).augmented(images, generator())
     found = ((jittered + 1) / 2 * 255).permute(0, 2, 3, 1).numpy()
     misses = dict.fromkeys(itertools.permutations(range(3)), 0.0)
     for number, image in enumerate(images):
@@ -318,7 +324,7 @@ def test_brightness_changes_by_up_to_40_percent_either_way():
 
 def test_upright_images_are_flipped_cropped_and_jittered_in_this_order():
     view = View(resize=1, crop=Fraction(7, 12))
-    found = Augmenter(("flip", "crop", "jitter"), view).upright(stored(), generator())
+    found = Augmenter(("flip", "crop", "jitter"), view).augmented(stored(), generator())
     draws = generator()
     expected = flip(floats(), draws, 3)
     expected = color_jitter(random_resized_crop(expected, 7, draws), draws)
@@ -328,4 +334,4 @@ def test_upright_images_are_flipped_cropped_and_jittered_in_this_order():
 def test_upright_images_without_augmentation_are_the_plain_view():
     view = View(resize=1, crop=Fraction(1, 2))
     plain = Augmenter((), view)
-    assert torch.equal(plain.upright(stored(), generator()), plain.plain(stored()))
+    assert torch.equal(plain.augmented(stored(), generator()), plain.plain(stored()))
