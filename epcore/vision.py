@@ -16,5 +16,4 @@ except RuntimeError:  # operator torchvision::nms does not exist
         LIBRARY.define(schema)  # type: ignore[no-untyped-call]
     import torchvision
 
-make_grid = torchvision.utils.make_grid
 BasicBlock = torchvision.models.resnet.BasicBlock

@@ -44,7 +44,7 @@ def draw(store: ImageStore, path: Path) -> None:
         top += TITLE_HEIGHT
         if labels:
             grid = _grid(store, labels, magnification)
-            sheet.paste(Image.fromarray(grid), (NAME_WIDTH - GAP, top - GAP))
+            sheet.paste(Image.fromarray(grid), (NAME_WIDTH, top))
         for label in labels:
             _write(pen, top, _class_title(store, label), 12)
             top += height
@@ -59,20 +59,16 @@ def _evenly(items: list[int], count: int) -> list[int]:
 
 
 def _grid(store: ImageStore, labels: list[int], factor: int) -> np.ndarray:
-    """A row for each class with a gap around every image, uint8 `(height, width, 3)`."""
-    import torch
-
-    from epcore.vision import make_grid
-
-    tiles = np.full((len(labels), IMAGES, *store.images.shape[1:]), 255, np.uint8)
+    """A row for each class with a gap after every image, uint8 `(height, width, 3)`."""
+    # Magnified by whole numbers, which shows the pixels as they are.
+    height, width = (factor * length for length in store.images.shape[1:3])
+    tiles = np.full((len(labels), IMAGES, height + GAP, width + GAP, 3), 255, np.uint8)
     for line, label in zip(tiles, labels, strict=True):
         rows = _evenly(np.flatnonzero(store.labels == label).tolist(), IMAGES)
-        line[: len(rows)] = store.pixels(np.array(rows))
-    # Magnified by whole numbers, which shows the pixels as they are.
-    pixels = torch.from_numpy(tiles.repeat(factor, axis=2).repeat(factor, axis=3))
-    grid = make_grid(pixels.flatten(0, 1).permute(0, 3, 1, 2), IMAGES, GAP, pad_value=255)
-    found: np.ndarray = grid.permute(1, 2, 0).numpy()
-    return found
+        pixels = store.pixels(np.array(rows)).repeat(factor, axis=1).repeat(factor, axis=2)
+        line[: len(rows), :height, :width] = pixels
+    lines, columns = len(labels) * (height + GAP), IMAGES * (width + GAP)
+    return tiles.swapaxes(1, 2).reshape(lines, columns, 3)
 
 
 def _split_title(store: ImageStore, split: Split) -> str:
