@@ -15,8 +15,6 @@ from torch.nn import functional
 
 from epcore.plan.recipe_models import View
 
-ROTATIONS = 4
-
 
 @dataclass(frozen=True)
 class Augmenter:

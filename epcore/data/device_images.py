@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 
 from epcore.data.store import ImageStore
+from epcore.device import room_for_images
 
 BLOCK = 4096  # images read at once when a whole split is copied
 
@@ -24,13 +25,15 @@ def to_device(images: np.ndarray, device: torch.device) -> Tensor:
 class DeviceImages:
     """Batches of a store's images on the network's device.
 
-    If all the images that will be asked for, `rows` `(n,)`, fit into `room` bytes, they are read
-    once and stay on the device; else each batch is read from the store when it is asked for.
+    If all the images that will be asked for, `rows` `(n,)`, fit into `room` bytes, by default
+    those of `room_for_images`, they are read once and stay on the device; else each batch is read
+    from the store when it is asked for.
     """
 
     def __init__(
-        self, store: ImageStore, rows: np.ndarray, device: torch.device, room: int
+        self, store: ImageStore, rows: np.ndarray, device: torch.device, room: int | None = None
     ) -> None:
+        room = room_for_images(device) if room is None else room
         self._store, self._device = store, device
         self._rows = np.unique(rows)
         self._resident: Tensor | None = None

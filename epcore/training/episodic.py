@@ -14,7 +14,7 @@ from epcore.data.augment import Augmenter, crop_size
 from epcore.data.device_images import DeviceImages
 from epcore.data.episodes import Episodes, pool_of, sample
 from epcore.data.store import ImageStore
-from epcore.device import choose_device, describe, place, room_for_images, set_precision
+from epcore.device import choose_device, describe, place, set_precision
 from epcore.evaluation.meta_test import EpisodicTester
 from epcore.origin import check_one_store
 from epcore.plan.stages.training import MetaTrainStage
@@ -36,9 +36,7 @@ class EpisodicTask:
         self.settings = stage.training
         self.way, self.shot, self.queries = stage.episode
         self.base = pool_of(store, "base")
-        self.images = DeviceImages(
-            store, store.image_indices("base"), device, room_for_images(device)
-        )
+        self.images = DeviceImages(store, store.image_indices("base"), device)
         torch.manual_seed(seed_of(stage.seed, "meta-train", "weights"))
         pixels = crop_size(store.images.shape[1], stage.view)
         self.model = build_method(stage.method, pixels, self.way, f"data set {store.name}")

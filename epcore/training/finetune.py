@@ -15,7 +15,7 @@ from epcore.data.augment import Augmenter
 from epcore.data.device_images import DeviceImages
 from epcore.data.episodes import Episodes, pool_of, sample
 from epcore.data.store import ImageStore
-from epcore.device import autocast, choose_device, describe, place, room_for_images, set_precision
+from epcore.device import autocast, choose_device, describe, place, set_precision
 from epcore.errors import UserError
 from epcore.evaluation.inference import Inference
 from epcore.origin import check_one_store
@@ -47,9 +47,7 @@ class FinetuningTask:
         self.stage, self.device = stage, device
         self.settings = stage.finetuning
         self.labels, self.base = base_labels(store), pool_of(store, "base")
-        self.device_images = DeviceImages(
-            store, store.image_indices("base"), device, room_for_images(device)
-        )
+        self.device_images = DeviceImages(store, store.image_indices("base"), device)
         classes = len(store.class_indices("base"))
         if "scale" in checkpoint.class_head:
             raise UserError(

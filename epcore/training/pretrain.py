@@ -13,11 +13,11 @@ from epcore.backbones import Backbone
 from epcore.backbones.base import parameter_count
 from epcore.checkpoint import Checkpoint, build
 from epcore.cosine import CosineClassifier
-from epcore.data.augment import ROTATIONS, Augmenter
+from epcore.data.augment import Augmenter
 from epcore.data.device_images import DeviceImages
 from epcore.data.episodes import Episodes
 from epcore.data.store import ImageStore
-from epcore.device import autocast, choose_device, describe, place, room_for_images, set_precision
+from epcore.device import autocast, choose_device, describe, place, set_precision
 from epcore.errors import UserError
 from epcore.evaluation.inference import Inference
 from epcore.files import add_energy
@@ -26,6 +26,8 @@ from epcore.plan.stages.training import PretrainStage
 from epcore.training.loop import fit, seed_of
 from epcore.training.process_group import ALONE, ProcessGroup, launch
 from epcore.training.session import Session, Validator, base_labels
+
+ROTATIONS = 4
 
 
 class PretrainingModel(nn.Module):
@@ -101,7 +103,7 @@ class PretrainingTask:
                 "pretraining.batch_size"
             )
         self.labels = base_labels(store)
-        self.device_images = DeviceImages(store, self.rows, device, room_for_images(device))
+        self.device_images = DeviceImages(store, self.rows, device)
         torch.manual_seed(seed_of(stage.seed, "pretrain", "weights"))
         self.model = PretrainingModel(
             build(stage.backbone), len(store.class_indices("base")), self.settings.heads
