@@ -115,6 +115,18 @@ class Checkpoint:
                     f"({' '.join(told[:2])}{more}); {REMEDY}"
                 ) from None
 
+    def network(self, device: torch.device) -> Backbone:
+        """The backbone with these weights on the device, in eval mode.
+
+        Raises:
+            UserError: if the names or shapes of the weights are others.
+        """
+        network = build(self.backbone)
+        self.fill(network)
+        place(network, device)
+        network.eval()
+        return network
+
 
 def problem_of(state: Any) -> str | None:
     """What its numbers are, if they are no weights: finite floating-point numbers, by name.
@@ -174,11 +186,7 @@ def load_safely(path: Path) -> Any:
 
 def load_backbone(path: Path, expected: recipe_models.Backbone, device: torch.device) -> Backbone:
     """The trained backbone on the device, in eval mode."""
-    backbone = build(expected)
-    Checkpoint.load(path, expected).fill(backbone)
-    place(backbone, device)
-    backbone.eval()
-    return backbone
+    return Checkpoint.load(path, expected).network(device)
 
 
 def build(settings: recipe_models.Backbone) -> Backbone:

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from epcore.checkpoint import Checkpoint, load_backbone
+from epcore.checkpoint import Checkpoint
 from epcore.data.arrays import load_arrays, save_arrays
 from epcore.data.augment import Augmenter
 from epcore.data.store import ImageStore
@@ -61,11 +61,12 @@ def run(stage: BaseClassesStage, data: Path, weights: Path, out: Path) -> None:
     store = ImageStore.open(data)
     device = choose_device()
     set_precision(stage.precision)
-    backbone = load_backbone(weights, stage.backbone, device)
+    checkpoint = Checkpoint.load(weights, stage.backbone)
     rows, augmenter = store.image_indices("base"), Augmenter((), stage.view)
-    features = embed(backbone, store, rows, augmenter, device, stage.precision, "base classes")
+    network = checkpoint.network(device)
+    features = embed(network, store, rows, augmenter, device, stage.precision, "base classes")
     features.finite(f"{weights} gives", "train it again, or give other weights")
-    head = Checkpoint.load(weights, stage.backbone).class_head.get("weight")
+    head = checkpoint.class_head.get("weight")
     none = torch.empty((0, features.values.shape[1]))
     BaseClasses(
         features.values.mean(axis=0, dtype=np.float64).astype(np.float32),
