@@ -128,8 +128,9 @@ def color_jitter(batch: Tensor, generator: Generator, ordered: bool = False) -> 
 
 
 def _floats(images: Tensor) -> Tensor:
-    return images.permute(0, 3, 1, 2).float() / 255
+    return images.permute(0, 3, 1, 2).float().div_(255)
 
 
 def _normalize(batch: Tensor) -> Tensor:
-    return (batch * 2).sub_(1).contiguous(memory_format=torch.channels_last)
+    """To [-1, 1], in place: the batch has been made from bytes here."""
+    return batch.mul_(2).sub_(1).contiguous(memory_format=torch.channels_last)
