@@ -62,7 +62,8 @@ class Use:
 
     def cells(self) -> list[str]:
         """The line of the CSV."""
-        rules = {entry.stage for entry in self.entries} if self.level in ("job", "rule") else set()
+        entries = self.entries if self.level in ("job", "rule") else ()
+        rules = dict.fromkeys(entry.stage for entry in entries)
         numbers = (self.hours, self.cpu_hours, self.sum("kwh"), self.sum("measured_kwh"))
         return [
             *(self.level, self.name, " ".join(rules), str(len(self.entries)), str(self.unfinished)),

@@ -93,6 +93,12 @@ def test_every_attempt_counts_for_its_job_its_rule_and_the_total(report):
     assert float(total["impact_kg"]) == pytest.approx(7 * 0.02 * 0.1)
 
 
+def test_rules_that_made_one_file_stand_in_the_order_of_their_attempts(report, entry):
+    rules = ["pretrain", "finetune", "data", "import-weights", "table"]
+    made = [entry(attempt=str(n), job=MAIN, stage=rule) for n, rule in enumerate([*rules, "data"])]
+    assert report(made)["job", MAIN]["rule"] == " ".join(rules)
+
+
 def test_a_table_counts_what_it_is_made_of_shared_jobs_included(report):
     rows = report()
     assert float(rows["table", "main"]["kg"]) == 0.5 + 3
