@@ -19,6 +19,7 @@ from epcore.report.claims_table import plain
 from epcore.report.evidence import LEVEL
 from epcore.report.text_table import Cell, read_cells
 
+SUMS = ("hours", "kwh", "kg")
 VERDICTS = ("printed", "intervals", "run")
 WORDS = ("holds", "fails", "open", "not asked")
 SAID = {"holds": "holds", "fails": "fails", "open": "is open", "not asked": "is not asked"}
@@ -75,7 +76,7 @@ def _facts(
     for place, verdict in enumerate(VERDICTS):
         counts = Counter(_words(claim)[place] for claim in theirs)
         yield from ((f"{verdict} {word}", str(counts[word])) for word in WORDS)
-    for name in ("hours", "kwh", "kg"):
+    for name in SUMS:
         yield name, f"{float(footprint[name]):.3g}" if footprint else r"(not tracked)"
     yield "paper hours", f"{PAPER.hours:g}"
     yield "level", f"{100 * (1 - 2 * LEVEL):g}"
@@ -136,9 +137,11 @@ def _short(breaks: str, most: int = 4) -> str:
 
 
 def _read_lines(path: Path) -> list[dict[str, str]]:
-    problem = f"{path} cannot be read"
-    with reading(problem, "delete it"), path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+    with path.open(newline="", encoding="utf-8") as file:
+        lines = list(csv.DictReader(file, strict=True))
+    if not lines or any(None in line or None in line.values() for line in lines):
+        raise ValueError("there is no line, or one has too few or too many cells")
+    return lines
 
 
 def compile_pdf(template: Path, macros: str, inputs: list[Path], out: Path) -> None:
@@ -181,11 +184,22 @@ def run(
     out: Path,
     footprint: Path | None = None,
 ) -> None:
-    """The stage `reproduction`: the document (.pdf) and the log of LaTeX beside it."""
+    """The stage `reproduction`: the document (.pdf) and the log of LaTeX beside it.
+
+    Raises:
+        UserError: if a file is missing or damaged, or LaTeX is missing or fails.
+    """
     total = None
     if footprint is not None:
-        (total,) = (line for line in _read_lines(footprint) if line["level"] == "total")
+        with reading(f"{footprint} is damaged", "delete it"):
+            total = {line["level"]: line for line in _read_lines(footprint)}["total"]
+            for name in SUMS:
+                float(total[name])
+    with reading(f"{claims} is damaged", "delete it"):
+        judged = _read_lines(claims)
+        for claim in judged:
+            claim["whose"], _claim(claim)
     cells = {table.stem: read_cells(table) for table in tables}
-    macros = numbers(stage, _read_lines(claims), cells, total)
+    macros = numbers(stage, judged, cells, total)
     results = claims.parent.parent
     compile_pdf(template, macros, [results / "tables", results / "figures"], out)

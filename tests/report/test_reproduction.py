@@ -53,6 +53,19 @@ def project(fabricate):
     return build
 
 
+@pytest.fixture
+def judged(tmp_path):
+    """A plan, and by their names the two files of a run that its document is made of."""
+    plan = Plan(CONFIG, "demo")
+    stage = plan.claims.stage()
+    none = tuple(claim.model_copy(update={"numbers": ()}) for claim in stage.claims)
+    cells = {key: cell.model_copy(update={"scores": ()}) for key, cell in stage.cells.items()}
+    files = {name: tmp_path / "results" / name for name in ("claims.csv", "co2.csv")}
+    claims.run(stage.model_copy(update={"claims": none, "cells": cells}), files["claims.csv"])
+    files["co2.csv"].write_text(CO2, encoding="utf-8")
+    return plan, files
+
+
 def macros_of(plan, folder, footprint=None):
     with (folder / "claims.csv").open(encoding="utf-8", newline="") as file:
         lines = list(csv.DictReader(file))
@@ -149,6 +162,42 @@ def test_the_document_typesets(project, scale, seeds):
     first = out.read_bytes()
     reproduction.run(stage, ROOT / TEMPLATE, folder / "claims.csv", tables, out, co2)
     assert out.read_bytes() == first
+
+
+CO2 = "level,hours,kwh,kg\ntotal,1.5,0.1,0.02\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("co2.csv", lambda text: text.replace("total", "job")),
+        ("co2.csv", lambda text: text[: text.rindex(",")]),
+        ("co2.csv", lambda text: text.replace("kwh", "Wh")),
+        ("co2.csv", lambda text: text.replace("1.5", "many")),
+        ("claims.csv", lambda text: text[: text.rindex(",")]),
+        ("claims.csv", lambda text: text.replace("whose", "who")),
+        ("claims.csv", lambda text: text.replace("not asked", "ajar")),
+        ("claims.csv", lambda text: ""),
+    ],
+)
+def test_a_damaged_file_is_named_with_the_remedy(judged, name, change):
+    plan, files = judged
+    path = files[name]
+    text = path.read_text(encoding="utf-8")
+    path.write_text(change(text), encoding="utf-8")
+    assert path.read_text(encoding="utf-8") != text
+    try:
+        with pytest.raises(UserError, match=rf"{name} is damaged \(.*\); delete it and run"):
+            reproduction.run(
+                plan.reproduction(),
+                ROOT / TEMPLATE,
+                files["claims.csv"],
+                [],
+                Path("x.pdf"),
+                files["co2.csv"],
+            )
+    finally:
+        path.write_text(text, encoding="utf-8")
 
 
 def test_without_latex_the_remedy_is_told(monkeypatch, tmp_path):
