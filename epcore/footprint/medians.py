@@ -78,12 +78,12 @@ def read_medians(file: Path, scale: str) -> dict[Key, Median]:
     Raises:
         UserError: if it is damaged.
     """
-    rows = csv.reader(file.read_text(encoding="utf-8").splitlines() if file.exists() else [])
-    own = [row[1:] for row in rows if row[:1] == [scale]]
     try:
+        rows = csv.reader(file.read_text(encoding="utf-8").splitlines() if file.exists() else [])
+        own = [row[1:] for row in rows if row[:1] == [scale]]
         return {
             Key(*names): Median(int(jobs), float(seconds), float(kwh))
             for *names, jobs, seconds, kwh in own
         }
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, csv.Error) as error:
         raise UserError(f"{file}: a line is not {', '.join(COLUMNS)} ({error})") from None

@@ -134,6 +134,9 @@ def test_a_damaged_file_is_named(tmp_path):
         assert read_medians(file, "paper") == {}
         with pytest.raises(UserError, match=r"measured\.csv: a line is not scale, stage, "):
             read_medians(file, "demo")
+    file.write_text("demo,pretrain,é\n", encoding="utf-16")
+    with pytest.raises(UserError, match=r"measured\.csv: a line is not scale, stage, .*decode"):
+        read_medians(file, "demo")
 
 
 # -- the estimate ----------------------------------------------------------------------------------
