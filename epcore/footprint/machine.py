@@ -23,15 +23,14 @@ from epcore.plan.settings import Settings
 class Machine(Settings):
     """A machine under some settings; powers in watts at full load, factor in kg per kWh.
 
-    settings: those that it was found out for. counters: whether the processor counts its energy.
-    cpu_power: of all `cpus` together.
+    settings: those that it was found out for. cpu_power: of all `cpus` together. Whether it counts
+    its energy is not here, as a later job may not be let read the counters.
     """
 
     settings: FootprintSettings
     cpus: PositiveInt
     cpu_power: NonNegativeFloat
     ram_power: NonNegativeFloat
-    counters: bool
     factor: NonNegativeFloat
 
     @property
@@ -76,7 +75,6 @@ def find_out(settings: FootprintSettings) -> Machine:
     """The machine as the settings and, where they say nothing, codecarbon know it."""
     factor = carbon_intensity(settings)
     try:
-        from codecarbon.core.cpu import is_rapl_available
         from codecarbon.external.logger import logger
         from codecarbon.external.ram import RAM
 
@@ -87,7 +85,6 @@ def find_out(settings: FootprintSettings) -> Machine:
             cpus=os.cpu_count() or 1,
             cpu_power=settings.cpu_power or _processors_power(),
             ram_power=RAM().total_power().W if ram is None else ram,
-            counters=settings.cpu_power is None and is_rapl_available(),
             factor=factor,
         )
     except Exception as error:  # whatever it finds on a machine that it does not know

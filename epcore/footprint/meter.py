@@ -6,6 +6,7 @@ from typing import Any
 
 import psutil
 from codecarbon import OfflineEmissionsTracker
+from codecarbon.core import cpu
 from codecarbon.core.gpu import AllGPUDevices, is_nvidia_system, is_rocm_system
 from codecarbon.core.hardware_cache import clear_cache, get_cached_tdp
 from codecarbon.external import hardware
@@ -36,6 +37,8 @@ class Meter:
     their power at full load times (0.1 + 0.9 load³), of the whole machine's load. The memory's
     power is constant, a GPU has a counter. It asks no network and writes no file. Not for two
     threads at once.
+
+    counters: whether the processors' are there now.
     """
 
     def __init__(self, machine: Machine, gpus: list[str]) -> None:
@@ -45,6 +48,7 @@ class Meter:
             ValueError: for a GPU that it cannot measure.
         """
         logger.setLevel("CRITICAL")
+        self.counters = machine.settings.cpu_power is None and cpu.is_rapl_available()
         # It would take "all GPUs" for "none" where an earlier tracker of this process had none.
         clear_cache()
         # The processors' power is known or counted; codecarbon would take almost a second of
@@ -63,7 +67,7 @@ class Meter:
             electricitymaps_api_token=None,
             force_carbon_intensity_g_co2e_kwh=0.0,
             pue=1.0,
-            force_cpu_power=None if machine.counters else machine.cpu_power,
+            force_cpu_power=None if self.counters else machine.cpu_power,
             force_ram_power=machine.ram_power,
             rapl_prefer_psys=False,
             gpu_ids=_indices(gpus) if gpus else [],

@@ -13,13 +13,15 @@ from epcore.footprint.meter import Meter, Reading
 class Sample:
     """Energies of a job in kWh, without PUE; cpu and ram are its part of the whole machine's.
 
-    before: processor seconds of the job before the sampler started.
+    before: processor seconds of the job before the sampler started. counters: whether cpu is of
+    power counters.
     """
 
     before: float
     cpu: float
     ram: float
     gpu: float
+    counters: bool
 
 
 class Sampler:
@@ -56,7 +58,7 @@ class Sampler:
             self._ram += share * (reading.ram - last.ram)
             self._gpu += reading.gpu - last.gpu
             self._last = own, reading
-        return Sample(self._began, self._cpu, self._ram, self._gpu)
+        return Sample(self._began, self._cpu, self._ram, self._gpu, self._meter.counters)
 
 
 def _visible_gpus() -> list[str]:

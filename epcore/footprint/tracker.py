@@ -158,10 +158,10 @@ class Attempt:
             method = "processor time times power"
             kwh, measured = own * machine.watts_per_core / JOULES_PER_KWH + gpu_kwh, 0.0
         else:
-            method = "codecarbon, " + ("counters" if machine.counters else "load of the machine")
+            method = "codecarbon, " + ("counters" if sample.counters else "load of the machine")
             before = sample.before * machine.watts_per_core / JOULES_PER_KWH
             kwh = before + sample.cpu + sample.ram + sample.gpu
-            measured = (sample.cpu if machine.counters else 0.0) + sample.gpu
+            measured = (sample.cpu if sample.counters else 0.0) + sample.gpu
             method += " and the GPU's counters" if self.gpus else ""
         return Entry(
             attempt=self.name,

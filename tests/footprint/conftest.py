@@ -28,10 +28,7 @@ def machine(settings):
     """Two processors of 100 W together and 20 W of memory, with some values changed."""
 
     def build(**changes):
-        values = {
-            **{"settings": settings(), "cpus": 2, "cpu_power": 100.0, "ram_power": 20.0},
-            **{"counters": False, "factor": 0.5},
-        }
-        return Machine(**values | changes)
+        values = {"settings": settings(), "cpus": 2, "cpu_power": 100.0, "ram_power": 20.0}
+        return Machine(**values | {"factor": 0.5} | changes)
 
     return build

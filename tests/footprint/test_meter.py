@@ -58,7 +58,9 @@ def test_memory_takes_its_power_for_as_long_as_it_was_measured(foreign, machine,
     assert capfd.readouterr() == ("", "")
 
 
-def test_processors_with_power_counters_take_what_those_count(foreign, monkeypatch, machine):
+def test_processors_with_power_counters_take_what_those_count(
+    foreign, monkeypatch, machine, settings
+):
     """Nor does it ask for the processor's name, which takes it most of a second."""
     counters = foreign / "rapl/intel-rapl"
     for number, (name, joules) in enumerate({"package-0": 5, "psys": 70}.items()):
@@ -73,7 +75,7 @@ def test_processors_with_power_counters_take_what_those_count(foreign, monkeypat
         lambda **settings: IntelRAPL(**settings | {"rapl_dir": str(counters.parent)}),
     )
     detect_cpu_model.cache_clear()
-    meter = Meter(machine(counters=True), [])
+    meter = Meter(machine(settings=settings(cpu_power=None)), [])
     first = meter.read()
     for file in counters.glob("*/energy_uj"):
         file.write_text(str(int(file.read_text()) + 1_000_000 * (3600 if ":0" in str(file) else 9)))

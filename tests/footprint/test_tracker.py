@@ -218,6 +218,20 @@ def test_stages_of_a_second_are_estimated_without_codecarbon(tracking):
     assert methods[1:] == ["processor time times power", "codecarbon, load of the machine"]
 
 
+def test_power_counters_that_are_gone_are_not_said_to_have_counted(tracking, monkeypatch):
+    """They were there when the machine was found out."""
+    ledger, there = tracking(cpu_power=None), "codecarbon.core.cpu.is_rapl_available"
+    monkeypatch.setattr(there, lambda: True)
+    with tracked("episodes", Path("x.npz")):
+        pass
+    monkeypatch.setattr(there, lambda: False)
+    with tracked("pretrain", Path("x.pt")):
+        busy(0.2)
+    _, entry = read(ledger)
+    assert (entry.method, entry.measured_kwh) == ("codecarbon, load of the machine", 0)
+    assert entry.kwh > 0
+
+
 @pytest.mark.parametrize("method", ["__init__", "start", "flush", "stop", "_do_measurements"])
 def test_codecarbon_that_fails_ends_no_training(tracking, monkeypatch, capsys, method):
     def fail(*_, **__):
@@ -240,7 +254,7 @@ def test_codecarbon_that_measures_nonsense_is_not_believed(tracking, monkeypatch
     ledger = tracking()
     monkeypatch.setattr(
         "epcore.footprint.sampler.Sampler.read",
-        lambda sampler, last: Sample(0.0, 0.0, 0.0, gpu=odd),
+        lambda sampler, last: Sample(0.0, 0.0, 0.0, gpu=odd, counters=False),
     )
     with tracked("pretrain", Path("x.pt")):
         pass
