@@ -59,6 +59,8 @@ def read_jobs(text: str) -> list[Job]:
 def _reason(refused: subprocess.CompletedProcess[str]) -> str:
     """Of the workflow, of the DAG, or of a Snakemake that does not even start, in one line."""
     said = refused.stderr + refused.stdout
+    if not said.strip():  # killed, for example for its memory
+        return f"it ended without a word, with exit code {refused.returncode}"
     found = re.search(r"^epcore: (.+)$|Building DAG of jobs\.\.\.\n([\s\S]+)", said, re.M)
     return " ".join((found[1] or found[2] if found else said.strip().splitlines()[-1]).split())
 

@@ -131,11 +131,11 @@ def _time_limits(
 
 
 def _partitions() -> dict[str, Partition] | None:
-    """SLURM's partitions."""
+    """SLURM's partitions; a line that is none is passed over."""
     answer = _ask("sinfo", "--noheader", "--format", "%R %l %M")
     if answer is None:
         return None
-    lines = (line.split() for line in answer.splitlines() if line.strip())
+    lines = [words for line in answer.splitlines() if len(words := line.split()) == 3]
     return {name: Partition(minutes(limit), mode) for name, limit, mode in lines}
 
 

@@ -152,6 +152,12 @@ def test_names_of_a_cluster_are_not_computed_with(monkeypatch, name):
     assert Resource.cli_evaluator("slurm_account", written, **known) == name
 
 
+def test_lines_of_sinfo_that_are_no_partition_are_passed_over(programs, monkeypatch):
+    programs(sbatch="", sinfo=f"{SINFO}echo old 1-00:00:00\necho a note\n", sacct="#!/bin/sh\n")
+    monkeypatch.setenv("EPCORE_SLURM_ACCOUNT", "me")
+    assert not asked(check_profile(PROFILE, GPUS, MINUTES))
+
+
 def test_a_partition_that_cancels_what_makes_room_is_told(programs, monkeypatch):
     programs(sbatch="", sinfo=SINFO.replace("REQUEUE", "CANCEL"), sacct="#!/bin/sh\n")
     monkeypatch.setenv("EPCORE_SLURM_ACCOUNT", "me")
@@ -475,6 +481,15 @@ def test_an_unknown_target_is_one_line_after_what_snakemake_needs(capsys):
     assert printed.err.startswith("epcore: Snakemake cannot plan tables/mian.tex: ")
     assert "makes no tables/mian.tex; did you mean 'main'?" in printed.err
     assert "ok  python:" in printed.out
+
+
+def test_a_snakemake_that_is_killed_without_a_word_is_told(tmp_path, monkeypatch):
+    (tmp_path / "python").write_text("#!/bin/sh\nkill -9 $$\n")
+    (tmp_path / "python").chmod(0o755)
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
+    said = r"cannot plan all: it ended without a word, with exit code -9"
+    with pytest.raises(UserError, match=said):
+        planned(plan("demo"), ["all"])
 
 
 @pytest.mark.slow
