@@ -77,6 +77,8 @@ class Labeled:
             raise UserError(f"{path}: features of shape {values.shape} are none")
         if labels.dtype.kind not in "iuUSb":
             raise UserError(f"{path}: labels must be whole numbers or text, not {labels.dtype}")
+        if labels.dtype.kind == "S":
+            labels = np.char.decode(labels, "utf-8", "backslashreplace")
         names, indices = np.unique(labels, return_inverse=True)
         rows = tuple(np.flatnonzero(indices == index) for index in range(len(names)))
         pool = Pool(str(path), tuple(map(str, names)), rows)

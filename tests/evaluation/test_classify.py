@@ -150,6 +150,16 @@ def test_a_mistake_is_one_line_and_nothing_is_drawn(classify, tmp_path, changed,
     assert [path.name for path in tmp_path.iterdir()] == ["mine.npz"]
 
 
+def test_labels_of_bytes_are_the_text_that_they_are_in_utf_8(classify):
+    labels = arrays()["labels"]
+    text = np.char.replace(labels, "class", "é")
+    asked = ["--queries", "30"]
+    said = classify(arrays(labels=np.char.encode(text, "utf-8")), *asked)[2]
+    assert "class 'é 0' has 30" in said
+    said = classify(arrays(labels=np.char.encode(text, "latin-1")), *asked)[2]
+    assert r"class '\\xe9 0' has 30" in said
+
+
 def test_a_file_without_labels_and_one_that_is_none(classify, tmp_path, capsys):
     content = arrays()
     del content["labels"]

@@ -58,7 +58,7 @@ class Selection:
 
 
 def select_classes(selection: str, seed: int) -> list[GlyphClass]:
-    """The classes of an built-in data set, the same for the same seed.
+    """The classes of a built-in data set, the same for the same seed.
 
     - `mini` (64 base, 16 val, 20 novel) and `large` (389, 300, 311): letters, digits and symbols
       of all scripts.
