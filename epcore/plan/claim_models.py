@@ -173,6 +173,14 @@ class Claim(Claimed):
         description="it holds if all of these do"
     )
 
+    @model_validator(mode="after")
+    def _of_figures_or_tables(self) -> "Claim":
+        if len({isinstance(each, FigureNumber) for each in self.holds_if}) > 1:
+            raise ValueError(
+                "a number of a figure is not judged together with others; make a claim of each"
+            )
+        return self
+
 
 class ClaimSettings(Settings):
     """Claims of the paper, and ours."""

@@ -236,6 +236,15 @@ def test_a_value_of_a_wrong_kind_is_named_with_its_file_and_what_is_expected(
             "paper.0.holds_if.0.figure: Input should be a valid string",
         ),
         (
+            "claims.yaml",
+            "paper/0/holds_if",
+            [
+                {"kind": "best", "table": "main", "row": "EPNet"},
+                {"kind": "figure", "figure": "speed", "number": "a", "sign": "above zero"},
+            ],
+            "paper.0: a number of a figure is not judged together with others",
+        ),
+        (
             "scales/demo.yaml",
             "compared/tables",
             ["mian"],
