@@ -23,7 +23,7 @@ from epcore.plan.load import read
 from epcore.stages import STAGES
 
 if TYPE_CHECKING:
-    from epcore.footprint.sampler import Sample, Sampler
+    from epcore.footprint.meter import Meter, Sample
 
 # The environment of a job that is tracked: footprint.yaml, and the ledger to write.
 SETTINGS, LEDGER = "EPCORE_FOOTPRINT", "EPCORE_LEDGER"
@@ -32,11 +32,6 @@ JOULES_PER_KWH = 3.6e6
 # Of a GPU of which no power is configured, in the hours-times-power estimate and where codecarbon
 # does not run: between a V100 (250 W) and an A100 (400 W).
 USUAL_GPU_POWER = 300.0
-
-
-def is_measured(stage: str) -> bool:
-    """Whether codecarbon measures what a command does; others last a second."""
-    return stage in STAGES and STAGES[stage].measured
 
 
 @contextlib.contextmanager
@@ -90,7 +85,9 @@ class Attempt:
             self.machine = known_machine(settings, ledger.parent / "machines")
             self._began = time.monotonic()
             self._write("started")
-            self._sampler = self._start_sampler() if is_measured(stage) else None
+            # Other commands last a second.
+            measured = stage in STAGES and STAGES[stage].measured
+            self._meter = self._start_meter() if measured else None
         self._ended = threading.Event()
         self._watcher = threading.Thread(target=self._watch, daemon=True)
         self._watcher.start()
@@ -114,21 +111,21 @@ class Attempt:
             self._write("running", self._sample())
             line, pause = line + pause, min(2 * pause, LONGEST_PAUSE)
 
-    def _start_sampler(self) -> "Sampler | None":
+    def _start_meter(self) -> "Meter | None":
         try:
-            from epcore.footprint.sampler import Sampler  # loads codecarbon
+            from epcore.footprint.meter import Meter  # loads codecarbon
 
-            return Sampler(self.machine, self.gpus)
+            return Meter(self.machine, self.gpus)
         except Exception as error:  # whatever it meets; no training ends for it
             self._give_up(error)
             return None
 
     def _sample(self, last: bool = False) -> "Sample | None":
         """What codecarbon says, if it runs."""
-        if self._sampler is None:
+        if self._meter is None:
             return None
         try:
-            sample = self._sampler.read(last)
+            sample = self._meter.read(last)
             if not all(0 <= amount < math.inf for amount in astuple(sample)):
                 raise ValueError(sample)
             return sample
@@ -137,7 +134,7 @@ class Attempt:
             return None
 
     def _give_up(self, error: Exception) -> None:
-        self._sampler = None
+        self._meter = None
         problem = f"codecarbon failed ({error!r}); this job's energy is estimated"
         print(f"epcore: {problem}", file=sys.stderr)
 

@@ -1,5 +1,6 @@
 """codecarbon as a meter of the machine: what it says of power that is known."""
 
+import itertools
 import os
 import subprocess
 import sys
@@ -40,8 +41,19 @@ def foreign(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.fixture
+def whole(monkeypatch):
+    """All of the machine's processor time is the job's."""
+    for clock in ("_busy_seconds", "cpu_seconds"):
+        ticks = itertools.count()
+        monkeypatch.setattr(
+            f"epcore.footprint.meter.{clock}", lambda *_, ticks=ticks: float(next(ticks))
+        )
+
+
+@pytest.mark.usefixtures("whole")
 def test_memory_takes_its_power_for_as_long_as_it_was_measured(foreign, machine, capfd):
-    meter = Meter(machine(), [])
+    meter = Meter(machine(), 0)
     before = time.monotonic()
     first = meter.read()
     after = time.monotonic()
@@ -58,6 +70,7 @@ def test_memory_takes_its_power_for_as_long_as_it_was_measured(foreign, machine,
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.usefixtures("whole")
 def test_processors_with_power_counters_take_what_those_count(
     foreign, monkeypatch, machine, settings
 ):
@@ -75,7 +88,7 @@ def test_processors_with_power_counters_take_what_those_count(
         lambda **settings: IntelRAPL(**settings | {"rapl_dir": str(counters.parent)}),
     )
     detect_cpu_model.cache_clear()
-    meter = Meter(machine(settings=settings(cpu_power=None)), [])
+    meter = Meter(machine(settings=settings(cpu_power=None)), 0)
     first = meter.read()
     for file in counters.glob("*/energy_uj"):
         file.write_text(str(int(file.read_text()) + 1_000_000 * (3600 if ":0" in str(file) else 9)))
@@ -92,7 +105,7 @@ def test_a_tracker_that_fails_says_so(monkeypatch, machine, last):
     def fail(_):
         raise OSError("no counters")
 
-    meter = Meter(machine(), [])
+    meter = Meter(machine(), 0)
     meter.read()
     monkeypatch.setattr(OfflineEmissionsTracker, "_do_measurements", fail)
     time.sleep(STALE)
@@ -138,17 +151,20 @@ NVML = """
         return int(1000 * (100, 300)[handle] * time.monotonic())
 """
 GPU_JOB = """
-    import sys, time
+    import itertools, os, sys, time
+    from epcore.footprint import meter
     from epcore.footprint.machine import Machine
-    from epcore.footprint.meter import Meter
 
     machine = Machine.model_validate_json(sys.argv[1])
 
     def watts(gpus):
-        meter = Meter(machine, gpus)
-        first = meter.read()
+        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
+        busy, own = itertools.count(), itertools.count()
+        meter._busy_seconds, meter.cpu_seconds = lambda: next(busy), lambda team: next(own)
+        found = meter.Meter(machine, len(gpus))
+        first = found.read()
         time.sleep(0.2)
-        last = meter.read(last=True)
+        last = found.read(last=True)
         return 20 * (last.gpu - first.gpu) / (last.ram - first.ram)
 
     print(watts(["GPU-1a6c-11"]), watts([]), watts(["0", "1"]), watts([]), watts(["GPU-0a6c-11"]))

@@ -17,7 +17,7 @@ from epcore.errors import UserError
 from epcore.files import ENERGY, Provenance, add_energy
 from epcore.footprint.clock import cpu_seconds
 from epcore.footprint.ledger import read
-from epcore.footprint.sampler import Sample
+from epcore.footprint.meter import Sample
 from epcore.footprint.tracker import LEDGER, SETTINGS, tracked
 
 CORE_WATTS = 120 / (os.cpu_count() or 1)  # of the settings' processor and memory
@@ -253,8 +253,8 @@ def test_codecarbon_that_fails_ends_no_training(tracking, monkeypatch, capsys, m
 def test_codecarbon_that_measures_nonsense_is_not_believed(tracking, monkeypatch, capsys, odd):
     ledger = tracking()
     monkeypatch.setattr(
-        "epcore.footprint.sampler.Sampler.read",
-        lambda sampler, last: Sample(0.0, 0.0, 0.0, gpu=odd, counters=False),
+        "epcore.footprint.meter.Meter.read",
+        lambda meter, last: Sample(0.0, 0.0, 0.0, gpu=odd, counters=False),
     )
     with tracked("pretrain", Path("x.pt")):
         pass
