@@ -7,8 +7,8 @@ import numpy as np
 
 from epcore.errors import UserError
 from epcore.files import Provenance, write_text
+from epcore.footprint import impact
 from epcore.footprint.account import Account, Use, account
-from epcore.footprint.impact import PAPER
 from epcore.footprint.ledger import Entry, read
 from epcore.markup import tex_escape
 from epcore.plan import Plan
@@ -42,7 +42,7 @@ def statements(sums: Account) -> dict[str, str]:
         "impact": "Hours times the hardware's power at full load times that factor, as the Machine "
         f"Learning Impact calculator has it, give {_mass(total.impact_kg)} CO2eq: "
         f"{_powers(total.entries)}. Memory, the processor beside a GPU and the PUE are not in it.",
-        "paper": PAPER.sentences(),
+        "paper": impact.SENTENCE,
         "shared": "Tables and figures count the jobs that they are made of, not the embeddings for "
         "others that their publication waits for; what several share counts for each, so that "
         "their sum is not the total.",
@@ -122,9 +122,9 @@ def typeset(sums: Account) -> str:
         if heading:
             lines.append(rf"\multicolumn{{7}}{{@{{}}l}}{{\emph{{{heading}}}}} \\")
         lines += [_row(use, scale, parts_of_hour) for use in uses]
-    paper = f"Paper: {PAPER.hours:.0f} h at {PAPER.watts:.0f} W (printed: {PAPER.printed} kg)"
+    paper = f"Paper: {impact.HOURS} h at {impact.WATTS} W (printed: {impact.PRINTED} kg)"
     ours = f"This run: {_powers(sums.total.entries)}"
-    estimates = {ours: _mass(sums.total.impact_kg), paper: f"{PAPER.computed:.1f} kg"}
+    estimates = {ours: _mass(sums.total.impact_kg), paper: f"{impact.COMPUTED} kg"}
     lines += [
         r"\midrule",
         r"\multicolumn{7}{@{}l}"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from epcore.errors import UserError
 from epcore.files import atomic, reading, write_text
-from epcore.footprint.impact import PAPER
+from epcore.footprint.impact import HOURS
 from epcore.markup import to_tex
 from epcore.plan.paths import CO2
 from epcore.plan.stages.reports import ReproductionStage
@@ -78,7 +78,7 @@ def _facts(
         yield from ((f"{verdict} {word}", str(counts[word])) for word in WORDS)
     for name in SUMS:
         yield name, f"{float(footprint[name]):.3g}" if footprint else r"(not tracked)"
-    yield "paper hours", f"{PAPER.hours:g}"
+    yield "paper hours", str(HOURS)
     yield "level", f"{100 * (1 - 2 * LEVEL):g}"
 
 

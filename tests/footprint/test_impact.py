@@ -1,20 +1,18 @@
 """The paper's own arithmetic."""
 
-from dataclasses import replace
+import re
 
 import pytest
 
-from epcore.footprint.impact import PAPER
+from epcore.footprint.impact import COMPUTED, FACTOR, HOURS, PRINTED, SENTENCE, WATTS
 
 
-def test_the_papers_hours_at_its_power_are_122_kg_not_147():
-    assert PAPER.computed == pytest.approx(122.4)
-    assert replace(PAPER, watts=300).computed == pytest.approx(PAPER.printed)
-
-
-def test_the_sentences_correct_both_slips():
-    text = PAPER.sentences()
-    assert "24480 h at 250 W and 0.02 kg/kWh give 122.4 kg" in text
-    assert "not the printed 146.88 kg, which need 300 W" in text
-    assert "680.8 % of 146.88 kg, not the printed 685 %" in text
-    assert "817.0 % of 122.4 kg" in text
+def test_the_sentence_corrects_both_slips_by_arithmetic_that_is_right():
+    numbers = [float(number) for number in re.findall(r"\d+(?:\.\d+)?", SENTENCE)]
+    hours, watts, factor, kg, printed, needed, offset, percent, whose, told, of_ours, ours = numbers
+    assert (hours, watts, factor, printed, whose) == (HOURS, WATTS, FACTOR, PRINTED, PRINTED)
+    assert hours * watts / 1000 * factor == pytest.approx(kg)
+    assert kg == ours == COMPUTED
+    assert hours * needed / 1000 * factor == pytest.approx(printed)
+    assert percent == round(100 * offset / printed, 1) != told == 685
+    assert of_ours == round(100 * offset / kg, 1)
