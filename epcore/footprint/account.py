@@ -1,7 +1,5 @@
 """Sums over the ledger: by job, rule, table and figure."""
 
-import csv
-import io
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,11 +7,6 @@ from pathlib import Path
 from epcore.footprint.ancestry import Ancestry
 from epcore.footprint.ledger import Entry
 from epcore.plan import Plan, paths
-
-COLUMNS = (
-    *("level", "name", "rule", "attempts", "unfinished", "hours", "cpu_hours"),
-    *("kwh", "measured_kwh", "kg", "impact_kg", "device"),
-)
 
 
 @dataclass(frozen=True)
@@ -60,16 +53,21 @@ class Use:
     def devices(self) -> list[str]:
         return sorted({entry.device for entry in self.entries})
 
-    def cells(self) -> list[str]:
-        """The line of the CSV."""
+    def row(self) -> dict[str, str | float]:
+        """Of the CSV."""
         entries = self.entries if self.level in ("job", "rule") else ()
-        rules = dict.fromkeys(entry.stage for entry in entries)
-        numbers = (self.hours, self.cpu_hours, self.sum("kwh"), self.sum("measured_kwh"))
-        return [
-            *(self.level, self.name, " ".join(rules), str(len(self.entries)), str(self.unfinished)),
-            *(f"{number:.6g}" for number in (*numbers, self.sum("kg"), self.impact_kg)),
-            "; ".join(self.devices),
-        ]
+        return {
+            "level": self.level,
+            "name": self.name,
+            "rule": " ".join(dict.fromkeys(entry.stage for entry in entries)),
+            "attempts": len(self.entries),
+            "unfinished": self.unfinished,
+            "hours": self.hours,
+            "cpu_hours": self.cpu_hours,
+            **{quantity: self.sum(quantity) for quantity in ("kwh", "measured_kwh", "kg")},
+            "impact_kg": self.impact_kg,
+            "device": "; ".join(self.devices),
+        }
 
 
 @dataclass(frozen=True)
@@ -81,14 +79,10 @@ class Account:
     products: list[Use]
     total: Use
 
-    def csv(self) -> str:
-        """A line for each sum."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        for use in (*self.jobs, *self.rules, *self.products, self.total):
-            writer.writerow(use.cells())
-        return text.getvalue()
+    @property
+    def uses(self) -> list[Use]:
+        """All of them."""
+        return [*self.jobs, *self.rules, *self.products, self.total]
 
 
 def account(plan: Plan, entries: Iterable[Entry]) -> Account:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from epcore.errors import UserError
 from epcore.files import Provenance, write_text
@@ -14,6 +15,7 @@ from epcore.markup import tex_escape
 from epcore.plan import Plan
 from epcore.report.figure import BLUE, ORANGE, figure
 from epcore.report.latex import head
+from epcore.report.numbers import write_table
 
 HOURS = 24  # of processors, below which the table tells minutes
 LEAST = 0.001
@@ -214,7 +216,7 @@ def run(
         raise UserError(f"ledger {ledger} has no line that can be read; run a job first")
     provenance = Provenance("co2", {"scale": scale}, [ledger])
     sums = account(plan, entries)
-    write_text(out, sums.csv())
+    write_table(pd.DataFrame(use.row() for use in sums.uses), out, "%.6g")
     write_text(out.with_suffix(".md"), paragraph(sums) + "\n")
     write_text(tex, typeset(sums))
     draw(sums, drawing)
