@@ -30,7 +30,7 @@ class Entry(Settings):
     `kwh` that comes from power counters, the rest is estimated as `method` says. tdp_kwh: hours
     times the hardware's power at full load, as the Machine Learning Impact calculator has it,
     without PUE. kg: kg of CO2-equivalent, `kwh` times `factor` (kg/kWh). device: `cpu` or the GPU.
-    pue, factor_source: that the line was computed with; the first version did not write them.
+    pue, factor_source: that the line was computed with.
     """
 
     # Lines of a later version may say more.
@@ -51,8 +51,8 @@ class Entry(Settings):
     kg: NonNegativeFloat
     factor: NonNegativeFloat
     method: str
-    pue: Annotated[float, Field(ge=1)] | None = None
-    factor_source: str | None = None
+    pue: Annotated[float, Field(ge=1)]
+    factor_source: str
 
 
 def append(path: Path, entry: Entry) -> None:

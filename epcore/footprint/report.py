@@ -53,14 +53,10 @@ def statements(sums: Account) -> dict[str, str]:
 
 def _conditions(entries: Sequence[Entry]) -> str:
     """The factor and the PUE that the ledger's energy was computed with."""
-    sources = sorted({entry.factor_source for entry in entries if entry.factor_source})
-    pues = [entry.pue for entry in entries if entry.pue is not None]
-    told = f"a carbon emission factor of {_range([entry.factor for entry in entries])} kg/kWh"
-    told += f" ({'; '.join(sources)})" if sources else ""
-    told += f" and a PUE of {_range(pues)}" if pues else ""
-    if silent := len(entries) - len(pues):
-        told += f"; {silent} of the attempts did not write down their PUE and the factor's source"
-    return told
+    factors = _range([entry.factor for entry in entries])
+    sources = "; ".join(sorted({entry.factor_source for entry in entries}))
+    pues = _range([entry.pue for entry in entries])
+    return f"a carbon emission factor of {factors} kg/kWh ({sources}) and a PUE of {pues}"
 
 
 def _range(values: Sequence[float]) -> str:

@@ -169,14 +169,6 @@ def test_the_paragraph_says_what_each_attempt_was_computed_with(said, entries):
     ) in said(entries[1], other)
 
 
-def test_attempts_of_the_first_version_have_no_pue_and_none_is_made_up(said, entries):
-    before = entries[0].model_copy(update={"pue": None, "factor_source": None})
-    silent = "; 1 of the attempts did not write down their PUE and the factor's source."
-    assert f"factor of 0.1 kg/kWh{silent}" in said(before)
-    known = "factor of 0.1 kg/kWh (set in config/footprint.yaml) and a PUE of 1.25"
-    assert known + silent in said(before, entries[1])
-
-
 def test_hours_times_power_can_be_checked_by_hand(said, entries):
     """The GPU's job used one hour, the others six of a core; all 0.02 kWh each, at 0.1 kg/kWh."""
     text = said(*entries)
