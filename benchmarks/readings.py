@@ -138,7 +138,7 @@ def main() -> None:
     out.mkdir(parents=True, exist_ok=True)
     data, frozen = RESULTS / "data" / DATASET, RESULTS / "episodes" / DATASET
     inputs = [data / "store.json", frozen / "val-5way-5shot.npz"]
-    provenance = Provenance("readings", stage_of("epnet", EPOCHS).model_dump(mode="json"), inputs)
+    provenance = Provenance("readings", stage_of("epnet", EPOCHS), inputs)
     store, episodes = ImageStore.open(data), Episodes.load(inputs[1])
     write_table(judged(store, episodes), out / "judged.csv", "%.6g")
     write_table(protocols(store, episodes), out / "trained.csv", "%.6g")

@@ -17,6 +17,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 from epcore.errors import UserError
 
 # What file systems say that have no locks.
@@ -236,10 +238,13 @@ class Provenance:
         UserError: if an input is missing, or is not the file that its own `meta.json` describes.
     """
 
-    def __init__(self, stage: str, config: Mapping[str, Any], inputs: list[Path]) -> None:
+    def __init__(
+        self, stage: str, config: BaseModel | Mapping[str, Any], inputs: list[Path]
+    ) -> None:
         for path in inputs:
             require(path, "input")
-        self.stage, self.config = stage, config
+        plain = config.model_dump(mode="json") if isinstance(config, BaseModel) else config
+        self.stage, self.config = stage, plain
         self.inputs = {path.as_posix(): verified(path) for path in inputs}
         self.started = time.time()
 

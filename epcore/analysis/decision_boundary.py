@@ -293,7 +293,7 @@ def _summary(settings: DecisionBoundary, numbers: list[Number]) -> str:
 
 def run(stage: DecisionBoundaryStage, out: Path) -> None:
     """The stage `decision-boundary`: the picture, what is drawn (.csv), its numbers."""
-    provenance = Provenance("decision-boundary", stage.model_dump(mode="json"), [])
+    provenance = Provenance("decision-boundary", stage, [])
     scene = drawn_scene(stage.settings, 0)
     drawn = shown(stage.settings, scene)
     write_table(tabulate(drawn, scene), out.with_suffix(".csv"))

@@ -252,7 +252,7 @@ def draw(rows: list[tuple[str, str, np.ndarray]], shown: int, note: str, out: Pa
 def run(stage: InterpolationStage, episodes: Path, out: Path) -> None:
     """The stage `interpolation`: the picture (.pdf, .png), what is drawn (.csv), its numbers."""
     inputs = [episodes, *(Path(network.features) for network in stage.networks)]
-    provenance = Provenance("interpolation", stage.model_dump(mode="json"), inputs)
+    provenance = Provenance("interpolation", stage, inputs)
     check_one_store(inputs)
     settings = stage.settings
     by_reading: dict[Reading, dict[str, np.ndarray]] = {reading: {} for reading in READINGS}

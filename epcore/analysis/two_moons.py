@@ -232,7 +232,7 @@ def draw(outcome: Outcome, out: Path) -> None:
 
 def run(stage: TwoMoonsStage, out: Path) -> None:
     """The stage `two-moons`: the picture (.pdf, .png), what is drawn (.csv), its numbers."""
-    provenance = Provenance("two-moons", stage.model_dump(mode="json"), [])
+    provenance = Provenance("two-moons", stage, [])
     outcomes = [experiment(stage.settings, draw) for draw in range(stage.settings.draws)]
     write_table(tabulate(outcomes[0]), out.with_suffix(".csv"))
     write_numbers(measure(outcomes), out)

@@ -258,7 +258,7 @@ def _unbalanced(
 
 def run(stage: EpisodesStage, data: Path, out: Path) -> None:
     """The stage `episodes`."""
-    provenance = Provenance("episodes", stage.model_dump(mode="json"), [data / "store.json"])
+    provenance = Provenance("episodes", stage, [data / "store.json"])
     settings = stage.model_dump(exclude={"stage_version", "split"})
     episodes = sample(pool_of(ImageStore.open(data), stage.split), **settings)
     episodes.save(out)

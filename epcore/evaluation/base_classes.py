@@ -54,9 +54,7 @@ class BaseClasses:
 
 def run(stage: BaseClassesStage, data: Path, weights: Path, out: Path) -> None:
     """The stage `base-classes`: images are not augmented, BatchNorm is in eval mode."""
-    provenance = Provenance(
-        "base-classes", stage.model_dump(mode="json"), [data / "store.json", weights]
-    )
+    provenance = Provenance("base-classes", stage, [data / "store.json", weights])
     check_one_store([data / "store.json", weights])
     store = ImageStore.open(data)
     device = choose_device()

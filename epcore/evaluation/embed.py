@@ -112,7 +112,7 @@ def embed(
 
 def run(stage: EmbedStage, data: Path, weights: Path, out: Path) -> None:
     """The stage `embed`; weights may have been trained on another data set."""
-    provenance = Provenance("embed", stage.model_dump(mode="json"), [data / "store.json", weights])
+    provenance = Provenance("embed", stage, [data / "store.json", weights])
     store = ImageStore.open(data)
     rows = np.sort(np.concatenate([store.image_indices(split) for split in ("val", "novel")]))
     device = choose_device()

@@ -51,7 +51,7 @@ def run(
     chosen_on = validation if stage.grid and validation else none
     for network, tested, scores, held_out in zip(networks, episodes, out, chosen_on, strict=True):
         inputs = [file for file in (*network, held_out, tested) if file is not None]
-        provenance = Provenance("evaluate", stage.model_dump(mode="json"), inputs)
+        provenance = Provenance("evaluate", stage, inputs)
         (found, known), source = loaded[network], network[0]
         try:
             validated = found.episodes(held_out, source) if held_out else None

@@ -123,9 +123,7 @@ def run(stage: MetaTestStage, data: Path, weights: Path, episodes: Path, out: Pa
     Raises:
         UserError: for unlabeled images that the method does not take.
     """
-    provenance = Provenance(
-        "meta-test", stage.model_dump(mode="json"), [data / "store.json", weights, episodes]
-    )
+    provenance = Provenance("meta-test", stage, [data / "store.json", weights, episodes])
     check_one_store([data / "store.json", episodes])
     store = ImageStore.open(data)
     tested = Episodes.drawn_from(episodes, store.labels, data)

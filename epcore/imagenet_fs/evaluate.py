@@ -39,9 +39,7 @@ def run(
     """
     files = [features / f"{part}.npy" for part in ("images", "queries")]
     provenance = Provenance(
-        "imagenet-fs-evaluate",
-        stage.model_dump(mode="json"),
-        [*files, checkpoint, generator, *exemplars],
+        "imagenet-fs-evaluate", stage, [*files, checkpoint, generator, *exemplars]
     )
     device = torch.device("cpu")
     images, tested = open_both(data, queries, features, checkpoint)

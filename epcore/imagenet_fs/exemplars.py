@@ -64,9 +64,7 @@ def draw(store: ImageStore, split: TestedSplit, shots: int, trials: int, seed: i
 def run(stage: ExemplarsStage, data: Path, queries: Path, out: Path) -> None:
     """The stage `imagenet-fs-exemplars`: a file for each split and K, and one meta for all."""
     provenance = Provenance(
-        "imagenet-fs-exemplars",
-        stage.model_dump(mode="json"),
-        [data / "store.json", queries / "store.json"],
+        "imagenet-fs-exemplars", stage, [data / "store.json", queries / "store.json"]
     )
     store = ImageStore.open(data)
     check_pair(store, ImageStore.open(queries), max(stage.shots))

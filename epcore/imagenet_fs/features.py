@@ -167,16 +167,15 @@ def run(stage: ImageFeaturesStage, data: Path, queries: Path, checkpoint: Path, 
 
 def write_features(stage: ImageFeaturesStage, folders: dict[Path, Path], checkpoint: Path) -> None:
     """A feature file of each data set's folder, with its meta; all once all are computed."""
-    config = stage.model_dump(mode="json")
     files = {out: [data / "store.json", checkpoint] for out, data in folders.items()}
-    provenances = {out: Provenance("imagenet-fs-features", config, files[out]) for out in folders}
+    provenances = {out: Provenance("imagenet-fs-features", stage, files[out]) for out in folders}
     device = choose_device()
     set_precision(stage.precision)
     backbone = load_backbone(checkpoint, stage.backbone, device)
     augmenter, found = Augmenter((), stage.view), {}
     for out, data in folders.items():
-        inputs = provenances[out].inputs.values()
-        state = _folder(out) / fingerprint(canonical_json(config), *inputs)
+        made = provenances[out]
+        state = _folder(out) / fingerprint(canonical_json(made.config), *made.inputs.values())
         store = ImageStore.open(data)
         found[out] = extract(backbone, store, state, augmenter, device, stage.precision)
     for out, (values, resumed) in found.items():

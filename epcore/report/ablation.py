@@ -83,9 +83,7 @@ def draw(table: pd.DataFrame, note: str, over: str, out: Path) -> None:
 
 def run(stage: AblationStage, paper: Path, out: Path) -> None:
     """The stage `ablation`: the picture (.pdf, .png) and what is drawn (.csv)."""
-    provenance = Provenance(
-        "ablation", stage.model_dump(mode="json"), [paper, *(Path(c.scores) for c in stage.cells)]
-    )
+    provenance = Provenance("ablation", stage, [paper, *(Path(c.scores) for c in stage.cells)])
     table = tabulate(stage, paper)
     write_table(table, out.with_suffix(".csv"), "%.4f")
     trainings = len({cell.seed for cell in stage.cells})

@@ -88,7 +88,7 @@ def draw(table: pd.DataFrame, note: str, out: Path) -> None:
 def run(stage: AlphaStage, episodes: Path, out: Path) -> None:
     """The stage `alpha`: the curves (.pdf, .png, .csv); the row `chosen` is the best pair."""
     inputs = [episodes, *(Path(candidate.features) for candidate in stage.candidates)]
-    provenance = Provenance("alpha", stage.model_dump(mode="json"), inputs)
+    provenance = Provenance("alpha", stage, inputs)
     check_one_store(inputs)
     table = tabulate(stage, episodes)
     write_table(table, out.with_suffix(".csv"), "%.4f")

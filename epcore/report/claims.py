@@ -40,7 +40,7 @@ def run(stage: ClaimsStage, out: Path) -> None:
     """The stage `claims`: the table (.csv, .tex), the page (.html) and a meta."""
     files = [Path(file) for cell in stage.cells.values() for file in cell.scores]
     files += [Path(n.file) for claim in stage.claims for n in claim.numbers if n.file]
-    provenance = Provenance("claims", stage.model_dump(mode="json"), list(dict.fromkeys(files)))
+    provenance = Provenance("claims", stage, list(dict.fromkeys(files)))
     judged = judge(stage)
     write_table(table_of(judged), out)
     write_text(out.with_suffix(".tex"), typeset(stage, judged))

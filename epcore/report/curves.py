@@ -130,7 +130,7 @@ def run(stage: CurvesStage, out: Path) -> None:
     """The stage `curves`: the picture (.pdf, .png) and what is drawn (.csv)."""
     files = [file for training in stage.trainings for file in training.files]
     inputs = [Path(file) for file in dict.fromkeys(files)]
-    provenance = Provenance("curves", stage.model_dump(mode="json"), inputs)
+    provenance = Provenance("curves", stage, inputs)
     table = tabulate(stage)
     write_table(table, out.with_suffix(".csv"), "%.6g")
     draw(table, stage.note, out)

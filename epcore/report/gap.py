@@ -51,7 +51,7 @@ def run(stage: GapStage, out: Path) -> None:
     """The stage `gap`: the picture (.pdf, .png) and what is drawn (.csv)."""
     files = [curve(file) for pair in stage.pairs for file in (pair.checkpoint, pair.baseline)]
     inputs = [Path(file) for file in dict.fromkeys(files)]
-    provenance = Provenance("gap", stage.model_dump(mode="json"), inputs)
+    provenance = Provenance("gap", stage, inputs)
     table = tabulate(stage)
     write_table(table, out.with_suffix(".csv"), "%.6g")
     draw(table, stage.label, stage.note, out)

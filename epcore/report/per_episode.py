@@ -85,7 +85,7 @@ def draw(stage: PerEpisodeStage, episodes: pd.DataFrame, table: pd.DataFrame, ou
 def run(stage: PerEpisodeStage, out: Path) -> None:
     """The stage `per-episode`: the picture (.pdf, .png) and what it says in numbers (.csv)."""
     inputs = [Path(cell.scores) for cell in stage.cells]
-    provenance = Provenance("per-episode", stage.model_dump(mode="json"), inputs)
+    provenance = Provenance("per-episode", stage, inputs)
     episodes = read(stage)
     table = tabulate(stage, episodes)
     write_table(table, out.with_suffix(".csv"), "%.4f")

@@ -112,7 +112,7 @@ def draw(stage: PlotStage, table: pd.DataFrame, out: Path) -> None:
 
 def run(stage: PlotStage, tables: list[Path], out: Path) -> None:
     """The stage `plot`: the picture (.pdf, .png) and what is drawn (.csv)."""
-    provenance = Provenance("plot", stage.model_dump(mode="json"), tables)
+    provenance = Provenance("plot", stage, tables)
     table = tabulate(stage, tables)
     write_table(table, out.with_suffix(".csv"), "%.4f")
     draw(stage, table, out)

@@ -59,7 +59,7 @@ def run(stage: SpeedStage, out: Path) -> None:
     """The stage `speed`: the picture (.pdf, .png) and what is drawn (.csv)."""
     scores = [Path(point.scores) for point in stage.points]
     inputs = [file for each in scores for file in (each, meta_of(each))]
-    provenance = Provenance("speed", stage.model_dump(mode="json"), list(dict.fromkeys(inputs)))
+    provenance = Provenance("speed", stage, list(dict.fromkeys(inputs)))
     table = tabulate(stage)
     write_table(table, out.with_suffix(".csv"), "%.4g")
     draw(table, stage.note, out)

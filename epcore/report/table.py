@@ -20,7 +20,7 @@ def run(stage: TableStage, out: Path, paper: Path | None, rerun: Path | None = N
     """
     printed = [file for file in (paper, rerun) if file]
     files = [*map(Path, stage.files), *printed]
-    provenance = Provenance("table", stage.model_dump(mode="json"), files)
+    provenance = Provenance("table", stage, files)
     numbers = (read_printed(file) if file else {} for file in (paper, rerun))
     write_table(aggregate(stage, *numbers), out, "%.4f")
     layout = lay_out(stage, read_cells(out))

@@ -32,7 +32,7 @@ def run(stage: SelectStage, checkpoints: list[Path], out: Path) -> None:
 
     All candidates were validated on the same frozen episodes; of equals the first one counts.
     """
-    provenance = Provenance("select", stage.model_dump(mode="json"), checkpoints)
+    provenance = Provenance("select", stage, checkpoints)
     check_one_store(checkpoints)
     check_one_validation(checkpoints)
     facts = list(map(facts_of, checkpoints))

@@ -71,7 +71,7 @@ class Session:
 
     def __init__(self, name: str, stage: Stage, inputs: list[Path], out: Path) -> None:
         self.out = out
-        self.provenance = Provenance(name, stage.model_dump(mode="json"), inputs)
+        self.provenance = Provenance(name, stage, inputs)
 
     def state(self, model: str = "") -> Path:
         """The file that the training of a model goes on from."""
