@@ -44,11 +44,10 @@ def facts_of(metas: Iterable[dict[str, Any]]) -> dict[str, Counter[str]]:
 
 def page(stage: EnvironmentStage, metas: list[dict[str, Any]]) -> str:
     """Two tables: files and hours of each stage, and what made them."""
-    stages = {name: [m for m in metas if m["stage"] == name] for name in _stages(metas)}
-    work = [
-        (name, str(len(jobs)), f"{sum(float(job['seconds']) for job in jobs) / 3600:.3f}")
-        for name, jobs in stages.items()
-    ]
+    seconds: dict[str, list[float]] = {}
+    for meta in metas:
+        seconds.setdefault(str(meta["stage"]), []).append(float(meta["seconds"]))
+    work = [(name, str(len(s)), f"{sum(s) / 3600:.3f}") for name, s in seconds.items()]
     ran = [
         (fact, value, str(count))
         for fact, values in facts_of(metas).items()
@@ -62,10 +61,6 @@ def page(stage: EnvironmentStage, metas: list[dict[str, Any]]) -> str:
         ),
     ]
     return document(stage.title, "\n".join(body))
-
-
-def _stages(metas: list[dict[str, Any]]) -> list[str]:
-    return list(dict.fromkeys(str(meta["stage"]) for meta in metas))
 
 
 def _table(caption: str, head: tuple[str, ...], lines: list[tuple[str, str, str]]) -> list[str]:
