@@ -57,7 +57,7 @@ def read_jobs(text: str) -> list[Job]:
 
 
 def _reason(refused: subprocess.CompletedProcess[str]) -> str:
-    """Of the workflow, of the DAG, or of a Snakemake that does not even start, in one line."""
+    """Why Snakemake refuses, in one line, be it workflow, DAG or a Snakemake that cannot start."""
     said = refused.stderr + refused.stdout
     if not said.strip():  # killed, for example for its memory
         return f"it ended without a word, with exit code {refused.returncode}"

@@ -92,7 +92,7 @@ def resolved(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _model(stage: Stage) -> Any:
-    """Of its config."""
+    """The model of its config."""
     return resolve_name(f"epcore.plan.stages.{stage.config}")
 
 

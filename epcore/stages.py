@@ -29,7 +29,7 @@ class Option:
 
     @property
     def endings(self) -> tuple[str, ...]:
-        """Of the file and those that go beside it, which the help names; a folder has none."""
+        """The endings of the file and of those beside it, which the help names; none of a folder."""
         if self.help.startswith("folder"):
             return ()
         return tuple(re.findall(r"(?<!\w)(?:-\w+)?(?:\.\w+)+", self.help))

@@ -100,7 +100,7 @@ class Compactness:
 
 
 def compactness(points: np.ndarray, classes: np.ndarray) -> Compactness:
-    """Of points `(n, D)` with classes `(n,)`."""
+    """How compact points `(n, D)` of classes `(n,)` lie."""
     means = np.stack([points[classes == label].mean(axis=0) for label in np.unique(classes)])
     own = means[np.searchsorted(np.unique(classes), classes)]
     nearest = KDTree(points).query(points, k=2)[0][:, 1]

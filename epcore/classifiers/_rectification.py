@@ -48,5 +48,5 @@ def rectified_means(
 
 
 def cosines(images: Tensor, means: Tensor) -> Tensor:
-    """Of each image and each class mean `(..., N, way)`."""
+    """Cosine of each image and each class mean: `(..., N, way)`."""
     return functional.normalize(images, dim=-1) @ functional.normalize(means, dim=-1).mT

@@ -9,7 +9,7 @@ from epcore.classifiers._episodes import EpisodeBatch
 
 
 def squared_distances(points: Tensor, means: Tensor) -> Tensor:
-    """Of each point and each mean `(..., N, way)`."""
+    """Squared distance of each point to each mean: `(..., N, way)`."""
     return torch.cdist(points, means).square()
 
 

@@ -111,7 +111,7 @@ class _Objective:
         return direction
 
     def _length(self, weights: Tensor, direction: Tensor, gradient: Tensor) -> Tensor:
-        """Of the step: 1, halved until the objective falls, up to rounding."""
+        """Length of the step: 1, halved until the objective falls, up to rounding."""
         value, slope = self._value(weights), _dot(gradient, direction)
         length = torch.ones_like(value)
         for _ in range(HALVINGS):
@@ -124,5 +124,5 @@ class _Objective:
 
 
 def _dot(one: Tensor, other: Tensor) -> Tensor:
-    """Of each episode `(..., 1, 1)`."""
+    """Inner product in each episode: `(..., 1, 1)`."""
     return (one * other).sum(dim=(-2, -1), keepdim=True)

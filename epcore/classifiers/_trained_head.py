@@ -27,7 +27,7 @@ class TrainedHead(EpisodeClassifier):
 
     @abstractmethod
     def _inputs(self, points: Tensor) -> Tensor:
-        """Of points `(..., n, D)`: `(..., n, d)`."""
+        """What the head sees of points `(..., n, D)`: `(..., n, d)`."""
 
     @abstractmethod
     def _start(self, uniform: Tensor) -> list[Tensor]:
@@ -39,7 +39,7 @@ class TrainedHead(EpisodeClassifier):
 
     @abstractmethod
     def _gradients(self, parameters: list[Tensor], slope: Tensor) -> list[Tensor]:
-        """Of the parameters, from the gradient of W `(..., way, d)`."""
+        """Gradients of the parameters, from that of W `(..., way, d)`."""
 
     @torch.no_grad()
     def logits(self, episodes: EpisodeBatch) -> Tensor:

@@ -65,7 +65,7 @@ class Egnn(EpisodicMethod):
     """
 
     class Options(Settings):
-        """Of the graph."""
+        """Settings of the graph."""
 
         transductive: bool = Field(
             default=True, description="whether the queries of an episode share one graph"

@@ -27,7 +27,7 @@ class _Layer(nn.Module):
         return self._mix(nodes, values.masked_fill(itself, -torch.inf), nodes)
 
     def last_node(self, nodes: Tensor) -> Tensor:
-        """Of the last node alone, `(B, outputs)`."""
+        """What the last node alone becomes: `(B, outputs)`."""
         others, last = nodes[:, :-1], nodes[:, -1:]
         return self._mix(last, self.pairs.between(others, last)[:, None], others)[:, 0]
 

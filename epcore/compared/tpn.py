@@ -23,7 +23,7 @@ class Tpn(EpisodicMethod):
     """
 
     class Options(Settings):
-        """Of the graph."""
+        """Settings of the graph."""
 
         alpha: Probability = Field(default=0.99, description="strength of the propagation")
         neighbors: PositiveInt = Field(

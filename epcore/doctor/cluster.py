@@ -140,7 +140,7 @@ def _partitions() -> dict[str, Partition] | None:
 
 
 def minutes(limit: str) -> float:
-    """Of a time limit as SLURM writes it: days-hours:minutes:seconds, its first parts left out."""
+    """Minutes of a limit as SLURM writes it: days-hours:minutes:seconds, first parts left out."""
     if not limit[0].isdigit():  # infinite
         return math.inf
     days, _, rest = limit.rpartition("-")

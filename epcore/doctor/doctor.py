@@ -60,7 +60,7 @@ def _shown(findings: list[Finding]) -> list[Finding]:
 
 
 def asked_minutes(plan: Plan, jobs: Iterable[Job]) -> dict[str, int]:
-    """Of the first try of what a cluster gets, by rule; with a training its embedding."""
+    """Rule -> minutes that its first try asks of a cluster; a training with its embedding."""
     resources = plan.registry.scale.resources
     training = resources.runtime + resources.embed.runtime
     minutes = {"data": resources.data.runtime, "meta_train": resources.runtime}

@@ -77,7 +77,7 @@ def _for_each(files: list[Path], episodes: list[Path]) -> list[Path]:
 
 
 def _loaded(features: Path, base: Path | None) -> tuple[Features, BaseClasses | None]:
-    """Of one network."""
+    """Features of one network and, where a file is given, its base classes."""
     found = Features.load(features)
     if base is None:
         return found, None

@@ -52,7 +52,7 @@ class Inference:
         return self.classifier.scores(propagated)
 
     def assumptions(self, unlabeled: bool) -> str:
-        """Of episodes with unlabeled images or without: T, S, B.
+        """What is assumed of episodes, with unlabeled images or without: T, S, B.
 
         T: all queries of an episode are classified together, which embedding propagation does too.
         S: it takes unlabeled images. B: it assumes that each class has as many queries as any
@@ -97,7 +97,7 @@ class Inference:
 
 
 def combinations(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """Of the values of all settings; one without settings, if there are none."""
+    """Every combination of the values of settings; an empty one if there are no settings."""
     return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
 
 

@@ -28,7 +28,7 @@ class Use:
         return f"{self.name} (figure)" if self.level == "figure" else self.name
 
     def sum(self, quantity: str) -> float:
-        """Of an attribute of the entries."""
+        """The sum of an attribute over the entries."""
         return float(sum(getattr(entry, quantity) for entry in self.entries))
 
     @property
@@ -54,7 +54,7 @@ class Use:
         return sorted({entry.device for entry in self.entries})
 
     def row(self) -> dict[str, str | float]:
-        """Of the CSV."""
+        """A line of the CSV."""
         entries = self.entries if self.level in ("job", "rule") else ()
         return {
             "level": self.level,

@@ -73,7 +73,7 @@ def _base_images(plan: Plan, dataset: str) -> int:
 
 @cache
 def multiply_adds(backbone: Backbone, pixels: int) -> int:
-    """Of the forward pass of one image of `pixels` x `pixels`, counted without computing it."""
+    """Multiply-adds of a forward pass of an image of `pixels` x `pixels`, counted, not computed."""
     import torch
     from torch.utils.flop_counter import FlopCounterMode
 
@@ -105,5 +105,5 @@ def _step(name: str, config: str, pixels: int) -> int:
 
 
 def multiply_adds_of_step(stage: MetaTrainStage, pixels: int) -> int:
-    """Of one step of a compared method, forward and backward, counted without computing it."""
+    """Multiply-adds of a step of a compared method, both ways, counted, not computed."""
     return _step(str(stage.method["name"]), stage.model_dump_json(), pixels)

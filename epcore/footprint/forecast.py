@@ -67,7 +67,7 @@ def format_forecast(found: Costs, factor: float) -> str:
 
 
 def _sum(values: Iterable[float | None]) -> str:
-    """Of what is known; of nothing but copies beside what is not known, that is nothing."""
+    """The sum of what is known; none where all that is known are copies, which cost nothing."""
     each = list(values)
     known = [value for value in each if value is not None]
     if None in each and not any(known):

@@ -35,7 +35,7 @@ class Machine(Settings):
 
     @property
     def watts_per_core(self) -> float:
-        """Of one busy core, with its part of the memory."""
+        """Watts of one busy core, with its part of the memory."""
         return (self.cpu_power + self.ram_power) / self.cpus
 
 

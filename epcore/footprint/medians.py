@@ -30,12 +30,12 @@ class Key(NamedTuple):
 
     @classmethod
     def of(cls, stage: str, dataset: str, backbone: str, recipe: str, device: str) -> "Key":
-        """Of a job; the recipe counts in stages of compared methods alone."""
+        """The key of a job; the recipe counts in stages of compared methods alone."""
         return cls(stage, dataset, backbone, recipe if stage.startswith("meta-") else "", device)
 
     @property
     def pooled(self) -> "Key":
-        """Of all data sets and methods."""
+        """The key of jobs of any data set and method."""
         return self._replace(dataset="", recipe="")
 
 
@@ -43,7 +43,7 @@ COLUMNS = ("scale", *Key._fields, "jobs", "seconds", "kwh")
 
 
 class Median(NamedTuple):
-    """Of `jobs` jobs: seconds by the clock, and kWh."""
+    """The median over `jobs` jobs of seconds by the clock, and of kWh."""
 
     jobs: int
     seconds: float

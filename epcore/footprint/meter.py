@@ -123,7 +123,7 @@ class Meter:
             return self._sample
 
     def _now(self, last: bool = False) -> tuple[float, float, float, float, float]:
-        """Of all processors, the memory and the GPUs; processor seconds of all and of it.
+        """Energy of processors, memory and GPUs, in kWh; processor seconds of all and of this job.
 
         Each since a moment of its own.
         """
@@ -154,7 +154,7 @@ def _busy_seconds() -> float:
 
 
 def _indices(gpus: list[str]) -> list[int]:
-    """Of GPUs as NVML counts them; codecarbon itself does not find the UUIDs of NVIDIA's."""
+    """Numbers of GPUs as NVML counts; codecarbon itself does not find the UUIDs of NVIDIA's."""
     if not (is_nvidia_system() or is_rocm_system()):
         raise ValueError("without nvidia-smi or rocm-smi codecarbon measures no GPU")
     known = {gpu["uuid"]: gpu["gpu_index"] for gpu in AllGPUDevices().get_gpu_static_info()}

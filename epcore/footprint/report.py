@@ -142,12 +142,12 @@ def _row(use: Use, scale: float, parts_of_hour: int) -> str:
 
 
 def _cell(number: float) -> str:
-    """Of a column; what is next to nothing there is not told to its last digit."""
+    """A cell of the table; what is next to nothing is not told to its last digit."""
     return f"$<${LEAST:g}" if 0 < number < LEAST else _digits(number)
 
 
 def _percent(part: float, whole: float) -> str:
-    """Of nothing, 0 %."""
+    """The share of a part; 0 % where the whole is nothing."""
     return f"{100 * part / whole if whole else 0:.0f} %"
 
 

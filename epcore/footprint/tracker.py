@@ -182,7 +182,7 @@ class Attempt:
 
 
 def _gpu_name() -> str:
-    """Of the GPU that this process has opened; `gpu` before that, and where its children did."""
+    """The GPU that this process has opened; `gpu` before that, and where its children did."""
     # Another thread may be in the middle of importing torch.
     cuda = getattr(sys.modules.get("torch"), "cuda", None)
     opened = getattr(cuda, "is_initialized", None)

@@ -105,7 +105,7 @@ class Curves:
         ]
 
     def gap(self) -> GapStage:
-        """Of a scale that has its table."""
+        """Where the scale has its table."""
         compared = self.gap_runs()
         return GapStage(
             pairs=tuple(self._pair(*each) for each in compared),

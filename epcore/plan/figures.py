@@ -135,7 +135,7 @@ class Figures:
         )
 
     def interpolation(self) -> InterpolationStage:
-        """Of a scale that has its runs."""
+        """Where the scale has its runs."""
         figure = self.settings.interpolation
         one, other = (
             InterpolationNetwork(
@@ -154,7 +154,7 @@ class Figures:
         )
 
     def speed(self) -> SpeedStage:
-        """Of a scale that has its table."""
+        """Where the scale has its table."""
         shown = self.speed_runs()
         return SpeedStage(
             points=tuple(
@@ -169,7 +169,7 @@ class Figures:
         )
 
     def per_episode(self) -> PerEpisodeStage:
-        """Of a scale that has its table."""
+        """Where the scale has its table."""
         registry, figure = self._registry, self.settings.per_episode
         return PerEpisodeStage(
             rows=figure.rows,
@@ -188,7 +188,7 @@ class Figures:
         )
 
     def ablation(self) -> AblationStage:
-        """Of a table whose rows tick every combination of its marks."""
+        """Where the rows of the table tick every combination of its marks."""
         table = self._registry.tables.table("ablation")
         return AblationStage(
             factors=table.marks,

@@ -64,7 +64,7 @@ def _select(plan: Plan, place: Place) -> Files:
 
 
 def _evaluate(plan: Plan, place: Place) -> Files:
-    """Of one protocol or several."""
+    """The files of tests of one protocol or several."""
     protocols = place["protocol"]
     run = Run(place["dataset"], place["backbone"], place["recipe"], place["seed"], protocols[0])
     tested = [replace(run, protocol=protocol) for protocol in protocols]

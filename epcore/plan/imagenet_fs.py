@@ -103,7 +103,7 @@ class ImageNetFs:
         )
 
     def caption(self, table: Table) -> str:
-        """Of a table of ImageNet-FS."""
+        """The caption of a table of ImageNet-FS."""
         measured = (
             f"mean top-5 accuracy in % over {self.settings.trials.novel} draws of $K$ exemplars of "
             "each novel class"
@@ -196,7 +196,7 @@ class ImageNetFs:
         return [*sorted(classifiers), *sorted({self.trained(run) for run in runs})]
 
     def tested_files(self, runs: Iterable[Run]) -> list[str]:
-        """Of every test of runs, the scores that its meta stands beside."""
+        """For each test of runs the scores beside which its meta stands."""
         first, *_ = self.protocols
         return sorted({self.scores(replace(run, protocol=first)) for run in runs})
 

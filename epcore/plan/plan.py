@@ -88,7 +88,7 @@ class Plan:
 
     @cached_property
     def job_metas(self) -> list[str]:
-        """Of every training, then of every test of the tables in the target `all`."""
+        """Metas of all trainings, then of all tests of the tables in the target `all`."""
         trained, tested = self.curves.trained_files, self.tested.score_files
         if fs := self.imagenet_fs:
             trained = [*trained, *fs.trained_files(self.tested.imagenet_fs)]

@@ -108,7 +108,7 @@ class ScaledBackbone(Settings):
 
 
 class JobResources(Settings):
-    """Of one job."""
+    """What a job asks of its machine."""
 
     threads: PositiveInt = Field(description="processor cores of a job")
     mem_mb: PositiveInt = Field(description="memory of a job, in MB")
@@ -116,7 +116,7 @@ class JobResources(Settings):
 
 
 class Resources(JobResources):
-    """Of one training job, and of one job of other stages.
+    """What a training asks of its machine, and jobs of other stages.
 
     Where there are no GPUs the same jobs run on the CPU.
     """

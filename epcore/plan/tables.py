@@ -216,7 +216,7 @@ class Tables:
         )
 
     def _episodes(self, table: Table) -> int:
-        """Of each cell; the protocols of a table agree."""
+        """How many episodes each cell has; the protocols of a table agree."""
         count, protocols = self._registry.scale.episodes.novel, self._registry.protocols
         return min(count, *(protocols[c.protocol].episodes or count for c in table.columns))
 

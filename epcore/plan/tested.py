@@ -37,7 +37,7 @@ class Tested:
 
     @property
     def score_files(self) -> list[str]:
-        """Of every test of tables."""
+        """The scores of every test of the tables."""
         return sorted(set(map(self._runs.scores, self._shown)))
 
     @cached_property

@@ -115,7 +115,7 @@ def _measured(seeds: list[MeasuredCell], other: str, interval: Interval) -> dict
 
 
 def rate_falls(trainings: Iterable[Training]) -> dict[str, str]:
-    """Of both phases: the epoch after which the learning rate first fell, and the epochs trained.
+    """For each phase the epoch after which the learning rate first fell, and the epochs trained.
 
     Epochs count from 1. A rate that no epoch saw fall "never" fell. Several trainings of a phase
     stand one after another, with a space between them.

@@ -33,7 +33,7 @@ class Estimate:
 
     @property
     def half_width(self) -> float:
-        """Of the 95 % interval."""
+        """Half the width of the 95 % interval."""
         # Without scipy.stats, whose import takes longer than an aggregation.
         return float(special.stdtrit(self.degrees, 1 - LEVEL)) * self.error
 

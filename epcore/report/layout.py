@@ -171,7 +171,7 @@ def lay_out(stage: TableStage, cells: dict[tuple[str, str, str], Cell]) -> Layou
 
 
 def _numbers(cell: Cell, beside: Literal["paper", "difference", None]) -> tuple[Number | None, ...]:
-    """Of this run, and what stands beside it."""
+    """This run's number, and what stands beside it."""
     ours = Number(_rounded(cell["accuracy"]), _rounded(cell["interval"]))
     if beside == "difference":
         return ours, _difference(cell)
@@ -225,7 +225,7 @@ def _parameters(row: list[Cell]) -> str:
 
 
 def _seconds(row: list[Cell]) -> str:
-    """Of 1000 episodes, the mean over the columns."""
+    """Seconds for 1000 episodes, the mean over the columns."""
     found = [float(cell[SECONDS]) for cell in row if cell.get(SECONDS)]
     return f"{sum(found) / len(found):.1f}" if found else ""
 

@@ -122,7 +122,7 @@ def _claim(claim: Mapping[str, str]) -> str:
 
 
 def _counts(claim: Mapping[str, str]) -> str:
-    """Of its cells: "3 hold, 1 fails, 7 are open, 2 are missing"."""
+    """What its cells say: "3 hold, 1 fails, 7 are open, 2 are missing"."""
     words = {"holds": ("holds", "hold"), "fails": ("fails", "fail")}
     words |= {word: (f"is {word}", f"are {word}") for word in ("open", "missing")}
     counts = {said: int(claim[f"this_run_{word}"]) for word, said in words.items()}

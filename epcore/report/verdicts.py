@@ -38,7 +38,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Of a claim: the word, what is found of each case that can be asked, and which cannot."""
+    """What is said of a claim: a word, a finding for each case that can be asked, and the others."""
 
     word: Word
     findings: tuple[Finding, ...] = ()
@@ -77,7 +77,7 @@ def _found(condition: ClaimCondition, name: str, value: Fraction) -> Finding:
 
 
 def _printed_values(condition: ClaimCondition, cells: Cells) -> dict[str, Fraction]:
-    """Of each case that is printed, exactly."""
+    """The exact value of each case that is printed."""
     found: dict[str, Fraction] = {}
     for case in condition.cases:
         printed = {cell: Fraction(text) for cell in case.cells if (text := cells[cell].printed)}
@@ -156,7 +156,7 @@ def by_intervals(
 def _tests(
     condition: ClaimCondition, asked: Collection[str], known: Collection[str], measure: Measure
 ) -> list[_Test]:
-    """Of each case that can be measured, or of the mean of all."""
+    """A test for each case that can be measured, or one for the mean of all."""
     can = [case for case in condition.cases if _measurable(case, known)]
     if condition.how == "mean":
         whole = len(can) == len(condition.cases)
@@ -177,7 +177,7 @@ def _test(
     known: Collection[str],
     measure: Measure,
 ) -> _Test:
-    """Of the mean of cases.
+    """The test of the mean of cases.
 
     Less the largest of several rivals is above a bound if it is less each of them, and below if it
     is less any of them; the latter are as many tests.
@@ -211,7 +211,7 @@ def _of_p(inside: float, outside: float, partial: bool) -> Word:
 
 
 def joined(words: Iterable[Word]) -> Word:
-    """Of a claim with parts: one that fails is enough, all must hold."""
+    """The word for a claim with parts: one that fails is enough, all must hold."""
     found = set(words)
     if not found or found == {"not asked"}:
         return "not asked"
@@ -221,7 +221,7 @@ def joined(words: Iterable[Word]) -> Word:
 
 
 def _of_cases(condition: ClaimCondition, words: list[Word], missing: int = 0) -> Word:
-    """Of a condition."""
+    """The word for a condition, from those of its cases."""
     if not words:
         return "not asked"
     if condition.how == "some" and "holds" in words:

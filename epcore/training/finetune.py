@@ -86,7 +86,7 @@ class FinetuningTask:
             yield self.loss(images, self.labels[rows])
 
     def loss(self, batch: Tensor, labels: Tensor) -> Tensor:
-        """Of one episode's images `(way * (shot + queries), 3, h, w)` and base classes.
+        """The loss of an episode's images `(way * (shot + queries), 3, h, w)` and base classes.
 
         The class head sees the features (authors' code) or the embeddings (text).
         """

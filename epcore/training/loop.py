@@ -43,7 +43,7 @@ class Task(Protocol):
         """Images that the network sees in one step."""
 
     def seed(self, epoch: int) -> int:
-        """Of the epoch's order and of the random numbers of its augmentation."""
+        """The seed of an epoch's order and of the random numbers of its augmentation."""
 
     def losses(self, epoch: int, start: int, generator: torch.Generator) -> Iterable[Tensor]:
         """One scalar loss, ready for backward, for each step of the epoch from `start` on.

@@ -42,7 +42,7 @@ class PretrainingModel(nn.Module):
 
 
 class PretrainingLoss(nn.Module):
-    """Of images `(4 * n, 3, h, w)`, all rotations of n images, and their classes `(n,)`.
+    """The loss of images `(4 * n, 3, h, w)`, all rotations of n images of classes `(n,)`.
 
     Without rotated copies the images are `(n, 3, h, w)`. The class head sees embeddings propagated
     over the whole batch, all rotations together (A26); the rotation head sees the features

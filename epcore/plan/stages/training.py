@@ -60,12 +60,12 @@ class MetaTrainStage(NetworkStage):
 
     @property
     def epochs(self) -> int:
-        """Of the training."""
+        """Epochs of the training, at its shot."""
         return cast("int", self.training.epochs)
 
     @property
     def steps(self) -> int:
-        """Of an epoch."""
+        """Steps of an epoch, at its shot."""
         return cast("int", self.training.steps)
 
     @property
