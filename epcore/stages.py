@@ -29,7 +29,7 @@ class Option:
 
     @property
     def endings(self) -> tuple[str, ...]:
-        """The endings of the file and of those beside it, which the help names; none of a folder."""
+        """Endings of the file and of those beside it, which the help names; none of a folder."""
         if self.help.startswith("folder"):
             return ()
         return tuple(re.findall(r"(?<!\w)(?:-\w+)?(?:\.\w+)+", self.help))

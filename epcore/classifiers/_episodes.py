@@ -75,7 +75,7 @@ class EpisodeBatch:
 
     @property
     def generators(self) -> list[torch.Generator]:
-        """A generator on the CPU for each episode of all leading dimensions, seeded by its number."""
+        """A CPU generator for each episode of all leading dimensions, seeded by its number."""
         numbers = self.numbers
         if numbers is None:
             numbers = torch.arange(math.prod(self.points.shape[:-2]))

@@ -171,7 +171,7 @@ def lay_out(stage: TableStage, cells: dict[tuple[str, str, str], Cell]) -> Layou
 
 
 def _numbers(cell: Cell, beside: Literal["paper", "difference", None]) -> tuple[Number | None, ...]:
-    """This run's number, and what stands beside it."""
+    """The number of this run, and what stands beside it."""
     ours = Number(_rounded(cell["accuracy"]), _rounded(cell["interval"]))
     if beside == "difference":
         return ours, _difference(cell)

@@ -38,7 +38,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is said of a claim: a word, a finding for each case that can be asked, and the others."""
+    """What is said of a claim: a word, findings of the cases that can be asked, and the others."""
 
     word: Word
     findings: tuple[Finding, ...] = ()

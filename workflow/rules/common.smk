@@ -168,7 +168,7 @@ def check_targets():
 
 
 def check_file(target, known):
-    """Of a folder in `known`, or a result: ends the run unless the scale makes it."""
+    """Ends the run unless the scale makes this file, a result or one of a folder in `known`."""
     if target.parts[0] == "results" and SCALE not in target.parts[1:2]:
         named = [*target.parts, ""][1]
         other = named if named in PLAN.registry.scale_files else "NAME"
