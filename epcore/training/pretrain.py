@@ -108,7 +108,7 @@ class PretrainingTask:
         self.model = PretrainingModel(
             build(stage.backbone), len(store.class_indices("base")), self.settings.heads
         )
-        team.synchronize(self.model, device)
+        team.synchronize(self.model)
         place(self.model, device)
         self.augmenter = Augmenter(stage.augmentation, stage.view)
         self.loss = team.parallel(

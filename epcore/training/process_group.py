@@ -19,7 +19,6 @@ from typing import Any
 import torch
 from torch import Tensor, distributed, nn
 from torch.multiprocessing.spawn import ProcessExitedException, spawn
-from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.parallel import DistributedDataParallel
 
 from epcore.errors import UserError
@@ -48,12 +47,10 @@ class ProcessGroup:
             return torch.device("cuda", self.rank)
         return torch.device("cpu")
 
-    def synchronize(self, model: nn.Module, device: torch.device) -> None:
+    def synchronize(self, model: nn.Module) -> None:
         """Makes the BatchNorm layers of a model those of all processes' batches."""
-        if self.size > 1 and device.type == "cuda":
+        if self.size > 1:
             nn.SyncBatchNorm.convert_sync_batchnorm(model)  # type: ignore[no-untyped-call]
-        elif self.size > 1:
-            _replace_norms(model)
 
     def parallel(self, loss: nn.Module, all_weights_used: bool) -> nn.Module:
         """A module that computes a loss of gathered features: backward averages the gradients."""
@@ -106,68 +103,6 @@ class ProcessGroup:
 
 
 ALONE = ProcessGroup()
-
-
-class _MeanOfAll(torch.autograd.Function):
-    """Mean of a tensor over processes; the gradient is that of one loss that all compute."""
-
-    @staticmethod
-    def forward(ctx: Any, value: Tensor) -> Tensor:
-        mean = value.clone()
-        distributed.all_reduce(mean)
-        return mean / distributed.get_world_size()
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Tensor:
-        mean = gradient.clone()
-        distributed.all_reduce(mean)
-        return mean / distributed.get_world_size()
-
-
-def _mean_of_all(value: Tensor) -> Tensor:
-    mean: Tensor = _MeanOfAll.apply(value)  # type: ignore[no-untyped-call]
-    return mean
-
-
-class _NormOfAll(_BatchNorm):
-    """BatchNorm with statistics of all processes' batches, which are of equal size.
-
-    For CPUs, which torch's own SyncBatchNorm refuses.
-    """
-
-    def _check_input_dim(self, values: Tensor) -> None:
-        """Any number of positions, none included."""
-
-    running_mean: Tensor
-    running_var: Tensor
-    num_batches_tracked: Tensor
-    momentum: float
-
-    def forward(self, values: Tensor) -> Tensor:
-        if not self.training:
-            return super().forward(values)
-        positions = [0, *range(2, values.dim())]
-        full = values.float()
-        mean = _mean_of_all(full.mean(positions, keepdim=True))
-        centered = full - mean
-        variance = _mean_of_all(centered.square().mean(positions, keepdim=True))
-        count = values.numel() // values.shape[1] * distributed.get_world_size()
-        with torch.no_grad():
-            self.num_batches_tracked.add_(1)
-            self.running_mean.lerp_(mean.flatten(), self.momentum)
-            self.running_var.lerp_(variance.flatten() * count / (count - 1), self.momentum)
-        scaled = centered * (variance + self.eps).rsqrt() * self.weight.view(mean.shape)
-        return (scaled + self.bias.view(mean.shape)).to(values.dtype)
-
-
-def _replace_norms(module: nn.Module) -> None:
-    for name, child in module.named_children():
-        if isinstance(child, _BatchNorm):
-            norm = _NormOfAll(child.num_features, child.eps, child.momentum)
-            norm.load_state_dict(child.state_dict())
-            setattr(module, name, norm)
-        else:
-            _replace_norms(child)
 
 
 def launch(size: int, work: Callable[..., None], *arguments: Any) -> None:

@@ -6,10 +6,10 @@ import time
 
 import pytest
 import torch
+from cpu_team import train_on_cpus
 
 from epcore.errors import UserError
 from epcore.interruption import Interrupted
-from epcore.training import pretrain
 from epcore.training.process_group import launch
 
 pytestmark = pytest.mark.slow
@@ -32,7 +32,7 @@ def train(stage_config, toy):
             "pretrain", "epnet", "resnet12", augmentation=["flip"], pretraining=settings
         )
         try:
-            launch(2, pretrain.train, stage, toy.data, toy.val, out)
+            launch(2, train_on_cpus, stage, toy.data, toy.val, out)
         except Interrupted as request:
             raise SystemExit(128 + request.number) from None
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+from cpu_team import norms_for_cpus, train_on_cpus
 
 from epcore.checkpoint import Checkpoint
 from epcore.errors import UserError
@@ -49,6 +50,7 @@ def test_two_processes_train_the_network_of_one(
     pretrain.train(ALONE, slower, toy.data, toy.val, tmp_path / "start" / "pretrain.pt")
     pretrain.train(ALONE, stage, toy.data, toy.val, alone)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(pretrain, "train", train_on_cpus)
     token = ENERGY.set(lambda: {"kwh": 0.5})
     pretrain.run(stage, toy.data, toy.val, both, require_gpu=False, gpus=2)
     ENERGY.reset(token)
@@ -72,7 +74,9 @@ PULL = torch.tensor([[1.0, 2.0], [-1.0, 0.0], [0.5, 3.0], [2.0, -1.0]])
 def through_batch_norm(team, folder):
     """Output, statistics and the gradient of this process's rows."""
     model = torch.nn.Sequential(torch.nn.BatchNorm1d(2))
-    team.synchronize(model, torch.device("cpu"))
+    if team.size > 1:
+        norms_for_cpus()
+    team.synchronize(model)
     rows = team.share(ROWS).clone().requires_grad_()
     out = model(rows)
     (out * team.share(PULL)).sum().backward()
