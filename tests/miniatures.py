@@ -198,12 +198,13 @@ FIELDS = ("ILSVRC2012_ID", "WNID", "words", "gloss", "num_children", "children",
           "wordnet_height", "num_train_images")  # fmt: skip
 
 
-def kit_files():
-    """What the development kit holds."""
+def kit_files(counts=None):
+    """What the development kit holds; `counts` of training images other than the true ones."""
     rows = []
     for synset, numbers in TRAINING.items():
+        count = (counts or {}).get(synset, len(numbers))
         words = f"{synset}, a leaf", "what it means"
-        rows.append((IDS[synset], synset, *words, 0, np.zeros((0, 0)), 0, len(numbers)))
+        rows.append((IDS[synset], synset, *words, 0, np.zeros((0, 0)), 0, count))
     for number, (synset, below) in enumerate(NODES.items(), start=len(IDS) + 1):
         children = np.array([[IDS[s] for s in below]], dtype=float)
         words = f"{synset}, a node", "what it means"
@@ -222,8 +223,8 @@ def kit_files():
     }
 
 
-def make_kit(root):
-    content = tar(kit_files(), "w:gz")
+def make_kit(root, files=None):
+    content = tar(kit_files() if files is None else files, "w:gz")
     return write(root / "ilsvrc2012" / f"{KIT}.tar.gz", content)
 
 
@@ -255,25 +256,25 @@ SUBSETS = {
 }
 
 
-def make_mini_split(root):
+def make_mini_split(root, ranks=MINI):
     for split, name in SPLITS.items():
         rows = [
             f"{synset}{rank:08d}.jpg,{synset}"
-            for synset, numbers in MINI[split].items()
+            for synset, numbers in ranks[split].items()
             for rank in numbers
         ]
         write(root / "mini_ravi" / f"{name}.csv", "\n".join(["filename,label", *rows, ""]))
 
 
-def make_tiered_split(root):
+def make_tiered_split(root, classes=TIERED):
     for split, name in SPLITS.items():
-        rows = "".join(f"{synset},{group}\n" for synset, group in TIERED[split])
+        rows = "".join(f"{synset},{group}\n" for synset, group in classes[split])
         write(root / "tiered_ren" / f"{name}.csv", rows)
 
 
-def make_imagenet_fs_split(root):
-    base = sorted(SUBSETS["base_classes_1"] + SUBSETS["base_classes_2"])
-    content = {"label_names": LABEL_NAMES, "base_classes": base, **SUBSETS}
+def make_imagenet_fs_split(root, subsets=SUBSETS):
+    base = sorted(subsets["base_classes_1"] + subsets["base_classes_2"])
+    content = {"label_names": LABEL_NAMES, "base_classes": base, **subsets}
     write(root / "imagenet_fs" / "hariharan_label_idx.json", json.dumps(content))
 
 
@@ -427,12 +428,12 @@ def make_cifar(root, files=None):
     return write(root / "cifar-100" / "cifar-100-python.tar.gz", content)
 
 
-def make_cifar_splits(root):
+def make_cifar_splits(root, cifar_fs=CIFAR_FS, fc100=FC100):
     folder = root / "cifarfs_fc100"
     for split, name in SPLITS.items():
-        pairs = [[FINE[fine], fine] for fine in CIFAR_FS[split]]
+        pairs = [[FINE.get(fine, "birds"), fine] for fine in cifar_fs[split]]
         write(folder / f"cifar-fs-{name}.json", json.dumps(pairs))
-        write(folder / f"fc100-{name}.json", json.dumps(FC100[split]))
+        write(folder / f"fc100-{name}.json", json.dumps(fc100[split]))
 
 
 # Alphabet -> characters, in the one archive and in the other.
@@ -473,9 +474,9 @@ def make_omniglot(root):
                         archive.writestr(f"{folder}/0965_{drawer:02d}.png", file.getvalue())
 
 
-def make_omniglot_split(root):
+def make_omniglot_split(root, characters=CHARACTERS):
     for split, name in SPLITS.items():
-        lines = [f"{c}/{rotation}\n" for c in CHARACTERS[split] for rotation in ROTATIONS]
+        lines = [f"{c}/{rotation}\n" for c in characters[split] for rotation in ROTATIONS]
         write(root / "omniglot_vinyals" / f"{name}.txt", "".join(lines))
 
 

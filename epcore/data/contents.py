@@ -86,3 +86,14 @@ def check_classes(name: str, classes: Sequence[ImageClass], labels: np.ndarray) 
     if counts.min() == 0:
         empty = classes[int(counts.argmin())].name
         raise UserError(f"data set {name}: class {empty!r} has no image; remove it or add some")
+
+
+def check_groups(name: str, classes: Sequence[ImageClass]) -> None:
+    """Base, val and novel share no super-class."""
+    splits: dict[str, str] = {}
+    for c in classes:
+        if splits.setdefault(c.group, c.split) != c.split:
+            raise UserError(
+                f"data set {name}: the super-class {c.group!r} is in {splits[c.group]} and in "
+                f"{c.split}; the split's files are not the published ones"
+            )

@@ -3,7 +3,6 @@
 Needs these files in the folder that EPCORE_MIRROR names; nothing is downloaded.
 """
 
-import csv
 import hashlib
 import json
 import os
@@ -17,6 +16,7 @@ from epcore.cli import main
 from epcore.data.builders.cub import split_of
 from epcore.data.builders.imagenet_fs import READINGS, SUBSETS, overlap, read_subsets
 from epcore.data.builders.mini_imagenet import read_ranks
+from epcore.data.lists import read_json, read_rows
 from epcore.plan.registry import read_datasets
 
 CONFIG = Path(__file__).parents[2] / "config"
@@ -121,9 +121,7 @@ def test_the_largest_rank_of_five_short_classes_is_their_size_so_ranks_count_fro
 
 @pytest.fixture(scope="module")
 def rows():
-    paths = lists("tiered-imagenet-split")
-    lines = {split: path.read_text(encoding="utf-8").splitlines() for split, path in paths.items()}
-    return {split: list(csv.reader(content)) for split, content in lines.items()}
+    return {split: read_rows(path, 2) for split, path in lists("tiered-imagenet-split").items()}
 
 
 def test_tiered_imagenet_has_351_97_and_160_classes_in_20_6_and_8_super_classes(rows):
@@ -150,10 +148,7 @@ def test_weights_must_not_cross_between_mini_and_tiered_imagenet(ranks, rows):
 
 
 def test_cifar_fs_has_64_16_and_20_classes():
-    pairs = {
-        split: json.loads(path.read_text(encoding="utf-8"))
-        for split, path in lists("cifar-fs-split").items()
-    }
+    pairs = {split: read_json(path) for split, path in lists("cifar-fs-split").items()}
     classes = {split: [name for _, name in content] for split, content in pairs.items()}
     assert [len(set(classes[s])) for s in SPLITS] == [64, 16, 20]
     assert not overlapping(classes.values())
@@ -165,17 +160,10 @@ def test_cifar_fs_has_64_16_and_20_classes():
 
 
 def test_fc100_has_12_4_and_4_super_classes_which_are_those_of_cifar_fs():
-    groups = {
-        split: json.loads(path.read_text(encoding="utf-8"))
-        for split, path in lists("fc100-split").items()
-    }
+    groups = {split: read_json(path) for split, path in lists("fc100-split").items()}
     assert [len(set(groups[s])) for s in SPLITS] == [12, 4, 4]
     assert not overlapping(groups.values())
-    of_cifar_fs = {
-        g
-        for path in lists("cifar-fs-split").values()
-        for g, _ in json.loads(path.read_text(encoding="utf-8"))
-    }
+    of_cifar_fs = {g for path in lists("cifar-fs-split").values() for g, _ in read_json(path)}
     assert set().union(*groups.values()) == of_cifar_fs
     expected = SETTINGS.datasets["fc100"].expected
     assert [getattr(expected.classes, s) for s in SPLITS] == [5 * len(groups[s]) for s in SPLITS]

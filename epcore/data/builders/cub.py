@@ -5,17 +5,19 @@ other is val, the rest novel. The whole picture is used, not the bird's box.
 """
 
 from collections.abc import Iterator
+from pathlib import PurePosixPath
 from typing import get_args
 
 from epcore.data.archives import files_of_tar, read_member
 from epcore.data.contents import Contents, ImageClass, in_label_order
 from epcore.data.pictures import decode_all
 from epcore.data.sources import Sources
+from epcore.errors import UserError
 from epcore.plan.datasets import CubData
 from epcore.plan.settings import Split
 
-LIST = "CUB_200_2011/images.txt"
-FOLDER = "CUB_200_2011/images/"
+ROOT = "CUB_200_2011"
+FOLDER = f"{ROOT}/images/"
 
 
 def split_of(position: int) -> Split:
@@ -25,13 +27,31 @@ def split_of(position: int) -> Split:
     return "val" if position % 4 == 1 else "novel"
 
 
+def _is_picture(name: str) -> bool:
+    """Whether a member of the archive is one; hidden files are none, as in Chen et al.'s script."""
+    return name.startswith(FOLDER) and not PurePosixPath(name).name.startswith(".")
+
+
 def contents(dataset: CubData, sources: Sources) -> Contents:
-    """Classes and images in the order of their names, within a split."""
+    """Classes and images in the order of their names, within a split.
+
+    Raises:
+        UserError: if the archive's pictures are not those of its own list.
+    """
     path = sources.path(dataset.images, "archive")
-    listed = next(
-        read_member(tar, member) for name, tar, member in files_of_tar(path) if name == LIST
-    )
-    pictures = [line.split()[1] for line in listed.decode().splitlines()]
+    pictures, listed = set(), None
+    for name, archive, member in files_of_tar(path):
+        if _is_picture(name):
+            pictures.add(name.removeprefix(FOLDER))
+        elif name == f"{ROOT}/images.txt":
+            lines = read_member(archive, member).decode().splitlines()
+            listed = {line.split()[1] for line in lines}
+    if listed is None:
+        raise UserError(f"{path} has no {ROOT}/images.txt; is it CUB-200-2011?")
+    if pictures != listed:
+        odd = sorted(pictures ^ listed)[0]
+        where = "in the archive but not in" if odd in pictures else "missing, but listed by"
+        raise UserError(f"{path}: {odd} is {where} its images.txt; get the archive again")
     folders = sorted({name.split("/")[0] for name in pictures})
     splits = {folder: split_of(position) for position, folder in enumerate(folders)}
     classes = [ImageClass(f, s) for s in get_args(Split) for f in folders if splits[f] == s]
@@ -41,8 +61,9 @@ def contents(dataset: CubData, sources: Sources) -> Contents:
     def encoded() -> Iterator[tuple[int, str, bytes]]:
         """In the archive's order: a compressed tar is read from its beginning to its end."""
         for name, archive, member in files_of_tar(path):
-            if (picture := name.removeprefix(FOLDER)) in rows:
-                yield rows[picture], f"{path}, {name}", read_member(archive, member)
+            if _is_picture(name):
+                row = rows[name.removeprefix(FOLDER)]
+                yield row, f"{path}, {name}", read_member(archive, member)
 
     return Contents(
         classes=classes,

@@ -8,14 +8,15 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import PurePosixPath
-from zipfile import ZipFile
 
 import numpy as np
 
+from epcore.data.archives import open_zip
 from epcore.data.contents import Contents, ImageClass, in_label_order
 from epcore.data.lists import read_lists
 from epcore.data.pictures import decode
 from epcore.data.sources import Sources
+from epcore.errors import UserError
 from epcore.plan.datasets import OmniglotData
 
 TURNS = {"rot000": 0, "rot090": 1, "rot180": 2, "rot270": 3}
@@ -27,7 +28,7 @@ def contents(dataset: OmniglotData, sources: Sources) -> Contents:
     # Character -> (archive, member) of its drawings.
     drawings: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for number, path in enumerate(archives):
-        with ZipFile(path) as archive:
+        with open_zip(path) as archive:
             for name in sorted(archive.namelist()):
                 parts = PurePosixPath(name).parts
                 if len(parts) == 4 and parts[3].endswith(".png") and parts[0] == path.stem:
@@ -35,13 +36,16 @@ def contents(dataset: OmniglotData, sources: Sources) -> Contents:
     classes = []
     for split, path in read_lists(sources, dataset.lists).items():
         for line in sorted(path.read_text(encoding="utf-8").split()):
-            classes.append(ImageClass(line, split, line.split("/")[0]))
+            character, _, rotation = line.rpartition("/")
+            if character not in drawings or rotation not in TURNS:
+                raise UserError(f"{path}: {line!r} is no rotation of an Omniglot character")
+            classes.append(ImageClass(line, split, character.split("/")[0]))
     counts = [len(drawings[c.name.rpartition("/")[0]]) for c in classes]
 
     def images() -> Iterator[tuple[int, np.ndarray]]:
         row = 0
         with ExitStack() as stack:
-            opened = [stack.enter_context(ZipFile(path)) for path in archives]
+            opened = [stack.enter_context(open_zip(path)) for path in archives]
             for image_class in classes:
                 character, _, rotation = image_class.name.rpartition("/")
                 for number, name in drawings[character]:

@@ -3,11 +3,9 @@
 The split's rows are pairs of class and super-class; the super-classes of the splits are disjoint.
 """
 
-import csv
-
-from epcore.data.contents import Contents, ImageClass, in_label_order
+from epcore.data.contents import Contents, ImageClass, check_groups, in_label_order
 from epcore.data.ilsvrc import DevelopmentKit, TrainingImages
-from epcore.data.lists import read_lists
+from epcore.data.lists import read_lists, read_rows
 from epcore.data.pictures import decode_all
 from epcore.data.sources import Sources
 from epcore.plan.datasets import TieredImageNetData
@@ -18,8 +16,9 @@ def contents(dataset: TieredImageNetData, sources: Sources) -> Contents:
     classes = [
         ImageClass(synset, split, group)
         for split, path in read_lists(sources, dataset.lists).items()
-        for synset, group in sorted(csv.reader(path.read_text(encoding="utf-8").splitlines()))
+        for synset, group in sorted(read_rows(path, 2))
     ]
+    check_groups("tiered-ImageNet", classes)
     kit = DevelopmentKit.read(sources.path(dataset.devkit, "kit"))
     training = TrainingImages(sources.path(dataset.images, "train"), kit, [c.name for c in classes])
     wanted = [(c.name, training.numbers(c.name)) for c in classes]

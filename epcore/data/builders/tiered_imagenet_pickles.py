@@ -13,7 +13,7 @@ from typing import get_args
 import numpy as np
 
 from epcore.data import pickles
-from epcore.data.contents import Contents, ImageClass
+from epcore.data.contents import Contents, ImageClass, check_groups
 from epcore.data.pictures import decode_all
 from epcore.data.sources import Sources
 from epcore.errors import UserError
@@ -42,7 +42,7 @@ def contents(dataset: TieredImageNetPickles, sources: Sources) -> Contents:
         rows.append(place)
         labels.append(np.sort(specific) + len(classes))
         classes += [ImageClass(n, split, group) for n, group in zip(names, groups, strict=True)]
-    _check_groups(classes)
+    check_groups("tiered-ImageNet", classes)
 
     def encoded() -> Iterator[tuple[int, str, bytes]]:
         for split, places in zip(get_args(Split), rows, strict=True):
@@ -91,14 +91,3 @@ def _unique(classes: list[ImageClass]) -> list[ImageClass]:
         name = c.name if seen[c.name] == 1 else f"{c.name} ({seen[c.name]})"
         unique.append(ImageClass(name, c.split, c.group))
     return unique
-
-
-def _check_groups(classes: list[ImageClass]) -> None:
-    """Base, val and novel share no super-class."""
-    splits: dict[str, str] = {}
-    for c in classes:
-        if splits.setdefault(c.group, c.split) != c.split:
-            raise UserError(
-                f"tiered-ImageNet: the super-class {c.group!r} is in {splits[c.group]} and in "
-                f"{c.split}; the pickles are not the published ones"
-            )

@@ -16,6 +16,7 @@ import time
 import numpy as np
 import pytest
 from miniatures import (
+    ALPHABETS,
     BIRDS,
     CHARACTERS,
     CIFAR_FS,
@@ -26,6 +27,7 @@ from miniatures import (
     FC100,
     FINE,
     GRAY,
+    KIT,
     LABEL_NAMES,
     MINI,
     OFFICIAL,
@@ -47,6 +49,7 @@ from miniatures import (
     expected,
     image,
     ink,
+    kit_files,
     make_all,
     make_cifar,
     make_cifar_splits,
@@ -55,6 +58,8 @@ from miniatures import (
     make_kit,
     make_mini_pickles,
     make_mini_split,
+    make_omniglot,
+    make_omniglot_split,
     make_tiered_pickles,
     make_tiered_split,
     make_training,
@@ -452,6 +457,14 @@ def test_a_truncated_tar_of_a_class_is_named(kept, ilsvrc, tmp_path):
     refused(ilsvrc, "mini-imagenet", tmp_path, r"n03400231(\.tar.* damaged| has \d images)")
 
 
+@pytest.mark.parametrize("kept", [0.001, 0.3, 0.5, 0.9])
+def test_a_truncated_tar_of_all_is_named(kept, ilsvrc, tmp_path):
+    path = make_training(ilsvrc, "tar")
+    content = path.read_bytes().rstrip(b"\0")
+    path.write_bytes(content[: int(kept * len(content))])
+    refused(ilsvrc, "tiered-imagenet", tmp_path, r"ILSVRC2012_img_train\.tar")
+
+
 def test_the_central_square_and_the_whole_picture_differ_and_the_store_says_which(
     library, tmp_path
 ):
@@ -507,16 +520,99 @@ def test_filters_are_pillows(library, tmp_path):
         assert provenance(store)["pixels"] == f"the whole picture, {name}"
 
 
+@pytest.mark.parametrize("rank", [0, 5, 1300])
+def test_a_rank_that_no_image_has_is_refused_with_the_class_and_its_size(rank, ilsvrc, tmp_path):
+    make_training(ilsvrc)
+    make_mini_split(ilsvrc, MINI | {"val": {"n02950826": (2, 3, rank)}})
+    message = rf"class n02950826 of rank {rank}; .* has 4 images"
+    refused(ilsvrc, "mini-imagenet", tmp_path, message)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("n0295082600000001.JPEG,n02950826", r"val\.csv, line 5: no image of mini-ImageNet"),
+        ("n02950826_1.jpg,n02950826", r"val\.csv, line 5: no image of mini-ImageNet"),
+        ("n0295082600000001.jpg,n02950827", r"val\.csv, line 5: no image of mini-ImageNet"),
+        ("n0295082600000001.jpg", r"val\.csv, line 5: no image of mini-ImageNet"),
+        ("n0295082600000002.jpg,n02950826", r"an image of class n02950826 is listed twice"),
+        ("n0450000000000001.jpg,n04500000", r"n04500000 is no class of ILSVRC2012"),
+        ("n0152435900000001.jpg,n01524359", r"n01524359 is no class of ILSVRC2012"),  # a node
+        ("n0153282900000001.jpg,n01532829", r"split val has 2 classes, 1 are published"),
+    ],
+)
+def test_a_wrong_line_of_the_split_is_named(line, message, ilsvrc, tmp_path):
+    make_training(ilsvrc)
+    with (ilsvrc / "mini_ravi" / "val.csv").open("a", encoding="utf-8") as file:
+        file.write(f"{line}\n")
+    refused(ilsvrc, "mini-imagenet", tmp_path, message)
+
+
+@pytest.mark.parametrize("part", ["data/meta.mat", "data/ILSVRC2012_validation_ground_truth.txt"])
+def test_a_development_kit_without_one_of_its_files_is_refused(part, ilsvrc, tmp_path):
+    make_training(ilsvrc)
+    files = kit_files()
+    del files[f"{KIT}/{part}"]
+    make_kit(ilsvrc, files)
+    message = rf"{KIT}\.tar\.gz has no {KIT}/{part}; is it the development kit"
+    refused(ilsvrc, "mini-imagenet", tmp_path, message)
+
+
+def test_a_damaged_development_kit_is_refused(ilsvrc, tmp_path):
+    make_training(ilsvrc)
+    meta, truth = f"{KIT}/data/meta.mat", f"{KIT}/data/ILSVRC2012_validation_ground_truth.txt"
+    whole = kit_files()[meta]
+    damaged = [{meta: whole[:length]} for length in range(0, len(whole), len(whole) // 20)]
+    damaged += [{meta: b"no matrix"}, {meta: bytes(1000)}, {meta: b"\xff" * 1000}]
+    damaged += [{truth: b"1\n2\n4711\n"}, {truth: b"1\ntwo\n"}]
+    for files in damaged:
+        make_kit(ilsvrc, kit_files() | files)
+        refused(ilsvrc, "mini-imagenet", tmp_path, rf"{KIT}\.tar\.gz is damaged .*get it again")
+
+
+def test_a_truncated_development_kit_is_refused(ilsvrc, tmp_path):
+    make_training(ilsvrc)
+    path = make_kit(ilsvrc)
+    content = path.read_bytes()
+    for length in range(1, len(content) - 20, len(content) // 6):
+        path.write_bytes(content[:length])
+        refused(ilsvrc, "mini-imagenet", tmp_path, rf"{KIT}\.tar\.gz")
+
+
 # -- tiered-ImageNet ---------------------------------------------------------------------------
 
 
-def test_a_super_class_in_two_splits_is_refused(tmp_path):
+def test_a_super_class_in_two_splits_is_refused(ilsvrc, library, tmp_path):
+    make_training(ilsvrc)
+    make_tiered_split(ilsvrc, TIERED | {"val": (("n03062245", "n01524359"),)})
     message = "super-class 'n01524359' is in base and in val"
+    refused(ilsvrc, "tiered-imagenet", tmp_path, message)
+
     root = tmp_path / "pickles"
     _, labels = tiered_pickle("val")
     groups = [*labels["label_general_str"][:-1], "n01524359"]
     make_tiered_pickles(root, val_labels=labels | {"label_general_str": groups})
     refused(root, "tiered-imagenet-pickles", tmp_path, message)
+
+
+def test_a_class_in_two_splits_is_refused(ilsvrc, tmp_path):
+    make_training(ilsvrc)
+    val = (("n01532829", "n04524313"), ("n02950826", "n04524313"))
+    make_tiered_split(ilsvrc, TIERED | {"val": val})
+    numbers = Expected(classes=expected()["tiered-imagenet"]["classes"])
+    refused(
+        ilsvrc,
+        "tiered-imagenet",
+        tmp_path,
+        "class 'n01532829' is listed twice or more",
+        expected=numbers,
+    )
+
+
+def test_a_row_of_the_split_with_another_number_of_columns_is_named(ilsvrc, tmp_path):
+    make_training(ilsvrc)
+    (ilsvrc / "tiered_ren" / "val.csv").write_text("n03062245,n04524313\n\nn02950826\n")
+    refused(ilsvrc, "tiered-imagenet", tmp_path, r"val\.csv, line \d: 2 columns are expected")
 
 
 @pytest.mark.parametrize("python", [2, 3])
@@ -696,11 +792,50 @@ def test_the_split_of_all_200_birds_is_the_rule_counted_by_hand():
     assert counted == {"base": 100, "val": 50, "novel": 50}
 
 
+def test_a_picture_that_the_list_of_the_archive_has_not_is_refused(tmp_path):
+    extra = "CUB_200_2011/images/003.Sooty_Albatross/New.jpg"
+    make_cub(tmp_path, cub_files() | {extra: bird("new")})
+    message = r"003\.Sooty_Albatross/New\.jpg is in the archive but not in its images\.txt"
+    refused(tmp_path, "cub", tmp_path, message)
+
+
+def test_a_picture_that_is_only_in_the_list_of_the_archive_is_refused(tmp_path):
+    files = cub_files()
+    del files["CUB_200_2011/images/005.Crested_Auklet/Crested_Auklet_0001_794941.jpg"]
+    make_cub(tmp_path, files)
+    message = r"Crested_Auklet_0001_794941\.jpg is missing, but listed by its images\.txt"
+    refused(tmp_path, "cub", tmp_path, message)
+
+
 def test_hidden_files_among_the_birds_are_no_pictures(tmp_path):
     names = (".DS_Store", "002.Laysan_Albatross/._Laysan_Albatross_0002_1027.jpg")
     hidden = {f"CUB_200_2011/images/{name}": b"" for name in names}
     make_cub(tmp_path, cub_files() | hidden)
     assert_holds(built(tmp_path, "cub", tmp_path), cub())
+
+
+def test_an_archive_without_the_list_of_pictures_is_refused(tmp_path):
+    files = cub_files()
+    del files["CUB_200_2011/images.txt"]
+    make_cub(tmp_path, files)
+    message = r"has no CUB_200_2011/images\.txt; is it CUB-200-2011\?"
+    refused(tmp_path, "cub", tmp_path, message)
+
+
+def test_a_corrupt_picture_of_a_bird_is_named(tmp_path):
+    name = "CUB_200_2011/images/008.Rhinoceros_Auklet/Rhinoceros_Auklet_0029_797519.jpg"
+    make_cub(tmp_path, cub_files() | {name: cub_files()[name][:500]})
+    message = r"CUB_200_2011\.tgz, .*Auklet_0029_797519\.jpg cannot be read as an image"
+    refused(tmp_path, "cub", tmp_path, message)
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.01, 0.5, 0.99])
+def test_a_truncated_archive_of_birds_is_refused(kept, tmp_path):
+    path = make_cub(tmp_path)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(kept * len(content))] or b"x")
+    message = r"CUB_200_2011\.tgz.* damaged"
+    refused(tmp_path, "cub", tmp_path, message)
 
 
 # -- CIFAR-100 ---------------------------------------------------------------------------------
@@ -744,6 +879,53 @@ def test_fc100_splits_super_classes_and_cifar_fs_splits_classes(library, tmp_pat
     assert {c.group for c in by_group.classes} == set(COARSE)
 
 
+@pytest.mark.parametrize(
+    ("name", "changes", "message"),
+    [
+        ("cifar-fs", {"cifar_fs": CIFAR_FS | {"val": ("sparrow",)}},
+         r"cifar-fs-val\.json: 'sparrow' is not in CIFAR-100"),
+        ("fc100", {"fc100": FC100 | {"novel": ("birds",)}},
+         r"fc100-test\.json: 'birds' is not in CIFAR-100"),
+        ("fc100", {"fc100": FC100 | {"novel": ("trees",)}},
+         "super-class 'trees' is in base and in novel"),
+        ("cifar-fs", {"cifar_fs": CIFAR_FS | {"novel": ("whale", "orange")}},
+         "class 'whale' is listed twice"),
+    ],
+)  # fmt: skip
+def test_a_wrong_list_of_cifars_classes_is_named(name, changes, message, library, tmp_path):
+    make_cifar(tmp_path)
+    make_cifar_splits(tmp_path, **changes)
+    refused(tmp_path, name, tmp_path / "a", message)
+
+
+def test_a_list_that_is_no_json_is_named(tmp_path):
+    make_cifar(tmp_path)
+    make_cifar_splits(tmp_path)
+    (tmp_path / "cifarfs_fc100" / "cifar-fs-val.json").write_text("<html>not found</html>")
+    refused(tmp_path, "cifar-fs", tmp_path / "a", r"cifar-fs-val\.json is no JSON .*get it again")
+
+
+@pytest.mark.parametrize("part", ["train", "test", "meta"])
+def test_an_archive_of_cifar_without_a_part_is_refused(part, tmp_path):
+    files = cifar_files()
+    del files[f"cifar-100-python/{part}"]
+    make_cifar(tmp_path, files)
+    make_cifar_splits(tmp_path)
+    message = rf"has no cifar-100-python/{part}; is it CIFAR-100's python version\?"
+    refused(tmp_path, "cifar-fs", tmp_path / "a", message)
+
+
+@pytest.mark.parametrize(
+    "data", [np.zeros((2, 3072)), np.zeros((3, 3072), np.uint8)], ids=["floats", "three"]
+)
+def test_images_of_cifar_that_are_not_bytes_or_not_as_many_as_labels_are_refused(data, tmp_path):
+    make_cifar_splits(tmp_path)
+    test = {"fine_labels": [0, 1], "coarse_labels": [0, 1], "data": data}
+    make_cifar(tmp_path, cifar_files() | {"cifar-100-python/test": pickled(test)})
+    message = "images are not rows of 3 x 32 x 32 bytes|as many labels as images are expected"
+    refused(tmp_path, "cifar-fs", tmp_path / "a", message)
+
+
 # -- Omniglot ----------------------------------------------------------------------------------
 
 
@@ -771,6 +953,36 @@ def test_the_four_rotations_of_a_drawing_are_kept_in_one_order(library, tmp_path
     upright = images_of(store, "Angelic/character01/rot000")
     upside_down = images_of(store, "Angelic/character01/rot180")
     assert np.array_equal(upright[:, ::-1, ::-1], upside_down)
+
+
+@pytest.mark.parametrize(
+    "line", ["Greek/character09/rot000", "Klingon/character01/rot090", "Greek/character01/rot045",
+             "Greek/character01", "Greek"],
+)  # fmt: skip
+def test_a_line_that_is_no_rotation_of_a_character_is_named(line, library, tmp_path):
+    make_omniglot(tmp_path)
+    make_omniglot_split(tmp_path)
+    with (tmp_path / "omniglot_vinyals" / "val.txt").open("a", encoding="utf-8") as file:
+        file.write(f"{line}\n")
+    message = rf"val\.txt: '{line}' is no rotation of an Omniglot character"
+    refused(tmp_path, "omniglot", tmp_path / "a", message)
+
+
+def test_a_rotation_that_is_listed_twice_is_refused(tmp_path):
+    make_omniglot(tmp_path)
+    make_omniglot_split(tmp_path, CHARACTERS | {"val": ("Greek/character01",)})
+    message = "class 'Greek/character01/rot000' is listed twice"
+    refused(tmp_path, "omniglot", tmp_path / "a", message)
+
+
+def test_the_two_archives_in_each_others_place_are_refused(tmp_path):
+    make_omniglot(tmp_path)
+    make_omniglot_split(tmp_path)
+    one, other = (tmp_path / "omniglot" / f"images_{key}.zip" for key in ALPHABETS)
+    one.rename(tmp_path / "aside")
+    other.rename(one)
+    (tmp_path / "aside").rename(other)
+    refused(tmp_path, "omniglot", tmp_path / "a", "is no rotation of an Omniglot character")
 
 
 # -- ImageNet-FS -------------------------------------------------------------------------------
@@ -847,6 +1059,34 @@ def test_a_corrupt_validation_image_is_named(layout, ilsvrc, tmp_path, monkeypat
     )
     make_validation(ilsvrc, layout)
     message = rf"{validation_name(5)}\.JPEG cannot be read as an image"
+    refused(ilsvrc, "imagenet-fs-by-name-queries", tmp_path, message)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"novel_classes_2": [0, 3, 9]}, "is not the benchmark's list of classes"),
+        ({"novel_classes_2": [0, 3, -1]}, "is not the benchmark's list of classes|listed twice"),
+        ({"novel_classes_2": ["n03400231"]}, "is not the benchmark's list of classes"),
+        ({"novel_classes_2": None}, "is not the benchmark's list of classes"),
+        ({"novel_classes_2": [0, 3, 4]}, "class 'n0\\d+' is listed twice"),
+        ({"label_names": ["n03400231"]}, "is not the benchmark's list of classes"),
+        ({"label_names": None}, "is not the benchmark's list of classes"),
+    ],
+)
+def test_a_wrong_list_of_imagenet_fs_is_refused(change, message, ilsvrc, tmp_path):
+    make_training(ilsvrc)
+    make_imagenet_fs_split(ilsvrc)
+    path = ilsvrc / "imagenet_fs" / "hariharan_label_idx.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    for reading in ("by-name", "by-sorted-index"):
+        refused(ilsvrc, f"imagenet-fs-{reading}", tmp_path, message)
+
+
+def test_classes_of_validation_images_that_the_benchmark_has_not_are_refused(ilsvrc, tmp_path):
+    make_validation(ilsvrc)
+    make_imagenet_fs_split(ilsvrc, SUBSETS | {"novel_classes_2": [0, 3]})
+    message = "the development kit has classes that the benchmark has not"
     refused(ilsvrc, "imagenet-fs-by-name-queries", tmp_path, message)
 
 
