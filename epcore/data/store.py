@@ -103,6 +103,19 @@ class ImageStore:
                 f"data set {directory} is damaged (images.npy, labels.npy or checksums.npy is not "
                 f"the one that store.json describes); {REMEDY}"
             )
+        fits = labels.ndim == 1 and labels.dtype == np.int64 and checksums.dtype == np.uint32
+        fits = fits and images.dtype == np.uint8 and images.ndim == 4
+        fits = fits and images.shape[2:] == (images.shape[1], 3)
+        if not fits or not len(labels) == len(checksums) == len(images):
+            raise UserError(
+                f"data set {directory} is foreign: images.npy, labels.npy or checksums.npy has "
+                f"another shape or type than a store; {REMEDY}"
+            )
+        if labels.min(initial=0) < 0 or labels.max(initial=0) >= len(classes):
+            raise UserError(
+                f"data set {directory} is foreign: labels.npy names classes that store.json does "
+                f"not have; {REMEDY}"
+            )
         verified = np.zeros(len(labels), dtype=bool)
         return cls(directory, images, labels, checksums, classes, verified)
 

@@ -122,6 +122,12 @@ class Registry:
                     pixels = round(self.datasets[dataset].image_size * crop)
                     check_pixels(network, pixels, f"{self.scale_file}, columns.{column}")
 
+    def shown_datasets(self) -> list[str]:
+        """The data sets of this scale's columns; for the demo, all that can be drawn."""
+        drawn = [name for name, dataset in self.datasets.items() if dataset.kind == "glyphs"]
+        used = list(self.scale.columns.values())
+        return sorted({*used, *drawn} if set(used) & set(drawn) else used)
+
 
 def _scale_files(config: Path) -> dict[str, Path]:
     """Scale -> its file."""

@@ -21,11 +21,11 @@ from epcore.interruption import Interrupted, Request, postponed
 from epcore.propagation import DegenerateFeaturesError
 from epcore.training.heartbeat import Heartbeat
 from epcore.training.process_group import ALONE, ProcessGroup
+from epcore.training.saved import CURVE_COLUMNS, check
 from epcore.training.schedule import OptimizerSettings, clip_gradients, optimizer_of, schedule_of
 
 SAVE_EVERY = 600.0  # seconds
 STATE = "epcore training state 3"
-CURVE_COLUMNS = ("epoch", "learning_rate", "train_loss", "val_accuracy", "val_loss")
 
 
 class Task(Protocol):
@@ -277,7 +277,9 @@ class _Training:
 
     def _restore(self, saved: dict[str, Any]) -> None:
         """What `_content` has put together."""
-        self.task.model.load_state_dict(saved["model"])
+        task = self.task
+        check(saved, self._content(), task.model, self.settings.epochs, task.steps)
+        task.model.load_state_dict(saved["model"])
         self.optimizer.load_state_dict(saved["optimizer"])
         self.schedule.load_state_dict(saved["scheduler"])
         self.curve, self.best = saved["curve"], saved["best"]

@@ -1,6 +1,7 @@
 """Stores, episodes and states that are whole and well-formed, and of something else."""
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from epcore.checkpoint import save_atomically
 from epcore.data.episodes import Episodes
 from epcore.data.store import ImageStore
 from epcore.errors import UserError
+from epcore.files import sha256
 from epcore.plan.recipe_models import Optimization, SteppedDescent
 from epcore.resume import discard_old_states
 from epcore.training.loop import fit
@@ -17,26 +19,77 @@ from epcore.training.loop import fit
 # -- stores ------------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def changed(project):
+    """Changes files of the toy's store, and its description so that they are those of a store."""
+    folder = project / "toy"
+
+    def change(classes=None, **arrays):
+        facts = json.loads((folder / "store.json").read_text(encoding="utf-8"))
+        for name, function in arrays.items():
+            path = folder / f"{name}.npy"
+            array = np.load(path)
+            np.save(path, function(array))
+            facts["sha256"][path.name] = sha256(path)
+        facts["sha256"].pop("images.npy", None)
+        facts["shape"] = np.load(folder / "images.npy").shape
+        facts["bytes"] = (folder / "images.npy").stat().st_size
+        if classes is not None:
+            facts["classes"] = classes(facts["classes"])
+        (folder / "store.json").write_text(json.dumps(facts), encoding="utf-8")
+        return folder
+
+    return change
+
+
+def same(array):
+    return array
+
+
+def test_a_store_that_is_written_anew_as_it_was_is_opened(changed):
+    assert len(ImageStore.open(changed(labels=same, checksums=same, images=same)).labels)
+
+
 STORES = {
-    "numbers for classes": lambda c: [3] * len(c),
-    "names that are lists": lambda c: [each | {"name": []} for each in c],
-    "names that are none": lambda c: [each | {"name": None} for each in c],
-    "groups that are numbers": lambda c: [each | {"group": 1} for each in c],
-    "another split": lambda c: [each | {"split": "test"} for each in c],
-    "a split that is a list": lambda c: [each | {"split": []} for each in c],
-    "classes with more": lambda c: [each | {"more": 1} for each in c],
-    "a mapping of classes": lambda c: {each["name"]: each for each in c},
+    "labels of another length": {"labels": lambda a: a[:-1]},
+    "no labels": {"labels": lambda a: a[:0]},
+    "labels in rows": {"labels": lambda a: a[:, None]},
+    "one label": {"labels": lambda a: a[0]},
+    "labels of fractions": {"labels": lambda a: a.astype(float)},
+    "labels of texts": {"labels": lambda a: a.astype(str)},
+    "labels of another type": {"labels": lambda a: a.astype(np.int32)},
+    "negative labels": {"labels": lambda a: a - 1},
+    "labels beyond the classes": {"labels": lambda a: a + 1},
+    "huge labels": {"labels": lambda a: np.full_like(a, 2**62)},
+    "checksums of another length": {"checksums": lambda a: a[:-1]},
+    "checksums of another type": {"checksums": lambda a: a.astype(np.int64)},
+    "checksums of fractions": {"checksums": lambda a: a.astype(float)},
+    "fewer images": {"images": lambda a: a[:-1]},
+    "gray images": {"images": lambda a: a[..., 0]},
+    "images with opacity": {"images": lambda a: np.concatenate([a, a[..., :1]], axis=3)},
+    "images of fractions": {"images": lambda a: a / np.float32(255)},
+    "images of signed bytes": {"images": lambda a: a.astype(np.int8)},
+    "images that are no squares": {"images": lambda a: a[:, 1:]},
+    "images with channels first": {"images": lambda a: a.transpose(0, 3, 1, 2)},
+    "one image": {"images": lambda a: a[0]},
+    "fewer classes": {"classes": lambda c: c[:-1]},
+    "no classes": {"classes": lambda c: []},
+    "numbers for classes": {"classes": lambda c: [3] * len(c)},
+    "names that are lists": {"classes": lambda c: [each | {"name": []} for each in c]},
+    "names that are none": {"classes": lambda c: [each | {"name": None} for each in c]},
+    "groups that are numbers": {"classes": lambda c: [each | {"group": 1} for each in c]},
+    "another split": {"classes": lambda c: [each | {"split": "test"} for each in c]},
+    "a split that is a list": {"classes": lambda c: [each | {"split": []} for each in c]},
+    "classes with more": {"classes": lambda c: [each | {"more": 1} for each in c]},
+    "a mapping of classes": {"classes": lambda c: {each["name"]: each for each in c}},
 }
 
 
 @pytest.mark.parametrize("kind", STORES)
-def test_classes_of_something_else_are_told_with_the_remedy(project, kind):
-    path = project / "toy" / "store.json"
-    facts = json.loads(path.read_text(encoding="utf-8"))
-    facts["classes"] = STORES[kind](facts["classes"])
-    path.write_text(json.dumps(facts), encoding="utf-8")
+def test_a_foreign_store_is_told_with_the_remedy(project, changed, kind):
+    folder = changed(**STORES[kind])
     assert project.episodes() == 2
-    told = project.complaint(f"data set {path.parent} is ", "delete the folder and run")
+    told = project.complaint(f"data set {folder} is ", "delete the folder and run")
     assert len(told) < 400
 
 
@@ -135,21 +188,114 @@ def resumed(path, settings, task=None):
     return fit(task or Task(), settings, 0, path, "toy")
 
 
+def refused(path, settings, task=None):
+    before = path.read_bytes()
+    with pytest.raises(UserError) as caught:
+        resumed(path, settings, task)
+    message = str(caught.value)
+    assert message.startswith(f"{path} is not the state of this training (")
+    assert message.endswith("; delete it and run the same command again to train from the start")
+    assert "\n" not in message
+    assert path.read_bytes() == before
+
+
 @pytest.mark.parametrize("settings", [plateau, stepped])
 def test_its_own_state_is_resumed(tmp_path, settings):
     fit(Task(), settings(2), 0, tmp_path / "0123.pt", "toy")
     assert resumed(tmp_path / "0123.pt", settings(3)).resumed_from == 2
 
 
+def put(*path, value):
+    """Sets a part of a state, at any depth, to a value or to what a function makes of it."""
+
+    def change(content):
+        *above, last = path
+        place = content
+        for key in above:
+            place = place[key]
+        place[last] = value(place[last]) if callable(value) else value
+
+    return change
+
+
+def without(*path):
+    def change(content):
+        *above, last = path
+        place = content
+        for key in above:
+            place = place[key]
+        del place[last]
+
+    return change
+
+
+WEIGHT, MOMENTUM = "0.weight", ("optimizer", "state", 0, "momentum_buffer")
+FIRST = ("optimizer", "param_groups", 0)
+STATES = {
+    "a layer less": without("model", WEIGHT),
+    "a layer more": put("model", "2.weight", value=torch.zeros(1)),
+    "a layer of another size": put("model", WEIGHT, value=lambda w: w[:, :2]),
+    "a layer that would be repeated": put("model", WEIGHT, value=lambda w: w[:1]),
+    "weights of another type": put("model", WEIGHT, value=lambda w: w.double()),
+    "weights that are not finite": put("model", WEIGHT, value=lambda w: w * math.nan),
+    "weights that are lists": put("model", WEIGHT, value=lambda w: w.tolist()),
+    "no weights": put("model", value={}),
+    "best weights of another size": put("best", "weights", WEIGHT, value=lambda w: w[:, :2]),
+    "a layer of the best less": without("best", "weights", WEIGHT),
+    "best weights that are none": put("best", "weights", WEIGHT, value=lambda w: w * math.inf),
+    "no best": put("best", value={}),
+    "a best that is not on the curve": put("best", "row", "epoch", value=7),
+    "momentum of another size": put(*MOMENTUM, value=lambda m: m[:, :1]),
+    "momentum that is not finite": put(*MOMENTUM, value=lambda m: m * math.nan),
+    "momentum of no weight": put("optimizer", "state", value=lambda s: s | {99: s[0]}),
+    "another momentum": put(*FIRST, "momentum", value=0.5),
+    "another decay": put(*FIRST, "weight_decay", value=5.0),
+    "a larger rate": put(*FIRST, "lr", value=5.0),
+    "a negative rate": put(*FIRST, "lr", value=-0.1),
+    "a rate that is none": put(*FIRST, "lr", value="fast"),
+    "weights in another order": put(*FIRST, "params", value=[1, 0, 2, 3]),
+    "two groups of weights": put("optimizer", "param_groups", value=lambda g: g * 2),
+    "another patience": put("scheduler", "patience", value=1),
+    "another factor": put("scheduler", "factor", value=2.0),
+    "another kind of schedule": put("scheduler", "T_max", value=9),
+    "a best metric that is a text": put("scheduler", "best", value="high"),
+    "steps beyond the epoch": put("progress", value=(3, 0.0, 0.0)),
+    "negative steps": put("progress", value=(-1, 0.0, 0.0)),
+    "half a step": put("progress", value=(0.5, 0.0, 0.0)),
+    "a sum that is not finite": put("progress", value=(1, math.inf, 0.0)),
+    "a sum without end": put("progress", value=(1, 10**400, 0.0)),
+    "more progress": put("progress", value=(1, 0.0, 0.0, 0.0)),
+    "more epochs": put("curve", value=lambda c: c * 9),
+    "an epoch twice": put("curve", value=lambda c: [c[0], c[0]]),
+    "no curve": put("curve", value=[]),
+    "a curve of numbers": put("curve", value=[0.5, 0.6]),
+    "a column less": without("curve", 0, "val_loss"),
+    "a text in a column": put("curve", 0, "val_loss", value="low"),
+    "random numbers of another kind": put("random", value=(torch.zeros(5), torch.zeros(5), None)),
+    "no random numbers": without("random"),
+    "a part less": without("scheduler"),
+    "a list for a part": put("optimizer", value=[1, 2]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", STATES)
+def test_a_state_of_something_else_is_told_with_the_remedy(state, kind):
+    content = torch.load(state, weights_only=True)
+    STATES[kind](content)
+    save_atomically(state, content)
+    refused(state, plateau(3))
+
+
+@pytest.mark.parametrize(
+    "settings", [plateau(3, schedule="cosine"), stepped(3), plateau(3, momentum=0.5),
+                 plateau(3, learning_rate=0.01), plateau(1)],
+)  # fmt: skip
+def test_the_state_of_other_settings_is_told_with_the_remedy(state, settings):
+    refused(state, settings)
+
+
 def test_the_state_of_another_network_is_told_with_the_remedy(state):
-    before = state.read_bytes()
-    with pytest.raises(UserError) as caught:
-        resumed(state, plateau(3), Task(size=4))
-    message = str(caught.value)
-    assert message.startswith(f"{state} is not the state of this training (")
-    assert message.endswith("; delete it and run the same command again to train from the start")
-    assert "\n" not in message
-    assert state.read_bytes() == before
+    refused(state, plateau(3), Task(size=4))
 
 
 @pytest.mark.parametrize("content", [[1, 2], {"format": "epcore training state 1"}, {}, "text"])

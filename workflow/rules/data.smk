@@ -94,5 +94,5 @@ rule contact_sheet:
 
 rule data_pictures:
     input:
-        contact_sheets(PLAN.registry.scale.columns.values()),
+        contact_sheets(PLAN.registry.shown_datasets()),
     localrule: True
