@@ -78,6 +78,8 @@ def test_a_finished_target_has_no_jobs_left_and_a_lost_file_its_own(finished, mo
     for made in ("tables/main.tex", "results/tiny/tables/main.tex"):
         Path(made).unlink()
     assert counted(planned(plan, ["tables/main.tex"])) == {"table": 1, "publish": 1}
+    run = finished.snakemake("--cores", "1", "forecast")
+    assert re.search(r"^  table +\d+ .* ledger$", run.text, re.M), run.text
 
 
 def test_a_target_that_snakemake_refuses_is_told_in_its_words(project, monkeypatch):
@@ -197,6 +199,13 @@ def test_a_scale_for_gpus_names_the_command_that_says_what_it_costs(project):
     assert run.code == 0
     assert "epcore forecast tables/cub.tex --scale paper --seeds 0 1\n" in run.text
     assert "epcore forecast" not in project.plan().text
+
+
+def test_the_forecast_is_a_rule_too(project):
+    run = project.snakemake("--cores", "1", "forecast", "--config", "scale=paper")
+    assert run.code == 0, run.text
+    assert run.text.count("Forecast of all at scale paper") == 1
+    assert re.search(r"^  pretrain +\d+ +[\d,]+ +\? +estimate$", run.text, re.M)
 
 
 def test_an_unknown_country_is_told_before_anything_runs(project):

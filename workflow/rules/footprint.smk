@@ -75,9 +75,33 @@ rule co2:
         "--drawing {output.figure:q} > {log:q} 2>&1"
 
 
+# Prints what is left to run and what it costs, by a dry run of its own.
+rule forecast:
+    log:
+        f"results/{SCALE}/logs/forecast.log",
+    localrule: True
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=500,
+        runtime=5,
+    params:
+        settings=CONFIG,
+        scale=SCALE,
+        seeds=PLAN.registry.seeds,
+    shell:
+        "epcore forecast all --settings {params.settings:q} --scale {params.scale} "
+        "--seeds {params.seeds} 2>&1 | tee {log:q}"
+
+
 # Where a GPU is required, a run takes days. The forecast starts a dry run, which reads this file
 # again; so this file names the command and does not run it.
-if PLAN.registry.scale.requires_gpu and workflow.is_main_process:
+if (
+    PLAN.registry.scale.requires_gpu
+    and workflow.is_main_process
+    and asked_targets() != ["forecast"]
+):
     words = [
         *asked_targets(),
         "--scale",
