@@ -216,7 +216,7 @@ def validate(kind: type[T], content: Any, where: str) -> T:
         at = _keys_of(first, content)
         first = max(
             (each for each in found if _keys_of(each, content)[: len(at)] == at),
-            key=lambda each: (len(_keys_of(each, content)), each is first),
+            key=lambda each: (len(_keys_of(each, content)), each in unknown, each is first),
         )
         keys = _keys_of(first, content)
         place = ".".join(map(str, keys))

@@ -1,5 +1,6 @@
 """The tables of config/tables, and what a scale shows of them."""
 
+import contextlib
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ class TableFiles:
         self.config, self.recipes = registry.config, registry.recipes
         self.backbones, self.protocols = registry.backbones, registry.protocols
         self.scale, self.scale_file = registry.scale, registry.scale_file
+        self._scale_files = registry.scale_files
 
     @cached_property
     def shown(self) -> dict[str, Table]:
@@ -71,13 +73,29 @@ class TableFiles:
         pick(known, name, "column of the tables", where)
 
     def check_columns(self) -> None:
-        """Raises `UserError` unless tables have the columns and the parts that the scale names."""
+        """Raises `UserError` unless scale and tables know what they name of each other."""
         for name in self.scale.columns:
             self.check_column(name, f"{self.scale_file}, columns")
         for name in self.scale.parts:
             pick(self.every, name, "table", f"{self.scale_file}, parts")
         for name in self.scale.compared.tables:
             pick(self.every, name, "table", f"{self.scale_file}, compared.tables")
+        known = dict.fromkeys(self.scale.columns)
+        for name, table in self._episode_tables.items():
+            for column in table.columns:
+                if column.dataset not in known:
+                    known |= self._columns_of_every_scale
+                where = f"{self.config.name}/tables/{name}.yaml, {column.name}, dataset"
+                pick(known, column.dataset, "column of the scales", where)
+
+    @cached_property
+    def _columns_of_every_scale(self) -> dict[str, None]:
+        columns = []
+        for path in self._scale_files.values():
+            with contextlib.suppress(UserError):  # a mistake there is in nobody's way but its own
+                columns.append(read_yaml(path).get("columns"))
+        named = [each for each in columns if isinstance(each, dict)]
+        return {name: None for each in named for name, dataset in each.items() if dataset}
 
     @property
     def printed(self) -> dict[str, Shown]:

@@ -221,6 +221,12 @@ def test_a_value_of_a_wrong_kind_is_named_with_its_file_and_what_is_expected(
             {"each": 0},
             "maml: training.clip.each: Input should be greater than 0, got 0",
         ),
+        (
+            "compared.yaml",
+            "maml/training/clip",
+            {"eech": 1},
+            "maml: unknown key 'training.clip.eech'; did you mean 'each'?",
+        ),
         ("compared.yaml", "gnn/training/steps", {1: 0}, "gnn: training.steps.1: Input should be"),
         ("compared.yaml", "tpn/selected_on", "base", "tpn: selected_on: Input should be 'val' or"),
         (
@@ -458,11 +464,22 @@ def table_of_photos(config, group):
     (config / "tables/own.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
 
 
+def test_a_column_of_a_table_that_no_scale_has_is_told_with_the_nearest_one(config):
+    """It would have no cell of ours at any scale, without a word."""
+    table_of_photos(config, "minni")
+    assert complaint(config) == (
+        "config/tables/own.yaml, mini1, dataset: unknown column of the scales 'minni'; "
+        "did you mean 'mini'?"
+    )
+
+
 def test_a_column_of_a_table_may_be_of_another_scale(config):
     table_of_photos(config, "photos")
     put(config, "scales/small.yaml", "columns/photos", "fc100")
     for scale in ("demo", "small", "grocery"):
         Plan(config, scale).check()
+    put(config, "scales/small.yaml", "columns/photos", None)
+    assert "unknown column of the scales 'photos'" in complaint(config)
 
 
 def test_a_backbone_that_is_taken_away_under_a_wrong_name_is_told(config):
@@ -475,6 +492,8 @@ def test_a_backbone_that_is_taken_away_under_a_wrong_name_is_told(config):
 
 def test_a_damaged_scale_is_in_nobodys_way_but_its_own(config):
     (config / "scales/mine.yaml").write_text("extends: demo\nnote: [\n", encoding="utf-8")
+    table_of_photos(config, "photos")
+    put(config, "scales/small.yaml", "columns/photos", "fc100")
     Plan(config, "demo").check()
     assert "config/scales/mine.yaml, line 3: this is not valid YAML" in complaint(config, "mine")
 
