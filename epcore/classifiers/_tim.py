@@ -7,11 +7,11 @@ The class distribution of an image x is the softmax over the classes k of
 from collections.abc import Callable
 
 import torch
-import torch._dynamo  # optimizers load it in their first step, which an evaluation times
 from torch import Tensor
 from torch.nn import functional
 
 from epcore.classifiers._episodes import EpisodeBatch
+from epcore.optimizers import Adam
 
 # The derivative of a loss by the class distributions of the queries, given these and their
 # logarithms, all `(..., way, queries)`. A term that is alike in all classes changes nothing.
@@ -54,7 +54,7 @@ def descended(
     """
     images, labels = labeled_and_queries(episodes), episodes.support_labels.mT
     weights = episodes.class_means.detach().clone()
-    optimizer = torch.optim.Adam([weights], lr=learning_rate, fused=True)
+    optimizer = Adam([weights], lr=learning_rate, fused=True)
     parts = [episodes.labeled, episodes.queries]
     for _ in range(steps):
         logarithms = log_probabilities(weights, images, scale)

@@ -4,6 +4,7 @@ import difflib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeGuard, TypeVar, get_args, get_origin
 
@@ -14,6 +15,9 @@ from pydantic_core import ErrorDetails
 from epcore.errors import UserError
 
 T = TypeVar("T")
+
+# Made once for a type: that takes longer than to use it.
+_adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
 
 # What pydantic calls by the names of Python's types.
 EXPECTED = {
@@ -206,7 +210,8 @@ def validate(kind: type[T], content: Any, where: str) -> T:
         UserError: naming the first wrong key, its value and what is expected.
     """
     try:
-        return TypeAdapter(kind).validate_python(content)
+        checked: T = _adapter(kind).validate_python(content)
+        return checked
     except ValidationError as error:
         # Of a misspelt key, before the one that is missing for it.
         found = error.errors()

@@ -1,19 +1,16 @@
 """What every rule states, read from the rule files themselves."""
 
 import re
-import shlex
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
 
 import pytest
+from plans import Commands
 
-from epcore.job import resolved
-from epcore.options import parser
 from epcore.stages import STAGES, Figure
 
-NOT_RUN = ("command", "gpus", "allow_cpu", "require_gpu")
 ROOT = Path(__file__).parents[2]
 
 
@@ -46,7 +43,7 @@ def planned_jobs(*arguments):
         said = re.search(r"^Shell command: epcore (.*) > ", block, re.M)
         if said is not None:
             inputs, outputs = (files.get(k, "").split(", ") for k in ("input", "output"))
-            yield set(inputs), set(outputs), shlex.split(said[1])
+            yield set(inputs), set(outputs), said[1]
 
 
 @pytest.mark.slow
@@ -54,12 +51,11 @@ def test_a_stage_reads_and_makes_what_its_rule_declares(monkeypatch):
     """It finds its files by the names of the job; Snakemake by the rule's patterns."""
     monkeypatch.chdir(ROOT)
     known = {"data": "store.json", "queries": "store.json", "features": "images.npy"}
-    stages = set()
-    for inputs, outputs, (name, *words) in planned_jobs("all", "reports/reproduction.pdf"):
-        if name not in STAGES:
+    stages, commands = set(), Commands(monkeypatch)
+    for inputs, outputs, command in planned_jobs("all", "reports/reproduction.pdf"):
+        if command.split()[0] not in STAGES:
             continue
-        given = vars(parser().parse_args([name, *words]))
-        found = resolved(name, {k: v for k, v in given.items() if k not in NOT_RUN})
+        name, found = commands.arguments(command)
         for option in STAGES[name].files:
             files = found[option.name] or []
             for file in files if isinstance(files, list) else [files]:

@@ -2,31 +2,26 @@
 
 import csv
 import re
-import shlex
 import shutil
 from collections import Counter
 from dataclasses import replace
 
 import pytest
+from plans import Commands
 
-from epcore.job import resolved
-from epcore.options import parser
 from epcore.plan import Plan
 
 pytestmark = pytest.mark.workflow
 
 STAGES = ("pretrain", "finetune", "embed", "evaluate", "meta-train", "meta-test")
-NOT_RUN = ("command", "gpus", "allow_cpu", "require_gpu")
 
 
-def commands(run):
+def commands(run, monkeypatch):
     """(stage, file that is written) -> all else that the stage is told, and what it reads."""
-    found = {}
+    found, said = {}, Commands(monkeypatch)
     for line in re.findall(r"^Shell command: epcore (.*) > ", run.text, re.M):
-        stage, *words = shlex.split(line)
-        if stage in STAGES:
-            given = vars(parser().parse_args([stage, *words]))
-            job = resolved(stage, {key: given[key] for key in given if key not in NOT_RUN})
+        if line.split()[0] in STAGES:
+            stage, job = said.arguments(line)
             out, told = job.pop("out"), job.pop("stage").model_dump_json()
             if stage == "evaluate":  # one job scores several files of episodes
                 for file, episodes in zip(out, job.pop("episodes"), strict=True):
@@ -42,7 +37,7 @@ def test_everything_is_planned_and_nothing_is_computed_twice(project, scale, mon
     run = project.snakemake("-n", "-p", "all", "--config", f"scale={scale}")
     assert run.code == 0, run.text
     monkeypatch.chdir(project.folder)
-    told = commands(run)
+    told = commands(run, monkeypatch)
     twice = [words for words, count in Counter(told.values()).items() if count > 1]
     assert not twice
     counts = Counter(stage for stage, _ in told)
