@@ -64,10 +64,10 @@ class Cluster:
         return sorted(found, key=lambda job: int(job.number))
 
     def shorten(self, number: str) -> None:
-        """Leaves a running job so much of its time that the profile's warning, 120 s, is due."""
+        """Leaves a running job one to two minutes: the profile's warning, 120 s, is due."""
         (text,) = re.findall(r"RunTime=(\S+)", self.run("scontrol", "show", "job", number))
         hours, minutes, seconds = map(int, text.split(":"))
-        limit = math.ceil((3600 * hours + 60 * minutes + seconds + 90) / 60)
+        limit = math.ceil((3600 * hours + 60 * minutes + seconds + 60) / 60)
         self.run("scontrol", "update", f"JobId={number}", f"TimeLimit={limit}")
 
     def wait(self, condition, seconds=900):

@@ -31,12 +31,12 @@ PRETRAINING = "group_tiny-glyphs_conv4_*_s0_pretrain_*"
 # The last image is of a test class: embeddings read it, the trainings in the same jobs do not.
 IMAGES = "results/tiny/data/tiny-glyphs/images.npy"
 EMBEDDING = "results/tiny/logs/embed/tiny-glyphs/conv4/{}/s0-finetune-5shot.log"
-# A pretraining of a minute or two: the second try must not end before its warning.
-LONG = "pretraining: {epochs: 600, plateau: {patience: 100000}, batch_size: 32"
+# A pretraining of a minute: the second try must not end before its warning.
+LONG = "pretraining: {epochs: 400, plateau: {patience: 100000}, batch_size: 32"
 SHORT = "pretraining: {epochs: 2, batch_size: 32"
 # Less than a pretraining and its two Snakemakes take, but more than half of it.
 LITTLE = {
-    "  finetune: *gpu\n": "  pretrain:\n    <<: *gpu\n    mem_mb: 450 * attempt\n",
+    "  finetune: *gpu\n": "  pretrain:\n    <<: *gpu\n    mem_mb: 350 * attempt\n",
     "  pretrain: &gpu\n": "  finetune: &gpu\n    runtime: 20 * attempt\n",
 }
 TRIES = ("00:20:00", "00:40:00", "01:00:00")
@@ -245,7 +245,7 @@ def test_a_job_near_its_time_limit_saves_and_leaves_before(disturbed):
     warned = [job for job in jobs if job.number in disturbed["warned"]]
     assert [job.state for job in warned] == ["FAILED"] * 2
     logs = disturbed["cluster"].folder.glob("results/tiny/logs/pretrain/tiny-glyphs/*/*/s0.log")
-    said = [re.search(r"pretrain goes on after epoch (\d+)/600", log.read_text()) for log in logs]
+    said = [re.search(r"pretrain goes on after epoch (\d+)/400", log.read_text()) for log in logs]
     assert len(said) == 2
     assert all(int(found[1]) > 0 for found in said)
 
