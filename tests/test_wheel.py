@@ -4,12 +4,14 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
 import epcore
 
@@ -29,6 +31,16 @@ def wheel(tmp_path_factory):
     subprocess.run([*command, "--no-build-isolation", "-w", "dist", "."], cwd=source, check=True)
     (built,) = (source / "dist").glob("*.whl")
     return built
+
+
+def test_every_pinned_version_installs_on_the_oldest_python_of_the_project():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    oldest = project["requires-python"].removeprefix(">=")
+    lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    pinned = [Requirement(line).name for line in lines if not line.startswith("#")]
+    asked = {name: distribution(name).metadata["Requires-Python"] or "" for name in pinned}
+    assert len(asked) > 50
+    assert [name for name in asked if oldest not in SpecifierSet(asked[name])] == []
 
 
 def needed(name, found):
