@@ -1,4 +1,4 @@
-"""Plans of the config as it stands, each made once in a process."""
+"""Plans that tests share, and what printed commands say by them."""
 
 import shlex
 from functools import cache

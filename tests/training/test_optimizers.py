@@ -9,20 +9,23 @@ from torch.optim.lr_scheduler import CosineAnnealingLR
 
 from epcore import optimizers
 
-SETTINGS = {
-    "SGD": {"momentum": 0.9, "nesterov": True, "weight_decay": 5e-4, "fused": True},
-    "Adam": {"weight_decay": 5e-4, "fused": True},
-}
+# Each kind unfused too: only such steps fail where gradients would be recorded of them.
+SETTINGS = [
+    ("SGD", {"momentum": 0.9, "nesterov": True, "weight_decay": 5e-4, "fused": True}),
+    ("SGD", {"momentum": 0.9}),
+    ("Adam", {"weight_decay": 5e-4}),
+    ("Adam", {"fused": True}),
+]
 
 
-@pytest.mark.parametrize("name", SETTINGS)
-def test_steps_are_those_of_torch_to_the_last_bit_also_from_a_saved_state(name):
+@pytest.mark.parametrize(("name", "settings"), SETTINGS)
+def test_steps_are_those_of_torch_to_the_last_bit_also_from_a_saved_state(name, settings):
     targets = torch.randn(10, 8, generator=torch.Generator().manual_seed(0))
     ends = []
     for library in (optimizers, torch.optim):
         weight, state = torch.nn.Parameter(torch.ones(8)), None
         for number in range(2):
-            optimizer = getattr(library, name)([weight], lr=0.1, **SETTINGS[name])
+            optimizer = getattr(library, name)([weight], lr=0.1, **settings)
             schedule = CosineAnnealingLR(optimizer, 10)
             if state is not None:
                 optimizer.load_state_dict(state[0])
@@ -33,21 +36,11 @@ def test_steps_are_those_of_torch_to_the_last_bit_also_from_a_saved_state(name):
                 optimizer.step()
                 schedule.step()
             state = optimizer.state_dict(), schedule.state_dict()
-        assert not weight.grad.equal(torch.zeros(8))
+        assert not weight.equal(torch.ones(8))
         ends.append((weight.detach(), state[0]["param_groups"], state[1]["last_epoch"]))
     (own, *own_state), (expected, *expected_state) = ends
     assert own.equal(expected)
     assert own_state == expected_state
-
-
-def test_a_gradient_is_recorded_of_no_step():
-    weight = torch.nn.Parameter(torch.ones(3))
-    for kind in (optimizers.SGD, optimizers.Adam):
-        optimizer = kind([weight], lr=0.1)
-        weight.sum().backward()
-        optimizer.step()
-        assert weight.is_leaf
-        assert weight.requires_grad
 
 
 PROGRAM = """
