@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
 from epcore.plan.load import suggest
+from epcore.plan.partial import EXTENDS, PartOf
 from epcore.plan.settings import Settings
 
 # A file each; importing them would load torch.
@@ -118,13 +119,16 @@ class ComparedMethod(Settings):
     )
 
 
+ComparedPart = Annotated[dict[str, Any], PartOf(ComparedMethod, EXTENDS)]
+
+
 class ComparedScale(Settings):
     """What a scale changes: of the training of all methods, then of those of a file's name."""
 
-    training: dict[str, Any] = Field(
+    training: Annotated[dict[str, Any], PartOf(EpisodicTraining)] = Field(
         default_factory=dict, description="settings of the training of all methods"
     )
-    methods: dict[str, dict[str, Any]] = Field(
+    methods: dict[str, Annotated[dict[str, Any], PartOf(ComparedMethod)]] = Field(
         default_factory=dict, description="name of a method's file -> settings of it alone"
     )
     tables: tuple[str, ...] = Field(

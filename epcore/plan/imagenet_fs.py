@@ -44,12 +44,10 @@ class ImageNetFs:
     the name of the first of them.
     """
 
-    def __init__(self, registry: Registry) -> None:
-        self._registry = registry
+    def __init__(self, registry: Registry, scale: ImageNetFsScale) -> None:
+        self._registry, self.scale = registry, scale
         self._scale_file = f"{registry.scale_file}, imagenet_fs"
         self._where = f"{registry.config.name}/{FILE} or {self._scale_file}.settings"
-        section = registry.scale.imagenet_fs
-        self.scale: ImageNetFsScale = validate(ImageNetFsScale, section, self._scale_file)
 
     @cached_property
     def settings(self) -> ImageNetFsSettings:

@@ -6,8 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 
 from epcore.plan.recipe_models import AugmentationName, BackboneInfo, SteppedDescent, View
-from epcore.plan.scale_models import JobResources
-from epcore.plan.settings import Probability, Ratio, Settings
+from epcore.plan.settings import JobResources, Probability, Ratio, Settings
 
 Shots = Annotated[tuple[PositiveInt, ...], Field(min_length=1)]
 Trials = Annotated[int, Field(ge=2)]

@@ -6,13 +6,14 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeGuard, TypeVar, get_args, get_origin
+from typing import Any, TypeVar, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from epcore.errors import UserError
+from epcore.plan.partial import PartOf, type_of
 
 T = TypeVar("T")
 
@@ -271,41 +272,17 @@ def _keys_of(error: ErrorDetails, content: Any) -> list[int | str]:
     return [*keys, error["loc"][-1]] if error["type"] == "missing" else keys
 
 
-def check_keys(
-    model: type[BaseModel], content: Any, where: str, at: str = "", also: tuple[str, ...] = ()
-) -> None:
-    """Partial settings of `model`: no key but its own and `also`; null deletes, see `merge`.
-
-    Raises:
-        UserError: naming the first wrong key, at any depth.
-    """
-    if not isinstance(content, Mapping):
-        place = f"{at.rstrip('.')}: " if at else ""
-        raise UserError(f"{where}: {place}{EXPECTED['model_type']}, got {_shown(content)}")
-    for key, value in content.items():
-        if key in also:
-            continue
-        if key not in model.model_fields:
-            known = suggest(key, [*model.model_fields, *also])
-            raise UserError(f"{where}: unknown key {f'{at}{key}'!r}{known}")
-        below = model.model_fields[key].annotation
-        if _is_model(below) and value is not None:
-            check_keys(below, value, where, f"{at}{key}.")
-
-
 def _keys_at(kind: Any, keys: list[str]) -> list[str]:
     """The keys allowed at a place inside a model; the place does not count list entries."""
-    if _is_model(kind):
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
         # As they stand in the file.
         fields = {field.alias or name: field for name, field in kind.model_fields.items()}
         if not keys:
             return list(fields)
         field = fields.get(keys[0])
-        return _keys_at(field.annotation, keys[1:]) if field else []
+        return _keys_at(type_of(field), keys[1:]) if field else []
+    if isinstance(kind, PartOf):
+        return _keys_at(kind.kind, keys)
     if get_origin(kind) is dict:
         return _keys_at(get_args(kind)[1], keys[1:])
     return [key for argument in get_args(kind) for key in _keys_at(argument, keys)]
-
-
-def _is_model(kind: Any) -> TypeGuard[type[BaseModel]]:
-    return isinstance(kind, type) and issubclass(kind, BaseModel)

@@ -39,8 +39,8 @@ class Plan:
         self.data = Data(registry)
         self.runs = runs = Runs(registry)
         self.compared = runs.compared
-        has_fs = registry.scale.imagenet_fs is not None
-        self.imagenet_fs = fs = ImageNetFs(registry) if has_fs else None
+        of_fs = registry.scale.imagenet_fs
+        self.imagenet_fs = fs = ImageNetFs(registry, of_fs) if of_fs else None
         self.tables = tables = Tables(registry, runs, fs)
         self.figures = figures = Figures(registry, runs, tables)
         self.tested = tested = Tested(registry, runs, tables, figures)

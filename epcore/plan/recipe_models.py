@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
-    BeforeValidator,
+    AfterValidator,
     Field,
     NonNegativeFloat,
     NonNegativeInt,
@@ -15,6 +15,7 @@ from pydantic import (
 )
 
 from epcore.plan.load import suggest
+from epcore.plan.partial import EXTENDS, Keys, PartOf
 from epcore.plan.settings import Markup, Probability, Ratio, Settings
 
 Architecture = Literal["conv4", "resnet12", "wide-resnet", "resnet10", "resnet18"]
@@ -62,7 +63,7 @@ class Propagation(Settings):
     """Embedding propagation and the classifier behind it; see `epcore.propagation`."""
 
     embedding: bool = Field(description="whether embedding propagation is there")
-    classifier: Annotated[str | dict[str, Any], BeforeValidator(_classifier)] = Field(
+    classifier: Annotated[str | dict[str, Any], AfterValidator(_classifier)] = Field(
         description="a file of epcore.classifiers, or its `name` and settings of its own; it also"
         " takes those of the settings here that it has fields for"
     )
@@ -233,7 +234,7 @@ class RecipeSettings(Settings):
     propagation: Propagation = Field(
         description="embedding propagation, and the classifier behind it"
     )
-    phases: dict[Phase, dict[str, Any]] = Field(
+    phases: dict[Phase, Annotated[dict[str, Any], PartOf(Propagation)]] = Field(
         default_factory=dict,
         description="other settings of propagation in pretraining, finetuning or testing",
     )
@@ -267,7 +268,7 @@ class ClassifierChoice(Settings):
     """A classifier that any recipe's network may be tested with, an entry of classifiers.yaml."""
 
     label: Markup = Field(description="how tables call it")
-    classifier: Annotated[str | dict[str, Any], BeforeValidator(_classifier)] = Field(
+    classifier: Annotated[str | dict[str, Any], AfterValidator(_classifier)] = Field(
         description="a file of epcore.classifiers, or its `name` and settings"
     )
     grid: dict[str, Annotated[tuple[Any, ...], Field(min_length=2)]] = Field(
@@ -276,12 +277,26 @@ class ClassifierChoice(Settings):
     )
 
 
-class RecipeSources(Settings):
-    """The file recipes.yaml; its entries are partial recipes."""
+class Candidates(Settings):
+    """Settings of which validation chooses, for each phase: a recipe each, by its name."""
 
-    protocols: dict[str, dict[str, Any]] = Field(
-        description="readings of the paper, each a whole recipe"
-    )
-    recipes: dict[str, dict[str, Any]] = Field(
-        description="what is trained and tested, each a change of a protocol or another recipe"
-    )
+    pretraining: dict[str, Pretraining] = Field(description="name -> its settings of pretraining")
+    finetuning: dict[str, Finetuning] = Field(description="name -> its settings of fine-tuning")
+
+
+# What a partial recipe may have besides the settings of a whole one.
+PARTS: Keys = {"backbones": (dict[str, RecipeSettings], "what holds for one backbone alone")}
+_NAMED: Keys = {
+    "protocol": (str, "the reading of the paper that it follows"),
+    "description": (str, "what it is, in a line"),
+    "candidates": (Candidates, "settings of which validation chooses"),
+}
+ProtocolPart = Annotated[dict[str, Any], PartOf(RecipeSettings, {**PARTS, **EXTENDS})]
+RecipePart = Annotated[dict[str, Any], PartOf(RecipeSettings, {**PARTS, **EXTENDS, **_NAMED})]
+
+
+class RecipeSources(Settings):
+    """Partial recipes: a protocol reads the paper one way, a recipe changes it."""
+
+    protocols: dict[str, ProtocolPart] = Field(description="readings of the paper")
+    recipes: dict[str, RecipePart] = Field(description="what is trained and tested")

@@ -3,20 +3,15 @@
 from collections.abc import Mapping
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from epcore.errors import UserError
-from epcore.plan.compared_models import METHODS, ComparedMethod
-from epcore.plan.load import check_keys, extend, merge, pick, read, validate
+from epcore.plan.compared_models import METHODS, ComparedMethod, ComparedPart
+from epcore.plan.load import extend, merge, pick, read, validate
 from epcore.plan.recipe_models import (
     BackboneInfo,
     ClassifierChoice,
-    Finetuning,
-    Phase,
-    Pretraining,
-    Propagation,
     Recipe,
-    RecipeSettings,
     RecipeSources,
     TrainingPhase,
 )
@@ -24,10 +19,6 @@ from epcore.plan.scale_models import Scale
 
 # Recipe -> phase -> its candidates.
 Selections = dict[str, dict[str, tuple[str, ...]]]
-CANDIDATES: dict[str, type[Pretraining | Finetuning]] = {
-    "pretraining": Pretraining,
-    "finetuning": Finetuning,
-}
 
 
 class Recipes:
@@ -45,35 +36,13 @@ class Recipes:
         """Protocols, recipes with all candidates, and which recipes are chosen from them."""
         where = f"{self.config.name}/recipes.yaml"
         sources = read(self.config, "recipes.yaml", RecipeSources)
-        for name, settings in sources.protocols.items():
-            self._check_recipe(settings, f"{where}, protocols.{name}", ("extends",))
-        for name, settings in sources.recipes.items():
-            named = ("extends", "protocol", "description", "candidates")
-            self._check_recipe(settings, f"{where}, recipes.{name}", named)
-            self._check_candidates(settings, f"{where}, recipes.{name}.candidates")
-        self._check_recipe(self.scale.recipe, f"{self.scale_file}, recipe", ())
+        partial = {f"{where}, protocols.{name}": own for name, own in sources.protocols.items()}
+        partial |= {f"{where}, recipes.{name}": own for name, own in sources.recipes.items()}
+        partial[f"{self.scale_file}, recipe"] = self.scale.recipe
+        for place, settings in partial.items():
+            for backbone in settings.get("backbones") or {}:
+                pick(self.backbones, backbone, "backbone", f"{place}, backbones")
         return sources.protocols, *_with_candidates(sources.recipes, where)
-
-    def _check_recipe(self, settings: dict[str, Any], where: str, also: tuple[str, ...]) -> None:
-        """Misspelt or misplaced keys of a partial recipe, at any depth."""
-        check_keys(RecipeSettings, settings, where, also=("backbones", *also))
-        special = validate(dict[str, Any], settings.get("backbones") or {}, f"{where}, backbones")
-        for backbone, changes in special.items():
-            pick(self.backbones, backbone, "backbone", f"{where}, backbones")
-            check_keys(RecipeSettings, changes or {}, f"{where}, backbones.{backbone}")
-        phases = validate(dict[str, Any], settings.get("phases") or {}, f"{where}, phases")
-        for phase, partial in phases.items():
-            pick(dict.fromkeys(get_args(Phase)), phase, "phase", f"{where}, phases")
-            check_keys(Propagation, partial or {}, f"{where}, phases.{phase}")
-
-    @staticmethod
-    def _check_candidates(settings: dict[str, Any], where: str) -> None:
-        named = settings.get("candidates") or {}
-        grid = validate(dict[str, dict[str, dict[str, Any]] | None], named, where)
-        for phase, candidates in grid.items():
-            kind = pick(CANDIDATES, phase, "phase", where)
-            for name, changes in (candidates or {}).items():
-                check_keys(kind, changes, f"{where}.{phase}.{name}")
 
     @property
     def names(self) -> list[str]:
@@ -111,11 +80,7 @@ class Recipes:
             special = (layer.get("backbones") or {}).get(backbone) or {}
             merged = merge(merge(merged, general), special)
             layers.append((place, merged))
-        recipe = _validate_last(layers)
-        for phase, partial in recipe.phases.items():
-            whole = recipe.propagation.model_dump() | partial
-            validate(Propagation, whole, f"{place}, phases.{phase}")
-        return recipe
+        return _validate_last(layers)
 
     def _tested_with(self, recipe: Recipe, classifier: str) -> Recipe:
         where = f"recipe <recipe>+{classifier}"
@@ -136,10 +101,9 @@ class Recipes:
     def compared(self) -> dict[str, ComparedMethod]:
         """The file compared.yaml: methods that are trained on episodes, at this scale."""
         where = f"{self.config.name}/compared.yaml"
-        sources = read(self.config, "compared.yaml", dict[str, dict[str, Any]])
+        sources = read(self.config, "compared.yaml", dict[str, ComparedPart])
         found = {}
-        for name, own in sources.items():
-            check_keys(ComparedMethod, own, f"{where}, {name}", also=("extends",))
+        for name in sources:
             whole = extend(sources, name, "recipe", where, dict)
             kind = (whole.get("method") or {}).get("name")
             shared = {"training": self.scale.compared.training}

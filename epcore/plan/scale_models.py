@@ -15,8 +15,10 @@ from pydantic import (
 
 from epcore.plan.compared_models import ComparedScale
 from epcore.plan.datasets import DataSet
-from epcore.plan.recipe_models import Precision
-from epcore.plan.settings import Ratio, Settings
+from epcore.plan.imagenet_fs_models import ImageNetFsScale
+from epcore.plan.partial import PartOf
+from epcore.plan.recipe_models import PARTS, Precision, RecipeSettings
+from epcore.plan.settings import JobResources, Ratio, Settings
 
 
 class EpisodeSettings(Settings):
@@ -105,14 +107,6 @@ class ScaledBackbone(Settings):
         """What stands behind a backbone's name, nothing at the paper's size."""
         width = f" ×{self.width}" if self.width != 1 else ""
         return width + (f", depth ×{self.depth}" if self.depth != 1 else "")
-
-
-class JobResources(Settings):
-    """What a job asks of its machine."""
-
-    threads: PositiveInt = Field(description="processor cores of a job")
-    mem_mb: PositiveInt = Field(description="memory of a job, in MB")
-    runtime: PositiveInt = Field(description="minutes that a job may take")
 
 
 class Resources(JobResources):
@@ -233,10 +227,10 @@ class Scale(Settings):
     resources: Resources = Field(
         description="what a training asks of a machine or cluster, and jobs of other stages"
     )
-    recipe: dict[str, Any] = Field(
+    recipe: Annotated[dict[str, Any], PartOf(RecipeSettings, PARTS)] = Field(
         default_factory=dict, description="settings that override every recipe"
     )
-    imagenet_fs: dict[str, Any] | None = Field(
+    imagenet_fs: ImageNetFsScale | None = Field(
         default=None, description="what it has of ImageNet-FS; without it none of its tables"
     )
     compared: ComparedScale = Field(

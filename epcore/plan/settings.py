@@ -11,6 +11,7 @@ from pydantic import (
     ConfigDict,
     Field,
     PlainSerializer,
+    PositiveInt,
 )
 
 from epcore.markup import check
@@ -47,3 +48,11 @@ Ratio = Annotated[
     PlainSerializer(str, return_type=str),
 ]
 Probability = Annotated[float, Field(ge=0, lt=1)]
+
+
+class JobResources(Settings):
+    """What a job asks of its machine."""
+
+    threads: PositiveInt = Field(description="processor cores of a job")
+    mem_mb: PositiveInt = Field(description="memory of a job, in MB")
+    runtime: PositiveInt = Field(description="minutes that a job may take")

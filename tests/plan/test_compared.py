@@ -200,8 +200,8 @@ def test_a_setting_that_does_not_exist_is_told(config):
     [
         ({"tiered-imagnet": {"epochs": 3}}, r"tpn\.training_on.*did you mean 'tiered-imagenet'"),
         ({"mini-imagenet": {"epoch": 3}}, r"training_on\.mini-imagenet\.epoch'; did you mean"),
-        ({"mini-imagenet": 3}, r"tpn, training_on: mini-imagenet: expected a mapping"),
-        (3, r"tpn, training_on: expected a mapping"),
+        ({"mini-imagenet": 3}, r"tpn\.training_on\.mini-imagenet: expected a mapping"),
+        (3, r"tpn\.training_on: expected a mapping"),
     ],
 )
 def test_mistakes_in_a_data_set_s_own_settings_are_told(config, training_on, told):

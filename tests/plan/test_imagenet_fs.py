@@ -186,8 +186,8 @@ def change(config, file, path, value):
 
 FS, DEMO, TABLE = "imagenet-fs.yaml", "scales/demo.yaml", "tables/imagenetfs.yaml"
 MISTAKES = [
-    (DEMO, ["imagenet_fs"], {}, "the key 'runs' is missing"),
-    (DEMO, ["imagenet_fs", "widht"], 1, "unknown key 'widht'; did you mean 'width'?"),
+    (DEMO, ["imagenet_fs"], {}, "the key 'imagenet_fs.runs' is missing"),
+    (DEMO, ["imagenet_fs", "widht"], 1, "unknown key 'imagenet_fs.widht'; did you mean 'width'?"),
     (DEMO, ["imagenet_fs", "runs", 0, "dataset"], "glyph-lage", "did you mean 'glyph-large'?"),
     (DEMO, ["imagenet_fs", "runs", 0, "dataset"], "glyph-mini", "'glyph-mini-queries'"),
     (DEMO, ["imagenet_fs", "runs", 0, "network"], "resnet12", "unknown network 'resnet12'"),

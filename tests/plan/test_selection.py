@@ -97,12 +97,12 @@ def test_a_recipe_may_choose_in_one_phase_alone(config):
     [
         (
             {"pretrainig": {"a": {"learning_rate": 0.1}}},
-            "config/recipes.yaml, recipes.net.candidates: unknown phase 'pretrainig'; did you mean "
+            "config/recipes.yaml: unknown key 'recipes.net.candidates.pretrainig'; did you mean "
             "'pretraining'?",
         ),
         (
             {"finetuning": {"a": {"class_wait": 0.1}}},
-            "config/recipes.yaml, recipes.net.candidates.finetuning.a: unknown key 'class_wait'; "
+            "config/recipes.yaml: unknown key 'recipes.net.candidates.finetuning.a.class_wait'; "
             "did you mean 'class_weight'?",
         ),
         (
@@ -117,7 +117,7 @@ def test_a_recipe_may_choose_in_one_phase_alone(config):
         ),
         (
             {"finetuning": {"a": 3}},
-            "config/recipes.yaml, recipes.net.candidates: finetuning.a: expected a mapping of keys "
+            "config/recipes.yaml: recipes.net.candidates.finetuning.a: expected a mapping of keys "
             "to values, got 3",
         ),
     ],
