@@ -9,8 +9,9 @@ from typing import Any
 
 from epcore.errors import UserError
 from epcore.files import fingerprint
+from epcore.outputs import paths_of
 from epcore.plan import Plan
-from epcore.plan.files import files_of
+from epcore.plan.files import files_of, looked_up
 from epcore.plan.load import validate
 from epcore.plan.names import check_figure, check_names
 from epcore.plan.registry import main_config
@@ -36,8 +37,8 @@ def config_names(plan: Plan, stage: Stage) -> tuple[str, ...]:
 def command_of(plan: Plan, name: str, names: Mapping[str, Any]) -> list[str]:
     """The words behind `epcore <stage>` that say which job it is.
 
-    With the digest of its stage's config: it re-runs the job when that changes, and tells a job
-    that the config was edited since.
+    With a digest of what the config says of the job: it re-runs the job when that changes, and
+    tells a job that the config was edited since.
     """
     stage, words = STAGES[name], ["--scale", plan.registry.scale_name]
     for each in stage.names:
@@ -49,8 +50,21 @@ def command_of(plan: Plan, name: str, names: Mapping[str, Any]) -> list[str]:
     if plan.registry.config != Path("config"):
         words += ["--settings", plan.registry.config.as_posix()]
     if text := stage_config(plan, name, names):
-        words += ["--digest", fingerprint(text)]
+        words += ["--digest", _digest(text, plan, name, names)]
     return words
+
+
+def _digest(config: str, plan: Plan, name: str, names: Mapping[str, Any]) -> str:
+    """A digest of a stage's config, and of the results that the plan looks up for its job.
+
+    The order of recipes.yaml, for example, decides which recipe a shared checkpoint is named after.
+    Receipts of sources follow from the config of a data set.
+    """
+    found = looked_up(plan, name, names)
+    files = sorted(
+        str(path) for each in found if each != "sources" for path in paths_of(found, each)
+    )
+    return fingerprint(config, *(path for path in files if path.startswith("results/")))
 
 
 def resolved(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -85,7 +99,11 @@ def resolved(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
             given |= {key: file for key, file in found.items() if not given.get(key)}
         if stage.config is not None:
             text = stage_config(plan, name, place)
-            _check_digest(text, digest, settings)
+            if digest is not None and digest != _digest(text, plan, name, place):
+                raise UserError(
+                    f"{settings}/ was edited after this run had begun, and says something else of "
+                    "this job now; run the same command again"
+                )
             given["stage"] = _model(stage).model_validate_json(text)
     _check_given(name, _missing(stage, given))
     return given
@@ -104,11 +122,3 @@ def _check_given(name: str, missing: list[str]) -> None:
     if missing:
         options = ", ".join(f"--{each}" for each in missing)
         raise UserError(f"{name}: {options} missing; `epcore {name} --help` says what they are")
-
-
-def _check_digest(text: str, digest: str | None, settings: Path) -> None:
-    if digest is not None and fingerprint(text) != digest:
-        raise UserError(
-            f"{settings}/ was edited after this run had begun, and says something else of this job "
-            "now; run the same command again"
-        )

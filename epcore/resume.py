@@ -23,18 +23,28 @@ def state_file(checkpoint: Path, provenance: Provenance, model: str = "") -> Pat
 
 
 def discard_old_states(results: Path) -> None:
-    """Deletes every state below a folder that is older than the checkpoint it was saved for.
+    """Deletes every state below a folder that is older than what it was saved for.
 
-    These are the states of finished trainings, those of settings that were given up, and what
-    killed processes left half-written. The state of a training that was interrupted stays.
+    That is a checkpoint or, of ImageNet-FS, features. These are the states of finished jobs, those
+    of settings that were given up, and what killed processes left half-written. The state of a job
+    that was interrupted stays.
     """
     for folder in results.glob("**/*.state"):
-        if folder.is_symlink():  # nobody here makes links: what is behind it is not ours
+        made = [each for each in map(folder.with_suffix, (".pt", ".npy")) if each.exists()]
+        # Nobody here makes links: what is behind one is not ours.
+        if folder.is_symlink() or not made:
             continue
         # The files may be somebody else's: a run that succeeded does not fail of what it leaves.
         with contextlib.suppress(OSError):
-            finished = folder.with_suffix(".pt").stat().st_mtime
-            for path in folder.iterdir():
-                if path.stat().st_mtime <= finished:
+            finished = made[0].stat().st_mtime
+            for path in sorted(folder.rglob("*"), reverse=True):  # folders after what is in them
+                if path.is_dir() and not path.is_symlink():
+                    _remove_if_empty(path)
+                elif path.lstat().st_mtime <= finished:
                     path.unlink()
-            folder.rmdir()  # fails if there is something else in it
+            _remove_if_empty(folder)
+
+
+def _remove_if_empty(folder: Path) -> None:
+    with contextlib.suppress(OSError):
+        folder.rmdir()

@@ -36,9 +36,14 @@ def files_of(plan: Plan, stage: str, names: Mapping[str, Any]) -> Files:
         for option in STAGES[stage].files
         if option.pattern and not option.many
     }
-    if stage in _LOOKED_UP:
-        found |= _LOOKED_UP[stage](plan, place)
-    return found
+    return found | looked_up(plan, stage, names)
+
+
+def looked_up(plan: Plan, stage: str, names: Mapping[str, Any]) -> Files:
+    """Those of `files_of` that the plan must be asked for, as names alone do not say them."""
+    if stage not in _LOOKED_UP:
+        return {}
+    return _LOOKED_UP[stage](plan, {"scale": plan.registry.scale_name, **names})
 
 
 def _at(pattern: str, place: Place, **more: Any) -> Path:

@@ -88,6 +88,19 @@ def test_features_that_are_not_finished_stay(saved, tmp_path):
     assert values.exists()
 
 
+def test_features_of_given_up_settings_are_discarded(saved, tmp_path):
+    folder = "imagenet-fs/data/resnet10/s0/features"
+    for name in ("values.npy", "rows.txt"):
+        saved(f"{folder}/images.state/0123/{name}", 9)
+    interrupted = saved(f"{folder}/queries.state/0123/values.npy", 9)
+    begun = saved(f"{folder}/images.state/4567/values.npy", 11)
+    features = saved(f"{folder}/images.npy", 10)
+    discard_old_states(tmp_path)
+    found = {path for path in tmp_path.rglob("*") if path.is_file()}
+    assert found == {features, begun, interrupted}
+    assert not (tmp_path / folder / "images.state/0123").exists()
+
+
 def test_a_state_that_may_not_be_deleted_fails_nothing(saved, tmp_path, monkeypatch):
     state = saved("models/data/conv4/epnet/s0/pretrain.state/0123.pt", 9)
     saved(CHECKPOINT, 10)

@@ -1,7 +1,7 @@
 """The config of each stage: the slice of all config that it reads, and nothing else.
 
-The workflow passes a stage its slice as one canonical JSON text, so a change of config re-runs
-just the stages that read it. White space and comments in the code re-run nothing.
+The workflow passes a stage a digest of its slice, so a change of config re-runs just the stages
+that read it. White space and comments in the code re-run nothing.
 """
 
 from epcore.files import canonical_json
@@ -10,7 +10,7 @@ from epcore.plan.settings import Settings
 
 
 def config_text(settings: Settings) -> str:
-    """A stage's config as the canonical JSON text that its command line takes."""
+    """A stage's config as canonical JSON, of which the digest is made."""
     return canonical_json(settings.model_dump(mode="json"))
 
 
