@@ -17,7 +17,6 @@ rule fetch:
     localrule: True
     conda:
         "../../environment.yml"
-    threads: 1
     resources:
         mem_mb=500,
         runtime=1440,
@@ -82,7 +81,6 @@ rule contact_sheet:
     localrule: True
     conda:
         "../../environment.yml"
-    threads: 1
     resources:
         mem_mb=1000,
         runtime=10,

@@ -16,7 +16,6 @@ rule environment:
     localrule: True
     conda:
         "../../environment.yml"
-    threads: 1
     resources:
         mem_mb=500,
         runtime=5,
@@ -61,7 +60,6 @@ rule co2:
     localrule: True
     conda:
         "../../environment.yml"
-    threads: 1
     resources:
         mem_mb=1000,
         runtime=10,
@@ -82,7 +80,6 @@ rule forecast:
     localrule: True
     conda:
         "../../environment.yml"
-    threads: 1
     resources:
         mem_mb=500,
         runtime=5,
@@ -135,7 +132,6 @@ rule reproduction:
     localrule: True
     conda:
         "../../environment.yml"
-    threads: 1
     resources:
         mem_mb=1000,
         runtime=10,

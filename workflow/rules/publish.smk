@@ -20,7 +20,6 @@ rule publish:
     localrule: True
     conda:
         "../../environment.yml"
-    threads: 1
     resources:
         mem_mb=100,
         runtime=5,
@@ -42,7 +41,6 @@ rule publish_claims:
     localrule: True
     conda:
         "../../environment.yml"
-    threads: 1
     resources:
         mem_mb=100,
         runtime=5,

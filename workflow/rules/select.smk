@@ -15,7 +15,6 @@ rule select_pretrained:
     localrule: True
     conda:
         "../../environment.yml"
-    threads: 1
     resources:
         mem_mb=1000,
         runtime=10,

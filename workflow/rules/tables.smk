@@ -23,7 +23,6 @@ rule table:
     localrule: True
     conda:
         "../../environment.yml"
-    threads: 1
     resources:
         mem_mb=1000,
         runtime=10,
@@ -51,7 +50,6 @@ rule claims:
     localrule: True
     conda:
         "../../environment.yml"
-    threads: 1
     resources:
         mem_mb=1000,
         runtime=10,
