@@ -7,14 +7,14 @@ from epcore.errors import UserError
 from epcore.plan import Plan
 from epcore.plan.datasets import GlyphPictures, OwnData
 from epcore.plan.recipe_models import Backbone
-from epcore.plan.stages.training import MetaTrainStage
 
 
 def estimate(plan: Plan, job: Job, device: str) -> float | None:
     """Seconds, if it never stops early; None unless it is a training whose images are known.
 
-    Images seen x multiply-adds of an image x 3, as backward is two forward passes, / the rate of
-    the GPUs or the cores that a training has.
+    Images seen x multiply-adds of an image in the backbone x 3, as backward is two forward passes,
+    / the rate of the GPUs or the cores that a training has. What methods have behind the backbone,
+    up to as much again, is left out.
     """
     names, rates = job.wildcards, plan.registry.footprint.multiply_adds
     resources = plan.registry.scale.resources
@@ -27,12 +27,9 @@ def estimate(plan: Plan, job: Job, device: str) -> float | None:
     elif job.stage == "meta-train":
         where = (names["dataset"], job.backbone, names["recipe"])
         stage = plan.compared.meta_train(*where, 0, int(names["shot"]))
-        pixels = plan.registry.datasets[names["dataset"]].image_size
-        steps = stage.epochs * stage.steps
-        try:
-            return steps * multiply_adds_of_step(stage, pixels) / rate
-        except UserError:  # images that are too small for it, which its job will say
-            return None
+        way, shot, queries = stage.episode
+        seen = stage.epochs * stage.steps * stage.tasks * way * (shot + queries)
+        network, view = stage.backbone, stage.view
     elif job.stage in ("pretrain", "finetune"):
         recipe = plan.registry.recipes.resolve(names["recipe"], job.backbone)
         network, view = plan.registry.backbone(job.backbone), recipe.view
@@ -83,27 +80,3 @@ def multiply_adds(backbone: Backbone, pixels: int) -> int:
         network = build_backbone(backbone.architecture, backbone.width, backbone.depth)
         network.eval()(torch.empty(1, 3, pixels, pixels))
     return int(counter.get_total_flops()) // 2
-
-
-@cache
-def _step(name: str, config: str, pixels: int) -> int:
-    import torch
-    from torch.utils.flop_counter import FlopCounterMode
-
-    from epcore.classifiers import EpisodeBatch
-    from epcore.compared import build_method
-
-    stage = MetaTrainStage.model_validate_json(config)
-    (way, shot, each), tasks = stage.episode, stage.tasks
-    queries = way * each
-    with torch.device("meta"), FlopCounterMode(display=False) as counter:
-        method = build_method(stage.method, pixels, way, name)
-        images = torch.empty(tasks * (way * shot + queries), 3, pixels, pixels)
-        points = method.embed(images).reshape(tasks, way * shot + queries, -1)
-        method.loss(EpisodeBatch(points, way, shot, queries)).backward()  # type: ignore[no-untyped-call]
-    return int(counter.get_total_flops()) // 2
-
-
-def multiply_adds_of_step(stage: MetaTrainStage, pixels: int) -> int:
-    """Multiply-adds of a step of a compared method, both ways, counted, not computed."""
-    return _step(str(stage.method["name"]), stage.model_dump_json(), pixels)

@@ -249,10 +249,7 @@ def test_what_is_no_training_or_has_images_that_nobody_counted_is_not_guessed(un
 
 
 def test_a_compared_method_is_estimated_by_its_steps(config):
-    """ProtoNet's one step: Conv-4 on 5 x (1 + 15) images of 28 pixels, forward and backward.
-
-    The first convolution needs no gradient of its pixels: of three products it does two.
-    """
+    """ProtoNet's one step: Conv-4 on 5 x (1 + 15) images of 28 pixels, forward and backward."""
     sides, channels = (28, 14, 7, 3), (3, 64, 64, 64, 64)
     layers = [
         side**2 * 9 * inputs * outputs
@@ -265,18 +262,8 @@ def test_a_compared_method_is_estimated_by_its_steps(config):
     plan = Plan(config, "hand")
     names = {"recipe": "protonet", "shot": "1", "dataset": "glyph-mini"}
     found = estimate(plan, job("meta-train", **names), "gpu")
-    of_image = 3 * sum(layers) - layers[0]
-    expected = 2 * 7 * 5 * (1 + 15) * of_image / plan.registry.footprint.multiply_adds.gpu
-    assert found == pytest.approx(expected, rel=0.01)
-
-
-def test_images_that_are_too_small_for_a_method_have_no_estimate(config):
-    file = config / "datasets.yaml"
-    text = file.read_text()
-    assert "image_size: 28" in text
-    file.write_text(text.replace("image_size: 28", "image_size: 12"))
-    names = {"recipe": "relation-net", "shot": "1", "dataset": "glyph-mini"}
-    assert estimate(Plan(config, "demo"), job("meta-train", **names), "cpu") is None
+    expected = 2 * 7 * 5 * (1 + 15) * 3 * sum(layers) / plan.registry.footprint.multiply_adds.gpu
+    assert found == pytest.approx(expected)
 
 
 # -- the two together ------------------------------------------------------------------------------
