@@ -24,15 +24,17 @@ class PartOf:
 
     It has keys of `model` and of `more`, and so at any depth; null deletes a key, see
     `epcore.plan.load.merge`. What keys must be to each other is checked of the whole, once merged.
+    Schemas call it `name`, or as the model.
     """
 
     model: type[BaseModel]
     more: Keys = field(default_factory=dict, hash=False)
+    name: str = ""
 
     @cached_property
     def kind(self) -> type[Settings]:
         """The settings that it is checked as."""
-        return optional(self.model, self.more) if self.more else partial(self.model)
+        return optional(self.model, self.more, self.name) if self.more else partial(self.model)
 
     def __get_pydantic_core_schema__(
         self, _source: Any, handler: GetCoreSchemaHandler
@@ -49,7 +51,7 @@ def _kept(value: Any, check: Callable[[Any], Any]) -> Any:
     return value
 
 
-def optional(model: type[BaseModel], more: Keys) -> type[Settings]:
+def optional(model: type[BaseModel], more: Keys, name: str = "") -> type[Settings]:
     """Settings with the keys of a model and more, which may be null or not there, at any depth."""
     text = model.__doc__ or ""
     keys = {
@@ -60,7 +62,7 @@ def optional(model: type[BaseModel], more: Keys) -> type[Settings]:
         key: (_partial(kind) | None, Field(default_factory=lambda: None, description=said))
         for key, (kind, said) in {**keys, **more}.items()
     }
-    return create_model(model.__name__, __base__=Settings, __doc__=text, **fields)
+    return create_model(name or model.__name__, __base__=Settings, __doc__=text, **fields)
 
 
 @cache
@@ -80,7 +82,8 @@ def _partial(kind: Any) -> Any:
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         return partial(kind)
     if origin is dict:
-        return GenericAlias(dict, (below[0], _partial(below[1]) | None))
+        entry = below[1] if below[1] is Any else _partial(below[1]) | None
+        return GenericAlias(dict, (below[0], entry))
     if origin in (Union, UnionType):
         return Union[tuple(map(_partial, below))]  # noqa: UP007
     if origin is Annotated:

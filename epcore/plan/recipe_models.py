@@ -291,8 +291,12 @@ _NAMED: Keys = {
     "description": (str, "what it is, in a line"),
     "candidates": (Candidates, "settings of which validation chooses"),
 }
-ProtocolPart = Annotated[dict[str, Any], PartOf(RecipeSettings, {**PARTS, **EXTENDS})]
-RecipePart = Annotated[dict[str, Any], PartOf(RecipeSettings, {**PARTS, **EXTENDS, **_NAMED})]
+ProtocolPart = Annotated[
+    dict[str, Any], PartOf(RecipeSettings, {**PARTS, **EXTENDS}, "PartialProtocol")
+]
+RecipePart = Annotated[
+    dict[str, Any], PartOf(RecipeSettings, {**PARTS, **EXTENDS, **_NAMED}, "PartialRecipe")
+]
 
 
 class RecipeSources(Settings):

@@ -227,7 +227,7 @@ class Scale(Settings):
     resources: Resources = Field(
         description="what a training asks of a machine or cluster, and jobs of other stages"
     )
-    recipe: Annotated[dict[str, Any], PartOf(RecipeSettings, PARTS)] = Field(
+    recipe: Annotated[dict[str, Any], PartOf(RecipeSettings, PARTS, "RecipeChanges")] = Field(
         default_factory=dict, description="settings that override every recipe"
     )
     imagenet_fs: ImageNetFsScale | None = Field(
