@@ -1,6 +1,7 @@
 """The optimizer, how its rate falls, when training stops and which epoch is kept."""
 
-from typing import Any, cast
+import math
+from typing import cast
 
 from torch import nn
 from torch.nn.utils import clip_grad_norm_, clip_grad_value_
@@ -23,46 +24,28 @@ OptimizerSettings = Optimization | SteppedDescent | AdamSettings
 class Schedule:
     """Sets the learning rate of an optimizer after every epoch.
 
+    least: the learning rate at which training ends.
     keeps_last: whether the last epoch is kept, or the one of the best validation accuracy.
-    over: whether the rate fell so far that training ends.
     """
 
-    over = False
-
-    def __init__(self, scheduler: LRScheduler, keeps_last: bool = False) -> None:
-        self._scheduler, self.keeps_last = scheduler, keeps_last
-
-    def step(self, accuracy: float, loss: float) -> None:
-        """After an epoch with these validation results."""
-        self._scheduler.step()
-
-    def state_dict(self) -> dict[str, Any]:
-        return self._scheduler.state_dict()
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        self._scheduler.load_state_dict(state)
-
-
-class PlateauSchedule(Schedule):
-    """Falls where the validation metric stops to gain (official code, A33 and A34)."""
-
-    def __init__(self, optimizer: Optimizer, settings: Optimization) -> None:
-        self._optimizer, self._settings = optimizer, settings
-        self._plateau = ReduceLROnPlateau(
-            optimizer,
-            mode="max" if settings.plateau.metric == "accuracy" else "min",
-            factor=settings.plateau.factor,
-            patience=settings.plateau.patience,
-        )
-        super().__init__(self._plateau)
+    def __init__(
+        self, scheduler: LRScheduler, least: float = -math.inf, keeps_last: bool = False
+    ) -> None:
+        self._scheduler, self._least, self.keeps_last = scheduler, least, keeps_last
+        self.state_dict, self.load_state_dict = scheduler.state_dict, scheduler.load_state_dict
 
     @property
-    def over(self) -> bool:  # type: ignore[override]
-        rate: float = self._optimizer.param_groups[0]["lr"]
-        return rate <= self._settings.learning_rate * self._settings.stop_ratio
+    def over(self) -> bool:
+        """Whether the rate fell so far that training ends."""
+        rate: float = self._scheduler.optimizer.param_groups[0]["lr"]
+        return rate <= self._least
 
     def step(self, accuracy: float, loss: float) -> None:
-        self._plateau.step(accuracy if self._settings.plateau.metric == "accuracy" else loss)
+        """After an epoch with these validation results; only a plateau's schedule uses them."""
+        if isinstance(self._scheduler, ReduceLROnPlateau):
+            self._scheduler.step(accuracy if self._scheduler.mode == "max" else loss)
+        else:
+            self._scheduler.step()
 
 
 def optimizer_of(model: nn.Module, settings: OptimizerSettings) -> Optimizer:
@@ -105,4 +88,11 @@ def schedule_of(optimizer: Optimizer, settings: OptimizerSettings) -> Schedule:
         return Schedule(falling, keeps_last=settings.keep == "last")
     if settings.schedule == "cosine":
         return Schedule(CosineAnnealingLR(optimizer, T_max=settings.epochs))
-    return PlateauSchedule(optimizer, settings)
+    plateau = settings.plateau  # falls where the metric stops to gain (official code, A33 and A34)
+    scheduler = ReduceLROnPlateau(
+        optimizer,
+        mode="max" if plateau.metric == "accuracy" else "min",
+        factor=plateau.factor,
+        patience=plateau.patience,
+    )
+    return Schedule(scheduler, least=settings.learning_rate * settings.stop_ratio)
