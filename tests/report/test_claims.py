@@ -218,6 +218,33 @@ def test_each_kind_holds_fails_or_is_open(verdict, predicate, cells, word):
 
 
 @pytest.mark.parametrize(
+    ("predicate", "cells", "word"),
+    [
+        (GREATER, {EP: "50.01", NET: "50.00"}, "holds"),
+        (GREATER, {EP: "50.00", NET: "50.00"}, "fails"),
+        (GREATER | {"by": 2.3}, {EP: "52.30", NET: "50.00"}, "fails"),
+        (BOTH, {EP: "52.00", NET: "50.00", EP5: "50.00", NET5: "50.00"}, "fails"),
+        (BOTH, {EP: "52.00", NET: "50.00", EP5: "50.00"}, "holds"),
+        ({**GREATER, "kind": "within", "low": 2.3, "high": 3},
+         {EP: "52.30", NET: "50.00"}, "holds"),
+        ({**GREATER, "kind": "within", "low": 1, "high": 2.3},
+         {EP: "52.30", NET: "50.00"}, "holds"),
+        ({**BOTH, "kind": "within", "low": 1.15, "high": 3, "of": "mean"},
+         {EP: "52.30", NET: "50.00", EP5: "50.00", NET5: "50.00"}, "holds"),
+        ({**BOTH, "kind": "within", "low": 1.15, "high": 3, "of": "mean"},
+         {EP: "52.29", NET: "50.00", EP5: "50.00", NET5: "50.00"}, "fails"),
+        ({"kind": "equal", "pairs": [[EP, NET]]}, {EP: "50.00", NET: "50.00"}, "holds"),
+    ],
+)  # fmt: skip
+def test_printed_numbers_are_compared_as_they_stand(verdict, predicate, cells, word):
+    """One that equals a bound is on the side that the claim says; none has a half width."""
+    found = verdict(predicate, printed={name: (text, "") for name, text in cells.items()}).printed
+    assert found.word == word
+    assert {finding.half_width for finding in found.findings} == {None}
+    assert {finding.word for finding in found.findings} <= {"holds", "fails"}
+
+
+@pytest.mark.parametrize(
     ("best", "known", "word"),
     [
         (80, "bc", "holds"),
