@@ -195,6 +195,20 @@ def meta_of(made: Path) -> Path:
     return made.with_suffix(".meta.json")
 
 
+@contextlib.contextmanager
+def reading_meta(
+    meta: Path, remedy: str = "delete it and the file beside it"
+) -> Iterator[dict[str, Any]]:
+    """The content of a `meta.json`, for a block that takes facts out of it.
+
+    Raises:
+        UserError: if the file is missing or damaged, or if the block finds a fact missing or of a
+            wrong type; it names the file and ends with the remedy.
+    """
+    with reading(f"{meta} is damaged", remedy):
+        yield json.loads(meta.read_text(encoding="utf-8"))
+
+
 def verified(path: Path) -> str:
     """The sha256 of a file, which is that of its `meta.json` if that names it.
 

@@ -1,6 +1,5 @@
 """A table in long form: our means and intervals beside what the paper prints."""
 
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from epcore.errors import UserError
-from epcore.files import reading
+from epcore.files import reading, reading_meta
 from epcore.footprint.ledger import gone_on_from, read
 from epcore.plan.printed import Cell, Place
 from epcore.plan.stages.tables import MeasuredCell, TableStage
@@ -29,16 +28,6 @@ def read_scores(path: Path) -> np.ndarray:
         if len(scores) < 2 or scores.isna().any() or not scores.between(0, 1).all():
             raise ValueError("accuracies must be numbers between 0 and 1, at least two")
     return np.asarray(100 * scores)
-
-
-def read_parameters(path: Path) -> int:
-    """The number of parameters that a checkpoint's meta.json states.
-
-    Raises:
-        UserError: if the file is damaged.
-    """
-    with reading(f"{path} is damaged", "delete it and the checkpoint beside it"):
-        return int(json.loads(path.read_text(encoding="utf-8"))["parameters"])
 
 
 def aggregate(
@@ -90,12 +79,15 @@ def _measured(seeds: list[MeasuredCell], other: str, interval: Interval) -> dict
     """What a line says of this run, from a cell for each seed; `other` is the row compared with."""
     scores = [read_scores(Path(cell.scores)) for cell in seeds]
     mean = over_trainings(scores, interval)
+    of_checkpoint = Path(seeds[0].checkpoint_meta)
+    with reading_meta(of_checkpoint, "delete it and the checkpoint beside it") as meta:
+        parameters = int(meta["parameters"])
     line: dict[str, object] = {
         "accuracy": mean.value,
         "interval": mean.interval,
         "episodes": len(scores[0]),
         "seeds": len(seeds),
-        "parameters": read_parameters(Path(seeds[0].checkpoint_meta)),
+        "parameters": parameters,
         "accuracies": _listed(scores),
     }
     gaps = [
@@ -152,9 +144,7 @@ def costs(trainings: Sequence[Training], seeds: int) -> dict[str, object]:
 
 def _cost(training: Training) -> tuple[float, float | None]:
     """Seconds and, if tracked, kWh."""
-    path = Path(training.files[1])
-    with reading(f"{path} is damaged", "delete it"):
-        meta = json.loads(path.read_text(encoding="utf-8"))
+    with reading_meta(Path(training.files[1]), "delete it") as meta:
         seconds, energy = float(meta["seconds"]), meta.get("energy")
         if not energy:
             return seconds, None
@@ -172,19 +162,23 @@ def _methods(seeds: list[MeasuredCell], timed: bool) -> dict[str, object]:
 
     Accuracies are on validation, in percent. Also how long it takes, the mean over seeds.
     """
-    files = [Path(cell.method_meta) for cell in seeds if cell.method_meta]
-    metas = [json.loads(file.read_text(encoding="utf-8")) for file in files]
-    if not metas:
+    assumes, seconds, chosen, accuracies = [], [], [], []
+    for file in [Path(cell.method_meta) for cell in seeds if cell.method_meta]:
+        with reading_meta(file) as meta:
+            assumes.append(str(meta["assumes"]))
+            if timed and SECONDS in meta:
+                seconds.append(float(meta[SECONDS]))
+            if settings := meta.get("chosen"):
+                chosen.append(", ".join(f"{key} {value}" for key, value in settings.items()))
+                accuracies.append(100 * float(meta["validation_accuracy"]))
+    if not assumes:
         return {}
-    line: dict[str, object] = {"assumes": str(metas[0]["assumes"])}
-    if timed and all(SECONDS in meta for meta in metas):
-        line[SECONDS] = sum(float(meta[SECONDS]) for meta in metas) / len(metas)
-    if all(meta.get("chosen") for meta in metas):
-        settings = [meta["chosen"].items() for meta in metas]
-        each = [", ".join(f"{key} {value}" for key, value in chosen) for chosen in settings]
-        found = [100 * meta["validation_accuracy"] for meta in metas]
-        line["chosen"] = "; ".join(each)
-        line["validation_accuracies"] = " ".join(f"{value:.4f}" for value in found)
+    line: dict[str, object] = {"assumes": assumes[0]}
+    if len(seconds) == len(assumes):
+        line[SECONDS] = sum(seconds) / len(seconds)
+    if len(chosen) == len(assumes):
+        line["chosen"] = "; ".join(chosen)
+        line["validation_accuracies"] = " ".join(f"{value:.4f}" for value in accuracies)
     return line
 
 

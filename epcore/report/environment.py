@@ -1,27 +1,14 @@
 """Where the jobs of a scale ran and with what: a page for browsers, from the metas they wrote."""
 
 import html
-import json
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from epcore.files import reading, write_text
+from epcore.files import reading_meta, write_text
 from epcore.plan.stages.reports import EnvironmentStage
 from epcore.report.html_table import document
-
-
-def read_meta(path: Path) -> dict[str, Any]:
-    """What a job wrote of itself.
-
-    Raises:
-        UserError: if it is missing or damaged.
-    """
-    with reading(f"{path} is damaged", "delete it and the file beside it"):
-        facts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        facts["stage"], float(facts["seconds"]), facts["packages"].items()
-    return facts
 
 
 def facts_of(metas: Iterable[dict[str, Any]]) -> dict[str, Counter[str]]:
@@ -81,4 +68,9 @@ def _table(caption: str, head: tuple[str, ...], lines: list[tuple[str, str, str]
 
 def run(stage: EnvironmentStage, out: Path) -> None:
     """The stage `environment`."""
-    write_text(out, page(stage, [read_meta(Path(path)) for path in stage.metas]))
+    metas = []
+    for path in stage.metas:
+        with reading_meta(Path(path)) as meta:
+            meta["stage"], float(meta["seconds"]), meta["packages"].items()
+        metas.append(meta)
+    write_text(out, page(stage, metas))

@@ -1,11 +1,10 @@
 """Accuracy of classifiers on the same features over the processor time that they take."""
 
-import json
 from pathlib import Path
 
 import pandas as pd
 
-from epcore.files import Provenance, meta_of
+from epcore.files import Provenance, meta_of, reading_meta
 from epcore.plan.stages.figures import SpeedStage
 from epcore.report.aggregate import read_scores
 from epcore.report.figure import BLUE, facets
@@ -21,13 +20,14 @@ def tabulate(stage: SpeedStage) -> pd.DataFrame:
     lines = []
     for point in stage.points:
         scores = Path(point.scores)
-        meta = json.loads(meta_of(scores).read_text(encoding="utf-8"))
+        with reading_meta(meta_of(scores)) as meta:
+            seconds = float(meta["seconds_per_1000_episodes"])
         lines.append(
             {
                 "panel": point.panel,
                 "classifier": point.label,
                 "accuracy": read_scores(scores).mean(),
-                "seconds": float(meta["seconds_per_1000_episodes"]),
+                "seconds": seconds,
             }
         )
     grouped = pd.DataFrame(lines).groupby(["panel", "classifier"], sort=False)

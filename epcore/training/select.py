@@ -4,27 +4,12 @@ The authors pretrain with two learning rates and fine-tune from the better one i
 and an answer of theirs call it a search of hyper-parameters on validation accuracy (A31, A36, A37).
 """
 
-import json
 import shutil
 from pathlib import Path
-from typing import Any
 
-from epcore.files import Provenance, atomic, meta_of, reading
+from epcore.files import Provenance, atomic, meta_of, reading_meta
 from epcore.origin import check_one_store, check_one_validation
 from epcore.plan.stages.training import SelectStage
-
-
-def facts_of(checkpoint: Path) -> dict[str, Any]:
-    """What the meta.json of a checkpoint says; `best` is the row of its best epoch.
-
-    Raises:
-        UserError: if it is damaged.
-    """
-    meta = meta_of(checkpoint)
-    with reading(f"{meta} is damaged", "delete it and the checkpoint beside it"):
-        facts: dict[str, Any] = json.loads(meta.read_text(encoding="utf-8"))
-        float(facts["best"]["val_accuracy"])
-    return facts
 
 
 def run(stage: SelectStage, checkpoints: list[Path], out: Path) -> None:
@@ -35,8 +20,11 @@ def run(stage: SelectStage, checkpoints: list[Path], out: Path) -> None:
     provenance = Provenance("select", stage, checkpoints)
     check_one_store(checkpoints)
     check_one_validation(checkpoints)
-    facts = list(map(facts_of, checkpoints))
-    accuracies = [float(each["best"]["val_accuracy"]) for each in facts]
+    facts, accuracies = [], []
+    for checkpoint in checkpoints:
+        with reading_meta(meta_of(checkpoint), "delete it and the checkpoint beside it") as meta:
+            accuracies.append(float(meta["best"]["val_accuracy"]))
+            facts.append({name: meta[name] for name in ("best", "parameters")})
     place = accuracies.index(max(accuracies))
     curve = out.with_suffix(".csv")
     for made in (curve, out):
@@ -47,6 +35,5 @@ def run(stage: SelectStage, checkpoints: list[Path], out: Path) -> None:
         curve,
         chosen=stage.candidates[place],
         val_accuracies=dict(zip(stage.candidates, accuracies, strict=True)),
-        best=facts[place]["best"],
-        parameters=facts[place]["parameters"],
+        **facts[place],
     )

@@ -465,6 +465,37 @@ def test_a_meta_that_does_not_tell_its_cost_is_named(tmp_path, facts):
         aggregate.costs([cost(tmp_path, **facts)], 1)
 
 
+SAID = {"made": {}, "assumes": "T B", "seconds_per_1000_episodes": 2.5}
+CHOSEN = SAID | {"chosen": {"cost": 0.1}, "validation_accuracy": 0.5}
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"made": {}, "seconds_per_1000_episodes": 2.5},
+        SAID | {"seconds_per_1000_episodes": "long"},
+        CHOSEN | {"chosen": "cost"},
+        CHOSEN | {"validation_accuracy": None},
+    ],
+)
+def test_a_damaged_meta_of_a_classifier_is_named_in_one_line(fabricate, facts):
+    stage = plan_of("demo").tables.stage("classifiers")
+    fabricate(stage.cells)
+    cells = [cell for cell in stage.cells if cell.method_meta]
+    for cell in cells:
+        Path(cell.method_meta).write_text(json.dumps(CHOSEN), encoding="utf-8")
+    run(stage, Path("whole.csv"), None)
+    path = Path(cells[3].method_meta)
+    path.write_text(json.dumps(facts), encoding="utf-8")
+    with pytest.raises(UserError) as caught:
+        run(stage, Path("table.csv"), None)
+    message = str(caught.value)
+    assert len(message.splitlines()) == 1
+    assert message.startswith(f"{path} is damaged (")
+    assert message.endswith("; delete it and the file beside it and run the same command again")
+    assert not Path("table.csv").exists()
+
+
 def test_a_damaged_curve_is_named_in_one_line(fabricate):
     stage = plan_of("demo").tables.stage("discrepancies")
     fabricate(stage.cells)

@@ -57,7 +57,15 @@ def test_the_same_metas_give_the_same_bytes(stage):
     same_files(Path("one/speed.pdf"), Path("two/speed.pdf"))
 
 
-def test_a_damaged_meta_is_told(stage):
-    meta_of(Path(stage.points[0].scores)).write_text("[]", encoding="utf-8")
-    with pytest.raises(UserError, match=r"5way-1shot\.meta\.json is damaged"):
+DAMAGED = ["[]", '{"made": {}}', '{"made": {}, "seconds_per_1000_episodes": "long"}']
+
+
+@pytest.mark.parametrize("content", DAMAGED)
+def test_a_damaged_meta_is_told(stage, content):
+    meta_of(Path(stage.points[0].scores)).write_text(content, encoding="utf-8")
+    with pytest.raises(
+        UserError, match=r"5way-1shot\.meta\.json is damaged.*; delete it"
+    ) as caught:
         speed.run(stage, Path("figures/speed.pdf"))
+    assert len(str(caught.value).splitlines()) == 1
+    assert not Path("figures/speed.csv").exists()

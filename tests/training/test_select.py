@@ -53,8 +53,11 @@ def test_the_best_on_validation_is_taken_and_the_first_of_equals(candidates, acc
     assert facts["inputs"].keys() == {path.as_posix() for path in checkpoints}
 
 
-@pytest.mark.parametrize("content", ["{", '{"best": {}}', '{"best": {"val_accuracy": "high"}}'])
-def test_a_candidate_that_does_not_say_its_accuracy_is_named(candidates, content):
+@pytest.mark.parametrize(
+    "content",
+    ["{", '{"best": {}}', '{"best": {"val_accuracy": "high"}}', '{"best": {"val_accuracy": 1}}'],
+)
+def test_a_candidate_that_does_not_say_its_accuracy_or_size_is_named(candidates, content):
     checkpoints = candidates(0.3, 0.4, 0.5)
     Path("middle/pretrain.meta.json").write_text(content, encoding="utf-8")
     with pytest.raises(UserError, match=r"middle/pretrain\.meta\.json") as caught:
