@@ -172,7 +172,7 @@ def test_what_is_missing_is_named(project, capsys, name, words, said):
         ({"dataset": "glyph-mimi"}, "did you mean 'glyph-mini'"),
     ],
 )
-def test_a_misspelt_name_is_told_with_the_nearest(project, changed, said):
+def test_a_misspelled_name_is_told_with_the_nearest(project, changed, said):
     names = RUN | changed
     words = [word for key, value in names.items() for word in (f"--{key}", value)]
     with pytest.raises(UserError, match=said):
@@ -186,12 +186,12 @@ def test_a_stage_of_imagenet_fs_at_a_scale_without_it_is_one_line(project, capsy
 
 
 # Each stage with each of its names that is spelled wrong below, the others right.
-MISSPELT = [
+MISSPELLED = [
     (name, wrong) for name in STAGES for wrong in STAGES[name].names if wrong in {*KNOWN, "recipe"}
 ]
 
 
-@pytest.mark.parametrize(("name", "wrong"), MISSPELT)
+@pytest.mark.parametrize(("name", "wrong"), MISSPELLED)
 def test_a_name_that_nothing_has_is_one_line_for_every_stage(project, capsys, name, wrong):
     words, unknown = [], "77" if wrong in NUMBERS else "nope"
     for key, value in (NAMES[name] | {wrong: unknown}).items():

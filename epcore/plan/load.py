@@ -214,7 +214,7 @@ def validate(kind: type[T], content: Any, where: str) -> T:
         checked: T = _adapter(kind).validate_python(content)
         return checked
     except ValidationError as error:
-        # Of a misspelt key, before the one that is missing for it.
+        # Of a misspelled key, before the one that is missing for it.
         found = error.errors()
         unknown = [each for each in found if each["type"] == "extra_forbidden"]
         first = unknown[0] if unknown and found[0]["type"] == "missing" else found[0]

@@ -70,7 +70,7 @@ class Registry:
             _check_sources(own, self.sources, f"{where}, datasets.{name}")
         for column, dataset in self.scale.columns.items():
             pick(self.datasets, dataset, "data set", f"{where}, columns.{column}")
-        # Also those that it takes away: `null` for a misspelt name would leave the backbone in.
+        # Also those that it takes away: `null` for a misspelled name would leave the backbone in.
         written = read_yaml(self.scale_files[self.scale_name]).get("backbones")
         for name in {**self.scale.backbones, **(written if isinstance(written, dict) else {})}:
             pick(self.backbones, name, "backbone", f"{where}, backbones")

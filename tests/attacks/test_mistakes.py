@@ -146,7 +146,7 @@ def fractions(user):
     user.arrays("data/mine.npz", images=np.zeros((30, 16, 16, 3)), labels=np.arange(30) % 15)
 
 
-def misspelt_array(user):
+def misspelled_array(user):
     user.scale("npz", "data/mine.npz")
     user.write("data/x", "")
     user.arrays("data/mine.npz", images=np.zeros((30, 16, 16, 3), np.uint8), label=np.arange(30))
@@ -260,8 +260,8 @@ MISTAKES = {
         "split.csv, line 1: columns are separated by ';'; save it with commas",
     ),
     "images of fractions": (fractions, DATA, "images must be uint8 .*, they are float64"),
-    "a misspelt array": (
-        misspelt_array,
+    "a misspelled array": (
+        misspelled_array,
         DATA,
         "mine.npz has no array 'labels'; .* needs images, labels",
     ),
@@ -320,7 +320,7 @@ MISTAKES = {
         [*EMBED, "--out", "x.csv"],
         "--out: x.csv must end in .npz",
     ),
-    "a misspelt data set": (
+    "a misspelled data set": (
         nothing,
         ["pretrain", *JOB[2:], "--dataset", "mein"],
         "--dataset at scale mine: unknown data set 'mein'; did you mean 'mine'",
@@ -350,7 +350,7 @@ MISTAKES = {
         CLASSIFY,
         "the array 'features' is missing; it holds",
     ),
-    "a misspelt classifier": (
+    "a misspelled classifier": (
         features,
         [*CLASSIFY, "--classifier", "tmi"],
         "--classifier: unknown .*'tmi'; did you mean 'tim'",

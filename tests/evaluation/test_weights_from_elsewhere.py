@@ -104,7 +104,7 @@ def test_two_names_that_become_one_are_told(theirs, capsys):
     assert f"makes two weights {name!r}" in told(capsys)
 
 
-def test_a_missing_file_and_a_misspelt_backbone_are_told(theirs, capsys):
+def test_a_missing_file_and_a_misspelled_backbone_are_told(theirs, capsys):
     assert main(["import-weights", "no.pt", "--backbone", "conv4", "--out", "m.pt", *HERE]) == 2
     assert "no.pt does not exist; correct the name" in told(capsys)
     assert imported(theirs, backbone="conv5") == 2

@@ -90,7 +90,7 @@ def complaint(config, scale="demo"):
         ("figures.yaml", "interpolation/recipe", "recipes"),
     ],
 )
-def test_a_misspelt_key_is_named_with_its_file_and_the_key_that_was_meant(
+def test_a_misspelled_key_is_named_with_its_file_and_the_key_that_was_meant(
     config, file, path, meant
 ):
     put(config, file, path, "glyph-mini" if "columns/t" in path else {})
@@ -768,6 +768,6 @@ def test_a_scale_may_have_columns_that_only_tables_it_does_without_would_show(co
     Plan(config, "demo").check()
 
 
-def test_a_misspelt_key_is_told_before_the_one_that_is_missing_for_it():
+def test_a_misspelled_key_is_told_before_the_one_that_is_missing_for_it():
     with pytest.raises(UserError, match=r"x: unknown key 'our'; did you mean 'ours'\?"):
         validate(ClaimSettings, {"paper": [], "our": []}, "x")

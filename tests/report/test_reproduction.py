@@ -110,7 +110,7 @@ def test_numbers_are_those_of_the_tables(project):
 @pytest.mark.slow
 @pytest.mark.parametrize("scale", ["demo", "small", "paper"])
 def test_the_prose_uses_no_name_that_nothing_has(project, scale):
-    """A number that only another scale has is fine; a misspelt one is not."""
+    """A number that only another scale has is fine; a misspelled one is not."""
     plan, folder = project(scale)
     known, lines, _ = macros_of(plan, folder, {"hours": "1", "kwh": "1", "kg": "1"})
     every = ClaimCells(plan.registry, plan.tables).cells

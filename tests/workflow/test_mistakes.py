@@ -93,7 +93,7 @@ def test_the_folder_itself_is_no_target(project):
     assert "No rule to produce ." in complaint(project.snakemake("-n", "."))
 
 
-def test_a_misspelt_folder_of_a_target_is_answered_with_the_nearest(project):
+def test_a_misspelled_folder_of_a_target_is_answered_with_the_nearest(project):
     message = complaint(project.snakemake("-n", "table/main.tex"))
     assert "epcore: there is no table/main.tex; did you mean tables/main.tex?" in message
 

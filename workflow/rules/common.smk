@@ -214,7 +214,7 @@ RECIPE = "|".join(PLAN.registry.recipes.names)
 CLASSIFIED = rf"({RECIPE})\+({'|'.join(PLAN.registry.recipes.classifiers)})"
 
 
-# A misspelt name in a path is "no rule to produce it".
+# A misspelled name in a path is "no rule to produce it".
 wildcard_constraints:
     scale=SCALE,
     source="|".join(PLAN.registry.sources),
