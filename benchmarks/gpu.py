@@ -35,7 +35,7 @@ def best_rate(device: torch.device, side: int = SIDE) -> float:
 
 
 def operations(task: Timed, device: torch.device) -> int:
-    """Of forward and backward through the backbone for all images of a step."""
+    """Floating-point operations of one step's forward and backward pass through the backbone."""
     stored = task.device_images.batch(task.rows[: task.settings.batch_size])
     images = task.augmenter.augmented(stored, torch.Generator(), task.settings.copies)
     counter = FlopCounterMode(display=False)

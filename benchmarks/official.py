@@ -30,7 +30,7 @@ def label_propagation(features: Tensor, labels: Tensor) -> Tensor:
 
 @torch.no_grad()
 def accuracy(features: Tensor, way: int, shot: int, queries: int) -> float:
-    """Of an episode's features `(N, D)`: support, queries, unlabeled images if there are any."""
+    """Accuracy on one episode, from features `(N, D)`: support, queries, then unlabeled images."""
     embeddings = propagator(features, 0.5) @ features
     first, end = way * shot, way * (shot + queries)
     labels = torch.zeros(len(features), way)

@@ -42,7 +42,7 @@ def step(backbone: torch.nn.Module, images: torch.Tensor, half: bool = False) ->
 
 
 def speeds(plan: Plan, device: torch.device) -> None:
-    """Of bfloat16 for every network: faster, or slower where `computes_bf16` says so."""
+    """Speed of bfloat16 for every network: faster, or slower where `computes_bf16` says so."""
     images = torch.rand(IMAGES, 3, PIXELS, PIXELS, device=device)
     last = images.contiguous(memory_format=torch.channels_last)
     for name in plan.registry.scale.backbones:
@@ -69,7 +69,7 @@ def told(what: str, pair: Pair, faster: bool) -> None:
 def accuracy(
     stage: PretrainStage, store: ImageStore, test: Episodes, device: torch.device, folder: Path
 ) -> dict[str, float]:
-    """Of a network pretrained in the stage's precision: in percent, by precision of the test."""
+    """Accuracy in percent by precision of the test; the network is trained in the stage's."""
     val = sample(pool_of(store, "val"), 5, 5, 15, 100, seed=0)
     task = PretrainingTask(stage, store, val, device)
     outcome = fit(task, stage.pretraining, stage.seed, folder / "state.pt", "pretrain")

@@ -31,7 +31,7 @@ def kind_of(operation: str) -> str:
 
 
 def shares(task: Timed) -> Counter[str]:
-    """Of the processor time of some steps, in percent."""
+    """What each kind of work takes of the processor time of some steps, in percent."""
     optimizer = optimizer_of(task.model, task.settings)
     generator = torch.Generator()
 

@@ -216,12 +216,12 @@ def with_ep() -> str:
 
 
 def classifiers_short() -> str:
-    """Of a few that stand for many: accuracy and the difference to EP + label propagation."""
+    """A few classifiers that stand for many: accuracy and difference to EP + label propagation."""
     return _table("demo-3-seeds/classifiers", _accuracy_and_gap, SHORT)
 
 
 def picks() -> str:
-    """Of fewer still, on characters and on photographs: differences to EP + label propagation."""
+    """Fewer classifiers still, on characters and photographs: differences to EP + LP."""
     names = {
         "EP": "**EP + label propagation**",
         "nearest-mean": "nearest class mean",

@@ -60,7 +60,7 @@ def test_of_three_points_by_hand():
 
 
 def test_every_batch_holds_the_point_and_others_of_its_own(moons):
-    """Of eight points in batches of three, each projection is that of a point with two others."""
+    """Eight points, batches of three: each projection is that of a point with two others."""
     points = moons[0][::40]
     found = projections(points, 3, 40, 0.5, np.random.default_rng(0))
     assert found.shape == (8, 40, 2)

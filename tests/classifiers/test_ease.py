@@ -30,7 +30,7 @@ def subspace(points, rank, contrast, dimensions):
 
 
 def transport(kernel, labels, counts, rounds=3000):
-    """Of support and queries; the rows of the support are set to their classes again and again."""
+    """Balanced plan of all rows; those of the support are reset to their classes in every round."""
     plan = kernel.copy()
     plan /= plan.sum()
     for _ in range(rounds):

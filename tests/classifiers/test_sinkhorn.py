@@ -36,7 +36,7 @@ def test_rows_count_as_much_in_the_sums_as_they_are_given():
 
 
 def test_two_rows_and_two_classes_by_hand():
-    """Of the matrix [[p, 1 - p], [1 - p, p]] the odds p / (1 - p) are the root of the products."""
+    """In [[p, 1 - p], [1 - p, p]] the odds p / (1 - p) are the root of the ratio of products."""
     kernel = np.array([[3.0, 2], [0.5, 12]])
     odds = np.sqrt(3 * 12 / (2 * 0.5))
     p = odds / (1 + odds)

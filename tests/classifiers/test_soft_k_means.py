@@ -30,7 +30,7 @@ def squared(one, other):
 
 
 def soft_weights(distances, method):
-    """Of distances, a row for each image."""
+    """The weight of each class, from distances; both have a row for each image."""
     return [softmax([-method.scale * d for d in row]) for row in distances]
 
 

@@ -100,7 +100,7 @@ def test_opposite_features_give_finite_scores():
 
 
 def test_draws_made_in_parts_are_draws_of_all_steps(monkeypatch):
-    """Of one step at once and of all: not the same draws, but as many, from the same images."""
+    """Parts of any size give other draws, but as many, from the same images."""
     points = episodes_of(WAY, 2, QUERIES, 6, count=1)
     episodes = EpisodeBatch(points, WAY, 2, QUERIES)
     head = TransMatchHead(steps=STEPS)

@@ -154,7 +154,7 @@ def linear(inputs, outputs):
 
 
 def convolutions(*channels):
-    """Of 3x3 without bias, each with the gain and the shift of BatchNorm."""
+    """Parameters of 3x3 convolutions without bias, each with BatchNorm's gain and shift."""
     return sum(9 * a * b + 2 * b for a, b in itertools.pairwise(channels))
 
 
@@ -251,7 +251,7 @@ def test_relation_net_by_loops():
 
 
 def tpn_scores(points, neighbors, alpha):
-    """Of one episode: `(I - alpha S)^-1 Y` with weights, mask and degrees by loops."""
+    """Scores of one episode: `(I - alpha S)^-1 Y` with weights, mask and degrees by loops."""
     count = len(points)
     weights = np.zeros((count, count))
     for i, j in itertools.product(range(count), repeat=2):
@@ -421,7 +421,7 @@ def maml(**options):
 
 
 def slope(method, episodes, name, place):
-    """Of the loss along one weight, by finite differences."""
+    """The slope of the loss along one weight, by finite differences."""
     weight = dict(method.named_parameters())[name].data.view(-1)
     values = []
     for step in (1e-7, -1e-7):

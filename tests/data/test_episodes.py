@@ -265,7 +265,7 @@ def test_all_labeled_is_the_same_as_no_labels_taken_away(store):
 
 
 def test_every_image_that_is_left_is_drawn_equally_often_as_unlabeled(store):
-    """Of the 9 images of a class 2 are taken, 2 of the other 7 drawn; all classes are in."""
+    """A class has 9 images: 2 are taken, 2 of the other 7 drawn; all classes are in."""
     count, chosen = 3000, 2
     episodes = drawn(store, "val", way=3, shot=1, queries=1, episodes=count, unlabeled=chosen)
     for label in store.class_indices("val"):

@@ -196,7 +196,7 @@ def listed(folder):
 
 
 def line(row, other):
-    """Of two rows."""
+    """The line of two rows that are the same image."""
     kinds = [(called(each), CLASSES[each // 3]) for each in (row, other)]
     return [text for name, kind in kinds for text in (name, kind.name, kind.split)]
 

@@ -63,7 +63,7 @@ def test_a_country_has_the_factor_of_codecarbons_table(settings):
 
 
 def test_a_region_has_its_own(settings):
-    """Of US states the table has pounds per MWh, of Swedish zones grams per kWh."""
+    """The table has pounds per MWh for US states and grams per kWh for Swedish zones."""
     state = DataSource().get_country_emissions_data("usa")["california"]["emissions"]
     for country, region, expected in (
         ("USA", "california", state * 0.45359237 / 1000),

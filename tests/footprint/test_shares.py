@@ -72,7 +72,7 @@ def test_a_gpu_is_one_jobs_alone_however_little_processor_time_that_has(meter):
 
 
 def test_clocks_that_tick_apart_give_a_job_no_more_than_all_and_lose_nothing(meter):
-    """Of the machine's clock one reading may come before the next tick."""
+    """A reading may come before the next tick of the machine's clock."""
     job = meter(
         (1.0, reading(busy=10)),
         (1.01, reading(cpu=1, gpu=1, busy=10)),

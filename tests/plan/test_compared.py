@@ -75,7 +75,7 @@ def test_relation_net_trains_with_the_queries_of_its_two_scripts(shot, queries):
 def test_the_steps_of_a_training_and_until_its_rate_is_halved(
     recipe, shot, mini, on_tiered, tiered
 ):
-    """Of the authors' code, by data set and shot."""
+    """They are those of the authors' code, by data set and shot."""
     for dataset, expected in (("mini-imagenet", mini), (tiered, on_tiered)):
         stage = plan().compared.meta_train(dataset, "conv4", recipe, 0, shot)
         found = (stage.epochs * stage.steps, stage.training.halve_every * stage.steps)

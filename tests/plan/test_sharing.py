@@ -239,7 +239,7 @@ def test_protocols_that_only_one_table_shows_are_scored_in_one_job():
 
 
 def test_one_job_scores_a_recipe_with_a_classifier_on_all_that_a_table_shows():
-    """Of both checkpoints, 1-shot and 5-shot."""
+    """The job tests both checkpoints, 1-shot and 5-shot."""
     (suite,) = (each for each in plan("demo").tested.suites(True) if "5way-1shot" in each)
     columns = plan("demo").tables.table("classifiers").columns
     assert set(suite) == {column.protocol for column in columns}
@@ -525,7 +525,7 @@ def test_all_discrepancies_together_and_the_epochs_are_the_text():
 
 
 def test_a_table_that_tells_of_trainings_names_those_that_made_the_tested_checkpoint():
-    """Of text-class-head, which shares its pretraining, and of a row that is not fine-tuned."""
+    """One row, text-class-head, shares its pretraining; another recipe is not fine-tuned."""
     folder = "results/demo/models/glyph-mini/conv4"
     cell = cells("discrepancies", "demo")["CONV-4", "text-class-head", "mini5"]
     assert [(each.phase, each.checkpoint) for each in cell.trainings] == [

@@ -40,7 +40,7 @@ def cells(values, columns=COLUMNS, blocks=BLOCKS):
 
 
 def gains(measure):
-    """Of the ablation: measure(group, its gains) -> values by the experiments."""
+    """Values of the ablation's claims: measure(group, its gains) gives them by the experiments."""
     found = {}
     for group in GROUPS:
         found |= measure(group, GAINS[group])

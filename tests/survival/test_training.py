@@ -20,7 +20,7 @@ LONG = {"pretraining": {"epochs": 12, "batch_size": 6, "plateau": {"patience": 2
 
 
 def command_line(name, stage, toy):
-    """Of a stage that trains: a function of its output and of the seconds between its saves."""
+    """Runs a stage that trains: a function of its output and of the seconds between its saves."""
     config = canonical_json(stage.model_dump(mode="json"))
 
     def command(out, save_every):
@@ -67,7 +67,7 @@ def same(first, second):
 
 
 def identities(states):
-    """Of the files of a folder: another one after every time that a file is written anew."""
+    """Identities of a folder's files: another one after every time that a file is written anew."""
     return {
         (path.name, path.stat().st_ino, path.stat().st_mtime_ns) for path in states.glob("[!.]*.pt")
     }

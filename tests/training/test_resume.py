@@ -69,7 +69,7 @@ def test_what_a_kill_left_is_discarded_with_the_state(saved, tmp_path):
 
 
 def test_the_state_of_an_interrupted_training_stays(saved, tmp_path):
-    """Of one without a checkpoint, and of one with other settings than the checkpoint's."""
+    """One has no checkpoint yet, the other has other settings than its checkpoint."""
     saved(CHECKPOINT, 10)
     kept = {
         saved("models/data/conv4/epnet/s0/pretrain.state/4567.pt", 11),

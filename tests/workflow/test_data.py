@@ -218,7 +218,7 @@ def test_a_download_that_nobody_answers_ends_in_one_line_with_the_place_for_the_
 
 
 def test_a_shared_picture_is_named_in_a_file_that_stays_and_left_out_if_one_asks(furnished):
-    """Of ants and dogs, val and base."""
+    """An ant of val is the same picture as a dog of base."""
     arrays = dict(np.load(furnished.folder / "data/own.npz"))
     arrays["images"][3] = arrays["images"][0]
     more = {"images": picture("another dog", (12, 12)), "labels": "dog", "split": "base"}
