@@ -1,4 +1,7 @@
-"""Thirty mistakes that a new user makes: each ends in one line that says what to do."""
+"""Mistakes that a new user makes: each ends in one line that says what to do.
+
+Misspelled names are in tests/test_job.py and tests/evaluation/test_classify.py.
+"""
 
 import builtins
 import re
@@ -290,16 +293,6 @@ MISTAKES = {
         ["finetune", *JOB, "--shot", "1"],
         r"make it first: snakemake --cores all results/mine/\S+ --config scale=mine",
     ),
-    "a shot that nothing validates": (
-        nothing,
-        ["finetune", *JOB, "--shot", "3"],
-        "--shot at scale mine: unknown shot of a fine-tuning '3'; ",
-    ),
-    "a checkpoint of no such name": (
-        nothing,
-        ["embed", *JOB, "--checkpoint", "pretrained"],
-        "--checkpoint at scale mine: unknown checkpoint 'pretrained'; did you mean 'pretrain'",
-    ),
     "another network's weights": (
         other_width,
         [*EMBED, "--weights", WEIGHTS],
@@ -319,11 +312,6 @@ MISTAKES = {
         trained,
         [*EMBED, "--out", "x.csv"],
         "--out: x.csv must end in .npz",
-    ),
-    "a misspelled data set": (
-        nothing,
-        ["pretrain", *JOB[2:], "--dataset", "mein"],
-        "--dataset at scale mine: unknown data set 'mein'; did you mean 'mine'",
     ),
     "a backbone that the scale lacks": (
         nothing,
@@ -349,11 +337,6 @@ MISTAKES = {
         lambda user: user.arrays("mine.npz", x=np.ones(3)),
         CLASSIFY,
         "the array 'features' is missing; it holds",
-    ),
-    "a misspelled classifier": (
-        features,
-        [*CLASSIFY, "--classifier", "tmi"],
-        "--classifier: unknown .*'tmi'; did you mean 'tim'",
     ),
     "features that a classifier cannot take": (
         features,

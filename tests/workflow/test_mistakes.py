@@ -19,7 +19,6 @@ def complaint(run):
 @pytest.mark.parametrize(
     ("file", "old", "new", "said"),
     [
-        ("config/scales/tiny.yaml", "episodes:", "epsodes:", "did you mean 'episodes'?"),
         (
             "config/recipes.yaml",
             "classifier: label-propagation",
@@ -57,14 +56,6 @@ def test_the_profile_of_a_cluster_where_there_is_none(project, tmp_path, monkeyp
     run = project.snakemake("tables/main.tex", *profile)
     assert "sbatch is not on the PATH; log in to a node" in complaint(run).splitlines()[-1]
     assert project.build("--cores", "1", "-n").code == 0  # no lock is left
-
-
-def test_an_unknown_scale_on_the_command_line_lists_the_known_ones(project):
-    message = complaint(project.plan("--config", "scale=xyz"))
-    folders = [project.folder / "config" / name for name in ("scales", "examples")]
-    known = sorted(file.stem for folder in folders for file in folder.glob("*.yaml"))
-    assert f"known: {', '.join(known)}" in message
-    assert {"demo", "grocery", "paper", "small", "tiny"} <= set(known)
 
 
 @pytest.mark.parametrize(
