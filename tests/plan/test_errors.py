@@ -10,6 +10,7 @@ from typing import get_args
 
 import pytest
 import yaml
+from plans import DELETED, put
 
 from epcore.checkpoint import build
 from epcore.errors import UserError
@@ -19,22 +20,6 @@ from epcore.plan.load import validate
 from epcore.plan.network import check_sizes
 from epcore.plan.printed import COLUMNS
 from epcore.plan.run import Run
-
-DELETED = object()
-
-
-def put(config, file, path, value):
-    """Sets one key of a YAML file; numbers in the path count list entries."""
-    content = yaml.safe_load((config / file).read_text(encoding="utf-8"))
-    *above, last = [int(key) if key.isdigit() else key for key in path.split("/")]
-    place = content
-    for key in above:
-        place = place[key] if isinstance(key, int) else place.setdefault(key, {})
-    if value is DELETED:
-        del place[last]
-    else:
-        place[last] = value
-    (config / file).write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
 
 
 def complaint(config, scale="demo"):
@@ -72,13 +57,13 @@ def complaint(config, scale="demo"):
         ("backbones.yaml", "wrn/lable", "label"),
         ("protocols.yaml", "5way-1shot/querys", "queries"),
         ("tables/main.yaml", "titel", "title"),
-        ("tables/main.yaml", "columns/0/headin", "heading"),
-        ("tables/main.yaml", "blocks/1/backbon", "backbone"),
-        ("tables/main.yaml", "blocks/0/rows/2/sorce", "source"),
-        ("tables/main.yaml", "blocks/0/rows/9/baselin", "baseline"),
+        ("tables/main.yaml", "columns/mini1/headin", "heading"),
+        ("tables/main.yaml", "blocks/RESNET-12/backbon", "backbone"),
+        ("tables/main.yaml", "blocks/CONV-4/rows/ProtoNet/sorce", "source"),
+        ("tables/main.yaml", "blocks/CONV-4/rows/EPNet/baselin", "baseline"),
         ("tables/ablation.yaml", "mark", "marks"),
-        ("tables/ablation.yaml", "blocks/0/rows/2/mark", "marks"),
-        ("tables/ssl-large.yaml", "blocks/0/rows/3/unlabelled", "unlabeled"),
+        ("tables/ablation.yaml", "blocks/CONV-4/rows/exp3/mark", "marks"),
+        ("tables/ssl-large.yaml", "blocks/CONV-4/rows/--Net_SSL 20/unlabelled", "unlabeled"),
         ("protocols.yaml", "5way-1shot-u20/unlabelled", "unlabeled"),
         ("protocols.yaml", "5way-5shot-labeled1/finetune_shot", "finetuned_shot"),
         ("recipes.yaml", "recipes/ep-110/phase", "phases"),
@@ -109,13 +94,13 @@ def test_a_misspelled_key_is_named_with_its_file_and_the_key_that_was_meant(
         ("recipes.yaml", "recipes/net/extends", "epnt", "epnet"),
         ("recipes.yaml", "recipes/epnet/protocol", "oficial", "official"),
         ("recipes.yaml", "protocols/paper-literal/extends", "papr", "paper"),
-        ("tables/main.yaml", "blocks/0/rows/9/recipe", "epnett", "epnet"),
-        ("tables/main.yaml", "blocks/0/backbone", "conv", "conv4"),
-        ("tables/main.yaml", "columns/0/protocol", "5way-1shots", "5way-1shot"),
-        ("tables/main.yaml", "columns/0/dataset", "tierd", "tiered"),
-        ("tables/main.yaml", "blocks/0/rows/9/baseline", "--Nett", "--Net"),
-        ("tables/ablation.yaml", "blocks/0/rows/1/marks/0", "EPP", "EP"),
-        ("tables/cub.yaml", "blocks/1/backbone", "resnet18", "resnet12"),
+        ("tables/main.yaml", "blocks/CONV-4/rows/EPNet/recipe", "epnett", "epnet"),
+        ("tables/main.yaml", "blocks/CONV-4/backbone", "conv", "conv4"),
+        ("tables/main.yaml", "columns/mini1/protocol", "5way-1shots", "5way-1shot"),
+        ("tables/main.yaml", "columns/mini1/dataset", "tierd", "tiered"),
+        ("tables/main.yaml", "blocks/CONV-4/rows/EPNet/baseline", "--Nett", "--Net"),
+        ("tables/ablation.yaml", "blocks/CONV-4/rows/exp2/marks/0", "EPP", "EP"),
+        ("tables/cub.yaml", "blocks/CONV-4/backbone", "resnet18", "resnet12"),
         ("scales/demo.yaml", "tables", ["mainn"], "main"),
         ("figures.yaml", "alpha/recipes/1", "alpha-0355", "alpha-035"),
         ("figures.yaml", "alpha/backbone", "conv5", "conv4"),
@@ -179,10 +164,10 @@ def test_an_unknown_name_like_no_other_lists_the_known_ones(config):
         ("datasets.yaml", "datasets/glyph-mini/images_per_class/base", 1.5, "valid integer"),
         ("tables/main.yaml", "columns", 3, "list"),
         ("tables/main.yaml", "columns", [], "a list that is not empty"),
-        ("tables/main.yaml", "blocks/0/rows/0/recipe", "epnet", "either recipe"),
-        ("tables/main.yaml", "blocks/0/rows/0/marks", "EP", "list"),
+        ("tables/main.yaml", "blocks/CONV-4/rows/Matching/recipe", "epnet", "either recipe"),
+        ("tables/main.yaml", "blocks/CONV-4/rows/EPNet/marks", "EP", "list"),
         ("tables/main.yaml", "title", r"\textit{mini}ImageNet", r"\textit is LaTeX; write *emph"),
-        ("tables/ssl-large.yaml", "blocks/0/rows/3/unlabeled", 0, "greater than 0"),
+        ("tables/ssl-large.yaml", "blocks/CONV-4/rows/EPNet_SSL 20/unlabeled", 0, "greater than 0"),
         ("scales/demo.yaml", "tables", "main", "list"),
         ("recipes.yaml", "recipes/ep-110/phases", ["testing"], "mapping"),
         ("recipes.yaml", "recipes/ep-110/phases/testing", 3, "mapping"),
@@ -448,7 +433,7 @@ def test_a_size_passes_before_anything_runs_just_if_the_network_can_be_built(arc
 def test_a_row_that_is_there_twice_is_named(config):
     """Cells are found by block, row and column: the second would print the first one's number."""
     path = config / "tables/main.yaml"
-    line = next(line for line in path.read_text().splitlines() if "recipe: epnet," in line)
+    line = next(line for line in path.read_text().splitlines() if "{name: EPNet," in line)
     path.write_text(path.read_text().replace(line, f"{line}\n{line}", 1))
     assert (
         complaint(config)
@@ -661,7 +646,7 @@ def test_a_column_without_validation_episodes_of_its_shot_is_named(config):
         "5way-7shot",
         {"split": "novel", "way": 5, "shot": 7, "queries": 5},
     )
-    put(config, "tables/main.yaml", "columns/0/protocol", "5way-7shot")
+    put(config, "tables/main.yaml", "columns/mini1/protocol", "5way-7shot")
     assert "unknown protocol 'val-5way-7shot'" in complaint(config)
 
 
@@ -669,14 +654,14 @@ def test_a_column_without_validation_episodes_of_its_shot_is_named(config):
 
 
 def test_a_mark_of_a_table_without_marks_is_told(config):
-    put(config, "tables/main.yaml", "blocks/0/rows/9/marks", ["EP"])
+    put(config, "tables/main.yaml", "blocks/CONV-4/rows/EPNet/marks", ["EP"])
     expected = "config/tables/main.yaml, CONV-4, EPNet: unknown mark 'EP'; there are none"
     assert complaint(config) == expected
 
 
 def test_a_difference_to_a_row_of_the_literature_is_refused(config):
     """It has no scores; the difference would silently be missing."""
-    put(config, "tables/main.yaml", "blocks/0/rows/9/baseline", "TPN")
+    put(config, "tables/main.yaml", "blocks/CONV-4/rows/EPNet/baseline", "TPN")
     message = complaint(config)
     assert message.startswith(
         "config/tables/main.yaml, CONV-4, EPNet, baseline: unknown row of our"
@@ -685,7 +670,7 @@ def test_a_difference_to_a_row_of_the_literature_is_refused(config):
 
 
 def test_a_difference_to_a_row_of_another_block_is_refused(config):
-    put(config, "tables/discrepancies.yaml", "blocks/1/rows/1/baseline", "default")
+    put(config, "tables/discrepancies.yaml", "blocks/SSL/rows/u20/baseline", "default")
     message = complaint(config)
     assert message.startswith("config/tables/discrepancies.yaml, SSL, u20, baseline: unknown row")
 
@@ -693,7 +678,7 @@ def test_a_difference_to_a_row_of_another_block_is_refused(config):
 def test_unlabeled_images_without_a_protocol_of_their_number_are_told_with_the_name_it_needs(
     config,
 ):
-    put(config, "tables/ssl-large.yaml", "blocks/0/rows/3/unlabeled", 30)
+    put(config, "tables/ssl-large.yaml", "blocks/CONV-4/rows/--Net_SSL 20/unlabeled", 30)
     message = complaint(config)
     assert message.startswith("config/tables/ssl-large.yaml, CONV-4, --Net_SSL 20, mini1: ")
     assert "unknown protocol '5way-1shot-u30'" in message

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from plans import plan_of
+from plans import plan_of, put
 
 from epcore.errors import UserError
 from epcore.plan import Plan
@@ -155,8 +155,8 @@ def test_scales_without_it_have_none_of_it(config):
 
 
 def test_a_table_shows_the_columns_whose_k_the_scale_has(config):
-    change(config, DEMO, ["imagenet_fs", "settings", "shots"], [1, 5])
-    change(config, DEMO, ["imagenet_fs", "settings", "methods", "wdae-gnn", "step_sizes"], [1, 1])
+    put(config, DEMO, "imagenet_fs/settings/shots", [1, 5])
+    put(config, DEMO, "imagenet_fs/settings/methods/wdae-gnn/step_sizes", [1, 1])
     found = Plan(config, "demo")
     found.check()
     stage = found.tables.stage("imagenetfs")
@@ -175,44 +175,35 @@ def test_all_leaves_out_the_table_of_one_run_which_can_be_asked_for_by_name():
 # -- mistakes -------------------------------------------------------------------------------------
 
 
-def change(config, file, path, value):
-    content = yaml.safe_load((config / file).read_text(encoding="utf-8"))
-    place = content
-    for key in path[:-1]:
-        place = place[key]
-    place[path[-1]] = value
-    (config / file).write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
-
-
 FS, DEMO, TABLE = "imagenet-fs.yaml", "scales/demo.yaml", "tables/imagenetfs.yaml"
 MISTAKES = [
-    (DEMO, ["imagenet_fs"], {}, "the key 'imagenet_fs.runs' is missing"),
-    (DEMO, ["imagenet_fs", "widht"], 1, "unknown key 'imagenet_fs.widht'; did you mean 'width'?"),
-    (DEMO, ["imagenet_fs", "runs", 0, "dataset"], "glyph-lage", "did you mean 'glyph-large'?"),
-    (DEMO, ["imagenet_fs", "runs", 0, "dataset"], "glyph-mini", "'glyph-mini-queries'"),
-    (DEMO, ["imagenet_fs", "runs", 0, "network"], "resnet12", "unknown network 'resnet12'"),
-    (DEMO, ["imagenet_fs", "settings", "classifer"], {}, "did you mean 'classifier'?"),
-    (DEMO, ["imagenet_fs", "settings", "shots"], [1, 2], "step_sizes has 5 numbers, shots 2"),
-    (DEMO, ["imagenet_fs", "settings", "shots"], [2, 3, 4, 5, 6], "exemplars 1 is none of"),
-    (FS, ["shots"], [5, 2, 1], "shots must rise"),
-    (DEMO, ["imagenet_fs", "settings", "classifier", "drops"], [7, 10], "smaller than epochs"),
-    (FS, ["methods", "wdae-gnn", "generator", "noize"], 1, "unknown key 'generator.noize'"),
+    (DEMO, "imagenet_fs", {}, "the key 'imagenet_fs.runs' is missing"),
+    (DEMO, "imagenet_fs/widht", 1, "unknown key 'imagenet_fs.widht'; did you mean 'width'?"),
+    (DEMO, "imagenet_fs/runs/0/dataset", "glyph-lage", "did you mean 'glyph-large'?"),
+    (DEMO, "imagenet_fs/runs/0/dataset", "glyph-mini", "'glyph-mini-queries'"),
+    (DEMO, "imagenet_fs/runs/0/network", "resnet12", "unknown network 'resnet12'"),
+    (DEMO, "imagenet_fs/settings/classifer", {}, "did you mean 'classifier'?"),
+    (DEMO, "imagenet_fs/settings/shots", [1, 2], "step_sizes has 5 numbers, shots 2"),
+    (DEMO, "imagenet_fs/settings/shots", [2, 3, 4, 5, 6], "exemplars 1 is none of"),
+    (FS, "shots", [5, 2, 1], "shots must rise"),
+    (DEMO, "imagenet_fs/settings/classifier/drops", [7, 10], "smaller than epochs"),
+    (FS, "methods/wdae-gnn/generator/noize", 1, "unknown key 'generator.noize'"),
     (
         FS,
-        ["methods", "wdae-gnn", "generator", "kind"],
+        "methods/wdae-gnn/generator/kind",
         "gnn",
         "known: lwof-attention, lwof-average, wdae-gnn",
     ),
-    (FS, ["methods", "wdae-gnn-ep", "extends"], "wdae", "unknown method 'wdae'"),
-    (FS, ["methods", "wdae-gnn-ep", "propagation", "nodes"], "base", "'all' or 'novel'"),
-    (FS, ["methods", "wdae-gnn-ep", "propagation", "alpha"], 1, "less than 1"),
-    (TABLE, ["imagenet_fs", "rows", 0, "recipe"], "lwof", "unknown method 'lwof'"),
-    (TABLE, ["imagenet_fs", "rows", 3, "baseline"], "wdae", "unknown row of ours 'wdae'"),
-    (TABLE, ["blocks", 0, "rows", 4, "method"], "wdae", "unknown method 'wdae'"),
-    (TABLE, ["columns", 0, "protocol"], "old-1shot", "unknown protocol 'old-1shot' of ImageNet-FS"),
-    (TABLE, ["columns", 0, "protocol"], "novel-1", "known: novel-<K>shot, all-<K>shot, all-prior-"),
-    (TABLE, ["costs"], True, "has no rerun, training, costs, assumptions and seconds"),
-    ("tables/cub.yaml", ["blocks", 0, "dataset"], "glyph-mini", "in tables of ImageNet-FS alone"),
+    (FS, "methods/wdae-gnn-ep/extends", "wdae", "unknown method 'wdae'"),
+    (FS, "methods/wdae-gnn-ep/propagation/nodes", "base", "'all' or 'novel'"),
+    (FS, "methods/wdae-gnn-ep/propagation/alpha", 1, "less than 1"),
+    (TABLE, "imagenet_fs/rows/lwof-average/recipe", "lwof", "unknown method 'lwof'"),
+    (TABLE, "imagenet_fs/rows/wdae-gnn-ep/baseline", "wdae", "unknown row of ours 'wdae'"),
+    (TABLE, "blocks/-/rows/wDAE-GNN/method", "wdae", "unknown method 'wdae'"),
+    (TABLE, "columns/nov1/protocol", "old-1shot", "unknown protocol 'old-1shot' of ImageNet-FS"),
+    (TABLE, "columns/nov1/protocol", "novel-1", "known: novel-<K>shot, all-<K>shot, all-prior-"),
+    (TABLE, "costs", True, "has no rerun, training, costs, assumptions and seconds"),
+    ("tables/cub.yaml", "blocks/0/dataset", "glyph-mini", "in tables of ImageNet-FS alone"),
 ]
 
 
@@ -220,7 +211,7 @@ MISTAKES = [
 def test_a_mistake_is_one_line_that_names_the_file_and_what_is_meant(
     config, file, path, value, message
 ):
-    change(config, file, path, value)
+    put(config, file, path, value)
     with pytest.raises(UserError) as caught:
         Plan(config, "demo").check()
     text = str(caught.value)
@@ -232,7 +223,7 @@ def test_a_mistake_is_one_line_that_names_the_file_and_what_is_meant(
 @pytest.mark.parametrize("key", ["networks", "methods"])
 def test_a_name_that_paths_cannot_hold_is_named(config, key):
     known = yaml.safe_load((config / FS).read_text(encoding="utf-8"))[key]
-    change(config, FS, [key, "my_own"], next(iter(known.values())))
+    put(config, FS, f"{key}/my_own", next(iter(known.values())))
     with pytest.raises(UserError) as caught:
         Plan(config, "demo").check()
     assert f"imagenet_fs.settings, {key}: the name 'my_own' cannot be part of a path" in str(
