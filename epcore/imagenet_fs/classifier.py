@@ -9,17 +9,16 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from epcore.backbones import Backbone
-from epcore.backbones.base import parameter_count
-from epcore.checkpoint import Checkpoint, build
+from epcore.checkpoint import build
 from epcore.cosine import CosineClassifier
 from epcore.data.augment import Augmenter, crop_size
 from epcore.data.device_images import to_device
 from epcore.data.store import ImageStore
-from epcore.device import autocast, choose_device, describe, place, set_precision
+from epcore.device import autocast, choose_device, place, set_precision
 from epcore.errors import UserError
 from epcore.imagenet_fs.classes import Subsets, check_pair
 from epcore.plan.stages.imagenet_fs import ClassifierStage
-from epcore.training.loop import fit, seed_of
+from epcore.training.loop import seed_of
 from epcore.training.session import Session
 
 BATCH = 256  # of validation
@@ -48,6 +47,8 @@ class ClassifierTask:
         self, stage: ClassifierStage, images: ImageStore, queries: ImageStore, device: torch.device
     ) -> None:
         self.stage, self.images, self.queries, self.device = stage, images, queries, device
+        self.settings = stage.training
+        self.steps, self.images_per_step = self.settings.steps, self.settings.batch_size
         pixels = crop_size(images.images.shape[1], stage.view)
         if pixels < LEAST_PIXELS:
             raise UserError(
@@ -61,23 +62,15 @@ class ClassifierTask:
         self.rows = np.flatnonzero(np.isin(queries.labels, scored))
         self.expected = torch.from_numpy(np.searchsorted(subsets.base, queries.labels[self.rows]))
         torch.manual_seed(seed_of(stage.seed, "imagenet-fs classifier", "weights"))
-        self.model = ClassifierModel(build(stage.backbone), len(subsets.base), stage.training.scale)
+        self.model = ClassifierModel(build(stage.backbone), len(subsets.base), self.settings.scale)
         place(self.model, device)
-        self.augmenter = Augmenter(stage.training.augmentation, stage.view)
+        self.augmenter = Augmenter(self.settings.augmentation, stage.view)
 
     def sample(self, epoch: int, step: int) -> tuple[np.ndarray, np.ndarray]:
         """Store rows and base classes of a step's images, each `(batch_size,)`."""
         rng = np.random.default_rng(seed_of(self.stage.seed, "imagenet-fs classifier", epoch, step))
-        classes = rng.integers(len(self.counts), size=self.stage.training.batch_size)
+        classes = rng.integers(len(self.counts), size=self.settings.batch_size)
         return self.first[classes] + rng.integers(self.counts[classes]), classes
-
-    @property
-    def steps(self) -> int:
-        return self.stage.training.steps
-
-    @property
-    def images_per_step(self) -> int:
-        return self.stage.training.batch_size
 
     def seed(self, epoch: int) -> int:
         return seed_of(self.stage.seed, "imagenet-fs augmentation", epoch)
@@ -118,10 +111,4 @@ def run(stage: ClassifierStage, data: Path, queries: Path, out: Path, require_gp
     stores = ImageStore.open(data), ImageStore.open(queries)
     check_pair(*stores, exemplars=1)
     task = ClassifierTask(stage, *stores, device)
-    outcome = fit(task, stage.training, stage.seed, session.state(), "classifier")
-    Checkpoint.of(stage.backbone, outcome.weights).save(out)
-    session.finish(
-        {"": outcome},
-        parameters=parameter_count(task.model),
-        **describe(device, stage.precision),
-    )
+    session.train(task, "classifier", task.model)

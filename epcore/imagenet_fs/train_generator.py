@@ -87,6 +87,9 @@ class GeneratorTask:
     ) -> None:
         self.stage, self.shots, self.images, self.device = stage, shots, images, device
         self.training, self.exemplars = stage.training, exemplars
+        self.steps = self.training.steps
+        novel = self.training.novel * (shots + self.training.novel_queries)
+        self.images_per_step = self.training.batch_size * (novel + self.training.base_queries)
         subsets = Subsets.of(images.store, "val")
         self.first = np.searchsorted(images.store.labels, subsets.base)
         self.counts = np.searchsorted(images.store.labels, subsets.base, "right") - self.first
@@ -110,16 +113,6 @@ class GeneratorTask:
                 f"data set {name}: its smallest base class has {smallest} images, episodes with "
                 f"K = {self.shots} need {needed}; set training.novel_queries to less"
             )
-
-    @property
-    def steps(self) -> int:
-        return self.training.steps
-
-    @property
-    def images_per_step(self) -> int:
-        training = self.training
-        novel = training.novel * (self.shots + training.novel_queries)
-        return training.batch_size * (novel + training.base_queries)
 
     def seed(self, epoch: int) -> int:
         return seed_of(self.stage.seed, "imagenet-fs generator", self.shots, epoch)

@@ -6,7 +6,6 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from epcore.backbones.base import parameter_count
 from epcore.checkpoint import Checkpoint
 from epcore.classifiers import EpisodeBatch
 from epcore.compared import build_method
@@ -14,11 +13,11 @@ from epcore.data.augment import Augmenter, crop_size
 from epcore.data.device_images import DeviceImages
 from epcore.data.episodes import Episodes, pool_of, sample
 from epcore.data.store import ImageStore
-from epcore.device import choose_device, describe, place, set_precision
+from epcore.device import choose_device, place, set_precision
 from epcore.evaluation.meta_test import EpisodicTester
 from epcore.origin import check_one_store
 from epcore.plan.stages.training import MetaTrainStage
-from epcore.training.loop import fit, seed_of
+from epcore.training.loop import seed_of
 from epcore.training.session import Session
 
 
@@ -35,6 +34,8 @@ class EpisodicTask:
         self.stage, self.device = stage, device
         self.settings = stage.training
         self.way, self.shot, self.queries = stage.episode
+        self.steps = stage.steps
+        self.images_per_step = stage.tasks * self.way * (self.shot + self.queries)
         self.base = pool_of(store, "base")
         self.images = DeviceImages(store, store.image_indices("base"), device)
         torch.manual_seed(seed_of(stage.seed, "meta-train", "weights"))
@@ -44,14 +45,6 @@ class EpisodicTask:
         self.tester = EpisodicTester(self.model, stage.view, stage.precision, device)
         self.store, self.episodes = store, episodes
         self.augmenter = Augmenter((), stage.view)
-
-    @property
-    def steps(self) -> int:
-        return self.stage.steps
-
-    @property
-    def images_per_step(self) -> int:
-        return self.stage.tasks * self.way * (self.shot + self.queries)
 
     def seed(self, epoch: int) -> int:
         return seed_of(self.stage.seed, "meta-train", self.stage.shot, epoch)
@@ -83,11 +76,4 @@ def run(stage: MetaTrainStage, data: Path, episodes: Path, out: Path, require_gp
     store = ImageStore.open(data)
     task = EpisodicTask(stage, store, Episodes.drawn_from(episodes, store.labels, data), device)
     label = f"{stage.method['name']} {stage.shot}-shot"
-    outcome = fit(task, stage.training, stage.seed, session.state(), label)
-    Checkpoint(stage.backbone, outcome.weights).save(out)
-    session.finish(
-        {"": outcome},
-        parameters=parameter_count(task.model),
-        processes=1,
-        **describe(device, stage.precision),
-    )
+    session.train(task, label, task.model, Checkpoint, processes=1)

@@ -8,19 +8,18 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from epcore.backbones import Backbone
-from epcore.backbones.base import parameter_count
 from epcore.checkpoint import REMEDY, Checkpoint, build
 from epcore.classifiers import EpisodeBatch
 from epcore.data.augment import Augmenter
 from epcore.data.device_images import DeviceImages
 from epcore.data.episodes import Episodes, pool_of, sample
 from epcore.data.store import ImageStore
-from epcore.device import autocast, choose_device, describe, place, set_precision
+from epcore.device import autocast, choose_device, place, set_precision
 from epcore.errors import UserError
 from epcore.evaluation.inference import Inference
 from epcore.origin import check_one_store
 from epcore.plan.stages.training import FinetuneStage
-from epcore.training.loop import fit, seed_of
+from epcore.training.loop import seed_of
 from epcore.training.session import Session, Validator, base_labels
 
 
@@ -46,6 +45,8 @@ class FinetuningTask:
     ) -> None:
         self.stage, self.device = stage, device
         self.settings = stage.finetuning
+        self.steps = self.settings.episodes_per_epoch
+        self.images_per_step = self.settings.way * (stage.shot + self.settings.queries)
         self.labels, self.base = base_labels(store), pool_of(store, "base")
         self.device_images = DeviceImages(store, store.image_indices("base"), device)
         classes = len(store.class_indices("base"))
@@ -66,14 +67,6 @@ class FinetuningTask:
         self.augmenter = Augmenter(stage.augmentation, stage.view)
         self.inference = Inference(stage.propagation)
         self.validator = Validator(store, episodes, stage, device)
-
-    @property
-    def steps(self) -> int:
-        return self.settings.episodes_per_epoch
-
-    @property
-    def images_per_step(self) -> int:
-        return self.settings.way * (self.stage.shot + self.settings.queries)
 
     def seed(self, epoch: int) -> int:
         return seed_of(self.stage.seed, "finetune", self.stage.shot, epoch)
@@ -127,12 +120,4 @@ def run(
     validation = Episodes.drawn_from(episodes, store.labels, data)
     pretrained = Checkpoint.load(checkpoint, stage.backbone)
     task = FinetuningTask(stage, store, validation, pretrained, device)
-    label = f"finetune {stage.shot}-shot"
-    outcome = fit(task, stage.finetuning, stage.seed, session.state(), label)
-    Checkpoint.of(stage.backbone, outcome.weights).save(out)
-    session.finish(
-        {"": outcome},
-        parameters=parameter_count(task.model.backbone),
-        processes=1,
-        **describe(device, stage.precision),
-    )
+    session.train(task, f"finetune {stage.shot}-shot", task.model.backbone, processes=1)

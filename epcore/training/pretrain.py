@@ -10,20 +10,19 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from epcore.backbones import Backbone
-from epcore.backbones.base import parameter_count
-from epcore.checkpoint import Checkpoint, build
+from epcore.checkpoint import build
 from epcore.cosine import CosineClassifier
 from epcore.data.augment import Augmenter
 from epcore.data.device_images import DeviceImages
 from epcore.data.episodes import Episodes
 from epcore.data.store import ImageStore
-from epcore.device import autocast, choose_device, describe, place, set_precision
+from epcore.device import autocast, choose_device, place, set_precision
 from epcore.errors import UserError
 from epcore.evaluation.inference import Inference
 from epcore.files import add_energy
 from epcore.origin import check_one_store
 from epcore.plan.stages.training import PretrainStage
-from epcore.training.loop import fit, seed_of
+from epcore.training.loop import seed_of
 from epcore.training.process_group import ALONE, ProcessGroup, launch
 from epcore.training.session import Session, Validator, base_labels
 
@@ -96,6 +95,9 @@ class PretrainingTask:
                 f"data set {store.name}: its {len(self.rows)} base images do not fill one batch; "
                 f"set pretraining.batch_size to {len(self.rows)} or less"
             )
+        # Whole batches of an epoch; the rest of the images is left out (A39).
+        self.steps = len(self.rows) // self.settings.batch_size
+        self.images_per_step = self.settings.copies * self.settings.batch_size
         if self.images_per_step % team.size:
             raise UserError(
                 f"{team.size} GPUs cannot share the {self.images_per_step} images of a batch (each "
@@ -116,15 +118,6 @@ class PretrainingTask:
             all_weights_used=self.settings.rotation_weight > 0,
         )
         self.validator = Validator(store, episodes, stage, device)
-
-    @property
-    def steps(self) -> int:
-        """Whole batches of an epoch; the rest of the images is left out (A39)."""
-        return len(self.rows) // self.settings.batch_size
-
-    @property
-    def images_per_step(self) -> int:
-        return self.settings.copies * self.settings.batch_size
 
     def seed(self, epoch: int) -> int:
         return seed_of(self.stage.seed, "pretrain", epoch)
@@ -177,12 +170,4 @@ def train(team: ProcessGroup, stage: PretrainStage, data: Path, episodes: Path, 
     store = ImageStore.open(data)
     validation = Episodes.drawn_from(episodes, store.labels, data)
     task = PretrainingTask(stage, store, validation, device, team)
-    outcome = fit(task, stage.pretraining, stage.seed, session.state(), "pretrain", team)
-    if team.rank == 0:
-        Checkpoint.of(stage.backbone, outcome.weights).save(out)
-        session.finish(
-            {"": outcome},
-            parameters=parameter_count(task.model.backbone),
-            processes=team.size,
-            **describe(device, stage.precision),
-        )
+    session.train(task, "pretrain", task.model.backbone, team=team, processes=team.size)

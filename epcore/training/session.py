@@ -1,26 +1,33 @@
 """What a training stage reads before it starts and writes when it is done."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
+from torch import nn
 
 from epcore.backbones import Backbone
+from epcore.backbones.base import parameter_count
+from epcore.checkpoint import Checkpoint
 from epcore.data.augment import Augmenter
 from epcore.data.episodes import Episodes
 from epcore.data.store import ImageStore
+from epcore.device import describe
 from epcore.evaluation.embed import embed
 from epcore.evaluation.inference import Inference
 from epcore.evaluation.solve import solve
 from epcore.files import Provenance
 from epcore.plan.stages import Stage
-from epcore.plan.stages.training import TrainingStage
+from epcore.plan.stages.imagenet_fs import ClassifierStage
+from epcore.plan.stages.training import MetaTrainStage, TrainingStage
 from epcore.propagation import DegenerateFeaturesError
 from epcore.resume import state_file
-from epcore.training.loop import Outcome
+from epcore.training.loop import Outcome, Task, fit
+from epcore.training.process_group import ALONE, ProcessGroup
+from epcore.training.schedule import OptimizerSettings
 
 
 def base_labels(store: ImageStore) -> torch.Tensor:
@@ -66,6 +73,22 @@ class Validator:
         return float(results.accuracies.mean()), float(results.losses.mean())
 
 
+class NetworkTask(Task, Protocol):
+    """A task of a stage that trains one network.
+
+    stage: its config. settings: of them, how it is optimized. device: where the network is.
+    """
+
+    @property
+    def stage(self) -> TrainingStage | MetaTrainStage | ClassifierStage: ...
+
+    @property
+    def settings(self) -> OptimizerSettings: ...
+
+    @property
+    def device(self) -> torch.device: ...
+
+
 class Session:
     """One run of a stage that trains one model, which has no name, or several that have."""
 
@@ -76,6 +99,38 @@ class Session:
     def state(self, model: str = "") -> Path:
         """The file that the training of a model goes on from."""
         return state_file(self.out, self.provenance, model)
+
+    def train(
+        self,
+        task: NetworkTask,
+        label: str,
+        counted: nn.Module,
+        checkpoint: Callable[..., Checkpoint] = Checkpoint.of,
+        team: ProcessGroup = ALONE,
+        **facts: Any,
+    ) -> None:
+        """Trains one network, and writes its checkpoint, curve and meta.
+
+        Of a team, whose processes all train, the first one writes.
+
+        Args:
+            task: what is trained.
+            label: how messages and the progress bar call it.
+            counted: the module whose parameters the meta counts.
+            checkpoint: makes a checkpoint of the backbone's settings and the trained weights.
+            team: the processes that train it together.
+            facts: what else the meta says.
+
+        Raises:
+            UserError: if training diverges; see `fit`.
+            Interrupted: after a signal, once everything is saved.
+        """
+        stage = task.stage
+        outcome = fit(task, task.settings, stage.seed, self.state(), label, team)
+        if team.rank == 0:
+            checkpoint(stage.backbone, outcome.weights).save(self.out)
+            facts |= describe(task.device, stage.precision)
+            self.finish({"": outcome}, parameters=parameter_count(counted), **facts)
 
     def finish(self, outcomes: Mapping[str, Outcome], **facts: Any) -> None:
         """Writes the curve of every model, and the meta of the checkpoint, which is there."""
