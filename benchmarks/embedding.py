@@ -32,7 +32,9 @@ def measure(pixels: int, device: torch.device) -> None:
         store = noise_store(Path(folder, "noise"), pixels, 4, count // 4)
         rows = np.arange(count)
         batches = [
-            augmenter.plain(torch.from_numpy(store.pixels(rows[start : start + BATCH])).to(device))
+            augmenter.eval_transform(
+                torch.from_numpy(store.pixels(rows[start : start + BATCH])).to(device)
+            )
             for start in range(0, count, BATCH)
         ]
 

@@ -37,7 +37,7 @@ def best_rate(device: torch.device, side: int = SIDE) -> float:
 def operations(task: Timed, device: torch.device) -> int:
     """Floating-point operations of one step's forward and backward pass through the backbone."""
     stored = task.device_images.batch(task.rows[: task.settings.batch_size])
-    images = task.augmenter.augmented(stored, torch.Generator(), task.settings.copies)
+    images = task.augmenter.pretrain_transform(stored, torch.Generator(), task.settings.copies)
     counter = FlopCounterMode(display=False)
     with counter:
         with autocast(device, task.stage.precision):

@@ -32,7 +32,7 @@ class Timed(PretrainingTask):
         bare = copy.deepcopy(self.model.backbone)
         rows = self.rows[: self.settings.batch_size]
         stored, copies = self.device_images.batch(rows), self.settings.copies
-        images = self.augmenter.augmented(stored, torch.Generator(), copies)
+        images = self.augmenter.pretrain_transform(stored, torch.Generator(), copies)
         gradient = torch.randn(len(images), bare.feature_size, device=self.device)
         began = self.now()
         for loss in super().losses(epoch, start, generator):

@@ -93,7 +93,7 @@ class Judged(PretrainingTask):
         expected = torch.from_numpy(episodes.query_labels)
         for rows, labels in zip(episodes.images(), expected, strict=True):
             with torch.no_grad():
-                images = self.validator.augmenter.plain(self.device_images.batch(rows))
+                images = self.validator.augmenter.eval_transform(self.device_images.batch(rows))
                 features = self.model.backbone(images).float()
             features.requires_grad_()
             logits = inference.scores(EpisodeBatch(features, 5, 1, 5 * 15))

@@ -29,16 +29,16 @@ class Augmenter:
     names: Collection[str]
     view: View
 
-    def plain(self, images: Tensor) -> Tensor:
+    def eval_transform(self, images: Tensor) -> Tensor:
         """Without augmentation, as for validation and test."""
         return _normalize(view_of(_floats(images), self.view))
 
-    def flipped(self, images: Tensor, generator: Generator) -> Tensor:
+    def finetune_transform(self, images: Tensor, generator: Generator) -> Tensor:
         """For fine-tuning: the view, flipped at random where the recipe says so."""
         seen = view_of(_floats(images), self.view)
         return _normalize(flip(seen, generator, 3) if "flip" in self.names else seen)
 
-    def augmented(self, images: Tensor, generator: Generator, copies: int = 1) -> Tensor:
+    def pretrain_transform(self, images: Tensor, generator: Generator, copies: int = 1) -> Tensor:
         """For training: `(copies * n, 3, h, w)`, all images at 0 degrees, then 90, 180 and 270.
 
         The flip comes before the rotations; crop and jitter after them, drawn anew for each copy.

@@ -105,7 +105,7 @@ def embed(
     for start in starts:
         images = to_device(store.pixels(rows[start : start + BATCH]), device)
         with autocast(device, precision):
-            features = backbone(augmenter.plain(images))
+            features = backbone(augmenter.eval_transform(images))
         values[start : start + BATCH] = features
     return Features(rows, store.labels[rows], values.cpu().numpy())
 

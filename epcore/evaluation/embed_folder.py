@@ -56,7 +56,7 @@ def run(
     with tqdm(total=len(paths), desc="embed-folder", unit="image", disable=None) as bar:
         for pixels in _batches(paths, size):
             with autocast(device, stage.precision):
-                features = network(augmenter.plain(to_device(pixels, device)))
+                features = network(augmenter.eval_transform(to_device(pixels, device)))
             found.append(features.float().cpu().numpy())
             bar.update(len(pixels))
     values = np.concatenate(found)
@@ -74,7 +74,7 @@ def _check_size(network: Backbone, augmenter: Augmenter, size: int) -> None:
         1, size, size, 3, dtype=torch.uint8, device=next(network.parameters()).device
     )
     try:
-        network(augmenter.plain(blank))
+        network(augmenter.eval_transform(blank))
     except RuntimeError:
         raise UserError(f"--size {size}: too few pixels for this network; give more") from None
 

@@ -94,7 +94,7 @@ class EpisodicTester:
         return Results(torch.cat(accuracies).numpy(), torch.cat(losses).numpy())
 
     def _images(self, store: ImageStore, rows: np.ndarray) -> Tensor:
-        return self.augmenter.plain(to_device(store.pixels(rows), self.device))
+        return self.augmenter.eval_transform(to_device(store.pixels(rows), self.device))
 
     def _all_points(self, store: ImageStore, episodes: Episodes) -> Tensor:
         rows = episodes.unique_image_indices()

@@ -79,7 +79,7 @@ class ClassifierTask:
         for step in range(start, self.steps):
             rows, classes = self.sample(epoch, step)
             images = to_device(self.images.pixels(rows), self.device)
-            batch = self.augmenter.augmented(images, generator)
+            batch = self.augmenter.pretrain_transform(images, generator)
             logits = self._logits(batch)
             yield functional.cross_entropy(logits, torch.from_numpy(classes).to(self.device))
 
@@ -95,7 +95,7 @@ class ClassifierTask:
         logits = []
         for start in range(0, len(self.rows), BATCH):
             images = to_device(self.queries.pixels(self.rows[start : start + BATCH]), self.device)
-            logits.append(self._logits(self.augmenter.plain(images)).cpu())
+            logits.append(self._logits(self.augmenter.eval_transform(images)).cpu())
         scores = torch.cat(logits).double()
         accuracy = (scores.argmax(dim=1) == self.expected).double().mean()
         return float(accuracy), float(functional.cross_entropy(scores, self.expected))

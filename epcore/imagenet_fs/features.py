@@ -133,7 +133,7 @@ def extract(
                 stop = min(start + BATCH, done + count)
                 batch = to_device(mapped.pixels(np.arange(start, stop)), device)
                 with autocast(device, precision):
-                    features = backbone(augmenter.plain(batch)).float()
+                    features = backbone(augmenter.eval_transform(batch)).float()
                 if not features.isfinite().all():
                     raise UserError(
                         f"the network gives features of data set {store.name} that are not finite; "

@@ -5,14 +5,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 
-from epcore.plan.recipe_models import AugmentationName, BackboneInfo, SteppedDescent, View
+from epcore.plan.recipe_models import AugmentationName, BackboneInfo, SteppedSgd, View
 from epcore.plan.settings import JobResources, Probability, Ratio, Settings
 
 Shots = Annotated[tuple[PositiveInt, ...], Field(min_length=1)]
 Trials = Annotated[int, Field(ge=2)]
 
 
-class ClassifierTraining(SteppedDescent):
+class ClassifierTraining(SteppedSgd):
     """Stage 1: cosine classifier of the base classes, drawn uniformly, then an image of each."""
 
     steps: PositiveInt = Field(description="of an epoch")
@@ -25,7 +25,7 @@ class ClassifierTraining(SteppedDescent):
     )
 
 
-class GeneratorTraining(SteppedDescent):
+class GeneratorTraining(SteppedSgd):
     """Stage 2: episodes of fake novel classes, which are base classes taken out of the base."""
 
     steps: PositiveInt = Field(description="of an epoch")

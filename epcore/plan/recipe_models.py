@@ -125,7 +125,7 @@ class Optimization(SgdSettings):
     )
 
 
-class SteppedDescent(SgdSettings):
+class SteppedSgd(SgdSettings):
     """SGD whose learning rate falls in steps."""
 
     drops: tuple[PositiveInt, ...] = Field(
@@ -136,7 +136,7 @@ class SteppedDescent(SgdSettings):
     )
 
     @model_validator(mode="after")
-    def _drops_in_time(self) -> "SteppedDescent":
+    def _drops_in_time(self) -> "SteppedSgd":
         if list(self.drops) != sorted(set(self.drops)) or (self.drops or (0,))[-1] >= self.epochs:
             raise ValueError("drops must rise and be smaller than epochs")
         return self

@@ -55,7 +55,7 @@ class EpisodicTask:
         episodes = sample(self.base, way, shot, queries, count, self.seed(epoch))
         rows = episodes.images().reshape(self.steps, -1)
         for step in range(start, self.steps):
-            images = self.augmenter.plain(self.images.batch(rows[step]))
+            images = self.augmenter.eval_transform(self.images.batch(rows[step]))
             points = self.tester.embedded(images)
             points = points.reshape(tasks, -1, points.shape[-1])
             with self.tester.scoring():

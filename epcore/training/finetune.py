@@ -75,7 +75,7 @@ class FinetuningTask:
         way, shot, queries = self.settings.way, self.stage.shot, self.settings.queries
         episodes = sample(self.base, way, shot, queries, self.steps, self.seed(epoch))
         for rows in episodes.images()[start:]:
-            images = self.augmenter.flipped(self.device_images.batch(rows), generator)
+            images = self.augmenter.finetune_transform(self.device_images.batch(rows), generator)
             yield self.loss(images, self.labels[rows])
 
     def loss(self, batch: Tensor, labels: Tensor) -> Tensor:

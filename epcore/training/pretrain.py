@@ -129,7 +129,7 @@ class PretrainingTask:
             rows = order[step * size : (step + 1) * size]
             # All of a team augment the whole batch, so that each image looks as it would alone.
             images = self.device_images.batch(rows)
-            batch = self.augmenter.augmented(images, generator, self.settings.copies)
+            batch = self.augmenter.pretrain_transform(images, generator, self.settings.copies)
             if self.team.size > 1:
                 # Dropout: other masks in each process, the same ones after a resume.
                 mask = ("pretrain", epoch, step, "dropout", self.team.rank)

@@ -16,9 +16,9 @@ from torch.optim.lr_scheduler import (
 
 from epcore.optimizers import SGD, Adam
 from epcore.plan.compared_models import AdamSettings, ClippedParts
-from epcore.plan.recipe_models import Optimization, SteppedDescent
+from epcore.plan.recipe_models import Optimization, SteppedSgd
 
-OptimizerSettings = Optimization | SteppedDescent | AdamSettings
+OptimizerSettings = Optimization | SteppedSgd | AdamSettings
 
 
 class Schedule:
@@ -82,7 +82,7 @@ def schedule_of(optimizer: Optimizer, settings: OptimizerSettings) -> Schedule:
     """
     if isinstance(settings, AdamSettings):
         return Schedule(StepLR(optimizer, settings.halve_every, gamma=0.5))
-    if isinstance(settings, SteppedDescent):
+    if isinstance(settings, SteppedSgd):
         first = settings.learning_rate
         falling = LambdaLR(optimizer, lambda epoch: settings.rate(epoch) / first)
         return Schedule(falling, keeps_last=settings.keep == "last")

@@ -12,7 +12,7 @@ from epcore.data.episodes import Episodes
 from epcore.data.store import ImageStore
 from epcore.errors import UserError
 from epcore.files import sha256
-from epcore.plan.recipe_models import Optimization, SteppedDescent
+from epcore.plan.recipe_models import Optimization, SteppedSgd
 from epcore.resume import discard_old_states
 from epcore.training.loop import fit
 
@@ -173,7 +173,7 @@ def plateau(epochs, **changes):
 
 
 def stepped(epochs, drops=(1,)):
-    return SteppedDescent(epochs=epochs, learning_rate=0.1, momentum=0.9, weight_decay=0.1,
+    return SteppedSgd(epochs=epochs, learning_rate=0.1, momentum=0.9, weight_decay=0.1,
                           drops=drops, keep="last")  # fmt: skip
 
 

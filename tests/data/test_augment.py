@@ -54,7 +54,7 @@ def floats(*arguments):
 def test_plain_images_are_the_stored_ones_from_minus_1_to_1():
     images = stored()
     images[0], images[1] = 0, 255
-    seen = Augmenter((), IDENTITY).plain(images)
+    seen = Augmenter((), IDENTITY).eval_transform(images)
     expected = images.numpy().astype(np.float32) / np.float32(255) * 2 - 1
     assert seen.dtype == torch.float32
     assert np.array_equal(seen.numpy(), expected.transpose(0, 3, 1, 2))
@@ -66,10 +66,10 @@ def test_no_augmentation_leaves_minus_1_to_1():
     images = torch.cat([torch.full((40, 12, 12, 3), 255, dtype=torch.uint8), stored(40)])
     augmenter = Augmenter(("flip", "crop", "jitter"), PAPER_WRN)
     batches = [
-        augmenter.plain(images),
-        augmenter.flipped(images, generator()),
-        augmenter.augmented(images, generator(), copies=4),
-        Augmenter(("crop",), PAPER_WRN).augmented(images, generator(), copies=4),
+        augmenter.eval_transform(images),
+        augmenter.finetune_transform(images, generator()),
+        augmenter.pretrain_transform(images, generator(), copies=4),
+        Augmenter(("crop",), PAPER_WRN).pretrain_transform(images, generator(), copies=4),
     ]
     for batch in batches:
         assert batch.abs().max() <= 1 + 1e-6
@@ -122,9 +122,9 @@ def test_about_half_of_the_images_are_mirrored_left_to_right_and_nothing_else_ha
 def test_fine_tuning_sees_flips_only_where_the_recipe_says_so():
     images = stored(20, 84)
     for view in (IDENTITY, PAPER_WRN):
-        plain = Augmenter((), view).plain(images)
-        assert torch.equal(Augmenter((), view).flipped(images, generator()), plain)
-        seen = Augmenter(("flip",), view).flipped(images, generator())
+        plain = Augmenter((), view).eval_transform(images)
+        assert torch.equal(Augmenter((), view).finetune_transform(images, generator()), plain)
+        seen = Augmenter(("flip",), view).finetune_transform(images, generator())
         mirrored = (seen != plain).flatten(1).any(1)
         assert 0 < mirrored.sum() < 20
         assert torch.equal(seen[mirrored], plain[mirrored].flip(-1))
@@ -132,9 +132,9 @@ def test_fine_tuning_sees_flips_only_where_the_recipe_says_so():
 
 def test_pretraining_sees_all_images_at_0_then_90_then_180_then_270_degrees():
     images = stored(5)
-    seen = Augmenter((), IDENTITY).augmented(images, generator(), copies=4)
+    seen = Augmenter((), IDENTITY).pretrain_transform(images, generator(), copies=4)
     assert seen.shape == (20, 3, 12, 12)
-    plain = Augmenter((), IDENTITY).plain(images).numpy()
+    plain = Augmenter((), IDENTITY).eval_transform(images).numpy()
     for turns in range(4):
         for number in range(5):
             upright = plain[number].transpose(1, 2, 0)
@@ -146,10 +146,10 @@ def test_the_four_copies_of_an_image_are_flipped_alike():
     images = stored(20)
     seen = (
         Augmenter(("flip",), IDENTITY)
-        .augmented(images, generator(), copies=4)
+        .pretrain_transform(images, generator(), copies=4)
         .unflatten(0, (4, 20))
     )
-    plain = Augmenter((), IDENTITY).plain(images)
+    plain = Augmenter((), IDENTITY).eval_transform(images)
     mirrored = (seen[0] != plain).flatten(1).any(1)
     assert 0 < mirrored.sum() < 20
     for turns in range(1, 4):
@@ -160,7 +160,9 @@ def test_the_four_copies_of_an_image_are_flipped_alike():
 def test_crop_and_jitter_are_drawn_anew_for_each_copy(name):
     images = stored(4)
     seen = (
-        Augmenter((name,), IDENTITY).augmented(images, generator(), copies=4).unflatten(0, (4, 4))
+        Augmenter((name,), IDENTITY)
+        .pretrain_transform(images, generator(), copies=4)
+        .unflatten(0, (4, 4))
     )
     for turns in range(1, 4):
         turned_back = seen[turns].rot90(-turns, (2, 3))
@@ -169,16 +171,16 @@ def test_crop_and_jitter_are_drawn_anew_for_each_copy(name):
 
 def test_without_crop_pretraining_sees_the_view_and_with_it_the_same_size():
     images = stored(2, 84)
-    center = Augmenter((), PAPER_WRN).augmented(images, generator(), copies=4)
-    assert torch.equal(center[:2], Augmenter((), PAPER_WRN).plain(images))
-    cropped = Augmenter(("crop",), PAPER_WRN).augmented(images, generator(), copies=4)
+    center = Augmenter((), PAPER_WRN).pretrain_transform(images, generator(), copies=4)
+    assert torch.equal(center[:2], Augmenter((), PAPER_WRN).eval_transform(images))
+    cropped = Augmenter(("crop",), PAPER_WRN).pretrain_transform(images, generator(), copies=4)
     assert cropped.shape == center.shape == (8, 3, 80, 80)
 
 
 @pytest.mark.parametrize("names", [("flip",), ("flip", "crop", "jitter")])
 def test_one_seed_gives_one_batch_and_another_seed_another(names):
     augmenter, images = Augmenter(names, PAPER_WRN), stored(8)
-    for augment in (augmenter.flipped, augmenter.augmented):
+    for augment in (augmenter.finetune_transform, augmenter.pretrain_transform):
         batch = augment(images, generator(3))
         assert torch.equal(batch, augment(images, generator(3)))
         assert not torch.equal(batch, augment(images, generator(4)))
@@ -297,7 +299,7 @@ def test_ordered_jitter_is_pillows_brightness_then_contrast_then_color():
     """As in wDAE-GNN's imagenet_dataset.py: Pillow's enhancers, always in this order."""
     enhancers = (ImageEnhance.Brightness, ImageEnhance.Contrast, ImageEnhance.Color)
     images, factors = stored(20, 8), 0.6 + 0.8 * torch.rand(3, 20, generator=generator())
-    jittered = Augmenter(("ordered-jitter",), IDENTITY).augmented(images, generator())
+    jittered = Augmenter(("ordered-jitter",), IDENTITY).pretrain_transform(images, generator())
     found = ((jittered + 1) / 2 * 255).permute(0, 2, 3, 1).numpy()
     misses = dict.fromkeys(itertools.permutations(range(3)), 0.0)
     for number, image in enumerate(images):
@@ -324,7 +326,7 @@ def test_brightness_changes_by_up_to_40_percent_either_way():
 
 def test_upright_images_are_flipped_cropped_and_jittered_in_this_order():
     view = View(resize=1, crop=Fraction(7, 12))
-    found = Augmenter(("flip", "crop", "jitter"), view).augmented(stored(), generator())
+    found = Augmenter(("flip", "crop", "jitter"), view).pretrain_transform(stored(), generator())
     draws = generator()
     expected = flip(floats(), draws, 3)
     expected = color_jitter(random_resized_crop(expected, 7, draws), draws)
@@ -334,4 +336,6 @@ def test_upright_images_are_flipped_cropped_and_jittered_in_this_order():
 def test_upright_images_without_augmentation_are_the_plain_view():
     view = View(resize=1, crop=Fraction(1, 2))
     plain = Augmenter((), view)
-    assert torch.equal(plain.augmented(stored(), generator()), plain.plain(stored()))
+    assert torch.equal(
+        plain.pretrain_transform(stored(), generator()), plain.eval_transform(stored())
+    )

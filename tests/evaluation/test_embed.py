@@ -31,7 +31,7 @@ def backbone(store):
     torch.manual_seed(0)
     backbone = build(Backbone(architecture="conv4", width=Fraction(1, 8)))
     for _ in range(50):
-        backbone(PLAIN.plain(torch.from_numpy(store.images[np.arange(0, 320, 4)])))
+        backbone(PLAIN.eval_transform(torch.from_numpy(store.images[np.arange(0, 320, 4)])))
     return backbone
 
 

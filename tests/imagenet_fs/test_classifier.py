@@ -58,7 +58,7 @@ def test_the_loss_is_the_cross_entropy_of_cosines(stores):
     loss = next(iter(made.losses(0, 0, torch.Generator()))).item()
     with torch.no_grad():
         images = torch.from_numpy(stores["images"].images[rows])
-        features = made.model.backbone(made.augmenter.plain(images)).double().numpy()
+        features = made.model.backbone(made.augmenter.eval_transform(images)).double().numpy()
         weights = made.model.class_head.weight.double().numpy()
     cosines = features @ weights.T
     cosines /= np.linalg.norm(features, axis=1)[:, None] * np.linalg.norm(weights, axis=1)
@@ -77,7 +77,9 @@ def test_validation_is_the_accuracy_on_queries_of_the_classes_that_validation_sc
         if store.classes[label].group == "base_classes_1":
             with torch.no_grad():
                 image = torch.from_numpy(np.array(store.images[row : row + 1]))
-                logits = made.model.class_head(made.model.backbone(made.augmenter.plain(image)))
+                logits = made.model.class_head(
+                    made.model.backbone(made.augmenter.eval_transform(image))
+                )
             right += base[logits.argmax().item()] == label
             total += 1
     assert accuracy == pytest.approx(right / total)

@@ -44,7 +44,7 @@ def test_features_are_the_networks_for_every_image_in_order(stage, data, checkpo
     backbone = load_backbone(checkpoint, stage.backbone, torch.device("cpu"))
     with torch.no_grad():
         images = torch.from_numpy(np.array(found.store.images))
-        expected = backbone(Augmenter((), stage.view).plain(images))
+        expected = backbone(Augmenter((), stage.view).eval_transform(images))
     assert found.values.shape == expected.shape
     assert np.allclose(found.values, expected.numpy(), atol=1e-5)
     rows = np.array([[7, 500], [3, 7]])
@@ -66,7 +66,7 @@ def test_the_stage_writes_the_features_of_both_data_sets(stage, stores, checkpoi
 @pytest.fixture
 def watched(monkeypatch):
     """Batches of images that went through the network; above `limit` images the process dies."""
-    plain, seen = Augmenter.plain, SimpleNamespace(batches=[], limit=math.inf)
+    plain, seen = Augmenter.eval_transform, SimpleNamespace(batches=[], limit=math.inf)
 
     def counting(self, images):
         seen.batches.append(len(images))
@@ -74,7 +74,7 @@ def watched(monkeypatch):
             raise KeyboardInterrupt
         return plain(self, images)
 
-    monkeypatch.setattr(Augmenter, "plain", counting)
+    monkeypatch.setattr(Augmenter, "eval_transform", counting)
     return seen
 
 

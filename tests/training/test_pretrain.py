@@ -54,7 +54,9 @@ def test_the_loss_is_that_of_classes_and_turns_over_all_rotations_together(
     task = pretraining(recipe, pretraining={"rotation_weight": weight}, **UNFLIPPED)
     rows = store.image_indices("base")[[3, 90, 41, 117, 77]]
     batch, labels, turns = turned_by_hand(store, rows)
-    seen = task.augmenter.augmented(torch.from_numpy(store.images[rows]), torch.Generator(), 4)
+    seen = task.augmenter.pretrain_transform(
+        torch.from_numpy(store.images[rows]), torch.Generator(), 4
+    )
     torch.testing.assert_close(seen, batch)
 
     features = task.model.backbone(batch).detach().double().numpy()

@@ -7,13 +7,13 @@ import torch
 from pydantic import ValidationError
 
 from epcore.plan.compared_models import AdamSettings
-from epcore.plan.recipe_models import Optimization, SteppedDescent
+from epcore.plan.recipe_models import Optimization, SteppedSgd
 from epcore.training.schedule import clip_gradients, schedule_of
 
 
 def settings(epochs=8, drops=(3, 6), **more):
     given = {"learning_rate": 0.5, "momentum": 0.9, "weight_decay": 0, "keep": "last"} | more
-    return SteppedDescent(epochs=epochs, drops=drops, **given)
+    return SteppedSgd(epochs=epochs, drops=drops, **given)
 
 
 def start(chosen):
