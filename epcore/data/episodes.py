@@ -244,7 +244,8 @@ def _unbalanced(
         else:
             raise UserError(
                 f"{pool.name}: of {TRIES} draws from Dir({dirichlet:g}) each asks for more queries "
-                "of a class than it has images; raise `dirichlet`, lower `queries` or add images"
+                f"of a class than it has images; add images{pool.grown}, or raise `dirichlet` or "
+                f"lower `queries`{pool.settings}"
             )
         pairs = zip(classes, counts, strict=True)
         drawn.append([generator.choice(rows, count, replace=False) for rows, count in pairs])

@@ -2,8 +2,9 @@
 
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -136,8 +137,8 @@ def _own(plan: Plan, name: str, settings: OwnData) -> tuple[Finding, int]:
     try:
         found = contents_of(settings, Sources.read([]))
         check_classes(name, found.classes, found.labels)
-        for split, *episode in _episodes(plan, name):
-            _draw(found, split, *episode)
+        for split, numbers in _episodes(plan, name):
+            _draw(found, split, numbers)
     except UserError as error:
         said, _, remedy = str(error).rpartition("; ")
         remedy, said = (remedy, said) if said else (f"mend it in {settings.path}", remedy)
@@ -147,33 +148,37 @@ def _own(plan: Plan, name: str, settings: OwnData) -> tuple[Finding, int]:
     return Finding(what, said), images
 
 
-def _episodes(plan: Plan, dataset: str) -> list[tuple[Split, int, int, int, int]]:
-    """Split, way, shot, queries and unlabeled images of its tests, validations and fine-tunings."""
-    tested = dict.fromkeys(run.protocol for run in plan.tested.runs if run.dataset == dataset)
+def _episodes(plan: Plan, dataset: str) -> Iterator[tuple[Split, dict[str, Any]]]:
+    """Split and numbers of its tests, validations and fine-tunings: one episode of each kind.
+
+    Of unbalanced queries all episodes, as they will be drawn: each draws until its classes have
+    images enough, and where they have few, one episode says nothing about the next.
+    """
+    runs = [run for run in plan.tested.runs if run.dataset == dataset]
+    tested = dict.fromkeys(run.protocol for run in runs)
     shots = [plan.registry.protocols[protocol].checkpoint_shot for protocol in tested]
-    asked = [plan.registry.protocols[f"val-5way-{shot}shot"] for shot in (5, *shots)]
-    asked += [plan.registry.protocols[protocol] for protocol in tested]
-    found: list[tuple[Split, int, int, int, int]] = [
-        (p.split, p.way, p.shot, p.queries, min(p.unlabeled, 1)) for p in asked
-    ]
+    names = [f"val-5way-{shot}shot" for shot in (5, *shots)]
+    names += [*tested, *filter(None, map(plan.runs.chosen_on, runs))]
+    for name in dict.fromkeys(names):
+        episodes = plan.data.episodes(name)
+        numbers = episodes.model_dump(exclude={"stage_version", "split"})
+        yield episodes.split, numbers | ({} if episodes.dirichlet else {"episodes": 1})
     for network in plan.tested.checkpoints:
         if network.dataset == dataset and network.shot:
             stage = plan.runs.finetune(network.backbone, network.recipe, network.seed, network.shot)
-            settings = stage.finetuning
-            found.append(("base", settings.way, stage.shot, settings.queries, 0))
-    return list(dict.fromkeys(found))
+            way, queries = stage.finetuning.way, stage.finetuning.queries
+            numbers = {"way": way, "shot": stage.shot, "queries": queries}
+            yield "base", numbers | {"episodes": 1, "seed": 0}
 
 
-def _draw(
-    contents: "Contents", split: Split, way: int, shot: int, queries: int, unlabeled: int
-) -> None:
-    """Raises `UserError` if no such episode can be drawn from the classes of the split."""
+def _draw(contents: "Contents", split: Split, numbers: dict[str, Any]) -> None:
+    """Raises `UserError` if no such episodes can be drawn from the classes of the split."""
     from epcore.data.episodes import SETTINGS, Pool, sample
 
     names = {n: c.name for n, c in enumerate(contents.classes) if c.split == split}
     rows = tuple(np.flatnonzero(contents.labels == label) for label in names)
     pool = Pool(f"split {split}", tuple(names.values()), rows, settings=SETTINGS[split])
-    sample(pool, way, shot, queries, 1, 0, unlabeled=unlabeled)
+    sample(pool, **numbers)
 
 
 def _verified(plan: Plan, source: str, key: str) -> bool:

@@ -155,14 +155,19 @@ class Runs:
             return None
         return self.path(paths.BASE_CLASSES, self.checkpoint(run))
 
-    def validation(self, run: Run) -> str | None:
-        """The episodes on which the settings of a run's classifier are chosen, if any are."""
+    def chosen_on(self, run: Run) -> str | None:
+        """The protocol on which the settings of a run's classifier are chosen, if any are."""
         if not self._registry.recipes.resolve(run.recipe, run.backbone).grid:
             return None
         protocol = self._registry.protocols[run.protocol].chosen_on or f"val-{run.protocol}"
         where = f"recipe {run.recipe}, whose settings are chosen on validation episodes"
         pick(self._registry.protocols, protocol, "protocol", where)
-        return self.path(paths.EPISODES, replace(run, protocol=protocol))
+        return protocol
+
+    def validation(self, run: Run) -> str | None:
+        """The episodes of that protocol, if there is one."""
+        protocol = self.chosen_on(run)
+        return protocol and self.path(paths.EPISODES, replace(run, protocol=protocol))
 
     def features(self, run: Run) -> str:
         """The features that a run is tested with."""

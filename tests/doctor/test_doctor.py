@@ -333,6 +333,24 @@ def test_a_class_too_small_for_an_episode_is_told_in_whatever_split_it_is(own, s
     assert where in finding.remedy
 
 
+@pytest.mark.parametrize(("images", "enough"), [(20, False), (24, True)])
+def test_unbalanced_queries_need_more_images_than_others(tmp_path, monkeypatch, images, enough):
+    """As docs/tutorials/images.md says: of 20 every class would have to give each of its 15."""
+    monkeypatch.chdir(tmp_path)
+    lines = ["filename,label,split"]
+    for number in range(15):
+        folder = tmp_path / f"data/grocery81/images/c{number:02}"
+        folder.mkdir(parents=True)
+        for picture in range(images):
+            (folder / f"{picture}.png").touch()
+            lines.append(f"{picture}.png,c{number:02},{('base', 'val', 'novel')[number // 5]}")
+    (tmp_path / "data/grocery81/split.csv").write_text("\n".join(lines))
+    (finding,) = check_data(plan("grocery"), ["grocery81"], tmp_path)
+    assert ("draws from Dir(2)" in finding.said) is not enough
+    assert bool(finding.remedy) is not enough
+    assert enough or finding.remedy.startswith("add images, or raise `dirichlet`")
+
+
 @pytest.mark.parametrize(
     ("built", "left_out", "remedy"),
     [(1620, 0, ""), (1617, 3, ""), (1600, 0, "--forcerun data"), (1620, 3, "--forcerun data")],
