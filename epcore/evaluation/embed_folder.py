@@ -44,9 +44,8 @@ def run(
     classes = class_folders(images)
     paths = [images / name / file for name, files in classes.items() for file in files]
     empty = [str(images / name) for name, files in classes.items() if not files]
-    if empty or not paths:
-        where = empty[0] if empty else str(images)
-        raise UserError(f"{where} has no pictures; put some there, or remove it")
+    if empty:
+        raise UserError(f"{empty[0]} has no pictures; put some there, or remove it")
     device = choose_device()
     set_precision(stage.precision)
     network = load_backbone(weights, stage.backbone, device)

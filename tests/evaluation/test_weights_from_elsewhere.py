@@ -186,4 +186,4 @@ def test_an_empty_folder_is_told(theirs, capsys):
     assert imported(theirs) == 0
     Path("photos").mkdir()
     assert embedded() == 2
-    assert "has no pictures" in told(capsys)
+    assert "photos is empty; put a folder for each class there" in told(capsys)

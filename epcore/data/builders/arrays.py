@@ -34,6 +34,8 @@ def contents(dataset: OwnData, sources: Sources) -> Contents:
             f"{path}: images must be uint8 of shape (N, height, width, 3) or (N, height, width), "
             f"they are {images.dtype} {images.shape}"
         )
+    if not images.size:
+        raise UserError(f"{path}: images has no pixels, its shape is {images.shape}; put some in")
     texts = {name: _texts(path, name, array) for name, array in found.items()}
     for name, array in texts.items():
         if array.shape != (len(images),):

@@ -199,6 +199,8 @@ def class_folders(images: Path) -> dict[str, list[str]]:
     stray = "is no class folder; put pictures into one, remove all else"
     remedy = "is no picture; a class folder holds its pictures and nothing else: remove it"
     names = _visible(images, Path.is_dir, stray)
+    if not names:
+        raise UserError(f"{images} is empty; put a folder for each class there")
     return {name: _visible(images / name, Path.is_file, remedy) for name in names}
 
 
@@ -208,5 +210,10 @@ def _visible(folder: Path, right: Callable[[Path], bool], remedy: str) -> list[s
     for path in paths:
         _check_name(str(folder), "name", path.name)
         if not right(path):
+            if path.is_dir():  # perhaps a class folder, with all of the user's pictures
+                remedy = (
+                    "is a folder, where pictures of a class were expected; give the folder that "
+                    f"holds the class folders (is it {folder}?), or move the pictures up"
+                )
             raise UserError(f"{path} {remedy}")
     return [path.name for path in paths]

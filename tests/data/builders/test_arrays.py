@@ -192,6 +192,14 @@ def test_images_of_another_type_or_shape_are_refused_with_theirs(tmp_path, image
     refused(file(tmp_path, images=images), message)
 
 
+@pytest.mark.parametrize("split", [None, RandomSplit(seed=0, base=3, val=1, novel=2)])
+@pytest.mark.parametrize("shape", [(0, 8, 8, 3), (0, 0, 0), (6, 0, 8)])
+def test_arrays_without_a_pixel_are_told(tmp_path, shape, split):
+    given = {"images": np.zeros(shape, np.uint8), "labels": LABELS[: shape[0]], "split": SPLIT}
+    path = file(tmp_path, **given | ({"split": None} if split else {}))
+    refused(path, r"images has no pixels, its shape is \(.*; put some in", split=split)
+
+
 @pytest.mark.parametrize("name", ["labels", "split"])
 def test_as_many_labels_and_splits_as_images(tmp_path, name):
     whole = {"labels": LABELS, "split": SPLIT}[name]

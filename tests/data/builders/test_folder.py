@@ -6,7 +6,7 @@ from packing import provenance
 from PIL import Image
 
 from epcore.data.build import run
-from epcore.data.builders.folder import contents, draw_split, read_split
+from epcore.data.builders.folder import class_folders, contents, draw_split, read_split
 from epcore.data.contents import ImageClass
 from epcore.data.pictures import decode
 from epcore.data.sources import Sources
@@ -373,18 +373,27 @@ def test_hidden_files_and_folders_are_no_images_and_no_classes(tmp_path):
     assert len(store.labels) == 16
 
 
-@pytest.mark.parametrize("name", ["0.png", "class 0/more", "class 0/gone.png"])
+@pytest.mark.parametrize("name", ["0.png", "class 0/gone.png"])
 def test_pictures_in_the_wrong_place_are_named_and_not_left_out(tmp_path, name):
-    """Beside the class folders, below one, or linked to and not there."""
+    """Beside the class folders, or linked to and not there."""
     source = unsplit(tmp_path / "mine")
     path = source / "images" / name
-    if name.endswith("more"):
-        path.mkdir()
-    elif "gone" in name:
+    if "gone" in name:
         path.symlink_to("nowhere.png")
     else:
         path.write_bytes(b"x")
     refused_draw(source, rf"images/{name} is no (class folder|picture); ")
+
+
+def test_a_folder_in_a_class_folder_is_not_called_something_to_remove(tmp_path):
+    """Whoever gives a folder one level too high would delete their own photographs."""
+    source = unsplit(tmp_path / "mine")
+    with pytest.raises(UserError) as caught:
+        class_folders(source)
+    assert str(caught.value) == (
+        f"{source}/images/class 0 is a folder, where pictures of a class were expected; give the "
+        f"folder that holds the class folders (is it {source}/images?), or move the pictures up"
+    )
 
 
 def test_a_file_that_is_no_image_is_named_in_a_drawn_split_too(tmp_path):
@@ -396,8 +405,10 @@ def test_a_file_that_is_no_image_is_named_in_a_drawn_split_too(tmp_path):
 
 def test_a_folder_without_images_is_told_what_belongs_there(tmp_path):
     (tmp_path / "mine").mkdir()
-    message = r"mine/images does not exist; put a folder for each class there"
-    refused_draw(tmp_path / "mine", message)
+    remedy = "put a folder for each class there"
+    refused_draw(tmp_path / "mine", f"mine/images does not exist; {remedy}")
+    (tmp_path / "mine" / "images").mkdir()
+    refused_draw(tmp_path / "mine", f"mine/images is empty; {remedy}")
 
 
 def test_an_empty_class_folder_is_named(tmp_path):
