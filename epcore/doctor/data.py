@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +13,14 @@ from epcore.data.sources import Sources
 from epcore.doctor.finding import Finding
 from epcore.errors import UserError
 from epcore.plan import Plan, paths
-from epcore.plan.datasets import OfficialData, OwnData
+from epcore.plan.datasets import GlyphPictures, OfficialData, OwnData
 from epcore.plan.settings import Split
 
 if TYPE_CHECKING:
     from epcore.data.contents import Contents
 
 GIB = 2**30
+RESULTS = Path("results")
 
 
 def check_data(plan: Plan, datasets: list[str], root: Path) -> list[Finding]:
@@ -33,18 +34,43 @@ def check_data(plan: Plan, datasets: list[str], root: Path) -> list[Finding]:
     return findings
 
 
-def check_disk(plan: Plan, datasets: list[str], root: Path) -> Finding:
-    """Whether there is room below the data root for what is missing there, as published."""
-    needed = sum(missing(plan, datasets, root).values())
-    place = next(folder for folder in (root, *root.absolute().parents) if folder.exists())
-    free = shutil.disk_usage(place).free
-    remedy = "make room, or set data_root in config/config.yaml to a folder on another disk"
-    said = f"{free / GIB:,.1f} GiB free below {root}, {needed / GIB:,.1f} to be put there"
-    return Finding("disk", said, remedy if free < needed else "")
+def check_disk(plan: Plan, datasets: list[str], root: Path) -> list[Finding]:
+    """Whether there is room for what is missing: files as published, and packed data sets."""
+    files, stores = missing(plan, datasets, root), packed(plan, datasets)
+    place, results = _nearest(root), _nearest(RESULTS)
+    shared = _sum(files) if place.stat().st_dev == results.stat().st_dev else 0
+    data_root = "make room, or set data_root in config/config.yaml to a folder on another disk"
+    return [
+        _room("disk", root, files, data_root),
+        _room("disk, packed", RESULTS, stores, "make room, or work on another disk", shared),
+    ]
 
 
-def missing(plan: Plan, datasets: list[str], root: Path) -> dict[str, int]:
-    """The bytes of each source file that is not here, for data sets that are not built.
+def _room(
+    what: str, folder: Path, sizes: Mapping[str, int | None], remedy: str, shared: int = 0
+) -> Finding:
+    """Whether a folder's disk has room for sizes, and for what else will be put on it."""
+    free, needed = shutil.disk_usage(_nearest(folder)).free, _sum(sizes)
+    said = f"{free / GIB:,.1f} GiB free below {folder}, {needed / GIB:,.1f} to be put there"
+    if shared:
+        said += f" beside those {shared / GIB:,.1f} on the same disk"
+    if unknown := [name for name, size in sizes.items() if size is None]:
+        names = ", ".join([*unknown[:3], *(["..."] if len(unknown) > 3 else [])])
+        said += f", not counting {len(unknown)} of unknown size ({names})"
+    return Finding(what, said, remedy if free < needed + shared else "")
+
+
+def _sum(sizes: Mapping[str, int | None]) -> int:
+    return sum(size or 0 for size in sizes.values())
+
+
+def _nearest(folder: Path) -> Path:
+    """The folder, or the one that it will be made in."""
+    return next(each for each in (folder, *folder.absolute().parents) if each.exists())
+
+
+def missing(plan: Plan, datasets: list[str], root: Path) -> dict[str, int | None]:
+    """The bytes of each source file that is not here, if known, for data sets that are not built.
 
     Data sets share files: each counts once.
     """
@@ -55,7 +81,23 @@ def missing(plan: Plan, datasets: list[str], root: Path) -> dict[str, int]:
             for source in settings.sources:
                 for key, file in plan.registry.sources[source].files.items():
                     if not _verified(plan, source, key) and find(file, root) is None:
-                        sizes[file.path] = file.size or 0
+                        sizes[file.path] = file.size
+    return sizes
+
+
+def packed(plan: Plan, datasets: list[str]) -> dict[str, int | None]:
+    """The bytes of the pixels of each data set that is not built, where it is said how many.
+
+    Without those that are drawn, which are small.
+    """
+    sizes: dict[str, int | None] = {}
+    for name in datasets:
+        settings = plan.registry.datasets[name]
+        if isinstance(settings, GlyphPictures) or _store(plan, name).is_file():
+            continue
+        size = 3 * settings.image_size**2
+        images = settings.expected.images if isinstance(settings, OfficialData) else None
+        sizes[name] = size * (images.base + images.val + images.novel) if images else None
     return sizes
 
 

@@ -45,7 +45,7 @@ def run(
         [
             *(check_profile(profile, gpus, asked_minutes(plan, jobs)) if profile else []),
             *check_data(plan, datasets, root),
-            check_disk(plan, datasets, root),
+            *check_disk(plan, datasets, root),
         ]
     )
     missing = sum(bool(finding.remedy) for finding in findings)
