@@ -181,6 +181,7 @@ def _own(plan: Plan, name: str, settings: OwnData) -> tuple[Finding, int]:
         check_classes(name, found.classes, found.labels)
         for split, numbers in _episodes(plan, name):
             _draw(found, split, numbers)
+        _check_batch(plan, name, found)
     except UserError as error:
         said, _, remedy = str(error).rpartition("; ")
         remedy, said = (remedy, said) if said else (f"mend it in {settings.path}", remedy)
@@ -221,6 +222,22 @@ def _draw(contents: "Contents", split: Split, numbers: dict[str, Any]) -> None:
     rows = tuple(np.flatnonzero(contents.labels == label) for label in names)
     pool = Pool(f"split {split}", tuple(names.values()), rows, settings=SETTINGS[split])
     sample(pool, **numbers)
+
+
+def _check_batch(plan: Plan, dataset: str, contents: "Contents") -> None:
+    """Raises `UserError` if the base classes do not fill a batch of every pretraining."""
+    base = sum(contents.class_of(row).split == "base" for row in range(len(contents.labels)))
+    pretrainings = [
+        plan.runs.pretraining(dataset, network.backbone, network.recipe)
+        for network in plan.tested.checkpoints
+        if network.dataset == dataset
+    ]
+    largest = max((each.batch_size for each in pretrainings), default=0)
+    if base < largest:
+        raise UserError(
+            f"its {base} base images do not fill one batch of {largest}; add images, or set "
+            f"`pretraining: {{batch_size: {base}}}` or less under `recipe` of the scale"
+        )
 
 
 def _verified(plan: Plan, source: str, key: str) -> bool:

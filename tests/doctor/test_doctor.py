@@ -317,6 +317,15 @@ def test_classes_that_no_episode_can_be_drawn_from_are_told(own, left, said):
     assert finding.remedy
 
 
+@pytest.mark.parametrize(("size", "enough"), [(1020, True), (1021, False)])
+def test_a_batch_that_the_base_images_do_not_fill_is_told(config, own, size, enough):
+    file = config / "examples/own.yaml"
+    file.write_text(file.read_text().replace("batch_size: 32", f"batch_size: {size}"))
+    (finding,) = check_data(Plan(config, "own"), ["mine"], Path())
+    assert bool(finding.remedy) is not enough
+    assert enough or finding.said == "its 1020 base images do not fill one batch of 1021"
+
+
 @pytest.mark.parametrize("split", ["base", "val", "novel"])
 def test_a_class_too_small_for_an_episode_is_told_in_whatever_split_it_is(own, split):
     """Fine-tuning draws episodes of base classes, after hours of pretraining."""
