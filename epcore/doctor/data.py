@@ -105,6 +105,13 @@ def _store(plan: Plan, name: str) -> Path:
     return Path(paths.STORE.format(scale=plan.registry.scale_name, dataset=name))
 
 
+def own_and_built(plan: Plan) -> list[str]:
+    """The user's own data sets of the scale that have been built."""
+    datasets = plan.registry.datasets.items()
+    own = [name for name, settings in datasets if isinstance(settings, OwnData)]
+    return [name for name in own if _store(plan, name).is_file()]
+
+
 def _built(plan: Plan, name: str, store: Path) -> Finding:
     """What a built data set has; a user's own is compared with what its path holds now."""
     what, settings = f"data {name}", plan.registry.datasets[name]

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from epcore.doctor.cluster import check_profile
-from epcore.doctor.data import check_data, check_disk
+from epcore.doctor.data import check_data, check_disk, own_and_built
 from epcore.doctor.environment import LOCK, check_factor, check_gpus, check_packages
 from epcore.doctor.finding import Finding
 from epcore.dry_run import Job, planned
@@ -40,7 +40,9 @@ def run(
         ]
     )
     jobs = planned(plan, targets)
-    datasets, gpus = datasets_of(jobs), plan.registry.scale.resources.gpus
+    # A change of one's own photographs makes no job: what was built of them is looked at always.
+    datasets = sorted({*datasets_of(jobs), *own_and_built(plan)})
+    gpus = plan.registry.scale.resources.gpus
     findings += _shown(
         [
             *(check_profile(profile, gpus, asked_minutes(plan, jobs)) if profile else []),

@@ -480,7 +480,9 @@ def asked_of(config, monkeypatch):
         quiet = {name: lambda *given: [] for name in ("check_packages", "check_factor", "planned")}
         listening = {
             "check_gpus": lambda required, cluster: told.update(required=required) or [],
-            "check_data": lambda plan, datasets, root: told.update(root=root) or [],
+            "check_data": lambda plan, datasets, root: (
+                told.update(root=root, datasets=datasets) or []
+            ),
         }
         for name, check in {**quiet, **listening}.items():
             monkeypatch.setattr(doctor, name, check)
@@ -495,6 +497,19 @@ def asked_of(config, monkeypatch):
 def test_the_data_root_is_that_of_the_workflow_unless_it_is_given(asked_of):
     assert asked_of("data_root: data", "data_root: /big/disk")["root"] == Path("/big/disk")
     assert asked_of(root=Path("/other"))["root"] == Path("/other")
+
+
+@pytest.mark.parametrize("built", [True, False])
+def test_ones_own_built_data_are_looked_at_where_nothing_is_left_to_run(
+    asked_of, tmp_path, monkeypatch, built
+):
+    """Whoever changed photographs asks then, and no job knows of the change."""
+    monkeypatch.chdir(tmp_path)
+    store = Path("results/own/data/mine/store.json")
+    store.parent.mkdir(parents=True)
+    if built:
+        store.touch()
+    assert asked_of(scale="own")["datasets"] == (["mine"] if built else [])
 
 
 def test_a_gpu_is_required_by_the_scale_unless_the_config_allows_a_cpu(asked_of):
