@@ -192,10 +192,11 @@ def sample(
     least = shot + queries + (1 if unlabeled else 0)
     if len(rows[smallest]) < least:
         some = " and an unlabeled image" if unlabeled else ""
+        lower = f"`queries`{pool.settings}" if least - queries < len(rows[smallest]) else "`shot`"
         raise UserError(
             f"{pool.name}: {shot}-shot episodes with {queries} queries{some} need {least} images a "
             f"class, class {pool.classes[smallest]!r} has {len(rows[smallest])}; add "
-            f"images{pool.grown}, or lower `queries`{pool.settings}"
+            f"images{pool.grown}, or lower {lower}"
         )
     unlabeled = min(unlabeled, len(rows[smallest]) - shot - queries)
     drawn = np.empty((episodes, way, shot + queries), dtype=np.int64)

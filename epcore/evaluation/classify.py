@@ -33,6 +33,7 @@ OFFICIAL: dict[str, Any] = {
 }
 EP = "ep+"  # before a classifier's name: embedding propagation in front
 WORDS = {"T": "transductive", "S": "takes unlabeled images", "B": "assumes balanced classes"}
+ARRAYS = ("features", "labels", "base_mean", "base_weights")
 SHAPES = (
     "`features` (n, D), `labels` (n,) and, if there are, `base_mean` (D,), `base_weights` (C, D)"
 )
@@ -54,25 +55,42 @@ class Labeled:
             UserError: if it is missing, or does not hold such arrays.
         """
         require(path, "feature file", "give one with --features")
+        arrays, name = dict[str, np.ndarray](), ""
         try:
             with np.load(path, allow_pickle=False) as found:
-                arrays = {name: found[name] for name in found.files}
-        except Exception:  # zipfile, zlib and numpy each raise their own
-            raise UserError(f"{path}: this is no .npz file of numbers; it holds {SHAPES}") from None
+                for name in (each for each in ARRAYS if each in found.files):
+                    arrays[name] = found[name]
+        except Exception as error:  # zipfile, zlib and numpy each raise their own
+            if "Object arrays" in str(error):
+                raise UserError(
+                    f"{path}: the array {name!r} is of dtype object; save labels as text or whole "
+                    "numbers, such as labels.astype(str), and all else as floating-point numbers"
+                ) from None
+            raise UserError(
+                f"{path}: this is no .npz file of numbers; it must hold {SHAPES}"
+            ) from None
         for name in ("features", "labels"):
             if name not in arrays:
-                raise UserError(f"{path}: the array {name!r} is missing; it holds {SHAPES}")
+                raise UserError(f"{path}: the array {name!r} is missing; it must hold {SHAPES}")
         values, labels = arrays["features"], arrays["labels"]
         if np.issubdtype(values.dtype, np.floating):
             with np.errstate(over="ignore"):
                 values = values.astype(np.float32)
         if values.ndim != 2 or labels.shape != values.shape[:1]:
             raise UserError(
-                f"{path}: features have shape {values.shape} and labels {labels.shape}; it holds "
-                f"{SHAPES}"
+                f"{path}: features have shape {values.shape} and labels {labels.shape}; it must "
+                f"hold {SHAPES}"
             )
-        if not np.issubdtype(values.dtype, np.floating) or not np.isfinite(values).all():
-            raise UserError(f"{path}: features must be finite floating-point numbers")
+        if not np.issubdtype(values.dtype, np.floating):
+            raise UserError(
+                f"{path}: features must be floating-point numbers, not {values.dtype}; save "
+                "features.astype('float32')"
+            )
+        if (odd := np.flatnonzero(~np.isfinite(values).all(axis=1))).size:
+            raise UserError(
+                f"{path}: features must be finite, in row {odd[0]} some are not; correct them, or "
+                "remove the row"
+            )
         if not values.size:
             raise UserError(f"{path}: features of shape {values.shape} are none")
         if labels.dtype.kind not in "iuUSb":
@@ -92,7 +110,7 @@ def _base(path: Path, arrays: dict[str, np.ndarray]) -> BaseClasses | None:
         return None
     mean = arrays.get("base_mean")
     if mean is None:
-        raise UserError(f"{path}: base_weights without base_mean; it holds {SHAPES}")
+        raise UserError(f"{path}: base_weights without base_mean; it must hold {SHAPES}")
     weights = arrays.get("base_weights", np.empty((0, *mean.shape)))
     for name, array in (("base_mean", mean), ("base_weights", weights)):
         if not np.issubdtype(array.dtype, np.floating):
@@ -181,6 +199,8 @@ def run(
     **numbers: Any,
 ) -> None:
     """The command `classify`."""
+    if count < 2:
+        raise UserError(f"--count {count}: an interval takes two episodes; give 2 or more")
     asked = validate(Protocol, {"split": "novel", "episodes": count, **numbers}, "epcore classify")
     labeled, methods = Labeled.load(features), methods_of(classifier, settings)
     fitting, missing = {}, []

@@ -52,6 +52,8 @@ CLASSIFIERS = sorted(
 
 def _classifier(value: Any) -> Any:
     """The name of a classifier, or a mapping of `name` and settings; without any, the name."""
+    if isinstance(value, dict) and "name" not in value:
+        raise ValueError("the key 'name' is missing; say which classifier, as in name: ridge")
     name = value.get("name") if isinstance(value, dict) else value
     if name not in CLASSIFIERS:
         near = suggest(str(name), CLASSIFIERS).removeprefix("; ")

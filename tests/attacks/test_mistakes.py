@@ -336,7 +336,7 @@ MISTAKES = {
     "features under another name": (
         lambda user: user.arrays("mine.npz", x=np.ones(3)),
         CLASSIFY,
-        "the array 'features' is missing; it holds",
+        "the array 'features' is missing; it must hold",
     ),
     "features that a classifier cannot take": (
         features,

@@ -118,6 +118,7 @@ def test_a_base_mean_in_the_file_lets_simpleshot_take_part(classify):
         ({}, ["--classifier", "ep+ridg"], "unknown entry of classifiers.yaml 'ridg'; did you mean"),
         ({}, ["--classifier", "{name: [ridge]}"], "no such classifier"),
         ({}, ["--classifier", "[ridge]"], "unknown entry of classifiers.yaml"),
+        ({}, ["--classifier", "{scale: 5}"], "the key 'name' is missing; say which classifier"),
         ({}, ["--classifier", "{name: ridg}"], "there is no such classifier"),
         ({}, ["--classifier", "{name: ridge, x: 1}"], "classifier ridge: unknown key 'x'"),
         ({}, ["--classifier", "{name: ridge"], "this is not valid YAML"),
@@ -130,13 +131,17 @@ def test_a_base_mean_in_the_file_lets_simpleshot_take_part(classify):
         ({}, ["--way", "9"], "9-way episodes need 9 classes, there are 8"),
         ({}, ["--way", "1"], "way: Input should be greater than or equal to 2"),
         ({}, ["--queries", "30"], "class 'class 0' has 30; add images, or lower `queries`"),
+        ({}, ["--shot", "29"], "class 'class 0' has 30; add images, or lower `queries`"),
+        ({}, ["--shot", "30"], "class 'class 0' has 30; add images, or lower `shot`"),
+        ({}, ["--count", "1"], "--count 1: an interval takes two episodes; give 2 or more"),
         ({}, ["--dirichlet", "0.001"], "of 1000 draws from Dir(0.001) each asks for more queries"),
         ({"features": np.full((240, 6), 1e300)}, [], "features must be finite"),
         ({}, ["--settings", "nowhere"], "nowhere/classifiers.yaml: cannot be read"),
         ({"labels": np.zeros(3)}, [], "features have shape (240, 6) and labels (3,)"),
         ({"features": np.zeros((240, 2, 3))}, [], "features have shape (240, 2, 3)"),
-        ({"features": np.full((240, 6), np.nan)}, [], "features must be finite"),
-        ({"features": np.zeros((240, 6), int)}, [], "finite floating-point numbers"),
+        ({"features": np.full((240, 6), np.nan)}, [], "must be finite, in row 0 some are not"),
+        ({"features": np.zeros((240, 6), int)}, [], "not int64; save features.astype('float32')"),
+        ({"labels": np.full(240, "a", object)}, [], "'labels' is of dtype object; save labels as"),
         ({"base_mean": np.zeros(5)}, [], "base_mean has 5 numbers, features have 6"),
         ({"base_weights": np.zeros((3, 6))}, [], "base_weights without base_mean"),
         ({"base_mean": np.zeros((6, 1))}, [], "mean and weights must have shape"),
@@ -163,7 +168,7 @@ def test_labels_of_bytes_are_the_text_that_they_are_in_utf_8(classify):
 def test_a_file_without_labels_and_one_that_is_none(classify, tmp_path, capsys):
     content = arrays()
     del content["labels"]
-    assert "the array 'labels' is missing" in classify(content)[2]
+    assert "the array 'labels' is missing; it must hold `features`" in classify(content)[2]
     (tmp_path / "text.npz").write_text("no zip", encoding="utf-8")
     assert main(["classify", "--features", str(tmp_path / "text.npz"), "--settings", CONFIG]) == 2
     assert "this is no .npz file of numbers" in capsys.readouterr().err
