@@ -15,6 +15,9 @@ from epcore.plan import Plan
 from epcore.plan.recipe_models import Phase, Propagation
 from epcore.propagation import EmbeddingPropagation
 
+# Where a person gives what is known of the base classes.
+GIVEN = "the array {} in the file of --features (classify), or --base (evaluate)"
+
 
 class Inference:
     """Classifies the queries of episodes as a recipe says.
@@ -87,12 +90,12 @@ class Inference:
         if method.centers_on_base and base is None:
             raise UserError(
                 f"{self._where}: the classifier {method.name} takes the mean feature of the base "
-                "images; give it, or choose another preprocessing"
+                f"images; give {GIVEN.format('base_mean')}, or choose another preprocessing"
             )
         if method.needs.base_weights and (base is None or len(base.weights) < 2):
             raise UserError(
                 f"{self._where}: the classifier {method.name} takes the weights of two base "
-                "classes or more, which there are none of; choose another one"
+                f"classes or more; give {GIVEN.format('base_weights')}, or choose another one"
             )
 
 

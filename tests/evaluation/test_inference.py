@@ -154,13 +154,14 @@ BASE = BaseClasses(np.zeros(3, np.float32), np.ones((4, 3), np.float32))
         (
             {"name": "prototypes", "preprocessing": ["center-base"]},
             None,
-            "takes the mean feature of the",
+            "takes the mean feature of .* give the array base_mean in .* or --base",
         ),
+        ("discriminative", None, "takes the weights .* give the array base_weights in .* --base"),
     ],
 )
 def test_what_a_classifier_needs_and_there_is_not_is_told_before_it_runs(classifier, base, said):
     found = inference(classifier)
-    with pytest.raises(UserError, match=f"the recipe: the classifier prototypes {said}"):
+    with pytest.raises(UserError, match=f"the recipe: the classifier [a-z-]+ {said}"):
         found.check(torch.tensor([[1.0, -1, 0]]), base)
     inference("prototypes").check(torch.tensor([[1.0, -1, 0]]), None)
 
