@@ -79,10 +79,12 @@ def fitted(
     needed = [name for name in wanted if not name.endswith("num_batches_tracked")]
     left = [name for name in weights if name not in wanted]
     if missing := [name for name in needed if name not in weights]:
-        raise UserError(
-            f"{what} needs {_shown(missing)}, which the file lacks; it has {_shown(left)} that "
-            "the network lacks: rename them with --map OLD=NEW"
+        remedy = (
+            f"it has {_shown(left)} that the network lacks: rename them with --map OLD=NEW"
+            if left
+            else "it has no other weights to rename: give a complete file, or another --backbone"
         )
+        raise UserError(f"{what} needs {_shown(missing)}, which the file lacks; {remedy}")
     for name in needed:
         theirs, ours = tuple(weights[name].shape), tuple(wanted[name].shape)
         if theirs != ours:

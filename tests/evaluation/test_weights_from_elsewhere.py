@@ -76,7 +76,7 @@ def without(weights, part):
 
 MISTAKES = {
     "other names": (lambda w: {f"net.{n}": t for n, t in w.items()}, [], "--map OLD=NEW"),
-    "a missing layer": (lambda w: without(w, "2."), [], "which the file lacks"),
+    "a missing layer": (lambda w: without(w, "2."), [], "no other weights to rename"),
     "other widths": (
         lambda w: {n: torch.cat([t, t]) if t.ndim == 4 else t for n, t in w.items()},
         [],
