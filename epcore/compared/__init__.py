@@ -77,18 +77,26 @@ def node_labels(episodes: EpisodeBatch) -> Tensor:
     return labels
 
 
+def method_of(settings: dict[str, Any], where: str) -> tuple[type[EpisodicMethod], Settings]:
+    """The class and the options of a mapping of a method's `name` and its options.
+
+    Raises:
+        UserError: for options that it does not have.
+    """
+    module = importlib.import_module(f"{__name__}.{str(settings['name']).replace('-', '_')}")
+    kind: type[EpisodicMethod] = module.METHOD
+    given = {key: value for key, value in settings.items() if key != "name"}
+    return kind, validate(kind.Options, given, f"{where}, method")
+
+
 def build_method(settings: dict[str, Any], pixels: int, way: int, where: str) -> EpisodicMethod:
     """The untrained method of a mapping of `name` and its options.
 
     Raises:
         UserError: for options that it does not have, or images too small for it.
     """
-    name = str(settings["name"])
-    module = importlib.import_module(f"epcore.compared.{name.replace('-', '_')}")
-    kind: type[EpisodicMethod] = module.METHOD
-    given = {key: value for key, value in settings.items() if key != "name"}
-    options = validate(kind.Options, given, f"{where}, method")
+    kind, options = method_of(settings, where)
     try:
         return kind(options, pixels, way)
     except ValueError as error:
-        raise UserError(f"{where}, method {name}: {error}") from None
+        raise UserError(f"{where}, method {settings['name']}: {error}") from None

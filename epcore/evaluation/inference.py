@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from epcore.classifiers import EpisodeBatch, load_classifier
+from epcore.compared import method_of
 from epcore.errors import UserError
 from epcore.evaluation.base_classes import BaseClasses
 from epcore.plan import Plan
@@ -112,12 +113,14 @@ def with_settings(propagation: Propagation, chosen: dict[str, Any]) -> Propagati
     return propagation.model_copy(update={"classifier": classifier})
 
 
-def check_classifiers(plan: Plan) -> None:
-    """Checks what a plan cannot, as that takes torch: settings of classifiers, unlabeled images.
+def check_methods(plan: Plan) -> None:
+    """Checks what a plan cannot, as that takes torch: settings of methods, unlabeled images.
 
     Raises:
         UserError: that names the recipe, and the protocol of a table or figure.
     """
+    for name, method in plan.registry.recipes.compared.items():
+        method_of(method.method, plan.registry.recipes.compared_place(name))
     where = f"{plan.registry.config.name}/recipes.yaml, recipe {{}}".format
     for name in plan.registry.recipes.names:
         for backbone in plan.registry.scale.backbones:

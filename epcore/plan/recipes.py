@@ -108,7 +108,7 @@ class Recipes:
             kind = (whole.get("method") or {}).get("name")
             shared = {"training": self.scale.compared.training}
             changes = merge(shared, self.scale.compared.methods.get(str(kind), {}))
-            place = f"{where} or {self.scale_file}, compared, {name}"
+            place = self.compared_place(name)
             content = merge(whole, changes)
             special = content.get("training_on", {})
             special = validate(dict[str, dict[str, Any]], special, f"{place}, training_on")
@@ -120,6 +120,10 @@ class Recipes:
         for name in self.scale.compared.methods:
             pick(dict.fromkeys(METHODS), name, "method", f"{self.scale_file}, compared.methods")
         return found
+
+    def compared_place(self, name: str) -> str:
+        """Where the settings of an entry of compared.yaml stand, for messages."""
+        return f"{self.config.name}/compared.yaml or {self.scale_file}, compared, {name}"
 
     def compared_method(self, name: str) -> ComparedMethod:
         """An entry of compared.yaml."""

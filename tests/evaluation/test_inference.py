@@ -11,7 +11,7 @@ from reference import embeddings, propagator
 from epcore.classifiers import EpisodeBatch
 from epcore.errors import UserError
 from epcore.evaluation.base_classes import BaseClasses
-from epcore.evaluation.inference import Inference, check_classifiers
+from epcore.evaluation.inference import Inference, check_methods
 from epcore.plan import Plan
 from epcore.plan.recipe_models import CLASSIFIERS, Propagation
 
@@ -98,13 +98,13 @@ def complaint(config, old, new):
     assert old in text
     file.write_text(text.replace(old, new, 1), encoding="utf-8")
     with pytest.raises(UserError) as caught:
-        check_classifiers(Plan(config, "demo"))
+        check_methods(Plan(config, "demo"))
     return str(caught.value)
 
 
 @pytest.mark.parametrize("scale", ["demo", "small", "paper"])
 def test_the_projects_own_recipes_have_no_mistake(scale):
-    check_classifiers(plan_of(scale))
+    check_methods(plan_of(scale))
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,22 @@ def test_a_wrong_setting_of_a_grid_is_told_with_its_entry(config):
     with pytest.raises(
         UserError, match=r"config/classifiers\.yaml, own, classifier ridge: regular"
     ):
-        check_classifiers(Plan(config, "demo"))
+        check_methods(Plan(config, "demo"))
+
+
+@pytest.mark.parametrize(
+    ("file", "old"),
+    [("compared.yaml", "steps: 5, "), ("scales/demo.yaml", "inner_rate: ")],
+)
+def test_a_wrong_option_of_a_compared_method_is_told_with_its_files(config, file, old):
+    text = (config / file).read_text(encoding="utf-8")
+    assert old in text
+    (config / file).write_text(text.replace(old, f"inner_rat: 1, {old}"), encoding="utf-8")
+    where = r"config/compared\.yaml or config/scales/demo\.yaml, compared, maml, method"
+    with pytest.raises(
+        UserError, match=f"^{where}: unknown key 'inner_rat'; did you mean 'inner_rate'"
+    ):
+        check_methods(Plan(config, "demo"))
 
 
 BASE = BaseClasses(np.zeros(3, np.float32), np.ones((4, 3), np.float32))

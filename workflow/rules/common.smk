@@ -59,9 +59,9 @@ try:
     PLAN.check()
     if workflow.is_main_process:
         # Imports torch: here, so that no job need do it again.
-        from epcore.evaluation.inference import check_classifiers
+        from epcore.evaluation.inference import check_methods
 
-        check_classifiers(PLAN)
+        check_methods(PLAN)
     # Of a country that nobody knows every job would fail.
     if workflow.is_main_process and PLAN.registry.footprint.tracking:
         carbon_intensity(PLAN.registry.footprint)
