@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_origin
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -227,7 +227,7 @@ def validate(kind: type[T], content: Any, where: str) -> T:
         keys = _keys_of(first, content)
         place = ".".join(map(str, keys))
         if first["type"] == "extra_forbidden":
-            known = _keys_at(kind, [key for key in keys[:-1] if isinstance(key, str)])
+            known = set(_keys_at(kind, keys[:-1], content))
             problem = f"unknown key {place!r}{suggest(str(keys[-1]), known)}"
         elif first["type"] == "union_tag_invalid":
             kinds = re.findall("'(.*?)'", first["ctx"]["expected_tags"])
@@ -272,17 +272,24 @@ def _keys_of(error: ErrorDetails, content: Any) -> list[int | str]:
     return [*keys, error["loc"][-1]] if error["type"] == "missing" else keys
 
 
-def _keys_at(kind: Any, keys: list[str]) -> list[str]:
-    """The keys allowed at a place inside a model; the place does not count list entries."""
+def _keys_at(kind: Any, keys: list[int | str], content: Any) -> list[str]:
+    """The keys allowed at a place inside a type; of a union, by the `kind` that the content has."""
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         # As they stand in the file.
         fields = {field.alias or name: field for name, field in kind.model_fields.items()}
+        own = fields.get("kind")
+        if own and get_origin(own.annotation) is Literal and isinstance(content, Mapping):
+            kinds = get_args(own.annotation)
+            if content.get("kind", kinds[0]) not in kinds:
+                return []
         if not keys:
             return list(fields)
-        field = fields.get(keys[0])
-        return _keys_at(type_of(field), keys[1:]) if field else []
+        field = fields.get(str(keys[0]))
+        return _keys_at(type_of(field), keys[1:], content[keys[0]]) if field else []
     if isinstance(kind, PartOf):
-        return _keys_at(kind.kind, keys)
-    if get_origin(kind) is dict:
-        return _keys_at(get_args(kind)[1], keys[1:])
-    return [key for argument in get_args(kind) for key in _keys_at(argument, keys)]
+        return _keys_at(kind.kind, keys, content)
+    if keys and get_origin(kind) is dict:
+        return _keys_at(get_args(kind)[1], keys[1:], content[keys[0]])
+    if keys and get_origin(kind) is tuple:
+        keys, content = keys[1:], content[keys[0]]
+    return [key for argument in get_args(kind) for key in _keys_at(argument, keys, content)]

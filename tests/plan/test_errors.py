@@ -553,6 +553,23 @@ def test_a_scale_of_such_a_name_is_in_nobodys_way_but_its_own(config):
 
 
 @pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("imagesize", "did you mean 'image_size'?"),
+        (
+            "seed",
+            "known: image_size, kind, path, pixels, rotations_are_classes, shared_images, split, "
+            "title",
+        ),
+    ],
+)
+def test_a_wrong_key_of_a_data_set_is_told_with_those_of_its_kind(config, key, said):
+    own = {"kind": "folder", "title": "", "path": "", "image_size": 8, key: 1}
+    put(config, "datasets.yaml", "datasets/mine", own)
+    assert complaint(config).endswith(f": unknown key 'datasets.mine.{key}'; {said}")
+
+
+@pytest.mark.parametrize(
     ("seeds", "said"),
     [(0, "number of trainings"), ([], "list that is not empty"), ([1, 1], "is there twice"),
      ("x", "list of seeds"), ([-1], "greater than or equal to 0"), ([0.5], "valid integer")],
