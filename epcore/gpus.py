@@ -71,7 +71,8 @@ def claim(count: int, allow_cpu: bool) -> int:
         if not allow_cpu:
             raise UserError(
                 f"this job was given {count} GPU, but {place} has {len(given) or 'none'}; see what "
-                "`epcore doctor` says, or allow the CPU: --config allow_cpu=true"
+                "`epcore doctor` says, or allow the CPU: --allow-cpu, for Snakemake "
+                "--config allow_cpu=true"
             )
         count = 0
     if count and (job is None or count < len(given)):
