@@ -79,7 +79,7 @@ def _add_stage(sub: argparse.ArgumentParser, name: str, stage: Stage) -> None:
     if stage.names:
         which = sub.add_argument_group("which job")
         for each in stage.names:
-            kind = int if each in NUMBERS else str
+            kind = _count if each in NUMBERS else str
             many = "+" if (name, each) in MANY else None
             which.add_argument(
                 f"--{each}",
@@ -308,7 +308,7 @@ def _of_scale(sub: argparse.ArgumentParser, of_seeds: bool = True) -> None:
     sub.add_argument("--scale", help="scale (default: that of config.yaml)")
     _add_settings(sub)
     if of_seeds:
-        sub.add_argument("--seeds", type=int, nargs="+", metavar="SEED",
+        sub.add_argument("--seeds", type=_count, nargs="+", metavar="SEED",
             help="seeds of trainings; `--config seeds=3` is `--seeds 0 1 2` (default: those of "
             "config.yaml, or of the scale)",
         )  # fmt: skip

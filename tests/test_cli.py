@@ -109,12 +109,17 @@ def test_the_scale_is_that_of_the_config_file_unless_another_is_named(config, ca
         assert f"no-target at scale {scale}:" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("stage", "option"),
+    [("embed", "--gpus"), ("embed", "--seed"), ("finetune", "--shot"), ("forecast", "--seeds")],
+)
 @pytest.mark.parametrize("count", ["-1", "1.5", "all"])
-def test_a_number_of_gpus_that_cannot_be_is_refused(capsys, count):
+def test_a_number_that_cannot_be_is_refused(capsys, stage, option, count):
     with pytest.raises(SystemExit) as ended:
-        main(["embed", "--gpus", count])
+        main([stage, option, count])
     assert ended.value.code == 2
-    assert "argument --gpus: expected a whole number" in capsys.readouterr().err.splitlines()[-1]
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert f"argument {option}: expected a whole number" in said
 
 
 def test_a_reader_that_has_seen_enough_is_no_mistake(tmp_path):
@@ -226,8 +231,8 @@ def test_a_scale_for_a_gpu_refuses_to_train_without_one(toy, tmp_path, monkeypat
     text = stage_config(Plan(CONFIG, "paper"), "pretrain", RECIPE | {"dataset": "mini-imagenet"})
     inputs = ["--data", toy.data, "--episodes", toy.val, "--out", "pretrain.pt"]
     message = complaint(capsys, "pretrain", "--require-gpu", "--config", text, *inputs)
-    assert "scale=demo" in message
-    assert "allow_cpu=true" in message
+    assert "scale demo" in message
+    assert "no --require-gpu, for Snakemake --config allow_cpu=true" in message
 
 
 def test_evaluate_runs_by_itself_and_its_meta_holds_the_config_to_run_it_again(files):
