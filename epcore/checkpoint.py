@@ -87,8 +87,11 @@ class Checkpoint:
                 f"({reprlib.repr(content.get('backbone'))}); {REMEDY}"
             ) from None
         if found != expected:
+            remedy = f"give the --scale that it is of or, {REMEDY}"
+            if found.architecture != expected.architecture:
+                remedy = f"give --backbone of {found.architecture}, or another checkpoint"
             raise UserError(
-                f"checkpoint {path} holds {found}, but {expected} is asked for; {REMEDY}"
+                f"checkpoint {path} holds {found}, but {expected} is asked for; {remedy}"
             )
         whole: dict[str, Any] = {"class_head": {}} | content
         for part in PARTS:

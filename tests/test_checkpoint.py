@@ -65,22 +65,23 @@ def test_a_loaded_backbone_is_the_saved_one_in_eval_mode(saved):
 
 
 @pytest.mark.parametrize(
-    ("other", "shown"),
+    ("other", "shown", "remedy"),
     [
         (
             Backbone(architecture="conv4", width=Fraction(1, 4)),
             "conv4 of width 1/4 and depth 1",
+            "give the --scale that it is of or, if the workflow made it, delete it and run",
         ),
         (
             Backbone(architecture="wide-resnet", width=Fraction(1, 8), depth=Fraction(1, 4)),
             "wide-resnet of width 1/8 and depth 1/4",
+            "give --backbone of conv4, or another checkpoint",
         ),
     ],
 )
-def test_a_checkpoint_of_another_backbone_is_refused_naming_both(saved, other, shown):
+def test_a_checkpoint_of_another_backbone_is_refused_naming_both(saved, other, shown, remedy):
     message = complaint(saved[0], other)
-    assert f"holds conv4 of width 1/8 and depth 1, but {shown} is asked for" in message
-    assert "delete it and run" in message
+    assert f"holds conv4 of width 1/8 and depth 1, but {shown} is asked for; {remedy}" in message
 
 
 @pytest.mark.parametrize("part", [0, 0.1, 0.5, 0.99])
