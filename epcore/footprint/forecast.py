@@ -94,9 +94,11 @@ def run(
         return
     chosen = device or ("gpu" if plan.registry.scale.requires_gpu or local_gpus() else "cpu")
     jobs = planned(plan, targets)
+    several = "s" if len(plan.registry.seeds) > 1 else ""
     print(
         f"Forecast of {' '.join(targets)} at scale {scale}: {len(jobs)} jobs to run, "
-        f"trainings on the {chosen.upper()}."
+        f"trainings on the {chosen.upper()} with seed{several} "
+        f"{', '.join(map(str, plan.registry.seeds))}."
     )
     known = medians(read(path)) if path.is_file() else {}
     if jobs:

@@ -112,6 +112,14 @@ def test_the_command_prints_the_file_that_ships(tmp_path, monkeypatch, capsys, e
     assert read_medians(file, "paper") == {}
 
 
+@pytest.mark.parametrize(("seeds", "said"), [([3], "seed 3"), ([0, 1, 2], "seeds 0, 1, 2")])
+def test_the_forecast_says_which_seeds_it_is_of(monkeypatch, capsys, seeds, said):
+    """`--seeds 3` is one training, of seed 3; `--config seeds=3` are three."""
+    monkeypatch.setattr("epcore.footprint.forecast.planned", lambda *_: [])
+    run(["all"], CONFIG, "demo", "cpu", False, seeds)
+    assert capsys.readouterr().out.endswith(f"trainings on the CPU with {said}.\n")
+
+
 def test_what_ships_is_of_stages_and_backbones_that_there_are(demo):
     from epcore.cli import STAGES
 
@@ -132,10 +140,10 @@ def test_a_damaged_file_is_named(tmp_path):
     for line in ("demo,pretrain,,conv4,,cpu,one,2,3", "demo,pretrain"):
         file.write_text(f"\n{line}\n")
         assert read_medians(file, "paper") == {}
-        with pytest.raises(UserError, match=r"measured\.csv: a line is not scale, stage, "):
+        with pytest.raises(UserError, match=r"measured\.csv, line 2: it is not scale, stage"):
             read_medians(file, "demo")
     file.write_text("demo,pretrain,é\n", encoding="utf-16")
-    with pytest.raises(UserError, match=r"measured\.csv: a line is not scale, stage, .*decode"):
+    with pytest.raises(UserError, match=r"measured\.csv: it is not scale, stage, .*decode"):
         read_medians(file, "demo")
 
 
