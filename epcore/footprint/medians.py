@@ -78,12 +78,14 @@ def read_medians(file: Path, scale: str) -> dict[Key, Median]:
     Raises:
         UserError: if it is damaged.
     """
+    rows = csv.reader(())
     try:
-        rows = csv.reader(file.read_text(encoding="utf-8").splitlines() if file.exists() else [])
-        own = [row[1:] for row in rows if row[:1] == [scale]]
+        rows = csv.reader(file.read_text(encoding="utf-8").splitlines() if file.exists() else ())
+        own = (row[1:] for row in rows if row[:1] == [scale])  # one by one, for the line's number
         return {
             Key(*names): Median(int(jobs), float(seconds), float(kwh))
             for *names, jobs, seconds, kwh in own
         }
     except (TypeError, ValueError, csv.Error) as error:
-        raise UserError(f"{file}: a line is not {', '.join(COLUMNS)} ({error})") from None
+        line = f", line {rows.line_num}" if rows.line_num else ""
+        raise UserError(f"{file}{line}: it is not {', '.join(COLUMNS)} ({error})") from None
