@@ -90,6 +90,34 @@ def test_a_misspelled_folder_of_a_target_is_answered_with_the_nearest(project):
 
 
 @pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("tables/main", "there is no {}; ask for tables/main.tex"),
+        ("tables/main.pdf", "there is no {}; ask for tables/main.tex"),
+        (
+            "results/tiny/scores/tiny-glyphs/conv4/epnet+simpelshot/s0/5way-1shot.csv",
+            "no rule makes {}; did you mean simpleshot for simpelshot?",
+        ),
+        (
+            "results/tiny/models/tiny-glyph/conv4/epnet/s0/finetune-1shot.pt",
+            "no rule makes {}; did you mean tiny-glyphs for tiny-glyph?",
+        ),
+        (
+            "results/tiny/score/tiny-glyphs/conv4/epnet/s0/5way-1shot.csv",
+            "no rule makes {}; did you mean scores for score?",
+        ),
+        (
+            "results/tiny/models/tiny-glyphs/conv4/epnet/s0/finetune-1shot.csx",
+            "no rule makes {}; results/README.md says what is where",
+        ),
+    ],
+)
+def test_a_misspelt_part_of_a_path_is_answered_with_the_nearest(project, target, said):
+    message = complaint(project.snakemake("-n", target))
+    assert message.splitlines()[-1] == f"epcore: {said.format(target)}"
+
+
+@pytest.mark.parametrize(
     "target",
     [
         *("figures/alpha.png", "figures/ablation.pdf", "figures/interpolation.pdf"),

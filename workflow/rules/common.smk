@@ -1,5 +1,6 @@
 # What all rules share: the plan of the scale, names that paths may hold, the environment of jobs.
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -175,12 +176,19 @@ def check_file(target, known):
         sys.exit(
             f"epcore: {target} is not of scale {SCALE}; add --config scale={other}"
         )
+    if target.parts[0] == "results" and not target.exists():
+        check_result(target)
     folder = str(target.parent)
     for near in get_close_matches(folder, known, 1, 0.8):
         if near != folder:
             sys.exit(
                 f"epcore: there is no {target}; did you mean {near}/{target.name}?"
             )
+    endings = {"tables": (".tex",), "figures": (".pdf", ".png")}.get(folder)
+    if endings and target.stem in known[folder] and target.suffix not in endings:
+        sys.exit(
+            f"epcore: there is no {target}; ask for {target.with_suffix(endings[0])}"
+        )
     names = known.get(folder, {target.stem})
     if target.stem not in names:
         if (CONFIG / target.parent / f"{target.stem}.yaml").exists():
@@ -190,6 +198,29 @@ def check_file(target, known):
         sys.exit(
             f"epcore: scale {SCALE} makes no {target}{suggest(target.stem, names)}"
         )
+
+
+def check_result(target):
+    """Ends the run unless a rule makes this file of the results; says which name is misspelled."""
+    if any(rule.is_producer(str(target)) for rule in workflow.rules):
+        return
+    registry, recipes = PLAN.registry, PLAN.registry.recipes
+    places = (registry.datasets, registry.scale.backbones, registry.protocols)
+    places += (recipes.names, recipes.classifiers, recipes.compared)
+    places += (registry.tables.shown, FIGURES)
+    folders = (
+        Path(file).parts[2:-1] for rule in workflow.rules for file in rule.output
+    )
+    known = {name for names in (*places, *folders) for name in names}
+    for part in target.parts[2:]:
+        for name in part.partition(".")[0].split("+"):
+            numbered = re.fullmatch(r"s\d+|(finetune|meta)-\d+shot.*|pretrain.*", name)
+            near = get_close_matches(name, known, 1)
+            if name not in known and near and not numbered:
+                sys.exit(
+                    f"epcore: no rule makes {target}; did you mean {near[0]} for {name}?"
+                )
+    sys.exit(f"epcore: no rule makes {target}; results/README.md says what is where")
 
 
 def data_inputs(wildcards):
