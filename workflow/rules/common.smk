@@ -215,7 +215,7 @@ def check_result(target):
     for part in target.parts[2:]:
         for name in part.partition(".")[0].split("+"):
             numbered = re.fullmatch(r"s\d+|(finetune|meta)-\d+shot.*|pretrain.*", name)
-            near = get_close_matches(name, known, 1)
+            near = get_close_matches(name, known, 1, 0.75)
             if name not in known and near and not numbered:
                 sys.exit(
                     f"epcore: no rule makes {target}; did you mean {near[0]} for {name}?"
