@@ -204,11 +204,12 @@ def extend(
     return merged
 
 
-def validate(kind: type[T], content: Any, where: str) -> T:
+def validate(kind: type[T], content: Any, where: str, advice: str = "") -> T:
     """`content` as the type `kind`.
 
     Raises:
-        UserError: naming the first wrong key, its value and what is expected.
+        UserError: naming the first wrong key, its value and what is expected; it ends with
+            `advice` where a key is missing.
     """
     try:
         checked: T = _adapter(kind).validate_python(content)
@@ -233,7 +234,7 @@ def validate(kind: type[T], content: Any, where: str) -> T:
             kinds = re.findall("'(.*?)'", first["ctx"]["expected_tags"])
             problem = f"{place}: unknown kind {(tag := first['ctx']['tag'])!r}{suggest(tag, kinds)}"
         elif first["type"] == "missing":
-            problem = f"the key {place!r} is missing"
+            problem = f"the key {place!r} is missing{advice}"
         else:
             told = EXPECTED.get(first["type"], first["msg"]).removeprefix("Value error, ")
             got = _shown(first["input"])

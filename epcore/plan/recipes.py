@@ -67,7 +67,10 @@ class Recipes:
         protocols, recipes, _ = self._recipe_sources
         own = extend(recipes, name, "recipe", where, dict)
         if "protocol" not in own:
-            raise UserError(f"{where}, recipes.{name}: the key 'protocol' is missing")
+            raise UserError(
+                f"{where}, recipes.{name}: the key 'protocol' is missing; add it, or `extends:` "
+                "with the name of a recipe that has it"
+            )
         preset = extend(protocols, own["protocol"], "protocol", f"{where}, recipes.{name}", dict)
         merged: dict[str, Any] = {}
         layers = []
@@ -116,7 +119,8 @@ class Recipes:
                 dataset: merge(merge(whole, {"training": settings}), changes)["training"]
                 for dataset, settings in special.items()
             }
-            found[name] = validate(ComparedMethod, content, place)
+            advice = "; add it, or `extends:` with the name of an entry that has it"
+            found[name] = validate(ComparedMethod, content, place, advice)
         for name in self.scale.compared.methods:
             pick(dict.fromkeys(METHODS), name, "method", f"{self.scale_file}, compared.methods")
         return found

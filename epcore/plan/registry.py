@@ -36,7 +36,8 @@ class Registry:
         self.scale_file = shown(pick(self.scale_files, scale, "scale", where))
         check_name(scale, self.scale_file)
         content = extend(self.scale_files, scale, "scale", self.scale_file, read_yaml)
-        self.scale: Scale = validate(Scale, content, self.scale_file)
+        advice = "; add it, or `extends:` with the name of a scale that has it"
+        self.scale: Scale = validate(Scale, content, self.scale_file, advice)
         if seeds is None and (config / "config.yaml").is_file():
             seeds = main_config(config).seeds
         where = "config/config.yaml or --config, seeds"

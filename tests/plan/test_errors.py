@@ -297,6 +297,24 @@ def test_a_missing_key_is_named_with_its_file(config, file, path, named):
 
 
 @pytest.mark.parametrize(
+    ("file", "path", "said"),
+    [
+        ("scales/demo.yaml", "comparable", "demo.yaml: the key 'comparable' is missing"),
+        ("recipes.yaml", "recipes/net/extends", "recipes.net: the key 'protocol' is missing"),
+        (
+            "compared.yaml",
+            "relation-net-batch-statistics/extends",
+            "relation-net-batch-statistics: the key 'method' is missing",
+        ),
+    ],
+)
+def test_a_forgotten_extends_is_thought_of(config, file, path, said):
+    put(config, file, path, DELETED)
+    message = complaint(config)
+    assert f"{said}; add it, or `extends:` with the name of " in message
+
+
+@pytest.mark.parametrize(
     ("file", "path"),
     [
         ("scales/demo.yaml", "recipe/backbones"),
