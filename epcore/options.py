@@ -270,7 +270,7 @@ def _add_others(command: Command) -> None:
 
     sub = command("show", "print a table of this run in the terminal, and where it lies")
     sub.add_argument("table", nargs="?", metavar="TABLE",
-        help="its name (default: own, or main, as the scale has it)",
+        help="its name or file, tables/main.tex (default: own, or main, as the scale has it)",
     )  # fmt: skip
     _of_scale(sub)
     sub.add_argument(

@@ -130,7 +130,10 @@ def run(
     """
     plan = Plan(settings, scale, seeds)
     known = list(plan.tables.covered)
-    name = table or next((each for each in (*PREFERRED, *known) if each in known), "main")
+    # As Snakemake has it too, tables/main.tex.
+    name = Path(table or "").stem or next(
+        (each for each in (*PREFERRED, *known) if each in known), "main"
+    )
     others = [
         folder.name
         for folder in sorted(Path("results").glob("*"))

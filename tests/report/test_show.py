@@ -114,6 +114,7 @@ def test_a_row_stands_with_its_own_numbers_and_those_of_the_paper(built, capsys,
     ("arguments", "message"),
     [
         (["mian"], "did you mean 'main'"),
+        (["tables/main.tex"], "snakemake --cores all tables/main.tex --config scale=demo"),
         (["main"], "snakemake --cores all tables/main.tex --config scale=demo"),
         (["claims"], "claims"),
         (["**"], "'**'"),
