@@ -12,7 +12,8 @@ EPILOG = """\
 The workflow calls these stages; `snakemake -n -p TARGET` prints the exact commands. A stage finds
 its files and its settings by the names of its job (--dataset, --recipe and so on). Give an option
 for a file to use another one. --config takes the settings as JSON instead, text or file, such as
-the `config` of a .meta.json. Commands for people: classify, doctor, fetch, forecast, show, status.
+the `config` of a .meta.json. Commands for people: classify, doctor, embed-folder, fetch, forecast,
+import-weights, show, status.
 """
 
 FETCH = """\

@@ -128,6 +128,13 @@ def test_a_reader_that_has_seen_enough_is_no_mistake(tmp_path):
     assert (tmp_path / "said").read_text() == ""
 
 
+def test_schemas_without_a_config_folder_are_told_where_to_go(files, capsys):
+    assert complaint(capsys, "schema") == (
+        "epcore: there is no folder config; run this where the Snakefile is, or say --settings "
+        "FOLDER\n"
+    )
+
+
 def test_a_mistake_on_the_real_command_line_is_one_line_and_exit_code_2(files):
     done = epcore("evaluate", "--config", '{"stage_version":', *EVALUATE)
     assert done.returncode == 2

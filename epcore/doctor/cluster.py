@@ -96,7 +96,10 @@ def read_profile(path: Path) -> dict[str, Any]:
         with path.open(encoding="utf-8") as file:
             content: dict[str, Any] = yte.process_yaml(file, require_use_yte=True)
     except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+        raise UserError(
+            f"{path}: cannot be read ({error.strerror}); give --profile the folder of a profile, "
+            "e.g. workflow/profiles/slurm"
+        ) from None
     except Exception as error:  # what the profile's expressions raise
         raise UserError(f"{path}: {error}") from None
     return content

@@ -165,7 +165,7 @@ CountedSeeds = Annotated[
 class MainConfig(Settings):
     """The defaults of Snakemake's --config."""
 
-    scale: Annotated[str, BeforeValidator(str)] = Field(
+    scale: Annotated[str, BeforeValidator(lambda name: name and str(name))] = Field(
         description="a file of config/scales or config/examples"
     )
     seeds: CountedSeeds | None = Field(

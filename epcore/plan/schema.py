@@ -8,6 +8,7 @@ from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import CoreSchema
 
+from epcore.errors import UserError
 from epcore.files import write_text
 from epcore.plan.claim_models import ClaimSettings
 from epcore.plan.compared_models import ComparedPart
@@ -69,7 +70,16 @@ def schema_of(name: str) -> Schema:
 
 
 def run(settings: Path) -> None:
-    """The command `epcore schema`: writes all schemas into `schemas` of the config folder."""
+    """The command `epcore schema`: writes all schemas into `schemas` of the config folder.
+
+    Raises:
+        UserError: if there is no config folder.
+    """
+    if not settings.is_dir():
+        raise UserError(
+            f"there is no folder {settings}; run this where the Snakefile is, or say --settings "
+            "FOLDER"
+        )
     folder = settings / "schemas"
     folder.mkdir(exist_ok=True)
     for name in SCHEMAS:

@@ -252,7 +252,7 @@ def test_a_machine_without_slurm_is_told(programs):
 
 
 def test_a_profile_that_is_not_there_or_no_profile_is_named(tmp_path):
-    with pytest.raises(UserError, match=r"profile\.yaml: cannot be read"):
+    with pytest.raises(UserError, match=r"profile\.yaml: cannot be read .*; give --profile"):
         check_profile(tmp_path, GPUS, MINUTES)
     (tmp_path / "profile.yaml").write_text("__use_yte__: true\nx: ?1/0\n")
     with pytest.raises(UserError, match=r"profile\.yaml: "):

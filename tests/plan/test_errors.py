@@ -137,6 +137,7 @@ def test_an_unknown_name_like_no_other_lists_the_known_ones(config):
 @pytest.mark.parametrize(
     ("file", "path", "value", "expected"),
     [
+        ("config.yaml", "scale", None, "valid string, got null"),
         ("scales/demo.yaml", "seeds", ["zero"], "valid integer"),
         ("scales/demo.yaml", "seeds", [-1], "greater than or equal to 0"),
         ("scales/demo.yaml", "columns", "glyph-mini", "mapping"),
