@@ -202,7 +202,7 @@ def check_file(target, known):
 
 def check_result(target):
     """Ends the run unless a rule makes this file of the results; says which name is misspelled."""
-    if any(rule.is_producer(str(target)) for rule in workflow.rules):
+    if any(each.is_producer(str(target)) for each in workflow.rules):
         return
     registry, recipes = PLAN.registry, PLAN.registry.recipes
     places = (registry.datasets, registry.scale.backbones, registry.protocols)
