@@ -1,6 +1,8 @@
 """Which numbers plots draw and which trainings curves show, at every scale."""
 
+import itertools
 import re
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -9,9 +11,11 @@ from plans import plan_of
 from epcore.errors import UserError
 from epcore.plan import Plan, paths
 from epcore.plan.paths import NAME
+from epcore.plan.table_files import protocol_of
 
 CONFIG = Path(__file__).parents[2] / "config"
 SCALES = ("demo", "small", "paper", "grocery")
+NETWORKS = ("Conv-4", "ResNet-12", "WRN-28-10")
 
 
 def points(name, scale="demo", config=CONFIG):
@@ -19,39 +23,60 @@ def points(name, scale="demo", config=CONFIG):
     return plan.plots.plot(name).model_dump(mode="json")["points"]
 
 
-def positions(name, scale="demo"):
+def positions(name):
     """(backbone, data set, episodes, series) -> x of its numbers."""
-    found = {}
-    for point in points(name, scale):
+    found = defaultdict(set)
+    for point in points(name, "paper"):
         panel = (point["backbone"], point["dataset"], point["episodes"], point["series"])
-        found.setdefault(panel, []).append(point["x"])
-    return {panel: sorted(xs) for panel, xs in found.items()}
+        found[panel].add(point["x"])
+    return found
 
 
 def test_shots_are_those_of_the_main_table_and_of_ten_shots():
-    found = positions("by-shot", "paper")
-    for backbone in ("ResNet-12", "WRN-28-10"):
-        for dataset in ("mini", "tiered", "cub"):
-            assert found[backbone, dataset, "5-way", "EPNet"] == [1, 5, 10]
-    assert found["Conv-4", "mini", "5-way", "EPNet"] == [1, 5]
-    assert found["WRN-28-10", "tiered", "5-way", "--Net"] == [1, 5]
-    assert found["Conv-4", "cub", "5-way", "EPNet"] == [1, 5]
-    assert len(found) == 3 * 3 + 3 * 2
+    found = positions("by-shot")
+    for network, dataset in itertools.product(NETWORKS, ("mini", "tiered", "cub")):
+        ten = set() if network == "Conv-4" else {10}
+        assert {1, 5} | ten <= found[network, dataset, "5-way", "EPNet"]
+        assert dataset == "cub" or {1, 5} <= found[network, dataset, "5-way", "--Net"]
+    assert {panel[2:] for panel in found} == {("5-way", "EPNet"), ("5-way", "--Net")}
 
 
 def test_ways_are_those_of_the_main_table_and_of_more_classes():
-    found = positions("by-way", "paper")
-    assert found == {
-        ("WRN-28-10", "mini", f"{shot}-shot", series): xs
-        for shot in (1, 5)
-        for series, xs in (("EPNet", [5, 10, 15, 20]), ("--Net", [5]))
-    }
+    found = positions("by-way")
+    for shot in ("1-shot", "5-shot"):
+        assert {5, 10, 15, 20} <= found["WRN-28-10", "mini", shot, "EPNet"]
+        assert 5 in found["WRN-28-10", "mini", shot, "--Net"]
+    assert {panel[:2] for panel in found} == {("WRN-28-10", "mini")}  # others have 5 classes alone
 
 
 def test_unlabeled_images_are_none_20_and_100_for_every_network():
     found = positions("by-unlabeled")
-    assert len(found) == 3 * 2 * 2 * 2
-    assert set(map(tuple, found.values())) == {(0, 20, 100)}
+    shots = ("5-way 1-shot", "5-way 5-shot")
+    series = ("EPNet", "--Net")
+    for panel in itertools.product(NETWORKS, ("mini", "tiered"), shots, series):
+        assert {0, 20, 100} <= found[panel]
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_a_number_that_is_drawn_is_what_its_axis_and_its_line_say(scale):
+    plan = Plan(CONFIG, scale)
+    protocols, settings = plan.registry.protocols, plan.plots.settings
+    for name in plan.plots.covered:
+        plot = settings.plots[name]
+        lines = {each.label: each.recipe for each in plot.series or settings.series}
+        places = {
+            (table, block.name, row.name, column.name): (row, column)
+            for table in plan.plots.tables(name)
+            for block, row, column in plan.tables.table(table).places
+        }
+        for point in points(name, scale):
+            keys = ("table", "block", "row", "column")
+            row, column = places[*(point[key] for key in keys)]
+            protocol = protocols[protocol_of(row, column)]
+            assert row.recipe == lines[point["series"]]
+            assert (point["dataset"], point["x"]) == (column.dataset, getattr(protocol, plot.axis))
+            assert plot.axis == "unlabeled" or protocol.unlabeled == 0
+            assert protocol.labeled is protocol.dirichlet is None
 
 
 @pytest.mark.parametrize("scale", SCALES)
