@@ -116,28 +116,27 @@ def test_every_literature_row_of_the_main_table_names_its_publication(layout):
     for row in rows:
         assert ("source" in row) != ("recipe" in row), row
         assert row.get("recipe") or row["source"].strip(), row
-    assert {(row["name"], row["recipe"]) for row in rows if "recipe" in row} == {
-        ("--Net", "net"),
-        ("EPNet", "epnet"),
-    }
+    ours = {(row["name"], row["recipe"]) for row in rows if "recipe" in row}
+    assert {("--Net", "net"), ("EPNet", "epnet")} <= ours
 
 
-def test_the_main_table_describes_exactly_the_printed_blocks_rows_and_columns(layout):
+def test_the_main_table_has_all_that_is_printed_in_its_order_and_else_rows_of_ours_alone(layout):
     lines = read(layout["paper"])
     assert [block["name"] for block in layout["blocks"]] == list(BACKBONES)
     assert [column["name"] for column in layout["columns"]] == list(COLUMNS)
     assert {line["block"] for line in lines} == set(BACKBONES)
     assert {line["column"] for line in lines} == set(COLUMNS)
-    described = [
-        (block["name"], row["name"]) for block in layout["blocks"] for row in block["rows"]
-    ]
+    rows = [(block["name"], row) for block in layout["blocks"] for row in block["rows"]]
     printed = list(dict.fromkeys((line["block"], line["row"]) for line in lines))
-    assert described == printed  # the same rows in the same order, none twice
+    described = [(block, row["name"]) for block, row in rows]
+    assert [row for row in described if row in printed] == printed  # in this order, none twice
+    assert {(block, row["name"]) for block, row in rows if "source" in row} <= {*printed}
 
 
 def test_egnn_has_45_times_the_parameters_of_epnet(layout):
-    sizes = {row["name"]: row["parameters"] for row in layout["blocks"][0]["rows"]}
-    assert round(int(sizes["EGNN"].removesuffix("K")) / int(sizes["EPNet"].removesuffix("K"))) == 45
+    (rows,) = (block["rows"] for block in layout["blocks"] if block["name"] == "CONV-4")
+    sizes = {row["name"]: row.get("parameters", "").removesuffix("K") for row in rows}
+    assert round(int(sizes["EGNN"]) / int(sizes["EPNet"])) == 45
 
 
 def test_the_fully_labeled_column_repeats_the_one_shot_cells_of_the_main_table():

@@ -96,14 +96,14 @@ def test_numbers_are_those_of_the_tables(project):
     assert r"results/demo/reports/co2.csv" in known["made co2"].replace("\\", "")
     assert r"results/demo/tables/main.csv" in known["made main"].replace("\\", "")
     theirs = [line for line in lines if line["whose"] != "ours"]
-    assert known["fact claims"] == str(len(theirs)) == "35"
+    assert known["fact claims"] == str(len(theirs))
     assert (known["fact paper hours"], known["fact level"]) == ("24480", "95")
     settings = plan.registry.recipes.resolve("epnet", "conv4").propagation
     assert float(known["fact embedding alpha"]) == settings.embedding_alpha
     assert float(known["fact label alpha"]) == settings.label_alpha
     tested = {row for block, row, _ in tables["classifiers"] if block == "--Net"}
     assert known["fact classifiers"] == str(len(tested))
-    assert known["fact printed fails"] == str(sum(c["printed"] == "fails" for c in theirs)) == "13"
+    assert known["fact printed fails"] == str(sum(c["printed"] == "fails" for c in theirs))
     assert all(known[f"word {line['id']} run"] == line["this_run"] for line in lines)
 
 

@@ -134,7 +134,7 @@ def test_a_table_that_is_not_there_is_told(tmp_path, monkeypatch, capsys, argume
         (lambda text: "", "cannot be read (the column 'table' is missing)"),
         (lambda text: "table,block\nmain,CONV-4\n", "cannot be read (the column 'row' is missing)"),
         (
-            lambda text: "".join(text.splitlines(keepends=True)[:-3]),
+            lambda text: re.sub(r"^main,WRN-28-10,EPNet,(?!mini1).*\n", "", text, flags=re.M),
             "has no line for EPNet in WRN-28-10, mini5",
         ),
     ],
