@@ -17,6 +17,7 @@ rule fetch:
     localrule: True
     conda:
         "../../environment.yml"
+    threads: 1
     resources:
         mem_mb=500,
         runtime=1440,
@@ -81,6 +82,7 @@ rule contact_sheet:
     localrule: True
     conda:
         "../../environment.yml"
+    threads: 1
     resources:
         mem_mb=1000,
         runtime=10,

@@ -22,6 +22,7 @@ rule imagenet_fs_exemplars:
     localrule: True
     conda:
         "../../environment.yml"
+    threads: 1
     resources:
         mem_mb=1000,
         runtime=60,

@@ -20,6 +20,7 @@ rule publish:
     localrule: True
     conda:
         "../../environment.yml"
+    threads: 1
     resources:
         mem_mb=100,
         runtime=5,
@@ -41,6 +42,7 @@ rule publish_claims:
     localrule: True
     conda:
         "../../environment.yml"
+    threads: 1
     resources:
         mem_mb=100,
         runtime=5,

@@ -15,6 +15,7 @@ rule select_pretrained:
     localrule: True
     conda:
         "../../environment.yml"
+    threads: 1
     resources:
         mem_mb=1000,
         runtime=10,
