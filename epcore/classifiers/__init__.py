@@ -10,6 +10,8 @@ find each file by themselves.
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from importlib import import_module
+from pathlib import Path
+from traceback import extract_tb
 from typing import ClassVar
 
 from pydantic import Field, field_validator
@@ -110,8 +112,25 @@ class EpisodeClassifier(Settings, ABC):
 
 
 def kind_of(name: str) -> type[EpisodeClassifier]:
-    """The class in the file of that name."""
-    module = import_module(f"{__name__}.{name.replace('-', '_')}")
+    """The class in the file of that name.
+
+    Raises:
+        UserError: if Python cannot import the file, or it has no such class or several.
+    """
+    try:
+        module = import_module(f"{__name__}.{name.replace('-', '_')}")
+    except Exception as error:  # anything may be wrong in a file of one's own
+        at = [(step.filename, step.lineno) for step in extract_tb(error.__traceback__)]
+        problem = str(error)
+        if isinstance(error, SyntaxError):
+            at, problem = [(str(error.filename), error.lineno)], error.msg
+        # The first is of this file.
+        own = [place for place in at if str(Path(place[0]).parent) in __path__][1:] or at[-1:]
+        file, line = own[-1]
+        told = f"{type(error).__name__}: {' '.join(problem.split())}"
+        raise UserError(
+            f"{file}, line {line}: the classifier {name} cannot be imported ({told}); mend the file"
+        ) from None
     kinds = [
         found
         for found in vars(module).values()
@@ -122,6 +141,10 @@ def kind_of(name: str) -> type[EpisodeClassifier]:
     if len(kinds) != 1:
         raise UserError(
             f"{module.__file__} has {len(kinds)} classes that extend EpisodeClassifier; give it one"
+        )
+    if missing := sorted(kinds[0].__abstractmethods__):
+        raise UserError(
+            f"{module.__file__}: the class {kinds[0].__name__} has no {missing[0]}(); write it"
         )
     return kinds[0]
 
