@@ -69,11 +69,12 @@ class ClaimCells:
     def _draw(self, run: Run) -> str:
         """The data set, and the first of the protocols that draw the same images.
 
-        They differ in no more than which of them are labeled, and in the checkpoint. Those of
-        ImageNet-FS each draw their own.
+        They differ in no more than which of them are labeled, and in the checkpoint. Of
+        ImageNet-FS the exemplars of K: every measure of a trial is computed from the same ones.
         """
         if run.protocol not in self._drawn:
-            return f"{run.dataset} {run.protocol}"
+            _, _, shots = run.protocol.rpartition("-")
+            return f"{run.dataset} exemplars-{shots}"
         same = [name for name in self._drawn if self._drawn[name] == self._drawn[run.protocol]]
         return f"{run.dataset} {min(same)}"
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import yaml
 from claim_values import VALUES
+from scipy import stats
 from score_files import write_results, write_scores
 from test_latex import compiled, overfull
 
@@ -310,6 +311,82 @@ def test_many_cells_are_adjusted_for(verdict):
     found = verdict(claim, everywhere).this_run
     assert found.count("holds") + found.count("open") == 12
     assert found.word == "open"
+
+
+MINI, FEW = "classifiers/--Net/{}/{}", "imagenetfs/-/{}/{}"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (MINI.format("EP", "mini1"), MINI.format("pt-map", "mini1"), True),
+        (EP, NET, True),
+        (EP, "main/RESNET-12/EPNet/mini1", True),
+        (EP, MINI.format("EP", "mini1"), True),
+        (EP, EP5, False),
+        (EP, "main/CONV-4/EPNet/tier1", False),
+        ("main/CONV-4/EPNet/tier1", "cub/CONV-4/EPNet/cub1", False),
+        (EP, MINI.format("EP", "mini1-dirichlet"), False),
+        (EP, "n-way/WRN-28-10/EPNet/10w1", False),
+        ("n-way/WRN-28-10/EPNet/10w1", "n-way/WRN-28-10/EPNet/15w1", False),
+        (EP, "leaks/MAML/none/mini1-one", False),
+        # Unlabeled images are drawn after all others, and labels taken away after that.
+        (EP, "ssl-large/CONV-4/EPNet_SSL 20/mini1", True),
+        (EP5, "ssl-large/CONV-4/EPNet_SSL 100/mini5", True),
+        (EP, "ssl-large/CONV-4/EPNet_SSL 100/mini5", False),
+        ("ssl-large/CONV-4/EPNet_SSL 20/mini1", "ssl-large/CONV-4/--Net_SSL 100/mini1", True),
+        ("ssl-partial/CONV-4/EPNet_SSL/20", "ssl-partial/CONV-4/EPNet_SSL/60", True),
+        ("ssl-partial/CONV-4/EPNet_SSL/20", EP5, True),
+        ("ssl-partial/CONV-4/EPNet_SSL/20", EP, False),
+        # Every measure of a trial is of the same exemplars.
+        (FEW.format("wDAE-GNN+EP", "nov1"), FEW.format("wDAE-GNN", "nov1"), True),
+        (FEW.format("wDAE-GNN+EP", "nov1"), FEW.format("wDAE-GNN", "all1"), True),
+        (FEW.format("wDAE-GNN", "nov20"), FEW.format("wDAE-GNN", "all20"), True),
+        (FEW.format("wDAE-GNN", "nov1"), FEW.format("wDAE-GNN", "nov2"), False),
+        (FEW.format("wDAE-GNN", "nov2"), FEW.format("wDAE-GNN", "nov20"), False),
+        (FEW.format("wDAE-GNN", "nov1"), EP, False),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("scale", ["demo", "paper"])
+def test_cells_are_paired_where_they_have_the_same_images(scale, one, other, same):
+    cells = planned(scale).claims._catalog.cells
+    draws = [cells[name].draw for name in (one, other)]
+    assert all(draws)
+    assert (draws[0] == draws[1]) == same
+
+
+def test_novel_and_all_classes_of_imagenet_fs_are_paired_trial_by_trial(tmp_path):
+    """Their gains exclude each other, so that the mean over both is surer than that of one."""
+    stage = planned("demo").claims.stage()
+    (claim,) = (claim for claim in stage.claims if claim.id == "C05")
+    random, scores = np.random.default_rng(0), {}
+    for k in (1, 2, 5, 10, 20):
+        noise = random.normal(0, 1, 30)
+        mine = {"nov": 52 + noise, "all": 52 - noise + random.normal(0, 0.1, 30)}
+        for measure, values in mine.items():
+            base = 50 + random.normal(0, 0.1, 30)
+            scores[FEW.format("wDAE-GNN+EP", f"{measure}{k}")] = values
+            scores[FEW.format("wDAE-GNN", f"{measure}{k}")] = base
+    assert {*scores} == {name for condition in claim.conditions for name in condition.cells}
+    cells = dict(stage.cells)
+    for number, (name, values) in enumerate(scores.items()):
+        file = tmp_path / f"{number}.csv"
+        write_scores(file, values / 100)
+        cells[name] = cells[name].model_copy(update={"scores": (str(file),)})
+    (found,) = judge(stage.model_copy(update={"cells": cells, "claims": (claim,)}))
+    half_widths = {finding.name: finding.half_width for finding in found.this_run.findings}
+    sums = [
+        sum(
+            sign * scores[FEW.format(row, f"{measure}{k}")]
+            for measure in ("nov", "all")
+            for sign, row in ((0.1, "wDAE-GNN+EP"), (-0.1, "wDAE-GNN"))
+        )
+        for k in (1, 2, 5, 10, 20)
+    ]
+    variances = np.array([np.var(values, ddof=1) / 30 for values in sums])
+    degrees = variances.sum() ** 2 / (variances**2 / 29).sum()
+    expected = stats.t.ppf(0.975, degrees) * np.sqrt(variances.sum())
+    assert half_widths["mean"] == pytest.approx(expected, rel=1e-3)
 
 
 def test_of_several_trainings_the_interval_is_over_them(verdict):
