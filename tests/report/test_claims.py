@@ -45,6 +45,7 @@ FAILS = {
     "C31",
 }
 OPEN = ["C27", "C28"]  # by measurement alone
+Z = stats.norm.isf(0.02)  # as many standard errors above a bound have p = 0.02
 
 
 @cache
@@ -267,6 +268,32 @@ def test_a_margin_over_rivals_of_which_some_are_unknown_cannot_be_too_large(best
     assert by_intervals(claim, ("a", "b", "c"), ("a", *known), measure).word == word
 
 
+@pytest.mark.parametrize(
+    ("bounds", "value", "word"),
+    [
+        # Of one rival p = 0.02 is enough; five are five chances.
+        ({"low": 0.0}, Z, {1: "holds", 5: "holds"}),
+        ({"low": 0.0}, -Z, {1: "fails", 5: "open"}),
+        ({"high": 0.0}, -Z, {1: "holds", 5: "open"}),
+        ({"high": 0.0}, Z, {1: "fails", 5: "fails"}),
+    ],
+)
+@pytest.mark.parametrize("count", [1, 5])
+def test_one_of_several_rivals_is_as_many_tests_and_all_of_them_are_one(bounds, value, word, count):
+    rivals = tuple(f"rival {number}" for number in range(count))
+    case = ClaimCase(name="case", plus=("a",), rivals=rivals)
+    claim = JudgedClaim(
+        id="", where="", claim="", ours=False, tables=(), products=(), numbers=(), unasked="",
+        conditions=(ClaimCondition(cases=(case,), **bounds),),
+    )  # fmt: skip
+
+    def measure(terms):
+        return Estimate(value, 1.0, np.inf)
+
+    cells = ("a", *rivals)
+    assert by_intervals(claim, cells, cells, measure).word == word[count]
+
+
 def test_a_rival_that_is_not_run_lets_a_claim_fail_but_not_hold(verdict):
     best = {"kind": "best", "table": "main", "row": "EPNet", "blocks": ["CONV-4"],
             "columns": ["mini1"]}  # fmt: skip
@@ -297,19 +324,19 @@ def test_a_cell_beside_two_others_is_told_of_each(verdict):
     ]
 
 
-def test_many_cells_are_adjusted_for(verdict):
-    """A gap at p = 0.02 of each side is one by itself, and none among twelve."""
-    alone = {EP: 50.21, NET: 50}
-    assert verdict(GREATER, alone).this_run.word == "holds"
+@pytest.mark.parametrize(("gap", "word"), [(0.21, "holds"), (-0.21, "fails")])
+def test_many_cells_are_adjusted_for(verdict, gap, word):
+    """A gap at p = 0.02 of its side says something by itself, and nothing among twelve."""
+    assert verdict(GREATER, {EP: 50 + gap, NET: 50}).this_run.word == word
     everywhere = {
-        f"main/{block}/{row}/{column}": 50 + 0.21 * (row == "EPNet")
+        f"main/{block}/{row}/{column}": 50 + gap * (row == "EPNet")
         for block in ("CONV-4", "RESNET-12", "WRN-28-10")
         for row in ("EPNet", "--Net")
         for column in ("mini1", "mini5", "tier1", "tier5")
     }
     claim = {"kind": "greater", "table": "main", "row": "EPNet", "than": "--Net"}
     found = verdict(claim, everywhere).this_run
-    assert found.count("holds") + found.count("open") == 12
+    assert [finding.word for finding in found.findings] == ["open"] * 12
     assert found.word == "open"
 
 
