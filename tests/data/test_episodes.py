@@ -8,7 +8,7 @@ from packing import pack
 from scipy import stats
 
 from epcore.data.contents import ImageClass
-from epcore.data.episodes import Episodes, pool_of, run, sample
+from epcore.data.episodes import Episodes, Pool, pool_of, run, sample
 from epcore.data.store import ImageStore
 from epcore.errors import UserError
 from epcore.plan.stages.data import EpisodesStage
@@ -97,6 +97,29 @@ def test_shares_are_those_of_the_dirichlet_distribution(tmp_path):
         np.testing.assert_allclose(shares.mean(axis=0), 1 / 3, atol=0.03)
         expected = (1 / 3) * (2 / 3) / (3 * concentration + 1)
         assert shares.var(axis=0).mean() == pytest.approx(expected, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("shares", "counts"),
+    [
+        ((15.08, 14.92, 25.0, 12.6, 7.4), (15, 15, 25, 13, 7)),
+        ((15.4, 14.3, 25.2, 12.1, 8.0), (16, 14, 25, 12, 8)),
+        ((0.9, 0.8, 0.7, 0.6, 72.0), (1, 1, 1, 0, 72)),
+        ((15.0, 15.0, 15.0, 15.0, 15.0), (15, 15, 15, 15, 15)),
+    ],
+)
+def test_shares_are_rounded_to_all_queries_by_the_largest_remainders(shares, counts):
+    class Drawn(np.random.Generator):
+        """What a seed may be, too; images are drawn as ever."""
+
+        def dirichlet(self, alpha):
+            assert alpha == [2] * 5
+            return np.array(shares) / 75
+
+    pool = Pool("tiny", tuple("abcde"), tuple(np.arange(500).reshape(5, 100)))
+    episodes = sample(pool, 5, 1, 15, 1, Drawn(np.random.PCG64(0)), dirichlet=2)
+    found = (episodes.query >= 0).sum(axis=2)
+    assert found.tolist() == [list(counts)]
 
 
 def test_unbalanced_episodes_survive_their_file(store, tmp_path):
