@@ -115,6 +115,28 @@ def test_probabilities_are_those_of_the_formulas(way, shot, queries, size, chang
         np.testing.assert_allclose(probabilities, wanted, atol=1e-6)
 
 
+@pytest.mark.parametrize("steps", [1, 2, 60])
+def test_losses_are_those_of_a_linear_classifier_and_its_optimizer(steps):
+    """Which images have the smallest losses says little of a constant of the optimizer."""
+    way, shot, queries = 3, 2, 9
+    random = np.random.default_rng(0)
+    labeled = np.repeat(np.arange(way), shot)
+    points = [preprocessed(each) for each in features_of(way, shot, queries, 8)]
+    guesses = random.integers(0, way, (len(points), queries))
+    known = dict(enumerate(labeled.tolist()))
+    wanted = [
+        losses(each, known, [*labeled, *of_queries], steps)[way * shot :]
+        for each, of_queries in zip(points, guesses, strict=True)
+    ]
+    one_hot = np.eye(way)
+    labels = np.zeros((len(points), way * shot + queries, way))
+    labels[:, : way * shot] = one_hot[labeled]
+    gram = np.stack([each @ each.T for each in points])
+    arguments = (torch.tensor(each) for each in (gram, labels, one_hot[guesses]))
+    found = ILPC(cleaning=steps)._losses(*arguments)
+    np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-9)
+
+
 def test_episodes_with_different_numbers_of_rounds_are_each_as_if_alone():
     classifier, random = ILPC(cleaning=20, neighbors=3), np.random.default_rng(0)
     features = features_of(3, 1, 14, 5, count=8)
