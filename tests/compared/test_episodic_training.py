@@ -1,5 +1,8 @@
 """In some seconds each method learns what can be learned, and nothing where there is nothing."""
 
+from dataclasses import replace
+from functools import cache
+
 import numpy as np
 import pytest
 import torch
@@ -102,6 +105,21 @@ def test_a_training_episode_has_the_shots_of_the_test_unless_others_are_given(co
     assert seen[1].shot == 1
 
 
+def test_episodes_are_those_of_the_seed_and_the_epoch(colors):
+    validation = drawn(colors, "val", episodes=2)
+
+    def rows(seed, epoch):
+        told, seen = stage_of("protonet", steps=2).model_copy(update={"seed": seed}), []
+        task = EpisodicTask(told, colors, validation, CPU)
+        batch = task.images.batch
+        task.images.batch = lambda asked: seen.append(tuple(asked)) or batch(asked)
+        list(task.losses(epoch, 0, torch.Generator()))
+        return tuple(seen)
+
+    assert rows(0, 0) == rows(0, 0)
+    assert len({rows(0, 0), rows(1, 0), rows(0, 1), rows(1, 1)}) == 4
+
+
 class Killed(EpisodicTask):
     """Dies in the middle of its second epoch."""
 
@@ -139,6 +157,74 @@ def test_a_killed_training_ends_as_if_nothing_had_happened(colors, tmp_path, nam
     assert resumed.curve == whole.curve
     for weight, tensor in whole.weights.items():
         assert torch.equal(tensor, resumed.weights[weight]), weight
+
+
+def scores_in_test(store, method, episodes):
+    """What a test compares with the classes of the queries."""
+    seen = []
+
+    def scores(asked):
+        seen.append(type(method).scores(method, asked))
+        return seen[-1]
+
+    method.scores = scores
+    accuracies(store, method, episodes)
+    return torch.cat(seen)
+
+
+INDUCTIVE = [
+    {"name": "egnn", "transductive": False},
+    *({"name": name} for name in ("protonet", "matching", "relation-net", "gnn", "maml")),
+]
+
+
+@pytest.mark.parametrize("settings", INDUCTIVE, ids=lambda settings: settings["name"])
+def test_after_training_a_query_is_tested_without_the_others_and_without_dropout(colors, settings):
+    """Running statistics are those of an episode, else hardly any method tells images apart."""
+    method = build_method(settings, 28, 5, "here")
+    for module in method.modules():
+        if hasattr(module, "running_var"):
+            module.momentum = None
+    episodes = drawn(colors, "novel", episodes=2, queries=2)
+    images = torch.from_numpy(colors.pixels(episodes.images()[0])).permute(0, 3, 1, 2) / 127.5 - 1
+    with torch.no_grad():
+        method.train().scores(EpisodeBatch(method.embed(images)[None], 5, 1, 10))
+    query = episodes.query.copy()
+    query[:, -1, -1] = drawn(colors, "val", episodes=2).query[:, 0, 0]
+    before = scores_in_test(colors, method, episodes)
+    after = scores_in_test(colors, method.train(), replace(episodes, query=query))
+    shift = (after - before).abs()
+    assert shift[:, :-1].max() < 0.01 * shift[:, -1].max()
+
+
+def test_accuracy_is_the_share_of_right_answers_however_many_queries_a_class_has(dimmed):
+    """Counted query by query, each image embedded by itself."""
+    method = build_method({"name": "protonet"}, 28, 5, "here")
+    episodes = sample(pool_of(dimmed, "novel"), 5, 2, 3, 6, seed=7, dirichlet=1.0)
+    found = EpisodicTester(method, WHOLE, "fp32", CPU).test(dimmed, episodes)
+
+    @cache
+    def embedded(row):
+        image = torch.from_numpy(dimmed.pixels(np.array([row]))).permute(0, 3, 1, 2) / 127.5 - 1
+        with torch.no_grad():
+            return method.eval().embed(image)[0].double()
+
+    shares, losses = [], []
+    for support, query in zip(episodes.support, episodes.query, strict=True):
+        means = [sum(embedded(row) for row in rows) / len(rows) for rows in support]
+        answers, errors = [], []
+        for place, rows in enumerate(query):
+            for row in rows[rows >= 0]:
+                logits = torch.stack([-(embedded(row) - mean).square().sum() for mean in means])
+                answers.append(int(logits.argmax()) == place)
+                errors.append(float(logits.logsumexp(dim=0) - logits[place]))
+        assert len(answers) == 5 * 3
+        shares.append(np.mean(answers))
+        losses.append(np.mean(errors))
+    counts = (episodes.query >= 0).sum(axis=2)
+    assert (counts.min(axis=1) < counts.max(axis=1)).all()
+    assert found.accuracies == pytest.approx(shares)
+    assert found.losses == pytest.approx(losses, rel=1e-3)
 
 
 def test_batch_statistics_tell_a_query_about_the_others(colors):
