@@ -4,8 +4,10 @@ import math
 import os
 import signal
 
+import numpy as np
 import pytest
 import torch
+from reference import cross_entropy, embeddings, label_scores
 
 from epcore.checkpoint import build, save_atomically
 from epcore.data.episodes import Episodes
@@ -320,6 +322,45 @@ def test_seeds_differ_with_every_part_and_are_the_same_everywhere():
     assert len(set(seeds)) == 5
     assert all(0 <= seed < 2**63 for seed in seeds)
     assert seed_of(0, "pretrain", 1) == 8422129913405734454
+
+
+def test_dropout_is_another_one_in_every_epoch_and_with_every_seed(tmp_path):
+    class Dropping(Scripted):
+        def losses(self, epoch, start, generator):
+            seen.append(tuple(torch.nn.functional.dropout(torch.ones(100)).tolist()))
+            return super().losses(epoch, start, generator)
+
+    masks = {}
+    for name, seed in (("one", 0), ("again", 0), ("other", 1)):
+        seen = masks[name] = []
+        torch.manual_seed(len(masks))
+        fit(Dropping([0.5] * 3), settings(3), seed, tmp_path / f"{name}.pt", "toy")
+    assert masks["one"] == masks["again"]
+    assert len({*masks["one"], *masks["other"]}) == 2 * 3
+
+
+@pytest.mark.parametrize("phase", ["pretraining", "finetuning"])
+@pytest.mark.parametrize("recipe", ["epnet", "net"])
+def test_validation_classifies_frozen_episodes_by_the_formulas_in_float64(
+    request, store, validation, phase, recipe
+):
+    """By what the network gives in evaluation mode, with embedding propagation or without."""
+    task = request.getfixturevalue(phase)(recipe)
+    task.model.train()
+    accuracy, loss = task.validate()
+    pixels = torch.from_numpy(store.images[validation.images()].transpose(0, 1, 4, 2, 3))
+    way, shot = validation.support.shape[1:]
+    accuracies, losses = [], []
+    for images, expected in zip(pixels / 127.5 - 1, validation.query_labels, strict=True):
+        with torch.no_grad():
+            points = task.model.backbone.eval()(images).double().numpy()
+        if recipe == "epnet":
+            points = embeddings(points)
+        scores = label_scores(points, way, shot)[way * shot :]
+        accuracies.append((scores.argmax(axis=1) == expected).mean())
+        losses.append(cross_entropy(np.log(scores + 1e-6), list(expected)))
+    assert accuracy == pytest.approx(np.mean(accuracies))
+    assert loss == pytest.approx(np.mean(losses), rel=1e-4)
 
 
 def test_a_network_that_sees_no_difference_is_at_chance(toy, stage_config):
