@@ -149,6 +149,35 @@ def test_every_epoch_draws_new_episodes_of_base_classes(finetuning, store):
     assert len(episodes) == 8
 
 
+def test_episodes_are_those_of_the_seed_and_the_epoch(finetuning):
+    def rows(seed, epoch):
+        task, seen = finetuning(seed=seed), []
+        batch = task.device_images.batch
+        task.device_images.batch = lambda asked: seen.append(tuple(asked)) or batch(asked)
+        task.loss = lambda images, labels: images.sum()
+        list(task.losses(epoch, 0, torch.Generator()))
+        return tuple(seen)
+
+    assert rows(0, 0) == rows(0, 0)
+    assert len({rows(0, 0), rows(1, 0), rows(0, 1), rows(1, 1)}) == 4
+
+
+@pytest.mark.parametrize("names", [["flip"], []])
+def test_images_are_mirrored_at_random_where_the_recipe_says_so(finetuning, store, names):
+    task, seen = finetuning(augmentation=names), []
+    batch = task.device_images.batch
+    task.device_images.batch = lambda asked: seen.append((asked, [])) or batch(asked)
+    task.loss = lambda shown, labels: seen[-1][1].append(shown) or shown.sum()
+    list(task.losses(0, 0, torch.Generator().manual_seed(0)))
+    mirrored = []
+    for rows, (shown,) in seen:
+        for image, plain in zip(shown, images(store, rows), strict=True):
+            mirrored.append(not torch.allclose(image, plain, atol=1e-5))
+            assert torch.allclose(image, plain.flip(2) if mirrored[-1] else plain, atol=1e-5)
+    share = sum(mirrored) / len(mirrored)
+    assert 0.3 < share < 0.7 if names else share == 0
+
+
 def test_training_on_episodes_learns_to_tell_new_classes_apart(stage_config, toy, tmp_path):
     stage = stage_config("pretrain", pretraining={"epochs": 1, "learning_rate": 1e-9})
     pretrain.run(stage, toy.data, toy.val, tmp_path / "pretrain.pt", require_gpu=False)

@@ -156,6 +156,19 @@ def test_an_epoch_sees_every_base_image_but_the_last_part_batch_once(pretraining
     assert orders[0] != orders[1]
 
 
+def test_the_order_of_images_is_that_of_the_seed_and_the_epoch(pretraining):
+    def rows(seed, epoch):
+        task, seen = pretraining(seed=seed), []
+        batch = task.device_images.batch
+        task.device_images.batch = lambda asked: seen.append(tuple(asked)) or batch(asked)
+        task.loss = lambda images, labels: images.sum()
+        list(task.losses(epoch, 0, torch.Generator()))
+        return tuple(seen)
+
+    assert rows(0, 0) == rows(0, 0)
+    assert len({rows(0, 0), rows(1, 0), rows(0, 1), rows(1, 1)}) == 4
+
+
 def test_the_gradient_reaches_the_first_convolution_through_embedding_propagation(
     pretraining, store, slope_and_gradient
 ):
