@@ -51,6 +51,18 @@ def test_a_batch_draws_a_base_class_uniformly_then_one_of_its_images(stores):
     assert not np.array_equal(drawn[0][0], drawn[1][0])
 
 
+def test_images_are_those_of_the_seed_the_epoch_and_the_step(stores):
+    made = task(stores)
+
+    def rows(seed, epoch, step):
+        made.stage = stage().model_copy(update={"seed": seed})
+        return tuple(made.sample(epoch, step)[0])
+
+    assert rows(0, 0, 0) == rows(0, 0, 0)
+    places = [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 0), (1, 0, 1), (0, 1, 1)]
+    assert len({rows(*place) for place in places}) == len(places)
+
+
 def test_the_loss_is_the_cross_entropy_of_cosines(stores):
     made = task(stores)
     made.model.eval()
