@@ -6,9 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from plans import plan_of
 from reference import cross_entropy, embeddings, label_scores
 
+from epcore.classifiers import EpisodeBatch
 from epcore.data.episodes import Episodes
 from epcore.errors import UserError
 from epcore.evaluation import evaluate
@@ -92,6 +94,24 @@ def test_episodes_solved_in_batches_are_those_solved_one_by_one():
     ]
     assert together.accuracies.tolist() == [result.accuracies[0] for result in alone]
     np.testing.assert_allclose(together.losses, [result.losses[0] for result in alone], rtol=1e-4)
+
+
+def test_a_classifier_is_told_an_episodes_number_among_all_of_them_in_any_batch(monkeypatch):
+    """Of the classifier that draws its first weights by it."""
+    features, episodes = drawn(5)
+    scored = inference("net+baseline")
+    monkeypatch.setattr("epcore.evaluation.solve.BATCH", 2)
+    found = solve(features, episodes, scored).losses
+    expected, as_the_first = [], []
+    pairs = zip(episodes.images(), episodes.query_labels, strict=True)
+    for number, (rows, labels) in enumerate(pairs):
+        for given, losses in ((number, expected), (0, as_the_first)):
+            alone = EpisodeBatch(
+                features.of(rows[None]), WAY, 1, len(labels), numbers=torch.tensor([given])
+            )
+            losses.append(cross_entropy(scored.scores(alone)[0].double().numpy(), labels))
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+    assert not np.allclose(expected, as_the_first, rtol=1e-2)
 
 
 def test_the_labels_of_queries_follow_the_order_of_an_episodes_rows():
