@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from plans import plan_of
 from torch.nn import functional
 
 from epcore.backbones.base import parameter_count
@@ -198,6 +199,70 @@ def test_a_method_has_the_parameters_of_its_layers(name):
 @pytest.mark.parametrize("name", OFFICIAL)
 def test_it_has_those_of_the_official_code_but_for_biases_before_batch_norm(name):
     assert PARAMETERS[name] + WITHOUT.get(name, 0) == OFFICIAL[name]
+
+
+# -- what layers are told, and first weights -------------------------------------------------------
+
+
+GRAPH_LAYERS = [
+    *[("LeakyReLU", 0.2)] * 3, ("Dropout2d", 0.4), ("LeakyReLU", 0.2), ("Dropout2d", 0.5)
+]  # fmt: skip
+ACTIVATIONS = {
+    "protonet": [("ReLU", None)] * 4,
+    "matching": [("ReLU", None)] * 4,
+    "maml": [],  # written as functions
+    "relation-net": [("ReLU", None)] * (4 + 3),
+    "tpn": [("ReLU", None)] * (4 + 3),
+    # Four layers of pairs in each of three rounds, and EGNN's two of nodes.
+    "gnn": GRAPH_LAYERS + [("LeakyReLU", 0.01)] * 3 * 4,
+    "egnn": GRAPH_LAYERS + [("LeakyReLU", 0.01)] * 3 * (2 + 4),
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_layers_have_the_slopes_and_the_dropout_of_the_authors_code(name):
+    found = []
+    for layer in build(name).modules():
+        kind = type(layer).__name__
+        if kind.endswith("ReLU") or kind.startswith("Dropout"):
+            found.append((kind, getattr(layer, "negative_slope", getattr(layer, "p", None))))
+    assert found == ACTIVATIONS[name]
+
+
+def drawn_alike(weight, spread, normal):
+    """Whether weights look drawn from a normal or a uniform distribution around 0."""
+    widest = float(weight.detach().abs().max()) / spread
+    bell = widest > 2.5 if normal else 1.6 < widest < math.sqrt(3) + 1e-6
+    return bell and weight.std().item() == pytest.approx(spread, rel=0.1)
+
+
+def test_relation_nets_first_weights_are_those_of_the_authors_code():
+    method = build("relation-net", pixels=84)
+    for layer in method.modules():
+        if isinstance(layer, torch.nn.Conv2d):
+            assert drawn_alike(layer.weight, math.sqrt(2 / (9 * 64)), normal=True)
+    first = method.relation[-2]
+    assert drawn_alike(first.weight, 0.01, normal=True)
+    assert method.last.weight.abs().max() < 0.05
+    assert all((layer.bias == 1).all() for layer in (first, method.last))
+
+
+def test_mamls_first_weights_are_those_of_the_authors_code():
+    """Xavier's uniform ones, and zeros for all that is added."""
+    for name, weight in build("maml", pixels=84).named_parameters():
+        if name.endswith("bias"):
+            assert not weight.any(), name
+        else:
+            fans = (weight.shape[0] + weight.shape[1]) * (9 if weight.dim() == 4 else 1)
+            assert drawn_alike(weight, math.sqrt(2 / fans), normal=False), name
+
+
+def test_tpns_width_starts_around_one():
+    assert build("tpn").width[-1].bias.tolist() == [1]
+
+
+def test_tpn_propagates_with_the_alpha_of_the_authors_code():
+    assert plan_of("paper").registry.recipes.compared["tpn"].method["alpha"] == 0.99
 
 
 # -- each by itself --------------------------------------------------------------------------------
@@ -473,6 +538,28 @@ def test_in_first_order_the_gradient_is_that_at_the_adapted_weights():
     functional.cross_entropy(method(leaves, images, WAY)[WAY:], classes).backward()
     for name, weight in leaves.items():
         assert torch.allclose(found[name], weight.grad.flatten(), rtol=1e-6, atol=1e-10), name
+
+
+def test_a_test_takes_its_own_number_of_steps():
+    """Against steps written out, the queries normalized with the support's statistics."""
+    found = []
+    for count in (1, 3):
+        torch.manual_seed(0)
+        method = maml(test_steps=count)
+        episodes = episodes_of(method, count=1, shot=1, pixels=16)
+        images = episodes.points[0].reshape(-1, 3, 16, 16)
+        weights = {name: weight.detach().clone() for name, weight in method.named_parameters()}
+        for _ in range(count):
+            leaves = {name: weight.requires_grad_() for name, weight in weights.items()}
+            loss = functional.cross_entropy(method(leaves, images[:WAY], WAY), torch.arange(WAY))
+            slopes = torch.autograd.grad(loss, list(leaves.values()))
+            weights = {
+                name: (leaves[name] - 0.3 * slope * (not name.startswith("norm"))).detach()
+                for name, slope in zip(leaves, slopes, strict=True)
+            }
+        found.append(scores(method, episodes)[0])
+        assert torch.allclose(found[-1], method(weights, images, WAY)[WAY:], rtol=1e-6, atol=1e-9)
+    assert not torch.allclose(*found, rtol=1e-2)
 
 
 def test_first_and_second_order_differ():
