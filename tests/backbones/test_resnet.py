@@ -1,5 +1,6 @@
 """ResNet-10 and ResNet-18 of ImageNet-FS: sizes, shapes, signs, and the layers written out."""
 
+import math
 from fractions import Fraction
 from importlib import import_module
 
@@ -110,6 +111,17 @@ def test_the_last_map_is_torchvisions_to_the_bit_before_its_last_relu(architectu
         last = network.blocks(network.stem(images))
         assert torch.equal(last.relu().mean(dim=(-2, -1)), expected)
     assert (last < 0).any()
+
+
+def test_convolutions_start_normal_with_a_spread_by_their_outputs():
+    torch.manual_seed(0)
+    for module in build_backbone("resnet10", Fraction(1, 2)).modules():
+        if isinstance(module, nn.Conv2d):
+            weights = module.weight.detach() * math.sqrt(
+                module.out_channels * module.kernel_size[0] ** 2 / 2
+            )
+            assert weights.std().item() == pytest.approx(1, rel=0.1)
+            assert weights.abs().max() > 2.5
 
 
 def test_a_depth_is_refused():

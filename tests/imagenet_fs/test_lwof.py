@@ -77,6 +77,20 @@ def test_untrained_averaging_is_the_mean_direction_of_the_exemplars():
     assert torch.allclose(found, functional.normalize(task().exemplars, dim=-1).mean(dim=2))
 
 
+def test_attention_starts_near_the_identity_and_all_gains_at_one():
+    torch.manual_seed(0)
+    module = LwofGenerator(ATTENTION, torch.randn(50, 40), torch.tensor(10.0))
+    query, keys = module.attention.query, module.attention.keys
+    away = array(query.weight) - np.eye(40)
+    assert away.std() == pytest.approx(0.001, rel=0.1)
+    assert np.abs(away).max() < 0.006
+    assert not query.bias.any()
+    assert keys.std().item() == pytest.approx(math.sqrt(2 / 40), rel=0.1)
+    assert module.attention.scale.item() == 30
+    assert (module.average_gain == 1).all()
+    assert (module.attention_gain == 1).all()
+
+
 @pytest.mark.parametrize("settings", [AVERAGE, ATTENTION], ids=["average", "attention"])
 def test_everything_learns_the_base_weights_included(settings):
     module = generator(settings)

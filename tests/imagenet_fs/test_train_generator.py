@@ -155,6 +155,26 @@ def test_validation_is_the_top_5_accuracy_among_novel_validation_classes(task, o
     assert loss == pytest.approx(np.mean(losses), rel=1e-5)
 
 
+def test_validation_takes_the_denoised_weights_themselves(task, opened):
+    """A whole step, whatever the sizes of the test are."""
+    made = task(stage("wdae-gnn"))
+    made.model.train()
+    found = made.validate()
+    images, queries = opened["images"], opened["queries"]
+    labels = images.store.class_indices("val")
+    rows = np.flatnonzero(np.isin(queries.store.labels, labels))
+    expected = torch.from_numpy(np.searchsorted(labels, queries.store.labels[rows]))
+    base = torch.arange(len(made.first))[None]
+    accuracies, losses = [], []
+    for drawn in draw(images.store, "val", 1, 3, seed=0).rows:
+        with torch.no_grad():
+            weights = made.model.eval()(Task(base, images.of(drawn)[None]))[0, base.shape[1] :]
+        scores = cosine_logits(queries.of(rows), weights, 10.0)
+        accuracies.append(hits(scores, expected).double().mean().item())
+        losses.append(functional.cross_entropy(scores, expected).item())
+    assert found == pytest.approx((np.mean(accuracies), np.mean(losses)), rel=1e-5)
+
+
 # -- the stage ------------------------------------------------------------------------------------
 
 

@@ -172,6 +172,17 @@ def test_noise_and_dropout_are_of_training_alone_and_the_graph_is_of_clean_weigh
     assert torch.equal(seen[0], weights)
 
 
+def test_every_activation_drops_the_share_asked_for_in_training():
+    module = denoiser(SETTINGS.model_copy(update={"noise": 0.0}), size=40).train()
+    zeros = {}
+    for name in ("first", "update", "second"):
+        getattr(module, name).activation.register_forward_hook(
+            lambda _, given, out, name=name: zeros.update({name: (out == 0).double().mean()})
+        )
+    module(unit_vectors(1, 50, 40))
+    assert [float(share) for share in zeros.values()] == pytest.approx([0.7] * 3, abs=0.03)
+
+
 def test_noise_has_the_deviation_asked_for_before_weights_are_unit_vectors_again():
     module = denoiser(SETTINGS.model_copy(update={"dropout": 0.0}), size=400).train()
     seen = []
