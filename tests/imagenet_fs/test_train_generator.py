@@ -109,6 +109,22 @@ def test_an_episode_splits_the_base_classes_and_shows_no_image_as_exemplar_and_q
     assert stats.chisquare(seen).pvalue > 1e-3
 
 
+def test_episodes_are_those_of_the_seed_the_epoch_and_the_step(task):
+    made = task(stage("lwof-average", steps=2))
+
+    def queries(seed, epoch, start=0):
+        seen = []
+        made.stage = made.stage.model_copy(update={"seed": seed})
+        made.loss = lambda episodes: seen.extend(tuple(each.queries) for each in episodes)
+        list(made.losses(epoch, start, torch.Generator()))
+        return seen
+
+    assert queries(0, 0) == queries(0, 0)
+    assert queries(0, 0)[2:] == queries(0, 0, start=1)
+    places = [(0, 0), (1, 0), (0, 1), (1, 1)]
+    assert len({episode for place in places for episode in queries(*place)}) == 4 * 2 * 2
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_loss_is_the_mean_over_queries_plus_the_penalty(task, opened, kind):
     """LwoF's in training too: the features are the stored ones, none of them dropped. In the cited
