@@ -194,10 +194,10 @@ def test_a_table_of_many_blocks_goes_on_from_page_to_page(typeset):
     blocks = plan_of("paper").tables.table("classifiers").blocks
     rows = [sum(r"\ci{" in line for line in page.splitlines()) for page in pages]
     assert sum(rows) == sum(len(block.rows) for block in blocks)
-    assert len(rows) == 3
-    assert max(rows) <= 64
-    assert [page.count(r"\label{") for page in pages] == [1, 0, 0]
-    assert [page.count(r"\addtocounter{table}{-1}") for page in pages] == [0, 1, 1]
+    assert max(rows) <= 64 < sum(rows)
+    later = [1] * len(pages[1:])
+    assert [page.count(r"\label{") for page in pages] == [1, *(0 for _ in later)]
+    assert [page.count(r"\addtocounter{table}{-1}") for page in pages] == [0, *later]
     assert typeset("classifiers", "demo")[0].count(r"\begin{table}") == 1
 
 
