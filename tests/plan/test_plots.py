@@ -90,8 +90,8 @@ def test_a_difference_is_to_the_other_line_at_the_same_place(scale):
         compared = [point for point in drawn if point["baseline"]]
         assert bool(compared) == (plan.plots.settings.plots[name].series is None)
         for point in compared:
-            assert (point["series"], point["baseline"]) == ("EPNet", "--Net")
-            assert (*(point[key] for key in place), "--Net") in places
+            assert {point["series"], point["baseline"]} == {"EPNet", "--Net"}
+            assert (*(point[key] for key in place), point["baseline"]) in places
 
 
 def test_a_scale_without_the_numbers_has_no_such_plot():

@@ -327,9 +327,11 @@ def test_a_table_may_say_when_each_rate_fell_and_how_many_epochs_were_trained(fa
     assert heading[1:3] == ["pretraining", "fine-tuning"]
     assert r"\emph{fine-tuning}: the epoch after which the learning rate first fell" in text
     page = Path("table.html").read_text(encoding="utf-8")
-    for line in rows:
-        differs = line[0].startswith("plateau")
-        told = ["2 (4)", "1 (3), never (2)" if differs else "never (2)"]
+    rows_of_table = [(block, row) for block in stage.table.blocks for row in block.rows]
+    for line, (block, row) in zip(rows, rows_of_table, strict=True):
+        tuned = "1 (3), never (2)" if row.name == changed.row else "never (2)"
+        recipe = plan.registry.recipes.resolve(row.recipe, block.backbone)
+        told = ["2 (4)", tuned if recipe.tested == "finetuned" else ""]
         assert line[1:3] == told
         assert "<td>{}</td><td>{}</td>".format(*told) in page
     assert "learning rate" not in caption(CONFIG, "demo")
