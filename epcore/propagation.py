@@ -21,11 +21,18 @@ Part = Literal["full", "off-diagonal", "diagonal"]
 # score before the logarithm.
 DEGREE_OFFSET = 1e-4
 SCORE_OFFSET = 1e-6
-# Squared distances that rounding in float64 cannot tell from zero, as a share of the points'
-# squared norms. In float32 they are known to about 1e-7 of these norms: points within NEAR of them
-# may be equal, and where the bandwidth is as small beside the mean distance as NARROW, the graph is
-# not known to five digits.
-EQUAL, NEAR, NARROW = 8 * torch.finfo(torch.float64).eps, 1e-5, 0.01
+# Squared distances up to this share of the points' squared norms are zero: rounding in float64
+# cannot tell them from it.
+EQUAL = 8 * torch.finfo(torch.float64).eps
+# The same share in float32, which knows squared distances to about 1e-7 of the squared norms: two
+# points that are closer may be equal, and are compared in float64.
+NEAR = 1e-5
+# Smallest bandwidth, as a share of the mean squared distance, at which float32 knows the graph to
+# five digits.
+NARROW = 0.01
+# Smallest variance of squared distances that float32 knows: the squares that add up to it are
+# subnormal below, and lose digits.
+SMALLEST_VARIANCE = torch.finfo(torch.float32).tiny / torch.finfo(torch.float32).eps
 
 
 class DegenerateFeaturesError(ValueError):
@@ -65,16 +72,13 @@ def similarity_graph(features: Tensor, bandwidth: Bandwidth = "std") -> Tensor:
     Gradients flow through `s`, as in the authors' code.
     Points at equal distances from one another have `s = 0`: the limit, no edges, is returned.
 
-    Of float32 features each set (episode) is tried in float32, which takes half of the time, and
-    done again in float64 only where that may not be exact enough: if points may be equal, or if
-    `s` is small beside the distances. Others are done in float64, and so are all under
-    `torch.compile` or if `torch.set_float32_matmul_precision` lets products round their inputs.
+    The graph of float32 features is computed in float32, which takes half of the time, and again
+    in float64 for the sets (episodes) of which float32 may not be exact enough: if points may be
+    equal, or if `s` is small beside the distances or near the smallest float32 number. The graph of
+    features of another dtype is computed in float64, and so is every graph under `torch.compile`,
+    or where torch may round the inputs of float32 products to TF32 or bfloat16.
     """
-    if (
-        features.dtype != torch.float32
-        or torch.compiler.is_compiling()
-        or torch.get_float32_matmul_precision() != "highest"
-    ):
+    if features.dtype != torch.float32 or _may_round_products(features):
         return _in_float64(features, bandwidth)
     graph, exact = _graph(features, bandwidth, NEAR)
     if not bool(exact.all()):
@@ -83,6 +87,19 @@ def similarity_graph(features: Tensor, bandwidth: Bandwidth = "std") -> Tensor:
         graph[exact] = _graph(features[exact], bandwidth, NEAR)[0]
         graph[~exact] = _in_float64(features[~exact], bandwidth)
     return graph
+
+
+def _may_round_products(values: Tensor) -> bool:
+    """Whether torch may round the inputs of float32 matrix products on the device of the values.
+
+    The backend knows the settings of both of torch's interfaces; `get_float32_matmul_precision`
+    raises once the newer one, `fp32_precision`, has been used. True while torch compiles, because
+    a compiled program may run under another setting.
+    """
+    if torch.compiler.is_compiling():
+        return True
+    backend = torch.backends.cuda if values.is_cuda else torch.backends.mkldnn
+    return backend.matmul.fp32_precision not in ("none", "ieee")
 
 
 def _in_float64(features: Tensor, bandwidth: Bandwidth) -> Tensor:
@@ -111,7 +128,7 @@ def _graph(points: Tensor, bandwidth: Bandwidth, near: float) -> tuple[Tensor, T
     smallest = (torch.finfo(distances.dtype).eps * mean.detach()).square()
     variance = torch.maximum(variance, smallest)
     scale = variance.sqrt() if bandwidth == "std" else variance
-    wide = (scale > NARROW * mean) & scale.isfinite()
+    wide = (scale > NARROW * mean) & (variance > SMALLEST_VARIANCE) & scale.isfinite()
     exact = (apart == n * n - n) & wide[..., 0, 0]
     return (distances / -scale).exp_().masked_fill(diagonal, 0), exact
 
@@ -152,9 +169,9 @@ def _solve(matrix: Tensor, factor: Tensor, values: Tensor) -> Tensor:
 
 
 def _solved(factor: Tensor, values: Tensor) -> Tensor:
-    """For many columns through the inverse: two triangular systems then cost more."""
+    """`M^-1 V` `(..., N, K)`, of many columns by the inverse: two triangular systems cost more."""
     solved: Tensor
-    if values.shape[-1] > 2 * factor.shape[-1]:
+    if values.shape[-1] > 2 * factor.shape[-1] and not _may_round_products(values):
         solved = torch.cholesky_inverse(factor) @ values
     else:
         solved = torch.cholesky_solve(values, factor)
@@ -164,14 +181,14 @@ def _solved(factor: Tensor, values: Tensor) -> Tensor:
 class Propagator:
     """`P = (I - alpha L)^-1` (equation 2) of the graph of features `(..., N, D)`.
 
-    Kept as its inverse and the Cholesky factor of that, so that it can be applied more than once.
+    Held as the matrix `I - alpha L` and its Cholesky factor, so that it can be applied many times.
     """
 
     def __init__(self, features: Tensor, alpha: float, bandwidth: Bandwidth = "std") -> None:
         laplacian = normalized_adjacency(similarity_graph(features, bandwidth))
         identity = torch.eye(laplacian.shape[-1], dtype=laplacian.dtype, device=laplacian.device)
-        self._inverse = identity - alpha * laplacian
-        self._factor: Tensor = torch.linalg.cholesky(self._inverse.detach())
+        self._system = identity - alpha * laplacian
+        self._factor: Tensor = torch.linalg.cholesky(self._system.detach())
 
     @property
     def shape(self) -> torch.Size:
@@ -184,7 +201,7 @@ class Propagator:
 
     def apply(self, values: Tensor) -> Tensor:
         """`P @ values` for values `(..., N, K)`."""
-        return _solve(self._inverse, self._factor, values)
+        return _solve(self._system, self._factor, values)
 
     def matrix(self) -> Tensor:
         """`P` itself `(..., N, N)`."""
@@ -225,7 +242,7 @@ def _check_features(features: Tensor) -> None:
         )
 
 
-def _in_full(features: Tensor) -> Tensor:
+def _at_least_float32(features: Tensor) -> Tensor:
     """Half precision as float32, float32 and float64 as they are."""
     return features if features.dtype == torch.float64 else features.float()
 
@@ -269,7 +286,7 @@ class EmbeddingPropagation(nn.Module):
     def forward(self, features: Tensor) -> Tensor:
         _check_features(features)
         with torch.autocast(features.device.type, enabled=False):
-            return self._propagated(_in_full(features)).to(features.dtype)
+            return self._propagated(_at_least_float32(features)).to(features.dtype)
 
     def _propagated(self, features: Tensor) -> Tensor:
         propagator = Propagator(features, self.alpha, self.bandwidth)
@@ -277,7 +294,7 @@ class EmbeddingPropagation(nn.Module):
             return propagator.apply(features)
         matrix = propagator.matrix()
         diagonal = matrix.diagonal(dim1=-2, dim2=-1)[..., None] * features
-        return diagonal if self.part == "diagonal" else matrix @ features - diagonal
+        return diagonal if self.part == "diagonal" else propagator.apply(features) - diagonal
 
     def extra_repr(self) -> str:
         return f"alpha={self.alpha}, bandwidth={self.bandwidth!r}, part={self.part!r}"
@@ -326,7 +343,7 @@ class LabelPropagation(nn.Module):
         """The propagator of features `(..., N, D)`, for more than one set of labels."""
         _check_features(features)
         with torch.autocast(features.device.type, enabled=False):
-            return Propagator(_in_full(features), self.alpha, self.bandwidth)
+            return Propagator(_at_least_float32(features), self.alpha, self.bandwidth)
 
     def log_scores(self, propagator: Propagator, labels: Tensor) -> Tensor:
         """Log-scores `(..., N, C)` of labels `(..., N, C)` of the propagator's points."""

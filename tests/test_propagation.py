@@ -628,23 +628,52 @@ def inexact(kind):
             features = torch.eye(12) + 1e-4 * torch.randn(12, 12)
         case "huge":
             features *= 1e15
+        case "tiny":
+            features *= 3e-12
     return features
 
 
-@pytest.mark.parametrize("allowed", ["high", "medium"])
-def test_where_products_may_round_their_inputs_the_graph_is_made_in_float64(allowed):
+ROUNDING = {
+    "high": "torch.set_float32_matmul_precision('high')",
+    "medium": "torch.set_float32_matmul_precision('medium')",
+    "all backends": "torch.backends.fp32_precision = 'tf32'",
+    "mkldnn": "torch.backends.mkldnn.fp32_precision = 'bf16'",
+    "products of mkldnn": "torch.backends.mkldnn.matmul.fp32_precision = 'bf16'",
+}
+FULL = {
+    "untouched": "",
+    "products of CUDA": "torch.backends.cuda.matmul.fp32_precision = 'tf32'",
+    "convolutions": "torch.backends.cudnn.conv.fp32_precision = 'tf32'",
+    "ieee": "torch.backends.fp32_precision = 'ieee'",
+}
+
+
+@pytest.mark.parametrize("setting", [*ROUNDING, *FULL])
+def test_where_products_may_round_their_inputs_the_graph_is_made_in_float64(setting):
+    """On the CPU, by either interface of torch, in a process of its own: they exclude each other.
+
+    Elsewhere float32 is used, which differs from float64 in the last bits.
+    """
+    program = f"""if True:
+    import torch
+    {(ROUNDING | FULL)[setting]}
+    from epcore import EmbeddingPropagation
+    from epcore.propagation import similarity_graph
     features = torch.randn(20, 8, generator=torch.Generator().manual_seed(0))
     expected = similarity_graph(features.double()).float()
-    assert not torch.equal(similarity_graph(features), expected)
-    torch.set_float32_matmul_precision(allowed)
-    try:
-        assert torch.equal(similarity_graph(features), expected)
-    finally:
-        torch.set_float32_matmul_precision("highest")
+    assert torch.equal(similarity_graph(features), expected) == {setting in ROUNDING}
+    for part in ("full", "off-diagonal"):
+        for columns in (8, 64):  # few, and so many that torch may solve by the inverse
+            points = features.repeat(1, columns // 8)
+            layer = EmbeddingPropagation(part=part)
+            exact = layer(points.double()).float()
+            torch.testing.assert_close(layer(points), exact, rtol=1e-4, atol=1e-5)
+    """
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 @pytest.mark.parametrize(
-    "kind", ["twins", "nearly twins", "far from zero", "nearly equal distances", "huge"]
+    "kind", ["twins", "nearly twins", "far from zero", "nearly equal distances", "huge", "tiny"]
 )
 def test_where_float32_is_not_enough_the_graph_is_made_in_float64(kind):
     """Beside a set for which it is, whose graph and gradient stay what they are alone."""
