@@ -54,6 +54,11 @@ class Checkpoint:
 
         return cls(backbone, part("backbone."), part("class_head."))
 
+    @property
+    def cosine_head(self) -> bool:
+        """Whether the class head is a cosine layer, which has a scale and no biases."""
+        return "scale" in self.class_head
+
     def save(self, path: Path) -> None:
         """Raises `UserError` if a weight is not finite."""
         for part in PARTS:

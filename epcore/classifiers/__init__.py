@@ -39,6 +39,8 @@ class Needs:
             unlabeled images that take their place.
         base_weights: it takes the weights of the base classes, of the linear layer that the
             network was trained with.
+        frozen_features: its scores have no gradient with respect to the features, or a wrong one,
+            so that no network can be trained through it.
     """
 
     transductive: bool = False
@@ -46,6 +48,7 @@ class Needs:
     instead_of_queries: bool = False
     balanced: bool = False
     base_weights: bool = False
+    frozen_features: bool = False
 
 
 class EpisodeClassifier(Settings, ABC):

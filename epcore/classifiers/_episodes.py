@@ -73,10 +73,14 @@ class EpisodeBatch:
         """`(..., U, D)`; U may be 0."""
         return self.points[..., self.labeled + self.queries :, :]
 
-    @property
-    def generators(self) -> list[torch.Generator]:
-        """A CPU generator for each episode of all leading dimensions, seeded by its number."""
+    def generators(self, seed: int) -> list[torch.Generator]:
+        """A CPU generator for each episode of all leading dimensions.
+
+        It depends on the seed and the episode's number alone: a seed has a million episodes of
+        its own, and torch's generator takes 32 bits.
+        """
         numbers = self.numbers
         if numbers is None:
             numbers = torch.arange(math.prod(self.points.shape[:-2]))
-        return [torch.Generator().manual_seed(int(number)) for number in numbers.flatten()]
+        first = 1_000_000 * seed
+        return [torch.Generator().manual_seed(first + int(number)) for number in numbers.flatten()]

@@ -48,6 +48,7 @@ def balanced(logits: Tensor, counts: Tensor | float, rows: Tensor | None = None)
         step = torch.cholesky_solve(missing[..., None], torch.linalg.cholesky(curvature))
         step = step.squeeze(-1)
         size = step.amax(dim=-1, keepdim=True) - step.amin(dim=-1, keepdim=True)
+        size = torch.where(unfinished, size, 1)  # a step of size 0 has no gradient
         step = step * torch.where(unfinished, size.log1p() / size, 0)
         scores = scores + step[..., None]
     return scores.log_softmax(dim=-2).mT.to(logits.dtype)

@@ -2,12 +2,13 @@
 
 import math
 from abc import abstractmethod
+from typing import ClassVar
 
 import torch
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor
 
-from epcore.classifiers import EpisodeBatch, EpisodeClassifier
+from epcore.classifiers import EpisodeBatch, EpisodeClassifier, Needs
 from epcore.classifiers._content_order import support_in_order
 from epcore.classifiers._rows import rows_of
 
@@ -17,13 +18,16 @@ MOMENTUM = DAMPENING = 0.9
 class TrainedHead(EpisodeClassifier):
     """Scores `W x`; stochastic gradient descent on the mean cross-entropy of small batches.
 
-    Weights start at random and batches are drawn at random, from the number of the episode.
+    Weights start at random and batches are drawn at random, from `seed` and the episode's number.
     """
+
+    needs: ClassVar[Needs] = Needs(frozen_features=True)
 
     epochs: PositiveInt = Field(default=100, description="passes over the support; authors' code")
     batch_size: PositiveInt = Field(default=4, description="images a step; authors' code")
     learning_rate: PositiveFloat = Field(default=0.01, description="authors' code")
     weight_decay: NonNegativeFloat = Field(default=0.001, description="authors' code")
+    seed: int = Field(default=0, ge=0, lt=4000, description="of first weights and batches")
 
     @abstractmethod
     def _inputs(self, points: Tensor) -> Tensor:
@@ -67,7 +71,7 @@ class TrainedHead(EpisodeClassifier):
         """First weights `(..., way, d)`, uniform as torch's layers; orders `(..., epochs, n)`."""
         leading, shape = inputs.shape[:-2], (episodes.way, inputs.shape[-1])
         starts, orders = [], []
-        for random in episodes.generators:
+        for random in episodes.generators(self.seed):
             starts.append(2 * torch.rand(shape, generator=random) - 1)
             orders.append(torch.rand((self.epochs, episodes.labeled), generator=random))
         uniform = torch.stack(starts).reshape(*leading, *shape).to(inputs)

@@ -19,7 +19,7 @@ class AlphaTIM(EpisodeClassifier):
     all three terms weigh the same, and that of the support keeps Shannon's form.
     """
 
-    needs: ClassVar[Needs] = Needs(transductive=True)
+    needs: ClassVar[Needs] = Needs(transductive=True, frozen_features=True)
 
     preprocessing: tuple[Step, ...] = ("unit",)
     alpha: Annotated[float, Field(gt=1)] | None = Field(

@@ -18,7 +18,7 @@ class Discriminative(EpisodeClassifier):
     is left out: what the base classes say is how large weights are. There is no official code.
     """
 
-    needs: ClassVar[Needs] = Needs(base_weights=True)
+    needs: ClassVar[Needs] = Needs(base_weights=True, frozen_features=True)
 
     def logits(self, episodes: EpisodeBatch) -> Tensor:
         base = episodes.base_weights

@@ -1,9 +1,11 @@
 """Logistic regression on the support (RFS, Tian et al. 2020)."""
 
+from typing import ClassVar
+
 from pydantic import Field, PositiveFloat
 from torch import Tensor
 
-from epcore.classifiers import EpisodeBatch, EpisodeClassifier
+from epcore.classifiers import EpisodeBatch, EpisodeClassifier, Needs
 from epcore.classifiers._preprocessing import Step
 from epcore.classifiers._softmax_regression import softmax_regression
 
@@ -14,6 +16,8 @@ class LogisticRegression(EpisodeClassifier):
     W and b minimize `cost * (sum of the support's cross-entropies) + |W|^2 / 2`; b is free. The
     authors' code has five augmented copies of each support image; here there is one.
     """
+
+    needs: ClassVar[Needs] = Needs(frozen_features=True)
 
     preprocessing: tuple[Step, ...] = Field(
         default=("unit",), description="what is done to the features first, in this order"

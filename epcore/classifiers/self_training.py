@@ -22,7 +22,9 @@ class SelfTraining(EpisodeClassifier):
     the images, sees other unlabeled images in each round, and ends with steps on the support alone.
     """
 
-    needs: ClassVar[Needs] = Needs(transductive=True, unlabeled=True, instead_of_queries=True)
+    needs: ClassVar[Needs] = Needs(
+        transductive=True, unlabeled=True, instead_of_queries=True, frozen_features=True
+    )
 
     preprocessing: tuple[Step, ...] = Field(
         default=("unit",), description="what is done to the features first, in this order"

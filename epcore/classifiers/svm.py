@@ -1,10 +1,12 @@
 """Multi-class support vector machine (MetaOptNet, Lee et al. 2019)."""
 
+from typing import ClassVar
+
 import torch
 from pydantic import Field, NonNegativeFloat, PositiveFloat
 from torch import Tensor
 
-from epcore.classifiers import EpisodeBatch, EpisodeClassifier
+from epcore.classifiers import EpisodeBatch, EpisodeClassifier, Needs
 
 STEPS, STEPS_TO_A_CHECK = 5000, 10
 # Of the duality gap, relative to `cost` times the number of images.
@@ -20,6 +22,8 @@ class SVM(EpisodeClassifier):
     steps of an interior-point method (the paper says 3). There a scale of the scores is learned in
     training; here it is 1, which changes no prediction.
     """
+
+    needs: ClassVar[Needs] = Needs(frozen_features=True)
 
     cost: PositiveFloat = Field(
         default=0.1, description="weight of the summed losses, C; 0.1 in the authors' code"

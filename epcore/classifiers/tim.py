@@ -31,7 +31,7 @@ class TIM(EpisodeClassifier):
     The settings are those of the authors' code, which has the weights of the paper.
     """
 
-    needs: ClassVar[Needs] = Needs(transductive=True)
+    needs: ClassVar[Needs] = Needs(transductive=True, frozen_features=True)
 
     preprocessing: tuple[Step, ...] = ("unit",)
     solver: Literal["gd", "adm"] = Field(default="gd", description="TIM-GD or TIM-ADM")

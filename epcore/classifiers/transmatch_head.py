@@ -58,10 +58,12 @@ class TransMatchHead(EpisodeClassifier):
 
     The authors tune the whole network, with augmented images, and learn the scale too. Mixtures are
     those of unit features here, of pixels there. Without unlabeled images the queries take their
-    place. Images are drawn at random, from the number of the episode.
+    place. Images are drawn at random, from `seed` and the episode's number.
     """
 
-    needs: ClassVar[Needs] = Needs(transductive=True, unlabeled=True, instead_of_queries=True)
+    needs: ClassVar[Needs] = Needs(
+        transductive=True, unlabeled=True, instead_of_queries=True, frozen_features=True
+    )
 
     steps: PositiveInt = Field(
         default=1280,
@@ -81,6 +83,7 @@ class TransMatchHead(EpisodeClassifier):
     unlabeled_weight: NonNegativeFloat = Field(
         default=5.0, description="weight of the squared error; authors' code"
     )
+    seed: int = Field(default=0, ge=0, lt=4000, description="of the images that are drawn")
 
     @torch.no_grad()
     def logits(self, episodes: EpisodeBatch) -> Tensor:
@@ -119,7 +122,10 @@ class TransMatchHead(EpisodeClassifier):
         """The draws of all steps, from unit points `(..., n, D)`, the support first."""
         leading, (n, _) = points.shape[:-2], points.shape[-2:]
         cosines = (points @ points.mT).flatten(-2)
-        randoms = [np.random.default_rng(seed.initial_seed()) for seed in episodes.generators]
+        randoms = [
+            np.random.default_rng(generator.initial_seed())
+            for generator in episodes.generators(self.seed)
+        ]
         for first in range(0, self.steps, AT_ONCE):
             count = min(AT_ONCE, self.steps - first)
             drawn = [self._numbers(random, count, episodes.labeled, n) for random in randoms]

@@ -22,8 +22,9 @@ from epcore.plan.stages.testing import BaseClassesStage
 class BaseClasses:
     """mean: of the features of all base images, float32 `(D,)`.
 
-    weights: of the linear layer over the base classes, float32 `(C, D)`; C is 0 where weights from
-    elsewhere came without one.
+    weights: of the linear layer over the base classes, float32 `(C, D)`; C is 0 where the network
+    has none: a checkpoint from elsewhere came without, and the lengths of a cosine layer's weights
+    mean nothing.
     """
 
     mean: np.ndarray
@@ -64,7 +65,7 @@ def run(stage: BaseClassesStage, data: Path, weights: Path, out: Path) -> None:
     network = checkpoint.network(device)
     features = embed(network, store, rows, augmenter, device, stage.precision, "base classes")
     features.finite(f"{weights} gives", "train it again, or give other weights")
-    head = checkpoint.class_head.get("weight")
+    head = None if checkpoint.cosine_head else checkpoint.class_head.get("weight")
     none = torch.empty((0, features.values.shape[1]))
     BaseClasses(
         features.values.mean(axis=0, dtype=np.float64).astype(np.float32),

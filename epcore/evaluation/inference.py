@@ -80,6 +80,15 @@ class Inference:
                 "choose another one, or a protocol without them"
             )
 
+    def check_trainable(self) -> None:
+        """Raises `UserError` if no network can be trained through the classifier."""
+        if self.classifier.needs.frozen_features:
+            raise UserError(
+                f"{self._where}: no network can be fine-tuned through the classifier "
+                f"{self.classifier.name}, whose scores have no gradient; name another one in "
+                "phases.finetuning, or give `tested: pretrained`"
+            )
+
     def check(self, features: Tensor, base: BaseClasses | None) -> None:
         """Raises `UserError` if the classifier needs what these features and base classes lack."""
         method = self.classifier
@@ -95,8 +104,9 @@ class Inference:
             )
         if method.needs.base_weights and (base is None or len(base.weights) < 2):
             raise UserError(
-                f"{self._where}: the classifier {method.name} takes the weights of two base "
-                f"classes or more; give {GIVEN.format('base_weights')}, or choose another one"
+                f"{self._where}: the classifier {method.name} takes the weights of a linear layer "
+                f"over two base classes or more; give {GIVEN.format('base_weights')}, or choose "
+                "another classifier"
             )
 
 
@@ -126,7 +136,9 @@ def check_methods(plan: Plan) -> None:
         for backbone in plan.registry.scale.backbones:
             recipe = plan.registry.recipes.resolve(name, backbone)
             for phase in get_args(Phase):
-                load_classifier(recipe.propagation_in(phase), where(name))
+                inference = Inference(recipe.propagation_in(phase), where(name))
+                if phase == "finetuning" and recipe.tested == "finetuned":
+                    inference.check_trainable()
     any_recipe = plan.registry.recipes.resolve(
         plan.registry.recipes.names[0], next(iter(plan.registry.backbones))
     )
@@ -137,6 +149,14 @@ def check_methods(plan: Plan) -> None:
             load_classifier(with_settings(settings, chosen), place)
     for run in plan.tested.runs:
         episodes = plan.registry.protocols[run.protocol]
-        settings = plan.runs.evaluate(run.backbone, run.recipe).propagation
-        inference = Inference(settings, f"{where(run.recipe)} on {run.protocol}")
+        recipe = plan.registry.recipes.resolve(run.recipe, run.backbone)
+        place = f"{where(run.recipe)} on {run.protocol}"
+        inference = Inference(recipe.propagation_in("testing"), place)
         inference.check_unlabeled(episodes.has_unlabeled)
+        cosine = recipe.pretraining.heads == "cosine"
+        if inference.classifier.needs.base_weights and cosine:
+            raise UserError(
+                f"{place}: the classifier {inference.classifier.name} takes the weights of a "
+                "linear layer over the base classes, and the recipe has `heads: cosine`; choose "
+                "another classifier, or linear heads"
+            )

@@ -50,7 +50,7 @@ class FinetuningTask:
         self.labels, self.base = base_labels(store), pool_of(store, "base")
         self.device_images = DeviceImages(store, store.image_indices("base"), device)
         classes = len(store.class_indices("base"))
-        if "scale" in checkpoint.class_head:
+        if checkpoint.cosine_head:
             raise UserError(
                 f"{checkpoint.name} has `heads: cosine`, and fine-tuning has a linear layer; give "
                 "a checkpoint with linear heads"
@@ -66,6 +66,7 @@ class FinetuningTask:
         place(self.model, device)
         self.augmenter = Augmenter(stage.augmentation, stage.view)
         self.inference = Inference(stage.propagation)
+        self.inference.check_trainable()
         self.validator = Validator(store, episodes, stage, device)
 
     def seed(self, epoch: int) -> int:

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from epcore.checkpoint import Checkpoint, build, state_of
+from epcore.cosine import CosineClassifier
 from epcore.data.augment import Augmenter
 from epcore.data.store import ImageStore
 from epcore.errors import UserError
@@ -52,6 +53,14 @@ def test_without_a_class_head_there_are_no_weights(toy, tmp_path):
     found = BaseClasses.load(tmp_path / "base.npz")
     assert found.weights.shape == (0, 8)
     assert found.tensors[1] is None
+
+
+def test_weights_of_a_cosine_layer_are_left_out(toy, tmp_path):
+    """Their lengths mean nothing."""
+    head = CosineClassifier(8, 6, scale=10)
+    Checkpoint(BACKBONE, state_of(build(BACKBONE)), state_of(head)).save(tmp_path / "c.pt")
+    base_classes.run(STAGE, toy.data, tmp_path / "c.pt", tmp_path / "base.npz")
+    assert BaseClasses.load(tmp_path / "base.npz").weights.shape == (0, 8)
 
 
 @pytest.mark.parametrize(("mean", "weights"), [((3,), (4, 2)), ((3, 1), (4, 3)), ((2,), (2,))])

@@ -133,6 +133,52 @@ def test_a_row_with_unlabeled_images_needs_a_classifier_that_takes_them(config):
     assert "\n" not in message
 
 
+FROZEN = [name for name in CLASSIFIERS if inference(name).classifier.needs.frozen_features]
+
+
+@pytest.mark.parametrize("name", FROZEN)
+def test_a_network_is_not_fine_tuned_through_a_classifier_without_a_gradient(config, name):
+    """It may be tested with it, and pretrained: validation takes no gradient."""
+    own = (
+        "  own: {{description: of mine, extends: net, tested: {}, "
+        "phases: {{{}: {{classifier: {}}}}}}}\n"
+    )
+    message = complaint(
+        config, "recipes:\n", "recipes:\n" + own.format("finetuned", "finetuning", name)
+    )
+    assert message == (
+        f"config/recipes.yaml, recipe own: no network can be fine-tuned through the classifier "
+        f"{name}, whose scores have no gradient; name another one in phases.finetuning, or give "
+        "`tested: pretrained`"
+    )
+    file = config / "recipes.yaml"
+    fine_tuned, good = (
+        own.format("finetuned", "finetuning", name),
+        [
+            own.format("finetuned", "testing", name),
+            own.format("finetuned", "pretraining", name),
+            own.format("pretrained", "finetuning", name),
+        ],
+    )
+    text = file.read_text(encoding="utf-8")
+    for recipe in good:
+        file.write_text(text.replace(fine_tuned, recipe, 1), encoding="utf-8")
+        check_methods(Plan(config, "demo"))
+
+
+def test_weights_of_a_cosine_layer_are_no_base_weights(config):
+    """Their lengths mean nothing; the base mean of such a network is one."""
+    file = config / "tables/classifiers.yaml"
+    text = file.read_text(encoding="utf-8")
+    assert "{recipe: net, baseline" in text
+    changed = text.replace("{recipe: net, baseline", "{recipe: cc-rot, baseline")
+    file.write_text(changed, encoding="utf-8")
+    with pytest.raises(UserError) as caught:
+        check_methods(Plan(config, "demo"))
+    assert "recipe cc-rot+discriminative on " in str(caught.value)
+    assert "and the recipe has `heads: cosine`; choose another" in str(caught.value)
+
+
 def test_a_wrong_setting_of_a_grid_is_told_with_its_entry(config):
     file = config / "classifiers.yaml"
     text = file.read_text(encoding="utf-8")
