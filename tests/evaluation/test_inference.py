@@ -152,17 +152,16 @@ def test_a_network_is_not_fine_tuned_through_a_classifier_without_a_gradient(con
         "`tested: pretrained`"
     )
     file = config / "recipes.yaml"
-    fine_tuned, good = (
-        own.format("finetuned", "finetuning", name),
-        [
-            own.format("finetuned", "testing", name),
-            own.format("finetuned", "pretraining", name),
-            own.format("pretrained", "finetuning", name),
-        ],
-    )
     text = file.read_text(encoding="utf-8")
-    for recipe in good:
-        file.write_text(text.replace(fine_tuned, recipe, 1), encoding="utf-8")
+    for tested, phase in (
+        ("finetuned", "testing"),
+        ("finetuned", "pretraining"),
+        ("pretrained", "finetuning"),
+    ):
+        good = text.replace(
+            own.format("finetuned", "finetuning", name), own.format(tested, phase, name), 1
+        )
+        file.write_text(good, encoding="utf-8")
         check_methods(Plan(config, "demo"))
 
 
