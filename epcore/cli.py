@@ -62,6 +62,7 @@ def _run_command(name: str, arguments: dict[str, Any]) -> None:
 def _run_stage(name: str, arguments: dict[str, Any]) -> None:
     from epcore.footprint.tracker import tracked
     from epcore.job import resolved
+    from epcore.plan.environment import compute_with
 
     stage = STAGES[name]
     gpus, allow_cpu = arguments.pop("gpus", None), arguments.pop("allow_cpu", False)
@@ -69,6 +70,8 @@ def _run_stage(name: str, arguments: dict[str, Any]) -> None:
         arguments["config"] = _read_config(arguments["config"])
     by_hand = bool(arguments["out"])
     arguments = resolved(name, arguments)
+    if threads := getattr(arguments.get("stage"), "threads", None):
+        compute_with(threads)
     check_outputs(name, arguments, by_hand)
     if gpus is not None:
         from epcore.gpus import claim

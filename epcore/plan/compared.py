@@ -6,6 +6,7 @@ from typing import Any
 from epcore.plan.recipe_models import View
 from epcore.plan.registry import Registry
 from epcore.plan.run import Run, TrainedNetwork
+from epcore.plan.settings import JobResources
 from epcore.plan.stages.testing import MetaTestStage
 from epcore.plan.stages.training import MetaTrainStage
 
@@ -24,15 +25,15 @@ class Compared:
 
     # -- stages -----------------------------------------------------------------------------------
 
-    def _network(self, backbone: str) -> dict[str, Any]:
-        return self._registry.network(self._registry.backbone(backbone), WHOLE)
+    def _network(self, backbone: str, resources: JobResources) -> dict[str, Any]:
+        return self._registry.network(self._registry.backbone(backbone), WHOLE, resources)
 
     def meta_train(
         self, dataset: str, backbone: str, recipe: str, seed: int, shot: int
     ) -> MetaTrainStage:
         found = self._registry.recipes.compared_method(recipe)
         return MetaTrainStage(
-            **self._network(backbone),
+            **self._network(backbone, self._registry.scale.resources),
             method=found.method,
             training=found.training_on.get(dataset, found.training).of_shot(shot),
             shot=shot,
@@ -42,7 +43,7 @@ class Compared:
     def meta_test(self, backbone: str, recipe: str, protocol: str) -> MetaTestStage:
         found = self._registry.recipes.compared_method(recipe)
         return MetaTestStage(
-            **self._network(backbone),
+            **self._network(backbone, self._registry.scale.resources.embed),
             method=found.method,
             way=self._registry.protocols[protocol].way,
             batch_statistics=found.batch_statistics,

@@ -23,6 +23,7 @@ from epcore.plan.recipe_models import Backbone
 from epcore.plan.registry import Registry
 from epcore.plan.run import Run
 from epcore.plan.scale_models import ScaledBackbone
+from epcore.plan.settings import JobResources
 from epcore.plan.stages.figures import CurvesStage
 from epcore.plan.stages.imagenet_fs import (
     ClassifierStage,
@@ -248,18 +249,18 @@ class ImageNetFs:
         chosen = pick(self.settings.networks, network, "network", self._where)
         return Backbone(architecture=chosen.architecture, width=self.scale.width)
 
-    def _network(self, network: str) -> dict[str, Any]:
-        return self._registry.network(self.backbone(network), self.settings.view)
+    def _network(self, network: str, resources: JobResources) -> dict[str, Any]:
+        return self._registry.network(self.backbone(network), self.settings.view, resources)
 
     def classifier(self, network: str, seed: int) -> ClassifierStage:
         return ClassifierStage(
-            **self._network(network),
+            **self._network(network, self.scale.resources.network),
             training=self.settings.classifier,
             seed=seed,
         )
 
     def features(self, network: str) -> ImageFeaturesStage:
-        return ImageFeaturesStage(**self._network(network))
+        return ImageFeaturesStage(**self._network(network, self.scale.resources.features))
 
     def generator(self, method: str, seed: int = 0) -> GeneratorStage:
         chosen = pick(self.methods, method, "method", self._where)
@@ -269,6 +270,7 @@ class ImageNetFs:
             propagation = propagation.model_copy(update=changes) if propagation.training else None
         exemplars = chosen.training.exemplars
         return GeneratorStage(
+            threads=self.scale.resources.weights.threads,
             generator=chosen.generator,
             training=chosen.training,
             propagation=propagation,
@@ -280,6 +282,7 @@ class ImageNetFs:
         chosen = pick(self.methods, method, "method", self._where)
         shots = self.settings.shots
         return TrialsStage(
+            threads=self.scale.resources.weights.threads,
             generator=chosen.generator,
             propagation=chosen.propagation,
             shots=shots,

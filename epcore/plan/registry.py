@@ -14,6 +14,7 @@ from epcore.plan.network import check_pixels, check_sizes
 from epcore.plan.recipe_models import Backbone, BackboneInfo, View
 from epcore.plan.recipes import Recipes
 from epcore.plan.scale_models import CountedSeeds, MainConfig, Protocol, Scale, ScaledBackbone
+from epcore.plan.settings import JobResources
 from epcore.plan.table_files import TableFiles
 
 
@@ -98,9 +99,14 @@ class Registry:
         architecture = self.backbones[name].architecture
         return Backbone(architecture=architecture, width=size.width, depth=size.depth)
 
-    def network(self, backbone: Backbone, view: View) -> dict[str, Any]:
-        """What stages are told that run a network over images."""
-        return {"backbone": backbone, "view": view, "precision": self.scale.precision}
+    def network(self, backbone: Backbone, view: View, resources: JobResources) -> dict[str, Any]:
+        """The part of a config that all stages have that run a network over images."""
+        return {
+            "backbone": backbone,
+            "view": view,
+            "precision": self.scale.precision,
+            "threads": resources.threads,
+        }
 
     def sized(self, backbone: str) -> str:
         """A backbone's label, with its size where this scale makes it smaller."""

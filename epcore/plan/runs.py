@@ -30,10 +30,12 @@ class Runs:
 
     def _network(self, backbone: str, recipe: str) -> dict[str, Any]:
         view = self._registry.recipes.resolve(recipe, backbone).view
-        return self._registry.network(self._registry.backbone(backbone), view)
+        resources = self._registry.scale.resources.embed
+        return self._registry.network(self._registry.backbone(backbone), view, resources)
 
     def _training(self, backbone: str, recipe: Recipe, seed: int, phase: Phase) -> dict[str, Any]:
-        return self._registry.network(self._registry.backbone(backbone), recipe.view) | {
+        built, resources = self._registry.backbone(backbone), self._registry.scale.resources
+        return self._registry.network(built, recipe.view, resources) | {
             "seed": seed,
             "propagation": recipe.propagation_in(phase),
         }
@@ -86,7 +88,11 @@ class Runs:
 
     def evaluate(self, backbone: str, recipe: str) -> EvaluateStage:
         resolved = self._registry.recipes.resolve(recipe, backbone)
-        return EvaluateStage(propagation=resolved.propagation_in("testing"), grid=resolved.grid)
+        return EvaluateStage(
+            threads=self._registry.scale.resources.evaluate.threads,
+            propagation=resolved.propagation_in("testing"),
+            grid=resolved.grid,
+        )
 
     # -- what recipes share -----------------------------------------------------------------------
 

@@ -83,7 +83,7 @@ def figure_rule(stage):
         localrule: True
         conda:
             "../../environment.yml"
-        threads: THREADS if declared.measured else 1
+        threads: 1
         resources:
             mem_mb=2000,
             runtime=30,

@@ -4,6 +4,8 @@ The workflow passes a stage a digest of its slice, so a change of config re-runs
 that read it. White space and comments in the code re-run nothing.
 """
 
+from pydantic import PositiveInt
+
 from epcore.files import canonical_json
 from epcore.plan.recipe_models import Backbone, Precision, View
 from epcore.plan.settings import Settings
@@ -23,7 +25,17 @@ class Stage(Settings):
     stage_version: int
 
 
-class NetworkStage(Stage):
+class ComputingStage(Stage):
+    """Compute with torch.
+
+    threads: of the computation. Sums in another number of threads have another order, so results
+    depend on it; a machine with fewer cores is slower and gives the same.
+    """
+
+    threads: PositiveInt = 1
+
+
+class NetworkStage(ComputingStage):
     """Run a network over images."""
 
     backbone: Backbone

@@ -3,7 +3,7 @@
 from epcore.plan.figure_models import DecisionBoundary, InterpolatedPairs, TwoMoons
 from epcore.plan.recipe_models import Propagation
 from epcore.plan.settings import Settings
-from epcore.plan.stages import Stage
+from epcore.plan.stages import ComputingStage, Stage
 from epcore.plan.stages.training import Training
 
 
@@ -35,7 +35,7 @@ class AlphaCandidate(Settings):
     propagation: Propagation
 
 
-class AlphaStage(Stage):
+class AlphaStage(ComputingStage):
     """Choose alpha on validation classes; `note` says what the numbers are of."""
 
     stage_version: int = 2
@@ -44,14 +44,14 @@ class AlphaStage(Stage):
     note: str
 
 
-class TwoMoonsStage(Stage):
+class TwoMoonsStage(ComputingStage):
     """Propagate two moons."""
 
     stage_version: int = 2
     settings: TwoMoons
 
 
-class DecisionBoundaryStage(Stage):
+class DecisionBoundaryStage(ComputingStage):
     """Draw and measure decision boundaries."""
 
     stage_version: int = 2
@@ -67,7 +67,7 @@ class InterpolationNetwork(Settings):
     propagation: Propagation
 
 
-class InterpolationStage(Stage):
+class InterpolationStage(ComputingStage):
     """Class probabilities between pairs of embeddings; `note` says what they are of."""
 
     stage_version: int = 3

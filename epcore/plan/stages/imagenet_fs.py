@@ -8,7 +8,7 @@ from epcore.plan.imagenet_fs_models import (
     GeneratorTraining,
     WeightPropagation,
 )
-from epcore.plan.stages import NetworkStage, Stage
+from epcore.plan.stages import ComputingStage, NetworkStage, Stage
 
 
 class ExemplarsStage(Stage):
@@ -34,7 +34,7 @@ class ImageFeaturesStage(NetworkStage):
     stage_version: int = 1
 
 
-class GeneratorStage(Stage):
+class GeneratorStage(ComputingStage):
     """Train generators of class weights, one for each of the `shots`.
 
     `propagation` is that of training; its `step` matters at test only and is not part of it.
@@ -48,7 +48,7 @@ class GeneratorStage(Stage):
     seed: int
 
 
-class TrialsStage(Stage):
+class TrialsStage(ComputingStage):
     """Test generators of class weights on frozen exemplars; `step_sizes` has one for each K."""
 
     stage_version: int = 2

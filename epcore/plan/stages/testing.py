@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import Field
 
 from epcore.plan.recipe_models import Propagation
-from epcore.plan.stages import NetworkStage, Stage
+from epcore.plan.stages import ComputingStage, NetworkStage
 
 
 class EmbedStage(NetworkStage):
@@ -20,7 +20,7 @@ class BaseClassesStage(NetworkStage):
     stage_version: int = 1
 
 
-class EvaluateStage(Stage):
+class EvaluateStage(ComputingStage):
     """Classify the queries of episodes; `grid` is that of `ClassifierChoice`."""
 
     stage_version: int = 3
