@@ -104,7 +104,7 @@ class EpisodeClassifier(Settings, ABC):
         Raises:
             ValueError: for unlabeled images, if it takes none, or without what it needs.
         """
-        if episodes.unlabeled.shape[-2] > 0 and not self.needs.unlabeled:
+        if episodes.unlabeled and not self.needs.unlabeled:
             raise ValueError(f"the classifier {self.name} takes no unlabeled images")
         points = preprocessed(self.preprocessing, episodes)
         return self.logits(replace(episodes, points=points, base_mean=None))

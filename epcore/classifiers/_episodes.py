@@ -1,7 +1,7 @@
 """Episodes as classifiers see them: features, and which of them are the support."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -16,7 +16,8 @@ class EpisodeBatch:
     class in turn, then the `queries` of all classes, then the unlabeled images. Neither queries nor
     unlabeled images are in an order that a classifier may use.
 
-    `queries` counts those of all classes together.
+    `queries` counts those of all classes together, `unlabeled` likewise; the latter is given by
+    name, and without it there are none.
 
     Only some classifiers take the others. base_mean: the mean feature of the base images `(D,)`.
     base_weights: `(C, D)`, a row for each base class. numbers: int64 `(...)`, the numbers of the
@@ -30,13 +31,23 @@ class EpisodeBatch:
     base_mean: Tensor | None = None
     base_weights: Tensor | None = None
     numbers: Tensor | None = None
+    unlabeled: int = field(default=0, kw_only=True)
 
     def __post_init__(self) -> None:
-        images, needed = self.points.shape[-2], self.labeled + self.queries
-        if images < needed:
+        images = self.points.shape[-2]
+        needed = self.labeled + self.queries + self.unlabeled
+        if images != needed:
+            rest = images - self.labeled - self.queries
+            advice = (
+                f"if the others are queries, give queries={self.queries + rest}; if they are "
+                f"unlabeled images, unlabeled={rest}"
+                if rest > 0
+                else "give more points, or lower the numbers"
+            )
             raise ValueError(
-                f"points has {images} images an episode; {self.way} x {self.shot} support images "
-                f"and {self.queries} queries, of all classes together, are {needed}"
+                f"points has {images} images an episode, but {self.way} x {self.shot} support "
+                f"images, {self.queries} queries of all classes together and {self.unlabeled} "
+                f"unlabeled images are {needed}; {advice}"
             )
 
     @property
@@ -69,9 +80,14 @@ class EpisodeBatch:
         return self.points[..., self.labeled : self.labeled + self.queries, :]
 
     @property
-    def unlabeled(self) -> Tensor:
-        """`(..., U, D)`; U may be 0."""
+    def unlabeled_points(self) -> Tensor:
+        """`(..., unlabeled, D)`."""
         return self.points[..., self.labeled + self.queries :, :]
+
+    @property
+    def unlabeled_or_query(self) -> Tensor:
+        """The unlabeled images `(..., n, D)` or, of episodes without any, the queries."""
+        return self.unlabeled_points if self.unlabeled else self.query
 
     def generators(self, seed: int) -> list[torch.Generator]:
         """A CPU generator for each episode of all leading dimensions.

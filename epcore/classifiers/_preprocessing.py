@@ -45,7 +45,7 @@ def _step(step: Step, points: Tensor, episodes: EpisodeBatch) -> Tensor:
     if step == "center-episode":
         return points - points.mean(dim=-2, keepdim=True)
     if step == "center-split":
-        unlabeled = points.shape[-2] - episodes.labeled - episodes.queries
-        parts = torch.split(points, [episodes.labeled, episodes.queries, unlabeled], dim=-2)
+        sizes = [episodes.labeled, episodes.queries, episodes.unlabeled]
+        parts = torch.split(points, sizes, dim=-2)
         return torch.cat([part - part.mean(dim=-2, keepdim=True) for part in parts], dim=-2)
     return functional.normalize(points, dim=-1)

@@ -21,8 +21,7 @@ def clustered_means(
     That is the unlabeled images or, without any, the queries. In each step the support weighs 1 in
     its own class, the others `weights_of` their squared distances `(..., N, way)` to the means.
     """
-    unlabeled = episodes.unlabeled
-    others = unlabeled if unlabeled.shape[-2] else episodes.query
+    others = episodes.unlabeled_or_query
     means = episodes.class_means
     sums = episodes.shot * means
     for _ in range(steps):

@@ -32,7 +32,7 @@ class LabelPropagationClassifier(EpisodeClassifier):
     def logits(self, episodes: EpisodeBatch) -> Tensor:
         points, way = episodes.points, episodes.way
         first_unlabeled = episodes.labeled + episodes.queries
-        semi_supervised = points.shape[-2] > first_unlabeled
+        semi_supervised = episodes.unlabeled > 0
         propagation = LabelPropagation(
             self.label_alpha, semi_supervised, self.bandwidth, self.normalize_labels
         )

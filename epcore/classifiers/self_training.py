@@ -40,7 +40,7 @@ class SelfTraining(EpisodeClassifier):
     )
 
     def logits(self, episodes: EpisodeBatch) -> Tensor:
-        candidates = episodes.unlabeled if episodes.unlabeled.shape[-2] else episodes.query
+        candidates = episodes.unlabeled_or_query
         leading, way = episodes.points.shape[:-2], episodes.way
         labels = episodes.support_labels.expand(*leading, -1, -1)
         counted = labels.sum(dim=-1)

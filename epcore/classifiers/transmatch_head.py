@@ -88,8 +88,7 @@ class TransMatchHead(EpisodeClassifier):
     @torch.no_grad()
     def logits(self, episodes: EpisodeBatch) -> Tensor:
         support, places = support_in_order(episodes)
-        unlabeled = episodes.unlabeled if episodes.unlabeled.shape[-2] else episodes.query
-        points = torch.cat([support, in_order(unlabeled)], dim=-2)
+        points = torch.cat([support, in_order(episodes.unlabeled_or_query)], dim=-2)
         points, query = (functional.normalize(each, dim=-1) for each in (points, episodes.query))
         labels = episodes.support_labels
         weights = functional.normalize(labels.mT @ points[..., : episodes.labeled, :], dim=-1)

@@ -59,6 +59,11 @@ class Episodes:
         labels: np.ndarray = places[self.query != NO_IMAGE].reshape(len(self), -1)
         return labels
 
+    @property
+    def unlabeled_count(self) -> int:
+        """How many unlabeled images an episode has, of all classes together."""
+        return int(self.unlabeled[0].size)
+
     def images(self) -> np.ndarray:
         """All rows of each episode `(episodes, N)`: support, then query, then unlabeled."""
         query = self.query[self.query != NO_IMAGE]

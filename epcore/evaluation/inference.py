@@ -47,7 +47,7 @@ class Inference:
         Raises:
             UserError: for unlabeled images that the classifier does not take.
         """
-        self.check_unlabeled(episodes.unlabeled.shape[-2] > 0)
+        self.check_unlabeled(episodes.unlabeled > 0)
         points, mean = episodes.points, episodes.base_mean
         if self.classifier.centers_on_base and mean is not None:
             # Propagation is linear, and its graph is one of distances: so the mean is propagated.

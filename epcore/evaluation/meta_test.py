@@ -83,7 +83,8 @@ class EpisodicTester:
                 else points[torch.from_numpy(np.searchsorted(known, asked)).to(self.device)]
             )
             with self.scoring():
-                batch = EpisodeBatch(found, way, shot, labels.shape[1])
+                unlabeled = episodes.unlabeled_count
+                batch = EpisodeBatch(found, way, shot, labels.shape[1], unlabeled=unlabeled)
                 logits = self.method.scores(batch).float().cpu()
             if not logits.isfinite().all():
                 raise DegenerateFeaturesError("the scores are not finite")

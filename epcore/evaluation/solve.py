@@ -51,18 +51,20 @@ def solve(
     way, shot = episodes.support.shape[1:]
     images, labels = episodes.images(), torch.from_numpy(episodes.query_labels)
     mean, weights = base.tensors if base else (None, None)
-    batch = max(1, min(BATCH, PAIRS // images.shape[1] ** 2))
+    size = max(1, min(BATCH, PAIRS // images.shape[1] ** 2))
     accuracies, losses = [], []
-    starts: Iterable[int] = range(0, len(images), batch)
+    starts: Iterable[int] = range(0, len(images), size)
     if label is not None:
         starts = tqdm(starts, desc=label, unit="batch", disable=None)
     for start in starts:
-        part = slice(start, start + batch)
+        part = slice(start, start + size)
         points, expected = features.of(images[part]), labels[part]
         numbers = torch.arange(start, start + len(points))
-        logits = inference.scores(
-            EpisodeBatch(points, way, shot, labels.shape[1], mean, weights, numbers)
-        )
+        batch = EpisodeBatch(
+            points, way, shot, labels.shape[1], mean, weights, numbers,
+            unlabeled=episodes.unlabeled_count,
+        )  # fmt: skip
+        logits = inference.scores(batch)
         if not logits.isfinite().all():
             raise DegenerateFeaturesError(
                 f"the classifier {inference.classifier.name} gives scores that are not finite, of "

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from episode_batches import batch_of
 from plans import plan_of
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from epcore.classifiers import EpisodeBatch, load_classifier
+from epcore.classifiers import load_classifier
 from epcore.plan.recipe_models import CLASSIFIERS
 
 CONFIG = Path(__file__).parents[2] / "config"
@@ -57,7 +58,7 @@ def drawn(shot, spread, count=5, unlabeled=0, size=SIZE, distance=2):
     base_mean = torch.full((size,), 1 + distance / 2 - 0.1, dtype=torch.float64)
     base_weights = torch.randn((7, size), generator=random, dtype=torch.float64)
     numbers = torch.arange(100, 100 + count)
-    episodes = EpisodeBatch(points, WAY, shot, QUERIES, base_mean, base_weights, numbers)
+    episodes = batch_of(points, WAY, shot, QUERIES, base_mean, base_weights, numbers)
     return episodes, classes[1]
 
 
@@ -125,7 +126,7 @@ def test_episodes_in_another_order_have_the_same_scores(classifier):
 
 def together_and_alone(classifier, episodes):
     """Scores of all queries at once, and of each without the others."""
-    support, unlabeled = episodes.support, episodes.unlabeled
+    support, unlabeled = episodes.support, episodes.unlabeled_points
     alone = [
         classifier.scores(
             replace(
@@ -163,7 +164,9 @@ def test_unlabeled_images_have_a_say_in_any_order(classifier, shot):
     scores = classifier.scores(episodes)
     turned = reordered(episodes, WAY * shot + QUERIES, range(UNLABELED - 1, -1, -1))
     close(classifier.scores(turned), scores)
-    without = classifier.scores(replace(episodes, points=episodes.points[:, :-UNLABELED]))
+    without = classifier.scores(
+        replace(episodes, points=episodes.points[:, :-UNLABELED], unlabeled=0)
+    )
     assert not torch.allclose(without, scores, rtol=1e-3)
 
 
@@ -199,7 +202,8 @@ def test_queries_may_all_be_of_one_class(classifier, queries):
 def test_without_unlabeled_images_the_queries_take_their_place(classifier, shot):
     episodes, _ = drawn(shot, 0.5)
     twice = torch.cat([episodes.points, episodes.query], dim=-2)
-    close(classifier.scores(replace(episodes, points=twice)), classifier.scores(episodes))
+    copied = replace(episodes, points=twice, unlabeled=QUERIES)
+    close(classifier.scores(copied), classifier.scores(episodes))
 
 
 def test_classes_far_apart_are_told_apart(classifier, shot):

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import torch
+from episode_batches import batch_of
 from transport_reference import episode_features
 
-from epcore.classifiers import EpisodeBatch
 from epcore.classifiers._neighbors import neighbors
 from epcore.classifiers.knn_label_propagation import KNNLabelPropagation
 
@@ -41,7 +41,7 @@ def expected(features, way, shot, queries, settings):
 def test_scores_are_those_of_the_formulas(way, shot, unlabeled, changes):
     features = [episode_features(way, shot, 6 + unlabeled, 5, seed) for seed in range(3)]
     settings = KNNLabelPropagation(**{"neighbors": 4} | changes)
-    found = settings.scores(EpisodeBatch(torch.tensor(np.stack(features)), way, shot, 6))
+    found = settings.scores(batch_of(torch.tensor(np.stack(features)), way, shot, 6))
     for each, scores in zip(features, found.numpy(), strict=True):
         np.testing.assert_allclose(scores, expected(each, way, shot, 6, settings), rtol=1e-9)
 
@@ -50,7 +50,7 @@ def test_two_points_and_a_query_by_hand():
     """0 and 4 on a line, the query at 1: one neighbor each joins it to 0 only."""
     points = torch.tensor([[0.0], [4], [1]], dtype=torch.float64)
     classifier = KNNLabelPropagation(alpha=0.5, neighbors=2, sigma=1)
-    found = classifier.scores(EpisodeBatch(points, 2, 1, 1))
+    found = classifier.scores(batch_of(points, 2, 1, 1))
     # 4 has the query as its nearest neighbor, so that edge is kept as well.
     mean = (16 + 1 + 9) / 3
     near, far = np.exp(-1 / (2 * mean)), np.exp(-9 / (2 * mean))
@@ -65,13 +65,13 @@ def test_features_of_another_scale_and_size_have_the_same_scores():
     points = torch.tensor(episode_features(3, 2, 6, 5))
     twice = torch.cat([points, points], dim=-1) * 30
     classifier = KNNLabelPropagation()
-    one, other = (classifier.scores(EpisodeBatch(each, 3, 2, 6)) for each in (points, twice))
+    one, other = (classifier.scores(batch_of(each, 3, 2, 6)) for each in (points, twice))
     torch.testing.assert_close(one, other)
 
 
 def test_equal_images_have_equal_scores():
     points = torch.ones(7, 3, dtype=torch.float64)
-    scores = KNNLabelPropagation().scores(EpisodeBatch(points, 2, 2, 3))
+    scores = KNNLabelPropagation().scores(batch_of(points, 2, 2, 3))
     torch.testing.assert_close(scores, scores[:1, :1].expand(3, 2))
 
 

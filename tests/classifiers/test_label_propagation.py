@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from episode_batches import batch_of
 from plans import plan_of
 from reference import cross_entropy
 
-from epcore.classifiers import EpisodeBatch
 from epcore.data.episodes import Episodes
 from epcore.evaluation import solve as solving
 from epcore.evaluation.embed import Features
@@ -88,7 +88,7 @@ def clusters(spread, seed=0, way=WAY, counts=(SHOT, QUERIES, UNLABELED), size=6)
 
 def logits_of(features, used, way=WAY, shot=SHOT, queries=QUERIES):
     """From features `(N, D)` of one episode, unlabeled images last."""
-    return Inference(used).scores(EpisodeBatch(torch.as_tensor(features), way, shot, way * queries))
+    return Inference(used).scores(batch_of(torch.as_tensor(features), way, shot, way * queries))
 
 
 @pytest.mark.parametrize("recipe", ["epnet", "net"])

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import torch
+from episode_batches import batch_of
 from pydantic import ValidationError
 
-from epcore.classifiers import EpisodeBatch
 from epcore.classifiers._preprocessing import preprocessed
 from epcore.classifiers.prototypes import Prototypes
 
@@ -17,7 +17,7 @@ def episodes(negative=False):
     shape = (2, WAY * SHOT + QUERIES + UNLABELED, SIZE)
     points = np.random.default_rng(0).normal(1, 1, shape)
     points = points if negative else np.abs(points)
-    return EpisodeBatch(torch.from_numpy(points), WAY, SHOT, QUERIES, torch.from_numpy(MEAN))
+    return batch_of(torch.from_numpy(points), WAY, SHOT, QUERIES, torch.from_numpy(MEAN))
 
 
 def split(points):
@@ -56,14 +56,14 @@ def test_a_root_of_a_negative_feature_is_refused_but_not_of_a_rounded_zero():
         preprocessed(("power",), episodes(negative=True))
     points = torch.full((1, 18, SIZE), 400.0)
     points[..., 0] = -1e-5
-    found = preprocessed(("power",), EpisodeBatch(points, WAY, SHOT, QUERIES))
+    found = preprocessed(("power",), batch_of(points, WAY, SHOT, QUERIES))
     expected = torch.full_like(points, 20.0)
     expected[..., 0] = 1e-3
     torch.testing.assert_close(found, expected)
 
 
 def test_a_base_mean_is_needed_and_is_that_of_features_themselves():
-    without = EpisodeBatch(episodes().points, WAY, SHOT, QUERIES)
+    without = batch_of(episodes().points, WAY, SHOT, QUERIES)
     with pytest.raises(ValueError, match="takes the mean of the base images"):
         preprocessed(("center-base",), without)
     with pytest.raises(ValidationError, match="center-base comes first"):

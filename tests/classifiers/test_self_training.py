@@ -5,8 +5,8 @@ import pytest
 import sklearn.linear_model
 import sklearn.preprocessing
 import torch
+from episode_batches import batch_of
 
-from epcore.classifiers import EpisodeBatch
 from epcore.classifiers.logistic_regression import LogisticRegression
 from epcore.classifiers.self_training import SelfTraining
 
@@ -47,14 +47,14 @@ def brute(episode, per_class, rounds, cost):
 def test_scores_are_those_of_the_steps_in_loops(unlabeled, per_class, rounds, cost):
     points = features(unlabeled)
     method = SelfTraining(per_class=per_class, rounds=rounds, cost=cost)
-    found = method.scores(EpisodeBatch(torch.from_numpy(points), WAY, SHOT, QUERIES))
+    found = method.scores(batch_of(torch.from_numpy(points), WAY, SHOT, QUERIES))
     for episode, scores in zip(points, found.numpy(), strict=True):
         expected = brute(episode, per_class, rounds, cost)
         np.testing.assert_allclose(scores, expected, atol=1e-4)
 
 
 def accuracy(method, points, asked):
-    scores = method.scores(EpisodeBatch(torch.from_numpy(points), WAY, SHOT, asked))
+    scores = method.scores(batch_of(torch.from_numpy(points), WAY, SHOT, asked))
     return (scores.argmax(dim=-1) == torch.arange(asked) % WAY).double().mean().item()
 
 

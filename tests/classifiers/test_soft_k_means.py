@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from episode_batches import batch_of
 
-from epcore.classifiers import EpisodeBatch
 from epcore.classifiers.balanced_soft_k_means import BalancedSoftKMeans
 from epcore.classifiers.masked_soft_k_means import MaskedSoftKMeans
 from epcore.classifiers.soft_k_means import SoftKMeans
@@ -84,7 +84,7 @@ METHODS = [
 @pytest.mark.parametrize(("way", "shot"), [(3, 1), (2, 4)])
 def test_scores_are_those_of_the_formulas(way, shot, unlabeled, method, weights_of):
     points = features(way, shot, unlabeled)
-    found = method.scores(EpisodeBatch(points, way, shot, QUERIES))
+    found = method.scores(batch_of(points, way, shot, QUERIES))
     for episode, scores in zip(points.numpy(), found.numpy(), strict=True):
         expected = brute_scores(episode, way, shot, method, weights_of)
         np.testing.assert_allclose(scores, expected, rtol=1e-8, atol=1e-8)
@@ -92,7 +92,7 @@ def test_scores_are_those_of_the_formulas(way, shot, unlabeled, method, weights_
 
 @pytest.mark.parametrize("method", [SoftKMeans(), BalancedSoftKMeans(), MaskedSoftKMeans()])
 def test_with_unlabeled_images_each_query_is_scored_alone(method):
-    episodes = EpisodeBatch(features(3, 1, 7), 3, 1, QUERIES, torch.full((3,), 0.1).double())
+    episodes = batch_of(features(3, 1, 7), 3, 1, QUERIES, torch.full((3,), 0.1).double())
     together = method.scores(episodes)
     before, query, after = episodes.support, episodes.query, episodes.unlabeled
     for place in range(QUERIES):
@@ -104,7 +104,7 @@ def test_with_unlabeled_images_each_query_is_scored_alone(method):
 def on_a_line(method, *others):
     """Class means from support 0 and 2: scores of a query at 0 are minus their squares."""
     points = torch.tensor([0.0, 2, 0, *others], dtype=torch.float64)[:, None]
-    scores = method.scores(EpisodeBatch(points, 2, 1, 1))
+    scores = method.scores(batch_of(points, 2, 1, 1))
     return (-scores / method.scale).sqrt().flatten().tolist()
 
 

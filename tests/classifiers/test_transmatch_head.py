@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import torch
 from drawn_reference import Descent, by_content, episodes_of, support_by_content
+from episode_batches import batch_of
 from torch.nn import functional
 
-from epcore.classifiers import EpisodeBatch, transmatch_head
+from epcore.classifiers import transmatch_head
 from epcore.classifiers.transmatch_head import TransMatchHead
 
 WAY, QUERIES, STEPS = 3, 5, 6
@@ -75,7 +76,7 @@ CHANGES = [
 @pytest.mark.parametrize("shot", [1, 3])
 def test_scores_are_those_of_the_loss_with_explicit_mixtures(shot, unlabeled, changes):
     points = episodes_of(WAY, shot, QUERIES, 6, unlabeled=unlabeled)
-    episodes = EpisodeBatch(points, WAY, shot, QUERIES, numbers=torch.tensor([7, 3]))
+    episodes = batch_of(points, WAY, shot, QUERIES, numbers=torch.tensor([7, 3]))
     found = TransMatchHead(steps=STEPS, **changes).scores(episodes)
     for each, number, scores in zip(points, (7, 3), found, strict=True):
         expected = brute(each, shot, number, **changes)
@@ -84,9 +85,7 @@ def test_scores_are_those_of_the_loss_with_explicit_mixtures(shot, unlabeled, ch
 
 def test_it_starts_at_the_class_means_of_unit_features():
     points = episodes_of(WAY, 3, QUERIES, 6)
-    found = TransMatchHead(steps=1, learning_rate=1e-12).scores(
-        EpisodeBatch(points, WAY, 3, QUERIES)
-    )
+    found = TransMatchHead(steps=1, learning_rate=1e-12).scores(batch_of(points, WAY, 3, QUERIES))
     means = unit(unit(points[:, :9]).unflatten(1, (WAY, 3)).mean(dim=2))
     expected = 10 * unit(points[:, 9:]) @ means.mT
     torch.testing.assert_close(found, expected, rtol=1e-8, atol=1e-8)
@@ -94,7 +93,7 @@ def test_it_starts_at_the_class_means_of_unit_features():
 
 def test_opposite_features_give_finite_scores():
     points = torch.tensor([[1.0, 0], [-1, 0], [1, 0], [-1, 0]])
-    scores = TransMatchHead(steps=20).scores(EpisodeBatch(points, 2, 1, 2))
+    scores = TransMatchHead(steps=20).scores(batch_of(points, 2, 1, 2))
     assert torch.isfinite(scores).all()
     assert scores.argmax(dim=-1).tolist() == [0, 1]
 
@@ -102,7 +101,7 @@ def test_opposite_features_give_finite_scores():
 def test_draws_made_in_parts_are_draws_of_all_steps(monkeypatch):
     """Parts of any size give other draws, but as many, from the same images."""
     points = episodes_of(WAY, 2, QUERIES, 6, count=1)
-    episodes = EpisodeBatch(points, WAY, 2, QUERIES)
+    episodes = batch_of(points, WAY, 2, QUERIES)
     head = TransMatchHead(steps=STEPS)
     for at_once in (1, 4, STEPS, 100):
         monkeypatch.setattr(transmatch_head, "AT_ONCE", at_once)

@@ -6,11 +6,11 @@ import math
 import numpy as np
 import pytest
 import torch
+from episode_batches import batch_of
 from plans import plan_of
 from torch.nn import functional
 
 from epcore.backbones.base import parameter_count
-from epcore.classifiers import EpisodeBatch
 from epcore.compared import build_method
 from epcore.compared.egnn import initial_edges, updated_edges
 from epcore.errors import UserError
@@ -35,11 +35,11 @@ def episodes_of(method, count=2, shot=SHOT, unlabeled=0, pixels=28):
     images = torch.rand(count * (WAY * shot + QUERIES + unlabeled), 3, pixels, pixels).double()
     with torch.no_grad():
         points = method.embed(images.to(next(method.parameters()).dtype))
-    return EpisodeBatch(points.reshape(count, -1, points.shape[-1]), WAY, shot, QUERIES)
+    return batch_of(points.reshape(count, -1, points.shape[-1]), WAY, shot, QUERIES)
 
 
 def changed(episodes, points):
-    return EpisodeBatch(points, episodes.way, episodes.shot, episodes.queries)
+    return batch_of(points, episodes.way, episodes.shot, episodes.queries)
 
 
 def scores(method, episodes):
@@ -55,7 +55,7 @@ def test_scores_have_a_column_for_each_class_and_training_reaches_every_weight(n
     method = build(name)
     images = torch.rand(2 * (WAY * SHOT + QUERIES), 3, 28, 28)
     points = method.embed(images).reshape(2, WAY * SHOT + QUERIES, -1)
-    episodes = EpisodeBatch(points, WAY, SHOT, QUERIES)
+    episodes = batch_of(points, WAY, SHOT, QUERIES)
     loss = method.loss(episodes)
     loss.backward()
     assert loss.shape == ()
@@ -337,7 +337,7 @@ def tpn_scores(points, neighbors, alpha):
 def test_tpn_by_its_closed_form(neighbors, alpha):
     method = exact("tpn", neighbors=neighbors, alpha=alpha)
     points = torch.from_numpy(np.random.default_rng(0).normal(size=(2, WAY * SHOT + QUERIES, 8)))
-    episodes = EpisodeBatch(points, WAY, SHOT, QUERIES)
+    episodes = batch_of(points, WAY, SHOT, QUERIES)
     found = scores(method, episodes).numpy()
     losses = []
     for episode, logits in zip(points.numpy(), found, strict=True):
@@ -455,7 +455,7 @@ def test_edge_update_of_four_nodes_by_hand():
 def test_loss_of_egnn_weighs_equal_and_different_pairs_alike(transductive):
     method = exact("egnn", transductive=transductive)
     episodes = episodes_of(method, count=1, shot=1)
-    similar, _, _ = method._rounds(EpisodeBatch(episodes.points, WAY, 1, QUERIES))
+    similar, _, _ = method._rounds(batch_of(episodes.points, WAY, 1, QUERIES))
     classes = [*range(WAY), *(q // EACH for q in range(QUERIES))]
     graphs = [range(WAY + QUERIES)]
     if not transductive:
@@ -469,7 +469,7 @@ def test_loss_of_egnn_weighs_equal_and_different_pairs_alike(transductive):
                     equal = classes[graph[a]] == classes[graph[b]]
                     errors[equal].append(-math.log(found[a][b] if equal else 1 - found[a][b]))
         expected += weight * (np.mean(errors[True]) + np.mean(errors[False]))
-    found = method.loss(EpisodeBatch(episodes.points, WAY, 1, QUERIES)).item()
+    found = method.loss(batch_of(episodes.points, WAY, 1, QUERIES)).item()
     assert found == pytest.approx(expected, rel=1e-6)
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from episode_batches import batch_of
 from plans import plan_of
 from reference import cross_entropy, embeddings, label_scores
 
-from epcore.classifiers import EpisodeBatch
 from epcore.data.episodes import Episodes
 from epcore.errors import UserError
 from epcore.evaluation import evaluate
@@ -106,7 +106,7 @@ def test_a_classifier_is_told_an_episodes_number_among_all_of_them_in_any_batch(
     pairs = zip(episodes.images(), episodes.query_labels, strict=True)
     for number, (rows, labels) in enumerate(pairs):
         for given, losses in ((number, expected), (0, as_the_first)):
-            alone = EpisodeBatch(
+            alone = batch_of(
                 features.of(rows[None]), WAY, 1, len(labels), numbers=torch.tensor([given])
             )
             losses.append(cross_entropy(scored.scores(alone)[0].double().numpy(), labels))

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from episode_batches import batch_of
 from plans import plan_of
 from reference import embeddings, propagator
 
-from epcore.classifiers import EpisodeBatch
 from epcore.errors import UserError
 from epcore.evaluation.base_classes import BaseClasses
 from epcore.evaluation.inference import Inference, check_methods
@@ -39,7 +39,7 @@ MEAN = np.array([0.2, 0.9, 0.4, 1.1, 0.6])
 def episodes(values, mean=MEAN):
     weights = torch.from_numpy(np.random.default_rng(1).normal(size=(7, 5)))
     points, mean = torch.from_numpy(values), torch.from_numpy(mean)
-    return EpisodeBatch(points, WAY, SHOT, QUERIES, mean, weights)
+    return batch_of(points, WAY, SHOT, QUERIES, mean, weights)
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
