@@ -39,20 +39,13 @@ class DegenerateFeaturesError(ValueError):
     """Features of which no graph can be made: NaN, infinite, or all points equal."""
 
 
-def squared_distances(features: Tensor) -> tuple[Tensor, Tensor]:
-    """Squared Euclidean distances `d^2_ij` `(..., N, N)`, float64, of features `(..., N, D)`.
+def _pairwise(points: Tensor, near: float) -> tuple[Tensor, Tensor]:
+    """Squared Euclidean distances `d^2_ij` `(..., N, N)` of points `(..., N, D)`, and which are 0.
 
-    Through the Gram matrix of the centered features: memory N^2, never N^2 * D. Distances that
-    rounding cannot tell from zero (a point with itself, exact duplicates) are exactly zero; the
-    second tensor, bool, says which. In float64 whatever the features are: in float32 two points
-    closer than a thousandth of their norm would count as duplicates, and the bandwidth leaves
-    duplicates out.
+    Through the Gram matrix of the centered points: memory N^2, never N^2 * D. Distances of at most
+    `near` of their points' squared norms (a point with itself, exact duplicates) are set to zero,
+    which the second tensor, bool, tells.
     """
-    return _distances(features.to(torch.float64), EQUAL)
-
-
-def _distances(points: Tensor, near: float) -> tuple[Tensor, Tensor]:
-    """Squared distances, and which are at most `near` of their points' squared norms: zero."""
     centered = points - points.mean(dim=-2, keepdim=True)
     gram = centered @ centered.mT
     norms = gram.diagonal(dim1=-2, dim2=-1)
@@ -109,7 +102,7 @@ def _in_float64(features: Tensor, bandwidth: Bandwidth) -> Tensor:
 
 def _graph(points: Tensor, bandwidth: Bandwidth, near: float) -> tuple[Tensor, Tensor]:
     """The graph in the points' precision, and of which sets float32 is exact enough for it."""
-    distances, equal = _distances(points, near)
+    distances, equal = _pairwise(points, near)
     n = distances.shape[-1]
     diagonal = torch.eye(n, dtype=torch.bool, device=distances.device)
     apart = n * n - torch.count_nonzero(equal, dim=(-2, -1))

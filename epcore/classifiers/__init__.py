@@ -14,6 +14,7 @@ from pathlib import Path
 from traceback import extract_tb
 from typing import ClassVar
 
+import torch
 from pydantic import Field, field_validator
 from torch import Tensor
 
@@ -99,15 +100,18 @@ class EpisodeClassifier(Settings, ABC):
     def scores(self, episodes: EpisodeBatch) -> Tensor:
         """Logits `(..., queries, way)`: their softmax is the class distribution of each query.
 
-        Every episode is scored as if it were alone.
+        Every episode is scored as if it were alone. Features in half precision, as under autocast,
+        are scored in float32, of which the logits are then.
 
         Raises:
             ValueError: for unlabeled images, if it takes none, or without what it needs.
         """
         if episodes.unlabeled and not self.needs.unlabeled:
             raise ValueError(f"the classifier {self.name} takes no unlabeled images")
-        points = preprocessed(self.preprocessing, episodes)
-        return self.logits(replace(episodes, points=points, base_mean=None))
+        exact = episodes.points.to(torch.promote_types(episodes.points.dtype, torch.float32))
+        with torch.autocast(exact.device.type, enabled=False):
+            points = preprocessed(self.preprocessing, replace(episodes, points=exact))
+            return self.logits(replace(episodes, points=points, base_mean=None))
 
     @abstractmethod
     def logits(self, episodes: EpisodeBatch) -> Tensor:

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from epcore.classifiers._distances import centered
 from epcore.classifiers._episodes import EpisodeBatch
 from epcore.classifiers._sinkhorn import balanced
 
@@ -15,6 +16,7 @@ def balanced_means(episodes: EpisodeBatch, scale: float, rate: float, steps: int
     Each mean then moves by the part `rate` towards the mean of its support and of all queries
     weighted by `p_k`.
     """
+    episodes = centered(episodes)
     query, means = episodes.query, episodes.class_means
     each = episodes.queries / episodes.way
     support = means * episodes.shot

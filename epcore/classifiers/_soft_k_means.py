@@ -2,15 +2,10 @@
 
 from collections.abc import Callable
 
-import torch
 from torch import Tensor
 
+from epcore.classifiers._distances import squared_distances
 from epcore.classifiers._episodes import EpisodeBatch
-
-
-def squared_distances(points: Tensor, means: Tensor) -> Tensor:
-    """Squared distance of each point to each mean: `(..., N, way)`."""
-    return torch.cdist(points, means).square()
 
 
 def clustered_means(

@@ -6,6 +6,7 @@ from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from epcore.classifiers import EpisodeBatch, EpisodeClassifier, Needs
+from epcore.classifiers._distances import centered
 from epcore.classifiers._preprocessing import Step
 from epcore.classifiers._tim import class_scores, descended
 
@@ -32,6 +33,7 @@ class AlphaTIM(EpisodeClassifier):
     learning_rate: PositiveFloat = Field(default=1e-4, description="the authors' code")
 
     def logits(self, episodes: EpisodeBatch) -> Tensor:
+        episodes = centered(episodes)
         alpha = self.alpha or _official_alpha(episodes.shot)
         factor = alpha / ((alpha - 1) * episodes.queries)
 

@@ -7,8 +7,9 @@ from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from epcore.classifiers import EpisodeBatch, EpisodeClassifier, Needs
+from epcore.classifiers._distances import centered, squared_distances
 from epcore.classifiers._preprocessing import Step
-from epcore.classifiers._soft_k_means import clustered_means, squared_distances
+from epcore.classifiers._soft_k_means import clustered_means
 
 
 class BalancedSoftKMeans(EpisodeClassifier):
@@ -36,5 +37,6 @@ class BalancedSoftKMeans(EpisodeClassifier):
         return weights / sums * (weights.shape[-2] / weights.shape[-1])
 
     def logits(self, episodes: EpisodeBatch) -> Tensor:
+        episodes = centered(episodes)
         means = clustered_means(episodes, self.steps, self._weights)
         return -self.scale * squared_distances(episodes.query, means)

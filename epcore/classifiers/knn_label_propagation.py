@@ -7,9 +7,9 @@ from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from epcore.classifiers import EpisodeBatch, EpisodeClassifier, Needs
+from epcore.classifiers._distances import squared_distances
 from epcore.classifiers._neighbors import neighbors
 from epcore.plan.settings import Probability
-from epcore.propagation import squared_distances
 
 
 class KNNLabelPropagation(EpisodeClassifier):
@@ -43,7 +43,7 @@ class KNNLabelPropagation(EpisodeClassifier):
 
     def logits(self, episodes: EpisodeBatch) -> Tensor:
         points = episodes.points
-        squared, _ = squared_distances(points)
+        squared = squared_distances(points.double(), points.double())
         count = squared.shape[-1]
         mean = squared.sum(dim=(-2, -1), keepdim=True) / (count * (count - 1))
         kept = neighbors(-squared, self.neighbors)

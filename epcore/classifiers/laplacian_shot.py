@@ -7,6 +7,7 @@ from pydantic import Field, NonNegativeFloat, PositiveInt
 from torch import Tensor
 
 from epcore.classifiers import EpisodeBatch, EpisodeClassifier, Needs
+from epcore.classifiers._distances import squared_distances
 from epcore.classifiers._preprocessing import Step
 from epcore.classifiers._rectification import rectified_means, shifted_queries
 
@@ -56,7 +57,7 @@ class LaplacianShot(EpisodeClassifier):
             moved = shifted_queries(episodes)
             means = rectified_means(episodes, moved, divided_by=self.rectification)
             queries = moved if self.classified == "moved" else queries
-        unary = -torch.cdist(queries, means).square()
+        unary = -squared_distances(queries, means)
         graph = _nearest(queries, self.neighbors)
         logits = unary
         for _ in range(self.steps):
@@ -66,7 +67,7 @@ class LaplacianShot(EpisodeClassifier):
 
 def _nearest(points: Tensor, neighbors: int) -> Tensor:
     """`W_ij` `(..., N, N)`: 1 if j is one of the neighbors of i nearest to it, otherwise 0."""
-    distances = torch.cdist(points, points)
+    distances = squared_distances(points, points)
     distances.diagonal(dim1=-2, dim2=-1).fill_(torch.inf)
     few = min(neighbors, points.shape[-2] - 1)
     nearest = distances.topk(few, dim=-1, largest=False).indices

@@ -7,7 +7,8 @@ from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from epcore.classifiers import EpisodeBatch, EpisodeClassifier, Needs
-from epcore.classifiers._soft_k_means import clustered_means, squared_distances
+from epcore.classifiers._distances import centered, squared_distances
+from epcore.classifiers._soft_k_means import clustered_means
 
 
 class MaskedSoftKMeans(EpisodeClassifier):
@@ -42,5 +43,6 @@ class MaskedSoftKMeans(EpisodeClassifier):
         return (-self.scale * distances).softmax(dim=-1) * masks**self.mask_power
 
     def logits(self, episodes: EpisodeBatch) -> Tensor:
+        episodes = centered(episodes)
         means = clustered_means(episodes, self.steps, self._weights)
         return -self.scale * squared_distances(episodes.query, means)

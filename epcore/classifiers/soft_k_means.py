@@ -6,7 +6,8 @@ from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from epcore.classifiers import EpisodeBatch, EpisodeClassifier, Needs
-from epcore.classifiers._soft_k_means import clustered_means, squared_distances
+from epcore.classifiers._distances import centered, squared_distances
+from epcore.classifiers._soft_k_means import clustered_means
 
 
 class SoftKMeans(EpisodeClassifier):
@@ -27,6 +28,7 @@ class SoftKMeans(EpisodeClassifier):
     )
 
     def logits(self, episodes: EpisodeBatch) -> Tensor:
+        episodes = centered(episodes)
         means = clustered_means(
             episodes, self.steps, lambda distances: (-self.scale * distances).softmax(dim=-1)
         )

@@ -7,6 +7,7 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from epcore.classifiers import EpisodeBatch, EpisodeClassifier, Needs
+from epcore.classifiers._distances import centered
 from epcore.classifiers._preprocessing import Step
 from epcore.classifiers._tim import (
     class_scores,
@@ -51,6 +52,7 @@ class TIM(EpisodeClassifier):
         return self.marginal_weight > 0 or super().balanced
 
     def logits(self, episodes: EpisodeBatch) -> Tensor:
+        episodes = centered(episodes)
         weights = self._descended(episodes) if self.solver == "gd" else self._alternated(episodes)
         return class_scores(weights, episodes.query, self.scale).mT
 

@@ -6,11 +6,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from epcore.classifiers import EpisodeBatch
+from epcore.classifiers._distances import squared_distances
 from epcore.classifiers._neighbors import neighbors
 from epcore.compared import EpisodicMethod, node_labels, query_classes, whole
 from epcore.compared._encoders import block, map_size
 from epcore.plan.settings import Probability, Settings
-from epcore.propagation import squared_distances
 
 
 class Tpn(EpisodicMethod):
@@ -70,7 +70,8 @@ class Tpn(EpisodicMethod):
 
     def _propagated(self, episodes: EpisodeBatch) -> Tensor:
         """Scores `(E, N, way)` of all images, in float64 inside."""
-        squared, _ = squared_distances(episodes.points)
+        points = episodes.points.double()
+        squared = squared_distances(points, points)
         weights = (-squared / (2 * episodes.points.shape[-1])).exp()
         kept = neighbors(weights, self.options.neighbors)
         graph = weights * (kept | kept.mT)

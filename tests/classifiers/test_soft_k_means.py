@@ -94,7 +94,7 @@ def test_scores_are_those_of_the_formulas(way, shot, unlabeled, method, weights_
 def test_with_unlabeled_images_each_query_is_scored_alone(method):
     episodes = batch_of(features(3, 1, 7), 3, 1, QUERIES, torch.full((3,), 0.1).double())
     together = method.scores(episodes)
-    before, query, after = episodes.support, episodes.query, episodes.unlabeled
+    before, query, after = episodes.support, episodes.query, episodes.unlabeled_points
     for place in range(QUERIES):
         points = torch.cat([before, query[:, place : place + 1], after], dim=1)
         alone = method.scores(replace(episodes, points=points, queries=1))
