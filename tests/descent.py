@@ -17,3 +17,12 @@ def adam(loss, start, steps, rate):
         unbiased, size = first / (1 - 0.9**step), second / (1 - 0.999**step)
         point = point - rate * unbiased / (np.sqrt(size) + 1e-8)
     return point
+
+
+def assert_same_softmax(scores, expected, tolerance):
+    """Logits `(queries, way)` may differ by a number for each query, alike in all classes."""
+    scores, expected = (np.asarray(logits) for logits in (scores, expected))
+    scores, expected = (
+        logits - logits.mean(axis=1, keepdims=True) for logits in (scores, expected)
+    )
+    np.testing.assert_allclose(scores, expected, rtol=tolerance, atol=tolerance)

@@ -9,14 +9,15 @@ from torch.nn import functional
 from epcore.classifiers._episodes import EpisodeBatch
 
 Step = Literal["power", "signed-power", "center-base", "center-episode", "center-split", "unit"]
-ROOT_OFFSET = 1e-6  # PT-MAP's code
+ROOT_OFFSET = 1e-6  # in the code of PT-MAP and iLPC
 
 
 def preprocessed(steps: tuple[Step, ...], episodes: EpisodeBatch) -> Tensor:
     """The points `(..., N, D)` after all steps.
 
     power: the root of each feature plus 1e-6; features must not be negative (PT-MAP's code).
-    signed-power: the root of each feature's size, with its sign (iLPC's code). center-base: minus
+    signed-power: the root of each feature's size plus 1e-6, with its sign, that of zero being plus
+    (iLPC's code, transductive_wrn.py:303-306). center-base: minus
     the mean of the base images (SimpleShot). center-episode: minus the mean of all images of the
     episode. center-split: the support minus its mean, the queries minus theirs, the unlabeled
     images minus theirs. unit: divided by its length.
@@ -37,7 +38,7 @@ def _step(step: Step, points: Tensor, episodes: EpisodeBatch) -> Tensor:
             raise ValueError("preprocessing power takes no negative features")
         return (points.clamp(min=0) + ROOT_OFFSET).sqrt()
     if step == "signed-power":
-        return points.sign() * points.abs().sqrt()
+        return (points.abs() + ROOT_OFFSET).sqrt().copysign(torch.where(points < 0, -1.0, 1.0))
     if step == "center-base":
         if episodes.base_mean is None:
             raise ValueError("preprocessing center-base takes the mean of the base images")

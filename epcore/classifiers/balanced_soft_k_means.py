@@ -1,4 +1,4 @@
-"""Soft k-means of clusters of one size (EASY's transductive classifier, Bendou et al. 2022)."""
+"""Soft k-means of clusters of one size."""
 
 from typing import ClassVar
 
@@ -17,8 +17,10 @@ class BalancedSoftKMeans(EpisodeClassifier):
 
     The weights of an image x are first `softmax(-scale * |x - mean|^2)` over the classes; those of
     a class are then divided by their sum and multiplied by `n / way`. For the rest it is soft
-    k-means: unlabeled images are clustered or, without any, the queries. The authors' code has
-    queries only.
+    k-means: unlabeled images are clustered or, without any, the queries.
+
+    The code of EASY (Bendou et al. 2022) had this balancing on one day, 20 January 2022, with
+    queries only; as published later it is plain soft k-means, the entry `easy` of classifiers.yaml.
     """
 
     needs: ClassVar[Needs] = Needs(
@@ -26,9 +28,9 @@ class BalancedSoftKMeans(EpisodeClassifier):
     )
 
     preprocessing: tuple[Step, ...] = ("center-base", "unit")
-    steps: PositiveInt = Field(default=30, description="the authors' code")
+    steps: PositiveInt = Field(default=30, description="as in the code of EASY")
     scale: PositiveFloat = Field(
-        default=20.0, description="the temperature of the authors' commands for mini-ImageNet"
+        default=20.0, description="the temperature of EASY's first commands for mini-ImageNet"
     )
 
     def _weights(self, distances: Tensor) -> Tensor:

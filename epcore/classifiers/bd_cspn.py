@@ -7,30 +7,44 @@ from torch import Tensor
 
 from epcore.classifiers import EpisodeBatch, EpisodeClassifier, Needs
 from epcore.classifiers._preprocessing import Step
-from epcore.classifiers._rectification import SCALE, cosines, rectified_means, shifted_queries
+from epcore.classifiers._rectification import (
+    SCALE,
+    Weighting,
+    cosines,
+    rectified_means,
+    shifted_queries,
+)
 
 
 class BDCSPN(EpisodeClassifier):
     """Cosine with class means that take in the queries.
 
     All queries are moved by the mean of the support minus their own mean. Each then joins the class
-    of the nearest mean by cosine; the new mean of a class weighs its support and its queries x by
-    the softmax over the classes of `scale * cos(x, old mean)`. Scores are `scale * cos` with the
-    new means. The move takes it that queries are spread over the classes as the support is.
+    of the nearest mean by cosine; the new mean of a class weighs its members x, which are its
+    support and its queries, by the softmax over the members of `scale * cos(x, old mean)`. Scores
+    are `scale * cos` with the new means. The move takes it that queries are spread over the classes
+    as the support is.
 
-    There is no official code. The two published reimplementations, in LaplacianShot's code and in
-    that of alpha-TIM, assign the support anew too; here it keeps its labels. In them the nearest
-    new mean is that by Euclidean distance.
+    Jinlu Liu, Liang Song, Yongqiang Qin: Prototype Rectification for Few-Shot Learning, ECCV 2020,
+    https://arxiv.org/abs/1911.10713. There is no official code; easyfsl's weighs members the same.
+    The codes of LaplacianShot and alpha-TIM weigh a member by the softmax over the classes, assign
+    the support anew too, where it keeps its labels here, and take the nearest new mean by Euclidean
+    distance.
     """
 
     needs: ClassVar[Needs] = Needs(transductive=True, balanced=True)
 
     preprocessing: tuple[Step, ...] = ("center-base", "unit")
     scale: PositiveFloat = Field(default=SCALE, description="the paper's epsilon")
+    weighting: Weighting = Field(
+        default="members",
+        description="how members of a class weigh in its mean: by the softmax over the members "
+        "(the paper), or over the classes (the codes of LaplacianShot and alpha-TIM)",
+    )
     confident: PositiveInt | None = Field(
         default=None,
         description="how many queries join a class at most, the surest first, as in the paper; "
-        "unset: all, as in both reimplementations",
+        "unset: all, as in the reimplementations",
     )
     classified: Literal["moved", "unmoved"] = Field(
         default="moved",
@@ -39,5 +53,5 @@ class BDCSPN(EpisodeClassifier):
 
     def logits(self, episodes: EpisodeBatch) -> Tensor:
         moved = shifted_queries(episodes)
-        means = rectified_means(episodes, moved, self.scale, self.confident)
+        means = rectified_means(episodes, moved, self.weighting, self.scale, self.confident)
         return self.scale * cosines(moved if self.classified == "moved" else episodes.query, means)

@@ -9,15 +9,15 @@ from torch import Tensor
 from epcore.classifiers import EpisodeBatch, EpisodeClassifier, Needs
 from epcore.classifiers._distances import squared_distances
 from epcore.classifiers._preprocessing import Step
-from epcore.classifiers._rectification import rectified_means, shifted_queries
+from epcore.classifiers._rectification import Weighting, rectified_means, shifted_queries
 
 
 class LaplacianShot(EpisodeClassifier):
     """Class distributions y of the queries, from distances to class means and from neighbors.
 
     `y <- softmax(-|q - mean|^2 + weight * W y)`, from `y = softmax(-|q - mean|^2)`, where
-    `W_ij = 1` if j is one of the nearest queries of i. The class means are rectified as in
-    BD-CSPN, after the move of the queries; that takes it that they are spread evenly over the
+    `W_ij = 1` if j is one of the nearest queries of i. The class means are rectified
+    by the queries, which are moved before; that takes it that they are spread evenly over the
     classes.
 
     The authors' code ends earlier where the energy changes by less than a millionth, and assigns
@@ -36,10 +36,11 @@ class LaplacianShot(EpisodeClassifier):
         default=2, description="the authors' 3 count the query itself, of which W_ii = 0"
     )
     steps: PositiveInt = Field(default=20, description="the authors' code, at most")
-    rectification: Literal["members", "weights", "none"] = Field(
-        default="members",
-        description="the weighted sums are divided by how many members a class has (authors' "
-        "code) or by their weights (BD-CSPN's mean), or the means are those of the support",
+    rectification: Weighting | Literal["none"] = Field(
+        default="classes-by-count",
+        description="how members of a class weigh in its mean: by the softmax over the classes, "
+        "divided by their number (authors' code) or by the sum of their weights, or by the "
+        "softmax over the members (BD-CSPN); none is the mean of the support",
     )
     classified: Literal["moved", "unmoved"] = Field(
         default="moved",
@@ -55,7 +56,7 @@ class LaplacianShot(EpisodeClassifier):
         queries, means = episodes.query, episodes.class_means
         if self.rectification != "none":
             moved = shifted_queries(episodes)
-            means = rectified_means(episodes, moved, divided_by=self.rectification)
+            means = rectified_means(episodes, moved, self.rectification)
             queries = moved if self.classified == "moved" else queries
         unary = -squared_distances(queries, means)
         graph = _nearest(queries, self.neighbors)

@@ -26,38 +26,51 @@ def probabilities(image, means, scale):
     return [each / sum(odds) for each in odds]
 
 
-def brute_scores(points, way, shot, scale=10, confident=None, unmoved=False):
+def brute_scores(points, way, shot, weighting, scale=10, confident=None, unmoved=False):
     support, queries = points[: way * shot], points[way * shot :]
     moved = queries + support.mean(axis=0) - queries.mean(axis=0)
     old = [support[k * shot : (k + 1) * shot].mean(axis=0) for k in range(way)]
     found = [probabilities(image, old, scale) for image in moved]
     means = []
     for k in range(way):
-        members = [(probabilities(x, old, scale)[k], x) for x in support[k * shot : (k + 1) * shot]]
         joining = [(p[k], x) for p, x in zip(found, moved, strict=True) if np.argmax(p) == k]
         joining.sort(key=lambda each: -each[0])
-        members += joining[:confident]
-        means.append(sum(w * x for w, x in members) / sum(w for w, _ in members))
+        members = [*support[k * shot : (k + 1) * shot], *(x for _, x in joining[:confident])]
+        # Equation 5: the softmax over all members of the class; elsewhere it is over the classes.
+        weights = [
+            math.exp(scale * cosine(x, old[k]))
+            if weighting == "members"
+            else probabilities(x, old, scale)[k]
+            for x in members
+        ]
+        total = len(members) if weighting == "classes-by-count" else sum(weights)
+        means.append(sum(w * x for w, x in zip(weights, members, strict=True)) / total)
     scored = queries if unmoved else moved
     return [[scale * cosine(image, mean) for mean in means] for image in scored]
 
 
+@pytest.mark.parametrize("weighting", ["members", "classes", "classes-by-count"])
 @pytest.mark.parametrize("scale", [10, 3])
 @pytest.mark.parametrize("confident", [None, 1, 2, 50])
 @pytest.mark.parametrize("unmoved", [False, True])
 @pytest.mark.parametrize(("way", "shot"), [(3, 1), (2, 4)])
-def test_scores_are_those_of_the_formulas(way, shot, unmoved, confident, scale):
+def test_scores_are_those_of_the_formulas(way, shot, unmoved, confident, scale, weighting):
     points = features(way, shot)
     method = BDCSPN(
         preprocessing=(),
+        weighting=weighting,
         scale=scale,
         confident=confident,
         classified="unmoved" if unmoved else "moved",
     )
     found = method.scores(EpisodeBatch(points, way, shot, QUERIES))
     for episode, scores in zip(points.numpy(), found.numpy(), strict=True):
-        expected = brute_scores(episode, way, shot, scale, confident, unmoved)
+        expected = brute_scores(episode, way, shot, weighting, scale, confident, unmoved)
         np.testing.assert_allclose(scores, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_the_papers_weighting_is_the_default():
+    assert BDCSPN().weighting == "members"
 
 
 def test_queries_that_the_move_lays_on_the_support_by_hand():

@@ -15,7 +15,7 @@ def features_of(way, shot, queries, size, count=3):
 
 
 def preprocessed(features):
-    points = unit(np.sign(features) * np.abs(features) ** 0.5)
+    points = unit(np.where(features < 0, -1, 1) * (np.abs(features) + 1e-6) ** 0.5)
     return unit(points - np.mean(points, 0))
 
 

@@ -37,7 +37,7 @@ def rectified(support, moved, way, shot, divided_by):
         members = [number for number, label in enumerate(classes) if label == k]
         total = sum(weights[number][k] * images[number] for number in members)
         size = len(members)
-        if divided_by == "weights":
+        if divided_by == "classes":
             size = sum(weights[number][k] for number in members)
         means.append(total / size)
     return means
@@ -74,7 +74,7 @@ def brute_scores(points, way, shot, settings, ends_early=False):
     return logits
 
 
-@pytest.mark.parametrize("rectification", ["members", "weights", "none"])
+@pytest.mark.parametrize("rectification", ["classes-by-count", "classes", "none"])
 @pytest.mark.parametrize("classified", ["moved", "unmoved"])
 @pytest.mark.parametrize(("way", "shot"), [(3, 1), (2, 4)])
 def test_scores_are_those_of_the_formulas(way, shot, classified, rectification):

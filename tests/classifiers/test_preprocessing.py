@@ -27,7 +27,7 @@ def split(points):
 
 EXPECTED = {
     "power": lambda points: np.sqrt(points + 1e-6),
-    "signed-power": lambda points: np.sign(points) * np.sqrt(np.abs(points)),
+    "signed-power": lambda points: np.where(points < 0, -1, 1) * np.sqrt(np.abs(points) + 1e-6),
     "center-base": lambda points: points - MEAN,
     "center-episode": lambda points: points - points.mean(axis=1, keepdims=True),
     "center-split": split,
@@ -40,6 +40,15 @@ def test_a_step_is_what_its_name_says(step):
     batch = episodes(negative=step != "power")
     found = preprocessed((step,), batch)
     np.testing.assert_allclose(found.numpy(), EXPECTED[step](batch.points.numpy()), rtol=1e-12)
+
+
+def test_a_signed_root_of_zero_is_that_of_a_millionth():
+    """Of minus zero too, as in iLPC's code: only what is below zero is turned round."""
+    points = torch.zeros(1, 18, SIZE)
+    points[..., 0], points[..., 1], points[..., 2] = -0.0, 4 - 1e-6, -(9 - 1e-6)
+    found = preprocessed(("signed-power",), batch_of(points, WAY, SHOT, QUERIES))
+    expected = torch.tensor([1e-3, 2, -3, 1e-3]).expand_as(points)
+    torch.testing.assert_close(found, expected)
 
 
 def test_steps_are_taken_in_their_order():

@@ -23,7 +23,7 @@ class BaseClassesStage(NetworkStage):
 class EvaluateStage(ComputingStage):
     """Classify the queries of episodes; `grid` is that of `ClassifierChoice`."""
 
-    stage_version: int = 3
+    stage_version: int = 4
     propagation: Propagation
     grid: dict[str, tuple[Any, ...]] = Field(default={}, exclude_if=lambda value: not value)
 
