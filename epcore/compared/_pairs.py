@@ -6,7 +6,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from epcore.compared import exact, whole
+from epcore.compared import at_least_float32, no_autocast
 
 
 def perceptron(widths: Sequence[int], bias: bool) -> nn.Sequential:
@@ -27,8 +27,8 @@ class PairNetwork(nn.Module):
     """One number for each pair of nodes, from the absolute difference of their features.
 
     Four layers of 192, 192, 96 and 96 channels with BatchNorm and leaky ReLU, then one channel. The
-    number is the same for (i, j) and (j, i), so that each pair is computed once; the authors'
-    BatchNorm also counts the differences of nodes with themselves, which are zero.
+    number is the same for (i, j) and (j, i), so that each pair is computed once. BatchNorm in the
+    codes of GNN and EGNN also counts the differences of nodes with themselves, which are zero.
     """
 
     widths = (192, 192, 96, 96)
@@ -51,6 +51,6 @@ class PairNetwork(nn.Module):
         """`(B, M)` from the nodes of M pairs, `(B, M, F)` or what broadcasts to it."""
         differences = (first - second).abs()
         hidden = self.layers(differences.flatten(0, 1))
-        with exact(first):
-            values: Tensor = self.last(whole(hidden)).reshape(differences.shape[:2])
+        with no_autocast(first):
+            values: Tensor = self.last(at_least_float32(hidden)).reshape(differences.shape[:2])
         return values

@@ -6,7 +6,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from epcore.classifiers import EpisodeBatch
-from epcore.compared import EpisodicMethod, exact, node_labels, query_classes, whole
+from epcore.compared import (
+    EpisodicMethod,
+    at_least_float32,
+    no_autocast,
+    node_labels,
+    query_classes,
+)
 from epcore.compared._encoders import GraphEncoder
 from epcore.compared._pairs import PairNetwork, perceptron
 from epcore.compared.gnn import alone
@@ -30,7 +36,7 @@ class _Round(nn.Module):
         shares = functional.normalize(without_diagonal(edges), p=1, dim=-1)
         like, unlike = (shares @ nodes[:, None]).unbind(dim=1)
         seen = torch.cat([nodes, like, unlike], dim=-1)
-        moved = whole(self.nodes(seen.flatten(0, 1))).reshape(*seen.shape[:2], -1)
+        moved = at_least_float32(self.nodes(seen.flatten(0, 1))).reshape(*seen.shape[:2], -1)
         return moved, updated_edges(edges, self.pairs(moved).sigmoid())
 
 
@@ -59,7 +65,8 @@ class Egnn(EpisodicMethod):
 
     Edges begin with what labels say: 1 and 0 between images of one class, 0 and 1 between those of
     two, a half where a label is not known. The loss is the binary cross-entropy of the edges at
-    queries, equal and different pairs with equal weight, summed over rounds.
+    queries, equal and different pairs with equal weight, averaged over the rounds, of which the
+    last counts twice.
 
     With `transductive` all queries share one graph. Nothing depends on the order of the images.
     """
@@ -74,6 +81,7 @@ class Egnn(EpisodicMethod):
     low_precision_scores = True
     unlabeled = True
     episodes_at_once = 8
+    least_tasks = 2
 
     def __init__(self, options: Options, pixels: int, way: int) -> None:
         super().__init__()
@@ -89,14 +97,25 @@ class Egnn(EpisodicMethod):
         vectors: Tensor = self.encoder(images)
         return vectors
 
+    def embed_step(self, images: Tensor, labeled: int) -> Tensor:
+        """Each position of the graphs is a batch of its own (authors' code, train.py:106)."""
+        points = [self.encoder(images[:, position]) for position in range(images.shape[1])]
+        return torch.stack(points, dim=1)
+
     def scores(self, episodes: EpisodeBatch) -> Tensor:
         similar, labels, asked = self._rounds(episodes)
-        with exact(labels):
+        with no_autocast(labels):
             votes = (similar[-1] @ labels)[:, asked]
         return votes.reshape(len(episodes.points), episodes.queries, episodes.way)
 
     def loss(self, episodes: EpisodeBatch) -> Tensor:
         similar, labels, asked = self._rounds(episodes)
+        with no_autocast(labels):
+            return self._loss(episodes, similar, labels, asked)
+
+    def _loss(
+        self, episodes: EpisodeBatch, similar: list[Tensor], labels: Tensor, asked: slice
+    ) -> Tensor:
         queries = functional.one_hot(query_classes(episodes), episodes.way).to(labels.dtype)
         labels = labels.clone()
         labels[:, asked] = queries if self.transductive else queries.reshape(-1, 1, episodes.way)
@@ -110,7 +129,7 @@ class Egnn(EpisodicMethod):
             errors = functional.binary_cross_entropy(found.clamp(0, 1), equal, reduction="none")
             for pairs in (counted * equal, counted * (1 - equal)):
                 total = total + weight * (errors * pairs).sum() / pairs.sum().clamp(min=1)
-        return total
+        return total / len(similar)
 
     def _rounds(self, episodes: EpisodeBatch) -> tuple[list[Tensor], Tensor, slice]:
         """Similarities `(B, N, N)` after each round, labels `(B, N, way)`, and where queries are.

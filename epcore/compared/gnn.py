@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from epcore.classifiers import EpisodeBatch
-from epcore.compared import EpisodicMethod, exact, node_labels, whole
+from epcore.compared import EpisodicMethod, at_least_float32, no_autocast, node_labels
 from epcore.compared._encoders import GraphEncoder
 from epcore.compared._pairs import PairNetwork
 
@@ -33,8 +33,8 @@ class _Layer(nn.Module):
 
     def _mix(self, nodes: Tensor, values: Tensor, neighbors: Tensor) -> Tensor:
         mean = values.softmax(dim=-1).to(nodes.dtype) @ neighbors
-        with exact(nodes):
-            outputs: Tensor = self.linear(whole(torch.cat([nodes, mean], dim=-1)))
+        with no_autocast(nodes):
+            outputs: Tensor = self.linear(at_least_float32(torch.cat([nodes, mean], dim=-1)))
         return outputs
 
 
@@ -51,6 +51,7 @@ class Gnn(EpisodicMethod):
     low_precision_scores = True
     unlabeled = True
     episodes_at_once = 2
+    least_tasks = 2
 
     def __init__(self, options: EpisodicMethod.Options, pixels: int, way: int) -> None:
         super().__init__()
@@ -67,19 +68,29 @@ class Gnn(EpisodicMethod):
         vectors: Tensor = self.encoder(images)
         return vectors
 
+    def embed_step(self, images: Tensor, labeled: int) -> Tensor:
+        """Each position of the graphs is a batch of its own, as in the authors' code (main.py:93).
+
+        The query is one position, whichever of an episode's queries a graph has.
+        """
+        support = [self.encoder(images[:, position]) for position in range(labeled)]
+        queries = self.encoder(images[:, labeled:].flatten(0, 1)).unflatten(0, (len(images), -1))
+        return torch.cat([torch.stack(support, dim=1), queries], dim=1)
+
     def scores(self, episodes: EpisodeBatch) -> Tensor:
         points = torch.cat([episodes.points, node_labels(episodes)], dim=-1)
         nodes = alone(points, episodes)
         # With running statistics a pair's value depends on no other pair: graphs share those of
         # their support, and the last layer makes those of the queries alone.
         shared = None
-        if not self.training:
+        running = not self.norms[0].training
+        if running:
             shared = alone_pairs(self.layers[0].get_submodule("pairs")(points), episodes)
         for layer, norm, values in zip(self.layers, self.norms, (shared, None), strict=True):
             added = layer(nodes, values)
             normed = norm(added.flatten(0, 1)).reshape(added.shape)
-            nodes = torch.cat([nodes, whole(functional.leaky_relu(normed))], dim=-1)
-        logits: Tensor = self.last(nodes)[:, -1] if self.training else self.last.last_node(nodes)
+            nodes = torch.cat([nodes, at_least_float32(functional.leaky_relu(normed))], dim=-1)
+        logits: Tensor = self.last.last_node(nodes) if running else self.last(nodes)[:, -1]
         return logits.reshape(len(episodes.points), episodes.queries, self.way)
 
 

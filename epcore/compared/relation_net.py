@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from epcore.classifiers import EpisodeBatch
-from epcore.compared import EpisodicMethod, exact, query_classes, whole
+from epcore.compared import EpisodicMethod, at_least_float32, no_autocast, query_classes
 from epcore.compared._encoders import block, map_size
 
 # From this side of the maps on, the relation network's convolutions have no padding.
@@ -67,8 +67,8 @@ class RelationNet(EpisodicMethod):
         sides = (sums[:, None].expand(shape), episodes.query[:, :, None].expand(shape))
         pairs = torch.stack(sides, dim=-2)
         hidden = self.relation(pairs.reshape(-1, 2 * channels, side, side))
-        with exact(pairs):
-            relations: Tensor = self.last(whole(hidden))
+        with no_autocast(pairs):
+            relations: Tensor = self.last(at_least_float32(hidden))
         return relations.reshape(len(sums), episodes.queries, episodes.way)
 
     def loss(self, episodes: EpisodeBatch) -> Tensor:

@@ -8,7 +8,7 @@ from torch.nn import functional
 from epcore.classifiers import EpisodeBatch
 from epcore.classifiers._distances import squared_distances
 from epcore.classifiers._neighbors import neighbors
-from epcore.compared import EpisodicMethod, node_labels, query_classes, whole
+from epcore.compared import EpisodicMethod, at_least_float32, node_labels, query_classes
 from epcore.compared._encoders import block, map_size
 from epcore.plan.settings import Probability, Settings
 
@@ -54,8 +54,10 @@ class Tpn(EpisodicMethod):
     def embed(self, images: Tensor) -> Tensor:
         """Features, each divided by the number that the image's map says."""
         maps = self.encoder(images)
-        widths = whole(self.width(maps))
-        points: Tensor = whole(maps).flatten(1) / (widths + torch.finfo(torch.float64).eps)
+        widths = at_least_float32(self.width(maps))
+        points: Tensor = at_least_float32(maps).flatten(1) / (
+            widths + torch.finfo(torch.float64).eps
+        )
         return points
 
     def scores(self, episodes: EpisodeBatch) -> Tensor:

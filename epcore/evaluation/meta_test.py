@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 from tqdm import tqdm
 
@@ -67,7 +67,7 @@ class EpisodicTester:
         Raises:
             DegenerateFeaturesError: if scores are not finite.
         """
-        self.method.train(self.batch_statistics)
+        self._set_mode()
         way, shot = episodes.support.shape[1:]
         rows, labels = episodes.images(), torch.from_numpy(episodes.query_labels)
         points = None if self.batch_statistics else self._all_points(store, episodes)
@@ -93,6 +93,13 @@ class EpisodicTester:
             loss = functional.cross_entropy(logits.mT, expected, reduction="none")
             losses.append(loss.double().mean(dim=1))
         return Results(torch.cat(accuracies).numpy(), torch.cat(losses).numpy())
+
+    def _set_mode(self) -> None:
+        """No dropout; BatchNorm takes the statistics of a batch if the test asks for it."""
+        self.method.eval()
+        for module in self.method.modules():
+            if isinstance(module, nn.BatchNorm1d | nn.BatchNorm2d):
+                module.train(self.batch_statistics)
 
     def _images(self, store: ImageStore, rows: np.ndarray) -> Tensor:
         return self.augmenter.eval_transform(to_device(store.pixels(rows), self.device))

@@ -13,7 +13,8 @@ from epcore.data.augment import Augmenter, crop_size
 from epcore.data.device_images import DeviceImages
 from epcore.data.episodes import Episodes, pool_of, sample
 from epcore.data.store import ImageStore
-from epcore.device import choose_device, place, set_precision
+from epcore.device import autocast, choose_device, place, set_precision
+from epcore.errors import UserError
 from epcore.evaluation.meta_test import EpisodicTester
 from epcore.origin import check_one_store
 from epcore.plan.stages.training import MetaTrainStage
@@ -41,6 +42,12 @@ class EpisodicTask:
         torch.manual_seed(seed_of(stage.seed, "meta-train", "weights"))
         pixels = crop_size(store.images.shape[1], stage.view)
         self.model = build_method(stage.method, pixels, self.way, f"data set {store.name}")
+        if stage.tasks < self.model.least_tasks:
+            raise UserError(
+                f"{stage.method['name']}: BatchNorm sees one image of each episode of a step, and "
+                f"{stage.tasks} is too few; set `tasks` of its training to "
+                f"{self.model.least_tasks} or more"
+            )
         place(self.model, device)
         self.tester = EpisodicTester(self.model, stage.view, stage.precision, device)
         self.store, self.episodes = store, episodes
@@ -56,8 +63,10 @@ class EpisodicTask:
         rows = episodes.images().reshape(self.steps, -1)
         for step in range(start, self.steps):
             images = self.augmenter.eval_transform(self.images.batch(rows[step]))
-            points = self.tester.embedded(images)
-            points = points.reshape(tasks, -1, points.shape[-1])
+            with autocast(self.device, self.stage.precision):
+                images = images.reshape(tasks, -1, *images.shape[1:])
+                points = self.model.embed_step(images, way * shot)
+            points = points.float()
             with self.tester.scoring():
                 loss = self.model.loss(EpisodeBatch(points, way, shot, way * queries))
             yield loss

@@ -25,14 +25,15 @@ CPU = torch.device("cpu")
 WHOLE = View.model_validate({"resize": 1, "crop": 1})
 CONV4 = Backbone(architecture="conv4")
 # Enough for each on pictures of two colors.
-STEPS = {"gnn": 150, "maml": 48, "tpn": 60}
+STEPS = {"gnn": 80, "maml": 48, "tpn": 60}
 RATES = {"gnn": 0.01}
+TASKS = {"gnn": 10, "egnn": 10}  # a batch of BatchNorm has an image of each
 
 
 def stage_of(name, shot=1, **training):
     settings = {
-        "epochs": 1, "steps": STEPS.get(name, 40), "tasks": 2, "way": 5, "queries": 3,
-        "learning_rate": RATES.get(name, 0.003), "weight_decay": 0, "halve_every": 10,
+        "epochs": 1, "steps": STEPS.get(name, 40), "tasks": TASKS.get(name, 2), "way": 5,
+        "queries": 3, "learning_rate": RATES.get(name, 0.003), "weight_decay": 0, "halve_every": 10,
     }  # fmt: skip
     return MetaTrainStage(
         backbone=CONV4,
@@ -195,6 +196,35 @@ def test_after_training_a_query_is_tested_without_the_others_and_without_dropout
     after = scores_in_test(colors, method.train(), replace(episodes, query=query))
     shift = (after - before).abs()
     assert shift[:, :-1].max() < 0.01 * shift[:, -1].max()
+
+
+@pytest.mark.parametrize("name", ["relation-net", "gnn", "egnn"])
+def test_statistics_of_a_batch_turn_no_dropout_on(colors, name):
+    """Scores are those of BatchNorm alone in training mode, and the same again."""
+    method = build_method({"name": name}, 28, 5, "here")
+    episodes = drawn(colors, "novel", episodes=2, queries=2)
+    tester = EpisodicTester(method, WHOLE, "fp32", CPU, batch_statistics=True)
+    torch.manual_seed(1)
+    first = tester.test(colors, episodes).losses
+    assert (tester.test(colors, episodes).losses == first).all()
+    method.train()
+    for module in method.modules():
+        if isinstance(module, torch.nn.Dropout2d):
+            module.eval()
+    for number, rows in enumerate(episodes.images()):
+        images = torch.from_numpy(colors.pixels(rows)).permute(0, 3, 1, 2) / 127.5 - 1
+        with torch.no_grad():
+            points = torch.cat([method.embed(images[:5]), method.embed(images[5:])])
+            logits = method.scores(EpisodeBatch(points[None], 5, 1, 10))[0]
+        expected = torch.from_numpy(episodes.query_labels[number])
+        loss = torch.nn.functional.cross_entropy(logits, expected)
+        assert loss.item() == pytest.approx(first[number], rel=1e-4)
+
+
+@pytest.mark.parametrize("name", ["gnn", "egnn"])
+def test_one_episode_a_step_is_too_few_where_a_position_is_a_batch(colors, name):
+    with pytest.raises(UserError, match=f"^{name}: BatchNorm sees one image of each .*2 or more"):
+        task_of(colors, name, tasks=1)
 
 
 def test_accuracy_is_the_share_of_right_answers_however_many_queries_a_class_has(dimmed):

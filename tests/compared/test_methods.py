@@ -8,7 +8,9 @@ import pytest
 import torch
 from episode_batches import batch_of
 from plans import plan_of
+from torch._subclasses import FakeTensorMode
 from torch.nn import functional
+from torch.overrides import TorchFunctionMode
 
 from epcore.backbones.base import parameter_count
 from epcore.compared import build_method
@@ -62,6 +64,78 @@ def test_scores_have_a_column_for_each_class_and_training_reaches_every_weight(n
     idle = [name for name, weight in method.named_parameters() if weight.grad is None]
     assert not idle
     assert scores(method, episodes).shape == (2, QUERIES, WAY)
+
+
+def points_by_position(method, images, groups):
+    """Points of images `(T, N, 3, h, w)`; the images of each group of positions are one batch."""
+    points = [None] * images.shape[1]
+    for group in groups:
+        batch = torch.stack([images[t, n] for t in range(len(images)) for n in group])
+        found = method.embed(batch).reshape(len(images), len(group), -1)
+        for place, position in enumerate(group):
+            points[position] = found[:, place]
+    return torch.stack(points, dim=1)
+
+
+QUERY_GROUPS = {
+    "gnn": [range(WAY, WAY + QUERIES)],
+    "egnn": [[position] for position in range(WAY, WAY + QUERIES)],
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_batchnorm_in_training_sees_the_images_that_the_authors_code_gives_it(name):
+    """By the gradient of the first convolution: of GNN and EGNN a position is a batch."""
+    images = torch.rand(4, WAY + QUERIES, 3, 28, 28, dtype=torch.float64)
+    groups = [range(WAY + QUERIES)]
+    if name in QUERY_GROUPS:
+        groups = [*([position] for position in range(WAY)), *QUERY_GROUPS[name]]
+    gradients = []
+    for encode in (
+        lambda method: method.embed_step(images, WAY),
+        lambda method: points_by_position(method, images, groups),
+    ):
+        torch.manual_seed(0)
+        method = build(name).double().train()
+        for module in method.modules():
+            if isinstance(module, torch.nn.Dropout2d):  # other masks for other batches
+                module.eval()
+        method.loss(batch_of(encode(method), WAY, 1, QUERIES)).backward()
+        gradients.append(next(method.parameters()).grad)
+    torch.testing.assert_close(*gradients, rtol=1e-6, atol=1e-10)
+
+
+def test_autocast_of_cuda_refuses_binary_cross_entropy():
+    """On tensors that are no more than shapes on a GPU."""
+    enabled = torch.is_autocast_enabled("cuda")
+    with FakeTensorMode(), torch.no_grad():
+        found, expected = torch.rand(2, 4, device="cuda")
+        torch.set_autocast_enabled("cuda", True)
+        try:
+            with pytest.raises(RuntimeError, match="unsafe to autocast"):
+                functional.binary_cross_entropy(found, expected)
+        finally:
+            torch.set_autocast_enabled("cuda", enabled)
+
+
+class AsOnCuda(TorchFunctionMode):
+    """Autocast on the CPU that refuses what CUDA's does."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if function is functional.binary_cross_entropy and torch.is_autocast_enabled("cpu"):
+            raise RuntimeError("unsafe to autocast")
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_autocast_of_cuda_refuses_no_loss(name):
+    method = build(name)
+    points = method.embed(torch.rand(2 * (WAY + QUERIES), 3, 28, 28))
+    episodes = batch_of(points.reshape(2, WAY + QUERIES, -1), WAY, 1, QUERIES)
+    with AsOnCuda(), torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = method.loss(episodes)
+    assert loss.dtype == torch.float32
+    loss.backward()
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -470,7 +544,7 @@ def test_loss_of_egnn_weighs_equal_and_different_pairs_alike(transductive):
                     errors[equal].append(-math.log(found[a][b] if equal else 1 - found[a][b]))
         expected += weight * (np.mean(errors[True]) + np.mean(errors[False]))
     found = method.loss(batch_of(episodes.points, WAY, 1, QUERIES)).item()
-    assert found == pytest.approx(expected, rel=1e-6)
+    assert found == pytest.approx(expected / 3, rel=1e-6)  # the mean of the three rounds
 
 
 # -- MAML ------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ class EvaluateStage(ComputingStage):
 class MetaTestStage(NetworkStage):
     """Test a compared method on frozen episodes."""
 
-    stage_version: int = 3
+    stage_version: int = 4
     method: dict[str, Any]
     way: int
     batch_statistics: bool

@@ -45,7 +45,7 @@ class MetaTrainStage(NetworkStage):
     What is one number for each shot in `training` is that of `shot`.
     """
 
-    stage_version: int = 4
+    stage_version: int = 5
     method: dict[str, Any]
     training: EpisodicTraining
     shot: int
