@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from epcore.errors import UserError, visible
+from epcore.errors import UserError, replace_unencodable, visible
 from epcore.interruption import Interrupted, leave_on_signals
 from epcore.options import parser
 from epcore.outputs import COMMAND_OUTPUTS, check_command, check_outputs
@@ -104,6 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     128 and the signal's number, as shells have it.
     """
     leave_on_signals()
+    replace_unencodable()
     try:
         _run(vars(parser().parse_args(arguments)))
     except UserError as error:

@@ -40,7 +40,9 @@ def planned(plan: Plan, targets: Sequence[str]) -> list[Job]:
     snakefile = str(next(iter(found), folder / SNAKEFILES[0]))
     command = [sys.executable, "-m", "snakemake", "--dry-run", "--printshellcmds", "--nocolor"]
     command += ["--snakefile", snakefile, "--config", *config, "--", *targets]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, capture_output=True, encoding="utf-8", errors="replace", check=False
+    )
     if done.returncode:
         raise UserError(f"Snakemake cannot plan {' '.join(targets)}: {_reason(done)}")
     jobs = read_jobs(done.stdout)

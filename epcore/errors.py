@@ -1,5 +1,7 @@
-"""The one exception that stands for a mistake a person can mend."""
+"""The one exception that stands for a mistake a person can mend, and text that a terminal takes."""
 
+import io
+import sys
 import unicodedata
 
 # Controls of terminals, halves of characters, ends of lines and changes of the direction of text.
@@ -16,6 +18,12 @@ def visible(text: str) -> str:
 
 def _controls(letter: str) -> bool:
     return unicodedata.category(letter) in CATEGORIES or letter in DIRECTIONS
+
+
+def replace_unencodable() -> None:
+    """Lets stdout print a question mark for what its encoding lacks; stderr escapes it already."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
 
 
 class UserError(Exception):

@@ -155,7 +155,9 @@ def minutes(limit: str) -> float:
 def _ask(*command: str) -> str | None:
     """What one of SLURM's programs prints, if it succeeds."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+        done = subprocess.run(
+            command, capture_output=True, encoding="utf-8", errors="replace", check=True, timeout=60
+        )
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout

@@ -1,8 +1,11 @@
 """Tables in the terminal: the numbers of this run, readable at any width."""
 
 import csv
+import os
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -177,3 +180,19 @@ def test_where_there_is_no_browser_the_page_is_named(built, monkeypatch, capsys)
     assert (
         "No browser was found here; open results/demo/tables/main.html" in capsys.readouterr().out
     )
+
+
+def test_what_a_terminal_cannot_print_is_a_question_mark(built):
+    """In a process of its own, which knows its terminal's encoding from the environment."""
+    built("main")
+    command = [sys.executable, "-m", "epcore", "show", "main", "--scale", "demo"]
+    done = subprocess.run(
+        [*command, "--settings", str(CONFIG)],
+        env=os.environ | {"PYTHONIOENCODING": "ascii", "COLUMNS": "200"},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    text = done.stdout.decode("ascii")
+    assert "EPNet" in text
+    assert "?" in text

@@ -161,3 +161,13 @@ def test_a_picture_of_every_data_set_can_be_drawn(finished):
     target = "results/tiny/figures/data/tiny-glyphs.png"
     assert finished.snakemake("--cores", "1", target).code == 0
     assert (finished.folder / target).stat().st_size > 10_000
+
+
+def test_a_terminal_that_knows_ascii_alone_ends_no_run(finished, monkeypatch):
+    """At the end the table is printed, with question marks for what ASCII lacks."""
+    (finished.folder / "tables/main.tex").unlink()
+    for name, value in {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}.items():
+        monkeypatch.setenv(name, value)
+    run = finished.build()
+    assert run.jobs == {"publish": 1}
+    assert "With all rows:" in run.text

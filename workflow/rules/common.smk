@@ -9,7 +9,7 @@ from pathlib import Path
 
 from snakemake.cli import get_argument_parser
 
-from epcore.errors import UserError
+from epcore.errors import UserError, replace_unencodable
 from epcore.failures import failures
 from epcore.files import fingerprint
 from epcore.footprint.machine import carbon_intensity
@@ -338,6 +338,7 @@ def print_table():
 
 # Until then a job that fails may cost the checkpoint of another in its group.
 onsuccess:
+    replace_unencodable()
     discard_old_states(Path("results") / SCALE)
     print_table()
 
