@@ -182,9 +182,10 @@ def _add_classify(command: Command) -> None:
 IMPORT = """\
 Make a checkpoint of weights that were trained elsewhere.
 
-FILE is a state_dict that torch.save wrote, or one under a usual key such as state_dict. Where
-weights are missing or have another shape, the first are named and nothing is written; those that
-the network has no place for are listed and left out. --map replaces beginnings of names:
+FILE is a state_dict that torch.save wrote, or a file that has one somewhere inside; if it has
+several, --key says which, such as model.state. Where weights are missing or have another shape, the
+first are named and nothing is written; those that the network has no place for are listed and left
+out. --map replaces beginnings of names:
   epcore import-weights theirs.pt --backbone resnet12 --scale paper --map encoder.= --out mine.pt
   epcore embed-folder photos --weights mine.pt --backbone resnet12 --scale paper --out mine.npz
   epcore classify --features mine.npz"""
@@ -201,6 +202,9 @@ def _add_weights(command: Command) -> None:
     sub = command("import-weights", "make a checkpoint of weights from elsewhere", IMPORT)
     sub.add_argument("weights", type=Path, metavar="FILE")
     sub.add_argument("--backbone", required=True, metavar="NAME", help=NAMES["backbone"])
+    sub.add_argument("--key", metavar="KEYS",
+        help="where the weights are in a file that has several: its keys, joined by dots",
+    )  # fmt: skip
     sub.add_argument("--map", dest="changes", nargs="+", default=[], metavar="OLD=NEW",
         help="replace beginnings of names; NEW may be empty",
     )  # fmt: skip

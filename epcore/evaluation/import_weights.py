@@ -1,6 +1,6 @@
 """Weights of anyone's network become a checkpoint, or it is said what does not fit."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,34 +12,63 @@ from epcore.errors import UserError
 from epcore.files import require
 from epcore.plan import Plan
 
-# Under which keys others keep the weights of a network; and what PyTorch's wrappers put in front.
-HOLDERS = ("state_dict", "model_state_dict", "model", "params", "network", "weights")
-WRAPPER = "module."
+# What PyTorch puts in front of the names of a parallel and of a compiled network.
+WRAPPERS = ("module.", "_orig_mod.")
 SHOWN = 3  # names in a message
+ALONE = "save the network's state_dict() alone with torch.save"
 
 
-def weights_in(path: Path) -> dict[str, Tensor]:
-    """The tensors of a torch file by name, also of one that keeps them under a usual key.
+def weights_in(path: Path, key: str | None) -> dict[str, Tensor]:
+    """The tensors of a torch file by name, without the names of wrappers.
+
+    They may be anywhere in the file's mappings; `key`, keys joined by dots, says where if there is
+    more than one place.
 
     Raises:
-        UserError: if the file is missing, or holds anything but tensors and plain values.
+        UserError: if the file is missing, or holds anything but tensors and plain values, no
+            weights, or several and no key says which.
     """
     require(path, "file of weights", "correct the name")
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch, pickle and zipfile each raise their own
         raise UserError(
-            f"{path} cannot be read as tensors and plain values ({type(error).__name__}); save "
-            "the network's state_dict() alone with torch.save"
+            f"{path} cannot be read as tensors and plain values ({type(error).__name__}); {ALONE}"
         ) from None
-    found = next((content[key] for key in HOLDERS if _holds(content, key)), content)
-    if problem := problem_of(found):
+    places = dict(_weights_below(content))
+    if not places:
+        raise UserError(f"{path} has no mapping of names to tensors; {ALONE}")
+    listed = ", ".join(f"{name} ({len(weights)})" for name, weights in places.items() if name)
+    if key is not None and key not in places:
+        raise UserError(f"--key {key}: {path} has no weights there, but in {listed or 'itself'}")
+    if key is None and len(places) > 1:
+        raise UserError(
+            f"{path} holds several mappings of names to tensors: {listed}; say which with --key"
+        )
+    weights = places[key] if key is not None else next(iter(places.values()))
+    if problem := problem_of(weights):
         raise UserError(f"{path}: its weights {problem}")
-    return {name.removeprefix(WRAPPER): tensor for name, tensor in found.items()}
+    return {_unwrapped(name): tensor for name, tensor in weights.items()}
 
 
-def _holds(content: Any, key: str) -> bool:
-    return isinstance(content, dict) and isinstance(content.get(key), dict)
+def _weights_below(content: Any, place: str = "") -> Iterator[tuple[str, dict[str, Tensor]]]:
+    """Every mapping of names to tensors alone, with the keys that lead to it, joined by dots.
+
+    An optimizer's state is no such place: its keys are numbers.
+    """
+    if not isinstance(content, dict) or not all(isinstance(name, str) for name in content):
+        return
+    if content and all(isinstance(value, Tensor) for value in content.values()):
+        yield place, content
+    for name, value in content.items():
+        yield from _weights_below(value, f"{place}.{name}" if place else name)
+
+
+def _unwrapped(name: str) -> str:
+    """A weight's name without what wrappers put in front, each any number of times."""
+    while name.startswith(WRAPPERS):
+        name = name.partition(".")[2]
+    return name
 
 
 def renamed(weights: Mapping[str, Tensor], changes: Sequence[str]) -> dict[str, Tensor]:
@@ -106,12 +135,18 @@ def _names(weights: Mapping[str, Tensor]) -> str:
 
 
 def run(
-    weights: Path, backbone: str, changes: list[str], out: Path, settings: Path, scale: str
+    weights: Path,
+    backbone: str,
+    key: str | None,
+    changes: list[str],
+    out: Path,
+    settings: Path,
+    scale: str,
 ) -> None:
     """The command `import-weights`: a checkpoint of a backbone as wide as the scale has it."""
     built = Plan(settings, scale).registry.backbone(backbone)
     network = build(built)
-    theirs = renamed(weights_in(weights), changes)
+    theirs = renamed(weights_in(weights, key), changes)
     given, left = fitted(theirs, state_of(network), f"{backbone} at scale {scale} ({built})")
     Checkpoint(built, given).save(out)
     print(f"{out}: {len(given)} weights of {built}")

@@ -44,8 +44,8 @@ def told(capsys):
     return line
 
 
-@pytest.mark.parametrize("prefix", ["", "module.", "encoder."])
-@pytest.mark.parametrize("holder", [None, "state_dict", "params"])
+@pytest.mark.parametrize("prefix", ["", "module.", "_orig_mod.module.", "encoder."])
+@pytest.mark.parametrize("holder", [None, "state_dict", "anything"])
 def test_weights_arrive_as_they_were(theirs, settings, capsys, prefix, holder):
     content = {f"{prefix}{name}": tensor for name, tensor in theirs.items()}
     content |= {f"{prefix}fc.weight": torch.ones(3, 4)}
@@ -58,6 +58,45 @@ def test_weights_arrive_as_they_were(theirs, settings, capsys, prefix, holder):
     assert "left out, because the network has none of these names: fc.weight" in (
         capsys.readouterr().out
     )
+
+
+def optimizer_of(weights):
+    """The state of Adam after a step, as `state_dict()` of an optimizer has it."""
+    parameters = [torch.nn.Parameter(torch.zeros(2)) for _ in range(3)]
+    optimizer = torch.optim.Adam(parameters)
+    sum(parameter.sum() for parameter in parameters).backward()
+    optimizer.step()
+    return optimizer.state_dict()
+
+
+NESTED = {
+    "state": lambda w: {"epoch": 3, "state": w},
+    "deep": lambda w: {"epoch": 3, "loss": torch.ones(()), "run": {"model": {"state": w}}},
+    "optimizer": lambda w: {"net": w, "optimizer": optimizer_of(w), "scheduler": {"last": [0.1]}},
+}
+
+
+@pytest.mark.parametrize("layout", NESTED)
+def test_the_one_mapping_of_names_to_tensors_is_found_however_deep(theirs, settings, layout):
+    assert imported(NESTED[layout](theirs)) == 0
+    found = Checkpoint.load(Path("mine.pt"), settings).weights
+    assert all(torch.equal(found[name], theirs[name]) for name in theirs)
+
+
+def test_of_several_mappings_the_option_picks_one(theirs, settings, capsys):
+    zeros = {name: torch.zeros_like(tensor) for name, tensor in theirs.items()}
+    content = {"ema": zeros, "run": {"model": theirs}}
+    assert imported(content) == 2
+    count = len(theirs)
+    assert told(capsys) == (
+        "epcore: theirs.pt holds several mappings of names to tensors: "
+        f"ema ({count}), run.model ({count}); say which with --key"
+    )
+    assert imported(content, "--key", "model") == 2
+    assert "--key model: theirs.pt has no weights there, but in ema (" in told(capsys)
+    assert imported(content, "--key", "run.model") == 0
+    found = Checkpoint.load(Path("mine.pt"), settings).weights
+    assert all(torch.equal(found[name], theirs[name]) for name in theirs)
 
 
 def test_the_count_of_batches_may_lack_and_half_precision_is_widened(theirs, settings):
@@ -82,7 +121,11 @@ MISTAKES = {
         [],
         "has shape .* needs .*choose another --backbone",
     ),
-    "numbers for tensors": (lambda w: dict.fromkeys(w, 3), [], "are no tensors by name"),
+    "numbers for tensors": (
+        lambda w: dict.fromkeys(w, 3),
+        [],
+        r"has no mapping of names to tensors; save the",
+    ),
     "infinite weights": (lambda w: {n: t / 0 for n, t in w.items()}, [], "are not finite"),
     "a map without a sign": (dict, ["--map", "encoder."], "expected OLD=NEW"),
     "a map that fits nothing": (dict, ["--map", "nope=x"], "no name begins with 'nope'"),
