@@ -10,6 +10,7 @@ Without split.csv the data set's `split` draws the classes from a seed.
 import csv
 import io
 import stat
+import sys
 import unicodedata
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -31,11 +32,17 @@ SPLITS: dict[str, Split] = {
 }  # fmt: skip
 ORDER = get_args(Split)
 COLUMNS = ["filename", "label", "split"]
+# What operating systems leave in folders, in lower case.
+LEFT_BEHIND = frozenset(
+    {".ds_store", "thumbs.db", "ehthumbs.db", "desktop.ini", "icon\r", "__macosx"}
+)
 OTHER_MARKS = (";", "\t", "|")  # that spreadsheets put between columns
 
 
 def read_split(path: Path) -> dict[ImageClass, list[str]]:
     """The file names of each class, classes and names sorted.
+
+    Spaces around a cell are left out, and letters are in Unicode's composed form (NFC).
 
     Raises:
         UserError: for a missing file, column or entry, an unknown split, a class in two splits,
@@ -55,7 +62,7 @@ def read_split(path: Path) -> dict[ImageClass, list[str]]:
     splits: dict[str, str] = {}
     seen: set[tuple[str, str]] = set()
     rows = _rows(path, text)
-    where, header = next(rows, (f"{path}, line 1", []))
+    where, header = next(rows, (f"{path}, line 1", list[str]()))
     missing = [column for column in COLUMNS if column not in header]
     if missing:
         odd = next((mark for mark in OTHER_MARKS if mark in header[0]), None) if header else None
@@ -97,7 +104,12 @@ def _rows(path: Path, text: str) -> Iterator[tuple[str, list[str]]]:
         except csv.Error as error:
             raise UserError(f"{where}: this is no CSV ({error}); correct its quotes") from None
         if cells:
-            yield where, cells
+            yield where, [_normal(cell) for cell in cells]
+
+
+def _normal(name: str) -> str:
+    """The name without spaces around it, its letters composed (macOS takes them apart)."""
+    return unicodedata.normalize("NFC", name.strip(" "))
 
 
 def _check_name(where: str, what: str, name: str) -> None:
@@ -137,9 +149,10 @@ def contents(dataset: OwnData, sources: Sources) -> Contents:
     if dataset.split is None:
         files = read_split(folder / "split.csv")
         origin["split_sha256"] = sha256(folder / "split.csv")
+        paths = _listed_paths(folder / "images", files)
     else:
         files = _drawn(folder, dataset.split)
-    paths = [folder / "images" / c.name / name for c, names in files.items() for name in names]
+        paths = [folder / "images" / c.name / name for c, names in files.items() for name in names]
     _check_files(paths)
 
     def encoded() -> Iterator[tuple[int, str, bytes]]:
@@ -154,6 +167,40 @@ def contents(dataset: OwnData, sources: Sources) -> Contents:
         origin=origin,
         name_of=lambda row: str(paths[row]),
     )
+
+
+def _listed_paths(images: Path, files: dict[ImageClass, list[str]]) -> list[Path]:
+    """The files that split.csv names; names are the same if they are once they are normal."""
+    folders = _by_normal_name(images)
+    paths = []
+    for image_class, names in files.items():
+        folder = _path_of(images, folders, image_class.name)
+        pictures = _by_normal_name(folder)
+        paths += [_path_of(folder, pictures, name) for name in names]
+    return paths
+
+
+def _by_normal_name(folder: Path) -> dict[str, list[str]]:
+    """What is in a folder, none if there is no such folder: normal name -> names."""
+    names: dict[str, list[str]] = {}
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        names.setdefault(_normal(path.name), []).append(path.name)
+    return names
+
+
+def _path_of(folder: Path, names: dict[str, list[str]], name: str) -> Path:
+    """The path of a normal name in a folder; a name that is not there stays as it is.
+
+    Raises:
+        UserError: if two files or folders have that name.
+    """
+    alike = names.get(name, [name])
+    if len(alike) > 1:
+        raise UserError(
+            f"{folder}: {alike[0]!r} and {alike[1]!r} are one name but for spaces around it or the "
+            "Unicode form of its letters; rename one of the two"
+        )
+    return folder / alike[0]
 
 
 def _check_files(paths: list[Path]) -> None:
@@ -189,7 +236,9 @@ def _drawn(folder: Path, split: RandomSplit) -> dict[ImageClass, list[str]]:
 
 
 def class_folders(images: Path) -> dict[str, list[str]]:
-    """The names of the class folders, each with its files, sorted; hidden ones are left out.
+    """The names of the class folders, each with its files, sorted.
+
+    Hidden ones are left out. So is what operating systems leave behind, which is counted on stderr.
 
     Raises:
         UserError: if there is no such folder, or something else in it.
@@ -201,12 +250,32 @@ def class_folders(images: Path) -> dict[str, list[str]]:
     names = _visible(images, Path.is_dir, stray)
     if not names:
         raise UserError(f"{images} is empty; put a folder for each class there")
-    return {name: _visible(images / name, Path.is_file, remedy) for name in names}
+    classes = {name: _visible(images / name, Path.is_file, remedy) for name in names}
+    folders = [images, *(images / name for name in names)]
+    skipped = sum(_is_left_behind(path) for folder in folders for path in folder.iterdir())
+    if skipped:
+        print(
+            f"{images}: skipped {skipped} that operating systems leave behind, such as Thumbs.db",
+            file=sys.stderr,
+        )
+    return classes
+
+
+def _is_left_behind(path: Path) -> bool:
+    return path.name.lower() in LEFT_BEHIND
 
 
 def _visible(folder: Path, right: Callable[[Path], bool], remedy: str) -> list[str]:
-    """The names in a folder but for hidden ones, sorted; one of another kind is refused."""
-    paths = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    """The names in a folder, sorted, without hidden ones and what operating systems leave behind.
+
+    Raises:
+        UserError: for one of another kind.
+    """
+    paths = sorted(
+        path
+        for path in folder.iterdir()
+        if not path.name.startswith(".") and not _is_left_behind(path)
+    )
     for path in paths:
         _check_name(str(folder), "name", path.name)
         if not right(path):

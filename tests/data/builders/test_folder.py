@@ -1,5 +1,7 @@
 """A folder of the user's own images becomes a store, or the user learns which line to mend."""
 
+import unicodedata
+
 import numpy as np
 import pytest
 from packing import provenance
@@ -430,3 +432,58 @@ def test_pictures_that_two_splits_share_are_named_or_left_out_of_the_earlier_one
     assert store.labels.tolist() == [0, 1, 2]
     # Line 0, line 2, and what was copied from line 1.
     assert np.array_equal(store.images, [pixels(0), pixels(2), pixels(1)])
+
+
+def test_spaces_behind_commas_and_around_names_mean_nothing(tmp_path):
+    spaced = [line.replace(",", " , ") for line in LINES]
+    folder(tmp_path / "mine")
+    write_split(tmp_path / "mine", spaced, " filename, label , split ")
+    expected = built(folder(tmp_path / "other"), tmp_path / "expected")
+    found = built(tmp_path / "mine", tmp_path / "found")
+    assert found.classes == expected.classes
+    np.testing.assert_array_equal(found.images, expected.images)
+
+
+@pytest.mark.parametrize(("listed", "there"), [("NFD", "NFC"), ("NFC", "NFD")])
+def test_names_are_the_same_in_each_unicode_form(tmp_path, listed, there):
+    """As where split.csv was written on macOS, and the folder was not."""
+    names = (
+        "Caf\N{LATIN SMALL LETTER E WITH ACUTE}",
+        "\N{LATIN SMALL LETTER O WITH DIAERESIS}.png",
+    )
+    label, file = (unicodedata.normalize(listed, name) for name in names)
+    source = write_split(tmp_path / "mine", [f"{file},{label},base", *LINES])
+    folder(tmp_path / "mine")
+    write_split(source, [f"{file},{label},base", *LINES])
+    label, file = (unicodedata.normalize(there, name) for name in names)
+    place = source / "images" / label
+    place.mkdir()
+    Image.fromarray(pixels(9)).save(place / file)
+    store = built(source, tmp_path / "packed")
+    assert names[0] in [c.name for c in store.classes]
+
+
+def test_two_files_with_names_that_look_the_same_are_told(tmp_path):
+    source = folder(tmp_path / "mine")
+    Image.fromarray(pixels(9)).save(source / "images" / "cat" / " a.png")
+    refused(source, r"' a\.png' and 'a\.png' are one name but for spaces .*; rename one of the two")
+
+
+LEFT = ["Thumbs.db", ".DS_Store", "desktop.ini", "Icon\r", "._a.png"]
+
+
+def test_what_operating_systems_leave_behind_is_skipped_and_counted(tmp_path, capsys):
+    source = folder(tmp_path / "mine")
+    (source / "images" / "__MACOSX").mkdir()
+    for number, name in enumerate(LEFT):
+        (source / "images" / ("cat", "ant")[number % 2] / name).write_bytes(b"no picture")
+    (source / "images" / "Thumbs.db").write_bytes(b"no picture")
+    classes = class_folders(source / "images")
+    assert classes == {"ant": ["a.png"], "bee": ["x.png"], "cat": ["a.png", "b.png"]}
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "skipped 6 that operating systems leave behind" in line
+
+
+def test_without_such_files_nothing_is_said(tmp_path, capsys):
+    class_folders(folder(tmp_path / "mine") / "images")
+    assert capsys.readouterr().err == ""
