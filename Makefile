@@ -75,6 +75,6 @@ bench-gpu: .venv/installed
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 or newer is needed, and " \
 	  "$(PYTHON) is " + sys.version.split()[0] + "; say which: PYTHON=python3.12 make")'
 	$(PYTHON) -m venv .venv
-	$(VENV) -m pip install --disable-pip-version-check --quiet -r requirements.txt
+	$(VENV) -m pip install --disable-pip-version-check --quiet --no-compile -r requirements.txt
 	$(VENV) -m pip install --disable-pip-version-check --quiet --no-deps --editable .
 	touch .venv/installed
