@@ -17,7 +17,7 @@ class EmbedStage(NetworkStage):
 class BaseClassesStage(NetworkStage):
     """Find the mean feature of the base images and the weights of the base classes."""
 
-    stage_version: int = 1
+    stage_version: int = 2
 
 
 class EvaluateStage(ComputingStage):
