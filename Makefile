@@ -15,10 +15,10 @@ PYTHON ?= python3
 VENV := .venv/bin/python
 
 .PHONY: all view test test-full lint docs report pictures findings bench bench-workflow bench-gpu
-# In a terminal one line for each rule, with jobs done of all and the time left; the whole log is in
-# .snakemake/log. The logger is in workflow/logger.
 # Each module is compiled once, when it is first imported; some environments forbid that.
 unexport PYTHONDONTWRITEBYTECODE
+# In a terminal one line for each rule, with jobs done of all and the time left; the whole log is in
+# .snakemake/log. The logger is in workflow/logger.
 export PYTHONPATH := workflow/logger$(if $(PYTHONPATH),:$(PYTHONPATH))
 PROGRESS := $(shell test -t 2 && echo --logger epnet)
 OF_SCALE := $(if $(SCALE),--config scale=$(SCALE))
