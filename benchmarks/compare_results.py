@@ -1,0 +1,91 @@
+"""Compares two trees of results value by value, before and after a change of the code.
+
+  python benchmarks/compare_results.py before/results/demo after/results/demo
+
+Checkpoints, episodes, features and score files are equal if their arrays are, tables if their cells
+are. What differs from run to run (times, energy, paths in metas, logs) is left out. Columns of
+classifiers are compared by their name, in whichever file they lie.
+"""
+
+import csv
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+
+MEASURED = {"training_seconds", "training_kwh", "seconds_per_1000_episodes", "seconds"}
+
+
+def values(file: Path, of: str) -> Iterator[tuple[str, bytes]]:
+    """What a file holds, by name; `of` is the file without its folder of results."""
+    if file.suffix == ".npz":
+        with np.load(file, allow_pickle=False) as arrays:
+            yield from ((f"{of} {name}", arrays[name].tobytes()) for name in arrays.files)
+    elif file.suffix == ".npy":
+        yield of, np.load(file, mmap_mode="r").tobytes()
+    elif file.suffix == ".pt":
+        yield from _tensors(of, torch.load(file, weights_only=True, map_location="cpu"))
+    elif file.suffix == ".csv" and of.startswith("scores/"):
+        yield from _scores(file, of)
+    elif file.suffix == ".csv":
+        with file.open(newline="", encoding="utf-8") as lines:
+            for number, line in enumerate(csv.DictReader(lines)):
+                kept = {key: value for key, value in line.items() if key not in MEASURED}
+                yield f"{of}, line {number + 2}", repr(kept).encode()
+
+
+def _scores(file: Path, of: str) -> Iterator[tuple[str, bytes]]:
+    """Accuracies by recipe and protocol; `net+svm` is the column svm of `net`'s classifiers."""
+    with file.open(newline="", encoding="utf-8") as lines:
+        table = list(csv.DictReader(lines))
+    for column in table[0].keys() - {"episode"}:
+        name = of
+        if column != "accuracy":
+            folder, recipe, seed, protocol = of.removesuffix("-classifiers.csv").rsplit("/", 3)
+            name = f"{folder}/{recipe}+{column}/{seed}/{protocol}.csv"
+        yield name, " ".join(line[column] for line in table).encode()
+
+
+def _tensors(name: str, content: object) -> Iterator[tuple[str, bytes]]:
+    if isinstance(content, torch.Tensor):
+        yield (
+            name,
+            content.contiguous().view(torch.uint8).numpy().tobytes()
+            if content.dim()
+            else (repr(content.item()).encode()),
+        )
+    elif isinstance(content, dict):
+        for key, value in content.items():
+            yield from _tensors(f"{name} {key}", value)
+    else:
+        yield name, repr(content).encode()
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    """All values of a folder of results, by name."""
+    found: dict[str, bytes] = {}
+    for file in sorted(folder.rglob("*")):
+        of = file.relative_to(folder).as_posix()
+        if file.is_file() and not of.startswith(("logs/", "reports/", "ledger", "machines/")):
+            found |= values(file, of)
+    return found
+
+
+def main(before: Path, after: Path) -> int:
+    """Prints what differs; 1 if anything in both trees does."""
+    old, new = tree(before), tree(after)
+    shared = old.keys() & new.keys()
+    different = sorted(name for name in shared if old[name] != new[name])
+    for name in different:
+        print(f"differs: {name}")
+    for where, names in (("before", old.keys() - new.keys()), ("after", new.keys() - old.keys())):
+        for name in sorted(names):
+            print(f"only {where}: {name}")
+    print(f"{len(shared) - len(different)} of {len(shared)} values in both trees are equal")
+    return bool(different)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*map(Path, sys.argv[1:])))
