@@ -17,10 +17,8 @@ VENV := .venv/bin/python
 .PHONY: all view test test-full lint docs report pictures findings bench bench-workflow bench-gpu
 # Each module is compiled once, when it is first imported; some environments forbid that.
 unexport PYTHONDONTWRITEBYTECODE
-# In a terminal one line for each rule, with jobs done of all and the time left; the whole log is in
-# .snakemake/log. The logger is in workflow/logger.
-export PYTHONPATH := workflow/logger$(if $(PYTHONPATH),:$(PYTHONPATH))
-PROGRESS := $(shell test -t 2 && echo --logger epnet)
+# In a terminal one line for each rule, with jobs done of all; the whole log is in .snakemake/log.
+PROGRESS := $(shell test -t 2 && echo --logger rich)
 OF_SCALE := $(if $(SCALE),--config scale=$(SCALE))
 
 all: .venv/installed
@@ -79,4 +77,5 @@ bench-gpu: .venv/installed
 	$(PYTHON) -m venv .venv
 	$(VENV) -m pip install --disable-pip-version-check --quiet --no-compile -r requirements.txt
 	$(VENV) -m pip install --disable-pip-version-check --quiet --no-deps --editable .
+	$(VENV) -m epcore schema
 	touch .venv/installed
