@@ -18,6 +18,10 @@ from snakemake.utils import min_version
 min_version("9.19")
 
 
+# The image of the Dockerfile, for those who run jobs in containers (--software-deployment-method).
+container: "docker://epnet"
+
+
 include: "workflow/rules/common.smk"
 include: "workflow/rules/data.smk"
 include: "workflow/rules/episodes.smk"

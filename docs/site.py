@@ -13,7 +13,7 @@ from typing import Any
 
 from mkdocs.structure.files import File, Files
 
-from epcore.options import parser
+from epcore.commands.options import parser
 from epcore.plan.schema import SCHEMAS, schema_of
 
 ROOT = Path(__file__).parents[1]

@@ -1,3 +1,3 @@
-from epcore.cli import main
+from epcore.commands.cli import main
 
 raise SystemExit(main())

@@ -3,9 +3,10 @@
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from epcore.commands.stages import REPORT
 from epcore.errors import UserError
 from epcore.plan import Plan
 
@@ -70,9 +71,20 @@ def _reason(refused: subprocess.CompletedProcess[str]) -> str:
 def _job(rule: str, body: str) -> Job:
     named = re.search(r"^ *wildcards: (.+)$", body, re.M)
     stage = re.search(r"^ *Shell command: epcore ([a-z0-9-]+) ", body, re.M)
+    wildcards = dict(pair.split("=", 1) for pair in named[1].split(", ")) if named else {}
     return Job(
         rule=rule,
-        stage=stage[1] if stage else "",
-        wildcards=dict(pair.split("=", 1) for pair in named[1].split(", ")) if named else {},
+        stage=stage[1] if stage else _report_stage(rule, wildcards),
+        wildcards=wildcards,
         gpu=re.search(r"^ *resources: .*\bgpu=", body, re.M) is not None,
     )
+
+
+def _report_stage(rule: str, wildcards: Mapping[str, str]) -> str:
+    """The stage of a job that is a script: a rule of its name, or the figure's; else none."""
+    name = wildcards.get("figure", rule)
+    if name in REPORT:
+        return name
+    if "figure" in wildcards:
+        return "curves" if name.startswith("curves-") else "plot"
+    return ""

@@ -1,8 +1,10 @@
 """What the files of a figure hold."""
 
 import csv
+import json
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -37,3 +39,12 @@ def same_files(stem, other):
     for ending in (".pdf", ".png", ".csv"):
         one = Path(stem).with_suffix(ending).read_bytes()
         assert Path(other).with_suffix(ending).read_bytes() == one, ending
+
+
+def draw_in_another_process(stage, config, out, **inputs):
+    """Runs a report stage as workflow/scripts/report.py does, in a process of its own."""
+    script = "import json, sys; from pathlib import Path; from epcore.commands import stages; "
+    script += "name, config, inputs, out = json.load(sys.stdin); "
+    script += "stages.run_report(name, config, inputs, Path(out))"
+    told = json.dumps([stage, config.model_dump_json(), inputs, str(out)])
+    subprocess.run([sys.executable, "-c", script], input=told, text=True, check=True)

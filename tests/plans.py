@@ -1,14 +1,13 @@
 """Plans that tests share, changes to their config, and what printed commands say by them."""
 
-import shlex
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import yaml
 
-from epcore.job import resolved
-from epcore.options import parser
-from epcore.plan import Plan
+from epcore.plan import Plan, paths
+from epcore.plan.stages import Stage, config_text
 
 CONFIG = Path(__file__).parents[1] / "config"
 DELETED = object()
@@ -46,24 +45,39 @@ def _key(place, key):
     return int(key) if key.isdigit() else [entry["name"] for entry in place].index(key)
 
 
-class Commands:
-    """What the printed commands of many jobs say; their plan and parser are made once.
+def command(plan: Plan, stage: str, **names: str | int) -> list[str]:
+    """The words behind `epcore` of a job of the small pipeline, as its rule has them."""
+    place = {"scale": plan.registry.scale_name, "seed": 0, **names}
 
-    While it is in use, the files of the config do not change.
-    """
+    def path(pattern: str, **more: object) -> str:
+        return pattern.format(**{**place, **more})
 
-    def __init__(self, monkeypatch) -> None:
-        made = cache(Plan)
-        monkeypatch.setattr(
-            "epcore.job.Plan",
-            lambda config, scale, seeds: made(config, scale, seeds and tuple(seeds)),
-        )
-        self.parser = parser()
+    def config(build: Callable[..., Stage], *arguments: str) -> list[str]:
+        return ["--config", config_text(build(*(place[name] for name in arguments)))]
 
-    def arguments(self, command: str) -> tuple[str, dict]:
-        """(stage, arguments of its `run()`) of the words behind `epcore`."""
-        given = vars(self.parser.parse_args(shlex.split(command)))
-        stage = given.pop("command")
-        for key in ("gpus", "allow_cpu", "require_gpu"):
-            given.pop(key, None)
-        return stage, resolved(stage, given)
+    data = ["--data", path(paths.DATA)] if stage != "data" else []
+    network = ("backbone", "recipe")
+    if stage == "data":
+        words = [*config(plan.data.build, "dataset"), "--out", path(paths.DATA)]
+    elif stage == "episodes":
+        words = [*config(plan.data.episodes, "protocol"), "--out", path(paths.EPISODES)]
+    elif stage == "pretrain":
+        words = [
+            *config(plan.runs.pretrain, "dataset", *network, "seed"),
+            *("--episodes", path(paths.EPISODES, protocol="val-5way-5shot")),
+            *("--out", path(paths.PRETRAIN)),
+        ]
+    elif stage == "finetune":
+        words = [
+            *config(plan.runs.finetune, *network, "seed", "shot"),
+            *("--episodes", path(paths.EPISODES, protocol=f"val-5way-{place['shot']}shot")),
+            *("--checkpoint", path(paths.PRETRAIN), "--out", path(paths.FINETUNE)),
+        ]
+    else:
+        build, out = {
+            "embed": (plan.runs.embed, paths.FEATURES),
+            "base-classes": (plan.runs.base_classes, paths.BASE_CLASSES),
+        }[stage]
+        weights = path(paths.CHECKPOINT)
+        words = [*config(build, *network), "--weights", weights, "--out", path(out)]
+    return [stage, *data, *words]

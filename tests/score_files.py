@@ -5,13 +5,19 @@ import zlib
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+
+from epcore.files import meta_of
 
 
-def write_scores(path, accuracies):
-    """A file of per-episode accuracies in [0, 1]."""
-    lines = [f"{n},{accuracy:.6f}" for n, accuracy in enumerate(accuracies)]
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    Path(path).write_text("\n".join(["episode,accuracy", *lines]) + "\n", encoding="utf-8")
+def write_scores(scores, accuracies):
+    """Per-episode accuracies in [0, 1]: a file, or a column of a file that may have others."""
+    path = Path(scores.file)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    others = pd.read_csv(path, index_col=0) if path.exists() else pd.DataFrame()
+    others = others if len(others) == len(accuracies) else pd.DataFrame()
+    table = others.assign(**{scores.column: accuracies}).rename_axis("episode")
+    path.write_text(table.to_csv(float_format="%.6f"), encoding="utf-8")
 
 
 def write_curve(training, rates):
@@ -26,6 +32,15 @@ def write_curve(training, rates):
         meta.write_text(json.dumps(facts), encoding="utf-8")
 
 
+def write_classifier(scores, facts):
+    """What the meta of scores says of their classifier; others in the same file stay."""
+    path = meta_of(Path(scores.file))
+    if scores.column != "accuracy":
+        known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"made": {}}
+        facts = known | {"classifiers": known.get("classifiers", {}) | {scores.column: facts}}
+    path.write_text(json.dumps(facts), encoding="utf-8")
+
+
 def write_results(cells):
     """Writes score and meta files of cells, as paths relative to the working directory.
 
@@ -34,19 +49,20 @@ def write_results(cells):
     drawn by the name of their file, whatever other cells there are.
     Returns (block, row, column) -> accuracies of its 40 episodes in [0, 1].
     """
-    by_file, written = {}, {}
+    by_scores, written = {}, {}
     for number, cell in enumerate(cells):
-        for file in (cell.scores, cell.baseline):
-            if file and file not in by_file:
-                random = np.random.default_rng(zlib.crc32(file.encode()))
-                by_file[file] = random.integers(20, 76, 40) / 75
-                write_scores(file, by_file[file])
-        if cell.method_meta:
+        for scores in (cell.scores, cell.baseline):
+            if scores and scores not in by_scores:
+                name = scores.file if scores.column == "accuracy" else scores.model_dump_json()
+                random = np.random.default_rng(zlib.crc32(name.encode()))
+                by_scores[scores] = random.integers(20, 76, 40) / 75
+                write_scores(scores, by_scores[scores])
+        if cell.tells_of_classifier:
             chosen = {"cost": 0.1 * (1 + cell.seed), "steps": 3} if number % 2 else {}
             method = {"assumes": "T B", "chosen": chosen, "made": {}}
             method |= {"validation_accuracy": 0.5 + cell.seed / 10 if chosen else None}
             method |= {"seconds_per_1000_episodes": 2.5 + number % 7}
-            Path(cell.method_meta).write_text(json.dumps(method), encoding="utf-8")
+            write_classifier(cell.scores, method)
         facts = Path(cell.checkpoint_meta)
         facts.parent.mkdir(parents=True, exist_ok=True)
         known = {"parameters": 112_832 + 1000 * number, "best": {"epoch": 0}, "made": {}}
@@ -55,5 +71,5 @@ def write_results(cells):
         for training in cell.trainings:
             falls = [0.1, 0.1, 0.01, 0.01] if training.phase == "pretraining" else [0.1, 0.1]
             write_curve(training, falls)
-        written[cell.block, cell.row, cell.column] = by_file[cell.scores]
+        written[cell.block, cell.row, cell.column] = by_scores[cell.scores]
     return written

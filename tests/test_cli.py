@@ -1,6 +1,7 @@
 """The command line: a mistake is one line and leaves no trace; a stage loads what it needs."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,36 +11,30 @@ import pytest
 import torch
 from PIL import Image
 
-from epcore.cli import COMMANDS, main
-from epcore.job import stage_config
+from epcore.commands.cli import COMMANDS, main
+from epcore.commands.stages import COMPUTE, run_report
+from epcore.errors import UserError
 from epcore.plan import Plan
-from epcore.stages import STAGES
+from epcore.plan.stages import config_text
 
 CONFIG = Path(__file__).parents[1] / "config"
 PLAN = Plan(CONFIG, "demo")
-RECIPE = {"dataset": "glyph-mini", "backbone": "conv4", "recipe": "epnet", "seed": 0, "shot": 1}
+RUN = ("conv4", "epnet")
 TEXTS = {
-    stage: stage_config(PLAN, stage, names)
-    for stage, names in {
-        "data": RECIPE,
-        "episodes": {"protocol": "5way-1shot"},
-        "pretrain": RECIPE,
-        "finetune": RECIPE,
-        "select": {"recipe": "epnet-selected", "checkpoint": "pretrain"},
-        "embed": RECIPE,
-        "evaluate": RECIPE,
-        "table": {"table": "main"},
-        "ablation": {},
-        "alpha": {},
-        "interpolation": {},
-        "plot": {"plot": "by-shot"},
-        "curves": {"curves": "curves-glyph-mini-resnet12"},
-        "environment": {},
+    stage: config_text(config)
+    for stage, config in {
+        "data": PLAN.data.build("glyph-mini"),
+        "episodes": PLAN.data.episodes("5way-1shot"),
+        "pretrain": PLAN.runs.pretrain("glyph-mini", *RUN, 0),
+        "finetune": PLAN.runs.finetune(*RUN, 0, 1),
+        "select": PLAN.runs.select("epnet-selected", "pretrain"),
+        "embed": PLAN.runs.embed(*RUN),
+        "evaluate": PLAN.runs.evaluate(*RUN),
+        "table": PLAN.tables.stage("main"),
+        "ablation": PLAN.figures.ablation(),
+        "alpha": PLAN.figures.alpha(),
+        "curves": PLAN.curves.stage("curves-glyph-mini-resnet12"),
     }.items()
-}
-ALONE = {  # without inputs that the config names
-    stage: json.dumps(json.loads(TEXTS[stage]) | {key: []})
-    for stage, key in [("table", "cells"), ("ablation", "cells"), ("alpha", "candidates")]
 }
 
 
@@ -82,10 +77,12 @@ def test_help_lists_every_stage():
     assert done.returncode == 0
     assert done.stderr == ""
     listed = [line.split()[0] for line in done.stdout.splitlines() if line.startswith("    ")]
-    assert {*STAGES, *COMMANDS} <= set(listed)
+    assert {*COMMANDS} <= set(listed)
+    for_the_workflow = done.stdout.partition("For the workflow")[2]
+    assert set(COMPUTE) <= set(re.findall(r"[\w-]+", for_the_workflow.replace("-\n", "-")))
 
 
-@pytest.mark.parametrize("stage", [*STAGES, *COMMANDS])
+@pytest.mark.parametrize("stage", [*COMPUTE, *COMMANDS])
 def test_every_stage_explains_its_options(capsys, stage):
     with pytest.raises(SystemExit) as ended:
         main([stage, "--help"])
@@ -111,7 +108,7 @@ def test_the_scale_is_that_of_the_config_file_unless_another_is_named(config, ca
 
 @pytest.mark.parametrize(
     ("stage", "option"),
-    [("embed", "--gpus"), ("embed", "--seed"), ("finetune", "--shot"), ("forecast", "--seeds")],
+    [("embed", "--gpus"), ("classify", "--shot"), ("forecast", "--seeds")],
 )
 @pytest.mark.parametrize("count", ["-1", "1.5", "all"])
 def test_a_number_that_cannot_be_is_refused(capsys, stage, option, count):
@@ -191,18 +188,12 @@ INPUTS = {
     "select": ["--checkpoints", "none.pt", "--out", "x.pt"],
     "embed": ["--data", "none", "--weights", "none.pt", "--out", "x.npz"],
     "evaluate": ["--features", "none.npz", "--episodes", "episodes.npz", "--out", "x.csv"],
-    "ablation": ["--paper", "none.csv", "--out", "x.pdf"],
-    "alpha": ["--episodes", "none.npz", "--out", "x.pdf"],
-    "interpolation": ["--episodes", "none.npz", "--out", "x.pdf"],
-    "table": ["--paper", "none.csv", "--out", "x.csv"],
-    "plot": ["--tables", "none.csv", "--out", "x.pdf"],
 }
 
 
 @pytest.mark.parametrize("stage", INPUTS)
 def test_a_missing_input_is_named(files, capsys, stage):
-    texts = TEXTS | ALONE
-    config = ["--config", texts[stage]] if stage in texts else []
+    config = ["--config", TEXTS[stage]] if stage in TEXTS else []
     assert "none" in complaint(capsys, stage, *config, *INPUTS[stage])
 
 
@@ -215,16 +206,11 @@ def test_a_missing_input_is_named(files, capsys, stage):
         ("curves", "models/glyph-mini/resnet12/epnet/s0/pretrain.csv"),
     ],
 )
-def test_a_missing_input_that_the_config_names_is_named(files, capsys, stage, named):
+def test_a_missing_input_that_the_config_names_is_named(files, stage, named):
     Path("paper.csv").write_text("block,row,column,accuracy,interval,note\n", encoding="utf-8")
-    inputs = {
-        "table": ["--out", "x.csv"],
-        "ablation": ["--paper", "paper.csv", "--out", "x.pdf"],
-        "alpha": ["--episodes", "episodes.npz", "--out", "x.pdf"],
-        "curves": ["--out", "x.pdf"],
-    }
-    message = complaint(capsys, stage, "--config", TEXTS[stage], *inputs[stage])
-    assert f"results/demo/{named} does not exist" in message
+    inputs = {"ablation": {"paper": "paper.csv"}, "alpha": {"episodes": "episodes.npz"}}
+    with pytest.raises(UserError, match=f"results/demo/{named} does not exist"):
+        run_report(stage, TEXTS[stage], inputs.get(stage, {}), Path("x.csv"))
 
 
 def test_a_missing_second_input_is_named(files, capsys):
@@ -235,7 +221,7 @@ def test_a_missing_second_input_is_named(files, capsys):
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_a_scale_for_a_gpu_refuses_to_train_without_one(toy, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    text = stage_config(Plan(CONFIG, "paper"), "pretrain", RECIPE | {"dataset": "mini-imagenet"})
+    text = config_text(Plan(CONFIG, "paper").runs.pretrain("mini-imagenet", *RUN, 0))
     inputs = ["--data", toy.data, "--episodes", toy.val, "--out", "pretrain.pt"]
     message = complaint(capsys, "pretrain", "--require-gpu", "--config", text, *inputs)
     assert "scale demo" in message
@@ -257,7 +243,7 @@ def test_evaluate_runs_by_itself_and_its_meta_holds_the_config_to_run_it_again(f
 
 WATCHED = """
 import json, sys
-from epcore.cli import main
+from epcore.commands.cli import main
 for command in json.load(sys.stdin):
     assert main(command) == 0
     print(command[0], *sorted({"torch", "pandas", "scipy", "snakemake"} & sys.modules.keys()))
@@ -279,11 +265,9 @@ def test_stages_load_only_what_they_use(files):
     dataset = {"kind": "folder", "title": "t", "path": "photographs", "image_size": 8}
     data = json.dumps({"stage_version": 1, "dataset": dataset})
     episodes = json.loads(TEXTS["episodes"]) | {"way": 2, "queries": 2, "episodes": 3}
-    paper = str(CONFIG / "paper" / "main.csv")
     commands = [
         ["data", "--config", data, "--out", "store"],
         ["episodes", "--config", json.dumps(episodes), "--data", "store", "--out", "novel.npz"],
-        ["table", "--config", ALONE["table"], "--paper", paper, "--out", "main.csv"],
     ]
     done = subprocess.run(
         [sys.executable, "-c", WATCHED],
@@ -293,5 +277,4 @@ def test_stages_load_only_what_they_use(files):
     assert done.stdout.splitlines() == [
         "data",
         "episodes",
-        "table pandas scipy",
     ]

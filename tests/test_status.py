@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from epcore import status
-from epcore.cli import main
+from epcore.commands.cli import main
 from epcore.errors import UserError
 from epcore.status import duration, overview
 from epcore.training import heartbeat

@@ -9,9 +9,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 from torch.nn import functional
+from torch.optim import Adam
 
 from epcore.classifiers._episodes import EpisodeBatch
-from epcore.optimizers import Adam
 
 # The derivative of a loss by the class distributions of the queries, given these and their
 # logarithms, all `(..., way, queries)`. A term that is alike in all classes changes nothing.

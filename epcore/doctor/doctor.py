@@ -9,6 +9,7 @@ from epcore.doctor.environment import LOCK, check_factor, check_gpus, check_pack
 from epcore.doctor.finding import Finding
 from epcore.dry_run import Job, planned
 from epcore.errors import UserError
+from epcore.evaluation.inference import check_methods
 from epcore.plan import Plan
 from epcore.plan.registry import main_config
 
@@ -28,6 +29,8 @@ def run(
     """
     plan = Plan(settings, scale, seeds)
     plan.check()
+    plan.registry.check_recipes(plan.registry.recipes.names)
+    check_methods(plan, plan.registry.recipes.names)
     config = main_config(settings)
     root = root or Path(config.data_root)
     required = plan.registry.scale.requires_gpu and not config.allow_cpu

@@ -1,4 +1,4 @@
-"""Settings of a classifier that are chosen on validation episodes, before tests are read."""
+"""Settings of a classifier that are chosen on validation episodes."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +10,7 @@ from epcore.evaluation.base_classes import BaseClasses
 from epcore.evaluation.embed import Features
 from epcore.evaluation.inference import Inference, combinations, with_settings
 from epcore.evaluation.solve import solve
-from epcore.plan.stages.testing import EvaluateStage
+from epcore.plan.stages.testing import ClassifierTest
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,13 @@ class Choice:
 
 
 def choose(
-    stage: EvaluateStage, features: Features, base: BaseClasses | None, held_out: Episodes | None
+    test: ClassifierTest, features: Features, base: BaseClasses | None, held_out: Episodes | None
 ) -> Choice:
     """The settings of the grid that are most accurate on `held_out`; of equals, the first."""
     values = torch.from_numpy(features.values)
     found: list[Choice] = []
-    for chosen in combinations(stage.grid):
-        inference = Inference(with_settings(stage.propagation, chosen))
+    for chosen in combinations(test.grid):
+        inference = Inference(with_settings(test.propagation, chosen))
         inference.check(values, base)
         accuracy = None
         if held_out is not None:

@@ -123,8 +123,10 @@ def with_settings(propagation: Propagation, chosen: dict[str, Any]) -> Propagati
     return propagation.model_copy(update={"classifier": classifier})
 
 
-def check_methods(plan: Plan) -> None:
+def check_methods(plan: Plan, recipes: Sequence[str]) -> None:
     """Checks what a plan cannot, as that takes torch: settings of methods, unlabeled images.
+
+    recipes: those that are checked; those that a run uses are `plan.tested.recipes`.
 
     Raises:
         UserError: that names the recipe, and the protocol of a table or figure.
@@ -132,16 +134,14 @@ def check_methods(plan: Plan) -> None:
     for name, method in plan.registry.recipes.compared.items():
         method_of(method.method, plan.registry.recipes.compared_place(name))
     where = f"{plan.registry.config.name}/recipes.yaml, recipe {{}}".format
-    for name in plan.registry.recipes.names:
+    for name in recipes:
         for backbone in plan.registry.scale.backbones:
             recipe = plan.registry.recipes.resolve(name, backbone)
             for phase in get_args(Phase):
                 inference = Inference(recipe.propagation_in(phase), where(name))
                 if phase == "finetuning" and recipe.tested == "finetuned":
                     inference.check_trainable()
-    any_recipe = plan.registry.recipes.resolve(
-        plan.registry.recipes.names[0], next(iter(plan.registry.backbones))
-    )
+    any_recipe = plan.registry.recipes.resolve(recipes[0], next(iter(plan.registry.backbones)))
     for name, choice in plan.registry.recipes.classifiers.items():
         settings = any_recipe.propagation.model_copy(update={"classifier": choice.classifier})
         for chosen in combinations(choice.grid):

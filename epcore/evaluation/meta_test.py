@@ -18,8 +18,8 @@ from epcore.data.episodes import Episodes
 from epcore.data.store import ImageStore
 from epcore.device import autocast, choose_device, describe, place, set_precision
 from epcore.errors import UserError
+from epcore.evaluation.classifier_test import write_scores
 from epcore.evaluation.embed import BATCH
-from epcore.evaluation.evaluate import write_scores
 from epcore.evaluation.solve import Results
 from epcore.files import Provenance
 from epcore.origin import check_one_store
@@ -150,7 +150,7 @@ def run(stage: MetaTestStage, data: Path, weights: Path, episodes: Path, out: Pa
         )
     tester = EpisodicTester(method, stage.view, stage.precision, device, stage.batch_statistics)
     results = tester.test(store, tested, name)
-    write_scores(out, results)
+    write_scores(out, {"accuracy": results.accuracies})
     transductive = method.transductive or stage.batch_statistics
     letters = {"T": transductive, "S": method.unlabeled}
     provenance.write(

@@ -20,7 +20,6 @@ from epcore.footprint.ledger import Entry, State, append
 from epcore.footprint.machine import factor_source, known_machine, outside_slurm
 from epcore.plan.footprint import FootprintSettings
 from epcore.plan.load import read
-from epcore.stages import STAGES
 
 if TYPE_CHECKING:
     from epcore.footprint.meter import Meter, Sample
@@ -35,10 +34,11 @@ USUAL_GPU_POWER = 300.0
 
 
 @contextlib.contextmanager
-def tracked(stage: str, job: Path, gpus: int = 0) -> Iterator[None]:
+def tracked(stage: str, job: Path, gpus: int = 0, measured: bool = False) -> Iterator[None]:
     """Tracks what is done inside, if the environment asks for it; by hand it does not.
 
-    gpus: how many the job has; the first ones that are visible to it.
+    gpus: how many the job has; the first ones that are visible to it. measured: whether codecarbon
+    measures it; other stages are estimated from their processor time.
 
     Raises:
         UserError: if footprint.yaml is wrong.
@@ -51,7 +51,7 @@ def tracked(stage: str, job: Path, gpus: int = 0) -> Iterator[None]:
     if not settings.tracking:
         yield
         return
-    attempt = Attempt(settings, Path(os.environ[LEDGER]), stage, job, gpus)
+    attempt = Attempt(settings, Path(os.environ[LEDGER]), stage, job, gpus, measured)
     token = ENERGY.set(attempt.facts)
     try:
         yield
@@ -76,7 +76,13 @@ class Attempt:
     """
 
     def __init__(
-        self, settings: FootprintSettings, ledger: Path, stage: str, job: Path, gpus: int
+        self,
+        settings: FootprintSettings,
+        ledger: Path,
+        stage: str,
+        job: Path,
+        gpus: int,
+        measured: bool,
     ) -> None:
         self.settings, self.ledger, self.stage, self.job = settings, ledger, stage, job
         self.gpus = gpus
@@ -85,8 +91,6 @@ class Attempt:
             self.machine = known_machine(settings, ledger.parent / "machines")
             self._began = time.monotonic()
             self._write("started")
-            # Other commands last a second.
-            measured = stage in STAGES and STAGES[stage].measured
             self._meter = self._start_meter() if measured else None
         self._ended = threading.Event()
         self._watcher = threading.Thread(target=self._watch, daemon=True)

@@ -7,6 +7,7 @@ from epcore.plan.printed import Cell, Place, read_printed
 from epcore.plan.registry import Registry
 from epcore.plan.run import Run
 from epcore.plan.stages.claims import ClaimCell
+from epcore.plan.stages.scores import ScoreColumn
 from epcore.plan.stages.tables import MeasuredCell
 from epcore.plan.table_models import Table
 from epcore.plan.tables import TableRun, Tables
@@ -85,7 +86,7 @@ class ClaimCells:
         return {name: protocol.model_dump(exclude=but) for name, protocol in protocols.items()}
 
 
-def _cell(printed: Cell | None, scores: tuple[str, ...], draw: str) -> ClaimCell:
+def _cell(printed: Cell | None, scores: tuple[ScoreColumn, ...], draw: str) -> ClaimCell:
     if printed is None:
         return ClaimCell(scores=scores, draw=draw)
     accuracy, interval = printed["accuracy"], printed["interval"]

@@ -89,7 +89,7 @@ class Claims:
     @property
     def files(self) -> list[str]:
         """The scores and the figures' numbers by which claims are judged."""
-        scores = {file for cell in self.stage().cells.values() for file in cell.scores}
+        scores = {each.file for cell in self.stage().cells.values() for each in cell.scores}
         numbers = {n.file for claim in self.stage().claims for n in claim.numbers if n.file}
         return sorted(scores | numbers)
 

@@ -27,19 +27,20 @@ class Data:
         settings = pick(self._registry.datasets, dataset, "data set", "config/datasets.yaml")
         return DataStage(dataset=settings.model_copy(update=BESIDE_PIXELS))
 
-    def inputs(self, dataset: str) -> dict[str, list[str]]:
-        """What a data set is built from: receipts of its sources; files of one's own, if there.
-
-        A change of either rebuilds the data set.
-        """
+    def receipts(self, dataset: str) -> list[str]:
+        """Receipts of the sources that a data set is built from; a change of one rebuilds it."""
         settings = self._registry.datasets[dataset]
-        if isinstance(settings, OfficialData):
-            place = {"scale": self._registry.scale_name}
-            names = settings.sources
-            return {"sources": [paths.RECEIPT.format(source=name, **place) for name in names]}
+        if not isinstance(settings, OfficialData):
+            return []
+        place = {"scale": self._registry.scale_name}
+        return [paths.RECEIPT.format(source=name, **place) for name in settings.sources]
+
+    def own_file(self, dataset: str) -> list[str]:
+        """The file of one's own that a data set is built from, if there; a change rebuilds it."""
+        settings = self._registry.datasets[dataset]
         own = {"folder": "{}/split.csv", "npz": "{}"}.get(settings.kind, "")
         file = Path(own.format(getattr(settings, "path", "")))
-        return {"own": [str(file)] if own and file.is_file() else []}
+        return [str(file)] if own and file.is_file() else []
 
     def episodes(self, protocol: str) -> EpisodesStage:
         asked = pick(self._registry.protocols, protocol, "protocol", "config/protocols.yaml")

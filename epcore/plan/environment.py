@@ -6,6 +6,10 @@ batched linear algebra breaks in some builds of torch.
 """
 
 import os
+from pathlib import Path
+
+from epcore.errors import UserError
+from epcore.files import fingerprint
 
 ENVIRONMENT = {
     # Threads that wait sleep; spinning ones starve the jobs beside them.
@@ -24,3 +28,22 @@ def compute_with(threads: int) -> None:
     """Sets the number of threads of torch and NumPy, which are imported later."""
     for library in ("OMP", "MKL", "OPENBLAS"):
         os.environ[f"{library}_NUM_THREADS"] = str(threads)
+
+
+def check_unedited(config: Path, begins: bool) -> None:
+    """Raises `UserError` in a job that finds another config than the run that started it.
+
+    Jobs on a cluster read the config again; two configs in one run would be mixed in its results.
+
+    Args:
+        config: the config folder.
+        begins: whether this is the process that begins the run, whose config counts.
+    """
+    files = [file for ending in ("yaml", "csv") for file in sorted(config.rglob(f"*.{ending}"))]
+    found = fingerprint(*(file.read_text(encoding="utf-8") for file in files))
+    if begins:
+        os.environ["EPCORE_CONFIG_DIGEST"] = found
+    elif os.environ.get("EPCORE_CONFIG_DIGEST", found) != found:
+        raise UserError(
+            f"{config}/ was edited after this run had begun; run the same command again"
+        )

@@ -32,6 +32,7 @@ from epcore.plan.stages.imagenet_fs import (
     ImageFeaturesStage,
     TrialsStage,
 )
+from epcore.plan.stages.scores import ScoreColumn
 from epcore.plan.stages.training import Training
 from epcore.plan.table_models import Block, Row, Table
 
@@ -180,9 +181,9 @@ class ImageNetFs:
         place = vars(run) | {"network": run.backbone, "method": run.recipe}
         return pattern.format(scale=self._registry.scale_name, **place)
 
-    def scores(self, run: Run) -> str:
-        """The file of the accuracies of every trial."""
-        return self.path(paths.TRIALS, run)
+    def scores(self, run: Run) -> ScoreColumn:
+        """The accuracies of every trial."""
+        return ScoreColumn(file=self.path(paths.TRIALS, run))
 
     def trained(self, run: Run) -> str:
         """The file of the generators that a run tests; methods may share it."""
@@ -197,7 +198,7 @@ class ImageNetFs:
     def tested_files(self, runs: Iterable[Run]) -> list[str]:
         """For each test of runs the scores beside which its meta stands."""
         first, *_ = self.protocols
-        return sorted({self.scores(replace(run, protocol=first)) for run in runs})
+        return sorted({self.scores(replace(run, protocol=first)).file for run in runs})
 
     def curves(self, runs: Iterable[Run]) -> dict[str, CurvesStage]:
         """Figure -> its stage's config: a run's classifier, then a row a generator."""

@@ -24,6 +24,7 @@ CHECKPOINT = "results/{scale}/models/{dataset}/{backbone}/{recipe}/s{seed}/{chec
 FEATURES = "results/{scale}/features/{dataset}/{backbone}/{recipe}/s{seed}/{checkpoint}.npz"
 BASE_CLASSES = FEATURES.replace(".npz", "-base.npz")
 SCORES = "results/{scale}/scores/{dataset}/{backbone}/{recipe}/s{seed}/{protocol}.csv"
+CLASSIFIED = SCORES.replace(".csv", "-classifiers.csv")  # `recipe` is the one before the +
 FIGURE = "results/{scale}/figures/{figure}.pdf"
 TABLE_CSV = "results/{scale}/tables/{table}.csv"
 TABLE_TEX = "results/{scale}/tables/{table}.tex"

@@ -4,12 +4,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from epcore.errors import UserError
 from epcore.markup import literal
 from epcore.plan import paths
 from epcore.plan.claims import Claims
 from epcore.plan.curves import Curves
 from epcore.plan.data import Data
+from epcore.plan.figure_jobs import FigureJobs
 from epcore.plan.figures import Figures
 from epcore.plan.imagenet_fs import ImageNetFs
 from epcore.plan.plots import Plots
@@ -27,8 +27,8 @@ class Plan:
     registry: the config files, validated. data: data sets and episodes. runs: trainings and tests;
     compared: those of compared methods.
     imagenet_fs, if the scale has it. tables. figures. tested: the runs of both. plots: of tables.
-    curves: of trainings. claims: of tables and figures. Arguments and errors are those of
-    `Registry`.
+    curves: of trainings. figure_jobs: what each figure is made from. claims: of tables and figures.
+    Arguments and errors are those of `Registry`.
 
     Methods named after a stage, here and in the parts, make its config: the settings that
     it reads, and nothing else.
@@ -46,17 +46,21 @@ class Plan:
         self.tested = tested = Tested(registry, runs, tables, figures)
         self.plots = Plots(registry, tables)
         self.curves = Curves(registry, runs, tables, figures, tested, fs)
+        self.figure_jobs = FigureJobs(registry, runs, tables, figures, self.plots, self.curves)
         self.claims = Claims(registry, tables, figures)
 
     def check(self) -> None:
-        """Resolves every recipe and table, so that a mistake is told before anything runs."""
+        """Resolves every recipe and table of the scale, before anything runs.
+
+        What no run uses does not stop one: `epcore doctor` checks all recipes.
+        """
         registry = self.registry
         if self.imagenet_fs is not None:
             self.imagenet_fs.check()
         for table in registry.tables.shown:
             self.tables.stage(table)
         registry.tables.check_columns()
-        registry.check_recipes()
+        registry.check_recipes(self.tested.recipes)
         self.figures.alpha()
         for plot in self.plots.settings.plots:
             self.plots.plot(plot)
@@ -64,13 +68,6 @@ class Plan:
         for paper, shown in registry.tables.printed.items():
             read_printed(registry.config / "paper" / f"{paper}.csv", shown)
         self.claims.stage()
-
-    @property
-    def with_imagenet_fs(self) -> ImageNetFs:
-        """ImageNet-FS, of a scale that has it."""
-        if self.imagenet_fs is None:
-            raise UserError(f"scale {self.registry.scale_name} has no ImageNet-FS")
-        return self.imagenet_fs
 
     # -- tables and figures of all parts ----------------------------------------------------------
 

@@ -1,9 +1,11 @@
 """The names that config files define, seen at one scale, with everything merged and validated."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from epcore.errors import UserError
 from epcore.plan.checks import check_name, check_unique, shown
@@ -33,6 +35,7 @@ class Registry:
     def __init__(self, config: Path, scale: str, seeds: Any = None) -> None:
         self.config, self.scale_name = config, scale
         self.scale_files = _scale_files(config)
+        _check_is_text(scale, self.scale_files)
         where = f"--scale, --config or {config.name}/config.yaml"
         self.scale_file = shown(pick(self.scale_files, scale, "scale", where))
         check_name(scale, self.scale_file)
@@ -118,12 +121,12 @@ class Registry:
         """The file footprint.yaml."""
         return read(self.config, "footprint.yaml", FootprintSettings)
 
-    def check_recipes(self) -> None:
-        """Raises `UserError` unless all recipes resolve, for backbones that can be built."""
+    def check_recipes(self, names: Iterable[str]) -> None:
+        """Raises `UserError` unless these recipes resolve, for backbones that can be built."""
         for backbone in self.scale.backbones:
             network = self.backbone(backbone)
             check_sizes(network, f"{self.scale_file}, backbones.{backbone}")
-            for recipe in self.recipes.names:
+            for recipe in names:
                 crop = self.recipes.resolve(recipe, backbone).view.crop
                 for column, dataset in self.scale.columns.items():
                     pixels = round(self.datasets[dataset].image_size * crop)
@@ -143,6 +146,17 @@ def _scale_files(config: Path) -> dict[str, Path]:
     places = dict.fromkeys(shown(path.parent) for path in paths)
     check_unique([path.stem for path in paths], "scale", " and ".join(places))
     return {path.stem: path for path in paths}
+
+
+def _check_is_text(scale: str, files: Mapping[str, Path]) -> None:
+    """Raises `UserError` for a scale whose name YAML reads as a number, such as 007."""
+    for name, path in files.items():
+        value = yaml.safe_load(name)
+        if str(value) == scale and not isinstance(value, str):
+            raise UserError(
+                f"{shown(path)}: in `--config scale={name}` the name is read as {value!r}; rename "
+                "the file so that it begins with a letter"
+            )
 
 
 def main_config(config: Path) -> MainConfig:

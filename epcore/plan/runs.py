@@ -1,6 +1,7 @@
 """Trainings and tests: their stages' configs, and which recipes share them."""
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -12,7 +13,14 @@ from epcore.plan.load import pick
 from epcore.plan.recipe_models import Phase, Pretraining, Recipe, TrainingPhase
 from epcore.plan.registry import Registry
 from epcore.plan.run import Run, TrainedNetwork
-from epcore.plan.stages.testing import BaseClassesStage, EmbedStage, EvaluateStage
+from epcore.plan.stages.scores import ScoreColumn
+from epcore.plan.stages.testing import (
+    BaseClassesStage,
+    ClassifierTest,
+    EmbedStage,
+    EvaluateClassifiersStage,
+    EvaluateStage,
+)
 from epcore.plan.stages.training import FinetuneStage, PretrainStage, SelectStage, Training
 
 
@@ -87,12 +95,24 @@ class Runs:
         return BaseClassesStage(**self._network(backbone, recipe))
 
     def evaluate(self, backbone: str, recipe: str) -> EvaluateStage:
-        resolved = self._registry.recipes.resolve(recipe, backbone)
         return EvaluateStage(
             threads=self._registry.scale.resources.evaluate.threads,
-            propagation=resolved.propagation_in("testing"),
-            grid=resolved.grid,
+            **dict(self._classifier_test(backbone, recipe)),
         )
+
+    def evaluate_classifiers(
+        self, backbone: str, recipe: str, classifiers: Iterable[str]
+    ) -> EvaluateClassifiersStage:
+        return EvaluateClassifiersStage(
+            threads=self._registry.scale.resources.evaluate.threads,
+            classifiers={
+                name: self._classifier_test(backbone, f"{recipe}+{name}") for name in classifiers
+            },
+        )
+
+    def _classifier_test(self, backbone: str, recipe: str) -> ClassifierTest:
+        resolved = self._registry.recipes.resolve(recipe, backbone)
+        return ClassifierTest(propagation=resolved.propagation_in("testing"), grid=resolved.grid)
 
     # -- what recipes share -----------------------------------------------------------------------
 
@@ -132,9 +152,16 @@ class Runs:
         )
 
     def _first(self, key: Callable[[str], object], recipe: str) -> str:
+        """The first recipe of recipes.yaml that has the key of this one.
+
+        A recipe that cannot be resolved is no other's first; if a run uses it, it is told anyway.
+        """
         wanted = key(recipe)
-        alike = (name for name in self._registry.recipes.names if key(name) == wanted)
-        return next(alike, recipe)
+        for name in self._registry.recipes.names:
+            with contextlib.suppress(UserError):
+                if key(name) == wanted:
+                    return name
+        return recipe
 
     def _tested(self, backbone: str, recipe: str, shot: int) -> tuple[str, str]:
         """Recipe and file name of the checkpoint that tests a recipe on episodes of a shot."""
@@ -148,17 +175,19 @@ class Runs:
         """A file of a run or checkpoint, by its pattern in `epcore.plan.paths`."""
         return pattern.format(scale=self._registry.scale_name, **vars(of))
 
-    def scores(self, run: Run) -> str:
-        """The file of per-episode scores."""
+    def scores(self, run: Run) -> ScoreColumn:
+        """The per-episode accuracies of a test."""
         if self.compared.has(run.recipe):
-            return self.path(paths.SCORES, run)
+            return ScoreColumn(file=self.path(paths.SCORES, run))
         owner = self.scores_recipe(run.backbone, run.recipe)
-        return self.path(paths.SCORES, replace(run, recipe=owner))
+        recipe, _, classifier = owner.partition("+")
+        of_recipe = replace(run, recipe=recipe)
+        if classifier:
+            return ScoreColumn(file=self.path(paths.CLASSIFIED, of_recipe), column=classifier)
+        return ScoreColumn(file=self.path(paths.SCORES, of_recipe))
 
-    def base(self, run: Run) -> str | None:
-        """The file of the base classes, if the run's recipe names a classifier behind a +."""
-        if not is_classified(run.recipe):
-            return None
+    def base(self, run: Run) -> str:
+        """The file of the base classes, which classifiers of classifiers.yaml may take."""
         return self.path(paths.BASE_CLASSES, self.checkpoint(run))
 
     def chosen_on(self, run: Run) -> str | None:

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 
 from epcore.markup import literal
 from epcore.plan import paths
@@ -136,17 +135,18 @@ class Tables:
             checkpoint_meta=paths.meta(files.trained(at.run)),
             baseline=baseline if baseline != scores else None,
             trainings=tuple(trainings),
-            method_meta=paths.meta(scores) if table.assumptions or table.seconds else "",
+            tells_of_classifier=table.assumptions or table.seconds,
         )
 
     def _files(self, table: Table) -> Runs | ImageNetFs:
         """What knows the files of a table's runs."""
         return self._imagenet_fs if self._imagenet_fs and table.imagenet_fs else self._runs
 
-    def printed_files(self, name: str) -> list[Path]:
-        """The files of config/paper that a table shows: the paper's, then the re-run's."""
+    def printed_files(self, name: str) -> dict[str, str]:
+        """The files of config/paper that a table shows: what the paper and a re-run print."""
         folder = self._registry.config / "paper"
-        return [folder / f"{file}.csv" for file in self._registry.tables.table(name).printed]
+        files = [str(folder / f"{file}.csv") for file in self._registry.tables.table(name).printed]
+        return dict(zip(("paper", "rerun"), files, strict=False))
 
     def stage(self, table: str) -> TableStage:
         """The config of the stage `table`."""

@@ -4,9 +4,11 @@ from dataclasses import replace
 from functools import cached_property
 
 from epcore.plan.figures import Figures
+from epcore.plan.recipe_models import TrainingPhase
 from epcore.plan.registry import Registry
 from epcore.plan.run import Run, TrainedNetwork
 from epcore.plan.runs import Runs, is_classified
+from epcore.plan.stages.testing import EvaluateClassifiersStage
 from epcore.plan.tables import Tables
 
 
@@ -25,6 +27,17 @@ class Tested:
         return list(dict.fromkeys([*shown, *figures]))
 
     @cached_property
+    def recipes(self) -> list[str]:
+        """The recipes behind all runs, their candidates included, each once."""
+        select = self._registry.recipes.selection
+        used = dict.fromkeys(run.recipe.partition("+")[0] for run in self.runs)
+        phases: tuple[TrainingPhase, ...] = ("pretraining", "finetuning")
+        used |= dict.fromkeys(
+            each for name in used for phase in phases for each in select(name, phase)
+        )
+        return list(used)
+
+    @cached_property
     def _of_tables(self) -> dict[str, list[Run]]:
         """Table -> its runs, without those of ImageNet-FS."""
         tables = self._registry.tables.shown.items()
@@ -38,7 +51,32 @@ class Tested:
     @property
     def score_files(self) -> list[str]:
         """The scores of every test of the tables."""
-        return sorted(set(map(self._runs.scores, self._shown)))
+        return sorted({self._runs.scores(run).file for run in self._shown})
+
+    @cached_property
+    def _classifiers(self) -> dict[Run, set[str]]:
+        """The recipe's run before the + -> the classifiers behind it, whatever the seed."""
+        found: dict[Run, set[str]] = {}
+        for run in self._shown:
+            if is_classified(run.recipe):
+                recipe, _, classifier = run.recipe.partition("+")
+                found.setdefault(replace(run, recipe=recipe, seed=0), set()).add(classifier)
+        return found
+
+    def evaluate_classifiers(
+        self, dataset: str, backbone: str, recipe: str, protocol: str
+    ) -> EvaluateClassifiersStage:
+        """The classifiers that tables show with a recipe's network, sorted by name."""
+        names = self._with(Run(dataset, backbone, recipe, 0, protocol))
+        return self._runs.evaluate_classifiers(backbone, recipe, names)
+
+    def validation(self, run: Run) -> list[str]:
+        """The episodes on which settings of classifiers behind a run are chosen, if any are."""
+        classified = (replace(run, recipe=f"{run.recipe}+{name}") for name in self._with(run))
+        return sorted({file for each in classified if (file := self._runs.validation(each))})
+
+    def _with(self, run: Run) -> list[str]:
+        return sorted(self._classifiers.get(replace(run, seed=0), ()))
 
     @cached_property
     def imagenet_fs(self) -> list[Run]:
@@ -61,27 +99,3 @@ class Tested:
     def checkpoints(self) -> list[TrainedNetwork]:
         """The tested checkpoints of recipes, each once."""
         return list(dict.fromkeys(map(self._runs.checkpoint, self.runs)))
-
-    def suites(self, classifiers: bool) -> list[tuple[str, ...]]:
-        """Protocols, split into what one job scores: of recipes alone, or with a classifier behind.
-
-        That is what the same tables ask for of the same runs, so that no table waits for another's
-        protocols. Recipes are scored as soon as a checkpoint is there. Of recipes with a classifier
-        there are hundreds, most of which take less time than a process to begin: one job scores
-        them with all checkpoints of a seed.
-        """
-        protocols = self._registry.protocols
-        asked: dict[str, set[tuple[str, Run]]] = {name: set() for name in protocols}
-        for name, runs in self._of_tables.items():
-            for run in runs:
-                if self._runs.compared.has(run.recipe):
-                    continue
-                owner = self._runs.scores_recipe(run.backbone, run.recipe)
-                if is_classified(owner) == classifiers:
-                    asked[run.protocol].add((name, replace(run, recipe=owner, protocol="")))
-        suites: dict[object, list[str]] = {}
-        for name, by in asked.items():
-            apart = classifiers or protocols[name].checkpoint_shot
-            key = (apart, frozenset(by)) if by else name
-            suites.setdefault(key, []).append(name)
-        return [tuple(names) for names in suites.values()]

@@ -10,10 +10,10 @@ from epcore.errors import UserError
 from epcore.files import Provenance
 from epcore.plan.printed import read_printed
 from epcore.plan.stages.figures import AblationStage
-from epcore.report.aggregate import read_scores
 from epcore.report.factorial import contrast, effects
 from epcore.report.figure import BAR, BLUE, ORANGE, ends, figure
 from epcore.report.numbers import write_table
+from epcore.report.scores import read_scores
 
 
 def tabulate(stage: AblationStage, paper: Path) -> pd.DataFrame:
@@ -38,7 +38,7 @@ def tabulate(stage: AblationStage, paper: Path) -> pd.DataFrame:
             raise UserError(f"{paper}: no row {cell.paper!r} in {cell.block}; correct `paper`")
     ours: dict[int, dict[frozenset[str], np.ndarray]] = {}
     for cell in stage.cells:
-        ours.setdefault(cell.seed, {})[frozenset(cell.marks)] = read_scores(Path(cell.scores))
+        ours.setdefault(cell.seed, {})[frozenset(cell.marks)] = read_scores(cell.scores)
     theirs = {frozenset(cell.marks): np.array(rows[cell.block, cell.paper]) for cell in first}
     if len({len(scores) for cells in ours.values() for scores in cells.values()}) != 1:
         raise UserError("the ablation's scores are of different episodes; delete and rerun them")
@@ -83,7 +83,7 @@ def draw(table: pd.DataFrame, note: str, over: str, out: Path) -> None:
 
 def run(stage: AblationStage, paper: Path, out: Path) -> None:
     """The stage `ablation`: the picture (.pdf, .png) and what is drawn (.csv)."""
-    provenance = Provenance("ablation", stage, [paper, *(Path(c.scores) for c in stage.cells)])
+    provenance = Provenance("ablation", stage, [paper, *(Path(c.scores.file) for c in stage.cells)])
     table = tabulate(stage, paper)
     write_table(table, out.with_suffix(".csv"), "%.4f")
     trainings = len({cell.seed for cell in stage.cells})

@@ -7,27 +7,16 @@ import numpy as np
 import pandas as pd
 
 from epcore.errors import UserError
-from epcore.files import reading, reading_meta
+from epcore.files import reading_meta
 from epcore.footprint.ledger import gone_on_from, read
 from epcore.plan.printed import Cell, Place
+from epcore.plan.stages.scores import ScoreColumn
 from epcore.plan.stages.tables import MeasuredCell, TableStage
 from epcore.plan.stages.training import Training
 from epcore.report.curves import read_curve
+from epcore.report.scores import read_scores, reading_classifier
 from epcore.report.statistics import Interval, over_trainings, paired
 from epcore.report.text_table import COLUMNS, KEY, SECONDS
-
-
-def read_scores(path: Path) -> np.ndarray:
-    """Accuracies of the episodes `(n,)` in percent.
-
-    Raises:
-        UserError: if the file is damaged.
-    """
-    with reading(f"score file {path} is damaged", "delete it"):
-        scores = pd.read_csv(path, dtype={"accuracy": float})["accuracy"]
-        if len(scores) < 2 or scores.isna().any() or not scores.between(0, 1).all():
-            raise ValueError("accuracies must be numbers between 0 and 1, at least two")
-    return np.asarray(100 * scores)
 
 
 def aggregate(
@@ -77,7 +66,7 @@ def aggregate(
 
 def _measured(seeds: list[MeasuredCell], other: str, interval: Interval) -> dict[str, object]:
     """What a line says of this run, from a cell for each seed; `other` is the row compared with."""
-    scores = [read_scores(Path(cell.scores)) for cell in seeds]
+    scores = [read_scores(cell.scores) for cell in seeds]
     mean = over_trainings(scores, interval)
     of_checkpoint = Path(seeds[0].checkpoint_meta)
     with reading_meta(of_checkpoint, "delete it and the checkpoint beside it") as meta:
@@ -163,8 +152,10 @@ def _methods(seeds: list[MeasuredCell], timed: bool) -> dict[str, object]:
     Accuracies are on validation, in percent. Also how long it takes, the mean over seeds.
     """
     assumes, seconds, chosen, accuracies = [], [], [], []
-    for file in [Path(cell.method_meta) for cell in seeds if cell.method_meta]:
-        with reading_meta(file) as meta:
+    for cell in seeds:
+        if not cell.tells_of_classifier:
+            continue
+        with reading_classifier(cell.scores) as meta:
             assumes.append(str(meta["assumes"]))
             if timed and SECONDS in meta:
                 seconds.append(float(meta[SECONDS]))
@@ -182,12 +173,14 @@ def _methods(seeds: list[MeasuredCell], timed: bool) -> dict[str, object]:
     return line
 
 
-def _gap(scores: np.ndarray, baseline: str) -> np.ndarray:
+def _gap(scores: np.ndarray, baseline: ScoreColumn) -> np.ndarray:
     """In each episode."""
     try:
-        return paired(scores, read_scores(Path(baseline)))
+        return paired(scores, read_scores(baseline))
     except ValueError as error:
-        raise UserError(f"{baseline}: {error}; delete it and run the same command again") from None
+        raise UserError(
+            f"{baseline.file}: {error}; delete it and run the same command again"
+        ) from None
 
 
 def _listed(seeds: list[np.ndarray]) -> str:

@@ -8,10 +8,10 @@ import numpy as np
 
 from epcore.markup import to_html
 from epcore.plan.stages.claims import ClaimsStage
-from epcore.report.aggregate import read_scores
 from epcore.report.claims_table import PLURAL, counts_of, note_of
 from epcore.report.html_table import document
 from epcore.report.judged import Judged, shown
+from epcore.report.scores import read_scores
 from epcore.report.verdicts import Verdict, Word
 
 STYLE = """
@@ -113,9 +113,9 @@ def _cell(name: str, stage: ClaimsStage, folder: Path) -> str:
         paper = _link(f"config/paper/{stage.papers[table]}.csv", "printed", folder)
         values.append(f"{paper} {cell.printed}{interval}")
     if cell.scores:
-        mean = np.mean([read_scores(Path(file)).mean() for file in cell.scores])
+        mean = np.mean([read_scores(scores).mean() for scores in cell.scores])
         seeds = zip(stage.seeds, cell.scores, strict=True)
-        links = ", ".join(_link(file, f"seed {seed}", folder) for seed, file in seeds)
+        links = ", ".join(_link(scores.file, f"seed {seed}", folder) for seed, scores in seeds)
         values.append(f"this run {mean:.2f} (episodes of {links})")
     return f"{html.escape(name)}: {'; '.join(values)}" if values else ""
 

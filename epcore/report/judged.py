@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 import pandas as pd
 
 from epcore.files import reading
 from epcore.plan.stages.claims import ClaimNumber, ClaimsStage, JudgedClaim
-from epcore.report.aggregate import read_scores
 from epcore.report.evidence import Estimate, of_printed, of_trainings
+from epcore.report.scores import read_scores
 from epcore.report.verdicts import Finding, Verdict, Word, by_intervals, by_print, joined
 
 
@@ -31,7 +30,7 @@ def judge(stage: ClaimsStage) -> list[Judged]:
 
     def measured(terms: Sequence[tuple[float, str]]) -> Estimate:
         cells = [(weight, stage.cells[name]) for weight, name in terms]
-        scores = [[read(Path(file)) for file in cell.scores] for _, cell in cells]
+        scores = [[read(each) for each in cell.scores] for _, cell in cells]
         sums = zip(cells, scores, strict=True)
         return of_trainings([(weight, each, cell.draw) for (weight, cell), each in sums])
 

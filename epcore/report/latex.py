@@ -26,6 +26,8 @@ def head(packages: str) -> str:
   \documentclass[10pt]{{article}}
   \usepackage[a4paper,margin=15mm]{{geometry}}
   \usepackage{{{packages}}}
+  % Letters that pdflatex has no font for become question marks; lualatex knows more.
+  \ifdefined\UTFviii@undefined@err\def\UTFviii@undefined@err#1{{?}}\fi
   \pagestyle{{empty}}
   \gdef\epcoreend{{\end{{document}}}}
   \begin{{document}}

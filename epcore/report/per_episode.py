@@ -7,9 +7,9 @@ import pandas as pd
 from epcore.errors import UserError
 from epcore.files import Provenance
 from epcore.plan.stages.figures import PerEpisodeStage
-from epcore.report.aggregate import read_scores
 from epcore.report.figure import BLUE, ORANGE, facets
 from epcore.report.numbers import write_table
+from epcore.report.scores import read_scores
 
 PLACE = ["dataset", "backbone", "episodes"]
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -23,7 +23,7 @@ def read(stage: PerEpisodeStage) -> pd.DataFrame:
     """
     parts = []
     for cell in stage.cells:
-        accuracies = read_scores(Path(cell.scores))
+        accuracies = read_scores(cell.scores)
         place = dict(zip(PLACE, (cell.dataset, cell.backbone, cell.episodes), strict=True))
         lines = pd.DataFrame({**place, "row": cell.row, "seed": cell.seed, "accuracy": accuracies})
         parts.append(lines.rename_axis("episode").reset_index())
@@ -84,7 +84,7 @@ def draw(stage: PerEpisodeStage, episodes: pd.DataFrame, table: pd.DataFrame, ou
 
 def run(stage: PerEpisodeStage, out: Path) -> None:
     """The stage `per-episode`: the picture (.pdf, .png) and what it says in numbers (.csv)."""
-    inputs = [Path(cell.scores) for cell in stage.cells]
+    inputs = [Path(cell.scores.file) for cell in stage.cells]
     provenance = Provenance("per-episode", stage, inputs)
     episodes = read(stage)
     table = tabulate(stage, episodes)

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from epcore.files import Provenance, meta_of, reading_meta
+from epcore.files import Provenance, meta_of
 from epcore.plan.stages.figures import SpeedStage
-from epcore.report.aggregate import read_scores
 from epcore.report.figure import BLUE, facets
 from epcore.report.numbers import write_table
+from epcore.report.scores import read_scores, reading_classifier
 
 
 def tabulate(stage: SpeedStage) -> pd.DataFrame:
@@ -19,14 +19,13 @@ def tabulate(stage: SpeedStage) -> pd.DataFrame:
     """
     lines = []
     for point in stage.points:
-        scores = Path(point.scores)
-        with reading_meta(meta_of(scores)) as meta:
+        with reading_classifier(point.scores) as meta:
             seconds = float(meta["seconds_per_1000_episodes"])
         lines.append(
             {
                 "panel": point.panel,
                 "classifier": point.label,
-                "accuracy": read_scores(scores).mean(),
+                "accuracy": read_scores(point.scores).mean(),
                 "seconds": seconds,
             }
         )
@@ -57,7 +56,7 @@ def draw(table: pd.DataFrame, note: str, out: Path) -> None:
 
 def run(stage: SpeedStage, out: Path) -> None:
     """The stage `speed`: the picture (.pdf, .png) and what is drawn (.csv)."""
-    scores = [Path(point.scores) for point in stage.points]
+    scores = [Path(point.scores.file) for point in stage.points]
     inputs = [file for each in scores for file in (each, meta_of(each))]
     provenance = Provenance("speed", stage, list(dict.fromkeys(inputs)))
     table = tabulate(stage)

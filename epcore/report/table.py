@@ -13,7 +13,7 @@ from epcore.report.numbers import write_table
 from epcore.report.text_table import read_cells
 
 
-def run(stage: TableStage, out: Path, paper: Path | None, rerun: Path | None = None) -> None:
+def run(stage: TableStage, out: Path, paper: Path | None = None, rerun: Path | None = None) -> None:
     """The table (.csv), the same in LaTeX (.tex) and as a page for browsers (.html).
 
     A meta leads back to the files of every cell.

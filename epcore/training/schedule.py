@@ -5,7 +5,7 @@ from typing import cast
 
 from torch import nn
 from torch.nn.utils import clip_grad_norm_, clip_grad_value_
-from torch.optim import Optimizer
+from torch.optim import SGD, Adam, Optimizer
 from torch.optim.lr_scheduler import (
     CosineAnnealingLR,
     LambdaLR,
@@ -14,7 +14,6 @@ from torch.optim.lr_scheduler import (
     StepLR,
 )
 
-from epcore.optimizers import SGD, Adam
 from epcore.plan.compared_models import AdamSettings, ClippedParts
 from epcore.plan.recipe_models import Optimization, SteppedSgd
 

@@ -4,7 +4,6 @@ import csv
 import json
 import shutil
 import subprocess
-import sys
 from collections import Counter
 from contextlib import chdir
 from functools import cache
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from figure_files import draw_in_another_process
 from torch import nn
 
 from epcore.analysis import decision_boundary, interpolation, two_moons
@@ -124,10 +124,8 @@ def test_a_figure_is_written_with_its_picture_its_numbers_and_where_they_come_fr
 @pytest.mark.parametrize("name", STAGES)
 def test_a_figure_is_the_same_bytes_in_another_process(figure, name):
     stage = figure(name)
-    Path("told.json").write_text(stage.model_dump_json(), encoding="utf-8")
-    command = [sys.executable, "-m", "epcore", name, "--config", "told.json", "--out", "two.pdf"]
-    command += ["--episodes", "episodes.npz"] if name == "interpolation" else []
-    subprocess.run(command, check=True)
+    inputs = {"episodes": "episodes.npz"} if name == "interpolation" else {}
+    draw_in_another_process(name, stage, "two.pdf", **inputs)
     for ending in ENDINGS:
         first = Path(f"figures/{name}{ending}").read_bytes()
         assert first == Path(f"two{ending}").read_bytes(), ending

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from epcore import cli
+from epcore.commands import cli
 from epcore.files import canonical_json
 
 PROPAGATION = {
@@ -72,6 +72,12 @@ class Project:
         config = {"stage_version": 3, "propagation": PROPAGATION}
         files = {"features": "features.npz", "episodes": "novel.npz", "out": "scores.csv"}
         return self.run("evaluate", config, **{**files, **paths})
+
+    def evaluate_classifiers(self, **paths):
+        test = {"propagation": PROPAGATION}
+        config = {"stage_version": 1, "classifiers": {"prototypes": test}}
+        files = {"features": "features.npz", "episodes": "novel.npz", "out": "scores.csv"}
+        return self.run("evaluate-classifiers", config, **{**files, **paths})
 
     def complaint(self, *parts):
         """The only line that `epcore` wrote, which says all the parts."""

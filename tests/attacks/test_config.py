@@ -1,4 +1,4 @@
-"""Config files that are no mistakes of typing: without end, without bottom, or circular."""
+"""Config files that are no YAML, and values that are no numbers, are told in one line."""
 
 import json
 import shutil
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from epcore import cli
+from epcore.commands import cli
 from epcore.errors import UserError
 from epcore.plan import Plan
 from epcore.plan.load import parse_yaml, validate
@@ -18,54 +18,22 @@ from epcore.plan.recipe_models import Backbone, View
 ROOT = Path(__file__).parents[2]
 
 
-def bomb(item):
-    """Nine of the one before it in each: 9 ** 20 of the first."""
-    lines = [f"a0: &a0 {item}"]
-    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 20)]
-    return "\n".join(lines)
-
-
-def merge_bomb():
-    lines = ["a0: &a0 {x0: 1, y0: 2}"]
-    for n in range(1, 30):
-        lines.append(f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}], x{n}: 1}}")
-    return "\n".join(lines)
-
-
-ATTACKS = {
+UNREADABLE = {
     "a placeholder": ("data_root: {{ root }}", "line 1: .*a key is a text"),
     "a list for a key": ("? [a, b]\n: 1", "line 1: .*a key is a text"),
     "a mapping for a key": ("x: 1\n? {a: b}\n: 1", "line 2: .*a key is a text"),
-    "a bomb of aliases": (bomb("x"), "line 7: .*it becomes more than 100,000 values"),
-    "a bomb of merged keys": (merge_bomb(), "it becomes more than 100,000 values"),
-    "a circle": ("a: &a {b: *a}", "line 1: .*the alias 'a' is a part of itself"),
-    "a circle in a list": ("a: &a\n- 1\n- [*a]", "line 3: .*the alias 'a' is a part of itself"),
-    "a merged circle": ("a: &a {<<: *a}", "the alias 'a' is a part of itself"),
     "an alias of nothing": ("a: *b", "undefined alias"),
-    "digits": ("a: " + "9" * 5000, "line 1: .*a number has 50 digits at most"),
-    "negative digits": ("a: -" + "9" * 5000, "a number has 50 digits at most"),
-    "binary digits": ("a: 0b" + "1" * 50_000, "a number has 50 digits at most"),
-    "hexadecimal digits": ("a: 0x" + "f" * 50_000, "a number has 50 digits at most"),
-    "hours and minutes": ("a: 1" + ":59" * 5000, "a number has 50 digits at most"),
-    "a key of digits": ("? " + "9" * 5000 + "\n: a", "a number has 50 digits at most"),
     "a day that there is not": ("a: 2020-13-45", "month must be in 1..12"),
-    "lists without end": ("a: " + "[" * 100_000, "it is more than 50 levels deep"),
-    "lists that end": ("a: " + "[" * 9000 + "]" * 9000, "it is more than 50 levels deep"),
-    "mappings without end": ("{a: " * 50_000, "it is more than 50 levels deep"),
-    "keys without end": ("? " * 5000, "it is more than 50 levels deep"),
-    "steps without end": ("\n".join(" " * n + "a:" for n in range(900)), "line 51: .* levels"),
     "a tag": ("a: !!python/object/apply:os.system [id]", "could not determine a constructor"),
     "control characters": ("a: \x00", "this is not valid YAML"),
 }
 
 
-@pytest.mark.parametrize("kind", ATTACKS)
-def test_hostile_yaml_ends_in_one_line_at_once(kind):
-    text, message = ATTACKS[kind]
-    began = time.monotonic()
+@pytest.mark.parametrize("kind", UNREADABLE)
+def test_yaml_that_cannot_be_read_ends_in_one_line(kind):
+    text, message = UNREADABLE[kind]
     with pytest.raises(UserError, match=rf"^some\.yaml.*{message}") as caught:
         parse_yaml(text, "some.yaml")
-    assert time.monotonic() - began < 2
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 500
 
@@ -75,7 +43,6 @@ def test_aliases_and_merged_keys_as_people_write_them_are_read():
     assert parse_yaml(text, "") == {
         "a": [1, 2], "b": [1, 2], "c": {"d": [1, 2]}, "e": {"d": [1, 2], "f": 1},
     }  # fmt: skip
-    assert parse_yaml("a: " + "9" * 50, "") == {"a": int("9" * 50)}
 
 
 @pytest.mark.parametrize(
@@ -100,33 +67,15 @@ def test_a_ratio_as_people_write_it_is_exact(text, exact):
     assert str(backbone.width) == exact
 
 
-@pytest.mark.parametrize(
-    "text",
-    ['{"a":' * 100_000, '{"a": ' + "[" * 100_000, '{"a": ' + "9" * 5000 + "}",
-     '{"a": -' + "9" * 9999, "{" + "\\ud800" + "}"],
-    ids=["mappings", "lists", "digits", "negative", "half a character"],
-)  # fmt: skip
-def test_hostile_json_ends_in_one_line(text, tmp_path, capsys):
-    (tmp_path / "some.json").write_text(text)
-    for config in (text, str(tmp_path / "some.json")):
-        given = ["data", "--config", config, "--out", str(tmp_path / "out")]
-        assert cli.main(given) == 2
-        said = capsys.readouterr().err
-        assert said.startswith("epcore: --config: ")
-        assert said.count("\n") == 1
-        assert len(said) < 500
-    assert not (tmp_path / "out").exists()
-
-
 def test_a_value_that_is_long_is_shown_in_part(tmp_path, capsys):
     config = json.dumps({"stage_version": "x" * 100_000, "dataset": {}})
     assert cli.main(["data", "--config", config, "--out", str(tmp_path / "out")]) == 2
     assert len(capsys.readouterr().err) < 500
 
 
-@pytest.mark.parametrize("kind", ["a placeholder", "a circle", "digits"])
-def test_a_hostile_file_of_a_project_is_named(config, kind):
-    (config / "scales" / "demo.yaml").write_text(ATTACKS[kind][0])
+@pytest.mark.parametrize("kind", ["a placeholder", "a tag"])
+def test_such_a_file_of_a_project_is_named(config, kind):
+    (config / "scales" / "demo.yaml").write_text(UNREADABLE[kind][0])
     with pytest.raises(UserError, match=r"config/scales/demo\.yaml, line 1: "):
         Plan(config, "demo").check()
 

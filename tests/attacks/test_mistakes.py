@@ -1,6 +1,6 @@
 """Mistakes that a new user makes: each ends in one line that says what to do.
 
-Misspelled names are in tests/test_job.py and tests/evaluation/test_classify.py.
+Misspelled names are in tests/workflow/test_mistakes.py and tests/evaluation/test_classify.py.
 """
 
 import builtins
@@ -13,8 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from plans import command
 
-from epcore import cli
+from epcore.commands import cli
+from epcore.plan import Plan
 
 ROOT = Path(__file__).parents[2]
 SPLIT = "split: {base: 5, val: 5, novel: 5, seed: 0}"
@@ -31,7 +33,7 @@ recipe:
   pretraining: {{epochs: 1, batch_size: 32, learning_rate: {rate}}}
 imagenet_fs: null
 """
-JOB = ["--dataset", "mine", "--backbone", "conv4", "--recipe", "epnet"]
+JOB = {"dataset": "mine", "backbone": "conv4", "recipe": "epnet"}
 TRAINED = ("data", "val-5way-5shot", "pretrain")
 
 
@@ -68,17 +70,17 @@ class Checkout:
     def done(self, *steps):
         """The stages that went well before the mistake."""
         for step in steps:
-            if step == "data":
-                assert self.run("data", "--dataset", "mine") == 0
-            elif step == "pretrain":
-                assert self.run("pretrain", *JOB) == 0
-            else:
-                assert self.run("episodes", "--dataset", "mine", "--protocol", step) == 0
+            stage = step if step in ("data", "pretrain") else "episodes"
+            assert self.run(stage, {**JOB, "protocol": step}) == 0
         self._capsys.readouterr()
 
-    def run(self, stage, *words):
-        scale = [] if stage in ("classify", "status") else ["--scale", "mine"]
-        return cli.main([stage, *scale, *map(str, words)])
+    def run(self, stage, names=None, *words):
+        """A command, or a stage of the job of these names; words come last and count."""
+        job = [stage] if names is None else command(self.plan(), stage, **names)
+        return cli.main([*job, *map(str, words)])
+
+    def plan(self):
+        return Plan(self.folder / "config", "mine")
 
     def told(self):
         """The one line that it was told, behind what a progress bar leaves."""
@@ -204,11 +206,12 @@ def nothing(user):
     pass
 
 
-DATA = ["data", "--dataset", "mine"]
-NOVEL = ["episodes", "--dataset", "mine", "--protocol", "5way-5shot"]
+DATA = ["data", JOB]
+NOVEL = ["episodes", {**JOB, "protocol": "5way-5shot"}]
 WEIGHTS = "results/mine/models/mine/conv4/epnet/s0/pretrain.pt"
-EMBED = ["embed", *JOB, "--checkpoint", "pretrain", "--out", "mine.npz"]
-CLASSIFY = ["classify", "--features", "mine.npz"]
+EMBED = ["embed", {**JOB, "checkpoint": "pretrain"}, "--out", "mine.npz"]
+PHOTOS = ["embed-folder", None, "photos", "--weights", "mine.pt", "--backbone", "conv4"]
+CLASSIFY = ["classify", None, "--features", "mine.npz"]
 
 # What went before -> what is typed -> what the line says.
 MISTAKES = {
@@ -280,17 +283,17 @@ MISTAKES = {
     ),
     "pictures that are all alike": (
         alike,
-        ["pretrain", *JOB],
+        ["pretrain", JOB],
         "look whether the images are all alike",
     ),
     "a learning rate of 100000": (
         high_rate,
-        ["pretrain", *JOB],
+        ["pretrain", JOB],
         "training diverged .*lower the recipe's learning_rate",
     ),
     "a fine-tuning before its pretraining": (
         few_pictures,
-        ["finetune", *JOB, "--shot", "1"],
+        ["finetune", {**JOB, "shot": 1}],
         r"make it first: snakemake --cores all results/mine/\S+ --config scale=mine",
     ),
     "another network's weights": (
@@ -303,26 +306,12 @@ MISTAKES = {
         [*EMBED, "--weights", "theirs.pt"],
         "theirs.pt is damaged or foreign .*; .*see docs/own-weights.md",
     ),
-    "a result in no folder": (
-        trained,
-        [*EMBED, "--out", "mine/x.npz"],
-        "--out: mine/x.npz: there is no folder mine; make it",
-    ),
-    "a result of another ending": (
-        trained,
-        [*EMBED, "--out", "x.csv"],
-        "--out: x.csv must end in .npz",
-    ),
-    "a backbone that the scale lacks": (
+    "features in no folder": (
         nothing,
-        ["pretrain", *JOB, "--backbone", "resnet12"],
-        "--backbone at scale mine: unknown backbone 'resnet12'; known: conv4",
+        [*PHOTOS, "--out", "mine/x.npz"],
+        "mine/x.npz: there is no folder mine; make it",
     ),
-    "a table that the scale lacks": (
-        nothing,
-        ["table", "--table", "cub"],
-        "--table at scale mine: unknown table 'cub'; known: main",
-    ),
+    "features of another ending": (nothing, [*PHOTOS, "--out", "x.csv"], "x.csv must end in .npz"),
     "fewer classes than a way": (
         lambda user: features(user, 3),
         CLASSIFY,
@@ -345,7 +334,7 @@ MISTAKES = {
     ),
     "no results here": (
         nothing,
-        ["status"],
+        ["status", None],
         "results is no folder; say where the results are: --results FOLDER",
     ),
 }
@@ -363,7 +352,7 @@ def test_it_is_one_line_that_says_what_to_do(checkout, mistake):
 
 def test_another_folder_than_the_projects(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert cli.main(["pretrain", *JOB]) == 2
+    assert cli.main(["doctor"]) == 2
     assert "run this where the Snakefile is" in capsys.readouterr().err
 
 
@@ -377,7 +366,7 @@ def test_a_python_without_the_packages(checkout, monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", absent)
     monkeypatch.delitem(sys.modules, "epcore.evaluation.base_classes", raising=False)
-    assert checkout.run("base-classes", *JOB, "--checkpoint", "pretrain") == 2
+    assert checkout.run("base-classes", {**JOB, "checkpoint": "pretrain"}) == 2
     assert "the package torch is not installed in " in checkout.told()
 
 

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from epcore import cli
+from epcore.commands import cli
 from epcore.data.contents import ImageClass
 from epcore.errors import UserError, visible
 from epcore.status import overview

@@ -66,7 +66,7 @@ def test_a_base_mean_that_is_not_finite_is_refused(project):
     arrays = dict(np.load(project / "base.npz"))
     arrays["mean"][0] = np.nan
     np.savez(project / "base.npz", **arrays)
-    assert project.evaluate(base="base.npz") == 2
+    assert project.evaluate_classifiers(base="base.npz") == 2
     project.complaint("base.npz", "must be finite")
 
 

@@ -59,16 +59,16 @@ def test_two_classes_of_an_episode_are_two(project):
 def test_base_classes_are_of_the_network_of_the_features(project):
     assert project.finetune() == 0
     assert project.base_classes(weights="fine.pt", out="base-fine.npz") == 0
-    assert project.evaluate(base="base-fine.npz") == 2
+    assert project.evaluate_classifiers(base="base-fine.npz") == 2
     project.complaint("base-fine.npz is of another checkpoint or data set than", "features.npz")
     assert project.base_classes(out="base.npz") == 0
-    assert project.evaluate(base="base.npz") == 0
+    assert project.evaluate_classifiers(base="base.npz") == 0
 
 
 def test_base_classes_without_a_meta_have_as_many_numbers_as_the_features(project):
     few = np.zeros(3, np.float32)
     BaseClasses(few, np.zeros((4, 3), np.float32)).save(project / "base.npz")
-    assert project.evaluate(base="base.npz") == 2
+    assert project.evaluate_classifiers(base="base.npz") == 2
     project.complaint("base.npz is of a network with 3 features", "give those of one network")
 
 

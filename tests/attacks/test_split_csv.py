@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from epcore import cli
+from epcore.commands import cli
 from epcore.data.builders.folder import contents
 from epcore.data.sources import Sources
 from epcore.errors import UserError

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from epcore import cli
+from epcore.commands import cli
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def broken(monkeypatch, tmp_path):
     def fail(arguments):
         raise ZeroDivisionError("many\nlines")
 
-    monkeypatch.setattr(cli, "_run", fail)
+    monkeypatch.setattr(cli, "_run_command", fail)
 
 
 def test_it_is_one_line_and_a_file(broken, capsys):

@@ -75,19 +75,3 @@ def test_episodes_of_a_larger_data_set_without_a_meta_are_told(project):
     (project / "novel.meta.json").unlink()
     assert project.evaluate() == 2
     project.complaint("another data set than", "features.npz", "draw some")
-
-
-def test_two_files_do_not_share_a_meta(project):
-    """`mine.npz` and `mine.csv`: the second would leave the first unwatched."""
-    assert project.embed(out="mine.npz") == 0
-    assert project.evaluate(features="mine.npz", out="mine.csv") == 2
-    project.complaint("mine.csv", "mine.meta.json", "mine.npz")
-    assert not (project / "mine.csv").exists()
-    assert project.evaluate(features="mine.npz", out="mine-scores.csv") == 0
-    assert project.evaluate(features="mine.npz", out="mine-scores.csv") == 0  # over itself
-
-
-def test_once_the_other_is_gone_the_name_is_free(project):
-    assert project.embed(out="mine.npz") == 0
-    (project / "mine.npz").unlink()
-    assert project.evaluate(out="mine.csv") == 0

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from epcore.cli import main
+from epcore.commands.cli import main
 from epcore.data.builders.cub import split_of
 from epcore.data.builders.imagenet_fs import READINGS, SUBSETS, overlap, read_subsets
 from epcore.data.builders.mini_imagenet import read_ranks

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from snakemake.resources import Resource
 
-from epcore.cli import main
+from epcore.commands.cli import main
 from epcore.doctor import doctor
 from epcore.doctor.cluster import check_profile, minutes, read_profile
 from epcore.doctor.data import GIB, check_data, check_disk, missing

@@ -1,4 +1,4 @@
-"""Settings are chosen on validation episodes, by their accuracy there, before tests are read."""
+"""Settings are chosen on validation episodes, by their accuracy there."""
 
 import json
 
@@ -7,10 +7,11 @@ import pytest
 
 from epcore.data.episodes import Episodes
 from epcore.errors import UserError
-from epcore.evaluation import evaluate
+from epcore.evaluation import evaluate_classifiers
+from epcore.evaluation.base_classes import BaseClasses
 from epcore.evaluation.embed import Features
 from epcore.plan.recipe_models import Propagation
-from epcore.plan.stages.testing import EvaluateStage
+from epcore.plan.stages.testing import ClassifierTest, EvaluateClassifiersStage
 
 WAY, SHOT, QUERIES = 5, 2, 4
 GRID = (0.001, 0.1, 10.0, 1000.0)
@@ -26,9 +27,9 @@ SETTINGS = {
 
 
 def told(classifier, grid=None):
-    return EvaluateStage(
-        propagation=Propagation(classifier=classifier, **SETTINGS), grid=grid or {}
-    )
+    propagation = Propagation(classifier=classifier, **SETTINGS)
+    test = ClassifierTest(propagation=propagation, grid=grid or {})
+    return EvaluateClassifiersStage(classifiers={"it": test})
 
 
 @pytest.fixture
@@ -39,6 +40,7 @@ def files(tmp_path):
     values = random.normal(0, 0.7, (240, 8)) + random.normal(0, 1, (20, 8))[labels]
     values *= np.array([5, 1, 1, 1, 1, 1, 1, 0.1])
     Features(np.arange(240), labels, values.astype(np.float32)).save(tmp_path / "features.npz")
+    BaseClasses(np.zeros(8, np.float32), np.empty((0, 8), np.float32)).save(tmp_path / "base.npz")
     for name, first in (("val", 0), ("novel", 10)):
         rows = np.stack(
             [
@@ -52,11 +54,17 @@ def files(tmp_path):
 
 
 def scored(folder, stage, episodes="novel", validation="val", out="out"):
-    held_out = [folder / f"{validation}.npz"] if validation else None
-    files = [folder / f"{episodes}.npz"], [folder / f"{out}.csv"]
-    evaluate.run(stage, [folder / "features.npz"], *files, validation=held_out)
+    evaluate_classifiers.run(
+        stage,
+        folder / "features.npz",
+        folder / "base.npz",
+        folder / f"{episodes}.npz",
+        folder / f"{out}.csv",
+        folder / f"{validation}.npz" if validation else None,
+    )
     accuracies = np.loadtxt(folder / f"{out}.csv", delimiter=",", skiprows=1)[:, 1]
-    return accuracies, json.loads((folder / f"{out}.meta.json").read_text(encoding="utf-8"))
+    facts = json.loads((folder / f"{out}.meta.json").read_text(encoding="utf-8"))
+    return accuracies, facts["classifiers"]["it"]
 
 
 def test_the_best_on_validation_is_tested_and_the_meta_says_so(files):
@@ -80,26 +88,10 @@ def test_of_equals_the_first_is_taken(files):
     assert meta["chosen"] == {"preprocessing": ["unit"]}
 
 
-def test_tests_are_read_after_the_choice(files, monkeypatch):
-    read = []
-    load = Episodes.load
-
-    def noted(path):
-        read.append(path.name)
-        return load(path)
-
-    monkeypatch.setattr(Episodes, "load", noted)
-    scored(files, told("ridge", {"regularization": GRID}))
-    assert read == ["val.npz", "novel.npz"]
-
-
-def test_validation_episodes_are_asked_for_and_as_many_as_tests(files):
+def test_validation_episodes_are_asked_for(files):
     stage = told("ridge", {"regularization": GRID})
     with pytest.raises(UserError, match="regularization of the classifier is chosen on validation"):
         scored(files, stage, validation=None)
-    novel, out = [files / "novel.npz"] * 2, [files / "1.csv", files / "2.csv"]
-    with pytest.raises(UserError, match="2 files, but --validation: 1"):
-        evaluate.run(stage, [files / "features.npz"], novel, out, validation=[files / "val.npz"])
 
 
 def test_a_method_without_settings_to_choose_says_none(files):

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from epcore.cli import main
+from epcore.commands.cli import main
 from epcore.data.episodes import Episodes
 
 CONFIG = str(Path(__file__).parents[2] / "config")

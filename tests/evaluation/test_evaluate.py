@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from episode_batches import batch_of
@@ -12,12 +13,14 @@ from plans import plan_of
 from reference import cross_entropy, embeddings, label_scores
 
 from epcore.data.episodes import Episodes
-from epcore.errors import UserError
-from epcore.evaluation import evaluate
+from epcore.evaluation import evaluate, evaluate_classifiers
 from epcore.evaluation.base_classes import BaseClasses
 from epcore.evaluation.embed import Features
 from epcore.evaluation.inference import Inference
 from epcore.evaluation.solve import BATCH, solve
+from epcore.plan.stages.scores import ScoreColumn
+from epcore.plan.stages.testing import EvaluateStage
+from epcore.report.scores import read_scores
 
 CONFIG = Path(__file__).parents[2] / "config"
 WAY = 5
@@ -155,7 +158,7 @@ def test_the_stage_writes_one_line_per_episode_and_the_same_bytes_twice(tmp_path
     episodes.save(tmp_path / "episodes.npz")
     files = [tmp_path / "scores" / "one.csv", tmp_path / "scores" / "two.csv"]
     for out in files:
-        evaluate.run(stage(), [tmp_path / "features.npz"], [tmp_path / "episodes.npz"], [out])
+        evaluate.run(stage(), tmp_path / "features.npz", tmp_path / "episodes.npz", out)
     assert files[0].read_bytes() == files[1].read_bytes()
     header, *lines = files[0].read_text(encoding="utf-8").splitlines()
     assert header == "episode,accuracy"
@@ -174,57 +177,45 @@ def test_the_stage_writes_one_line_per_episode_and_the_same_bytes_twice(tmp_path
     }
 
 
-def test_one_call_scores_several_files_of_episodes_each_as_if_alone(tmp_path):
-    features, one = drawn(12)
-    _, other = drawn(7, shot=2, seed=1)
-    features.save(tmp_path / "features.npz")
-    names = ("one", "other")
-    for name, episodes in zip(names, (one, other), strict=True):
-        episodes.save(tmp_path / f"{name}.npz")
-    inputs = [tmp_path / f"{name}.npz" for name in names]
-    together = [tmp_path / "together" / f"{name}.csv" for name in names]
-    evaluate.run(stage(), [tmp_path / "features.npz"], inputs, together)
-    for file, out, count in zip(inputs, together, (12, 7), strict=True):
-        alone = tmp_path / "alone" / out.name
-        evaluate.run(stage(), [tmp_path / "features.npz"], [file], [alone])
-        assert out.read_bytes() == alone.read_bytes()
-        facts = json.loads(out.with_suffix(".meta.json").read_text(encoding="utf-8"))
-        assert facts["episodes"] == count
-        assert facts["inputs"].keys() == {str(tmp_path / "features.npz"), str(file)}
-
-
-def test_episodes_may_each_have_features_of_their_own(tmp_path):
-    """And what is known of their base classes, which counts in the scores."""
-    told, alone, together = stage("net+simpleshot"), [], []
+@pytest.fixture
+def network(tmp_path):
+    """Files of a network's features, its base classes and nine episodes."""
+    features, episodes = drawn(9)
     random = np.random.default_rng(0)
-    files = {"features": [], "episodes": [], "base": []}
-    for number in range(2):
-        features, episodes = drawn(9, seed=number)
-        base = BaseClasses(
-            random.normal(0, 1, 16).astype(np.float32), np.empty((0, 16), np.float32)
-        )
-        for kind, content in (("features", features), ("episodes", episodes), ("base", base)):
-            files[kind].append(tmp_path / f"{kind}-{number}.npz")
-            content.save(files[kind][-1])
-        alone.append(tmp_path / f"alone-{number}.csv")
-        together.append(tmp_path / f"together-{number}.csv")
-        one = {kind: paths[-1:] for kind, paths in files.items()}
-        evaluate.run(told, **one, out=alone[-1:])
-    evaluate.run(told, **files, out=together)
-    texts = [file.read_bytes() for file in together]
-    assert texts == [file.read_bytes() for file in alone]
-    assert texts[0] != texts[1]
-    facts = json.loads(together[1].with_suffix(".meta.json").read_text(encoding="utf-8"))
-    assert facts["inputs"].keys() == {str(paths[1]) for paths in files.values()}
+    base = BaseClasses(random.normal(0, 1, 16).astype(np.float32), np.empty((0, 16), np.float32))
+    files = {name: tmp_path / f"{name}.npz" for name in ("features", "episodes", "base")}
+    for name, content in (("features", features), ("episodes", episodes), ("base", base)):
+        content.save(files[name])
+    return files
 
 
-def test_files_of_features_are_one_or_as_many_as_of_episodes(tmp_path):
-    files = [tmp_path / f"{number}.npz" for number in range(3)]
-    with pytest.raises(UserError, match="3 files, but --features: 2"):
-        evaluate.run(stage(), files[:2], files, [tmp_path / f"{n}.csv" for n in range(3)])
+def classifiers(*names):
+    return plan_of("paper").runs.evaluate_classifiers("conv4", "net", names)
 
 
-def test_files_of_episodes_and_of_scores_must_be_as_many(tmp_path):
-    files = [tmp_path / "one.npz", tmp_path / "other.npz"]
-    with pytest.raises(UserError, match="2 files, but --out: 1"):
-        evaluate.run(stage(), [tmp_path / "features.npz"], files, [tmp_path / "one.csv"])
+def test_classifiers_share_a_file_with_a_column_each_as_if_alone(network, tmp_path):
+    """The base classes count in the scores of one of them."""
+    names = ("nearest-mean", "simpleshot")
+    together = tmp_path / "together.csv"
+    evaluate_classifiers.run(classifiers(*names), **network, out=together)
+    table = pd.read_csv(together)
+    assert list(table) == ["episode", *names]
+    facts = json.loads(together.with_suffix(".meta.json").read_text(encoding="utf-8"))
+    assert facts["inputs"].keys() == {str(file) for file in network.values()}
+    for name in names:
+        alone = tmp_path / f"{name}.csv"
+        evaluate_classifiers.run(classifiers(name), **network, out=alone)
+        assert (pd.read_csv(alone)[name] == table[name]).all()
+        assert facts["classifiers"][name]["classifier"]["name"]
+        assert facts["classifiers"][name]["seconds_per_1000_episodes"] > 0
+        scores = ScoreColumn(file=str(together), column=name)
+        assert read_scores(scores) == pytest.approx(100 * table[name])
+    assert (table["nearest-mean"] != table["simpleshot"]).any()
+
+
+def test_a_classifiers_accuracies_are_those_of_a_recipe_that_has_it(network, tmp_path):
+    out, own = tmp_path / "classifiers.csv", tmp_path / "own.csv"
+    evaluate_classifiers.run(classifiers("nearest-mean"), **network, out=out)
+    test = dict(classifiers("nearest-mean").classifiers["nearest-mean"])
+    evaluate.run(EvaluateStage(**test), network["features"], network["episodes"], own)
+    assert (pd.read_csv(own)["accuracy"] == pd.read_csv(out)["nearest-mean"]).all()

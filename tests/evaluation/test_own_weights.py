@@ -10,14 +10,16 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from plans import command, plan_of
 
-from epcore import cli
 from epcore.backbones import build_backbone
 from epcore.checkpoint import Checkpoint
+from epcore.commands import cli
 from epcore.data.episodes import Episodes
 from epcore.data.store import ImageStore
 from epcore.evaluation.embed import Features
 from epcore.plan.recipe_models import Backbone
+from epcore.plan.stages import config_text
 
 pytestmark = pytest.mark.slow
 
@@ -46,20 +48,26 @@ def documented(toy, tmp_path, monkeypatch):
 
 
 def test_the_documented_lines_embed_and_evaluate_them(documented, capsys):
-    (of_folder, of_checkpoint, of_workflow), episodes = documented
+    (of_folder, of_checkpoint), episodes = documented
     theirs = build_backbone("resnet12")
     torch.save({f"encoder.{name}": w for name, w in theirs.state_dict().items()}, "theirs.pt")
-    assert (len(of_folder), len(of_checkpoint), len(of_workflow)) == (3, 1, 2)
+    assert (len(of_folder), len(of_checkpoint)) == (3, 1)
     checkpoint = Path("results/demo/models/glyph-mini/conv4/epnet/s0/finetune-1shot.pt")
     checkpoint.parent.mkdir(parents=True)
     backbone = Backbone(architecture="conv4")
     Checkpoint(backbone, build_backbone("conv4").state_dict(), {}).save(checkpoint)
-    for command in (*of_folder, *of_checkpoint, *of_workflow):
-        program, *arguments = shlex.split(command)
+    for line in (*of_folder, *of_checkpoint):
+        program, *arguments = shlex.split(line)
         assert program == "epcore"
         fewer = ["--count", "10"] if arguments[0] == "classify" else []
         assert cli.main([*arguments, *fewer]) == 0
     assert "nearest-mean" in capsys.readouterr().out
+    run = {"dataset": "mini-imagenet", "backbone": "resnet12", "recipe": "epnet"}
+    embed = command(plan_of("paper"), "embed", checkpoint="pretrain", **run)
+    assert cli.main([*embed, "--weights", "mine.pt", "--out", "mine-features.npz"]) == 0
+    config = ["--config", config_text(plan_of("paper").runs.evaluate("resnet12", "epnet"))]
+    files = ["--features", "mine-features.npz", "--episodes", str(episodes)]
+    assert cli.main(["evaluate", *config, *files, "--out", "mine-scores.csv"]) == 0
     features = Features.load(Path("mine-features.npz"))
     images = ImageStore.open(RESULTS / "data/mini-imagenet").images[features.rows[:3]]
     with torch.no_grad():

@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 
 from epcore.checkpoint import Checkpoint, build
-from epcore.cli import main
+from epcore.commands.cli import main
 from epcore.plan import Plan
 
 CONFIG = Path(__file__).parents[2] / "config"

@@ -49,7 +49,7 @@ import os
 from pathlib import Path
 from epcore.footprint.tracker import tracked
 before = dict(os.environ)
-with tracked("evaluate", Path("x")):
+with tracked("evaluate", Path("x"), measured=True):
     assert os.environ == before
 """
 

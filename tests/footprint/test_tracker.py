@@ -52,14 +52,14 @@ def busy(seconds):
 def test_by_hand_nothing_is_tracked(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv(SETTINGS, raising=False)
-    with tracked("pretrain", Path("x.pt")):
+    with tracked("pretrain", Path("x.pt"), measured=True):
         assert ENERGY.get() is None
     assert not list(tmp_path.iterdir())
 
 
 def test_it_can_be_switched_off(tracking):
     ledger = tracking(tracking=False)
-    with tracked("pretrain", Path("x.pt")):
+    with tracked("pretrain", Path("x.pt"), measured=True):
         assert ENERGY.get() is None
     assert not ledger.exists()
 
@@ -88,7 +88,7 @@ def test_a_short_attempt_is_its_processor_time_times_the_machines_power(tracking
 def test_attempts_that_do_not_succeed_count_each_for_itself(tracking, error, state):
     ledger = tracking()
     for _ in range(2):
-        with pytest.raises(type(error)), tracked("pretrain", Path("x.pt")):
+        with pytest.raises(type(error)), tracked("pretrain", Path("x.pt"), measured=True):
             raise error
     first, second = read(ledger)
     assert (first.state, second.state) == (state, state)
@@ -98,7 +98,7 @@ def test_attempts_that_do_not_succeed_count_each_for_itself(tracking, error, sta
 
 def test_the_meta_has_the_energy_up_to_then(tracking):
     ledger = tracking()
-    with tracked("pretrain", Path("x.pt")):
+    with tracked("pretrain", Path("x.pt"), measured=True):
         Path("x.pt").touch()
         Provenance("pretrain", {}, []).write(Path("x.pt"))
         busy(0.2)
@@ -107,7 +107,7 @@ def test_the_meta_has_the_energy_up_to_then(tracking):
     assert energy["attempt"] == entry.attempt
     assert 0 < energy["kwh"] < entry.kwh
     assert energy["kg"] == pytest.approx(energy["kwh"] * energy["factor"])
-    with tracked("pretrain", Path("x.pt")):
+    with tracked("pretrain", Path("x.pt"), measured=True):
         add_energy(Path("x.pt"))  # that the processes of a training together have made
         busy(0.1)
     meta, (*_, entry) = json.loads(Path("x.meta.json").read_text()), read(ledger)
@@ -127,7 +127,7 @@ JOB = """
     from epcore.interruption import leave_on_signals
 
     leave_on_signals()
-    with tracked("pretrain", Path(sys.argv[1])):
+    with tracked("pretrain", Path(sys.argv[1]), measured=True):
         print("ready", flush=True)
         start = time.process_time()
         while time.process_time() - start < float(sys.argv[2]):
@@ -195,7 +195,7 @@ STAGE = """
     from pathlib import Path
     from epcore.footprint.tracker import tracked
 
-    with tracked(sys.argv[1], Path("x")):
+    with tracked(sys.argv[1], Path("x"), measured=sys.argv[1] != "table"):
         pass
     print(*sorted({"codecarbon", "psutil"} & set(sys.modules)))
 """
@@ -225,7 +225,7 @@ def test_power_counters_that_are_gone_are_not_said_to_have_counted(tracking, mon
     with tracked("episodes", Path("x.npz")):
         pass
     monkeypatch.setattr(there, lambda: False)
-    with tracked("pretrain", Path("x.pt")):
+    with tracked("pretrain", Path("x.pt"), measured=True):
         busy(0.2)
     _, entry = read(ledger)
     assert (entry.method, entry.measured_kwh) == ("codecarbon, load of the machine", 0)
@@ -239,7 +239,7 @@ def test_codecarbon_that_fails_ends_no_training(tracking, monkeypatch, capsys, m
 
     ledger = tracking()
     monkeypatch.setattr(f"codecarbon.OfflineEmissionsTracker.{method}", fail)
-    with tracked("pretrain", Path("x.pt")):
+    with tracked("pretrain", Path("x.pt"), measured=True):
         time.sleep(0.1)  # what it measured a moment ago it does not measure again
         Path("x.pt").touch()
         Provenance("pretrain", {}, []).write(Path("x.pt"))
@@ -256,7 +256,7 @@ def test_codecarbon_that_measures_nonsense_is_not_believed(tracking, monkeypatch
         "epcore.footprint.meter.Meter.read",
         lambda meter, last: Sample(0.0, 0.0, 0.0, gpu=odd, counters=False),
     )
-    with tracked("pretrain", Path("x.pt")):
+    with tracked("pretrain", Path("x.pt"), measured=True):
         pass
     (entry,) = read(ledger)
     assert (entry.state, entry.method) == ("finished", "processor time times power")
@@ -308,5 +308,5 @@ def test_the_processor_time_of_a_team_counts_while_it_runs():
 
 def test_a_wrong_region_stops_the_job_before_it_starts(tracking):
     tracking(carbon_intensity=None, country="CAN", region="qubec")
-    with pytest.raises(UserError, match="qubec"), tracked("pretrain", Path("x.pt")):
+    with pytest.raises(UserError, match="qubec"), tracked("pretrain", Path("x.pt"), measured=True):
         pytest.fail("it ran")

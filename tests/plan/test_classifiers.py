@@ -45,7 +45,9 @@ def test_the_network_is_the_recipes_and_nothing_but_the_test_differs(plan, recip
 
 def test_what_a_recipe_is_tested_with_already_shares_its_scores(plan):
     assert plan.runs.scores(run("net+label-propagation")) == plan.runs.scores(run("net"))
-    assert plan.runs.scores(run("net+simpleshot")).endswith("/net+simpleshot/s0/5way-1shot.csv")
+    found = plan.runs.scores(run("net+simpleshot"))
+    assert found.file.endswith("/net/s0/5way-1shot-classifiers.csv")
+    assert found.column == "simpleshot"
 
 
 def test_a_choice_is_made_on_validation_episodes_of_the_same_kind(plan):
@@ -97,14 +99,6 @@ def test_a_mistake_in_a_table_of_classifiers_is_told(config, old, new, said):
     file.write_text(text.replace(old, new, 1), encoding="utf-8")
     with pytest.raises(UserError, match=re.escape(said.removeprefix("row-place: "))):
         Plan(config, "demo").check()
-
-
-def test_the_suites_of_recipes_are_what_they_are_without_classifiers(plan, config):
-    for name in ("classifiers", "with-ep"):
-        (config / "tables" / f"{name}.yaml").unlink()
-    without = Plan(config, "demo").tested.suites(False)
-    apart = [suite for suite in plan.tested.suites(False) if "dirichlet" not in suite[0]]
-    assert apart == [suite for suite in without if "dirichlet" not in suite[0]]
 
 
 def narrowed(config, parts):

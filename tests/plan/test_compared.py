@@ -154,7 +154,7 @@ def literature(scale, table):
     return {
         (cell.block, cell.row)
         for cell in p.tables.cells(table)
-        if any(f"/{recipe}/" in cell.scores for recipe in p.registry.recipes.compared)
+        if any(f"/{recipe}/" in cell.scores.file for recipe in p.registry.recipes.compared)
     }
 
 

@@ -127,6 +127,17 @@ def test_an_unknown_scale_is_told_with_the_nearest_known_one(config):
     assert message == f"{where}: unknown scale 'papr'; did you mean 'paper'?"
 
 
+@pytest.mark.parametrize(("name", "read"), [("007", 7), ("1e3", None), ("on", True)])
+def test_a_scale_whose_name_is_no_text_in_yaml_is_told_by_its_file(config, name, read):
+    """Snakemake passes on what YAML makes of `--config scale=007`."""
+    (config / "scales" / f"{name}.yaml").write_text("extends: demo\n", encoding="utf-8")
+    if read is None:  # a name that YAML reads as it stands
+        Plan(config, name).check()
+        return
+    with pytest.raises(UserError, match=rf"config/scales/{name}\.yaml: in .* is read as {read};"):
+        Plan(config, str(read))
+
+
 def test_an_unknown_name_like_no_other_lists_the_known_ones(config):
     folders = [config / "scales", config / "examples"]
     known = sorted(file.stem for folder in folders for file in folder.glob("*.yaml"))
@@ -792,3 +803,24 @@ def test_a_scale_may_have_columns_that_only_tables_it_does_without_would_show(co
 def test_a_misspelled_key_is_told_before_the_one_that_is_missing_for_it():
     with pytest.raises(UserError, match=r"x: unknown key 'our'; did you mean 'ours'\?"):
         validate(ClaimSettings, {"paper": [], "our": []}, "x")
+
+
+# A recipe that the keys of the scale below contradict: it asks for a loss without its pictures.
+NO_ROTATION = "{pretraining: {rotation_weight: 0, rotated_copies: false}}"
+
+
+@pytest.mark.parametrize("used", [False, True])
+def test_a_recipe_that_no_run_uses_stops_none(config, used):
+    """With Conv-4 the figure of alpha uses some; `epcore doctor` checks all recipes."""
+    backbones = "" if used else "backbones: {conv4: null, wrn: null}\n"
+    text = f"extends: demo\ntables: [main]\nrecipe: {NO_ROTATION}\nimagenet_fs: null\n"
+    (config / "scales" / "mine.yaml").write_text(text + backbones, encoding="utf-8")
+    plan = Plan(config, "mine")
+    if used:
+        with pytest.raises(UserError, match=r"recipes\.alpha-02: .*rotation_weight must be 0"):
+            plan.check()
+        return
+    plan.check()
+    assert plan.tables.cells("main")
+    with pytest.raises(UserError, match=r"recipes\.\S+: .*rotation_weight must be 0"):
+        plan.registry.check_recipes(plan.registry.recipes.names)

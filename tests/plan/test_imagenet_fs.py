@@ -100,7 +100,7 @@ def test_the_table_has_ten_columns_of_every_method_and_run_and_the_papers_rows(s
     cells = {(cell.block, cell.row, cell.column): cell for cell in told.cells}
     assert sorted(cells) == sorted(itertools.product(runs, rows, columns))
     for (run, row, column), cell in cells.items():
-        assert f"/{rows[row].recipe}/" in cell.scores
+        assert f"/{rows[row].recipe}/" in cell.scores.file
         other = rows[row].baseline
         assert cell.baseline == (cells[run, other, column].scores if other else None)
     assert rows["wdae-gnn-ep"].baseline == "wdae-gnn"

@@ -14,12 +14,11 @@ import yaml
 from plans import plan_of
 
 from epcore.errors import UserError
-from epcore.job import config_names, stage_config
 from epcore.plan import Plan
 from epcore.plan.load import extend, merge
 from epcore.plan.paths import NAME
+from epcore.plan.stages import config_text
 from epcore.plan.stages.training import FinetuneStage, PretrainStage
-from epcore.stages import STAGES
 
 CONFIG = Path(__file__).parents[2] / "config"
 SCALES = sorted(
@@ -42,26 +41,28 @@ def edit(path, change):
 
 def texts(plan):
     """All that the stages are told: (stage, names of the job) -> text."""
-    calls = [("data", name) for name in plan.registry.datasets]
-    calls += [("episodes", name) for name in plan.registry.protocols]
-    calls += [("table", "main")]
-    calls += [(figure,) for figure in ("alpha", "two-moons", "decision-boundary", "environment")]
-    calls += [("claims",)]
-    calls += [("interpolation",)] if plan.figures.interpolation_runs() else []
-    calls += [("plot", name) for name in plan.plots.settings.plots]
-    calls += [("curves", name) for name in plan.curves.stages]
-    calls += [*(("ablation",) for name in plan.registry.tables.shown if name == "ablation")]
-    for backbone in plan.registry.scale.backbones:
-        for recipe in plan.registry.recipes.names:
-            calls += [(stage, backbone, recipe) for stage in ("embed", "evaluate")]
-            calls += [("finetune", backbone, recipe, 0, 5)]
-            calls += [("pretrain", name, backbone, recipe, 0) for name in PRETRAINED]
-    return {
-        (stage, *names): stage_config(
-            plan, stage, dict(zip(config_names(plan, STAGES[stage]), names, strict=True))
-        )
-        for stage, *names in calls
-    }
+    registry, runs, figures = plan.registry, plan.runs, plan.figures
+    configs = {("data", name): plan.data.build(name) for name in registry.datasets}
+    configs |= {("episodes", name): plan.data.episodes(name) for name in registry.protocols}
+    configs |= {("table", "main"): plan.tables.stage("main")}
+    configs |= {("alpha",): figures.alpha(), ("two-moons",): figures.two_moons()}
+    configs |= {("decision-boundary",): figures.decision_boundary()}
+    configs |= {("environment",): plan.environment(), ("claims",): plan.claims.stage()}
+    if figures.interpolation_runs():
+        configs |= {("interpolation",): figures.interpolation()}
+    configs |= {("plot", name): plan.plots.plot(name) for name in plan.plots.settings.plots}
+    configs |= {("curves", name): plan.curves.stage(name) for name in plan.curves.stages}
+    if "ablation" in registry.tables.shown:
+        configs |= {("ablation",): figures.ablation()}
+    for backbone in registry.scale.backbones:
+        for recipe in registry.recipes.names:
+            names = (backbone, recipe)
+            configs |= {("embed", *names): runs.embed(*names)}
+            configs |= {("evaluate", *names): runs.evaluate(*names)}
+            configs |= {("finetune", *names, 0, 5): runs.finetune(*names, 0, 5)}
+            for name in PRETRAINED:
+                configs |= {("pretrain", name, *names, 0): runs.pretrain(name, *names, 0)}
+    return {key: config_text(config) for key, config in configs.items()}
 
 
 @cache
@@ -136,7 +137,7 @@ def test_the_main_table_has_a_cell_of_every_row_of_ours_in_every_column_of_the_s
 def test_every_segment_of_a_path_is_a_readable_name(scale):
     tables = plan(scale).tables
     for cell in tables.cells("main" if "main" in tables.covered else "compared"):
-        for path in (cell.scores, cell.checkpoint_meta):
+        for path in (cell.scores.file, cell.checkpoint_meta):
             folders, file = path.split("/")[:-1], path.split("/")[-1]
             assert folders[:2] == ["results", scale]
             for segment in [*folders, file.split(".")[0]]:
@@ -146,7 +147,7 @@ def test_every_segment_of_a_path_is_a_readable_name(scale):
 def test_a_cell_names_the_scores_of_its_episodes_and_the_checkpoint_of_its_shot():
     cells = {(c.block, c.row, c.column): c for c in plan().tables.cells("main")}
     cell = cells["CONV-4", "--Net", "tier5"]
-    assert cell.scores == "results/demo/scores/glyph-tiered/conv4/net/s0/5way-5shot.csv"
+    assert cell.scores.file == "results/demo/scores/glyph-tiered/conv4/net/s0/5way-5shot.csv"
     assert cell.checkpoint_meta == (
         "results/demo/models/glyph-tiered/conv4/net/s0/finetune-5shot.meta.json"
     )

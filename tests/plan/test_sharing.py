@@ -61,6 +61,14 @@ def parts_of(path, pattern):
     return found.groupdict()
 
 
+def where_of(scores):
+    """What a test is of; the recipe of a classifier's column is `net+simpleshot`."""
+    if scores.column == "accuracy":
+        return parts_of(scores.file, paths.SCORES)
+    where = parts_of(scores.file, paths.CLASSIFIED)
+    return where | {"recipe": f"{where['recipe']}+{scores.column}"}
+
+
 def groups(names, key):
     """The sets of names that have the same key."""
     found = defaultdict(set)
@@ -189,7 +197,7 @@ def test_no_two_checkpoints_that_are_needed_are_trained_alike(scale):
 def test_every_cell_has_exactly_one_file_of_scores_and_every_file_one_way_to_make_it(scale):
     p, made = plan(scale), defaultdict(set)
     for cell in all_cells(scale):
-        where = parts_of(cell.scores, paths.SCORES)
+        where = where_of(cell.scores)
         backbone, recipe, protocol = (where[name] for name in ("backbone", "recipe", "protocol"))
         # As the rule `evaluate` finds them, from the path alone.
         run = Run(where["dataset"], backbone, recipe, int(where["seed"]), protocol)
@@ -208,42 +216,20 @@ def test_every_cell_has_exactly_one_file_of_scores_and_every_file_one_way_to_mak
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_what_one_job_scores_is_wanted_together(scale):
-    """So no table waits for what it does not show; all protocols are in one suite each.
-
-    Of recipes alone it is of one checkpoint.
-    """
+def test_the_classifiers_of_tables_are_those_that_the_job_of_their_file_tests(scale):
     p = plan(scale)
-    suites = {each: p.tested.suites(each) for each in (False, True)}
-    for of_recipes in suites.values():
-        names = sorted(name for suite in of_recipes for name in suite)
-        assert names == sorted(p.registry.protocols)
-    tables = defaultdict(set)
-    for name in tables_of(p):
-        for cell in p.tables.cells(name):
-            tables[cell.scores].add(name)
-    for suite in suites[False]:
-        assert len({p.registry.protocols[name].checkpoint_shot for name in suite}) == 1
-    for scores, by in tables.items():
-        where = parts_of(scores, paths.SCORES)
-        protocol = where["protocol"]
-        if p.compared.has(where["recipe"]):  # a job for each protocol
-            continue
-        (suite,) = (suite for suite in suites["+" in where["recipe"]] if protocol in suite)
-        for other in suite:
-            assert tables[scores.replace(f"/{protocol}.csv", f"/{other}.csv")] == by
-
-
-def test_protocols_that_only_one_table_shows_are_scored_in_one_job():
-    assert ("10way-1shot", "15way-1shot", "20way-1shot") in plan("demo").tested.suites(False)
-    assert ("5way-1shot",) in plan("demo").tested.suites(False)
-
-
-def test_one_job_scores_a_recipe_with_a_classifier_on_all_that_a_table_shows():
-    """The job tests both checkpoints, 1-shot and 5-shot."""
-    (suite,) = (each for each in plan("demo").tested.suites(True) if "5way-1shot" in each)
-    columns = plan("demo").tables.table("classifiers").columns
-    assert set(suite) == {column.protocol for column in columns}
+    asked = defaultdict(set)
+    for cell in all_cells(scale):
+        if cell.scores.column != "accuracy":
+            asked[cell.scores.file].add(cell.scores.column)
+    for file, names in asked.items():
+        where = parts_of(file, paths.CLASSIFIED)
+        del where["scale"], where["seed"]
+        tested = p.tested.evaluate_classifiers(**where).classifiers
+        assert names <= tested.keys()
+        run = Run(where["dataset"], where["backbone"], where["recipe"], 0, where["protocol"])
+        chosen = any(test.grid for test in tested.values())
+        assert bool(p.tested.validation(run)) == chosen
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -255,7 +241,7 @@ def test_a_cells_scores_are_those_of_its_own_recipe_and_protocol(scale):
         columns = {column.name: column for column in p.registry.tables.table(name).columns}
         backbones = {block.name: block.backbone for block in p.registry.tables.table(name).blocks}
         for (block, row, column), cell in found.items():
-            where = parts_of(cell.scores, paths.SCORES)
+            where = where_of(cell.scores)
             ours, backbone = rows_of(name)[block, row], backbones[block]
             assert where["backbone"] == backbone
             assert where["dataset"] == p.registry.scale.columns[columns[column].dataset]
@@ -307,7 +293,7 @@ def test_unlabeled_images_come_to_the_test_of_the_same_checkpoint(number):
             cell = ssl[block, f"{name}_SSL {number}", column]
             plain = main[block, name, column]
             assert cell.checkpoint_meta == plain.checkpoint_meta
-            assert cell.scores == plain.scores.replace(".csv", f"-u{number}.csv")
+            assert cell.scores.file == plain.scores.file.replace(".csv", f"-u{number}.csv")
 
 
 def test_ten_shots_are_tested_with_the_checkpoints_of_five():
@@ -319,7 +305,7 @@ def test_ten_shots_are_tested_with_the_checkpoints_of_five():
         cell = ten[block, row, column]
         five = main[block, "EPNet", column.replace("10", "5")]
         assert cell.checkpoint_meta == five.checkpoint_meta
-        assert cell.scores.endswith(f"/5way-10shot{asked[row]}.csv")
+        assert where_of(cell.scores)["protocol"] == f"5way-10shot{asked[row]}"
 
 
 def test_more_ways_are_tested_with_the_checkpoints_of_five_ways():
@@ -329,7 +315,7 @@ def test_more_ways_are_tested_with_the_checkpoints_of_five_ways():
         cell, (way, shot) = more["WRN-28-10", row, column], column.split("w")
         five = main["WRN-28-10", networks[row], f"mini{shot}"]
         assert cell.checkpoint_meta == five.checkpoint_meta
-        assert cell.scores.endswith(f"/{way}way-{shot}shot.csv")
+        assert where_of(cell.scores)["protocol"] == f"{way}way-{shot}shot"
 
 
 def test_all_labeled_is_the_supervised_cell_and_the_parts_are_tested_with_its_checkpoint():
@@ -340,7 +326,7 @@ def test_all_labeled_is_the_supervised_cell_and_the_parts_are_tested_with_its_ch
         for column, labeled in (("20", 1), ("40", 2), ("60", 3)):
             cell = part["CONV-4", f"{name}_SSL", column]
             assert cell.checkpoint_meta == whole.checkpoint_meta
-            assert cell.scores == whole.scores.replace(".csv", f"-labeled{labeled}.csv")
+            assert cell.scores.file == whole.scores.file.replace(".csv", f"-labeled{labeled}.csv")
 
 
 @pytest.mark.parametrize("scale", ["demo", "paper"])
@@ -631,7 +617,7 @@ def test_a_row_that_is_compared_is_compared_over_the_same_episodes(table):
             continue
         if other is not None:
             assert cell.baseline == cells(table)[block, other, column].scores
-        one, two = (parts_of(path, paths.SCORES) for path in (cell.scores, cell.baseline))
+        one, two = map(where_of, (cell.scores, cell.baseline))
         for name in ("dataset", "backbone", "seed"):
             assert one[name] == two[name]
         without = [re.sub(r"-u\d+$", "", where["protocol"]) for where in (one, two)]
@@ -652,7 +638,7 @@ def test_all_cells_of_a_table_are_over_the_number_of_episodes_that_its_caption_s
         pytest.skip(f"scale {scale} does without it")
     counts = set()
     for cell in p.tables.cells(table):
-        protocol = parts_of(cell.scores, paths.SCORES)["protocol"]
+        protocol = where_of(cell.scores)["protocol"]
         counts.add(p.data.episodes(protocol).episodes)
     assert len(counts) <= 1
     for count in counts:
@@ -666,8 +652,8 @@ def test_more_ways_have_600_episodes_as_the_papers_caption_says_and_fewer_if_the
 
 def test_the_demos_data_has_the_classes_and_images_that_every_protocol_needs():
     p, needed = plan("demo"), set()
-    for path in {cell.scores for cell in all_cells("demo")}:
-        where = parts_of(path, paths.SCORES)
+    for scores in {cell.scores for cell in all_cells("demo")}:
+        where = where_of(scores)
         needed.add((where["dataset"], where["protocol"]))
     needed |= {(run.dataset, run.protocol) for run in p.figures.alpha_runs()}
     for dataset, name in needed:

@@ -43,7 +43,8 @@ def typeset(fabricate):
         plan = plan_of(scale, seeds) if config == CONFIG else Plan(config, scale, seeds)
         stage = plan.tables.stage(name)
         scores = fabricate(stage.cells)
-        run(stage, Path(f"{name}.csv"), *plan.tables.printed_files(name) or [None])
+        printed = {key: Path(file) for key, file in plan.tables.printed_files(name).items()}
+        run(stage, Path(f"{name}.csv"), **printed)
         return Path(f"{name}.tex").read_text(encoding="utf-8"), scores
 
     return build

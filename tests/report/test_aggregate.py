@@ -11,12 +11,15 @@ import numpy as np
 import pytest
 from plans import plan_of
 from scipy import stats
-from score_files import write_curve, write_scores
+from score_files import write_classifier, write_curve, write_scores
 
+from epcore.commands.stages import run_report
 from epcore.errors import UserError
+from epcore.files import meta_of
 from epcore.footprint.ledger import append
 from epcore.plan.stages.training import Training
 from epcore.report import aggregate
+from epcore.report.scores import read_scores, reading_classifier
 from epcore.report.table import run
 
 ROOT = Path(__file__).parents[2]
@@ -160,7 +163,7 @@ DAMAGED = {
 
 @pytest.mark.parametrize("how", DAMAGED)
 def test_a_damaged_score_file_is_named_in_one_line(table_stage, scores, paper, how):
-    path = Path(table_stage.cells[5].scores)
+    path = Path(table_stage.cells[5].scores.file)
     path.write_bytes(DAMAGED[how])
     with pytest.raises(UserError) as caught:
         run(table_stage, Path("main.csv"), paper)
@@ -225,7 +228,7 @@ def test_a_wrong_line_of_printed_numbers_is_named(table_stage, scores, paper, tm
 
 
 def test_a_missing_score_file_is_named_in_one_line(table_stage, scores, paper):
-    path = Path(table_stage.cells[5].scores)
+    path = Path(table_stage.cells[5].scores.file)
     path.unlink()
     with pytest.raises(UserError, match=f"^input {path} does not exist; make it first"):
         run(table_stage, Path("main.csv"), paper)
@@ -235,8 +238,8 @@ def test_the_meta_of_a_table_leads_back_to_the_files_of_every_cell(table_stage, 
     run(table_stage, Path("main.csv"), paper)
     inputs = json.loads(Path("main.meta.json").read_text(encoding="utf-8"))["inputs"]
     for cell in table_stage.cells:
-        content = Path(cell.scores).read_bytes()
-        assert inputs[cell.scores] == hashlib.sha256(content).hexdigest()
+        content = Path(cell.scores.file).read_bytes()
+        assert inputs[cell.scores.file] == hashlib.sha256(content).hexdigest()
         assert cell.checkpoint_meta in inputs
 
 
@@ -253,8 +256,8 @@ def built(fabricate):
         plan = plan_of("demo")
         stage = plan.tables.stage(name)
         scores = fabricate(stage.cells)
-        printed = plan.tables.printed_files(name)
-        run(stage, Path("table.csv"), *printed or [None])
+        printed = map(Path, plan.tables.printed_files(name).values())
+        run(stage, Path("table.csv"), *printed)
         return read(Path("table.csv"))[0], scores
 
     return build
@@ -323,6 +326,12 @@ def test_the_rerun_of_the_authors_stands_beside_ours_and_the_papers_as_they_prin
     assert shown["CONV-4", "EPNet", "mini1"] == ("57.41", "0.85")
 
 
+def test_a_rule_may_have_no_file_for_a_parameter(table_stage, scores, paper):
+    config = table_stage.model_dump_json()
+    run_report("table", config, {"paper": str(paper), "rerun": []}, Path("main.csv"))
+    assert read(Path("main.csv"))[0]
+
+
 def test_the_meta_of_a_table_names_the_rerun_too(built):
     built("cub")
     inputs = json.loads(Path("table.meta.json").read_text(encoding="utf-8"))["inputs"]
@@ -351,7 +360,7 @@ def test_scores_of_other_episodes_are_not_compared_but_named(table_stage, scores
     with pytest.raises(UserError) as caught:
         run(table_stage, Path("main.csv"), paper)
     assert str(caught.value) == (
-        f"{cell.baseline}: 40 episodes cannot be paired with 39; delete it and run the same "
+        f"{cell.baseline.file}: 40 episodes cannot be paired with 39; delete it and run the same "
         "command again"
     )
     assert not Path("main.csv").exists()
@@ -487,12 +496,12 @@ CHOSEN = SAID | {"chosen": {"cost": 0.1}, "validation_accuracy": 0.5}
 def test_a_damaged_meta_of_a_classifier_is_named_in_one_line(fabricate, facts):
     stage = plan_of("demo").tables.stage("classifiers")
     fabricate(stage.cells)
-    cells = [cell for cell in stage.cells if cell.method_meta]
+    cells = [cell for cell in stage.cells if cell.tells_of_classifier]
     for cell in cells:
-        Path(cell.method_meta).write_text(json.dumps(CHOSEN), encoding="utf-8")
+        write_classifier(cell.scores, CHOSEN)
     run(stage, Path("whole.csv"), None)
-    path = Path(cells[3].method_meta)
-    path.write_text(json.dumps(facts), encoding="utf-8")
+    path = meta_of(Path(cells[3].scores.file))
+    write_classifier(cells[3].scores, facts)
     with pytest.raises(UserError) as caught:
         run(stage, Path("table.csv"), None)
     message = str(caught.value)
@@ -536,7 +545,7 @@ def test_with_several_seeds_a_line_has_means_and_intervals_over_trainings(fabric
     by_seed = {(c.block, c.row, c.column, c.seed): c for c in stage.cells}
 
     def means(place):
-        files = [by_seed[*place, seed].scores for seed in (0, 1, 2)]
+        files = [by_seed[*place, seed].scores.file for seed in (0, 1, 2)]
         return [100 * np.mean([float(line["accuracy"]) for line in csv_lines(f)]) for f in files]
 
     lines, _ = read(Path("main.csv"))
@@ -583,8 +592,8 @@ def test_seconds_of_a_classifier_are_means_over_seeds_and_in_print_over_columns(
     run(stage, Path("table.csv"), None)
     told = defaultdict(list)
     for cell in stage.cells:
-        meta = json.loads(Path(cell.method_meta).read_text(encoding="utf-8"))
-        told[cell.block, cell.row, cell.column].append(meta["seconds_per_1000_episodes"])
+        with reading_classifier(cell.scores) as facts:
+            told[cell.block, cell.row, cell.column].append(facts["seconds_per_1000_episodes"])
     for line in csv_lines("table.csv"):
         found = told[line["block"], line["row"], line["column"]]
         assert float(line["seconds_per_1000_episodes"]) == pytest.approx(np.mean(found), abs=1e-4)
@@ -602,11 +611,9 @@ def test_seconds_of_a_classifier_are_means_over_seeds_and_in_print_over_columns(
 def test_a_method_whose_time_is_not_measured_has_none(fabricate):
     stage = plan_of("demo").tables.stage("classifiers")
     fabricate(stage.cells)
-    meta = Path(stage.cells[0].method_meta)
-    without = {(c.block, c.row, c.column) for c in stage.cells if Path(c.method_meta) == meta}
-    facts = json.loads(meta.read_text(encoding="utf-8"))
-    del facts["seconds_per_1000_episodes"]
-    meta.write_text(json.dumps(facts), encoding="utf-8")
+    first = stage.cells[0].scores
+    without = {(c.block, c.row, c.column) for c in stage.cells if c.scores == first}
+    write_classifier(first, {"assumes": "", "made": {}})
     run(stage, Path("table.csv"), None)
     for line in csv_lines("table.csv"):
         own = (line["block"], line["row"], line["column"]) in without
@@ -620,10 +627,10 @@ def test_a_difference_to_a_recipe_that_the_table_does_not_show(fabricate):
     lines, _ = read(Path("table.csv"))
     cell = next(cell for cell in stage.cells if (cell.block, cell.row) == ("--Net", "ridge"))
     line = lines[cell.block, cell.row, cell.column]
-    others = aggregate.read_scores(Path(cell.baseline))
+    others = read_scores(cell.baseline)
     gap = 100 * scores[cell.block, cell.row, cell.column] - others
     assert float(line["difference"]) == pytest.approx(gap.mean(), abs=1e-3)
     assert line["baseline"] == f"net+{cell.row}"
     made = json.loads(Path("table.meta.json").read_text(encoding="utf-8"))
-    assert cell.baseline in made["inputs"]
-    assert cell.method_meta in made["inputs"]
+    assert cell.baseline.file in made["inputs"]
+    assert str(meta_of(Path(cell.scores.file))) in made["inputs"]

@@ -22,6 +22,7 @@ from epcore.plan.claim_models import ClaimSettings
 from epcore.plan.claims import Claims
 from epcore.plan.load import validate
 from epcore.plan.stages.claims import ClaimCase, ClaimCell, ClaimCondition, JudgedClaim
+from epcore.plan.stages.scores import ScoreColumn
 from epcore.report import claims
 from epcore.report.evidence import Estimate
 from epcore.report.judged import breaks, judge
@@ -152,8 +153,8 @@ def verdict(tmp_path):
                 noise = random.normal(0, 0.5, 50)
                 values = mean + (shared[seed] - shared[seed].mean()) + (noise - noise.mean())
                 file = tmp_path / f"{len(cells)}-{seed}.csv"
-                write_scores(file, values / 100)
-                files.append(str(file))
+                files.append(ScoreColumn(file=str(file)))
+                write_scores(files[-1], values / 100)
             accuracy, interval = (printed or {}).get(name, ("", ""))
             cells[name] = ClaimCell(
                 printed=accuracy, printed_interval=interval, scores=tuple(files), draw="all"
@@ -397,9 +398,9 @@ def test_novel_and_all_classes_of_imagenet_fs_are_paired_trial_by_trial(tmp_path
     assert {*scores} == {name for condition in claim.conditions for name in condition.cells}
     cells = dict(stage.cells)
     for number, (name, values) in enumerate(scores.items()):
-        file = tmp_path / f"{number}.csv"
-        write_scores(file, values / 100)
-        cells[name] = cells[name].model_copy(update={"scores": (str(file),)})
+        scores_of_cell = ScoreColumn(file=str(tmp_path / f"{number}.csv"))
+        write_scores(scores_of_cell, values / 100)
+        cells[name] = cells[name].model_copy(update={"scores": (scores_of_cell,)})
     (found,) = judge(stage.model_copy(update={"cells": cells, "claims": (claim,)}))
     half_widths = {finding.name: finding.half_width for finding in found.this_run.findings}
     sums = [
@@ -615,7 +616,7 @@ def test_the_page_leads_to_tables_and_figures_of_the_run(written):
     for claim in written.claims:
         for name in {name for condition in claim.conditions for name in condition.cells}:
             cell, anchor = written.cells[name], f"{claim.id}/{name}".replace(" ", "_")
-            assert set(cell.scores) <= links
+            assert {scores.file for scores in cell.scores} <= links
             known = bool(cell.scores or cell.printed)
             assert text.count(f'<li id="{anchor}">{name}: ') == known
             if cell.printed:
@@ -633,9 +634,9 @@ def test_the_same_scores_give_the_same_bytes(written):
 def test_the_page_shows_each_cell_as_its_files_have_it(written):
     text = Path("claims.html").read_text(encoding="utf-8")
     (scores,) = written.cells[EP].scores
-    accuracy = 100 * np.loadtxt(scores, delimiter=",", skiprows=1)[:, 1].mean()
+    accuracy = 100 * np.loadtxt(scores.file, delimiter=",", skiprows=1)[:, 1].mean()
     paper = '<a href="config/paper/main.csv">printed</a> 59.32 ± 0.88'
-    run = f'this run {accuracy:.2f} (episodes of <a href="{scores}">seed 0</a>)'
+    run = f'this run {accuracy:.2f} (episodes of <a href="{scores.file}">seed 0</a>)'
     assert f"{EP}: {paper}; {run}</li>" in text
 
 

@@ -2,8 +2,6 @@
 
 import csv
 import json
-import subprocess
-import sys
 from collections import Counter
 from contextlib import contextmanager
 from itertools import combinations, product
@@ -11,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from figure_files import fonts_of, lines_of, same_files, words_of
+from figure_files import draw_in_another_process, fonts_of, lines_of, same_files, words_of
 from matplotlib.transforms import Bbox
 
 from epcore.errors import UserError
@@ -184,9 +182,7 @@ def test_a_recipe_that_goes_on_from_anothers_pretraining_says_so(stage):
 @pytest.mark.slow
 def test_curves_are_the_same_bytes_in_another_process_and_say_what_they_are_made_of(stage):
     curves.run(stage, Path("one.pdf"))
-    Path("told.json").write_text(stage.model_dump_json(), encoding="utf-8")
-    command = [sys.executable, "-m", "epcore", "curves", "--config", "told.json"]
-    subprocess.run([*command, "--out", "two.pdf"], check=True)
+    draw_in_another_process("curves", stage, "two.pdf")
     same_files("one", "two")
     facts = json.loads(Path("one.meta.json").read_text(encoding="utf-8"))
     assert len(facts["inputs"]) == 2 * len(stage.trainings)

@@ -1,13 +1,11 @@
 """Figures: what is drawn is right and lies beside the picture; the bytes are always the same."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from figure_files import fonts_of, lines_of, same_files, words_of
+from figure_files import draw_in_another_process, fonts_of, lines_of, same_files, words_of
 from reference import propagator
 from score_files import write_scores
 
@@ -43,7 +41,7 @@ def scores_of(stage):
     """Marks -> accuracies in percent of every cell."""
     return {
         cell.marks: 100
-        * np.array([float(line["accuracy"]) for line in lines_of(Path(cell.scores))])
+        * np.array([float(line["accuracy"]) for line in lines_of(Path(cell.scores.file))])
         for cell in stage.cells
     }
 
@@ -101,7 +99,7 @@ def test_the_ablation_is_written_with_its_picture_its_numbers_and_where_they_com
     assert written == FILES
     assert Path("figures/ablation.png").read_bytes().startswith(b"\x89PNG")
     facts = json.loads(Path("figures/ablation.meta.json").read_text(encoding="utf-8"))
-    assert {cell.scores for cell in ablation_stage.cells} < facts["inputs"].keys()
+    assert {cell.scores.file for cell in ablation_stage.cells} < facts["inputs"].keys()
     assert facts["config"] == ablation_stage.model_dump(mode="json")
 
 
@@ -122,10 +120,7 @@ def test_the_ablation_is_the_same_bytes_in_another_process_and_with_cells_in_ano
 ):
     ablation.run(ablation_stage, PRINTED, Path("one.pdf"))
     turned = ablation_stage.model_copy(update={"cells": ablation_stage.cells[::-1]})
-    Path("told.json").write_text(turned.model_dump_json(), encoding="utf-8")
-    command = [sys.executable, "-m", "epcore", "ablation", "--config", "told.json"]
-    command += ["--paper", PRINTED, "--out", "two.pdf"]
-    subprocess.run(command, check=True)
+    draw_in_another_process("ablation", turned, "two.pdf", paper=str(PRINTED))
     same_files("one", "two")
 
 

@@ -413,6 +413,17 @@ def test_the_table_compiles_by_itself(with_special_characters):
 
 
 @pytest.mark.latex
+def test_letters_that_pdflatex_has_no_font_for_are_question_marks(config, scores, paper):
+    text = (config / "datasets.yaml").read_text(encoding="utf-8")
+    named = text.replace("rendered characters of 100 classes", "我的照片 Жук café")
+    (config / "datasets.yaml").write_text(named, encoding="utf-8")
+    run(Plan(config, "demo").tables.stage("main"), Path("main.csv"), paper)
+    assert "我的照片" in Path("main.tex").read_text(encoding="utf-8")
+    words = " ".join(compiled("main.tex").split())
+    assert "???? ??? caf" in words, words[:600]
+
+
+@pytest.mark.latex
 @pytest.mark.parametrize("more", ["", ",graphicx"])
 def test_the_table_compiles_within_a_paper_and_with_graphicx_is_no_wider_than_its_text(
     with_special_characters, more

@@ -25,7 +25,7 @@ def accuracies(stage, line, row):
     """Those of a row at the place of a line, of both seeds one after the other."""
     place = (line["dataset"], line["backbone"], line["episodes"], row)
     files = {
-        cell.seed: cell.scores
+        cell.seed: cell.scores.file
         for cell in stage.cells
         if (cell.dataset, cell.backbone, cell.episodes, cell.row) == place
     }
@@ -70,7 +70,7 @@ def test_the_same_scores_give_the_same_bytes(stage):
 
 
 def test_rows_of_other_episodes_are_told(stage):
-    scores = Path(stage.cells[0].scores)
+    scores = Path(stage.cells[0].scores.file)
     kept = scores.read_text(encoding="utf-8").splitlines(keepends=True)[:-1]
     scores.write_text("".join(kept), encoding="utf-8")
     with pytest.raises(UserError, match="different numbers of episodes"):

@@ -1,16 +1,14 @@
 """Result plots: every number drawn is one of the tables', and differences are paired."""
 
 import json
-import subprocess
-import sys
 from contextlib import chdir, contextmanager
 from functools import cache
 from itertools import pairwise, product
 from pathlib import Path
 
-import numpy as np
+import pandas as pd
 import pytest
-from figure_files import fonts_of, lines_of, same_files, words_of
+from figure_files import draw_in_another_process, fonts_of, lines_of, same_files, words_of
 from scipy import stats
 from score_files import write_results
 
@@ -18,10 +16,15 @@ from epcore.errors import UserError
 from epcore.plan import Plan
 from epcore.report import plot
 from epcore.report.figure import facets
+from epcore.report.scores import read_scores
 from epcore.report.table import run
 
 CONFIG = Path(__file__).parents[2] / "config"
 NAMES = ("by-shot", "by-way", "by-unlabeled")
+
+
+def is_written(scores):
+    return Path(scores.file).exists() and scores.column in pd.read_csv(scores.file)
 
 
 def draw(name):
@@ -34,11 +37,9 @@ def draw(name):
     for table in plan.plots.tables(name):
         stage = plan.tables.stage(table)
         # By file, because the score files of an earlier table stand.
-        write_results([cell for cell in stage.cells if not Path(cell.scores).exists()])
+        write_results([cell for cell in stage.cells if not is_written(cell.scores)])
         for cell in stage.cells:
-            lines = lines_of(Path(cell.scores))
-            values = 100 * np.array([float(line["accuracy"]) for line in lines])
-            scores[table, cell.block, cell.row, cell.column] = values
+            scores[table, cell.block, cell.row, cell.column] = read_scores(cell.scores)
             if not Path(cell.checkpoint_meta).exists():
                 Path(cell.checkpoint_meta).write_text('{"parameters": 1}', encoding="utf-8")
         printed = plan.registry.tables.table(table).paper
@@ -187,10 +188,8 @@ def test_the_sizes_of_networks_stand_beside_their_rows_and_not_on_each_other(tmp
 @pytest.mark.slow
 def test_a_plot_is_the_same_bytes_in_another_process_and_says_what_it_is_made_of(drawn):
     stage, _, _ = drawn("by-shot")
-    Path("told.json").write_text(stage.model_dump_json(), encoding="utf-8")
     tables = ("main.csv", "cub.csv", "ten-shot.csv")
-    command = [sys.executable, "-m", "epcore", "plot", "--config", "told.json"]
-    subprocess.run([*command, "--tables", *tables, "--out", "two.pdf"], check=True)
+    draw_in_another_process("plot", stage, "two.pdf", tables=tables)
     same_files("by-shot", "two")
     facts = json.loads(Path("by-shot.meta.json").read_text(encoding="utf-8"))
     assert facts["inputs"].keys() == set(tables)

@@ -11,12 +11,12 @@ from test_latex import overfull
 from epcore.errors import UserError
 from epcore.plan import Plan
 from epcore.plan.claim_cells import ClaimCells
-from epcore.plan.files import TEMPLATE
 from epcore.report import claims, reproduction, table
 from epcore.report.figure import figure
 from epcore.report.text_table import read_cells
 
 ROOT = Path(__file__).parents[2]
+TEMPLATE = ROOT / "workflow/report/reproduction.tex"
 CONFIG = ROOT / "config"
 # Width and height of those that the document shows, in inches.
 FIGURES = {
@@ -43,8 +43,8 @@ def project(fabricate):
         for name in plan.main_tables:
             stage = plan.tables.stage(name)
             fabricate(stage.cells)
-            printed = plan.tables.printed_files(name)
-            table.run(stage, folder / f"{name}.csv", *printed or [None])
+            printed = map(Path, plan.tables.printed_files(name).values())
+            table.run(stage, folder / f"{name}.csv", *printed)
         stage = plan.claims.stage()
         none = tuple(claim.model_copy(update={"numbers": ()}) for claim in stage.claims)
         claims.run(stage.model_copy(update={"claims": none}), folder / "claims.csv")
@@ -77,7 +77,7 @@ def macros_of(plan, folder, footprint=None):
 def used():
     """Kind -> names, of all that the prose uses."""
     found = {}
-    text = (ROOT / TEMPLATE).read_text(encoding="utf-8").partition(r"\begin{document}")[2]
+    text = (TEMPLATE).read_text(encoding="utf-8").partition(r"\begin{document}")[2]
     for kind, name, more in USED.findall(text):
         found.setdefault(kind, set()).add((name, more))
     return found
@@ -126,7 +126,7 @@ def test_the_prose_uses_no_name_that_nothing_has(project, scale):
 
 def test_numbers_that_stand_in_the_prose_are_of_the_paper_and_its_code():
     """Its year, the alphas of the code, and what "100 unlabeled samples" may mean."""
-    prose = (ROOT / TEMPLATE).read_text(encoding="utf-8").partition(r"\begin{document}")[2]
+    prose = (TEMPLATE).read_text(encoding="utf-8").partition(r"\begin{document}")[2]
     words = re.sub(r"\$[^$]*\$", "", USED.sub("", prose))
     typed = re.findall(r"(?<![\w.-])\d+(?:\.\d+)?(?![\w-])", words)
     assert set(typed) == {"2020", "0.5", "0.2", "20", "100"}
@@ -152,7 +152,7 @@ def test_the_document_typesets(project, scale, seeds):
     tables = [folder / f"{name}.csv" for name in plan.main_tables]
     stage = plan.reproduction()
     assert {name for name, _ in used()["showfigure"]} == set(FIGURES) <= set(stage.figures)
-    reproduction.run(stage, ROOT / TEMPLATE, folder / "claims.csv", tables, out, co2)
+    reproduction.run(stage, TEMPLATE, folder / "claims.csv", tables, out, co2)
     assert out.read_bytes().startswith(b"%PDF")
     assert max(overfull("reproduction.log"), default=0) <= 1
     log = Path("reproduction.log").read_text(errors="replace")
@@ -160,7 +160,7 @@ def test_the_document_typesets(project, scale, seeds):
     assert r"Overfull \vbox" not in log
     assert all(f"{name}.pdf Graphic file" in log.replace("\n", "") for name in FIGURES)
     first = out.read_bytes()
-    reproduction.run(stage, ROOT / TEMPLATE, folder / "claims.csv", tables, out, co2)
+    reproduction.run(stage, TEMPLATE, folder / "claims.csv", tables, out, co2)
     assert out.read_bytes() == first
 
 
@@ -190,7 +190,7 @@ def test_a_damaged_file_is_named_with_the_remedy(judged, name, change):
         with pytest.raises(UserError, match=rf"{name} is damaged \(.*\); delete it and run"):
             reproduction.run(
                 plan.reproduction(),
-                ROOT / TEMPLATE,
+                TEMPLATE,
                 files["claims.csv"],
                 [],
                 Path("x.pdf"),
@@ -203,7 +203,7 @@ def test_a_damaged_file_is_named_with_the_remedy(judged, name, change):
 def test_without_latex_the_remedy_is_told(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UserError, match="latexmk is missing: install LaTeX"):
-        reproduction.compile_pdf(ROOT / TEMPLATE, "", [], tmp_path / "x.pdf")
+        reproduction.compile_pdf(TEMPLATE, "", [], tmp_path / "x.pdf")
 
 
 @pytest.mark.latex

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from epcore.cli import main
+from epcore.commands.cli import main
 from epcore.plan import Plan, paths
 from epcore.report.layout import Block, Layout, Line, Number
 from epcore.report.show import drawing

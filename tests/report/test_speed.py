@@ -1,12 +1,13 @@
 """Accuracy of classifiers over their time: means of score files and of what metas say."""
 
 import itertools
-import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from figure_files import lines_of, same_files
+from score_files import write_classifier
 
 from epcore.errors import UserError
 from epcore.files import meta_of
@@ -26,10 +27,9 @@ def stage(fabricate):
 def test_each_classifier_has_a_point_in_each_panel_the_mean_of_its_seeds(stage):
     seconds = {}
     for number, point in enumerate(stage.points):
-        meta = meta_of(Path(point.scores))
-        facts = json.loads(meta.read_text(encoding="utf-8"))
-        facts["seconds_per_1000_episodes"] = seconds[point.scores] = 0.5 + number
-        meta.write_text(json.dumps(facts), encoding="utf-8")
+        seconds[point.scores] = 0.5 + number
+        facts = {"made": {}, "seconds_per_1000_episodes": seconds[point.scores]}
+        write_classifier(point.scores, facts)
     speed.run(stage, Path("figures/speed.pdf"))
     lines = lines_of(Path("figures/speed.csv"))
     blocks = Plan(CONFIG, "demo").tables.table("classifiers").blocks
@@ -45,7 +45,7 @@ def test_each_classifier_has_a_point_in_each_panel_the_mean_of_its_seeds(stage):
             if (point.panel, point.label) == (line["panel"], line["classifier"])
         ]
         assert len(files) == 2
-        accuracies = [np.loadtxt(f, delimiter=",", skiprows=1)[:, 1].mean() for f in files]
+        accuracies = [pd.read_csv(scores.file)[scores.column].mean() for scores in files]
         assert float(line["accuracy"]) == pytest.approx(100 * np.mean(accuracies), rel=1e-3)
         spent = [seconds[file] for file in files]
         assert float(line["seconds"]) == pytest.approx(np.mean(spent), rel=1e-3)
@@ -64,7 +64,7 @@ DAMAGED = ["[]", '{"made": {}}', '{"made": {}, "seconds_per_1000_episodes": "lon
 
 @pytest.mark.parametrize("content", DAMAGED)
 def test_a_damaged_meta_is_told(stage, content):
-    meta_of(Path(stage.points[0].scores)).write_text(content, encoding="utf-8")
+    meta_of(Path(stage.points[0].scores.file)).write_text(content, encoding="utf-8")
     with pytest.raises(
         UserError, match=r"5way-1shot\.meta\.json is damaged.*; delete it"
     ) as caught:

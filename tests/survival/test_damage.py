@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pytest
 
-from epcore import cli
+from epcore.commands import cli
 from epcore.data.episodes import Episodes
 from epcore.data.store import ImageStore
 from epcore.errors import UserError

@@ -10,8 +10,8 @@ import pytest
 import torch
 from packing import pack
 
-from epcore import cli
 from epcore.checkpoint import Checkpoint, save_atomically
+from epcore.commands import cli
 from epcore.data.contents import ImageClass
 from epcore.files import canonical_json, write_text
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from epcore import cli
+from epcore.commands import cli
 from epcore.files import canonical_json
 from epcore.plan import Plan
 from epcore.training import loop

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
+from epcore.commands.stages import COMPUTE
 from epcore.plan.stages import ComputingStage
-from epcore.stages import STAGES
 
 
 def pretrained(stage, toy, folder, threads_outside):
@@ -58,5 +58,5 @@ def test_whatever_computes_with_torch_has_the_threads_of_its_resources():
         assert isinstance(stage, ComputingStage)
         assert stage.threads == asked.threads > 1
     names = {type(stage).__name__ for stage, _ in expected}
-    devices = {str(stage.config).rpartition(".")[-1] for stage in STAGES.values() if stage.device}
+    devices = {stage.config.__name__ for stage in COMPUTE.values() if stage.gpu and stage.config}
     assert devices <= names

@@ -26,14 +26,13 @@ class Run:
     def jobs(self) -> dict[str, int]:
         """Rule -> number of jobs of a run that succeeds, as Snakemake's table of them says.
 
-        The rules of the suites of protocols are counted together as `evaluate`, those of large and
-        of small data sets as `data`.
+        Those of large and of small data sets are counted together as `data`.
         """
         assert self.code == 0, self.text
         table = self.text.split("Job stats:", 1)[-1].split("total", 1)[0]
         jobs: Counter[str] = Counter()
         for rule, number in re.findall(r"^(\w+)\s+(\d+)$", table, re.M):
-            jobs[re.sub(r"^(evaluate|data)_(?!pictures).*", r"\1", rule)] += int(number)
+            jobs[re.sub(r"^data_quick$", "data", rule)] += int(number)
         return dict(jobs)
 
     @property

@@ -71,15 +71,16 @@ def test_a_second_run_has_nothing_to_do(drawn):
 @pytest.mark.parametrize(
     ("old", "new", "redone"),
     [
-        ("noise: 0.1", "noise: 0.2", "two_moons"),
-        ("spread: 0.5", "spread: 0.4", "decision_boundary"),
+        ("noise: 0.1", "noise: 0.2", "two-moons"),
+        ("spread: 0.5", "spread: 0.4", "decision-boundary"),
         ("shown: 12", "shown: 10", "interpolation"),
     ],
 )
 def test_an_edit_of_a_section_redraws_its_figure_alone(drawn, old, new, redone):
     drawn.replace("config/figures.yaml", old, new)
     run = drawn.snakemake("-n", *TARGETS)
-    assert run.jobs == {redone: 1, "publish": 2}
+    assert run.jobs == {"figure_with_numbers": 1, "publish": 2}
+    assert f"wildcards: scale=tiny, figure={redone}\n" in run.text
 
 
 @pytest.mark.parametrize(

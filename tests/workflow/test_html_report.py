@@ -12,7 +12,7 @@ from PIL import Image
 
 pytestmark = pytest.mark.workflow
 
-CATEGORIES = ["Data", "Environment", "Figures", "Footprint", "Tables", "Training curves"]
+CATEGORIES = ["Data", "Environment", "Figures", "Footprint", "Tables"]
 CURVES = "curves-tiny-glyphs-conv4"
 ALL = ("--cores", "2", "all")
 
@@ -240,7 +240,7 @@ def test_the_table_is_seen_with_its_caption_and_our_numbers(reported, browser, t
     ("category", "name", "said"),
     [
         ("Figures", "by-shot", "what the paper prints"),
-        ("Training curves", CURVES, "start from the epoch that was kept"),
+        ("Figures", CURVES, "start from the epoch that was kept"),
         ("Data", "tiny-glyphs", "What networks are given"),
     ],
 )

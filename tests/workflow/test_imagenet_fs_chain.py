@@ -65,7 +65,7 @@ def test_the_curves_are_those_that_the_trainings_wrote(built):
     plan = Plan(built.folder / "config", SCALE)
     (name,) = plan.imagenet_fs.curves(plan.tested.imagenet_fs)
     run = built.snakemake("--cores", "1", f"figures/{name}.pdf")
-    assert run.jobs == {"curves": 1, "publish": 1}
+    assert run.jobs == {"figure": 1, "publish": 1}
     with (built.folder / f"results/{SCALE}/figures/{name}.csv").open(newline="") as file:
         drawn = [(line["train_loss"], line["val_loss"]) for line in csv.DictReader(file)]
     (folder,) = (built.folder / f"results/{SCALE}/imagenet-fs").glob("*/*/s0")

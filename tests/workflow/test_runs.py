@@ -67,7 +67,7 @@ def test_everything_is_what_is_built_when_nothing_is_asked_for(finished):
     jobs = finished.snakemake("-n").jobs
     from_nothing = finished.snakemake("-n", "--forceall").jobs
     made = {"data": 1, "pretrain": 2, "finetune": 4, "embed": 4, "evaluate": 4, "publish": 1}
-    for rule in (*made, "plot", "curves", "environment", "all"):
+    for rule in (*made, "figure", "environment", "all"):
         assert jobs.get(rule, 0) == from_nothing[rule] - made.get(rule, 0), rule
 
 

@@ -1,34 +1,29 @@
 # What all rules share: the plan of the scale, names that paths may hold, the environment of jobs.
 import os
-import re
-import shlex
 import shutil
+import signal
 import sys
+import threading
 from difflib import get_close_matches
+from inspect import signature
 from pathlib import Path
 
 from snakemake.cli import get_argument_parser
 
 from epcore.errors import UserError, replace_unencodable
-from epcore.failures import failures
 from epcore.files import fingerprint
 from epcore.footprint.machine import carbon_intensity
 from epcore.gpus import local_gpus
-from epcore.job import command_of
 from epcore.markup import to_text
-from epcore.outputs import paths_of
 from epcore.plan import Plan, paths
 from epcore.plan.datasets import QUICKLY_PACKED
-from epcore.plan.environment import ENVIRONMENT
-from epcore.plan.files import TEMPLATE, files_of
+from epcore.plan.environment import ENVIRONMENT, check_unedited
 from epcore.plan.load import read_yaml, suggest, validate
+from epcore.plan.run import Run
+from epcore.plan.runs import phase_of
 from epcore.plan.scale_models import MainConfig
 from epcore.plan.stages import config_text
 from epcore.resume import discard_old_states
-from epcore.scheduler import mend
-
-# `conda: environment.yml` in the rules documents their software. It installs this checkout, so it
-# is made by hand or by the Makefile, not by Snakemake's --software-deployment-method.
 
 # Snakemake takes what stands in braces for a name to fill in, in paths of its own too.
 if set("{}") & set(str(workflow.basedir)):
@@ -54,15 +49,11 @@ configfile: str(CONFIG / "config.yaml")
 
 
 try:
+    check_unedited(CONFIG, begins=workflow.is_main_process)
     MAIN = validate(MainConfig, config, "config/config.yaml or --config")
     SCALE = MAIN.scale
     PLAN = Plan(CONFIG, SCALE, MAIN.seeds)
     PLAN.check()
-    if workflow.is_main_process:
-        # Imports torch: here, so that no job need do it again.
-        from epcore.evaluation.inference import check_methods
-
-        check_methods(PLAN)
     # Of a country that nobody knows every job would fail.
     if workflow.is_main_process and PLAN.registry.footprint.tracking:
         carbon_intensity(PLAN.registry.footprint)
@@ -70,32 +61,32 @@ except UserError as error:
     sys.exit(f"epcore: {error}")
 
 
-def job_of(stage, **names):
-    """A `params` function: the words that say which job of a stage it is.
+def slice_of(build, **fixed):
+    """A `params` function: the part of the config that a job reads, as JSON.
 
-    They end with a digest of the stage's config, so that a job runs again when that changes.
+    It takes wildcards alone, so that Snakemake compares it: a change re-runs the job.
+    build: the method of the plan that makes it. fixed: arguments that are no wildcards.
     """
-    return lambda wildcards: command_of(PLAN, stage, names_of(wildcards, names))
-
-
-def names_of(wildcards, names):
-    """A job's names: the rule's wildcards, and others, which may hold wildcards."""
-    filled = {
-        name: value.format(**wildcards) if isinstance(value, str) else value
-        for name, value in names.items()
-    }
-    return {**wildcards, **filled}
-
-
-def files_for(stage, *options, **names):
-    """An `input` function: what a job of a stage finds for its options, each file once."""
+    names = signature(build).parameters
 
     def function(wildcards):
-        found = files_of(PLAN, stage, names_of(wildcards, names))
-        files = [file for option in options for file in paths_of(found, option)]
-        return [*dict.fromkeys(map(str, files))]
+        given = {key: value.format(**wildcards) for key, value in fixed.items()}
+        given |= {key: wildcards[key] for key in names if key not in fixed}
+        given |= {key: int(given[key]) for key in ("seed", "shot") if key in given}
+        return config_text(build(**given))
 
     return function
+
+
+def run_of(wildcards):
+    """The test that a file of scores is of."""
+    return Run(
+        wildcards.dataset,
+        wildcards.backbone,
+        wildcards.recipe,
+        int(wildcards.seed),
+        wildcards.protocol,
+    )
 
 
 # What may be asked for as tables/NAME.tex and figures/NAME.pdf; claims have a rule of their own.
@@ -176,8 +167,6 @@ def check_file(target, known):
         sys.exit(
             f"epcore: {target} is not of scale {SCALE}; add --config scale={other}"
         )
-    if target.parts[0] == "results" and not target.exists():
-        check_result(target)
     folder = str(target.parent)
     for near in get_close_matches(folder, known, 1, 0.8):
         if near != folder:
@@ -200,31 +189,14 @@ def check_file(target, known):
         )
 
 
-def check_result(target):
-    """Ends the run unless a rule makes this file of the results; says which name is misspelled."""
-    if any(each.is_producer(str(target)) for each in workflow.rules):
-        return
-    registry, recipes = PLAN.registry, PLAN.registry.recipes
-    places = (registry.datasets, registry.scale.backbones, registry.protocols)
-    places += (recipes.names, recipes.classifiers, recipes.compared)
-    places += (registry.tables.shown, FIGURES)
-    folders = (
-        Path(file).parts[2:-1] for rule in workflow.rules for file in rule.output
-    )
-    known = {name for names in (*places, *folders) for name in names}
-    for part in target.parts[2:]:
-        for name in part.partition(".")[0].split("+"):
-            numbered = re.fullmatch(r"s\d+|(finetune|meta)-\d+shot.*|pretrain.*", name)
-            near = get_close_matches(name, known, 1, 0.75)
-            if name not in known and near and not numbered:
-                sys.exit(
-                    f"epcore: no rule makes {target}; did you mean {near[0]} for {name}?"
-                )
-    sys.exit(f"epcore: no rule makes {target}; results/README.md says what is where")
-
-
-def data_inputs(wildcards):
-    return PLAN.data.inputs(wildcards.dataset)
+def candidates(checkpoint):
+    """An `input` function: the checkpoints of a recipe's candidates, in their order."""
+    return lambda w: [
+        paths.CHECKPOINT.format(
+            **{**w, "recipe": owner, "checkpoint": checkpoint.format(**w)}
+        )
+        for owner in PLAN.runs.candidates(w.backbone, w.recipe, phase_of(checkpoint))
+    ]
 
 
 def one_of(names):
@@ -242,7 +214,6 @@ def recipes_that(act, phase):
 
 
 RECIPE = "|".join(PLAN.registry.recipes.names)
-CLASSIFIED = rf"({RECIPE})\+({'|'.join(PLAN.registry.recipes.classifiers)})"
 
 
 # A misspelled name in a path is "no rule to produce it".
@@ -251,7 +222,7 @@ wildcard_constraints:
     source="|".join(PLAN.registry.sources),
     dataset="|".join(PLAN.registry.datasets),
     backbone="|".join(PLAN.registry.scale.backbones),
-    recipe=f"{RECIPE}|{CLASSIFIED}",
+    recipe=RECIPE,
     protocol="|".join(PLAN.registry.protocols),
     seed="[0-9]+",
     shot="[0-9]+",
@@ -298,32 +269,41 @@ def each_attempt(amount):
     return lambda wildcards, attempt: amount * min(attempt, 3)
 
 
-def quoted(path):
-    """For the shell, with braces that Snakemake does not fill in."""
-    return shlex.quote(str(path)).replace("{", "{{").replace("}", "}}")
-
-
-# The environment of every job; epcore/plan/environment.py explains what it holds.
+# The environment of every job.
 # - PATH: `epcore` of the Python that runs Snakemake, even if its environment is not activated.
 # - EPCORE_*: each job measures its energy and writes it into the scale's ledger. Not part of any
-#   stage's config: a changed emission factor retrains nothing, and another data root neither.
-shell.prefix(
-    "set -euo pipefail; "
-    f'export PATH={quoted(Path(sys.executable).parent)}:"$PATH" '
-    f"{' '.join(f'{name}={value}' for name, value in ENVIRONMENT.items())} "
-    f"EPCORE_FOOTPRINT={quoted(CONFIG / 'footprint.yaml')} "
-    f"EPCORE_LEDGER={paths.LEDGER.format(scale=SCALE)} "
-    f"EPCORE_DATA_ROOT={quoted(MAIN.data_root)}; "
-)
+#   slice: a changed emission factor retrains nothing, and another data root neither.
+os.environ |= {
+    **ENVIRONMENT,
+    "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
+    "EPCORE_FOOTPRINT": str(CONFIG / "footprint.yaml"),
+    "EPCORE_LEDGER": paths.LEDGER.format(scale=SCALE),
+    "EPCORE_DATA_ROOT": MAIN.data_root,
+}
 
 
 onstart:
+    # Settings of methods are checked by torch, whose import a dry run does not wait for.
+    from epcore.evaluation.inference import check_methods
+
+    try:
+        check_methods(PLAN, PLAN.tested.recipes)
+    except UserError as error:
+        sys.exit(f"epcore: {error}")
     # Without it the plugin waits for ever.
     if workflow.executor_plugin.name == "slurm" and shutil.which("sbatch") is None:
         sys.exit(
             "epcore: sbatch is not on the PATH; log in to a node of the cluster that submits jobs"
         )
-    mend(workflow.scheduler)
+    # Its timer, one a second for every job that has ended, takes a core as they pile up.
+    workflow.scheduler.job_rate_limiter = None
+    # Snakemake's own handler waits for a lock that the interrupted thread may hold.
+    signal.signal(
+        signal.SIGTERM,
+        lambda *_: threading.Thread(
+            target=workflow.scheduler.exit_gracefully
+        ).start(),
+    )
 
 
 def print_table():
@@ -341,8 +321,3 @@ onsuccess:
     replace_unencodable()
     discard_old_states(Path("results") / SCALE)
     print_table()
-
-
-# Behind all that Snakemake says: the lines of the jobs that failed.
-onerror:
-    print(*map(failures, map(Path, log)), sep="\n", file=sys.stderr)

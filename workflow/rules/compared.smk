@@ -4,7 +4,9 @@
 rule meta_train:
     input:
         store=paths.STORE,
-        episodes=files_for("meta-train", "episodes"),
+        episodes=lambda w: paths.EPISODES.format(
+            **w, protocol=PLAN.compared.validation(w.recipe, int(w.shot))
+        ),
     output:
         checkpoint=paths.META_TRAINED,
         meta=paths.meta(paths.META_TRAINED),
@@ -13,23 +15,24 @@ rule meta_train:
         "results/{scale}/logs/meta-train/{dataset}/{backbone}/{recipe}/s{seed}-{shot}shot.log",
     wildcard_constraints:
         recipe=one_of(PLAN.registry.recipes.compared),
-    conda:
-        "../../environment.yml"
     threads: THREADS
     resources:
         gpu=1,
         mem_mb=each_attempt(MEMORY),
         runtime=each_attempt(MINUTES),
     params:
-        job=job_of("meta-train"),
+        config=slice_of(PLAN.compared.meta_train),
+        data=subpath(input.store, parent=True),
     shell:
-        f"epcore meta-train {REQUIRE_GPU} --gpus {{resources.gpu}} {{params.job:q}} > {{log:q}} 2>&1"
+        f"epcore meta-train {REQUIRE_GPU} --gpus {{resources.gpu}} --config {{params.config:q}}"
+        " --data {params.data:q} --episodes {input.episodes:q} --out {output.checkpoint:q}"
+        " > {log:q} 2>&1"
 
 
 rule meta_test:
     input:
         store=paths.STORE,
-        checkpoint=files_for("meta-test", "weights"),
+        checkpoint=lambda w: PLAN.runs.trained(run_of(w)),
         episodes=paths.EPISODES,
     output:
         scores=paths.SCORES,
@@ -38,17 +41,19 @@ rule meta_test:
         "results/{scale}/logs/meta-test/{dataset}/{backbone}/{recipe}/s{seed}-{protocol}.log",
     wildcard_constraints:
         recipe=one_of(PLAN.registry.recipes.compared),
-    conda:
-        "../../environment.yml"
     threads: RESOURCES.embed.threads
     resources:
         gpu=1,
         mem_mb=each_attempt(MEMORY),
         runtime=each_attempt(MINUTES),
     params:
-        job=job_of("meta-test"),
+        config=slice_of(PLAN.compared.meta_test),
+        data=subpath(input.store, parent=True),
     shell:
-        f"epcore meta-test {ALLOW_CPU} --gpus {{resources.gpu}} {{params.job:q}} > {{log:q}} 2>&1"
+        f"epcore meta-test {ALLOW_CPU} --gpus {{resources.gpu}} --config {{params.config:q}}"
+        " --data {params.data:q} --weights {input.checkpoint:q} --episodes {input.episodes:q}"
+        " --out {output.scores:q}"
+        " > {log:q} 2>&1"
 
 
 rule compared:

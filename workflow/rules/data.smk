@@ -15,9 +15,6 @@ rule fetch:
     log:
         "results/{scale}/logs/fetch/{source}.log",
     localrule: True
-    conda:
-        "../../environment.yml"
-    threads: 1
     resources:
         mem_mb=500,
         runtime=1440,
@@ -33,7 +30,8 @@ rule fetch:
 
 rule data:
     input:
-        unpack(data_inputs),
+        sources=lambda w: PLAN.data.receipts(w.dataset),
+        own=lambda w: PLAN.data.own_file(w.dataset),
     output:
         images=paths.IMAGES,
         labels=paths.LABELS,
@@ -45,16 +43,16 @@ rule data:
         dataset=one_of(
             name for name in PLAN.registry.datasets if name not in QUICK_DATASETS
         ),
-    conda:
-        "../../environment.yml"
     threads: RESOURCES.data.threads
     resources:
         mem_mb=each_attempt(RESOURCES.data.mem_mb),
         runtime=each_attempt(RESOURCES.data.runtime),
     params:
-        job=job_of("data"),
+        config=slice_of(PLAN.data.build),
+        out=subpath(output.store, parent=True),
     shell:
-        "epcore data {params.job:q} > {log:q} 2>&1"
+        "epcore data --config {params.config:q} --sources {input.sources:q} --out {params.out:q}"
+        " > {log:q} 2>&1"
 
 
 # These take two minutes at most: on a cluster they are packed where Snakemake runs.
@@ -80,16 +78,13 @@ rule contact_sheet:
     log:
         "results/{scale}/logs/contact_sheet/{dataset}.log",
     localrule: True
-    conda:
-        "../../environment.yml"
-    threads: 1
     resources:
         mem_mb=1000,
         runtime=10,
     params:
-        job=job_of("contact-sheet"),
+        data=subpath(input.store, parent=True),
     shell:
-        "epcore contact-sheet {params.job:q} > {log:q} 2>&1"
+        "epcore contact-sheet --data {params.data:q} --out {output:q} > {log:q} 2>&1"
 
 
 rule data_pictures:

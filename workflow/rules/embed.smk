@@ -12,17 +12,18 @@ rule embed:
         meta=paths.meta(paths.FEATURES),
     log:
         "results/{scale}/logs/embed/{dataset}/{backbone}/{recipe}/s{seed}-{checkpoint}.log",
-    conda:
-        "../../environment.yml"
     threads: RESOURCES.embed.threads
     resources:
         gpu=1,
         mem_mb=each_attempt(RESOURCES.embed.mem_mb),
         runtime=each_attempt(RESOURCES.embed.runtime),
     params:
-        job=job_of("embed"),
+        config=slice_of(PLAN.runs.embed),
+        data=subpath(input.store, parent=True),
     shell:
-        f"epcore embed {ALLOW_CPU} --gpus {{resources.gpu}} {{params.job:q}} > {{log:q}} 2>&1"
+        f"epcore embed {ALLOW_CPU} --gpus {{resources.gpu}} --config {{params.config:q}}"
+        " --data {params.data:q} --weights {input.checkpoint:q} --out {output.features:q}"
+        " > {log:q} 2>&1"
 
 
 rule base_classes:
@@ -34,14 +35,15 @@ rule base_classes:
         meta=paths.meta(paths.BASE_CLASSES),
     log:
         "results/{scale}/logs/base-classes/{dataset}/{backbone}/{recipe}/s{seed}-{checkpoint}.log",
-    conda:
-        "../../environment.yml"
     threads: RESOURCES.embed.threads
     resources:
         gpu=1,
         mem_mb=each_attempt(RESOURCES.embed.mem_mb),
         runtime=each_attempt(RESOURCES.embed.runtime),
     params:
-        job=job_of("base-classes"),
+        config=slice_of(PLAN.runs.base_classes),
+        data=subpath(input.store, parent=True),
     shell:
-        f"epcore base-classes {ALLOW_CPU} --gpus {{resources.gpu}} {{params.job:q}} > {{log:q}} 2>&1"
+        f"epcore base-classes {ALLOW_CPU} --gpus {{resources.gpu}} --config {{params.config:q}}"
+        " --data {params.data:q} --weights {input.checkpoint:q} --out {output.base:q}"
+        " > {log:q} 2>&1"

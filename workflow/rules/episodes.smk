@@ -10,13 +10,12 @@ rule episodes:
     log:
         "results/{scale}/logs/episodes/{dataset}/{protocol}.log",
     localrule: True
-    conda:
-        "../../environment.yml"
-    threads: 1
     resources:
         mem_mb=1000,
         runtime=10,
     params:
-        job=job_of("episodes"),
+        config=slice_of(PLAN.data.episodes),
+        data=subpath(input.store, parent=True),
     shell:
-        "epcore episodes {params.job:q} > {log:q} 2>&1"
+        "epcore episodes --config {params.config:q} --data {params.data:q}"
+        " --out {output.episodes:q} > {log:q} 2>&1"

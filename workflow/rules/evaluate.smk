@@ -1,35 +1,53 @@
-# Accuracy of every frozen test episode: a rule for each suite of protocols that one job scores, of
-# recipes and of recipes with a classifier of classifiers.yaml.
+# Accuracy of every frozen test episode.
 # Local: on cached features a thousand episodes take seconds, semi-supervised ones a minute or two.
-for suite, pattern in [
-    (suite, pattern)
-    for classifiers, pattern in ((False, RECIPE), (True, CLASSIFIED))
-    for suite in PLAN.tested.suites(classifiers)
-]:
 
-    rule:
-        name:
-            f"evaluate_{suite[0].replace('-', '_')}"
-            + "_classifiers" * (pattern == CLASSIFIED)
-        input:
-            features=files_for("evaluate", "features", protocol=suite),
-            episodes=expand(paths.EPISODES, protocol=suite, allow_missing=True),
-            others=files_for("evaluate", "base", "validation", protocol=suite),
-        output:
-            scores=expand(paths.SCORES, protocol=suite, allow_missing=True),
-            metas=expand(paths.meta(paths.SCORES), protocol=suite, allow_missing=True),
-        log:
-            f"results/{{scale}}/logs/evaluate/{{dataset}}/{{backbone}}/{{recipe}}/s{{seed}}-{suite[0]}.log",
-        wildcard_constraints:
-            recipe=pattern,
-        localrule: True
-        conda:
-            "../../environment.yml"
-        threads: RESOURCES.evaluate.threads
-        resources:
-            mem_mb=each_attempt(RESOURCES.evaluate.mem_mb),
-            runtime=each_attempt(RESOURCES.evaluate.runtime),
-        params:
-            job=job_of("evaluate", protocol=suite),
-        shell:
-            "epcore evaluate {params.job:q} > {log:q} 2>&1"
+
+rule evaluate:
+    input:
+        features=lambda w: PLAN.runs.features(run_of(w)),
+        episodes=paths.EPISODES,
+    output:
+        scores=paths.SCORES,
+        meta=paths.meta(paths.SCORES),
+    log:
+        "results/{scale}/logs/evaluate/{dataset}/{backbone}/{recipe}/s{seed}-{protocol}.log",
+    wildcard_constraints:
+        recipe=RECIPE,
+    localrule: True
+    threads: RESOURCES.evaluate.threads
+    resources:
+        mem_mb=each_attempt(RESOURCES.evaluate.mem_mb),
+        runtime=each_attempt(RESOURCES.evaluate.runtime),
+    params:
+        config=slice_of(PLAN.runs.evaluate),
+    shell:
+        "epcore evaluate --config {params.config:q} --features {input.features:q}"
+        " --episodes {input.episodes:q} --out {output.scores:q} > {log:q} 2>&1"
+
+
+# The entries of classifiers.yaml that tables show with one checkpoint, in one job: most of them take
+# less time than a process to begin.
+rule evaluate_classifiers:
+    input:
+        features=lambda w: PLAN.runs.features(run_of(w)),
+        base=lambda w: PLAN.runs.base(run_of(w)),
+        episodes=paths.EPISODES,
+        validation=lambda w: PLAN.tested.validation(run_of(w)),
+    output:
+        scores=paths.CLASSIFIED,
+        meta=paths.meta(paths.CLASSIFIED),
+    log:
+        "results/{scale}/logs/evaluate-classifiers/{dataset}/{backbone}/{recipe}/s{seed}-{protocol}.log",
+    wildcard_constraints:
+        recipe=RECIPE,
+    localrule: True
+    threads: RESOURCES.evaluate.threads
+    resources:
+        mem_mb=each_attempt(RESOURCES.evaluate.mem_mb),
+        runtime=each_attempt(RESOURCES.evaluate.runtime),
+    params:
+        config=slice_of(PLAN.tested.evaluate_classifiers),
+    shell:
+        "epcore evaluate-classifiers --config {params.config:q} --features {input.features:q}"
+        " --base {input.base:q} --episodes {input.episodes:q} --validation {input.validation:q}"
+        " --out {output.scores:q} > {log:q} 2>&1"

@@ -4,7 +4,9 @@
 rule finetune:
     input:
         store=paths.STORE,
-        checkpoint=files_for("finetune", "checkpoint"),
+        checkpoint=lambda w: paths.PRETRAIN.format(
+            **{**w, "recipe": PLAN.runs.pretraining_recipe(w.backbone, w.recipe)}
+        ),
         episodes=paths.EPISODES.replace("{protocol}", "val-5way-{shot}shot"),
     output:
         checkpoint=paths.FINETUNE,
@@ -14,14 +16,16 @@ rule finetune:
         "results/{scale}/logs/finetune/{dataset}/{backbone}/{recipe}/s{seed}-{shot}shot.log",
     wildcard_constraints:
         recipe=recipes_that("train", "finetuning"),
-    conda:
-        "../../environment.yml"
     threads: THREADS
     resources:
         gpu=1,
         mem_mb=each_attempt(MEMORY),
         runtime=each_attempt(MINUTES),
     params:
-        job=job_of("finetune"),
+        config=slice_of(PLAN.runs.finetune),
+        data=subpath(input.store, parent=True),
     shell:
-        f"epcore finetune {REQUIRE_GPU} --gpus {{resources.gpu}} {{params.job:q}} > {{log:q}} 2>&1"
+        f"epcore finetune {REQUIRE_GPU} --gpus {{resources.gpu}} --config {{params.config:q}}"
+        " --data {params.data:q} --episodes {input.episodes:q} --checkpoint {input.checkpoint:q}"
+        " --out {output.checkpoint:q}"
+        " > {log:q} 2>&1"

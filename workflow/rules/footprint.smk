@@ -14,16 +14,14 @@ rule environment:
     log:
         "results/{scale}/logs/environment.log",
     localrule: True
-    conda:
-        "../../environment.yml"
-    threads: 1
     resources:
         mem_mb=500,
         runtime=5,
     params:
-        job=job_of("environment"),
-    shell:
-        "epcore environment {params.job:q} > {log:q} 2>&1"
+        stage="environment",
+        config=slice_of(PLAN.environment),
+    script:
+        "../scripts/report.py"
 
 
 # Last of all, so that everything else is in the ledger, which grows with every job and therefore
@@ -59,9 +57,6 @@ rule co2:
     log:
         "results/{scale}/logs/co2.log",
     localrule: True
-    conda:
-        "../../environment.yml"
-    threads: 1
     resources:
         mem_mb=1000,
         runtime=10,
@@ -80,9 +75,6 @@ rule forecast:
     log:
         f"results/{SCALE}/logs/forecast.log",
     localrule: True
-    conda:
-        "../../environment.yml"
-    threads: 1
     resources:
         mem_mb=500,
         runtime=5,
@@ -102,6 +94,8 @@ if (
     and workflow.is_main_process
     and asked_targets() != ["forecast"]
 ):
+    import shlex
+
     words = [
         *asked_targets(),
         "--scale",
@@ -125,21 +119,20 @@ rule reproduction:
             allow_missing=True,
         ),
         figures=expand(paths.FIGURE, figure=PLAN.covered_figures, allow_missing=True),
-        footprint=[paths.CO2, "results/{scale}/tables/co2.tex"]
+        footprint=[paths.CO2] * PLAN.registry.footprint.tracking,
+        footprint_table=["results/{scale}/tables/co2.tex"]
         * PLAN.registry.footprint.tracking,
-        template=str(CONFIG.parent / TEMPLATE),
+        template=str(CONFIG.parent / "workflow/report/reproduction.tex"),
     output:
         paths.REPRODUCTION,
     log:
         "results/{scale}/logs/reproduction.log",
     localrule: True
-    conda:
-        "../../environment.yml"
-    threads: 1
     resources:
         mem_mb=1000,
         runtime=10,
     params:
-        job=job_of("reproduction"),
-    shell:
-        "epcore reproduction {params.job:q} > {log:q} 2>&1"
+        stage="reproduction",
+        config=slice_of(PLAN.reproduction),
+    script:
+        "../scripts/report.py"

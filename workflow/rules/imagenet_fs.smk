@@ -20,16 +20,17 @@ rule imagenet_fs_exemplars:
     log:
         "results/{scale}/logs/imagenet-fs/{dataset}/exemplars.log",
     localrule: True
-    conda:
-        "../../environment.yml"
-    threads: 1
     resources:
         mem_mb=1000,
         runtime=60,
     params:
-        job=job_of("imagenet-fs-exemplars"),
+        config=slice_of(FS.exemplars),
+        data=subpath(input.store, parent=True),
+        queries=subpath(input.queries, parent=True),
+        out=subpath(output.meta, parent=True),
     shell:
-        "epcore imagenet-fs-exemplars {params.job:q} > {log:q} 2>&1"
+        "epcore imagenet-fs-exemplars --config {params.config:q} --data {params.data:q}"
+        " --queries {params.queries:q} --out {params.out:q} > {log:q} 2>&1"
 
 
 rule imagenet_fs_classifier:
@@ -42,17 +43,19 @@ rule imagenet_fs_classifier:
         curve=paths.curve(paths.CLASSIFIER),
     log:
         "results/{scale}/logs/imagenet-fs/{dataset}/{network}/s{seed}/classifier.log",
-    conda:
-        "../../environment.yml"
     threads: NETWORK.threads
     resources:
         gpu=1,
         mem_mb=each_attempt(NETWORK.mem_mb),
         runtime=each_attempt(NETWORK.runtime),
     params:
-        job=job_of("imagenet-fs-classifier"),
+        config=slice_of(FS.classifier),
+        data=subpath(input.store, parent=True),
+        queries=subpath(input.queries, parent=True),
     shell:
-        f"epcore imagenet-fs-classifier {REQUIRE_GPU} --gpus {{resources.gpu}} {{params.job:q}} > {{log:q}} 2>&1"
+        f"epcore imagenet-fs-classifier {REQUIRE_GPU} --gpus {{resources.gpu}} --config {{params.config:q}}"
+        " --data {params.data:q} --queries {params.queries:q} --out {output.checkpoint:q}"
+        " > {log:q} 2>&1"
 
 
 rule imagenet_fs_features:
@@ -67,17 +70,21 @@ rule imagenet_fs_features:
         queries_meta=paths.meta(paths.QUERY_FEATURES),
     log:
         "results/{scale}/logs/imagenet-fs/{dataset}/{network}/s{seed}/features.log",
-    conda:
-        "../../environment.yml"
     threads: FEATURES.threads
     resources:
         gpu=1,
         mem_mb=each_attempt(FEATURES.mem_mb),
         runtime=each_attempt(FEATURES.runtime),
     params:
-        job=job_of("imagenet-fs-features"),
+        config=slice_of(FS.features),
+        data=subpath(input.store, parent=True),
+        queries=subpath(input.queries, parent=True),
+        features=subpath(output.images, parent=True),
     shell:
-        f"epcore imagenet-fs-features {ALLOW_CPU} --gpus {{resources.gpu}} {{params.job:q}} > {{log:q}} 2>&1"
+        f"epcore imagenet-fs-features {ALLOW_CPU} --gpus {{resources.gpu}} --config {{params.config:q}}"
+        " --data {params.data:q} --queries {params.queries:q} --checkpoint {input.checkpoint:q}"
+        " --out {params.features:q}"
+        " > {log:q} 2>&1"
 
 
 rule imagenet_fs_generator:
@@ -87,23 +94,28 @@ rule imagenet_fs_generator:
         checkpoint=paths.CLASSIFIER,
         features=paths.IMAGE_FEATURES,
         query_features=paths.QUERY_FEATURES,
-        exemplars=files_for("imagenet-fs-generator", "exemplars"),
+        exemplars=lambda w: expand(FS.validation_exemplars(w.method), **w),
     output:
         generator=paths.GENERATOR,
         meta=paths.meta(paths.GENERATOR),
     log:
         "results/{scale}/logs/imagenet-fs/{dataset}/{network}/s{seed}/{method}.log",
-    conda:
-        "../../environment.yml"
     threads: WEIGHTS.threads
     resources:
         gpu=1,
         mem_mb=each_attempt(WEIGHTS.mem_mb),
         runtime=each_attempt(WEIGHTS.runtime),
     params:
-        job=job_of("imagenet-fs-generator"),
+        config=slice_of(FS.generator),
+        data=subpath(input.store, parent=True),
+        queries=subpath(input.queries, parent=True),
+        features=subpath(input.features, parent=True),
     shell:
-        f"epcore imagenet-fs-generator {ALLOW_CPU} --gpus {{resources.gpu}} {{params.job:q}} > {{log:q}} 2>&1"
+        f"epcore imagenet-fs-generator {ALLOW_CPU} --gpus {{resources.gpu}} --config {{params.config:q}}"
+        " --data {params.data:q} --queries {params.queries:q} --features {params.features:q}"
+        " --checkpoint {input.checkpoint:q} --exemplars {input.exemplars:q}"
+        " --out {output.generator:q}"
+        " > {log:q} 2>&1"
 
 
 # On features a minute or two, so that a cluster is not asked.
@@ -114,7 +126,9 @@ rule imagenet_fs_evaluate:
         checkpoint=paths.CLASSIFIER,
         features=paths.IMAGE_FEATURES,
         query_features=paths.QUERY_FEATURES,
-        generator=files_for("imagenet-fs-evaluate", "generator"),
+        generator=lambda w: paths.GENERATOR.format(
+            **{**w, "method": FS.generator_method(w.method)}
+        ),
         exemplars=FS.exemplar_files("novel"),
     output:
         scores=FS.trial_files(),
@@ -122,13 +136,18 @@ rule imagenet_fs_evaluate:
     log:
         "results/{scale}/logs/imagenet-fs/{dataset}/{network}/s{seed}/evaluate-{method}.log",
     localrule: True
-    conda:
-        "../../environment.yml"
     threads: WEIGHTS.threads
     resources:
         mem_mb=each_attempt(WEIGHTS.mem_mb),
         runtime=each_attempt(WEIGHTS.runtime),
     params:
-        job=job_of("imagenet-fs-evaluate"),
+        config=slice_of(FS.evaluate),
+        data=subpath(input.store, parent=True),
+        queries=subpath(input.queries, parent=True),
+        features=subpath(input.features, parent=True),
+        out=subpath(output.meta, parent=True),
     shell:
-        "epcore imagenet-fs-evaluate {params.job:q} > {log:q} 2>&1"
+        "epcore imagenet-fs-evaluate --config {params.config:q} --data {params.data:q}"
+        " --queries {params.queries:q} --features {params.features:q}"
+        " --checkpoint {input.checkpoint:q} --generator {input.generator:q}"
+        " --exemplars {input.exemplars:q} --out {params.out:q} > {log:q} 2>&1"

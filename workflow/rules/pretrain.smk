@@ -13,14 +13,15 @@ rule pretrain:
         "results/{scale}/logs/pretrain/{dataset}/{backbone}/{recipe}/s{seed}.log",
     wildcard_constraints:
         recipe=recipes_that("train", "pretraining"),
-    conda:
-        "../../environment.yml"
     threads: THREADS
     resources:
         gpu=RESOURCES.gpus,
         mem_mb=each_attempt(MEMORY),
         runtime=each_attempt(MINUTES),
     params:
-        job=job_of("pretrain"),
+        config=slice_of(PLAN.runs.pretrain),
+        data=subpath(input.store, parent=True),
     shell:
-        f"epcore pretrain {REQUIRE_GPU} --gpus {{resources.gpu}} {{params.job:q}} > {{log:q}} 2>&1"
+        f"epcore pretrain {REQUIRE_GPU} --gpus {{resources.gpu}} --config {{params.config:q}}"
+        " --data {params.data:q} --episodes {input.episodes:q} --out {output.checkpoint:q}"
+        " > {log:q} 2>&1"

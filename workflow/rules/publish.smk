@@ -18,9 +18,6 @@ rule publish:
             ]
         ),
     localrule: True
-    conda:
-        "../../environment.yml"
-    threads: 1
     resources:
         mem_mb=100,
         runtime=5,
@@ -40,9 +37,6 @@ rule publish_claims:
     log:
         f"results/{SCALE}/logs/publish_claims.log",
     localrule: True
-    conda:
-        "../../environment.yml"
-    threads: 1
     resources:
         mem_mb=100,
         runtime=5,

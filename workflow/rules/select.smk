@@ -3,7 +3,7 @@
 
 rule select_pretrained:
     input:
-        files_for("select", "checkpoints", checkpoint="pretrain"),
+        checkpoints=candidates("pretrain"),
     output:
         checkpoint=paths.PRETRAIN,
         meta=paths.meta(paths.PRETRAIN),
@@ -13,21 +13,19 @@ rule select_pretrained:
     wildcard_constraints:
         recipe=recipes_that("choose", "pretraining"),
     localrule: True
-    conda:
-        "../../environment.yml"
-    threads: 1
     resources:
         mem_mb=1000,
         runtime=10,
     params:
-        job=job_of("select", checkpoint="pretrain"),
+        config=slice_of(PLAN.runs.select, checkpoint="pretrain"),
     shell:
-        "epcore select {params.job:q} > {log:q} 2>&1"
+        "epcore select --config {params.config:q} --checkpoints {input.checkpoints:q}"
+        " --out {output.checkpoint:q} > {log:q} 2>&1"
 
 
 use rule select_pretrained as select_finetuned with:
     input:
-        files_for("select", "checkpoints", checkpoint="finetune-{shot}shot"),
+        checkpoints=candidates("finetune-{shot}shot"),
     output:
         checkpoint=paths.FINETUNE,
         meta=paths.meta(paths.FINETUNE),
@@ -37,4 +35,4 @@ use rule select_pretrained as select_finetuned with:
     wildcard_constraints:
         recipe=recipes_that("choose", "finetuning"),
     params:
-        job=job_of("select", checkpoint="finetune-{shot}shot"),
+        config=slice_of(PLAN.runs.select, checkpoint="finetune-{shot}shot"),

@@ -3,8 +3,8 @@
 
 rule table:
     input:
+        unpack(lambda w: PLAN.tables.printed_files(w.table)),
         cells=lambda w: PLAN.tables.stage(w.table).files,
-        printed=files_for("table", "paper", "rerun"),
     output:
         table=paths.TABLE_CSV,
         meta=paths.meta(paths.TABLE_CSV),
@@ -21,16 +21,14 @@ rule table:
     log:
         "results/{scale}/logs/table/{table}.log",
     localrule: True
-    conda:
-        "../../environment.yml"
-    threads: 1
     resources:
         mem_mb=1000,
         runtime=10,
     params:
-        job=job_of("table"),
-    shell:
-        "epcore table {params.job:q} > {log:q} 2>&1"
+        stage="table",
+        config=slice_of(PLAN.tables.stage),
+    script:
+        "../scripts/report.py"
 
 
 rule claims:
@@ -49,13 +47,11 @@ rule claims:
     log:
         "results/{scale}/logs/claims.log",
     localrule: True
-    conda:
-        "../../environment.yml"
-    threads: 1
     resources:
         mem_mb=1000,
         runtime=10,
     params:
-        job=job_of("claims"),
-    shell:
-        "epcore claims {params.job:q} > {log:q} 2>&1"
+        stage="claims",
+        config=slice_of(PLAN.claims.stage),
+    script:
+        "../scripts/report.py"

@@ -5,6 +5,7 @@ from typing import Literal
 from epcore.plan.claim_models import Claimed, Product, SignedNumber
 from epcore.plan.settings import Settings
 from epcore.plan.stages import Stage
+from epcore.plan.stages.scores import ScoreColumn
 
 
 class ClaimCell(Settings):
@@ -15,7 +16,7 @@ class ClaimCell(Settings):
 
     printed: str = ""
     printed_interval: str = ""
-    scores: tuple[str, ...] = ()
+    scores: tuple[ScoreColumn, ...] = ()
     draw: str = ""
 
 

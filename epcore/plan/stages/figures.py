@@ -4,6 +4,7 @@ from epcore.plan.figure_models import DecisionBoundary, InterpolatedPairs, TwoMo
 from epcore.plan.recipe_models import Propagation
 from epcore.plan.settings import Settings
 from epcore.plan.stages import ComputingStage, Stage
+from epcore.plan.stages.scores import ScoreColumn
 from epcore.plan.stages.training import Training
 
 
@@ -16,7 +17,7 @@ class AblationCell(Settings):
     block: str
     paper: str
     marks: tuple[str, ...]
-    scores: str
+    scores: ScoreColumn
 
 
 class AblationStage(Stage):
@@ -140,7 +141,7 @@ class SpeedPoint(Settings):
 
     label: str
     panel: str
-    scores: str
+    scores: ScoreColumn
 
 
 class SpeedStage(Stage):
@@ -159,7 +160,7 @@ class PerEpisodeCell(Settings):
     episodes: str
     row: str
     seed: int
-    scores: str
+    scores: ScoreColumn
 
 
 class PerEpisodeStage(Stage):

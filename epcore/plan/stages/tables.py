@@ -1,7 +1,9 @@
 """The stage that makes a table from scores."""
 
+from epcore.plan import paths
 from epcore.plan.settings import Settings
 from epcore.plan.stages import Stage
+from epcore.plan.stages.scores import ScoreColumn
 from epcore.plan.stages.training import Training
 from epcore.plan.table_models import Table
 
@@ -10,26 +12,27 @@ class MeasuredCell(Settings):
     """One cell of ours and one seed: the files of its per-episode scores and its checkpoint's meta.
 
     `baseline` are the scores of the same seed that its paired difference is to, unless they are its
-    own; `trainings` made the checkpoint, if the table tells of them; `method_meta` is the meta of
-    the scores, if the table tells of their classifier.
+    own; `trainings` made the checkpoint, if the table tells of them; `tells_of_classifier` says
+    whether the table shows what the meta of the scores says of their classifier.
     """
 
     block: str
     row: str
     column: str
     seed: int
-    scores: str
+    scores: ScoreColumn
     checkpoint_meta: str
-    baseline: str | None
+    baseline: ScoreColumn | None
     trainings: tuple[Training, ...] = ()
-    method_meta: str = ""
+    tells_of_classifier: bool = False
 
     @property
     def files(self) -> list[str]:
         """All that it is measured from."""
+        scores = [each.file for each in (self.scores, self.baseline) if each]
+        metas = [paths.meta(self.scores.file)] if self.tells_of_classifier else []
         curves = [file for training in self.trainings for file in training.files]
-        named = (self.scores, self.checkpoint_meta, self.baseline, self.method_meta, *curves)
-        return [file for file in named if file]
+        return [*scores, self.checkpoint_meta, *metas, *curves]
 
 
 class TableStage(Stage):

@@ -5,6 +5,7 @@ from typing import Any
 from pydantic import Field
 
 from epcore.plan.recipe_models import Propagation
+from epcore.plan.settings import Settings
 from epcore.plan.stages import ComputingStage, NetworkStage
 
 
@@ -20,12 +21,24 @@ class BaseClassesStage(NetworkStage):
     stage_version: int = 2
 
 
-class EvaluateStage(ComputingStage):
-    """Classify the queries of episodes; `grid` is that of `ClassifierChoice`."""
+class ClassifierTest(Settings):
+    """A classifier that is tested on given features; `grid` is that of `ClassifierChoice`."""
 
-    stage_version: int = 4
     propagation: Propagation
     grid: dict[str, tuple[Any, ...]] = Field(default={}, exclude_if=lambda value: not value)
+
+
+class EvaluateClassifiersStage(ComputingStage):
+    """Classify the queries of episodes with several entries of classifiers.yaml."""
+
+    stage_version: int = 1
+    classifiers: dict[str, ClassifierTest]
+
+
+class EvaluateStage(ComputingStage, ClassifierTest):
+    """Classify the queries of episodes as a recipe's own test does; nothing is chosen."""
+
+    stage_version: int = 4
 
 
 class MetaTestStage(NetworkStage):

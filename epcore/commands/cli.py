@@ -1,25 +1,20 @@
-"""The command line: each stage of the pipeline is a sub-command that also runs by hand.
-
-Stages are imported when they run, so that no job loads what it does not use.
-"""
+"""The command line. A mistake ends it with one line."""
 
 import contextlib
 import importlib
-import json
 import os
 import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from epcore.commands.options import parser
+from epcore.commands.stages import COMPUTE, run_command
 from epcore.errors import UserError, replace_unencodable, visible
 from epcore.interruption import Interrupted, leave_on_signals
-from epcore.options import parser
-from epcore.outputs import COMMAND_OUTPUTS, check_command, check_outputs
-from epcore.stages import STAGES
 
 # Commands that are no stages, and what runs them.
 COMMANDS = {
@@ -36,21 +31,12 @@ COMMANDS = {
 }
 
 
-def _run(arguments: dict[str, Any]) -> None:
+def _run_command(arguments: dict[str, Any]) -> None:
     name = arguments.pop("command")
-    if name in COMMANDS:
-        _run_command(name, arguments)
-    else:
-        _run_stage(name, arguments)
-
-
-def _run_command(name: str, arguments: dict[str, Any]) -> None:
     if "scale" in arguments and arguments["scale"] is None:
         from epcore.plan.registry import main_config
 
         arguments["scale"] = main_config(arguments["settings"]).scale
-    if name in COMMAND_OUTPUTS:
-        check_command(name, arguments)
     with contextlib.ExitStack() as stack:
         if name == "fetch" and arguments["receipt"] is not None:
             from epcore.footprint.tracker import tracked
@@ -59,46 +45,16 @@ def _run_command(name: str, arguments: dict[str, Any]) -> None:
         importlib.import_module(COMMANDS[name]).run(**arguments)
 
 
-def _run_stage(name: str, arguments: dict[str, Any]) -> None:
-    from epcore.footprint.tracker import tracked
-    from epcore.job import resolved
-    from epcore.plan.environment import compute_with
-
-    stage = STAGES[name]
-    gpus, allow_cpu = arguments.pop("gpus", None), arguments.pop("allow_cpu", False)
-    if arguments.get("config") is not None:
-        arguments["config"] = _read_config(arguments["config"])
-    by_hand = bool(arguments["out"])
-    arguments = resolved(name, arguments)
-    if threads := getattr(arguments.get("stage"), "threads", None):
-        compute_with(threads)
-    check_outputs(name, arguments, by_hand)
-    if gpus is not None:
-        from epcore.gpus import claim
-
-        gpus = claim(gpus, allow_cpu)
-    if name == "pretrain":
-        arguments["gpus"] = gpus or 1  # that train together
-    made = arguments["out"][0] if isinstance(arguments["out"], list) else arguments["out"]
-    with tracked(name, made / stage.makes, gpus or 0):
-        importlib.import_module(stage.module).run(**arguments)
-
-
-def _read_config(text: str) -> Any:
-    try:
-        if not text.lstrip().startswith("{"):
-            text = Path(text).read_text(encoding="utf-8")
-        return json.loads(text)
-    except OSError as error:
-        raise UserError(f"--config: {text} cannot be read ({error.strerror})") from None
-    except UnicodeDecodeError:
-        raise UserError(f"--config: {text}: this is not UTF-8 text; save it as UTF-8") from None
-    except (ValueError, RecursionError) as error:  # also of numbers of thousands of digits
-        raise UserError(f"--config: this is not valid JSON ({error})") from None
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one stage; 0 if it succeeded, 2 after a mistake that the message explains.
+    """Runs one command; returns its exit code, that of `exit_code`."""
+    words = sys.argv[1:] if arguments is None else arguments
+    if words and words[0] in COMPUTE:
+        return exit_code(lambda: run_command(words[0], words[1:]))
+    return exit_code(lambda: _run_command(vars(parser().parse_args(words))))
+
+
+def exit_code(action: Callable[[], None]) -> int:
+    """Does something; 0 if it succeeded, 2 after a mistake that the message explains.
 
     It is 1 after a mistake of the program, whose traceback goes into a file. After a signal it is
     128 and the signal's number, as shells have it.
@@ -106,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     leave_on_signals()
     replace_unencodable()
     try:
-        _run(vars(parser().parse_args(arguments)))
+        action()
     except UserError as error:
         _say(str(error))
         return 2

@@ -1,20 +1,12 @@
-"""What the command line of each stage and command takes."""
+"""The options of the commands that a person types."""
 
 import argparse
-import contextlib
 from collections.abc import Callable
 from pathlib import Path
 
 from epcore import __version__
-from epcore.stages import NUMBERS, STAGES, Stage
-
-EPILOG = """\
-The workflow calls these stages; `snakemake -n -p TARGET` prints the exact commands. A stage finds
-its files and its settings by the names of its job (--dataset, --recipe and so on). Give an option
-for a file to use another one. --config takes the settings as JSON instead, text or file, such as
-the `config` of a .meta.json. Commands for people: classify, doctor, embed-folder, fetch, forecast,
-import-weights, show, status.
-"""
+from epcore.commands.arguments import count, new_file, seconds
+from epcore.commands.stages import COMPUTE
 
 FETCH = """\
 Gets the files that data sets are built from, and checks that they are the published ones.
@@ -29,34 +21,17 @@ not be downloaded by a program (ILSVRC2012) is asked for, with the steps to get 
   EPCORE_MIRROR=/datasets epcore fetch cifar-fs fc100
 """
 
-DAY = 86_400  # seconds
-NAMES = {
-    "dataset": "data set (datasets.yaml)",
-    "protocol": "protocol of its episodes (protocols.yaml)",
-    "backbone": "backbone (backbones.yaml)",
-    "recipe": "recipe (recipes.yaml, compared.yaml)",
-    "seed": "seed of the training (default: the scale's first)",
-    "shot": "shot of the episodes",
-    "checkpoint": "pretrain, finetune-1shot or finetune-5shot",
-    "network": "network (imagenet-fs.yaml)",
-    "method": "method (imagenet-fs.yaml)",
-    "table": "table (config/tables)",
-    "plot": "figure of accuracies (plots.yaml)",
-    "curves": "figure of curves: curves-DATASET-BACKBONE",
-}
-MANY = {("evaluate", "protocol")}
-
 
 def parser() -> argparse.ArgumentParser:
-    """Sub-commands, stages and others; the chosen one is `command`."""
+    """The commands for people as sub-commands; the chosen one is `command`."""
     whole = argparse.ArgumentParser(
         prog="epcore",
-        description="Stages of the EPNet reproduction, from data to tables.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="What a person types beside snakemake.",
+        epilog="For the workflow (`snakemake -n -p TARGET` prints the exact commands): "
+        + ", ".join(COMPUTE),
     )
     whole.add_argument("--version", action="version", version=__version__)
-    commands = whole.add_subparsers(dest="command", required=True, metavar="STAGE")
+    commands = whole.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     def command(name: str, summary: str, description: str = "") -> argparse.ArgumentParser:
         return commands.add_parser(
@@ -70,46 +45,8 @@ def parser() -> argparse.ArgumentParser:
     _add_fetch(command)
     _add_classify(command)
     _add_weights(command)
-    for name, stage in STAGES.items():
-        _add_stage(command(name, stage.summary), name, stage)
     _add_others(command)
     return whole
-
-
-def _add_stage(sub: argparse.ArgumentParser, name: str, stage: Stage) -> None:
-    if stage.names:
-        which = sub.add_argument_group("which job")
-        for each in stage.names:
-            kind = _count if each in NUMBERS else str
-            many = "+" if (name, each) in MANY else None
-            which.add_argument(
-                f"--{each}",
-                type=kind,
-                nargs=many,
-                metavar="N" if each in NUMBERS else "NAME",
-                help=NAMES[each],
-            )
-    _of_scale(sub, stage.of_seeds is not None)
-    if stage.config is not None:
-        sub.add_argument("--config", metavar="JSON", help="its settings, text or file")
-        sub.add_argument("--digest", help=argparse.SUPPRESS)
-    files = sub.add_argument_group("files (default: those of the job)")
-    for option in stage.files:
-        several = option.many and ("+" if option.required else "*")
-        files.add_argument(
-            f"--{option.name}", type=Path, help=option.help,
-            nargs=several or None, default=[] if several else None,
-        )  # fmt: skip
-    if stage.device == "require":
-        sub.add_argument("--require-gpu", action="store_true", help="stop where there is no GPU")
-    if stage.device is not None:
-        sub.add_argument(
-            "--gpus", type=_count, metavar="N",
-            help="take N free GPUs of this machine, 0 for none (default: all that there are)",
-        )  # fmt: skip
-        sub.add_argument(
-            "--allow-cpu", action="store_true", help="compute without the GPUs if there are none"
-        )
 
 
 Command = Callable[..., argparse.ArgumentParser]
@@ -127,7 +64,7 @@ def _add_fetch(command: Command) -> None:
         help="where files are looked for and downloaded to (default: config.yaml's data_root)",
     )  # fmt: skip
     sub.add_argument(
-        "--receipt", type=Path, metavar="FILE",
+        "--receipt", type=new_file(".json"), metavar="FILE",
         help="write where the files of one source are, which `epcore data` reads",
     )  # fmt: skip
 
@@ -157,7 +94,7 @@ def _add_classify(command: Command) -> None:
     _add_settings(sub, "folder of classifiers.yaml")
     drawn = sub.add_argument_group("episodes")
     drawn.add_argument(
-        "--episodes", type=Path, metavar="EPISODES.npz",
+        "--episodes", type=new_file(".npz"), metavar="EPISODES.npz",
         help="file that they are read from, or drawn into (default: beside the features)",
     )  # fmt: skip
     numbers = {
@@ -170,7 +107,7 @@ def _add_classify(command: Command) -> None:
     }
     for name, (default, text) in numbers.items():
         drawn.add_argument(
-            f"--{name}", type=_count, default=default, metavar="N",
+            f"--{name}", type=count, default=default, metavar="N",
             help=f"{text} (default: {default})",
         )  # fmt: skip
     drawn.add_argument(
@@ -201,27 +138,27 @@ was trained on."""
 def _add_weights(command: Command) -> None:
     sub = command("import-weights", "make a checkpoint of weights from elsewhere", IMPORT)
     sub.add_argument("weights", type=Path, metavar="FILE")
-    sub.add_argument("--backbone", required=True, metavar="NAME", help=NAMES["backbone"])
+    sub.add_argument("--backbone", required=True, metavar="NAME", help="backbone (backbones.yaml)")
     sub.add_argument("--key", metavar="KEYS",
         help="where the weights are in a file that has several: its keys, joined by dots",
     )  # fmt: skip
     sub.add_argument("--map", dest="changes", nargs="+", default=[], metavar="OLD=NEW",
         help="replace beginnings of names; NEW may be empty",
     )  # fmt: skip
-    sub.add_argument("--out", required=True, type=Path, help="checkpoint to write (.pt)")
+    sub.add_argument("--out", required=True, type=new_file(".pt"), help="checkpoint to write (.pt)")
     _of_scale(sub, of_seeds=False)
 
     sub = command("embed-folder", "features of a folder of images, for classify", EMBED_FOLDER)
     sub.add_argument("images", type=Path, metavar="FOLDER")
     sub.add_argument("--weights", required=True, type=Path, help="checkpoint (.pt)")
-    sub.add_argument("--backbone", required=True, metavar="NAME", help=NAMES["backbone"])
+    sub.add_argument("--backbone", required=True, metavar="NAME", help="backbone (backbones.yaml)")
     sub.add_argument("--recipe", default="epnet", metavar="NAME",
         help="whose view of images it is (default: epnet)",
     )  # fmt: skip
-    sub.add_argument("--size", type=_count, default=84, metavar="PIXELS",
+    sub.add_argument("--size", type=count, default=84, metavar="PIXELS",
         help="height and width that images are resized to first (default: 84)",
     )  # fmt: skip
-    sub.add_argument("--out", required=True, type=Path, help="features to write (.npz)")
+    sub.add_argument("--out", required=True, type=new_file(".npz"), help="features to write (.npz)")
     _of_scale(sub, of_seeds=False)
 
 
@@ -254,7 +191,7 @@ def _add_others(command: Command) -> None:
         help="results folder, here or on a shared disk (default: results)",
     )  # fmt: skip
     sub.add_argument(
-        "--watch", type=_seconds, nargs="?", const=5.0, metavar="SECONDS",
+        "--watch", type=seconds, nargs="?", const=5.0, metavar="SECONDS",
         help="look again every so many seconds (default: 5), until Ctrl-C",
     )  # fmt: skip
 
@@ -286,22 +223,6 @@ def _add_others(command: Command) -> None:
     _add_settings(sub, "config folder, whose schemas/ is written")
 
 
-def _seconds(text: str) -> float:
-    """A time to wait."""
-    with contextlib.suppress(ValueError):
-        if 0 < float(text) <= DAY:
-            return float(text)
-    raise argparse.ArgumentTypeError(f"expected more than 0 and at most {DAY} seconds, got {text}")
-
-
-def _count(text: str) -> int:
-    """A number of things to take."""
-    with contextlib.suppress(ValueError):
-        if int(text) >= 0:
-            return int(text)
-    raise argparse.ArgumentTypeError(f"expected a whole number, 0 or more, got {text}")
-
-
 def _add_settings(sub: argparse.ArgumentParser, what: str = "config folder") -> None:
     sub.add_argument(
         "--settings", type=Path, default=Path("config"), metavar="FOLDER",
@@ -313,7 +234,7 @@ def _of_scale(sub: argparse.ArgumentParser, of_seeds: bool = True) -> None:
     sub.add_argument("--scale", help="scale (default: that of config.yaml)")
     _add_settings(sub)
     if of_seeds:
-        sub.add_argument("--seeds", type=_count, nargs="+", metavar="SEED",
+        sub.add_argument("--seeds", type=count, nargs="+", metavar="SEED",
             help="seeds of trainings; `--config seeds=3` is `--seeds 0 1 2` (default: those of "
             "config.yaml, or of the scale)",
         )  # fmt: skip

@@ -1,0 +1,48 @@
+"""Types of command-line arguments."""
+
+import argparse
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+
+from epcore.errors import UserError
+
+DAY = 86_400  # seconds
+
+
+def count(text: str) -> int:
+    """A number of things."""
+    with contextlib.suppress(ValueError):
+        if int(text) >= 0:
+            return int(text)
+    raise argparse.ArgumentTypeError(f"expected a whole number, 0 or more, got {text}")
+
+
+def seconds(text: str) -> float:
+    """A time to wait."""
+    with contextlib.suppress(ValueError):
+        if 0 < float(text) <= DAY:
+            return float(text)
+    raise argparse.ArgumentTypeError(f"expected more than 0 and at most {DAY} seconds, got {text}")
+
+
+def new_file(ending: str) -> Callable[[str], Path]:
+    """A file that can be written, so that no work is lost because of its name.
+
+    Raises:
+        UserError: if it has another ending, is a folder or has no folder to stand in.
+    """
+
+    def check(text: str) -> Path:
+        path = Path(text)
+        if path.suffix != ending:
+            raise UserError(f"{path} must end in {ending}")
+        if path.is_dir():
+            raise UserError(f"{path} is a folder; give the name of a file")
+        if not path.parent.is_dir():
+            raise UserError(
+                f"{path}: there is no folder {path.parent}; make it, or correct the name"
+            )
+        return path
+
+    return check

@@ -1,0 +1,106 @@
+"""What each figure is made from, for the one rule that draws them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from epcore.plan import paths
+from epcore.plan.curves import Curves
+from epcore.plan.figure_models import FigureSettings
+from epcore.plan.figures import Figures
+from epcore.plan.plots import Plots
+from epcore.plan.registry import Registry
+from epcore.plan.run import Run
+from epcore.plan.runs import Runs
+from epcore.plan.stages import Stage
+from epcore.plan.tables import Tables
+
+Inputs = dict[str, Sequence[str]]
+
+
+@dataclass(frozen=True)
+class FigureJob:
+    """The job that draws a figure.
+
+    stage: the stage that draws it. title: what the report calls it. config: makes the stage's
+    config. inputs: its files; `drawn_from` are those that the config names, others are named after
+    the parameter of the stage's `run()`.
+    """
+
+    stage: str
+    title: str
+    config: Callable[[], Stage]
+    inputs: Inputs
+
+
+class FigureJobs:
+    """The job of each figure that a scale has the runs of."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        runs: Runs,
+        tables: Tables,
+        figures: Figures,
+        plots: Plots,
+        curves: Curves,
+    ) -> None:
+        self._registry, self._runs, self._tables = registry, runs, tables
+        self._figures, self._plots, self._curves = figures, plots, curves
+
+    def job(self, figure: str) -> FigureJob:
+        """The job that draws a figure."""
+        if figure in self._plots.covered:
+            return self._plot(figure)
+        if figure in self._curves.stages:
+            return self._of_curves(figure)
+        build, inputs = self._single(figure)
+        field = FigureSettings.model_fields.get(figure.replace("-", "_"))
+        title = field.description if field else "what each factor of the ablation is worth"
+        return FigureJob(figure, str(title), build, inputs)
+
+    def _plot(self, figure: str) -> FigureJob:
+        title = f"accuracy over {self._plots.settings.plots[figure].label}"
+        scale = self._registry.scale_name
+        tables = [
+            paths.TABLE_CSV.format(scale=scale, table=name) for name in self._plots.tables(figure)
+        ]
+        return FigureJob("plot", title, lambda: self._plots.plot(figure), {"tables": tables})
+
+    def _of_curves(self, figure: str) -> FigureJob:
+        stage, files = self._curves.stages[figure], self._curves.files(figure)
+        return FigureJob("curves", stage.note, lambda: stage, {"drawn_from": files})
+
+    def _single(self, figure: str) -> tuple[Callable[[], Stage], Inputs]:
+        """What makes the config of a figure that has a stage to itself, and its inputs."""
+        figures = self._figures
+        match figure:
+            case "two-moons":
+                return figures.two_moons, {}
+            case "decision-boundary":
+                return figures.decision_boundary, {}
+            case "alpha":
+                return figures.alpha, self._of_networks(figures.alpha_runs())
+            case "interpolation":
+                return figures.interpolation, self._of_networks(figures.interpolation_runs())
+            case "ablation":
+                scores = [cell.scores.file for cell in self._tables.cells("ablation")]
+                paper = (self._registry.config / "paper" / "abl.csv").as_posix()
+                return figures.ablation, {"drawn_from": scores, "paper": [paper]}
+            case "per-episode":
+                scores = [cell.scores.file for cell in figures.per_episode().cells]
+                return figures.per_episode, {"drawn_from": scores}
+            case "speed":
+                scores = [point.scores.file for point in figures.speed().points]
+                return figures.speed, {"drawn_from": [*scores, *map(paths.meta, scores)]}
+            case "gap":
+                pairs = self._curves.gap().pairs
+                curves = [paths.curve(c) for p in pairs for c in (p.checkpoint, p.baseline)]
+                return self._curves.gap, {"drawn_from": curves}
+        raise KeyError(figure)
+
+    def _of_networks(self, runs: list[Run]) -> Inputs:
+        """Features of the runs, and the episodes, which are of one protocol."""
+        return {
+            "drawn_from": [self._runs.features(run) for run in runs],
+            "episodes": [self._runs.path(paths.EPISODES, runs[0])],
+        }

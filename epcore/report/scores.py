@@ -1,0 +1,36 @@
+"""Reads the accuracies of single episodes, and what their meta says of the classifier."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from epcore.files import meta_of, reading, reading_meta
+from epcore.plan.stages.scores import ScoreColumn
+
+
+def read_scores(scores: ScoreColumn) -> np.ndarray:
+    """Accuracies of the episodes `(n,)` in percent.
+
+    Raises:
+        UserError: if the file is damaged.
+    """
+    with reading(f"score file {scores.file} is damaged", "delete it"):
+        values = pd.read_csv(scores.file, dtype={scores.column: float})[scores.column]
+        if len(values) < 2 or values.isna().any() or not values.between(0, 1).all():
+            raise ValueError("accuracies must be numbers between 0 and 1, at least two")
+    return np.asarray(100 * values)
+
+
+@contextmanager
+def reading_classifier(scores: ScoreColumn) -> Iterator[dict[str, Any]]:
+    """What the meta says of the classifier: settings, assumptions, what was chosen, its time.
+
+    Raises:
+        UserError: if the meta is damaged or lacks what is read of it inside.
+    """
+    with reading_meta(meta_of(Path(scores.file))) as meta:
+        yield meta if scores.column == "accuracy" else meta["classifiers"][scores.column]
