@@ -46,8 +46,9 @@ def lines_of(project, file):
 def test_all_draws_curves_and_plots_from_what_is_there_and_trains_nothing(reported):
     project, run = reported
     assert not {"pretrain", "finetune", "data"} & run.jobs.keys()
-    assert (run.jobs["plot"], run.jobs["curves"], run.jobs["environment"]) == (1, 1, 1)
-    for name in ("by-shot", CURVES, "alpha"):
+    drawn = {"alpha", "by-shot", "per-episode", CURVES}
+    assert (run.jobs["figure"], run.jobs["environment"]) == (len(drawn), 1)
+    for name in drawn:
         made = (project.folder / f"results/tiny/figures/{name}.png").read_bytes()
         assert (project.folder / f"figures/{name}.png").read_bytes() == made
         assert (project.folder / f"figures/{name}.pdf").read_bytes().startswith(b"%PDF")
@@ -94,11 +95,11 @@ def test_the_environment_counts_every_training_and_test(reported):
 @pytest.mark.parametrize(
     ("file", "old", "new", "redone"),
     [
-        ("plots.yaml", "label: labeled images", "label: images", {"plot"}),
+        ("plots.yaml", "label: labeled images", "label: images", {"figure"}),
         ("plots.yaml", "label: classes of", "label: kinds of", set()),
         ("datasets.yaml", "title: rendered characters of", "title: characters of", set()),
         ("scales/tiny.yaml", "title: tiny characters", "title: small characters",
-         {"plot", "curves", "table", "alpha", "per_episode"}),
+         {"figure", "table"}),
     ],
 )  # fmt: skip
 def test_an_edit_redraws_what_shows_it_and_trains_nothing(
