@@ -112,7 +112,7 @@ def test_another_table_of_the_same_networks_trains_nothing_and_alpha_only_its_ca
     assert jobs["pretrain"] == 1
     assert "finetune" not in jobs
     assert jobs["embed"] == 2  # the pretrained network of each candidate
-    assert (jobs["episodes"], jobs["evaluate"]) == (3, 2)  # three protocols of two recipes
+    assert (jobs["episodes"], jobs["evaluate"]) == (3, 6)  # three protocols, and two recipes
 
 
 def test_the_table_of_partial_labels_has_every_cell_of_ours_with_its_difference(more_once):
