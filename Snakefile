@@ -18,7 +18,8 @@ from snakemake.utils import min_version
 min_version("9.19")
 
 
-# The image of the Dockerfile, for those who run jobs in containers (--software-deployment-method).
+# The software of all rules, as the Dockerfile installs it. The image is in no registry: to run jobs in
+# containers (--software-deployment-method), push it to one and give its name here.
 container: "docker://epnet"
 
 

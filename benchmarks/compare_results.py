@@ -7,6 +7,7 @@ are. What differs from run to run (times, energy, paths in metas, logs) is left 
 classifiers are compared by their name, in whichever file they lie.
 """
 
+import argparse
 import csv
 import sys
 from collections.abc import Iterator
@@ -50,12 +51,7 @@ def _scores(file: Path, of: str) -> Iterator[tuple[str, bytes]]:
 
 def _tensors(name: str, content: object) -> Iterator[tuple[str, bytes]]:
     if isinstance(content, torch.Tensor):
-        yield (
-            name,
-            content.contiguous().view(torch.uint8).numpy().tobytes()
-            if content.dim()
-            else (repr(content.item()).encode()),
-        )
+        yield name, content.reshape(-1).view(torch.uint8).numpy().tobytes()
     elif isinstance(content, dict):
         for key, value in content.items():
             yield from _tensors(f"{name} {key}", value)
@@ -65,12 +61,12 @@ def _tensors(name: str, content: object) -> Iterator[tuple[str, bytes]]:
 
 def tree(folder: Path) -> dict[str, bytes]:
     """All values of a folder of results, by name."""
-    found: dict[str, bytes] = {}
+    contents: dict[str, bytes] = {}
     for file in sorted(folder.rglob("*")):
         of = file.relative_to(folder).as_posix()
         if file.is_file() and not of.startswith(("logs/", "reports/", "ledger", "machines/")):
-            found |= values(file, of)
-    return found
+            contents |= values(file, of)
+    return contents
 
 
 def main(before: Path, after: Path) -> int:
@@ -88,4 +84,9 @@ def main(before: Path, after: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*map(Path, sys.argv[1:])))
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("before", type=Path)
+    parser.add_argument("after", type=Path)
+    sys.exit(main(**vars(parser.parse_args())))

@@ -26,8 +26,8 @@ def seconds(text: str) -> float:
     raise argparse.ArgumentTypeError(f"expected more than 0 and at most {DAY} seconds, got {text}")
 
 
-def new_file(ending: str) -> Callable[[str], Path]:
-    """A file that can be written, so that no work is lost because of its name.
+def output_file(ending: str) -> Callable[[str], Path]:
+    """The type of a file that a command writes; its name is checked before any work is done.
 
     Raises:
         UserError: if it has another ending, is a folder or has no folder to stand in.

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from epcore import __version__
-from epcore.commands.arguments import count, new_file, seconds
+from epcore.commands.arguments import count, output_file, seconds
 from epcore.commands.stages import COMPUTE
 
 FETCH = """\
@@ -64,7 +64,7 @@ def _add_fetch(command: Command) -> None:
         help="where files are looked for and downloaded to (default: config.yaml's data_root)",
     )  # fmt: skip
     sub.add_argument(
-        "--receipt", type=new_file(".json"), metavar="FILE",
+        "--receipt", type=output_file(".json"), metavar="FILE",
         help="write where the files of one source are, which `epcore data` reads",
     )  # fmt: skip
 
@@ -94,7 +94,7 @@ def _add_classify(command: Command) -> None:
     _add_settings(sub, "folder of classifiers.yaml")
     drawn = sub.add_argument_group("episodes")
     drawn.add_argument(
-        "--episodes", type=new_file(".npz"), metavar="EPISODES.npz",
+        "--episodes", type=output_file(".npz"), metavar="EPISODES.npz",
         help="file that they are read from, or drawn into (default: beside the features)",
     )  # fmt: skip
     numbers = {
@@ -145,7 +145,9 @@ def _add_weights(command: Command) -> None:
     sub.add_argument("--map", dest="changes", nargs="+", default=[], metavar="OLD=NEW",
         help="replace beginnings of names; NEW may be empty",
     )  # fmt: skip
-    sub.add_argument("--out", required=True, type=new_file(".pt"), help="checkpoint to write (.pt)")
+    sub.add_argument(
+        "--out", required=True, type=output_file(".pt"), help="checkpoint to write (.pt)"
+    )
     _of_scale(sub, of_seeds=False)
 
     sub = command("embed-folder", "features of a folder of images, for classify", EMBED_FOLDER)
@@ -158,7 +160,9 @@ def _add_weights(command: Command) -> None:
     sub.add_argument("--size", type=count, default=84, metavar="PIXELS",
         help="height and width that images are resized to first (default: 84)",
     )  # fmt: skip
-    sub.add_argument("--out", required=True, type=new_file(".npz"), help="features to write (.npz)")
+    sub.add_argument(
+        "--out", required=True, type=output_file(".npz"), help="features to write (.npz)"
+    )
     _of_scale(sub, of_seeds=False)
 
 

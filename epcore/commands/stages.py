@@ -115,15 +115,16 @@ def run_report(name: str, text: str, inputs: Mapping[str, str | Sequence[str]], 
     config = stage.config.model_validate_json(text)
     compute_with(getattr(config, "threads", 1))
     files: dict[str, Any] = {}
-    for parameter in inspect.signature(_run_of(stage)).parameters.values():
+    run = _run_of(stage)
+    for parameter in inspect.signature(run).parameters.values():
         if parameter.name in inputs:
-            given = inputs[parameter.name]
-            paths = [Path(given)] if isinstance(given, str) else [Path(file) for file in given]
+            value = inputs[parameter.name]
+            paths = [Path(value)] if isinstance(value, str) else [Path(file) for file in value]
             if parameter.annotation == list[Path]:
                 files[parameter.name] = paths
             elif paths:  # no input where a scale has none
                 files[parameter.name] = paths[0]
-    _run(name, stage, {"stage": config, "out": out, **files})
+    _run(name, stage, run, {"stage": config, "out": out, **files})
 
 
 def run_command(name: str, words: Sequence[str]) -> None:
@@ -142,30 +143,37 @@ def run_command(name: str, words: Sequence[str]) -> None:
         # NumPy and torch read the number when they are imported, with the stage's module.
         compute_with(getattr(config["stage"], "threads", 1))
     run = _run_of(stage)
-    given = vars(_parser(name, stage, run).parse_args(words))
-    given.pop("config", None)
+    arguments = vars(_parser(name, stage, run).parse_args(words))
+    arguments.pop("config", None)
     gpus = 0
     if stage.gpu:
-        asked, allow_cpu = given.pop("gpus"), given.pop("allow_cpu")
-        if asked is not None:
+        wanted, allow_cpu = arguments.pop("gpus"), arguments.pop("allow_cpu")
+        if wanted is not None:
             from epcore.gpus import claim
 
-            gpus = claim(asked, allow_cpu)
+            gpus = claim(wanted, allow_cpu)
         if "gpus" in inspect.signature(run).parameters:
-            given["gpus"] = gpus or 1  # processes that train together
-    _run(name, stage, {**config, **given}, gpus)
+            arguments["gpus"] = gpus or 1  # processes that train together
+    _run(name, stage, run, {**config, **arguments}, gpus)
 
 
-def _run(name: str, stage: Stage, arguments: Mapping[str, Any], gpus: int = 0) -> None:
+def _run(
+    name: str,
+    stage: Stage,
+    run: Callable[..., None],
+    arguments: Mapping[str, Any],
+    gpus: int = 0,
+) -> None:
     """Runs a stage and measures its energy."""
     from epcore.footprint.tracker import tracked
 
     out = arguments["out"] / stage.main_output
     with tracked(name, out, gpus, stage.measured):
-        _run_of(stage)(**arguments)
+        run(**arguments)
 
 
 def _run_of(stage: Stage) -> Callable[..., None]:
+    """The stage's `run()`, whose module is imported here."""
     run: Callable[..., None] = import_module(f"epcore.{stage.module}").run
     return run
 

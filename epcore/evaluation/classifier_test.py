@@ -51,13 +51,13 @@ class TestedFeatures:
         for file in files:
             require(file, "input")
         check_one_store(files)
-        found = Features.load(features)
+        of_images = Features.load(features)
         return cls(
             features,
-            found,
-            found.episodes(episodes, features),
-            _base_classes(base, features, found) if base else None,
-            found.episodes(validation, features) if validation else None,
+            of_images,
+            of_images.episodes(episodes, features),
+            _base_classes(base, features, of_images) if base else None,
+            of_images.episodes(validation, features) if validation else None,
         )
 
     def classify(self, test: ClassifierTest) -> tuple[Results, dict[str, Any]]:
@@ -82,15 +82,16 @@ class TestedFeatures:
         return results, {**seconds, **choice.facts(self.episodes)}
 
 
-def _base_classes(file: Path, features: Path, found: Features) -> BaseClasses:
-    check_same_network(file, features)
-    known = BaseClasses.load(file)
-    if len(known.mean) != found.values.shape[1]:
+def _base_classes(file: Path, source: Path, features: Features) -> BaseClasses:
+    """Reads base classes; an error if they are not of the network of the features in `source`."""
+    check_same_network(file, source)
+    base = BaseClasses.load(file)
+    if len(base.mean) != features.values.shape[1]:
         raise UserError(
-            f"{file} is of a network with {len(known.mean)} features, {features} of one with "
-            f"{found.values.shape[1]}; give those of one network"
+            f"{file} is of a network with {len(base.mean)} features, {source} of one with "
+            f"{features.values.shape[1]}; give those of one network"
         )
-    return known
+    return base
 
 
 def write_scores(out: Path, accuracies: Mapping[str, np.ndarray]) -> None:

@@ -89,7 +89,7 @@ class Claims:
     @property
     def files(self) -> list[str]:
         """The scores and the figures' numbers by which claims are judged."""
-        scores = {each.file for cell in self.stage().cells.values() for each in cell.scores}
+        scores = {column.file for cell in self.stage().cells.values() for column in cell.scores}
         numbers = {n.file for claim in self.stage().claims for n in claim.numbers if n.file}
         return sorted(scores | numbers)
 

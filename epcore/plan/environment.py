@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from epcore.errors import UserError
-from epcore.files import fingerprint
+from epcore.files import fingerprint, sha256
 
 ENVIRONMENT = {
     # Threads that wait sleep; spinning ones starve the jobs beside them.
@@ -40,10 +40,10 @@ def check_unedited(config: Path, begins: bool) -> None:
         begins: whether this is the process that begins the run, whose config counts.
     """
     files = [file for ending in ("yaml", "csv") for file in sorted(config.rglob(f"*.{ending}"))]
-    found = fingerprint(*(file.read_text(encoding="utf-8") for file in files))
+    digest = fingerprint(*map(sha256, files))
     if begins:
-        os.environ["EPCORE_CONFIG_DIGEST"] = found
-    elif os.environ.get("EPCORE_CONFIG_DIGEST", found) != found:
+        os.environ["EPCORE_CONFIG_DIGEST"] = digest
+    elif os.environ.get("EPCORE_CONFIG_DIGEST", digest) != digest:
         raise UserError(
             f"{config}/ was edited after this run had begun; run the same command again"
         )

@@ -33,7 +33,7 @@ class Tested:
         used = dict.fromkeys(run.recipe.partition("+")[0] for run in self.runs)
         phases: tuple[TrainingPhase, ...] = ("pretraining", "finetuning")
         used |= dict.fromkeys(
-            each for name in used for phase in phases for each in select(name, phase)
+            candidate for name in used for phase in phases for candidate in select(name, phase)
         )
         return list(used)
 
@@ -56,26 +56,27 @@ class Tested:
     @cached_property
     def _classifiers(self) -> dict[Run, set[str]]:
         """The recipe's run before the + -> the classifiers behind it, whatever the seed."""
-        found: dict[Run, set[str]] = {}
+        classifiers: dict[Run, set[str]] = {}
         for run in self._shown:
             if is_classified(run.recipe):
                 recipe, _, classifier = run.recipe.partition("+")
-                found.setdefault(replace(run, recipe=recipe, seed=0), set()).add(classifier)
-        return found
+                classifiers.setdefault(replace(run, recipe=recipe, seed=0), set()).add(classifier)
+        return classifiers
 
     def evaluate_classifiers(
         self, dataset: str, backbone: str, recipe: str, protocol: str
     ) -> EvaluateClassifiersStage:
         """The classifiers that tables show with a recipe's network, sorted by name."""
-        names = self._with(Run(dataset, backbone, recipe, 0, protocol))
+        names = self._behind(Run(dataset, backbone, recipe, 0, protocol))
         return self._runs.evaluate_classifiers(backbone, recipe, names)
 
     def validation(self, run: Run) -> list[str]:
         """The episodes on which settings of classifiers behind a run are chosen, if any are."""
-        classified = (replace(run, recipe=f"{run.recipe}+{name}") for name in self._with(run))
-        return sorted({file for each in classified if (file := self._runs.validation(each))})
+        tests = (replace(run, recipe=f"{run.recipe}+{name}") for name in self._behind(run))
+        return sorted({file for test in tests if (file := self._runs.validation(test))})
 
-    def _with(self, run: Run) -> list[str]:
+    def _behind(self, run: Run) -> list[str]:
+        """The classifiers that tables show behind a recipe's run, sorted by name."""
         return sorted(self._classifiers.get(replace(run, seed=0), ()))
 
     @cached_property

@@ -38,7 +38,7 @@ def table_of(judged: list[Judged]) -> pd.DataFrame:
 
 def run(stage: ClaimsStage, out: Path) -> None:
     """The stage `claims`: the table (.csv, .tex), the page (.html) and a meta."""
-    files = [Path(each.file) for cell in stage.cells.values() for each in cell.scores]
+    files = [Path(column.file) for cell in stage.cells.values() for column in cell.scores]
     files += [Path(n.file) for claim in stage.claims for n in claim.numbers if n.file]
     provenance = Provenance("claims", stage, list(dict.fromkeys(files)))
     judged = judge(stage)

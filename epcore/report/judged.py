@@ -30,7 +30,7 @@ def judge(stage: ClaimsStage) -> list[Judged]:
 
     def measured(terms: Sequence[tuple[float, str]]) -> Estimate:
         cells = [(weight, stage.cells[name]) for weight, name in terms]
-        scores = [[read(each) for each in cell.scores] for _, cell in cells]
+        scores = [[read(column) for column in cell.scores] for _, cell in cells]
         sums = zip(cells, scores, strict=True)
         return of_trainings([(weight, each, cell.draw) for (weight, cell), each in sums])
 

@@ -130,6 +130,13 @@ def test_a_checkpoint_of_another_backbone_is_refused(finished):
     assert (finished.folder / target).read_bytes() == before
 
 
+def test_a_config_file_in_another_encoding_is_told(project):
+    """It is read a second time for its digest, which every job on a cluster compares."""
+    (project.folder / "config/recipes.yaml").write_bytes("recipes: {é: {}}".encode("latin-1"))
+    said = complaint(project.plan()).splitlines()[-1]
+    assert said == "epcore: config/recipes.yaml: this is not UTF-8 text; save it as UTF-8"
+
+
 def test_an_edit_during_a_run_is_told_by_jobs_that_read_the_config_again(project, monkeypatch):
     """As on a cluster, where each job is a Snakemake of its own that inherits the environment."""
     monkeypatch.setenv("EPCORE_CONFIG_DIGEST", "of another config")

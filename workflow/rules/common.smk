@@ -49,11 +49,11 @@ configfile: str(CONFIG / "config.yaml")
 
 
 try:
-    check_unedited(CONFIG, begins=workflow.is_main_process)
     MAIN = validate(MainConfig, config, "config/config.yaml or --config")
     SCALE = MAIN.scale
     PLAN = Plan(CONFIG, SCALE, MAIN.seeds)
     PLAN.check()
+    check_unedited(CONFIG, begins=workflow.is_main_process)
     # Of a country that nobody knows every job would fail.
     if workflow.is_main_process and PLAN.registry.footprint.tracking:
         carbon_intensity(PLAN.registry.footprint)
@@ -70,10 +70,12 @@ def slice_of(build, **fixed):
     names = signature(build).parameters
 
     def function(wildcards):
-        given = {key: value.format(**wildcards) for key, value in fixed.items()}
-        given |= {key: wildcards[key] for key in names if key not in fixed}
-        given |= {key: int(given[key]) for key in ("seed", "shot") if key in given}
-        return config_text(build(**given))
+        arguments = {key: value.format(**wildcards) for key, value in fixed.items()}
+        arguments |= {key: wildcards[key] for key in names if key not in fixed}
+        numbers = {"seed", "shot"} & arguments.keys()
+        return config_text(
+            build(**arguments | {key: int(arguments[key]) for key in numbers})
+        )
 
     return function
 

@@ -29,7 +29,7 @@ class MeasuredCell(Settings):
     @property
     def files(self) -> list[str]:
         """All that it is measured from."""
-        scores = [each.file for each in (self.scores, self.baseline) if each]
+        scores = [column.file for column in (self.scores, self.baseline) if column]
         metas = [paths.meta(self.scores.file)] if self.tells_of_classifier else []
         curves = [file for training in self.trainings for file in training.files]
         return [*scores, self.checkpoint_meta, *metas, *curves]
