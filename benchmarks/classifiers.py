@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 from measure import paired, row
 
-from epcore.classifiers import EpisodeBatch
+from epcore.classifiers.episodes import EpisodeBatch
 from epcore.evaluation.inference import Inference
 from epcore.evaluation.solve import BATCH
 from epcore.plan import Plan

@@ -13,7 +13,7 @@ from importlib import metadata
 from pathlib import Path
 
 from epcore.files import write_text
-from epcore.plan.environment import ENVIRONMENT
+from epcore.runtime.environment import ENVIRONMENT
 
 HERE = Path(__file__).parent
 # Table -> the scripts that fill it.

@@ -10,11 +10,11 @@ from measure import paired, row
 from pretraining import SCALES
 from stores import noise_store
 
-from epcore.backbones import build_backbone
+from epcore.backbones.build import build_backbone
 from epcore.data.augment import Augmenter
-from epcore.device import autocast, choose_device, describe, set_precision
 from epcore.evaluation.embed import BATCH, embed
 from epcore.plan import Plan
+from epcore.runtime.device import autocast, choose_device, describe, set_precision
 
 BATCHES = {28: 16, 32: 16, 84: 2}
 TURNS = 9

@@ -26,7 +26,7 @@ import numpy as np
 from epcore.data.augment import Augmenter
 from epcore.data.store import ImageStore
 from epcore.imagenet_fs.features import extract
-from epcore.plan.recipe_models import View
+from epcore.data.config import View
 from fractions import Fraction
 torch.manual_seed(0)
 backbone = build_backbone("resnet10", Fraction(sys.argv[3]))

@@ -13,7 +13,7 @@ from measure import row
 from pretraining import Timed, loop_row, timed
 from torch.utils.flop_counter import FlopCounterMode
 
-from epcore.device import autocast, choose_device
+from epcore.runtime.device import autocast, choose_device
 
 NETWORKS = {"wrn": "WRN-28-10", "resnet12": "ResNet-12", "conv4": "Conv-4"}
 PIXELS, BATCH = 84, 128

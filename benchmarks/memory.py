@@ -28,7 +28,7 @@ def child(what: str, folder: Path, images: int) -> None:
     import torch
     from stores import noise_store
 
-    from epcore.checkpoint import build
+    from epcore.backbones.checkpoint import build
     from epcore.data.augment import Augmenter
     from epcore.data.store import ImageStore
     from epcore.evaluation.embed import embed

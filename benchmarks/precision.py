@@ -8,19 +8,19 @@ import numpy as np
 import torch
 from measure import Pair, paired, row
 
-from epcore.checkpoint import build
+from epcore.backbones.checkpoint import build
 from epcore.data import build as data
 from epcore.data.augment import Augmenter
+from epcore.data.config import DataConfig
 from epcore.data.episodes import Episodes, pool_of, sample
 from epcore.data.store import ImageStore
-from epcore.device import choose_device, computes_bf16, place
 from epcore.evaluation.embed import embed
 from epcore.evaluation.inference import Inference
 from epcore.evaluation.solve import solve
 from epcore.plan import Plan
-from epcore.plan.stages.data import DataStage
-from epcore.plan.stages.training import PretrainStage
 from epcore.report.statistics import mean_with_interval
+from epcore.runtime.device import choose_device, computes_bf16, place
+from epcore.training.config import PretrainConfig
 from epcore.training.loop import fit
 from epcore.training.pretrain import PretrainingTask
 
@@ -67,7 +67,7 @@ def told(what: str, pair: Pair, faster: bool) -> None:
 
 
 def accuracy(
-    stage: PretrainStage, store: ImageStore, test: Episodes, device: torch.device, folder: Path
+    stage: PretrainConfig, store: ImageStore, test: Episodes, device: torch.device, folder: Path
 ) -> dict[str, float]:
     """Accuracy in percent by precision of the test; the network is trained in the stage's."""
     val = sample(pool_of(store, "val"), 5, 5, 15, 100, seed=0)
@@ -92,7 +92,7 @@ def accuracies(plan: Plan, device: torch.device) -> None:
         folder = Path(name)
         told = plan.data.build("glyph-mini").model_dump(mode="json")
         told["dataset"]["images_per_class"] |= {"base": 40, "val": 30, "novel": 60}
-        data.run(DataStage(**told), [], folder / "glyphs")
+        data.run(DataConfig(**told), [], folder / "glyphs")
         store = ImageStore.open(folder / "glyphs")
         test = sample(pool_of(store, "novel"), 5, 1, 15, EPISODES, seed=1)
         for seed in range(SEEDS):

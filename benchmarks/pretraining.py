@@ -12,9 +12,9 @@ from stores import noise_store
 from torch import Tensor
 
 from epcore.data.episodes import pool_of, sample
-from epcore.device import autocast, choose_device, describe, set_precision
 from epcore.plan import Plan
-from epcore.plan.stages.training import PretrainStage
+from epcore.runtime.device import autocast, choose_device, describe, set_precision
+from epcore.training.config import PretrainConfig
 from epcore.training.loop import fit
 from epcore.training.pretrain import PretrainingTask
 
@@ -63,7 +63,7 @@ def timed(device: torch.device, pixels: int, network: str, batch: int) -> Timed:
     changed = told.model_dump(mode="json")
     changed["precision"] = "bf16"
     changed["pretraining"] |= {"epochs": 1, "batch_size": batch}
-    stage = PretrainStage(**changed)
+    stage = PretrainConfig(**changed)
     with tempfile.TemporaryDirectory() as folder:
         # Half of the classes are of the base split.
         store = noise_store(Path(folder, "noise"), pixels, 16, batch * STEPS // 8)

@@ -6,7 +6,7 @@ import torch
 from pretraining import BATCHES, Timed, timed
 from torch.profiler import ProfilerActivity, profile
 
-from epcore.device import choose_device
+from epcore.runtime.device import choose_device
 from epcore.training.schedule import optimizer_of
 
 # Kind -> beginnings of the names of operations; what has none of them is the rest.

@@ -20,7 +20,7 @@ import pandas as pd
 import torch
 from torch.nn import functional
 
-from epcore.classifiers import EpisodeBatch
+from epcore.classifiers.episodes import EpisodeBatch
 from epcore.data.episodes import Episodes, pool_of, sample
 from epcore.data.store import ImageStore
 from epcore.evaluation.embed import embed
@@ -28,8 +28,8 @@ from epcore.evaluation.inference import Inference
 from epcore.evaluation.solve import solve
 from epcore.files import Provenance
 from epcore.plan import Plan
-from epcore.plan.stages.training import PretrainStage
 from epcore.report.numbers import write_table
+from epcore.training.config import PretrainConfig
 from epcore.training.loop import Outcome, fit
 from epcore.training.pretrain import PretrainingTask
 
@@ -50,7 +50,7 @@ PROTOCOLS: tuple[tuple[str, dict[str, str]], ...] = (
 )
 
 
-def stage_of(recipe: str, patience: int, **propagation: Any) -> PretrainStage:
+def stage_of(recipe: str, patience: int, **propagation: Any) -> PretrainConfig:
     """The scale's pretraining of a recipe, shortened, with another patience."""
     plan = Plan(Path("config"), SCALE)
     told = plan.runs.pretrain(DATASET, "conv4", recipe, 0)

@@ -6,7 +6,6 @@ A real job would hide the cost in its own noise, which is several percent on a m
 work.
 """
 
-import json
 import os
 import subprocess
 import sys
@@ -16,9 +15,9 @@ from statistics import median
 
 from measure import row
 
+from epcore.config.load import read
+from epcore.footprint.config import FootprintSettings
 from epcore.footprint.tracker import LEDGER, SETTINGS
-from epcore.plan.footprint import FootprintSettings
-from epcore.plan.load import read
 
 CONFIG, TIMES = Path(__file__).parents[1] / "config", 15
 JOB = """
@@ -56,10 +55,11 @@ def costs(stage: str, environment: dict[str, str]) -> tuple[float, float]:
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "footprint.yaml")
         settings = read(CONFIG, "footprint.yaml", FootprintSettings)
-        file.write_text(json.dumps(settings.model_dump(mode="json")))  # is YAML
-        environment = {SETTINGS: str(file), LEDGER: str(Path(folder, "ledger.jsonl"))}
+        environment = {
+            SETTINGS: settings.model_dump_json(),
+            LEDGER: str(Path(folder, "ledger.jsonl")),
+        }
         _, first = cost("evaluate", environment)  # finds out the machine
         job, measured = costs("evaluate", environment)
         _, estimated = costs("table", environment)

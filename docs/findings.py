@@ -21,8 +21,8 @@ from pathlib import Path
 import numpy as np
 from timed import machine
 
-from epcore.evaluation.classify import methods_of
-from epcore.plan.printed import read_printed
+from epcore.commands.classify import methods_of
+from epcore.report.printed import read_printed
 from epcore.report.statistics import mean_with_interval
 
 ROOT = Path(__file__).parents[1]

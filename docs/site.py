@@ -13,8 +13,9 @@ from typing import Any
 
 from mkdocs.structure.files import File, Files
 
+from epcore.classifiers import CLASSIFIERS
 from epcore.commands.options import parser
-from epcore.plan.schema import SCHEMAS, schema_of
+from epcore.config.schema import SCHEMAS, schema_of
 
 ROOT = Path(__file__).parents[1]
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]*)(#[^)]*)?\)")
@@ -221,15 +222,20 @@ def _bounds(schema: dict[str, Any]) -> str:
 
 def python() -> str:
     """The classes that others use, by their docstrings."""
-    classifiers = sorted(path.stem for path in (ROOT / "epcore/classifiers").glob("[!_]*.py"))
+    files = sorted({kind.__module__ for kind in CLASSIFIERS.values()})
     sections = {
         "Layers": ["epcore.propagation"],
-        "Episodes and data": ["epcore.data.episodes", "epcore.data.store", "epcore.checkpoint"],
+        "Episodes and data": [
+            "epcore.data.episodes",
+            "epcore.data.store",
+            "epcore.backbones.checkpoint",
+        ],
         "Classifiers": [
             "epcore.classifiers",
-            *(f"epcore.classifiers.{name}" for name in classifiers),
+            "epcore.classifiers.base",
+            *files,
         ],
-        "Compared methods": ["epcore.compared"],
+        "Compared methods": ["epcore.methods", "epcore.methods.base"],
         "Backbones": ["epcore.backbones.base"],
     }
     lines = ["# Python", ""]

@@ -190,6 +190,11 @@ def require(path: Path, what: str, remedy: str | None = None) -> None:
     raise UserError(f"{what} {path} does not exist; {remedy}")
 
 
+def curve_of(checkpoint: Path, model: str = "") -> Path:
+    """The training curve that stands beside a checkpoint, one for each `model` in it."""
+    return checkpoint.with_name(f"{checkpoint.stem}{model}.csv")
+
+
 def meta_of(made: Path) -> Path:
     """The `meta.json` that stands beside an artifact."""
     return made.with_suffix(".meta.json")

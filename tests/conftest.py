@@ -85,14 +85,15 @@ def stage_config():
 
     `dataset` is the one whose pretraining it is; the config of no other stage names it.
     """
+    from epcore.evaluation.config import EmbedConfig
     from epcore.plan import Plan
-    from epcore.plan.stages import testing, training
+    from epcore.training.config import FinetuneConfig, PretrainConfig
 
     plan = Plan(ROOT / "config", "demo")
     kinds = {
-        "pretrain": (training.PretrainStage, (0,), {"pretraining": SMALL["pretraining"]}),
-        "finetune": (training.FinetuneStage, (0, SHOT), {"finetuning": SMALL["finetuning"]}),
-        "embed": (testing.EmbedStage, (), {}),
+        "pretrain": (PretrainConfig, (0,), {"pretraining": SMALL["pretraining"]}),
+        "finetune": (FinetuneConfig, (0, SHOT), {"finetuning": SMALL["finetuning"]}),
+        "embed": (EmbedConfig, (), {}),
     }
 
     def build(stage, recipe="epnet", backbone="conv4", dataset="glyph-mini", **changes):

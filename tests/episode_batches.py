@@ -1,6 +1,6 @@
 """Episodes for tests whose images behind the queries have no label."""
 
-from epcore.classifiers import EpisodeBatch
+from epcore.classifiers.episodes import EpisodeBatch
 
 
 def batch_of(points, way, shot, queries, *base, **named):

@@ -7,7 +7,7 @@ from pathlib import Path
 import yaml
 
 from epcore.plan import Plan, paths
-from epcore.plan.stages import Stage, config_text
+from epcore.settings import StageConfig, config_text
 
 CONFIG = Path(__file__).parents[1] / "config"
 DELETED = object()
@@ -52,7 +52,7 @@ def command(plan: Plan, stage: str, **names: str | int) -> list[str]:
     def path(pattern: str, **more: object) -> str:
         return pattern.format(**{**place, **more})
 
-    def config(build: Callable[..., Stage], *arguments: str) -> list[str]:
+    def config(build: Callable[..., StageConfig], *arguments: str) -> list[str]:
         return ["--config", config_text(build(*(place[name] for name in arguments)))]
 
     data = ["--data", path(paths.DATA)] if stage != "data" else []

@@ -16,10 +16,10 @@ import pytest
 from plans import plan_of
 
 from epcore.data import build, episodes
+from epcore.data.config import DataConfig
 from epcore.evaluation import embed, evaluate, evaluate_classifiers
 from epcore.evaluation.base_classes import BaseClasses
 from epcore.evaluation.embed import Features
-from epcore.plan.stages.data import DataStage
 from epcore.training import finetune, pretrain
 
 RECORDED = Path(__file__).with_name("stage_digests.json")
@@ -45,7 +45,7 @@ def computed(toy, stage_config, tmp_path_factory):
 
     glyphs = plan.registry.datasets["glyph-mini"].model_dump() | {"image_size": 16}
     glyphs["images_per_class"] = {"base": 2, "val": 2, "novel": 2}
-    data = DataStage.model_validate({"dataset": glyphs})
+    data = DataConfig.model_validate({"dataset": glyphs})
     build.run(data, [], folder / "glyphs")
     images = np.load(folder / "glyphs/images.npy")
     add("data", data, images.shape, hashlib.sha256(images.tobytes()).hexdigest())

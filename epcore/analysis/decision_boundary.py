@@ -28,6 +28,7 @@ import torch
 from torch import Tensor, nn
 
 from epcore.analysis.boundary import Arc, boundary, curvature, length
+from epcore.analysis.config import DecisionBoundary, DecisionBoundaryConfig
 from epcore.analysis.plane import (
     Classifier,
     Scene,
@@ -37,8 +38,6 @@ from epcore.analysis.plane import (
     location_scores,
 )
 from epcore.files import Provenance
-from epcore.plan.figure_models import DecisionBoundary
-from epcore.plan.stages.figures import DecisionBoundaryStage
 from epcore.propagation import EmbeddingPropagation, LabelPropagation
 from epcore.report.figure import BLUE, GREEN, RED, panels
 from epcore.report.numbers import Number, mean_number, write_numbers, write_table
@@ -291,7 +290,7 @@ def _summary(settings: DecisionBoundary, numbers: list[Number]) -> str:
     return "\n".join(lines)
 
 
-def run(stage: DecisionBoundaryStage, out: Path) -> None:
+def run(stage: DecisionBoundaryConfig, out: Path) -> None:
     """The stage `decision-boundary`: the picture, what is drawn (.csv), its numbers."""
     provenance = Provenance("decision-boundary", stage, [])
     scene = drawn_scene(stage.settings, 0)

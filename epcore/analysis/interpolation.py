@@ -29,19 +29,18 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from epcore.classifiers import EpisodeBatch
+from epcore.analysis.config import InterpolatedPairs, InterpolationConfig
+from epcore.classifiers.episodes import EpisodeBatch
 from epcore.data.episodes import Episodes
 from epcore.errors import UserError
 from epcore.evaluation.embed import Features
 from epcore.evaluation.inference import Inference
 from epcore.evaluation.solve import ADVICE, PAIRS
 from epcore.files import Provenance
-from epcore.origin import check_one_store
-from epcore.plan.figure_models import InterpolatedPairs
-from epcore.plan.stages.figures import InterpolationStage
 from epcore.propagation import DegenerateFeaturesError
 from epcore.report.figure import BLUE, RED, panels
 from epcore.report.numbers import Number, write_numbers, write_table
+from epcore.runtime.origin import check_one_store
 
 # What is interpolated.
 Reading = Literal["features", "embeddings"]
@@ -249,7 +248,7 @@ def draw(rows: list[tuple[str, str, np.ndarray]], shown: int, note: str, out: Pa
         canvas.supxlabel(textwrap.fill(note, 95), fontsize=7)
 
 
-def run(stage: InterpolationStage, episodes: Path, out: Path) -> None:
+def run(stage: InterpolationConfig, episodes: Path, out: Path) -> None:
     """The stage `interpolation`: the picture (.pdf, .png), what is drawn (.csv), its numbers."""
     inputs = [episodes, *(Path(network.features) for network in stage.networks)]
     provenance = Provenance("interpolation", stage, inputs)

@@ -9,9 +9,8 @@ import pandas as pd
 import torch
 from scipy.spatial import KDTree
 
+from epcore.analysis.config import TwoMoons, TwoMoonsConfig
 from epcore.files import Provenance
-from epcore.plan.figure_models import TwoMoons
-from epcore.plan.stages.figures import TwoMoonsStage
 from epcore.propagation import EmbeddingPropagation, Propagator
 from epcore.report.figure import BLUE, COLORS, RED, SKY, panels
 from epcore.report.numbers import Number, mean_number, write_numbers, write_table
@@ -230,7 +229,7 @@ def draw(outcome: Outcome, out: Path) -> None:
         )
 
 
-def run(stage: TwoMoonsStage, out: Path) -> None:
+def run(stage: TwoMoonsConfig, out: Path) -> None:
     """The stage `two-moons`: the picture (.pdf, .png), what is drawn (.csv), its numbers."""
     provenance = Provenance("two-moons", stage, [])
     outcomes = [experiment(stage.settings, draw) for draw in range(stage.settings.draws)]

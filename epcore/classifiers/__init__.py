@@ -1,181 +1,135 @@
 """Classifiers of the queries of few-shot episodes, on the features of a network: one file each.
 
-A classifier is a file here with one class that extends `EpisodeClassifier`. Recipes call it by the
-file's name: `classifier: my-method` is `my_method.py`, `{name: my-method, steps: 20}` sets its
-field `steps`. Python imports the class, `from epcore.classifiers import MyMethod`. Files whose
-names begin with an underscore are no classifiers. The tests of tests/classifiers/test_invariants.py
-find each file by themselves.
+A classifier is a class that extends `EpisodeClassifier`. Recipes call it by its name in
+`CLASSIFIERS`, `classifier: tim`, or with settings for its fields, `{name: tim, steps: 20}`. A class
+that is not of this package is called by its dotted path, `{name: mypackage.module.MyClassifier}`.
 """
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
 from importlib import import_module
-from pathlib import Path
-from traceback import extract_tb
-from typing import ClassVar
+from typing import Any
 
-import torch
-from pydantic import Field, field_validator
-from torch import Tensor
-
-from epcore.classifiers._episodes import EpisodeBatch
-from epcore.classifiers._preprocessing import Step, preprocessed
+from epcore.classifiers.alpha_tim import AlphaTIM
+from epcore.classifiers.balanced_soft_k_means import BalancedSoftKMeans
+from epcore.classifiers.base import EpisodeClassifier, Needs
+from epcore.classifiers.baseline import Baseline
+from epcore.classifiers.baseline_plus_plus import BaselinePlusPlus
+from epcore.classifiers.bd_cspn import BDCSPN
+from epcore.classifiers.cosine_matching import CosineMatching
+from epcore.classifiers.cosine_means import CosineMeans
+from epcore.classifiers.discriminative import Discriminative
+from epcore.classifiers.ease import EASE
+from epcore.classifiers.episodes import EpisodeBatch
+from epcore.classifiers.ilpc import ILPC
+from epcore.classifiers.knn_label_propagation import KNNLabelPropagation
+from epcore.classifiers.label_propagation import LabelPropagationClassifier
+from epcore.classifiers.laplacian_shot import LaplacianShot
+from epcore.classifiers.logistic_regression import LogisticRegression
+from epcore.classifiers.masked_soft_k_means import MaskedSoftKMeans
+from epcore.classifiers.preprocessing import Step
+from epcore.classifiers.prototypes import Prototypes
+from epcore.classifiers.pt_map import PTMAP
+from epcore.classifiers.ridge import Ridge
+from epcore.classifiers.self_training import SelfTraining
+from epcore.classifiers.soft_k_means import SoftKMeans
+from epcore.classifiers.svm import SVM
+from epcore.classifiers.tim import TIM
+from epcore.classifiers.transmatch_head import TransMatchHead
 from epcore.errors import UserError
-from epcore.plan.load import validate
-from epcore.plan.recipe_models import CLASSIFIERS, Propagation
-from epcore.plan.settings import Settings
+from epcore.settings import pick, validate
 
-__all__ = ["EpisodeBatch", "EpisodeClassifier", "Needs", "Step", "load_classifier"]
+__all__ = [
+    "BDCSPN",
+    "CLASSIFIERS",
+    "EASE",
+    "ILPC",
+    "PTMAP",
+    "SVM",
+    "TIM",
+    "AlphaTIM",
+    "BalancedSoftKMeans",
+    "Baseline",
+    "BaselinePlusPlus",
+    "CosineMatching",
+    "CosineMeans",
+    "Discriminative",
+    "EpisodeBatch",
+    "EpisodeClassifier",
+    "KNNLabelPropagation",
+    "LabelPropagationClassifier",
+    "LaplacianShot",
+    "LogisticRegression",
+    "MaskedSoftKMeans",
+    "Needs",
+    "Prototypes",
+    "Ridge",
+    "SelfTraining",
+    "SoftKMeans",
+    "Step",
+    "TransMatchHead",
+    "load_classifier",
+]
 
-
-@dataclass(frozen=True)
-class Needs:
-    """What a classifier takes of an episode besides the support and the query that it classifies.
-
-    Attributes:
-        transductive: the scores of a query depend on the other queries.
-        unlabeled: it takes unlabeled images. Episodes that have some are refused for the others.
-        instead_of_queries: where there are unlabeled images, queries have no say in each other.
-        balanced: it assumes that each class has as many queries as any other, or as many of the
-            unlabeled images that take their place.
-        base_weights: it takes the weights of the base classes, of the linear layer that the
-            network was trained with.
-        frozen_features: its scores have no gradient with respect to the features, or a wrong one,
-            so that no network can be trained through it.
-    """
-
-    transductive: bool = False
-    unlabeled: bool = False
-    instead_of_queries: bool = False
-    balanced: bool = False
-    base_weights: bool = False
-    frozen_features: bool = False
-
-
-class EpisodeClassifier(Settings, ABC):
-    """A method and its settings, which are its fields."""
-
-    needs: ClassVar[Needs] = Needs()
-
-    preprocessing: tuple[Step, ...] = Field(
-        default=(), description="what is done to the features first, in this order"
-    )
-
-    @field_validator("preprocessing")
-    @classmethod
-    def _steps_that_fit(cls, steps: tuple[Step, ...]) -> tuple[Step, ...]:
-        if "center-base" in steps[1:]:
-            raise ValueError("center-base comes first: the mean is that of the features themselves")
-        if "power" in steps and any(
-            step.startswith("center") for step in steps[: steps.index("power")]
-        ):
-            raise ValueError("power comes before centering, which makes features negative")
-        return steps
-
-    @property
-    def name(self) -> str:
-        """As recipes call it."""
-        return type(self).__module__.rpartition(".")[-1].replace("_", "-")
-
-    @property
-    def transductive(self) -> bool:
-        """Whether the scores of a query depend on the other queries, without unlabeled images."""
-        return self.needs.transductive or self.shares_preprocessing
-
-    @property
-    def shares_preprocessing(self) -> bool:
-        """Whether its preprocessing takes a mean over queries."""
-        return not {"center-episode", "center-split"}.isdisjoint(self.preprocessing)
-
-    @property
-    def balanced(self) -> bool:
-        """Whether it assumes that each class has as many queries as any other."""
-        return self.needs.balanced or "center-split" in self.preprocessing
-
-    @property
-    def centers_on_base(self) -> bool:
-        """Whether it takes the mean feature of the base images."""
-        return "center-base" in self.preprocessing
-
-    def scores(self, episodes: EpisodeBatch) -> Tensor:
-        """Logits `(..., queries, way)`: their softmax is the class distribution of each query.
-
-        Every episode is scored as if it were alone. Features in half precision, as under autocast,
-        are scored in float32, of which the logits are then.
-
-        Raises:
-            ValueError: for unlabeled images, if it takes none, or without what it needs.
-        """
-        if episodes.unlabeled and not self.needs.unlabeled:
-            raise ValueError(f"the classifier {self.name} takes no unlabeled images")
-        exact = episodes.points.to(torch.promote_types(episodes.points.dtype, torch.float32))
-        with torch.autocast(exact.device.type, enabled=False):
-            points = preprocessed(self.preprocessing, replace(episodes, points=exact))
-            return self.logits(replace(episodes, points=points, base_mean=None))
-
-    @abstractmethod
-    def logits(self, episodes: EpisodeBatch) -> Tensor:
-        """`scores` of features that are preprocessed."""
+CLASSIFIERS: dict[str, type[EpisodeClassifier]] = {
+    "alpha-tim": AlphaTIM,
+    "balanced-soft-k-means": BalancedSoftKMeans,
+    "baseline": Baseline,
+    "baseline-plus-plus": BaselinePlusPlus,
+    "bd-cspn": BDCSPN,
+    "cosine-matching": CosineMatching,
+    "cosine-means": CosineMeans,
+    "discriminative": Discriminative,
+    "ease": EASE,
+    "ilpc": ILPC,
+    "knn-label-propagation": KNNLabelPropagation,
+    "label-propagation": LabelPropagationClassifier,
+    "laplacian-shot": LaplacianShot,
+    "logistic-regression": LogisticRegression,
+    "masked-soft-k-means": MaskedSoftKMeans,
+    "prototypes": Prototypes,
+    "pt-map": PTMAP,
+    "ridge": Ridge,
+    "self-training": SelfTraining,
+    "soft-k-means": SoftKMeans,
+    "svm": SVM,
+    "tim": TIM,
+    "transmatch-head": TransMatchHead,
+}
 
 
-def kind_of(name: str) -> type[EpisodeClassifier]:
-    """The class in the file of that name.
+def load_classifier(
+    classifier: str | Mapping[str, Any], shared: Mapping[str, Any], where: str
+) -> EpisodeClassifier:
+    """The classifier of a name, or of a mapping of its `name` and its settings.
+
+    shared: settings of embedding propagation, such as `bandwidth`; those that the classifier has a
+    field for are its own too, unless the mapping says otherwise.
 
     Raises:
-        UserError: if Python cannot import the file, or it has no such class or several.
+        UserError: for a classifier that does not exist or cannot be imported, or settings that it
+            does not have; it begins with `where`.
     """
-    try:
-        module = import_module(f"{__name__}.{name.replace('-', '_')}")
-    except Exception as error:  # anything may be wrong in a file of one's own
-        at = [(step.filename, step.lineno) for step in extract_tb(error.__traceback__)]
-        problem = str(error)
-        if isinstance(error, SyntaxError):
-            at, problem = [(str(error.filename), error.lineno)], error.msg
-        # The first is of this file.
-        own = [place for place in at if str(Path(place[0]).parent) in __path__][1:] or at[-1:]
-        file, line = own[-1]
-        told = f"{type(error).__name__}: {' '.join(problem.split())}"
-        raise UserError(
-            f"{file}, line {line}: the classifier {name} cannot be imported ({told}); mend the file"
-        ) from None
-    kinds = [
-        found
-        for found in vars(module).values()
-        if isinstance(found, type)
-        and issubclass(found, EpisodeClassifier)
-        and found.__module__ == module.__name__
-    ]
-    if len(kinds) != 1:
-        raise UserError(
-            f"{module.__file__} has {len(kinds)} classes that extend EpisodeClassifier; give it one"
-        )
-    if missing := sorted(kinds[0].__abstractmethods__):
-        raise UserError(
-            f"{module.__file__}: the class {kinds[0].__name__} has no {missing[0]}(); write it"
-        )
-    return kinds[0]
-
-
-def __getattr__(name: str) -> type[EpisodeClassifier]:
-    """`from epcore.classifiers import TIM`, without the name of its file."""
-    for kind in map(kind_of, CLASSIFIERS):
-        if kind.__name__ == name:
-            return kind
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def load_classifier(settings: Propagation, where: str) -> EpisodeClassifier:
-    """The classifier of a recipe.
-
-    A field that `Propagation` has too, such as `bandwidth`, is taken from there, unless the
-    classifier's own settings have it.
-
-    Raises:
-        UserError: for settings that it does not have; it begins with `where`.
-    """
-    named = settings.classifier
-    own = {"name": named} if isinstance(named, str) else dict(named)
+    own = {"name": classifier} if isinstance(classifier, str) else dict(classifier)
     name = own.pop("name")
-    kind = kind_of(name)
-    shared = {key: value for key, value in settings if key in kind.model_fields}
-    return validate(kind, shared | own, f"{where}, classifier {name}")
+    kind = _imported(name, where) if "." in name else pick(CLASSIFIERS, name, "classifier", where)
+    settings = {key: value for key, value in shared.items() if key in kind.model_fields}
+    return validate(kind, settings | own, f"{where}, classifier {name}")
+
+
+def _imported(path: str, where: str) -> type[EpisodeClassifier]:
+    """The class at a dotted path.
+
+    Raises:
+        UserError: if Python cannot import it, or it is no complete classifier.
+    """
+    module, _, name = path.rpartition(".")
+    try:
+        kind = getattr(import_module(module), name)
+    except Exception as error:  # anything may be wrong in somebody's file
+        problem = " ".join(f"{type(error).__name__}: {error}".split())
+        raise UserError(f"{where}: the classifier {path} cannot be imported ({problem})") from None
+    if not (isinstance(kind, type) and issubclass(kind, EpisodeClassifier)):
+        raise UserError(f"{where}: {path} is no class that extends EpisodeClassifier")
+    if missing := sorted(kind.__abstractmethods__):
+        raise UserError(f"{where}: the classifier {path} has no {missing[0]}(); write it")
+    return kind

@@ -5,10 +5,11 @@ from typing import Annotated, ClassVar
 from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor
 
-from epcore.classifiers import EpisodeBatch, EpisodeClassifier, Needs
-from epcore.classifiers._distances import centered
-from epcore.classifiers._preprocessing import Step
-from epcore.classifiers._tim import class_scores, descended
+from epcore.classifiers.base import EpisodeClassifier, Needs
+from epcore.classifiers.episodes import EpisodeBatch
+from epcore.classifiers.preprocessing import Step
+from epcore.classifiers.solvers.distances import centered
+from epcore.classifiers.solvers.tim import class_scores, descended
 
 
 class AlphaTIM(EpisodeClassifier):

@@ -3,7 +3,7 @@
 from torch import Tensor
 from torch.nn import functional
 
-from epcore.classifiers._trained_head import TrainedHead
+from epcore.classifiers.solvers.trained_head import TrainedHead
 
 
 class Baseline(TrainedHead):

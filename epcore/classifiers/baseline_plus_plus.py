@@ -4,7 +4,7 @@ from pydantic import Field, PositiveFloat
 from torch import Tensor
 from torch.nn import functional
 
-from epcore.classifiers._trained_head import TrainedHead
+from epcore.classifiers.solvers.trained_head import TrainedHead
 
 
 class BaselinePlusPlus(TrainedHead):

@@ -5,9 +5,10 @@ from typing import ClassVar, Literal
 from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor
 
-from epcore.classifiers import EpisodeBatch, EpisodeClassifier, Needs
-from epcore.classifiers._preprocessing import Step
-from epcore.classifiers._rectification import (
+from epcore.classifiers.base import EpisodeClassifier, Needs
+from epcore.classifiers.episodes import EpisodeBatch
+from epcore.classifiers.preprocessing import Step
+from epcore.classifiers.solvers.rectification import (
     SCALE,
     Weighting,
     cosines,

@@ -4,7 +4,8 @@ from pydantic import Field, PositiveFloat
 from torch import Tensor
 from torch.nn import functional
 
-from epcore.classifiers import EpisodeBatch, EpisodeClassifier
+from epcore.classifiers.base import EpisodeClassifier
+from epcore.classifiers.episodes import EpisodeBatch
 
 
 class CosineMatching(EpisodeClassifier):

@@ -6,8 +6,9 @@ from pydantic import Field, PositiveFloat
 from torch import Tensor
 from torch.nn import functional
 
-from epcore.classifiers import EpisodeBatch, EpisodeClassifier
-from epcore.cosine import cosine_logits
+from epcore.backbones.cosine import cosine_logits
+from epcore.classifiers.base import EpisodeClassifier
+from epcore.classifiers.episodes import EpisodeBatch
 
 
 class CosineMeans(EpisodeClassifier):

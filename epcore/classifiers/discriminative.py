@@ -4,8 +4,9 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from epcore.classifiers import EpisodeBatch, EpisodeClassifier, Needs
-from epcore.classifiers._softmax_regression import softmax_regression
+from epcore.classifiers.base import EpisodeClassifier, Needs
+from epcore.classifiers.episodes import EpisodeBatch
+from epcore.classifiers.solvers.softmax_regression import softmax_regression
 
 
 class Discriminative(EpisodeClassifier):

@@ -8,9 +8,10 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, Pos
 from torch import Tensor
 from torch.nn import functional
 
-from epcore.classifiers import EpisodeBatch, EpisodeClassifier, Needs
-from epcore.classifiers._balanced_means import balanced_means
-from epcore.classifiers._preprocessing import Step
+from epcore.classifiers.base import EpisodeClassifier, Needs
+from epcore.classifiers.episodes import EpisodeBatch
+from epcore.classifiers.preprocessing import Step
+from epcore.classifiers.solvers.balanced_means import balanced_means
 from epcore.propagation import normalized_adjacency
 
 

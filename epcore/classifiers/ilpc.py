@@ -7,11 +7,12 @@ from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor
 from torch.nn import functional
 
-from epcore.classifiers import EpisodeBatch, EpisodeClassifier, Needs
-from epcore.classifiers._neighbors import neighbors
-from epcore.classifiers._preprocessing import Step
-from epcore.classifiers._sinkhorn import balanced
-from epcore.plan.settings import Probability
+from epcore.classifiers.base import EpisodeClassifier, Needs
+from epcore.classifiers.episodes import EpisodeBatch
+from epcore.classifiers.preprocessing import Step
+from epcore.classifiers.solvers.neighbors import neighbors
+from epcore.classifiers.solvers.sinkhorn import balanced
+from epcore.settings import Probability
 
 # Of the paper and the authors' code.
 EDGE_POWER = 3

@@ -6,10 +6,11 @@ import torch
 from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor
 
-from epcore.classifiers import EpisodeBatch, EpisodeClassifier, Needs
-from epcore.classifiers._distances import squared_distances
-from epcore.classifiers._neighbors import neighbors
-from epcore.plan.settings import Probability
+from epcore.classifiers.base import EpisodeClassifier, Needs
+from epcore.classifiers.episodes import EpisodeBatch
+from epcore.classifiers.solvers.distances import squared_distances
+from epcore.classifiers.solvers.neighbors import neighbors
+from epcore.settings import Probability
 
 
 class KNNLabelPropagation(EpisodeClassifier):

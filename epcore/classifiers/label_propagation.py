@@ -6,9 +6,10 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
-from epcore.classifiers import EpisodeBatch, EpisodeClassifier, Needs
-from epcore.plan.settings import Probability
+from epcore.classifiers.base import EpisodeClassifier, Needs
+from epcore.classifiers.episodes import EpisodeBatch
 from epcore.propagation import Bandwidth, LabelPropagation
+from epcore.settings import Probability
 
 
 class LabelPropagationClassifier(EpisodeClassifier):

@@ -6,10 +6,11 @@ import torch
 from pydantic import Field, NonNegativeFloat, PositiveInt
 from torch import Tensor
 
-from epcore.classifiers import EpisodeBatch, EpisodeClassifier, Needs
-from epcore.classifiers._distances import squared_distances
-from epcore.classifiers._preprocessing import Step
-from epcore.classifiers._rectification import Weighting, rectified_means, shifted_queries
+from epcore.classifiers.base import EpisodeClassifier, Needs
+from epcore.classifiers.episodes import EpisodeBatch
+from epcore.classifiers.preprocessing import Step
+from epcore.classifiers.solvers.distances import squared_distances
+from epcore.classifiers.solvers.rectification import Weighting, rectified_means, shifted_queries
 
 
 class LaplacianShot(EpisodeClassifier):

@@ -5,9 +5,10 @@ from typing import ClassVar
 from pydantic import Field, PositiveFloat
 from torch import Tensor
 
-from epcore.classifiers import EpisodeBatch, EpisodeClassifier, Needs
-from epcore.classifiers._preprocessing import Step
-from epcore.classifiers._softmax_regression import softmax_regression
+from epcore.classifiers.base import EpisodeClassifier, Needs
+from epcore.classifiers.episodes import EpisodeBatch
+from epcore.classifiers.preprocessing import Step
+from epcore.classifiers.solvers.softmax_regression import softmax_regression
 
 
 class LogisticRegression(EpisodeClassifier):

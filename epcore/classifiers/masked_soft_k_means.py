@@ -6,9 +6,10 @@ import torch
 from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor
 
-from epcore.classifiers import EpisodeBatch, EpisodeClassifier, Needs
-from epcore.classifiers._distances import centered, squared_distances
-from epcore.classifiers._soft_k_means import clustered_means
+from epcore.classifiers.base import EpisodeClassifier, Needs
+from epcore.classifiers.episodes import EpisodeBatch
+from epcore.classifiers.solvers.distances import centered, squared_distances
+from epcore.classifiers.solvers.soft_k_means import clustered_means
 
 
 class MaskedSoftKMeans(EpisodeClassifier):

@@ -4,7 +4,8 @@ import math
 
 from torch import Tensor
 
-from epcore.classifiers import EpisodeBatch, EpisodeClassifier
+from epcore.classifiers.base import EpisodeClassifier
+from epcore.classifiers.episodes import EpisodeBatch
 
 
 class Prototypes(EpisodeClassifier):

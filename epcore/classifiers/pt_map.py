@@ -5,9 +5,10 @@ from typing import ClassVar
 from pydantic import Field, NonNegativeInt, PositiveFloat
 from torch import Tensor
 
-from epcore.classifiers import EpisodeBatch, EpisodeClassifier, Needs
-from epcore.classifiers._balanced_means import balanced_means
-from epcore.classifiers._preprocessing import Step
+from epcore.classifiers.base import EpisodeClassifier, Needs
+from epcore.classifiers.episodes import EpisodeBatch
+from epcore.classifiers.preprocessing import Step
+from epcore.classifiers.solvers.balanced_means import balanced_means
 
 
 class PTMAP(EpisodeClassifier):

@@ -7,10 +7,11 @@ from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor
 from torch.nn import functional
 
-from epcore.classifiers import EpisodeBatch, EpisodeClassifier, Needs
-from epcore.classifiers._preprocessing import Step
-from epcore.classifiers._rows import rows_of
-from epcore.classifiers._softmax_regression import softmax_regression
+from epcore.classifiers.base import EpisodeClassifier, Needs
+from epcore.classifiers.episodes import EpisodeBatch
+from epcore.classifiers.preprocessing import Step
+from epcore.classifiers.solvers.rows import rows_of
+from epcore.classifiers.solvers.softmax_regression import softmax_regression
 
 
 class SelfTraining(EpisodeClassifier):

@@ -5,9 +5,10 @@ from typing import ClassVar
 from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor
 
-from epcore.classifiers import EpisodeBatch, EpisodeClassifier, Needs
-from epcore.classifiers._distances import centered, squared_distances
-from epcore.classifiers._soft_k_means import clustered_means
+from epcore.classifiers.base import EpisodeClassifier, Needs
+from epcore.classifiers.episodes import EpisodeBatch
+from epcore.classifiers.solvers.distances import centered, squared_distances
+from epcore.classifiers.solvers.soft_k_means import clustered_means
 
 
 class SoftKMeans(EpisodeClassifier):

@@ -6,7 +6,8 @@ import torch
 from pydantic import Field, NonNegativeFloat, PositiveFloat
 from torch import Tensor
 
-from epcore.classifiers import EpisodeBatch, EpisodeClassifier, Needs
+from epcore.classifiers.base import EpisodeClassifier, Needs
+from epcore.classifiers.episodes import EpisodeBatch
 
 STEPS, STEPS_TO_A_CHECK = 5000, 10
 # Of the duality gap, relative to `cost` times the number of images.

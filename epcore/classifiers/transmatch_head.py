@@ -10,9 +10,10 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor
 from torch.nn import functional
 
-from epcore.classifiers import EpisodeBatch, EpisodeClassifier, Needs
-from epcore.classifiers._content_order import in_order, support_in_order
-from epcore.classifiers._rows import rows_of
+from epcore.classifiers.base import EpisodeClassifier, Needs
+from epcore.classifiers.episodes import EpisodeBatch
+from epcore.classifiers.solvers.content_order import in_order, support_in_order
+from epcore.classifiers.solvers.rows import rows_of
 
 # Images of a step. The authors take 16 unlabeled images in two augmented views; here an image has
 # one view, and there are 32.

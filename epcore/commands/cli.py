@@ -14,20 +14,19 @@ from typing import Any
 from epcore.commands.options import parser
 from epcore.commands.stages import COMPUTE, run_command
 from epcore.errors import UserError, replace_unencodable, visible
-from epcore.interruption import Interrupted, leave_on_signals
+from epcore.runtime.interruption import Interrupted, leave_on_signals
 
 # Commands that are no stages, and what runs them.
 COMMANDS = {
-    "fetch": "epcore.data.fetch",
-    "classify": "epcore.evaluation.classify",
-    "import-weights": "epcore.evaluation.import_weights",
-    "embed-folder": "epcore.evaluation.embed_folder",
-    "co2": "epcore.footprint.report",
-    "forecast": "epcore.footprint.forecast",
-    "status": "epcore.status",
-    "doctor": "epcore.doctor",
-    "show": "epcore.report.show",
-    "schema": "epcore.plan.schema",
+    "fetch": "epcore.commands.fetch",
+    "classify": "epcore.commands.classify",
+    "import-weights": "epcore.commands.import_weights",
+    "embed-folder": "epcore.commands.embed_folder",
+    "forecast": "epcore.commands.forecast",
+    "status": "epcore.commands.status",
+    "doctor": "epcore.commands.doctor",
+    "show": "epcore.commands.show",
+    "schema": "epcore.config.schema",
 }
 
 

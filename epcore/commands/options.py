@@ -167,16 +167,6 @@ def _add_weights(command: Command) -> None:
 
 
 def _add_others(command: Command) -> None:
-    sub = command("co2", "report energy and CO2 of every job, rule, table and figure")
-    _of_scale(sub)
-    for name, text in {
-        "ledger": "what the jobs of the scale used (.jsonl)",
-        "out": "report to write (.csv); co2.md goes beside it",
-        "tex": "table to write (.tex)",
-        "drawing": "figure to write (.pdf); .png goes beside it",
-    }.items():
-        sub.add_argument(f"--{name}", required=True, type=Path, help=text)
-
     sub = command("forecast", "say what is left to run for a target, and what it costs")
     _of_scale(sub)
     sub.add_argument("targets", nargs="*", default=["all"], metavar="TARGET",

@@ -9,26 +9,24 @@ import argparse
 import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
+from epcore.analysis import config as analysis
 from epcore.commands.arguments import count
+from epcore.data import config as data
 from epcore.errors import UserError
-from epcore.plan.environment import compute_with
-from epcore.plan.load import validate
-from epcore.plan.stages import Stage as StageConfig
-from epcore.plan.stages import (
-    claims,
-    data,
-    figures,
-    imagenet_fs,
-    reports,
-    tables,
-    testing,
-    training,
-)
+from epcore.evaluation import config as evaluation
+from epcore.footprint.config import Co2Config
+from epcore.imagenet_fs import config as imagenet_fs
+from epcore.report import claim_config, figure_config
+from epcore.report import config as report
+from epcore.runtime.environment import compute_with
+from epcore.settings import StageConfig, validate
+from epcore.training import config as training
 
 
 @dataclass(frozen=True)
@@ -41,6 +39,7 @@ class Stage:
     measured: whether codecarbon measures its energy; of stages that end within a second the energy
         is estimated.
     main_output: the file of the folder `out` that the job is named after in the ledger.
+    in_ledger: whether the job is written into the ledger at all.
     """
 
     module: str
@@ -48,56 +47,60 @@ class Stage:
     gpu: Literal["uses", "may require"] | None = None
     measured: bool = False
     main_output: str = ""
+    in_ledger: bool = True
 
 
 COMPUTE = {
-    "data": Stage("data.build", data.DataStage, measured=True, main_output="store.json"),
+    "data": Stage("data.build", data.DataConfig, measured=True, main_output="store.json"),
     "contact-sheet": Stage("data.contact_sheet"),
-    "episodes": Stage("data.episodes", data.EpisodesStage),
-    "pretrain": Stage("training.pretrain", training.PretrainStage, "may require", measured=True),
-    "finetune": Stage("training.finetune", training.FinetuneStage, "may require", measured=True),
-    "select": Stage("training.select", training.SelectStage),
-    "meta-train": Stage("training.episodic", training.MetaTrainStage, "may require", measured=True),
-    "embed": Stage("evaluation.embed", testing.EmbedStage, "uses", measured=True),
+    "episodes": Stage("data.episodes", data.EpisodesConfig),
+    "pretrain": Stage("training.pretrain", training.PretrainConfig, "may require", measured=True),
+    "finetune": Stage("training.finetune", training.FinetuneConfig, "may require", measured=True),
+    "select": Stage("training.select", training.SelectConfig),
+    "meta-train": Stage(
+        "training.episodic", training.MetaTrainConfig, "may require", measured=True
+    ),
+    "embed": Stage("evaluation.embed", evaluation.EmbedConfig, "uses", measured=True),
     "base-classes": Stage(
-        "evaluation.base_classes", testing.BaseClassesStage, "uses", measured=True
+        "evaluation.base_classes", evaluation.BaseClassesConfig, "uses", measured=True
     ),
-    "evaluate": Stage("evaluation.evaluate", testing.EvaluateStage, measured=True),
+    "evaluate": Stage("evaluation.evaluate", evaluation.EvaluateConfig, measured=True),
     "evaluate-classifiers": Stage(
-        "evaluation.evaluate_classifiers", testing.EvaluateClassifiersStage, measured=True
+        "evaluation.evaluate_classifiers", evaluation.EvaluateClassifiersConfig, measured=True
     ),
-    "meta-test": Stage("evaluation.meta_test", testing.MetaTestStage, "uses", measured=True),
-    "imagenet-fs-exemplars": Stage("imagenet_fs.exemplars", imagenet_fs.ExemplarsStage),
+    "meta-test": Stage("evaluation.meta_test", evaluation.MetaTestConfig, "uses", measured=True),
+    "imagenet-fs-exemplars": Stage("imagenet_fs.exemplars", imagenet_fs.ExemplarsConfig),
     "imagenet-fs-classifier": Stage(
-        "imagenet_fs.classifier", imagenet_fs.ClassifierStage, "may require", measured=True
+        "imagenet_fs.classifier", imagenet_fs.ClassifierConfig, "may require", measured=True
     ),
     "imagenet-fs-features": Stage(
         "imagenet_fs.features",
-        imagenet_fs.ImageFeaturesStage,
+        imagenet_fs.ImageFeaturesConfig,
         "uses",
         measured=True,
         main_output="queries.npy",
     ),
     "imagenet-fs-generator": Stage(
-        "imagenet_fs.train_generator", imagenet_fs.GeneratorStage, "uses", measured=True
+        "imagenet_fs.train_generator", imagenet_fs.GeneratorConfig, "uses", measured=True
     ),
-    "imagenet-fs-evaluate": Stage("imagenet_fs.evaluate", imagenet_fs.TrialsStage, measured=True),
+    "imagenet-fs-evaluate": Stage("imagenet_fs.evaluate", imagenet_fs.TrialsConfig, measured=True),
+    "co2": Stage("footprint.report", Co2Config, in_ledger=False),
 }
 REPORT = {
-    "table": Stage("report.table", tables.TableStage),
-    "claims": Stage("report.claims", claims.ClaimsStage),
-    "two-moons": Stage("analysis.two_moons", figures.TwoMoonsStage),
-    "decision-boundary": Stage("analysis.decision_boundary", figures.DecisionBoundaryStage),
-    "interpolation": Stage("analysis.interpolation", figures.InterpolationStage, measured=True),
-    "alpha": Stage("report.alpha", figures.AlphaStage, measured=True),
-    "ablation": Stage("report.ablation", figures.AblationStage),
-    "plot": Stage("report.plot", figures.PlotStage),
-    "curves": Stage("report.curves", figures.CurvesStage),
-    "gap": Stage("report.gap", figures.GapStage),
-    "speed": Stage("report.speed", figures.SpeedStage),
-    "per-episode": Stage("report.per_episode", figures.PerEpisodeStage),
-    "environment": Stage("report.environment", reports.EnvironmentStage),
-    "reproduction": Stage("report.reproduction", reports.ReproductionStage),
+    "table": Stage("report.table", report.TableConfig),
+    "claims": Stage("report.claims", claim_config.ClaimsConfig),
+    "two-moons": Stage("analysis.two_moons", analysis.TwoMoonsConfig),
+    "decision-boundary": Stage("analysis.decision_boundary", analysis.DecisionBoundaryConfig),
+    "interpolation": Stage("analysis.interpolation", analysis.InterpolationConfig, measured=True),
+    "alpha": Stage("report.alpha", figure_config.AlphaConfig, measured=True),
+    "ablation": Stage("report.ablation", figure_config.AblationConfig),
+    "plot": Stage("report.plot", figure_config.PlotConfig),
+    "curves": Stage("report.curves", figure_config.CurvesConfig),
+    "gap": Stage("report.gap", figure_config.GapConfig),
+    "speed": Stage("report.speed", figure_config.SpeedConfig),
+    "per-episode": Stage("report.per_episode", figure_config.PerEpisodeConfig),
+    "environment": Stage("report.environment", report.EnvironmentConfig),
+    "reproduction": Stage("report.reproduction", report.ReproductionConfig),
 }
 
 
@@ -149,7 +152,7 @@ def run_command(name: str, words: Sequence[str]) -> None:
     if stage.gpu:
         wanted, allow_cpu = arguments.pop("gpus"), arguments.pop("allow_cpu")
         if wanted is not None:
-            from epcore.gpus import claim
+            from epcore.runtime.gpus import claim
 
             gpus = claim(wanted, allow_cpu)
         if "gpus" in inspect.signature(run).parameters:
@@ -168,7 +171,7 @@ def _run(
     from epcore.footprint.tracker import tracked
 
     out = arguments["out"] / stage.main_output
-    with tracked(name, out, gpus, stage.measured):
+    with tracked(name, out, gpus, stage.measured) if stage.in_ledger else nullcontext():
         run(**arguments)
 
 

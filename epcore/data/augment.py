@@ -13,7 +13,7 @@ import torch
 from torch import Generator, Tensor
 from torch.nn import functional
 
-from epcore.plan.recipe_models import View
+from epcore.data.config import View
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,12 @@ from typing import get_args
 
 import numpy as np
 
+from epcore.data.config import DataConfig, Split
 from epcore.data.contents import Contents
+from epcore.data.datasets import BESIDE_PIXELS, DataSet, Expected, OfficialData
 from epcore.data.sources import Sources
 from epcore.data.store import write_store
 from epcore.errors import UserError
-from epcore.plan.datasets import BESIDE_PIXELS, DataSet, Expected, OfficialData
-from epcore.plan.settings import Split
-from epcore.plan.stages.data import DataStage
 
 # Kind of data set -> module of epcore.data.builders with its contents().
 BUILDERS = {
@@ -42,7 +41,7 @@ def contents_of(dataset: DataSet, sources: Sources) -> Contents:
     return contents
 
 
-def run(stage: DataStage, sources: list[Path], out: Path) -> None:
+def run(stage: DataConfig, sources: list[Path], out: Path) -> None:
     """The stage `data`."""
     dataset = stage.dataset
     receipts = Sources.read(sources)

@@ -7,9 +7,9 @@ from typing import get_args
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
+from epcore.data.config import Split
 from epcore.data.store import ImageStore
 from epcore.files import atomic
-from epcore.plan.settings import Split
 
 CLASSES, IMAGES = 8, 10  # of each split, of each class
 TILE = 64  # pixels, about: small images are magnified by a whole number

@@ -7,8 +7,8 @@ from typing import Any, get_args
 
 import numpy as np
 
+from epcore.data.config import Split
 from epcore.errors import UserError, visible
-from epcore.plan.settings import Split
 
 
 @dataclass(frozen=True)

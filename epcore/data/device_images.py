@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from epcore.data.store import ImageStore
-from epcore.device import room_for_images
+from epcore.runtime.device import room_for_images
 
 BLOCK = 4096  # images read at once when a whole split is copied
 

@@ -7,11 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from epcore.data.arrays import load_arrays, save_arrays
+from epcore.data.config import EpisodesConfig, Split
 from epcore.data.store import ImageStore
 from epcore.errors import UserError
 from epcore.files import Provenance
-from epcore.plan.settings import Split
-from epcore.plan.stages.data import EpisodesStage
 
 NO_IMAGE = -1  # in the place of a query
 TRIES = 1000  # draws of shares of classes
@@ -263,7 +262,7 @@ def _unbalanced(
     return query
 
 
-def run(stage: EpisodesStage, data: Path, out: Path) -> None:
+def run(stage: EpisodesConfig, data: Path, out: Path) -> None:
     """The stage `episodes`."""
     provenance = Provenance("episodes", stage, [data / "store.json"])
     settings = stage.model_dump(exclude={"stage_version", "split"})

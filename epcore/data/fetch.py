@@ -1,15 +1,13 @@
-"""The stage `fetch`: files of sources, found on this machine or downloaded, and verified.
+"""Files of sources, found on this machine or downloaded, and verified.
 
 A file counts wherever it lies: below the data root or below the folder that the environment
 variable EPCORE_MIRROR names. What is found is verified like a download, and never changed.
 """
 
 import hashlib
-import json
 import os
 import re
 import shutil
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,12 +16,10 @@ import requests
 from requests.adapters import HTTPAdapter
 from tqdm import tqdm
 
+from epcore.data.datasets import Source, SourceFile
 from epcore.data.sources import stamp
 from epcore.errors import UserError
 from epcore.files import alone, naming, publish, write_text
-from epcore.plan.datasets import DataSources, OfficialData, Source, SourceFile
-from epcore.plan.load import suggest
-from epcore.plan.registry import main_config, read_datasets
 
 CHUNK = 1 << 20
 PIECE = 1 << 16  # what a connection that breaks off loses at most
@@ -35,83 +31,6 @@ BROKEN_OFF = (
     requests.exceptions.ChunkedEncodingError,
 )
 LARGE = 100 << 20  # bytes from which on verifying shows its progress
-
-
-def run(names: list[str], settings: Path, root: Path | None, receipt: Path | None) -> None:
-    """The stage `fetch`; without names it prints what there is.
-
-    `root` is the data root of config.yaml unless it is given.
-
-    Raises:
-        UserError: for an unknown name, a file that is not the published one, or one that can
-            neither be found nor downloaded.
-    """
-    registry = read_datasets(settings)
-    if root is None:
-        root = Path(main_config(settings).data_root)
-    if not names and receipt is None:
-        print(overview(registry, root))
-        return
-    sources = _named(names, registry)
-    if receipt and len(sources) != 1:
-        raise UserError("--receipt: name one source, which it is the receipt of")
-    failures: dict[str, UserError] = {}
-    for name in sources:
-        source = registry.sources[name]
-        print(f"{name}: {source.title}. License: {source.license}. {source.terms}", flush=True)
-        try:
-            files = {key: obtain(file, source, name, root) for key, file in source.files.items()}
-        except UserError as error:  # what else is missing is better known at once
-            failures[name] = error
-            continue
-        if receipt:
-            write_text(receipt, json.dumps({"source": name, "files": files}, indent=1) + "\n")
-    if failures:
-        first, *others = failures
-        more = f" (missing as well: {', '.join(others)})" if others else ""
-        raise UserError(f"{failures[first]}{more}")
-
-
-def _named(names: Iterable[str], registry: DataSources) -> list[str]:
-    """The sources that names of sources and of data sets stand for."""
-    sources: list[str] = []
-    for name in names:
-        dataset = registry.datasets.get(name)
-        if name in registry.sources:
-            sources.append(name)
-        elif isinstance(dataset, OfficialData):
-            sources += dataset.sources
-        elif dataset is not None:
-            raise UserError(f"data set {name!r} is of kind {dataset.kind}: nothing to fetch")
-        else:
-            known = suggest(name, [*registry.sources, *registry.datasets])
-            raise UserError(f"unknown data set or source {name!r}{known}")
-    return list(dict.fromkeys(sources))
-
-
-def overview(registry: DataSources, root: Path) -> str:
-    """The sources: what for, on what terms, their files, and which are on this machine."""
-    lines = []
-    for name, source in registry.sources.items():
-        users = [
-            dataset
-            for dataset, settings in registry.datasets.items()
-            if isinstance(settings, OfficialData) and name in settings.sources
-        ]
-        lines += [
-            f"{name}: {source.title}",
-            f"    for {', '.join(users)}",
-            f"    license: {source.license}. {source.terms}",
-        ]
-        for file in source.files.values():
-            state = "to be downloaded" if file.urls else "to be got by hand"
-            if (found := find(file, root)) is not None:
-                state = f"found: {found}"
-            size = f"{_size(file.size)}, " if file.size else ""
-            lines.append(f"    {file.path}: {size}{state}")
-    return "\n".join(
-        [*lines, "", "`epcore fetch NAME` gets what is missing and verifies the rest."]
-    )
 
 
 def places(root: Path) -> list[Path]:
@@ -387,12 +306,13 @@ def _check_room(path: Path, needed: int) -> None:
     free = shutil.disk_usage(path.parent).free
     if needed > free:
         raise UserError(
-            f"{path} needs {_size(needed)}, {_size(free)} are free; make room or choose "
+            f"{path} needs {file_size(needed)}, {file_size(free)} are free; make room or choose "
             "another data_root in config/config.yaml"
         )
 
 
-def _size(size: int) -> str:
+def file_size(size: int) -> str:
+    """A number of bytes as people read it, such as 1.2 GB."""
     for unit, factor in (("GB", 1e9), ("MB", 1e6)):
         if size >= factor:
             return f"{size / factor:.1f} {unit}"

@@ -5,9 +5,9 @@ import json
 from pathlib import Path
 from typing import Any, get_args
 
+from epcore.data.config import Split
 from epcore.data.sources import Sources
 from epcore.errors import UserError
-from epcore.plan.settings import Split
 
 
 def read_lists(sources: Sources, source: str) -> dict[Split, Path]:

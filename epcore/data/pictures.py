@@ -10,8 +10,8 @@ from functools import cache
 import numpy as np
 from PIL import ExifTags, Image, UnidentifiedImageError
 
+from epcore.data.datasets import Pixels
 from epcore.errors import UserError
-from epcore.plan.datasets import Pixels
 
 # Of the kinds that Pillow knows, others run programs (EPS), or are no photographs.
 FORMATS = ("AVIF", "BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")

@@ -9,11 +9,11 @@ from typing import Any, get_args
 
 import numpy as np
 
+from epcore.data.config import Split
 from epcore.data.contents import Contents
+from epcore.data.datasets import SharedImages
 from epcore.errors import UserError
 from epcore.files import atomic
-from epcore.plan.datasets import SharedImages
-from epcore.plan.settings import Split
 
 EXAMPLES = 3
 COLUMNS = ("image", "class", "split", "equals", "equals_class", "equals_split")

@@ -17,12 +17,12 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
+from epcore.data.config import Split
 from epcore.data.contents import Contents, ImageClass, check_classes
+from epcore.data.datasets import SharedImages
 from epcore.data.repeats import Repeats
 from epcore.errors import UserError
 from epcore.files import atomic, reserve, sha256, write_text
-from epcore.plan.datasets import SharedImages
-from epcore.plan.settings import Split
 
 SMALL = ("labels.npy", "checksums.npy")
 FILES = ("images.npy", *SMALL, "store.json")

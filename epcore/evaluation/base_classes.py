@@ -7,15 +7,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from epcore.checkpoint import Checkpoint
+from epcore.backbones.checkpoint import Checkpoint
 from epcore.data.arrays import load_arrays, save_arrays
 from epcore.data.augment import Augmenter
 from epcore.data.store import ImageStore
-from epcore.device import choose_device, describe, set_precision
+from epcore.evaluation.config import BaseClassesConfig
 from epcore.evaluation.embed import embed
 from epcore.files import Provenance
-from epcore.origin import check_one_store
-from epcore.plan.stages.testing import BaseClassesStage
+from epcore.runtime.device import choose_device, describe, set_precision
+from epcore.runtime.origin import check_one_store
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class BaseClasses:
         return load_arrays(path, cls, ("mean", "weights"), "file of base classes")
 
 
-def run(stage: BaseClassesStage, data: Path, weights: Path, out: Path) -> None:
+def run(stage: BaseClassesConfig, data: Path, weights: Path, out: Path) -> None:
     """The stage `base-classes`: images are not augmented, BatchNorm is in eval mode."""
     provenance = Provenance("base-classes", stage, [data / "store.json", weights])
     check_one_store([data / "store.json", weights])

@@ -7,10 +7,10 @@ import torch
 
 from epcore.data.episodes import Episodes
 from epcore.evaluation.base_classes import BaseClasses
+from epcore.evaluation.config import ClassifierTest
 from epcore.evaluation.embed import Features
 from epcore.evaluation.inference import Inference, combinations, with_settings
 from epcore.evaluation.solve import solve
-from epcore.plan.stages.testing import ClassifierTest
 
 
 @dataclass(frozen=True)

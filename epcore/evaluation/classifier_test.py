@@ -13,12 +13,12 @@ from epcore.data.episodes import Episodes
 from epcore.errors import UserError
 from epcore.evaluation.base_classes import BaseClasses
 from epcore.evaluation.choice import choose
+from epcore.evaluation.config import ClassifierTest
 from epcore.evaluation.embed import Features
 from epcore.evaluation.solve import ADVICE, Results, solve
 from epcore.files import require, write_text
-from epcore.origin import check_one_store, check_same_network
-from epcore.plan.stages.testing import ClassifierTest
 from epcore.propagation import DegenerateFeaturesError
+from epcore.runtime.origin import check_one_store, check_same_network
 
 
 @dataclass(frozen=True)

@@ -9,17 +9,17 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from epcore.backbones import Backbone
-from epcore.checkpoint import load_backbone
+from epcore.backbones.base import Backbone
+from epcore.backbones.checkpoint import load_backbone
 from epcore.data.arrays import load_arrays, save_arrays
 from epcore.data.augment import Augmenter
 from epcore.data.device_images import to_device
 from epcore.data.episodes import Episodes
 from epcore.data.store import ImageStore
-from epcore.device import autocast, choose_device, describe, set_precision
 from epcore.errors import UserError
+from epcore.evaluation.config import EmbedConfig
 from epcore.files import Provenance
-from epcore.plan.stages.testing import EmbedStage
+from epcore.runtime.device import autocast, choose_device, describe, set_precision
 
 BATCH = 256
 
@@ -110,7 +110,7 @@ def embed(
     return Features(rows, store.labels[rows], values.cpu().numpy())
 
 
-def run(stage: EmbedStage, data: Path, weights: Path, out: Path) -> None:
+def run(stage: EmbedConfig, data: Path, weights: Path, out: Path) -> None:
     """The stage `embed`; weights may have been trained on another data set."""
     provenance = Provenance("embed", stage, [data / "store.json", weights])
     store = ImageStore.open(data)

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from epcore.evaluation.classifier_test import TestedFeatures, write_scores
+from epcore.evaluation.config import EvaluateConfig
 from epcore.files import Provenance
-from epcore.plan.stages.testing import EvaluateStage
 
 
-def run(stage: EvaluateStage, features: Path, episodes: Path, out: Path) -> None:
+def run(stage: EvaluateConfig, features: Path, episodes: Path, out: Path) -> None:
     """The stage `evaluate`: a CSV with the columns episode, accuracy.
 
     The meta has the classifier with all its settings, those that nobody set included.

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from epcore.evaluation.classifier_test import TestedFeatures, write_scores
+from epcore.evaluation.config import EvaluateClassifiersConfig
 from epcore.files import Provenance
-from epcore.plan.stages.testing import EvaluateClassifiersStage
 
 
 def run(
-    stage: EvaluateClassifiersStage,
+    stage: EvaluateClassifiersConfig,
     features: Path,
     base: Path,
     episodes: Path,

@@ -3,17 +3,16 @@
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from epcore.classifiers import EpisodeBatch, load_classifier
-from epcore.compared import method_of
+from epcore.classifiers import load_classifier
+from epcore.classifiers.episodes import EpisodeBatch
 from epcore.errors import UserError
 from epcore.evaluation.base_classes import BaseClasses
-from epcore.plan import Plan
-from epcore.plan.recipe_models import Phase, Propagation
+from epcore.evaluation.config import Propagation
 from epcore.propagation import EmbeddingPropagation
 
 # Where a person gives what is known of the base classes.
@@ -36,7 +35,7 @@ class Inference:
             self.propagate = EmbeddingPropagation(
                 settings.embedding_alpha, settings.bandwidth, settings.part
             )
-        self.classifier = load_classifier(settings, where)
+        self.classifier = load_classifier(settings.classifier, dict(settings), where)
         self._where = where
 
     def scores(self, episodes: EpisodeBatch) -> Tensor:
@@ -121,42 +120,3 @@ def with_settings(propagation: Propagation, chosen: dict[str, Any]) -> Propagati
     settings = {"name": named} if isinstance(named, str) else named
     classifier = settings | chosen if chosen else named
     return propagation.model_copy(update={"classifier": classifier})
-
-
-def check_methods(plan: Plan, recipes: Sequence[str]) -> None:
-    """Checks what a plan cannot, as that takes torch: settings of methods, unlabeled images.
-
-    recipes: those that are checked; those that a run uses are `plan.tested.recipes`.
-
-    Raises:
-        UserError: that names the recipe, and the protocol of a table or figure.
-    """
-    for name, method in plan.registry.recipes.compared.items():
-        method_of(method.method, plan.registry.recipes.compared_place(name))
-    where = f"{plan.registry.config.name}/recipes.yaml, recipe {{}}".format
-    for name in recipes:
-        for backbone in plan.registry.scale.backbones:
-            recipe = plan.registry.recipes.resolve(name, backbone)
-            for phase in get_args(Phase):
-                inference = Inference(recipe.propagation_in(phase), where(name))
-                if phase == "finetuning" and recipe.tested == "finetuned":
-                    inference.check_trainable()
-    any_recipe = plan.registry.recipes.resolve(recipes[0], next(iter(plan.registry.backbones)))
-    for name, choice in plan.registry.recipes.classifiers.items():
-        settings = any_recipe.propagation.model_copy(update={"classifier": choice.classifier})
-        for chosen in combinations(choice.grid):
-            place = f"{plan.registry.config.name}/classifiers.yaml, {name}"
-            load_classifier(with_settings(settings, chosen), place)
-    for run in plan.tested.runs:
-        episodes = plan.registry.protocols[run.protocol]
-        recipe = plan.registry.recipes.resolve(run.recipe, run.backbone)
-        place = f"{where(run.recipe)} on {run.protocol}"
-        inference = Inference(recipe.propagation_in("testing"), place)
-        inference.check_unlabeled(episodes.has_unlabeled)
-        cosine = recipe.pretraining.heads == "cosine"
-        if inference.classifier.needs.base_weights and cosine:
-            raise UserError(
-                f"{place}: the classifier {inference.classifier.name} takes the weights of a "
-                "linear layer over the base classes, and the recipe has `heads: cosine`; choose "
-                "another classifier, or linear heads"
-            )

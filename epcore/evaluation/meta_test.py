@@ -9,23 +9,24 @@ from torch import Tensor, nn
 from torch.nn import functional
 from tqdm import tqdm
 
-from epcore.checkpoint import Checkpoint
-from epcore.classifiers import EpisodeBatch
-from epcore.compared import EpisodicMethod, build_method
+from epcore.backbones.checkpoint import Checkpoint
+from epcore.classifiers.episodes import EpisodeBatch
 from epcore.data.augment import Augmenter, crop_size
+from epcore.data.config import View
 from epcore.data.device_images import to_device
 from epcore.data.episodes import Episodes
 from epcore.data.store import ImageStore
-from epcore.device import autocast, choose_device, describe, place, set_precision
 from epcore.errors import UserError
 from epcore.evaluation.classifier_test import write_scores
+from epcore.evaluation.config import MetaTestConfig
 from epcore.evaluation.embed import BATCH
 from epcore.evaluation.solve import Results
 from epcore.files import Provenance
-from epcore.origin import check_one_store
-from epcore.plan.recipe_models import View
-from epcore.plan.stages.testing import MetaTestStage
+from epcore.methods import build_method
+from epcore.methods.base import EpisodicMethod
 from epcore.propagation import DegenerateFeaturesError
+from epcore.runtime.device import autocast, choose_device, describe, place, set_precision
+from epcore.runtime.origin import check_one_store
 
 
 class EpisodicTester:
@@ -125,7 +126,7 @@ class EpisodicTester:
         return torch.stack(found)
 
 
-def run(stage: MetaTestStage, data: Path, weights: Path, episodes: Path, out: Path) -> None:
+def run(stage: MetaTestConfig, data: Path, weights: Path, episodes: Path, out: Path) -> None:
     """The stage `meta-test`: a CSV with the columns episode, accuracy.
 
     Raises:

@@ -8,7 +8,7 @@ import torch
 from torch.nn import functional
 from tqdm import tqdm
 
-from epcore.classifiers import EpisodeBatch
+from epcore.classifiers.episodes import EpisodeBatch
 from epcore.data.episodes import Episodes
 from epcore.evaluation.base_classes import BaseClasses
 from epcore.evaluation.embed import Features

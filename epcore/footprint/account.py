@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from epcore.footprint.ancestry import Ancestry
+from epcore.footprint.config import Co2Config
 from epcore.footprint.ledger import Entry
-from epcore.plan import Plan, paths
 
 
 @dataclass(frozen=True)
@@ -85,23 +85,22 @@ class Account:
         return [*self.jobs, *self.rules, *self.products, self.total]
 
 
-def account(plan: Plan, entries: Iterable[Entry]) -> Account:
+def account(config: Co2Config, results: Path, entries: Iterable[Entry]) -> Account:
     """The sums of the last entries of all attempts at a scale's jobs.
 
     Jobs are in the order of their names, rules in that of their first attempt, tables and figures
-    in that of the plan, as far as they were made. What a table or figure is made of is what the
-    meta files say.
+    in that of the config, as far as they were made. What a table or figure is made of is what the
+    meta files below `results`, the folder of the scale, say.
     """
-    entries, scale = tuple(entries), {"scale": plan.registry.scale_name}
+    entries = tuple(entries)
     by_job: dict[str, list[Entry]] = {}
     by_rule: dict[str, list[Entry]] = {}
     for entry in entries:
         by_job.setdefault(entry.job, []).append(entry)
         by_rule.setdefault(entry.stage, []).append(entry)
-    ancestry = Ancestry(Path(paths.LEDGER.format(**scale)).parent, entries)
-    tables = [(name, paths.TABLE_CSV.format(**scale, table=name)) for name in plan.main_tables]
-    figures = [(name, paths.FIGURE.format(**scale, figure=name)) for name in plan.covered_figures]
-    targets = [("table", *each) for each in tables] + [("figure", *each) for each in figures]
+    ancestry = Ancestry(results, entries)
+    targets = [("table", *table) for table in config.tables.items()]
+    targets += [("figure", *figure) for figure in config.figures.items()]
     products = [
         Use(level, name, tuple(e for job in ancestry.jobs_below(file) for e in by_job[job]))
         for level, name, file in targets

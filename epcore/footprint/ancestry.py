@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from epcore.files import meta_of
 from epcore.footprint.ledger import Entry
-from epcore.plan import paths
 
 
 class Ancestry:
@@ -33,7 +33,7 @@ class Ancestry:
         """The jobs of the ledger that made a file and, all the way down, what it is made from."""
         jobs: dict[str, None] = {}
         seen: set[str] = set()
-        left = [str(paths.meta(file)), file]
+        left = [str(meta_of(Path(file))), file]
         while left:
             if (path := left.pop()) not in seen:
                 seen.add(path)
@@ -46,10 +46,10 @@ class Ancestry:
 
     def _sources(self, path: str) -> list[str]:
         """The receipts that a store was built from; of other files nothing."""
-        if Path(path).name != Path(paths.STORE).name:
+        if Path(path).name != "store.json":
             return []
         with contextlib.suppress(OSError, ValueError, LookupError):
             origin = json.loads(Path(path).read_text(encoding="utf-8"))["provenance"]
-            place = {"scale": self._results.name}
-            return [paths.RECEIPT.format(**place, source=name) for name in origin["sources"]]
+            receipts = self._results / "sources"
+            return [(receipts / f"{name}.json").as_posix() for name in origin["sources"]]
         return []

@@ -17,7 +17,7 @@ from pydantic import ConfigDict, Field, NonNegativeFloat, ValidationError
 
 from epcore.errors import UserError
 from epcore.files import canonical_json, locked
-from epcore.plan.settings import Settings
+from epcore.settings import Settings
 
 State = Literal["started", "running", "finished", "failed", "interrupted"]
 

@@ -16,8 +16,8 @@ from pydantic import NonNegativeFloat, PositiveInt, ValidationError
 
 from epcore.errors import UserError
 from epcore.files import canonical_json, locked
-from epcore.plan.footprint import FootprintSettings
-from epcore.plan.settings import Settings
+from epcore.footprint.config import FootprintSettings
+from epcore.settings import Settings
 
 
 class Machine(Settings):

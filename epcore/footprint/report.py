@@ -10,11 +10,11 @@ from epcore.errors import UserError
 from epcore.files import Provenance, write_text
 from epcore.footprint import impact
 from epcore.footprint.account import Account, Use, account
+from epcore.footprint.config import Co2Config
 from epcore.footprint.ledger import Entry, read
-from epcore.markup import tex_escape
-from epcore.plan import Plan
 from epcore.report.figure import BLUE, ORANGE, figure
 from epcore.report.latex import head
+from epcore.report.markup import tex_escape
 from epcore.report.numbers import write_table
 
 HOURS = 24  # of processors, below which the table tells minutes
@@ -196,22 +196,13 @@ def draw(sums: Account, out: Path) -> None:
         axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
 
 
-def run(
-    settings: Path,
-    scale: str,
-    ledger: Path,
-    out: Path,
-    tex: Path,
-    drawing: Path,
-    seeds: list[int] | None = None,
-) -> None:
+def run(config: Co2Config, ledger: Path, out: Path, tex: Path, drawing: Path) -> None:
     """The stage `co2`: numbers (.csv), paragraph (.md), table (.tex), drawing (.pdf and .png)."""
-    plan = Plan(settings, scale, seeds)
     entries = read(ledger)
     if not entries:
         raise UserError(f"ledger {ledger} has no line that can be read; run a job first")
-    provenance = Provenance("co2", {"scale": scale}, [ledger])
-    sums = account(plan, entries)
+    provenance = Provenance("co2", config.model_dump(mode="json"), [ledger])
+    sums = account(config, ledger.parent, entries)
     write_table(pd.DataFrame(use.row() for use in sums.uses), out, "%.6g")
     write_text(out.with_suffix(".md"), paragraph(sums) + "\n")
     write_text(tex, typeset(sums))

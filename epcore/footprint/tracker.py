@@ -16,15 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 from epcore.files import ENERGY
 from epcore.footprint.clock import cpu_seconds
+from epcore.footprint.config import FootprintSettings
 from epcore.footprint.ledger import Entry, State, append
 from epcore.footprint.machine import factor_source, known_machine, outside_slurm
-from epcore.plan.footprint import FootprintSettings
-from epcore.plan.load import read
 
 if TYPE_CHECKING:
     from epcore.footprint.meter import Meter, Sample
 
-# The environment of a job that is tracked: footprint.yaml, and the ledger to write.
+# The environment of a job that is tracked: footprint.yaml as JSON, and the ledger to write.
 SETTINGS, LEDGER = "EPCORE_FOOTPRINT", "EPCORE_LEDGER"
 LONGEST_PAUSE = 120.0  # seconds between two lines of the ledger
 JOULES_PER_KWH = 3.6e6
@@ -46,8 +45,7 @@ def tracked(stage: str, job: Path, gpus: int = 0, measured: bool = False) -> Ite
     if SETTINGS not in os.environ or LEDGER not in os.environ:
         yield
         return
-    file = Path(os.environ[SETTINGS])
-    settings = read(file.parent, file.name, FootprintSettings)
+    settings = FootprintSettings.model_validate_json(os.environ[SETTINGS])
     if not settings.tracking:
         yield
         return

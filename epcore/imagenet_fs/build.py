@@ -6,12 +6,12 @@ from typing import Any
 
 from torch import Tensor
 
-from epcore.checkpoint import REMEDY, load_safely, problem_of, save_atomically
+from epcore.backbones.checkpoint import REMEDY, load_safely, problem_of, save_atomically
 from epcore.errors import UserError
+from epcore.imagenet_fs.config import Generator, WdaeGnn, WeightPropagation
 from epcore.imagenet_fs.generators import WeightGenerator
 from epcore.imagenet_fs.lwof import LwofGenerator
 from epcore.imagenet_fs.wdae import WdaeGenerator
-from epcore.plan.imagenet_fs_models import Generator, WdaeGnn, WeightPropagation
 
 FORMAT = "epcore weight generators 1"
 

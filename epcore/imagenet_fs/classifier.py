@@ -8,16 +8,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from epcore.backbones import Backbone
-from epcore.checkpoint import build
-from epcore.cosine import CosineClassifier
+from epcore.backbones.base import Backbone
+from epcore.backbones.checkpoint import build
+from epcore.backbones.cosine import CosineClassifier
 from epcore.data.augment import Augmenter, crop_size
 from epcore.data.device_images import to_device
 from epcore.data.store import ImageStore
-from epcore.device import autocast, choose_device, place, set_precision
 from epcore.errors import UserError
 from epcore.imagenet_fs.classes import Subsets, check_pair
-from epcore.plan.stages.imagenet_fs import ClassifierStage
+from epcore.imagenet_fs.config import ClassifierConfig
+from epcore.runtime.device import autocast, choose_device, place, set_precision
 from epcore.training.loop import seed_of
 from epcore.training.session import Session
 
@@ -44,7 +44,7 @@ class ClassifierTask:
     """
 
     def __init__(
-        self, stage: ClassifierStage, images: ImageStore, queries: ImageStore, device: torch.device
+        self, stage: ClassifierConfig, images: ImageStore, queries: ImageStore, device: torch.device
     ) -> None:
         self.stage, self.images, self.queries, self.device = stage, images, queries, device
         self.settings = stage.training
@@ -101,7 +101,7 @@ class ClassifierTask:
         return float(accuracy), float(functional.cross_entropy(scores, self.expected))
 
 
-def run(stage: ClassifierStage, data: Path, queries: Path, out: Path, require_gpu: bool) -> None:
+def run(stage: ClassifierConfig, data: Path, queries: Path, out: Path, require_gpu: bool) -> None:
     """The stage `imagenet-fs-classifier`: a checkpoint, its curve and its meta."""
     device = choose_device(require_gpu)
     set_precision(stage.precision)

@@ -5,25 +5,24 @@ from typing import get_args
 
 import torch
 
-from epcore.device import describe
 from epcore.errors import UserError
 from epcore.files import Provenance, write_text
 from epcore.imagenet_fs.build import build_generator, load_generators, read_head
 from epcore.imagenet_fs.classes import Subsets
+from epcore.imagenet_fs.config import Measure, TrialsConfig
 from epcore.imagenet_fs.exemplars import Exemplars
 from epcore.imagenet_fs.features import open_both
 from epcore.imagenet_fs.trials import Queries, weights_of_trials
-from epcore.origin import check_made_of
-from epcore.plan.imagenet_fs_models import Measure
-from epcore.plan.stages.imagenet_fs import TrialsStage
 from epcore.propagation import DegenerateFeaturesError
+from epcore.runtime.device import describe
+from epcore.runtime.origin import check_made_of
 
 MEASURES: tuple[Measure, ...] = get_args(Measure)
 
 
 @torch.no_grad()
 def run(
-    stage: TrialsStage,
+    stage: TrialsConfig,
     data: Path,
     queries: Path,
     features: Path,

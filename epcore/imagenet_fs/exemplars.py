@@ -11,7 +11,7 @@ from epcore.data.store import ImageStore
 from epcore.errors import UserError
 from epcore.files import Provenance
 from epcore.imagenet_fs.classes import Subsets, TestedSplit, check_pair
-from epcore.plan.stages.imagenet_fs import ExemplarsStage
+from epcore.imagenet_fs.config import ExemplarsConfig
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def draw(store: ImageStore, split: TestedSplit, shots: int, trials: int, seed: i
     return Exemplars(labels, rows)
 
 
-def run(stage: ExemplarsStage, data: Path, queries: Path, out: Path) -> None:
+def run(stage: ExemplarsConfig, data: Path, queries: Path, out: Path) -> None:
     """The stage `imagenet-fs-exemplars`: a file for each split and K, and one meta for all."""
     provenance = Provenance(
         "imagenet-fs-exemplars", stage, [data / "store.json", queries / "store.json"]

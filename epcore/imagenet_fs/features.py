@@ -14,12 +14,11 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from epcore.backbones import Backbone
-from epcore.checkpoint import load_backbone
+from epcore.backbones.base import Backbone
+from epcore.backbones.checkpoint import load_backbone
 from epcore.data.augment import Augmenter
 from epcore.data.device_images import to_device
 from epcore.data.store import ImageStore
-from epcore.device import autocast, choose_device, describe, set_precision
 from epcore.errors import UserError
 from epcore.files import (
     Provenance,
@@ -31,7 +30,8 @@ from epcore.files import (
     sha256,
     write_text,
 )
-from epcore.plan.stages.imagenet_fs import ImageFeaturesStage
+from epcore.imagenet_fs.config import ImageFeaturesConfig
+from epcore.runtime.device import autocast, choose_device, describe, set_precision
 
 CHUNK = 4096  # images between two marks of how far it got
 BATCH = 256
@@ -159,13 +159,13 @@ def _done(target: Path, mark: Path, shape: tuple[int, int]) -> int:
     return done if fits and 0 <= done <= shape[0] else 0
 
 
-def run(stage: ImageFeaturesStage, data: Path, queries: Path, checkpoint: Path, out: Path) -> None:
+def run(stage: ImageFeaturesConfig, data: Path, queries: Path, checkpoint: Path, out: Path) -> None:
     """The stage `imagenet-fs-features`: of both data sets, into the folder `out`."""
     folders = {out / "images.npy": data, out / "queries.npy": queries}
     write_features(stage, folders, checkpoint)
 
 
-def write_features(stage: ImageFeaturesStage, folders: dict[Path, Path], checkpoint: Path) -> None:
+def write_features(stage: ImageFeaturesConfig, folders: dict[Path, Path], checkpoint: Path) -> None:
     """A feature file of each data set's folder, with its meta; all once all are computed."""
     files = {out: [data / "store.json", checkpoint] for out, data in folders.items()}
     provenances = {out: Provenance("imagenet-fs-features", stage, files[out]) for out in folders}

@@ -10,17 +10,16 @@ from torch import Tensor
 from torch.nn import functional
 
 from epcore.backbones.base import parameter_count
-from epcore.cosine import cosine_logits
-from epcore.device import choose_device, describe
+from epcore.backbones.cosine import cosine_logits
 from epcore.errors import UserError
 from epcore.imagenet_fs.build import build_generator, read_head, save_generators
 from epcore.imagenet_fs.classes import Subsets
+from epcore.imagenet_fs.config import GeneratorConfig, GeneratorTraining
 from epcore.imagenet_fs.exemplars import Exemplars
 from epcore.imagenet_fs.features import ImageFeatures, open_both
 from epcore.imagenet_fs.generators import Task
 from epcore.imagenet_fs.trials import Queries, hits, weights_of_trials
-from epcore.plan.imagenet_fs_models import GeneratorTraining
-from epcore.plan.stages.imagenet_fs import GeneratorStage
+from epcore.runtime.device import choose_device, describe
 from epcore.training.loop import Outcome, fit, seed_of
 from epcore.training.session import Session
 
@@ -77,7 +76,7 @@ class GeneratorTask:
 
     def __init__(
         self,
-        stage: GeneratorStage,
+        stage: GeneratorConfig,
         shots: int,
         images: ImageFeatures,
         queries: ImageFeatures,
@@ -160,7 +159,7 @@ class GeneratorTask:
 
 
 def run(
-    stage: GeneratorStage,
+    stage: GeneratorConfig,
     data: Path,
     queries: Path,
     features: Path,

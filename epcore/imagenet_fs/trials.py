@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from epcore.cosine import cosine_logits
+from epcore.backbones.cosine import cosine_logits
 from epcore.imagenet_fs.classes import Subsets
+from epcore.imagenet_fs.config import Measure
 from epcore.imagenet_fs.exemplars import Exemplars
 from epcore.imagenet_fs.features import ImageFeatures
 from epcore.imagenet_fs.generators import Task, WeightGenerator
-from epcore.plan.imagenet_fs_models import Measure
 from epcore.propagation import DegenerateFeaturesError
 
 TOP = 5

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from epcore.imagenet_fs.config import WdaeGnn, WeightPropagation
 from epcore.imagenet_fs.generators import Task, WeightGenerator, mean_directions
-from epcore.plan.imagenet_fs_models import WdaeGnn, WeightPropagation
 from epcore.propagation import EmbeddingPropagation
 
 

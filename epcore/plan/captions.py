@@ -1,7 +1,7 @@
 """What captions and notes of a scale's tables and figures say besides their numbers."""
 
-from epcore.markup import literal
-from epcore.plan.scale_models import Scale
+from epcore.config.scale import Scale
+from epcore.report.markup import literal
 
 
 def caption_of(scale: Scale, title: str, *parts: str, own: bool = False) -> str:

@@ -3,14 +3,13 @@
 from functools import cached_property
 from typing import Any
 
-from epcore.plan.printed import Cell, Place, read_printed
 from epcore.plan.registry import Registry
 from epcore.plan.run import Run
-from epcore.plan.stages.claims import ClaimCell
-from epcore.plan.stages.scores import ScoreColumn
-from epcore.plan.stages.tables import MeasuredCell
-from epcore.plan.table_models import Table
 from epcore.plan.tables import TableRun, Tables
+from epcore.report.claim_config import ClaimCell
+from epcore.report.config import MeasuredCell, ScoreColumn
+from epcore.report.printed import Cell, Place, read_printed
+from epcore.report.table_settings import Table
 
 BASELINE = " baseline"  # behind a cell: what its table compares it with
 Measured = tuple[TableRun, MeasuredCell]

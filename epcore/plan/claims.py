@@ -6,11 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import cache, cached_property
 from typing import assert_never
 
-from epcore.errors import UserError
-from epcore.markup import literal
-from epcore.plan import paths
-from epcore.plan.claim_cells import BASELINE, ClaimCells
-from epcore.plan.claim_models import (
+from epcore.config.claims import (
     Arithmetic,
     Best,
     Claim,
@@ -27,18 +23,23 @@ from epcore.plan.claim_models import (
     UpTo,
     Within,
 )
+from epcore.config.load import read
+from epcore.errors import UserError
+from epcore.plan import paths
+from epcore.plan.claim_cells import BASELINE, ClaimCells
 from epcore.plan.figures import Figures
-from epcore.plan.load import pick, read
 from epcore.plan.registry import Registry
-from epcore.plan.stages.claims import (
+from epcore.plan.tables import Tables
+from epcore.report.claim_config import (
     ClaimCase,
     ClaimCell,
     ClaimCondition,
     ClaimNumber,
-    ClaimsStage,
+    ClaimsConfig,
     JudgedClaim,
 )
-from epcore.plan.tables import Tables
+from epcore.report.markup import literal
+from epcore.settings import pick
 
 FILE = "claims.yaml"
 COMPARED = "compared"  # the table of the methods of the literature, trained here
@@ -59,7 +60,7 @@ class Claims:
         return ClaimCells(self._registry, self._tables)
 
     @cache  # noqa: B019 - a plan lives as long as the program
-    def stage(self) -> ClaimsStage:
+    def stage(self) -> ClaimsConfig:
         """The config of the stage `claims`.
 
         Raises:
@@ -76,7 +77,7 @@ class Claims:
                 " This run is not on the paper's data: its verdicts are on the method as it works "
                 "there, and can refute no claim about ImageNet"
             )
-        return ClaimsStage(
+        return ClaimsConfig(
             title="The claims, judged by the numbers that the paper prints and by this run",
             notes=note,
             seeds=self._registry.seeds,

@@ -3,12 +3,12 @@
 from functools import cache
 from typing import Any
 
-from epcore.plan.recipe_models import View
+from epcore.config.resources import JobResources
+from epcore.data.config import View
+from epcore.evaluation.config import MetaTestConfig
 from epcore.plan.registry import Registry
 from epcore.plan.run import Run, TrainedNetwork
-from epcore.plan.settings import JobResources
-from epcore.plan.stages.testing import MetaTestStage
-from epcore.plan.stages.training import MetaTrainStage
+from epcore.training.config import MetaTrainConfig
 
 WHOLE = View.model_validate({"resize": 1, "crop": 1})
 
@@ -30,9 +30,9 @@ class Compared:
 
     def meta_train(
         self, dataset: str, backbone: str, recipe: str, seed: int, shot: int
-    ) -> MetaTrainStage:
+    ) -> MetaTrainConfig:
         found = self._registry.recipes.compared_method(recipe)
-        return MetaTrainStage(
+        return MetaTrainConfig(
             **self._network(backbone, self._registry.scale.resources),
             method=found.method,
             training=found.training_on.get(dataset, found.training).of_shot(shot),
@@ -40,9 +40,9 @@ class Compared:
             seed=seed,
         )
 
-    def meta_test(self, backbone: str, recipe: str, protocol: str) -> MetaTestStage:
+    def meta_test(self, backbone: str, recipe: str, protocol: str) -> MetaTestConfig:
         found = self._registry.recipes.compared_method(recipe)
-        return MetaTestStage(
+        return MetaTestConfig(
             **self._network(backbone, self._registry.scale.resources.embed),
             method=found.method,
             way=self._registry.protocols[protocol].way,

@@ -8,10 +8,10 @@ from epcore.plan.imagenet_fs import ImageNetFs
 from epcore.plan.registry import Registry
 from epcore.plan.run import Run, TrainedNetwork
 from epcore.plan.runs import Runs
-from epcore.plan.stages.figures import CurvesStage, GapPair, GapStage
-from epcore.plan.table_models import Block
 from epcore.plan.tables import Tables
 from epcore.plan.tested import Tested
+from epcore.report.figure_config import CurvesConfig, GapConfig, GapPair
+from epcore.report.table_settings import Block
 
 # A page of the paper holds so many rows of curves, and a caption.
 RECIPES_PER_FIGURE = 6
@@ -61,10 +61,10 @@ class Curves:
         return figures
 
     @cached_property
-    def stages(self) -> dict[str, CurvesStage]:
+    def stages(self) -> dict[str, CurvesConfig]:
         """Figure -> the config of its stage `curves`."""
         return {
-            name: CurvesStage(
+            name: CurvesConfig(
                 # Recipes that share their pretraining show it each.
                 trainings=tuple(
                     dict.fromkeys(step for each in found for step in self._runs.trainings(each))
@@ -74,7 +74,7 @@ class Curves:
             for name, found in self.checkpoints.items()
         } | (self._imagenet_fs.curves(self._tested.imagenet_fs) if self._imagenet_fs else {})
 
-    def stage(self, curves: str) -> CurvesStage:
+    def stage(self, curves: str) -> CurvesConfig:
         """The config of the stage `curves` for a figure."""
         return self.stages[curves]
 
@@ -104,10 +104,10 @@ class Curves:
             if at.baseline and at.column is self._tables.table(name).columns[0]
         ]
 
-    def gap(self) -> GapStage:
+    def gap(self) -> GapConfig:
         """Where the scale has its table."""
         compared = self.gap_runs()
-        return GapStage(
+        return GapConfig(
             pairs=tuple(self._pair(*each) for each in compared),
             label=self._figures.settings.gap.label,
             note=self._note(compared[0][1]),

@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
+from epcore.data.config import DataConfig, EpisodesConfig, EpisodeSettings, FetchConfig
+from epcore.data.datasets import BESIDE_PIXELS, OfficialData
 from epcore.plan import paths
-from epcore.plan.datasets import BESIDE_PIXELS, OfficialData
-from epcore.plan.load import pick
 from epcore.plan.registry import Registry
-from epcore.plan.scale_models import EpisodeSettings
-from epcore.plan.stages.data import DataStage, EpisodesStage, FetchStage
+from epcore.settings import pick
 
 
 class Data:
@@ -16,16 +15,16 @@ class Data:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
 
-    def fetch(self, source: str) -> FetchStage:
+    def fetch(self, source: str) -> FetchConfig:
         """Paths and checksums: other addresses or terms change nothing about the files."""
         files = pick(self._registry.sources, source, "source", "config/datasets.yaml").files
-        return FetchStage(
+        return FetchConfig(
             files={key: file.model_copy(update={"urls": ()}) for key, file in files.items()},
         )
 
-    def build(self, dataset: str) -> DataStage:
+    def build(self, dataset: str) -> DataConfig:
         settings = pick(self._registry.datasets, dataset, "data set", "config/datasets.yaml")
-        return DataStage(dataset=settings.model_copy(update=BESIDE_PIXELS))
+        return DataConfig(dataset=settings.model_copy(update=BESIDE_PIXELS))
 
     def receipts(self, dataset: str) -> list[str]:
         """Receipts of the sources that a data set is built from; a change of one rebuilds it."""
@@ -42,11 +41,11 @@ class Data:
         file = Path(own.format(getattr(settings, "path", "")))
         return [str(file)] if own and file.is_file() else []
 
-    def episodes(self, protocol: str) -> EpisodesStage:
+    def episodes(self, protocol: str) -> EpisodesConfig:
         asked = pick(self._registry.protocols, protocol, "protocol", "config/protocols.yaml")
         counts = self._registry.scale.episodes
         count = getattr(counts, asked.split)
-        return EpisodesStage(
+        return EpisodesConfig(
             **asked.model_dump(include=set(EpisodeSettings.model_fields)),
             episodes=min(count, asked.episodes or count),
             seed=counts.seed,

@@ -3,16 +3,16 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from epcore.config.figures import FigureSettings
 from epcore.plan import paths
 from epcore.plan.curves import Curves
-from epcore.plan.figure_models import FigureSettings
 from epcore.plan.figures import Figures
 from epcore.plan.plots import Plots
 from epcore.plan.registry import Registry
 from epcore.plan.run import Run
 from epcore.plan.runs import Runs
-from epcore.plan.stages import Stage
 from epcore.plan.tables import Tables
+from epcore.settings import StageConfig
 
 Inputs = dict[str, Sequence[str]]
 
@@ -28,7 +28,7 @@ class FigureJob:
 
     stage: str
     title: str
-    config: Callable[[], Stage]
+    config: Callable[[], StageConfig]
     inputs: Inputs
 
 
@@ -70,7 +70,7 @@ class FigureJobs:
         stage, files = self._curves.stages[figure], self._curves.files(figure)
         return FigureJob("curves", stage.note, lambda: stage, {"drawn_from": files})
 
-    def _single(self, figure: str) -> tuple[Callable[[], Stage], Inputs]:
+    def _single(self, figure: str) -> tuple[Callable[[], StageConfig], Inputs]:
         """What makes the config of a figure that has a stage to itself, and its inputs."""
         figures = self._figures
         match figure:

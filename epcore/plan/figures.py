@@ -2,28 +2,32 @@
 
 from functools import cached_property
 
+from epcore.analysis.config import (
+    DecisionBoundaryConfig,
+    InterpolatedPairs,
+    InterpolationConfig,
+    InterpolationNetwork,
+    TwoMoonsConfig,
+)
+from epcore.config.figures import FigureSettings, NetworkFigure
+from epcore.config.load import read
+from epcore.data.config import Split
 from epcore.errors import UserError
-from epcore.plan.figure_models import FigureSettings, InterpolatedPairs, NetworkFigure
-from epcore.plan.load import pick, read
 from epcore.plan.registry import Registry
 from epcore.plan.run import Run
 from epcore.plan.runs import Runs
-from epcore.plan.settings import Split
-from epcore.plan.stages.figures import (
-    AblationCell,
-    AblationStage,
-    AlphaCandidate,
-    AlphaStage,
-    DecisionBoundaryStage,
-    InterpolationNetwork,
-    InterpolationStage,
-    PerEpisodeCell,
-    PerEpisodeStage,
-    SpeedPoint,
-    SpeedStage,
-    TwoMoonsStage,
-)
 from epcore.plan.tables import TableRun, Tables
+from epcore.report.figure_config import (
+    AblationCell,
+    AblationConfig,
+    AlphaCandidate,
+    AlphaConfig,
+    PerEpisodeCell,
+    PerEpisodeConfig,
+    SpeedConfig,
+    SpeedPoint,
+)
+from epcore.settings import pick
 
 
 class Figures:
@@ -114,15 +118,15 @@ class Figures:
 
     # -- stages -----------------------------------------------------------------------------------
 
-    def two_moons(self) -> TwoMoonsStage:
-        return TwoMoonsStage(settings=self.settings.two_moons)
+    def two_moons(self) -> TwoMoonsConfig:
+        return TwoMoonsConfig(settings=self.settings.two_moons)
 
-    def decision_boundary(self) -> DecisionBoundaryStage:
-        return DecisionBoundaryStage(settings=self.settings.decision_boundary)
+    def decision_boundary(self) -> DecisionBoundaryConfig:
+        return DecisionBoundaryConfig(settings=self.settings.decision_boundary)
 
-    def alpha(self) -> AlphaStage:
+    def alpha(self) -> AlphaConfig:
         figure = self.settings.alpha
-        return AlphaStage(
+        return AlphaConfig(
             candidates=tuple(
                 AlphaCandidate(
                     features=self._runs.features(run),
@@ -134,7 +138,7 @@ class Figures:
             note=self._note(figure.column, figure.backbone),
         )
 
-    def interpolation(self) -> InterpolationStage:
+    def interpolation(self) -> InterpolationConfig:
         """Where the scale has its runs."""
         figure = self.settings.interpolation
         one, other = (
@@ -147,16 +151,16 @@ class Figures:
             for label, run in zip(figure.labels, self.interpolation_runs(), strict=True)
         )
         settings = figure.model_dump(include=set(InterpolatedPairs.model_fields))
-        return InterpolationStage(
+        return InterpolationConfig(
             networks=(one, other),
             settings=InterpolatedPairs(**settings),
             note=self._note(figure.column, figure.backbone),
         )
 
-    def speed(self) -> SpeedStage:
+    def speed(self) -> SpeedConfig:
         """Where the scale has its table."""
         shown = self.speed_runs()
-        return SpeedStage(
+        return SpeedConfig(
             points=tuple(
                 SpeedPoint(
                     label=at.row.label or at.row.name,
@@ -168,10 +172,10 @@ class Figures:
             note=self._note(shown[0].column.dataset, shown[0].run.backbone),
         )
 
-    def per_episode(self) -> PerEpisodeStage:
+    def per_episode(self) -> PerEpisodeConfig:
         """Where the scale has its table."""
         registry, figure = self._registry, self.settings.per_episode
-        return PerEpisodeStage(
+        return PerEpisodeConfig(
             rows=figure.rows,
             cells=tuple(
                 PerEpisodeCell(
@@ -187,10 +191,10 @@ class Figures:
             note=f"Scale {registry.scale_name}, seeds {', '.join(map(str, registry.seeds))}",
         )
 
-    def ablation(self) -> AblationStage:
+    def ablation(self) -> AblationConfig:
         """Where the rows of the table tick every combination of its marks."""
         table = self._registry.tables.table("ablation")
-        return AblationStage(
+        return AblationConfig(
             factors=table.marks,
             cells=tuple(
                 AblationCell(

@@ -5,36 +5,30 @@ from dataclasses import replace
 from functools import cache, cached_property
 from typing import Any, get_args
 
+from epcore.backbones.config import BackboneConfig, check_sizes
+from epcore.config.imagenet_fs import ImageNetFsRun, ImageNetFsScale, ImageNetFsSettings, Method
+from epcore.config.load import extend, merge, read_yaml
+from epcore.config.resources import JobResources
+from epcore.config.scale import ScaledBackbone
 from epcore.errors import UserError
-from epcore.markup import literal
+from epcore.imagenet_fs.config import (
+    ClassifierConfig,
+    ExemplarsConfig,
+    GeneratorConfig,
+    ImageFeaturesConfig,
+    Measure,
+    TrialsConfig,
+)
 from epcore.plan import paths
 from epcore.plan.captions import caption_of, this_run
 from epcore.plan.checks import check_name
-from epcore.plan.imagenet_fs_models import (
-    ImageNetFsRun,
-    ImageNetFsScale,
-    ImageNetFsSettings,
-    Measure,
-    Method,
-)
-from epcore.plan.load import extend, merge, pick, read_yaml, validate
-from epcore.plan.network import check_sizes
-from epcore.plan.recipe_models import Backbone
 from epcore.plan.registry import Registry
 from epcore.plan.run import Run
-from epcore.plan.scale_models import ScaledBackbone
-from epcore.plan.settings import JobResources
-from epcore.plan.stages.figures import CurvesStage
-from epcore.plan.stages.imagenet_fs import (
-    ClassifierStage,
-    ExemplarsStage,
-    GeneratorStage,
-    ImageFeaturesStage,
-    TrialsStage,
-)
-from epcore.plan.stages.scores import ScoreColumn
-from epcore.plan.stages.training import Training
-from epcore.plan.table_models import Block, Row, Table
+from epcore.report.config import ScoreColumn, Training
+from epcore.report.figure_config import CurvesConfig
+from epcore.report.markup import literal
+from epcore.report.table_settings import Block, Row, Table
+from epcore.settings import pick, validate
 
 FILE = "imagenet-fs.yaml"
 
@@ -200,7 +194,7 @@ class ImageNetFs:
         first, *_ = self.protocols
         return sorted({self.scores(replace(run, protocol=first)).file for run in runs})
 
-    def curves(self, runs: Iterable[Run]) -> dict[str, CurvesStage]:
+    def curves(self, runs: Iterable[Run]) -> dict[str, CurvesConfig]:
         """Figure -> its stage's config: a run's classifier, then a row a generator."""
         rows: dict[tuple[str, str], dict[Training, None]] = {}
         for run in runs:
@@ -208,7 +202,7 @@ class ImageNetFs:
             row |= dict.fromkeys([self._classifier_training(run), *self._generator_trainings(run)])
         registry = self._registry
         return {
-            f"curves-{dataset}-{network}": CurvesStage(
+            f"curves-{dataset}-{network}": CurvesConfig(
                 trainings=tuple(row),
                 note=f"Scale {registry.scale_name}: {registry.datasets[dataset].caption}, "
                 f"{self.sized(network)}",
@@ -237,40 +231,40 @@ class ImageNetFs:
 
     # -- stages -----------------------------------------------------------------------------------
 
-    def exemplars(self) -> ExemplarsStage:
+    def exemplars(self) -> ExemplarsConfig:
         trials = self.settings.trials
-        return ExemplarsStage(
+        return ExemplarsConfig(
             shots=self.settings.shots,
             trials={"val": trials.val, "novel": trials.novel},
             seed=self._registry.scale.episodes.seed,
         )
 
-    def backbone(self, network: str) -> Backbone:
+    def backbone(self, network: str) -> BackboneConfig:
         """The feature extractor at this scale's width."""
         chosen = pick(self.settings.networks, network, "network", self._where)
-        return Backbone(architecture=chosen.architecture, width=self.scale.width)
+        return BackboneConfig(architecture=chosen.architecture, width=self.scale.width)
 
     def _network(self, network: str, resources: JobResources) -> dict[str, Any]:
         return self._registry.network(self.backbone(network), self.settings.view, resources)
 
-    def classifier(self, network: str, seed: int) -> ClassifierStage:
-        return ClassifierStage(
+    def classifier(self, network: str, seed: int) -> ClassifierConfig:
+        return ClassifierConfig(
             **self._network(network, self.scale.resources.network),
             training=self.settings.classifier,
             seed=seed,
         )
 
-    def features(self, network: str) -> ImageFeaturesStage:
-        return ImageFeaturesStage(**self._network(network, self.scale.resources.features))
+    def features(self, network: str) -> ImageFeaturesConfig:
+        return ImageFeaturesConfig(**self._network(network, self.scale.resources.features))
 
-    def generator(self, method: str, seed: int = 0) -> GeneratorStage:
+    def generator(self, method: str, seed: int = 0) -> GeneratorConfig:
         chosen = pick(self.methods, method, "method", self._where)
         propagation = chosen.propagation
         if propagation is not None:
             changes = {"step": "after"}
             propagation = propagation.model_copy(update=changes) if propagation.training else None
         exemplars = chosen.training.exemplars
-        return GeneratorStage(
+        return GeneratorConfig(
             threads=self.scale.resources.weights.threads,
             generator=chosen.generator,
             training=chosen.training,
@@ -279,10 +273,10 @@ class ImageNetFs:
             seed=seed,
         )
 
-    def evaluate(self, method: str) -> TrialsStage:
+    def evaluate(self, method: str) -> TrialsConfig:
         chosen = pick(self.methods, method, "method", self._where)
         shots = self.settings.shots
-        return TrialsStage(
+        return TrialsConfig(
             threads=self.scale.resources.weights.threads,
             generator=chosen.generator,
             propagation=chosen.propagation,

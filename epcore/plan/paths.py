@@ -5,7 +5,7 @@ Every segment is a readable name of a registry, or s<seed>.
 
 from pathlib import Path
 
-from epcore.files import meta_of
+from epcore.files import curve_of, meta_of
 
 NAME = r"[a-z0-9]+(-[a-z0-9]+)*"
 
@@ -52,6 +52,6 @@ def meta(path: str) -> str:
     return str(meta_of(Path(path)))
 
 
-def curve(checkpoint: str, model: str = "") -> str:
-    """The training curve that stands beside a checkpoint, one for each model in it."""
-    return checkpoint.rsplit(".", 1)[0] + model + ".csv"
+def curve(checkpoint: str) -> str:
+    """The pattern of the training curve that stands beside a checkpoint."""
+    return str(curve_of(Path(checkpoint)))

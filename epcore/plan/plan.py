@@ -4,7 +4,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from epcore.markup import literal
+from epcore.footprint.config import Co2Config
 from epcore.plan import paths
 from epcore.plan.claims import Claims
 from epcore.plan.curves import Curves
@@ -13,12 +13,13 @@ from epcore.plan.figure_jobs import FigureJobs
 from epcore.plan.figures import Figures
 from epcore.plan.imagenet_fs import ImageNetFs
 from epcore.plan.plots import Plots
-from epcore.plan.printed import read_printed
 from epcore.plan.registry import Registry
 from epcore.plan.runs import Runs
-from epcore.plan.stages.reports import EnvironmentStage, ReproductionStage
 from epcore.plan.tables import Tables
 from epcore.plan.tested import Tested
+from epcore.report.config import EnvironmentConfig, ReproductionConfig
+from epcore.report.markup import literal
+from epcore.report.printed import read_printed
 
 
 class Plan:
@@ -92,11 +93,19 @@ class Plan:
             tested = [*tested, *fs.tested_files(self.tested.imagenet_fs)]
         return list(map(paths.meta, [*trained, *tested]))
 
-    def environment(self) -> EnvironmentStage:
+    def environment(self) -> EnvironmentConfig:
         title = f"What scale {self.registry.scale_name} ran on"
-        return EnvironmentStage(title=title, metas=tuple(self.job_metas))
+        return EnvironmentConfig(title=title, metas=tuple(self.job_metas))
 
-    def reproduction(self) -> ReproductionStage:
+    def co2(self) -> Co2Config:
+        """The config of the stage `co2`: the tables and figures of the target `all`."""
+        place = {"scale": self.registry.scale_name}
+        return Co2Config(
+            tables={t: paths.TABLE_CSV.format(**place, table=t) for t in self.main_tables},
+            figures={f: paths.FIGURE.format(**place, figure=f) for f in self.covered_figures},
+        )
+
+    def reproduction(self) -> ReproductionConfig:
         """What the document says of this scale, as markup."""
         registry, scale = self.registry, self.registry.scale
         data = (f"{c}: {registry.datasets[name].caption}" for c, name in scale.columns.items())
@@ -121,7 +130,7 @@ class Plan:
             facts["embedding alpha"] = f"{recipe.propagation.embedding_alpha:g}"
             facts["label alpha"] = f"{recipe.propagation.label_alpha:g}"
         co2 = ["co2"] if registry.footprint.tracking else []
-        return ReproductionStage(
+        return ReproductionConfig(
             scale=registry.scale_name,
             seeds=seeds,
             facts=facts,

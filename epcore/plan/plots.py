@@ -1,50 +1,14 @@
 """Result plots: which numbers of tables they draw; the file plots.yaml at one scale."""
 
 from functools import cached_property
-from typing import Annotated, Literal
 
-from pydantic import Field
-
+from epcore.config.figures import Axis, PlotSettings
+from epcore.config.load import read
+from epcore.config.scale import Protocol
 from epcore.plan.checks import check_name
-from epcore.plan.load import read
 from epcore.plan.registry import Registry
-from epcore.plan.scale_models import Protocol
-from epcore.plan.settings import Settings
-from epcore.plan.stages.figures import PlotPoint, PlotStage
 from epcore.plan.tables import TableRun, Tables
-
-Axis = Literal["shot", "way", "unlabeled"]
-
-
-class Series(Settings):
-    """A line of a plot."""
-
-    recipe: str = Field(description="the recipe of a line")
-    label: str = Field(description="how the legend calls it")
-
-
-class Plot(Settings):
-    """Accuracy over a property of episodes, from the numbers of tables."""
-
-    axis: Axis = Field(description="the property of episodes along the axis")
-    label: str = Field(description="what stands below the axis")
-    tables: Annotated[tuple[str, ...], Field(min_length=1)] = Field(
-        description="the tables that numbers come from; where two have the same, the first counts"
-    )
-    series: Annotated[tuple[Series, ...], Field(min_length=1, max_length=7)] | None = Field(
-        default=None, description="its lines; those of all plots if there is none"
-    )
-    note: str = Field(default="", description="a sentence below the figure")
-
-
-class PlotSettings(Settings):
-    """The file plots.yaml."""
-
-    series: Annotated[tuple[Series, ...], Field(min_length=1, max_length=2)] = Field(
-        description="the lines of plots without any of their own; of two the difference is drawn "
-        "too"
-    )
-    plots: dict[str, Plot] = Field(description="name -> what is drawn")
+from epcore.report.figure_config import PlotConfig, PlotPoint
 
 
 class Plots:
@@ -81,7 +45,7 @@ class Plots:
             if table in self._registry.tables.shown
         ]
 
-    def plot(self, plot: str) -> PlotStage:
+    def plot(self, plot: str) -> PlotConfig:
         """The config of the stage `plot`."""
         registry, points = self._registry, self._points(plot)
         drawn = self.settings.plots[plot]
@@ -89,7 +53,7 @@ class Plots:
         titles = {c: registry.datasets[registry.scale.columns[c]].caption for c in shown}
         data = "; ".join(f"{column}: {title}" for column, title in titles.items())
         note = f"Scale {registry.scale_name}. {data}. {drawn.note}"
-        return PlotStage(
+        return PlotConfig(
             label=drawn.label,
             series=tuple(series.label for series in drawn.series or self.settings.series),
             points=tuple(points),

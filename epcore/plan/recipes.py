@@ -5,17 +5,19 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from epcore.errors import UserError
-from epcore.plan.compared_models import METHODS, ComparedMethod, ComparedPart
-from epcore.plan.load import extend, merge, pick, read, validate
-from epcore.plan.recipe_models import (
+from epcore.config.compared import ComparedMethod
+from epcore.config.load import extend, merge, read
+from epcore.config.recipes import (
     BackboneInfo,
     ClassifierChoice,
+    PartialRecipe,
     Recipe,
     RecipeSources,
     TrainingPhase,
 )
-from epcore.plan.scale_models import Scale
+from epcore.config.scale import Scale
+from epcore.errors import UserError
+from epcore.settings import pick, validate
 
 # Recipe -> phase -> its candidates.
 Selections = dict[str, dict[str, tuple[str, ...]]]
@@ -40,6 +42,7 @@ class Recipes:
         partial |= {f"{where}, recipes.{name}": own for name, own in sources.recipes.items()}
         partial[f"{self.scale_file}, recipe"] = self.scale.recipe
         for place, settings in partial.items():
+            validate(PartialRecipe, settings, place)
             for backbone in settings.get("backbones") or {}:
                 pick(self.backbones, backbone, "backbone", f"{place}, backbones")
         return sources.protocols, *_with_candidates(sources.recipes, where)
@@ -88,8 +91,9 @@ class Recipes:
     def _tested_with(self, recipe: Recipe, classifier: str) -> Recipe:
         where = f"recipe <recipe>+{classifier}"
         choice = pick(self.classifiers, classifier, "entry of classifiers.yaml", where)
-        testing = recipe.phases.get("testing", {}) | {"classifier": choice.classifier}
-        phases = recipe.phases | {"testing": testing}
+        tested = {"classifier": choice.classifier}
+        testing = recipe.propagation_in("testing").model_copy(update=tested)
+        phases = {**recipe.phases, "testing": testing}
         return recipe.model_copy(update={"phases": phases, "grid": choice.grid})
 
     def check(self, name: str, where: str) -> None:
@@ -104,7 +108,7 @@ class Recipes:
     def compared(self) -> dict[str, ComparedMethod]:
         """The file compared.yaml: methods that are trained on episodes, at this scale."""
         where = f"{self.config.name}/compared.yaml"
-        sources = read(self.config, "compared.yaml", dict[str, ComparedPart])
+        sources = read(self.config, "compared.yaml", dict[str, dict[str, Any]])
         found = {}
         for name in sources:
             whole = extend(sources, name, "recipe", where, dict)
@@ -121,8 +125,9 @@ class Recipes:
             }
             advice = "; add it, or `extends:` with the name of an entry that has it"
             found[name] = validate(ComparedMethod, content, place, advice)
+        methods = {method.method["name"]: method for method in found.values()}
         for name in self.scale.compared.methods:
-            pick(dict.fromkeys(METHODS), name, "method", f"{self.scale_file}, compared.methods")
+            pick(methods, name, "method", f"{self.scale_file}, compared.methods")
         return found
 
     def compared_place(self, name: str) -> str:

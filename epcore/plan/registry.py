@@ -7,17 +7,26 @@ from typing import Any
 
 import yaml
 
+from epcore.backbones.config import BackboneConfig, check_pixels, check_sizes
+from epcore.config.datasets import DataSources
+from epcore.config.load import extend, read, read_yaml
+from epcore.config.recipes import BackboneInfo
+from epcore.config.resources import JobResources
+from epcore.config.scale import (
+    CountedSeeds,
+    MainConfig,
+    Protocol,
+    Scale,
+    ScaledBackbone,
+)
+from epcore.data.config import View
+from epcore.data.datasets import OfficialData, Source
 from epcore.errors import UserError
+from epcore.footprint.config import FootprintSettings
 from epcore.plan.checks import check_name, check_unique, shown
-from epcore.plan.datasets import DataSources, OfficialData, Source
-from epcore.plan.footprint import FootprintSettings
-from epcore.plan.load import extend, pick, read, read_yaml, validate
-from epcore.plan.network import check_pixels, check_sizes
-from epcore.plan.recipe_models import Backbone, BackboneInfo, View
 from epcore.plan.recipes import Recipes
-from epcore.plan.scale_models import CountedSeeds, MainConfig, Protocol, Scale, ScaledBackbone
-from epcore.plan.settings import JobResources
 from epcore.plan.table_files import TableFiles
+from epcore.settings import pick, validate
 
 
 class Registry:
@@ -96,13 +105,15 @@ class Registry:
             for dataset in method.training_on:
                 pick(self.datasets, dataset, "data set", f"{compared}, {name}.training_on")
 
-    def backbone(self, name: str) -> Backbone:
+    def backbone(self, name: str) -> BackboneConfig:
         """The backbone at this scale's width and depth."""
         size = pick(self.scale.backbones, name, "backbone", f"{self.scale_file}, backbones")
         architecture = self.backbones[name].architecture
-        return Backbone(architecture=architecture, width=size.width, depth=size.depth)
+        return BackboneConfig(architecture=architecture, width=size.width, depth=size.depth)
 
-    def network(self, backbone: Backbone, view: View, resources: JobResources) -> dict[str, Any]:
+    def network(
+        self, backbone: BackboneConfig, view: View, resources: JobResources
+    ) -> dict[str, Any]:
         """The part of a config that all stages have that run a network over images."""
         return {
             "backbone": backbone,

@@ -6,22 +6,22 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from epcore.config.recipes import Phase, Recipe, TrainingPhase
 from epcore.errors import UserError
+from epcore.evaluation.config import (
+    BaseClassesConfig,
+    ClassifierTest,
+    EmbedConfig,
+    EvaluateClassifiersConfig,
+    EvaluateConfig,
+)
 from epcore.plan import paths
 from epcore.plan.compared import Compared
-from epcore.plan.load import pick
-from epcore.plan.recipe_models import Phase, Pretraining, Recipe, TrainingPhase
 from epcore.plan.registry import Registry
 from epcore.plan.run import Run, TrainedNetwork
-from epcore.plan.stages.scores import ScoreColumn
-from epcore.plan.stages.testing import (
-    BaseClassesStage,
-    ClassifierTest,
-    EmbedStage,
-    EvaluateClassifiersStage,
-    EvaluateStage,
-)
-from epcore.plan.stages.training import FinetuneStage, PretrainStage, SelectStage, Training
+from epcore.report.config import ScoreColumn, Training
+from epcore.settings import pick
+from epcore.training.config import FinetuneConfig, PretrainConfig, Pretraining, SelectConfig
 
 
 class Runs:
@@ -48,10 +48,10 @@ class Runs:
             "propagation": recipe.propagation_in(phase),
         }
 
-    def _pretrain(self, backbone: str, recipe: str, seed: int) -> PretrainStage:
+    def _pretrain(self, backbone: str, recipe: str, seed: int) -> PretrainConfig:
         """As the recipe says, whatever the data set."""
         resolved = self._registry.recipes.resolve(recipe, backbone)
-        return PretrainStage(
+        return PretrainConfig(
             **self._training(backbone, resolved, seed, "pretraining"),
             augmentation=resolved.augmentation.pretraining,
             pretraining=resolved.pretraining,
@@ -70,40 +70,40 @@ class Runs:
             return settings.model_copy(update=without)
         return settings
 
-    def pretrain(self, dataset: str, backbone: str, recipe: str, seed: int) -> PretrainStage:
+    def pretrain(self, dataset: str, backbone: str, recipe: str, seed: int) -> PretrainConfig:
         settings = self.pretraining(dataset, backbone, recipe)
         return self._pretrain(backbone, recipe, seed).model_copy(update={"pretraining": settings})
 
-    def finetune(self, backbone: str, recipe: str, seed: int, shot: int) -> FinetuneStage:
+    def finetune(self, backbone: str, recipe: str, seed: int, shot: int) -> FinetuneConfig:
         resolved = self._registry.recipes.resolve(recipe, backbone)
-        return FinetuneStage(
+        return FinetuneConfig(
             **self._training(backbone, resolved, seed, "finetuning"),
             augmentation=resolved.augmentation.finetuning,
             finetuning=resolved.finetuning,
             shot=shot,
         )
 
-    def select(self, recipe: str, checkpoint: str) -> SelectStage:
-        return SelectStage(
+    def select(self, recipe: str, checkpoint: str) -> SelectConfig:
+        return SelectConfig(
             candidates=self._registry.recipes.selection(recipe, phase_of(checkpoint))
         )
 
-    def embed(self, backbone: str, recipe: str) -> EmbedStage:
-        return EmbedStage(**self._network(backbone, recipe))
+    def embed(self, backbone: str, recipe: str) -> EmbedConfig:
+        return EmbedConfig(**self._network(backbone, recipe))
 
-    def base_classes(self, backbone: str, recipe: str) -> BaseClassesStage:
-        return BaseClassesStage(**self._network(backbone, recipe))
+    def base_classes(self, backbone: str, recipe: str) -> BaseClassesConfig:
+        return BaseClassesConfig(**self._network(backbone, recipe))
 
-    def evaluate(self, backbone: str, recipe: str) -> EvaluateStage:
-        return EvaluateStage(
+    def evaluate(self, backbone: str, recipe: str) -> EvaluateConfig:
+        return EvaluateConfig(
             threads=self._registry.scale.resources.evaluate.threads,
             **dict(self._classifier_test(backbone, recipe)),
         )
 
     def evaluate_classifiers(
         self, backbone: str, recipe: str, classifiers: Iterable[str]
-    ) -> EvaluateClassifiersStage:
-        return EvaluateClassifiersStage(
+    ) -> EvaluateClassifiersConfig:
+        return EvaluateClassifiersConfig(
             threads=self._registry.scale.resources.evaluate.threads,
             classifiers={
                 name: self._classifier_test(backbone, f"{recipe}+{name}") for name in classifiers

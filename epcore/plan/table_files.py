@@ -5,12 +5,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from epcore.config.load import read_yaml
+from epcore.config.scale import TablePart
 from epcore.errors import UserError
 from epcore.plan.checks import check_name, check_unique, shown
-from epcore.plan.load import pick, read_yaml, validate
-from epcore.plan.printed import Shown
-from epcore.plan.scale_models import TablePart
-from epcore.plan.table_models import Block, Column, Row, Table
+from epcore.report.printed import Shown
+from epcore.report.table_settings import Block, Column, Row, Table
+from epcore.settings import pick, validate
 
 if TYPE_CHECKING:
     from epcore.plan.registry import Registry

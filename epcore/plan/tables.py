@@ -3,16 +3,16 @@
 from dataclasses import dataclass, replace
 from functools import cache
 
-from epcore.markup import literal
 from epcore.plan import paths
 from epcore.plan.captions import caption_of, this_run
 from epcore.plan.imagenet_fs import ImageNetFs
 from epcore.plan.registry import Registry
 from epcore.plan.run import Run
 from epcore.plan.runs import Runs
-from epcore.plan.stages.tables import MeasuredCell, TableStage
 from epcore.plan.table_files import protocol_of
-from epcore.plan.table_models import Block, Column, Row, Table
+from epcore.report.config import MeasuredCell, TableConfig
+from epcore.report.markup import literal
+from epcore.report.table_settings import Block, Column, Row, Table
 
 TRAINING = (
     "*Pretraining*, *fine-tuning*: the epoch after which the learning rate first fell, "
@@ -148,10 +148,10 @@ class Tables:
         files = [str(folder / f"{file}.csv") for file in self._registry.tables.table(name).printed]
         return dict(zip(("paper", "rerun"), files, strict=False))
 
-    def stage(self, table: str) -> TableStage:
+    def stage(self, table: str) -> TableConfig:
         """The config of the stage `table`."""
         shown, backbones = self.table(table), self._registry.scale.backbones
-        return TableStage(
+        return TableConfig(
             name=table,
             table=shown,
             caption=self._caption(table),
@@ -163,6 +163,7 @@ class Tables:
                 for block in shown.blocks
             ),
             cells=tuple(self.cells(table)),
+            ledger=paths.LEDGER.format(scale=self._registry.scale_name),
         )
 
     # -- captions ---------------------------------------------------------------------------------

@@ -3,12 +3,12 @@
 from dataclasses import replace
 from functools import cached_property
 
+from epcore.config.recipes import TrainingPhase
+from epcore.evaluation.config import EvaluateClassifiersConfig
 from epcore.plan.figures import Figures
-from epcore.plan.recipe_models import TrainingPhase
 from epcore.plan.registry import Registry
 from epcore.plan.run import Run, TrainedNetwork
 from epcore.plan.runs import Runs, is_classified
-from epcore.plan.stages.testing import EvaluateClassifiersStage
 from epcore.plan.tables import Tables
 
 
@@ -65,7 +65,7 @@ class Tested:
 
     def evaluate_classifiers(
         self, dataset: str, backbone: str, recipe: str, protocol: str
-    ) -> EvaluateClassifiersStage:
+    ) -> EvaluateClassifiersConfig:
         """The classifiers that tables show with a recipe's network, sorted by name."""
         names = self._behind(Run(dataset, backbone, recipe, 0, protocol))
         return self._runs.evaluate_classifiers(backbone, recipe, names)

@@ -8,15 +8,15 @@ import pandas as pd
 
 from epcore.errors import UserError
 from epcore.files import Provenance
-from epcore.plan.printed import read_printed
-from epcore.plan.stages.figures import AblationStage
 from epcore.report.factorial import contrast, effects
 from epcore.report.figure import BAR, BLUE, ORANGE, ends, figure
+from epcore.report.figure_config import AblationConfig
 from epcore.report.numbers import write_table
+from epcore.report.printed import read_printed
 from epcore.report.scores import read_scores
 
 
-def tabulate(stage: AblationStage, paper: Path) -> pd.DataFrame:
+def tabulate(stage: AblationConfig, paper: Path) -> pd.DataFrame:
     """A line for each term: effect and interval in points of this run, effect in the paper.
 
     Raises:
@@ -81,7 +81,7 @@ def draw(table: pd.DataFrame, note: str, over: str, out: Path) -> None:
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, markerscale=0.6)
 
 
-def run(stage: AblationStage, paper: Path, out: Path) -> None:
+def run(stage: AblationConfig, paper: Path, out: Path) -> None:
     """The stage `ablation`: the picture (.pdf, .png) and what is drawn (.csv)."""
     provenance = Provenance("ablation", stage, [paper, *(Path(c.scores.file) for c in stage.cells)])
     table = tabulate(stage, paper)

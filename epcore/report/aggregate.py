@@ -9,18 +9,16 @@ import pandas as pd
 from epcore.errors import UserError
 from epcore.files import reading_meta
 from epcore.footprint.ledger import gone_on_from, read
-from epcore.plan.printed import Cell, Place
-from epcore.plan.stages.scores import ScoreColumn
-from epcore.plan.stages.tables import MeasuredCell, TableStage
-from epcore.plan.stages.training import Training
+from epcore.report.config import MeasuredCell, ScoreColumn, TableConfig, Training
 from epcore.report.curves import read_curve
+from epcore.report.printed import Cell, Place
 from epcore.report.scores import read_scores, reading_classifier
 from epcore.report.statistics import Interval, over_trainings, paired
 from epcore.report.text_table import COLUMNS, KEY, SECONDS
 
 
 def aggregate(
-    stage: TableStage, paper: dict[Place, Cell], rerun: dict[Place, Cell]
+    stage: TableConfig, paper: dict[Place, Cell], rerun: dict[Place, Cell]
 ) -> pd.DataFrame:
     """One line per cell of the table, printed or ours, in the table's order.
 
@@ -47,7 +45,7 @@ def aggregate(
             line |= _measured(ours[key], other, table.interval)
             trainings = [training for cell in ours[key] for training in cell.trainings]
             line |= rate_falls(trainings)
-            line |= costs(trainings, len(ours[key]))
+            line |= costs(trainings, len(ours[key]), Path(stage.ledger))
             line |= _methods(ours[key], table.seconds)
         place = (block.name, row.paper or row.name, column.name)
         if place in paper:
@@ -112,7 +110,7 @@ def rate_falls(trainings: Iterable[Training]) -> dict[str, str]:
     return {name: " ".join(values) for name, values in found.items()}
 
 
-def costs(trainings: Sequence[Training], seeds: int) -> dict[str, object]:
+def costs(trainings: Sequence[Training], seeds: int, ledger: Path) -> dict[str, object]:
     """Seconds and kWh of all trainings behind a checkpoint, the mean over seeds.
 
     One that went on from a saved state counts with the attempts before it that the scale's ledger
@@ -123,7 +121,7 @@ def costs(trainings: Sequence[Training], seeds: int) -> dict[str, object]:
     """
     if not trainings:
         return {}
-    told = [_cost(training) for training in trainings]
+    told = [_cost(training, ledger) for training in trainings]
     line: dict[str, object] = {"training_seconds": sum(seconds for seconds, _ in told) / seeds}
     energies = [kwh for _, kwh in told if kwh is not None]
     if len(energies) == len(told):
@@ -131,7 +129,7 @@ def costs(trainings: Sequence[Training], seeds: int) -> dict[str, object]:
     return line
 
 
-def _cost(training: Training) -> tuple[float, float | None]:
+def _cost(training: Training, ledger: Path) -> tuple[float, float | None]:
     """Seconds and, if tracked, kWh."""
     with reading_meta(Path(training.files[1]), "delete it") as meta:
         seconds, energy = float(meta["seconds"]), meta.get("energy")
@@ -139,7 +137,6 @@ def _cost(training: Training) -> tuple[float, float | None]:
             return seconds, None
         kwh, went_on = float(energy["kwh"]), meta.get("resumed_from_epoch")
         models = went_on.values() if isinstance(went_on, dict) else [went_on]
-    ledger = Path(training.ledger)
     if all(epoch is None for epoch in models) or not ledger.exists():
         return seconds, kwh
     before = gone_on_from(energy.get("attempt"), read(ledger))

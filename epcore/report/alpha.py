@@ -13,17 +13,17 @@ from epcore.evaluation.embed import Features
 from epcore.evaluation.inference import Inference
 from epcore.evaluation.solve import solve
 from epcore.files import Provenance
-from epcore.origin import check_one_store
-from epcore.plan.stages.figures import AlphaStage
 from epcore.propagation import DegenerateFeaturesError
 from epcore.report.figure import RED, figure
+from epcore.report.figure_config import AlphaConfig
 from epcore.report.numbers import write_table
 from epcore.report.statistics import mean_with_interval
+from epcore.runtime.origin import check_one_store
 
 CODE = {"embedding": 0.5, "label": 0.2}  # the authors' code (A10)
 
 
-def tabulate(stage: AlphaStage, episodes: Path) -> pd.DataFrame:
+def tabulate(stage: AlphaConfig, episodes: Path) -> pd.DataFrame:
     """Accuracy in percent with its interval for every pair of alphas.
 
     Raises:
@@ -85,7 +85,7 @@ def draw(table: pd.DataFrame, note: str, out: Path) -> None:
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
 
 
-def run(stage: AlphaStage, episodes: Path, out: Path) -> None:
+def run(stage: AlphaConfig, episodes: Path, out: Path) -> None:
     """The stage `alpha`: the curves (.pdf, .png, .csv); the row `chosen` is the best pair."""
     inputs = [episodes, *(Path(candidate.features) for candidate in stage.candidates)]
     provenance = Provenance("alpha", stage, inputs)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 
 from epcore.files import Provenance, write_text
-from epcore.plan.stages.claims import ClaimsStage
+from epcore.report.claim_config import ClaimsConfig
 from epcore.report.claims_page import page
 from epcore.report.claims_table import typeset
 from epcore.report.judged import Judged, breaks, judge
@@ -36,7 +36,7 @@ def table_of(judged: list[Judged]) -> pd.DataFrame:
     )
 
 
-def run(stage: ClaimsStage, out: Path) -> None:
+def run(stage: ClaimsConfig, out: Path) -> None:
     """The stage `claims`: the table (.csv, .tex), the page (.html) and a meta."""
     files = [Path(column.file) for cell in stage.cells.values() for column in cell.scores]
     files += [Path(n.file) for claim in stage.claims for n in claim.numbers if n.file]

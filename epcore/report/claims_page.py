@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from epcore.markup import to_html
-from epcore.plan.stages.claims import ClaimsStage
+from epcore.report.claim_config import ClaimsConfig
 from epcore.report.claims_table import PLURAL, counts_of, note_of
 from epcore.report.html_table import document
 from epcore.report.judged import Judged, shown
+from epcore.report.markup import to_html
 from epcore.report.scores import read_scores
 from epcore.report.verdicts import Verdict, Word
 
@@ -25,7 +25,7 @@ details ul { margin: .2rem 0 .5rem; padding-left: 1.2rem; font-size: 90%; }
 """
 
 
-def page(stage: ClaimsStage, judged: list[Judged], folder: Path) -> str:
+def page(stage: ClaimsConfig, judged: list[Judged], folder: Path) -> str:
     """The whole page; its links are relative to the folder of the tables."""
     made = {name.split("/")[0] for name, cell in stage.cells.items() if cell.scores}
     cells = {name: _cell(name, stage, folder) for name in stage.cells}
@@ -104,7 +104,7 @@ def _cells(each: Judged, shown: dict[str, str]) -> str:
     return lines if items else ""
 
 
-def _cell(name: str, stage: ClaimsStage, folder: Path) -> str:
+def _cell(name: str, stage: ClaimsConfig, folder: Path) -> str:
     """What is printed of it, with its file; and of this run, with the accuracies of episodes."""
     cell, table = stage.cells[name], name.split("/")[0]
     values = []

@@ -2,10 +2,10 @@
 
 import itertools
 
-from epcore.markup import literal, to_tex
-from epcore.plan.stages.claims import ClaimsStage
+from epcore.report.claim_config import ClaimsConfig
 from epcore.report.judged import Judged
 from epcore.report.latex import head
+from epcore.report.markup import literal, to_tex
 from epcore.report.verdicts import Verdict, Word
 
 PACKAGES = "array,booktabs,longtable,xcolor"
@@ -19,7 +19,7 @@ TITLES = (
 )
 
 
-def typeset(stage: ClaimsStage, judged: list[Judged]) -> str:
+def typeset(stage: ClaimsConfig, judged: list[Judged]) -> str:
     """The whole file."""
     lines = [
         head(PACKAGES) + r"{\footnotesize\setlength{\tabcolsep}{4pt}",
@@ -37,7 +37,7 @@ def typeset(stage: ClaimsStage, judged: list[Judged]) -> str:
     return "\n".join([*lines, r"\end{longtable}}", r"\epcoreend", ""])
 
 
-def note_of(stage: ClaimsStage) -> str:
+def note_of(stage: ClaimsConfig) -> str:
     """What verdicts mean."""
     if len(stage.seeds) == 1:
         over = "over test episodes, of one training each: they say nothing of another training"

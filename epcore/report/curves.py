@@ -8,9 +8,9 @@ from pathlib import Path
 import pandas as pd
 
 from epcore.files import Provenance, reading
-from epcore.plan.stages.figures import CurvesStage
-from epcore.plan.stages.training import Training
+from epcore.report.config import Training
 from epcore.report.figure import COLORS, facets
+from epcore.report.figure_config import CurvesConfig
 from epcore.report.numbers import write_table
 
 # Above the accuracies, as a share of their range.
@@ -56,7 +56,7 @@ def read_epochs(path: Path) -> pd.DataFrame:
     return lines
 
 
-def tabulate(stage: CurvesStage) -> pd.DataFrame:
+def tabulate(stage: CurvesConfig) -> pd.DataFrame:
     """The curves of all trainings; `trained_as` is the recipe whose checkpoint it is."""
     parts = []
     for training in stage.trainings:
@@ -126,7 +126,7 @@ def _order(phase: str) -> int:
     return int(number[0]) if number else 0
 
 
-def run(stage: CurvesStage, out: Path) -> None:
+def run(stage: CurvesConfig, out: Path) -> None:
     """The stage `curves`: the picture (.pdf, .png) and what is drawn (.csv)."""
     files = [file for training in stage.trainings for file in training.files]
     inputs = [Path(file) for file in dict.fromkeys(files)]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from epcore.files import reading_meta, write_text
-from epcore.plan.stages.reports import EnvironmentStage
+from epcore.report.config import EnvironmentConfig
 from epcore.report.html_table import document
 
 
@@ -29,7 +29,7 @@ def facts_of(metas: Iterable[dict[str, Any]]) -> dict[str, Counter[str]]:
     return found
 
 
-def page(stage: EnvironmentStage, metas: list[dict[str, Any]]) -> str:
+def page(stage: EnvironmentConfig, metas: list[dict[str, Any]]) -> str:
     """Two tables: files and hours of each stage, and what made them."""
     seconds: dict[str, list[float]] = {}
     for meta in metas:
@@ -66,7 +66,7 @@ def _table(caption: str, head: tuple[str, ...], lines: list[tuple[str, str, str]
     ]
 
 
-def run(stage: EnvironmentStage, out: Path) -> None:
+def run(stage: EnvironmentConfig, out: Path) -> None:
     """The stage `environment`."""
     metas = []
     for path in stage.metas:

@@ -4,19 +4,18 @@ from pathlib import Path
 
 import pandas as pd
 
-from epcore.files import Provenance, reading
-from epcore.plan.paths import curve
-from epcore.plan.stages.figures import GapStage
+from epcore.files import Provenance, curve_of, reading
 from epcore.report.curves import read_epochs
 from epcore.report.figure import BAR, COLORS, facets
+from epcore.report.figure_config import GapConfig
 from epcore.report.numbers import write_table
 
 
-def tabulate(stage: GapStage) -> pd.DataFrame:
+def tabulate(stage: GapConfig) -> pd.DataFrame:
     """A line for each pair, seed and epoch that both have: `gap` of validation accuracy, points."""
     parts = []
     for pair in stage.pairs:
-        one, other = (_epochs(curve(file)) for file in (pair.checkpoint, pair.baseline))
+        one, other = (_epochs(curve_of(Path(file))) for file in (pair.checkpoint, pair.baseline))
         both = one.merge(other, on="epoch", suffixes=("", "_baseline"))
         gap = both["val_accuracy"] - both["val_accuracy_baseline"]
         parts.append(
@@ -27,7 +26,7 @@ def tabulate(stage: GapStage) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)[["panel", "line", "seed", "epoch", "gap"]]
 
 
-def _epochs(path: str) -> pd.DataFrame:
+def _epochs(path: Path) -> pd.DataFrame:
     with reading(f"the curve {path} is damaged", "delete it"):
         return read_epochs(Path(path))
 
@@ -47,10 +46,10 @@ def draw(table: pd.DataFrame, label: str, note: str, out: Path) -> None:
             panel.minorticks_off()
 
 
-def run(stage: GapStage, out: Path) -> None:
+def run(stage: GapConfig, out: Path) -> None:
     """The stage `gap`: the picture (.pdf, .png) and what is drawn (.csv)."""
-    files = [curve(file) for pair in stage.pairs for file in (pair.checkpoint, pair.baseline)]
-    inputs = [Path(file) for file in dict.fromkeys(files)]
+    checkpoints = [file for pair in stage.pairs for file in (pair.checkpoint, pair.baseline)]
+    inputs = [curve_of(Path(file)) for file in dict.fromkeys(checkpoints)]
     provenance = Provenance("gap", stage, inputs)
     table = tabulate(stage)
     write_table(table, out.with_suffix(".csv"), "%.6g")

@@ -3,8 +3,8 @@
 import html
 import re
 
-from epcore.markup import to_html
 from epcore.report.layout import Block, Layout, Line, Number
+from epcore.report.markup import to_html
 
 # Of what stands in main alone: the first page of the report shows several pages below each other.
 STYLE = """\

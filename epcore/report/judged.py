@@ -7,7 +7,7 @@ from functools import cache
 import pandas as pd
 
 from epcore.files import reading
-from epcore.plan.stages.claims import ClaimNumber, ClaimsStage, JudgedClaim
+from epcore.report.claim_config import ClaimNumber, ClaimsConfig, JudgedClaim
 from epcore.report.evidence import Estimate, of_printed, of_trainings
 from epcore.report.scores import read_scores
 from epcore.report.verdicts import Finding, Verdict, Word, by_intervals, by_print, joined
@@ -24,7 +24,7 @@ class Judged:
     run_why: str
 
 
-def judge(stage: ClaimsStage) -> list[Judged]:
+def judge(stage: ClaimsConfig) -> list[Judged]:
     """All claims, in their order."""
     read = cache(read_scores)
 
@@ -58,7 +58,7 @@ def judge(stage: ClaimsStage) -> list[Judged]:
     return judged
 
 
-def _asked(claim: JudgedClaim, stage: ClaimsStage) -> JudgedClaim:
+def _asked(claim: JudgedClaim, stage: ClaimsConfig) -> JudgedClaim:
     """Without what this run cannot be asked of."""
     if len(stage.seeds) < claim.trainings:
         return claim.model_copy(update={"conditions": ()})
@@ -66,7 +66,7 @@ def _asked(claim: JudgedClaim, stage: ClaimsStage) -> JudgedClaim:
     return claim.model_copy(update={"conditions": kept})
 
 
-def _why(claim: JudgedClaim, stage: ClaimsStage) -> str:
+def _why(claim: JudgedClaim, stage: ClaimsConfig) -> str:
     """Why this run says nothing of a claim, and what does."""
     if claim.products and not claim.conditions:
         return "Arithmetic on numbers of the text; no run bears on it."

@@ -3,8 +3,8 @@
 import itertools
 from collections.abc import Iterable
 
-from epcore.markup import to_tex
 from epcore.report.layout import Block, Layout, Line, Number
+from epcore.report.markup import to_tex
 
 PACKAGES = "amssymb,booktabs,graphicx,xcolor"
 # Rows that a page has room for.

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
-from epcore.markup import literal
-from epcore.plan.stages.tables import TableStage
-from epcore.plan.table_models import Row
+from epcore.report.config import TableConfig
+from epcore.report.markup import literal
+from epcore.report.table_settings import Row
 from epcore.report.text_table import SECONDS, Cell
 
 
@@ -54,8 +54,8 @@ class Block:
 class Layout:
     """A table as it is typeset: first column, ticks, facts, and one or two numbers for each cell.
 
-    All its texts but `label`, which is LaTeX's own, are in epcore.markup. `groups` and `headings`
-    stand above each column.
+    All its texts but `label`, which is LaTeX's own, are in epcore.report.markup. `groups` and
+    `headings` stand above each column.
 
     Facts are the number of parameters, what the classifier assumes, how long it takes, and how the
     training of each phase went.
@@ -96,7 +96,7 @@ class Layout:
         return [(name, self.per_cell * len(list(columns))) for name, columns in grouped]
 
 
-def lay_out(stage: TableStage, cells: dict[tuple[str, str, str], Cell]) -> Layout:
+def lay_out(stage: TableConfig, cells: dict[tuple[str, str, str], Cell]) -> Layout:
     """The layout of a table's CSV."""
     table = stage.table
     blocks = [

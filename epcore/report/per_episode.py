@@ -6,8 +6,8 @@ import pandas as pd
 
 from epcore.errors import UserError
 from epcore.files import Provenance
-from epcore.plan.stages.figures import PerEpisodeStage
 from epcore.report.figure import BLUE, ORANGE, facets
+from epcore.report.figure_config import PerEpisodeConfig
 from epcore.report.numbers import write_table
 from epcore.report.scores import read_scores
 
@@ -15,7 +15,7 @@ PLACE = ["dataset", "backbone", "episodes"]
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
-def read(stage: PerEpisodeStage) -> pd.DataFrame:
+def read(stage: PerEpisodeConfig) -> pd.DataFrame:
     """A line for each episode of each row and seed: where it is drawn, and its accuracy in percent.
 
     Raises:
@@ -37,7 +37,7 @@ def read(stage: PerEpisodeStage) -> pd.DataFrame:
     return table
 
 
-def tabulate(stage: PerEpisodeStage, episodes: pd.DataFrame) -> pd.DataFrame:
+def tabulate(stage: PerEpisodeConfig, episodes: pd.DataFrame) -> pd.DataFrame:
     """A line for each row and place: quantiles of the accuracies of its episodes, of all seeds.
 
     `above`, `equal` and `below` are shares, in percent, of the episodes in which the second row is
@@ -57,7 +57,7 @@ def tabulate(stage: PerEpisodeStage, episodes: pd.DataFrame) -> pd.DataFrame:
     return table.reset_index()
 
 
-def draw(stage: PerEpisodeStage, episodes: pd.DataFrame, table: pd.DataFrame, out: Path) -> None:
+def draw(stage: PerEpisodeConfig, episodes: pd.DataFrame, table: pd.DataFrame, out: Path) -> None:
     """A row of panels for each data set, a column for each backbone; the rows share a violin."""
     kinds = list(dict.fromkeys(episodes["episodes"]))
     shares = table.drop_duplicates(PLACE).set_index(PLACE)
@@ -82,7 +82,7 @@ def draw(stage: PerEpisodeStage, episodes: pd.DataFrame, table: pd.DataFrame, ou
             panel.set_xticks([kinds.index(kind) for kind in told], names)
 
 
-def run(stage: PerEpisodeStage, out: Path) -> None:
+def run(stage: PerEpisodeConfig, out: Path) -> None:
     """The stage `per-episode`: the picture (.pdf, .png) and what it says in numbers (.csv)."""
     inputs = [Path(cell.scores.file) for cell in stage.cells]
     provenance = Provenance("per-episode", stage, inputs)

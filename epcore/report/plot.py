@@ -6,8 +6,8 @@ import pandas as pd
 
 from epcore.errors import UserError
 from epcore.files import Provenance
-from epcore.plan.stages.figures import PlotStage
 from epcore.report.figure import BAR, COLORS, ends, facets
+from epcore.report.figure_config import PlotConfig
 from epcore.report.numbers import write_table
 from epcore.report.text_table import Cell, read_cells
 
@@ -19,7 +19,7 @@ NUMBERS = (
 )
 
 
-def tabulate(stage: PlotStage, tables: list[Path]) -> pd.DataFrame:
+def tabulate(stage: PlotConfig, tables: list[Path]) -> pd.DataFrame:
     """A line for each number that is drawn, in percent and points.
 
     `difference` is that of this run to the line `baseline`, paired over episodes, with its 95 %
@@ -65,7 +65,7 @@ def _places(table: pd.DataFrame, line: str) -> list[tuple[object, ...]]:
     return list(table[[*PANEL, line, "x"]].itertuples(index=False, name=None))
 
 
-def draw(stage: PlotStage, table: pd.DataFrame, out: Path) -> None:
+def draw(stage: PlotConfig, table: pd.DataFrame, out: Path) -> None:
     """A row of panels for each backbone, a column for each data set and kind of episode."""
     place = [table["backbone"], table["dataset"], table["episodes"], table["x"]]
     table = table.assign(
@@ -110,7 +110,7 @@ def draw(stage: PlotStage, table: pd.DataFrame, out: Path) -> None:
             )  # fmt: skip
 
 
-def run(stage: PlotStage, tables: list[Path], out: Path) -> None:
+def run(stage: PlotConfig, tables: list[Path], out: Path) -> None:
     """The stage `plot`: the picture (.pdf, .png) and what is drawn (.csv)."""
     provenance = Provenance("plot", stage, tables)
     table = tabulate(stage, tables)

@@ -12,11 +12,10 @@ from pathlib import Path
 from epcore.errors import UserError
 from epcore.files import atomic, reading, write_text
 from epcore.footprint.impact import HOURS
-from epcore.markup import to_tex
-from epcore.plan.paths import CO2
-from epcore.plan.stages.reports import ReproductionStage
 from epcore.report.claims_table import plain
+from epcore.report.config import ReproductionConfig
 from epcore.report.evidence import LEVEL
+from epcore.report.markup import to_tex
 from epcore.report.text_table import Cell, read_cells
 
 SUMS = ("hours", "kwh", "kg")
@@ -26,7 +25,7 @@ SAID = {"holds": "holds", "fails": "fails", "open": "is open", "not asked": "is 
 
 
 def numbers(
-    stage: ReproductionStage,
+    stage: ReproductionConfig,
     claims: list[dict[str, str]],
     tables: Mapping[str, Mapping[tuple[str, str, str], Cell]],
     footprint: Mapping[str, str] | None,
@@ -55,7 +54,7 @@ def numbers(
             lines.append(_set(f"says {claim['id']} {verdict}", SAID[word]))
     for name in stage.tables:
         # The report of CO2 writes its numbers beside its pictures.
-        numbers_of = f"reports/{name}" if name == Path(CO2).stem else f"tables/{name}"
+        numbers_of = f"reports/{name}" if name == "co2" else f"tables/{name}"
         lines.append(_set(f"made {name}", _source(stage, f"tables/{name}.tex", numbers_of)))
     for name in stage.figures:
         made = _source(stage, f"figures/{name}.pdf", f"figures/{name}")
@@ -68,7 +67,7 @@ def _set(name: str, value: str) -> str:
 
 
 def _facts(
-    stage: ReproductionStage, claims: list[dict[str, str]], footprint: Mapping[str, str] | None
+    stage: ReproductionConfig, claims: list[dict[str, str]], footprint: Mapping[str, str] | None
 ) -> Iterable[tuple[str, str]]:
     yield from ((name, to_tex(value)) for name, value in stage.facts.items())
     theirs = [claim for claim in claims if claim["whose"] != "ours"]
@@ -91,7 +90,7 @@ def _number(kind: str, value: str, width: str) -> str:
     return rf"${shown}\pm{float(width):.2f}$"
 
 
-def _source(stage: ReproductionStage, target: str, stem: str) -> str:
+def _source(stage: ReproductionConfig, target: str, stem: str) -> str:
     seeds = f" seeds='{list(stage.seeds)}'" if len(stage.seeds) > 1 else ""
     command = f"snakemake --cores 8 {target} --config scale={stage.scale}{seeds}"
     folder, name = stem.split("/")
@@ -177,7 +176,7 @@ def compile_pdf(template: Path, macros: str, inputs: list[Path], out: Path) -> N
 
 
 def run(
-    stage: ReproductionStage,
+    stage: ReproductionConfig,
     template: Path,
     claims: Path,
     tables: list[Path],

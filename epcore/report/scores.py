@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from epcore.files import meta_of, reading, reading_meta
-from epcore.plan.stages.scores import ScoreColumn
+from epcore.report.config import ScoreColumn
 
 
 def read_scores(scores: ScoreColumn) -> np.ndarray:

@@ -5,13 +5,13 @@ from pathlib import Path
 import pandas as pd
 
 from epcore.files import Provenance, meta_of
-from epcore.plan.stages.figures import SpeedStage
 from epcore.report.figure import BLUE, facets
+from epcore.report.figure_config import SpeedConfig
 from epcore.report.numbers import write_table
 from epcore.report.scores import read_scores, reading_classifier
 
 
-def tabulate(stage: SpeedStage) -> pd.DataFrame:
+def tabulate(stage: SpeedConfig) -> pd.DataFrame:
     """A line for each classifier and panel, of means over seeds.
 
     Accuracy in percent; `seconds` of processor time for 1000 episodes, a forward pass through the
@@ -54,7 +54,7 @@ def draw(table: pd.DataFrame, note: str, out: Path) -> None:
                 )  # fmt: skip
 
 
-def run(stage: SpeedStage, out: Path) -> None:
+def run(stage: SpeedConfig, out: Path) -> None:
     """The stage `speed`: the picture (.pdf, .png) and what is drawn (.csv)."""
     scores = [Path(point.scores.file) for point in stage.points]
     inputs = [file for each in scores for file in (each, meta_of(each))]

@@ -3,17 +3,19 @@
 from pathlib import Path
 
 from epcore.files import Provenance, write_text
-from epcore.plan.printed import read_printed
-from epcore.plan.stages.tables import TableStage
 from epcore.report.aggregate import aggregate
+from epcore.report.config import TableConfig
 from epcore.report.html_table import page
 from epcore.report.latex import typeset
 from epcore.report.layout import lay_out
 from epcore.report.numbers import write_table
+from epcore.report.printed import read_printed
 from epcore.report.text_table import read_cells
 
 
-def run(stage: TableStage, out: Path, paper: Path | None = None, rerun: Path | None = None) -> None:
+def run(
+    stage: TableConfig, out: Path, paper: Path | None = None, rerun: Path | None = None
+) -> None:
     """The table (.csv), the same in LaTeX (.tex) and as a page for browsers (.html).
 
     A meta leads back to the files of every cell.

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from epcore.plan.claim_models import Product
-from epcore.plan.stages.claims import ClaimCase, ClaimCell, ClaimCondition, JudgedClaim
+from epcore.report.claim_config import ClaimCase, ClaimCell, ClaimCondition, JudgedClaim, Product
 from epcore.report.evidence import LEVEL, Estimate, holm
 
 Word = Literal["holds", "fails", "open", "not asked"]

@@ -6,18 +6,18 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from epcore.checkpoint import Checkpoint
-from epcore.classifiers import EpisodeBatch
-from epcore.compared import build_method
+from epcore.backbones.checkpoint import Checkpoint
+from epcore.classifiers.episodes import EpisodeBatch
 from epcore.data.augment import Augmenter, crop_size
 from epcore.data.device_images import DeviceImages
 from epcore.data.episodes import Episodes, pool_of, sample
 from epcore.data.store import ImageStore
-from epcore.device import autocast, choose_device, place, set_precision
 from epcore.errors import UserError
 from epcore.evaluation.meta_test import EpisodicTester
-from epcore.origin import check_one_store
-from epcore.plan.stages.training import MetaTrainStage
+from epcore.methods import build_method
+from epcore.runtime.device import autocast, choose_device, place, set_precision
+from epcore.runtime.origin import check_one_store
+from epcore.training.config import MetaTrainConfig
 from epcore.training.loop import seed_of
 from epcore.training.session import Session
 
@@ -27,7 +27,7 @@ class EpisodicTask:
 
     def __init__(
         self,
-        stage: MetaTrainStage,
+        stage: MetaTrainConfig,
         store: ImageStore,
         episodes: Episodes,
         device: torch.device,
@@ -76,7 +76,7 @@ class EpisodicTask:
         return float(results.accuracies.mean()), float(results.losses.mean())
 
 
-def run(stage: MetaTrainStage, data: Path, episodes: Path, out: Path, require_gpu: bool) -> None:
+def run(stage: MetaTrainConfig, data: Path, episodes: Path, out: Path, require_gpu: bool) -> None:
     """The stage `meta-train`: a checkpoint, its curve and its meta."""
     device = choose_device(require_gpu)
     set_precision(stage.precision)

@@ -7,18 +7,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from epcore.backbones import Backbone
-from epcore.checkpoint import REMEDY, Checkpoint, build
-from epcore.classifiers import EpisodeBatch
+from epcore.backbones.base import Backbone
+from epcore.backbones.checkpoint import REMEDY, Checkpoint, build
+from epcore.classifiers.episodes import EpisodeBatch
 from epcore.data.augment import Augmenter
 from epcore.data.device_images import DeviceImages
 from epcore.data.episodes import Episodes, pool_of, sample
 from epcore.data.store import ImageStore
-from epcore.device import autocast, choose_device, place, set_precision
 from epcore.errors import UserError
 from epcore.evaluation.inference import Inference
-from epcore.origin import check_one_store
-from epcore.plan.stages.training import FinetuneStage
+from epcore.runtime.device import autocast, choose_device, place, set_precision
+from epcore.runtime.origin import check_one_store
+from epcore.training.config import FinetuneConfig
 from epcore.training.loop import seed_of
 from epcore.training.session import Session, Validator, base_labels
 
@@ -37,7 +37,7 @@ class FinetuningTask:
 
     def __init__(
         self,
-        stage: FinetuneStage,
+        stage: FinetuneConfig,
         store: ImageStore,
         episodes: Episodes,
         checkpoint: Checkpoint,
@@ -105,7 +105,7 @@ class FinetuningTask:
 
 
 def run(
-    stage: FinetuneStage,
+    stage: FinetuneConfig,
     data: Path,
     episodes: Path,
     checkpoint: Path,

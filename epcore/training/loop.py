@@ -14,11 +14,11 @@ import torch
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from epcore.checkpoint import load_safely, save_atomically, state_of
+from epcore.backbones.checkpoint import load_safely, save_atomically, state_of
 from epcore.errors import UserError
 from epcore.files import write_text
-from epcore.interruption import Interrupted, Request, postponed
 from epcore.propagation import DegenerateFeaturesError
+from epcore.runtime.interruption import Interrupted, Request, postponed
 from epcore.training.heartbeat import Heartbeat
 from epcore.training.process_group import ALONE, ProcessGroup
 from epcore.training.saved import CURVE_COLUMNS, check
@@ -92,7 +92,7 @@ def fit(
 
     After every epoch, every ten minutes and when a signal asks the process to leave, everything
     is saved to `state`. If that file exists, training goes on from there and ends with the same
-    weights. It outlives the training; `epcore.resume` says why and until when. Of a team's
+    weights. It outlives the training; `epcore.runtime.resume` says why and until when. Of a team's
     processes, which all hold the same, the first one saves.
 
     Raises:

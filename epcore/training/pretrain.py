@@ -9,19 +9,19 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from epcore.backbones import Backbone
-from epcore.checkpoint import build
-from epcore.cosine import CosineClassifier
+from epcore.backbones.base import Backbone
+from epcore.backbones.checkpoint import build
+from epcore.backbones.cosine import CosineClassifier
 from epcore.data.augment import Augmenter
 from epcore.data.device_images import DeviceImages
 from epcore.data.episodes import Episodes
 from epcore.data.store import ImageStore
-from epcore.device import autocast, choose_device, place, set_precision
 from epcore.errors import UserError
 from epcore.evaluation.inference import Inference
 from epcore.files import add_energy
-from epcore.origin import check_one_store
-from epcore.plan.stages.training import PretrainStage
+from epcore.runtime.device import autocast, choose_device, place, set_precision
+from epcore.runtime.origin import check_one_store
+from epcore.training.config import PretrainConfig
 from epcore.training.loop import seed_of
 from epcore.training.process_group import ALONE, ProcessGroup, launch
 from epcore.training.session import Session, Validator, base_labels
@@ -52,7 +52,7 @@ class PretrainingLoss(nn.Module):
     def __init__(
         self,
         model: PretrainingModel,
-        stage: PretrainStage,
+        stage: PretrainConfig,
         device: torch.device,
         team: ProcessGroup,
     ) -> None:
@@ -81,7 +81,7 @@ class PretrainingTask:
 
     def __init__(
         self,
-        stage: PretrainStage,
+        stage: PretrainConfig,
         store: ImageStore,
         episodes: Episodes,
         device: torch.device,
@@ -141,7 +141,7 @@ class PretrainingTask:
 
 
 def run(
-    stage: PretrainStage, data: Path, episodes: Path, out: Path, require_gpu: bool, gpus: int = 1
+    stage: PretrainConfig, data: Path, episodes: Path, out: Path, require_gpu: bool, gpus: int = 1
 ) -> None:
     """The stage `pretrain`: a checkpoint, its curve and its meta; on `gpus` GPUs together.
 
@@ -161,7 +161,7 @@ def run(
         train(ALONE, stage, data, episodes, out)
 
 
-def train(team: ProcessGroup, stage: PretrainStage, data: Path, episodes: Path, out: Path) -> None:
+def train(team: ProcessGroup, stage: PretrainConfig, data: Path, episodes: Path, out: Path) -> None:
     """What each process of a team does; the first one writes."""
     device = team.device()
     set_precision(stage.precision)

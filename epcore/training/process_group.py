@@ -22,7 +22,7 @@ from torch.multiprocessing.spawn import ProcessExitedException, spawn
 from torch.nn.parallel import DistributedDataParallel
 
 from epcore.errors import UserError
-from epcore.interruption import Interrupted, leave_on_signals, postponed
+from epcore.runtime.interruption import Interrupted, leave_on_signals, postponed
 
 # How long the others wait for the process that validates.
 PATIENCE = timedelta(hours=2)

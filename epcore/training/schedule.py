@@ -14,8 +14,7 @@ from torch.optim.lr_scheduler import (
     StepLR,
 )
 
-from epcore.plan.compared_models import AdamSettings, ClippedParts
-from epcore.plan.recipe_models import Optimization, SteppedSgd
+from epcore.training.optimization import AdamSettings, ClippedParts, Optimization, SteppedSgd
 
 OptimizerSettings = Optimization | SteppedSgd | AdamSettings
 

@@ -8,11 +8,11 @@ import shutil
 from pathlib import Path
 
 from epcore.files import Provenance, atomic, meta_of, reading_meta
-from epcore.origin import check_one_store, check_one_validation
-from epcore.plan.stages.training import SelectStage
+from epcore.runtime.origin import check_one_store, check_one_validation
+from epcore.training.config import SelectConfig
 
 
-def run(stage: SelectStage, checkpoints: list[Path], out: Path) -> None:
+def run(stage: SelectConfig, checkpoints: list[Path], out: Path) -> None:
     """The stage `select`: a copy of the best checkpoint and its curve, and a meta that names it.
 
     All candidates were validated on the same frozen episodes; of equals the first one counts.

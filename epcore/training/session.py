@@ -9,22 +9,20 @@ import numpy as np
 import torch
 from torch import nn
 
-from epcore.backbones import Backbone
-from epcore.backbones.base import parameter_count
-from epcore.checkpoint import Checkpoint
+from epcore.backbones.base import Backbone, parameter_count
+from epcore.backbones.checkpoint import Checkpoint
 from epcore.data.augment import Augmenter
 from epcore.data.episodes import Episodes
 from epcore.data.store import ImageStore
-from epcore.device import describe
 from epcore.evaluation.embed import embed
 from epcore.evaluation.inference import Inference
 from epcore.evaluation.solve import solve
 from epcore.files import Provenance
-from epcore.plan.stages import Stage
-from epcore.plan.stages.imagenet_fs import ClassifierStage
-from epcore.plan.stages.training import MetaTrainStage, TrainingStage
 from epcore.propagation import DegenerateFeaturesError
-from epcore.resume import state_file
+from epcore.runtime.device import describe
+from epcore.runtime.resume import state_file
+from epcore.settings import StageConfig
+from epcore.training.config import SeededConfig, TrainingConfig
 from epcore.training.loop import Outcome, Task, fit
 from epcore.training.process_group import ALONE, ProcessGroup
 from epcore.training.schedule import OptimizerSettings
@@ -48,7 +46,7 @@ class Validator:
         self,
         store: ImageStore,
         episodes: Episodes,
-        stage: TrainingStage,
+        stage: TrainingConfig,
         device: torch.device,
     ) -> None:
         self.store, self.episodes = store, episodes
@@ -80,7 +78,7 @@ class NetworkTask(Task, Protocol):
     """
 
     @property
-    def stage(self) -> TrainingStage | MetaTrainStage | ClassifierStage: ...
+    def stage(self) -> SeededConfig: ...
 
     @property
     def settings(self) -> OptimizerSettings: ...
@@ -92,7 +90,7 @@ class NetworkTask(Task, Protocol):
 class Session:
     """One run of a stage that trains one model, which has no name, or several that have."""
 
-    def __init__(self, name: str, stage: Stage, inputs: list[Path], out: Path) -> None:
+    def __init__(self, name: str, stage: StageConfig, inputs: list[Path], out: Path) -> None:
         self.out = out
         self.provenance = Provenance(name, stage, inputs)
 

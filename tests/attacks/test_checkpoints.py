@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from epcore.checkpoint import Checkpoint, save_atomically
+from epcore.backbones.checkpoint import Checkpoint, save_atomically
 from epcore.errors import UserError
 from epcore.imagenet_fs.build import FORMAT, load_generators, read_head
 

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from epcore.backbones.config import BackboneConfig
 from epcore.commands import cli
+from epcore.config.load import parse_yaml
+from epcore.data.config import View
 from epcore.errors import UserError
 from epcore.plan import Plan
-from epcore.plan.load import parse_yaml, validate
-from epcore.plan.recipe_models import Backbone, View
+from epcore.settings import validate
 
 ROOT = Path(__file__).parents[2]
 
@@ -52,7 +54,7 @@ def test_aliases_and_merged_keys_as_people_write_them_are_read():
 )  # fmt: skip
 def test_a_ratio_that_is_none_is_told_at_once(width):
     began = time.monotonic()
-    for model, key in ((Backbone, "width"), (View, "crop")):
+    for model, key in ((BackboneConfig, "width"), (View, "crop")):
         content = {"architecture": "conv4", "width": 1, "resize": 1, "crop": 1, key: width}
         content = {name: content[name] for name in model.model_fields if name in content}
         with pytest.raises(UserError, match=rf"{key}: expected a ratio such as 1/4 or 0\.25") as e:
@@ -63,7 +65,7 @@ def test_a_ratio_that_is_none_is_told_at_once(width):
 
 @pytest.mark.parametrize(("text", "exact"), [("92/84", "23/21"), (0.25, "1/4"), (1, "1"), (2, "2")])
 def test_a_ratio_as_people_write_it_is_exact(text, exact):
-    backbone = validate(Backbone, {"architecture": "conv4", "width": text}, "")
+    backbone = validate(BackboneConfig, {"architecture": "conv4", "width": text}, "")
     assert str(backbone.width) == exact
 
 

@@ -9,8 +9,8 @@ import requests
 from file_server import BODY, serving
 
 from epcore.data import fetch
+from epcore.data.datasets import SourceFile
 from epcore.errors import UserError
-from epcore.plan.datasets import SourceFile
 
 PIECE = fetch.PIECE
 OTHER = np.random.default_rng(1).bytes(len(BODY))

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 import torch
 
-from epcore.checkpoint import save_atomically
+from epcore.backbones.checkpoint import save_atomically
 from epcore.data.episodes import Episodes
 from epcore.data.store import ImageStore
 from epcore.errors import UserError
 from epcore.files import sha256
-from epcore.plan.recipe_models import Optimization, SteppedSgd
-from epcore.resume import discard_old_states
+from epcore.runtime.resume import discard_old_states
 from epcore.training.loop import fit
+from epcore.training.optimization import Optimization, SteppedSgd
 
 # -- stores ------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from epcore.checkpoint import Checkpoint
+from epcore.backbones.checkpoint import Checkpoint
 from epcore.errors import UserError
 
 

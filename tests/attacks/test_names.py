@@ -6,9 +6,9 @@ import time
 import pytest
 
 from epcore.commands import cli
+from epcore.commands.status import overview
 from epcore.data.contents import ImageClass
 from epcore.errors import UserError, visible
-from epcore.status import overview
 
 CONTROLS = {
     "a color": "\x1b[31m",

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from epcore.checkpoint import Checkpoint
+from epcore.backbones.checkpoint import Checkpoint
 from epcore.errors import UserError
+from epcore.evaluation.config import Propagation
 from epcore.evaluation.embed import Features
 from epcore.evaluation.inference import Inference
 from epcore.evaluation.solve import solve
 from epcore.imagenet_fs.features import ImageFeatures
-from epcore.plan.recipe_models import Propagation
 from epcore.propagation import DegenerateFeaturesError
 
 from .conftest import PROPAGATION

@@ -13,9 +13,9 @@ import pytest
 from PIL import EpsImagePlugin, Image
 
 from epcore.data.archives import files_of_tar, open_tar, open_zip, read_member
+from epcore.data.datasets import Pixels
 from epcore.data.pictures import MOST_PIXELS, decode
 from epcore.errors import UserError
-from epcore.plan.datasets import Pixels
 
 
 def read(data, upright=True):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from epcore.checkpoint import save_atomically
+from epcore.backbones.checkpoint import save_atomically
 from epcore.data import fetch
 from epcore.files import publish, write_text
 

@@ -8,10 +8,10 @@ from PIL import Image
 
 from epcore.commands import cli
 from epcore.data.builders.folder import contents
+from epcore.data.datasets import OwnData, RandomSplit
 from epcore.data.sources import Sources
 from epcore.errors import UserError
 from epcore.files import canonical_json
-from epcore.plan.datasets import OwnData, RandomSplit
 
 LINES = ["a.png,cat,base", "a.png,ant,val", "a.png,bee,novel"]
 

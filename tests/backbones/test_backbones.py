@@ -12,10 +12,10 @@ from scipy import stats
 from torch import nn
 from torch.nn import functional
 
-from epcore.backbones import build_backbone
 from epcore.backbones.base import parameter_count
-from epcore.plan import recipe_models
-from epcore.plan.load import read_yaml
+from epcore.backbones.build import build_backbone
+from epcore.backbones.config import Architecture
+from epcore.config.load import read_yaml
 
 FULL = {"conv4": (64, 112_832, 112_320), "resnet12": (512, 7_996_864, 7_989_120),
         "wide-resnet": (640, 36_578_320, 36_558_960)}  # fmt: skip
@@ -330,7 +330,7 @@ def test_relu_after_a_max_pool_has_the_values_and_gradients_of_relu_before_it(po
 CONFIG = Path(__file__).parents[2] / "config"
 
 
-@pytest.mark.parametrize("architecture", get_args(recipe_models.Architecture))
+@pytest.mark.parametrize("architecture", get_args(Architecture))
 def test_a_backbone_is_in_every_place_that_the_readme_names(architecture):
     """In the paper's large-scale table instead of a scale are those of imagenet-fs.yaml."""
     assert type(on_paper(architecture)).__module__.startswith("epcore.backbones.")

@@ -9,8 +9,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from epcore.backbones import build_backbone
 from epcore.backbones.base import parameter_count
+from epcore.backbones.build import build_backbone
 
 BLOCKS = {"resnet10": 1, "resnet18": 2}
 KNOWN = {"resnet10": 4_905_792, "resnet18": 11_176_512}

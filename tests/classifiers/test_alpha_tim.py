@@ -5,8 +5,8 @@ import pytest
 import torch
 from descent import adam, assert_same_softmax
 
-from epcore.classifiers import EpisodeBatch
 from epcore.classifiers.alpha_tim import AlphaTIM
+from epcore.classifiers.episodes import EpisodeBatch
 from epcore.classifiers.tim import TIM
 
 QUERIES = 5

@@ -5,8 +5,8 @@ import torch
 from drawn_reference import Descent, drawn_by_a_head, episodes_of
 from torch.nn import functional
 
-from epcore.classifiers import EpisodeBatch
 from epcore.classifiers.baseline import Baseline
+from epcore.classifiers.episodes import EpisodeBatch
 
 QUERIES, EPOCHS = 5, 7
 

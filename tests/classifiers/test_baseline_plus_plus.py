@@ -5,8 +5,8 @@ import torch
 from drawn_reference import Descent, drawn_by_a_head, episodes_of
 from torch.nn import functional
 
-from epcore.classifiers import EpisodeBatch
 from epcore.classifiers.baseline_plus_plus import BaselinePlusPlus
+from epcore.classifiers.episodes import EpisodeBatch
 
 QUERIES, EPOCHS = 5, 7
 

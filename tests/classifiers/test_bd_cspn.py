@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from epcore.classifiers import EpisodeBatch
 from epcore.classifiers.bd_cspn import BDCSPN
+from epcore.classifiers.episodes import EpisodeBatch
 
 QUERIES = 9
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from epcore.classifiers import EpisodeBatch
 from epcore.classifiers.cosine_means import CosineMeans
+from epcore.classifiers.episodes import EpisodeBatch
 
 
 def unit(vector):

@@ -7,8 +7,8 @@ import pytest
 import scipy.optimize
 import torch
 
-from epcore.classifiers import EpisodeBatch
 from epcore.classifiers.discriminative import Discriminative
+from epcore.classifiers.episodes import EpisodeBatch
 
 QUERIES = 7
 

@@ -5,8 +5,8 @@ import pytest
 import torch
 from transport_reference import episode_features, kernel_of, unit
 
-from epcore.classifiers import EpisodeBatch
 from epcore.classifiers.ease import EASE
+from epcore.classifiers.episodes import EpisodeBatch
 
 
 def normalized(graph):

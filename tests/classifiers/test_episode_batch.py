@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from epcore.classifiers import EpisodeBatch
+from epcore.classifiers.episodes import EpisodeBatch
 
 
 def test_sizes_that_do_not_add_up_are_told_with_both_readings():

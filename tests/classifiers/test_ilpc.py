@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from transport_reference import episode_features, sinkhorn, unit
 
-from epcore.classifiers import EpisodeBatch
+from epcore.classifiers.episodes import EpisodeBatch
 from epcore.classifiers.ilpc import ILPC
 
 

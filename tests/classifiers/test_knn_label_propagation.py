@@ -6,8 +6,8 @@ import torch
 from episode_batches import batch_of
 from transport_reference import episode_features
 
-from epcore.classifiers._neighbors import neighbors
 from epcore.classifiers.knn_label_propagation import KNNLabelPropagation
+from epcore.classifiers.solvers.neighbors import neighbors
 
 
 def expected(features, way, shot, queries, settings):

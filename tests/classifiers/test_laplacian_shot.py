@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from epcore.classifiers import EpisodeBatch
+from epcore.classifiers.episodes import EpisodeBatch
 from epcore.classifiers.laplacian_shot import LaplacianShot
 
 QUERIES = 10

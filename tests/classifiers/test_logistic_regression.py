@@ -6,7 +6,7 @@ import sklearn.linear_model
 import sklearn.preprocessing
 import torch
 
-from epcore.classifiers import EpisodeBatch
+from epcore.classifiers.episodes import EpisodeBatch
 from epcore.classifiers.logistic_regression import LogisticRegression
 
 QUERIES = 7

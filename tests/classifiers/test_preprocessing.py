@@ -6,7 +6,7 @@ import torch
 from episode_batches import batch_of
 from pydantic import ValidationError
 
-from epcore.classifiers._preprocessing import preprocessed
+from epcore.classifiers.preprocessing import preprocessed
 from epcore.classifiers.prototypes import Prototypes
 
 WAY, SHOT, QUERIES, UNLABELED, SIZE = 3, 2, 7, 5, 4

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from epcore.classifiers import EpisodeBatch
+from epcore.classifiers.episodes import EpisodeBatch
 from epcore.classifiers.prototypes import Prototypes
 
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 from transport_reference import episode_features, kernel_of, sinkhorn, unit
 
-from epcore.classifiers import EpisodeBatch
+from epcore.classifiers.episodes import EpisodeBatch
 from epcore.classifiers.pt_map import PTMAP
 
 

@@ -5,7 +5,7 @@ import pytest
 import sklearn.linear_model
 import torch
 
-from epcore.classifiers import EpisodeBatch
+from epcore.classifiers.episodes import EpisodeBatch
 from epcore.classifiers.ridge import Ridge
 
 QUERIES = 7

@@ -6,8 +6,8 @@ import pytest
 import torch
 from test_invariants import ALL, drawn
 
-from epcore.classifiers import EpisodeBatch
-from epcore.classifiers._distances import squared_distances
+from epcore.classifiers.episodes import EpisodeBatch
+from epcore.classifiers.solvers.distances import squared_distances
 
 HALVES = (torch.float16, torch.bfloat16)
 # What scores depend on is where features lie, not only how far apart they are.

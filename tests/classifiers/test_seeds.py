@@ -4,7 +4,7 @@ import pytest
 import torch
 from test_invariants import ALL, drawn
 
-from epcore.classifiers import EpisodeBatch
+from epcore.classifiers.episodes import EpisodeBatch
 
 RANDOM = [each for each in ALL.values() if "seed" in type(each).model_fields]
 

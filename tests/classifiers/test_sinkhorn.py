@@ -5,7 +5,7 @@ import pytest
 import torch
 from transport_reference import sinkhorn
 
-from epcore.classifiers._sinkhorn import balanced
+from epcore.classifiers.solvers.sinkhorn import balanced
 
 
 def drawn(scale, shape=(3, 6, 4)):

@@ -5,7 +5,7 @@ import pytest
 import sklearn.linear_model
 import torch
 
-from epcore.classifiers._softmax_regression import softmax_regression
+from epcore.classifiers.solvers.softmax_regression import softmax_regression
 
 
 def problem(way, shot, size, count=3, spread=1.0, seed=0):

@@ -7,7 +7,7 @@ import pytest
 import sklearn.svm
 import torch
 
-from epcore.classifiers import EpisodeBatch
+from epcore.classifiers.episodes import EpisodeBatch
 from epcore.classifiers.svm import SVM
 
 QUERIES = 7

@@ -19,7 +19,7 @@ from epcore.data.augment import (
     random_resized_crop,
     view_of,
 )
-from epcore.plan.recipe_models import View
+from epcore.data.config import View
 
 IDENTITY = View(resize=1, crop=1)
 PAPER_WRN = View(resize=Fraction(92, 84), crop=Fraction(80, 84))

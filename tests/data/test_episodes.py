@@ -7,11 +7,11 @@ import pytest
 from packing import pack
 from scipy import stats
 
+from epcore.data.config import EpisodesConfig
 from epcore.data.contents import ImageClass
 from epcore.data.episodes import Episodes, Pool, pool_of, run, sample
 from epcore.data.store import ImageStore
 from epcore.errors import UserError
-from epcore.plan.stages.data import EpisodesStage
 
 IMAGES = 9  # of each class
 CLASSES = {"base": 4, "val": 3, "novel": 8}
@@ -321,7 +321,7 @@ def test_more_unlabeled_images_than_there_are_become_all_that_are_left(store, un
 def test_the_stages_meta_says_how_many_unlabeled_images_a_class_has(
     store, tmp_path, shot, labeled, unlabeled, of_each
 ):
-    stage = EpisodesStage(
+    stage = EpisodesConfig(
         stage_version=1, split="novel", way=5, shot=shot, queries=3, labeled=labeled,
         unlabeled=unlabeled, episodes=6, seed=0,
     )  # fmt: skip

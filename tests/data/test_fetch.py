@@ -20,9 +20,9 @@ import yaml
 from file_server import BODY, Server, serving
 
 from epcore.data import fetch
+from epcore.data.datasets import SourceFile
 from epcore.data.sources import Sources
 from epcore.errors import UserError
-from epcore.plan.datasets import SourceFile
 
 PIECE = fetch.PIECE
 OTHER = np.random.default_rng(1).bytes(5 * PIECE)

@@ -11,9 +11,9 @@ import pytest
 from PIL import Image, features
 
 from epcore.data import pictures
+from epcore.data.datasets import Pixels
 from epcore.data.pictures import decode, decode_all
 from epcore.errors import UserError
-from epcore.plan.datasets import Pixels
 
 WHOLE, CENTER = Pixels(), Pixels(processing="center-crop")
 

@@ -7,19 +7,20 @@ import numpy as np
 import pytest
 import torch
 
-from epcore.checkpoint import Checkpoint, build, state_of
-from epcore.cosine import CosineClassifier
+from epcore.backbones.checkpoint import Checkpoint, build, state_of
+from epcore.backbones.config import BackboneConfig
+from epcore.backbones.cosine import CosineClassifier
 from epcore.data.augment import Augmenter
+from epcore.data.config import View
 from epcore.data.store import ImageStore
 from epcore.errors import UserError
 from epcore.evaluation import base_classes
 from epcore.evaluation.base_classes import BaseClasses
+from epcore.evaluation.config import BaseClassesConfig
 from epcore.evaluation.embed import embed
-from epcore.plan.recipe_models import Backbone, View
-from epcore.plan.stages.testing import BaseClassesStage
 
-BACKBONE = Backbone(architecture="conv4", width=Fraction(1, 8))
-STAGE = BaseClassesStage(backbone=BACKBONE, view=View(resize=1, crop=1), precision="fp32")
+BACKBONE = BackboneConfig(architecture="conv4", width=Fraction(1, 8))
+STAGE = BaseClassesConfig(backbone=BACKBONE, view=View(resize=1, crop=1), precision="fp32")
 
 
 @pytest.fixture

@@ -9,9 +9,8 @@ from epcore.data.episodes import Episodes
 from epcore.errors import UserError
 from epcore.evaluation import evaluate_classifiers
 from epcore.evaluation.base_classes import BaseClasses
+from epcore.evaluation.config import ClassifierTest, EvaluateClassifiersConfig, Propagation
 from epcore.evaluation.embed import Features
-from epcore.plan.recipe_models import Propagation
-from epcore.plan.stages.testing import ClassifierTest, EvaluateClassifiersStage
 
 WAY, SHOT, QUERIES = 5, 2, 4
 GRID = (0.001, 0.1, 10.0, 1000.0)
@@ -29,7 +28,7 @@ SETTINGS = {
 def told(classifier, grid=None):
     propagation = Propagation(classifier=classifier, **SETTINGS)
     test = ClassifierTest(propagation=propagation, grid=grid or {})
-    return EvaluateClassifiersStage(classifiers={"it": test})
+    return EvaluateClassifiersConfig(classifiers={"it": test})
 
 
 @pytest.fixture

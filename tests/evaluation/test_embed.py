@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 import torch
 
-from epcore.checkpoint import Checkpoint, build, state_of
+from epcore.backbones.checkpoint import Checkpoint, build, state_of
+from epcore.backbones.config import BackboneConfig
 from epcore.data.augment import Augmenter
+from epcore.data.config import View
 from epcore.data.episodes import Episodes
 from epcore.data.store import ImageStore
 from epcore.errors import UserError
 from epcore.evaluation import embed as embedding
 from epcore.evaluation.embed import Features, embed
-from epcore.plan.recipe_models import Backbone, View
 
 CPU = torch.device("cpu")
 PLAIN = Augmenter((), View(resize=1, crop=1))
@@ -29,7 +30,7 @@ def store(toy):
 def backbone(store):
     """Untrained, with running statistics that suit the images."""
     torch.manual_seed(0)
-    backbone = build(Backbone(architecture="conv4", width=Fraction(1, 8)))
+    backbone = build(BackboneConfig(architecture="conv4", width=Fraction(1, 8)))
     for _ in range(50):
         backbone(PLAIN.eval_transform(torch.from_numpy(store.images[np.arange(0, 320, 4)])))
     return backbone

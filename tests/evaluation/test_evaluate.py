@@ -15,11 +15,11 @@ from reference import cross_entropy, embeddings, label_scores
 from epcore.data.episodes import Episodes
 from epcore.evaluation import evaluate, evaluate_classifiers
 from epcore.evaluation.base_classes import BaseClasses
+from epcore.evaluation.config import EvaluateConfig
 from epcore.evaluation.embed import Features
 from epcore.evaluation.inference import Inference
 from epcore.evaluation.solve import BATCH, solve
-from epcore.plan.stages.scores import ScoreColumn
-from epcore.plan.stages.testing import EvaluateStage
+from epcore.report.config import ScoreColumn
 from epcore.report.scores import read_scores
 
 CONFIG = Path(__file__).parents[2] / "config"
@@ -217,5 +217,5 @@ def test_a_classifiers_accuracies_are_those_of_a_recipe_that_has_it(network, tmp
     out, own = tmp_path / "classifiers.csv", tmp_path / "own.csv"
     evaluate_classifiers.run(classifiers("nearest-mean"), **network, out=out)
     test = dict(classifiers("nearest-mean").classifiers["nearest-mean"])
-    evaluate.run(EvaluateStage(**test), network["features"], network["episodes"], own)
+    evaluate.run(EvaluateConfig(**test), network["features"], network["episodes"], own)
     assert (pd.read_csv(own)["accuracy"] == pd.read_csv(out)["nearest-mean"]).all()

@@ -9,11 +9,13 @@ from episode_batches import batch_of
 from plans import plan_of
 from reference import embeddings, propagator
 
+from epcore.classifiers import CLASSIFIERS
+from epcore.commands.check_methods import check_methods
 from epcore.errors import UserError
 from epcore.evaluation.base_classes import BaseClasses
-from epcore.evaluation.inference import Inference, check_methods
+from epcore.evaluation.config import Propagation
+from epcore.evaluation.inference import Inference
 from epcore.plan import Plan
-from epcore.plan.recipe_models import CLASSIFIERS, Propagation
 
 CONFIG = Path(__file__).parents[2] / "config"
 WAY, SHOT, QUERIES = 3, 2, 9

@@ -12,14 +12,14 @@ import torch
 from PIL import Image
 from plans import command, plan_of
 
-from epcore.backbones import build_backbone
-from epcore.checkpoint import Checkpoint
+from epcore.backbones.build import build_backbone
+from epcore.backbones.checkpoint import Checkpoint
+from epcore.backbones.config import BackboneConfig
 from epcore.commands import cli
 from epcore.data.episodes import Episodes
 from epcore.data.store import ImageStore
 from epcore.evaluation.embed import Features
-from epcore.plan.recipe_models import Backbone
-from epcore.plan.stages import config_text
+from epcore.settings import config_text
 
 pytestmark = pytest.mark.slow
 
@@ -54,7 +54,7 @@ def test_the_documented_lines_embed_and_evaluate_them(documented, capsys):
     assert (len(of_folder), len(of_checkpoint)) == (3, 1)
     checkpoint = Path("results/demo/models/glyph-mini/conv4/epnet/s0/finetune-1shot.pt")
     checkpoint.parent.mkdir(parents=True)
-    backbone = Backbone(architecture="conv4")
+    backbone = BackboneConfig(architecture="conv4")
     Checkpoint(backbone, build_backbone("conv4").state_dict(), {}).save(checkpoint)
     for line in (*of_folder, *of_checkpoint):
         program, *arguments = shlex.split(line)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from PIL import Image
 
-from epcore.checkpoint import Checkpoint, build
+from epcore.backbones.checkpoint import Checkpoint, build
 from epcore.commands.cli import main
 from epcore.plan import Plan
 

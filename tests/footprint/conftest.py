@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from epcore.footprint.config import FootprintSettings
 from epcore.footprint.machine import Machine
-from epcore.plan.footprint import FootprintSettings
 
 CONFIG = Path(__file__).parents[2] / "config"
 KNOWN = {"cpu_power": 100.0, "ram_power": 20.0, "carbon_intensity": 0.5, "pue": 1.25}

@@ -11,9 +11,9 @@ import pytest
 from codecarbon.input import DataSource
 
 from epcore.errors import UserError
+from epcore.footprint.config import FootprintSettings
 from epcore.footprint.machine import carbon_intensity, known_machine
 from epcore.footprint.tracker import LEDGER, SETTINGS
-from epcore.plan.footprint import FootprintSettings
 
 
 def test_an_explicit_factor_wins(settings):
@@ -27,8 +27,7 @@ def test_in_a_slurm_job_the_memory_is_that_of_the_machine(tmp_path, monkeypatch,
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.chdir(tmp_path)
     unknown = settings(ram_power=None, carbon_intensity=None, country="CAN", region=None)
-    Path("footprint.yaml").write_text(unknown.model_dump_json())
-    monkeypatch.setenv(SETTINGS, "footprint.yaml")
+    monkeypatch.setenv(SETTINGS, unknown.model_dump_json())
     outside = ram_power_of_a_job(monkeypatch, "outside")
     for name in ("SLURM_JOB_ID", "SLURM_JOBID"):  # the second one is the older
         monkeypatch.setenv(name, "7")
@@ -114,7 +113,7 @@ CHILD = """
 import sys
 from pathlib import Path
 from epcore.footprint.machine import known_machine
-from epcore.plan.footprint import FootprintSettings
+from epcore.footprint.config import FootprintSettings
 known_machine(FootprintSettings.model_validate_json(sys.argv[1]), Path(sys.argv[2]))
 print("codecarbon" in sys.modules)
 """

@@ -67,18 +67,22 @@ def report(results, entries):
         LEDGER.unlink(missing_ok=True)
         for one in chosen:
             append(LEDGER, one)
-        run(CONFIG, "demo", LEDGER, OUT, Path("out/co2.tex"), Path("out/co2.pdf"))
+        run(Plan(CONFIG, "demo").co2(), LEDGER, OUT, Path("out/co2.tex"), Path("out/co2.pdf"))
         with OUT.open(newline="") as file:
             return {(row["level"], row["name"]): row for row in csv.DictReader(file)}
 
     return write
 
 
+def sums(entries):
+    """What some entries of the demo add up to."""
+    return account(Plan(CONFIG, "demo").co2(), Path("results/demo"), entries)
+
+
 @pytest.fixture
 def said():
     """The paragraph on some entries."""
-    plan = Plan(CONFIG, "demo")
-    return lambda *entries: paragraph(account(plan, entries))
+    return lambda *entries: paragraph(sums(entries))
 
 
 def test_every_attempt_counts_for_its_job_its_rule_and_the_total(report):
@@ -113,10 +117,10 @@ def test_a_store_counts_the_downloads_that_it_was_built_from(results, entry):
     Path(SHARED).parent.mkdir(parents=True)
     Path(SHARED).write_text(json.dumps({"provenance": {"sources": {"cifar-100": {}}}}))
     entries = [entry(attempt=file, job=file) for file in (receipt, SHARED, table)]
-    (main,) = account(Plan(CONFIG, "demo"), entries).products
+    (main,) = sums(entries).products
     assert {one.job for one in main.entries} == {receipt, SHARED, table}
     Path(SHARED).write_text("torn")
-    (main,) = account(Plan(CONFIG, "demo"), entries).products
+    (main,) = sums(entries).products
     assert {one.job for one in main.entries} == {SHARED, table}
 
 
@@ -128,14 +132,14 @@ def test_several_files_of_one_job_are_that_job_by_its_attempt(results, entry):
     made("results/demo/tables/main.csv", second)
     table = "results/demo/tables/main.csv"
     entries = [entry(attempt="suite", job=first), entry(attempt="again", job=first)]
-    (main,) = account(Plan(CONFIG, "demo"), [*entries, entry(attempt="t", job=table)]).products
+    (main,) = sums([*entries, entry(attempt="t", job=table)]).products
     assert sorted(one.attempt for one in main.entries) == ["again", "suite", "t"]
 
 
 @pytest.mark.parametrize("content", ["", "{", "{}", "[]", "null", '{"made": null}'])
 def test_a_meta_file_that_is_none_hides_no_table(results, entries, content):
     Path("results/demo/models/foreign.meta.json").write_text(content)
-    products = account(Plan(CONFIG, "demo"), entries).products
+    products = sums(entries).products
     assert {product.name for product in products} == {"main", "ablation"}
 
 
@@ -210,6 +214,6 @@ def test_the_table_compiles_and_has_its_numbers(report):
 
 def test_the_largest_bars_come_first_and_small_ones_stand_together(report, entries):
     report()
-    rules = account(Plan(CONFIG, "demo"), entries).rules
+    rules = sums(entries).rules
     assert largest(rules, 3) == [("pretrain", 11.0), ("finetune", 4.0), ("2 others", 0.5)]
     assert [name for name, _ in largest(rules, 0)][:3] == ["pretrain", "finetune", "data"]

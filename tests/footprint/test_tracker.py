@@ -29,8 +29,7 @@ def tracking(tmp_path, monkeypatch, settings):
     monkeypatch.chdir(tmp_path)
 
     def switch(**changes):
-        Path("footprint.yaml").write_text(settings(**changes).model_dump_json())
-        monkeypatch.setenv(SETTINGS, "footprint.yaml")
+        monkeypatch.setenv(SETTINGS, settings(**changes).model_dump_json())
         monkeypatch.setenv(LEDGER, "results/x/ledger.jsonl")
         return Path("results/x/ledger.jsonl")
 
@@ -124,7 +123,7 @@ JOB = """
 
     socket.socket.connect = socket.getaddrinfo = lambda *_, **__: os._exit(7)
     from epcore.footprint.tracker import tracked
-    from epcore.interruption import leave_on_signals
+    from epcore.runtime.interruption import leave_on_signals
 
     leave_on_signals()
     with tracked("pretrain", Path(sys.argv[1]), measured=True):

@@ -8,18 +8,18 @@ import pytest
 import torch
 from packing import pack
 
-from epcore.checkpoint import Checkpoint, build, state_of
-from epcore.cosine import CosineClassifier
+from epcore.backbones.checkpoint import Checkpoint, build, state_of
+from epcore.backbones.config import BackboneConfig
+from epcore.backbones.cosine import CosineClassifier
 from epcore.data.contents import ImageClass
 from epcore.files import sha256
 from epcore.imagenet_fs.features import ImageFeatures
-from epcore.plan.recipe_models import Backbone
 
 SUBSETS = {"base_classes_1": 14, "base_classes_2": 12, "novel_classes_1": 9, "novel_classes_2": 11}
 SPLITS = {"novel_classes_1": "val", "novel_classes_2": "novel"}
 PER_CLASS = {"images": 12, "queries": 5}
 SIZE = 16  # of features
-BACKBONE = Backbone(architecture="resnet10", width=Fraction(1, 32))
+BACKBONE = BackboneConfig(architecture="resnet10", width=Fraction(1, 32))
 
 
 @pytest.fixture(autouse=True)

@@ -7,13 +7,13 @@ import pytest
 import torch
 from scipy import stats
 
-from epcore.checkpoint import Checkpoint
+from epcore.backbones.checkpoint import Checkpoint
+from epcore.backbones.config import BackboneConfig
+from epcore.data.config import View
 from epcore.errors import UserError
 from epcore.imagenet_fs.classes import Subsets
 from epcore.imagenet_fs.classifier import ClassifierTask, run
-from epcore.plan.imagenet_fs_models import ClassifierTraining
-from epcore.plan.recipe_models import Backbone, View
-from epcore.plan.stages.imagenet_fs import ClassifierStage
+from epcore.imagenet_fs.config import ClassifierConfig, ClassifierTraining
 
 CPU = torch.device("cpu")
 
@@ -23,9 +23,9 @@ def stage(**changes):
         "epochs": 3, "steps": 4, "batch_size": 24, "learning_rate": 0.1, "drops": [2],
         "momentum": 0.9, "weight_decay": 5e-4, "keep": "last", "scale": 10, "augmentation": [],
     }  # fmt: skip
-    return ClassifierStage(
+    return ClassifierConfig(
         stage_version=1,
-        backbone=Backbone(architecture="resnet10", width="1/16"),
+        backbone=BackboneConfig(architecture="resnet10", width="1/16"),
         view=View(resize=1, crop=1),
         precision="fp32",
         training=ClassifierTraining(**(training | changes)),

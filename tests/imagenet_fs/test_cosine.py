@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
-from epcore.cosine import CosineClassifier, cosine_logits
+from epcore.backbones.cosine import CosineClassifier, cosine_logits
 
 
 def pairs(seed=0, n=7, classes=5, size=6):

@@ -6,10 +6,10 @@ from packing import pack
 
 from epcore.errors import UserError
 from epcore.imagenet_fs.classes import Subsets, check_pair
+from epcore.imagenet_fs.config import ExemplarsConfig
 from epcore.imagenet_fs.exemplars import Exemplars, draw, run
-from epcore.plan.stages.imagenet_fs import ExemplarsStage
 
-STAGE = ExemplarsStage(stage_version=1, shots=(1, 2, 5), trials={"val": 3, "novel": 4}, seed=0)
+STAGE = ExemplarsConfig(stage_version=1, shots=(1, 2, 5), trials={"val": 3, "novel": 4}, seed=0)
 
 
 @pytest.mark.parametrize("split", ["val", "novel"])

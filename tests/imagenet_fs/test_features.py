@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 import torch
 
-from epcore.checkpoint import Checkpoint, load_backbone
+from epcore.backbones.checkpoint import Checkpoint, load_backbone
 from epcore.data.augment import Augmenter
+from epcore.data.config import View
 from epcore.errors import UserError
 from epcore.imagenet_fs import features as module
+from epcore.imagenet_fs.config import ImageFeaturesConfig
 from epcore.imagenet_fs.features import ImageFeatures, open_both, run, write_features
-from epcore.plan.recipe_models import View
-from epcore.plan.stages.imagenet_fs import ImageFeaturesStage
 
 
 @pytest.fixture
 def stage(checkpoint):
     backbone = torch.load(checkpoint, weights_only=True)["backbone"]
-    return ImageFeaturesStage(
+    return ImageFeaturesConfig(
         stage_version=1, backbone=backbone, view=View(resize=1, crop=1), precision="fp32"
     )
 

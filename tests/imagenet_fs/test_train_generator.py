@@ -8,18 +8,22 @@ import torch
 from scipy import stats
 from torch.nn import functional
 
-from epcore.cosine import cosine_logits
+from epcore.backbones.cosine import cosine_logits
 from epcore.errors import UserError
 from epcore.imagenet_fs.build import build_generator, load_generators, read_head
 from epcore.imagenet_fs.classes import Subsets
+from epcore.imagenet_fs.config import (
+    ExemplarsConfig,
+    GeneratorConfig,
+    GeneratorTraining,
+    TrialsConfig,
+)
 from epcore.imagenet_fs.evaluate import run as evaluate
 from epcore.imagenet_fs.exemplars import Exemplars, draw
 from epcore.imagenet_fs.exemplars import run as freeze
 from epcore.imagenet_fs.generators import Task
 from epcore.imagenet_fs.train_generator import GeneratorTask, run, sample
 from epcore.imagenet_fs.trials import hits
-from epcore.plan.imagenet_fs_models import GeneratorTraining
-from epcore.plan.stages.imagenet_fs import ExemplarsStage, GeneratorStage, TrialsStage
 
 CPU = torch.device("cpu")
 KINDS = {
@@ -44,7 +48,7 @@ def training(**changes):
 
 
 def stage(kind="wdae-gnn", shots=(1,), propagation=None, **changes):
-    return GeneratorStage(
+    return GeneratorConfig(
         stage_version=1,
         generator=KINDS[kind],
         training=training(**changes),
@@ -57,7 +61,7 @@ def stage(kind="wdae-gnn", shots=(1,), propagation=None, **changes):
 @pytest.fixture
 def exemplars(stores, tmp_path):
     """The folder of exemplar files."""
-    told = ExemplarsStage(stage_version=1, shots=(1, 3), trials={"val": 3, "novel": 4}, seed=0)
+    told = ExemplarsConfig(stage_version=1, shots=(1, 3), trials={"val": 3, "novel": 4}, seed=0)
     folders = (stores[part].directory for part in ("images", "queries"))
     freeze(told, *folders, tmp_path / "exemplars")
     return tmp_path / "exemplars"
@@ -283,7 +287,7 @@ def test_episodes_that_the_data_cannot_fill_are_told(task, changes, shots, messa
 
 def scores_of(stores, features, checkpoint, exemplars, generator, out, kind="wdae-gnn", **more):
     settings = {"step_sizes": (1.0, 0.6), "propagation": None} | more
-    told = TrialsStage(stage_version=1, generator=KINDS[kind], shots=(1, 3), prior=0.7, **settings)
+    told = TrialsConfig(stage_version=1, generator=KINDS[kind], shots=(1, 3), prior=0.7, **settings)
     files = [exemplars / f"novel-{shots}shot.npz" for shots in told.shots]
     folders = (stores[part].directory for part in ("images", "queries"))
     evaluate(told, *folders, features, checkpoint, generator, files, out)

@@ -8,11 +8,11 @@ from sklearn.metrics import top_k_accuracy_score
 from torch.nn import functional
 
 from epcore.imagenet_fs.classes import Subsets
+from epcore.imagenet_fs.config import LwofAverage
 from epcore.imagenet_fs.exemplars import draw
 from epcore.imagenet_fs.generators import Task
 from epcore.imagenet_fs.lwof import LwofGenerator
 from epcore.imagenet_fs.trials import Queries, hits, weights_of_trials
-from epcore.plan.imagenet_fs_models import LwofAverage
 from epcore.propagation import DegenerateFeaturesError
 
 CPU = torch.device("cpu")

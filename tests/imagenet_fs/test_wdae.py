@@ -9,9 +9,9 @@ from reference import propagator
 from torch.nn import functional
 
 from epcore.backbones.base import parameter_count
+from epcore.imagenet_fs.config import WdaeGnn, WeightPropagation
 from epcore.imagenet_fs.generators import Task
 from epcore.imagenet_fs.wdae import WdaeGenerator, WeightDenoiser, neighborhood
-from epcore.plan.imagenet_fs_models import WdaeGnn, WeightPropagation
 from epcore.propagation import EmbeddingPropagation
 
 SETTINGS = WdaeGnn(

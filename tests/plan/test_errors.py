@@ -12,14 +12,14 @@ import pytest
 import yaml
 from plans import DELETED, put
 
-from epcore.checkpoint import build
+from epcore.backbones.checkpoint import build
+from epcore.backbones.config import Architecture, BackboneConfig, check_sizes
+from epcore.config.claims import ClaimSettings
 from epcore.errors import UserError
-from epcore.plan import Plan, recipe_models
-from epcore.plan.claim_models import ClaimSettings
-from epcore.plan.load import validate
-from epcore.plan.network import check_sizes
-from epcore.plan.printed import COLUMNS
+from epcore.plan import Plan
 from epcore.plan.run import Run
+from epcore.report.printed import COLUMNS
+from epcore.settings import validate
 
 
 def complaint(config, scale="demo"):
@@ -412,7 +412,7 @@ def test_a_circle_of_protocols_is_shown(config):
 
 def test_a_width_that_does_not_divide_the_channels_is_told_when_the_network_is_built():
     with pytest.raises(UserError) as caught:
-        build(recipe_models.Backbone(architecture="conv4", width=Fraction(1, 3)))
+        build(BackboneConfig(architecture="conv4", width=Fraction(1, 3)))
     assert str(caught.value) == (
         "backbone conv4: a ratio of 1/3 does not divide 64 channels into whole ones; "
         "choose another width or depth"
@@ -446,10 +446,10 @@ def test_a_depth_of_a_backbone_that_has_none_is_told(config):
     )
 
 
-@pytest.mark.parametrize("architecture", get_args(recipe_models.Architecture))
+@pytest.mark.parametrize("architecture", get_args(Architecture))
 @pytest.mark.parametrize("size", [{"width": "1/16"}, {"width": "1/80"}, {"depth": "1/4"}])
 def test_a_size_passes_before_anything_runs_just_if_the_network_can_be_built(architecture, size):
-    backbone = recipe_models.Backbone(architecture=architecture, **size)
+    backbone = BackboneConfig(architecture=architecture, **size)
     said = []
     for attempt in (build, partial(check_sizes, where="")):
         try:

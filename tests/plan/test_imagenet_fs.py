@@ -9,16 +9,17 @@ import yaml
 from plans import plan_of, put
 
 from epcore.errors import UserError
+from epcore.imagenet_fs import config as imagenet_fs
 from epcore.plan import Plan
-from epcore.plan.stages import config_text, imagenet_fs
+from epcore.settings import config_text
 
 CONFIG = Path(__file__).parents[2] / "config"
 STAGES = {
-    "exemplars": ("ExemplarsStage", ()),
-    "classifier": ("ClassifierStage", ("resnet10", 0)),
-    "features": ("ImageFeaturesStage", ("resnet10",)),
-    "generator": ("GeneratorStage", ("wdae-gnn", 0)),
-    "evaluate": ("TrialsStage", ("wdae-gnn",)),
+    "exemplars": ("ExemplarsConfig", ()),
+    "classifier": ("ClassifierConfig", ("resnet10", 0)),
+    "features": ("ImageFeaturesConfig", ("resnet10",)),
+    "generator": ("GeneratorConfig", ("wdae-gnn", 0)),
+    "evaluate": ("TrialsConfig", ("wdae-gnn",)),
 }
 
 

@@ -12,8 +12,8 @@ import pytest
 from epcore.data.builders.glyph_classes import select_classes
 from epcore.plan import Plan, paths
 from epcore.plan.run import Run
-from epcore.plan.stages import config_text
 from epcore.plan.table_files import protocol_of
+from epcore.settings import config_text
 
 CONFIG = Path(__file__).parents[2] / "config"
 DATASET = "glyph-mini"  # any but one whose rotations are classes

@@ -17,8 +17,8 @@ from epcore.commands.stages import run_report
 from epcore.errors import UserError
 from epcore.files import meta_of
 from epcore.footprint.ledger import append
-from epcore.plan.stages.training import Training
 from epcore.report import aggregate
+from epcore.report.config import Training
 from epcore.report.scores import read_scores, reading_classifier
 from epcore.report.table import run
 

@@ -15,18 +15,18 @@ from score_files import write_results, write_scores
 from test_latex import compiled, overfull
 
 from epcore.classifiers import load_classifier
+from epcore.config.claims import ClaimSettings
 from epcore.errors import UserError
 from epcore.footprint.impact import FACTOR, HOURS, PRINTED, WATTS
 from epcore.plan import Plan
-from epcore.plan.claim_models import ClaimSettings
 from epcore.plan.claims import Claims
-from epcore.plan.load import validate
-from epcore.plan.stages.claims import ClaimCase, ClaimCell, ClaimCondition, JudgedClaim
-from epcore.plan.stages.scores import ScoreColumn
 from epcore.report import claims
+from epcore.report.claim_config import ClaimCase, ClaimCell, ClaimCondition, JudgedClaim
+from epcore.report.config import ScoreColumn
 from epcore.report.evidence import Estimate
 from epcore.report.judged import breaks, judge
 from epcore.report.verdicts import by_intervals
+from epcore.settings import validate
 
 CONFIG = Path(__file__).parents[2] / "config"
 # Found by hand and by another program from the printed cells.
@@ -487,7 +487,7 @@ def test_the_claims_on_methods_that_assume_balance_are_of_those_that_the_tables_
 
     def balanced(name):
         settings = recipes.resolve(f"net+{name}", "conv4").propagation_in("testing")
-        return load_classifier(settings, name).balanced
+        return load_classifier(settings.classifier, dict(settings), name).balanced
 
     marked = {name for name in recipes.classifiers if balanced(name)}
     claims = {claim.id: claim for claim in plan.claims.settings.ours}

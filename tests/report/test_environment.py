@@ -8,8 +8,8 @@ import pytest
 
 from epcore.errors import UserError
 from epcore.files import Provenance
-from epcore.plan.stages.reports import EnvironmentStage
 from epcore.report import environment
+from epcore.report.config import EnvironmentConfig
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def stage(tmp_path, monkeypatch):
         if "5way" in name:
             facts |= {"git_revision": None, "packages": facts["packages"] | {"torch": "1.0"}}
         Path(name).write_text(json.dumps(facts), encoding="utf-8")
-    return EnvironmentStage(stage_version=1, title="What it ran on", metas=names)
+    return EnvironmentConfig(stage_version=1, title="What it ran on", metas=names)
 
 
 def rows_of(text):

@@ -13,9 +13,9 @@ import pytest
 from rich.console import Console
 
 from epcore.commands.cli import main
+from epcore.commands.show import drawing
 from epcore.plan import Plan, paths
 from epcore.report.layout import Block, Layout, Line, Number
-from epcore.report.show import drawing
 from epcore.report.text_table import SECONDS
 
 CONFIG = Path(__file__).parents[2] / "config"

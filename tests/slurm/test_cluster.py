@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from one_node import Cluster
 
-from epcore.doctor.doctor import run as doctor
+from epcore.commands.doctor.doctor import run as doctor
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.slurm

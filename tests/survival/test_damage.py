@@ -202,7 +202,7 @@ def test_a_flipped_bit_anywhere_is_found_or_harmless_even_without_a_meta_file(
 
 
 def checkpoint(folder, stage_config):
-    from epcore.checkpoint import Checkpoint
+    from epcore.backbones.checkpoint import Checkpoint
 
     loaded = Checkpoint.load(folder / "net.pt", stage_config("embed").backbone)
     return {name: tensor.numpy() for name, tensor in loaded.weights.items()}

@@ -10,7 +10,7 @@ import pytest
 import torch
 from packing import pack
 
-from epcore.checkpoint import Checkpoint, save_atomically
+from epcore.backbones.checkpoint import Checkpoint, save_atomically
 from epcore.commands import cli
 from epcore.data.contents import ImageClass
 from epcore.files import canonical_json, write_text

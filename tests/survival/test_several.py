@@ -9,7 +9,7 @@ import torch
 from cpu_team import train_on_cpus
 
 from epcore.errors import UserError
-from epcore.interruption import Interrupted
+from epcore.runtime.interruption import Interrupted
 from epcore.training.process_group import launch
 
 pytestmark = pytest.mark.slow

@@ -40,7 +40,7 @@ def pretraining(stage_config, store, validation):
 @pytest.fixture
 def finetuning(stage_config, store, validation):
     """A fine-tuning task that starts from an untrained network."""
-    from epcore.checkpoint import Checkpoint, build, state_of
+    from epcore.backbones.checkpoint import Checkpoint, build, state_of
     from epcore.training.finetune import FinetuningTask
 
     def make(*arguments, kind=FinetuningTask, classes=6, **changes):

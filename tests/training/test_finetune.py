@@ -7,8 +7,8 @@ import pytest
 import torch
 from reference import cross_entropy, embeddings, label_scores
 
-from epcore.checkpoint import Checkpoint, build, state_of
-from epcore.classifiers import EpisodeBatch
+from epcore.backbones.checkpoint import Checkpoint, build, state_of
+from epcore.classifiers.episodes import EpisodeBatch
 from epcore.errors import UserError
 from epcore.training import finetune, pretrain
 

@@ -9,16 +9,16 @@ import pytest
 import torch
 from reference import cross_entropy, embeddings, label_scores
 
-from epcore.checkpoint import build, save_atomically
+from epcore.backbones.checkpoint import build, save_atomically
 from epcore.data.episodes import Episodes
 from epcore.data.store import ImageStore
 from epcore.errors import UserError
-from epcore.interruption import Interrupted
-from epcore.plan.recipe_models import Optimization
 from epcore.propagation import DegenerateFeaturesError
+from epcore.runtime.interruption import Interrupted
 from epcore.training import loop
 from epcore.training.finetune import FinetuningTask
 from epcore.training.loop import fit, seed_of
+from epcore.training.optimization import Optimization
 from epcore.training.pretrain import PretrainingTask
 from epcore.training.session import Session, Validator
 

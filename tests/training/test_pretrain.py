@@ -7,7 +7,7 @@ import pytest
 import torch
 from reference import cross_entropy, embeddings
 
-from epcore.checkpoint import Checkpoint
+from epcore.backbones.checkpoint import Checkpoint
 from epcore.data.episodes import Episodes
 from epcore.errors import UserError
 from epcore.files import meta_of

@@ -6,7 +6,7 @@ import pytest
 import torch
 from cpu_team import norms_for_cpus, train_on_cpus
 
-from epcore.checkpoint import Checkpoint
+from epcore.backbones.checkpoint import Checkpoint
 from epcore.errors import UserError
 from epcore.files import ENERGY, meta_of
 from epcore.training import pretrain

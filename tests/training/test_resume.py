@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from epcore.resume import discard_old_states
+from epcore.runtime.resume import discard_old_states
 from epcore.training import pretrain
 from epcore.training.loop import _Training
 

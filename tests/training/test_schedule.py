@@ -6,8 +6,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from epcore.plan.compared_models import AdamSettings
-from epcore.plan.recipe_models import Optimization, SteppedSgd
+from epcore.training.optimization import AdamSettings, Optimization, SteppedSgd
 from epcore.training.schedule import clip_gradients, schedule_of
 
 

@@ -7,11 +7,11 @@ import pytest
 
 from epcore.errors import UserError
 from epcore.files import Provenance
-from epcore.plan.stages.training import SelectStage
 from epcore.training import select
+from epcore.training.config import SelectConfig
 
 NAMES = ("low", "middle", "high")
-STAGE = SelectStage(stage_version=1, candidates=NAMES)
+STAGE = SelectConfig(stage_version=1, candidates=NAMES)
 
 
 @pytest.fixture

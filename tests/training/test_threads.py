@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from epcore.commands.stages import COMPUTE
-from epcore.plan.stages import ComputingStage
+from epcore.settings import ComputeConfig
 
 
 def pretrained(stage, toy, folder, threads_outside):
@@ -55,7 +55,7 @@ def test_whatever_computes_with_torch_has_the_threads_of_its_resources():
         (plan.imagenet_fs.evaluate("wdae-gnn"), networks.weights),
     )
     for stage, asked in expected:
-        assert isinstance(stage, ComputingStage)
+        assert isinstance(stage, ComputeConfig)
         assert stage.threads == asked.threads > 1
     names = {type(stage).__name__ for stage, _ in expected}
     devices = {stage.config.__name__ for stage in COMPUTE.values() if stage.gpu and stage.config}

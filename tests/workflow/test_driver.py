@@ -42,8 +42,8 @@ def test_a_driver_that_is_stopped_and_started_again_ends_with_the_same_table(
             os.kill(driver.pid, number)
             kills += 1
         driver.communicate(timeout=120)
-        if number == signal.SIGKILL:
-            assert project.snakemake("--unlock", "tables/main.tex").code == 0
+        # A driver that had no time to give its lock back leaves it to the user.
+        assert project.snakemake("--unlock", "tables/main.tex").code == 0
     assert kills >= 2
     run = project.build()
     assert run.code == 0, run.text

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from epcore.dry_run import planned
+from epcore.commands.dry_run import planned
 from epcore.errors import UserError
 from epcore.footprint.ledger import read
 from epcore.plan import Plan

@@ -10,20 +10,21 @@ from pathlib import Path
 
 from snakemake.cli import get_argument_parser
 
+from epcore.config.datasets import QUICKLY_PACKED
+from epcore.config.load import read_yaml
+from epcore.config.scale import MainConfig
 from epcore.errors import UserError, replace_unencodable
 from epcore.files import fingerprint
 from epcore.footprint.machine import carbon_intensity
-from epcore.gpus import local_gpus
-from epcore.markup import to_text
 from epcore.plan import Plan, paths
-from epcore.plan.datasets import QUICKLY_PACKED
-from epcore.plan.environment import ENVIRONMENT, check_unedited
-from epcore.plan.load import read_yaml, suggest, validate
+from epcore.plan.environment import check_unedited
 from epcore.plan.run import Run
 from epcore.plan.runs import phase_of
-from epcore.plan.scale_models import MainConfig
-from epcore.plan.stages import config_text
-from epcore.resume import discard_old_states
+from epcore.report.markup import to_text
+from epcore.runtime.environment import ENVIRONMENT
+from epcore.runtime.gpus import local_gpus
+from epcore.runtime.resume import discard_old_states
+from epcore.settings import config_text, suggest, validate
 
 # Snakemake takes what stands in braces for a name to fill in, in paths of its own too.
 if set("{}") & set(str(workflow.basedir)):
@@ -278,7 +279,7 @@ def each_attempt(amount):
 os.environ |= {
     **ENVIRONMENT,
     "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
-    "EPCORE_FOOTPRINT": str(CONFIG / "footprint.yaml"),
+    "EPCORE_FOOTPRINT": PLAN.registry.footprint.model_dump_json(),
     "EPCORE_LEDGER": paths.LEDGER.format(scale=SCALE),
     "EPCORE_DATA_ROOT": MAIN.data_root,
 }
@@ -286,7 +287,7 @@ os.environ |= {
 
 onstart:
     # Settings of methods are checked by torch, whose import a dry run does not wait for.
-    from epcore.evaluation.inference import check_methods
+    from epcore.commands.check_methods import check_methods
 
     try:
         check_methods(PLAN, PLAN.tested.recipes)
@@ -313,7 +314,7 @@ def print_table():
     copied = {j.wildcards.file for j in workflow.dag.jobs if j.rule.name == "publish"}
     tables = copied & {*published_tables(PLAN.tables.covered)}
     if len(tables) == 1:
-        from epcore.report.show import show
+        from epcore.commands.show import show
 
         show(PLAN, Path(*tables).stem)
 

@@ -61,13 +61,11 @@ rule co2:
         mem_mb=1000,
         runtime=10,
     params:
-        settings=CONFIG,
-        seeds=PLAN.registry.seeds,
+        config=slice_of(PLAN.co2),
         ledger=paths.LEDGER.format(scale=SCALE),
     shell:
-        "epcore co2 --settings {params.settings:q} --scale {wildcards.scale} "
-        "--seeds {params.seeds} --ledger {params.ledger:q} --out {output.report:q} --tex {output.table:q} "
-        "--drawing {output.figure:q} > {log:q} 2>&1"
+        "epcore co2 --config {params.config:q} --ledger {params.ledger:q} --out {output.report:q} "
+        "--tex {output.table:q} --drawing {output.figure:q} > {log:q} 2>&1"
 
 
 # Prints what is left to run and what it costs, by a dry run of its own.

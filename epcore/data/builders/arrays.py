@@ -13,11 +13,11 @@ from PIL import Image
 
 from epcore.data.builders.folder import ORDER, SPLITS, draw_split
 from epcore.data.contents import Contents, ImageClass, in_label_order
+from epcore.data.datasets import OwnData
 from epcore.data.pictures import to_array
 from epcore.data.sources import Sources
 from epcore.errors import UserError
 from epcore.files import sha256
-from epcore.plan.datasets import OwnData
 
 
 def contents(dataset: OwnData, sources: Sources) -> Contents:

@@ -12,10 +12,10 @@ import numpy as np
 from epcore.data import pickles
 from epcore.data.archives import files_of_tar
 from epcore.data.contents import Contents, ImageClass, check_groups, in_label_order
+from epcore.data.datasets import CifarData
 from epcore.data.lists import read_json, read_lists
 from epcore.data.sources import Sources
 from epcore.errors import UserError
-from epcore.plan.datasets import CifarData
 
 SIZE = 32
 PARTS = ("cifar-100-python/train", "cifar-100-python/test")

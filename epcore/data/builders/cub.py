@@ -9,12 +9,12 @@ from pathlib import PurePosixPath
 from typing import get_args
 
 from epcore.data.archives import files_of_tar, read_member
+from epcore.data.config import Split
 from epcore.data.contents import Contents, ImageClass, in_label_order
+from epcore.data.datasets import CubData
 from epcore.data.pictures import decode_all
 from epcore.data.sources import Sources
 from epcore.errors import UserError
-from epcore.plan.datasets import CubData
-from epcore.plan.settings import Split
 
 ROOT = "CUB_200_2011"
 FOLDER = f"{ROOT}/images/"

@@ -19,13 +19,13 @@ from typing import get_args
 import numpy as np
 
 from epcore.data.archives import LARGEST
+from epcore.data.config import Split
 from epcore.data.contents import Contents, ImageClass, in_label_order
+from epcore.data.datasets import OwnData, RandomSplit
 from epcore.data.pictures import decode_all
 from epcore.data.sources import Sources
 from epcore.errors import UserError
 from epcore.files import sha256
-from epcore.plan.datasets import OwnData, RandomSplit
-from epcore.plan.settings import Split
 
 SPLITS: dict[str, Split] = {
     "base": "base", "train": "base", "val": "val", "novel": "novel", "test": "novel",

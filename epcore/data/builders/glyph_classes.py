@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from PIL import Image, ImageFilter
 
 from epcore.data.builders.glyph_faces import faces_by_character, ink
+from epcore.data.config import Split
 from epcore.data.contents import ImageClass
 from epcore.errors import UserError
-from epcore.plan.settings import Split
 
 Floats = NDArray[np.float64]
 

@@ -18,9 +18,9 @@ from PIL import Image
 from epcore.data.builders.glyph_classes import GlyphClass, select_classes
 from epcore.data.builders.glyph_faces import FACES, faces_by_character, ink
 from epcore.data.contents import Contents, in_label_order
+from epcore.data.datasets import GlyphPictures, MoreGlyphData
 from epcore.data.sources import Sources
 from epcore.errors import UserError
-from epcore.plan.datasets import GlyphPictures, MoreGlyphData
 
 # The difficulty: Conv-4 reaches 55 to 75 % on 5-way 1-shot episodes of `mini` after the few epochs
 # of the demo. Lengths are in image sides, colors in gray levels (0 to 255); a pair of numbers is

@@ -13,14 +13,14 @@ from typing import Literal
 
 import numpy as np
 
+from epcore.data.config import Split
 from epcore.data.contents import Contents, ImageClass, in_label_order
+from epcore.data.datasets import ImageNetFsData
 from epcore.data.ilsvrc import DevelopmentKit, TrainingImages, validation_images
 from epcore.data.lists import read_json
 from epcore.data.pictures import decode_all
 from epcore.data.sources import Sources
 from epcore.errors import UserError
-from epcore.plan.datasets import ImageNetFsData
-from epcore.plan.settings import Split
 
 Reading = Literal["by-name", "by-sorted-index"]
 READINGS: tuple[Reading, Reading] = ("by-name", "by-sorted-index")

@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 
 from epcore.data.contents import Contents, ImageClass, in_label_order
+from epcore.data.datasets import MiniImageNetData
 from epcore.data.ilsvrc import DevelopmentKit, TrainingImages
 from epcore.data.lists import read_lists
 from epcore.data.pictures import decode_all
 from epcore.data.sources import Sources
 from epcore.errors import UserError
-from epcore.plan.datasets import MiniImageNetData
 
 
 def read_ranks(path: Path) -> dict[str, np.ndarray]:

@@ -10,12 +10,12 @@ import numpy as np
 
 from epcore.data import pickles
 from epcore.data.builders.mini_imagenet import read_ranks
+from epcore.data.config import Split
 from epcore.data.contents import Contents, ImageClass, in_label_order
+from epcore.data.datasets import MiniImageNetPickles
 from epcore.data.lists import read_lists
 from epcore.data.sources import Sources
 from epcore.errors import UserError
-from epcore.plan.datasets import MiniImageNetPickles
-from epcore.plan.settings import Split
 
 SIZE = 84
 

@@ -13,11 +13,11 @@ import numpy as np
 
 from epcore.data.archives import open_zip
 from epcore.data.contents import Contents, ImageClass, in_label_order
+from epcore.data.datasets import OmniglotData
 from epcore.data.lists import read_lists
 from epcore.data.pictures import decode
 from epcore.data.sources import Sources
 from epcore.errors import UserError
-from epcore.plan.datasets import OmniglotData
 
 TURNS = {"rot000": 0, "rot090": 1, "rot180": 2, "rot270": 3}
 

@@ -4,11 +4,11 @@ The split's rows are pairs of class and super-class; the super-classes of the sp
 """
 
 from epcore.data.contents import Contents, ImageClass, check_groups, in_label_order
+from epcore.data.datasets import TieredImageNetData
 from epcore.data.ilsvrc import DevelopmentKit, TrainingImages
 from epcore.data.lists import read_lists, read_rows
 from epcore.data.pictures import decode_all
 from epcore.data.sources import Sources
-from epcore.plan.datasets import TieredImageNetData
 
 
 def contents(dataset: TieredImageNetData, sources: Sources) -> Contents:

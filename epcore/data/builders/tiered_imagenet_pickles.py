@@ -13,12 +13,12 @@ from typing import get_args
 import numpy as np
 
 from epcore.data import pickles
+from epcore.data.config import Split
 from epcore.data.contents import Contents, ImageClass, check_groups
+from epcore.data.datasets import Pixels, TieredImageNetPickles
 from epcore.data.pictures import decode_all
 from epcore.data.sources import Sources
 from epcore.errors import UserError
-from epcore.plan.datasets import Pixels, TieredImageNetPickles
-from epcore.plan.settings import Split
 
 SIZE = 84
 PNG = b"\x89PNG\r\n\x1a\n"

@@ -7,12 +7,12 @@ from PIL import Image
 
 from epcore.data.build import run
 from epcore.data.builders.arrays import contents
+from epcore.data.config import DataConfig
 from epcore.data.contents import ImageClass
+from epcore.data.datasets import OwnData, RandomSplit
 from epcore.data.sources import Sources
 from epcore.data.store import ImageStore, write_store
 from epcore.errors import UserError
-from epcore.plan.datasets import OwnData, RandomSplit
-from epcore.plan.stages.data import DataStage
 
 LABELS = np.array(["cat", "bee", "ant", "cat", "bat", "ant"])
 SPLIT = np.array(["base", "novel", "val", "base", "base", "val"])
@@ -261,7 +261,7 @@ def test_an_image_that_two_splits_share_is_left_out_of_the_earlier_one_if_one_as
     images[1] = images[0]  # a bee, novel, and a cat, base
     mine = {"kind": "npz", "title": "", "path": str(file(tmp_path, images=images)), "image_size": 8}
     stage = {"stage_version": 1, "dataset": mine | {"shared_images": "leave-out"}}
-    run(DataStage.model_validate(stage), [], tmp_path / "packed")
+    run(DataConfig.model_validate(stage), [], tmp_path / "packed")
     store = ImageStore.open(tmp_path / "packed")
     assert store.classes == CLASSES
     assert store.labels.tolist() == [0, 1, 2, 2, 3]

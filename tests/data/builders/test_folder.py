@@ -9,13 +9,13 @@ from PIL import Image
 
 from epcore.data.build import run
 from epcore.data.builders.folder import class_folders, contents, draw_split, read_split
+from epcore.data.config import DataConfig
 from epcore.data.contents import ImageClass
+from epcore.data.datasets import OwnData, Pixels, RandomSplit
 from epcore.data.pictures import decode
 from epcore.data.sources import Sources
 from epcore.data.store import ImageStore, write_store
 from epcore.errors import UserError
-from epcore.plan.datasets import OwnData, Pixels, RandomSplit
-from epcore.plan.stages.data import DataStage
 
 HEADER = "filename,label,split"
 LINES = ("b.png,cat,base", "a.png,cat,base", "a.png,ant,val", "x.png,bee,novel")
@@ -427,7 +427,7 @@ def test_pictures_that_two_splits_share_are_named_or_left_out_of_the_earlier_one
     assert f"{images}/cat/a.png is also {images}/bee/x.png" in message
     settings = {"kind": "folder", "title": "", "path": str(source), "image_size": 8}
     stage = {"stage_version": 1, "dataset": settings | {"shared_images": "leave-out"}}
-    run(DataStage.model_validate(stage), [], tmp_path / "packed")
+    run(DataConfig.model_validate(stage), [], tmp_path / "packed")
     store = ImageStore.open(tmp_path / "packed")
     assert store.labels.tolist() == [0, 1, 2]
     # Line 0, line 2, and what was copied from line 1.

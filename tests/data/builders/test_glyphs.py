@@ -13,10 +13,10 @@ from epcore.data import contact_sheet
 from epcore.data.builders.glyph_classes import COMPARED_FACES, GlyphClass, select_classes
 from epcore.data.builders.glyph_faces import font_file
 from epcore.data.builders.glyphs import contents, render_images
+from epcore.data.config import Split
+from epcore.data.datasets import GlyphData, MoreGlyphData
 from epcore.data.sources import Sources
 from epcore.data.store import ImageStore, write_store
-from epcore.plan.datasets import GlyphData, MoreGlyphData
-from epcore.plan.settings import Split
 
 COUNTS = {
     "mini": {"base": 64, "val": 16, "novel": 20},

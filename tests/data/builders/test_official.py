@@ -78,12 +78,12 @@ from packing import provenance
 from PIL import Image
 
 from epcore.data import build, fetch
+from epcore.data.config import DataConfig
 from epcore.data.contents import ImageClass
+from epcore.data.datasets import Expected, Pixels
 from epcore.data.store import FILES, ImageStore
 from epcore.errors import UserError
-from epcore.plan.datasets import Expected, Pixels
 from epcore.plan.registry import read_datasets
-from epcore.plan.stages.data import DataStage
 
 LAYOUTS = ("folders", "tars", "tar")
 
@@ -117,7 +117,7 @@ def prepared(root, name, work, **changes):
     receipts = [work / "sources" / f"{source}.json" for source in dataset.sources]
     for source, receipt in zip(dataset.sources, receipts, strict=True):
         fetch.run([source], settings, root, receipt)
-    return DataStage(stage_version=1, dataset=dataset), receipts
+    return DataConfig(stage_version=1, dataset=dataset), receipts
 
 
 def built(root, name, work, **changes):

@@ -1,0 +1,37 @@
+"""The feature extractors of the paper, as the authors' code builds them (of wDAE-GNN: resnet.py).
+
+Each takes images `(n, 3, height, width)` and returns features `(n, feature_size)`. `width`
+multiplies every channel count and `depth` the number of blocks, so that a laptop can run the same
+architecture: 1 is the paper's.
+"""
+
+from fractions import Fraction
+
+from epcore.backbones.base import Backbone
+from epcore.backbones.conv4 import Conv4
+from epcore.backbones.resnet12 import ResNet12
+from epcore.backbones.wide_resnet import WideResNet
+
+_PLAIN = {"conv4": Conv4, "resnet12": ResNet12}
+_BLOCKS = {"resnet10": 1, "resnet18": 2}
+
+
+def build_backbone(
+    architecture: str, width: Fraction = Fraction(1), depth: Fraction = Fraction(1)
+) -> Backbone:
+    """The backbone of that name (`conv4`, `resnet10`, `resnet12`, `resnet18`, `wide-resnet`).
+
+    Raises:
+        ValueError: if a number of channels or blocks would not be a whole number above 0. Only
+            the wide ResNet can have another depth than 1.
+    """
+    if architecture == "wide-resnet":
+        return WideResNet(width, depth)
+    if depth != 1:
+        blocks = "two blocks" if architecture == "resnet18" else "one block"
+        raise ValueError(f"{architecture} has {blocks} a stage, its depth cannot be {depth}")
+    if architecture in _BLOCKS:
+        from epcore.backbones.resnet import ResNet  # imports torchvision, which takes seconds
+
+        return ResNet(_BLOCKS[architecture], width)
+    return _PLAIN[architecture](width)

@@ -1,0 +1,66 @@
+"""Which network a backbone is, at which size."""
+
+from fractions import Fraction
+from typing import Literal
+
+from pydantic import Field
+
+from epcore.errors import UserError
+from epcore.settings import Ratio, Settings
+
+Architecture = Literal["conv4", "resnet12", "wide-resnet", "resnet10", "resnet18"]
+
+
+class BackboneConfig(Settings):
+    """A backbone as a stage builds it; see `epcore.backbones`."""
+
+    architecture: Architecture = Field(description="the network, a name of epcore.backbones")
+    width: Ratio = Field(
+        default=Fraction(1), description="what its numbers of channels are multiplied by"
+    )
+    depth: Ratio = Field(
+        default=Fraction(1), description="what its number of blocks is multiplied by"
+    )
+
+    def __str__(self) -> str:
+        return f"{self.architecture} of width {self.width} and depth {self.depth}"
+
+
+Precision = Literal["fp32", "tf32", "bf16"]
+
+
+# The smallest number of channels at width 1; all others are multiples of it. A backbone that is
+# not here checks itself when it is built.
+CHANNELS = {"conv4": 64, "resnet10": 64, "resnet12": 64, "resnet18": 64, "wide-resnet": 80}
+
+
+# The fewest pixels a side that leave a map to pool; the other backbones take any.
+SMALLEST = {"conv4": 16}
+
+
+def check_pixels(backbone: BackboneConfig, pixels: int, where: str) -> None:
+    """Raises `UserError` if images of `pixels` x `pixels` are too small; `where` is their key."""
+    smallest = SMALLEST.get(backbone.architecture, 1)
+    if pixels < smallest:
+        raise UserError(
+            f"{where}: {backbone.architecture} needs images of at least {smallest} pixels and is "
+            f"given {pixels}; raise image_size of the data set, or leave the backbone out"
+        )
+
+
+def check_sizes(backbone: BackboneConfig, where: str) -> None:
+    """Raises `UserError` unless channels and blocks are whole numbers; `where` has their keys."""
+    if (channels := CHANNELS.get(backbone.architecture)) is None:
+        return
+    _check_ratio(backbone.width, channels, "channels", f"{where}, width")
+    if backbone.architecture == "wide-resnet":
+        _check_ratio(backbone.depth, 4, "blocks", f"{where}, depth")
+    elif backbone.depth != 1:
+        raise UserError(f"{where}, depth: only the wide ResNet has one; delete the key")
+
+
+def _check_ratio(ratio: Fraction, count: int, what: str, where: str) -> None:
+    if (count * ratio).denominator != 1:
+        raise UserError(
+            f"{where}: {ratio} of {count} {what} is not a whole number; choose another ratio"
+        )

@@ -1,0 +1,1 @@
+"""What several classifiers share."""

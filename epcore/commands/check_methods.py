@@ -1,0 +1,51 @@
+"""Checks the settings that only torch can check, when a run begins."""
+
+from collections.abc import Sequence
+from typing import get_args
+
+from epcore.classifiers import load_classifier
+from epcore.config.recipes import Phase
+from epcore.errors import UserError
+from epcore.evaluation.inference import Inference, combinations, with_settings
+from epcore.methods import method_of
+from epcore.plan import Plan
+
+
+def check_methods(plan: Plan, recipes: Sequence[str]) -> None:
+    """Checks what a plan cannot, as that takes torch: settings of methods, unlabeled images.
+
+    recipes: those that are checked; those that a run uses are `plan.tested.recipes`.
+
+    Raises:
+        UserError: that names the recipe, and the protocol of a table or figure.
+    """
+    for name, method in plan.registry.recipes.compared.items():
+        method_of(method.method, plan.registry.recipes.compared_place(name))
+    where = f"{plan.registry.config.name}/recipes.yaml, recipe {{}}".format
+    for name in recipes:
+        for backbone in plan.registry.scale.backbones:
+            recipe = plan.registry.recipes.resolve(name, backbone)
+            for phase in get_args(Phase):
+                inference = Inference(recipe.propagation_in(phase), where(name))
+                if phase == "finetuning" and recipe.tested == "finetuned":
+                    inference.check_trainable()
+    any_recipe = plan.registry.recipes.resolve(recipes[0], next(iter(plan.registry.backbones)))
+    for name, choice in plan.registry.recipes.classifiers.items():
+        settings = any_recipe.propagation.model_copy(update={"classifier": choice.classifier})
+        for chosen in combinations(choice.grid):
+            place = f"{plan.registry.config.name}/classifiers.yaml, {name}"
+            tested = with_settings(settings, chosen)
+            load_classifier(tested.classifier, dict(tested), place)
+    for run in plan.tested.runs:
+        episodes = plan.registry.protocols[run.protocol]
+        recipe = plan.registry.recipes.resolve(run.recipe, run.backbone)
+        place = f"{where(run.recipe)} on {run.protocol}"
+        inference = Inference(recipe.propagation_in("testing"), place)
+        inference.check_unlabeled(episodes.has_unlabeled)
+        cosine = recipe.pretraining.heads == "cosine"
+        if inference.classifier.needs.base_weights and cosine:
+            raise UserError(
+                f"{place}: the classifier {inference.classifier.name} takes the weights of a "
+                "linear layer over the base classes, and the recipe has `heads: cosine`; choose "
+                "another classifier, or linear heads"
+            )

@@ -1,0 +1,264 @@
+"""Classifiers on anyone's features: draws episodes, freezes them, prints a table."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from epcore.config.load import parse_yaml, read
+from epcore.config.recipes import ClassifierChoice
+from epcore.config.scale import Protocol
+from epcore.data.episodes import NO_IMAGE, Episodes, Pool, sample
+from epcore.errors import UserError
+from epcore.evaluation.base_classes import BaseClasses
+from epcore.evaluation.config import Propagation
+from epcore.evaluation.embed import Features
+from epcore.evaluation.inference import Inference
+from epcore.evaluation.solve import solve
+from epcore.files import require
+from epcore.propagation import DegenerateFeaturesError
+from epcore.report.statistics import mean_with_interval, paired
+from epcore.settings import pick, validate
+
+# The authors' code's settings of both propagations.
+OFFICIAL: dict[str, Any] = {
+    "part": "full",
+    "embedding_alpha": 0.5,
+    "label_alpha": 0.2,
+    "bandwidth": "std",
+    "normalize_labels": True,
+    "query_logits": "log-scores",
+}
+EP = "ep+"  # before a classifier's name: embedding propagation in front
+WORDS = {"T": "transductive", "S": "takes unlabeled images", "B": "assumes balanced classes"}
+ARRAYS = ("features", "labels", "base_mean", "base_weights")
+SHAPES = (
+    "`features` (n, D), `labels` (n,) and, if there are, `base_mean` (D,), `base_weights` (C, D)"
+)
+
+
+@dataclass(frozen=True)
+class Labeled:
+    """Features of images of novel classes, and what the network knows of the base classes."""
+
+    features: Features
+    pool: Pool
+    base: BaseClasses | None
+
+    @classmethod
+    def load(cls, path: Path) -> "Labeled":
+        """Reads an .npz file.
+
+        Raises:
+            UserError: if it is missing, or does not hold such arrays.
+        """
+        require(path, "feature file", "give one with --features")
+        arrays, name = dict[str, np.ndarray](), ""
+        try:
+            with np.load(path, allow_pickle=False) as found:
+                for name in (each for each in ARRAYS if each in found.files):
+                    arrays[name] = found[name]
+        except Exception as error:  # zipfile, zlib and numpy each raise their own
+            if "Object arrays" in str(error):
+                raise UserError(
+                    f"{path}: the array {name!r} is of dtype object; save labels as text or whole "
+                    "numbers, such as labels.astype(str), and all else as floating-point numbers"
+                ) from None
+            raise UserError(
+                f"{path}: this is no .npz file of numbers; it must hold {SHAPES}"
+            ) from None
+        for name in ("features", "labels"):
+            if name not in arrays:
+                raise UserError(f"{path}: the array {name!r} is missing; it must hold {SHAPES}")
+        values, labels = arrays["features"], arrays["labels"]
+        if np.issubdtype(values.dtype, np.floating):
+            with np.errstate(over="ignore"):
+                values = values.astype(np.float32)
+        if values.ndim != 2 or labels.shape != values.shape[:1]:
+            raise UserError(
+                f"{path}: features have shape {values.shape} and labels {labels.shape}; it must "
+                f"hold {SHAPES}"
+            )
+        if not np.issubdtype(values.dtype, np.floating):
+            raise UserError(
+                f"{path}: features must be floating-point numbers, not {values.dtype}; save "
+                "features.astype('float32')"
+            )
+        if (odd := np.flatnonzero(~np.isfinite(values).all(axis=1))).size:
+            raise UserError(
+                f"{path}: features must be finite, in row {odd[0]} some are not; correct them, or "
+                "remove the row"
+            )
+        if not values.size:
+            raise UserError(f"{path}: features of shape {values.shape} are none")
+        if labels.dtype.kind not in "iuUSb":
+            raise UserError(f"{path}: labels must be whole numbers or text, not {labels.dtype}")
+        if labels.dtype.kind == "S":
+            labels = np.char.decode(labels, "utf-8", "backslashreplace")
+        names, indices = np.unique(labels, return_inverse=True)
+        rows = tuple(np.flatnonzero(indices == index) for index in range(len(names)))
+        pool = Pool(str(path), tuple(map(str, names)), rows)
+        features = Features(np.arange(len(values)), indices, values)
+        return cls(features, pool, _base(path, arrays))
+
+
+def _base(path: Path, arrays: dict[str, np.ndarray]) -> BaseClasses | None:
+    size = arrays["features"].shape[1]
+    if "base_mean" not in arrays and "base_weights" not in arrays:
+        return None
+    mean = arrays.get("base_mean")
+    if mean is None:
+        raise UserError(f"{path}: base_weights without base_mean; it must hold {SHAPES}")
+    weights = arrays.get("base_weights", np.empty((0, *mean.shape)))
+    for name, array in (("base_mean", mean), ("base_weights", weights)):
+        if not np.issubdtype(array.dtype, np.floating):
+            raise UserError(f"{path}: {name} must be floating-point numbers, not {array.dtype}")
+    try:
+        found = BaseClasses(mean.astype(np.float32), weights.astype(np.float32))
+    except ValueError as error:
+        raise UserError(f"{path}: of the base classes {error}") from None
+    if found.mean.shape != (size,):
+        raise UserError(f"{path}: base_mean has {len(found.mean)} numbers, features have {size}")
+    return found
+
+
+def methods_of(named: Sequence[str], settings: Path) -> dict[str, Inference]:
+    """Those of classifiers.yaml by their names, or with other settings, as mappings with a name.
+
+    "ep+" before one puts embedding propagation in front of it. Where none is named, these are all,
+    after the paper's own: label propagation with embedding propagation in front.
+
+    Raises:
+        UserError: for an unknown name or setting.
+    """
+    known = read(settings, "classifiers.yaml", dict[str, ClassifierChoice])
+    methods = {}
+    for text in named or (*(EP + name for name in known if name == "label-propagation"), *known):
+        where, entry = f"--classifier {text}", text.removeprefix(EP)
+        if entry.lstrip().startswith("{"):
+            mapping = parse_yaml(entry, where)
+            name = str(mapping.get("name"))
+            if name in known:
+                own = known[name].classifier
+                own = own if isinstance(own, dict) else {"name": own}
+                mapping = own | mapping | {"name": own["name"]}
+            classifier = validate(ClassifierChoice, {"label": "", "classifier": mapping}, where)
+        else:
+            classifier = pick(known, entry, "entry of classifiers.yaml", "--classifier")
+        ep = entry != text
+        propagation = Propagation(embedding=ep, classifier=classifier.classifier, **OFFICIAL)
+        methods[text] = Inference(propagation, where)
+    return methods
+
+
+def episodes_of(path: Path, labeled: Labeled, asked: Protocol, seed: int) -> Episodes:
+    """Those of the file; if there is none, they are drawn and written there.
+
+    Raises:
+        UserError: if they cannot be drawn, or those of the file are others than asked for.
+    """
+    if not path.exists():
+        drawing = asked.model_dump(exclude={"split", "finetuned_shot", "chosen_on"})
+        sample(labeled.pool, seed=seed, **drawing).save(path)
+    episodes = Episodes.load(path)
+    left = min(map(len, labeled.pool.rows)) - asked.shot - asked.queries
+    unlabeled = min(asked.unlabeled, max(left, 0))
+    kept = (*episodes.support.shape, episodes.query_labels.shape[1], episodes.unlabeled.shape[2])
+    wanted = (asked.episodes, asked.way, asked.shot, asked.way * asked.queries, unlabeled)
+    what = ("episodes", "ways", "shots", "queries", "unlabeled images of each class")
+    others = [
+        f"{there} {each} where {number} are asked for"
+        for each, there, number in zip(what, kept, wanted, strict=True)
+        if there != number
+    ]
+    if (balanced := bool((episodes.query != NO_IMAGE).all())) == (asked.dirichlet is not None):
+        kind = "as many queries" if balanced else "other numbers of queries"
+        others.append(f"{kind} of each class, other than asked for")
+    if others:
+        raise UserError(
+            f"{path} has {', '.join(others)}; name another file with --episodes, or delete it, and "
+            "episodes are drawn into it"
+        )
+    if not episodes.are_of(labeled.features.labels):
+        raise UserError(
+            f"{path} was drawn for other features or labels than those of {labeled.pool.name}; "
+            "name another file with --episodes, or delete it, and episodes are drawn into it"
+        )
+    return episodes
+
+
+def run(
+    features: Path,
+    classifier: list[str],
+    episodes: Path | None,
+    settings: Path,
+    count: int,
+    seed: int,
+    **numbers: Any,
+) -> None:
+    """The command `classify`."""
+    if count < 2:
+        raise UserError(f"--count {count}: an interval takes two episodes; give 2 or more")
+    asked = validate(Protocol, {"split": "novel", "episodes": count, **numbers}, "epcore classify")
+    labeled, methods = Labeled.load(features), methods_of(classifier, settings)
+    fitting, missing = {}, []
+    for name, inference in methods.items():
+        try:
+            inference.check(torch.from_numpy(labeled.features.values), labeled.base)
+            inference.check_unlabeled(asked.has_unlabeled)
+        except UserError:
+            if classifier:
+                raise
+            missing.append(name)  # nobody named it
+            continue
+        fitting[name] = inference
+    kind = f"{asked.way}way-{asked.shot}shot-{asked.queries}queries"
+    if asked.has_unlabeled:
+        kind += f"-u{asked.unlabeled}"
+    if asked.dirichlet is not None:
+        kind += f"-dirichlet-{asked.dirichlet:g}"
+    kind += f"-{count}"
+    frozen = episodes or features.with_name(f"{features.stem}-{kind}.npz")
+    kept = frozen.exists()
+    drawn = episodes_of(frozen, labeled, asked, seed)
+    if kept:
+        _note(f"{frozen} was there: its episodes are used, and --seed has no effect")
+    _print(labeled, fitting, drawn, frozen)
+    if missing:
+        _note(f"left out, as the file or the episodes lack what they need: {', '.join(missing)}")
+
+
+def _note(said: str) -> None:
+    """Beside the table."""
+    print(said, file=sys.stderr)
+
+
+def _print(
+    labeled: Labeled, methods: dict[str, Inference], episodes: Episodes, frozen: Path
+) -> None:
+    way, shot = episodes.support.shape[1:]
+    queries = episodes.query_labels.shape[1]
+    print(f"{len(episodes)} episodes, {way}-way {shot}-shot, {queries} queries each: {frozen}")
+    print("accuracy in %, and difference to the first, with 95 % intervals over episodes")
+    width = max(map(len, methods))
+    first: np.ndarray | None = None
+    for name, inference in methods.items():
+        try:
+            results = solve(labeled.features, episodes, inference, labeled.base, name)
+        except DegenerateFeaturesError as error:
+            raise UserError(f"{labeled.pool.name}: {error}; give other features") from None
+        accuracies = 100 * results.accuracies
+        mean = mean_with_interval(accuracies)
+        line = f"{name:{width}}  {mean.value:6.2f} ± {mean.interval:.2f}"
+        if first is None:
+            first = accuracies
+            line += " " * 16
+        else:
+            gap = mean_with_interval(paired(accuracies, first))
+            line += f"  {gap.value:+7.2f} ± {gap.interval:.2f}"
+        assumed = inference.assumptions(episodes.unlabeled.shape[2] > 0).split()
+        print(f"{line}  {', '.join(WORDS[letter] for letter in assumed)}".rstrip())

@@ -1,0 +1,84 @@
+"""The command `doctor`."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from epcore.commands.check_methods import check_methods
+from epcore.commands.doctor.cluster import check_profile
+from epcore.commands.doctor.data import check_data, check_disk, own_and_built
+from epcore.commands.doctor.environment import LOCK, check_factor, check_gpus, check_packages
+from epcore.commands.doctor.finding import Finding
+from epcore.commands.dry_run import Job, planned
+from epcore.errors import UserError
+from epcore.plan import Plan
+from epcore.plan.registry import main_config
+
+
+def run(
+    targets: list[str],
+    settings: Path,
+    scale: str,
+    root: Path | None,
+    profile: Path | None,
+    seeds: list[int] | None = None,
+) -> None:
+    """Prints what there is and what is missing; `root` is config.yaml's unless it is given.
+
+    Raises:
+        UserError: if anything is missing, or Snakemake cannot plan a target.
+    """
+    plan = Plan(settings, scale, seeds)
+    plan.check()
+    plan.registry.check_recipes(plan.registry.recipes.names)
+    check_methods(plan, plan.registry.recipes.names)
+    config = main_config(settings)
+    root = root or Path(config.data_root)
+    required = plan.registry.scale.requires_gpu and not config.allow_cpu
+    print(f"For {' '.join(targets)} at scale {scale}:")
+    findings = _shown(
+        [
+            *check_packages(settings.parent / LOCK),
+            *check_gpus(required, profile is not None),
+            *check_factor(plan.registry.footprint),
+        ]
+    )
+    jobs = planned(plan, targets)
+    # A change of one's own photographs makes no job: what was built of them is looked at always.
+    datasets = sorted({*datasets_of(jobs), *own_and_built(plan)})
+    gpus = plan.registry.scale.resources.gpus
+    findings += _shown(
+        [
+            *(check_profile(profile, gpus, asked_minutes(plan, jobs)) if profile else []),
+            *check_data(plan, datasets, root),
+            *check_disk(plan, datasets, root),
+        ]
+    )
+    missing = sum(bool(finding.remedy) for finding in findings)
+    if missing:
+        raise UserError(f"{missing} of {len(findings)} checks ask for something, see above")
+
+
+def _shown(findings: list[Finding]) -> list[Finding]:
+    """Prints them; what Snakemake needs comes before what only it can say."""
+    print(*findings, sep="\n", flush=True)
+    return findings
+
+
+def asked_minutes(plan: Plan, jobs: Iterable[Job]) -> dict[str, int]:
+    """Rule -> minutes that its first try asks of a cluster; a training with its embedding."""
+    resources = plan.registry.scale.resources
+    training = resources.runtime + resources.embed.runtime
+    minutes = {"data": resources.data.runtime, "meta_train": resources.runtime}
+    minutes |= {"pretrain": training, "finetune": training}
+    if plan.imagenet_fs:
+        own = plan.imagenet_fs.scale.resources
+        minutes["imagenet_fs_classifier"] = own.network.runtime
+        minutes["imagenet_fs_features"] = own.features.runtime
+        minutes["imagenet_fs_generator"] = own.weights.runtime
+    needed = {job.rule for job in jobs}
+    return {rule: asked for rule, asked in minutes.items() if rule in needed}
+
+
+def datasets_of(jobs: Iterable[Job]) -> list[str]:
+    """The data sets that jobs are to run on, in the order of their names."""
+    return sorted({job.wildcards["dataset"] for job in jobs if "dataset" in job.wildcards})

@@ -1,0 +1,150 @@
+"""A table in the terminal: the rows of this run, each beside what the paper prints."""
+
+import webbrowser
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table as Drawing
+from rich.text import Text
+
+from epcore.errors import UserError, visible
+from epcore.plan import Plan, paths
+from epcore.report.config import TableConfig
+from epcore.report.layout import Layout, Line, Number, lay_out
+from epcore.report.markup import to_text
+from epcore.report.text_table import Cell, read_cells
+from epcore.settings import pick
+
+PREFERRED = ("own", "main")
+WIDEST = 1000  # characters
+
+
+def drawing(layout: Layout, intervals: bool) -> Drawing:
+    """Rows with a number of this run. Facts, sources and printed intervals are left out."""
+    table = Drawing(box=None, pad_edge=False, header_style="bold", padding=(0, 1))
+    table.add_column(_plain(layout.first), no_wrap=True)
+    for name in layout.marks:
+        table.add_column(_plain(name), justify="center", no_wrap=True)
+    for group, below in zip(layout.groups, layout.headings, strict=True):
+        parts = [*group.split(", "), below]  # the data set, its stand-in, the shot
+        heading = "\n".join(_plain(part) for part in parts if part)
+        last: Any = {"justify": "right", "no_wrap": True, "vertical": "bottom"}
+        table.add_column(heading, **last)
+        if layout.beside:
+            table.add_column(layout.beside, style="dim", **last)
+    for block in layout.blocks:
+        ours = [line for line in block.lines if _is_measured(line, layout)]
+        if ours:
+            table.add_row(Text(_plain(block.heading), style="bold"))
+        for line in ours:
+            table.add_row(*_row(line, layout, intervals))
+    return table
+
+
+def _is_measured(line: Line, layout: Layout) -> bool:
+    """Whether it has a number of this run: it is ours, or printed and trained again here."""
+    again = line.numbers[::2] if layout.beside == "paper" else ()
+    return line.source is None or any(number and number.value for number in again)
+
+
+def _row(line: Line, layout: Layout, intervals: bool) -> list[str]:
+    marks = ["✓" if mark else "" for mark in line.marks]
+    numbers = [
+        _number(number, intervals and (layout.beside != "paper" or place % 2 == 0))
+        for place, number in enumerate(line.numbers)
+    ]
+    return ["  " * (1 + line.below) + _plain(line.label), *marks, *numbers]
+
+
+def _number(number: Number | None, interval: bool) -> str:
+    if number is None:
+        return ""
+    text = number.value.replace("-", "\N{MINUS SIGN}") or "–"
+    if number.interval and interval:
+        text += f" ±{number.interval}"
+    return text + ("°" if number.within_noise else "")
+
+
+def _plain(markup: str) -> str:
+    """Without emphasis; headings and names only."""
+    return visible(to_text(markup))
+
+
+def _width(console: Console, table: Drawing) -> int:
+    """What it takes, however wide the terminal is."""
+    return Measurement.get(console, console.options.update(width=WIDEST), table).maximum
+
+
+def cells_of(stage: TableConfig, csv: Path) -> dict[tuple[str, str, str], Cell]:
+    """Those of a table that was made earlier.
+
+    Raises:
+        UserError: if it cannot be read or lacks one.
+    """
+    cells = read_cells(csv)
+    for block, row, column in stage.table.places:
+        if (block.name, row.name, column.name) not in cells:
+            raise UserError(
+                f"table {csv} has no line for {row.name} in {block.name}, {column.name}; delete it "
+                "and run the same command again"
+            )
+    return cells
+
+
+def show(plan: Plan, name: str) -> Path:
+    """Prints a table of the plan's scale; returns its page.
+
+    Raises:
+        UserError: if it has not been built.
+    """
+    scale = plan.registry.scale_name
+    csv, page, tex = (
+        Path(path.format(scale=scale, table=name))
+        for path in (paths.TABLE_CSV, paths.TABLE_HTML, paths.TABLE_TEX)
+    )
+    if not csv.is_file() or not page.is_file():
+        raise UserError(
+            f"table {name} of scale {scale} is not there; make it: snakemake --cores all "
+            f"tables/{name}.tex --config scale={scale}"
+        )
+    stage = plan.tables.stage(name)
+    console = Console(highlight=False, markup=False)
+    layout = lay_out(stage, cells_of(stage, csv))
+    wide, narrow = (drawing(layout, intervals) for intervals in (True, False))
+    chosen = wide if _width(console, wide) <= console.width else narrow
+    Console(width=_width(console, chosen)).print(chosen)
+    console.print(f"\n{plan.registry.scale.note}", style="italic")
+    console.print(f"With all rows: {page} in a browser, {tex} in LaTeX", soft_wrap=True)
+    return page
+
+
+def run(
+    table: str | None, settings: Path, scale: str, seeds: list[int] | None, open_page: bool
+) -> None:
+    """The command `epcore show`.
+
+    Raises:
+        UserError: if there is no such table, or it has not been built.
+    """
+    plan = Plan(settings, scale, seeds)
+    known = list(plan.tables.covered)
+    # As Snakemake has it too, tables/main.tex.
+    name = Path(table or "").stem or next(
+        (each for each in (*PREFERRED, *known) if each in known), "main"
+    )
+    others = [
+        folder.name
+        for folder in sorted(Path("results").glob("*"))
+        if Path(paths.TABLE_HTML.format(scale=folder.name, table=name)).is_file()
+    ]
+    if name not in known and others:
+        raise UserError(
+            f"scale {scale} has no table {name}, another one has: epcore show {name} --scale "
+            f"{others[0]}"
+        )
+    pick(dict.fromkeys(known), name, "table", f"scale {scale}")
+    page = show(plan, name)
+    if open_page and not webbrowser.open(page.resolve().as_uri()):
+        print(f"No browser was found here; open {page} in one.")

@@ -1,0 +1,1 @@
+"""The models of the files of `config/`, and what reads them."""

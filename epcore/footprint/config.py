@@ -1,0 +1,78 @@
+"""The settings of energy, CO2 and their forecast, and the config of the stage `co2`."""
+
+from typing import Annotated, Self
+
+from pydantic import Field, NonNegativeFloat, PositiveFloat, field_validator, model_validator
+
+from epcore.settings import Settings, StageConfig
+
+# Countries whose regions have factors of their own in codecarbon.
+WITH_REGIONS = ("CAN", "USA", "CHN", "SWE", "NOR", "FIN")
+LARGEST_FACTOR = 5  # kg per kWh; power from coal has about 1
+
+
+class Rates(Settings):
+    """Multiply-adds a second: of one core, of one GPU."""
+
+    cpu: PositiveFloat = Field(description="of one core")
+    gpu: PositiveFloat = Field(description="of one GPU")
+
+
+class FootprintSettings(Settings):
+    """The file footprint.yaml, which explains each key; powers in watts, factor in kg per kWh."""
+
+    tracking: bool = Field(description="whether jobs measure their energy")
+    carbon_intensity: NonNegativeFloat | None = Field(
+        description="kg of CO2-equivalent per kWh; null takes codecarbon's of the country"
+    )
+    country: Annotated[str, Field(pattern="^[A-Z]{3}$")] | None = Field(
+        description="three letters (ISO 3166)"
+    )
+    region: str | None = Field(
+        description="of Canada, USA, China, Sweden, Norway or Finland, as codecarbon spells it; "
+        "else null"
+    )
+    pue: Annotated[float, Field(ge=1)] = Field(
+        description="energy of the whole computing center for each kWh of its computers"
+    )
+    cpu_power: PositiveFloat | None = Field(
+        description="watts at full load of all processors together; null lets codecarbon find out"
+    )
+    ram_power: NonNegativeFloat | None = Field(
+        description="watts of the memory; null lets codecarbon find out"
+    )
+    gpu_power: PositiveFloat | None = Field(
+        description="watts of one GPU at full load, for the estimate of hours times power; null "
+        "takes 300"
+    )
+    multiply_adds: Rates = Field(
+        description="multiply-adds a second, for the forecast of a training that nothing like it "
+        "was measured of"
+    )
+
+    @field_validator("carbon_intensity")
+    @classmethod
+    def _kilograms_not_grams(cls, factor: float | None) -> float | None:
+        if factor is not None and factor > LARGEST_FACTOR:
+            raise ValueError(
+                f"expected kg per kWh, at most {LARGEST_FACTOR}; if these are grams, write "
+                f"{factor / 1000:g}"
+            )
+        return factor
+
+    @model_validator(mode="after")
+    def _a_factor_can_be_found(self) -> Self:
+        if self.carbon_intensity is None and self.country is None:
+            raise ValueError("give carbon_intensity (kg per kWh) or country (three letters)")
+        if self.region is not None and self.country not in WITH_REGIONS:
+            known = ", ".join(WITH_REGIONS)
+            raise ValueError(f"only {known} have factors of regions; set region to null")
+        return self
+
+
+class Co2Config(StageConfig):
+    """Sum up the ledger; `tables` and `figures` have the file of each name."""
+
+    stage_version: int = 1
+    tables: dict[str, str]
+    figures: dict[str, str]

@@ -1,0 +1,53 @@
+"""Few-shot methods that the paper compares with, each trained here: one file a method.
+
+A method is a network that embeds images one by one, and classifies the queries of episodes from
+these embeddings. It is trained on episodes of base classes from random weights
+(`epcore.training.episodic`) and tested on frozen ones (`epcore.evaluation.meta_test`).
+"""
+
+from typing import Any
+
+from epcore.errors import UserError
+from epcore.methods.base import EpisodicMethod
+from epcore.methods.egnn import Egnn
+from epcore.methods.gnn import Gnn
+from epcore.methods.maml import Maml
+from epcore.methods.matching import Matching
+from epcore.methods.protonet import ProtoNet
+from epcore.methods.relation_net import RelationNet
+from epcore.methods.tpn import Tpn
+from epcore.settings import Settings, pick, validate
+
+METHODS: dict[str, type[EpisodicMethod]] = {
+    "egnn": Egnn,
+    "gnn": Gnn,
+    "maml": Maml,
+    "matching": Matching,
+    "protonet": ProtoNet,
+    "relation-net": RelationNet,
+    "tpn": Tpn,
+}
+
+
+def method_of(settings: dict[str, Any], where: str) -> tuple[type[EpisodicMethod], Settings]:
+    """The class and the options of a mapping of a method's `name` and its options.
+
+    Raises:
+        UserError: for a method that does not exist, or options that it does not have.
+    """
+    options = dict(settings)
+    kind = pick(METHODS, options.pop("name"), "method", f"{where}, method")
+    return kind, validate(kind.Options, options, f"{where}, method")
+
+
+def build_method(settings: dict[str, Any], pixels: int, way: int, where: str) -> EpisodicMethod:
+    """The untrained method of a mapping of `name` and its options.
+
+    Raises:
+        UserError: for options that it does not have, or images too small for it.
+    """
+    kind, options = method_of(settings, where)
+    try:
+        return kind(options, pixels, way)
+    except ValueError as error:
+        raise UserError(f"{where}, method {settings['name']}: {error}") from None

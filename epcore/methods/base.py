@@ -1,0 +1,84 @@
+"""What every method has that is trained on episodes."""
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from epcore.classifiers.episodes import EpisodeBatch
+from epcore.settings import Settings
+
+
+class EpisodicMethod(nn.Module):
+    """A network that classifies the queries of episodes.
+
+    Options: what config/compared.yaml may say of it. transductive: whether all queries of an
+    episode are classified together. unlabeled: whether it takes unlabeled images.
+    low_precision_scores: whether its scores come from networks too, which autocast may speed up;
+    distances and graphs are kept out of it. episodes_at_once: in a test, for memory. least_tasks:
+    how many episodes a step of training takes at least.
+
+    It is built from its options, the side of the images in pixels, and the classes of an episode:
+    some networks end with as many outputs.
+    """
+
+    class Options(Settings):
+        """None, unless a method has some."""
+
+    transductive: ClassVar[bool] = False
+    unlabeled: ClassVar[bool] = False
+    low_precision_scores: ClassVar[bool] = False
+    episodes_at_once: ClassVar[int] = 16
+    least_tasks: ClassVar[int] = 1
+
+    def embed(self, images: Tensor) -> Tensor:
+        """Images `(n, 3, h, w)` to vectors `(n, D)`."""
+        raise NotImplementedError
+
+    def embed_step(self, images: Tensor, labeled: int) -> Tensor:
+        """Points `(T, N, D)` of the images `(T, N, 3, h, w)` of a training step's T episodes.
+
+        The first `labeled` images of an episode are its support. Here all images are one batch, so
+        that BatchNorm sees them together.
+        """
+        points = self.embed(images.flatten(0, 1))
+        return points.reshape(*images.shape[:2], -1)
+
+    def scores(self, episodes: EpisodeBatch) -> Tensor:
+        """Logits `(E, queries, way)` from points `(E, N, D)`; more is likelier."""
+        raise NotImplementedError
+
+    def loss(self, episodes: EpisodeBatch) -> Tensor:
+        """What training minimizes, a number: here the cross-entropy of the queries' classes."""
+        return functional.cross_entropy(
+            at_least_float32(self.scores(episodes)).flatten(0, 1), query_classes(episodes).flatten()
+        )
+
+
+def no_autocast(points: Tensor) -> torch.autocast:
+    """A context in which autocast is off, on the device of the points.
+
+    For what decides between classes, as scores in half precision have ties, and for losses, of
+    which CUDA's autocast refuses binary cross-entropy.
+    """
+    return torch.autocast("cuda" if points.is_cuda else "cpu", enabled=False)
+
+
+def at_least_float32(values: Tensor) -> Tensor:
+    """The values in float32 if they are in half precision, else as they are."""
+    return values.to(torch.promote_types(values.dtype, torch.float32))
+
+
+def query_classes(episodes: EpisodeBatch) -> Tensor:
+    """Classes `(E, queries)` of a training episode's queries, as many of each, class by class."""
+    each = episodes.queries // episodes.way
+    classes = torch.arange(episodes.way, device=episodes.points.device).repeat_interleave(each)
+    return classes.expand(len(episodes.points), -1)
+
+
+def node_labels(episodes: EpisodeBatch) -> Tensor:
+    """One-hot classes `(E, N, way)` of the support, and zeros for all other images."""
+    labels = episodes.points.new_zeros(*episodes.points.shape[:2], episodes.way)
+    labels[:, : episodes.labeled] = episodes.support_labels
+    return labels

@@ -1,0 +1,74 @@
+"""The numbers that others print: a file of config/paper, one line a cell."""
+
+import csv
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from epcore.errors import UserError
+from epcore.settings import pick
+
+COLUMNS = ("block", "row", "column", "accuracy", "interval", "note")
+Place = tuple[str, str, str]
+Cell = dict[str, str]
+# Block and row -> columns, of the tables that show a file.
+Shown = dict[tuple[str, str], set[str]]
+
+
+def read_printed(path: Path, shown: Shown | None = None) -> dict[Place, Cell]:
+    """The lines by block, row and column; numbers stay text, so that 48.70 is not turned into 48.7.
+
+    Raises:
+        UserError: naming the first line that is there twice, holds no percentage or, where `shown`
+            is given, belongs to no cell of a table.
+    """
+    cells: dict[Place, Cell] = {}
+    for where, cell in _lines(path):
+        place = (cell["block"], cell["row"], cell["column"])
+        if shown is not None:
+            _check_place(place, shown, where)
+        if place in cells:
+            raise UserError(f"{where}: {', '.join(place)} is there twice; delete one of the lines")
+        _check_percentage(cell["accuracy"], f"{where}, accuracy")
+        if cell["interval"]:
+            _check_percentage(cell["interval"], f"{where}, interval")
+        cells[place] = cell
+    return cells
+
+
+def _lines(path: Path) -> Iterator[tuple[str, Cell]]:
+    """Every line below the first, and where it stands."""
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            reader = csv.DictReader(file, strict=True)
+            header = reader.fieldnames or []
+            for name in COLUMNS:
+                if name not in header:
+                    said = f"the column {name!r} is missing; write {','.join(COLUMNS)}"
+                    raise UserError(f"{path}, line 1: {said}")
+            for line in reader:
+                where = f"{path}, line {reader.line_num}"
+                if None in line or None in line.values():
+                    raise UserError(
+                        f"{where}: expected {len(header)} cells, {','.join(header)}; a text with "
+                        'a comma stands in "..."'
+                    )
+                yield where, line
+    except (ValueError, csv.Error, OSError) as error:
+        said = f"cannot be read ({error}); it must be UTF-8 text with commas between the cells"
+        raise UserError(f"{path} {said}") from None
+
+
+def _check_place(place: Place, shown: Shown, where: str) -> None:
+    block, row, column = place
+    where += ": no table shows it"
+    blocks = {known: None for known, _ in shown}
+    pick(blocks, block, "block", where)
+    rows = {known: None for of, known in shown if of == block}
+    pick(rows, row, f"row of {block}", where)
+    pick(dict.fromkeys(shown[block, row]), column, "column", where)
+
+
+def _check_percentage(text: str, where: str) -> None:
+    if not re.fullmatch(r"[0-9]+(\.[0-9]+)?", text) or float(text) > 100:
+        raise UserError(f"{where}: expected a number from 0 to 100 such as 61.00, got {text!r}")

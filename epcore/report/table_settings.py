@@ -1,0 +1,233 @@
+"""The settings of tables."""
+
+import re
+from typing import Literal, get_args
+
+from pydantic import Field, PositiveInt, model_validator
+
+from epcore.imagenet_fs.config import Measure
+from epcore.report.markup import Markup
+from epcore.settings import Settings
+
+
+class Column(Settings):
+    """One column: the paper's data set and the protocol of its episodes."""
+
+    name: str = Field(description="its name in CSV files and claims")
+    dataset: str = Field(
+        description="a data set of the paper, which the scale's `columns` fill; of ImageNet-FS "
+        "the classes that are told apart"
+    )
+    protocol: str = Field(
+        description="its episodes; of ImageNet-FS the measure and K, such as novel-1shot, "
+        "all-5shot, all-prior-20shot"
+    )
+    heading: Markup = Field(description="what stands above it")
+
+
+class Row(Settings):
+    """A row of ours names a `recipe`; a row of the literature names its `source`."""
+
+    name: str = Field(description="its name in CSV files and claims")
+    label: Markup = Field(default="", description="what stands in the table, if it is not the name")
+    parameters: str = Field(
+        default="", description="the number of parameters that a publication gives"
+    )
+    recipe: str | None = Field(
+        default=None,
+        description="the recipe of a row of ours; of ImageNet-FS a method of imagenet-fs.yaml",
+    )
+    source: str = Field(
+        default="", description="where the numbers of a row of the literature come from"
+    )
+    method: str | None = Field(
+        default=None,
+        description="the recipe that this run has of a row of the literature, in the tables that "
+        "the scale names",
+    )
+    unlabeled: PositiveInt | None = Field(
+        default=None, description="takes, for the column's protocol p, the protocol p-u<unlabeled>"
+    )
+    paper: str = Field(
+        default="", description="the row's name in the paper's numbers, if it has another"
+    )
+    baseline: str | None = Field(
+        default=None, description="the row of the block that the paired difference is to"
+    )
+    baseline_recipe: str | None = Field(
+        default=None,
+        description="a recipe that the paired difference is to; the block need not show it",
+    )
+    marks: tuple[str, ...] = Field(
+        default=(), description="those of the table's marks that are ticked"
+    )
+
+    @model_validator(mode="after")
+    def _one_baseline(self) -> "Row":
+        if self.baseline is not None and self.baseline_recipe is not None:
+            raise ValueError("give baseline or baseline_recipe, not both")
+        return self
+
+    @model_validator(mode="after")
+    def _ours_or_theirs(self) -> "Row":
+        if (self.recipe is None) == (self.source == ""):
+            raise ValueError("give either recipe (ours) or source (the literature)")
+        return self
+
+
+class ClassifierRows(Settings):
+    """A row for each classifier, on one network."""
+
+    recipe: str = Field(description="the recipe whose network they are tested on")
+    names: tuple[str, ...] | None = Field(
+        default=None, description="entries of classifiers.yaml; all if there is none"
+    )
+    baseline: str | None = Field(default=None, description="the row that differences are to")
+    baseline_recipe: str | None = Field(
+        default=None, description="the recipe on whose network the same classifier is compared with"
+    )
+
+
+class Block(Settings):
+    """The rows of one backbone, or of the literature alone."""
+
+    name: str = Field(description="its name in CSV files and claims")
+    label: Markup = Field(
+        default="", description="what stands behind the backbone's name, or instead of the block's"
+    )
+    backbone: str | None = Field(
+        default=None,
+        description="the backbone of its rows of ours; without one all are of the literature",
+    )
+    dataset: str | None = Field(
+        default=None, description="of ImageNet-FS, the scale's data set; files have none"
+    )
+    rows: tuple[Row, ...] = Field(default=(), description="its rows, ours and of the literature")
+    classifiers: ClassifierRows | None = Field(
+        default=None, description="rows of classifiers, below the others"
+    )
+
+    @model_validator(mode="after")
+    def _ours_have_a_backbone(self) -> "Block":
+        if self.backbone is None and any(row.recipe for row in self.rows):
+            raise ValueError("a block with a row of ours needs a backbone")
+        return self
+
+
+class ImageNetFsBlocks(Settings):
+    """A block of the same `rows` for each run that the scale has of ImageNet-FS."""
+
+    runs: Literal["all", "first"] = Field(
+        default="all",
+        description="the runs that the scale has of ImageNet-FS, or the first alone; then `all` "
+        "leaves the table out",
+    )
+    rows: tuple[Row, ...] = Field(description="the rows of each block")
+
+
+class Rerun(Settings):
+    """What the paper's authors printed of a later run: a file of config/paper, and where."""
+
+    paper: str = Field(description="a file of config/paper, without its ending")
+    source: str = Field(description="where it was printed")
+
+
+class Table(Settings):
+    """A table of the paper, or of ours."""
+
+    label: str = Field(description="the label in LaTeX")
+    paper: str | None = Field(
+        default=None,
+        description="the file of config/paper with its numbers, without the ending; none of a "
+        "table that the paper does not have",
+    )
+    rerun: Rerun | None = Field(
+        default=None,
+        description="what the authors printed of a later run, shown below the paper's own",
+    )
+    first: Markup = Field(default="", description="the heading of the first column")
+    marks: tuple[Markup, ...] = Field(default=(), description="the headings of columns of ticks")
+    training: bool = Field(
+        default=False, description="whether columns say when each row's learning rate first fell"
+    )
+    costs: bool = Field(
+        default=False, description="whether columns say time and energy of each row's training"
+    )
+    assumptions: bool = Field(
+        default=False, description="whether a column says what each row's classifier assumes"
+    )
+    seconds: bool = Field(
+        default=False,
+        exclude_if=lambda value: not value,
+        description="whether a column says how long each row's classifier takes",
+    )
+    title: Markup = Field(description="the caption's first sentence")
+    notes: Markup = Field(default="", description="the rest of the caption")
+    groups: dict[str, Markup] = Field(
+        description="data set -> its name above its columns; empty for one's own, whose title it "
+        "then is"
+    )
+    columns: tuple[Column, ...] = Field(min_length=1, description="its columns, from left to right")
+    blocks: tuple[Block, ...] = Field(description="its blocks, from top to bottom")
+    imagenet_fs: ImageNetFsBlocks | None = Field(
+        default=None,
+        description="makes it a table of ImageNet-FS, with our blocks below the others; only "
+        "scales that have it have the table",
+    )
+
+    @model_validator(mode="after")
+    def _what_imagenet_fs_has(self) -> "Table":
+        if self.imagenet_fs is None:
+            if any(block.dataset for block in self.blocks):
+                raise ValueError("a block names a dataset in tables of ImageNet-FS alone")
+            return self
+        if self.rerun or self.training or self.costs or self.assumptions or self.seconds:
+            raise ValueError(
+                "a table of ImageNet-FS has no rerun, training, costs, assumptions and seconds"
+            )
+        for column in self.columns:
+            if not re.fullmatch(rf"({'|'.join(get_args(Measure))})-\d+shot", column.protocol):
+                known = ", ".join(f"{measure}-<K>shot" for measure in get_args(Measure))
+                raise ValueError(
+                    f"{column.name}: unknown protocol {column.protocol!r} of ImageNet-FS; "
+                    f"known: {known}"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _rerun_of_the_paper(self) -> "Table":
+        if self.rerun is not None and self.paper is None:
+            raise ValueError("rerun stands below the paper's numbers; give paper as well")
+        return self
+
+    @property
+    def stacked(self) -> bool:
+        """Whether printed numbers and differences stand in rows of their own, not beside ours."""
+        return self.imagenet_fs is not None
+
+    @property
+    def places(self) -> list[tuple[Block, Row, Column]]:
+        """Every cell, ours or printed, row by row."""
+        return [
+            (block, row, column)
+            for block in self.blocks
+            for row in block.rows
+            for column in self.columns
+        ]
+
+    @property
+    def interval(self) -> Literal["student", "normal"]:
+        """That of one training: Student's, or as the code of wDAE-GNN has it on ImageNet-FS."""
+        return "student" if self.imagenet_fs is None else "normal"
+
+    @property
+    def in_all(self) -> bool:
+        """Whether the target `all` makes it, where a scale has it."""
+        return self.imagenet_fs is None or self.imagenet_fs.runs == "all"
+
+    @property
+    def printed(self) -> tuple[str, ...]:
+        """The files of config/paper that it shows: the paper's, then the re-run's."""
+        if self.paper is None:
+            return ()
+        return (self.paper,) if self.rerun is None else (self.paper, self.rerun.paper)

@@ -1,0 +1,1 @@
+"""What jobs share at run time: devices, signals, environment and resumable states."""

@@ -1,0 +1,210 @@
+"""Settings as frozen pydantic models, and messages that name a wrong one and the remedy."""
+
+import difflib
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from fractions import Fraction
+from functools import cache
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PositiveInt,
+    TypeAdapter,
+    ValidationError,
+)
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from epcore.errors import UserError
+from epcore.files import canonical_json
+
+
+class Settings(BaseModel):
+    """Settings that do not change once read; unknown keys, NaN and infinity are errors."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, arbitrary_types_allowed=True, allow_inf_nan=False
+    )
+
+
+def _fraction(value: Any) -> Any:
+    """`1/4`, `0.25` or `1` as an exact fraction; not `1e999999999`, which has as many digits."""
+    if isinstance(value, Fraction):
+        return value
+    try:
+        if re.fullmatch(r"\d{1,20}([/.]\d{1,20})?", str(value), re.ASCII):
+            return Fraction(str(value))
+    except ZeroDivisionError:
+        pass
+    raise ValueError("expected a ratio such as 1/4 or 0.25")
+
+
+Ratio = Annotated[
+    Fraction,
+    BeforeValidator(_fraction),
+    Field(gt=0),
+    PlainSerializer(str, return_type=str),
+]
+
+
+Probability = Annotated[float, Field(ge=0, lt=1)]
+
+
+def check_named(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings of something that is called by its name; `ValueError` unless they have it."""
+    if not isinstance(settings.get("name"), str):
+        raise ValueError("the key 'name' is missing; say which one, as in name: ridge")
+    return settings
+
+
+class StageConfig(Settings):
+    """What every stage's config has.
+
+    stage_version: raised by hand whenever a stage's code changes its results, which re-runs it.
+    """
+
+    stage_version: int
+
+
+class ComputeConfig(StageConfig):
+    """Compute with torch.
+
+    threads: of the computation. Sums in another number of threads have another order, so results
+    depend on it; a machine with fewer cores is slower and gives the same.
+    """
+
+    threads: PositiveInt = 1
+
+
+def config_text(settings: Settings) -> str:
+    """A stage's config as canonical JSON, of which the digest is made."""
+    return canonical_json(settings.model_dump(mode="json"))
+
+
+T = TypeVar("T")
+
+
+# Made once for a type: that takes longer than to use it.
+_adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
+
+
+# What pydantic calls by the names of Python's types.
+EXPECTED = {
+    "model_type": "expected a mapping of keys to values",
+    "model_attributes_type": "expected a mapping of keys to values",
+    "dict_type": "expected a mapping of keys to values",
+    "tuple_type": "expected a list",
+    "too_short": "expected a list that is not empty",
+}
+
+
+def validate(kind: type[T], content: Any, where: str, advice: str = "") -> T:
+    """`content` as the type `kind`.
+
+    Raises:
+        UserError: naming the first wrong key, its value and what is expected; it ends with
+            `advice` where a key is missing.
+    """
+    try:
+        checked: T = _adapter(kind).validate_python(content)
+        return checked
+    except ValidationError as error:
+        # Of a misspelled key, before the one that is missing for it.
+        found = error.errors()
+        unknown = [each for each in found if each["type"] == "extra_forbidden"]
+        first = unknown[0] if unknown and found[0]["type"] == "missing" else found[0]
+        # Of what may be one thing or another, the reading in which the mistake is deepest.
+        at = _keys_of(first, content)
+        first = max(
+            (each for each in found if _keys_of(each, content)[: len(at)] == at),
+            key=lambda each: (len(_keys_of(each, content)), each in unknown, each is first),
+        )
+        keys = _keys_of(first, content)
+        place = ".".join(map(str, keys))
+        if first["type"] == "extra_forbidden":
+            known = set(_keys_at(kind, keys[:-1], content))
+            problem = f"unknown key {place!r}{suggest(str(keys[-1]), known)}"
+        elif first["type"] == "union_tag_invalid":
+            kinds = re.findall("'(.*?)'", first["ctx"]["expected_tags"])
+            problem = f"{place}: unknown kind {(tag := first['ctx']['tag'])!r}{suggest(tag, kinds)}"
+        elif first["type"] == "missing":
+            problem = f"the key {place!r} is missing{advice}"
+        else:
+            told = EXPECTED.get(first["type"], first["msg"]).removeprefix("Value error, ")
+            got = _shown(first["input"])
+            problem = f"{place + ': ' if place else ''}{told}, got {got}"
+        raise UserError(f"{where}: {problem}") from None
+
+
+def pick(registry: Mapping[str, T], name: str, what: str, where: str) -> T:
+    """`registry[name]`.
+
+    Raises:
+        UserError: if there is none, naming the nearest ones.
+    """
+    if isinstance(name, str) and name in registry:
+        return registry[name]
+    raise UserError(f"{where}: unknown {what} {name!r}{suggest(name, registry)}")
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+    """The end of an error message: the nearest known name, or all of them."""
+    names = sorted(map(str, known))
+    if not names:
+        return "; there are none"
+    near = difflib.get_close_matches(str(name), names, n=1)
+    return f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(names)}"
+
+
+def _shown(value: Any) -> str:
+    """A value as it stands in a file, its beginning if it is long."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 200 else f"{text[:200]}..."
+
+
+def _keys_of(error: ErrorDetails, content: Any) -> list[int | str]:
+    """The path to a mistake, less what pydantic puts between the keys of the file."""
+    keys: list[int | str] = []
+    kind = False
+    for key in error["loc"]:
+        # Behind its kind a mapping may have a key of the same name.
+        kind = not kind and isinstance(content, Mapping) and content.get("kind") == key
+        if not kind:
+            try:
+                content = content[key]
+            except (LookupError, TypeError):
+                continue
+            keys.append(key)
+    return [*keys, error["loc"][-1]] if error["type"] == "missing" else keys
+
+
+def _keys_at(kind: Any, keys: list[int | str], content: Any) -> list[str]:
+    """The keys allowed at a place inside a type; of a union, by the `kind` that the content has."""
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        # As they stand in the file.
+        fields = {field.alias or name: field for name, field in kind.model_fields.items()}
+        own = fields.get("kind")
+        if own and get_origin(own.annotation) is Literal and isinstance(content, Mapping):
+            kinds = get_args(own.annotation)
+            if content.get("kind", kinds[0]) not in kinds:
+                return []
+        if not keys:
+            return list(fields)
+        field = fields.get(str(keys[0]))
+        return _keys_at(_type_of(field), keys[1:], content[keys[0]]) if field else []
+    if keys and get_origin(kind) is dict:
+        return _keys_at(get_args(kind)[1], keys[1:], content[keys[0]])
+    if keys and get_origin(kind) is tuple:
+        keys, content = keys[1:], content[keys[0]]
+    return [key for argument in get_args(kind) for key in _keys_at(argument, keys, content)]
+
+
+def _type_of(info: FieldInfo) -> Any:
+    """The type of a field, with its bounds."""
+    return Annotated[info.annotation, *info.metadata, None]

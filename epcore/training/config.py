@@ -1,0 +1,162 @@
+"""The configs of the stages that make checkpoints."""
+
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import Field, NonNegativeFloat, PositiveInt, model_validator
+
+from epcore.data.config import AugmentationName
+from epcore.evaluation.config import NetworkConfig, Propagation
+from epcore.settings import StageConfig
+from epcore.training.optimization import (
+    AdamSettings,
+    ClippedParts,
+    EachShot,
+    OfShot,
+    Optimization,
+    _of_shot,
+)
+
+
+class Pretraining(Optimization):
+    """Phase one: classes of base images, and their rotations."""
+
+    batch_size: Annotated[int, Field(ge=2)] = Field(
+        description="images of a step, before they are rotated"
+    )
+    rotated_copies: bool = Field(description="whether a batch holds each image in four rotations")
+    rotation_weight: NonNegativeFloat = Field(description="weight of the rotation loss")
+    rotation_input: Literal["features", "embeddings"] = Field(
+        description="what the rotation head sees"
+    )
+    heads: Literal["linear", "cosine"] = Field(
+        default="linear",
+        exclude_if=lambda value: value == "linear",
+        description="layers over classes and rotations; cosine ones have a learned scale",
+    )
+
+    @model_validator(mode="after")
+    def _rotations_to_tell(self) -> "Pretraining":
+        if self.rotation_weight > 0 and not self.rotated_copies:
+            raise ValueError("rotation_weight must be 0 without rotated_copies")
+        return self
+
+    @property
+    def copies(self) -> int:
+        """How many images a network sees of each image of a batch."""
+        return 4 if self.rotated_copies else 1
+
+
+class Finetuning(Optimization):
+    """Phase two: one episode of `way` classes a step; the shot is the checkpoint's."""
+
+    episodes_per_epoch: PositiveInt = Field(description="steps of an epoch, an episode each")
+    way: Annotated[int, Field(ge=2)] = Field(description="classes of a training episode")
+    queries: PositiveInt = Field(description="query images of each class")
+    class_weight: NonNegativeFloat = Field(description="weight of the loss over all base classes")
+    class_input: Literal["features", "embeddings"] = Field(
+        description="what the head over all base classes sees"
+    )
+
+
+Way = Annotated[int, Field(ge=2)]
+
+
+class EpisodicTraining(AdamSettings):
+    """From random weights, on episodes of base classes: `tasks` of them in each step."""
+
+    epochs: OfShot = Field(  # type: ignore[assignment]  # one number once `of_shot` was asked
+        description="of a training; one number, or one for each shot"
+    )
+    steps: OfShot = Field(
+        description="of an epoch, which ends with a validation; one number, or one for each shot"
+    )
+    tasks: OfShot = Field(description="episodes of a step; one number, or one for each shot")
+    queries: OfShot = Field(
+        description="query images of each class; one number, or one for each shot"
+    )
+    way: Way | EachShot[Way] = Field(
+        description="classes of a training episode; one number, or one for each shot"
+    )
+    shot: OfShot | None = Field(
+        default=None,
+        description="support images of each class in a training episode, as many as in the test "
+        "unless given; one number, or one for each shot",
+        exclude_if=lambda value: value is None,
+    )
+
+    def of_shot(self, shot: int) -> "EpisodicTraining":
+        """What is one number for each shot is that of a shot."""
+        names = ("epochs", "steps", "tasks", "way", "shot", "queries")
+        several = {name: getattr(self, name) for name in names}
+        chosen = {name: _of_shot(value, shot) for name, value in several.items() if value}
+        clip = self.clip.of_shot(shot) if isinstance(self.clip, ClippedParts) else self.clip
+        return self.model_copy(update={**chosen, "clip": clip})
+
+
+class SeededConfig(NetworkConfig):
+    """Train a network from the draws of a seed."""
+
+    seed: int
+
+
+class TrainingConfig(SeededConfig):
+    """Train a network as a recipe says."""
+
+    propagation: Propagation
+    augmentation: tuple[AugmentationName, ...]
+
+
+class PretrainConfig(TrainingConfig):
+    """Phase one."""
+
+    stage_version: int = 2
+    pretraining: Pretraining
+
+
+class FinetuneConfig(TrainingConfig):
+    """Phase two."""
+
+    stage_version: int = 1
+    shot: int
+    finetuning: Finetuning
+
+
+class SelectConfig(StageConfig):
+    """Take the checkpoint of the best candidate on validation; the candidates are recipes."""
+
+    stage_version: int = 1
+    candidates: tuple[str, ...]
+
+
+class MetaTrainConfig(SeededConfig):
+    """Train a compared method on episodes, for tests with `shot` support images of each class.
+
+    What is one number for each shot in `training` is that of `shot`.
+    """
+
+    stage_version: int = 5
+    method: dict[str, Any]
+    training: EpisodicTraining
+    shot: int
+
+    @property
+    def episode(self) -> tuple[int, int, int]:
+        """Classes of a training episode, and support and query images of each."""
+        training = self.training
+        shot = training.shot or self.shot
+        return cast("tuple[int, int, int]", (training.way, shot, training.queries))
+
+    @property
+    def epochs(self) -> int:
+        """Epochs of the training, at its shot."""
+        return cast("int", self.training.epochs)
+
+    @property
+    def steps(self) -> int:
+        """Steps of an epoch, at its shot."""
+        return cast("int", self.training.steps)
+
+    @property
+    def tasks(self) -> int:
+        """Episodes of a step."""
+        return cast("int", self.training.tasks)

@@ -1,0 +1,116 @@
+"""The settings of optimizers and their schedules."""
+
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import (
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
+
+from epcore.settings import Probability, Settings
+
+
+class Plateau(Settings):
+    """When the learning rate falls: after more than `patience` epochs without a gain."""
+
+    metric: Literal["accuracy", "loss"] = Field(description="the number of validation that counts")
+    patience: NonNegativeInt = Field(description="epochs without a gain that are waited")
+    factor: Annotated[float, Field(gt=0, lt=1)] = Field(
+        description="what the learning rate is multiplied by"
+    )
+
+
+class SgdSettings(Settings):
+    """SGD with Nesterov momentum and weight decay on all parameters."""
+
+    epochs: PositiveInt = Field(description="the most epochs of a training")
+    learning_rate: PositiveFloat = Field(description="in the first epoch")
+    momentum: Probability = Field(description="Nesterov's")
+    weight_decay: NonNegativeFloat = Field(description="of all parameters")
+
+
+class Optimization(SgdSettings):
+    """The learning rate falls by one of two schedules.
+
+    plateau: where `plateau` says so; training ends once the rate fell by `stop_ratio`.
+    cosine: from the first epoch to the last along half a wave, `(1 + cos(pi epoch / epochs)) / 2`;
+    `plateau` and `stop_ratio` then say nothing.
+    """
+
+    schedule: Literal["plateau", "cosine"] = Field(
+        description="how the learning rate falls: after epochs without a gain, or along half a "
+        "cosine wave"
+    )
+    plateau: Plateau = Field(description="when and how far it falls with schedule `plateau`")
+    stop_ratio: Probability = Field(
+        description="with schedule `plateau` a training ends once the learning rate is this part "
+        "of the first one"
+    )
+
+
+class SteppedSgd(SgdSettings):
+    """SGD whose learning rate falls in steps."""
+
+    drops: tuple[PositiveInt, ...] = Field(
+        description="epochs after which the learning rate falls to a tenth"
+    )
+    keep: Literal["best", "last"] = Field(
+        description="which epoch's weights count: the best on validation, or the last"
+    )
+
+    @model_validator(mode="after")
+    def _drops_in_time(self) -> "SteppedSgd":
+        if list(self.drops) != sorted(set(self.drops)) or (self.drops or (0,))[-1] >= self.epochs:
+            raise ValueError("drops must rise and be smaller than epochs")
+        return self
+
+    def rate(self, epoch: int) -> float:
+        """The learning rate of an epoch, which counts from 0."""
+        return self.learning_rate * 0.1 ** sum(drop <= epoch for drop in self.drops)
+
+
+T = TypeVar("T")
+
+
+EachShot = Annotated[dict[PositiveInt, T], Field(min_length=1)]
+
+
+OfShot = PositiveInt | EachShot[PositiveInt]
+
+
+Number = TypeVar("Number", int, float)
+
+
+def _of_shot(value: Number | dict[int, Number], shot: int) -> Number:
+    """One number, or that of the shot; for shots that are not there, that of the largest."""
+    return value.get(shot, value[max(value)]) if isinstance(value, dict) else value
+
+
+class ClippedParts(Settings):
+    """A limit for each part of the gradient by itself."""
+
+    each: PositiveFloat | EachShot[PositiveFloat] = Field(
+        description="largest absolute value of the gradient of a weight; one number, or one for "
+        "each shot"
+    )
+
+    def of_shot(self, shot: int) -> "ClippedParts":
+        """The limit of a shot."""
+        return ClippedParts(each=_of_shot(self.each, shot))
+
+
+class AdamSettings(Settings):
+    """Adam, whose learning rate is halved now and then."""
+
+    epochs: PositiveInt = Field(description="of a training")
+    learning_rate: PositiveFloat = Field(description="in the first epoch")
+    weight_decay: NonNegativeFloat = Field(description="of all parameters")
+    halve_every: PositiveInt = Field(description="epochs after which the learning rate is halved")
+    clip: PositiveFloat | ClippedParts | None = Field(
+        default=None,
+        description="largest norm of the gradient of all weights, or `each`, a limit of its parts",
+    )

@@ -1,0 +1,227 @@
+"""`epcore status`: what heartbeats say, from the files that trainings write."""
+
+import json
+import math
+import os
+import re
+import time
+
+import pytest
+import torch
+
+from epcore.commands import status
+from epcore.commands.cli import main
+from epcore.commands.status import duration, overview
+from epcore.errors import UserError
+from epcore.training import heartbeat
+from epcore.training.heartbeat import Heartbeat
+from epcore.training.loop import fit
+
+STATE = "demo/models/glyph-mini/conv4/epnet/s0/pretrain.state/0123.json"
+
+
+@pytest.fixture
+def beat(tmp_path, monkeypatch):
+    """Writes the heartbeat of a training of 4 epochs of 10 steps, 20 s after it went on at 5."""
+    now = [1000.0]
+    monkeypatch.setattr(heartbeat.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(heartbeat.time, "time", lambda: now[0])
+
+    def write(step, curve, **where):
+        now[0] = 1000.0
+        heart = Heartbeat(tmp_path / STATE, "pretrain", images=64, total=40, done=5)
+        now[0] = 1020.0
+        heart.beat(step, 10, [{"val_accuracy": value} for value in curve])
+        return json.loads((tmp_path / STATE).read_text())
+
+    return write
+
+
+def test_speed_and_time_left_are_those_of_the_steps_of_this_process(beat):
+    """25 steps are done, 20 of them in these 20 s; 15 are left."""
+    content = beat(5, [0.25, 0.5])
+    assert content["images_per_second"] == 64
+    assert content["seconds_left"] == 15
+    assert (content["epoch"], content["epochs"], content["step"], content["steps"]) == (2, 4, 5, 10)
+    assert (content["val_accuracy"], content["best_val_accuracy"]) == (0.5, 0.5)
+
+
+def test_a_line_for_each_training_says_epoch_accuracy_speed_time_and_place(beat, tmp_path):
+    beat(5, [0.5, 0.25])
+    lines = overview(tmp_path, now=1030.0).splitlines()
+    words = re.split(r"  +", lines[1])
+    assert words[0] == "demo glyph-mini/conv4/epnet/s0/pretrain"
+    assert words[1:8] == ["pretrain", "2/4", "5/10", "25.00", "50.00", "64", "15 s"]
+    assert lines[-1] == "1 trainings running, 0 silent, 0 finished"
+
+
+def test_a_training_that_left_is_not_there(beat, tmp_path):
+    beat(5, [0.5])
+    Heartbeat(tmp_path / STATE, "pretrain", images=64, total=40, done=5).stop()
+    assert overview(tmp_path, now=1021.0) == "0 trainings running, 0 silent, 0 finished"
+
+
+def test_a_training_that_was_not_heard_of_is_silent(beat, tmp_path):
+    beat(5, [])
+    text = overview(tmp_path, now=1020.0 + 600)
+    assert "silent for 10 min" in text
+    assert "0 trainings running, 1 silent" in text
+
+
+def test_finished_checkpoints_are_counted_and_states_are_none(tmp_path):
+    for name in ("a/pretrain.pt", "b/pretrain.pt", "b/finetune-1shot.state/0.pt"):
+        (tmp_path / "demo/models" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "demo/models" / name).touch()
+    assert overview(tmp_path, time.time()) == "0 trainings running, 0 silent, 2 finished"
+
+
+def test_checkpoints_that_a_kill_left_half_written_are_not_finished(tmp_path):
+    for name in (".pretrain.0a1b.tmp.pt", "finetune-1shot.state/.0123.0a1b.tmp.pt"):
+        (tmp_path / "demo/models/a" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "demo/models/a" / name).touch()
+    assert overview(tmp_path, time.time()) == "0 trainings running, 0 silent, 0 finished"
+
+
+def test_a_training_that_another_with_other_settings_replaced_is_not_there(beat, tmp_path):
+    """Neither once that has finished, nor while it runs."""
+    content = beat(5, [])
+    (tmp_path / STATE).with_stem("4567").write_text(json.dumps(content | {"updated": 1025.0}))
+    rows = overview(tmp_path, 1030.0).splitlines()[1:-2]
+    assert len(rows) == 1
+    checkpoint = (tmp_path / STATE).parent.with_suffix(".pt")
+    checkpoint.touch()
+    os.utime(checkpoint, (1022.0, 1022.0))  # the second one writes over a checkpoint
+    assert overview(tmp_path, 1030.0).startswith("training")
+    os.utime(checkpoint, (1026.0, 1026.0))
+    assert overview(tmp_path, 1030.0) == "0 trainings running, 0 silent, 1 finished"
+
+
+@pytest.mark.parametrize("left", ['{"stage":', "", "{}", "[]", "5", '{"updated": 1}'])
+def test_half_a_heartbeat_is_left_out(beat, tmp_path, left):
+    beat(5, [])
+    (tmp_path / STATE).write_text(left)
+    assert overview(tmp_path, 1020.0).startswith("0 trainings running")
+
+
+def test_a_folder_that_is_not_there_is_told_with_the_remedy(tmp_path, capsys):
+    assert main(["status", "--results", str(tmp_path / "none")]) == 2
+    assert "--results FOLDER" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("updated", None), ("seconds_left", "soon"), ("seconds_left", float("inf"))]
+)
+def test_a_heartbeat_with_a_value_of_another_kind_is_left_out(beat, tmp_path, key, value):
+    (tmp_path / STATE).write_text(json.dumps(beat(5, []) | {key: value}))
+    assert overview(tmp_path, 1020.0).startswith("0 trainings running")
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "often"])
+def test_a_time_between_two_looks_that_cannot_be_is_refused(tmp_path, capsys, seconds):
+    with pytest.raises(SystemExit):
+        main(["status", "--results", str(tmp_path), "--watch", seconds])
+    shown = capsys.readouterr()
+    assert "argument --watch" in shown.err.splitlines()[-1]
+    assert not shown.out
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0, "0 s"), (59, "59 s"), (60, "1 min"), (3599, "1 h 0 min"), (12_000, "3 h 20 min"),
+     (187_200, "2 d 4 h")],
+)  # fmt: skip
+def test_durations_are_said_as_people_do(seconds, said):
+    assert duration(seconds) == said
+
+
+def test_watching_looks_again_until_it_is_stopped(tmp_path, monkeypatch, capsys):
+    naps = []
+
+    def nap(seconds):
+        naps.append(seconds)
+        if len(naps) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(status.time, "sleep", nap)
+    status.run(tmp_path, 2.0)
+    assert naps == [2.0] * 3
+    assert capsys.readouterr().out.count("0 trainings running") == 3
+
+
+class Line:
+    """A training of one weight; three steps an epoch, of seven images each."""
+
+    steps, images_per_step = 3, 7
+
+    def __init__(self):
+        self.model = torch.nn.Linear(1, 1)
+
+    def seed(self, epoch):
+        return epoch
+
+    def losses(self, epoch, start, generator):
+        for _ in range(start, self.steps):
+            yield self.model(torch.ones(1, 1)).square().sum()
+
+    def validate(self):
+        return 0.5, 1.0
+
+
+def test_a_heartbeat_is_beside_the_state_while_a_training_runs(tmp_path, monkeypatch, stage_config):
+    class Watched(Line):
+        def validate(self):
+            beats.append(json.loads((tmp_path / "0123.json").read_text()))
+            return super().validate()
+
+    beats = []
+    monkeypatch.setattr(heartbeat, "EVERY", 0.0)
+    settings = stage_config("pretrain").pretraining
+    fit(Watched(), settings, 0, tmp_path / "0123.pt", "pretrain")
+    last = beats[-1]
+    assert (last["stage"], last["epoch"], last["step"]) == ("pretrain", settings.epochs - 1, 3)
+    assert last["images_per_second"] > 0
+    assert last["val_accuracy"] == 0.5
+    assert [path.name for path in tmp_path.iterdir()] == ["0123.pt"]
+
+
+def test_a_training_that_diverges_leaves_no_heartbeat(tmp_path, monkeypatch, stage_config):
+    class Diverging(Line):
+        steps = 4
+
+        def losses(self, epoch, start, generator):
+            yield from super().losses(epoch, start, generator)
+            assert (tmp_path / "0123.json").exists()
+            yield self.model(torch.ones(1, 1)).square().sum() * math.nan
+
+    monkeypatch.setattr(heartbeat, "EVERY", 0.0)
+    with pytest.raises(UserError, match="training diverged"):
+        fit(Diverging(), stage_config("pretrain").pretraining, 0, tmp_path / "0123.pt", "pretrain")
+    assert not (tmp_path / "0123.json").exists()
+
+
+def test_a_heartbeat_that_cannot_be_written_ends_no_training(tmp_path, monkeypatch):
+    monkeypatch.setattr(heartbeat, "EVERY", 0.0)
+    (tmp_path / "file").touch()
+    heart = Heartbeat(tmp_path / "file" / "0.json", "pretrain", 1, 10, 0)
+    heart.beat(1, 5, [])
+
+
+def test_a_clock_that_is_set_back_silences_no_training(beat, monkeypatch):
+    """Time passed is measured by a clock that nobody sets."""
+    clock = iter([5000.0, 10.0, 0.0])
+    monkeypatch.setattr(heartbeat.time, "time", lambda: next(clock))
+    assert beat(5, [0.25, 0.5])["images_per_second"] == 64
+
+
+def test_a_clock_that_is_set_back_meanwhile_changes_no_speed(tmp_path, monkeypatch):
+    steady, wall = [1000.0], [5e8]
+    monkeypatch.setattr(heartbeat.time, "monotonic", lambda: steady[0])
+    monkeypatch.setattr(heartbeat.time, "time", lambda: wall[0])
+    heart = Heartbeat(tmp_path / STATE, "pretrain", images=64, total=40, done=0)
+    heart.beat(1, 10, [])
+    steady[0], wall[0] = 1020.0, 4e8
+    heart.beat(0, 10, [{"val_accuracy": 0.5}, {"val_accuracy": 0.5}])
+    content = json.loads((tmp_path / STATE).read_text())
+    assert content["images_per_second"] == 64
+    assert content["seconds_left"] == 20
+    assert content["updated"] == 4e8

@@ -1,0 +1,303 @@
+"""In some seconds each method learns what can be learned, and nothing where there is nothing."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+
+from epcore.backbones.checkpoint import Checkpoint
+from epcore.backbones.config import BackboneConfig
+from epcore.classifiers.episodes import EpisodeBatch
+from epcore.data.config import View
+from epcore.data.episodes import pool_of, sample
+from epcore.errors import UserError
+from epcore.evaluation import meta_test
+from epcore.evaluation.config import MetaTestConfig
+from epcore.evaluation.meta_test import EpisodicTester
+from epcore.methods import METHODS, build_method
+from epcore.training.config import MetaTrainConfig
+from epcore.training.episodic import EpisodicTask
+from epcore.training.loop import fit
+
+CPU = torch.device("cpu")
+WHOLE = View.model_validate({"resize": 1, "crop": 1})
+CONV4 = BackboneConfig(architecture="conv4")
+# Enough for each on pictures of two colors.
+STEPS = {"gnn": 80, "maml": 48, "tpn": 60}
+RATES = {"gnn": 0.01}
+TASKS = {"gnn": 10, "egnn": 10}  # a batch of BatchNorm has an image of each
+
+
+def stage_of(name, shot=1, **training):
+    settings = {
+        "epochs": 1, "steps": STEPS.get(name, 40), "tasks": TASKS.get(name, 2), "way": 5,
+        "queries": 3, "learning_rate": RATES.get(name, 0.003), "weight_decay": 0, "halve_every": 10,
+    }  # fmt: skip
+    return MetaTrainConfig(
+        backbone=CONV4,
+        view=WHOLE,
+        precision="fp32",
+        method={"name": name},
+        training=settings | training,
+        shot=shot,
+        seed=0,
+    )
+
+
+def drawn(store, split, episodes=30, queries=5, shot=1):
+    return sample(pool_of(store, split), 5, shot, queries, episodes, seed=7)
+
+
+def task_of(store, name, **training):
+    return EpisodicTask(stage_of(name, **training), store, drawn(store, "val", episodes=8), CPU)
+
+
+def trained(store, name, folder, **training):
+    task = task_of(store, name, **training)
+    outcome = fit(task, task.settings, 0, folder / "state.pt", name)
+    task.model.load_state_dict(outcome.weights)
+    return task.model
+
+
+def accuracies(store, method, episodes):
+    return EpisodicTester(method, WHOLE, "fp32", CPU).test(store, episodes).accuracies
+
+
+# Of these the fast tests leave out those whose steps take long.
+LONG = ("gnn", "maml", "egnn")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(each, marks=[pytest.mark.slow] * (each in LONG)) for each in METHODS]
+)
+def test_it_learns_to_tell_new_classes_apart(colors, dimmed, tmp_path, name):
+    """GNN needs more steps where images differ in brightness; untrained it is at chance anyway."""
+    store = colors if name == "gnn" else dimmed
+    novel = drawn(store, "novel", episodes=20)
+    before = accuracies(store, task_of(store, name).model, novel).mean()
+    after = accuracies(store, trained(store, name, tmp_path), novel).mean()
+    assert after > max(0.6, before + 0.2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", METHODS)
+def test_it_stays_at_chance_where_labels_mean_nothing(shuffled, tmp_path, name):
+    method = trained(shuffled, name, tmp_path, steps=8)
+    found = accuracies(shuffled, method, drawn(shuffled, "novel", episodes=40))
+    spread = found.std() / np.sqrt(len(found))
+    assert abs(found.mean() - 0.2) < 4 * spread
+    assert spread < 0.03
+
+
+@pytest.mark.parametrize(("given", "shot"), [({}, 1), ({"shot": 4}, 4)])
+def test_a_training_episode_has_the_shots_of_the_test_unless_others_are_given(colors, given, shot):
+    """And the episodes of validation those of the test."""
+    validation = drawn(colors, "val", episodes=2)
+    task = EpisodicTask(stage_of("tpn", steps=1, **given), colors, validation, CPU)
+    seen = []
+    task.model.loss = lambda episodes: seen.append(episodes) or episodes.points.sum()
+    list(task.losses(0, 0, torch.Generator()))
+    assert [(each.shot, each.points.shape[1]) for each in seen] == [(shot, 5 * (shot + 3))]
+    assert task.images_per_step == 2 * 5 * (shot + 3)
+    task.model.scores = lambda episodes: seen.append(episodes) or torch.rand(2, 25, 5)
+    task.validate()
+    assert seen[1].shot == 1
+
+
+def test_episodes_are_those_of_the_seed_and_the_epoch(colors):
+    validation = drawn(colors, "val", episodes=2)
+
+    def rows(seed, epoch):
+        told, seen = stage_of("protonet", steps=2).model_copy(update={"seed": seed}), []
+        task = EpisodicTask(told, colors, validation, CPU)
+        batch = task.images.batch
+        task.images.batch = lambda asked: seen.append(tuple(asked)) or batch(asked)
+        list(task.losses(epoch, 0, torch.Generator()))
+        return tuple(seen)
+
+    assert rows(0, 0) == rows(0, 0)
+    assert len({rows(0, 0), rows(1, 0), rows(0, 1), rows(1, 1)}) == 4
+
+
+class Killed(EpisodicTask):
+    """Dies in the middle of its second epoch."""
+
+    def losses(self, epoch, start, generator):
+        for step, loss in enumerate(super().losses(epoch, start, generator), start):
+            if (epoch, step) == (1, 1):
+                raise KeyboardInterrupt
+            yield loss
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "protonet",
+        pytest.param("maml", marks=pytest.mark.slow),
+        pytest.param("egnn", marks=pytest.mark.slow),
+    ],
+)
+def test_a_killed_training_ends_as_if_nothing_had_happened(colors, tmp_path, name):
+    """The moments of Adam included, and a rate that halves."""
+    settings = {"epochs": 3, "steps": 2, "halve_every": 1, "clip": 0.5, "weight_decay": 0.01}
+    validation = drawn(colors, "val", episodes=4)
+
+    def run(kind, file):
+        task = kind(stage_of(name, **settings), colors, validation, CPU)
+        return fit(task, task.settings, 0, tmp_path / file, name)
+
+    whole = run(EpisodicTask, "whole.pt")
+    with pytest.raises(KeyboardInterrupt):
+        run(Killed, "killed.pt")
+    torch.manual_seed(99)  # another process has other random numbers
+    resumed = run(EpisodicTask, "killed.pt")
+    assert (whole.resumed_from, resumed.resumed_from) == (None, 1)
+    assert [row["learning_rate"] for row in whole.curve] == [0.003, 0.0015, 0.00075]
+    assert resumed.curve == whole.curve
+    for weight, tensor in whole.weights.items():
+        assert torch.equal(tensor, resumed.weights[weight]), weight
+
+
+def scores_in_test(store, method, episodes):
+    """What a test compares with the classes of the queries."""
+    seen = []
+
+    def scores(asked):
+        seen.append(type(method).scores(method, asked))
+        return seen[-1]
+
+    method.scores = scores
+    accuracies(store, method, episodes)
+    return torch.cat(seen)
+
+
+INDUCTIVE = [
+    {"name": "egnn", "transductive": False},
+    *({"name": name} for name in ("protonet", "matching", "relation-net", "gnn", "maml")),
+]
+
+
+@pytest.mark.parametrize("settings", INDUCTIVE, ids=lambda settings: settings["name"])
+def test_after_training_a_query_is_tested_without_the_others_and_without_dropout(colors, settings):
+    """Running statistics are those of an episode, else hardly any method tells images apart."""
+    method = build_method(settings, 28, 5, "here")
+    for module in method.modules():
+        if hasattr(module, "running_var"):
+            module.momentum = None
+    episodes = drawn(colors, "novel", episodes=2, queries=2)
+    images = torch.from_numpy(colors.pixels(episodes.images()[0])).permute(0, 3, 1, 2) / 127.5 - 1
+    with torch.no_grad():
+        method.train().scores(EpisodeBatch(method.embed(images)[None], 5, 1, 10))
+    query = episodes.query.copy()
+    query[:, -1, -1] = drawn(colors, "val", episodes=2).query[:, 0, 0]
+    before = scores_in_test(colors, method, episodes)
+    after = scores_in_test(colors, method.train(), replace(episodes, query=query))
+    shift = (after - before).abs()
+    assert shift[:, :-1].max() < 0.01 * shift[:, -1].max()
+
+
+@pytest.mark.parametrize("name", ["relation-net", "gnn", "egnn"])
+def test_statistics_of_a_batch_turn_no_dropout_on(colors, name):
+    """Scores are those of BatchNorm alone in training mode, and the same again."""
+    method = build_method({"name": name}, 28, 5, "here")
+    episodes = drawn(colors, "novel", episodes=2, queries=2)
+    tester = EpisodicTester(method, WHOLE, "fp32", CPU, batch_statistics=True)
+    torch.manual_seed(1)
+    first = tester.test(colors, episodes).losses
+    assert (tester.test(colors, episodes).losses == first).all()
+    method.train()
+    for module in method.modules():
+        if isinstance(module, torch.nn.Dropout2d):
+            module.eval()
+    for number, rows in enumerate(episodes.images()):
+        images = torch.from_numpy(colors.pixels(rows)).permute(0, 3, 1, 2) / 127.5 - 1
+        with torch.no_grad():
+            points = torch.cat([method.embed(images[:5]), method.embed(images[5:])])
+            logits = method.scores(EpisodeBatch(points[None], 5, 1, 10))[0]
+        expected = torch.from_numpy(episodes.query_labels[number])
+        loss = torch.nn.functional.cross_entropy(logits, expected)
+        assert loss.item() == pytest.approx(first[number], rel=1e-4)
+
+
+@pytest.mark.parametrize("name", ["gnn", "egnn"])
+def test_one_episode_a_step_is_too_few_where_a_position_is_a_batch(colors, name):
+    with pytest.raises(UserError, match=f"^{name}: BatchNorm sees one image of each .*2 or more"):
+        task_of(colors, name, tasks=1)
+
+
+def test_accuracy_is_the_share_of_right_answers_however_many_queries_a_class_has(dimmed):
+    """Counted query by query, each image embedded by itself."""
+    method = build_method({"name": "protonet"}, 28, 5, "here")
+    episodes = sample(pool_of(dimmed, "novel"), 5, 2, 3, 6, seed=7, dirichlet=1.0)
+    found = EpisodicTester(method, WHOLE, "fp32", CPU).test(dimmed, episodes)
+
+    @cache
+    def embedded(row):
+        image = torch.from_numpy(dimmed.pixels(np.array([row]))).permute(0, 3, 1, 2) / 127.5 - 1
+        with torch.no_grad():
+            return method.eval().embed(image)[0].double()
+
+    shares, losses = [], []
+    for support, query in zip(episodes.support, episodes.query, strict=True):
+        means = [sum(embedded(row) for row in rows) / len(rows) for rows in support]
+        answers, errors = [], []
+        for place, rows in enumerate(query):
+            for row in rows[rows >= 0]:
+                logits = torch.stack([-(embedded(row) - mean).square().sum() for mean in means])
+                answers.append(int(logits.argmax()) == place)
+                errors.append(float(logits.logsumexp(dim=0) - logits[place]))
+        assert len(answers) == 5 * 3
+        shares.append(np.mean(answers))
+        losses.append(np.mean(errors))
+    counts = (episodes.query >= 0).sum(axis=2)
+    assert (counts.min(axis=1) < counts.max(axis=1)).all()
+    assert found.accuracies == pytest.approx(shares)
+    assert found.losses == pytest.approx(losses, rel=1e-3)
+
+
+def test_batch_statistics_tell_a_query_about_the_others(colors):
+    method = build_method({"name": "protonet"}, 28, 5, "here")
+    asked = drawn(colors, "novel", episodes=2).images()
+    tester = EpisodicTester(method, WHOLE, "fp32", CPU, batch_statistics=True)
+    with torch.no_grad():
+        points = tester._episode_points(colors, asked, 5)
+        others = asked.copy()
+        others[:, -1] = drawn(colors, "val", episodes=2).images()[:, -1]
+        found = tester._episode_points(colors, others, 5)
+    same = (points == found).all(dim=-1)
+    assert same[:, :5].all()
+    assert not same[:, 5:].any()
+
+
+def test_batch_statistics_are_those_of_an_episode_behind_the_encoder_as_well(colors):
+    method = build_method({"name": "relation-net"}, 28, 5, "here")
+    method.last.weight.data *= 1000  # the first ones hardly tell classes apart
+    episodes = drawn(colors, "novel", episodes=3)
+    tester = EpisodicTester(method, WHOLE, "fp32", CPU, batch_statistics=True)
+    found = tester.test(colors, episodes).losses
+    labels = torch.from_numpy(episodes.query_labels)
+    method.train()
+    expected = []
+    for asked, classes in zip(episodes.images(), labels, strict=True):
+        images = torch.from_numpy(colors.pixels(asked)).permute(0, 3, 1, 2) / 127.5 - 1
+        with torch.no_grad():
+            points = torch.cat([method.embed(images[:5]), method.embed(images[5:])])
+            logits = method.scores(EpisodeBatch(points[None], 5, 1, len(asked) - 5))[0]
+        expected.append(torch.nn.functional.cross_entropy(logits, classes).item())
+    assert found == pytest.approx(expected, rel=1e-4)
+
+
+def test_unlabeled_images_for_a_method_that_takes_none_are_told(colors, tmp_path):
+    method = build_method({"name": "protonet"}, 28, 5, "here")
+    weights, episodes = tmp_path / "weights.pt", tmp_path / "episodes.npz"
+    Checkpoint(CONV4, method.state_dict()).save(weights)
+    sample(pool_of(colors, "novel"), 5, 1, 3, 2, seed=0, unlabeled=2).save(episodes)
+    stage = MetaTestConfig(
+        backbone=CONV4, view=WHOLE, precision="fp32", method={"name": "protonet"}, way=5,
+        batch_statistics=False,
+    )  # fmt: skip
+    with pytest.raises(UserError, match="unlabeled images, which protonet does not take"):
+        meta_test.run(stage, colors.directory, weights, episodes, tmp_path / "scores.csv")
+    assert not (tmp_path / "scores.csv").exists()

@@ -1,0 +1,671 @@
+"""What all compared methods have in common, and each against its formula written as loops."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+from episode_batches import batch_of
+from plans import plan_of
+from torch._subclasses import FakeTensorMode
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+
+from epcore.backbones.base import parameter_count
+from epcore.errors import UserError
+from epcore.methods import METHODS, build_method
+from epcore.methods.egnn import initial_edges, updated_edges
+
+WAY, SHOT, EACH = 5, 2, 3
+QUERIES = WAY * EACH
+# A last layer with an output for each class treats classes by their numbers.
+NUMBERED = ("gnn", "maml")
+
+
+def build(name, pixels=28, **options):
+    return build_method({"name": name, **options}, pixels, WAY, "here")
+
+
+def exact(name, pixels=28, **options):
+    """In float64 and as in a test."""
+    return build(name, pixels, **options).double().eval()
+
+
+def episodes_of(method, count=2, shot=SHOT, unlabeled=0, pixels=28):
+    images = torch.rand(count * (WAY * shot + QUERIES + unlabeled), 3, pixels, pixels).double()
+    with torch.no_grad():
+        points = method.embed(images.to(next(method.parameters()).dtype))
+    return batch_of(points.reshape(count, -1, points.shape[-1]), WAY, shot, QUERIES)
+
+
+def changed(episodes, points):
+    return batch_of(points, episodes.way, episodes.shot, episodes.queries)
+
+
+def scores(method, episodes):
+    with torch.no_grad():
+        return method.scores(episodes)
+
+
+# -- all methods -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_scores_have_a_column_for_each_class_and_training_reaches_every_weight(name):
+    method = build(name)
+    images = torch.rand(2 * (WAY * SHOT + QUERIES), 3, 28, 28)
+    points = method.embed(images).reshape(2, WAY * SHOT + QUERIES, -1)
+    episodes = batch_of(points, WAY, SHOT, QUERIES)
+    loss = method.loss(episodes)
+    loss.backward()
+    assert loss.shape == ()
+    idle = [name for name, weight in method.named_parameters() if weight.grad is None]
+    assert not idle
+    assert scores(method, episodes).shape == (2, QUERIES, WAY)
+
+
+def points_by_position(method, images, groups):
+    """Points of images `(T, N, 3, h, w)`; the images of each group of positions are one batch."""
+    points = [None] * images.shape[1]
+    for group in groups:
+        batch = torch.stack([images[t, n] for t in range(len(images)) for n in group])
+        found = method.embed(batch).reshape(len(images), len(group), -1)
+        for place, position in enumerate(group):
+            points[position] = found[:, place]
+    return torch.stack(points, dim=1)
+
+
+QUERY_GROUPS = {
+    "gnn": [range(WAY, WAY + QUERIES)],
+    "egnn": [[position] for position in range(WAY, WAY + QUERIES)],
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_batchnorm_in_training_sees_the_images_that_the_authors_code_gives_it(name):
+    """By the gradient of the first convolution: of GNN and EGNN a position is a batch."""
+    images = torch.rand(4, WAY + QUERIES, 3, 28, 28, dtype=torch.float64)
+    groups = [range(WAY + QUERIES)]
+    if name in QUERY_GROUPS:
+        groups = [*([position] for position in range(WAY)), *QUERY_GROUPS[name]]
+    gradients = []
+    for encode in (
+        lambda method: method.embed_step(images, WAY),
+        lambda method: points_by_position(method, images, groups),
+    ):
+        torch.manual_seed(0)
+        method = build(name).double().train()
+        for module in method.modules():
+            if isinstance(module, torch.nn.Dropout2d):  # other masks for other batches
+                module.eval()
+        method.loss(batch_of(encode(method), WAY, 1, QUERIES)).backward()
+        gradients.append(next(method.parameters()).grad)
+    torch.testing.assert_close(*gradients, rtol=1e-6, atol=1e-10)
+
+
+def test_autocast_of_cuda_refuses_binary_cross_entropy():
+    """On tensors that are no more than shapes on a GPU."""
+    enabled = torch.is_autocast_enabled("cuda")
+    with FakeTensorMode(), torch.no_grad():
+        found, expected = torch.rand(2, 4, device="cuda")
+        torch.set_autocast_enabled("cuda", True)
+        try:
+            with pytest.raises(RuntimeError, match="unsafe to autocast"):
+                functional.binary_cross_entropy(found, expected)
+        finally:
+            torch.set_autocast_enabled("cuda", enabled)
+
+
+class AsOnCuda(TorchFunctionMode):
+    """Autocast on the CPU that refuses what CUDA's does."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if function is functional.binary_cross_entropy and torch.is_autocast_enabled("cpu"):
+            raise RuntimeError("unsafe to autocast")
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_autocast_of_cuda_refuses_no_loss(name):
+    method = build(name)
+    points = method.embed(torch.rand(2 * (WAY + QUERIES), 3, 28, 28))
+    episodes = batch_of(points.reshape(2, WAY + QUERIES, -1), WAY, 1, QUERIES)
+    with AsOnCuda(), torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = method.loss(episodes)
+    assert loss.dtype == torch.float32
+    loss.backward()
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_an_episode_is_classified_as_it_is_alone(name):
+    method = exact(name)
+    episodes = episodes_of(method, count=3)
+    alone = torch.cat([scores(method, changed(episodes, each[None])) for each in episodes.points])
+    assert torch.allclose(scores(method, episodes), alone, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_order_of_queries_means_nothing(name):
+    method = exact(name)
+    episodes = episodes_of(method)
+    order = torch.randperm(QUERIES)
+    points = episodes.points.clone()
+    points[:, WAY * SHOT :] = points[:, WAY * SHOT :][:, order]
+    found = scores(method, changed(episodes, points))
+    assert torch.allclose(found, scores(method, episodes)[:, order], rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if name not in NUMBERED])
+def test_classes_have_no_numbers(name):
+    method = exact(name)
+    episodes = episodes_of(method)
+    order = torch.randperm(WAY)
+    places = (order[:, None] * SHOT + torch.arange(SHOT)).flatten()
+    points = episodes.points.clone()
+    points[:, : WAY * SHOT] = points[:, places]
+    found = scores(method, changed(episodes, points))
+    assert torch.allclose(found, scores(method, episodes)[..., order], rtol=1e-8, atol=1e-10)
+
+
+INDUCTIVE = [
+    *(("protonet", {}), ("matching", {}), ("relation-net", {}), ("gnn", {})),
+    *(("maml", {}), ("egnn", {"transductive": False})),
+]
+
+
+@pytest.mark.parametrize(("name", "options"), INDUCTIVE)
+def test_a_query_is_classified_by_itself(name, options):
+    method = exact(name, **options)
+    assert not method.transductive
+    episodes = episodes_of(method)
+    points = episodes.points.clone()
+    points[:, -1] = points[:, -2]
+    found = scores(method, changed(episodes, points))[:, :-1]
+    assert torch.allclose(found, scores(method, episodes)[:, :-1], rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [("tpn", {}), ("egnn", {}), ("maml", {"statistics": "batch"})]
+)
+def test_a_transductive_method_looks_at_the_other_queries(name, options):
+    method = exact(name, **options)
+    assert method.transductive
+    episodes = episodes_of(method)
+    points = episodes.points.clone()
+    points[:, -1] = points[:, -2]
+    found = scores(method, changed(episodes, points))[:, :-1]
+    assert not torch.allclose(found, scores(method, episodes)[:, :-1], rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if build(name).unlabeled])
+def test_unlabeled_images_take_part(name):
+    method = exact(name)
+    episodes = episodes_of(method, unlabeled=4)
+    found = scores(method, episodes)
+    assert found.shape == (2, QUERIES, WAY)
+    without = changed(episodes, episodes.points[:, : WAY * SHOT + QUERIES])
+    assert not torch.allclose(found, scores(method, without), rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_an_option_that_it_does_not_have_is_told(name):
+    with pytest.raises(UserError, match="colour"):
+        build(name, colour=1)
+
+
+@pytest.mark.parametrize("name", ["relation-net", "tpn", "gnn", "egnn", "maml"])
+def test_images_that_are_too_small_are_told(name):
+    with pytest.raises(UserError, match="8 pixels are too small"):
+        build(name, pixels=8)
+
+
+# -- numbers of parameters at 84 pixels, by hand ---------------------------------------------------
+
+
+def linear(inputs, outputs):
+    return inputs * outputs + outputs
+
+
+def convolutions(*channels):
+    """Parameters of 3x3 convolutions without bias, each with BatchNorm's gain and shift."""
+    return sum(9 * a * b + 2 * b for a, b in itertools.pairwise(channels))
+
+
+def perceptron(*widths, bias):
+    """Each layer with BatchNorm; `bias` is 1 or 0."""
+    return sum(a * b + (bias + 2) * b for a, b in itertools.pairwise(widths))
+
+
+def pairs(features, bias):
+    return perceptron(features, 192, 192, 96, 96, bias=bias) + linear(96, 1)
+
+
+CONV4 = convolutions(3, 64, 64, 64, 64)
+GRAPH_ENCODER = convolutions(3, 64, 96, 128, 256) + linear(256 * 5 * 5, 128) + 2 * 128
+PARAMETERS = {
+    "protonet": CONV4,
+    "matching": CONV4 + 1,
+    # A bias and a shift where others have a gain and a shift; the flattened maps of 5x5.
+    "maml": convolutions(3, 32, 32, 32, 32) + linear(32 * 5 * 5, WAY),
+    "relation-net": CONV4 + convolutions(128, 64, 64) + linear(64 * 3 * 3, 8) + linear(8, 1),
+    # The network of the width has biases too: 5x5 pools to 3x3, and that to 2x2.
+    "tpn": CONV4 + convolutions(64, 64, 1) + 64 + 1 + linear(2 * 2, 8) + linear(8, 1),
+    # A node has 128 features and its class; each hidden layer adds 48, and BatchNorm.
+    "gnn": GRAPH_ENCODER
+    + sum(pairs(size, bias=1) + linear(2 * size, 48) + 2 * 48 for size in (133, 181))
+    + (pairs(229, bias=1) + linear(2 * 229, WAY)),
+    # A round takes a node and its like and unlike neighbors.
+    "egnn": GRAPH_ENCODER
+    + sum(perceptron(3 * size, 192, 96, bias=0) + pairs(96, bias=0) for size in (128, 96, 96)),
+}
+WITHOUT = {"relation-net": 6 * 64, "tpn": 4 * 64}  # biases that BatchNorm takes away
+OFFICIAL = {"maml": 32_773, "gnn": 1_619_194, "relation-net": 228_689, "tpn": 150_772}
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_a_method_has_the_parameters_of_its_layers(name):
+    method = build(name, pixels=84)
+    assert parameter_count(method) == PARAMETERS[name]
+
+
+@pytest.mark.parametrize("name", OFFICIAL)
+def test_it_has_those_of_the_official_code_but_for_biases_before_batch_norm(name):
+    assert PARAMETERS[name] + WITHOUT.get(name, 0) == OFFICIAL[name]
+
+
+# -- what layers are told, and first weights -------------------------------------------------------
+
+
+GRAPH_LAYERS = [
+    *[("LeakyReLU", 0.2)] * 3, ("Dropout2d", 0.4), ("LeakyReLU", 0.2), ("Dropout2d", 0.5)
+]  # fmt: skip
+ACTIVATIONS = {
+    "protonet": [("ReLU", None)] * 4,
+    "matching": [("ReLU", None)] * 4,
+    "maml": [],  # written as functions
+    "relation-net": [("ReLU", None)] * (4 + 3),
+    "tpn": [("ReLU", None)] * (4 + 3),
+    # Four layers of pairs in each of three rounds, and EGNN's two of nodes.
+    "gnn": GRAPH_LAYERS + [("LeakyReLU", 0.01)] * 3 * 4,
+    "egnn": GRAPH_LAYERS + [("LeakyReLU", 0.01)] * 3 * (2 + 4),
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_layers_have_the_slopes_and_the_dropout_of_the_authors_code(name):
+    found = []
+    for layer in build(name).modules():
+        kind = type(layer).__name__
+        if kind.endswith("ReLU") or kind.startswith("Dropout"):
+            found.append((kind, getattr(layer, "negative_slope", getattr(layer, "p", None))))
+    assert found == ACTIVATIONS[name]
+
+
+def drawn_alike(weight, spread, normal):
+    """Whether weights look drawn from a normal or a uniform distribution around 0."""
+    widest = float(weight.detach().abs().max()) / spread
+    bell = widest > 2.5 if normal else 1.6 < widest < math.sqrt(3) + 1e-6
+    return bell and weight.std().item() == pytest.approx(spread, rel=0.1)
+
+
+def test_relation_nets_first_weights_are_those_of_the_authors_code():
+    method = build("relation-net", pixels=84)
+    for layer in method.modules():
+        if isinstance(layer, torch.nn.Conv2d):
+            assert drawn_alike(layer.weight, math.sqrt(2 / (9 * 64)), normal=True)
+    first = method.relation[-2]
+    assert drawn_alike(first.weight, 0.01, normal=True)
+    assert method.last.weight.abs().max() < 0.05
+    assert all((layer.bias == 1).all() for layer in (first, method.last))
+
+
+def test_mamls_first_weights_are_those_of_the_authors_code():
+    """Xavier's uniform ones, and zeros for all that is added."""
+    for name, weight in build("maml", pixels=84).named_parameters():
+        if name.endswith("bias"):
+            assert not weight.any(), name
+        else:
+            fans = (weight.shape[0] + weight.shape[1]) * (9 if weight.dim() == 4 else 1)
+            assert drawn_alike(weight, math.sqrt(2 / fans), normal=False), name
+
+
+def test_tpns_width_starts_around_one():
+    assert build("tpn").width[-1].bias.tolist() == [1]
+
+
+def test_tpn_propagates_with_the_alpha_of_the_authors_code():
+    assert plan_of("paper").registry.recipes.compared["tpn"].method["alpha"] == 0.99
+
+
+# -- each by itself --------------------------------------------------------------------------------
+
+
+def test_protonet_by_loops():
+    method = exact("protonet")
+    episodes = episodes_of(method)
+    found = scores(method, episodes).numpy()
+    for points, logits in zip(episodes.points.numpy(), found, strict=True):
+        for query, k in itertools.product(range(QUERIES), range(WAY)):
+            mean = sum(points[k * SHOT + i] for i in range(SHOT)) / SHOT
+            distance = sum(
+                (a - b) ** 2 for a, b in zip(points[WAY * SHOT + query], mean, strict=True)
+            )
+            assert logits[query, k] == pytest.approx(-distance, rel=1e-9)
+
+
+def test_matching_by_loops():
+    method = exact("matching", scale=7.0)
+    episodes = episodes_of(method)
+    found = scores(method, episodes).exp().numpy()
+    points = episodes.points.numpy()
+    points = points / np.linalg.norm(points, axis=-1, keepdims=True)
+    for episode, shares in zip(points, found, strict=True):
+        for query in range(QUERIES):
+            attention = [math.exp(7 * episode[WAY * SHOT + query] @ episode[i]) for i in range(10)]
+            for k in range(WAY):
+                expected = sum(attention[k * SHOT : (k + 1) * SHOT]) / sum(attention)
+                assert shares[query, k] == pytest.approx(expected, rel=1e-6)
+
+
+def test_relation_net_by_loops():
+    assert build("relation-net", pixels=84).map == (64, 19)
+    method = exact("relation-net")
+    episodes = episodes_of(method, count=1)
+    channels, side = method.map
+    maps = episodes.points[0].reshape(-1, channels, side, side)
+    found = scores(method, episodes)[0]
+    for query, k in itertools.product(range(QUERIES), range(WAY)):
+        total = maps[k * SHOT : (k + 1) * SHOT].sum(dim=0)
+        pair = torch.cat([total, maps[WAY * SHOT + query]])[None]
+        with torch.no_grad():
+            hidden = method.relation(pair)
+            assert torch.allclose(method.last(hidden)[0, 0], found[query, k])
+    expected = [
+        (torch.sigmoid(found[q, k]) - float(q // EACH == k)) ** 2
+        for q, k in itertools.product(range(QUERIES), range(WAY))
+    ]
+    assert method.loss(episodes).item() == pytest.approx(float(sum(expected)) / 75, rel=1e-5)
+
+
+def tpn_scores(points, neighbors, alpha):
+    """Scores of one episode: `(I - alpha S)^-1 Y` with weights, mask and degrees by loops."""
+    count = len(points)
+    weights = np.zeros((count, count))
+    for i, j in itertools.product(range(count), repeat=2):
+        weights[i, j] = math.exp(-np.mean((points[i] - points[j]) ** 2) / 2)
+    near = [set(np.argsort(-row)[:neighbors]) for row in weights]
+    for i, j in itertools.product(range(count), repeat=2):
+        if j not in near[i] and i not in near[j]:
+            weights[i, j] = 0
+    degrees = weights.sum(axis=1)
+    graph = weights / np.sqrt(np.outer(degrees, degrees))
+    labels = np.zeros((count, WAY))
+    for i in range(WAY * SHOT):
+        labels[i, i // SHOT] = 1
+    return np.linalg.inv(np.eye(count) - alpha * graph) @ labels
+
+
+@pytest.mark.parametrize(("neighbors", "alpha"), [(20, 0.99), (4, 0.5)])
+def test_tpn_by_its_closed_form(neighbors, alpha):
+    method = exact("tpn", neighbors=neighbors, alpha=alpha)
+    points = torch.from_numpy(np.random.default_rng(0).normal(size=(2, WAY * SHOT + QUERIES, 8)))
+    episodes = batch_of(points, WAY, SHOT, QUERIES)
+    found = scores(method, episodes).numpy()
+    losses = []
+    for episode, logits in zip(points.numpy(), found, strict=True):
+        whole = tpn_scores(episode, neighbors, alpha)
+        assert logits == pytest.approx(whole[WAY * SHOT :], rel=1e-8, abs=1e-10)
+        classes = [i // SHOT for i in range(WAY * SHOT)] + [i // EACH for i in range(QUERIES)]
+        losses += [
+            math.log(sum(map(math.exp, row))) - row[k]
+            for row, k in zip(whole, classes, strict=True)
+        ]
+    assert method.loss(episodes).item() == pytest.approx(np.mean(losses), rel=1e-9)
+
+
+def test_tpn_divides_features_by_what_the_image_says():
+    method = exact("tpn")
+    images = torch.rand(4, 3, 28, 28).double()
+    with torch.no_grad():
+        maps = method.encoder(images)
+        widths = method.width(maps)
+        expected = maps.flatten(1) / widths
+        assert torch.allclose(method.embed(images).double(), expected, rtol=1e-5)
+
+
+def test_a_layer_of_gnn_by_loops():
+    """Softmax over the neighbors of a network of |x_i - x_j|; then a linear map of both."""
+    method = exact("gnn")
+    layer = method.layers[0]
+    nodes = torch.rand(1, 4, 133).double()
+    found = layer(nodes)[0]
+    x = nodes[0]
+    for i in range(4):
+        logits = {}
+        for j in range(4):
+            if j != i:
+                hidden = layer.pairs.layers((x[i] - x[j]).abs()[None])
+                logits[j] = layer.pairs.last(hidden)[0, 0]
+        total = sum(value.exp() for value in logits.values())
+        mean = sum(value.exp() / total * x[j] for j, value in logits.items())
+        expected = layer.linear(torch.cat([x[i], mean]))
+        assert torch.allclose(found[i], expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("unlabeled", [0, 3])
+def test_gnn_gives_what_whole_layers_over_each_querys_graph_give(unlabeled):
+    """A test computes no pair twice and no value that a query's logits do not need."""
+    method = exact("gnn")
+    episodes = episodes_of(method, unlabeled=unlabeled)
+    found = scores(method, episodes)
+    labels = torch.eye(WAY).repeat_interleave(SHOT, dim=0).double()
+    support, unknown = WAY * SHOT, [0.0] * WAY
+    for points, logits in zip(episodes.points, found, strict=True):
+        others = [*range(support), *range(support + QUERIES, len(points))]
+        for query in range(QUERIES):
+            chosen = points[[*others, support + query]]
+            known = torch.cat([labels, torch.tensor([unknown] * (unlabeled + 1)).double()])
+            nodes = torch.cat([chosen, known], dim=1)[None]
+            with torch.no_grad():
+                for layer, norm in zip(method.layers, method.norms, strict=True):
+                    added = functional.leaky_relu(norm(layer(nodes)[0]))
+                    nodes = torch.cat([nodes, added[None]], dim=2)
+                expected = method.last(nodes)[0, -1]
+            assert torch.allclose(logits[query], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_edges_begin_with_what_labels_say():
+    """Two images of a class, one of another, one of none."""
+    labels = torch.tensor([[[1.0, 0], [1, 0], [0, 1], [0, 0]]])
+    similar, dissimilar = initial_edges(labels)[0]
+    assert similar.tolist() == [[1, 1, 0, 0.5], [1, 1, 0, 0.5], [0, 0, 1, 0.5], [0.5, 0.5, 0.5, 1]]
+    assert torch.equal(dissimilar, 1 - similar)
+
+
+def test_node_update_of_four_nodes_by_hand():
+    """A node and its neighbors' shares-weighted sums, by like and by unlike edges, in a network."""
+    method = exact("egnn")
+    layer = method.rounds[1]
+    random = np.random.default_rng(0)
+    nodes, edges = random.normal(size=(1, 4, 96)), random.uniform(0.1, 0.9, (1, 2, 4, 4))
+    found, _ = layer(torch.from_numpy(nodes), torch.from_numpy(edges))
+    for i in range(4):
+        seen = [nodes[0, i]]
+        for part in range(2):
+            others = [j for j in range(4) if j != i]
+            total = sum(edges[0, part, i, j] for j in others)
+            seen.append(sum(edges[0, part, i, j] / total * nodes[0, j] for j in others))
+        values = np.concatenate(seen)
+        for linear_map, norm, _ in layer.nodes:
+            values = linear_map.weight.detach().numpy() @ values
+            scaled = (values - norm.running_mean.numpy()) / np.sqrt(norm.running_var.numpy() + 1e-5)
+            values = scaled * norm.weight.detach().numpy() + norm.bias.detach().numpy()
+            values = np.where(values > 0, values, 0.01 * values)
+        assert found[0, i].detach().numpy() == pytest.approx(values, rel=1e-9, abs=1e-12)
+
+
+def test_edge_update_of_four_nodes_by_hand():
+    random = np.random.default_rng(0)
+    old = random.uniform(0.1, 0.9, (1, 2, 4, 4))
+    similar = random.uniform(0.1, 0.9, (1, 4, 4))
+    found = updated_edges(torch.from_numpy(old), torch.from_numpy(similar)).numpy()[0]
+    for i in range(4):
+        parts = np.zeros((2, 4))
+        for part, j in itertools.product(range(2), range(4)):
+            if j != i:
+                value = similar[0, i, j] if part == 0 else 1 - similar[0, i, j]
+                parts[part, j] = value * old[0, part, i, j]
+        for part in range(2):
+            before = sum(old[0, part, i, j] for j in range(4) if j != i)
+            parts[part] *= before / parts[part].sum()
+        parts[0, i] = 1
+        parts += 1e-6
+        assert found[:, i] == pytest.approx(parts / parts.sum(axis=0), rel=1e-9)
+
+
+@pytest.mark.parametrize("transductive", [True, False])
+def test_loss_of_egnn_weighs_equal_and_different_pairs_alike(transductive):
+    method = exact("egnn", transductive=transductive)
+    episodes = episodes_of(method, count=1, shot=1)
+    similar, _, _ = method._rounds(batch_of(episodes.points, WAY, 1, QUERIES))
+    classes = [*range(WAY), *(q // EACH for q in range(QUERIES))]
+    graphs = [range(WAY + QUERIES)]
+    if not transductive:
+        graphs = [[*range(WAY), WAY + q] for q in range(QUERIES)]
+    expected = 0.0
+    for weight, edges in zip((0.5, 0.5, 1), similar, strict=True):
+        errors = {True: [], False: []}
+        for graph, found in zip(graphs, edges.tolist(), strict=True):
+            for a, b in itertools.product(range(len(graph)), repeat=2):
+                if max(a, b) >= WAY and (a != b or transductive):
+                    equal = classes[graph[a]] == classes[graph[b]]
+                    errors[equal].append(-math.log(found[a][b] if equal else 1 - found[a][b]))
+        expected += weight * (np.mean(errors[True]) + np.mean(errors[False]))
+    found = method.loss(batch_of(episodes.points, WAY, 1, QUERIES)).item()
+    assert found == pytest.approx(expected / 3, rel=1e-6)  # the mean of the three rounds
+
+
+# -- MAML ------------------------------------------------------------------------------------------
+
+
+def maml(**options):
+    """16 pixels, in float64, with weights that are not zero."""
+    method = exact("maml", pixels=16, steps=2, inner_rate=0.3, **options)
+    with torch.no_grad():
+        for weight in method.parameters():
+            weight += 0.1 * torch.randn_like(weight)
+    return method
+
+
+def slope(method, episodes, name, place):
+    """The slope of the loss along one weight, by finite differences."""
+    weight = dict(method.named_parameters())[name].data.view(-1)
+    values = []
+    for step in (1e-7, -1e-7):
+        weight[place] += step
+        values.append(method.loss(episodes).item())
+        weight[place] -= step
+    return (values[0] - values[1]) / 2e-7
+
+
+def gradients(method, episodes):
+    method.zero_grad()
+    method.loss(episodes).backward()
+    return {name: weight.grad.flatten() for name, weight in method.named_parameters()}
+
+
+WEIGHTS = ["convolution0_weight", "norm1_bias", "convolution3_weight", "head_weight", "head_bias"]
+
+
+@pytest.mark.parametrize("adapted", ["all", "head"])
+@pytest.mark.parametrize("statistics", ["support", "batch"])
+def test_the_gradient_goes_through_the_steps(adapted, statistics):
+    method = maml(adapted=adapted, statistics=statistics)
+    episodes = episodes_of(method, count=1, shot=1, pixels=16)
+    found = gradients(method, episodes)
+    for name in WEIGHTS:
+        place = int(found[name].abs().argmax())
+        assert found[name][place].item() == pytest.approx(
+            slope(method, episodes, name, place), rel=1e-4
+        )
+
+
+def test_in_first_order_the_gradient_is_that_at_the_adapted_weights():
+    method = maml(gradient="first-order")
+    episodes = episodes_of(method, count=1, shot=1, pixels=16)
+    found = gradients(method, episodes)
+    images = episodes.points[0].reshape(-1, 3, 16, 16)
+    support, labels = images[:WAY], torch.arange(WAY)
+    weights = {name: weight.detach().clone() for name, weight in method.named_parameters()}
+    for _ in range(2):
+        leaves = {name: weight.requires_grad_() for name, weight in weights.items()}
+        loss = functional.cross_entropy(method(leaves, support, WAY), labels)
+        steps = torch.autograd.grad(loss, list(leaves.values()))
+        weights = {
+            name: (leaves[name] - 0.3 * step * (not name.startswith("norm"))).detach()
+            for name, step in zip(leaves, steps, strict=True)
+        }
+    leaves = {name: weight.requires_grad_() for name, weight in weights.items()}
+    classes = torch.arange(WAY).repeat_interleave(EACH)
+    functional.cross_entropy(method(leaves, images, WAY)[WAY:], classes).backward()
+    for name, weight in leaves.items():
+        assert torch.allclose(found[name], weight.grad.flatten(), rtol=1e-6, atol=1e-10), name
+
+
+def test_a_test_takes_its_own_number_of_steps():
+    """Against steps written out, the queries normalized with the support's statistics."""
+    found = []
+    for count in (1, 3):
+        torch.manual_seed(0)
+        method = maml(test_steps=count)
+        episodes = episodes_of(method, count=1, shot=1, pixels=16)
+        images = episodes.points[0].reshape(-1, 3, 16, 16)
+        weights = {name: weight.detach().clone() for name, weight in method.named_parameters()}
+        for _ in range(count):
+            leaves = {name: weight.requires_grad_() for name, weight in weights.items()}
+            loss = functional.cross_entropy(method(leaves, images[:WAY], WAY), torch.arange(WAY))
+            slopes = torch.autograd.grad(loss, list(leaves.values()))
+            weights = {
+                name: (leaves[name] - 0.3 * slope * (not name.startswith("norm"))).detach()
+                for name, slope in zip(leaves, slopes, strict=True)
+            }
+        found.append(scores(method, episodes)[0])
+        assert torch.allclose(found[-1], method(weights, images, WAY)[WAY:], rtol=1e-6, atol=1e-9)
+    assert not torch.allclose(*found, rtol=1e-2)
+
+
+def test_first_and_second_order_differ():
+    second, first = maml(), maml(gradient="first-order")
+    first.load_state_dict(second.state_dict())
+    episodes = episodes_of(second, count=1, shot=1, pixels=16)
+    one, other = gradients(second, episodes), gradients(first, episodes)
+    assert not torch.allclose(one["convolution0_weight"], other["convolution0_weight"], rtol=1e-2)
+
+
+@pytest.mark.parametrize(("adapted", "still"), [("all", "norm"), ("head", ("norm", "convolution"))])
+def test_the_steps_leave_shifts_as_they_are_and_those_of_anil_all_but_the_head(adapted, still):
+    method = maml(adapted=adapted)
+    episodes = episodes_of(method, count=1, shot=1, pixels=16)
+    images = episodes.points[0].reshape(-1, 3, 16, 16)
+    changed = method.adapt(images[:WAY], torch.arange(WAY), 2, create_graph=False)
+    for name, weight in method.named_parameters():
+        assert torch.equal(changed[name], weight) == name.startswith(still), name
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_maml_normalizes_like_torch(twice):
+    """With the statistics of a whole batch it is a usual network in training mode."""
+    method = maml()
+    images = torch.rand(6, 3, 16, 16).double()
+    weights = dict(method.named_parameters())
+    x = images
+    for layer in range(4):
+        x = functional.conv2d(
+            x, weights[f"convolution{layer}_weight"], weights[f"convolution{layer}_bias"], padding=1
+        )
+        shift = weights[f"norm{layer}_bias"]
+        x = functional.batch_norm(x, None, None, bias=shift, training=True, eps=1e-3)
+        x = functional.max_pool2d(functional.relu(x), 2)
+    expected = functional.linear(x.flatten(1), weights["head_weight"], weights["head_bias"])
+    assert torch.allclose(method(weights, images, 6, twice=twice), expected)
