@@ -290,13 +290,13 @@ def _summary(settings: DecisionBoundary, numbers: list[Number]) -> str:
     return "\n".join(lines)
 
 
-def run(stage: DecisionBoundaryConfig, out: Path) -> None:
+def run(config: DecisionBoundaryConfig, out: Path) -> None:
     """The stage `decision-boundary`: the picture, what is drawn (.csv), its numbers."""
-    provenance = Provenance("decision-boundary", stage, [])
-    scene = drawn_scene(stage.settings, 0)
-    drawn = shown(stage.settings, scene)
+    provenance = Provenance("decision-boundary", config, [])
+    scene = drawn_scene(config.settings, 0)
+    drawn = shown(config.settings, scene)
     write_table(tabulate(drawn, scene), out.with_suffix(".csv"))
-    numbers = measure(stage.settings)
+    numbers = measure(config.settings)
     write_numbers(numbers, out)
-    draw(drawn, scene, stage.settings, numbers, out)
+    draw(drawn, scene, config.settings, numbers, out)
     provenance.write(out)

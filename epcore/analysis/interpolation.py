@@ -248,15 +248,15 @@ def draw(rows: list[tuple[str, str, np.ndarray]], shown: int, note: str, out: Pa
         canvas.supxlabel(textwrap.fill(note, 95), fontsize=7)
 
 
-def run(stage: InterpolationConfig, episodes: Path, out: Path) -> None:
+def run(config: InterpolationConfig, episodes: Path, out: Path) -> None:
     """The stage `interpolation`: the picture (.pdf, .png), what is drawn (.csv), its numbers."""
-    inputs = [episodes, *(Path(network.features) for network in stage.networks)]
-    provenance = Provenance("interpolation", stage, inputs)
+    inputs = [episodes, *(Path(network.features) for network in config.networks)]
+    provenance = Provenance("interpolation", config, inputs)
     check_one_store(inputs)
-    settings = stage.settings
+    settings = config.settings
     by_reading: dict[Reading, dict[str, np.ndarray]] = {reading: {} for reading in READINGS}
     rows = []
-    for network, color in zip(stage.networks, (BLUE, RED), strict=True):
+    for network, color in zip(config.networks, (BLUE, RED), strict=True):
         source = Path(network.features)
         features = Features.load(source)
         frozen = features.episodes(episodes, source)
@@ -279,5 +279,5 @@ def run(stage: InterpolationConfig, episodes: Path, out: Path) -> None:
         for number in measure(by_network, settings)
     ]
     write_numbers(numbers, out)
-    draw(rows, settings.shown, stage.note, out)
+    draw(rows, settings.shown, config.note, out)
     provenance.write(out, pairs=len(pairs.classes))

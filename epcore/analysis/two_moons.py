@@ -229,10 +229,10 @@ def draw(outcome: Outcome, out: Path) -> None:
         )
 
 
-def run(stage: TwoMoonsConfig, out: Path) -> None:
+def run(config: TwoMoonsConfig, out: Path) -> None:
     """The stage `two-moons`: the picture (.pdf, .png), what is drawn (.csv), its numbers."""
-    provenance = Provenance("two-moons", stage, [])
-    outcomes = [experiment(stage.settings, draw) for draw in range(stage.settings.draws)]
+    provenance = Provenance("two-moons", config, [])
+    outcomes = [experiment(config.settings, draw) for draw in range(config.settings.draws)]
     write_table(tabulate(outcomes[0]), out.with_suffix(".csv"))
     write_numbers(measure(outcomes), out)
     draw(outcomes[0], out)

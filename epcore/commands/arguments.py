@@ -4,6 +4,9 @@ import argparse
 import contextlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from epcore.errors import UserError
 
@@ -24,6 +27,14 @@ def seconds(text: str) -> float:
         if 0 < float(text) <= DAY:
             return float(text)
     raise argparse.ArgumentTypeError(f"expected more than 0 and at most {DAY} seconds, got {text}")
+
+
+def setting(text: str) -> tuple[str, Any]:
+    """A key of config.yaml and its value, as Snakemake's `--config` has them: `seeds=3`."""
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"expected KEY=VALUE, got {text}; name targets before it")
+    return key, yaml.safe_load(value)
 
 
 def output_file(ending: str) -> Callable[[str], Path]:

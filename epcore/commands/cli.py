@@ -32,10 +32,12 @@ COMMANDS = {
 
 def _run_command(arguments: dict[str, Any]) -> None:
     name = arguments.pop("command")
-    if "scale" in arguments and arguments["scale"] is None:
+    if "overrides" in arguments:
         from epcore.plan.registry import main_config
 
-        arguments["scale"] = main_config(arguments["settings"]).scale
+        overrides, scale = dict(arguments.pop("overrides")), arguments.pop("scale")
+        overrides |= {"scale": scale} if scale else {}
+        arguments["main"] = main_config(arguments["settings"], overrides)
     with contextlib.ExitStack() as stack:
         if name == "fetch" and arguments["receipt"] is not None:
             from epcore.footprint.tracker import tracked

@@ -10,6 +10,7 @@ from tqdm import tqdm
 
 from epcore.backbones.base import Backbone
 from epcore.backbones.checkpoint import load_backbone
+from epcore.config.scale import MainConfig
 from epcore.data.arrays import save_arrays
 from epcore.data.augment import Augmenter
 from epcore.data.builders.folder import class_folders
@@ -31,7 +32,7 @@ def run(
     size: int,
     out: Path,
     settings: Path,
-    scale: str,
+    main: MainConfig,
 ) -> None:
     """The command `embed-folder`: an .npz with `features` (n, D) and `labels` (n,), the folders.
 
@@ -39,7 +40,7 @@ def run(
         UserError: if the folder holds none, or anything but folders of pictures, or if features
             are not finite.
     """
-    plan = Plan(settings, scale)
+    plan = Plan(settings, main.scale)
     stage = plan.runs.embed(backbone, recipe)
     classes = class_folders(images)
     paths = [images / name / file for name, files in classes.items() for file in files]

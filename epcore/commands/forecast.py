@@ -8,6 +8,7 @@ from pathlib import Path
 
 from epcore.commands.dry_run import Job, planned
 from epcore.commands.estimate import estimate
+from epcore.config.scale import MainConfig
 from epcore.footprint.ledger import read
 from epcore.footprint.machine import carbon_intensity
 from epcore.footprint.medians import COLUMNS, Key, Median, medians, read_medians
@@ -78,13 +79,13 @@ def _sum(values: Iterable[float | None]) -> str:
 def run(
     targets: list[str],
     settings: Path,
-    scale: str,
+    main: MainConfig,
     device: str | None,
     medians_alone: bool,
-    seeds: list[int] | None = None,
 ) -> None:
     """The command `forecast`; `medians_alone` prints those of the ledger instead (.csv)."""
-    plan, path = Plan(settings, scale, seeds), Path(LEDGER.format(scale=scale))
+    plan, scale = Plan(settings, main.scale, main.seeds), main.scale
+    path = Path(LEDGER.format(scale=scale))
     if medians_alone:
         rows = [
             (scale, *key, one.jobs, f"{one.seconds:.4g}", f"{one.kwh:.4g}")

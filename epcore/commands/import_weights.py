@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from epcore.backbones.checkpoint import Checkpoint, build, problem_of, state_of
+from epcore.config.scale import MainConfig
 from epcore.errors import UserError
 from epcore.files import require
 from epcore.plan import Plan
@@ -141,13 +142,13 @@ def run(
     changes: list[str],
     out: Path,
     settings: Path,
-    scale: str,
+    main: MainConfig,
 ) -> None:
     """The command `import-weights`: a checkpoint of a backbone as wide as the scale has it."""
-    built = Plan(settings, scale).registry.backbone(backbone)
+    built = Plan(settings, main.scale).registry.backbone(backbone)
     network = build(built)
     theirs = renamed(weights_in(weights, key), changes)
-    given, left = fitted(theirs, state_of(network), f"{backbone} at scale {scale} ({built})")
+    given, left = fitted(theirs, state_of(network), f"{backbone} at scale {main.scale} ({built})")
     Checkpoint(built, given).save(out)
     print(f"{out}: {len(given)} weights of {built}")
     if left:

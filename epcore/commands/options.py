@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from epcore import __version__
-from epcore.commands.arguments import count, output_file, seconds
+from epcore.commands.arguments import count, output_file, seconds, setting
 from epcore.commands.stages import COMPUTE
 
 FETCH = """\
@@ -148,7 +148,7 @@ def _add_weights(command: Command) -> None:
     sub.add_argument(
         "--out", required=True, type=output_file(".pt"), help="checkpoint to write (.pt)"
     )
-    _of_scale(sub, of_seeds=False)
+    _of_scale(sub)
 
     sub = command("embed-folder", "features of a folder of images, for classify", EMBED_FOLDER)
     sub.add_argument("images", type=Path, metavar="FOLDER")
@@ -163,7 +163,7 @@ def _add_weights(command: Command) -> None:
     sub.add_argument(
         "--out", required=True, type=output_file(".npz"), help="features to write (.npz)"
     )
-    _of_scale(sub, of_seeds=False)
+    _of_scale(sub)
 
 
 def _add_others(command: Command) -> None:
@@ -180,6 +180,7 @@ def _add_others(command: Command) -> None:
     )  # fmt: skip
 
     sub = command("status", "how far the running trainings are")
+    sub.add_argument("--scale", metavar="NAME", help="of this scale alone (default: of all)")
     sub.add_argument(
         "--results", type=Path, default=Path("results"), metavar="FOLDER",
         help="results folder, here or on a shared disk (default: results)",
@@ -224,11 +225,10 @@ def _add_settings(sub: argparse.ArgumentParser, what: str = "config folder") -> 
     )  # fmt: skip
 
 
-def _of_scale(sub: argparse.ArgumentParser, of_seeds: bool = True) -> None:
-    sub.add_argument("--scale", help="scale (default: that of config.yaml)")
+def _of_scale(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--scale", metavar="NAME", help="short for --config scale=NAME")
+    sub.add_argument(
+        "--config", dest="overrides", type=setting, nargs="+", default=[], metavar="KEY=VALUE",
+        help="as for snakemake: scale=paper, seeds=3 (default: what config.yaml says)",
+    )  # fmt: skip
     _add_settings(sub)
-    if of_seeds:
-        sub.add_argument("--seeds", type=count, nargs="+", metavar="SEED",
-            help="seeds of trainings; `--config seeds=3` is `--seeds 0 1 2` (default: those of "
-            "config.yaml, or of the scale)",
-        )  # fmt: skip

@@ -9,6 +9,7 @@ from rich.measure import Measurement
 from rich.table import Table as Drawing
 from rich.text import Text
 
+from epcore.config.scale import MainConfig
 from epcore.errors import UserError, visible
 from epcore.plan import Plan, paths
 from epcore.report.config import TableConfig
@@ -120,15 +121,13 @@ def show(plan: Plan, name: str) -> Path:
     return page
 
 
-def run(
-    table: str | None, settings: Path, scale: str, seeds: list[int] | None, open_page: bool
-) -> None:
+def run(table: str | None, settings: Path, main: MainConfig, open_page: bool) -> None:
     """The command `epcore show`.
 
     Raises:
         UserError: if there is no such table, or it has not been built.
     """
-    plan = Plan(settings, scale, seeds)
+    plan, scale = Plan(settings, main.scale, main.seeds), main.scale
     known = list(plan.tables.covered)
     # As Snakemake has it too, tables/main.tex.
     name = Path(table or "").stem or next(

@@ -127,7 +127,7 @@ def run_report(name: str, text: str, inputs: Mapping[str, str | Sequence[str]], 
                 files[parameter.name] = paths
             elif paths:  # no input where a scale has none
                 files[parameter.name] = paths[0]
-    _run(name, stage, run, {"stage": config, "out": out, **files})
+    _run(name, stage, run, {"config": config, "out": out, **files})
 
 
 def run_command(name: str, words: Sequence[str]) -> None:
@@ -140,14 +140,15 @@ def run_command(name: str, words: Sequence[str]) -> None:
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     first.add_argument("--config")
     text = first.parse_known_args(words)[0].config
-    config = {}
+    config = None
     if stage.config is not None and text is not None:
-        config = {"stage": validate(stage.config, _read_json(text), "--config")}
+        config = validate(stage.config, _read_json(text), "--config")
         # NumPy and torch read the number when they are imported, with the stage's module.
-        compute_with(getattr(config["stage"], "threads", 1))
+        compute_with(getattr(config, "threads", 1))
     run = _run_of(stage)
     arguments = vars(_parser(name, stage, run).parse_args(words))
-    arguments.pop("config", None)
+    if stage.config is not None:
+        arguments["config"] = config
     gpus = 0
     if stage.gpu:
         wanted, allow_cpu = arguments.pop("gpus"), arguments.pop("allow_cpu")
@@ -157,7 +158,7 @@ def run_command(name: str, words: Sequence[str]) -> None:
             gpus = claim(wanted, allow_cpu)
         if "gpus" in inspect.signature(run).parameters:
             arguments["gpus"] = gpus or 1  # processes that train together
-    _run(name, stage, run, {**config, **arguments}, gpus)
+    _run(name, stage, run, arguments, gpus)
 
 
 def _run(
@@ -198,7 +199,7 @@ def _parser(name: str, stage: Stage, run: Callable[..., None]) -> argparse.Argum
         )  # fmt: skip
         parser.add_argument("--allow-cpu", action="store_true", help="compute without, if need be")
     for parameter in inspect.signature(run).parameters.values():
-        if parameter.name not in ("stage", "gpus"):
+        if parameter.name not in ("config", "gpus"):
             _add_option(parser, parameter)
     return parser
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from epcore.errors import UserError, visible
+from epcore.settings import suggest
 
 # A training that was not heard of for so many seconds has ended without finishing, or hangs.
 SILENT = 120
@@ -38,8 +39,8 @@ class Training:
         )
 
 
-def trainings(results: Path) -> list[Training]:
-    """The unfinished trainings below a results folder.
+def trainings(results: Path, scale: str = "*") -> list[Training]:
+    """The unfinished trainings below a results folder, of one scale or of all.
 
     Left out are a beat that vanishes meanwhile, one that does not say all that a row needs, and
     one of a training that a later one with other settings has replaced.
@@ -50,12 +51,12 @@ def trainings(results: Path) -> list[Training]:
     if not results.is_dir():
         raise UserError(f"{results} is no folder; say where the results are: --results FOLDER")
     found: dict[Path, Training] = {}
-    for path in sorted(_files(results, "*.state/*.json")):
+    for path in sorted(_files(results, scale, "*.state/*.json")):
         checkpoint = path.parent.with_suffix(".pt")
-        scale, _, *place = checkpoint.relative_to(results).with_suffix("").parts
+        name, _, *place = checkpoint.relative_to(results).with_suffix("").parts
         try:
             beat = json.loads(path.read_text(encoding="utf-8"))
-            training = Training(f"{scale} {'/'.join(place)}", beat)
+            training = Training(f"{name} {'/'.join(place)}", beat)
             training.row(0.0)
             replaced = checkpoint.exists() and beat["updated"] < checkpoint.stat().st_mtime
         except (OSError, ValueError, KeyError, TypeError, OverflowError):
@@ -66,20 +67,20 @@ def trainings(results: Path) -> list[Training]:
     return list(found.values())
 
 
-def _files(results: Path, pattern: str) -> list[Path]:
-    """Files of a pattern in the folders that have checkpoints.
+def _files(results: Path, scale: str, pattern: str) -> list[Path]:
+    """Files of a pattern in the folders of a scale, or of `*`, that have checkpoints.
 
     A hidden one is half of a file, left by a process that was killed.
     """
     folders = ("models", "imagenet-fs")
-    found = [path for name in folders for path in results.glob(f"*/{name}/**/{pattern}")]
+    found = [path for name in folders for path in results.glob(f"{scale}/{name}/**/{pattern}")]
     return [path for path in found if not path.name.startswith(".")]
 
 
-def overview(results: Path, now: float) -> str:
+def overview(results: Path, now: float, scale: str = "*") -> str:
     """A line for each unfinished training, and how many checkpoints are finished."""
-    found = trainings(results)
-    finished = len(_files(results, "*.pt")) - len(_files(results, "*.state/*.pt"))
+    found = trainings(results, scale)
+    finished = len(_files(results, scale, "*.pt")) - len(_files(results, scale, "*.state/*.pt"))
     silent = sum(now - training.beat["updated"] >= SILENT for training in found)
     summary = f"{len(found) - silent} trainings running, {silent} silent, {finished} finished"
     if not found:
@@ -108,10 +109,18 @@ def duration(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
 
 
-def run(results: Path, watch: float | None) -> None:
-    """The command `status`: prints the overview, with `watch` anew until Ctrl-C."""
-    print(overview(results, time.time()), flush=True)
+def run(results: Path, watch: float | None, scale: str | None = None) -> None:
+    """The command `status`: prints the overview, with `watch` anew until Ctrl-C.
+
+    Raises:
+        UserError: if the scale that is asked for has no results.
+    """
+    if scale is not None and not (results / scale).is_dir():
+        names = [folder.name for folder in results.glob("*") if folder.is_dir()]
+        raise UserError(f"{results}: there are no results of scale {scale}{suggest(scale, names)}")
+    shown = scale or "*"
+    print(overview(results, time.time(), shown), flush=True)
     with contextlib.suppress(KeyboardInterrupt):
         while watch:
             time.sleep(watch)
-            print(f"\033[2J\033[H{overview(results, time.time())}", flush=True)
+            print(f"\033[2J\033[H{overview(results, time.time(), shown)}", flush=True)

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from epcore.backbones.config import Architecture
 from epcore.data.config import AugmentationName, View
@@ -104,15 +104,30 @@ class Candidates(Settings):
     finetuning: dict[str, Finetuning] = Field(description="name -> its settings of fine-tuning")
 
 
-class PartialRecipe(Settings):
-    """The keys of a partial recipe that say how it is merged; all others are those of a recipe."""
+# Settings of a part, any of them, which are checked once they are merged; null deletes the part.
+Part = dict[str, Any] | None
 
-    model_config = ConfigDict(extra="allow")
+
+class RecipeChanges(Settings):
+    """What goes over the settings of a recipe."""
+
+    propagation: Part = None
+    phases: Part = None
+    tested: str | None = None
+    pretraining: Part = None
+    finetuning: Part = None
+    augmentation: Part = None
+    view: Part = None
+    backbones: dict[str, Part] | None = None
+
+
+class PartialRecipe(RecipeChanges):
+    """An entry of recipes.yaml, or a protocol there."""
 
     extends: str | None = None
     protocol: str | None = None
-    backbones: dict[str, dict[str, Any] | None] | None = None
-    candidates: dict[TrainingPhase, dict[str, dict[str, Any]]] | None = None
+    description: str | None = None
+    candidates: dict[TrainingPhase, dict[str, Part] | None] | None = None
 
 
 class RecipeSources(Settings):

@@ -32,13 +32,13 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 EXTENDS = Field(description="the entry that this one starts from")
 
 
-class RecipeChanges(RecipeSettings):
+class ChangedRecipe(RecipeSettings):
     """Settings that go over those of a recipe."""
 
     backbones: dict[str, RecipeSettings] = Field(description="what holds for one backbone alone")
 
 
-class RecipeEntry(RecipeChanges):
+class RecipeEntry(ChangedRecipe):
     """An entry of recipes.yaml."""
 
     extends: str = EXTENDS
@@ -75,7 +75,7 @@ class ScaleFile(Scale):
     """What one run of the pipeline covers."""
 
     extends: str = Field(description="the scale that this one starts from")
-    recipe: RecipeChanges = Field(  # type: ignore[assignment]
+    recipe: ChangedRecipe = Field(  # type: ignore[assignment]
         description="settings that override every recipe"
     )
     compared: ComparedChanges = Field(description="what it changes of compared.yaml")

@@ -41,9 +41,9 @@ def contents_of(dataset: DataSet, sources: Sources) -> Contents:
     return contents
 
 
-def run(stage: DataConfig, sources: list[Path], out: Path) -> None:
+def run(config: DataConfig, sources: list[Path], out: Path) -> None:
     """The stage `data`."""
-    dataset = stage.dataset
+    dataset = config.dataset
     receipts = Sources.read(sources)
     contents = contents_of(dataset, receipts)
     if isinstance(dataset, OfficialData):

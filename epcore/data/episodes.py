@@ -262,11 +262,11 @@ def _unbalanced(
     return query
 
 
-def run(stage: EpisodesConfig, data: Path, out: Path) -> None:
+def run(config: EpisodesConfig, data: Path, out: Path) -> None:
     """The stage `episodes`."""
-    provenance = Provenance("episodes", stage, [data / "store.json"])
-    settings = stage.model_dump(exclude={"stage_version", "split"})
-    episodes = sample(pool_of(ImageStore.open(data), stage.split), **settings)
+    provenance = Provenance("episodes", config, [data / "store.json"])
+    settings = config.model_dump(exclude={"stage_version", "split"})
+    episodes = sample(pool_of(ImageStore.open(data), config.split), **settings)
     episodes.save(out)
     provenance.write(
         out,

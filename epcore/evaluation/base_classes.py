@@ -53,17 +53,17 @@ class BaseClasses:
         return load_arrays(path, cls, ("mean", "weights"), "file of base classes")
 
 
-def run(stage: BaseClassesConfig, data: Path, weights: Path, out: Path) -> None:
+def run(config: BaseClassesConfig, data: Path, weights: Path, out: Path) -> None:
     """The stage `base-classes`: images are not augmented, BatchNorm is in eval mode."""
-    provenance = Provenance("base-classes", stage, [data / "store.json", weights])
+    provenance = Provenance("base-classes", config, [data / "store.json", weights])
     check_one_store([data / "store.json", weights])
     store = ImageStore.open(data)
     device = choose_device()
-    set_precision(stage.precision)
-    checkpoint = Checkpoint.load(weights, stage.backbone)
-    rows, augmenter = store.image_indices("base"), Augmenter((), stage.view)
+    set_precision(config.precision)
+    checkpoint = Checkpoint.load(weights, config.backbone)
+    rows, augmenter = store.image_indices("base"), Augmenter((), config.view)
     network = checkpoint.network(device)
-    features = embed(network, store, rows, augmenter, device, stage.precision, "base classes")
+    features = embed(network, store, rows, augmenter, device, config.precision, "base classes")
     features.finite(f"{weights} gives", "train it again, or give other weights")
     head = None if checkpoint.cosine_head else checkpoint.class_head.get("weight")
     none = torch.empty((0, features.values.shape[1]))
@@ -71,4 +71,4 @@ def run(stage: BaseClassesConfig, data: Path, weights: Path, out: Path) -> None:
         features.values.mean(axis=0, dtype=np.float64).astype(np.float32),
         (none if head is None else head.float()).numpy(),
     ).save(out)
-    provenance.write(out, images=len(rows), **describe(device, stage.precision))
+    provenance.write(out, images=len(rows), **describe(device, config.precision))

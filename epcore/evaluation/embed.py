@@ -110,15 +110,15 @@ def embed(
     return Features(rows, store.labels[rows], values.cpu().numpy())
 
 
-def run(stage: EmbedConfig, data: Path, weights: Path, out: Path) -> None:
+def run(config: EmbedConfig, data: Path, weights: Path, out: Path) -> None:
     """The stage `embed`; weights may have been trained on another data set."""
-    provenance = Provenance("embed", stage, [data / "store.json", weights])
+    provenance = Provenance("embed", config, [data / "store.json", weights])
     store = ImageStore.open(data)
     rows = np.sort(np.concatenate([store.image_indices(split) for split in ("val", "novel")]))
     device = choose_device()
-    set_precision(stage.precision)
-    backbone = load_backbone(weights, stage.backbone, device)
-    augmenter = Augmenter((), stage.view)
-    features = embed(backbone, store, rows, augmenter, device, stage.precision, "embed")
+    set_precision(config.precision)
+    backbone = load_backbone(weights, config.backbone, device)
+    augmenter = Augmenter((), config.view)
+    features = embed(backbone, store, rows, augmenter, device, config.precision, "embed")
     features.finite(f"{weights} gives", "train it again, or give other weights").save(out)
-    provenance.write(out, images=len(rows), **describe(device, stage.precision))
+    provenance.write(out, images=len(rows), **describe(device, config.precision))

@@ -7,13 +7,13 @@ from epcore.evaluation.config import EvaluateConfig
 from epcore.files import Provenance
 
 
-def run(stage: EvaluateConfig, features: Path, episodes: Path, out: Path) -> None:
+def run(config: EvaluateConfig, features: Path, episodes: Path, out: Path) -> None:
     """The stage `evaluate`: a CSV with the columns episode, accuracy.
 
     The meta has the classifier with all its settings, those that nobody set included.
     """
-    provenance = Provenance("evaluate", stage, [features, episodes])
+    provenance = Provenance("evaluate", config, [features, episodes])
     tested = TestedFeatures.load(features, episodes)
-    results, facts = tested.classify(stage)
+    results, facts = tested.classify(config)
     write_scores(out, {"accuracy": results.accuracies})
     provenance.write(out, episodes=len(tested.episodes), **facts)

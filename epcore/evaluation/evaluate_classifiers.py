@@ -8,7 +8,7 @@ from epcore.files import Provenance
 
 
 def run(
-    stage: EvaluateClassifiersConfig,
+    config: EvaluateClassifiersConfig,
     features: Path,
     base: Path,
     episodes: Path,
@@ -21,10 +21,10 @@ def run(
     The meta has each classifier with all its settings.
     """
     inputs = [file for file in (features, base, validation, episodes) if file is not None]
-    provenance = Provenance("evaluate-classifiers", stage, inputs)
+    provenance = Provenance("evaluate-classifiers", config, inputs)
     tested = TestedFeatures.load(features, episodes, base, validation)
     accuracies, facts = {}, {}
-    for name, test in stage.classifiers.items():
+    for name, test in config.classifiers.items():
         results, facts[name] = tested.classify(test)
         accuracies[name] = results.accuracies
     write_scores(out, accuracies)

@@ -126,22 +126,22 @@ class EpisodicTester:
         return torch.stack(found)
 
 
-def run(stage: MetaTestConfig, data: Path, weights: Path, episodes: Path, out: Path) -> None:
+def run(config: MetaTestConfig, data: Path, weights: Path, episodes: Path, out: Path) -> None:
     """The stage `meta-test`: a CSV with the columns episode, accuracy.
 
     Raises:
         UserError: for unlabeled images that the method does not take.
     """
-    provenance = Provenance("meta-test", stage, [data / "store.json", weights, episodes])
+    provenance = Provenance("meta-test", config, [data / "store.json", weights, episodes])
     check_one_store([data / "store.json", episodes])
     store = ImageStore.open(data)
     tested = Episodes.drawn_from(episodes, store.labels, data)
     device = choose_device()
-    set_precision(stage.precision)
-    name = str(stage.method["name"])
-    pixels = crop_size(store.images.shape[1], stage.view)
-    method = build_method(stage.method, pixels, stage.way, f"data set {store.name}")
-    Checkpoint.load(weights, stage.backbone).fill(method)
+    set_precision(config.precision)
+    name = str(config.method["name"])
+    pixels = crop_size(store.images.shape[1], config.view)
+    method = build_method(config.method, pixels, config.way, f"data set {store.name}")
+    Checkpoint.load(weights, config.backbone).fill(method)
     place(method, device)
     has_unlabeled = tested.unlabeled.shape[2] > 0
     if has_unlabeled and not method.unlabeled:
@@ -149,14 +149,14 @@ def run(stage: MetaTestConfig, data: Path, weights: Path, episodes: Path, out: P
             f"{episodes} has unlabeled images, which {name} does not take; choose a protocol "
             "without them"
         )
-    tester = EpisodicTester(method, stage.view, stage.precision, device, stage.batch_statistics)
+    tester = EpisodicTester(method, config.view, config.precision, device, config.batch_statistics)
     results = tester.test(store, tested, name)
     write_scores(out, {"accuracy": results.accuracies})
-    transductive = method.transductive or stage.batch_statistics
+    transductive = method.transductive or config.batch_statistics
     letters = {"T": transductive, "S": method.unlabeled}
     provenance.write(
         out,
         episodes=len(tested),
         assumes=" ".join(letter for letter, holds in letters.items() if holds),
-        **describe(device, stage.precision),
+        **describe(device, config.precision),
     )

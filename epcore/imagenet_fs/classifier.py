@@ -44,16 +44,20 @@ class ClassifierTask:
     """
 
     def __init__(
-        self, stage: ClassifierConfig, images: ImageStore, queries: ImageStore, device: torch.device
+        self,
+        config: ClassifierConfig,
+        images: ImageStore,
+        queries: ImageStore,
+        device: torch.device,
     ) -> None:
-        self.stage, self.images, self.queries, self.device = stage, images, queries, device
-        self.settings = stage.training
+        self.config, self.images, self.queries, self.device = config, images, queries, device
+        self.settings = config.training
         self.steps, self.images_per_step = self.settings.steps, self.settings.batch_size
-        pixels = crop_size(images.images.shape[1], stage.view)
+        pixels = crop_size(images.images.shape[1], config.view)
         if pixels < LEAST_PIXELS:
             raise UserError(
                 f"data set {images.name}: a view of {pixels} pixels is too small for "
-                f"{stage.backbone.architecture}; give image_size or view at least {LEAST_PIXELS}"
+                f"{config.backbone.architecture}; give image_size or view at least {LEAST_PIXELS}"
             )
         subsets = Subsets.of(images, "val")
         self.first = np.searchsorted(images.labels, subsets.base)
@@ -61,19 +65,21 @@ class ClassifierTask:
         scored = subsets.base[subsets.scored]
         self.rows = np.flatnonzero(np.isin(queries.labels, scored))
         self.expected = torch.from_numpy(np.searchsorted(subsets.base, queries.labels[self.rows]))
-        torch.manual_seed(seed_of(stage.seed, "imagenet-fs classifier", "weights"))
-        self.model = ClassifierModel(build(stage.backbone), len(subsets.base), self.settings.scale)
+        torch.manual_seed(seed_of(config.seed, "imagenet-fs classifier", "weights"))
+        self.model = ClassifierModel(build(config.backbone), len(subsets.base), self.settings.scale)
         place(self.model, device)
-        self.augmenter = Augmenter(self.settings.augmentation, stage.view)
+        self.augmenter = Augmenter(self.settings.augmentation, config.view)
 
     def sample(self, epoch: int, step: int) -> tuple[np.ndarray, np.ndarray]:
         """Store rows and base classes of a step's images, each `(batch_size,)`."""
-        rng = np.random.default_rng(seed_of(self.stage.seed, "imagenet-fs classifier", epoch, step))
+        rng = np.random.default_rng(
+            seed_of(self.config.seed, "imagenet-fs classifier", epoch, step)
+        )
         classes = rng.integers(len(self.counts), size=self.settings.batch_size)
         return self.first[classes] + rng.integers(self.counts[classes]), classes
 
     def seed(self, epoch: int) -> int:
-        return seed_of(self.stage.seed, "imagenet-fs augmentation", epoch)
+        return seed_of(self.config.seed, "imagenet-fs augmentation", epoch)
 
     def losses(self, epoch: int, start: int, generator: torch.Generator) -> Iterator[Tensor]:
         for step in range(start, self.steps):
@@ -84,7 +90,7 @@ class ClassifierTask:
             yield functional.cross_entropy(logits, torch.from_numpy(classes).to(self.device))
 
     def _logits(self, batch: Tensor) -> Tensor:
-        with autocast(self.device, self.stage.precision):
+        with autocast(self.device, self.config.precision):
             features = self.model.backbone(batch)
         logits: Tensor = self.model.class_head(features.float())
         return logits
@@ -101,14 +107,14 @@ class ClassifierTask:
         return float(accuracy), float(functional.cross_entropy(scores, self.expected))
 
 
-def run(stage: ClassifierConfig, data: Path, queries: Path, out: Path, require_gpu: bool) -> None:
+def run(config: ClassifierConfig, data: Path, queries: Path, out: Path, require_gpu: bool) -> None:
     """The stage `imagenet-fs-classifier`: a checkpoint, its curve and its meta."""
     device = choose_device(require_gpu)
-    set_precision(stage.precision)
+    set_precision(config.precision)
     session = Session(
-        "imagenet-fs-classifier", stage, [data / "store.json", queries / "store.json"], out
+        "imagenet-fs-classifier", config, [data / "store.json", queries / "store.json"], out
     )
     stores = ImageStore.open(data), ImageStore.open(queries)
     check_pair(*stores, exemplars=1)
-    task = ClassifierTask(stage, *stores, device)
+    task = ClassifierTask(config, *stores, device)
     session.train(task, "classifier", task.model)

@@ -22,7 +22,7 @@ MEASURES: tuple[Measure, ...] = get_args(Measure)
 
 @torch.no_grad()
 def run(
-    stage: TrialsConfig,
+    config: TrialsConfig,
     data: Path,
     queries: Path,
     features: Path,
@@ -38,24 +38,24 @@ def run(
     """
     files = [features / f"{part}.npy" for part in ("images", "queries")]
     provenance = Provenance(
-        "imagenet-fs-evaluate", stage, [*files, checkpoint, generator, *exemplars]
+        "imagenet-fs-evaluate", config, [*files, checkpoint, generator, *exemplars]
     )
     device = torch.device("cpu")
     images, tested = open_both(data, queries, features, checkpoint)
     check_made_of(generator, [checkpoint])
     subsets = Subsets.of(images.store, "novel")
     scored = Queries.of(tested, subsets, device)
-    states = load_generators(generator, stage.generator.kind)
+    states = load_generators(generator, config.generator.kind)
     head = read_head(checkpoint)
-    model = build_generator(stage.generator, head["weight"], head["scale"], stage.propagation)
+    model = build_generator(config.generator, head["weight"], head["scale"], config.propagation)
     model.to(device)
     base = len(subsets.base)
-    for shots, step_size, file in zip(stage.shots, stage.step_sizes, exemplars, strict=True):
+    for shots, step_size, file in zip(config.shots, config.step_sizes, exemplars, strict=True):
         model.load_state_dict(states[shots] if len(states) > 1 else next(iter(states.values())))
         drawn = Exemplars.load(file, images.store, "novel", shots)
         try:
             results = [
-                scored.accuracies(weights, model.scale.item(), stage.prior)
+                scored.accuracies(weights, model.scale.item(), config.prior)
                 for weights in weights_of_trials(model, images, drawn, base, step_size)
             ]
         except DegenerateFeaturesError as error:
@@ -64,5 +64,5 @@ def run(
             lines = [f"{number},{found[measure]:.6f}" for number, found in enumerate(results)]
             text = "\n".join(["episode,accuracy", *lines]) + "\n"
             write_text(out / f"{measure}-{shots}shot.csv", text)
-    made = [out / f"{measure}-{shots}shot.csv" for measure in MEASURES for shots in stage.shots]
+    made = [out / f"{measure}-{shots}shot.csv" for measure in MEASURES for shots in config.shots]
     provenance.write(*made, **describe(device, "fp32"))

@@ -61,16 +61,16 @@ def draw(store: ImageStore, split: TestedSplit, shots: int, trials: int, seed: i
     return Exemplars(labels, rows)
 
 
-def run(stage: ExemplarsConfig, data: Path, queries: Path, out: Path) -> None:
+def run(config: ExemplarsConfig, data: Path, queries: Path, out: Path) -> None:
     """The stage `imagenet-fs-exemplars`: a file for each split and K, and one meta for all."""
     provenance = Provenance(
-        "imagenet-fs-exemplars", stage, [data / "store.json", queries / "store.json"]
+        "imagenet-fs-exemplars", config, [data / "store.json", queries / "store.json"]
     )
     store = ImageStore.open(data)
-    check_pair(store, ImageStore.open(queries), max(stage.shots))
+    check_pair(store, ImageStore.open(queries), max(config.shots))
     made = []
-    for split, trials in sorted(stage.trials.items()):
-        for shots in stage.shots:
+    for split, trials in sorted(config.trials.items()):
+        for shots in config.shots:
             made.append(out / f"{split}-{shots}shot.npz")
-            draw(store, split, shots, trials, stage.seed).save(made[-1])
+            draw(store, split, shots, trials, config.seed).save(made[-1])
     provenance.write(*made)

@@ -159,25 +159,29 @@ def _done(target: Path, mark: Path, shape: tuple[int, int]) -> int:
     return done if fits and 0 <= done <= shape[0] else 0
 
 
-def run(stage: ImageFeaturesConfig, data: Path, queries: Path, checkpoint: Path, out: Path) -> None:
+def run(
+    config: ImageFeaturesConfig, data: Path, queries: Path, checkpoint: Path, out: Path
+) -> None:
     """The stage `imagenet-fs-features`: of both data sets, into the folder `out`."""
     folders = {out / "images.npy": data, out / "queries.npy": queries}
-    write_features(stage, folders, checkpoint)
+    write_features(config, folders, checkpoint)
 
 
-def write_features(stage: ImageFeaturesConfig, folders: dict[Path, Path], checkpoint: Path) -> None:
+def write_features(
+    config: ImageFeaturesConfig, folders: dict[Path, Path], checkpoint: Path
+) -> None:
     """A feature file of each data set's folder, with its meta; all once all are computed."""
     files = {out: [data / "store.json", checkpoint] for out, data in folders.items()}
-    provenances = {out: Provenance("imagenet-fs-features", stage, files[out]) for out in folders}
+    provenances = {out: Provenance("imagenet-fs-features", config, files[out]) for out in folders}
     device = choose_device()
-    set_precision(stage.precision)
-    backbone = load_backbone(checkpoint, stage.backbone, device)
-    augmenter, found = Augmenter((), stage.view), {}
+    set_precision(config.precision)
+    backbone = load_backbone(checkpoint, config.backbone, device)
+    augmenter, found = Augmenter((), config.view), {}
     for out, data in folders.items():
         made = provenances[out]
         state = _folder(out) / fingerprint(canonical_json(made.config), *made.inputs.values())
         store = ImageStore.open(data)
-        found[out] = extract(backbone, store, state, augmenter, device, stage.precision)
+        found[out] = extract(backbone, store, state, augmenter, device, config.precision)
     for out, (values, resumed) in found.items():
         store_sha256, checkpoint_sha256 = provenances[out].inputs.values()
         shape = np.load(values, mmap_mode="r", allow_pickle=False).shape
@@ -188,7 +192,7 @@ def write_features(stage: ImageFeaturesConfig, folders: dict[Path, Path], checkp
             store_sha256=store_sha256,
             checkpoint_sha256=checkpoint_sha256,
             resumed_from_image=resumed or None,
-            **describe(device, stage.precision),
+            **describe(device, config.precision),
         )
         shutil.rmtree(values.parent)
         if not any(_folder(out).iterdir()):

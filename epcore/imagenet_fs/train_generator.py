@@ -76,7 +76,7 @@ class GeneratorTask:
 
     def __init__(
         self,
-        stage: GeneratorConfig,
+        config: GeneratorConfig,
         shots: int,
         images: ImageFeatures,
         queries: ImageFeatures,
@@ -84,8 +84,8 @@ class GeneratorTask:
         head: dict[str, Tensor],
         device: torch.device,
     ) -> None:
-        self.stage, self.shots, self.images, self.device = stage, shots, images, device
-        self.training, self.exemplars = stage.training, exemplars
+        self.config, self.shots, self.images, self.device = config, shots, images, device
+        self.training, self.exemplars = config.training, exemplars
         self.steps = self.training.steps
         novel = self.training.novel * (shots + self.training.novel_queries)
         self.images_per_step = self.training.batch_size * (novel + self.training.base_queries)
@@ -94,9 +94,9 @@ class GeneratorTask:
         self.counts = np.searchsorted(images.store.labels, subsets.base, "right") - self.first
         self._check(subsets)
         self.queries = Queries.of(queries, subsets, device)
-        torch.manual_seed(seed_of(stage.seed, "imagenet-fs generator", "weights"))
+        torch.manual_seed(seed_of(config.seed, "imagenet-fs generator", "weights"))
         self.model = build_generator(
-            stage.generator, head["weight"], head["scale"], stage.propagation
+            config.generator, head["weight"], head["scale"], config.propagation
         ).to(device)
 
     def _check(self, subsets: Subsets) -> None:
@@ -114,11 +114,11 @@ class GeneratorTask:
             )
 
     def seed(self, epoch: int) -> int:
-        return seed_of(self.stage.seed, "imagenet-fs generator", self.shots, epoch)
+        return seed_of(self.config.seed, "imagenet-fs generator", self.shots, epoch)
 
     def losses(self, epoch: int, start: int, generator: torch.Generator) -> Iterator[Tensor]:
         for step in range(start, self.steps):
-            seed = seed_of(self.stage.seed, "imagenet-fs episodes", self.shots, epoch, step)
+            seed = seed_of(self.config.seed, "imagenet-fs episodes", self.shots, epoch, step)
             rng = np.random.default_rng(seed)
             yield self.loss(
                 [
@@ -159,7 +159,7 @@ class GeneratorTask:
 
 
 def run(
-    stage: GeneratorConfig,
+    config: GeneratorConfig,
     data: Path,
     queries: Path,
     features: Path,
@@ -172,19 +172,19 @@ def run(
     `exemplars` are those of split val, in the order of the stage's shots.
     """
     files = [features / f"{part}.npy" for part in ("images", "queries")]
-    session = Session("imagenet-fs-generator", stage, [*files, checkpoint, *exemplars], out)
+    session = Session("imagenet-fs-generator", config, [*files, checkpoint, *exemplars], out)
     device = choose_device()
     images, tested = open_both(data, queries, features, checkpoint)
     head = read_head(checkpoint)
     outcomes: dict[str, Outcome] = {}
-    for shots, file in zip(stage.shots, exemplars, strict=True):
+    for shots, file in zip(config.shots, exemplars, strict=True):
         drawn = Exemplars.load(file, images.store, "val", shots)
-        task = GeneratorTask(stage, shots, images, tested, drawn, head, device)
-        name, training = f"-{shots}shot", stage.training
-        label = f"{stage.generator.kind}{name}"
-        outcomes[name] = fit(task, training, stage.seed, session.state(name), label)
-    states = {shots: outcomes[f"-{shots}shot"].weights for shots in stage.shots}
-    save_generators(out, stage.generator.kind, states)
+        task = GeneratorTask(config, shots, images, tested, drawn, head, device)
+        name, training = f"-{shots}shot", config.training
+        label = f"{config.generator.kind}{name}"
+        outcomes[name] = fit(task, training, config.seed, session.state(name), label)
+    states = {shots: outcomes[f"-{shots}shot"].weights for shots in config.shots}
+    save_generators(out, config.generator.kind, states)
     session.finish(
         outcomes,
         parameters=parameter_count(task.model),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from epcore.config.compared import ComparedMethod
 from epcore.config.load import extend, merge, read
@@ -12,6 +12,7 @@ from epcore.config.recipes import (
     ClassifierChoice,
     PartialRecipe,
     Recipe,
+    RecipeChanges,
     RecipeSources,
     TrainingPhase,
 )
@@ -19,6 +20,7 @@ from epcore.config.scale import Scale
 from epcore.errors import UserError
 from epcore.settings import pick, validate
 
+T = TypeVar("T")
 # Recipe -> phase -> its candidates.
 Selections = dict[str, dict[str, tuple[str, ...]]]
 
@@ -42,7 +44,8 @@ class Recipes:
         partial |= {f"{where}, recipes.{name}": own for name, own in sources.recipes.items()}
         partial[f"{self.scale_file}, recipe"] = self.scale.recipe
         for place, settings in partial.items():
-            validate(PartialRecipe, settings, place)
+            changes = settings is self.scale.recipe
+            validate(RecipeChanges if changes else PartialRecipe, settings, place)
             for backbone in settings.get("backbones") or {}:
                 pick(self.backbones, backbone, "backbone", f"{place}, backbones")
         return sources.protocols, *_with_candidates(sources.recipes, where)
@@ -86,7 +89,7 @@ class Recipes:
             special = (layer.get("backbones") or {}).get(backbone) or {}
             merged = merge(merge(merged, general), special)
             layers.append((place, merged))
-        return _validate_last(layers)
+        return _validate_last(Recipe, layers)
 
     def _tested_with(self, recipe: Recipe, classifier: str) -> Recipe:
         where = f"recipe <recipe>+{classifier}"
@@ -124,7 +127,11 @@ class Recipes:
                 for dataset, settings in special.items()
             }
             advice = "; add it, or `extends:` with the name of an entry that has it"
-            found[name] = validate(ComparedMethod, content, place, advice)
+            layers = [
+                (f"{self.config.name}/compared.yaml, {name}", whole),
+                (f"{self.scale_file}, compared", content),
+            ]
+            found[name] = _validate_last(ComparedMethod, layers, advice)
         methods = {method.method["name"]: method for method in found.values()}
         for name in self.scale.compared.methods:
             pick(methods, name, "method", f"{self.scale_file}, compared.methods")
@@ -167,18 +174,21 @@ def _with_candidates(
     return expanded, selections
 
 
-def _validate_last(layers: list[tuple[str, dict[str, Any]]]) -> Recipe:
-    """The last one as a recipe; a mistake is told of the first that has it, at its place."""
-    place, last = layers[-1]
+def _validate_last(kind: type[T], layers: list[tuple[str, dict[str, Any]]], advice: str = "") -> T:
+    """The settings of the last layer, on which those before it are merged.
+
+    Raises:
+        UserError: for a mistake, at the place of the first layer that has it.
+    """
+    place, merged = layers[-1]
     try:
-        recipe: Recipe = validate(Recipe, last, "")
+        return validate(kind, merged, "", advice)
     except UserError as error:
         for earlier, settings in layers[:-1]:
             try:
-                validate(Recipe, settings, "")
+                validate(kind, settings, "", advice)
             except UserError as same:
                 if str(same) == str(error):
                     place = earlier
                     break
         raise UserError(f"{place}{error}") from None
-    return recipe

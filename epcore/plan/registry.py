@@ -37,8 +37,7 @@ class Registry:
     Args:
         config: the folder `config/`.
         scale: a file of `config/scales/` or `config/examples/`, without its ending.
-        seeds: those of trainings, or how many; unless they are given those of config.yaml, or of
-            the scale.
+        seeds: those of trainings, or how many; those of the scale unless they are given.
     """
 
     def __init__(self, config: Path, scale: str, seeds: Any = None) -> None:
@@ -51,8 +50,6 @@ class Registry:
         content = extend(self.scale_files, scale, "scale", self.scale_file, read_yaml)
         advice = "; add it, or `extends:` with the name of a scale that has it"
         self.scale: Scale = validate(Scale, content, self.scale_file, advice)
-        if seeds is None and (config / "config.yaml").is_file():
-            seeds = main_config(config).seeds
         where = "config/config.yaml or --config, seeds"
         self.seeds = self.scale.seeds if seeds is None else validate(CountedSeeds, seeds, where)
         registry = read_datasets(config)
@@ -170,13 +167,14 @@ def _check_is_text(scale: str, files: Mapping[str, Path]) -> None:
             )
 
 
-def main_config(config: Path) -> MainConfig:
-    """The file config.yaml of the folder `config`.
+def main_config(config: Path, overrides: Mapping[str, Any] | None = None) -> MainConfig:
+    """The file config.yaml of the folder `config`, with what a command line says instead.
 
     Raises:
         UserError: if it cannot be read, lacks a key, or has one that is unknown or wrong.
     """
-    return read(config, "config.yaml", MainConfig)
+    content = read_yaml(config / "config.yaml") | dict(overrides or {})
+    return validate(MainConfig, content, f"{config.name}/config.yaml or --config")
 
 
 def read_datasets(config: Path) -> DataSources:

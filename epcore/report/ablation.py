@@ -16,7 +16,7 @@ from epcore.report.printed import read_printed
 from epcore.report.scores import read_scores
 
 
-def tabulate(stage: AblationConfig, paper: Path) -> pd.DataFrame:
+def tabulate(config: AblationConfig, paper: Path) -> pd.DataFrame:
     """A line for each term: effect and interval in points of this run, effect in the paper.
 
     Raises:
@@ -25,19 +25,19 @@ def tabulate(stage: AblationConfig, paper: Path) -> pd.DataFrame:
     """
     printed = read_printed(paper).items()
     rows = {(block, row): float(cell["accuracy"]) for (block, row, _), cell in printed}
-    first = [cell for cell in stage.cells if cell.seed == stage.cells[0].seed]
+    first = [cell for cell in config.cells if cell.seed == config.cells[0].seed]
     combinations = {frozenset(cell.marks) for cell in first}
-    if not len(first) == len(combinations) == 2 ** len(stage.factors):
+    if not len(first) == len(combinations) == 2 ** len(config.factors):
         raise UserError(
-            f"the ablation needs a cell for each of the {2 ** len(stage.factors)} combinations of "
-            f"{', '.join(stage.factors)}; there are {len(first)} cells of "
+            f"the ablation needs a cell for each of the {2 ** len(config.factors)} combinations of "
+            f"{', '.join(config.factors)}; there are {len(first)} cells of "
             f"{len(combinations)} combinations; correct `marks` of the table's rows"
         )
-    for cell in stage.cells:
+    for cell in config.cells:
         if (cell.block, cell.paper) not in rows:
             raise UserError(f"{paper}: no row {cell.paper!r} in {cell.block}; correct `paper`")
     ours: dict[int, dict[frozenset[str], np.ndarray]] = {}
-    for cell in stage.cells:
+    for cell in config.cells:
         ours.setdefault(cell.seed, {})[frozenset(cell.marks)] = read_scores(cell.scores)
     theirs = {frozenset(cell.marks): np.array(rows[cell.block, cell.paper]) for cell in first}
     if len({len(scores) for cells in ours.values() for scores in cells.values()}) != 1:
@@ -50,7 +50,7 @@ def tabulate(stage: AblationConfig, paper: Path) -> pd.DataFrame:
             "interval": mean.interval,
             "paper_effect": float(contrast(theirs, term)),
         }
-        for term, mean in effects(list(ours.values()), stage.factors).items()
+        for term, mean in effects(list(ours.values()), config.factors).items()
     ]
     return pd.DataFrame(lines)
 
@@ -81,11 +81,13 @@ def draw(table: pd.DataFrame, note: str, over: str, out: Path) -> None:
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, markerscale=0.6)
 
 
-def run(stage: AblationConfig, paper: Path, out: Path) -> None:
+def run(config: AblationConfig, paper: Path, out: Path) -> None:
     """The stage `ablation`: the picture (.pdf, .png) and what is drawn (.csv)."""
-    provenance = Provenance("ablation", stage, [paper, *(Path(c.scores.file) for c in stage.cells)])
-    table = tabulate(stage, paper)
+    provenance = Provenance(
+        "ablation", config, [paper, *(Path(c.scores.file) for c in config.cells)]
+    )
+    table = tabulate(config, paper)
     write_table(table, out.with_suffix(".csv"), "%.4f")
-    trainings = len({cell.seed for cell in stage.cells})
-    draw(table, stage.note, "episodes" if trainings == 1 else f"{trainings} trainings", out)
+    trainings = len({cell.seed for cell in config.cells})
+    draw(table, config.note, "episodes" if trainings == 1 else f"{trainings} trainings", out)
     provenance.write(out)

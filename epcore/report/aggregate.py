@@ -18,7 +18,7 @@ from epcore.report.text_table import COLUMNS, KEY, SECONDS
 
 
 def aggregate(
-    stage: TableConfig, paper: dict[Place, Cell], rerun: dict[Place, Cell]
+    config: TableConfig, paper: dict[Place, Cell], rerun: dict[Place, Cell]
 ) -> pd.DataFrame:
     """One line per cell of the table, printed or ours, in the table's order.
 
@@ -34,18 +34,18 @@ def aggregate(
     in percent, empty where there is none. `over_trainings` says what intervals are over.
     """
     ours: dict[tuple[str, str, str], list[MeasuredCell]] = {}
-    for cell in stage.cells:
+    for cell in config.cells:
         ours.setdefault((cell.block, cell.row, cell.column), []).append(cell)
-    table, lines = stage.table, []
+    table, lines = config.table, []
     for block, row, column in table.places:
         key = (block.name, row.name, column.name)
-        line: dict[str, object] = {"table": stage.name, **dict(zip(KEY, key, strict=True))}
+        line: dict[str, object] = {"table": config.name, **dict(zip(KEY, key, strict=True))}
         if key in ours:
             other = row.baseline or row.baseline_recipe or ""
             line |= _measured(ours[key], other, table.interval)
             trainings = [training for cell in ours[key] for training in cell.trainings]
             line |= rate_falls(trainings)
-            line |= costs(trainings, len(ours[key]), Path(stage.ledger))
+            line |= costs(trainings, len(ours[key]), Path(config.ledger))
             line |= _methods(ours[key], table.seconds)
         place = (block.name, row.paper or row.name, column.name)
         if place in paper:

@@ -23,18 +23,18 @@ from epcore.runtime.origin import check_one_store
 CODE = {"embedding": 0.5, "label": 0.2}  # the authors' code (A10)
 
 
-def tabulate(stage: AlphaConfig, episodes: Path) -> pd.DataFrame:
+def tabulate(config: AlphaConfig, episodes: Path) -> pd.DataFrame:
     """Accuracy in percent with its interval for every pair of alphas.
 
     Raises:
         UserError: if a checkpoint's features say nothing, because its training diverged.
     """
     lines = []
-    for candidate in tqdm(stage.candidates, desc="alpha", unit="checkpoint", disable=None):
+    for candidate in tqdm(config.candidates, desc="alpha", unit="checkpoint", disable=None):
         source = Path(candidate.features)
         features = Features.load(source)
         frozen = features.episodes(episodes, source)
-        for alpha in stage.label_alphas:
+        for alpha in config.label_alphas:
             settings = candidate.propagation.model_copy(update={"label_alpha": alpha})
             try:
                 accuracies = solve(features, frozen, Inference(settings)).accuracies
@@ -85,12 +85,12 @@ def draw(table: pd.DataFrame, note: str, out: Path) -> None:
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
 
 
-def run(stage: AlphaConfig, episodes: Path, out: Path) -> None:
+def run(config: AlphaConfig, episodes: Path, out: Path) -> None:
     """The stage `alpha`: the curves (.pdf, .png, .csv); the row `chosen` is the best pair."""
-    inputs = [episodes, *(Path(candidate.features) for candidate in stage.candidates)]
-    provenance = Provenance("alpha", stage, inputs)
+    inputs = [episodes, *(Path(candidate.features) for candidate in config.candidates)]
+    provenance = Provenance("alpha", config, inputs)
     check_one_store(inputs)
-    table = tabulate(stage, episodes)
+    table = tabulate(config, episodes)
     write_table(table, out.with_suffix(".csv"), "%.4f")
-    draw(table, stage.note, out)
+    draw(table, config.note, out)
     provenance.write(out)

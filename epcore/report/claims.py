@@ -36,13 +36,13 @@ def table_of(judged: list[Judged]) -> pd.DataFrame:
     )
 
 
-def run(stage: ClaimsConfig, out: Path) -> None:
+def run(config: ClaimsConfig, out: Path) -> None:
     """The stage `claims`: the table (.csv, .tex), the page (.html) and a meta."""
-    files = [Path(column.file) for cell in stage.cells.values() for column in cell.scores]
-    files += [Path(n.file) for claim in stage.claims for n in claim.numbers if n.file]
-    provenance = Provenance("claims", stage, list(dict.fromkeys(files)))
-    judged = judge(stage)
+    files = [Path(column.file) for cell in config.cells.values() for column in cell.scores]
+    files += [Path(n.file) for claim in config.claims for n in claim.numbers if n.file]
+    provenance = Provenance("claims", config, list(dict.fromkeys(files)))
+    judged = judge(config)
     write_table(table_of(judged), out)
-    write_text(out.with_suffix(".tex"), typeset(stage, judged))
-    write_text(out.with_suffix(".html"), page(stage, judged, out.parent))
+    write_text(out.with_suffix(".tex"), typeset(config, judged))
+    write_text(out.with_suffix(".html"), page(config, judged, out.parent))
     provenance.write(out)

@@ -25,14 +25,14 @@ details ul { margin: .2rem 0 .5rem; padding-left: 1.2rem; font-size: 90%; }
 """
 
 
-def page(stage: ClaimsConfig, judged: list[Judged], folder: Path) -> str:
+def page(config: ClaimsConfig, judged: list[Judged], folder: Path) -> str:
     """The whole page; its links are relative to the folder of the tables."""
-    made = {name.split("/")[0] for name, cell in stage.cells.items() if cell.scores}
-    cells = {name: _cell(name, stage, folder) for name in stage.cells}
+    made = {name.split("/")[0] for name, cell in config.cells.items() if cell.scores}
+    cells = {name: _cell(name, config, folder) for name in config.cells}
     body = [
         f"<style>{STYLE}</style>",
-        f"<h1>{to_html(stage.title)}</h1>",
-        f"<p>{to_html(note_of(stage))}</p>",
+        f"<h1>{to_html(config.title)}</h1>",
+        f"<p>{to_html(note_of(config))}</p>",
         _summary(judged),
         '<div class="scroll"><table class="claims">',
         "<thead><tr><td></td>",
@@ -104,17 +104,17 @@ def _cells(each: Judged, shown: dict[str, str]) -> str:
     return lines if items else ""
 
 
-def _cell(name: str, stage: ClaimsConfig, folder: Path) -> str:
+def _cell(name: str, config: ClaimsConfig, folder: Path) -> str:
     """What is printed of it, with its file; and of this run, with the accuracies of episodes."""
-    cell, table = stage.cells[name], name.split("/")[0]
+    cell, table = config.cells[name], name.split("/")[0]
     values = []
     if cell.printed:
         interval = f" ± {cell.printed_interval}" if cell.printed_interval else ""
-        paper = _link(f"config/paper/{stage.papers[table]}.csv", "printed", folder)
+        paper = _link(f"config/paper/{config.papers[table]}.csv", "printed", folder)
         values.append(f"{paper} {cell.printed}{interval}")
     if cell.scores:
         mean = np.mean([read_scores(scores).mean() for scores in cell.scores])
-        seeds = zip(stage.seeds, cell.scores, strict=True)
+        seeds = zip(config.seeds, cell.scores, strict=True)
         links = ", ".join(_link(scores.file, f"seed {seed}", folder) for seed, scores in seeds)
         values.append(f"this run {mean:.2f} (episodes of {links})")
     return f"{html.escape(name)}: {'; '.join(values)}" if values else ""

@@ -19,13 +19,13 @@ TITLES = (
 )
 
 
-def typeset(stage: ClaimsConfig, judged: list[Judged]) -> str:
+def typeset(config: ClaimsConfig, judged: list[Judged]) -> str:
     """The whole file."""
     lines = [
         head(PACKAGES) + r"{\footnotesize\setlength{\tabcolsep}{4pt}",
         r"\begin{longtable}{@{}l>{\raggedright\arraybackslash}p{.52\linewidth}ll"
         r">{\raggedright\arraybackslash}p{.17\linewidth}@{}}",
-        rf"\caption{{{to_tex(stage.title)}. {to_tex(note_of(stage))}}}\label{{tab:claims}}\\",
+        rf"\caption{{{to_tex(config.title)}. {to_tex(note_of(config))}}}\label{{tab:claims}}\\",
         *(r"\toprule", *TITLES, r"\endfirsthead"),
         *(r"\toprule", *TITLES, r"\midrule", r"\endhead"),
         r"\bottomrule\endfoot",
@@ -37,13 +37,13 @@ def typeset(stage: ClaimsConfig, judged: list[Judged]) -> str:
     return "\n".join([*lines, r"\end{longtable}}", r"\epcoreend", ""])
 
 
-def note_of(stage: ClaimsConfig) -> str:
+def note_of(config: ClaimsConfig) -> str:
     """What verdicts mean."""
-    if len(stage.seeds) == 1:
+    if len(config.seeds) == 1:
         over = "over test episodes, of one training each: they say nothing of another training"
     else:
         over = (
-            f"over {len(stage.seeds)} trainings of each network (a figure's number is of the "
+            f"over {len(config.seeds)} trainings of each network (a figure's number is of the "
             "first, with the figure's interval)"
         )
     return (
@@ -51,7 +51,7 @@ def note_of(stage: ClaimsConfig) -> str:
         f"differences as of independent episodes) and, of this run, {over}; p-values of a claim's "
         "cells are adjusted by Holm's method. *Open*: an interval holds the bound, or "
         "cells are missing; in brackets, cells that hold, fail and are open, of all. "
-        f"{stage.notes.rstrip('.')}."
+        f"{config.notes.rstrip('.')}."
     )
 
 

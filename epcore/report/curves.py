@@ -56,10 +56,10 @@ def read_epochs(path: Path) -> pd.DataFrame:
     return lines
 
 
-def tabulate(stage: CurvesConfig) -> pd.DataFrame:
+def tabulate(config: CurvesConfig) -> pd.DataFrame:
     """The curves of all trainings; `trained_as` is the recipe whose checkpoint it is."""
     parts = []
-    for training in stage.trainings:
+    for training in config.trainings:
         lines = read_curve(training)
         for place, column in enumerate(("recipe", "seed", "phase", "trained_as")):
             lines.insert(place, column, getattr(training, column))
@@ -126,12 +126,12 @@ def _order(phase: str) -> int:
     return int(number[0]) if number else 0
 
 
-def run(stage: CurvesConfig, out: Path) -> None:
+def run(config: CurvesConfig, out: Path) -> None:
     """The stage `curves`: the picture (.pdf, .png) and what is drawn (.csv)."""
-    files = [file for training in stage.trainings for file in training.files]
+    files = [file for training in config.trainings for file in training.files]
     inputs = [Path(file) for file in dict.fromkeys(files)]
-    provenance = Provenance("curves", stage, inputs)
-    table = tabulate(stage)
+    provenance = Provenance("curves", config, inputs)
+    table = tabulate(config)
     write_table(table, out.with_suffix(".csv"), "%.6g")
-    draw(table, stage.note, out)
+    draw(table, config.note, out)
     provenance.write(out)

@@ -29,7 +29,7 @@ def facts_of(metas: Iterable[dict[str, Any]]) -> dict[str, Counter[str]]:
     return found
 
 
-def page(stage: EnvironmentConfig, metas: list[dict[str, Any]]) -> str:
+def page(config: EnvironmentConfig, metas: list[dict[str, Any]]) -> str:
     """Two tables: files and hours of each stage, and what made them."""
     seconds: dict[str, list[float]] = {}
     for meta in metas:
@@ -41,13 +41,13 @@ def page(stage: EnvironmentConfig, metas: list[dict[str, Any]]) -> str:
         for value, count in sorted(values.items())
     ]
     body = [
-        f"<h1>{html.escape(stage.title)}</h1>",
+        f"<h1>{html.escape(config.title)}</h1>",
         *_table("Trainings, and the score files of tests", ("stage", "files", "hours"), work),
         *_table(
             "What made them: more than one line where jobs differ", ("fact", "value", "files"), ran
         ),
     ]
-    return document(stage.title, "\n".join(body))
+    return document(config.title, "\n".join(body))
 
 
 def _table(caption: str, head: tuple[str, ...], lines: list[tuple[str, str, str]]) -> list[str]:
@@ -66,11 +66,11 @@ def _table(caption: str, head: tuple[str, ...], lines: list[tuple[str, str, str]
     ]
 
 
-def run(stage: EnvironmentConfig, out: Path) -> None:
+def run(config: EnvironmentConfig, out: Path) -> None:
     """The stage `environment`."""
     metas = []
-    for path in stage.metas:
+    for path in config.metas:
         with reading_meta(Path(path)) as meta:
             meta["stage"], float(meta["seconds"]), meta["packages"].items()
         metas.append(meta)
-    write_text(out, page(stage, metas))
+    write_text(out, page(config, metas))

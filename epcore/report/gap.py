@@ -11,10 +11,10 @@ from epcore.report.figure_config import GapConfig
 from epcore.report.numbers import write_table
 
 
-def tabulate(stage: GapConfig) -> pd.DataFrame:
+def tabulate(config: GapConfig) -> pd.DataFrame:
     """A line for each pair, seed and epoch that both have: `gap` of validation accuracy, points."""
     parts = []
-    for pair in stage.pairs:
+    for pair in config.pairs:
         one, other = (_epochs(curve_of(Path(file))) for file in (pair.checkpoint, pair.baseline))
         both = one.merge(other, on="epoch", suffixes=("", "_baseline"))
         gap = both["val_accuracy"] - both["val_accuracy_baseline"]
@@ -46,12 +46,12 @@ def draw(table: pd.DataFrame, label: str, note: str, out: Path) -> None:
             panel.minorticks_off()
 
 
-def run(stage: GapConfig, out: Path) -> None:
+def run(config: GapConfig, out: Path) -> None:
     """The stage `gap`: the picture (.pdf, .png) and what is drawn (.csv)."""
-    checkpoints = [file for pair in stage.pairs for file in (pair.checkpoint, pair.baseline)]
+    checkpoints = [file for pair in config.pairs for file in (pair.checkpoint, pair.baseline)]
     inputs = [curve_of(Path(file)) for file in dict.fromkeys(checkpoints)]
-    provenance = Provenance("gap", stage, inputs)
-    table = tabulate(stage)
+    provenance = Provenance("gap", config, inputs)
+    table = tabulate(config)
     write_table(table, out.with_suffix(".csv"), "%.6g")
-    draw(table, stage.label, stage.note, out)
+    draw(table, config.label, config.note, out)
     provenance.write(out)

@@ -24,55 +24,55 @@ class Judged:
     run_why: str
 
 
-def judge(stage: ClaimsConfig) -> list[Judged]:
+def judge(config: ClaimsConfig) -> list[Judged]:
     """All claims, in their order."""
     read = cache(read_scores)
 
     def measured(terms: Sequence[tuple[float, str]]) -> Estimate:
-        cells = [(weight, stage.cells[name]) for weight, name in terms]
+        cells = [(weight, config.cells[name]) for weight, name in terms]
         scores = [[read(column) for column in cell.scores] for _, cell in cells]
         sums = zip(cells, scores, strict=True)
         return of_trainings([(weight, each, cell.draw) for (weight, cell), each in sums])
 
     def printed(terms: Sequence[tuple[float, str]]) -> Estimate:
-        cells = [(weight, stage.cells[name]) for weight, name in terms]
+        cells = [(weight, config.cells[name]) for weight, name in terms]
         values = [weight * float(cell.printed) for weight, cell in cells]
         return of_printed(values, [w * float(cell.printed_interval) for w, cell in cells])
 
-    in_print = {name for name, cell in stage.cells.items() if cell.printed}
-    with_interval = {name for name in in_print if stage.cells[name].printed_interval}
-    in_run = {name for name, cell in stage.cells.items() if cell.scores}
+    in_print = {name for name, cell in config.cells.items() if cell.printed}
+    with_interval = {name for name in in_print if config.cells[name].printed_interval}
+    in_run = {name for name, cell in config.cells.items() if cell.scores}
     judged = []
-    for claim in stage.claims:
-        by_run, why = by_intervals(_asked(claim, stage), in_print | in_run, in_run, measured), ""
+    for claim in config.claims:
+        by_run, why = by_intervals(_asked(claim, config), in_print | in_run, in_run, measured), ""
         numbers = [_number(number) for number in claim.numbers if number.file]
         if numbers:
             by_run = Verdict(joined(f.word for f in numbers), tuple(numbers))
         if by_run.word == "not asked":
-            why = _why(claim, stage)
+            why = _why(claim, config)
         by_words = by_bars = Verdict("not asked")
         if not claim.ours:
-            by_words = by_print(claim, stage.cells)
+            by_words = by_print(claim, config.cells)
             by_bars = by_intervals(claim, in_print, with_interval, printed)
         judged.append(Judged(claim, by_words, by_bars, by_run, why))
     return judged
 
 
-def _asked(claim: JudgedClaim, stage: ClaimsConfig) -> JudgedClaim:
+def _asked(claim: JudgedClaim, config: ClaimsConfig) -> JudgedClaim:
     """Without what this run cannot be asked of."""
-    if len(stage.seeds) < claim.trainings:
+    if len(config.seeds) < claim.trainings:
         return claim.model_copy(update={"conditions": ()})
-    kept = tuple(c for c in claim.conditions if stage.comparable or not c.absolute)
+    kept = tuple(c for c in claim.conditions if config.comparable or not c.absolute)
     return claim.model_copy(update={"conditions": kept})
 
 
-def _why(claim: JudgedClaim, stage: ClaimsConfig) -> str:
+def _why(claim: JudgedClaim, config: ClaimsConfig) -> str:
     """Why this run says nothing of a claim, and what does."""
     if claim.products and not claim.conditions:
         return "Arithmetic on numbers of the text; no run bears on it."
-    if len(stage.seeds) < claim.trainings:
+    if len(config.seeds) < claim.trainings:
         return f"Needs {claim.trainings} trainings: --config seeds={claim.trainings}."
-    if claim.conditions and all(c.absolute for c in claim.conditions) and not stage.comparable:
+    if claim.conditions and all(c.absolute for c in claim.conditions) and not config.comparable:
         return "A number on ImageNet, which a run on other data cannot have."
     return claim.unasked
 

@@ -96,12 +96,12 @@ class Layout:
         return [(name, self.per_cell * len(list(columns))) for name, columns in grouped]
 
 
-def lay_out(stage: TableConfig, cells: dict[tuple[str, str, str], Cell]) -> Layout:
+def lay_out(config: TableConfig, cells: dict[tuple[str, str, str], Cell]) -> Layout:
     """The layout of a table's CSV."""
-    table = stage.table
+    table = config.table
     blocks = [
         (heading, block)
-        for heading, block in zip(stage.headings, table.blocks, strict=True)
+        for heading, block in zip(config.headings, table.blocks, strict=True)
         if heading is not None
     ]
     differences = any(cell["difference"] for cell in cells.values())
@@ -155,12 +155,12 @@ def lay_out(stage: TableConfig, cells: dict[tuple[str, str, str], Cell]) -> Layo
 
     return Layout(
         label=table.label,
-        caption=stage.caption,
+        caption=config.caption,
         first=table.first,
         marks=table.marks,
         facts=tuple(facts),
         beside=beside,
-        groups=stage.groups,
+        groups=config.groups,
         headings=tuple(column.heading for column in table.columns),
         blocks=tuple(
             Block(heading, tuple(one for row in block.rows for one in lines(block.name, row)))

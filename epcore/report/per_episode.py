@@ -15,14 +15,14 @@ PLACE = ["dataset", "backbone", "episodes"]
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
-def read(stage: PerEpisodeConfig) -> pd.DataFrame:
+def read(config: PerEpisodeConfig) -> pd.DataFrame:
     """A line for each episode of each row and seed: where it is drawn, and its accuracy in percent.
 
     Raises:
         UserError: if a score file is damaged, or two rows of a seed have other episodes.
     """
     parts = []
-    for cell in stage.cells:
+    for cell in config.cells:
         accuracies = read_scores(cell.scores)
         place = dict(zip(PLACE, (cell.dataset, cell.backbone, cell.episodes), strict=True))
         lines = pd.DataFrame({**place, "row": cell.row, "seed": cell.seed, "accuracy": accuracies})
@@ -37,7 +37,7 @@ def read(stage: PerEpisodeConfig) -> pd.DataFrame:
     return table
 
 
-def tabulate(stage: PerEpisodeConfig, episodes: pd.DataFrame) -> pd.DataFrame:
+def tabulate(config: PerEpisodeConfig, episodes: pd.DataFrame) -> pd.DataFrame:
     """A line for each row and place: quantiles of the accuracies of its episodes, of all seeds.
 
     `above`, `equal` and `below` are shares, in percent, of the episodes in which the second row is
@@ -48,7 +48,7 @@ def tabulate(stage: PerEpisodeConfig, episodes: pd.DataFrame) -> pd.DataFrame:
     table = table.reindex(quantiles.index.droplevel(-1).unique())
     first, second = (
         episodes[episodes["row"] == row].set_index([*PLACE, "seed", "episode"])["accuracy"]
-        for row in stage.rows
+        for row in config.rows
     )
     gap = (second - first).round(9)
     for name, met in (("above", gap > 0), ("equal", gap == 0), ("below", gap < 0)):
@@ -57,19 +57,19 @@ def tabulate(stage: PerEpisodeConfig, episodes: pd.DataFrame) -> pd.DataFrame:
     return table.reset_index()
 
 
-def draw(stage: PerEpisodeConfig, episodes: pd.DataFrame, table: pd.DataFrame, out: Path) -> None:
+def draw(config: PerEpisodeConfig, episodes: pd.DataFrame, table: pd.DataFrame, out: Path) -> None:
     """A row of panels for each data set, a column for each backbone; the rows share a violin."""
     kinds = list(dict.fromkeys(episodes["episodes"]))
     shares = table.drop_duplicates(PLACE).set_index(PLACE)
-    first, second = stage.rows
+    first, second = config.rows
     below = (
         f"a : b = {second} is above {first} in a % of the episodes, below it in b %. Lines are "
-        f"quartiles. {stage.note}"
+        f"quartiles. {config.note}"
     )
     with facets(
         out, "catplot", (5.6, 1.2 + 1.7 * episodes["dataset"].nunique()), below,
         data=episodes, row="dataset", col="backbone", kind="violin", x="episodes", y="accuracy",
-        order=kinds, hue="row", hue_order=stage.rows, palette=[BLUE, ORANGE], split=True,
+        order=kinds, hue="row", hue_order=config.rows, palette=[BLUE, ORANGE], split=True,
         inner="quart", cut=0, linewidth=0.6, sharex=False, margin_titles=True,
     ) as grid:  # fmt: skip
         grid.set_ylabels("accuracy, %")
@@ -82,12 +82,12 @@ def draw(stage: PerEpisodeConfig, episodes: pd.DataFrame, table: pd.DataFrame, o
             panel.set_xticks([kinds.index(kind) for kind in told], names)
 
 
-def run(stage: PerEpisodeConfig, out: Path) -> None:
+def run(config: PerEpisodeConfig, out: Path) -> None:
     """The stage `per-episode`: the picture (.pdf, .png) and what it says in numbers (.csv)."""
-    inputs = [Path(cell.scores.file) for cell in stage.cells]
-    provenance = Provenance("per-episode", stage, inputs)
-    episodes = read(stage)
-    table = tabulate(stage, episodes)
+    inputs = [Path(cell.scores.file) for cell in config.cells]
+    provenance = Provenance("per-episode", config, inputs)
+    episodes = read(config)
+    table = tabulate(config, episodes)
     write_table(table, out.with_suffix(".csv"), "%.4f")
-    draw(stage, episodes, table, out)
+    draw(config, episodes, table, out)
     provenance.write(out)

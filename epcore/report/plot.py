@@ -19,7 +19,7 @@ NUMBERS = (
 )
 
 
-def tabulate(stage: PlotConfig, tables: list[Path]) -> pd.DataFrame:
+def tabulate(config: PlotConfig, tables: list[Path]) -> pd.DataFrame:
     """A line for each number that is drawn, in percent and points.
 
     `difference` is that of this run to the line `baseline`, paired over episodes, with its 95 %
@@ -33,7 +33,7 @@ def tabulate(stage: PlotConfig, tables: list[Path]) -> pd.DataFrame:
         read = read_cells(path)
         cells |= {(cell["table"], *key): cell for key, cell in read.items()}
     lines = []
-    for point in stage.points:
+    for point in config.points:
         key = (point.table, point.block, point.row, point.column)
         if key not in cells or not cells[key]["accuracy"]:
             raise UserError(
@@ -65,7 +65,7 @@ def _places(table: pd.DataFrame, line: str) -> list[tuple[object, ...]]:
     return list(table[[*PANEL, line, "x"]].itertuples(index=False, name=None))
 
 
-def draw(stage: PlotConfig, table: pd.DataFrame, out: Path) -> None:
+def draw(config: PlotConfig, table: pd.DataFrame, out: Path) -> None:
     """A row of panels for each backbone, a column for each data set and kind of episode."""
     place = [table["backbone"], table["dataset"], table["episodes"], table["x"]]
     table = table.assign(
@@ -80,19 +80,19 @@ def draw(stage: PlotConfig, table: pd.DataFrame, out: Path) -> None:
         for of, whose in (("", ours), ("paper_", printed))
     ]  # fmt: skip
     drawn = pd.concat(parts, ignore_index=True).dropna(subset="accuracy")
-    styles = [*zip(stage.series, STYLES, strict=False)]
+    styles = [*zip(config.series, STYLES, strict=False)]
     looks = {f"{name}{ours}": (color, marker, "-") for name, (color, marker) in styles}
     looks |= {f"{name}{printed}": (color, "x", "--") for name, (color, _) in styles}
     lines = [line for line in looks if line in set(drawn["line"])]
     colors, markers, dashes = ([looks[line][place] for line in lines] for place in range(3))
-    note = stage.note
+    note = config.note
     compared = table[table["difference"].notna()]
     if len(compared):
         one, other = compared.iloc[0][["series", "baseline"]]
         note = f"Numbers above the points: {one} minus {other} in this run, points. {note}"
     height = 0.8 + 0.1 * len(lines) + 1.4 * table["backbone"].nunique()  # legend, panels
     with facets(
-        out, "catplot", (4.8, height), f"{stage.label}\n{note}",
+        out, "catplot", (4.8, height), f"{config.label}\n{note}",
         data=drawn, row="backbone", col="column", kind="point", x="x", y="accuracy", hue="line",
         hue_order=lines, palette=colors, markers=markers, linestyles=dashes, markersize=3.2,
         linewidth=0.9, dodge=0.2, errorbar=BAR, capsize=0.1, err_kws={"linewidth": 0.8},
@@ -110,10 +110,10 @@ def draw(stage: PlotConfig, table: pd.DataFrame, out: Path) -> None:
             )  # fmt: skip
 
 
-def run(stage: PlotConfig, tables: list[Path], out: Path) -> None:
+def run(config: PlotConfig, tables: list[Path], out: Path) -> None:
     """The stage `plot`: the picture (.pdf, .png) and what is drawn (.csv)."""
-    provenance = Provenance("plot", stage, tables)
-    table = tabulate(stage, tables)
+    provenance = Provenance("plot", config, tables)
+    table = tabulate(config, tables)
     write_table(table, out.with_suffix(".csv"), "%.4f")
-    draw(stage, table, out)
+    draw(config, table, out)
     provenance.write(out)

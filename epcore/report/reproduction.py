@@ -25,7 +25,7 @@ SAID = {"holds": "holds", "fails": "fails", "open": "is open", "not asked": "is 
 
 
 def numbers(
-    stage: ReproductionConfig,
+    config: ReproductionConfig,
     claims: list[dict[str, str]],
     tables: Mapping[str, Mapping[tuple[str, str, str], Cell]],
     footprint: Mapping[str, str] | None,
@@ -33,12 +33,12 @@ def numbers(
     """All macros.
 
     Args:
-        stage: what the scale says of itself.
+        config: what the scale says of itself.
         claims: the lines of claims.csv.
         tables: the cells of each table.
         footprint: the line of all jobs of co2.csv, if energy is tracked.
     """
-    lines = [_set(f"fact {name}", value) for name, value in _facts(stage, claims, footprint)]
+    lines = [_set(f"fact {name}", value) for name, value in _facts(config, claims, footprint)]
     for name, cells in tables.items():
         for (block, row, column), cell in cells.items():
             key = f"{name}/{block}/{row}/{column}"
@@ -52,12 +52,12 @@ def numbers(
         for verdict, word in zip(VERDICTS, _words(claim), strict=True):
             lines.append(_set(f"word {claim['id']} {verdict}", word))
             lines.append(_set(f"says {claim['id']} {verdict}", SAID[word]))
-    for name in stage.tables:
+    for name in config.tables:
         # The report of CO2 writes its numbers beside its pictures.
         numbers_of = f"reports/{name}" if name == "co2" else f"tables/{name}"
-        lines.append(_set(f"made {name}", _source(stage, f"tables/{name}.tex", numbers_of)))
-    for name in stage.figures:
-        made = _source(stage, f"figures/{name}.pdf", f"figures/{name}")
+        lines.append(_set(f"made {name}", _source(config, f"tables/{name}.tex", numbers_of)))
+    for name in config.figures:
+        made = _source(config, f"figures/{name}.pdf", f"figures/{name}")
         lines.append(_set(f"made figure {name}", made))
     return "\n".join([*lines, r"\newcommand{\claims}{%", *map(_claim, claims), "}", ""])
 
@@ -67,9 +67,9 @@ def _set(name: str, value: str) -> str:
 
 
 def _facts(
-    stage: ReproductionConfig, claims: list[dict[str, str]], footprint: Mapping[str, str] | None
+    config: ReproductionConfig, claims: list[dict[str, str]], footprint: Mapping[str, str] | None
 ) -> Iterable[tuple[str, str]]:
-    yield from ((name, to_tex(value)) for name, value in stage.facts.items())
+    yield from ((name, to_tex(value)) for name, value in config.facts.items())
     theirs = [claim for claim in claims if claim["whose"] != "ours"]
     yield "claims", str(len(theirs))
     for place, verdict in enumerate(VERDICTS):
@@ -90,11 +90,11 @@ def _number(kind: str, value: str, width: str) -> str:
     return rf"${shown}\pm{float(width):.2f}$"
 
 
-def _source(stage: ReproductionConfig, target: str, stem: str) -> str:
-    seeds = f" seeds='{list(stage.seeds)}'" if len(stage.seeds) > 1 else ""
-    command = f"snakemake --cores 8 {target} --config scale={stage.scale}{seeds}"
+def _source(config: ReproductionConfig, target: str, stem: str) -> str:
+    seeds = f" seeds='{list(config.seeds)}'" if len(config.seeds) > 1 else ""
+    command = f"snakemake --cores 8 {target} --config scale={config.scale}{seeds}"
     folder, name = stem.split("/")
-    return rf"\source{{{plain(command)}}}{{{plain(f'results/{stage.scale}/{folder}/{name}.csv')}}}"
+    return rf"\source{{{plain(command)}}}{{{plain(f'results/{config.scale}/{folder}/{name}.csv')}}}"
 
 
 def _claim(claim: Mapping[str, str]) -> str:
@@ -176,7 +176,7 @@ def compile_pdf(template: Path, macros: str, inputs: list[Path], out: Path) -> N
 
 
 def run(
-    stage: ReproductionConfig,
+    config: ReproductionConfig,
     template: Path,
     claims: Path,
     tables: list[Path],
@@ -199,6 +199,6 @@ def run(
         for claim in judged:
             claim["whose"], _claim(claim)
     cells = {table.stem: read_cells(table) for table in tables}
-    macros = numbers(stage, judged, cells, total)
+    macros = numbers(config, judged, cells, total)
     results = claims.parent.parent
     compile_pdf(template, macros, [results / "tables", results / "figures"], out)

@@ -11,14 +11,14 @@ from epcore.report.numbers import write_table
 from epcore.report.scores import read_scores, reading_classifier
 
 
-def tabulate(stage: SpeedConfig) -> pd.DataFrame:
+def tabulate(config: SpeedConfig) -> pd.DataFrame:
     """A line for each classifier and panel, of means over seeds.
 
     Accuracy in percent; `seconds` of processor time for 1000 episodes, a forward pass through the
     network not counted.
     """
     lines = []
-    for point in stage.points:
+    for point in config.points:
         with reading_classifier(point.scores) as meta:
             seconds = float(meta["seconds_per_1000_episodes"])
         lines.append(
@@ -54,12 +54,12 @@ def draw(table: pd.DataFrame, note: str, out: Path) -> None:
                 )  # fmt: skip
 
 
-def run(stage: SpeedConfig, out: Path) -> None:
+def run(config: SpeedConfig, out: Path) -> None:
     """The stage `speed`: the picture (.pdf, .png) and what is drawn (.csv)."""
-    scores = [Path(point.scores.file) for point in stage.points]
+    scores = [Path(point.scores.file) for point in config.points]
     inputs = [file for each in scores for file in (each, meta_of(each))]
-    provenance = Provenance("speed", stage, list(dict.fromkeys(inputs)))
-    table = tabulate(stage)
+    provenance = Provenance("speed", config, list(dict.fromkeys(inputs)))
+    table = tabulate(config)
     write_table(table, out.with_suffix(".csv"), "%.4g")
-    draw(table, stage.note, out)
+    draw(table, config.note, out)
     provenance.write(out)

@@ -14,18 +14,18 @@ from epcore.report.text_table import read_cells
 
 
 def run(
-    stage: TableConfig, out: Path, paper: Path | None = None, rerun: Path | None = None
+    config: TableConfig, out: Path, paper: Path | None = None, rerun: Path | None = None
 ) -> None:
     """The table (.csv), the same in LaTeX (.tex) and as a page for browsers (.html).
 
     A meta leads back to the files of every cell.
     """
     printed = [file for file in (paper, rerun) if file]
-    files = [*map(Path, stage.files), *printed]
-    provenance = Provenance("table", stage, files)
+    files = [*map(Path, config.files), *printed]
+    provenance = Provenance("table", config, files)
     numbers = (read_printed(file) if file else {} for file in (paper, rerun))
-    write_table(aggregate(stage, *numbers), out, "%.4f")
-    layout = lay_out(stage, read_cells(out))
+    write_table(aggregate(config, *numbers), out, "%.4f")
+    layout = lay_out(config, read_cells(out))
     write_text(out.with_suffix(".tex"), typeset(layout))
     write_text(out.with_suffix(".html"), page(layout))
     provenance.write(out)

@@ -27,43 +27,43 @@ class EpisodicTask:
 
     def __init__(
         self,
-        stage: MetaTrainConfig,
+        config: MetaTrainConfig,
         store: ImageStore,
         episodes: Episodes,
         device: torch.device,
     ) -> None:
-        self.stage, self.device = stage, device
-        self.settings = stage.training
-        self.way, self.shot, self.queries = stage.episode
-        self.steps = stage.steps
-        self.images_per_step = stage.tasks * self.way * (self.shot + self.queries)
+        self.config, self.device = config, device
+        self.settings = config.training
+        self.way, self.shot, self.queries = config.episode
+        self.steps = config.steps
+        self.images_per_step = config.tasks * self.way * (self.shot + self.queries)
         self.base = pool_of(store, "base")
         self.images = DeviceImages(store, store.image_indices("base"), device)
-        torch.manual_seed(seed_of(stage.seed, "meta-train", "weights"))
-        pixels = crop_size(store.images.shape[1], stage.view)
-        self.model = build_method(stage.method, pixels, self.way, f"data set {store.name}")
-        if stage.tasks < self.model.least_tasks:
+        torch.manual_seed(seed_of(config.seed, "meta-train", "weights"))
+        pixels = crop_size(store.images.shape[1], config.view)
+        self.model = build_method(config.method, pixels, self.way, f"data set {store.name}")
+        if config.tasks < self.model.least_tasks:
             raise UserError(
-                f"{stage.method['name']}: BatchNorm sees one image of each episode of a step, and "
-                f"{stage.tasks} is too few; set `tasks` of its training to "
+                f"{config.method['name']}: BatchNorm sees one image of each episode of a step, and "
+                f"{config.tasks} is too few; set `tasks` of its training to "
                 f"{self.model.least_tasks} or more"
             )
         place(self.model, device)
-        self.tester = EpisodicTester(self.model, stage.view, stage.precision, device)
+        self.tester = EpisodicTester(self.model, config.view, config.precision, device)
         self.store, self.episodes = store, episodes
-        self.augmenter = Augmenter((), stage.view)
+        self.augmenter = Augmenter((), config.view)
 
     def seed(self, epoch: int) -> int:
-        return seed_of(self.stage.seed, "meta-train", self.stage.shot, epoch)
+        return seed_of(self.config.seed, "meta-train", self.config.shot, epoch)
 
     def losses(self, epoch: int, start: int, generator: torch.Generator) -> Iterator[Tensor]:
-        way, shot, queries, tasks = self.way, self.shot, self.queries, self.stage.tasks
+        way, shot, queries, tasks = self.way, self.shot, self.queries, self.config.tasks
         count = self.steps * tasks
         episodes = sample(self.base, way, shot, queries, count, self.seed(epoch))
         rows = episodes.images().reshape(self.steps, -1)
         for step in range(start, self.steps):
             images = self.augmenter.eval_transform(self.images.batch(rows[step]))
-            with autocast(self.device, self.stage.precision):
+            with autocast(self.device, self.config.precision):
                 images = images.reshape(tasks, -1, *images.shape[1:])
                 points = self.model.embed_step(images, way * shot)
             points = points.float()
@@ -76,13 +76,13 @@ class EpisodicTask:
         return float(results.accuracies.mean()), float(results.losses.mean())
 
 
-def run(stage: MetaTrainConfig, data: Path, episodes: Path, out: Path, require_gpu: bool) -> None:
+def run(config: MetaTrainConfig, data: Path, episodes: Path, out: Path, require_gpu: bool) -> None:
     """The stage `meta-train`: a checkpoint, its curve and its meta."""
     device = choose_device(require_gpu)
-    set_precision(stage.precision)
+    set_precision(config.precision)
     check_one_store([data / "store.json", episodes])
-    session = Session("meta-train", stage, [data / "store.json", episodes], out)
+    session = Session("meta-train", config, [data / "store.json", episodes], out)
     store = ImageStore.open(data)
-    task = EpisodicTask(stage, store, Episodes.drawn_from(episodes, store.labels, data), device)
-    label = f"{stage.method['name']} {stage.shot}-shot"
+    task = EpisodicTask(config, store, Episodes.drawn_from(episodes, store.labels, data), device)
+    label = f"{config.method['name']} {config.shot}-shot"
     session.train(task, label, task.model, Checkpoint, processes=1)

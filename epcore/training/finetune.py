@@ -37,16 +37,16 @@ class FinetuningTask:
 
     def __init__(
         self,
-        stage: FinetuneConfig,
+        config: FinetuneConfig,
         store: ImageStore,
         episodes: Episodes,
         checkpoint: Checkpoint,
         device: torch.device,
     ) -> None:
-        self.stage, self.device = stage, device
-        self.settings = stage.finetuning
+        self.config, self.device = config, device
+        self.settings = config.finetuning
         self.steps = self.settings.episodes_per_epoch
-        self.images_per_step = self.settings.way * (stage.shot + self.settings.queries)
+        self.images_per_step = self.settings.way * (config.shot + self.settings.queries)
         self.labels, self.base = base_labels(store), pool_of(store, "base")
         self.device_images = DeviceImages(store, store.image_indices("base"), device)
         classes = len(store.class_indices("base"))
@@ -61,19 +61,19 @@ class FinetuningTask:
                 f"{checkpoint.name} knows {trained} classes, data set {store.name} has "
                 f"{classes} base classes; {REMEDY}"
             )
-        self.model = FinetuningModel(build(stage.backbone), classes)
+        self.model = FinetuningModel(build(config.backbone), classes)
         checkpoint.fill(self.model.backbone, self.model.class_head)
         place(self.model, device)
-        self.augmenter = Augmenter(stage.augmentation, stage.view)
-        self.inference = Inference(stage.propagation)
+        self.augmenter = Augmenter(config.augmentation, config.view)
+        self.inference = Inference(config.propagation)
         self.inference.check_trainable()
-        self.validator = Validator(store, episodes, stage, device)
+        self.validator = Validator(store, episodes, config, device)
 
     def seed(self, epoch: int) -> int:
-        return seed_of(self.stage.seed, "finetune", self.stage.shot, epoch)
+        return seed_of(self.config.seed, "finetune", self.config.shot, epoch)
 
     def losses(self, epoch: int, start: int, generator: torch.Generator) -> Iterator[Tensor]:
-        way, shot, queries = self.settings.way, self.stage.shot, self.settings.queries
+        way, shot, queries = self.settings.way, self.config.shot, self.settings.queries
         episodes = sample(self.base, way, shot, queries, self.steps, self.seed(epoch))
         for rows in episodes.images()[start:]:
             images = self.augmenter.finetune_transform(self.device_images.batch(rows), generator)
@@ -85,13 +85,13 @@ class FinetuningTask:
         The class head sees the features (authors' code) or the embeddings (text).
         """
         settings = self.settings
-        with autocast(self.device, self.stage.precision):
+        with autocast(self.device, self.config.precision):
             features = self.model.backbone(batch)
         features = features.float()
         embeddings = self.inference.propagate(features)
         classes = torch.arange(settings.way, device=self.device)
         expected = classes.repeat_interleave(settings.queries)
-        episode = EpisodeBatch(embeddings, settings.way, self.stage.shot, len(expected))
+        episode = EpisodeBatch(embeddings, settings.way, self.config.shot, len(expected))
         logits = self.inference.classifier.scores(episode)
         loss = functional.cross_entropy(logits, expected)
         if settings.class_weight > 0:
@@ -105,7 +105,7 @@ class FinetuningTask:
 
 
 def run(
-    stage: FinetuneConfig,
+    config: FinetuneConfig,
     data: Path,
     episodes: Path,
     checkpoint: Path,
@@ -114,11 +114,11 @@ def run(
 ) -> None:
     """The stage `finetune`: a checkpoint, its curve and its meta."""
     device = choose_device(require_gpu)
-    set_precision(stage.precision)
+    set_precision(config.precision)
     check_one_store([data / "store.json", episodes, checkpoint])
-    session = Session("finetune", stage, [data / "store.json", episodes, checkpoint], out)
+    session = Session("finetune", config, [data / "store.json", episodes, checkpoint], out)
     store = ImageStore.open(data)
     validation = Episodes.drawn_from(episodes, store.labels, data)
-    pretrained = Checkpoint.load(checkpoint, stage.backbone)
-    task = FinetuningTask(stage, store, validation, pretrained, device)
-    session.train(task, f"finetune {stage.shot}-shot", task.model.backbone, processes=1)
+    pretrained = Checkpoint.load(checkpoint, config.backbone)
+    task = FinetuningTask(config, store, validation, pretrained, device)
+    session.train(task, f"finetune {config.shot}-shot", task.model.backbone, processes=1)

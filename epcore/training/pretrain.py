@@ -52,17 +52,17 @@ class PretrainingLoss(nn.Module):
     def __init__(
         self,
         model: PretrainingModel,
-        stage: PretrainConfig,
+        config: PretrainConfig,
         device: torch.device,
         team: ProcessGroup,
     ) -> None:
         super().__init__()
-        self.model, self.stage, self.device, self.team = model, stage, device, team
-        self.propagate = Inference(stage.propagation).propagate
+        self.model, self.config, self.device, self.team = model, config, device, team
+        self.propagate = Inference(config.propagation).propagate
 
     def forward(self, images: Tensor, labels: Tensor) -> Tensor:
-        settings = self.stage.pretraining
-        with autocast(self.device, self.stage.precision):
+        settings = self.config.pretraining
+        with autocast(self.device, self.config.precision):
             features = self.model.backbone(images)
         features = self.team.gathered(features.float())
         embeddings = self.propagate(features)
@@ -81,14 +81,14 @@ class PretrainingTask:
 
     def __init__(
         self,
-        stage: PretrainConfig,
+        config: PretrainConfig,
         store: ImageStore,
         episodes: Episodes,
         device: torch.device,
         team: ProcessGroup = ALONE,
     ) -> None:
-        self.stage, self.device, self.team = stage, device, team
-        self.settings = stage.pretraining
+        self.config, self.device, self.team = config, device, team
+        self.settings = config.pretraining
         self.rows = store.image_indices("base")
         if len(self.rows) < self.settings.batch_size:
             raise UserError(
@@ -106,21 +106,21 @@ class PretrainingTask:
             )
         self.labels = base_labels(store)
         self.device_images = DeviceImages(store, self.rows, device)
-        torch.manual_seed(seed_of(stage.seed, "pretrain", "weights"))
+        torch.manual_seed(seed_of(config.seed, "pretrain", "weights"))
         self.model = PretrainingModel(
-            build(stage.backbone), len(store.class_indices("base")), self.settings.heads
+            build(config.backbone), len(store.class_indices("base")), self.settings.heads
         )
         team.synchronize(self.model)
         place(self.model, device)
-        self.augmenter = Augmenter(stage.augmentation, stage.view)
+        self.augmenter = Augmenter(config.augmentation, config.view)
         self.loss = team.parallel(
-            PretrainingLoss(self.model, stage, device, team),
+            PretrainingLoss(self.model, config, device, team),
             all_weights_used=self.settings.rotation_weight > 0,
         )
-        self.validator = Validator(store, episodes, stage, device)
+        self.validator = Validator(store, episodes, config, device)
 
     def seed(self, epoch: int) -> int:
-        return seed_of(self.stage.seed, "pretrain", epoch)
+        return seed_of(self.config.seed, "pretrain", epoch)
 
     def losses(self, epoch: int, start: int, generator: torch.Generator) -> Iterator[Tensor]:
         order = np.random.default_rng(self.seed(epoch)).permutation(self.rows)
@@ -133,7 +133,7 @@ class PretrainingTask:
             if self.team.size > 1:
                 # Dropout: other masks in each process, the same ones after a resume.
                 mask = ("pretrain", epoch, step, "dropout", self.team.rank)
-                torch.manual_seed(seed_of(self.stage.seed, *mask))
+                torch.manual_seed(seed_of(self.config.seed, *mask))
             yield self.loss(self.team.share(batch), self.labels[rows])
 
     def validate(self) -> tuple[float, float]:
@@ -141,7 +141,7 @@ class PretrainingTask:
 
 
 def run(
-    stage: PretrainConfig, data: Path, episodes: Path, out: Path, require_gpu: bool, gpus: int = 1
+    config: PretrainConfig, data: Path, episodes: Path, out: Path, require_gpu: bool, gpus: int = 1
 ) -> None:
     """The stage `pretrain`: a checkpoint, its curve and its meta; on `gpus` GPUs together.
 
@@ -155,19 +155,21 @@ def run(
                 f"{gpus} GPUs are asked for, here are {torch.cuda.device_count()}; lower "
                 "resources.gpus of the scale"
             )
-        launch(gpus, train, stage, data, episodes, out)
+        launch(gpus, train, config, data, episodes, out)
         add_energy(out)
     else:
-        train(ALONE, stage, data, episodes, out)
+        train(ALONE, config, data, episodes, out)
 
 
-def train(team: ProcessGroup, stage: PretrainConfig, data: Path, episodes: Path, out: Path) -> None:
+def train(
+    team: ProcessGroup, config: PretrainConfig, data: Path, episodes: Path, out: Path
+) -> None:
     """What each process of a team does; the first one writes."""
     device = team.device()
-    set_precision(stage.precision)
+    set_precision(config.precision)
     check_one_store([data / "store.json", episodes])
-    session = Session("pretrain", stage, [data / "store.json", episodes], out)
+    session = Session("pretrain", config, [data / "store.json", episodes], out)
     store = ImageStore.open(data)
     validation = Episodes.drawn_from(episodes, store.labels, data)
-    task = PretrainingTask(stage, store, validation, device, team)
+    task = PretrainingTask(config, store, validation, device, team)
     session.train(task, "pretrain", task.model.backbone, team=team, processes=team.size)

@@ -12,12 +12,12 @@ from epcore.runtime.origin import check_one_store, check_one_validation
 from epcore.training.config import SelectConfig
 
 
-def run(stage: SelectConfig, checkpoints: list[Path], out: Path) -> None:
+def run(config: SelectConfig, checkpoints: list[Path], out: Path) -> None:
     """The stage `select`: a copy of the best checkpoint and its curve, and a meta that names it.
 
     All candidates were validated on the same frozen episodes; of equals the first one counts.
     """
-    provenance = Provenance("select", stage, checkpoints)
+    provenance = Provenance("select", config, checkpoints)
     check_one_store(checkpoints)
     check_one_validation(checkpoints)
     facts, accuracies = [], []
@@ -33,7 +33,7 @@ def run(stage: SelectConfig, checkpoints: list[Path], out: Path) -> None:
     provenance.write(
         out,
         curve,
-        chosen=stage.candidates[place],
-        val_accuracies=dict(zip(stage.candidates, accuracies, strict=True)),
+        chosen=config.candidates[place],
+        val_accuracies=dict(zip(config.candidates, accuracies, strict=True)),
         **facts[place],
     )

@@ -46,13 +46,13 @@ class Validator:
         self,
         store: ImageStore,
         episodes: Episodes,
-        stage: TrainingConfig,
+        config: TrainingConfig,
         device: torch.device,
     ) -> None:
         self.store, self.episodes = store, episodes
-        self.inference = Inference(stage.propagation)
-        self.augmenter = Augmenter((), stage.view)
-        self.precision, self.device = stage.precision, device
+        self.inference = Inference(config.propagation)
+        self.augmenter = Augmenter((), config.view)
+        self.precision, self.device = config.precision, device
         self.rows = episodes.unique_image_indices()
 
     def __call__(self, backbone: Backbone) -> tuple[float, float]:
@@ -74,11 +74,11 @@ class Validator:
 class NetworkTask(Task, Protocol):
     """A task of a stage that trains one network.
 
-    stage: its config. settings: of them, how it is optimized. device: where the network is.
+    config: of the stage. settings: of them, how it is optimized. device: where the network is.
     """
 
     @property
-    def stage(self) -> SeededConfig: ...
+    def config(self) -> SeededConfig: ...
 
     @property
     def settings(self) -> OptimizerSettings: ...
@@ -90,9 +90,9 @@ class NetworkTask(Task, Protocol):
 class Session:
     """One run of a stage that trains one model, which has no name, or several that have."""
 
-    def __init__(self, name: str, stage: StageConfig, inputs: list[Path], out: Path) -> None:
+    def __init__(self, name: str, config: StageConfig, inputs: list[Path], out: Path) -> None:
         self.out = out
-        self.provenance = Provenance(name, stage, inputs)
+        self.provenance = Provenance(name, config, inputs)
 
     def state(self, model: str = "") -> Path:
         """The file that the training of a model goes on from."""
@@ -123,11 +123,11 @@ class Session:
             UserError: if training diverges; see `fit`.
             Interrupted: after a signal, once everything is saved.
         """
-        stage = task.stage
-        outcome = fit(task, task.settings, stage.seed, self.state(), label, team)
+        config = task.config
+        outcome = fit(task, task.settings, config.seed, self.state(), label, team)
         if team.rank == 0:
-            checkpoint(stage.backbone, outcome.weights).save(self.out)
-            facts |= describe(task.device, stage.precision)
+            checkpoint(config.backbone, outcome.weights).save(self.out)
+            facts |= describe(task.device, config.precision)
             self.finish({"": outcome}, parameters=parameter_count(counted), **facts)
 
     def finish(self, outcomes: Mapping[str, Outcome], **facts: Any) -> None:

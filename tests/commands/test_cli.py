@@ -101,14 +101,15 @@ def test_every_stage_explains_its_options(capsys, stage):
 def test_the_scale_is_that_of_the_config_file_unless_another_is_named(config, capsys):
     file = config / "config.yaml"
     file.write_text(file.read_text(encoding="utf-8").replace("scale: demo", "scale: small"))
-    for options, scale in (((), "small"), (("--scale", "demo"), "demo")):
+    named = (("--scale", "demo"), ("--config", "scale=demo"))
+    for options, scale in (((), "small"), *((options, "demo") for options in named)):
         assert main(["doctor", "no-target", "--settings", str(config), *options]) == 2
         assert f"no-target at scale {scale}:" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("stage", "option"),
-    [("embed", "--gpus"), ("classify", "--shot"), ("forecast", "--seeds")],
+    [("embed", "--gpus"), ("classify", "--shot"), ("embed-folder", "--size")],
 )
 @pytest.mark.parametrize("count", ["-1", "1.5", "all"])
 def test_a_number_that_cannot_be_is_refused(capsys, stage, option, count):

@@ -18,6 +18,7 @@ from epcore.commands.doctor.environment import check_factor, check_gpus, check_p
 from epcore.commands.dry_run import Job, planned
 from epcore.errors import UserError
 from epcore.plan import Plan
+from epcore.plan.registry import main_config
 
 ROOT = Path(__file__).parents[2]
 PROFILE = ROOT / "workflow/profiles/slurm"
@@ -488,7 +489,8 @@ def asked_of(config, monkeypatch):
             monkeypatch.setattr(doctor, name, check)
         file = config / "config.yaml"
         file.write_text(file.read_text().replace(old, new, 1))
-        doctor.run(["all"], config, scale, root, None)
+        main = main_config(config, {"scale": scale})
+        doctor.run(["all"], config, main, root, None)
         return told
 
     return run

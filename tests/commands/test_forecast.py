@@ -19,6 +19,7 @@ from epcore.errors import UserError
 from epcore.footprint.ledger import append
 from epcore.footprint.medians import Key, Median, medians, read_medians
 from epcore.plan import Plan
+from epcore.plan.registry import main_config
 
 CONFIG = Path(__file__).parents[2] / "config"
 CONV4 = Key("pretrain", "glyph-mini", "conv4", "", "cpu")
@@ -105,18 +106,17 @@ def test_the_command_prints_the_file_that_ships(tmp_path, monkeypatch, capsys, e
     for seed, seconds in enumerate((10, 30)):
         job = MODEL.format("conv4", seed)
         append(ledger, entry(attempt=str(seed), job=job, seconds=seconds, kwh=0.5))
-    run([], CONFIG, "demo", None, medians_alone=True)
+    run([], CONFIG, main_config(CONFIG), None, medians_alone=True)
     file = Path("measured.csv")
     file.write_text(capsys.readouterr().out)
     assert read_medians(file, "demo") == dict.fromkeys((CONV4, CONV4.pooled), Median(2, 20, 0.5))
     assert read_medians(file, "paper") == {}
 
 
-@pytest.mark.parametrize(("seeds", "said"), [([3], "seed 3"), ([0, 1, 2], "seeds 0, 1, 2")])
+@pytest.mark.parametrize(("seeds", "said"), [([3], "seed 3"), (3, "seeds 0, 1, 2")])
 def test_the_forecast_says_which_seeds_it_is_of(monkeypatch, capsys, seeds, said):
-    """`--seeds 3` is one training, of seed 3; `--config seeds=3` are three."""
-    monkeypatch.setattr("epcore.footprint.forecast.planned", lambda *_: [])
-    run(["all"], CONFIG, "demo", "cpu", False, seeds)
+    monkeypatch.setattr("epcore.commands.forecast.planned", lambda *_: [])
+    run(["all"], CONFIG, main_config(CONFIG, {"seeds": seeds}), "cpu", False)
     assert capsys.readouterr().out.endswith(f"trainings on the CPU with {said}.\n")
 
 

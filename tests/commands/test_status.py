@@ -111,6 +111,18 @@ def test_a_folder_that_is_not_there_is_told_with_the_remedy(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("key", "value"), [("updated", None), ("seconds_left", "soon"), ("seconds_left", float("inf"))]
 )
+def test_it_tells_of_one_scale_if_that_is_asked_for(tmp_path, capsys):
+    for scale in ("demo", "small"):
+        (tmp_path / scale / "models").mkdir(parents=True)
+        (tmp_path / scale / "models" / "a.pt").touch()
+    (tmp_path / "small" / "models" / "b.pt").touch()
+    for options, finished in (((), 3), (("--scale", "small"), 2)):
+        assert main(["status", "--results", str(tmp_path), *options]) == 0
+        assert f"{finished} finished" in capsys.readouterr().out
+    assert main(["status", "--results", str(tmp_path), "--scale", "smal"]) == 2
+    assert "no results of scale smal; did you mean 'small'?" in capsys.readouterr().err
+
+
 def test_a_heartbeat_with_a_value_of_another_kind_is_left_out(beat, tmp_path, key, value):
     (tmp_path / STATE).write_text(json.dumps(beat(5, []) | {key: value}))
     assert overview(tmp_path, 1020.0).startswith("0 trainings running")

@@ -19,6 +19,7 @@ import pytest
 import yaml
 from file_server import BODY, Server, serving
 
+from epcore.commands import fetch as fetch_command
 from epcore.data import fetch
 from epcore.data.datasets import SourceFile
 from epcore.data.sources import Sources
@@ -83,7 +84,7 @@ def write_settings(folder, sources):
 def fetched(folder, files, receipt=None):
     """Fetches a source with these files below folder/data; where its usual file lies then."""
     write_settings(folder, {"birds": source(files)})
-    fetch.run(["birds"], folder / "config", folder / "data", receipt)
+    fetch_command.run(["birds"], folder / "config", folder / "data", receipt)
     return folder / "data" / PATH
 
 
@@ -531,7 +532,9 @@ def test_a_source_without_a_receipt_is_named(receipt):
 
 def test_a_data_set_stands_for_its_sources_and_each_is_fetched_once(tmp_path, server, capsys):
     write_settings(tmp_path, {"birds": source({"archive": [server.page("/a")]})})
-    fetch.run(["bird-set", "birds", "bird-set"], tmp_path / "config", tmp_path / "data", None)
+    fetch_command.run(
+        ["bird-set", "birds", "bird-set"], tmp_path / "config", tmp_path / "data", None
+    )
     assert server.sent() == [len(BODY)]
     assert capsys.readouterr().out.count("birds: Birds of 2011") == 1
 
@@ -540,7 +543,7 @@ def test_the_data_root_is_that_of_the_workflow_unless_one_is_given(tmp_path, ser
     write_settings(tmp_path, {"birds": source({"archive": [server.page("/a")]})})
     config = "scale: demo\nallow_cpu: false\ndata_root: {}\n"
     (tmp_path / "config/config.yaml").write_text(config.format(tmp_path / "disk"))
-    fetch.run(["birds"], tmp_path / "config", None, None)
+    fetch_command.run(["birds"], tmp_path / "config", None, None)
     assert (tmp_path / "disk" / PATH).is_file()
 
 
@@ -555,7 +558,7 @@ def test_without_names_it_tells_what_there_is_and_requests_nothing(tmp_path, ser
     write_settings(tmp_path, sources)
     here = lay(tmp_path / "data", b"text", "here.csv")
     (tmp_path / "data" / "train").mkdir()
-    fetch.run([], tmp_path / "config", tmp_path / "data", None)
+    fetch_command.run([], tmp_path / "config", tmp_path / "data", None)
     lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
     assert lines[:7] == [
         "birds: Birds of 2011",

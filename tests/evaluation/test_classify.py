@@ -116,10 +116,10 @@ def test_a_base_mean_in_the_file_lets_simpleshot_take_part(classify):
     [
         ({}, ["--classifier", "ridg"], "unknown entry of classifiers.yaml 'ridg'; did you mean"),
         ({}, ["--classifier", "ep+ridg"], "unknown entry of classifiers.yaml 'ridg'; did you mean"),
-        ({}, ["--classifier", "{name: [ridge]}"], "no such classifier"),
+        ({}, ["--classifier", "{name: [ridge]}"], "the key 'name' is missing; say which one"),
         ({}, ["--classifier", "[ridge]"], "unknown entry of classifiers.yaml"),
-        ({}, ["--classifier", "{scale: 5}"], "the key 'name' is missing; say which classifier"),
-        ({}, ["--classifier", "{name: ridg}"], "there is no such classifier"),
+        ({}, ["--classifier", "{scale: 5}"], "the key 'name' is missing; say which one"),
+        ({}, ["--classifier", "{name: ridg}"], "unknown classifier 'ridg'; did you mean 'ridge'?"),
         ({}, ["--classifier", "{name: ridge, x: 1}"], "classifier ridge: unknown key 'x'"),
         ({}, ["--classifier", "{name: ridge"], "this is not valid YAML"),
         (

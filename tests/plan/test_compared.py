@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from plans import plan_of
+from plans import DELETED, plan_of, put
 
+from epcore.commands.check_methods import check_methods
 from epcore.errors import UserError
 from epcore.plan import Plan
 from epcore.plan.run import Run
@@ -185,8 +186,10 @@ def config(tmp_path):
 
 def test_a_method_that_does_not_exist_is_told_with_the_nearest(config):
     folder = config(tpn={"method": {"name": "tnp"}})
+    put(folder, "scales/demo.yaml", "compared", DELETED)
+    loaded = plan("demo", folder)
     with pytest.raises(UserError, match=r"compared\.yaml.*tpn.*did you mean 'tpn'"):
-        plan("demo", folder)
+        check_methods(loaded, loaded.registry.recipes.names)
 
 
 def test_a_setting_that_does_not_exist_is_told(config):
@@ -200,8 +203,8 @@ def test_a_setting_that_does_not_exist_is_told(config):
     [
         ({"tiered-imagnet": {"epochs": 3}}, r"tpn\.training_on.*did you mean 'tiered-imagenet'"),
         ({"mini-imagenet": {"epoch": 3}}, r"training_on\.mini-imagenet\.epoch'; did you mean"),
-        ({"mini-imagenet": 3}, r"tpn\.training_on\.mini-imagenet: expected a mapping"),
-        (3, r"tpn\.training_on: expected a mapping"),
+        ({"mini-imagenet": 3}, r"tpn, training_on: mini-imagenet: expected a mapping"),
+        (3, r"tpn, training_on: expected a mapping"),
     ],
 )
 def test_mistakes_in_a_data_set_s_own_settings_are_told(config, training_on, told):

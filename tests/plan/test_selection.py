@@ -97,13 +97,13 @@ def test_a_recipe_may_choose_in_one_phase_alone(config):
     [
         (
             {"pretrainig": {"a": {"learning_rate": 0.1}}},
-            "config/recipes.yaml: unknown key 'recipes.net.candidates.pretrainig'; did you mean "
-            "'pretraining'?",
+            "config/recipes.yaml, recipes.net: candidates.pretrainig: Input should be "
+            "'pretraining' or 'finetuning', got \"pretrainig\"",
         ),
         (
             {"finetuning": {"a": {"class_wait": 0.1}}},
-            "config/recipes.yaml: unknown key 'recipes.net.candidates.finetuning.a.class_wait'; "
-            "did you mean 'class_weight'?",
+            "config/recipes.yaml, recipes.net-a: unknown key 'finetuning.class_wait'; did you mean "
+            "'class_weight'?",
         ),
         (
             {"finetuning": {"paper": {"class_weight": 0.1}}},
@@ -117,7 +117,7 @@ def test_a_recipe_may_choose_in_one_phase_alone(config):
         ),
         (
             {"finetuning": {"a": 3}},
-            "config/recipes.yaml: recipes.net.candidates.finetuning.a: expected a mapping of keys "
+            "config/recipes.yaml, recipes.net: candidates.finetuning.a: expected a mapping of keys "
             "to values, got 3",
         ),
     ],

@@ -84,14 +84,21 @@ def flat(settings, at=""):
     return found
 
 
+def settings_of(recipe, scale):
+    """Path -> value; of the phases what differs from the settings of propagation."""
+    resolved = plan(scale).registry.recipes.resolve(recipe, "conv4")
+    dumped = resolved.model_dump(exclude={"description"})
+    general = dumped["propagation"]
+    dumped["phases"] = {
+        phase: {key: value for key, value in settings.items() if value != general[key]}
+        for phase, settings in dumped["phases"].items()
+    }
+    return flat(dumped)
+
+
 def changed(recipe, other="epnet", scale="paper"):
     """The settings in which a recipe differs from another: path -> its value."""
-    one, two = (
-        flat(
-            plan(scale).registry.recipes.resolve(name, "conv4").model_dump(exclude={"description"})
-        )
-        for name in (recipe, other)
-    )
+    one, two = settings_of(recipe, scale), settings_of(other, scale)
     return {path: one[path] for path in one if path not in two or one[path] != two[path]}
 
 

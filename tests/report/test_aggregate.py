@@ -429,6 +429,9 @@ def test_a_table_that_does_not_tell_of_trainings_reads_no_curve(table, table_sta
     assert {tuple(line[name] for name in FALLS) for line in table[0].values()} == {("",) * 4}
 
 
+LEDGER = Path("results/mine/ledger.jsonl")
+
+
 def cost(folder, **facts):
     trained = training("pretraining", [0.1], folder)
     Path(trained.files[1]).write_text(json.dumps(facts), encoding="utf-8")
@@ -441,8 +444,8 @@ def test_the_cost_of_a_checkpoint_is_that_of_all_its_trainings_over_seeds(tmp_pa
         cost(tmp_path / str(place), seconds=seconds, energy={"kwh": kwh})
         for place, (seconds, kwh) in enumerate(told)
     ]
-    assert aggregate.costs(made, 2) == {"training_seconds": 220.0, "training_kwh": "1.5"}
-    assert aggregate.costs([], 2) == {}
+    assert aggregate.costs(made, 2, LEDGER) == {"training_seconds": 220.0, "training_kwh": "1.5"}
+    assert aggregate.costs([], 2, LEDGER) == {}
 
 
 @pytest.mark.parametrize("went_on", [3, {"": None, "b": 0}])
@@ -452,18 +455,20 @@ def test_a_training_that_went_on_counts_with_its_attempts_before(
     monkeypatch.chdir(tmp_path)
     (folder := Path("results/mine/models")).mkdir(parents=True)
     job = {"job": str(folder / "pretraining.pt")}
-    ledger = Path("results/mine/ledger.jsonl")
     for number, state in enumerate(["finished", "running", "interrupted"]):
-        append(ledger, entry(attempt=f"{number}", state=state, seconds=100, kwh=0.5, **job))
-    append(ledger, entry(attempt="last", state="finished", seconds=10, kwh=0.1, **job))
+        append(LEDGER, entry(attempt=f"{number}", state=state, seconds=100, kwh=0.5, **job))
+    append(LEDGER, entry(attempt="last", state="finished", seconds=10, kwh=0.1, **job))
     facts = {"seconds": 7, "energy": {"kwh": 0.25, "attempt": "last"}}
     alone = cost(folder, **facts, resumed_from_epoch=None)
-    assert aggregate.costs([alone], 1) == {"training_seconds": 7.0, "training_kwh": "0.25"}
+    assert aggregate.costs([alone], 1, LEDGER) == {"training_seconds": 7.0, "training_kwh": "0.25"}
     continued = cost(folder, **facts, resumed_from_epoch=went_on)
     told = {"training_seconds": 207.0, "training_kwh": "1.25"}
-    assert aggregate.costs([continued], 1) == told
-    ledger.unlink()
-    assert aggregate.costs([continued], 1) == {"training_seconds": 7.0, "training_kwh": "0.25"}
+    assert aggregate.costs([continued], 1, LEDGER) == told
+    LEDGER.unlink()
+    assert aggregate.costs([continued], 1, LEDGER) == {
+        "training_seconds": 7.0,
+        "training_kwh": "0.25",
+    }
 
 
 def test_energy_that_was_not_tracked_once_is_not_told(tmp_path):
@@ -471,13 +476,13 @@ def test_energy_that_was_not_tracked_once_is_not_told(tmp_path):
         cost(tmp_path / "a", seconds=1, energy={"kwh": 2}),
         cost(tmp_path / "b", seconds=3),
     ]
-    assert aggregate.costs(made, 1) == {"training_seconds": 4.0}
+    assert aggregate.costs(made, 1, LEDGER) == {"training_seconds": 4.0}
 
 
 @pytest.mark.parametrize("facts", [{}, {"seconds": None}, {"seconds": 1, "energy": {"wh": 3}}])
 def test_a_meta_that_does_not_tell_its_cost_is_named(tmp_path, facts):
     with pytest.raises(UserError, match=r"\.meta\.json is damaged .*; delete it"):
-        aggregate.costs([cost(tmp_path, **facts)], 1)
+        aggregate.costs([cost(tmp_path, **facts)], 1, LEDGER)
 
 
 SAID = {"made": {}, "assumes": "T B", "seconds_per_1000_episodes": 2.5}

@@ -17,7 +17,7 @@ CARDS = ["GPU-aa", "GPU-bb", "GPU-cc"]
 # Takes cards, says which, and keeps them until its input ends.
 JOB = """
 import os, sys
-from epcore import gpus
+from epcore.runtime import gpus
 gpus.PREFIX, gpus.POLL = sys.argv[1], 0.02
 gpus._torch_sees = lambda *_: True
 gpus.claim(int(sys.argv[2]), allow_cpu=True)

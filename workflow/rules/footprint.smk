@@ -78,11 +78,10 @@ rule forecast:
         runtime=5,
     params:
         settings=CONFIG,
-        scale=SCALE,
-        seeds=PLAN.registry.seeds,
+        asked=[f"scale={SCALE}", f"seeds={[*PLAN.registry.seeds]}"],
     shell:
-        "epcore forecast all --settings {params.settings:q} --scale {params.scale} "
-        "--seeds {params.seeds} 2>&1 | tee {log:q}"
+        "epcore forecast all --settings {params.settings:q} --config {params.asked:q} "
+        "2>&1 | tee {log:q}"
 
 
 # Where a GPU is required, a run takes days. The forecast starts a dry run, which reads this file
@@ -94,13 +93,8 @@ if (
 ):
     import shlex
 
-    words = [
-        *asked_targets(),
-        "--scale",
-        SCALE,
-        "--seeds",
-        *map(str, PLAN.registry.seeds),
-    ]
+    seeds = [f"seeds={[*MAIN.seeds]}"] if MAIN.seeds else []
+    words = [*asked_targets(), "--config", f"scale={SCALE}", *seeds]
     print(
         f"To see what this costs: epcore forecast {shlex.join(words)}", file=sys.stderr
     )

@@ -9,31 +9,29 @@ from epcore.commands.doctor.data import check_data, check_disk, own_and_built
 from epcore.commands.doctor.environment import LOCK, check_factor, check_gpus, check_packages
 from epcore.commands.doctor.finding import Finding
 from epcore.commands.dry_run import Job, planned
+from epcore.config.scale import MainConfig
 from epcore.errors import UserError
 from epcore.plan import Plan
-from epcore.plan.registry import main_config
 
 
 def run(
     targets: list[str],
     settings: Path,
-    scale: str,
+    main: MainConfig,
     root: Path | None,
     profile: Path | None,
-    seeds: list[int] | None = None,
 ) -> None:
     """Prints what there is and what is missing; `root` is config.yaml's unless it is given.
 
     Raises:
         UserError: if anything is missing, or Snakemake cannot plan a target.
     """
-    plan = Plan(settings, scale, seeds)
+    plan, scale = Plan(settings, main.scale, main.seeds), main.scale
     plan.check()
     plan.registry.check_recipes(plan.registry.recipes.names)
     check_methods(plan, plan.registry.recipes.names)
-    config = main_config(settings)
-    root = root or Path(config.data_root)
-    required = plan.registry.scale.requires_gpu and not config.allow_cpu
+    root = root or Path(main.data_root)
+    required = plan.registry.scale.requires_gpu and not main.allow_cpu
     print(f"For {' '.join(targets)} at scale {scale}:")
     findings = _shown(
         [

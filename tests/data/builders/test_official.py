@@ -77,7 +77,8 @@ from miniatures import (
 from packing import provenance
 from PIL import Image
 
-from epcore.data import build, fetch
+from epcore.commands import fetch
+from epcore.data import build
 from epcore.data.config import DataConfig
 from epcore.data.contents import ImageClass
 from epcore.data.datasets import Expected, Pixels
