@@ -67,6 +67,7 @@ __all__ = [
     "SoftKMeans",
     "Step",
     "TransMatchHead",
+    "import_classifier",
     "load_classifier",
 ]
 
@@ -111,12 +112,16 @@ def load_classifier(
     """
     own = {"name": classifier} if isinstance(classifier, str) else dict(classifier)
     name = own.pop("name")
-    kind = _imported(name, where) if "." in name else pick(CLASSIFIERS, name, "classifier", where)
+    kind = (
+        import_classifier(name, where)
+        if "." in name
+        else pick(CLASSIFIERS, name, "classifier", where)
+    )
     settings = {key: value for key, value in shared.items() if key in kind.model_fields}
     return validate(kind, settings | own, f"{where}, classifier {name}")
 
 
-def _imported(path: str, where: str) -> type[EpisodeClassifier]:
+def import_classifier(path: str, where: str) -> type[EpisodeClassifier]:
     """The class at a dotted path.
 
     Raises:

@@ -31,6 +31,8 @@ def check_methods(plan: Plan, recipes: Sequence[str]) -> None:
                     inference.check_trainable()
     any_recipe = plan.registry.recipes.resolve(recipes[0], next(iter(plan.registry.backbones)))
     for name, choice in plan.registry.recipes.classifiers.items():
+        if name in plan.registry.recipes.unusable:
+            continue
         settings = any_recipe.propagation.model_copy(update={"classifier": choice.classifier})
         for chosen in combinations(choice.grid):
             place = f"{plan.registry.config.name}/classifiers.yaml, {name}"

@@ -96,6 +96,12 @@ class ClassifierChoice(Settings):
         description="setting -> values of which the best is taken on validation episodes",
     )
 
+    @property
+    def class_name(self) -> str:
+        """The name of the classifier, a dotted path if its class is a user's."""
+        named = self.classifier
+        return named if isinstance(named, str) else str(named["name"])
+
 
 class Candidates(Settings):
     """Settings of which validation chooses, for each phase: a recipe each, by its name."""

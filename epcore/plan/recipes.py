@@ -50,6 +50,28 @@ class Recipes:
                 pick(self.backbones, backbone, "backbone", f"{place}, backbones")
         return sources.protocols, *_with_candidates(sources.recipes, where)
 
+    @cached_property
+    def unusable(self) -> dict[str, str]:
+        """Entries of classifiers.yaml that name a class of a user's -> why it cannot be imported.
+
+        Tables leave out the rows of these entries, so that they stop nothing else.
+        """
+        problems = {}
+        for name, choice in self.classifiers.items():
+            path = choice.class_name
+            if "." in path:
+                from epcore.classifiers import import_classifier  # imports torch, as the class does
+
+                try:
+                    import_classifier(path, f"{self.config.name}/classifiers.yaml, {name}")
+                except UserError as error:
+                    problems[name] = str(error)
+        return problems
+
+    def is_usable(self, name: str | None) -> bool:
+        """Whether a row's recipe has no classifier behind its + that cannot be imported."""
+        return (name or "").partition("+")[2] not in self.unusable
+
     @property
     def names(self) -> list[str]:
         return list(self._recipe_sources[1])

@@ -114,7 +114,8 @@ class TableFiles:
     def _read_table(self, path: Path) -> Table:
         check_name(path.stem, shown(path))
         table: Table = validate(Table, read_yaml(path), shown(path))
-        blocks = tuple(self._with_classifiers(block, shown(path)) for block in table.blocks)
+        whole = [self._with_classifiers(block, shown(path)) for block in table.blocks]
+        blocks = tuple(map(self._usable, whole))
         table = table.model_copy(update={"blocks": blocks})
         check_unique([column.name for column in table.columns], "column", shown(path))
         check_unique([block.name for block in table.blocks], "block", shown(path))
@@ -163,6 +164,11 @@ class TableFiles:
             }
             rows.append(validate(Row, row, f"{place}, {name}"))
         return block.model_copy(update={"rows": (*block.rows, *rows)})
+
+    def _usable(self, block: Block) -> Block:
+        """Without the rows of classifiers that cannot be imported."""
+        rows = tuple(row for row in block.rows if self.recipes.is_usable(row.recipe))
+        return block.model_copy(update={"rows": rows})
 
     def _check_protocol(self, row: Row, column: Column, where: str) -> None:
         asked = pick(self.protocols, protocol_of(row, column), "protocol", where)

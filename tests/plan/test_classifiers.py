@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from plans import plan_of
+from plans import plan_of, put
 
+from epcore.commands.check_methods import check_methods
 from epcore.errors import UserError
 from epcore.plan import Plan
 from epcore.plan.run import Run
@@ -152,3 +153,40 @@ def test_a_part_of_a_table_is_all_that_a_scale_shows_of_it(config):
 def test_a_part_that_no_table_has_is_told(config, part, said):
     with pytest.raises(UserError, match=re.escape(said)):
         narrowed(config, part).check()
+
+
+OWN_CLASS = """
+from epcore.classifiers import Prototypes
+
+
+class Mine(Prototypes):
+    pass
+"""
+
+
+def test_a_class_of_a_user_s_that_cannot_be_imported_stops_its_own_rows_alone(
+    config, tmp_path, monkeypatch
+):
+    entry = {"label": "mine", "classifier": {"name": "module_of_mine.Mine"}}
+    put(config, "classifiers.yaml", "mine", entry)
+    rows = "blocks/CONV-4/rows"
+    row = {"name": "own", "recipe": "net+mine"}
+    main = yaml.safe_load((config / "tables/main.yaml").read_text(encoding="utf-8"))
+    (block,) = (block for block in main["blocks"] if block["name"] == "CONV-4")
+    put(config, "tables/main.yaml", rows, [*block["rows"], row])
+
+    def tested(plan):
+        plan.check()
+        return {
+            (at.row.name, name) for name in ("main", "classifiers") for at in plan.tables.runs(name)
+        }
+
+    without = Plan(config, "demo")
+    assert "cannot be imported (ModuleNotFoundError" in without.registry.recipes.unusable["mine"]
+    check_methods(without, without.tested.recipes)
+    (tmp_path / "module_of_mine.py").write_text(OWN_CLASS, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    loaded = Plan(config, "demo")
+    check_methods(loaded, loaded.tested.recipes)
+    assert tested(loaded) - tested(without) == {("mine", "classifiers"), ("own", "main")}
+    assert tested(without) == tested(plan_of("demo"))

@@ -55,6 +55,9 @@ try:
     PLAN = Plan(CONFIG, SCALE, MAIN.seeds)
     PLAN.check()
     check_unedited(CONFIG, begins=workflow.is_main_process)
+    if workflow.is_main_process:
+        for problem in PLAN.registry.recipes.unusable.values():
+            print(f"epcore: {problem}; its rows are left out", file=sys.stderr)
     # Of a country that nobody knows every job would fail.
     if workflow.is_main_process and PLAN.registry.footprint.tracking:
         carbon_intensity(PLAN.registry.footprint)

@@ -13,6 +13,8 @@ from epcore.config.scale import MainConfig
 from epcore.errors import UserError
 from epcore.plan import Plan
 
+IMPORT = "install its package, or `export PYTHONPATH=FOLDER` with the folder that it is in"
+
 
 def run(
     targets: list[str],
@@ -32,12 +34,14 @@ def run(
     check_methods(plan, plan.registry.recipes.names)
     root = root or Path(main.data_root)
     required = plan.registry.scale.requires_gpu and not main.allow_cpu
+    unusable = plan.registry.recipes.unusable
     print(f"For {' '.join(targets)} at scale {scale}:")
     findings = _shown(
         [
             *check_packages(settings.parent / LOCK),
             *check_gpus(required, profile is not None),
             *check_factor(plan.registry.footprint),
+            *(Finding("classifiers", problem, IMPORT) for problem in unusable.values()),
         ]
     )
     jobs = planned(plan, targets)
