@@ -15,7 +15,7 @@ from epcore.plan import Plan, paths
 from epcore.report.config import TableConfig
 from epcore.report.layout import Layout, Line, Number, lay_out
 from epcore.report.markup import to_text
-from epcore.report.text_table import Cell, read_cells
+from epcore.report.text_table import Cells, read_cells
 from epcore.settings import pick
 
 PREFERRED = ("own", "main")
@@ -78,7 +78,7 @@ def _width(console: Console, table: Drawing) -> int:
     return Measurement.get(console, console.options.update(width=WIDEST), table).maximum
 
 
-def cells_of(stage: TableConfig, csv: Path) -> dict[tuple[str, str, str], Cell]:
+def cells_of(stage: TableConfig, csv: Path) -> Cells:
     """Those of a table that was made earlier.
 
     Raises:
@@ -112,7 +112,7 @@ def show(plan: Plan, name: str) -> Path:
         )
     stage = plan.tables.stage(name)
     console = Console(highlight=False, markup=False)
-    layout = lay_out(stage, cells_of(stage, csv))
+    layout = lay_out(stage, cells_of(stage, csv), tests={})  # facts of trainings are not shown
     wide, narrow = (drawing(layout, intervals) for intervals in (True, False))
     chosen = wide if _width(console, wide) <= console.width else narrow
     Console(width=_width(console, chosen)).print(chosen)

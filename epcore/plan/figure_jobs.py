@@ -83,20 +83,22 @@ class FigureJobs:
             case "interpolation":
                 return figures.interpolation, self._of_networks(figures.interpolation_runs())
             case "ablation":
-                scores = [cell.scores.file for cell in self._tables.cells("ablation")]
-                paper = (self._registry.config / "paper" / "abl.csv").as_posix()
-                return figures.ablation, {"drawn_from": scores, "paper": [paper]}
+                return figures.ablation, self._of_table("ablation")
             case "per-episode":
-                scores = [cell.scores.file for cell in figures.per_episode().cells]
-                return figures.per_episode, {"drawn_from": scores}
+                return figures.per_episode, self._of_table(figures.settings.per_episode.table)
             case "speed":
-                scores = [point.scores.file for point in figures.speed().points]
-                return figures.speed, {"drawn_from": [*scores, *map(paths.meta, scores)]}
+                return figures.speed, self._of_table(figures.settings.speed.table)
             case "gap":
                 pairs = self._curves.gap().pairs
                 curves = [paths.curve(c) for p in pairs for c in (p.checkpoint, p.baseline)]
                 return self._curves.gap, {"drawn_from": curves}
         raise KeyError(figure)
+
+    def _of_table(self, name: str) -> Inputs:
+        """The cells of a table, beside which the tests behind them stand."""
+        place = {"scale": self._registry.scale_name, "table": name}
+        tests = paths.TABLE_TESTS.format(**place)
+        return {"table": [paths.TABLE_CSV.format(**place)], "drawn_from": [tests]}
 
     def _of_networks(self, runs: list[Run]) -> Inputs:
         """Features of the runs, and the episodes, which are of one protocol."""

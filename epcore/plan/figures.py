@@ -18,14 +18,12 @@ from epcore.plan.run import Run
 from epcore.plan.runs import Runs
 from epcore.plan.tables import TableRun, Tables
 from epcore.report.figure_config import (
-    AblationCell,
     AblationConfig,
     AlphaCandidate,
     AlphaConfig,
-    PerEpisodeCell,
+    Panel,
     PerEpisodeConfig,
     SpeedConfig,
-    SpeedPoint,
 )
 from epcore.settings import pick
 
@@ -161,52 +159,41 @@ class Figures:
         """Where the scale has its table."""
         shown = self.speed_runs()
         return SpeedConfig(
-            points=tuple(
-                SpeedPoint(
-                    label=at.row.label or at.row.name,
-                    panel=at.column.heading,
-                    scores=self._runs.scores(at.run),
-                )
-                for at in shown
-            ),
+            block=self.settings.speed.block,
+            labels={at.row.name: at.row.label or at.row.name for at in shown},
+            panels={at.column.name: at.column.heading for at in shown},
             note=self._note(shown[0].column.dataset, shown[0].run.backbone),
         )
 
     def per_episode(self) -> PerEpisodeConfig:
         """Where the scale has its table."""
-        registry, figure = self._registry, self.settings.per_episode
+        registry = self._registry
+        panels = [
+            Panel(
+                block=at.block.name,
+                column=at.column.name,
+                dataset=registry.datasets[at.run.dataset].caption,
+                backbone=registry.sized(at.run.backbone),
+                episodes=at.column.heading,
+            )
+            for at in self.per_episode_runs()
+        ]
         return PerEpisodeConfig(
-            rows=figure.rows,
-            cells=tuple(
-                PerEpisodeCell(
-                    dataset=registry.datasets[at.run.dataset].caption,
-                    backbone=registry.sized(at.run.backbone),
-                    episodes=at.column.heading,
-                    row=at.row.name,
-                    seed=at.run.seed,
-                    scores=self._runs.scores(at.run),
-                )
-                for at in self.per_episode_runs()
-            ),
+            rows=self.settings.per_episode.rows,
+            panels=tuple(dict.fromkeys(panels)),
             note=f"Scale {registry.scale_name}, seeds {', '.join(map(str, registry.seeds))}",
         )
 
     def ablation(self) -> AblationConfig:
         """Where the rows of the table tick every combination of its marks."""
         table = self._registry.tables.table("ablation")
+        block, column = table.blocks[0], table.columns[0]
         return AblationConfig(
             factors=table.marks,
-            cells=tuple(
-                AblationCell(
-                    seed=at.run.seed,
-                    block=at.block.name,
-                    paper=at.row.paper or at.row.name,
-                    marks=at.row.marks,
-                    scores=self._runs.scores(at.run),
-                )
-                for at in self._tables.runs("ablation")
-            ),
-            note=self._note(table.columns[0].dataset, table.blocks[0].backbone),
+            block=block.name,
+            column=column.name,
+            marks={row.name: row.marks for row in block.rows if row.recipe},
+            note=self._note(column.dataset, block.backbone),
         )
 
     def _note(self, column: str, backbone: str | None) -> str:

@@ -27,6 +27,7 @@ SCORES = "results/{scale}/scores/{dataset}/{backbone}/{recipe}/s{seed}/{protocol
 CLASSIFIED = SCORES.replace(".csv", "-classifiers.csv")  # `recipe` is the one before the +
 FIGURE = "results/{scale}/figures/{figure}.pdf"
 TABLE_CSV = "results/{scale}/tables/{table}.csv"
+TABLE_TESTS = "results/{scale}/tables/{table}-by-seed.csv"
 TABLE_TEX = "results/{scale}/tables/{table}.tex"
 TABLE_HTML = "results/{scale}/tables/{table}.html"
 CLAIMS = TABLE_CSV.replace("{table}", "claims")

@@ -12,35 +12,34 @@ from epcore.report.factorial import contrast, effects
 from epcore.report.figure import BAR, BLUE, ORANGE, ends, figure
 from epcore.report.figure_config import AblationConfig
 from epcore.report.numbers import write_table
-from epcore.report.printed import read_printed
-from epcore.report.scores import read_scores
+from epcore.report.scores import read_test
+from epcore.report.text_table import Cells, Tests, by_seed, read_cells, read_tests
 
 
-def tabulate(config: AblationConfig, paper: Path) -> pd.DataFrame:
+def tabulate(config: AblationConfig, cells: Cells, tests: Tests) -> pd.DataFrame:
     """A line for each term: effect and interval in points of this run, effect in the paper.
 
     Raises:
-        UserError: unless the cells are every combination of the factors, each with a printed number
+        UserError: unless the rows are every combination of the factors, each with a printed number
             and over the same episodes.
     """
-    printed = read_printed(paper).items()
-    rows = {(block, row): float(cell["accuracy"]) for (block, row, _), cell in printed}
-    first = [cell for cell in config.cells if cell.seed == config.cells[0].seed]
-    combinations = {frozenset(cell.marks) for cell in first}
-    if not len(first) == len(combinations) == 2 ** len(config.factors):
+    combinations = {frozenset(marks) for marks in config.marks.values()}
+    if not len(config.marks) == len(combinations) == 2 ** len(config.factors):
         raise UserError(
             f"the ablation needs a cell for each of the {2 ** len(config.factors)} combinations of "
-            f"{', '.join(config.factors)}; there are {len(first)} cells of "
+            f"{', '.join(config.factors)}; there are {len(config.marks)} cells of "
             f"{len(combinations)} combinations; correct `marks` of the table's rows"
         )
-    for cell in config.cells:
-        if (cell.block, cell.paper) not in rows:
-            raise UserError(f"{paper}: no row {cell.paper!r} in {cell.block}; correct `paper`")
-    ours: dict[int, dict[frozenset[str], np.ndarray]] = {}
-    for cell in config.cells:
-        ours.setdefault(cell.seed, {})[frozenset(cell.marks)] = read_scores(cell.scores)
-    theirs = {frozenset(cell.marks): np.array(rows[cell.block, cell.paper]) for cell in first}
-    if len({len(scores) for cells in ours.values() for scores in cells.values()}) != 1:
+    ours: dict[str, dict[frozenset[str], np.ndarray]] = {}  # by seed
+    theirs: dict[frozenset[str], np.ndarray] = {}
+    for row, marks in config.marks.items():
+        key = (config.block, row, config.column)
+        if key not in cells or not cells[key]["paper_accuracy"]:
+            raise UserError(f"the paper prints no number for {', '.join(key)}; correct `paper`")
+        theirs[frozenset(marks)] = np.array(float(cells[key]["paper_accuracy"]))
+        for test in tests[key]:
+            ours.setdefault(test["seed"], {})[frozenset(marks)] = read_test(test)
+    if len({len(scores) for of_seed in ours.values() for scores in of_seed.values()}) != 1:
         raise UserError("the ablation's scores are of different episodes; delete and rerun them")
     lines = [
         {
@@ -81,13 +80,15 @@ def draw(table: pd.DataFrame, note: str, over: str, out: Path) -> None:
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, markerscale=0.6)
 
 
-def run(config: AblationConfig, paper: Path, out: Path) -> None:
+def run(config: AblationConfig, table: Path, out: Path) -> None:
     """The stage `ablation`: the picture (.pdf, .png) and what is drawn (.csv)."""
-    provenance = Provenance(
-        "ablation", config, [paper, *(Path(c.scores.file) for c in config.cells)]
-    )
-    table = tabulate(config, paper)
-    write_table(table, out.with_suffix(".csv"), "%.4f")
-    trainings = len({cell.seed for cell in config.cells})
-    draw(table, config.note, "episodes" if trainings == 1 else f"{trainings} trainings", out)
+    cells, tests = read_cells(table), read_tests(by_seed(table))
+    told = [test for row in config.marks for test in tests[config.block, row, config.column]]
+    scores = [Path(test["scores"]) for test in told]
+    provenance = Provenance("ablation", config, [table, by_seed(table), *scores])
+    numbers = tabulate(config, cells, tests)
+    write_table(numbers, out.with_suffix(".csv"), "%.4f")
+    trainings = len({test["seed"] for test in told})
+    over = "episodes" if trainings == 1 else f"{trainings} trainings"
+    draw(numbers, config.note, over, out)
     provenance.write(out)

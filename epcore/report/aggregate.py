@@ -1,131 +1,145 @@
-"""A table in long form: our means and intervals beside what the paper prints."""
+"""A table in long form: our tests, one line for each cell and seed, and the cells.
 
-from collections.abc import Iterable, Sequence
+A cell has our mean and interval beside what the paper prints. Accuracies are in percent.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from epcore.errors import UserError
-from epcore.files import reading_meta
+from epcore.files import reading_meta, sha256
 from epcore.footprint.ledger import gone_on_from, read
 from epcore.report.config import MeasuredCell, ScoreColumn, TableConfig, Training
 from epcore.report.curves import read_curve
 from epcore.report.printed import Cell, Place
 from epcore.report.scores import read_scores, reading_classifier
 from epcore.report.statistics import Interval, over_trainings, paired
-from epcore.report.text_table import COLUMNS, KEY, SECONDS
+from epcore.report.text_table import CELLS, KEY, SECONDS, TESTS
+
+Key = tuple[str, str, str]
 
 
-def aggregate(
-    config: TableConfig, paper: dict[Place, Cell], rerun: dict[Place, Cell]
-) -> pd.DataFrame:
-    """One line per cell of the table, printed or ours, in the table's order.
+@dataclass(frozen=True)
+class Test:
+    """A cell of ours and one seed, with the accuracies of its episodes `(n,)`.
 
-    Columns: table, block, row, column; accuracy, interval (95 %, half width), episodes, seeds and
-    parameters of this run; baseline, difference and difference_interval: the mean difference to
-    another row over the same seeds and episodes; accuracies and differences of each seed;
-    assumes, chosen and validation_accuracies, see `_methods`; seconds_per_1000_episodes only where
-    the table has them, as of all measurements another run has others;
-    pretraining_fell, pretraining_epochs, finetuning_fell and finetuning_epochs, see `rate_falls`;
-    training_seconds and training_kwh, see `costs`;
-    what the paper prints: paper_accuracy, paper_interval, paper_parameters and note; rerun_accuracy
-    and rerun_interval as its authors print them of their re-run; source of the row. Accuracies are
-    in percent, empty where there is none. `over_trainings` says what intervals are over.
+    gaps: the differences to the cell's baseline in each episode `(n,)`, if it has one.
     """
-    ours: dict[tuple[str, str, str], list[MeasuredCell]] = {}
+
+    cell: MeasuredCell
+    accuracies: np.ndarray
+    gaps: np.ndarray | None
+
+    @property
+    def key(self) -> Key:
+        return self.cell.block, self.cell.row, self.cell.column
+
+
+def read_accuracies(config: TableConfig) -> list[Test]:
+    """The tests behind the cells of a table.
+
+    Raises:
+        UserError: if a score file is damaged, or of other episodes than that of the baseline.
+    """
+    tests = []
     for cell in config.cells:
-        ours.setdefault((cell.block, cell.row, cell.column), []).append(cell)
-    table, lines = config.table, []
-    for block, row, column in table.places:
-        key = (block.name, row.name, column.name)
-        line: dict[str, object] = {"table": config.name, **dict(zip(KEY, key, strict=True))}
-        if key in ours:
-            other = row.baseline or row.baseline_recipe or ""
-            line |= _measured(ours[key], other, table.interval)
-            trainings = [training for cell in ours[key] for training in cell.trainings]
-            line |= rate_falls(trainings)
-            line |= costs(trainings, len(ours[key]), Path(config.ledger))
-            line |= _methods(ours[key], table.seconds)
-        place = (block.name, row.paper or row.name, column.name)
-        if place in paper:
-            printed = paper[place]
-            line |= {"paper_accuracy": printed["accuracy"]}
-            line |= {"paper_interval": printed["interval"], "note": printed["note"]}
-        if place in rerun:
-            again = rerun[place]
-            line |= {"rerun_accuracy": again["accuracy"], "rerun_interval": again["interval"]}
-        kind = "recipe" if table.imagenet_fs is None else "method"
-        source = row.source or f"this run, {kind} {row.recipe}"
-        lines.append(line | {"paper_parameters": row.parameters, "source": source})
-    frame = pd.DataFrame(lines).reindex(columns=[*COLUMNS, *([SECONDS] * table.seconds)])
-    return frame.astype({"episodes": "Int64", "seeds": "Int64", "parameters": "Int64"})
+        accuracies = read_scores(cell.scores)
+        gaps = None if cell.baseline is None else _gaps(accuracies, cell.baseline)
+        tests.append(Test(cell, accuracies, gaps))
+    return tests
 
 
-def _measured(seeds: list[MeasuredCell], other: str, interval: Interval) -> dict[str, object]:
-    """What a line says of this run, from a cell for each seed; `other` is the row compared with."""
-    scores = [read_scores(cell.scores) for cell in seeds]
-    mean = over_trainings(scores, interval)
-    of_checkpoint = Path(seeds[0].checkpoint_meta)
-    with reading_meta(of_checkpoint, "delete it and the checkpoint beside it") as meta:
-        parameters = int(meta["parameters"])
-    line: dict[str, object] = {
-        "accuracy": mean.value,
-        "interval": mean.interval,
-        "episodes": len(scores[0]),
-        "seeds": len(seeds),
-        "parameters": parameters,
-        "accuracies": _listed(scores),
-    }
-    gaps = [
-        _gap(mine, cell.baseline)
-        for mine, cell in zip(scores, seeds, strict=True)
-        if cell.baseline is not None
-    ]
-    if not gaps:
-        return line
-    mean = over_trainings(gaps, interval)
-    return line | {
-        "baseline": other,
-        "difference": mean.value,
-        "difference_interval": mean.interval,
-        "differences": _listed(gaps),
-    }
+def _gaps(accuracies: np.ndarray, baseline: ScoreColumn) -> np.ndarray:
+    """The difference to the baseline in each episode."""
+    try:
+        return paired(accuracies, read_scores(baseline))
+    except ValueError as error:
+        raise UserError(
+            f"{baseline.file}: {error}; delete it and run the same command again"
+        ) from None
 
 
-def rate_falls(trainings: Iterable[Training]) -> dict[str, str]:
-    """For each phase the epoch after which the learning rate first fell, and the epochs trained.
+# -- a line for each cell and seed -----------------------------------------------------------------
 
-    Epochs count from 1. A rate that no epoch saw fall "never" fell. Several trainings of a phase
-    stand one after another, with a space between them.
+
+def tabulate_tests(config: TableConfig, tests: Sequence[Test]) -> pd.DataFrame:
+    """One line for each test, in the table's order.
+
+    Columns: block, row, column, seed; mean accuracy and mean difference to the baseline; what the
+    classifier assumes, the settings that were chosen for it and their accuracy on validation, and
+    the seconds that it takes; when the learning rate of each phase first fell, and the epochs
+    trained; seconds and kWh of the trainings; the score file with the accuracies of all episodes,
+    its column and its sha256. What a table does not tell of is empty.
+
+    Raises:
+        UserError: if a meta or a curve is damaged.
     """
-    found: dict[str, list[str]] = {}
-    for training in trainings:
-        curve = read_curve(training)
-        phase = "pretraining" if training.phase == "pretraining" else "finetuning"
-        lower = curve["epoch"][curve["learning_rate"] < curve["learning_rate"].iloc[0]]
-        fell = "never" if lower.empty else str(lower.iloc[0] - 1)
-        found.setdefault(f"{phase}_fell", []).append(fell)
-        found.setdefault(f"{phase}_epochs", []).append(str(len(curve)))
-    return {name: " ".join(values) for name, values in found.items()}
+    lines = []
+    for test in tests:
+        cell = test.cell
+        line: dict[str, object] = {
+            **dict(zip(KEY, test.key, strict=True)),
+            "seed": cell.seed,
+            "accuracy": test.accuracies.mean(),
+            "scores": cell.scores.file,
+            "score_column": cell.scores.column,
+            "sha256": sha256(Path(cell.scores.file)),
+        }
+        if test.gaps is not None:
+            line["difference"] = test.gaps.mean()
+        if cell.tells_of_classifier:
+            line |= _classifier(cell.scores, timed=config.table.seconds)
+        for training in cell.trainings:
+            line |= rate_falls(training)
+        line |= costs(cell.trainings, Path(config.ledger))
+        lines.append(line)
+    return pd.DataFrame(lines, columns=[*TESTS, *([SECONDS] * config.table.seconds)])
 
 
-def costs(trainings: Sequence[Training], seeds: int, ledger: Path) -> dict[str, object]:
-    """Seconds and kWh of all trainings behind a checkpoint, the mean over seeds.
+def _classifier(scores: ScoreColumn, timed: bool) -> dict[str, object]:
+    """What the classifier assumes, what was chosen for it, and how long it takes if it is timed."""
+    with reading_classifier(scores) as meta:
+        line: dict[str, object] = {"assumes": str(meta["assumes"])}
+        if timed and SECONDS in meta:
+            line[SECONDS] = float(meta[SECONDS])
+        if settings := meta.get("chosen"):
+            line["chosen"] = ", ".join(f"{key} {value}" for key, value in settings.items())
+            line["validation_accuracy"] = 100 * float(meta["validation_accuracy"])
+    return line
 
-    One that went on from a saved state counts with the attempts before it that the scale's ledger
-    tells of. kWh only if energy was tracked.
+
+def rate_falls(training: Training) -> dict[str, object]:
+    """The epoch after which the learning rate first fell, and the epochs trained.
+
+    Epochs count from 1. A rate that no epoch saw fall "never" fell.
+    """
+    curve = read_curve(training)
+    phase = "pretraining" if training.phase == "pretraining" else "finetuning"
+    lower = curve["epoch"][curve["learning_rate"] < curve["learning_rate"].iloc[0]]
+    fell = "never" if lower.empty else str(lower.iloc[0] - 1)
+    return {f"{phase}_fell": fell, f"{phase}_epochs": str(len(curve))}
+
+
+def costs(trainings: Sequence[Training], ledger: Path) -> dict[str, object]:
+    """Seconds and kWh of all trainings behind a checkpoint.
+
+    Where a training went on after an interruption, its attempts before count too, as far as the
+    ledger has them. Without kWh if one of the trainings was not tracked.
 
     Raises:
         UserError: naming a meta file that does not say it.
     """
     if not trainings:
         return {}
-    told = [_cost(training, ledger) for training in trainings]
-    line: dict[str, object] = {"training_seconds": sum(seconds for seconds, _ in told) / seeds}
-    energies = [kwh for _, kwh in told if kwh is not None]
-    if len(energies) == len(told):
-        line["training_kwh"] = f"{sum(energies) / seeds:.3g}"
+    spent = [_cost(training, ledger) for training in trainings]
+    energies = [kwh for _, kwh in spent if kwh is not None]
+    line: dict[str, object] = {"training_seconds": sum(seconds for seconds, _ in spent)}
+    if len(energies) == len(spent):
+        line["training_kwh"] = sum(energies)
     return line
 
 
@@ -143,43 +157,81 @@ def _cost(training: Training, ledger: Path) -> tuple[float, float | None]:
     return seconds + sum(e.seconds for e in before), kwh + sum(e.kwh for e in before)
 
 
-def _methods(seeds: list[MeasuredCell], timed: bool) -> dict[str, object]:
-    """What the classifier assumes; of each seed the settings that were chosen, and their accuracy.
+# -- a line for each cell --------------------------------------------------------------------------
 
-    Accuracies are on validation, in percent. Also how long it takes, the mean over seeds.
+
+def tabulate_cells(
+    config: TableConfig,
+    tests: Sequence[Test],
+    lines: pd.DataFrame,
+    paper: Mapping[Place, Cell],
+    rerun: Mapping[Place, Cell],
+) -> pd.DataFrame:
+    """One line for each cell of the table, printed or ours, in the table's order.
+
+    tests: of `read_accuracies`. lines: of `tabulate_tests`.
+
+    Columns: table, block, row, column; accuracy, interval (95 %, half width), episodes, seeds and
+    parameters of this run; baseline, difference and difference_interval: the mean difference to
+    another row over the same seeds and episodes; means over seeds of what the trainings cost and
+    of the time that the classifier takes, and what it assumes; what the paper prints:
+    paper_accuracy, paper_interval, paper_parameters and note; rerun_accuracy and rerun_interval as
+    its authors print them of their re-run; source of the row. Empty where there is none.
+    `over_trainings` says what intervals are over.
     """
-    assumes, seconds, chosen, accuracies = [], [], [], []
-    for cell in seeds:
-        if not cell.tells_of_classifier:
-            continue
-        with reading_classifier(cell.scores) as meta:
-            assumes.append(str(meta["assumes"]))
-            if timed and SECONDS in meta:
-                seconds.append(float(meta[SECONDS]))
-            if settings := meta.get("chosen"):
-                chosen.append(", ".join(f"{key} {value}" for key, value in settings.items()))
-                accuracies.append(100 * float(meta["validation_accuracy"]))
-    if not assumes:
-        return {}
-    line: dict[str, object] = {"assumes": assumes[0]}
-    if len(seconds) == len(assumes):
-        line[SECONDS] = sum(seconds) / len(seconds)
-    if len(chosen) == len(assumes):
-        line["chosen"] = "; ".join(chosen)
-        line["validation_accuracies"] = " ".join(f"{value:.4f}" for value in accuracies)
-    return line
+    by_key: dict[Key, list[Test]] = {}
+    for test in tests:
+        by_key.setdefault(test.key, []).append(test)
+    seeds = dict(iter(lines.groupby(list(KEY), sort=False)))
+    table, cells = config.table, []
+    for block, row, column in table.places:
+        key = (block.name, row.name, column.name)
+        cell: dict[str, object] = {"table": config.name, **dict(zip(KEY, key, strict=True))}
+        if key in by_key:
+            other = row.baseline or row.baseline_recipe or ""
+            cell |= _measured(by_key[key], other, table.interval)
+            cell |= _means(seeds[key])
+        place = (block.name, row.paper or row.name, column.name)
+        if place in paper:
+            printed = paper[place]
+            cell |= {"paper_accuracy": printed["accuracy"]}
+            cell |= {"paper_interval": printed["interval"], "note": printed["note"]}
+        if place in rerun:
+            again = rerun[place]
+            cell |= {"rerun_accuracy": again["accuracy"], "rerun_interval": again["interval"]}
+        kind = "recipe" if table.imagenet_fs is None else "method"
+        source = row.source or f"this run, {kind} {row.recipe}"
+        cells.append(cell | {"paper_parameters": row.parameters, "source": source})
+    frame = pd.DataFrame(cells, columns=[*CELLS, *([SECONDS] * table.seconds)])
+    return frame.astype({"episodes": "Int64", "seeds": "Int64", "parameters": "Int64"})
 
 
-def _gap(scores: np.ndarray, baseline: ScoreColumn) -> np.ndarray:
-    """In each episode."""
-    try:
-        return paired(scores, read_scores(baseline))
-    except ValueError as error:
-        raise UserError(
-            f"{baseline.file}: {error}; delete it and run the same command again"
-        ) from None
+def _measured(tests: Sequence[Test], other: str, interval: Interval) -> dict[str, object]:
+    """What a cell says of this run, from a test for each seed; `other` is the row compared with."""
+    mean = over_trainings([test.accuracies for test in tests], interval)
+    of_checkpoint = Path(tests[0].cell.checkpoint_meta)
+    with reading_meta(of_checkpoint, "delete it and the checkpoint beside it") as meta:
+        parameters = int(meta["parameters"])
+    cell: dict[str, object] = {
+        "accuracy": mean.value,
+        "interval": mean.interval,
+        "episodes": len(tests[0].accuracies),
+        "seeds": len(tests),
+        "parameters": parameters,
+    }
+    gaps = [test.gaps for test in tests if test.gaps is not None]
+    if gaps:
+        mean = over_trainings(gaps, interval)
+        cell |= {"baseline": other, "difference": mean.value, "difference_interval": mean.interval}
+    return cell
 
 
-def _listed(seeds: list[np.ndarray]) -> str:
-    """The mean of each seed."""
-    return " ".join(f"{np.mean(each):.4f}" for each in seeds)
+def _means(lines: pd.DataFrame) -> dict[str, object]:
+    """Means over seeds, each where every seed has the number; what the first classifier assumes."""
+    means: dict[str, object] = {"assumes": lines["assumes"].iloc[0]}
+    for name in ("training_seconds", SECONDS):
+        if name in lines and lines[name].notna().all():
+            means[name] = lines[name].mean()
+    if lines["training_kwh"].notna().all():
+        means["training_kwh"] = f"{lines['training_kwh'].mean():.3g}"
+    return means

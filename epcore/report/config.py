@@ -73,7 +73,7 @@ class TableConfig(StageConfig):
     caption are in epcore.report.markup. `ledger` tells of earlier attempts at trainings.
     """
 
-    stage_version: int = 6
+    stage_version: int = 7
     name: str
     table: Table
     caption: str

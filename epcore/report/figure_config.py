@@ -1,28 +1,21 @@
 """The configs of the figures that show scores and trainings."""
 
 from epcore.evaluation.config import Propagation
-from epcore.report.config import ScoreColumn, Training
+from epcore.report.config import Training
 from epcore.settings import ComputeConfig, Settings, StageConfig
 
 
-class AblationCell(Settings):
-    """One cell of the ablation and one seed: the factors that are on, its scores, its place in the
-    paper.
+class AblationConfig(StageConfig):
+    """Draw the effects of an ablation's factors; `note` says what the numbers are of.
+
+    `marks` are the factors that are on in each row of the table's block, in one of its columns.
     """
 
-    seed: int
-    block: str
-    paper: str
-    marks: tuple[str, ...]
-    scores: ScoreColumn
-
-
-class AblationConfig(StageConfig):
-    """Draw the effects of an ablation's factors; `note` says what the numbers are of."""
-
-    stage_version: int = 2
+    stage_version: int = 3
     factors: tuple[str, ...]
-    cells: tuple[AblationCell, ...]
+    block: str
+    column: str
+    marks: dict[str, tuple[str, ...]]
     note: str
 
 
@@ -101,37 +94,33 @@ class GapConfig(StageConfig):
     note: str
 
 
-class SpeedPoint(Settings):
-    """A classifier's scores, which stand beside their meta, and the panel that shows them."""
-
-    label: str
-    panel: str
-    scores: ScoreColumn
-
-
 class SpeedConfig(StageConfig):
-    """Draw the accuracy of classifiers over the time that they take."""
+    """Draw the accuracy of classifiers over the time that they take.
 
-    stage_version: int = 1
-    points: tuple[SpeedPoint, ...]
+    `labels` has the rows of the table's block that are drawn, and `panels` its columns.
+    """
+
+    stage_version: int = 2
+    block: str
+    labels: dict[str, str]
+    panels: dict[str, str]
     note: str
 
 
-class PerEpisodeCell(Settings):
-    """The scores of a row and a seed, and the panel and the place in it that shows them."""
+class Panel(Settings):
+    """Where the numbers of a table's block and column are drawn."""
 
+    block: str
+    column: str
     dataset: str
     backbone: str
     episodes: str
-    row: str
-    seed: int
-    scores: ScoreColumn
 
 
 class PerEpisodeConfig(StageConfig):
     """Draw how the accuracies of single episodes of two rows of a table are distributed."""
 
-    stage_version: int = 1
+    stage_version: int = 2
     rows: tuple[str, str]
-    cells: tuple[PerEpisodeCell, ...]
+    panels: tuple[Panel, ...]
     note: str

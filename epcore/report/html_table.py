@@ -31,31 +31,7 @@ main .interval { font-size: 80%; }
 main sup, main sub { line-height: 0; }
 main .gray { color: #6b6b6b; }
 main ol { font-size: 85%; columns: 2 20rem; padding-left: 1.6rem; }
-main h2 { font-size: 100%; margin-bottom: .3rem; }
-main thead tr:last-child th { cursor: pointer; }
-main thead tr:last-child th:hover { text-decoration: underline; }"""
-
-# A click on a heading of the last row sorts the rows of each block by that column: largest first,
-# then the smallest. An indented row stays below the one before it. This is an attribute, not a
-# script, because the first page of the report shows tables inside of a script of its own.
-SORT = """\
-const head = event.target.closest('thead tr:last-child th');
-if (!head) return;
-const heads = [...head.parentNode.cells], place = heads.length - heads.indexOf(head);
-const sign = head.dataset.sign = head.dataset.sign === '-1' ? '1' : '-1';
-const number = ([row]) => parseFloat([...row.cells].at(-place).textContent.replace('\u2212', '-'));
-for (const block of this.tBodies) {
-  const groups = [];
-  for (const row of [...block.rows].slice(1)) {
-    if (row.textContent.startsWith('\u2003')) groups.at(-1).push(row);
-    else groups.push([row]);
-  }
-  groups.sort((one, other) => {
-    const a = number(one), b = number(other);
-    return isNaN(a) || isNaN(b) ? isNaN(a) - isNaN(b) : sign * (a - b);
-  });
-  block.append(...groups.flat());
-}"""
+main h2 { font-size: 100%; margin-bottom: .3rem; }"""
 
 
 def document(title: str, body: str) -> str:
@@ -73,7 +49,7 @@ def page(layout: Layout) -> str:
     caption = to_html(layout.caption)
     lines = [
         '<div class="scroll">',
-        f'<table onclick="{html.escape(SORT)}">',
+        "<table>",
         f"<caption><div>{caption}</div></caption>",
         "<thead>",
         *_head(layout),

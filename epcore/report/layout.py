@@ -9,7 +9,7 @@ from typing import Literal
 from epcore.report.config import TableConfig
 from epcore.report.markup import literal
 from epcore.report.table_settings import Row
-from epcore.report.text_table import SECONDS, Cell
+from epcore.report.text_table import SECONDS, Cells, CsvLine, Tests
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,8 @@ class Layout:
         return [(name, self.per_cell * len(list(columns))) for name, columns in grouped]
 
 
-def lay_out(config: TableConfig, cells: dict[tuple[str, str, str], Cell]) -> Layout:
-    """The layout of a table's CSV."""
+def lay_out(config: TableConfig, cells: Cells, tests: Tests) -> Layout:
+    """The layout of a table's cells and of the tests behind them."""
     table = config.table
     blocks = [
         (heading, block)
@@ -110,7 +110,7 @@ def lay_out(config: TableConfig, cells: dict[tuple[str, str, str], Cell]) -> Lay
         beside = "paper"
     if table.stacked:
         beside = None
-    facts: dict[str, Callable[[list[Cell]], str]] = {}
+    facts: dict[str, Callable[[list[CsvLine]], str]] = {}
     if any(cell["paper_parameters"] for cell in cells.values()):
         facts["Params"] = _parameters
     if table.assumptions:
@@ -121,8 +121,8 @@ def lay_out(config: TableConfig, cells: dict[tuple[str, str, str], Cell]) -> Lay
         facts["training"] = _training_time
         facts["Wh"] = _training_energy
     if table.training:
-        facts["pretraining"] = partial(_training, "pretraining")
-        facts["fine-tuning"] = partial(_training, "finetuning")
+        facts["pretraining"] = partial(_training, tests, "pretraining")
+        facts["fine-tuning"] = partial(_training, tests, "finetuning")
     named = [row.source for _, block in blocks for row in block.rows if row.source]
     sources = tuple(dict.fromkeys([*named, *([table.rerun.source] if table.rerun else [])]))
 
@@ -170,7 +170,9 @@ def lay_out(config: TableConfig, cells: dict[tuple[str, str, str], Cell]) -> Lay
     )
 
 
-def _numbers(cell: Cell, beside: Literal["paper", "difference", None]) -> tuple[Number | None, ...]:
+def _numbers(
+    cell: CsvLine, beside: Literal["paper", "difference", None]
+) -> tuple[Number | None, ...]:
     """The number of this run, and what stands beside it."""
     ours = Number(_rounded(cell["accuracy"]), _rounded(cell["interval"]))
     if beside == "difference":
@@ -179,20 +181,20 @@ def _numbers(cell: Cell, beside: Literal["paper", "difference", None]) -> tuple[
     return (ours, _printed(cell)) if beside == "paper" else (ours,)
 
 
-def _printed(cell: Cell) -> Number:
+def _printed(cell: CsvLine) -> Number:
     """The paper's, as it stands there."""
     gray = cell["note"] == "224 px"
     return Number(cell["paper_accuracy"], cell["paper_interval"], gray)
 
 
-def _rerun(cell: Cell) -> Number | None:
+def _rerun(cell: CsvLine) -> Number | None:
     """The authors' re-run's, as it stands there; none for rows that it does not have."""
     if not cell["rerun_accuracy"]:
         return None
     return Number(cell["rerun_accuracy"], cell["rerun_interval"])
 
 
-def _difference(cell: Cell) -> Number | None:
+def _difference(cell: CsvLine) -> Number | None:
     """With its sign; none for the row that others are compared with."""
     if not cell["difference"]:
         return None
@@ -203,7 +205,7 @@ def _difference(cell: Cell) -> Number | None:
     )
 
 
-def _within_noise(cell: Cell) -> bool:
+def _within_noise(cell: CsvLine) -> bool:
     """Whether the interval of a difference over several trainings holds zero."""
     if not cell["difference"] or int(cell["seeds"]) < 2:
         return False
@@ -214,7 +216,7 @@ def _rounded(number: str) -> str:
     return f"{float(number):.2f}" if number else ""
 
 
-def _parameters(row: list[Cell]) -> str:
+def _parameters(row: list[CsvLine]) -> str:
     """Our count in thousands, from any cell of the row that is ours, beside the paper's."""
     paper = row[0]["paper_parameters"]
     ours = [cell["parameters"] for cell in row if cell["parameters"]]
@@ -224,13 +226,13 @@ def _parameters(row: list[Cell]) -> str:
     return f"{count} ({paper})" if paper else count
 
 
-def _seconds(row: list[Cell]) -> str:
+def _seconds(row: list[CsvLine]) -> str:
     """Seconds for 1000 episodes, the mean over the columns."""
     found = [float(cell[SECONDS]) for cell in row if cell.get(SECONDS)]
     return f"{sum(found) / len(found):.1f}" if found else ""
 
 
-def _training_time(row: list[Cell]) -> str:
+def _training_time(row: list[CsvLine]) -> str:
     """Mean over the columns, in seconds, minutes or hours."""
     found = [float(cell["training_seconds"]) for cell in row if cell["training_seconds"]]
     if not found:
@@ -242,19 +244,22 @@ def _training_time(row: list[Cell]) -> str:
     return f"{seconds:.0f} s"
 
 
-def _training_energy(row: list[Cell]) -> str:
+def _training_energy(row: list[CsvLine]) -> str:
     """Mean over the columns, in Wh."""
     found = [1000 * float(cell["training_kwh"]) for cell in row if cell["training_kwh"]]
     return f"{sum(found) / len(found):.3g}" if found else ""
 
 
-def _training(phase: str, row: list[Cell]) -> str:
+def _training(tests: Tests, phase: str, row: list[CsvLine]) -> str:
     """When the rate first fell and, in brackets, the epochs trained: of each training once."""
-    found = [
-        f"{fell} ({epochs})"
-        for cell in row
-        for fell, epochs in zip(
-            cell[f"{phase}_fell"].split(), cell[f"{phase}_epochs"].split(), strict=True
-        )
+    behind = [test for cell in row for test in tests.get(_key(cell), [])]
+    told = [
+        f"{test[f'{phase}_fell']} ({test[f'{phase}_epochs']})"
+        for test in behind
+        if test[f"{phase}_fell"]
     ]
-    return ", ".join(dict.fromkeys(found))
+    return ", ".join(dict.fromkeys(told))
+
+
+def _key(cell: CsvLine) -> tuple[str, str, str]:
+    return cell["block"], cell["row"], cell["column"]

@@ -1,5 +1,6 @@
 """How the accuracies of single episodes are distributed, with and without embedding propagation."""
 
+import itertools
 from pathlib import Path
 
 import pandas as pd
@@ -9,24 +10,28 @@ from epcore.files import Provenance
 from epcore.report.figure import BLUE, ORANGE, facets
 from epcore.report.figure_config import PerEpisodeConfig
 from epcore.report.numbers import write_table
-from epcore.report.scores import read_scores
+from epcore.report.scores import read_test
+from epcore.report.text_table import Tests, by_seed, read_tests
 
 PLACE = ["dataset", "backbone", "episodes"]
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
-def read(config: PerEpisodeConfig) -> pd.DataFrame:
+def read(config: PerEpisodeConfig, tests: Tests) -> pd.DataFrame:
     """A line for each episode of each row and seed: where it is drawn, and its accuracy in percent.
 
     Raises:
         UserError: if a score file is damaged, or two rows of a seed have other episodes.
     """
     parts = []
-    for cell in config.cells:
-        accuracies = read_scores(cell.scores)
-        place = dict(zip(PLACE, (cell.dataset, cell.backbone, cell.episodes), strict=True))
-        lines = pd.DataFrame({**place, "row": cell.row, "seed": cell.seed, "accuracy": accuracies})
-        parts.append(lines.rename_axis("episode").reset_index())
+    for panel, row in itertools.product(config.panels, config.rows):
+        place = {name: getattr(panel, name) for name in PLACE}
+        for test in tests.get((panel.block, row, panel.column), []):
+            accuracies = read_test(test)
+            lines = pd.DataFrame(
+                {**place, "row": row, "seed": int(test["seed"]), "accuracy": accuracies}
+            )
+            parts.append(lines.rename_axis("episode").reset_index())
     table = pd.concat(parts, ignore_index=True)
     counts = table.groupby([*PLACE, "seed", "row"], sort=False).size()
     if counts.groupby([*PLACE, "seed"]).nunique().max() > 1:
@@ -82,12 +87,13 @@ def draw(config: PerEpisodeConfig, episodes: pd.DataFrame, table: pd.DataFrame, 
             panel.set_xticks([kinds.index(kind) for kind in told], names)
 
 
-def run(config: PerEpisodeConfig, out: Path) -> None:
+def run(config: PerEpisodeConfig, table: Path, out: Path) -> None:
     """The stage `per-episode`: the picture (.pdf, .png) and what it says in numbers (.csv)."""
-    inputs = [Path(cell.scores.file) for cell in config.cells]
-    provenance = Provenance("per-episode", config, inputs)
-    episodes = read(config)
-    table = tabulate(config, episodes)
-    write_table(table, out.with_suffix(".csv"), "%.4f")
-    draw(config, episodes, table, out)
+    tests = read_tests(by_seed(table))
+    scores = [Path(test["scores"]) for told in tests.values() for test in told]
+    provenance = Provenance("per-episode", config, [by_seed(table), *dict.fromkeys(scores)])
+    episodes = read(config, tests)
+    numbers = tabulate(config, episodes)
+    write_table(numbers, out.with_suffix(".csv"), "%.4f")
+    draw(config, episodes, numbers, out)
     provenance.write(out)

@@ -9,7 +9,7 @@ from epcore.files import Provenance
 from epcore.report.figure import BAR, COLORS, ends, facets
 from epcore.report.figure_config import PlotConfig
 from epcore.report.numbers import write_table
-from epcore.report.text_table import Cell, read_cells
+from epcore.report.text_table import CsvLine, read_cells
 
 STYLES = tuple(zip(COLORS, "osD^vPX", strict=True))
 PANEL = ["backbone", "dataset", "episodes"]
@@ -28,7 +28,7 @@ def tabulate(config: PlotConfig, tables: list[Path]) -> pd.DataFrame:
     Raises:
         UserError: if a table cannot be read or lacks a number.
     """
-    cells: dict[tuple[str, str, str, str], Cell] = {}
+    cells: dict[tuple[str, str, str, str], CsvLine] = {}
     for path in tables:
         read = read_cells(path)
         cells |= {(cell["table"], *key): cell for key, cell in read.items()}

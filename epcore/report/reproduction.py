@@ -16,7 +16,7 @@ from epcore.report.claims_table import plain
 from epcore.report.config import ReproductionConfig
 from epcore.report.evidence import LEVEL
 from epcore.report.markup import to_tex
-from epcore.report.text_table import Cell, read_cells
+from epcore.report.text_table import CsvLine, read_cells
 
 SUMS = ("hours", "kwh", "kg")
 VERDICTS = ("printed", "intervals", "run")
@@ -27,7 +27,7 @@ SAID = {"holds": "holds", "fails": "fails", "open": "is open", "not asked": "is 
 def numbers(
     config: ReproductionConfig,
     claims: list[dict[str, str]],
-    tables: Mapping[str, Mapping[tuple[str, str, str], Cell]],
+    tables: Mapping[str, Mapping[tuple[str, str, str], CsvLine]],
     footprint: Mapping[str, str] | None,
 ) -> str:
     """All macros.

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from epcore.files import meta_of, reading, reading_meta
+from epcore.errors import UserError
+from epcore.files import meta_of, reading, reading_meta, require, sha256
 from epcore.report.config import ScoreColumn
+from epcore.report.text_table import CsvLine
 
 
 def read_scores(scores: ScoreColumn) -> np.ndarray:
@@ -23,6 +25,22 @@ def read_scores(scores: ScoreColumn) -> np.ndarray:
         if len(values) < 2 or values.isna().any() or not values.between(0, 1).all():
             raise ValueError("accuracies must be numbers between 0 and 1, at least two")
     return np.asarray(100 * values)
+
+
+def read_test(test: CsvLine) -> np.ndarray:
+    """Accuracies of the episodes `(n,)` in percent, of a test behind a table's cell.
+
+    Raises:
+        UserError: if the file is damaged, or another than when the table was made.
+    """
+    file = Path(test["scores"])
+    require(file, "score file")
+    if sha256(file) != test["sha256"]:
+        raise UserError(
+            f"score file {file} is another than when its table was made; run the same command "
+            "again to make the table anew"
+        )
+    return read_scores(ScoreColumn(file=test["scores"], column=test["score_column"]))
 
 
 @contextmanager

@@ -4,33 +4,30 @@ from pathlib import Path
 
 import pandas as pd
 
-from epcore.files import Provenance, meta_of
+from epcore.files import Provenance, reading
 from epcore.report.figure import BLUE, facets
 from epcore.report.figure_config import SpeedConfig
 from epcore.report.numbers import write_table
-from epcore.report.scores import read_scores, reading_classifier
+from epcore.report.text_table import SECONDS, Cells, read_cells
 
 
-def tabulate(config: SpeedConfig) -> pd.DataFrame:
+def tabulate(config: SpeedConfig, cells: Cells) -> pd.DataFrame:
     """A line for each classifier and panel, of means over seeds.
 
     Accuracy in percent; `seconds` of processor time for 1000 episodes, a forward pass through the
     network not counted.
     """
-    lines = []
-    for point in config.points:
-        with reading_classifier(point.scores) as meta:
-            seconds = float(meta["seconds_per_1000_episodes"])
-        lines.append(
-            {
-                "panel": point.panel,
-                "classifier": point.label,
-                "accuracy": read_scores(point.scores).mean(),
-                "seconds": seconds,
-            }
-        )
-    grouped = pd.DataFrame(lines).groupby(["panel", "classifier"], sort=False)
-    return grouped.mean().reset_index()
+    drawn = [
+        {
+            "panel": config.panels[column],
+            "classifier": config.labels[row],
+            "accuracy": float(cell["accuracy"]),
+            "seconds": float(cell[SECONDS]),
+        }
+        for (block, row, column), cell in cells.items()
+        if block == config.block and row in config.labels and column in config.panels
+    ]
+    return pd.DataFrame(drawn)
 
 
 def draw(table: pd.DataFrame, note: str, out: Path) -> None:
@@ -54,12 +51,15 @@ def draw(table: pd.DataFrame, note: str, out: Path) -> None:
                 )  # fmt: skip
 
 
-def run(config: SpeedConfig, out: Path) -> None:
-    """The stage `speed`: the picture (.pdf, .png) and what is drawn (.csv)."""
-    scores = [Path(point.scores.file) for point in config.points]
-    inputs = [file for each in scores for file in (each, meta_of(each))]
-    provenance = Provenance("speed", config, list(dict.fromkeys(inputs)))
-    table = tabulate(config)
-    write_table(table, out.with_suffix(".csv"), "%.4g")
-    draw(table, config.note, out)
+def run(config: SpeedConfig, table: Path, out: Path) -> None:
+    """The stage `speed`: the picture (.pdf, .png) and what is drawn (.csv).
+
+    Raises:
+        UserError: if the table cannot be read, or lacks a time.
+    """
+    provenance = Provenance("speed", config, [table])
+    with reading(f"table {table} cannot be read", "delete it"):
+        numbers = tabulate(config, read_cells(table))
+    write_table(numbers, out.with_suffix(".csv"), "%.4g")
+    draw(numbers, config.note, out)
     provenance.write(out)

@@ -1,4 +1,7 @@
-"""The CSV of tables, whose cells stay text, so that 48.70 is not turned into 48.7."""
+"""The two CSV files of a table: its cells, and the tests of this run behind them.
+
+The cells stay text, so that a printed 48.70 is not turned into 48.7.
+"""
 
 import csv
 from pathlib import Path
@@ -6,33 +9,63 @@ from pathlib import Path
 from epcore.files import reading
 
 KEY = ("block", "row", "column")
-COLUMNS = (
+# How each phase of a training went: the epoch after which the rate first fell, and all epochs.
+TRAININGS = (
+    *("pretraining_fell", "pretraining_epochs"),
+    *("finetuning_fell", "finetuning_epochs"),
+)
+CELLS = (
     *("table", *KEY, "accuracy", "interval", "episodes", "seeds", "parameters"),
-    *("baseline", "difference", "difference_interval", "accuracies", "differences"),
-    *("pretraining_fell", "pretraining_epochs", "finetuning_fell", "finetuning_epochs"),
-    *("training_seconds", "training_kwh"),
-    *("assumes", "chosen", "validation_accuracies"),
+    *("baseline", "difference", "difference_interval"),
+    *("training_seconds", "training_kwh", "assumes"),
     *("paper_accuracy", "paper_interval", "paper_parameters", "note"),
     *("rerun_accuracy", "rerun_interval", "source"),
 )
-# One more column where a table has `seconds`.
+# One more column of both files where a table has `seconds`.
 SECONDS = "seconds_per_1000_episodes"
-Cell = dict[str, str]
+TESTS = (
+    *(*KEY, "seed", "accuracy", "difference", "chosen", "validation_accuracy", *TRAININGS),
+    *("training_seconds", "training_kwh", "assumes", "scores", "score_column", "sha256"),
+)
+CsvLine = dict[str, str]
+Cells = dict[tuple[str, str, str], CsvLine]
+Tests = dict[tuple[str, str, str], list[CsvLine]]
 
 
-def read_cells(path: Path) -> dict[tuple[str, str, str], Cell]:
-    """The lines of a table by block, row and column; empty cells are empty texts.
+def by_seed(table: Path) -> Path:
+    """The file of the tests behind a table's cells, which stands beside it."""
+    return table.with_name(f"{table.stem}-by-seed.csv")
+
+
+def read_cells(path: Path) -> Cells:
+    """The cells of a table by block, row and column; what a cell lacks is an empty text.
 
     Raises:
         UserError: if it is missing, no CSV or lacks a column or a cell.
     """
+    return {(line["block"], line["row"], line["column"]): line for line in _read(path, CELLS)}
+
+
+def read_tests(path: Path) -> Tests:
+    """The tests behind each cell of ours, a line for each seed; the file is that of `by_seed`.
+
+    Raises:
+        UserError: as `read_cells`.
+    """
+    tests: Tests = {}
+    for line in _read(path, TESTS):
+        tests.setdefault((line["block"], line["row"], line["column"]), []).append(line)
+    return tests
+
+
+def _read(path: Path, columns: tuple[str, ...]) -> list[CsvLine]:
     with reading(f"table {path} cannot be read", "delete it"):
         with path.open(newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file, strict=True)
-            missing = [name for name in COLUMNS if name not in (reader.fieldnames or [])]
+            missing = [name for name in columns if name not in (reader.fieldnames or [])]
             if missing:
                 raise ValueError(f"the column {missing[0]!r} is missing")
             lines = list(reader)
         if any(None in line or None in line.values() for line in lines):
             raise ValueError("a line has too few or too many cells")
-    return {(line["block"], line["row"], line["column"]): line for line in lines}
+    return lines

@@ -21,6 +21,7 @@ from epcore.report import aggregate
 from epcore.report.config import Training
 from epcore.report.scores import read_scores, reading_classifier
 from epcore.report.table import run
+from epcore.report.text_table import by_seed, read_tests
 
 ROOT = Path(__file__).parents[2]
 CONFIG, EPCORE = ROOT / "config", ROOT / "epcore"
@@ -37,17 +38,9 @@ COLUMNS = [
     "baseline",
     "difference",
     "difference_interval",
-    "accuracies",
-    "differences",
-    "pretraining_fell",
-    "pretraining_epochs",
-    "finetuning_fell",
-    "finetuning_epochs",
     "training_seconds",
     "training_kwh",
     "assumes",
-    "chosen",
-    "validation_accuracies",
     "paper_accuracy",
     "paper_interval",
     "paper_parameters",
@@ -394,31 +387,17 @@ def training(phase, rates, folder):
 def test_the_rate_fell_after_the_last_of_the_epochs_with_the_first_rate(tmp_path, rates, fell):
     made = [training("pretraining", rates, tmp_path)]
     expected = {"pretraining_fell": fell, "pretraining_epochs": str(len(rates))}
-    assert aggregate.rate_falls(made) == expected
-
-
-def test_trainings_of_the_same_phase_stand_one_after_another(tmp_path):
-    made = [
-        training("pretraining", [0.1, 0.01], tmp_path / "s0"),
-        training("fine-tuning, 1-shot", [0.1, 0.1, 0.1], tmp_path / "s0"),
-        training("pretraining", [0.1, 0.1, 0.1], tmp_path / "s1"),
-        training("fine-tuning, 1-shot", [0.1, 0.1, 0.01], tmp_path / "s1"),
-    ]
-    assert aggregate.rate_falls(made) == {
-        "pretraining_fell": "1 never",
-        "pretraining_epochs": "2 3",
-        "finetuning_fell": "never 2",
-        "finetuning_epochs": "3 3",
-    }
+    assert aggregate.rate_falls(made[0]) == expected
 
 
 FALLS = ("pretraining_fell", "pretraining_epochs", "finetuning_fell", "finetuning_epochs")
 
 
 def test_a_table_that_tells_of_trainings_does_so_for_every_cell_of_ours(built):
-    lines, _ = built("discrepancies")
+    built("discrepancies")
+    tests = read_tests(by_seed(Path("table.csv")))
     for block, row, column in plan_of("demo").tables.table("discrepancies").places:
-        line = lines[block.name, row.name, column.name]
+        (line,) = tests[block.name, row.name, column.name]
         recipe = plan_of("demo").registry.recipes.resolve(row.recipe, block.backbone)
         tuned = ("never", "2") if recipe.tested == "finetuned" else ("", "")
         assert tuple(line[name] for name in FALLS) == ("2", "4", *tuned)
@@ -426,7 +405,8 @@ def test_a_table_that_tells_of_trainings_does_so_for_every_cell_of_ours(built):
 
 def test_a_table_that_does_not_tell_of_trainings_reads_no_curve(table, table_stage):
     assert not any(cell.trainings for cell in table_stage.cells)
-    assert {tuple(line[name] for name in FALLS) for line in table[0].values()} == {("",) * 4}
+    tests = read_tests(by_seed(Path("main.csv")))
+    assert {tuple(line[name] for name in FALLS) for (line,) in tests.values()} == {("",) * 4}
 
 
 LEDGER = Path("results/mine/ledger.jsonl")
@@ -438,14 +418,14 @@ def cost(folder, **facts):
     return trained
 
 
-def test_the_cost_of_a_checkpoint_is_that_of_all_its_trainings_over_seeds(tmp_path):
-    told = [(100, 0.5), (10, 0.25), (300, 1.5), (30, 0.75)]  # two phases of two seeds
+def test_the_cost_of_a_checkpoint_is_that_of_all_its_trainings(tmp_path):
+    told = [(100, 0.5), (10, 0.25)]  # two phases
     made = [
         cost(tmp_path / str(place), seconds=seconds, energy={"kwh": kwh})
         for place, (seconds, kwh) in enumerate(told)
     ]
-    assert aggregate.costs(made, 2, LEDGER) == {"training_seconds": 220.0, "training_kwh": "1.5"}
-    assert aggregate.costs([], 2, LEDGER) == {}
+    assert aggregate.costs(made, LEDGER) == {"training_seconds": 110, "training_kwh": 0.75}
+    assert aggregate.costs([], LEDGER) == {}
 
 
 @pytest.mark.parametrize("went_on", [3, {"": None, "b": 0}])
@@ -460,14 +440,14 @@ def test_a_training_that_went_on_counts_with_its_attempts_before(
     append(LEDGER, entry(attempt="last", state="finished", seconds=10, kwh=0.1, **job))
     facts = {"seconds": 7, "energy": {"kwh": 0.25, "attempt": "last"}}
     alone = cost(folder, **facts, resumed_from_epoch=None)
-    assert aggregate.costs([alone], 1, LEDGER) == {"training_seconds": 7.0, "training_kwh": "0.25"}
+    assert aggregate.costs([alone], LEDGER) == {"training_seconds": 7.0, "training_kwh": 0.25}
     continued = cost(folder, **facts, resumed_from_epoch=went_on)
-    told = {"training_seconds": 207.0, "training_kwh": "1.25"}
-    assert aggregate.costs([continued], 1, LEDGER) == told
+    told = {"training_seconds": 207.0, "training_kwh": 1.25}
+    assert aggregate.costs([continued], LEDGER) == told
     LEDGER.unlink()
-    assert aggregate.costs([continued], 1, LEDGER) == {
+    assert aggregate.costs([continued], LEDGER) == {
         "training_seconds": 7.0,
-        "training_kwh": "0.25",
+        "training_kwh": 0.25,
     }
 
 
@@ -476,13 +456,13 @@ def test_energy_that_was_not_tracked_once_is_not_told(tmp_path):
         cost(tmp_path / "a", seconds=1, energy={"kwh": 2}),
         cost(tmp_path / "b", seconds=3),
     ]
-    assert aggregate.costs(made, 1, LEDGER) == {"training_seconds": 4.0}
+    assert aggregate.costs(made, LEDGER) == {"training_seconds": 4.0}
 
 
 @pytest.mark.parametrize("facts", [{}, {"seconds": None}, {"seconds": 1, "energy": {"wh": 3}}])
 def test_a_meta_that_does_not_tell_its_cost_is_named(tmp_path, facts):
     with pytest.raises(UserError, match=r"\.meta\.json is damaged .*; delete it"):
-        aggregate.costs([cost(tmp_path, **facts)], 1, LEDGER)
+        aggregate.costs([cost(tmp_path, **facts)], LEDGER)
 
 
 SAID = {"made": {}, "assumes": "T B", "seconds_per_1000_episodes": 2.5}
@@ -547,27 +527,30 @@ def test_with_several_seeds_a_line_has_means_and_intervals_over_trainings(fabric
     stage = plan.tables.stage("main")
     fabricate(stage.cells)
     run(stage, Path("main.csv"), CONFIG / "paper" / "main.csv")
-    by_seed = {(c.block, c.row, c.column, c.seed): c for c in stage.cells}
+    cells = {(c.block, c.row, c.column, c.seed): c for c in stage.cells}
 
     def means(place):
-        files = [by_seed[*place, seed].scores.file for seed in (0, 1, 2)]
+        files = [cells[*place, seed].scores.file for seed in (0, 1, 2)]
         return [100 * np.mean([float(line["accuracy"]) for line in csv_lines(f)]) for f in files]
 
     lines, _ = read(Path("main.csv"))
+    tests = read_tests(by_seed(Path("main.csv")))
     ours = {place: line for place, line in lines.items() if line["accuracy"]}
     assert len(ours) * 3 == len(stage.cells)
     for (block, row, column), line in ours.items():
         here = means((block, row, column))
-        numbers = {"": ("accuracy", "interval", "accuracies", here)}
+        told = tests[block, row, column]
+        assert [line["seed"] for line in told] == ["0", "1", "2"]
+        numbers = {"": ("accuracy", "interval", here)}
         if line["baseline"]:
             other = means((block, line["baseline"], column))
             gaps = [one - two for one, two in zip(here, other, strict=True)]
-            numbers["gap"] = ("difference", "difference_interval", "differences", gaps)
-        for mean, interval, listed, of_seeds in numbers.values():
+            numbers["gap"] = ("difference", "difference_interval", gaps)
+        for mean, interval, of_seeds in numbers.values():
             low, high = stats.t.interval(0.95, 2, np.mean(of_seeds), stats.sem(of_seeds))
             assert float(line[mean]) == pytest.approx(np.mean(of_seeds), abs=1e-4)
             assert float(line[interval]) == pytest.approx((high - low) / 2, abs=1e-3)
-            assert list(map(float, line[listed].split())) == pytest.approx(of_seeds, abs=1e-4)
+            assert [float(line[mean]) for line in told] == pytest.approx(of_seeds, abs=1e-4)
         assert (line["seeds"], line["episodes"]) == ("3", "40"), row
 
 
@@ -577,17 +560,32 @@ def csv_lines(path):
 
 
 def test_what_classifiers_assume_and_which_settings_were_chosen_comes_from_their_metas(fabricate):
-    """The fixture says so of every second cell; with two seeds, one after the other."""
+    """The fixture says so of some cells, for each seed other settings."""
     stage = plan_of("demo", seeds=2).tables.stage("classifiers")
     fabricate(stage.cells)
     run(stage, Path("table.csv"), None)
-    lines, _ = read(Path("table.csv"))
-    chosen = {line["chosen"]: line["validation_accuracies"] for line in lines.values()}
-    assert {line["assumes"] for line in lines.values()} == {"T B"}
-    assert set(chosen) <= {"", "cost 0.1, steps 3; cost 0.2, steps 3"}
-    assert (
-        chosen.get("cost 0.1, steps 3; cost 0.2, steps 3", "50.0000 60.0000") == "50.0000 60.0000"
-    )
+    assert {line["assumes"] for line in csv_lines("table.csv")} == {"T B"}
+    told = defaultdict(set)
+    for cell in stage.cells:
+        with reading_classifier(cell.scores) as facts:
+            accuracy = facts["validation_accuracy"]
+            chosen = f"cost {facts['chosen']['cost']:g}, steps 3" if facts["chosen"] else ""
+            place = (cell.block, cell.row, cell.column, str(cell.seed))
+            told[place] = (chosen, f"{100 * accuracy:g}" if chosen else "")
+    lines = csv_lines("table-by-seed.csv")
+    assert len(lines) == len(told)
+    for line in lines:
+        place = (line["block"], line["row"], line["column"], line["seed"])
+        assert (line["chosen"], line["validation_accuracy"]) == told[place]
+
+
+def test_a_line_names_its_score_file_and_what_that_held(fabricate):
+    stage = plan_of("demo", seeds=2).tables.stage("classifiers")
+    fabricate(stage.cells)
+    run(stage, Path("table.csv"), None)
+    for line, cell in zip(csv_lines("table-by-seed.csv"), stage.cells, strict=True):
+        assert (line["scores"], line["score_column"]) == (cell.scores.file, cell.scores.column)
+        assert line["sha256"] == hashlib.sha256(Path(line["scores"]).read_bytes()).hexdigest()
 
 
 def test_seconds_of_a_classifier_are_means_over_seeds_and_in_print_over_columns(fabricate):

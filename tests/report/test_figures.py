@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from figure_files import draw_in_another_process, fonts_of, lines_of, same_files, words_of
+from plans import plan_of
 from reference import propagator
 from score_files import write_scores
 
@@ -13,8 +14,9 @@ from epcore.data.episodes import Episodes
 from epcore.errors import UserError
 from epcore.evaluation.embed import Features
 from epcore.plan import Plan
-from epcore.report import ablation, alpha
+from epcore.report import ablation, alpha, table
 from epcore.report.statistics import mean_with_interval
+from epcore.report.text_table import by_seed, read_cells, read_tests
 
 CONFIG = Path(__file__).parents[2] / "config"
 PRINTED = CONFIG / "paper" / "abl.csv"
@@ -24,31 +26,40 @@ FILES = {".pdf", ".png", ".csv", ".meta.json"}
 # -- ablation --------------------------------------------------------------------------------------
 
 
+TABLE = Path("tables/ablation.csv")
+
+
+def make_ablation_table():
+    table.run(plan_of("demo").tables.stage("ablation"), TABLE, PRINTED)
+
+
 @pytest.fixture
-def ablation_stage(tmp_path, monkeypatch):
-    """The demo's ablation; a cell's accuracy tells its number of the paper's table."""
-    monkeypatch.chdir(tmp_path)
-    stage = Plan(CONFIG, "demo").figures.ablation()
+def ablation_stage(fabricate):
+    """The demo's ablation and its table; a cell's accuracy tells its number of the paper's."""
+    plan = plan_of("demo")
+    cells = plan.tables.cells("ablation")
+    fabricate(cells)
     random = np.random.default_rng(0)
     hard = random.normal(0, 0.1, 40)
-    for number, cell in enumerate(stage.cells):
+    for number, cell in enumerate(cells):
         accuracies = 0.4 + number / 100 + hard + random.normal(0, 0.02, 40)
         write_scores(cell.scores, accuracies.clip(0, 1))
-    return stage
+    make_ablation_table()
+    return plan.figures.ablation()
 
 
 def scores_of(stage):
     """Marks -> accuracies in percent of every cell."""
     return {
-        cell.marks: 100
+        stage.marks[cell.row]: 100
         * np.array([float(line["accuracy"]) for line in lines_of(Path(cell.scores.file))])
-        for cell in stage.cells
+        for cell in plan_of("demo").tables.cells("ablation")
     }
 
 
 def test_the_effects_in_the_csv_are_differences_of_means_of_cells(ablation_stage):
     """A cell's expected accuracy is 40 + 8 EFT + 4 ROT + 2 LP + EP."""
-    ablation.run(ablation_stage, PRINTED, Path("figures/ablation.pdf"))
+    ablation.run(ablation_stage, TABLE, Path("figures/ablation.pdf"))
     effects = {line["term"]: line for line in lines_of(Path("figures/ablation.csv"))}
     cells = scores_of(ablation_stage)
     expected = {"EFT": 8, "ROT": 4, "LP": 2, "EP": 1}
@@ -76,7 +87,7 @@ def test_the_effects_in_the_csv_are_differences_of_means_of_cells(ablation_stage
 
 def test_the_effects_in_the_paper_are_those_known_from_its_printed_cells(ablation_stage):
     """Sums of the gains that docs/paper-vs-code.md lists: G12, C15, C16, C17."""
-    ablation.run(ablation_stage, PRINTED, Path("ablation.pdf"))
+    ablation.run(ablation_stage, TABLE, Path("ablation.pdf"))
     found = {line["term"]: float(line["paper_effect"]) for line in lines_of(Path("ablation.csv"))}
     ep_without_lp, ep_with_lp = [3.26, 2.80, 2.09, 1.54], [2.35, 2.17, 1.42, 1.50]
     expected = {
@@ -94,17 +105,18 @@ def test_the_effects_in_the_paper_are_those_known_from_its_printed_cells(ablatio
 def test_the_ablation_is_written_with_its_picture_its_numbers_and_where_they_come_from(
     ablation_stage,
 ):
-    ablation.run(ablation_stage, PRINTED, Path("figures/ablation.pdf"))
+    ablation.run(ablation_stage, TABLE, Path("figures/ablation.pdf"))
     written = {path.name.removeprefix("ablation") for path in Path("figures").iterdir()}
     assert written == FILES
     assert Path("figures/ablation.png").read_bytes().startswith(b"\x89PNG")
     facts = json.loads(Path("figures/ablation.meta.json").read_text(encoding="utf-8"))
-    assert {cell.scores.file for cell in ablation_stage.cells} < facts["inputs"].keys()
+    scores = {cell.scores.file for cell in plan_of("demo").tables.cells("ablation")}
+    assert facts["inputs"].keys() == {*scores, str(TABLE), str(by_seed(TABLE))}
     assert facts["config"] == ablation_stage.model_dump(mode="json")
 
 
 def test_the_words_of_the_ablation_are_text_in_embedded_fonts(ablation_stage):
-    ablation.run(ablation_stage, PRINTED, Path("ablation.pdf"))
+    ablation.run(ablation_stage, TABLE, Path("ablation.pdf"))
     words = words_of("ablation.pdf")
     for term in ("EFT", "ROT", "LP with EP", "EFT with ROT"):
         assert term in words
@@ -115,35 +127,33 @@ def test_the_words_of_the_ablation_are_text_in_embedded_fonts(ablation_stage):
 
 
 @pytest.mark.slow
-def test_the_ablation_is_the_same_bytes_in_another_process_and_with_cells_in_another_order(
-    ablation_stage,
-):
-    ablation.run(ablation_stage, PRINTED, Path("one.pdf"))
-    turned = ablation_stage.model_copy(update={"cells": ablation_stage.cells[::-1]})
-    draw_in_another_process("ablation", turned, "two.pdf", paper=str(PRINTED))
+def test_the_ablation_is_the_same_bytes_in_another_process(ablation_stage):
+    ablation.run(ablation_stage, TABLE, Path("one.pdf"))
+    draw_in_another_process("ablation", ablation_stage, "two.pdf", table=str(TABLE))
     same_files("one", "two")
 
 
 def test_an_ablation_that_lacks_a_combination_is_told(ablation_stage):
     """Its effects would be wrong without a sign of it."""
-    for cells in (ablation_stage.cells[1:], (), ablation_stage.cells + ablation_stage.cells[:1]):
-        stage = ablation_stage.model_copy(update={"cells": cells})
+    (_, marks), *others = ablation_stage.marks.items()
+    for rows in (dict(others), {}, {**ablation_stage.marks, "again": marks}):
+        stage = ablation_stage.model_copy(update={"marks": rows})
         with pytest.raises(UserError, match=r"each of the 16 combinations of EFT, ROT, LP, EP; "):
-            ablation.run(stage, PRINTED, Path("ablation.pdf"))
-        assert not Path("ablation.pdf").exists()
+            ablation.tabulate(stage, read_cells(TABLE), read_tests(by_seed(TABLE)))
 
 
 def test_an_ablation_over_different_episodes_is_told(ablation_stage):
-    write_scores(ablation_stage.cells[3].scores, np.full(39, 0.5))
+    write_scores(plan_of("demo").tables.cells("ablation")[3].scores, np.full(39, 0.5))
+    make_ablation_table()
     with pytest.raises(UserError, match="are of different episodes"):
-        ablation.run(ablation_stage, PRINTED, Path("ablation.pdf"))
+        ablation.run(ablation_stage, TABLE, Path("ablation.pdf"))
 
 
 def test_a_row_that_the_paper_does_not_print_is_named(ablation_stage):
-    first = ablation_stage.cells[0].model_copy(update={"paper": "exp17"})
-    stage = ablation_stage.model_copy(update={"cells": (first, *ablation_stage.cells[1:])})
-    with pytest.raises(UserError, match=r"abl\.csv: no row 'exp17' in CONV-4; correct `paper`"):
-        ablation.run(stage, PRINTED, Path("ablation.pdf"))
+    cells = read_cells(TABLE)
+    cells["CONV-4", "exp1", ablation_stage.column]["paper_accuracy"] = ""
+    with pytest.raises(UserError, match=r"no number for CONV-4, exp1, .*; correct `paper`"):
+        ablation.tabulate(ablation_stage, cells, read_tests(by_seed(TABLE)))
 
 
 # -- alpha -----------------------------------------------------------------------------------------

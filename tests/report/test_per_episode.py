@@ -1,33 +1,38 @@
 """The figure of single episodes: quantiles and shares, counted here one by one."""
 
+import hashlib
 from pathlib import Path
 
 import numpy as np
 import pytest
 from figure_files import lines_of, same_files
+from plans import plan_of
 
 from epcore.errors import UserError
 from epcore.plan import Plan
-from epcore.report import per_episode
+from epcore.report import per_episode, table
+from epcore.report.text_table import by_seed, read_tests
 
 CONFIG = Path(__file__).parents[2] / "config"
-OUT = Path("figures/per-episode.pdf")
+TABLE, OUT = Path("tables/main.csv"), Path("figures/per-episode.pdf")
 
 
 @pytest.fixture
 def stage(fabricate):
-    plan = Plan(CONFIG, "demo", seeds=2)
+    plan = plan_of("demo", seeds=2)
     fabricate(plan.tables.cells("main"))
+    table.run(plan.tables.stage("main"), TABLE, CONFIG / "paper/main.csv")
     return plan.figures.per_episode()
 
 
 def accuracies(stage, line, row):
     """Those of a row at the place of a line, of both seeds one after the other."""
-    place = (line["dataset"], line["backbone"], line["episodes"], row)
+    place = (line["dataset"], line["backbone"], line["episodes"])
+    (panel,) = (p for p in stage.panels if (p.dataset, p.backbone, p.episodes) == place)
     files = {
         cell.seed: cell.scores.file
-        for cell in stage.cells
-        if (cell.dataset, cell.backbone, cell.episodes, cell.row) == place
+        for cell in plan_of("demo", seeds=2).tables.cells("main")
+        if (cell.block, cell.row, cell.column) == (panel.block, row, panel.column)
     }
     assert sorted(files) == [0, 1]
     found = [np.loadtxt(files[seed], delimiter=",", skiprows=1)[:, 1] for seed in (0, 1)]
@@ -35,7 +40,7 @@ def accuracies(stage, line, row):
 
 
 def test_quantiles_and_shares_are_those_of_the_episodes_of_all_seeds(stage):
-    per_episode.run(stage, OUT)
+    per_episode.run(stage, TABLE, OUT)
     lines = lines_of(OUT.with_suffix(".csv"))
     assert len(lines) == 2 * 2 * 3 * 2  # data sets, shots, backbones, rows
     for line in lines:
@@ -55,26 +60,43 @@ def test_quantiles_and_shares_are_those_of_the_episodes_of_all_seeds(stage):
 
 
 def test_a_panel_may_lack_episodes_that_others_have(stage):
-    (left_out, *_) = stage.cells
-    place = (left_out.dataset, left_out.backbone, left_out.episodes)
-    cells = [each for each in stage.cells if (each.dataset, each.backbone, each.episodes) != place]
-    per_episode.run(stage.model_copy(update={"cells": tuple(cells)}), OUT)
+    fewer = stage.model_copy(update={"panels": stage.panels[1:]})
+    per_episode.run(fewer, TABLE, OUT)
     assert len(lines_of(OUT.with_suffix(".csv"))) == 2 * 2 * 3 * 2 - 2
 
 
 @pytest.mark.slow
 def test_the_same_scores_give_the_same_bytes(stage):
-    per_episode.run(stage, Path("one/per-episode.pdf"))
-    per_episode.run(stage, Path("two/per-episode.pdf"))
+    per_episode.run(stage, TABLE, Path("one/per-episode.pdf"))
+    per_episode.run(stage, TABLE, Path("two/per-episode.pdf"))
     same_files(Path("one/per-episode.pdf"), Path("two/per-episode.pdf"))
 
 
+def of_first_panel(stage):
+    """The score file of one of the rows that are drawn."""
+    panel = stage.panels[0]
+    tests = read_tests(by_seed(TABLE))
+    return Path(tests[panel.block, stage.rows[0], panel.column][0]["scores"])
+
+
 def test_rows_of_other_episodes_are_told(stage):
-    scores = Path(stage.cells[0].scores.file)
+    scores = of_first_panel(stage)
     kept = scores.read_text(encoding="utf-8").splitlines(keepends=True)[:-1]
+    before = hashlib.sha256(scores.read_bytes()).hexdigest()
     scores.write_text("".join(kept), encoding="utf-8")
+    told = by_seed(TABLE).read_text(encoding="utf-8")
+    now = hashlib.sha256(scores.read_bytes()).hexdigest()
+    by_seed(TABLE).write_text(told.replace(before, now), encoding="utf-8")
     with pytest.raises(UserError, match="different numbers of episodes"):
-        per_episode.run(stage, OUT)
+        per_episode.run(stage, TABLE, OUT)
+    assert not OUT.exists()
+
+
+def test_scores_that_are_not_those_of_the_table_are_told(stage):
+    scores = of_first_panel(stage)
+    scores.write_text(scores.read_text(encoding="utf-8").replace("0.4", "0.5"), encoding="utf-8")
+    with pytest.raises(UserError, match=f"score file {scores} is another than when its table"):
+        per_episode.run(stage, TABLE, OUT)
     assert not OUT.exists()
 
 

@@ -7,67 +7,78 @@ import numpy as np
 import pandas as pd
 import pytest
 from figure_files import lines_of, same_files
+from plans import plan_of
 from score_files import write_classifier
 
 from epcore.errors import UserError
 from epcore.files import meta_of
-from epcore.plan import Plan
-from epcore.report import speed
+from epcore.report import speed, table
+from epcore.report.scores import reading_classifier
 
-CONFIG = Path(__file__).parents[2] / "config"
+TABLE = Path("tables/classifiers.csv")
 
 
 @pytest.fixture
-def stage(fabricate):
-    plan = Plan(CONFIG, "demo", seeds=2)
-    fabricate(plan.tables.cells("classifiers"))
+def plan():
+    return plan_of("demo", seeds=2)
+
+
+@pytest.fixture
+def stage(plan, fabricate):
+    """The figure's config, beside the table that it is drawn from."""
+    cells = plan.tables.cells("classifiers")
+    fabricate(cells)
+    for number, cell in enumerate(cells):
+        told = {"made": {}, "assumes": "T", "seconds_per_1000_episodes": 0.5 + number}
+        write_classifier(cell.scores, told)
+    table.run(plan.tables.stage("classifiers"), TABLE)
     return plan.figures.speed()
 
 
-def test_each_classifier_has_a_point_in_each_panel_the_mean_of_its_seeds(stage):
-    seconds = {}
-    for number, point in enumerate(stage.points):
-        seconds[point.scores] = 0.5 + number
-        facts = {"made": {}, "seconds_per_1000_episodes": seconds[point.scores]}
-        write_classifier(point.scores, facts)
-    speed.run(stage, Path("figures/speed.pdf"))
+def test_each_classifier_has_a_point_in_each_panel_the_mean_of_its_seeds(plan, stage):
+    speed.run(stage, TABLE, Path("figures/speed.pdf"))
     lines = lines_of(Path("figures/speed.csv"))
-    blocks = Plan(CONFIG, "demo").tables.table("classifiers").blocks
-    (shown,) = (block.rows for block in blocks if block.name == "--Net")
-    panels = ("1-shot", "5-shot", "1-shot, Dirichlet", "5-shot, Dirichlet")
+    (shown,) = (b.rows for b in plan.tables.table("classifiers").blocks if b.name == "--Net")
+    labels = {row.name: row.label or row.name for row in shown}
+    panels = {
+        column.heading: column.name
+        for column in plan.tables.table("classifiers").columns
+        if column.heading in ("1-shot", "5-shot", "1-shot, Dirichlet", "5-shot, Dirichlet")
+    }
     assert sorted((line["panel"], line["classifier"]) for line in lines) == sorted(
-        itertools.product(panels, (row.label or row.name for row in shown))
+        itertools.product(panels, labels.values())
     )
     for line in lines:
-        files = [
-            point.scores
-            for point in stage.points
-            if (point.panel, point.label) == (line["panel"], line["classifier"])
+        behind = [
+            cell.scores
+            for cell in plan.tables.cells("classifiers")
+            if (cell.block, cell.column) == ("--Net", panels[line["panel"]])
+            and labels[cell.row] == line["classifier"]
         ]
-        assert len(files) == 2
-        accuracies = [pd.read_csv(scores.file)[scores.column].mean() for scores in files]
+        assert len(behind) == 2
+        accuracies = [pd.read_csv(scores.file)[scores.column].mean() for scores in behind]
         assert float(line["accuracy"]) == pytest.approx(100 * np.mean(accuracies), rel=1e-3)
-        spent = [seconds[file] for file in files]
+        spent = []
+        for scores in behind:
+            with reading_classifier(scores) as facts:
+                spent.append(facts["seconds_per_1000_episodes"])
         assert float(line["seconds"]) == pytest.approx(np.mean(spent), rel=1e-3)
     assert Path("figures/speed.png").stat().st_size > 10_000
 
 
 @pytest.mark.slow
-def test_the_same_metas_give_the_same_bytes(stage):
-    speed.run(stage, Path("one/speed.pdf"))
-    speed.run(stage, Path("two/speed.pdf"))
+def test_the_same_table_gives_the_same_bytes(stage):
+    speed.run(stage, TABLE, Path("one/speed.pdf"))
+    speed.run(stage, TABLE, Path("two/speed.pdf"))
     same_files(Path("one/speed.pdf"), Path("two/speed.pdf"))
 
 
-DAMAGED = ["[]", '{"made": {}}', '{"made": {}, "seconds_per_1000_episodes": "long"}']
-
-
-@pytest.mark.parametrize("content", DAMAGED)
-def test_a_damaged_meta_is_told(stage, content):
-    meta_of(Path(stage.points[0].scores.file)).write_text(content, encoding="utf-8")
-    with pytest.raises(
-        UserError, match=r"5way-1shot\.meta\.json is damaged.*; delete it"
-    ) as caught:
-        speed.run(stage, Path("figures/speed.pdf"))
-    assert len(str(caught.value).splitlines()) == 1
+@pytest.mark.parametrize("kept", ["block,row\n", "accuracy", ""])
+def test_a_damaged_table_is_told(stage, kept):
+    whole = TABLE.read_text(encoding="utf-8")
+    damaged = whole.replace("seconds_per_1000_episodes", "seconds") if kept == "accuracy" else kept
+    TABLE.write_text(damaged, encoding="utf-8")
+    meta_of(TABLE).unlink()
+    with pytest.raises(UserError, match=r"table .*classifiers\.csv cannot be read.*; delete it"):
+        speed.run(stage, TABLE, Path("figures/speed.pdf"))
     assert not Path("figures/speed.csv").exists()

@@ -193,31 +193,6 @@ def test_the_first_page_shows_the_main_table_at_any_width(reported, tmp_path, wi
         assert browser.errors == []
 
 
-@pytest.mark.parametrize("page", ["results/tiny/tables/main.html", "report.html"])
-def test_a_click_on_a_heading_sorts_the_rows_of_each_block(reported, browser, page):
-    """Largest first, then smallest first; rows without a number come last."""
-    browser.open(reported[0].folder / page)
-    browser.until("document.querySelector('main tr.ours') !== null")
-    table = "document.querySelector('main tr.ours').closest('table')"
-    heads = f"{table}.querySelectorAll('thead tr:last-child th')"
-    # The first column of printed numbers; indented rows stay below the one before them.
-    rows = (
-        f"[...{table}.tBodies].map(block => [...block.rows].slice(1)"
-        ".filter(row => !row.cells[0].textContent.startsWith('\u2003'))"
-        f".map(row => row.cells[row.cells.length - {heads}.length + 1])"
-        ".map(cell => parseFloat(cell.textContent)))"
-    )
-    before = browser.evaluate(rows)
-    for largest_first in (True, False):
-        browser.evaluate(f"{heads}[1].click()")
-        for block, first in zip(browser.evaluate(rows), before, strict=True):
-            numbers = [number for number in first if number is not None]
-            assert len(numbers) > 1
-            assert block[: len(numbers)] == sorted(numbers, reverse=largest_first)
-            assert block[len(numbers) :] == [None] * (len(first) - len(numbers))
-    assert browser.errors == []
-
-
 def test_the_table_is_seen_with_its_caption_and_our_numbers(reported, browser, tmp_path):
     browser.open(reported[0].folder / "report.html")
     browser.click("Tables")

@@ -7,6 +7,7 @@ rule table:
         cells=lambda w: PLAN.tables.stage(w.table).files,
     output:
         table=paths.TABLE_CSV,
+        tests=paths.TABLE_TESTS,
         meta=paths.meta(paths.TABLE_CSV),
         tex=paths.TABLE_TEX,
         html=report(
