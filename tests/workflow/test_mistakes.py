@@ -64,9 +64,6 @@ def test_the_profile_of_a_cluster_where_there_is_none(project, tmp_path, monkeyp
         ("own", "tables/own.tex"),
         ("ablation", "tables/ablation.tex"),
         ("speed", "figures/speed.pdf"),
-        ("mian", "tables/main.tex"),
-        ("main.tex", "tables/main.tex"),
-        ("abalation_pipeline", "ablation_pipeline"),
     ],
 )
 def test_the_bare_name_of_a_table_or_figure_is_answered_with_its_file(project, target, asked):
@@ -82,11 +79,6 @@ def test_a_target_of_several_files_of_which_a_scale_makes_none_is_told(project):
 
 def test_the_folder_itself_is_no_target(project):
     assert "No rule to produce ." in complaint(project.snakemake("-n", "."))
-
-
-def test_a_misspelled_folder_of_a_target_is_answered_with_the_nearest(project):
-    message = complaint(project.snakemake("-n", "table/main.tex"))
-    assert "epcore: there is no table/main.tex; did you mean tables/main.tex?" in message
 
 
 @pytest.mark.parametrize(

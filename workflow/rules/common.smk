@@ -4,11 +4,8 @@ import shutil
 import signal
 import sys
 import threading
-from difflib import get_close_matches
 from inspect import signature
 from pathlib import Path
-
-from snakemake.cli import get_argument_parser
 
 from epcore.config.datasets import QUICKLY_PACKED
 from epcore.config.load import read_yaml
@@ -95,8 +92,8 @@ def run_of(wildcards):
     )
 
 
-# What may be asked for as tables/NAME.tex and figures/NAME.pdf; claims have a rule of their own.
-TABLES = [*PLAN.tables.covered, "co2"]
+# What may be asked for as tables/NAME.tex and figures/NAME.pdf.
+TABLES = [*PLAN.tables.covered, "claims", "co2"]
 FIGURES = [*PLAN.covered_figures, "co2"]
 
 
@@ -120,78 +117,64 @@ def contact_sheets(datasets):
 def published_reports():
     """Judged claims, and the CO2 report, where energy is tracked."""
     tracked = PLAN.registry.footprint.tracking
-    return ["reports/claims.html", *(published_co2() if tracked else [])]
-
-
-def asked_targets():
-    """Those of the command line; Snakemake tells rule files of them only after it has read them."""
-    return sorted(get_argument_parser().parse_known_args()[0].targets) or ["all"]
+    return [*published_tables(["claims"]), *(published_co2() if tracked else [])]
 
 
 def check_targets():
-    """Ends a run at once for a target that the scale does not make; says what to ask for.
+    """Ends a run at once for a table or figure that the scale does not make; says what to ask for.
 
     At the end of the Snakefile, when all rules are read.
     """
     if not workflow.modifier.is_main_snakefile():
         return  # the workflow that has this one as a module may make it
-    tables = {*TABLES, "claims"}
     files = {name: f"figures/{name}.pdf" for name in FIGURES}
     files |= {
-        name: f"tables/{name}.tex" for name in (*tables, *PLAN.registry.tables.shown)
+        name: f"tables/{name}.tex" for name in (*TABLES, *PLAN.registry.tables.shown)
     }
-    rules = {each.name: each for each in workflow.rules if not each.has_wildcards()}
-    for target in asked_targets():
+    rules = {rule.name: rule for rule in workflow.rules if not rule.has_wildcards()}
+    # Values of options are among them; none is called like a table or figure.
+    words = [word for word in sys.argv[1:] if not word.startswith("-")]
+    for target in words:
         if "/" in target:
-            check_file(Path(target), {"tables": tables, "figures": {*FIGURES}})
+            check_file(Path(target))
         elif target in rules:
             if rules[target].norun and not rules[target].input:
                 sys.exit(
                     f"epcore: scale {SCALE} makes nothing of {target}; add --config scale=NAME of one that does"
                 )
-        elif not Path(target).exists():
-            names = files | {name: name for name in rules}
-            near = [target] if target in files else get_close_matches(target, names, 1)
-            asked = (
-                f"ask for {names[near[0]]}" if near else "`snakemake --list` has them"
-            )
-            sys.exit(f"epcore: there is no target {target}; {asked}")
-        ledger = Path(paths.LEDGER.format(scale=SCALE))
-        untracked = not PLAN.registry.footprint.tracking and not ledger.exists()
-        if Path(target).stem == "co2" and untracked:
-            sys.exit(
-                f"epcore: {target} is made from {ledger}, which jobs write only if tracked; set "
-                "`tracking: true` in config/footprint.yaml"
-            )
+        elif target in files and not Path(target).exists():
+            sys.exit(f"epcore: there is no target {target}; ask for {files[target]}")
 
 
-def check_file(target, known):
-    """Ends the run unless the scale makes this file, a result or one of a folder in `known`."""
+def check_file(target):
+    """Ends the run if this is a table or figure that the scale does not make."""
     if target.parts[0] == "results" and SCALE not in target.parts[1:2]:
         named = [*target.parts, ""][1]
         other = named if named in PLAN.registry.scale_files else "NAME"
         sys.exit(
             f"epcore: {target} is not of scale {SCALE}; add --config scale={other}"
         )
-    folder = str(target.parent)
-    for near in get_close_matches(folder, known, 1, 0.8):
-        if near != folder:
-            sys.exit(
-                f"epcore: there is no {target}; did you mean {near}/{target.name}?"
-            )
-    endings = {"tables": (".tex",), "figures": (".pdf", ".png")}.get(folder)
-    if endings and target.stem in known[folder] and target.suffix not in endings:
+    names = {"tables": TABLES, "figures": FIGURES}.get(str(target.parent))
+    if names is None:
+        return
+    endings = (".tex",) if names is TABLES else (".pdf", ".png")
+    if target.stem in names and target.suffix not in endings:
         sys.exit(
             f"epcore: there is no {target}; ask for {target.with_suffix(endings[0])}"
         )
-    names = known.get(folder, {target.stem})
     if target.stem not in names:
-        if (CONFIG / target.parent / f"{target.stem}.yaml").exists():
-            sys.exit(
-                f"epcore: scale {SCALE} makes no {target}; add --config scale=NAME of one that does"
-            )
+        elsewhere = (CONFIG / "tables" / f"{target.stem}.yaml").exists()
+        advice = "; add --config scale=NAME of one that does"
         sys.exit(
-            f"epcore: scale {SCALE} makes no {target}{suggest(target.stem, names)}"
+            f"epcore: scale {SCALE} makes no {target}"
+            f"{advice if elsewhere else suggest(target.stem, names)}"
+        )
+    ledger = Path(paths.LEDGER.format(scale=SCALE))
+    tracked = PLAN.registry.footprint.tracking or ledger.exists()
+    if target.stem == "co2" and not tracked:
+        sys.exit(
+            f"epcore: {target} is made from {ledger}, which jobs write only if tracked; set "
+            "`tracking: true` in config/footprint.yaml"
         )
 
 

@@ -89,14 +89,11 @@ rule forecast:
 if (
     PLAN.registry.scale.requires_gpu
     and workflow.is_main_process
-    and asked_targets() != ["forecast"]
+    and "forecast" not in sys.argv
 ):
-    import shlex
-
-    seeds = [f"seeds={[*MAIN.seeds]}"] if MAIN.seeds else []
-    words = [*asked_targets(), "--config", f"scale={SCALE}", *seeds]
     print(
-        f"To see what this costs: epcore forecast {shlex.join(words)}", file=sys.stderr
+        f"To see what this costs: epcore forecast TARGET --config scale={SCALE}",
+        file=sys.stderr,
     )
 
 
