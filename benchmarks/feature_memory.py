@@ -20,7 +20,7 @@ CHILD = """
 import json, sys
 from pathlib import Path
 import torch
-from epcore.backbones import build_backbone
+from epcore.backbones.build import build_backbone
 import zlib
 import numpy as np
 from epcore.data.augment import Augmenter

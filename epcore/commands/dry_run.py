@@ -46,17 +46,17 @@ def planned(plan: Plan, targets: Sequence[str]) -> list[Job]:
     )
     if done.returncode:
         raise UserError(f"Snakemake cannot plan {' '.join(targets)}: {_reason(done)}")
-    jobs = read_jobs(done.stdout)
+    jobs = read_jobs(done.stdout, plan)
     total = re.search(r"^total +(\d+)$", done.stdout, re.M)
     if len(jobs) != (int(total[1]) if total else 0):
         raise UserError("Snakemake's dry run has a new form; install what requirements.txt names")
     return jobs
 
 
-def read_jobs(text: str) -> list[Job]:
+def read_jobs(text: str, plan: Plan) -> list[Job]:
     """The jobs of a dry run that prints shell commands."""
     rules = re.split(r"^ *(?:local)?rule (\w+):$", text, flags=re.M)[1:]
-    return [_job(rule, body) for rule, body in zip(rules[::2], rules[1::2], strict=True)]
+    return [_job(rule, body, plan) for rule, body in zip(rules[::2], rules[1::2], strict=True)]
 
 
 def _reason(refused: subprocess.CompletedProcess[str]) -> str:
@@ -68,23 +68,20 @@ def _reason(refused: subprocess.CompletedProcess[str]) -> str:
     return " ".join((found[1] or found[2] if found else said.strip().splitlines()[-1]).split())
 
 
-def _job(rule: str, body: str) -> Job:
+def _job(rule: str, body: str, plan: Plan) -> Job:
     named = re.search(r"^ *wildcards: (.+)$", body, re.M)
     stage = re.search(r"^ *Shell command: epcore ([a-z0-9-]+) ", body, re.M)
     wildcards = dict(pair.split("=", 1) for pair in named[1].split(", ")) if named else {}
     return Job(
         rule=rule,
-        stage=stage[1] if stage else _report_stage(rule, wildcards),
+        stage=stage[1] if stage else _report_stage(rule, wildcards, plan),
         wildcards=wildcards,
         gpu=re.search(r"^ *resources: .*\bgpu=", body, re.M) is not None,
     )
 
 
-def _report_stage(rule: str, wildcards: Mapping[str, str]) -> str:
+def _report_stage(rule: str, wildcards: Mapping[str, str], plan: Plan) -> str:
     """The stage of a job that is a script: a rule of its name, or the figure's; else none."""
-    name = wildcards.get("figure", rule)
-    if name in REPORT:
-        return name
     if "figure" in wildcards:
-        return "curves" if name.startswith("curves-") else "plot"
-    return ""
+        return plan.figure_jobs.job(wildcards["figure"]).stage
+    return rule if rule in REPORT else ""

@@ -93,12 +93,10 @@ REPORT = {
     "decision-boundary": Stage("analysis.decision_boundary", analysis.DecisionBoundaryConfig),
     "interpolation": Stage("analysis.interpolation", analysis.InterpolationConfig, measured=True),
     "alpha": Stage("report.alpha", figure_config.AlphaConfig, measured=True),
-    "ablation": Stage("report.ablation", figure_config.AblationConfig),
     "plot": Stage("report.plot", figure_config.PlotConfig),
     "curves": Stage("report.curves", figure_config.CurvesConfig),
     "gap": Stage("report.gap", figure_config.GapConfig),
-    "speed": Stage("report.speed", figure_config.SpeedConfig),
-    "per-episode": Stage("report.per_episode", figure_config.PerEpisodeConfig),
+    "table-figure": Stage("report.table_figure", figure_config.TableFigureConfig),
     "environment": Stage("report.environment", report.EnvironmentConfig),
     "reproduction": Stage("report.reproduction", report.ReproductionConfig),
 }

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field, model_validator
 
 from epcore.analysis.config import DecisionBoundary, InterpolatedPairs, TwoMoons
+from epcore.report.figure_config import AnyTableFigure
 from epcore.settings import Probability, Settings
 
 
@@ -22,23 +23,6 @@ class AlphaSearch(NetworkFigure):
 
     label_alphas: Annotated[tuple[Probability, ...], Field(min_length=1)] = Field(
         description="the alphas of label propagation that are tried"
-    )
-
-
-class Speed(Settings):
-    """Classifiers of a table, drawn over the time that they take."""
-
-    table: str = Field(description="a table of classifiers")
-    block: str = Field(description="its block whose rows are drawn")
-    column: str = Field(description="the data set of its columns")
-
-
-class PerEpisode(Settings):
-    """A table and two rows of each of its blocks whose single episodes are drawn."""
-
-    table: str = Field(description="a table")
-    rows: tuple[str, str] = Field(
-        description="the two rows of its blocks that are drawn, the first on the left"
     )
 
 
@@ -78,9 +62,8 @@ class FigureSettings(Settings):
     )
     interpolation: Interpolation = Field(description="class probability between two images")
     gap: Gap = Field(description="how far apart rows are while they train")
-    speed: Speed = Field(description="accuracy of classifiers over their time")
-    per_episode: PerEpisode = Field(
-        description="how the accuracies of single episodes are distributed"
+    of_tables: dict[str, AnyTableFigure] = Field(
+        description="name -> a figure that is drawn from a table and the tests behind it"
     )
 
 

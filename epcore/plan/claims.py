@@ -237,7 +237,9 @@ class Claims:
         return cell
 
     def _number(self, number: FigureNumber, where: str) -> ClaimNumber:
-        names = {name.replace("_", "-"): None for name in type(self._figures.settings).model_fields}
+        settings = self._figures.settings
+        names = {name.replace("_", "-"): None for name in type(settings).model_fields}
+        names |= dict.fromkeys(settings.of_tables)
         pick(names, number.figure, "figure", where)
         file = ""
         if number.figure in self._figures.covered:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from epcore.config.figures import FigureSettings
 from epcore.plan import paths
@@ -53,10 +54,21 @@ class FigureJobs:
             return self._plot(figure)
         if figure in self._curves.stages:
             return self._of_curves(figure)
+        if figure in self._figures.settings.of_tables:
+            return self._of_table(figure)
         build, inputs = self._single(figure)
-        field = FigureSettings.model_fields.get(figure.replace("-", "_"))
-        title = field.description if field else "what each factor of the ablation is worth"
+        title = FigureSettings.model_fields[figure.replace("-", "_")].description
         return FigureJob(figure, str(title), build, inputs)
+
+    def _of_table(self, figure: str) -> FigureJob:
+        settings = self._figures.settings.of_tables[figure]
+        place = {"scale": self._registry.scale_name, "table": settings.table}
+        inputs: Inputs = {
+            "table": [paths.TABLE_CSV.format(**place)],
+            "drawn_from": [paths.TABLE_TESTS.format(**place)],
+        }
+        build = partial(self._figures.of_table, figure)
+        return FigureJob("table-figure", settings.title, build, inputs)
 
     def _plot(self, figure: str) -> FigureJob:
         title = f"accuracy over {self._plots.settings.plots[figure].label}"
@@ -82,23 +94,11 @@ class FigureJobs:
                 return figures.alpha, self._of_networks(figures.alpha_runs())
             case "interpolation":
                 return figures.interpolation, self._of_networks(figures.interpolation_runs())
-            case "ablation":
-                return figures.ablation, self._of_table("ablation")
-            case "per-episode":
-                return figures.per_episode, self._of_table(figures.settings.per_episode.table)
-            case "speed":
-                return figures.speed, self._of_table(figures.settings.speed.table)
             case "gap":
                 pairs = self._curves.gap().pairs
                 curves = [paths.curve(c) for p in pairs for c in (p.checkpoint, p.baseline)]
                 return self._curves.gap, {"drawn_from": curves}
         raise KeyError(figure)
-
-    def _of_table(self, name: str) -> Inputs:
-        """The cells of a table, beside which the tests behind them stand."""
-        place = {"scale": self._registry.scale_name, "table": name}
-        tests = paths.TABLE_TESTS.format(**place)
-        return {"table": [paths.TABLE_CSV.format(**place)], "drawn_from": [tests]}
 
     def _of_networks(self, runs: list[Run]) -> Inputs:
         """Features of the runs, and the episodes, which are of one protocol."""

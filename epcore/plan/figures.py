@@ -13,17 +13,17 @@ from epcore.config.figures import FigureSettings, NetworkFigure
 from epcore.config.load import read
 from epcore.data.config import Split
 from epcore.errors import UserError
+from epcore.plan.checks import check_name
 from epcore.plan.registry import Registry
 from epcore.plan.run import Run
 from epcore.plan.runs import Runs
-from epcore.plan.tables import TableRun, Tables
+from epcore.plan.tables import Tables
 from epcore.report.figure_config import (
-    AblationConfig,
     AlphaCandidate,
     AlphaConfig,
-    Panel,
-    PerEpisodeConfig,
-    SpeedConfig,
+    Speed,
+    TableFigure,
+    TableFigureConfig,
 )
 from epcore.settings import pick
 
@@ -43,18 +43,28 @@ class Figures:
         self._check_networks(
             settings.interpolation, "novel", f"{where}, interpolation", "the figure is tested"
         )
-        tables, speed, single = self._registry.tables, settings.speed, settings.per_episode
-        tables.check_table(settings.gap.table, f"{where}, gap, table")
-        tables.check_table(speed.table, f"{where}, speed, table")
-        tables.check_column(speed.column, f"{where}, speed, column")
-        blocks = {block.name: None for block in tables.every[speed.table].blocks}
-        pick(blocks, speed.block, "block", f"{where}, speed, block")
-        tables.check_table(single.table, f"{where}, per-episode, table")
-        rows = [row for block in tables.every[single.table].blocks for row in block.rows]
-        runnable = {row.name: None for row in rows if row.recipe or row.method}
-        for row in single.rows:
-            pick(runnable, row, "row of ours", f"{where}, per-episode, rows")
+        self._registry.tables.check_table(settings.gap.table, f"{where}, gap, table")
+        for name, figure in settings.of_tables.items():
+            check_name(name, f"{where}, of-tables")
+            self._check_names(figure, f"{where}, of-tables.{name}")
         return settings
+
+    def _check_names(self, figure: TableFigure, where: str) -> None:
+        """Raises `UserError` unless the table is there, and has what the figure names of it."""
+        tables = self._registry.tables
+        tables.check_table(figure.table, f"{where}, table")
+        table = tables.every[figure.table]
+        for row in getattr(figure, "rows", ()):
+            rows = {row.name: None for _, row, _ in table.places if row.recipe or row.method}
+            pick(rows, row, "row of ours", f"{where}, rows")
+        if isinstance(figure, Speed):
+            pick({block.name: None for block in table.blocks}, figure.block, "block", where)
+            pick(table.groups, figure.column, "column of the table", f"{where}, column")
+            if not table.seconds:
+                raise UserError(
+                    f"{where}, table: {figure.table} does not say how long its classifiers take; "
+                    "give it `seconds: true`"
+                )
 
     def _check_networks(self, figure: NetworkFigure, split: Split, where: str, what: str) -> None:
         registry = self._registry
@@ -73,15 +83,19 @@ class Figures:
     def covered(self) -> list[str]:
         """The figures that this scale has the runs of."""
         runs = {
-            "ablation": "ablation" in self._tables.covered,
             "alpha": self.alpha_runs(),
             "two-moons": True,  # this and the next are of points of their own
             "decision-boundary": True,
             "interpolation": self.interpolation_runs(),
-            "speed": self.speed_runs(),
-            "per-episode": self.per_episode_runs(),
         }
-        return [name for name, found in runs.items() if found]
+        drawn = [name for name, found in runs.items() if found]
+        return [*drawn, *filter(self._has_numbers, self.settings.of_tables)]
+
+    def _has_numbers(self, name: str) -> bool:
+        """Whether the scale has the tests that a figure of a table draws."""
+        figure = self.settings.of_tables[name]
+        runs = self._tables.runs_if_shown(figure.table)
+        return any(figure.draws(at.block, at.row, at.column) for at in runs)
 
     def alpha_runs(self) -> list[Run]:
         """One for each candidate, of the first seed, if the scale has them."""
@@ -90,19 +104,6 @@ class Figures:
     def interpolation_runs(self) -> list[Run]:
         """Both networks of the interpolation, of the first seed, if the scale has them."""
         return self._network_runs(self.settings.interpolation)
-
-    def speed_runs(self) -> list[TableRun]:
-        """The tests whose accuracy is drawn over their time, if the scale has them."""
-        figure = self.settings.speed
-        shown = (figure.block, figure.column)
-        runs = self._tables.runs_if_shown(figure.table)
-        return [at for at in runs if (at.block.name, at.column.dataset) == shown]
-
-    def per_episode_runs(self) -> list[TableRun]:
-        """The tests whose single episodes are drawn, if the scale has them."""
-        figure = self.settings.per_episode
-        runs = self._tables.runs_if_shown(figure.table)
-        return [at for at in runs if at.row.name in figure.rows]
 
     def _network_runs(self, figure: NetworkFigure) -> list[Run]:
         scale, (seed, *_) = self._registry.scale, self._registry.seeds
@@ -155,45 +156,25 @@ class Figures:
             note=self._note(figure.column, figure.backbone),
         )
 
-    def speed(self) -> SpeedConfig:
-        """Where the scale has its table."""
-        shown = self.speed_runs()
-        return SpeedConfig(
-            block=self.settings.speed.block,
-            labels={at.row.name: at.row.label or at.row.name for at in shown},
-            panels={at.column.name: at.column.heading for at in shown},
-            note=self._note(shown[0].column.dataset, shown[0].run.backbone),
-        )
-
-    def per_episode(self) -> PerEpisodeConfig:
-        """Where the scale has its table."""
-        registry = self._registry
-        panels = [
-            Panel(
-                block=at.block.name,
-                column=at.column.name,
-                dataset=registry.datasets[at.run.dataset].caption,
-                backbone=registry.sized(at.run.backbone),
-                episodes=at.column.heading,
-            )
-            for at in self.per_episode_runs()
-        ]
-        return PerEpisodeConfig(
-            rows=self.settings.per_episode.rows,
-            panels=tuple(dict.fromkeys(panels)),
-            note=f"Scale {registry.scale_name}, seeds {', '.join(map(str, registry.seeds))}",
-        )
-
-    def ablation(self) -> AblationConfig:
-        """Where the rows of the table tick every combination of its marks."""
-        table = self._registry.tables.table("ablation")
-        block, column = table.blocks[0], table.columns[0]
-        return AblationConfig(
-            factors=table.marks,
-            block=block.name,
-            column=column.name,
-            marks={row.name: row.marks for row in block.rows if row.recipe},
-            note=self._note(column.dataset, block.backbone),
+    def of_table(self, name: str) -> TableFigureConfig:
+        """The config of a figure of a table, where the scale has it."""
+        registry, figure = self._registry, self.settings.of_tables[name]
+        table, scale = self._tables.table(figure.table), registry.scale
+        drawn = [place for place in table.places if figure.draws(*place)]
+        backbones = dict.fromkeys(block.backbone for block, _, _ in drawn if block.backbone)
+        columns = {column.dataset for _, _, column in drawn} & scale.columns.keys()
+        return TableFigureConfig(
+            figure=figure,
+            blocks=table.blocks,
+            columns=table.columns,
+            marks=table.marks,
+            backbones={backbone: registry.sized(backbone) for backbone in backbones},
+            datasets={
+                column: registry.datasets[scale.columns[column]].caption
+                for column in sorted(columns)
+            },
+            scale=registry.scale_name,
+            seeds=registry.seeds,
         )
 
     def _note(self, column: str, backbone: str | None) -> str:

@@ -140,18 +140,14 @@ class Recipes:
             kind = (whole.get("method") or {}).get("name")
             shared = {"training": self.scale.compared.training}
             changes = merge(shared, self.scale.compared.methods.get(str(kind), {}))
-            place = self.compared_place(name)
-            content = merge(whole, changes)
-            special = content.get("training_on", {})
-            special = validate(dict[str, dict[str, Any]], special, f"{place}, training_on")
-            content["training_on"] = {
-                dataset: merge(merge(whole, {"training": settings}), changes)["training"]
-                for dataset, settings in special.items()
-            }
+            file = f"{self.config.name}/compared.yaml, {name}"
+            special = validate(
+                dict[str, dict[str, Any]], whole.get("training_on", {}), f"{file}, training_on"
+            )
             advice = "; add it, or `extends:` with the name of an entry that has it"
             layers = [
-                (f"{self.config.name}/compared.yaml, {name}", whole),
-                (f"{self.scale_file}, compared", content),
+                (file, _with_data_sets(whole, special, {})),
+                (f"{self.scale_file}, compared", _with_data_sets(whole, special, changes)),
             ]
             found[name] = _validate_last(ComparedMethod, layers, advice)
         methods = {method.method["name"]: method for method in found.values()}
@@ -166,6 +162,17 @@ class Recipes:
     def compared_method(self, name: str) -> ComparedMethod:
         """An entry of compared.yaml."""
         return pick(self.compared, name, "recipe", f"{self.config.name}/compared.yaml")
+
+
+def _with_data_sets(
+    whole: Mapping[str, Any], special: Mapping[str, dict[str, Any]], changes: Mapping[str, Any]
+) -> dict[str, Any]:
+    """An entry of compared.yaml with a scale's changes, also in what is special to a data set."""
+    training_on = {
+        dataset: merge(merge(whole, {"training": settings}), changes)["training"]
+        for dataset, settings in special.items()
+    }
+    return merge(whole, changes) | {"training_on": training_on}
 
 
 def _with_candidates(

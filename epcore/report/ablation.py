@@ -7,38 +7,39 @@ import numpy as np
 import pandas as pd
 
 from epcore.errors import UserError
-from epcore.files import Provenance
 from epcore.report.factorial import contrast, effects
 from epcore.report.figure import BAR, BLUE, ORANGE, ends, figure
-from epcore.report.figure_config import AblationConfig
+from epcore.report.figure_config import TableFigureConfig
 from epcore.report.numbers import write_table
 from epcore.report.scores import read_test
-from epcore.report.text_table import Cells, Tests, by_seed, read_cells, read_tests
+from epcore.report.text_table import Cells, Tests
 
 
-def tabulate(config: AblationConfig, cells: Cells, tests: Tests) -> pd.DataFrame:
+def tabulate(config: TableFigureConfig, cells: Cells, tests: Tests) -> pd.DataFrame:
     """A line for each term: effect and interval in points of this run, effect in the paper.
 
     Raises:
         UserError: unless the rows are every combination of the factors, each with a printed number
             and over the same episodes.
     """
-    combinations = {frozenset(marks) for marks in config.marks.values()}
-    if not len(config.marks) == len(combinations) == 2 ** len(config.factors):
+    factors, block, column = config.marks, config.blocks[0], config.columns[0]
+    rows = {row.name: frozenset(row.marks) for row in block.rows if row.recipe}
+    combinations = set(rows.values())
+    if not len(rows) == len(combinations) == 2 ** len(factors):
         raise UserError(
-            f"the ablation needs a cell for each of the {2 ** len(config.factors)} combinations of "
-            f"{', '.join(config.factors)}; there are {len(config.marks)} cells of "
-            f"{len(combinations)} combinations; correct `marks` of the table's rows"
+            f"the ablation needs a cell for each of the {2 ** len(factors)} combinations of "
+            f"{', '.join(factors)}; there are {len(rows)} cells of {len(combinations)} "
+            "combinations; correct `marks` of the table's rows"
         )
     ours: dict[str, dict[frozenset[str], np.ndarray]] = {}  # by seed
     theirs: dict[frozenset[str], np.ndarray] = {}
-    for row, marks in config.marks.items():
-        key = (config.block, row, config.column)
+    for row, marks in rows.items():
+        key = (block.name, row, column.name)
         if key not in cells or not cells[key]["paper_accuracy"]:
             raise UserError(f"the paper prints no number for {', '.join(key)}; correct `paper`")
-        theirs[frozenset(marks)] = np.array(float(cells[key]["paper_accuracy"]))
+        theirs[marks] = np.array(float(cells[key]["paper_accuracy"]))
         for test in tests[key]:
-            ours.setdefault(test["seed"], {})[frozenset(marks)] = read_test(test)
+            ours.setdefault(test["seed"], {})[marks] = read_test(test)
     if len({len(scores) for of_seed in ours.values() for scores in of_seed.values()}) != 1:
         raise UserError("the ablation's scores are of different episodes; delete and rerun them")
     lines = [
@@ -49,7 +50,7 @@ def tabulate(config: AblationConfig, cells: Cells, tests: Tests) -> pd.DataFrame
             "interval": mean.interval,
             "paper_effect": float(contrast(theirs, term)),
         }
-        for term, mean in effects(list(ours.values()), config.factors).items()
+        for term, mean in effects(list(ours.values()), factors).items()
     ]
     return pd.DataFrame(lines)
 
@@ -80,15 +81,10 @@ def draw(table: pd.DataFrame, note: str, over: str, out: Path) -> None:
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, markerscale=0.6)
 
 
-def run(config: AblationConfig, table: Path, out: Path) -> None:
-    """The stage `ablation`: the picture (.pdf, .png) and what is drawn (.csv)."""
-    cells, tests = read_cells(table), read_tests(by_seed(table))
-    told = [test for row in config.marks for test in tests[config.block, row, config.column]]
-    scores = [Path(test["scores"]) for test in told]
-    provenance = Provenance("ablation", config, [table, by_seed(table), *scores])
+def make(config: TableFigureConfig, cells: Cells, tests: Tests, out: Path) -> None:
+    """The picture (.pdf, .png) and what is drawn (.csv)."""
     numbers = tabulate(config, cells, tests)
     write_table(numbers, out.with_suffix(".csv"), "%.4f")
-    trainings = len({test["seed"] for test in told})
+    trainings = len(config.seeds)
     over = "episodes" if trainings == 1 else f"{trainings} trainings"
     draw(numbers, config.note, over, out)
-    provenance.write(out)

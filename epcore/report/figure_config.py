@@ -1,22 +1,13 @@
 """The configs of the figures that show scores and trainings."""
 
+from typing import Annotated, Literal
+
+from pydantic import Field
+
 from epcore.evaluation.config import Propagation
 from epcore.report.config import Training
+from epcore.report.table_settings import Block, Column, Row
 from epcore.settings import ComputeConfig, Settings, StageConfig
-
-
-class AblationConfig(StageConfig):
-    """Draw the effects of an ablation's factors; `note` says what the numbers are of.
-
-    `marks` are the factors that are on in each row of the table's block, in one of its columns.
-    """
-
-    stage_version: int = 3
-    factors: tuple[str, ...]
-    block: str
-    column: str
-    marks: dict[str, tuple[str, ...]]
-    note: str
 
 
 class AlphaCandidate(Settings):
@@ -94,33 +85,79 @@ class GapConfig(StageConfig):
     note: str
 
 
-class SpeedConfig(StageConfig):
-    """Draw the accuracy of classifiers over the time that they take.
+class TableFigure(Settings):
+    """A figure of the numbers of one table."""
 
-    `labels` has the rows of the table's block that are drawn, and `panels` its columns.
+    title: str = Field(description="what the figure shows")
+    table: str = Field(description="the table whose numbers are drawn")
+
+    def draws(self, _block: Block, _row: Row, _column: Column) -> bool:
+        """Whether the number at this place of the table is drawn."""
+        return True
+
+
+class Ablation(TableFigure):
+    """Effects of the factors that the table's rows tick; see `epcore.report.ablation`."""
+
+    kind: Literal["ablation"]
+
+
+class Speed(TableFigure):
+    """Classifiers over the time that they take; see `epcore.report.speed`."""
+
+    kind: Literal["speed"]
+    block: str = Field(description="the block whose rows are drawn")
+    column: str = Field(description="the data set of the columns that are drawn")
+
+    def draws(self, block: Block, row: Row, column: Column) -> bool:
+        return (block.name, column.dataset) == (self.block, self.column) and bool(row.recipe)
+
+
+class PerEpisode(TableFigure):
+    """Single episodes of two rows of each block; see `epcore.report.per_episode`."""
+
+    kind: Literal["per-episode"]
+    rows: tuple[str, str] = Field(description="the two rows, the first on the left")
+
+    def draws(self, _block: Block, row: Row, _column: Column) -> bool:
+        return row.name in self.rows
+
+
+AnyTableFigure = Annotated[Ablation | Speed | PerEpisode, Field(discriminator="kind")]
+
+
+class TableFigureConfig(StageConfig):
+    """Draw a figure of a table.
+
+    blocks, columns, marks: of the table, as far as the scale has it. backbones: how a block's
+    backbone is called. datasets: how a column's data set is called.
     """
 
-    stage_version: int = 2
-    block: str
-    labels: dict[str, str]
-    panels: dict[str, str]
-    note: str
+    stage_version: int = 1
+    figure: AnyTableFigure
+    blocks: tuple[Block, ...]
+    columns: tuple[Column, ...]
+    marks: tuple[str, ...]
+    backbones: dict[str, str]
+    datasets: dict[str, str]
+    scale: str
+    seeds: tuple[int, ...]
 
+    @property
+    def places(self) -> list[tuple[Block, Row, Column]]:
+        """Where the numbers stand that are drawn, row by row."""
+        places = [
+            (block, row, column)
+            for block in self.blocks
+            for row in block.rows
+            for column in self.columns
+        ]
+        return [place for place in places if self.figure.draws(*place)]
 
-class Panel(Settings):
-    """Where the numbers of a table's block and column are drawn."""
-
-    block: str
-    column: str
-    dataset: str
-    backbone: str
-    episodes: str
-
-
-class PerEpisodeConfig(StageConfig):
-    """Draw how the accuracies of single episodes of two rows of a table are distributed."""
-
-    stage_version: int = 2
-    rows: tuple[str, str]
-    panels: tuple[Panel, ...]
-    note: str
+    @property
+    def note(self) -> str:
+        """What the numbers are of: the data set and the backbone of the first of them."""
+        block, _, column = self.places[0]
+        backbone = self.backbones.get(str(block.backbone), "")
+        dataset = self.datasets.get(column.dataset, "no data")
+        return f"scale {self.scale}: {dataset}, {backbone}"

@@ -1,35 +1,37 @@
 """How the accuracies of single episodes are distributed, with and without embedding propagation."""
 
-import itertools
 from pathlib import Path
 
 import pandas as pd
 
 from epcore.errors import UserError
-from epcore.files import Provenance
 from epcore.report.figure import BLUE, ORANGE, facets
-from epcore.report.figure_config import PerEpisodeConfig
+from epcore.report.figure_config import PerEpisode, TableFigureConfig
 from epcore.report.numbers import write_table
 from epcore.report.scores import read_test
-from epcore.report.text_table import Tests, by_seed, read_tests
+from epcore.report.text_table import Cells, Tests
 
 PLACE = ["dataset", "backbone", "episodes"]
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
-def read(config: PerEpisodeConfig, tests: Tests) -> pd.DataFrame:
+def read(config: TableFigureConfig, tests: Tests) -> pd.DataFrame:
     """A line for each episode of each row and seed: where it is drawn, and its accuracy in percent.
 
     Raises:
         UserError: if a score file is damaged, or two rows of a seed have other episodes.
     """
     parts = []
-    for panel, row in itertools.product(config.panels, config.rows):
-        place = {name: getattr(panel, name) for name in PLACE}
-        for test in tests.get((panel.block, row, panel.column), []):
+    for block, row, column in config.places:
+        place = {
+            "dataset": config.datasets.get(column.dataset, column.dataset),
+            "backbone": config.backbones.get(str(block.backbone), block.name),
+            "episodes": column.heading,
+        }
+        for test in tests.get((block.name, row.name, column.name), []):
             accuracies = read_test(test)
             lines = pd.DataFrame(
-                {**place, "row": row, "seed": int(test["seed"]), "accuracy": accuracies}
+                {**place, "row": row.name, "seed": int(test["seed"]), "accuracy": accuracies}
             )
             parts.append(lines.rename_axis("episode").reset_index())
     table = pd.concat(parts, ignore_index=True)
@@ -42,7 +44,7 @@ def read(config: PerEpisodeConfig, tests: Tests) -> pd.DataFrame:
     return table
 
 
-def tabulate(config: PerEpisodeConfig, episodes: pd.DataFrame) -> pd.DataFrame:
+def tabulate(rows: tuple[str, str], episodes: pd.DataFrame) -> pd.DataFrame:
     """A line for each row and place: quantiles of the accuracies of its episodes, of all seeds.
 
     `above`, `equal` and `below` are shares, in percent, of the episodes in which the second row is
@@ -53,7 +55,7 @@ def tabulate(config: PerEpisodeConfig, episodes: pd.DataFrame) -> pd.DataFrame:
     table = table.reindex(quantiles.index.droplevel(-1).unique())
     first, second = (
         episodes[episodes["row"] == row].set_index([*PLACE, "seed", "episode"])["accuracy"]
-        for row in config.rows
+        for row in rows
     )
     gap = (second - first).round(9)
     for name, met in (("above", gap > 0), ("equal", gap == 0), ("below", gap < 0)):
@@ -62,19 +64,21 @@ def tabulate(config: PerEpisodeConfig, episodes: pd.DataFrame) -> pd.DataFrame:
     return table.reset_index()
 
 
-def draw(config: PerEpisodeConfig, episodes: pd.DataFrame, table: pd.DataFrame, out: Path) -> None:
+def draw(
+    rows: tuple[str, str], note: str, episodes: pd.DataFrame, table: pd.DataFrame, out: Path
+) -> None:
     """A row of panels for each data set, a column for each backbone; the rows share a violin."""
     kinds = list(dict.fromkeys(episodes["episodes"]))
     shares = table.drop_duplicates(PLACE).set_index(PLACE)
-    first, second = config.rows
+    first, second = rows
     below = (
         f"a : b = {second} is above {first} in a % of the episodes, below it in b %. Lines are "
-        f"quartiles. {config.note}"
+        f"quartiles. {note}"
     )
     with facets(
         out, "catplot", (5.6, 1.2 + 1.7 * episodes["dataset"].nunique()), below,
         data=episodes, row="dataset", col="backbone", kind="violin", x="episodes", y="accuracy",
-        order=kinds, hue="row", hue_order=config.rows, palette=[BLUE, ORANGE], split=True,
+        order=kinds, hue="row", hue_order=rows, palette=[BLUE, ORANGE], split=True,
         inner="quart", cut=0, linewidth=0.6, sharex=False, margin_titles=True,
     ) as grid:  # fmt: skip
         grid.set_ylabels("accuracy, %")
@@ -87,13 +91,12 @@ def draw(config: PerEpisodeConfig, episodes: pd.DataFrame, table: pd.DataFrame, 
             panel.set_xticks([kinds.index(kind) for kind in told], names)
 
 
-def run(config: PerEpisodeConfig, table: Path, out: Path) -> None:
-    """The stage `per-episode`: the picture (.pdf, .png) and what it says in numbers (.csv)."""
-    tests = read_tests(by_seed(table))
-    scores = [Path(test["scores"]) for told in tests.values() for test in told]
-    provenance = Provenance("per-episode", config, [by_seed(table), *dict.fromkeys(scores)])
+def make(config: TableFigureConfig, _cells: Cells, tests: Tests, out: Path) -> None:
+    """The picture (.pdf, .png) and what it says in numbers (.csv)."""
+    assert isinstance(config.figure, PerEpisode)
+    rows = config.figure.rows
     episodes = read(config, tests)
-    numbers = tabulate(config, episodes)
+    numbers = tabulate(rows, episodes)
     write_table(numbers, out.with_suffix(".csv"), "%.4f")
-    draw(config, episodes, numbers, out)
-    provenance.write(out)
+    note = f"Scale {config.scale}, seeds {', '.join(map(str, config.seeds))}"
+    draw(rows, note, episodes, numbers, out)

@@ -4,29 +4,29 @@ from pathlib import Path
 
 import pandas as pd
 
-from epcore.files import Provenance, reading
 from epcore.report.figure import BLUE, facets
-from epcore.report.figure_config import SpeedConfig
+from epcore.report.figure_config import TableFigureConfig
 from epcore.report.numbers import write_table
-from epcore.report.text_table import SECONDS, Cells, read_cells
+from epcore.report.text_table import SECONDS, Cells, Tests
 
 
-def tabulate(config: SpeedConfig, cells: Cells) -> pd.DataFrame:
+def tabulate(config: TableFigureConfig, cells: Cells) -> pd.DataFrame:
     """A line for each classifier and panel, of means over seeds.
 
     Accuracy in percent; `seconds` of processor time for 1000 episodes, a forward pass through the
     network not counted.
     """
-    drawn = [
-        {
-            "panel": config.panels[column],
-            "classifier": config.labels[row],
-            "accuracy": float(cell["accuracy"]),
-            "seconds": float(cell[SECONDS]),
-        }
-        for (block, row, column), cell in cells.items()
-        if block == config.block and row in config.labels and column in config.panels
-    ]
+    drawn = []
+    for block, row, column in config.places:
+        cell = cells[block.name, row.name, column.name]
+        drawn.append(
+            {
+                "panel": column.heading,
+                "classifier": row.label or row.name,
+                "accuracy": float(cell["accuracy"]),
+                "seconds": float(cell[SECONDS] or "nan"),
+            }
+        )
     return pd.DataFrame(drawn)
 
 
@@ -51,15 +51,8 @@ def draw(table: pd.DataFrame, note: str, out: Path) -> None:
                 )  # fmt: skip
 
 
-def run(config: SpeedConfig, table: Path, out: Path) -> None:
-    """The stage `speed`: the picture (.pdf, .png) and what is drawn (.csv).
-
-    Raises:
-        UserError: if the table cannot be read, or lacks a time.
-    """
-    provenance = Provenance("speed", config, [table])
-    with reading(f"table {table} cannot be read", "delete it"):
-        numbers = tabulate(config, read_cells(table))
+def make(config: TableFigureConfig, cells: Cells, _tests: Tests, out: Path) -> None:
+    """The picture (.pdf, .png) and what is drawn (.csv)."""
+    numbers = tabulate(config, cells)
     write_table(numbers, out.with_suffix(".csv"), "%.4g")
     draw(numbers, config.note, out)
-    provenance.write(out)

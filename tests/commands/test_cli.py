@@ -31,7 +31,7 @@ TEXTS = {
         "embed": PLAN.runs.embed(*RUN),
         "evaluate": PLAN.runs.evaluate(*RUN),
         "table": PLAN.tables.stage("main"),
-        "ablation": PLAN.figures.ablation(),
+        "table-figure": PLAN.figures.of_table("speed"),
         "alpha": PLAN.figures.alpha(),
         "curves": PLAN.curves.stage("curves-glyph-mini-resnet12"),
     }.items()
@@ -202,14 +202,12 @@ def test_a_missing_input_is_named(files, capsys, stage):
     ("stage", "named"),
     [
         ("table", "scores/glyph-mini/conv4/net/s0/5way-1shot.csv"),
-        ("ablation", "scores/glyph-mini/conv4/none/s0/5way-1shot.csv"),
         ("alpha", "features/glyph-mini/conv4/alpha-02/s0/pretrain.npz"),
         ("curves", "models/glyph-mini/resnet12/epnet/s0/pretrain.csv"),
     ],
 )
 def test_a_missing_input_that_the_config_names_is_named(files, stage, named):
-    Path("paper.csv").write_text("block,row,column,accuracy,interval,note\n", encoding="utf-8")
-    inputs = {"ablation": {"paper": "paper.csv"}, "alpha": {"episodes": "episodes.npz"}}
+    inputs = {"alpha": {"episodes": "episodes.npz"}}
     with pytest.raises(UserError, match=f"results/demo/{named} does not exist"):
         run_report(stage, TEXTS[stage], inputs.get(stage, {}), Path("x.csv"))
 

@@ -55,7 +55,7 @@ def test_images_are_those_of_the_seed_the_epoch_and_the_step(stores):
     made = task(stores)
 
     def rows(seed, epoch, step):
-        made.stage = stage().model_copy(update={"seed": seed})
+        made.config = stage().model_copy(update={"seed": seed})
         return tuple(made.sample(epoch, step)[0])
 
     assert rows(0, 0, 0) == rows(0, 0, 0)

@@ -118,7 +118,7 @@ def test_episodes_are_those_of_the_seed_the_epoch_and_the_step(task):
 
     def queries(seed, epoch, start=0):
         seen = []
-        made.stage = made.stage.model_copy(update={"seed": seed})
+        made.config = made.config.model_copy(update={"seed": seed})
         made.loss = lambda episodes: seen.extend(tuple(each.queries) for each in episodes)
         list(made.losses(epoch, start, torch.Generator()))
         return seen

@@ -37,9 +37,9 @@ def accuracies(store, task):
     """With one shot on novel classes, tested as the recipe is."""
     episodes = sample(pool_of(store, "novel"), 5, 1, 5, 40, seed=7)
     rows = episodes.unique_image_indices()
-    view = Augmenter((), task.stage.view)
+    view = Augmenter((), task.config.view)
     features = embed(task.model.backbone, store, rows, view, CPU, "fp32")
-    return solve(features, episodes, Inference(task.stage.propagation)).accuracies
+    return solve(features, episodes, Inference(task.config.propagation)).accuracies
 
 
 def trained(store, folder, **training):

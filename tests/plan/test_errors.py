@@ -17,6 +17,7 @@ from epcore.backbones.config import Architecture, BackboneConfig, check_sizes
 from epcore.config.claims import ClaimSettings
 from epcore.errors import UserError
 from epcore.plan import Plan
+from epcore.plan.registry import main_config
 from epcore.plan.run import Run
 from epcore.report.printed import COLUMNS
 from epcore.settings import validate
@@ -24,8 +25,13 @@ from epcore.settings import validate
 
 def complaint(config, scale="demo"):
     """What a user is told who asks for everything at a scale."""
-    with pytest.raises(UserError) as caught:
+
+    def ask():
+        main_config(config)
         Plan(config, scale).check()
+
+    with pytest.raises(UserError) as caught:
+        ask()
     message = str(caught.value)
     assert len(message.splitlines()) == 1
     of_python = r"instance|<class|NoneType|Fraction|\bdict|\bstr\b|\btuple|None|Value error"
@@ -108,8 +114,8 @@ def test_a_misspelled_key_is_named_with_its_file_and_the_key_that_was_meant(
         ("figures.yaml", "alpha/column", "minni", "mini"),
         ("figures.yaml", "interpolation/recipes/1", "nett", "net"),
         ("figures.yaml", "interpolation/backbone", "resnet", "resnet12"),
-        ("figures.yaml", "speed/block", "--Nett", "--Net"),
-        ("figures.yaml", "per-episode/rows/1", "EPNett", "EPNet"),
+        ("figures.yaml", "of-tables/speed/block", "--Nett", "--Net"),
+        ("figures.yaml", "of-tables/per-episode/rows/1", "EPNett", "EPNet"),
     ],
 )
 def test_an_unknown_name_is_told_with_the_nearest_known_one(config, file, path, value, meant):
@@ -527,7 +533,7 @@ def test_a_scale_cannot_swap_the_protocol_of_its_recipes(config, key):
     ("file", "path"),
     [
         ("scales/demo.yaml", "recipe/pretraining/epochs"),
-        ("recipes.yaml", "recipes/epnet/finetuning/queries"),
+        ("recipes.yaml", "recipes/alpha-02/pretraining/epochs"),
         ("recipes.yaml", "protocols/official/propagation/label_alpha"),
     ],
 )
@@ -616,8 +622,8 @@ def test_seeds_are_the_scales_or_a_list_or_so_many_from_zero_on(config):
     put(config, "scales/demo.yaml", "seeds", [7, 8])
     assert Plan(config, "demo").registry.seeds == (7, 8)
     put(config, "config.yaml", "seeds", 4)
-    assert Plan(config, "demo").registry.seeds == (0, 1, 2, 3)
-    assert Plan(config, "demo", [5]).registry.seeds == (5,)
+    assert main_config(config).seeds == (0, 1, 2, 3)
+    assert main_config(config, {"seeds": [5]}).seeds == (5,)
 
 
 def test_a_network_with_cosine_heads_is_not_fine_tuned(config):

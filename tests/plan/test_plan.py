@@ -53,7 +53,7 @@ def texts(plan):
     configs |= {("plot", name): plan.plots.plot(name) for name in plan.plots.settings.plots}
     configs |= {("curves", name): plan.curves.stage(name) for name in plan.curves.stages}
     if "ablation" in registry.tables.shown:
-        configs |= {("ablation",): figures.ablation()}
+        configs |= {("ablation",): figures.of_table("ablation")}
     for backbone in registry.scale.backbones:
         for recipe in registry.recipes.names:
             names = (backbone, recipe)
@@ -305,7 +305,7 @@ RUNS = ("curves", "environment")
         (
             "recipes.yaml",
             "recipes.net.tested=pretrained",
-            {"table", "ablation", "claims", "interpolation", *RUNS},
+            {"table", "claims", "interpolation", *RUNS},
         ),
         (
             "recipes.yaml",
@@ -327,7 +327,7 @@ RUNS = ("curves", "environment")
         ("figures.yaml", "interpolation.recipes=[net, epnet]", {"interpolation"}),
         ("figures.yaml", "interpolation.backbone=wrn", {"interpolation"}),
         ("tables/ablation.yaml", "title=Other words", set()),
-        ("tables/ablation.yaml", "blocks.0.rows.0.label=one", set()),
+        ("tables/ablation.yaml", "blocks.0.rows.0.label=one", {"ablation"}),
         ("tables/ablation.yaml", "blocks.0.rows.0.marks=[EP]", {"ablation"}),
         ("tables/main.yaml", "title=Other words", {"table"}),
         ("tables/main.yaml", "blocks.0.rows.0.label=Other", {"table"}),
@@ -386,7 +386,7 @@ def test_data_of_ones_own_may_have_classes_of_rotations(config):
     )
     said = p.tables.stage("main").caption
     assert ": tiles (its rotations are classes: no rotated copies, no rotation loss)." in said
-    assert "no rotated copies" in p.figures.ablation().note
+    assert "no rotated copies" in p.figures.of_table("ablation").note
 
 
 # -- how settings are merged -----------------------------------------------------------------------

@@ -16,6 +16,7 @@ from epcore.evaluation.embed import Features
 from epcore.plan import Plan
 from epcore.report import ablation, alpha, table
 from epcore.report.statistics import mean_with_interval
+from epcore.report.table_figure import run
 from epcore.report.text_table import by_seed, read_cells, read_tests
 
 CONFIG = Path(__file__).parents[2] / "config"
@@ -45,13 +46,24 @@ def ablation_stage(fabricate):
         accuracies = 0.4 + number / 100 + hard + random.normal(0, 0.02, 40)
         write_scores(cell.scores, accuracies.clip(0, 1))
     make_ablation_table()
-    return plan.figures.ablation()
+    return plan.figures.of_table("ablation")
+
+
+def marks_of(stage):
+    """Row -> the factors that are on."""
+    return {row.name: row.marks for row in stage.blocks[0].rows if row.recipe}
+
+
+def with_rows(stage, rows):
+    """The figure of a table with these rows of ours alone."""
+    block = stage.blocks[0].model_copy(update={"rows": tuple(rows)})
+    return stage.model_copy(update={"blocks": (block,)})
 
 
 def scores_of(stage):
     """Marks -> accuracies in percent of every cell."""
     return {
-        stage.marks[cell.row]: 100
+        marks_of(stage)[cell.row]: 100
         * np.array([float(line["accuracy"]) for line in lines_of(Path(cell.scores.file))])
         for cell in plan_of("demo").tables.cells("ablation")
     }
@@ -59,7 +71,7 @@ def scores_of(stage):
 
 def test_the_effects_in_the_csv_are_differences_of_means_of_cells(ablation_stage):
     """A cell's expected accuracy is 40 + 8 EFT + 4 ROT + 2 LP + EP."""
-    ablation.run(ablation_stage, TABLE, Path("figures/ablation.pdf"))
+    run(ablation_stage, TABLE, Path("figures/ablation.pdf"))
     effects = {line["term"]: line for line in lines_of(Path("figures/ablation.csv"))}
     cells = scores_of(ablation_stage)
     expected = {"EFT": 8, "ROT": 4, "LP": 2, "EP": 1}
@@ -87,7 +99,7 @@ def test_the_effects_in_the_csv_are_differences_of_means_of_cells(ablation_stage
 
 def test_the_effects_in_the_paper_are_those_known_from_its_printed_cells(ablation_stage):
     """Sums of the gains that docs/paper-vs-code.md lists: G12, C15, C16, C17."""
-    ablation.run(ablation_stage, TABLE, Path("ablation.pdf"))
+    run(ablation_stage, TABLE, Path("ablation.pdf"))
     found = {line["term"]: float(line["paper_effect"]) for line in lines_of(Path("ablation.csv"))}
     ep_without_lp, ep_with_lp = [3.26, 2.80, 2.09, 1.54], [2.35, 2.17, 1.42, 1.50]
     expected = {
@@ -105,18 +117,17 @@ def test_the_effects_in_the_paper_are_those_known_from_its_printed_cells(ablatio
 def test_the_ablation_is_written_with_its_picture_its_numbers_and_where_they_come_from(
     ablation_stage,
 ):
-    ablation.run(ablation_stage, TABLE, Path("figures/ablation.pdf"))
+    run(ablation_stage, TABLE, Path("figures/ablation.pdf"))
     written = {path.name.removeprefix("ablation") for path in Path("figures").iterdir()}
     assert written == FILES
     assert Path("figures/ablation.png").read_bytes().startswith(b"\x89PNG")
     facts = json.loads(Path("figures/ablation.meta.json").read_text(encoding="utf-8"))
-    scores = {cell.scores.file for cell in plan_of("demo").tables.cells("ablation")}
-    assert facts["inputs"].keys() == {*scores, str(TABLE), str(by_seed(TABLE))}
+    assert facts["inputs"].keys() == {str(TABLE), str(by_seed(TABLE))}
     assert facts["config"] == ablation_stage.model_dump(mode="json")
 
 
 def test_the_words_of_the_ablation_are_text_in_embedded_fonts(ablation_stage):
-    ablation.run(ablation_stage, TABLE, Path("ablation.pdf"))
+    run(ablation_stage, TABLE, Path("ablation.pdf"))
     words = words_of("ablation.pdf")
     for term in ("EFT", "ROT", "LP with EP", "EFT with ROT"):
         assert term in words
@@ -128,30 +139,31 @@ def test_the_words_of_the_ablation_are_text_in_embedded_fonts(ablation_stage):
 
 @pytest.mark.slow
 def test_the_ablation_is_the_same_bytes_in_another_process(ablation_stage):
-    ablation.run(ablation_stage, TABLE, Path("one.pdf"))
-    draw_in_another_process("ablation", ablation_stage, "two.pdf", table=str(TABLE))
+    run(ablation_stage, TABLE, Path("one.pdf"))
+    draw_in_another_process("table-figure", ablation_stage, "two.pdf", table=str(TABLE))
     same_files("one", "two")
 
 
 def test_an_ablation_that_lacks_a_combination_is_told(ablation_stage):
     """Its effects would be wrong without a sign of it."""
-    (_, marks), *others = ablation_stage.marks.items()
-    for rows in (dict(others), {}, {**ablation_stage.marks, "again": marks}):
-        stage = ablation_stage.model_copy(update={"marks": rows})
+    first, *others = ablation_stage.blocks[0].rows
+    again = first.model_copy(update={"name": "again"})
+    for rows in (others, [], [first, *others, again]):
+        shown = with_rows(ablation_stage, rows)
         with pytest.raises(UserError, match=r"each of the 16 combinations of EFT, ROT, LP, EP; "):
-            ablation.tabulate(stage, read_cells(TABLE), read_tests(by_seed(TABLE)))
+            ablation.tabulate(shown, read_cells(TABLE), read_tests(by_seed(TABLE)))
 
 
 def test_an_ablation_over_different_episodes_is_told(ablation_stage):
     write_scores(plan_of("demo").tables.cells("ablation")[3].scores, np.full(39, 0.5))
     make_ablation_table()
     with pytest.raises(UserError, match="are of different episodes"):
-        ablation.run(ablation_stage, TABLE, Path("ablation.pdf"))
+        run(ablation_stage, TABLE, Path("ablation.pdf"))
 
 
 def test_a_row_that_the_paper_does_not_print_is_named(ablation_stage):
     cells = read_cells(TABLE)
-    cells["CONV-4", "exp1", ablation_stage.column]["paper_accuracy"] = ""
+    cells["CONV-4", "exp1", "mini1"]["paper_accuracy"] = ""
     with pytest.raises(UserError, match=r"no number for CONV-4, exp1, .*; correct `paper`"):
         ablation.tabulate(ablation_stage, cells, read_tests(by_seed(TABLE)))
 

@@ -7,13 +7,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from figure_files import lines_of, same_files
-from plans import plan_of
+from plans import plan_of, put
 from score_files import write_classifier
 
 from epcore.errors import UserError
 from epcore.files import meta_of
-from epcore.report import speed, table
+from epcore.plan import Plan
+from epcore.report import table
 from epcore.report.scores import reading_classifier
+from epcore.report.table_figure import run
 
 TABLE = Path("tables/classifiers.csv")
 
@@ -32,11 +34,11 @@ def stage(plan, fabricate):
         told = {"made": {}, "assumes": "T", "seconds_per_1000_episodes": 0.5 + number}
         write_classifier(cell.scores, told)
     table.run(plan.tables.stage("classifiers"), TABLE)
-    return plan.figures.speed()
+    return plan.figures.of_table("speed")
 
 
 def test_each_classifier_has_a_point_in_each_panel_the_mean_of_its_seeds(plan, stage):
-    speed.run(stage, TABLE, Path("figures/speed.pdf"))
+    run(stage, TABLE, Path("figures/speed.pdf"))
     lines = lines_of(Path("figures/speed.csv"))
     (shown,) = (b.rows for b in plan.tables.table("classifiers").blocks if b.name == "--Net")
     labels = {row.name: row.label or row.name for row in shown}
@@ -68,17 +70,21 @@ def test_each_classifier_has_a_point_in_each_panel_the_mean_of_its_seeds(plan, s
 
 @pytest.mark.slow
 def test_the_same_table_gives_the_same_bytes(stage):
-    speed.run(stage, TABLE, Path("one/speed.pdf"))
-    speed.run(stage, TABLE, Path("two/speed.pdf"))
+    run(stage, TABLE, Path("one/speed.pdf"))
+    run(stage, TABLE, Path("two/speed.pdf"))
     same_files(Path("one/speed.pdf"), Path("two/speed.pdf"))
 
 
-@pytest.mark.parametrize("kept", ["block,row\n", "accuracy", ""])
-def test_a_damaged_table_is_told(stage, kept):
-    whole = TABLE.read_text(encoding="utf-8")
-    damaged = whole.replace("seconds_per_1000_episodes", "seconds") if kept == "accuracy" else kept
-    TABLE.write_text(damaged, encoding="utf-8")
+@pytest.mark.parametrize("content", ["block,row\n", ""])
+def test_a_damaged_table_is_told(stage, content):
+    TABLE.write_text(content, encoding="utf-8")
     meta_of(TABLE).unlink()
     with pytest.raises(UserError, match=r"table .*classifiers\.csv cannot be read.*; delete it"):
-        speed.run(stage, TABLE, Path("figures/speed.pdf"))
+        run(stage, TABLE, Path("figures/speed.pdf"))
     assert not Path("figures/speed.csv").exists()
+
+
+def test_a_table_that_tells_no_times_is_refused(config):
+    put(config, "tables/classifiers.yaml", "seconds", False)
+    with pytest.raises(UserError, match=r"of-tables\.speed, table: classifiers does not say how"):
+        Plan(config, "demo").check()

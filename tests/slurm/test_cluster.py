@@ -20,6 +20,7 @@ import pytest
 from one_node import Cluster
 
 from epcore.commands.doctor.doctor import run as doctor
+from epcore.plan.registry import main_config
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.slurm
@@ -308,9 +309,9 @@ def test_the_doctor_knows_the_partitions_of_this_cluster(slurm, capsys, monkeypa
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(ROOT)
     profile = Path("workflow/profiles/slurm")
-    doctor([TABLE], Path("config"), "demo", Path("data"), profile)
+    doctor([TABLE], Path("config"), main_config(Path("config")), Path("data"), profile)
     assert "partition:    gpu" in capsys.readouterr().out
     monkeypatch.setenv("EPCORE_SLURM_GPU_PARTITION", "gpux")
     with pytest.raises(Exception, match="1 of"):
-        doctor([TABLE], Path("config"), "demo", Path("data"), profile)
+        doctor([TABLE], Path("config"), main_config(Path("config")), Path("data"), profile)
     assert "SLURM knows no gpux" in capsys.readouterr().out

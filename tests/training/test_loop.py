@@ -223,8 +223,8 @@ def test_a_stopped_training_goes_on_and_ends_as_if_nothing_had_happened(
 
     def start(kind, state):
         task = task_of("epnet", backbone, kind=kind, **changes)
-        optimization = getattr(task.stage, phase)
-        return fit(task, optimization, task.stage.seed, state, phase)
+        optimization = getattr(task.config, phase)
+        return fit(task, optimization, task.config.seed, state, phase)
 
     whole = start(kind, tmp_path / "whole.pt")
     with pytest.raises(KeyboardInterrupt):
@@ -307,7 +307,7 @@ def test_a_state_of_another_config_is_not_used(stage_config, toy, pretraining, t
     save_atomically(foreign, {"never": "read"})
     own = Session("pretrain", stage_config("pretrain"), inputs, out).state()
     task = pretraining()
-    optimization = task.stage.pretraining
+    optimization = task.config.pretraining
     assert fit(task, optimization, 0, own, "toy").resumed_from is None
 
 

@@ -12,6 +12,8 @@ from epcore.commands.stages import COMPUTE
 
 ROOT = Path(__file__).parents[2]
 
+LEDGER = "results/demo/ledger.jsonl"
+
 
 def test_every_rule_that_runs_something_has_log_and_resources():
     running = {}
@@ -46,7 +48,8 @@ def test_a_command_is_told_files_that_its_rule_declares():
             continue
         declared = {str(path) for file in inputs | outputs for path in (file, *Path(file).parents)}
         told = {word for word in words if word.startswith("results/")}
-        assert told <= declared, (stage, told - declared)
+        undeclared = {LEDGER} if stage == "co2" else set()  # it grows with every job
+        assert told <= declared | undeclared, (stage, told - declared)
         stages.add(stage)
     assert stages == set(COMPUTE) - {"select"}  # of recipes with candidates
 
