@@ -51,8 +51,6 @@ Ratio = Annotated[
     Field(gt=0),
     PlainSerializer(str, return_type=str),
 ]
-
-
 Probability = Annotated[float, Field(ge=0, lt=1)]
 
 
@@ -88,12 +86,8 @@ def config_text(settings: Settings) -> str:
 
 
 T = TypeVar("T")
-
-
 # Made once for a type: that takes longer than to use it.
 _adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
-
-
 # What pydantic calls by the names of Python's types.
 EXPECTED = {
     "model_type": "expected a mapping of keys to values",
@@ -105,41 +99,50 @@ EXPECTED = {
 
 
 def validate(kind: type[T], content: Any, where: str, advice: str = "") -> T:
-    """`content` as the type `kind`.
+    """Validates `content`, as it stands in a file, as the type `kind`.
 
     Raises:
         UserError: naming the first wrong key, its value and what is expected; it ends with
             `advice` where a key is missing.
     """
     try:
-        checked: T = _adapter(kind).validate_python(content)
-        return checked
+        validated: T = _adapter(kind).validate_python(content)
+        return validated
     except ValidationError as error:
-        # Of a misspelled key, before the one that is missing for it.
-        found = error.errors()
-        unknown = [each for each in found if each["type"] == "extra_forbidden"]
-        first = unknown[0] if unknown and found[0]["type"] == "missing" else found[0]
-        # Of what may be one thing or another, the reading in which the mistake is deepest.
-        at = _keys_of(first, content)
-        first = max(
-            (each for each in found if _keys_of(each, content)[: len(at)] == at),
-            key=lambda each: (len(_keys_of(each, content)), each in unknown, each is first),
-        )
-        keys = _keys_of(first, content)
-        place = ".".join(map(str, keys))
-        if first["type"] == "extra_forbidden":
-            known = set(_keys_at(kind, keys[:-1], content))
-            problem = f"unknown key {place!r}{suggest(str(keys[-1]), known)}"
-        elif first["type"] == "union_tag_invalid":
-            kinds = re.findall("'(.*?)'", first["ctx"]["expected_tags"])
-            problem = f"{place}: unknown kind {(tag := first['ctx']['tag'])!r}{suggest(tag, kinds)}"
-        elif first["type"] == "missing":
-            problem = f"the key {place!r} is missing{advice}"
-        else:
-            told = EXPECTED.get(first["type"], first["msg"]).removeprefix("Value error, ")
-            got = _shown(first["input"])
-            problem = f"{place + ': ' if place else ''}{told}, got {got}"
+        problem = _problem(kind, content, _worst(error.errors(), content), advice)
         raise UserError(f"{where}: {problem}") from None
+
+
+def _worst(errors: list[ErrorDetails], content: Any) -> ErrorDetails:
+    """The error that a message tells of.
+
+    A misspelled key comes before the key that is missing for it. Of a value that may be one thing
+    or another, the reading in which the mistake is deepest is the one that was meant.
+    """
+    unknown = [error for error in errors if error["type"] == "extra_forbidden"]
+    first = unknown[0] if unknown and errors[0]["type"] == "missing" else errors[0]
+    place = _keys_of(first, content)
+    at_place = [error for error in errors if _keys_of(error, content)[: len(place)] == place]
+    return max(
+        at_place,
+        key=lambda error: (len(_keys_of(error, content)), error in unknown, error is first),
+    )
+
+
+def _problem(kind: Any, content: Any, error: ErrorDetails, advice: str) -> str:
+    """What is wrong, in the words of the file."""
+    keys = _keys_of(error, content)
+    place = ".".join(map(str, keys))
+    if error["type"] == "extra_forbidden":
+        known = set(_keys_at(kind, keys[:-1], content))
+        return f"unknown key {place!r}{suggest(str(keys[-1]), known)}"
+    if error["type"] == "union_tag_invalid":
+        tag, kinds = error["ctx"]["tag"], re.findall("'(.*?)'", error["ctx"]["expected_tags"])
+        return f"{place}: unknown kind {tag!r}{suggest(tag, kinds)}"
+    if error["type"] == "missing":
+        return f"the key {place!r} is missing{advice}"
+    expected = EXPECTED.get(error["type"], error["msg"]).removeprefix("Value error, ")
+    return f"{place + ': ' if place else ''}{expected}, got {_shown(error['input'])}"
 
 
 def pick(registry: Mapping[str, T], name: str, what: str, where: str) -> T:

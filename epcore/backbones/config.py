@@ -27,13 +27,9 @@ class BackboneConfig(Settings):
 
 
 Precision = Literal["fp32", "tf32", "bf16"]
-
-
 # The smallest number of channels at width 1; all others are multiples of it. A backbone that is
 # not here checks itself when it is built.
 CHANNELS = {"conv4": 64, "resnet10": 64, "resnet12": 64, "resnet18": 64, "wide-resnet": 80}
-
-
 # The fewest pixels a side that leave a map to pool; the other backbones take any.
 SMALLEST = {"conv4": 16}
 

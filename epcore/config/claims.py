@@ -12,8 +12,6 @@ from epcore.report.claim_config import Claimed, Product, SignedNumber
 from epcore.settings import Settings
 
 Names = Annotated[tuple[str, ...], Field(min_length=1)]
-
-
 # A cell, or what the first of two has more than the second.
 Side = str | tuple[str, str]
 

@@ -17,8 +17,6 @@ from epcore.imagenet_fs.config import (
 from epcore.settings import Ratio, Settings
 
 Shots = Annotated[tuple[PositiveInt, ...], Field(min_length=1)]
-
-
 Trials = Annotated[int, Field(ge=2)]
 
 

@@ -31,8 +31,6 @@ class Augmentation(Settings):
 
 
 Phase = Literal["pretraining", "finetuning", "testing"]
-
-
 TrainingPhase = Literal["pretraining", "finetuning"]
 
 

@@ -8,8 +8,6 @@ from epcore.data.datasets import DataSet, SourceFile
 from epcore.settings import Ratio, Settings, StageConfig
 
 Split = Literal["base", "val", "novel"]
-
-
 AugmentationName = Literal["flip", "crop", "jitter", "ordered-jitter"]
 
 

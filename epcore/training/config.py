@@ -13,7 +13,7 @@ from epcore.training.optimization import (
     EachShot,
     OfShot,
     Optimization,
-    _of_shot,
+    value_of_shot,
 )
 
 
@@ -88,7 +88,7 @@ class EpisodicTraining(AdamSettings):
         """What is one number for each shot is that of a shot."""
         names = ("epochs", "steps", "tasks", "way", "shot", "queries")
         several = {name: getattr(self, name) for name in names}
-        chosen = {name: _of_shot(value, shot) for name, value in several.items() if value}
+        chosen = {name: value_of_shot(value, shot) for name, value in several.items() if value}
         clip = self.clip.of_shot(shot) if isinstance(self.clip, ClippedParts) else self.clip
         return self.model_copy(update={**chosen, "clip": clip})
 

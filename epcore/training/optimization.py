@@ -74,18 +74,12 @@ class SteppedSgd(SgdSettings):
 
 
 T = TypeVar("T")
-
-
 EachShot = Annotated[dict[PositiveInt, T], Field(min_length=1)]
-
-
 OfShot = PositiveInt | EachShot[PositiveInt]
-
-
 Number = TypeVar("Number", int, float)
 
 
-def _of_shot(value: Number | dict[int, Number], shot: int) -> Number:
+def value_of_shot(value: Number | dict[int, Number], shot: int) -> Number:
     """One number, or that of the shot; for shots that are not there, that of the largest."""
     return value.get(shot, value[max(value)]) if isinstance(value, dict) else value
 
@@ -100,7 +94,7 @@ class ClippedParts(Settings):
 
     def of_shot(self, shot: int) -> "ClippedParts":
         """The limit of a shot."""
-        return ClippedParts(each=_of_shot(self.each, shot))
+        return ClippedParts(each=value_of_shot(self.each, shot))
 
 
 class AdamSettings(Settings):
