@@ -21,8 +21,6 @@ from epcore.plan.tables import Tables
 from epcore.report.figure_config import (
     AlphaCandidate,
     AlphaConfig,
-    Speed,
-    TableFigure,
     TableFigureConfig,
 )
 from epcore.settings import pick
@@ -45,26 +43,11 @@ class Figures:
         )
         self._registry.tables.check_table(settings.gap.table, f"{where}, gap, table")
         for name, figure in settings.of_tables.items():
+            place = f"{where}, of-tables.{name}"
             check_name(name, f"{where}, of-tables")
-            self._check_names(figure, f"{where}, of-tables.{name}")
+            self._registry.tables.check_table(figure.table, f"{place}, table")
+            figure.check(self._registry.tables.every[figure.table], place)
         return settings
-
-    def _check_names(self, figure: TableFigure, where: str) -> None:
-        """Raises `UserError` unless the table is there, and has what the figure names of it."""
-        tables = self._registry.tables
-        tables.check_table(figure.table, f"{where}, table")
-        table = tables.every[figure.table]
-        for row in getattr(figure, "rows", ()):
-            rows = {row.name: None for _, row, _ in table.places if row.recipe or row.method}
-            pick(rows, row, "row of ours", f"{where}, rows")
-        if isinstance(figure, Speed):
-            pick({block.name: None for block in table.blocks}, figure.block, "block", where)
-            pick(table.groups, figure.column, "column of the table", f"{where}, column")
-            if not table.seconds:
-                raise UserError(
-                    f"{where}, table: {figure.table} does not say how long its classifiers take; "
-                    "give it `seconds: true`"
-                )
 
     def _check_networks(self, figure: NetworkFigure, split: Split, where: str, what: str) -> None:
         registry = self._registry

@@ -233,7 +233,7 @@ class Tables:
 
     def _training_columns(self, table: Table) -> str:
         """What the columns on the learning rate say at this scale."""
-        runs = {(b.backbone, row.recipe) for b in table.blocks for row in b.rows if row.recipe}
+        runs = [(b.backbone, row.recipe) for b in table.blocks for row in b.rows if row.recipe]
         annealed = any(
             self._registry.recipes.resolve(str(recipe), str(backbone)).pretraining.schedule
             == "cosine"

@@ -4,10 +4,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from epcore.errors import UserError
 from epcore.evaluation.config import Propagation
 from epcore.report.config import Training
-from epcore.report.table_settings import Block, Column, Row
-from epcore.settings import ComputeConfig, Settings, StageConfig
+from epcore.report.table_settings import Block, Column, Row, Table
+from epcore.settings import ComputeConfig, Settings, StageConfig, pick
 
 
 class AlphaCandidate(Settings):
@@ -95,6 +96,9 @@ class TableFigure(Settings):
         """Whether the number at this place of the table is drawn."""
         return True
 
+    def check(self, _table: Table, _where: str) -> None:
+        """Raises `UserError` unless the table has what the figure names of it."""
+
 
 class Ablation(TableFigure):
     """Effects of the factors that the table's rows tick; see `epcore.report.ablation`."""
@@ -112,6 +116,16 @@ class Speed(TableFigure):
     def draws(self, block: Block, row: Row, column: Column) -> bool:
         return (block.name, column.dataset) == (self.block, self.column) and bool(row.recipe)
 
+    def check(self, table: Table, where: str) -> None:
+        blocks = {block.name: None for block in table.blocks}
+        pick(blocks, self.block, "block", f"{where}, block")
+        pick(table.groups, self.column, "column of the table", f"{where}, column")
+        if not table.seconds:
+            raise UserError(
+                f"{where}, table: {self.table} does not say how long its classifiers take; give "
+                "it `seconds: true`"
+            )
+
 
 class PerEpisode(TableFigure):
     """Single episodes of two rows of each block; see `epcore.report.per_episode`."""
@@ -121,6 +135,11 @@ class PerEpisode(TableFigure):
 
     def draws(self, _block: Block, row: Row, _column: Column) -> bool:
         return row.name in self.rows
+
+    def check(self, table: Table, where: str) -> None:
+        ours = {row.name: None for _, row, _ in table.places if row.recipe or row.method}
+        for row in self.rows:
+            pick(ours, row, "row of ours", f"{where}, rows")
 
 
 AnyTableFigure = Annotated[Ablation | Speed | PerEpisode, Field(discriminator="kind")]
