@@ -108,9 +108,6 @@ def test_a_folder_that_is_not_there_is_told_with_the_remedy(tmp_path, capsys):
     assert "--results FOLDER" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("key", "value"), [("updated", None), ("seconds_left", "soon"), ("seconds_left", float("inf"))]
-)
 def test_it_tells_of_one_scale_if_that_is_asked_for(tmp_path, capsys):
     for scale in ("demo", "small"):
         (tmp_path / scale / "models").mkdir(parents=True)
@@ -123,6 +120,9 @@ def test_it_tells_of_one_scale_if_that_is_asked_for(tmp_path, capsys):
     assert "no results of scale smal; did you mean 'small'?" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("key", "value"), [("updated", None), ("seconds_left", "soon"), ("seconds_left", float("inf"))]
+)
 def test_a_heartbeat_with_a_value_of_another_kind_is_left_out(beat, tmp_path, key, value):
     (tmp_path / STATE).write_text(json.dumps(beat(5, []) | {key: value}))
     assert overview(tmp_path, 1020.0).startswith("0 trainings running")

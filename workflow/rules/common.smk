@@ -154,6 +154,13 @@ def check_file(target):
         sys.exit(
             f"epcore: {target} is not of scale {SCALE}; add --config scale={other}"
         )
+    ledger = Path(paths.LEDGER.format(scale=SCALE))
+    tracked = PLAN.registry.footprint.tracking or ledger.exists()
+    if target.stem == "co2" and not tracked:
+        sys.exit(
+            f"epcore: {target} is made from {ledger}, which jobs write only if tracked; set "
+            "`tracking: true` in config/footprint.yaml"
+        )
     names = {"tables": TABLES, "figures": FIGURES}.get(str(target.parent))
     if names is None:
         return
@@ -168,13 +175,6 @@ def check_file(target):
         sys.exit(
             f"epcore: scale {SCALE} makes no {target}"
             f"{advice if elsewhere else suggest(target.stem, names)}"
-        )
-    ledger = Path(paths.LEDGER.format(scale=SCALE))
-    tracked = PLAN.registry.footprint.tracking or ledger.exists()
-    if target.stem == "co2" and not tracked:
-        sys.exit(
-            f"epcore: {target} is made from {ledger}, which jobs write only if tracked; set "
-            "`tracking: true` in config/footprint.yaml"
         )
 
 
