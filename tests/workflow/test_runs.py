@@ -1,6 +1,7 @@
 """Real Snakemake runs on a tiny scale: what is built, and what a change builds anew."""
 
 import csv
+import json
 import re
 import shutil
 import subprocess
@@ -49,10 +50,12 @@ def test_every_artifact_says_how_it_came_to_be(finished_once):
     results = finished_once[0].folder / "results/tiny"
     artifacts = [*results.rglob("*.pt"), *results.rglob("*.npz")]
     artifacts += [*results.glob("scores/**/*.csv"), *results.glob("tables/*.csv")]
-    checkpoints, episodes, features, scores, tables = 6, 2 + 2, 4, 4, 1
+    checkpoints, episodes, features, scores, tables = 6, 2 + 2, 4, 4, 2
     assert len(artifacts) == checkpoints + episodes + features + scores + tables
     for artifact in artifacts:
-        assert artifact.with_suffix("").with_suffix(".meta.json").is_file(), artifact
+        table = artifact.name.replace("-by-seed.csv", ".csv")  # one meta tells of both files
+        meta = artifact.with_name(table).with_suffix(".meta.json")
+        assert artifact.name in json.loads(meta.read_text(encoding="utf-8"))["made"]
     assert not [path for path in results.rglob("*") if ".tmp" in path.name]
     assert not list(results.rglob("*.state"))
 

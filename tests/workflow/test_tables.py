@@ -45,7 +45,7 @@ def test_everything_is_planned_and_nothing_is_computed_twice(project, scale):
     scores = {cell.scores.file for table in ours for cell in plan.tables.cells(table)}
     assert {out for stage, out in told if stage in SCORING} == scores
     copied = re.findall(r"^    output: ((?:tables|figures|reports)/\S+)$", run.text, re.M)
-    copies = {f"tables/{name}.tex" for name in (*plan.main_tables, "co2")}
+    copies = {f"tables/{name}.tex" for name in (*plan.main_tables, "claims", "co2")}
     for name in (*plan.covered_figures, "co2"):
         copies |= {f"figures/{name}.pdf", f"figures/{name}.png"}
     assert set(copied) == copies | {"reports/co2.csv", "reports/co2.md"}
