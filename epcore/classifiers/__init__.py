@@ -5,6 +5,8 @@ A classifier is a class that extends `EpisodeClassifier`. Recipes call it by its
 that is not of this package is called by its dotted path, `{name: mypackage.module.MyClassifier}`.
 """
 
+import os
+import sys
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
@@ -122,12 +124,14 @@ def load_classifier(
 
 
 def import_classifier(path: str, where: str) -> type[EpisodeClassifier]:
-    """The class at a dotted path.
+    """The class at a dotted path, which may begin with a file of the working folder.
 
     Raises:
         UserError: if Python cannot import it, or it is no complete classifier.
     """
     module, _, name = path.rpartition(".")
+    if (folder := os.getcwd()) not in sys.path:  # where Snakemake and its jobs run
+        sys.path.append(folder)
     try:
         kind = getattr(import_module(module), name)
     except Exception as error:  # anything may be wrong in somebody's file

@@ -1,5 +1,7 @@
 """A classifier of a user's is called by its dotted path, wherever it lives."""
 
+import sys
+
 import pytest
 import torch
 from episode_batches import batch_of
@@ -47,6 +49,14 @@ def test_it_takes_its_own_settings_and_those_that_it_shares():
     points = torch.tensor([[[0.0], [4.0], [1.0]]])
     scores = classifier.scores(batch_of(points, 2, 1, 1))
     assert scores.tolist() == [[[-2.0, -6.0]]]
+
+
+def test_a_file_of_the_working_folder_is_found(tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "beside_the_snakefile.py").write_text(NEAREST_SUPPORT, encoding="utf-8")
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setattr("sys.path", [*sys.path])
+    assert load("beside_the_snakefile.Nearest").scale == 1
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from epcore.config.scale import MainConfig
 from epcore.errors import UserError
 from epcore.plan import Plan
 
-IMPORT = "install its package, or `export PYTHONPATH=FOLDER` with the folder that it is in"
+IMPORT = "put it beside the Snakefile, install its package, or `export PYTHONPATH=FOLDER`"
 
 
 def run(
