@@ -5,10 +5,10 @@ A classifier is a class that extends `EpisodeClassifier`. Recipes call it by its
 that is not of this package is called by its dotted path, `{name: mypackage.module.MyClassifier}`.
 """
 
-import os
 import sys
 from collections.abc import Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from epcore.classifiers.alpha_tim import AlphaTIM
@@ -130,7 +130,7 @@ def import_classifier(path: str, where: str) -> type[EpisodeClassifier]:
         UserError: if Python cannot import it, or it is no complete classifier.
     """
     module, _, name = path.rpartition(".")
-    if (folder := os.getcwd()) not in sys.path:  # where Snakemake and its jobs run
+    if (folder := str(Path.cwd())) not in sys.path:  # where Snakemake and its jobs run
         sys.path.append(folder)
     try:
         kind = getattr(import_module(module), name)
