@@ -33,8 +33,8 @@ def values(file: Path, of: str) -> Iterator[tuple[str, bytes]]:
     elif file.suffix == ".csv":
         with file.open(newline="", encoding="utf-8") as lines:
             for number, line in enumerate(csv.DictReader(lines)):
-                kept = {key: value for key, value in line.items() if key not in MEASURED}
-                yield f"{of}, line {number + 2}", repr(kept).encode()
+                for column in line.keys() - MEASURED:
+                    yield f"{of}, line {number + 2}, {column}", str(line[column]).encode()
 
 
 def _scores(file: Path, of: str) -> Iterator[tuple[str, bytes]]:
