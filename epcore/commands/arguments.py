@@ -34,7 +34,10 @@ def setting(text: str) -> tuple[str, Any]:
     key, equals, value = text.partition("=")
     if not equals:
         raise argparse.ArgumentTypeError(f"expected KEY=VALUE, got {text}; name targets before it")
-    return key, yaml.safe_load(value)
+    try:
+        return key, yaml.safe_load(value)
+    except yaml.YAMLError:
+        raise argparse.ArgumentTypeError(f"{text}: the value is not valid YAML") from None
 
 
 def output_file(ending: str) -> Callable[[str], Path]:

@@ -29,6 +29,8 @@ def check_methods(plan: Plan, recipes: Sequence[str]) -> None:
                 inference = Inference(recipe.propagation_in(phase), where(name))
                 if phase == "finetuning" and recipe.tested == "finetuned":
                     inference.check_trainable()
+    if not recipes:
+        return  # the scale has tables of ImageNet-FS alone
     any_recipe = plan.registry.recipes.resolve(recipes[0], next(iter(plan.registry.backbones)))
     for name, choice in plan.registry.recipes.classifiers.items():
         if name in plan.registry.recipes.unusable:

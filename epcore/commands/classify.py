@@ -151,7 +151,12 @@ def methods_of(named: Sequence[str], settings: Path) -> dict[str, Inference]:
             classifier = pick(known, entry, "entry of classifiers.yaml", "--classifier")
         ep = entry != text
         propagation = Propagation(embedding=ep, classifier=classifier.classifier, **OFFICIAL)
-        methods[text] = Inference(propagation, where)
+        try:
+            methods[text] = Inference(propagation, where)
+        except UserError as error:
+            if named:
+                raise
+            _note(f"{error}; it is left out")
     return methods
 
 

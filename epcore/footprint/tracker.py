@@ -38,9 +38,6 @@ def tracked(stage: str, job: Path, gpus: int = 0, measured: bool = False) -> Ite
 
     gpus: how many the job has; the first ones that are visible to it. measured: whether codecarbon
     measures it; other stages are estimated from their processor time.
-
-    Raises:
-        UserError: if footprint.yaml is wrong.
     """
     if SETTINGS not in os.environ or LEDGER not in os.environ:
         yield

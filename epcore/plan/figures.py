@@ -71,7 +71,7 @@ class Figures:
             "decision-boundary": True,
             "interpolation": self.interpolation_runs(),
         }
-        drawn = [name for name, found in runs.items() if found]
+        drawn = [name for name, has_runs in runs.items() if has_runs]
         return [*drawn, *filter(self._has_numbers, self.settings.of_tables)]
 
     def _has_numbers(self, name: str) -> bool:

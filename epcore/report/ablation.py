@@ -38,6 +38,8 @@ def tabulate(config: TableFigureConfig, cells: Cells, tests: Tests) -> pd.DataFr
         if key not in cells or not cells[key]["paper_accuracy"]:
             raise UserError(f"the paper prints no number for {', '.join(key)}; correct `paper`")
         theirs[marks] = np.array(float(cells[key]["paper_accuracy"]))
+        if key not in tests:
+            raise UserError(f"the table has no test of {', '.join(key)}, which the ablation needs")
         for test in tests[key]:
             ours.setdefault(test["seed"], {})[marks] = read_test(test)
     if len({len(scores) for of_seed in ours.values() for scores in of_seed.values()}) != 1:

@@ -188,8 +188,8 @@ def tabulate_cells(
         key = (block.name, row.name, column.name)
         cell: dict[str, object] = {"table": config.name, **dict(zip(KEY, key, strict=True))}
         if key in by_key:
-            other = row.baseline or row.baseline_recipe or ""
-            cell |= _measured(by_key[key], other, table.interval)
+            baseline = row.baseline or row.baseline_recipe or ""
+            cell |= _measured(by_key[key], baseline, table.interval)
             cell |= _means(seeds[key])
         place = (block.name, row.paper or row.name, column.name)
         if place in paper:
@@ -197,8 +197,7 @@ def tabulate_cells(
             cell |= {"paper_accuracy": printed["accuracy"]}
             cell |= {"paper_interval": printed["interval"], "note": printed["note"]}
         if place in rerun:
-            again = rerun[place]
-            cell |= {"rerun_accuracy": again["accuracy"], "rerun_interval": again["interval"]}
+            cell |= {f"rerun_{name}": rerun[place][name] for name in ("accuracy", "interval")}
         kind = "recipe" if table.imagenet_fs is None else "method"
         source = row.source or f"this run, {kind} {row.recipe}"
         cells.append(cell | {"paper_parameters": row.parameters, "source": source})
@@ -206,8 +205,8 @@ def tabulate_cells(
     return frame.astype({"episodes": "Int64", "seeds": "Int64", "parameters": "Int64"})
 
 
-def _measured(tests: Sequence[Test], other: str, interval: Interval) -> dict[str, object]:
-    """What a cell says of this run, from a test for each seed; `other` is the row compared with."""
+def _measured(tests: Sequence[Test], baseline: str, interval: Interval) -> dict[str, object]:
+    """A cell of this run: means over seeds, of accuracies and of gaps to the row `baseline`."""
     mean = over_trainings([test.accuracies for test in tests], interval)
     of_checkpoint = Path(tests[0].cell.checkpoint_meta)
     with reading_meta(of_checkpoint, "delete it and the checkpoint beside it") as meta:
@@ -222,7 +221,11 @@ def _measured(tests: Sequence[Test], other: str, interval: Interval) -> dict[str
     gaps = [test.gaps for test in tests if test.gaps is not None]
     if gaps:
         mean = over_trainings(gaps, interval)
-        cell |= {"baseline": other, "difference": mean.value, "difference_interval": mean.interval}
+        cell |= {
+            "baseline": baseline,
+            "difference": mean.value,
+            "difference_interval": mean.interval,
+        }
     return cell
 
 

@@ -253,12 +253,12 @@ def _training_energy(row: list[CsvLine]) -> str:
 def _training(tests: Tests, phase: str, row: list[CsvLine]) -> str:
     """When the rate first fell and, in brackets, the epochs trained: of each training once."""
     behind = [test for cell in row for test in tests.get(_key(cell), [])]
-    told = [
+    texts = [
         f"{test[f'{phase}_fell']} ({test[f'{phase}_epochs']})"
         for test in behind
         if test[f"{phase}_fell"]
     ]
-    return ", ".join(dict.fromkeys(told))
+    return ", ".join(dict.fromkeys(texts))
 
 
 def _key(cell: CsvLine) -> tuple[str, str, str]:

@@ -120,6 +120,25 @@ def test_a_number_that_cannot_be_is_refused(capsys, stage, option, count):
     assert f"argument {option}: expected a whole number" in said
 
 
+@pytest.mark.parametrize(
+    ("pair", "said"),
+    [
+        ("seeds=[1", "seeds=[1: the value is not valid YAML"),
+        ("tables/main.tex", "expected KEY=VALUE, got tables/main.tex; name targets before it"),
+    ],
+)
+def test_a_wrong_pair_of_config_is_told(capsys, pair, said):
+    with pytest.raises(SystemExit) as ended:
+        main(["forecast", "--config", pair])
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_misspelled_key_of_config_is_told_with_the_one_that_was_meant(capsys):
+    assert main(["forecast", "--settings", str(CONFIG), "--config", "seedz=3"]) == 2
+    assert "unknown key 'seedz'; did you mean 'seeds'?" in capsys.readouterr().err
+
+
 def test_a_reader_that_has_seen_enough_is_no_mistake(tmp_path):
     shell = f"{sys.executable} -m epcore doctor --settings {CONFIG} 2> said | exec true"
     subprocess.run(["bash", "-c", shell], cwd=tmp_path, check=True)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from plans import put
 
 from epcore.commands.cli import main
 from epcore.data.episodes import Episodes
@@ -53,6 +54,20 @@ def test_classes_far_apart_are_told_apart_by_whatever_can_do_with_the_features(c
     assert "simpleshot" not in found  # which takes a base mean
     for name in ("label-propagation", "nearest-mean", "simpleshot-l2n", "ridge", "pt-map"):
         assert found[name][0] == 100, name
+
+
+def test_an_entry_whose_class_cannot_be_imported_is_left_out_unless_it_is_named(classify, config):
+    put(config, "classifiers.yaml", "mine", {"label": "", "classifier": {"name": "nowhere.Mine"}})
+    where = ("--settings", str(config))
+    code, out, err = classify(arrays(), *where)
+    assert code == 0
+    assert "ridge" in numbers(out)
+    assert re.search(
+        r"^--classifier mine: .*nowhere\.Mine cannot be imported .*; it is left", err, re.M
+    )
+    code, _, err = classify(arrays(), "--classifier", "mine", *where)
+    assert code == 2
+    assert "nowhere.Mine cannot be imported" in err
 
 
 def test_the_accuracy_is_that_of_the_nearest_mean_of_the_frozen_episodes(classify, tmp_path):

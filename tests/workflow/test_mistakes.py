@@ -77,6 +77,16 @@ def test_a_target_of_several_files_of_which_a_scale_makes_none_is_told(project):
     assert "epcore: scale grocery makes nothing of compared; add --config scale=NAME" in message
 
 
+def test_a_result_of_another_scale_is_answered_with_that_scale(project):
+    message = complaint(project.snakemake("-n", "results/small/tables/main.csv"))
+    assert "results/small/tables/main.csv is not of scale tiny; add --config scale=small" in message
+
+
+def test_a_file_below_results_may_be_the_value_of_an_option(project):
+    run = project.snakemake("tables/main.tex", "--report", "results/page.html")
+    assert "is not of scale" not in run.text
+
+
 def test_the_folder_itself_is_no_target(project):
     assert "No rule to produce ." in complaint(project.snakemake("-n", "."))
 

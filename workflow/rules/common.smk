@@ -14,7 +14,7 @@ from epcore.errors import UserError, replace_unencodable
 from epcore.files import fingerprint
 from epcore.footprint.machine import carbon_intensity
 from epcore.plan import Plan, paths
-from epcore.plan.environment import check_unedited
+from epcore.plan.checks import check_unedited
 from epcore.plan.run import Run
 from epcore.plan.runs import phase_of
 from epcore.report.markup import to_text
@@ -148,11 +148,10 @@ def check_targets():
 
 def check_file(target):
     """Ends the run if this is a table or figure that the scale does not make."""
-    if target.parts[0] == "results" and SCALE not in target.parts[1:2]:
-        named = [*target.parts, ""][1]
-        other = named if named in PLAN.registry.scale_files else "NAME"
+    scales = {*PLAN.registry.scale_files} - {SCALE}
+    if target.parts[0] == "results" and scales & {*target.parts[1:2]}:
         sys.exit(
-            f"epcore: {target} is not of scale {SCALE}; add --config scale={other}"
+            f"epcore: {target} is not of scale {SCALE}; add --config scale={target.parts[1]}"
         )
     ledger = Path(paths.LEDGER.format(scale=SCALE))
     tracked = PLAN.registry.footprint.tracking or ledger.exists()
