@@ -1,294 +1,208 @@
-"""The config of the stage that judges claims: predicates written out over cells of tables."""
+"""The config of the stage that judges claims: contrasts written out over the cells of tables."""
 
-import itertools
-from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from functools import cache, cached_property
-from typing import assert_never
+from collections.abc import Iterator
+from functools import cached_property
 
-from epcore.config.claims import (
-    Arithmetic,
-    Best,
-    Claim,
-    ClaimSettings,
-    Equal,
-    FigureNumber,
-    Greater,
-    InTable,
-    Larger,
-    Predicate,
-    Rising,
-    Side,
-    Stated,
-    UpTo,
-    Within,
-)
+from epcore.config.claims import Claim, ClaimSettings, Contrast, Term
 from epcore.config.load import read
 from epcore.errors import UserError
 from epcore.plan import paths
-from epcore.plan.claim_cells import BASELINE, ClaimCells
-from epcore.plan.figures import Figures
+from epcore.plan.figures import WITH_NUMBERS, Figures
 from epcore.plan.registry import Registry
 from epcore.plan.tables import Tables
-from epcore.report.claim_config import (
-    ClaimCase,
-    ClaimCell,
-    ClaimCondition,
-    ClaimNumber,
-    ClaimsConfig,
-    JudgedClaim,
-)
+from epcore.report.claim_config import Case, ClaimCell, ClaimsConfig, JudgedClaim, JudgedContrast
 from epcore.report.markup import literal
+from epcore.report.printed import Cell, Place, read_printed
+from epcore.report.table_settings import Table
 from epcore.settings import pick
 
 FILE = "claims.yaml"
-COMPARED = "compared"  # the table of the methods of the literature, trained here
+STAND_IN = (
+    " This run is not on the paper's data: its verdicts are on the method as it works there, and "
+    "can refute no claim about ImageNet"
+)
 
 
 class Claims:
-    """The claims, as a scale can judge them."""
+    """The claims, and the cells of every table that they may name.
+
+    cells: by `table/block/row/column`. literature: cells of rows that others published.
+    """
 
     def __init__(self, registry: Registry, tables: Tables, figures: Figures) -> None:
         self._registry, self._tables, self._figures = registry, tables, figures
+        self.cells: dict[str, ClaimCell] = {}
+        self.literature: set[str] = set()
+        for name, table in registry.tables.every.items():
+            self._add(name, table)
 
     @cached_property
     def settings(self) -> ClaimSettings:
         return read(self._registry.config, FILE, ClaimSettings)
 
-    @cached_property
-    def _catalog(self) -> ClaimCells:
-        return ClaimCells(self._registry, self._tables)
-
-    @cache  # noqa: B019 - a plan lives as long as the program
     def stage(self) -> ClaimsConfig:
         """The config of the stage `claims`.
 
         Raises:
             UserError: naming a cell that no table has.
         """
-        listed = [(claim, False) for claim in self.settings.paper]
-        listed += [(claim, True) for claim in self.settings.ours]
-        judged = tuple(self._judged(claim, ours) for claim, ours in listed)
-        used = {cell for claim in judged for each in claim.conditions for cell in each.cells}
-        scale = self._registry.scale
-        note = literal(scale.note)
-        if not scale.comparable:
-            note += (
-                " This run is not on the paper's data: its verdicts are on the method as it works "
-                "there, and can refute no claim about ImageNet"
-            )
+        return self._config
+
+    @cached_property
+    def _config(self) -> ClaimsConfig:
+        registry = self._registry
+        claims = [self._judged(claim, ours=False) for claim in self.settings.paper]
+        claims += [self._judged(claim, ours=True) for claim in self.settings.ours]
+        used = sorted({cell for claim in claims for cell in claim.cells})
+        measured = (self.cells[cell].measured for cell in used)
+        figures = {number.figure for claim in claims for number in claim.numbers}
+        tables = registry.tables.every
         return ClaimsConfig(
             title="The claims, judged by the numbers that the paper prints and by this run",
-            notes=note,
-            seeds=self._registry.seeds,
-            comparable=scale.comparable,
-            claims=judged,
-            cells={cell: self._catalog.cells[cell] for cell in sorted(used)},
-            papers=self._catalog.papers,
+            notes=literal(registry.scale.note) + STAND_IN * (not registry.scale.comparable),
+            seeds=registry.seeds,
+            comparable=registry.scale.comparable,
+            claims=tuple(claims),
+            cells={cell: self.cells[cell] for cell in used},
+            tables=tuple(sorted({_parts(cell)[0] for cell in measured if cell})),
+            figures=tuple(sorted(figures & {*self._figures.covered})),
+            papers={name: table.paper for name, table in tables.items() if table.paper},
         )
 
     @property
-    def files(self) -> list[str]:
-        """The scores and the figures' numbers by which claims are judged."""
-        scores = {column.file for cell in self.stage().cells.values() for column in cell.scores}
-        numbers = {n.file for claim in self.stage().claims for n in claim.numbers if n.file}
-        return sorted(scores | numbers)
+    def inputs(self) -> dict[str, list[str]]:
+        """The files that claims are judged by: tests behind tables, numbers of figures."""
+        scale = self._registry.scale_name
+        figures = (paths.FIGURE.format(scale=scale, figure=name) for name in self._config.figures)
+        return {
+            "tests": [paths.TABLE_TESTS.format(scale=scale, table=t) for t in self._config.tables],
+            "numbers": [figure.replace(".pdf", "-numbers.csv") for figure in figures],
+        }
+
+    # -- cells ------------------------------------------------------------------------------------
+
+    def _add(self, name: str, table: Table) -> None:
+        """Adds the cells of a table."""
+        printed = self._printed(table.paper)
+        runs = self._tables.runs_if_shown(name)
+        measured = {(at.block.name, at.row.name, at.column.name): at.run for at in runs}
+        # Of ImageNet-FS a row of the literature has its method in another block.
+        methods = {(run.recipe, place[2]): place for place, run in reversed(measured.items())}
+        for block, row, column in table.places:
+            place = (block.name, row.name, column.name)
+            cell = "/".join((name, *place))
+            at = place if place in measured else methods.get((row.method or "", column.name))
+            paper = printed.get((block.name, row.paper or row.name, column.name))
+            self.cells[cell] = ClaimCell(
+                printed=paper["accuracy"] if paper else "",
+                printed_interval=paper["interval"] if paper else "",
+                measured="/".join((name, *at)) if at else "",
+                quoted=bool(row.source) and row.method is None,
+            )
+            if row.source:
+                self.literature.add(cell)
+
+    def _printed(self, paper: str | None) -> dict[Place, Cell]:
+        return read_printed(self._registry.config / "paper" / f"{paper}.csv") if paper else {}
+
+    # -- claims -----------------------------------------------------------------------------------
 
     def _judged(self, claim: Claim, ours: bool) -> JudgedClaim:
         where = f"config/{FILE}, {claim.id}"
-        conditions = _told_apart(
-            [each for predicate in claim.holds_if for each in self._conditions(predicate, where)]
-        )
-        numbers = [p for p in claim.holds_if if isinstance(p, FigureNumber)]
-        tables = dict.fromkeys(_parts(cell)[0] for c in conditions for cell in c.cells)
+        for number in claim.numbers:
+            pick(dict.fromkeys(WITH_NUMBERS), number.figure, "figure", where)
         return JudgedClaim(
-            **claim.model_dump(exclude={"holds_if"}),
+            **claim.model_dump(exclude={"contrasts"}),
             ours=ours,
-            tables=tuple(tables),
-            conditions=conditions,
-            products=tuple(p for p in claim.holds_if if isinstance(p, Arithmetic)),
-            numbers=tuple(self._number(number, where) for number in numbers),
-            unasked=self._unasked(conditions, numbers),
+            contrasts=tuple(
+                JudgedContrast(
+                    **contrast.model_dump(exclude={"plus", "minus", "rivals"}),
+                    cases=tuple(self._cases(contrast, where)),
+                )
+                for contrast in claim.contrasts
+            ),
         )
 
-    def _unasked(self, conditions: Sequence[ClaimCondition], numbers: list[FigureNumber]) -> str:
-        """What to say of a claim that this scale has no cells of: what to run, if anything."""
-        cases = [case for condition in conditions for case in condition.cases]
-        known, quoted = self._catalog.cells, self._catalog.quoted
-        if cases and not any(_can_be_run(case, quoted) for case in cases):
-            return "It compares with rows of the literature that no scale runs."
-        if not any(known[cell].scores for case in cases for cell in case.plus):
-            files = [f"figures/{number.figure}.pdf" for number in numbers]
-            files += [f"tables/{_parts(cell)[0]}.tex" for case in cases for cell in case.cells]
-            of = ", ".join(dict.fromkeys(files))
-            return f"Not asked at this scale; --config scale=paper has it ({of})."
-        others = [_parts(cell) for case in cases for cell in {*case.cells} - quoted - {*case.plus}]
-        beside = [known.get("/".join((COMPARED, *at[1:])), ClaimCell()) for at in others]
-        own = all(cell.scores for cell in beside)
-        here = f", and tables/{COMPARED}.tex at this scale has them" if own else ""
-        return (
-            "It compares with rows of the literature, which are not run here; --config scale=small "
-            f"runs those of {', '.join(sorted({at[1] for at in others}))}{here}."
-        )
+    def _cases(self, contrast: Contrast, where: str) -> Iterator[Case]:
+        """Every term of `plus` with every term of `minus`."""
+        for term in contrast.plus:
+            for cell in self._matching(_cells(term)[0], where):
+                plus = self._filled(term, cell, where)
+                if contrast.rivals is not None:
+                    rivals = self._rivals(cell, contrast.rivals == "table")
+                    yield Case(name=_name(plus, ()), plus=plus, rivals=rivals)
+                elif not contrast.minus:
+                    yield Case(name=_name(plus[:1], plus[1:]), plus=plus[:1], minus=plus[1:])
+                for other in contrast.minus:
+                    minus = self._filled(other, cell, where)
+                    yield Case(
+                        name=_name(plus, minus),
+                        plus=(*plus[:1], *minus[1:]),
+                        minus=(*plus[1:], *minus[:1]),
+                    )
 
-    # -- predicates -------------------------------------------------------------------------------
-
-    def _conditions(self, predicate: Predicate, where: str) -> list[ClaimCondition]:
-        match predicate:
-            case Greater():
-                cases = self._differences(predicate, predicate.than, where)
-                return [ClaimCondition(cases=cases, low=predicate.by, above=True)]
-            case Best():
-                cases = self._margins(predicate, predicate.among == "table", where)
-                return [ClaimCondition(cases=cases, low=0, above=True)]
-            case Within(low=low, high=high):
-                cases = self._differences(predicate, predicate.than, where)
-                how = "mean" if predicate.of == "mean" else "every"
-                return [ClaimCondition(cases=cases, how=how, low=low, high=high)]
-            case UpTo():
-                return self._up_to(predicate, where)
-            case Larger():
-                pairs = itertools.product(predicate.larger, predicate.smaller)
-                cases = tuple(self._versus(one, other, where) for one, other in pairs)
-                return [ClaimCondition(cases=cases, low=0, above=True)]
-            case Rising():
-                steps = [step for chain in predicate.cells for step in itertools.pairwise(chain)]
-                cases = tuple(self._versus(later, before, where) for before, later in steps)
-                return [ClaimCondition(cases=cases, low=0)]
-            case Equal(pairs=pairs):
-                cases = tuple(self._versus(one, other, where) for one, other in pairs)
-                return [ClaimCondition(cases=cases, low=0, high=0)]
-            case Stated(cell=cell, number=number):
-                self._check(cell, where)
-                half = 0.5 * 10.0**-predicate.decimals
-                cases = (ClaimCase(name=cell, plus=(cell,)),)
-                digits = predicate.decimals + 1
-                low, high = round(number - half, digits), round(number + half, digits)
-                return [ClaimCondition(cases=cases, low=low, high=high, absolute=True)]
-            case Arithmetic() | FigureNumber():
-                return []
-            case _:
-                assert_never(predicate)
-
-    def _up_to(self, predicate: UpTo, where: str) -> list[ClaimCondition]:
-        """None is a whole point more; one, that at `at` if it is given, is not less."""
-        if predicate.than is None:
-            cases = self._margins(predicate, anywhere=False, where=where)
-        else:
-            cases = self._differences(predicate, predicate.than, where)
-        reaching = cases
-        if predicate.at is not None:
-            named = {case.name: case for case in cases}
-            reaching = (pick(named, predicate.at, "cell", f"{where}, at"),)
-        return [
-            ClaimCondition(cases=reaching, how="some", low=predicate.points),
-            ClaimCondition(cases=cases, high=predicate.points + 1),
+    def _matching(self, pattern: str, where: str) -> list[str]:
+        """The cells of a pattern in which * stands for every block, row or column."""
+        if "*" not in _parts(pattern):
+            return [self._checked(pattern, where)]
+        parts = _parts(pattern)
+        cells = [
+            cell
+            for cell in self.cells
+            if all(part in ("*", own) for part, own in zip(parts, _parts(cell), strict=True))
         ]
+        if not cells:
+            raise UserError(f"{where}: no table has such cells as {pattern}")
+        return cells
 
-    def _named(self, of: InTable, where: str) -> Iterator[tuple[str, str]]:
-        """Each cell, and what it is called in a verdict."""
-        found = False
-        for cell in self._catalog.cells:
-            if cell.endswith(BASELINE):
-                continue
-            table, block, row, column = _parts(cell)
-            asked = block in (of.blocks or (block,)) and column in (of.columns or (column,))
-            if table == of.table and row in of.rows and asked:
-                found = True
-                yield "/".join((block, row, column) if len(of.rows) > 1 else (block, column)), cell
-        if not found:
-            raise UserError(f"{where}: no table {of.table} has such cells of {', '.join(of.rows)}")
+    def _filled(self, term: Term, cell: str, where: str) -> tuple[str, ...]:
+        """The cells of a term, in which * is what `cell` has in that place."""
+        own = _parts(cell)
+        filled = (
+            "/".join(place if part == "*" else part for part, place in zip(parts, own, strict=True))
+            for parts in map(_parts, _cells(term))
+        )
+        return tuple(self._checked(name, where) for name in filled)
 
-    def _differences(self, of: InTable, than: str | None, where: str) -> tuple[ClaimCase, ...]:
-        """To the row `than`, or to what the table compares with."""
-        cases = []
-        for name, cell in self._named(of, where):
-            table, block, _, column = _parts(cell)
-            other = f"{table}/{block}/{than}/{column}" if than is not None else cell + BASELINE
-            cases.append(ClaimCase(name=name, plus=(cell,), minus=(self._check(other, where),)))
-        return tuple(cases)
-
-    def _margins(self, of: InTable, anywhere: bool, where: str) -> tuple[ClaimCase, ...]:
-        """To the best of the literature, in the block or anywhere in the table."""
-        cases = []
-        for name, cell in self._named(of, where):
-            table, block, _, column = _parts(cell)
-            rivals = [
-                other
-                for other in self._catalog.cells
-                if other in self._catalog.literature and other != cell
-                for t, b, _, c in [_parts(other)]
-                if (t, c) == (table, column) and (anywhere or b == block)
-            ]
-            cases.append(ClaimCase(name=name, plus=(cell,), rivals=tuple(rivals)))
-        return tuple(cases)
-
-    def _versus(self, one: Side, other: Side, where: str) -> ClaimCase:
-        """What `one` has more than `other`, which are cells or gains."""
-        plus, minus = _terms(one)
-        less, more = _terms(other)
-        for cell in (*plus, *minus, *less, *more):
-            self._check(cell, where)
-        name = _versus_name(one, other)
-        return ClaimCase(name=name, plus=(*plus, *more), minus=(*minus, *less))
-
-    def _check(self, cell: str, where: str) -> str:
-        pick(self._catalog.cells, cell, "cell (table/block/row/column)", where)
+    def _checked(self, cell: str, where: str) -> str:
+        pick(self.cells, cell, "cell (table/block/row/column)", where)
         return cell
 
-    def _number(self, number: FigureNumber, where: str) -> ClaimNumber:
-        settings = self._figures.settings
-        names = {name.replace("_", "-"): None for name in type(settings).model_fields}
-        names |= dict.fromkeys(settings.of_tables)
-        pick(names, number.figure, "figure", where)
-        file = ""
-        if number.figure in self._figures.covered:
-            figure = paths.FIGURE.format(scale=self._registry.scale_name, figure=number.figure)
-            file = figure.replace(".pdf", "-numbers.csv")
-        return ClaimNumber(**number.model_dump(exclude={"kind"}), file=file)
+    def _rivals(self, cell: str, anywhere: bool) -> tuple[str, ...]:
+        """The other rows of the literature in the column, of the block or of the whole table."""
+        table, block, _, column = _parts(cell)
+        return tuple(
+            rival
+            for rival in self.cells
+            if rival in self.literature and rival != cell
+            for of_table, of_block, _, of_column in [_parts(rival)]
+            if (of_table, of_column) == (table, column) and (anywhere or of_block == block)
+        )
 
 
 def _parts(cell: str) -> tuple[str, str, str, str]:
     """Table, block, row and column; names of rows may hold a slash."""
-    table, block, *row, column = cell.split("/")
-    return table, block, "/".join(row), column
+    table, _, rest = cell.partition("/")
+    block, _, rest = rest.partition("/")
+    row, _, column = rest.rpartition("/")
+    return table, block, row, column
 
 
-def _terms(side: Side) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What is added, and what is subtracted."""
-    return ((side,), ()) if isinstance(side, str) else ((side[0],), (side[1],))
+def _cells(term: Term) -> tuple[str, ...]:
+    return (term,) if isinstance(term, str) else term
 
 
-def _can_be_run(case: ClaimCase, quoted: Collection[str]) -> bool:
-    """At some scale: none of its cells is a mere quotation, nor are all rivals."""
-    no_quotation = not any(cell in quoted for cell in (*case.plus, *case.minus))
-    return no_quotation and (not case.rivals or any(cell not in quoted for cell in case.rivals))
-
-
-def _told_apart(conditions: list[ClaimCondition]) -> tuple[ClaimCondition, ...]:
-    """Differences of one cell to several rows, each by its own name."""
-    distinct = {(case.name, case.cells) for each in conditions for case in each.cases}
-    named = Counter(name for name, _ in distinct)
-
-    def apart(case: ClaimCase) -> ClaimCase:
-        if named[case.name] == 1 or not case.minus:
-            return case
-        return case.model_copy(update={"name": _versus_name(case.plus[0], case.minus[0])})
-
-    return tuple(
-        each.model_copy(update={"cases": tuple(map(apart, each.cases))}) for each in conditions
-    )
-
-
-def _versus_name(one: Side, other: Side) -> str:
-    """What all cells share, and then each by what is its own: "CONV-4 mini1: exp4 over exp3"."""
-    cells = [_parts(cell) for side in (one, other) for cell in (*_terms(side)[0], *_terms(side)[1])]
+def _name(plus: tuple[str, ...], minus: tuple[str, ...]) -> str:
+    """What all cells share, then what is each one's own: "CONV-4 mini1: exp4 over exp3"."""
+    cells = [_parts(cell) for cell in (*plus, *minus)]
+    if len(cells) == 1:
+        return "/".join(cells[0][1:])
     own = [place for place in range(4) if len({cell[place] for cell in cells}) > 1]
     shared = " ".join(cells[0][place] for place in range(1, 4) if place not in own)
 
-    def called(side: Side) -> str:
-        if isinstance(side, str):
-            return "/".join(_parts(side)[place] for place in own)
-        return f"({called(side[0])} over {called(side[1])})"
+    def short(side: tuple[str, ...]) -> str:
+        names = ["/".join(_parts(cell)[place] for place in own) for cell in side]
+        return names[0] if len(names) == 1 else f"({' over '.join(names)})"
 
-    return f"{shared}: {called(one)} over {called(other)}".removeprefix(": ")
+    over = " over ".join(short(side) for side in (plus, minus) if side)
+    return f"{shared}: {over}".removeprefix(": ")

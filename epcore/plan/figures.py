@@ -25,6 +25,9 @@ from epcore.report.figure_config import (
 )
 from epcore.settings import pick
 
+# The figures that write what they measure into NAME-numbers.csv, on which claims may rest.
+WITH_NUMBERS = ("two-moons", "decision-boundary", "interpolation")
+
 
 class Figures:
     """The figures of a scale but plots and curves; methods named after one make its config."""

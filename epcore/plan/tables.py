@@ -1,7 +1,7 @@
 """The config of the table stage: the table as this scale has it, cells of ours, its caption."""
 
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 
 from epcore.plan import paths
 from epcore.plan.captions import caption_of, this_run
@@ -136,7 +136,28 @@ class Tables:
             baseline=baseline if baseline != scores else None,
             trainings=tuple(trainings),
             tells_of_classifier=table.assumptions or table.seconds,
+            draw=self._draw(at.run),
         )
+
+    def _draw(self, run: Run) -> str:
+        """The data set, and the first of the protocols that draw the same images.
+
+        These protocols differ only in which images are labeled, and in the checkpoint. Of
+        ImageNet-FS it is the exemplars of K: every measure of a trial has the same ones.
+        """
+        if run.protocol not in self._draws:
+            return f"{run.dataset} exemplars-{run.protocol.rpartition('-')[2]}"
+        return f"{run.dataset} {self._draws[run.protocol]}"
+
+    @cached_property
+    def _draws(self) -> dict[str, str]:
+        """Protocol -> the first, by name, of those that draw the same images."""
+        ignored = {"labeled", "unlabeled", "finetuned_shot", "chosen_on"}
+        first: dict[str, str] = {}
+        return {
+            name: first.setdefault(protocol.model_dump_json(exclude=ignored), name)
+            for name, protocol in sorted(self._registry.protocols.items())
+        }
 
     def _files(self, table: Table) -> Runs | ImageNetFs:
         """What knows the files of a table's runs."""

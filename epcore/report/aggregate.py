@@ -72,8 +72,9 @@ def tabulate_tests(config: TableConfig, tests: Sequence[Test]) -> pd.DataFrame:
     Columns: block, row, column, seed; mean accuracy and mean difference to the baseline; what the
     classifier assumes, the settings that were chosen for it and their accuracy on validation, and
     the seconds that it takes; when the learning rate of each phase first fell, and the epochs
-    trained; seconds and kWh of the trainings; the score file with the accuracies of all episodes,
-    its column and its sha256. What a table does not tell of is empty.
+    trained; seconds and kWh of the trainings; the images that its episodes draw; the score file
+    with the accuracies of all episodes, its column and its sha256. What a table does not tell of is
+    empty.
 
     Raises:
         UserError: if a meta or a curve is damaged.
@@ -85,6 +86,7 @@ def tabulate_tests(config: TableConfig, tests: Sequence[Test]) -> pd.DataFrame:
             **dict(zip(KEY, test.key, strict=True)),
             "seed": cell.seed,
             "accuracy": test.accuracies.mean(),
+            "draw": cell.draw,
             "scores": cell.scores.file,
             "score_column": cell.scores.column,
             "sha256": sha256(Path(cell.scores.file)),

@@ -2,10 +2,33 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, PositiveInt
+from pydantic import Field, PositiveInt, model_validator
 
-from epcore.report.config import ScoreColumn
 from epcore.settings import Settings, StageConfig
+
+
+class Bounds(Settings):
+    """The range that all cases of a contrast, any of them or their mean must lie in."""
+
+    of: Literal["all", "any", "mean"] = Field(
+        default="all", description="which of the differences must lie within the bounds"
+    )
+    above: float | None = Field(default=None, description="a bound that they must exceed")
+    at_least: float | None = Field(default=None, description="the smallest value allowed")
+    at_most: float | None = Field(default=None, description="the largest value allowed")
+
+    @model_validator(mode="after")
+    def _bounded(self) -> "Bounds":
+        if self.above is not None and self.at_least is not None:
+            raise ValueError("give above or at_least, not both")
+        if self.low is None and self.at_most is None:
+            raise ValueError("give a bound: above, at_least or at_most")
+        return self
+
+    @property
+    def low(self) -> float | None:
+        """The lower bound, which is itself too low if it is `above`."""
+        return self.at_least if self.above is None else self.above
 
 
 class Product(Settings):
@@ -20,7 +43,7 @@ class Product(Settings):
 
 
 class SignedNumber(Settings):
-    """A number that a figure of ours writes beside itself is above or below zero."""
+    """A number in the CSV file of a figure is above or below zero."""
 
     figure: str = Field(description="the figure")
     number: str = Field(description="the number's name in its CSV")
@@ -39,19 +62,20 @@ class Claimed(Settings):
 
 
 class ClaimCell(Settings):
-    """A cell of a table, as printed, and the scores of every seed of this run; either may lack.
+    """A cell that claims name: what the paper prints, and where this run measures it.
 
-    Cells of the same `draw` have the same support and query images, episode by episode.
+    measured: `table/block/row/column` of this run's tables; empty if the scale lacks the cell.
+    quoted: whether no scale can measure it, because its method is not implemented.
     """
 
     printed: str = ""
     printed_interval: str = ""
-    scores: tuple[ScoreColumn, ...] = ()
-    draw: str = ""
+    measured: str = ""
+    quoted: bool = False
 
 
-class ClaimCase(Settings):
-    """The sum of the cells `plus`, less those of `minus`, less the largest of `rivals`, if any."""
+class Case(Settings):
+    """The sum of the cells `plus` minus the sum of `minus`, minus the largest of `rivals`."""
 
     name: str
     plus: tuple[str, ...]
@@ -62,56 +86,51 @@ class ClaimCase(Settings):
     def cells(self) -> tuple[str, ...]:
         return (*self.plus, *self.minus, *self.rivals)
 
+    @property
+    def is_accuracy(self) -> bool:
+        """Whether it is an accuracy itself, which only a run on the paper's data can have."""
+        return not self.minus and not self.rivals
 
-class ClaimCondition(Settings):
-    """Every case, some case or the mean of all cases lies between `low` and `high`.
 
-    above: `low` itself is too low. absolute: it is asked only of data that the paper has.
-    """
+class JudgedContrast(Bounds):
+    """The bounds of a contrast, and its cases written out."""
 
-    cases: tuple[ClaimCase, ...]
-    how: Literal["every", "some", "mean"] = "every"
-    low: float | None = None
-    high: float | None = None
-    above: bool = False
-    absolute: bool = False
+    cases: tuple[Case, ...]
 
     @property
-    def cells(self) -> tuple[str, ...]:
-        return tuple(cell for case in self.cases for cell in case.cells)
-
-
-class ClaimNumber(SignedNumber):
-    """A number in a figure's file, which is empty if the scale lacks the figure, and its sign."""
-
-    file: str
+    def is_accuracy(self) -> bool:
+        return all(case.is_accuracy for case in self.cases)
 
 
 class JudgedClaim(Claimed):
-    """A claim, and all that must be so if it holds.
-
-    unasked: what a run says of it that has none of its cells.
-    """
+    """A claim with all cells written out."""
 
     ours: bool
-    tables: tuple[str, ...]
-    conditions: tuple[ClaimCondition, ...]
-    products: tuple[Product, ...]
-    numbers: tuple[ClaimNumber, ...]
-    unasked: str
+    contrasts: tuple[JudgedContrast, ...] = ()
+    products: tuple[Product, ...] = ()
+    numbers: tuple[SignedNumber, ...] = ()
+
+    @property
+    def cells(self) -> list[str]:
+        """Every cell, each once."""
+        cases = [case for contrast in self.contrasts for case in contrast.cases]
+        return list(dict.fromkeys(cell for case in cases for cell in case.cells))
 
 
 class ClaimsConfig(StageConfig):
-    """Judge claims by printed cells and by this run's; see `epcore.report.verdicts`.
+    """Judge claims by printed cells and by the tables of this run; see `epcore.report.verdicts`.
 
+    tables, figures: those of this run that the claims name, in the order of the input files.
     papers: table -> the file of config/paper that prints it.
     """
 
-    stage_version: int = 2
+    stage_version: int = 3
     title: str
     notes: str
     seeds: tuple[int, ...]
     comparable: bool
     claims: tuple[JudgedClaim, ...]
     cells: dict[str, ClaimCell]
+    tables: tuple[str, ...]
+    figures: tuple[str, ...]
     papers: dict[str, str]

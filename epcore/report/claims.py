@@ -8,11 +8,11 @@ from epcore.files import Provenance, write_text
 from epcore.report.claim_config import ClaimsConfig
 from epcore.report.claims_page import page
 from epcore.report.claims_table import typeset
-from epcore.report.judged import Judged, breaks, judge
+from epcore.report.judged import Judged, judge, read_measured, reasons_against
 from epcore.report.numbers import write_table
 
 
-def table_of(judged: list[Judged]) -> pd.DataFrame:
+def tabulate(judged: list[Judged]) -> pd.DataFrame:
     """One line for each claim."""
     return pd.DataFrame(
         {
@@ -20,9 +20,9 @@ def table_of(judged: list[Judged]) -> pd.DataFrame:
             "printed": each.printed.word,
             "printed_intervals": each.printed_intervals.word,
             "this_run": each.this_run.word,
-            "printed_breaks": breaks(each.printed),
-            "printed_intervals_breaks": breaks(each.printed_intervals),
-            "this_run_breaks": breaks(each.this_run) or each.run_why,
+            "printed_breaks": reasons_against(each.printed),
+            "printed_intervals_breaks": reasons_against(each.printed_intervals),
+            "this_run_breaks": reasons_against(each.this_run) or each.reason,
             "this_run_holds": each.this_run.count("holds"),
             "this_run_fails": each.this_run.count("fails"),
             "this_run_open": each.this_run.count("open"),
@@ -30,19 +30,25 @@ def table_of(judged: list[Judged]) -> pd.DataFrame:
             "whose": "ours" if each.claim.ours else "the paper's",
             "where": each.claim.where,
             "claim": each.claim.claim,
-            "tables": " ".join(each.claim.tables),
+            "tables": " ".join(dict.fromkeys(cell.split("/")[0] for cell in each.claim.cells)),
         }
         for each in judged
     )
 
 
-def run(config: ClaimsConfig, out: Path) -> None:
-    """The stage `claims`: the table (.csv, .tex), the page (.html) and a meta."""
-    files = [Path(column.file) for cell in config.cells.values() for column in cell.scores]
-    files += [Path(n.file) for claim in config.claims for n in claim.numbers if n.file]
-    provenance = Provenance("claims", config, list(dict.fromkeys(files)))
-    judged = judge(config)
-    write_table(table_of(judged), out)
+def run(config: ClaimsConfig, tests: list[Path], numbers: list[Path], out: Path) -> None:
+    """The verdicts (.csv, .tex), the page (.html) and a meta.
+
+    Args:
+        config: the claims.
+        tests: the tests behind each of `config.tables`.
+        numbers: the numbers of each of `config.figures`.
+        out: the CSV file.
+    """
+    provenance = Provenance("claims", config, [*tests, *numbers])
+    measured = read_measured(config, tests)
+    judged = judge(config, measured, dict(zip(config.figures, numbers, strict=True)))
+    write_table(tabulate(judged), out)
     write_text(out.with_suffix(".tex"), typeset(config, judged))
-    write_text(out.with_suffix(".html"), page(config, judged, out.parent))
+    write_text(out.with_suffix(".html"), page(config, judged, measured, out.parent))
     provenance.write(out)

@@ -2,6 +2,7 @@
 
 import html
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +10,8 @@ import numpy as np
 from epcore.report.claim_config import ClaimsConfig
 from epcore.report.claims_table import PLURAL, counts_of, note_of
 from epcore.report.html_table import document
-from epcore.report.judged import Judged, shown
+from epcore.report.judged import Judged, Measured, value_of
 from epcore.report.markup import to_html
-from epcore.report.scores import read_scores
 from epcore.report.verdicts import Verdict, Word
 
 STYLE = """
@@ -25,10 +25,11 @@ details ul { margin: .2rem 0 .5rem; padding-left: 1.2rem; font-size: 90%; }
 """
 
 
-def page(config: ClaimsConfig, judged: list[Judged], folder: Path) -> str:
+def page(
+    config: ClaimsConfig, judged: list[Judged], measured: Mapping[str, Measured], folder: Path
+) -> str:
     """The whole page; its links are relative to the folder of the tables."""
-    made = {name.split("/")[0] for name, cell in config.cells.items() if cell.scores}
-    cells = {name: _cell(name, config, folder) for name in config.cells}
+    cells = {name: _cell(name, config, measured.get(name), folder) for name in config.cells}
     body = [
         f"<style>{STYLE}</style>",
         f"<h1>{to_html(config.title)}</h1>",
@@ -43,7 +44,7 @@ def page(config: ClaimsConfig, judged: list[Judged], folder: Path) -> str:
         body.append(f'<tbody><tr><th colspan="5" scope="rowgroup">{heading}</th></tr>')
         for each in judged:
             if each.claim.ours == ours:
-                body.append(_line(each, made, _cells(each, cells)))
+                body.append(_line(each, config, _cells(each, cells)))
         body.append("</tbody>")
     body.append("</table></div>")
     return document("Claims and verdicts", "\n".join(body))
@@ -67,55 +68,54 @@ def _summary(judged: list[Judged]) -> str:
     return f"<ul>{''.join(lines)}</ul>"
 
 
-def _line(each: Judged, made: set[str], cells: str) -> str:
-    """With links to the tables that this scale makes, and below them the cells."""
+def _line(each: Judged, config: ClaimsConfig, cells: str) -> str:
+    """The row of a claim, with links to the tables and figures of this scale and its cells."""
     claim = each.claim
     verdicts = (each.printed, each.printed_intervals, each.this_run)
     words = "".join(f"<td>{_verdict(verdict)}</td>" for verdict in verdicts)
-    why = f"<div>{html.escape(each.run_why)}</div>" if each.run_why else ""
+    reason = f"<div>{html.escape(each.reason)}</div>" if each.reason else ""
     links = [
         f'<a href="{table}.html">{table}</a> (<a href="{table}.csv">CSV</a>)'
-        for table in claim.tables
-        if table in made
+        for table in dict.fromkeys(cell.split("/")[0] for cell in claim.cells)
+        if table in config.tables
     ]
     links += [
         f'<a href="../figures/{number.figure}.png">{number.figure}</a> '
         f'(<a href="../figures/{number.figure}-numbers.csv">CSV</a>)'
         for number in claim.numbers
-        if number.file
+        if number.figure in config.figures
     ]
     below = f"<div>{'; '.join(links)}</div>" * bool(links) + cells
     return (
         f'<tr id="{claim.id}"><td>{claim.id}</td><th scope="row">{html.escape(claim.claim)} '
-        f'<span class="interval">{html.escape(claim.where)}</span>{why}{below}</th>{words}</tr>'
+        f'<span class="interval">{html.escape(claim.where)}</span>{reason}{below}</th>{words}</tr>'
     )
 
 
-def _cells(each: Judged, shown: dict[str, str]) -> str:
+def _cells(each: Judged, cells: dict[str, str]) -> str:
     """The cells that the verdicts rest on, to open."""
-    names = dict.fromkeys(name for condition in each.claim.conditions for name in condition.cells)
     items = [
-        f'<li id="{html.escape(f"{each.claim.id}/{name}".replace(" ", "_"))}">{shown[name]}</li>'
-        for name in names
-        if shown[name]
+        f'<li id="{html.escape(f"{each.claim.id}/{name}".replace(" ", "_"))}">{cells[name]}</li>'
+        for name in each.claim.cells
+        if cells[name]
     ]
     summary = f"{len(items)} cells: table/block/row/column"
     lines = f"<details><summary>{summary}</summary><ul>{''.join(items)}</ul></details>"
     return lines if items else ""
 
 
-def _cell(name: str, config: ClaimsConfig, folder: Path) -> str:
-    """What is printed of it, with its file; and of this run, with the accuracies of episodes."""
+def _cell(name: str, config: ClaimsConfig, measured: Measured | None, folder: Path) -> str:
+    """The printed number with its file, and that of this run with the accuracies of episodes."""
     cell, table = config.cells[name], name.split("/")[0]
     values = []
     if cell.printed:
         interval = f" ± {cell.printed_interval}" if cell.printed_interval else ""
         paper = _link(f"config/paper/{config.papers[table]}.csv", "printed", folder)
         values.append(f"{paper} {cell.printed}{interval}")
-    if cell.scores:
-        mean = np.mean([read_scores(scores).mean() for scores in cell.scores])
-        seeds = zip(config.seeds, cell.scores, strict=True)
-        links = ", ".join(_link(scores.file, f"seed {seed}", folder) for seed, scores in seeds)
+    if measured:
+        mean = np.mean([accuracies.mean() for accuracies in measured.accuracies])
+        tests = measured.tests
+        links = ", ".join(_link(test["scores"], f"seed {test['seed']}", folder) for test in tests)
         values.append(f"this run {mean:.2f} (episodes of {links})")
     return f"{html.escape(name)}: {'; '.join(values)}" if values else ""
 
@@ -127,11 +127,12 @@ def _link(file: str, text: str, folder: Path) -> str:
 def _verdict(verdict: Verdict) -> str:
     """The word, and a list of cells to open."""
     word = f'<span class="word {_class(verdict.word)}">{verdict.word}</span>'
-    if not verdict.findings:
+    if not verdict.cases:
         return word
     items = "".join(
-        f'<li class="{_class(f.word)}">{html.escape(f.name)} {shown(f)} {f.word}</li>'
-        for f in verdict.findings
+        f'<li class="{_class(case.word)}">{html.escape(case.name)} {value_of(case)} '
+        f"{case.word}</li>"
+        for case in verdict.cases
     )
     missing = dict.fromkeys(verdict.missing)
     items += "".join(f'<li class="not-asked">{html.escape(m)} missing</li>' for m in missing)

@@ -58,9 +58,7 @@ def note_of(config: ClaimsConfig) -> str:
 def counts_of(verdict: Verdict) -> str:
     """How many cells hold, fail, are open, of how many."""
     counts = [f"{count} {said}" for word, said in PLURAL.items() if (count := verdict.count(word))]
-    return (
-        f"{', '.join(counts)} of {len(verdict.findings) + len(verdict.missing)}" if counts else ""
-    )
+    return f"{', '.join(counts)} of {len(verdict.cases) + len(verdict.missing)}" if counts else ""
 
 
 def _line(each: Judged) -> str:

@@ -43,7 +43,8 @@ class MeasuredCell(Settings):
 
     `baseline` are the scores of the same seed that its paired difference is to, unless they are its
     own; `trainings` made the checkpoint, if the table tells of them; `tells_of_classifier` says
-    whether the table shows what the meta of the scores says of their classifier.
+    whether the table shows what the meta of the scores says of their classifier. Cells of the same
+    `draw` have the same support and query images, episode by episode.
     """
 
     block: str
@@ -55,6 +56,7 @@ class MeasuredCell(Settings):
     baseline: ScoreColumn | None
     trainings: tuple[Training, ...] = ()
     tells_of_classifier: bool = False
+    draw: str
 
     @property
     def files(self) -> list[str]:
@@ -73,7 +75,7 @@ class TableConfig(StageConfig):
     caption are in epcore.report.markup. `ledger` tells of earlier attempts at trainings.
     """
 
-    stage_version: int = 7
+    stage_version: int = 8
     name: str
     table: Table
     caption: str

@@ -1,38 +1,90 @@
 """Each claim with its three verdicts: printed numbers, printed intervals, this run."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from epcore.files import reading
-from epcore.report.claim_config import ClaimNumber, ClaimsConfig, JudgedClaim
+from epcore.report.claim_config import ClaimsConfig, JudgedClaim, SignedNumber
 from epcore.report.evidence import Estimate, of_printed, of_trainings
-from epcore.report.scores import read_scores
-from epcore.report.verdicts import Finding, Verdict, Word, by_intervals, by_print, joined
+from epcore.report.scores import read_test
+from epcore.report.text_table import CsvLine, read_tests
+from epcore.report.verdicts import (
+    CaseVerdict,
+    Verdict,
+    Word,
+    conjunction,
+    judge_estimates,
+    judge_printed,
+)
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim and what is found of it; `run_why` says why this run is not asked, if it is not."""
+    """A claim and its verdicts; `reason` says why this run is not asked, if it is not."""
 
     claim: JudgedClaim
     printed: Verdict
     printed_intervals: Verdict
     this_run: Verdict
-    run_why: str
+    reason: str
 
 
-def judge(config: ClaimsConfig) -> list[Judged]:
-    """All claims, in their order."""
-    read = cache(read_scores)
+@dataclass(frozen=True)
+class Measured:
+    """The tests of a cell, one for each seed, with the accuracies of their episodes `(n,)`."""
 
-    def measured(terms: Sequence[tuple[float, str]]) -> Estimate:
-        cells = [(weight, config.cells[name]) for weight, name in terms]
-        scores = [[read(column) for column in cell.scores] for _, cell in cells]
-        sums = zip(cells, scores, strict=True)
-        return of_trainings([(weight, each, cell.draw) for (weight, cell), each in sums])
+    tests: list[CsvLine]
+    accuracies: list[np.ndarray]
+
+    @property
+    def draw(self) -> str:
+        return self.tests[0]["draw"]
+
+
+def read_measured(config: ClaimsConfig, tests: Sequence[Path]) -> dict[str, Measured]:
+    """The cells that this run measures.
+
+    Args:
+        config: the claims.
+        tests: the tests behind each of `config.tables`.
+
+    Raises:
+        UserError: if a table or score file is damaged, or another than when the table was made.
+    """
+    frames = {table: read_tests(file) for table, file in zip(config.tables, tests, strict=True)}
+
+    @cache
+    def measured(cell: str) -> Measured:
+        table, block, *row, column = cell.split("/")
+        lines = frames[table][block, "/".join(row), column]
+        return Measured(lines, [read_test(line) for line in lines])
+
+    cells = config.cells.items()
+    return {name: measured(cell.measured) for name, cell in cells if cell.measured}
+
+
+def judge(
+    config: ClaimsConfig, measured: Mapping[str, Measured], numbers: Mapping[str, Path]
+) -> list[Judged]:
+    """Judges all claims, in their order.
+
+    Args:
+        config: the claims.
+        measured: the cells of this run.
+        numbers: figure -> the file of its numbers.
+
+    Raises:
+        UserError: if a file lacks the number that a claim names.
+    """
+
+    def estimate(terms: Sequence[tuple[float, str]]) -> Estimate:
+        cells = [(weight, measured[name]) for weight, name in terms]
+        return of_trainings([(weight, cell.accuracies, cell.draw) for weight, cell in cells])
 
     def printed(terms: Sequence[tuple[float, str]]) -> Estimate:
         cells = [(weight, config.cells[name]) for weight, name in terms]
@@ -41,64 +93,85 @@ def judge(config: ClaimsConfig) -> list[Judged]:
 
     in_print = {name for name, cell in config.cells.items() if cell.printed}
     with_interval = {name for name in in_print if config.cells[name].printed_interval}
-    in_run = {name for name, cell in config.cells.items() if cell.scores}
     judged = []
     for claim in config.claims:
-        by_run, why = by_intervals(_asked(claim, config), in_print | in_run, in_run, measured), ""
-        numbers = [_number(number) for number in claim.numbers if number.file]
-        if numbers:
-            by_run = Verdict(joined(f.word for f in numbers), tuple(numbers))
-        if by_run.word == "not asked":
-            why = _why(claim, config)
-        by_words = by_bars = Verdict("not asked")
+        if claim.numbers:
+            this_run = _judge_numbers(claim.numbers, numbers)
+        else:
+            existing = in_print | measured.keys()
+            askable = _askable(claim, config)
+            this_run = judge_estimates(askable, existing, measured.keys(), estimate)
+        reason = _reason(claim, config) if this_run.word == "not asked" else ""
+        by_numbers = by_intervals = Verdict("not asked")
         if not claim.ours:
-            by_words = by_print(claim, config.cells)
-            by_bars = by_intervals(claim, in_print, with_interval, printed)
-        judged.append(Judged(claim, by_words, by_bars, by_run, why))
+            by_numbers = judge_printed(claim, config.cells)
+            by_intervals = judge_estimates(claim, in_print, with_interval, printed)
+        judged.append(Judged(claim, by_numbers, by_intervals, this_run, reason))
     return judged
 
 
-def _asked(claim: JudgedClaim, config: ClaimsConfig) -> JudgedClaim:
-    """Without what this run cannot be asked of."""
+def _askable(claim: JudgedClaim, config: ClaimsConfig) -> JudgedClaim:
+    """The claim without the contrasts that this run cannot be asked of."""
     if len(config.seeds) < claim.trainings:
-        return claim.model_copy(update={"conditions": ()})
-    kept = tuple(c for c in claim.conditions if config.comparable or not c.absolute)
-    return claim.model_copy(update={"conditions": kept})
+        return claim.model_copy(update={"contrasts": ()})
+    kept = tuple(c for c in claim.contrasts if config.comparable or not c.is_accuracy)
+    return claim.model_copy(update={"contrasts": kept})
 
 
-def _why(claim: JudgedClaim, config: ClaimsConfig) -> str:
+def _reason(claim: JudgedClaim, config: ClaimsConfig) -> str:
     """Why this run says nothing of a claim, and what does."""
-    if claim.products and not claim.conditions:
+    if claim.products:
         return "Arithmetic on numbers of the text; no run bears on it."
+    if claim.numbers:
+        figures = ", ".join(dict.fromkeys(number.figure for number in claim.numbers))
+        return f"This scale does not draw {figures}; --config scale=paper does."
     if len(config.seeds) < claim.trainings:
         return f"Needs {claim.trainings} trainings: --config seeds={claim.trainings}."
-    if claim.conditions and all(c.absolute for c in claim.conditions) and not config.comparable:
+    if all(contrast.is_accuracy for contrast in claim.contrasts) and not config.comparable:
         return "A number on ImageNet, which a run on other data cannot have."
-    return claim.unasked
+    cases = [case for contrast in claim.contrasts for case in contrast.cases]
+    quoted = {name for name, cell in config.cells.items() if cell.quoted}
+    if all(
+        quoted & {*case.plus, *case.minus} or (case.rivals and quoted >= {*case.rivals})
+        for case in cases
+    ):
+        return "It compares with rows of the literature that no scale runs."
+    absent = [
+        cell for cell in claim.cells if cell not in quoted and not config.cells[cell].measured
+    ]
+    rows = ", ".join(dict.fromkeys("/".join(cell.split("/")[2:-1]) for cell in absent))
+    tables = ", ".join(dict.fromkeys(f"tables/{cell.split('/')[0]}.tex" for cell in absent))
+    return f"This scale does not run {rows} ({tables}); --config scale=paper does."
 
 
-def _number(number: ClaimNumber) -> Finding:
-    """What a figure says, by the interval that it writes."""
-    problem = f"{number.file} has no number {number.number}"
+def _judge_numbers(asked: Sequence[SignedNumber], files: Mapping[str, Path]) -> Verdict:
+    """Judges numbers of figures by the intervals beside them."""
+    cases = tuple(_judge_number(n, files[n.figure]) for n in asked if n.figure in files)
+    return Verdict(conjunction(case.word for case in cases), cases)
+
+
+def _judge_number(number: SignedNumber, file: Path) -> CaseVerdict:
+    problem = f"{file} has no number {number.number}"
     with reading(problem, "correct the name in config/claims.yaml, or delete the file"):
-        table = pd.read_csv(number.file).set_index("name")
+        table = pd.read_csv(file).set_index("name")
         value, low, high = table.loc[number.number, ["value", "low", "high"]].astype(float)
+    below, above = high < 0, low > 0
     if number.sign == "below zero":
-        word: Word = "holds" if high < 0 else "fails" if low > 0 else "open"
+        word: Word = "holds" if below else "fails" if above else "open"
     else:
-        word = "holds" if low > 0 else "fails" if high < 0 else "open"
-    return Finding(number.number, value, (high - low) / 2, word)
+        word = "holds" if above else "fails" if below else "open"
+    return CaseVerdict(number.number, value, (high - low) / 2, word)
 
 
-def breaks(verdict: Verdict) -> str:
+def reasons_against(verdict: Verdict) -> str:
     """What keeps a claim from holding, worst first."""
-    worst = [f for word in ("fails", "open") for f in verdict.findings if f.word == word]
-    return "; ".join(f"{f.name} {shown(f)} {f.word}".strip() for f in worst)
+    cases = [case for word in ("fails", "open") for case in verdict.cases if case.word == word]
+    return "; ".join(f"{case.name} {value_of(case)} {case.word}".strip() for case in cases)
 
 
-def shown(finding: Finding) -> str:
+def value_of(case: CaseVerdict) -> str:
     """A value with half the width of its interval."""
-    value = f"{finding.value:+.2f}" if finding.name else f"{finding.value:.2f}"
-    if finding.half_width is not None:
-        value += f" ± {finding.half_width:.2f}"
-    return f"{value} (not against all)" if finding.partial else value
+    value = f"{case.value:+.2f}" if case.name else f"{case.value:.2f}"
+    if case.half_width is not None:
+        value += f" ± {case.half_width:.2f}"
+    return f"{value} (not against all)" if case.partial else value

@@ -1,9 +1,9 @@
-"""Whether claims hold: by printed numbers as they stand, by printed intervals, and by this run.
+"""Whether claims hold: by printed numbers as they stand, or by estimates with intervals.
 
-A case of a claim is a sum of cells that must lie in a range. By printed numbers it does or does
-not. By intervals it *holds* if the 95 % interval lies in the range, *fails* if it lies outside, and
-is *open* otherwise; p-values of all cases of a claim are adjusted by Holm's method first. A claim
-holds if all its conditions do, and fails if one does.
+A printed number lies within the bounds of a contrast or does not. An estimate *holds* if its 95 %
+interval lies within the bounds, *fails* if it lies outside, and is *open* otherwise; p-values of
+all cases of a claim are adjusted by Holm's method first. A claim holds if all its contrasts do,
+and fails if one does.
 """
 
 import math
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from epcore.report.claim_config import ClaimCase, ClaimCell, ClaimCondition, JudgedClaim, Product
+from epcore.report.claim_config import Case, ClaimCell, JudgedClaim, JudgedContrast, Product
 from epcore.report.evidence import LEVEL, Estimate, holm
 
 Word = Literal["holds", "fails", "open", "not asked"]
@@ -22,10 +22,10 @@ Measure = Callable[[Sequence[tuple[float, str]]], Estimate]
 
 
 @dataclass(frozen=True)
-class Finding:
-    """What is found of a case: its value, half the width of its interval, if any, and the word.
+class CaseVerdict:
+    """The verdict on a case: its value, half the width of its interval if it has one, and the word.
 
-    partial: rivals of it could not be measured, so that it may fail but not hold.
+    partial: some rivals could not be measured, so that the case may fail but not hold.
     """
 
     name: str
@@ -37,81 +37,85 @@ class Finding:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is said of a claim: a word, findings of the cases that can be asked, and the others."""
+    """The verdict on a claim and on its cases, and the names of those that lack a number."""
 
     word: Word
-    findings: tuple[Finding, ...] = ()
+    cases: tuple[CaseVerdict, ...] = ()
     missing: tuple[str, ...] = ()
 
     def count(self, word: Word) -> int:
-        return sum(finding.word == word for finding in self.findings)
+        return sum(case.word == word for case in self.cases)
 
 
 # -- printed numbers -------------------------------------------------------------------------------
 
 
-def by_print(claim: JudgedClaim, cells: Cells) -> Verdict:
-    """Printed numbers as they stand; a part that nobody prints leaves the others to say."""
+def judge_printed(claim: JudgedClaim, cells: Cells) -> Verdict:
+    """Judges a claim by printed numbers as they stand, leaving out cases that nobody prints."""
     words: list[Word] = []
-    findings: list[Finding] = []
-    for condition in claim.conditions:
-        values = _printed_values(condition, cells)
-        if condition.how == "mean" and values:
+    verdicts: list[CaseVerdict] = []
+    for contrast in claim.contrasts:
+        values = _printed_values(contrast, cells)
+        if contrast.of == "mean" and values:
             values = {"mean": sum(values.values(), Fraction(0)) / len(values)}
-        found = [_found(condition, name, value) for name, value in values.items()]
-        words.append(_of_cases(condition, [each.word for each in found]))
-        findings += _told(condition, found)
+        judged = [_judge_value(contrast, name, value) for name, value in values.items()]
+        words.append(_combine(contrast, [case.word for case in judged]))
+        verdicts += _decisive(contrast, judged)
     for product in claim.products:
         words.append("holds" if rounded(product) == _decimal(product.stated) else "fails")
-        findings.append(Finding("", float(exact(product)), None, words[-1]))
-    word = joined(word for word in words if word != "not asked")
-    return Verdict(word, _distinct(findings))
+        verdicts.append(CaseVerdict("", float(exact(product)), None, words[-1]))
+    return Verdict(conjunction(word for word in words if word != "not asked"), _worst(verdicts))
 
 
-def _found(condition: ClaimCondition, name: str, value: Fraction) -> Finding:
-    low, high = (None if b is None else _decimal(b) for b in (condition.low, condition.high))
-    enough = low is None or value > low or (value == low and not condition.above)
+def _judge_value(contrast: JudgedContrast, name: str, value: Fraction) -> CaseVerdict:
+    bounds = (contrast.low, contrast.at_most)
+    low, high = (None if bound is None else _decimal(bound) for bound in bounds)
+    enough = low is None or value > low or (value == low and contrast.above is None)
     inside = enough and (high is None or value <= high)
-    return Finding(name, float(value), None, "holds" if inside else "fails")
+    return CaseVerdict(name, float(value), None, "holds" if inside else "fails")
 
 
-def _printed_values(condition: ClaimCondition, cells: Cells) -> dict[str, Fraction]:
+def _printed_values(contrast: JudgedContrast, cells: Cells) -> dict[str, Fraction]:
     """The exact value of each case that is printed."""
-    found: dict[str, Fraction] = {}
-    for case in condition.cases:
+    values: dict[str, Fraction] = {}
+    for case in contrast.cases:
         printed = {cell: Fraction(text) for cell in case.cells if (text := cells[cell].printed)}
         if not _measurable(case, printed):
             continue
         value = sum((printed[cell] for cell in case.plus), Fraction(0))
         value -= sum((printed[cell] for cell in case.minus), Fraction(0))
         rivals = [printed[cell] for cell in case.rivals if cell in printed]
-        found[case.name] = value - max(rivals, default=Fraction(0))
-    return found
+        values[case.name] = value - max(rivals, default=Fraction(0))
+    return values
 
 
 def _decimal(number: float) -> Fraction:
-    """The decimal number that is meant: 4.85, not the binary one beside it."""
+    """The decimal number that is meant: 4.85, not the nearest binary number."""
     return Fraction(repr(number))
 
 
 def exact(product: Product) -> Fraction:
-    """Its value."""
+    """The exact value of a product."""
     factors = math.prod(map(_decimal, product.factors), start=Fraction(1))
     return factors / math.prod(map(_decimal, product.divisors), start=Fraction(1))
 
 
 def rounded(product: Product) -> Fraction:
-    """Its value, rounded to the decimals that are stated, halves up."""
+    """The value of a product, rounded to the decimals that are stated, halves up."""
     unit = Fraction(10) ** product.decimals
     return Fraction(math.floor(exact(product) * unit + Fraction(1, 2))) / unit
 
 
-# -- intervals -------------------------------------------------------------------------------------
+# -- estimates with intervals ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Test:
-    """A case, its estimate, and the p-values against its being outside and inside of the range."""
+    """A case with its estimate and two p-values.
+
+    inside: against the hypothesis that the true value is outside of the bounds. outside: against
+    the hypothesis that it is inside.
+    """
 
     name: str
     estimate: Estimate
@@ -120,132 +124,137 @@ class _Test:
     partial: bool
 
 
-def by_intervals(
-    claim: JudgedClaim, asked: Collection[str], known: Collection[str], measure: Measure
+def judge_estimates(
+    claim: JudgedClaim, existing: Collection[str], measurable: Collection[str], measure: Measure
 ) -> Verdict:
-    """By estimates with intervals.
+    """Judges a claim by estimates with intervals.
 
     Args:
         claim: the claim.
-        asked: cells that there are; a rival that is not among them is none.
-        known: those that can be measured.
-        measure: the estimate of a weighted sum of known cells.
+        existing: cells that anybody has a number of; a rival that is not among them is ignored.
+        measurable: the cells that `measure` takes.
+        measure: the estimate of a weighted sum of measurable cells.
     """
-    tests = [_tests(condition, asked, known, measure) for condition in claim.conditions]
-    flat = [test for of_condition in tests for test in of_condition]
-    inside = iter(holm([test.inside for test in flat]))
-    outside = iter(holm([test.outside for test in flat]))
+    tests = [_tests(contrast, existing, measurable, measure) for contrast in claim.contrasts]
+    every = [test for of_contrast in tests for test in of_contrast]
+    inside = iter(holm([test.inside for test in every]))
+    outside = iter(holm([test.outside for test in every]))
     words: list[Word] = []
-    findings: list[Finding] = []
+    verdicts: list[CaseVerdict] = []
     missing: list[str] = []
-    for condition, of_condition in zip(claim.conditions, tests, strict=True):
-        found = [
-            Finding(test.name, test.estimate.value, test.estimate.half_width, word, test.partial)
-            for test in of_condition
-            for word in [_of_p(next(inside), next(outside), test.partial)]
-        ]
-        there = {finding.name for finding in found}
-        lacks = [case.name for case in condition.cases if not there & {case.name, "mean"}]
-        words.append(_of_cases(condition, [finding.word for finding in found], len(lacks)))
-        findings += _told(condition, found)
-        missing += lacks
-    return Verdict(joined(words), _distinct(findings), tuple(missing))
+    for contrast, of_contrast in zip(claim.contrasts, tests, strict=True):
+        judged = []
+        for test in of_contrast:
+            word = _word(next(inside), next(outside), test.partial)
+            value, half_width = test.estimate.value, test.estimate.half_width
+            judged.append(CaseVerdict(test.name, value, half_width, word, test.partial))
+        names = {case.name for case in judged}
+        absent = [case.name for case in contrast.cases if not names & {case.name, "mean"}]
+        words.append(_combine(contrast, [case.word for case in judged], len(absent)))
+        verdicts += _decisive(contrast, judged)
+        missing += absent
+    return Verdict(conjunction(words), _worst(verdicts), tuple(missing))
 
 
 def _tests(
-    condition: ClaimCondition, asked: Collection[str], known: Collection[str], measure: Measure
+    contrast: JudgedContrast,
+    existing: Collection[str],
+    measurable: Collection[str],
+    measure: Measure,
 ) -> list[_Test]:
-    """A test for each case that can be measured, or one for the mean of all."""
-    can = [case for case in condition.cases if _measurable(case, known)]
-    if condition.how == "mean":
-        whole = len(can) == len(condition.cases)
-        return [_test(condition, "mean", can, asked, known, measure)] if whole else []
-    return [_test(condition, case.name, [case], asked, known, measure) for case in can]
+    """A test for each case that can be measured, or one for the mean of all cases."""
+    cases = [case for case in contrast.cases if _measurable(case, measurable)]
+    if contrast.of == "mean":
+        complete = len(cases) == len(contrast.cases)
+        return [_test(contrast, "mean", cases, existing, measurable, measure)] if complete else []
+    return [_test(contrast, case.name, [case], existing, measurable, measure) for case in cases]
 
 
-def _measurable(case: ClaimCase, known: Collection[str]) -> bool:
-    all_known = all(cell in known for cell in (*case.plus, *case.minus))
-    return all_known and (not case.rivals or any(cell in known for cell in case.rivals))
+def _measurable(case: Case, cells: Collection[str]) -> bool:
+    complete = all(cell in cells for cell in (*case.plus, *case.minus))
+    return complete and (not case.rivals or any(cell in cells for cell in case.rivals))
 
 
 def _test(
-    condition: ClaimCondition,
+    contrast: JudgedContrast,
     name: str,
-    cases: list[ClaimCase],
-    asked: Collection[str],
-    known: Collection[str],
+    cases: list[Case],
+    existing: Collection[str],
+    measurable: Collection[str],
     measure: Measure,
 ) -> _Test:
     """The test of the mean of cases.
 
-    Less the largest of several rivals is above a bound if it is less each of them, and below if it
-    is less any of them; the latter are as many tests.
+    The margin over the best rival exceeds a bound if the margin over every rival does (largest
+    p-value); it falls short if the margin over any rival does (Bonferroni).
     """
     share = 1 / len(cases)
     terms = [(share, cell) for case in cases for cell in case.plus]
     terms += [(-share, cell) for case in cases for cell in case.minus]
-    rivals = [rival for case in cases for rival in case.rivals if rival in asked]
-    there = [rival for rival in rivals if rival in known]
-    estimates = [measure([*terms, (-1.0, rival)]) for rival in there] or [measure(terms)]
+    rivals = [rival for case in cases for rival in case.rivals if rival in existing]
+    measured = [rival for rival in rivals if rival in measurable]
+    partial = len(measured) < len(rivals)
+    estimates = [measure([*terms, (-1.0, rival)]) for rival in measured] or [measure(terms)]
     inside, outside = [0.0], [1.0]
-    if (low := condition.low) is not None:
-        inside.append(max(e.above(low, condition.above) for e in estimates))
-        outside.append(len(estimates) * min(e.below(low) for e in estimates))
-    if (high := condition.high) is not None:
-        inside.append(len(estimates) * min(e.below(high, False) for e in estimates))
-        # Less the rivals that are unknown it may be lower.
-        outside.append(max(e.above(high) for e in estimates) if len(there) == len(rivals) else 1.0)
+    if (low := contrast.low) is not None:
+        strictly = contrast.above is not None
+        inside.append(max(estimate.above(low, strictly) for estimate in estimates))
+        outside.append(len(estimates) * min(estimate.below(low) for estimate in estimates))
+    if (high := contrast.at_most) is not None:
+        inside.append(len(estimates) * min(estimate.below(high, False) for estimate in estimates))
+        # The margin over a rival that was not measured may be smaller.
+        outside.append(1.0 if partial else max(estimate.above(high) for estimate in estimates))
     lowest = min(estimates, key=lambda estimate: estimate.value)
-    return _Test(name, lowest, max(inside), min(outside), len(there) < len(rivals))
+    return _Test(name, lowest, max(inside), min(outside), partial)
 
 
-def _of_p(inside: float, outside: float, partial: bool) -> Word:
-    """Outside has two sides at most, which the level of each side allows for."""
+def _word(inside: float, outside: float, partial: bool) -> Word:
+    """The word for two p-values; a value outside is on one of two sides, each tested at `LEVEL`."""
     if outside <= LEVEL:
         return "fails"
     return "holds" if inside <= LEVEL and not partial else "open"
 
 
-# -- both ------------------------------------------------------------------------------------------
+# -- words -----------------------------------------------------------------------------------------
 
 
-def joined(words: Iterable[Word]) -> Word:
-    """The word for a claim with parts: one that fails is enough, all must hold."""
-    found = set(words)
-    if not found or found == {"not asked"}:
+def conjunction(words: Iterable[Word]) -> Word:
+    """The word for a claim with parts: one part that fails is enough, all must hold."""
+    distinct = set(words)
+    if not distinct or distinct == {"not asked"}:
         return "not asked"
-    if "fails" in found:
+    if "fails" in distinct:
         return "fails"
-    return "holds" if found == {"holds"} else "open"
+    return "holds" if distinct == {"holds"} else "open"
 
 
-def _of_cases(condition: ClaimCondition, words: list[Word], missing: int = 0) -> Word:
-    """The word for a condition, from those of its cases."""
+def _combine(contrast: JudgedContrast, words: list[Word], missing: int = 0) -> Word:
+    """The word for a contrast with these cases, and others that are missing."""
     if not words:
         return "not asked"
-    if condition.how == "some" and "holds" in words:
-        return "holds"
-    if condition.how == "some":
+    if contrast.of == "any":
+        if "holds" in words:
+            return "holds"
         return "fails" if set(words) == {"fails"} and not missing else "open"
     if "fails" in words:
         return "fails"
     return "holds" if set(words) == {"holds"} and not missing else "open"
 
 
-def _told(condition: ClaimCondition, found: list[Finding]) -> list[Finding]:
-    """Where some case is enough, those that are; else the one that comes nearest."""
-    if condition.how != "some" or not found:
-        return found
-    enough = [finding for finding in found if finding.word == "holds"]
-    return enough or [max(found, key=lambda finding: finding.value)]
+def _decisive(contrast: JudgedContrast, cases: list[CaseVerdict]) -> list[CaseVerdict]:
+    """The cases to show: where any is enough, those that hold or else the largest; else all."""
+    if contrast.of != "any" or not cases:
+        return cases
+    holding = [case for case in cases if case.word == "holds"]
+    return holding or [max(cases, key=lambda case: case.value)]
 
 
-def _distinct(findings: list[Finding]) -> tuple[Finding, ...]:
-    """What two conditions find of a case once: the worse."""
+def _worst(cases: list[CaseVerdict]) -> tuple[CaseVerdict, ...]:
+    """Each case once, with the worst word that contrasts give it."""
     order: list[Word] = ["fails", "open", "holds"]
-    kept: dict[str, Finding] = {}
-    for finding in findings:
-        other = kept.get(finding.name)
-        if other is None or order.index(finding.word) < order.index(other.word):
-            kept[finding.name] = finding
-    return tuple(kept.values())
+    worst: dict[str, CaseVerdict] = {}
+    for case in cases:
+        other = worst.get(case.name)
+        if other is None or order.index(case.word) < order.index(other.word):
+            worst[case.name] = case
+    return tuple(worst.values())

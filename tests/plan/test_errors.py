@@ -233,24 +233,21 @@ def test_a_value_of_a_wrong_kind_is_named_with_its_file_and_what_is_expected(
         ("compared.yaml", "tpn/selected_on", "base", "tpn: selected_on: Input should be 'val' or"),
         (
             "claims.yaml",
-            "paper/0/holds_if/0",
-            {"kind": "larger", "larger": [["a"]], "smaller": ["b"]},
-            "paper.0.holds_if.0.larger.0",
+            "paper/0/contrasts/0",
+            {"plus": [["a"]], "minus": ["b"], "above": 0},
+            "paper.0.contrasts.0.plus.0",
         ),
         (
             "claims.yaml",
-            "paper/0/holds_if/0",
-            {"kind": "figure", "figure": 3, "number": "a", "sign": "above zero"},
-            "paper.0.holds_if.0.figure: Input should be a valid string",
+            "paper/0/numbers",
+            [{"figure": 3, "number": "a", "sign": "above zero"}],
+            "paper.0.numbers.0.figure: Input should be a valid string",
         ),
         (
             "claims.yaml",
-            "paper/0/holds_if",
-            [
-                {"kind": "best", "table": "main", "row": "EPNet"},
-                {"kind": "figure", "figure": "speed", "number": "a", "sign": "above zero"},
-            ],
-            "paper.0: a number of a figure is not judged together with others",
+            "paper/0/numbers",
+            [{"figure": "two-moons", "number": "a", "sign": "above zero"}],
+            "paper.0: give one of contrasts, products and numbers",
         ),
         (
             "scales/demo.yaml",

@@ -33,9 +33,10 @@ SHOTS = {
 }
 
 
-def cells(values, columns=COLUMNS, blocks=BLOCKS):
-    """By block and column; the last block may be shorter."""
-    names = ("/".join(place) for place in itertools.product(blocks, columns))
+def cells(values, of, columns=COLUMNS, blocks=BLOCKS):
+    """By block and column, of a row or of one row over another; the last block may be shorter."""
+    name = "{} {}: " + of if " over " in of else "{}/" + of + "/{}"
+    names = (name.format(*place) for place in itertools.product(blocks, columns))
     return dict(zip(names, values, strict=False))
 
 
@@ -57,24 +58,29 @@ def rises():
     return found
 
 
+EP_OVER_NONE = "wDAE-GNN+EP over wDAE-GNN"
 VALUES = {
-    "C01": cells([4.49, -3.42, 2.44, -6.24, -0.69, 0.42, 3.32, 1.89, 5.81, 1.16, 7.97, 3.38]),
-    "C01b": cells([3.55, 1.16, 5.29, 2.93], blocks=["WRN-28-10"]),
+    "C01": cells([4.49, -3.42, 2.44, -6.24, -0.69, 0.42, 3.32, 1.89, 5.81, 1.16, 7.97, 3.38],
+                 "EPNet"),
+    "C01b": cells([3.55, 1.16, 5.29, 2.93], "EPNet", blocks=["WRN-28-10"]),
     "C02": {
         "cub1: RESNET-12/EPNet over RESNET-18/Robust-20++": 14.17,
         "cub5: RESNET-12/EPNet over RESNET-18/Robust-20++": 8.11,
-        "WRN-28-10/cub1": 7.07, "WRN-28-10/cub5": 3.18,
+        "WRN-28-10/EPNet/cub1": 7.07, "WRN-28-10/EPNet/cub5": 3.18,
     },
-    "C03": cells([2.14, 0.38, 2.37, 0.61, 0.84, -0.22, 3.93, 1.63, 4.76, 2.12, 4.46, 2.33]),
-    "C04": {"WRN-28-10/mini1": 4.76},
-    "C05": cells(DENOISED, FEW, "-") | {"mean": 2.098},
-    "C06": cells(DENOISED, FEW, "-"),
-    "C07": cells([2.07, 2.46, 2.59, 2.25, 1.38, 1.77, 2.23, 2.36, 1.78, 0.19], FEW, "-"),
-    "C08": cells(UNLABELED),
-    "C09": cells([12.35, 9.0, 10.89, 4.69, 5.26, 5.37, 4.09, 3.25, 16.2, 6.86]),
-    "C10": cells([1.39, 0.12, 1.62, 1.46, 1.94, 0.9, 1.53, 0.39, 1.52, 1.75, 1.66, 1.14]),
-    "C12": {"CONV-4/40": 2.76},
-    "C13": {"CONV-4/40": 2.76, "CONV-4/60": 2.37},
+    "C03": cells([2.14, 0.38, 2.37, 0.61, 0.84, -0.22, 3.93, 1.63, 4.76, 2.12, 4.46, 2.33],
+                 "EPNet over --Net"),
+    "C04": {"WRN-28-10 mini1: EPNet over --Net": 4.76},
+    "C05": cells(DENOISED, EP_OVER_NONE, FEW, "-") | {"mean": 2.098},
+    "C06": cells(DENOISED, EP_OVER_NONE, FEW, "-"),
+    "C07": cells([2.07, 2.46, 2.59, 2.25, 1.38, 1.77, 2.23, 2.36, 1.78, 0.19],
+                 "wDAE-GNN+EP", FEW, "-"),
+    "C08": cells(UNLABELED, "EPNet_SSL 100 over EPNet"),
+    "C09": cells([12.35, 9.0, 10.89, 4.69, 5.26, 5.37, 4.09, 3.25, 16.2, 6.86], "EPNet_SSL 100"),
+    "C10": cells([1.39, 0.12, 1.62, 1.46, 1.94, 0.9, 1.53, 0.39, 1.52, 1.75, 1.66, 1.14],
+                 "EPNet_SSL 100 over --Net_SSL 100"),
+    "C12": {"CONV-4 40: EPNet_SSL over EGNN": 2.76},
+    "C13": {"CONV-4 40: EPNet_SSL over EGNN": 2.76, "CONV-4 60: EPNet_SSL over EGNN": 2.37},
     "C14": {
         "CONV-4: ssl-partial/--Net_SSL/100 over main/--Net/mini5": 57.18 - 72.57,
         "CONV-4: ssl-partial/EPNet_SSL/100 over main/EPNet/mini5": 59.32 - 72.95,
@@ -110,19 +116,20 @@ VALUES = {
     "C20": {
         f"{block}: (ssl-large/EPNet_SSL 100/{data}1 over ssl-large/EPNet/{data}1) over "
         f"(ten-shot/EPNet_SSL 100/{data}10 over ten-shot/EPNet/{data}10)":
-        cells(UNLABELED)[f"{block}/{data}1"] - gain
+        cells(UNLABELED, "x")[f"{block}/x/{data}1"] - gain
         for place, gain in AT_TEN.items()
         for block, data in [place.split()]
     },
     "C21": rises(),
-    "C22": cells([3.3, 1.24, 2.9, 1.12, 2.05, 0.65],
+    "C22": cells([3.3, 1.24, 2.9, 1.12, 2.05, 0.65], "EPNet",
                  ["10w1", "10w5", "15w1", "15w5", "20w1", "20w5"], ["WRN-28-10"]),
-    "C23": {"n-way/WRN-28-10/ManifoldMixup/20w1": 36.5, "n-way/WRN-28-10/EPNet/20w1": 38.55},
+    "C23": {"WRN-28-10/ManifoldMixup/20w1": 36.5, "WRN-28-10/EPNet/20w1": 38.55},
     "C24": {"RESNET-12 mini5: full over offdiag": 75.95 - 74.66,
             "RESNET-12 mini5: offdiag over diag": 74.66 - 73.8},
-    "C25": cells([5.81, 1.16, 7.07, 3.18], ["mini1", "mini5", "cub1", "cub5"], ["WRN-28-10"]),
+    "C25": cells([5.81, 1.16, 7.07, 3.18], "EPNet over ManifoldMixup",
+                 ["mini1", "mini5", "cub1", "cub5"], ["WRN-28-10"]),
     "C26": {"": 45.25},
-    "C29": cells([12.35, 10.89, 5.26, 4.09, 16.2], ["mini1", "tier1"]),
+    "C29": cells([12.35, 10.89, 5.26, 4.09, 16.2], "EPNet_SSL 100", ["mini1", "tier1"]),
     "C30": {"": 122.4},
     "C31": {"": 680.83},
     "C32": {f"{block} EPNet {column}: ssl-large over main": 0

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from claim_values import VALUES
 from scipy import stats
-from score_files import write_results, write_scores
+from score_files import write_results
 from test_latex import compiled, overfull
 
 from epcore.classifiers import load_classifier
@@ -21,11 +21,12 @@ from epcore.footprint.impact import FACTOR, HOURS, PRINTED, WATTS
 from epcore.plan import Plan
 from epcore.plan.claims import Claims
 from epcore.report import claims
-from epcore.report.claim_config import ClaimCase, ClaimCell, ClaimCondition, JudgedClaim
-from epcore.report.config import ScoreColumn
+from epcore.report.aggregate import read_accuracies, tabulate_tests
+from epcore.report.claim_config import Case, JudgedClaim, JudgedContrast
 from epcore.report.evidence import Estimate
-from epcore.report.judged import breaks, judge
-from epcore.report.verdicts import by_intervals
+from epcore.report.judged import Measured, judge, read_measured, reasons_against
+from epcore.report.numbers import write_table
+from epcore.report.verdicts import judge_estimates
 from epcore.settings import validate
 
 CONFIG = Path(__file__).parents[2] / "config"
@@ -57,15 +58,9 @@ def planned(scale, seeds=None):
 @pytest.fixture(scope="module")
 def without_a_run():
     """The claims by what is printed alone, at each scale."""
-
-    def at(scale):
-        stage = planned(scale).claims.stage()
-        cells = {key: cell.model_copy(update={"scores": ()}) for key, cell in stage.cells.items()}
-        none = tuple(claim.model_copy(update={"numbers": ()}) for claim in stage.claims)
-        judged = judge(stage.model_copy(update={"cells": cells, "claims": none}))
-        return {each.claim.id: each for each in judged}
-
-    return at
+    return lambda scale: {
+        each.claim.id: each for each in judge(planned(scale).claims.stage(), {}, {})
+    }
 
 
 @pytest.mark.parametrize("scale", ["demo", "small", "paper"])
@@ -80,7 +75,7 @@ def test_printed_cells_say_of_each_claim_what_they_say(without_a_run, scale):
 def test_printed_cells_say_by_how_much(without_a_run):
     judged = without_a_run("demo")
     for name, values in VALUES.items():
-        found = {finding.name: finding.value for finding in judged[name].printed.findings}
+        found = {case.name: case.value for case in judged[name].printed.cases}
         assert found == pytest.approx(values, abs=0.005), name
 
 
@@ -96,10 +91,12 @@ def test_two_printed_numbers_that_are_exchanged_are_told_by_name(config):
         file.write_text("\n".join([header, *written, ""]), encoding="utf-8")
         stage = Plan(config, "demo").claims.stage()
         only = tuple(claim for claim in stage.claims if claim.id == "C03")
-        cells = {key: c.model_copy(update={"scores": ()}) for key, c in stage.cells.items()}
-        (found,) = judge(stage.model_copy(update={"cells": cells, "claims": only}))
-        more = ["WRN-28-10/tier1 -4.46 fails"] if exchanged else []
-        assert sorted(breaks(found.printed).split("; ")) == ["RESNET-12/mini5 -0.22 fails", *more]
+        (found,) = judge(stage.model_copy(update={"claims": only}), {}, {})
+        more = ["WRN-28-10 tier1: EPNet over --Net -4.46 fails"] if exchanged else []
+        assert sorted(reasons_against(found.printed).split("; ")) == [
+            "RESNET-12 mini5: EPNet over --Net -0.22 fails",
+            *more,
+        ]
 
 
 def test_claims_of_ours_are_not_asked_of_the_paper(without_a_run):
@@ -110,138 +107,138 @@ def test_claims_of_ours_are_not_asked_of_the_paper(without_a_run):
 def test_significance_in_print_needs_the_interval_of_every_rival(without_a_run):
     """TPN prints no interval in ssl-large, LST does: 5.26 and 4.09 points above, ± 2.2 and 1.9."""
     claim = without_a_run("demo")["C29"].printed_intervals
-    words = {finding.name: (finding.word, finding.partial) for finding in claim.findings}
-    assert words["RESNET-12/mini1"] == ("holds", False)
-    assert words["CONV-4/mini1"] == ("open", True)
+    words = {case.name: (case.word, case.partial) for case in claim.cases}
+    assert words["RESNET-12/EPNet_SSL 100/mini1"] == ("holds", False)
+    assert words["CONV-4/EPNet_SSL 100/mini1"] == ("open", True)
     assert claim.word == "open"
 
 
-# -- each kind, with cells made by hand ------------------------------------------------------------
+# -- contrasts of cells made by hand ---------------------------------------------------------------
 
 EP, NET = "main/CONV-4/EPNet/mini1", "main/CONV-4/--Net/mini1"
 EP5, NET5 = "main/CONV-4/EPNet/mini5", "main/CONV-4/--Net/mini5"
-GREATER = {"kind": "greater", "table": "main", "row": "EPNet", "than": "--Net",
-           "blocks": ["CONV-4"], "columns": ["mini1"]}  # fmt: skip
-BOTH = GREATER | {"columns": ["mini1", "mini5"]}
+GREATER = {"plus": EP, "minus": NET, "above": 0}
+BOTH = {"plus": [EP, EP5], "minus": "main/*/--Net/*", "above": 0}
+BETWEEN = {"plus": EP, "minus": NET, "at_least": 1, "at_most": 3}
+MEAN = {"of": "mean", "plus": [EP, EP5], "minus": "main/*/--Net/*", "at_least": 1, "at_most": 3}
+ANY = {"of": "any", "plus": [EP, EP5], "minus": "main/*/--Net/*", "at_least": 4}
+RISING = [{"plus": NET, "minus": EP, "at_least": 0}, {"plus": EP5, "minus": NET, "at_least": 0}]
+EQUAL = {"plus": EP, "minus": NET, "at_least": 0, "at_most": 0}
 
 
 @pytest.fixture
-def verdict(tmp_path):
-    """verdict(predicates, cells): what a run says whose cells have these means, and printed ones.
+def verdict():
+    """verdict(contrasts, run, printed): the verdicts if cells have these means, and printed ones.
 
-    A number is the mean of 50 episodes, with a noise of the episode that all cells share and
-    one of the cell, of deviation 0.5: differences have half widths of about 0.2.
+    A mean is of 50 episodes, with a noise of the episode that all cells share and one of the cell,
+    of deviation 0.5: differences have half widths of about 0.2.
     """
 
-    def build(holds_if, run=None, printed=None, seeds=None, trainings=1, comparable=False):
-        predicates = holds_if if isinstance(holds_if, list) else [holds_if]
-        claim = {"id": "X", "where": "here", "claim": "so", "trainings": trainings}
-        written = {"paper": [claim | {"holds_if": predicates}], "ours": []}
+    def build(contrasts, run=None, printed=None, seeds=None, trainings=1, comparable=False, **more):
+        contrasts = contrasts if isinstance(contrasts, list) else [contrasts]
+        claim = {"id": "X", "where": "here", "claim": "so", "trainings": trainings, **more}
+        claim |= {"contrasts": contrasts} if contrasts else {}
         plan = planned("demo", seeds)
-        asked = Claims(plan.registry, plan.tables, plan.figures)
-        asked.settings = validate(ClaimSettings, written, "config/claims.yaml")
-        asked._catalog = plan.claims._catalog  # every cell of every table, looked up once
+        asked = Claims.__new__(Claims)
+        asked.__dict__ |= {k: v for k, v in plan.claims.__dict__.items() if k != "_config"}
+        asked.settings = validate(
+            ClaimSettings, {"paper": [claim], "ours": []}, "config/claims.yaml"
+        )
         stage = asked.stage()
         count = len(stage.seeds)
         random = np.random.default_rng(0)
         shared = random.normal(0, 5, (count, 50))
-        cells = {}
+        measured, cells = {}, {}
         for name in stage.cells:
-            files = []
             means = (run or {}).get(name)
+            values = []
             for seed, mean in enumerate(np.broadcast_to(means, count) if means else ()):
                 noise = random.normal(0, 0.5, 50)
-                values = mean + (shared[seed] - shared[seed].mean()) + (noise - noise.mean())
-                file = tmp_path / f"{len(cells)}-{seed}.csv"
-                files.append(ScoreColumn(file=str(file)))
-                write_scores(files[-1], values / 100)
+                values.append(mean + (shared[seed] - shared[seed].mean()) + (noise - noise.mean()))
+            if values:
+                measured[name] = Measured([{"draw": "all"}] * count, values)
             accuracy, interval = (printed or {}).get(name, ("", ""))
-            cells[name] = ClaimCell(
-                printed=accuracy, printed_interval=interval, scores=tuple(files), draw="all"
-            )
+            changes = {"printed": accuracy, "printed_interval": interval}
+            changes["measured"] = name if values else ""
+            cells[name] = stage.cells[name].model_copy(update=changes)
         changes = {"cells": cells, "comparable": comparable}
-        (found,) = judge(stage.model_copy(update=changes))
+        (found,) = judge(stage.model_copy(update=changes), measured, {})
         return found
 
     return build
 
 
 @pytest.mark.parametrize(
-    ("predicate", "cells", "word"),
+    ("contrast", "cells", "word"),
     [
         (GREATER, {EP: 52, NET: 50}, "holds"),
         (GREATER, {EP: 50, NET: 52}, "fails"),
         (GREATER, {EP: 50.05, NET: 50}, "open"),
-        (GREATER | {"by": 2}, {EP: 53, NET: 50}, "holds"),
-        (GREATER | {"by": 2}, {EP: 51, NET: 50}, "fails"),
-        (GREATER | {"by": 2}, {EP: 52.05, NET: 50}, "open"),
+        (GREATER | {"above": 2}, {EP: 53, NET: 50}, "holds"),
+        (GREATER | {"above": 2}, {EP: 51, NET: 50}, "fails"),
+        (GREATER | {"above": 2}, {EP: 52.05, NET: 50}, "open"),
         (BOTH, {EP: 52, NET: 50, EP5: 52, NET5: 50}, "holds"),
         (BOTH, {EP: 52, NET: 50, EP5: 48, NET5: 50}, "fails"),
         (BOTH, {EP: 52, NET: 50, EP5: 50, NET5: 50.05}, "open"),
         (BOTH, {EP: 52, NET: 50}, "open"),
         (BOTH, {EP: 48, NET: 50}, "fails"),
         (BOTH, {EP: 52, NET5: 50}, "not asked"),
-        ({**GREATER, "kind": "within", "low": 1, "high": 3}, {EP: 52, NET: 50}, "holds"),
-        ({**GREATER, "kind": "within", "low": 1, "high": 3}, {EP: 54, NET: 50}, "fails"),
-        ({**GREATER, "kind": "within", "low": 1, "high": 3}, {EP: 50, NET: 50}, "fails"),
-        ({**GREATER, "kind": "within", "low": 1, "high": 3}, {EP: 52.95, NET: 50}, "open"),
-        ({**BOTH, "kind": "within", "low": 1, "high": 3, "of": "mean"},
-         {EP: 54, NET: 50, EP5: 50, NET5: 50}, "holds"),
-        ({**BOTH, "kind": "within", "low": 1, "high": 3, "of": "mean"},
-         {EP: 54, NET: 50, EP5: 54, NET5: 50}, "fails"),
-        ({**BOTH, "kind": "within", "low": 1, "high": 3, "of": "mean"},
-         {EP: 52, NET: 50}, "not asked"),
-        ({**BOTH, "kind": "up-to", "points": 4}, {EP: 54.5, NET: 50, EP5: 50, NET5: 50}, "holds"),
-        ({**BOTH, "kind": "up-to", "points": 4}, {EP: 52, NET: 50, EP5: 50, NET5: 50}, "fails"),
-        ({**BOTH, "kind": "up-to", "points": 4}, {EP: 56, NET: 50, EP5: 50, NET5: 50}, "fails"),
-        ({**BOTH, "kind": "up-to", "points": 4}, {EP: 54.05, NET: 50, EP5: 50, NET5: 50}, "open"),
-        ({**BOTH, "kind": "up-to", "points": 4, "at": "CONV-4/mini5"},
-         {EP: 54.5, NET: 50, EP5: 50, NET5: 50}, "fails"),
-        ({"kind": "larger", "larger": [EP], "smaller": [NET, NET5]},
-         {EP: 52, NET: 50, NET5: 51}, "holds"),
-        ({"kind": "larger", "larger": [EP], "smaller": [NET, NET5]},
-         {EP: 52, NET: 50, NET5: 53}, "fails"),
-        ({"kind": "larger", "larger": [[EP, NET]], "smaller": [[EP5, NET5]]},
+        (BETWEEN, {EP: 52, NET: 50}, "holds"),
+        (BETWEEN, {EP: 54, NET: 50}, "fails"),
+        (BETWEEN, {EP: 50, NET: 50}, "fails"),
+        (BETWEEN, {EP: 52.95, NET: 50}, "open"),
+        (MEAN, {EP: 54, NET: 50, EP5: 50, NET5: 50}, "holds"),
+        (MEAN, {EP: 54, NET: 50, EP5: 54, NET5: 50}, "fails"),
+        (MEAN, {EP: 52, NET: 50}, "not asked"),
+        (ANY, {EP: 54.5, NET: 50, EP5: 50, NET5: 50}, "holds"),
+        (ANY, {EP: 52, NET: 50, EP5: 50, NET5: 50}, "fails"),
+        (ANY, {EP: 54.05, NET: 50, EP5: 50, NET5: 50}, "open"),
+        (ANY, {EP: 52, NET: 50}, "open"),
+        ([ANY, {**BOTH, "above": None, "at_most": 5}],
+         {EP: 56, NET: 50, EP5: 50, NET5: 50}, "fails"),
+        ({"plus": EP, "minus": [NET, NET5], "above": 0}, {EP: 52, NET: 50, NET5: 51}, "holds"),
+        ({"plus": EP, "minus": [NET, NET5], "above": 0}, {EP: 52, NET: 50, NET5: 53}, "fails"),
+        ({"plus": [[EP, NET]], "minus": [[EP5, NET5]], "above": 0},
          {EP: 54, NET: 50, EP5: 52, NET5: 50}, "holds"),
-        ({"kind": "larger", "larger": [[EP, NET]], "smaller": [[EP5, NET5]]},
+        ({"plus": [[EP, NET]], "minus": [[EP5, NET5]], "above": 0},
          {EP: 52, NET: 50, EP5: 52.05, NET5: 50}, "open"),
-        ({"kind": "rising", "cells": [[EP, NET, EP5]]}, {EP: 50, NET: 52, EP5: 54}, "holds"),
-        ({"kind": "rising", "cells": [[EP, NET, EP5]]}, {EP: 50, NET: 54, EP5: 52}, "fails"),
-        ({"kind": "rising", "cells": [[EP, NET, EP5]]}, {EP: 50, NET: 50.05, EP5: 54}, "open"),
-        ({"kind": "equal", "pairs": [[EP, EP]]}, {EP: 50}, "holds"),
-        ({"kind": "equal", "pairs": [[EP, NET]]}, {EP: 52, NET: 50}, "fails"),
-        ({"kind": "equal", "pairs": [[EP, NET]]}, {EP: 50.01, NET: 50}, "open"),
+        ({"plus": [[EP, NET]], "above": 1}, {EP: 52, NET: 50}, "holds"),
+        ({"plus": [[EP, NET]], "above": 3}, {EP: 52, NET: 50}, "fails"),
+        (RISING, {EP: 50, NET: 52, EP5: 54}, "holds"),
+        (RISING, {EP: 50, NET: 54, EP5: 52}, "fails"),
+        (RISING, {EP: 50, NET: 50.05, EP5: 54}, "open"),
+        (EQUAL | {"minus": EP}, {EP: 50}, "holds"),
+        (EQUAL, {EP: 52, NET: 50}, "fails"),
+        (EQUAL, {EP: 50.01, NET: 50}, "open"),
     ],
 )  # fmt: skip
-def test_each_kind_holds_fails_or_is_open(verdict, predicate, cells, word):
-    assert verdict(predicate, cells).this_run.word == word
+def test_a_contrast_holds_fails_or_is_open(verdict, contrast, cells, word):
+    assert verdict(contrast, cells).this_run.word == word
 
 
 @pytest.mark.parametrize(
-    ("predicate", "cells", "word"),
+    ("contrast", "cells", "word"),
     [
         (GREATER, {EP: "50.01", NET: "50.00"}, "holds"),
         (GREATER, {EP: "50.00", NET: "50.00"}, "fails"),
-        (GREATER | {"by": 2.3}, {EP: "52.30", NET: "50.00"}, "fails"),
+        (GREATER | {"above": 2.3}, {EP: "52.30", NET: "50.00"}, "fails"),
         (BOTH, {EP: "52.00", NET: "50.00", EP5: "50.00", NET5: "50.00"}, "fails"),
         (BOTH, {EP: "52.00", NET: "50.00", EP5: "50.00"}, "holds"),
-        ({**GREATER, "kind": "within", "low": 2.3, "high": 3},
-         {EP: "52.30", NET: "50.00"}, "holds"),
-        ({**GREATER, "kind": "within", "low": 1, "high": 2.3},
-         {EP: "52.30", NET: "50.00"}, "holds"),
-        ({**BOTH, "kind": "within", "low": 1.15, "high": 3, "of": "mean"},
+        (BETWEEN | {"at_least": 2.3}, {EP: "52.30", NET: "50.00"}, "holds"),
+        (BETWEEN | {"at_most": 2.3}, {EP: "52.30", NET: "50.00"}, "holds"),
+        (MEAN | {"at_least": 1.15},
          {EP: "52.30", NET: "50.00", EP5: "50.00", NET5: "50.00"}, "holds"),
-        ({**BOTH, "kind": "within", "low": 1.15, "high": 3, "of": "mean"},
+        (MEAN | {"at_least": 1.15},
          {EP: "52.29", NET: "50.00", EP5: "50.00", NET5: "50.00"}, "fails"),
-        ({"kind": "equal", "pairs": [[EP, NET]]}, {EP: "50.00", NET: "50.00"}, "holds"),
+        (EQUAL, {EP: "50.00", NET: "50.00"}, "holds"),
     ],
 )  # fmt: skip
-def test_printed_numbers_are_compared_as_they_stand(verdict, predicate, cells, word):
+def test_printed_numbers_are_compared_as_they_stand(verdict, contrast, cells, word):
     """One that equals a bound is on the side that the claim says; none has a half width."""
-    found = verdict(predicate, printed={name: (text, "") for name, text in cells.items()}).printed
+    found = verdict(contrast, printed={name: (text, "") for name, text in cells.items()}).printed
     assert found.word == word
-    assert {finding.half_width for finding in found.findings} == {None}
-    assert {finding.word for finding in found.findings} <= {"holds", "fails"}
+    assert {case.half_width for case in found.cases} == {None}
+    assert {case.word for case in found.cases} <= {"holds", "fails"}
 
 
 @pytest.mark.parametrize(
@@ -257,50 +254,48 @@ def test_printed_numbers_are_compared_as_they_stand(verdict, predicate, cells, w
 def test_a_margin_over_rivals_of_which_some_are_unknown_cannot_be_too_large(best, known, word):
     """It is that over the best of them: 70 of c and not 50 of b."""
     values = {"a": best, "b": 50, "c": 70}
-    case = ClaimCase(name="case", plus=("a",), rivals=("b", "c"))
-    claim = JudgedClaim(
-        id="", where="", claim="", ours=False, tables=(), products=(), numbers=(), unasked="",
-        conditions=(ClaimCondition(cases=(case,), low=0, high=17),),
-    )  # fmt: skip
+    case = Case(name="case", plus=("a",), rivals=("b", "c"))
+    contrast = JudgedContrast(cases=(case,), at_least=0, at_most=17)
+    claim = JudgedClaim(id="", where="", claim="", ours=False, contrasts=(contrast,))
 
     def measure(terms):
         return Estimate(sum(weight * values[cell] for weight, cell in terms), 0.1, np.inf)
 
-    assert by_intervals(claim, ("a", "b", "c"), ("a", *known), measure).word == word
+    assert judge_estimates(claim, ("a", "b", "c"), ("a", *known), measure).word == word
 
 
 @pytest.mark.parametrize(
     ("bounds", "value", "word"),
     [
         # Of one rival p = 0.02 is enough; five are five chances.
-        ({"low": 0.0}, Z, {1: "holds", 5: "holds"}),
-        ({"low": 0.0}, -Z, {1: "fails", 5: "open"}),
-        ({"high": 0.0}, -Z, {1: "holds", 5: "open"}),
-        ({"high": 0.0}, Z, {1: "fails", 5: "fails"}),
+        ({"at_least": 0.0}, Z, {1: "holds", 5: "holds"}),
+        ({"at_least": 0.0}, -Z, {1: "fails", 5: "open"}),
+        ({"at_most": 0.0}, -Z, {1: "holds", 5: "open"}),
+        ({"at_most": 0.0}, Z, {1: "fails", 5: "fails"}),
     ],
 )
 @pytest.mark.parametrize("count", [1, 5])
 def test_one_of_several_rivals_is_as_many_tests_and_all_of_them_are_one(bounds, value, word, count):
     rivals = tuple(f"rival {number}" for number in range(count))
-    case = ClaimCase(name="case", plus=("a",), rivals=rivals)
-    claim = JudgedClaim(
-        id="", where="", claim="", ours=False, tables=(), products=(), numbers=(), unasked="",
-        conditions=(ClaimCondition(cases=(case,), **bounds),),
-    )  # fmt: skip
+    case = Case(name="case", plus=("a",), rivals=rivals)
+    contrast = JudgedContrast(cases=(case,), **bounds)
+    claim = JudgedClaim(id="", where="", claim="", ours=False, contrasts=(contrast,))
 
     def measure(terms):
         return Estimate(value, 1.0, np.inf)
 
     cells = ("a", *rivals)
-    assert by_intervals(claim, cells, cells, measure).word == word[count]
+    assert judge_estimates(claim, cells, cells, measure).word == word[count]
 
 
 def test_a_rival_that_is_not_run_lets_a_claim_fail_but_not_hold(verdict):
-    best = {"kind": "best", "table": "main", "row": "EPNet", "blocks": ["CONV-4"],
-            "columns": ["mini1"]}  # fmt: skip
+    best = {"plus": EP, "rivals": "block", "above": 0}
     rival, other = "main/CONV-4/TPN/mini1", "main/CONV-4/MAML/mini1"
     printed = {rival: ("50", ""), other: ("48", "")}
-    assert verdict(best, {EP: 52}, printed).run_why.startswith("It compares with rows")
+    reason = verdict(best, {EP: 52}, printed).reason
+    assert re.fullmatch(
+        "This scale does not run .*TPN.* .tables/main.tex.; .*scale=paper does.", reason
+    )
     assert verdict(best, {EP: 52, rival: 50}, printed).this_run.word == "open"
     assert verdict(best, {EP: 50, rival: 52}, printed).this_run.word == "fails"
     assert verdict(best, {EP: 52, rival: 50, other: 49}, printed).this_run.word == "holds"
@@ -309,17 +304,16 @@ def test_a_rival_that_is_not_run_lets_a_claim_fail_but_not_hold(verdict):
 
 def test_a_cell_that_a_run_lacks_is_told_by_name(verdict):
     found = verdict(BOTH, {EP: 52, NET: 50, EP5: 52})
-    assert found.this_run.missing == ("CONV-4/mini5",)
-    chain = {"kind": "rising", "cells": [[EP, NET, EP5]]}
-    assert verdict(chain, {EP: 50, NET: 52}).this_run.missing == (
+    assert found.this_run.missing == ("CONV-4 mini5: EPNet over --Net",)
+    assert verdict(RISING, {EP: 50, NET: 52}).this_run.missing == (
         "CONV-4: EPNet/mini5 over --Net/mini1",
     )
 
 
 def test_a_cell_beside_two_others_is_told_of_each(verdict):
-    two = [GREATER, GREATER | {"row": "--Net", "than": "EPNet"}]
+    two = [GREATER, {"plus": NET, "minus": EP, "above": 0}]
     found = verdict(two, {EP: 52, NET: 50}).this_run
-    assert [(f.name, f.word) for f in found.findings] == [
+    assert [(f.name, f.word) for f in found.cases] == [
         ("CONV-4 mini1: EPNet over --Net", "holds"),
         ("CONV-4 mini1: --Net over EPNet", "fails"),
     ]
@@ -335,9 +329,9 @@ def test_many_cells_are_adjusted_for(verdict, gap, word):
         for row in ("EPNet", "--Net")
         for column in ("mini1", "mini5", "tier1", "tier5")
     }
-    claim = {"kind": "greater", "table": "main", "row": "EPNet", "than": "--Net"}
+    claim = {"plus": "main/*/EPNet/*", "minus": "main/*/--Net/*", "above": 0}
     found = verdict(claim, everywhere).this_run
-    assert [finding.word for finding in found.findings] == ["open"] * 12
+    assert [case.word for case in found.cases] == ["open"] * 12
     assert found.word == "open"
 
 
@@ -377,13 +371,17 @@ MINI, FEW = "classifiers/--Net/{}/{}", "imagenetfs/-/{}/{}"
 )  # fmt: skip
 @pytest.mark.parametrize("scale", ["demo", "paper"])
 def test_cells_are_paired_where_they_have_the_same_images(scale, one, other, same):
-    cells = planned(scale).claims._catalog.cells
-    draws = [cells[name].draw for name in (one, other)]
+    plan = planned(scale)
+    draws = []
+    for name in (one, other):
+        table, *place = plan.claims.cells[name].measured.split("/")
+        draws += {c.draw for c in plan.tables.cells(table) if [c.block, c.row, c.column] == place}
+    assert len(draws) == 2
     assert all(draws)
     assert (draws[0] == draws[1]) == same
 
 
-def test_novel_and_all_classes_of_imagenet_fs_are_paired_trial_by_trial(tmp_path):
+def test_novel_and_all_classes_of_imagenet_fs_are_paired_trial_by_trial():
     """Their gains exclude each other, so that the mean over both is surer than that of one."""
     stage = planned("demo").claims.stage()
     (claim,) = (claim for claim in stage.claims if claim.id == "C05")
@@ -395,14 +393,13 @@ def test_novel_and_all_classes_of_imagenet_fs_are_paired_trial_by_trial(tmp_path
             base = 50 + random.normal(0, 0.1, 30)
             scores[FEW.format("wDAE-GNN+EP", f"{measure}{k}")] = values
             scores[FEW.format("wDAE-GNN", f"{measure}{k}")] = base
-    assert {*scores} == {name for condition in claim.conditions for name in condition.cells}
-    cells = dict(stage.cells)
-    for number, (name, values) in enumerate(scores.items()):
-        scores_of_cell = ScoreColumn(file=str(tmp_path / f"{number}.csv"))
-        write_scores(scores_of_cell, values / 100)
-        cells[name] = cells[name].model_copy(update={"scores": (scores_of_cell,)})
-    (found,) = judge(stage.model_copy(update={"cells": cells, "claims": (claim,)}))
-    half_widths = {finding.name: finding.half_width for finding in found.this_run.findings}
+    assert {*scores} == {*claim.cells}
+    measured = {
+        name: Measured([{"draw": re.sub(r"\D", "", name)}], [values])
+        for name, values in scores.items()
+    }
+    (found,) = judge(stage.model_copy(update={"claims": (claim,)}), measured, {})
+    half_widths = {case.name: case.half_width for case in found.this_run.cases}
     sums = [
         sum(
             sign * scores[FEW.format(row, f"{measure}{k}")]
@@ -427,16 +424,18 @@ def test_of_several_trainings_the_interval_is_over_them(verdict):
 def test_a_claim_about_trainings_asks_for_them(verdict):
     found = verdict(GREATER, {EP: 52, NET: 50}, trainings=3)
     assert found.this_run.word == "not asked"
-    assert found.run_why == "Needs 3 trainings: --config seeds=3."
+    assert found.reason == "Needs 3 trainings: --config seeds=3."
     assert verdict(GREATER, {EP: 52, NET: 50}, seeds=3, trainings=3).this_run.word == "holds"
 
 
+STATED = {"plus": EP, "at_least": 59.25, "at_most": 59.35}
+
+
 def test_accuracies_on_imagenet_are_not_asked_of_stand_in_data(verdict):
-    stated = {"kind": "stated", "cell": EP, "number": 59.3, "decimals": 1}
-    found = verdict(stated, {EP: 59.3}, {EP: ("59.32", "0.88")})
+    found = verdict(STATED, {EP: 59.3}, {EP: ("59.32", "0.88")})
     assert (found.printed.word, found.this_run.word) == ("holds", "not asked")
-    assert "a run on other data" in found.run_why
-    assert verdict(stated, printed={EP: ("59.36", "")}).printed.word == "fails"
+    assert "a run on other data" in found.reason
+    assert verdict(STATED, printed={EP: ("59.36", "")}).printed.word == "fails"
 
 
 @pytest.mark.parametrize(
@@ -444,41 +443,37 @@ def test_accuracies_on_imagenet_are_not_asked_of_stand_in_data(verdict):
     [([59.3, 59.31, 59.29], "holds"), ([59.4, 59.41, 59.39], "fails"), ([59.3, 59.5, 59], "open")],
 )
 def test_an_accuracy_that_is_stated_is_asked_of_the_papers_data(verdict, means, word):
-    """59.3 is what lies between 59.25 and 59.35."""
-    stated = {"kind": "stated", "cell": EP, "number": 59.3, "decimals": 1}
-    found = verdict(stated, {EP: means}, seeds=3, comparable=True)
+    found = verdict(STATED, {EP: means}, seeds=3, comparable=True)
     assert found.this_run.word == word
-    assert verdict(stated, comparable=True).this_run.word == "not asked"
+    assert verdict(STATED, comparable=True).this_run.word == "not asked"
+
+
+def askable(claim, stage):
+    """Whether a scale measures a whole case of a claim."""
+    measured = {name for name, cell in stage.cells.items() if cell.measured}
+    return any(
+        {*case.plus, *case.minus} <= measured and (not case.rivals or measured & {*case.rivals})
+        for contrast in claim.contrasts
+        for case in contrast.cases
+    )
 
 
 @pytest.mark.parametrize("scale", ["demo", "small", "paper"])
 def test_what_is_said_to_have_a_claims_cells_has_them(scale):
     """A claim without cells says what to run, and nothing is said of one that no scale can ask."""
-
-    def asked(claim, at):
-        known = {name for name, cell in at.cells.items() if cell.scores}
-        cases = [case for condition in claim.conditions for case in condition.cases]
-        return any(
-            {*case.plus, *case.minus} <= known and (not case.rivals or known & {*case.rivals})
-            for case in cases
-        )
-
-    plan = planned(scale)
-    others = {name: planned(name).claims.stage() for name in ("small", "paper")}
-    said = {}
-    for claim in plan.claims.stage().claims:
-        if not claim.conditions or asked(claim, plan.claims.stage()):
+    stage, paper = planned(scale).claims.stage(), planned("paper").claims.stage()
+    judged = {each.claim.id: each for each in judge(stage, {}, {})}
+    never = set()
+    for claim in stage.claims:
+        if not claim.contrasts or askable(claim, stage) or claim.trainings > len(stage.seeds):
             continue
-        said[claim.id] = claim.unasked
-        named = re.findall("scale=([a-z]+)", claim.unasked)
-        able = [name for name, other in others.items() if asked(claim, other)]
-        assert named == able[:1], claim.id
-        if "tables/compared.tex" in claim.unasked:
-            assert "compared" in plan.main_tables
-    never = {name for name, why in said.items() if why.endswith("that no scale runs.")}
+        reason = judged[claim.id].reason
+        if reason.endswith("that no scale runs."):
+            never.add(claim.id)
+        elif not all(contrast.is_accuracy for contrast in claim.contrasts):
+            assert reason.endswith("; --config scale=paper does."), claim.id
+        assert askable(claim, paper) == reason.endswith("does."), claim.id
     assert never & VALUES.keys() == {"C02", "C09", "C19", "C22", "C25", "C29"}
-    here = {name for name, why in said.items() if "tables/compared.tex" in why}
-    assert here & VALUES.keys() == ({"C01", "C01b"} if scale == "demo" else set())
 
 
 def test_the_claims_on_methods_that_assume_balance_are_of_those_that_the_tables_mark():
@@ -491,14 +486,14 @@ def test_the_claims_on_methods_that_assume_balance_are_of_those_that_the_tables_
 
     marked = {name for name in recipes.classifiers if balanced(name)}
     claims = {claim.id: claim for claim in plan.claims.settings.ours}
-    (helped,), (larger,) = claims["O4"].holds_if, claims["O5"].holds_if
-    assert {*helped.row} == marked
-    assert {side.split("/")[2] for pair in larger.larger for side in pair} == marked
+    (helped,), (costs,) = claims["O4"].contrasts, claims["O5"].contrasts
+    assert {cell.split("/")[2] for cell in helped.plus} == marked
+    assert {cell.split("/")[2] for gain in costs.plus for cell in gain} == marked
 
 
 def test_the_claims_on_co2_are_of_the_numbers_that_the_footprint_has():
     claims = {claim.id: claim for claim in planned("demo").claims.settings.paper}
-    (mass,), (share,) = claims["C30"].holds_if, claims["C31"].holds_if
+    (mass,), (share,) = claims["C30"].products, claims["C31"].products
     assert mass.factors == (HOURS, WATTS / 1000, FACTOR)
     assert (mass.stated, mass.divisors) == (PRINTED, ())
     assert (share.factors, share.divisors) == ((1000, 100), (PRINTED,))
@@ -506,9 +501,9 @@ def test_the_claims_on_co2_are_of_the_numbers_that_the_footprint_has():
 
 
 def test_halves_are_rounded_up(verdict):
-    product = {"kind": "arithmetic", "factors": [0.5, 38.55, 2], "stated": 38.6, "decimals": 1}
-    assert verdict(product).printed.word == "holds"
-    assert verdict(product | {"stated": 38.5}).printed.word == "fails"
+    product = {"factors": [0.5, 38.55, 2], "stated": 38.6, "decimals": 1}
+    assert verdict([], products=[product]).printed.word == "holds"
+    assert verdict([], products=[product | {"stated": 38.5}]).printed.word == "fails"
 
 
 @pytest.mark.parametrize(
@@ -522,31 +517,44 @@ def test_a_figure_is_judged_by_the_number_that_it_writes(config, tmp_path, numbe
     lines = [(each.number, *numbers, "what") for each in claim.numbers]
     with file.open("w", newline="") as opened:
         csv.writer(opened).writerows([("name", "value", "low", "high", "what"), *lines])
-    written = tuple(each.model_copy(update={"file": str(file)}) for each in claim.numbers)
-    only = (claim.model_copy(update={"numbers": written}),)
-    (found,) = judge(stage.model_copy(update={"claims": only}))
+    only = stage.model_copy(update={"claims": (claim,)})
+    (found,) = judge(only, {}, {"two-moons": file})
     assert found.this_run.word == word
+    (found,) = judge(only, {}, {})
+    assert found.reason == "This scale does not draw two-moons; --config scale=paper does."
     file.write_text("name,value,low,high,what\n")
     with pytest.raises(UserError, match=f"has no number {claim.numbers[0].number}"):
-        judge(stage.model_copy(update={"claims": only}))
+        judge(only, {}, {"two-moons": file})
 
 
 @pytest.mark.parametrize(
-    ("predicate", "said"),
+    ("contrast", "said"),
     [
-        (GREATER | {"than": "--Ned"}, "unknown cell .* 'main/CONV-4/--Ned/mini1'"),
-        ({"kind": "equal", "pairs": [["main/EPNet/CONV-4/mini1", NET]]},
-         "unknown cell .* 'main/EPNet/CONV-4/mini1'"),
-        (GREATER | {"table": "mian"}, "no table mian has such cells of EPNet"),
-        ({"kind": "equal", "pairs": [[EP, NET + "x"]]}, "did you mean"),
-        ({"kind": "figure", "figure": "tow-moons", "number": "n", "sign": "above zero"}, "figure"),
-        ({"kind": "grater"}, "grater"),
+        (GREATER | {"minus": "main/*/--Ned/*"}, "unknown cell .* 'main/CONV-4/--Ned/mini1'"),
+        (EQUAL | {"plus": "main/EPNet/CONV-4/mini1"}, "unknown cell .* 'main/EPNet/CONV-4/mini1'"),
+        (GREATER | {"plus": "mian/*/EPNet/*"}, r"no table has such cells as mian/\*/EPNet/\*"),
+        (EQUAL | {"minus": NET + "x"}, "did you mean"),
+        (GREATER | {"rivals": "block"}, "give minus or rivals, not both"),
+        (GREATER | {"at_least": 1}, "give above or at_least, not both"),
+        ({"plus": EP, "minus": NET}, "give a bound: above, at_least or at_most"),
+        ({"plsu": EP, "above": 0}, "did you mean 'plus'"),
+        ({"plus": [], "above": 0}, "expected a list that is not empty"),
     ],
-)  # fmt: skip
-def test_a_cell_that_no_table_has_is_told_by_name(verdict, predicate, said):
+)
+def test_a_mistake_in_a_contrast_is_told_by_name(verdict, contrast, said):
     with pytest.raises(UserError, match=said) as error:
-        verdict(predicate)
+        verdict(contrast)
     assert "X" in str(error.value) or "claims.yaml" in str(error.value)
+
+
+def test_a_claim_is_of_one_kind_and_of_figures_that_there_are(verdict):
+    number = {"figure": "tow-moons", "number": "n", "sign": "above zero"}
+    with pytest.raises(UserError, match="unknown figure 'tow-moons'; did you mean 'two-moons'"):
+        verdict([], numbers=[number])
+    with pytest.raises(UserError, match="give one of contrasts, products and numbers"):
+        verdict(GREATER, numbers=[number])
+    with pytest.raises(UserError, match="give one of contrasts, products and numbers"):
+        verdict([])
 
 
 def test_a_claim_twice_is_told(config):
@@ -562,7 +570,7 @@ def test_a_claim_twice_is_told(config):
 
 @pytest.fixture(scope="module")
 def claimed(tmp_path_factory):
-    """The folder with claims of fabricated scores, and their stage."""
+    """A folder with claims of fabricated scores, and what they are made from."""
     folder = tmp_path_factory.mktemp("claims")
     with chdir(folder):
         return folder, judged_claims()
@@ -570,31 +578,35 @@ def claimed(tmp_path_factory):
 
 @pytest.fixture
 def written(claimed, monkeypatch):
-    """Claims of fabricated scores, as files in the working directory."""
-    folder, stage = claimed
+    """Claims of fabricated scores, as files in the working directory: config and input files."""
+    folder, made = claimed
     monkeypatch.chdir(folder)
-    return stage
+    return made
 
 
 def judged_claims():
     plan = planned("demo")
-    for table in plan.main_tables:
-        write_results(plan.tables.cells(table))
-    stage = plan.claims.stage()
-    for file in {number.file for claim in stage.claims for number in claim.numbers if number.file}:
+    stage, inputs = plan.claims.stage(), plan.claims.inputs
+    for table, file in zip(stage.tables, inputs["tests"], strict=True):
+        config = plan.tables.stage(table)
+        write_results(config.cells)
         Path(file).parent.mkdir(parents=True, exist_ok=True)
-        named = {n.number for claim in stage.claims for n in claim.numbers if n.file == file}
-        lines = [f"{name},-1,-2,-0.5,what" for name in sorted(named)]
+        write_table(tabulate_tests(config, read_accuracies(config)), Path(file), "%.6g")
+    for figure, file in zip(stage.figures, inputs["numbers"], strict=True):
+        Path(file).parent.mkdir(parents=True, exist_ok=True)
+        names = {n.number for claim in stage.claims for n in claim.numbers if n.figure == figure}
+        lines = [f"{name},-1,-2,-0.5,what" for name in sorted(names)]
         Path(file).write_text("\n".join(["name,value,low,high,what", *lines]), encoding="utf-8")
-    claims.run(stage, Path("claims.csv"))
-    return stage
+    files = [list(map(Path, inputs[name])) for name in ("tests", "numbers")]
+    claims.run(stage, *files, Path("claims.csv"))
+    return stage, files
 
 
 def test_the_csv_has_a_line_for_each_claim(written):
     with Path("claims.csv").open(encoding="utf-8", newline="") as file:
         lines = list(csv.DictReader(file))
     assert list(lines[0])[:4] == ["id", "printed", "printed_intervals", "this_run"]
-    assert [line["id"] for line in lines] == [claim.id for claim in written.claims]
+    assert [line["id"] for line in lines] == [claim.id for claim in written[0].claims]
     words = {
         line[column] for line in lines for column in ("printed", "printed_intervals", "this_run")
     }
@@ -610,34 +622,47 @@ def test_the_csv_has_a_line_for_each_claim(written):
 def test_the_page_leads_to_tables_and_figures_of_the_run(written):
     text = Path("claims.html").read_text(encoding="utf-8")
     links = set(re.findall(r'href="([^"]*)"', text))
-    tables = {t for c in written.claims for t in c.tables if t in planned("demo").main_tables}
-    assert {f"{table}.html" for table in tables} <= links
+    stage, files = written
+    measured = read_measured(stage, files[0])
+    assert {f"{table}.html" for table in stage.tables} <= links
     assert "../figures/two-moons-numbers.csv" in links
-    for claim in written.claims:
-        for name in {name for condition in claim.conditions for name in condition.cells}:
-            cell, anchor = written.cells[name], f"{claim.id}/{name}".replace(" ", "_")
-            assert {scores.file for scores in cell.scores} <= links
-            known = bool(cell.scores or cell.printed)
+    for claim in stage.claims:
+        assert f'id="{claim.id}"' in text
+        for name in claim.cells:
+            cell, anchor = stage.cells[name], f"{claim.id}/{name}".replace(" ", "_")
+            if cell.measured:
+                assert {test["scores"] for test in measured[name].tests} <= links
+            known = bool(cell.measured or cell.printed)
             assert text.count(f'<li id="{anchor}">{name}: ') == known
             if cell.printed:
-                assert f"config/paper/{written.papers[name.split('/')[0]]}.csv" in links
-    for claim in written.claims:
-        assert f'id="{claim.id}"' in text
+                assert f"config/paper/{stage.papers[name.split('/')[0]]}.csv" in links
 
 
 def test_the_same_scores_give_the_same_bytes(written):
     before = {end: Path(f"claims.{end}").read_bytes() for end in ("csv", "tex", "html")}
-    claims.run(written, Path("claims.csv"))
+    stage, files = written
+    claims.run(stage, *files, Path("claims.csv"))
     assert before == {end: Path(f"claims.{end}").read_bytes() for end in before}
 
 
 def test_the_page_shows_each_cell_as_its_files_have_it(written):
     text = Path("claims.html").read_text(encoding="utf-8")
-    (scores,) = written.cells[EP].scores
-    accuracy = 100 * np.loadtxt(scores.file, delimiter=",", skiprows=1)[:, 1].mean()
+    stage, files = written
+    (test,) = read_measured(stage, files[0])[EP].tests
+    accuracy = 100 * np.loadtxt(test["scores"], delimiter=",", skiprows=1)[:, 1].mean()
     paper = '<a href="config/paper/main.csv">printed</a> 59.32 ± 0.88'
-    run = f'this run {accuracy:.2f} (episodes of <a href="{scores.file}">seed 0</a>)'
+    run = f'this run {accuracy:.2f} (episodes of <a href="{test["scores"]}">seed 0</a>)'
     assert f"{EP}: {paper}; {run}</li>" in text
+
+
+def test_scores_that_are_others_than_when_the_table_was_made_are_told(written):
+    stage, files = written
+    (test,) = read_measured(stage, files[0])[EP].tests
+    before = Path(test["scores"]).read_bytes()
+    Path(test["scores"]).write_bytes(before.replace(b"0.2", b"0.3"))
+    with pytest.raises(UserError, match="is another than when its table was made"):
+        read_measured(stage, files[0])
+    Path(test["scores"]).write_bytes(before)
 
 
 def test_the_page_names_the_cells_that_are_missing(written):
@@ -658,6 +683,7 @@ def test_the_table_compiles_and_fits_its_pages(written):
 def test_what_breaks_a_claim_is_said_worst_first(verdict):
     found = verdict(BOTH, {EP: 50, NET: 50.01, EP5: 48, NET5: 50})
     assert re.fullmatch(
-        r"CONV-4/mini5 -2\.00 ± 0\.\d\d fails; CONV-4/mini1 -0\.01 ± 0\.\d\d open",
-        breaks(found.this_run),
+        r"CONV-4 mini5: EPNet over --Net -2\.00 ± 0\.\d\d fails; "
+        r"CONV-4 mini1: EPNet over --Net -0\.01 ± 0\.\d\d open",
+        reasons_against(found.this_run),
     )

@@ -10,7 +10,6 @@ from test_latex import overfull
 
 from epcore.errors import UserError
 from epcore.plan import Plan
-from epcore.plan.claim_cells import ClaimCells
 from epcore.report import claims, reproduction, table
 from epcore.report.figure import figure
 from epcore.report.text_table import read_cells
@@ -45,9 +44,9 @@ def project(fabricate):
             fabricate(stage.cells)
             printed = map(Path, plan.tables.printed_files(name).values())
             table.run(stage, folder / f"{name}.csv", *printed)
-        stage = plan.claims.stage()
-        none = tuple(claim.model_copy(update={"numbers": ()}) for claim in stage.claims)
-        claims.run(stage.model_copy(update={"claims": none}), folder / "claims.csv")
+        stage = plan.claims.stage().model_copy(update={"figures": ()})
+        tests = list(map(Path, plan.claims.inputs["tests"]))
+        claims.run(stage, tests, [], folder / "claims.csv")
         return plan, folder
 
     return build
@@ -58,10 +57,10 @@ def judged(tmp_path):
     """A plan, and by their names the two files of a run that its document is made of."""
     plan = Plan(CONFIG, "demo")
     stage = plan.claims.stage()
-    none = tuple(claim.model_copy(update={"numbers": ()}) for claim in stage.claims)
-    cells = {key: cell.model_copy(update={"scores": ()}) for key, cell in stage.cells.items()}
+    cells = {key: cell.model_copy(update={"measured": ""}) for key, cell in stage.cells.items()}
+    nothing = {"tables": (), "figures": (), "cells": cells}
     files = {name: tmp_path / "results" / name for name in ("claims.csv", "co2.csv")}
-    claims.run(stage.model_copy(update={"claims": none, "cells": cells}), files["claims.csv"])
+    claims.run(stage.model_copy(update=nothing), [], [], files["claims.csv"])
     files["co2.csv"].write_text(CO2, encoding="utf-8")
     return plan, files
 
@@ -113,7 +112,7 @@ def test_the_prose_uses_no_name_that_nothing_has(project, scale):
     """A number that only another scale has is fine; a misspelled one is not."""
     plan, folder = project(scale)
     known, lines, _ = macros_of(plan, folder, {"hours": "1", "kwh": "1", "kg": "1"})
-    every = ClaimCells(plan.registry, plan.tables).cells
+    every = plan.claims.cells
     ids = {line["id"] for line in lines}
     names = used()
     assert {f"fact {name}" for name, _ in names["fact"]} <= set(known)

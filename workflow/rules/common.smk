@@ -15,6 +15,7 @@ from epcore.files import fingerprint
 from epcore.footprint.machine import carbon_intensity
 from epcore.plan import Plan, paths
 from epcore.plan.checks import check_unedited
+from epcore.plan.figures import WITH_NUMBERS
 from epcore.plan.run import Run
 from epcore.plan.runs import phase_of
 from epcore.report.markup import to_text

@@ -1,9 +1,4 @@
 # Figures, each with the numbers that it draws. PLAN.figure_jobs says what a figure is made from.
-WITH_NUMBERS = [
-    name
-    for name in PLAN.covered_figures
-    if name in ("two-moons", "decision-boundary", "interpolation")
-]
 FIGURE = paths.FIGURE.removesuffix(".pdf")
 
 
@@ -26,7 +21,7 @@ rule figure:
     log:
         "results/{scale}/logs/figures/{figure}.log",
     wildcard_constraints:
-        figure=one_of(name for name in PLAN.covered_figures if name not in WITH_NUMBERS),
+        figure=one_of([n for n in PLAN.covered_figures if n not in WITH_NUMBERS]),
     localrule: True
     resources:
         mem_mb=2000,

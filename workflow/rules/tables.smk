@@ -34,7 +34,7 @@ rule table:
 
 rule claims:
     input:
-        PLAN.claims.files,
+        **PLAN.claims.inputs,
     output:
         table=paths.CLAIMS,
         meta=paths.meta(paths.CLAIMS),
