@@ -87,6 +87,13 @@ def run(python, code):
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
+def test_the_wheel_has_the_templates_of_tables_and_pages(wheel):
+    folder = ROOT / "epcore" / "report" / "templates"
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    assert {f"epcore/report/templates/{file.name}" for file in folder.iterdir()} <= names
+
+
 @pytest.mark.parametrize("package", ["snakemake", "pandas", "matplotlib", "codecarbon", "scipy"])
 def test_the_environment_is_clean(installed, package):
     assert "ModuleNotFoundError" in run(installed, f"import {package}").stderr

@@ -13,7 +13,7 @@ from epcore.config.scale import MainConfig
 from epcore.errors import UserError, visible
 from epcore.plan import Plan, paths
 from epcore.report.config import TableConfig
-from epcore.report.layout import Layout, Line, Number, lay_out
+from epcore.report.lines import Beside, Entry, Line, beside, blocks_of
 from epcore.report.markup import to_text
 from epcore.report.text_table import Cells, read_cells
 from epcore.settings import pick
@@ -22,50 +22,51 @@ PREFERRED = ("own", "main")
 WIDEST = 1000  # characters
 
 
-def drawing(layout: Layout, intervals: bool) -> Drawing:
+def drawing(config: TableConfig, cells: Cells, intervals: bool) -> Drawing:
     """Rows with a number of this run. Facts, sources and printed intervals are left out."""
+    extra = beside(config.table, cells)
     table = Drawing(box=None, pad_edge=False, header_style="bold", padding=(0, 1))
-    table.add_column(_plain(layout.first), no_wrap=True)
-    for name in layout.marks:
+    table.add_column(_plain(config.table.first), no_wrap=True)
+    for name in config.table.marks:
         table.add_column(_plain(name), justify="center", no_wrap=True)
-    for group, below in zip(layout.groups, layout.headings, strict=True):
-        parts = [*group.split(", "), below]  # the data set, its stand-in, the shot
+    for group, column in zip(config.groups, config.table.columns, strict=True):
+        parts = [*group.split(", "), column.heading]  # the data set, its stand-in, the shot
         heading = "\n".join(_plain(part) for part in parts if part)
         last: Any = {"justify": "right", "no_wrap": True, "vertical": "bottom"}
         table.add_column(heading, **last)
-        if layout.beside:
-            table.add_column(layout.beside, style="dim", **last)
-    for block in layout.blocks:
-        ours = [line for line in block.lines if _is_measured(line, layout)]
+        if extra:
+            table.add_column(extra, style="dim", **last)
+    for heading, lines in blocks_of(config, cells, tests={}):  # facts of trainings are not shown
+        ours = [line for line in lines if _is_measured(line, extra)]
         if ours:
-            table.add_row(Text(_plain(block.heading), style="bold"))
+            table.add_row(Text(_plain(heading), style="bold"))
         for line in ours:
-            table.add_row(*_row(line, layout, intervals))
+            table.add_row(*_row(line, extra, intervals))
     return table
 
 
-def _is_measured(line: Line, layout: Layout) -> bool:
+def _is_measured(line: Line, extra: Beside) -> bool:
     """Whether it has a number of this run: it is ours, or printed and trained again here."""
-    again = line.numbers[::2] if layout.beside == "paper" else ()
-    return line.source is None or any(number and number.value for number in again)
+    again = line.entries[::2] if extra == "paper" else ()
+    return line.source is None or any(entry and entry.value for entry in again)
 
 
-def _row(line: Line, layout: Layout, intervals: bool) -> list[str]:
+def _row(line: Line, extra: Beside, intervals: bool) -> list[str]:
     marks = ["✓" if mark else "" for mark in line.marks]
     numbers = [
-        _number(number, intervals and (layout.beside != "paper" or place % 2 == 0))
-        for place, number in enumerate(line.numbers)
+        _number(entry, intervals and (extra != "paper" or place % 2 == 0))
+        for place, entry in enumerate(line.entries)
     ]
     return ["  " * (1 + line.below) + _plain(line.label), *marks, *numbers]
 
 
-def _number(number: Number | None, interval: bool) -> str:
-    if number is None:
+def _number(entry: Entry | None, interval: bool) -> str:
+    if entry is None:
         return ""
-    text = number.value.replace("-", "\N{MINUS SIGN}") or "–"
-    if number.interval and interval:
-        text += f" ±{number.interval}"
-    return text + ("°" if number.within_noise else "")
+    text = entry.value.replace("-", "\N{MINUS SIGN}") or "–"
+    if entry.interval and interval:
+        text += f" ±{entry.interval}"
+    return text + ("°" if entry.within_noise else "")
 
 
 def _plain(markup: str) -> str:
@@ -112,8 +113,8 @@ def show(plan: Plan, name: str) -> Path:
         )
     stage = plan.tables.stage(name)
     console = Console(highlight=False, markup=False)
-    layout = lay_out(stage, cells_of(stage, csv), tests={})  # facts of trainings are not shown
-    wide, narrow = (drawing(layout, intervals) for intervals in (True, False))
+    cells = cells_of(stage, csv)
+    wide, narrow = (drawing(stage, cells, intervals) for intervals in (True, False))
     chosen = wide if _width(console, wide) <= console.width else narrow
     Console(width=_width(console, chosen)).print(chosen)
     console.print(f"\n{plan.registry.scale.note}", style="italic")

@@ -13,9 +13,8 @@ from epcore.footprint.account import Account, Use, account
 from epcore.footprint.config import Co2Config
 from epcore.footprint.ledger import Entry, read
 from epcore.report.figure import BLUE, ORANGE, figure
-from epcore.report.latex import head
-from epcore.report.markup import tex_escape
 from epcore.report.numbers import write_table
+from epcore.report.writer import fill
 
 HOURS = 24  # of processors, below which the table tells minutes
 LEAST = 0.001
@@ -96,49 +95,30 @@ def _trust(measured: float, kwh: float) -> str:
 
 def typeset(sums: Account) -> str:
     """The table of rules, tables and figures, and of the two estimates, in LaTeX."""
-    told = statements(sums)
-    caption = tex_escape(" ".join(told[name] for name in CAPTION)).replace("CO2", "CO$_2$")
+    sentences = statements(sums)
     small = sums.total.sum("kwh") < 1
-    units, scale = (("Wh", "g"), 1000) if small else (("kWh", "kg"), 1)
+    scale = 1000 if small else 1
     time, parts_of_hour = ("minutes", 60) if sums.total.cpu_hours < HOURS else ("hours", 1)
-    titles = (
-        rf"& attempts & unfinished & {time} & core {time} & {units[0]} & {units[1]} CO$_2$eq \\"
-    )
-    # Of a whole scale it is longer than a page.
-    lines = [
-        head("booktabs,longtable") + r"{\footnotesize\setlength{\LTcapwidth}{\linewidth}",
-        r"\begin{longtable}{@{}lrrrrrr@{}}",
-        rf"\caption{{Energy and CO$_2$ of the runs. {caption}}}\label{{tab:co2}}\\",
-        *(r"\toprule", titles, r"\endfirsthead"),
-        *(r"\toprule", titles, r"\midrule", r"\endhead"),
-        r"\bottomrule\endfoot",
-    ]
+
+    def row(use: Use) -> tuple[str, int, int, list[str]]:
+        times = (parts_of_hour * use.hours, parts_of_hour * use.cpu_hours)
+        numbers = (*times, scale * use.sum("kwh"), scale * use.sum("kg"))
+        name = use.label if use.name else ""
+        return name, len(use.entries), use.unfinished, [_cell(number) for number in numbers]
+
     products = "Table or figure, with all it is made of"
     parts = {"Rule": sums.rules, products: sums.products, "": [sums.total]}
-    for heading, uses in parts.items():
-        lines.append(r"\midrule")
-        if heading:
-            lines.append(rf"\multicolumn{{7}}{{@{{}}l}}{{\emph{{{heading}}}}} \\")
-        lines += [_row(use, scale, parts_of_hour) for use in uses]
     paper = f"Paper: {impact.HOURS} h at {impact.WATTS} W (printed: {impact.PRINTED} kg)"
     ours = f"This run: {_powers(sums.total.entries)}"
-    estimates = {ours: _mass(sums.total.impact_kg), paper: f"{impact.COMPUTED} kg"}
-    lines += [
-        r"\midrule",
-        r"\multicolumn{7}{@{}l}"
-        r"{\emph{Hours $\times$ power at full load $\times$ factor, without memory}} \\",
-        *(rf"\multicolumn{{6}}{{@{{}}l}}{{{name}}} & {kg} \\" for name, kg in estimates.items()),
-        *(r"\end{longtable}}", r"\epcoreend", ""),
-    ]
-    return "\n".join(lines)
-
-
-def _row(use: Use, scale: float, parts_of_hour: int) -> str:
-    name = tex_escape(use.label) if use.name else r"\textbf{Total}"
-    times = (parts_of_hour * use.hours, parts_of_hour * use.cpu_hours)
-    numbers = (*times, scale * use.sum("kwh"), scale * use.sum("kg"))
-    cells = [name, str(len(use.entries)), str(use.unfinished), *map(_cell, numbers)]
-    return " & ".join(cells) + r" \\"
+    return fill(
+        "co2.tex",
+        caption=" ".join(sentences[name] for name in CAPTION),
+        time=time,
+        energy="Wh" if small else "kWh",
+        mass="g" if small else "kg",
+        parts=[(heading, [row(use) for use in uses]) for heading, uses in parts.items()],
+        estimates=[(ours, _mass(sums.total.impact_kg)), (paper, f"{impact.COMPUTED} kg")],
+    )
 
 
 def _cell(number: float) -> str:

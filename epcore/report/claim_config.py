@@ -116,6 +116,16 @@ class JudgedClaim(Claimed):
         cases = [case for contrast in self.contrasts for case in contrast.cases]
         return list(dict.fromkeys(cell for case in cases for cell in case.cells))
 
+    @property
+    def tables(self) -> list[str]:
+        """The tables of its cells, each once."""
+        return list(dict.fromkeys(cell.split("/")[0] for cell in self.cells))
+
+    @property
+    def figures(self) -> list[str]:
+        """The figures of its numbers, each once."""
+        return list(dict.fromkeys(number.figure for number in self.numbers))
+
 
 class ClaimsConfig(StageConfig):
     """Judge claims by printed cells and by the tables of this run; see `epcore.report.verdicts`.

@@ -1,6 +1,5 @@
 """Where the jobs of a scale ran and with what: a page for browsers, from the metas they wrote."""
 
-import html
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import Any
 
 from epcore.files import reading_meta, write_text
 from epcore.report.config import EnvironmentConfig
-from epcore.report.html_table import document
+from epcore.report.writer import fill
 
 
 def facts_of(metas: Iterable[dict[str, Any]]) -> dict[str, Counter[str]]:
@@ -34,36 +33,13 @@ def page(config: EnvironmentConfig, metas: list[dict[str, Any]]) -> str:
     seconds: dict[str, list[float]] = {}
     for meta in metas:
         seconds.setdefault(str(meta["stage"]), []).append(float(meta["seconds"]))
-    work = [(name, str(len(s)), f"{sum(s) / 3600:.3f}") for name, s in seconds.items()]
-    ran = [
-        (fact, value, str(count))
+    work = [(name, len(of), f"{sum(of) / 3600:.3f}") for name, of in seconds.items()]
+    facts = [
+        (fact, value, count)
         for fact, values in facts_of(metas).items()
         for value, count in sorted(values.items())
     ]
-    body = [
-        f"<h1>{html.escape(config.title)}</h1>",
-        *_table("Trainings, and the score files of tests", ("stage", "files", "hours"), work),
-        *_table(
-            "What made them: more than one line where jobs differ", ("fact", "value", "files"), ran
-        ),
-    ]
-    return document(config.title, "\n".join(body))
-
-
-def _table(caption: str, head: tuple[str, ...], lines: list[tuple[str, str, str]]) -> list[str]:
-    cells = "".join(f'<th scope="col">{name}</th>' for name in head)
-    rows = (
-        f'<tr><th scope="row">{html.escape(first)}</th><td>{html.escape(second)}</td>'
-        f"<td>{html.escape(third)}</td></tr>"
-        for first, second, third in lines
-    )
-    return [
-        f"<table><caption>{caption}</caption>",
-        f"<thead><tr>{cells}</tr></thead>",
-        "<tbody>",
-        *rows,
-        "</tbody></table>",
-    ]
+    return fill("environment.html", title=config.title, work=work, facts=facts)
 
 
 def run(config: EnvironmentConfig, out: Path) -> None:

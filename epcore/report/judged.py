@@ -123,7 +123,7 @@ def _reason(claim: JudgedClaim, config: ClaimsConfig) -> str:
     if claim.products:
         return "Arithmetic on numbers of the text; no run bears on it."
     if claim.numbers:
-        figures = ", ".join(dict.fromkeys(number.figure for number in claim.numbers))
+        figures = ", ".join(claim.figures)
         return f"This scale does not draw {figures}; --config scale=paper does."
     if len(config.seeds) < claim.trainings:
         return f"Needs {claim.trainings} trainings: --config seeds={claim.trainings}."
@@ -161,17 +161,3 @@ def _judge_number(number: SignedNumber, file: Path) -> CaseVerdict:
     else:
         word = "holds" if above else "fails" if below else "open"
     return CaseVerdict(number.number, value, (high - low) / 2, word)
-
-
-def reasons_against(verdict: Verdict) -> str:
-    """What keeps a claim from holding, worst first."""
-    cases = [case for word in ("fails", "open") for case in verdict.cases if case.word == word]
-    return "; ".join(f"{case.name} {value_of(case)} {case.word}".strip() for case in cases)
-
-
-def value_of(case: CaseVerdict) -> str:
-    """A value with half the width of its interval."""
-    value = f"{case.value:+.2f}" if case.name else f"{case.value:.2f}"
-    if case.half_width is not None:
-        value += f" ± {case.half_width:.2f}"
-    return f"{value} (not against all)" if case.partial else value

@@ -12,11 +12,11 @@ from pathlib import Path
 from epcore.errors import UserError
 from epcore.files import atomic, reading, write_text
 from epcore.footprint.impact import HOURS
-from epcore.report.claims_table import plain
 from epcore.report.config import ReproductionConfig
 from epcore.report.evidence import LEVEL
 from epcore.report.markup import to_tex
 from epcore.report.text_table import CsvLine, read_cells
+from epcore.report.writer import plain_tex
 
 SUMS = ("hours", "kwh", "kg")
 VERDICTS = ("printed", "intervals", "run")
@@ -94,12 +94,15 @@ def _source(config: ReproductionConfig, target: str, stem: str) -> str:
     seeds = f" seeds='{list(config.seeds)}'" if len(config.seeds) > 1 else ""
     command = f"snakemake --cores 8 {target} --config scale={config.scale}{seeds}"
     folder, name = stem.split("/")
-    return rf"\source{{{plain(command)}}}{{{plain(f'results/{config.scale}/{folder}/{name}.csv')}}}"
+    file = f"results/{config.scale}/{folder}/{name}.csv"
+    return rf"\source{{{plain_tex(command)}}}{{{plain_tex(file)}}}"
 
 
 def _claim(claim: Mapping[str, str]) -> str:
     """A paragraph: what is claimed, then what breaks it by each judge."""
-    said = [rf"\paragraph{{{claim['id']}.}} {plain(claim['claim'])} ({plain(claim['where'])})"]
+    said = [
+        rf"\paragraph{{{claim['id']}.}} {plain_tex(claim['claim'])} ({plain_tex(claim['where'])})"
+    ]
     judges = (
         ("printed", "By printed numbers it", "printed_breaks"),
         ("printed_intervals", "By printed intervals it", "printed_intervals_breaks"),
@@ -112,9 +115,9 @@ def _claim(claim: Mapping[str, str]) -> str:
         counts = ""
         if column == "this_run" and word in ("holds", "open", "fails"):
             counts = f" ({_counts(claim)})"
-        breaks = f": {plain(_short(claim[why]))}" if claim[why] else ""
+        breaks = f": {plain_tex(_short(claim[why]))}" if claim[why] else ""
         if word == "not asked":
-            said.append(f"In this run: {plain(claim[why])}")
+            said.append(f"In this run: {plain_tex(claim[why])}")
             continue
         said.append(rf"{begin} \textbf{{{SAID[word]}}}{counts}{breaks}.".replace("..", "."))
     return " ".join(said) + "%"

@@ -1,16 +1,20 @@
 """The stage `table`: from per-episode scores to a CSV, and from that to LaTeX and a page."""
 
+import itertools
 from pathlib import Path
+from typing import Any
 
 from epcore.files import Provenance, write_text
 from epcore.report.aggregate import read_accuracies, tabulate_cells, tabulate_tests
 from epcore.report.config import TableConfig
-from epcore.report.html_table import page
-from epcore.report.latex import typeset
-from epcore.report.layout import lay_out
+from epcore.report.lines import PrintedBlock, beside, blocks_of, fact_names, sources
+from epcore.report.markup import literal, to_text
 from epcore.report.numbers import write_table
 from epcore.report.printed import read_printed
-from epcore.report.text_table import by_seed, read_cells, read_tests
+from epcore.report.text_table import Cells, Tests, by_seed, read_cells, read_tests
+from epcore.report.writer import fill
+
+LINES_OF_A_PAGE = 64
 
 
 def run(
@@ -28,7 +32,46 @@ def run(
     lines = tabulate_tests(config, tests)
     write_table(lines, by_seed(out), "%.6g")
     write_table(tabulate_cells(config, tests, lines, *numbers), out, "%.4f")
-    layout = lay_out(config, read_cells(out), read_tests(by_seed(out)))
-    write_text(out.with_suffix(".tex"), typeset(layout))
-    write_text(out.with_suffix(".html"), page(layout))
+    values = values_of(config, read_cells(out), read_tests(by_seed(out)))
+    write_text(out.with_suffix(".tex"), fill("table.tex", **values))
+    write_text(out.with_suffix(".html"), fill("table.html", **values))
     provenance.write(out, by_seed(out))
+
+
+def values_of(config: TableConfig, cells: Cells, tests: Tests) -> dict[str, Any]:
+    """What the templates of a table show; texts are in epcore.report.markup.
+
+    lead: the headings before the first cell, of which some are marks and facts. per_cell: columns
+    of a cell. groups: what stands above the headings, with the number of columns that each spans.
+    """
+    table = config.table
+    extra, facts = beside(table, cells), fact_names(table, cells)
+    blocks = blocks_of(config, cells, tests)
+    lead, per_cell = [table.first, *table.marks, *facts], 2 if extra else 1
+    groups = itertools.groupby(config.groups)
+    return {
+        "title": to_text(config.caption).split(". ", 1)[0],
+        "caption": config.caption,
+        "label": table.label,
+        "lead": lead,
+        "marks": len(table.marks),
+        "facts": len(facts),
+        "groups": [(name, per_cell * len(list(columns))) for name, columns in groups],
+        "headings": [column.heading for column in table.columns],
+        "beside": extra,
+        "per_cell": per_cell,
+        "width": len(lead) + per_cell * len(table.columns),
+        "blocks": blocks,
+        "pages": _pages(blocks),
+        "sources": list(map(literal, sources(config))),
+    }
+
+
+def _pages(blocks: list[PrintedBlock]) -> list[list[PrintedBlock]]:
+    """As many blocks on each page as it has room for, one at least."""
+    pages: list[list[PrintedBlock]] = [[]]
+    for block in blocks:
+        if pages[-1] and sum(len(lines) for _, lines in (*pages[-1], block)) > LINES_OF_A_PAGE:
+            pages.append([])
+        pages[-1].append(block)
+    return pages

@@ -16,6 +16,7 @@ from epcore.report.claim_config import Case, ClaimCell, JudgedClaim, JudgedContr
 from epcore.report.evidence import LEVEL, Estimate, holm
 
 Word = Literal["holds", "fails", "open", "not asked"]
+PLURAL: dict[Word, str] = {"holds": "hold", "fails": "fail", "open": "open"}
 Cells = Mapping[str, ClaimCell]
 # The estimate of a weighted sum of cells.
 Measure = Callable[[Sequence[tuple[float, str]]], Estimate]
@@ -34,6 +35,14 @@ class CaseVerdict:
     word: Word
     partial: bool = False
 
+    @property
+    def number(self) -> str:
+        """The value with half the width of its interval."""
+        number = f"{self.value:+.2f}" if self.name else f"{self.value:.2f}"
+        if self.half_width is not None:
+            number += f" ± {self.half_width:.2f}"
+        return f"{number} (not against all)" if self.partial else number
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -45,6 +54,13 @@ class Verdict:
 
     def count(self, word: Word) -> int:
         return sum(case.word == word for case in self.cases)
+
+    @property
+    def summary(self) -> str:
+        """How many cases hold, fail and are open, of how many: "3 hold, 1 open of 5"."""
+        counts = [f"{n} {plural}" for word, plural in PLURAL.items() if (n := self.count(word))]
+        total = len(self.cases) + len(self.missing)
+        return f"{', '.join(counts)} of {total}" if counts else ""
 
 
 # -- printed numbers -------------------------------------------------------------------------------

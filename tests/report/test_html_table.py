@@ -100,14 +100,14 @@ def test_no_latex_is_left_on_a_page_of_another_scale_with_two_seeds(typeset, nam
 def check_words(name):
     """No LaTeX is left on a page, and nothing is fetched."""
     text = Path(f"{name}.html").read_text(encoding="utf-8")
-    shown = re.sub(r'(?<=<table) onclick="[^"]*"', "", text.split("<body>")[1])
+    shown = text.split("<body>")[1]
     assert not re.search(r"[\\$]|\{(?![^}]*:)", shown)
     assert not re.search(r"src=|href=|url\(|@import|<script|fetch|import", text)
 
 
 def headers(text):
     """Attributes and label of every row of a page, but of those below another one."""
-    found = re.findall(r'<tr([^>]*)><th scope="row">(.*?)</th>', text)
+    found = re.findall(r'<tr([^>]*)>\s*<th scope="row">(.*?)</th>', text)
     return [(row, label) for row, label in found if not label.startswith("\N{EM SPACE}")]
 
 

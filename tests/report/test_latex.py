@@ -333,7 +333,7 @@ def test_a_table_may_say_when_each_rate_fell_and_how_many_epochs_were_trained(fa
         recipe = plan.registry.recipes.resolve(row.recipe, block.backbone)
         told = ["2 (4)", tuned if recipe.tested == "finetuned" else ""]
         assert line[1:3] == told
-        assert "<td>{}</td><td>{}</td>".format(*told) in page
+        assert "<td>{}</td>\n<td>{}</td>".format(*told) in page
     assert "learning rate" not in caption(CONFIG, "demo")
 
 

@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from rich.console import Console
 
 from epcore.commands.cli import main
-from epcore.commands.show import drawing
+from epcore.commands.show import _is_measured
 from epcore.plan import Plan, paths
-from epcore.report.layout import Block, Layout, Line, Number
+from epcore.report.lines import Entry, Line
 from epcore.report.text_table import SECONDS
 
 CONFIG = Path(__file__).parents[2] / "config"
@@ -76,23 +75,17 @@ def test_rows_of_the_literature_are_left_to_the_page(built, capsys, monkeypatch)
     assert paths.TABLE_HTML.format(scale="demo", table="main") in text
 
 
-def test_a_printed_row_that_is_trained_again_is_shown(capsys):
-    printed = Number("50.33", "0.36")
-    lines = (
-        Line("GNN", 1, (), (), (Number("44.80", "0.80"), printed)),
-        Line("TADAM", 2, (), (), (Number("", ""), printed)),
-        Line("*authors' re-run*", 1, (), (), (None, printed), below=True),
-    )
-    layout = Layout(
-        label="tab:x", caption="", first="", marks=(), facts=(), beside="paper", groups=("mini",),
-        headings=("1-shot",), blocks=(Block("Conv-4", lines),), sources=("a", "b"),
-    )  # fmt: skip
-    Console(width=80).print(drawing(layout, intervals=True))
-    text = capsys.readouterr().out
-    assert "GNN" in text
-    assert "44.80 ±0.80" in text
-    assert "TADAM" not in text
-    assert "re-run" not in text
+@pytest.mark.parametrize(
+    ("line", "measured"),
+    [
+        (Line("GNN", 1, (), (), (Entry("44.80", "0.80"), Entry("50.33", "0.36"))), True),
+        (Line("TADAM", 2, (), (), (Entry(""), Entry("50.33", "0.36"))), False),
+        (Line("*authors' re-run*", 1, (), (), (None, Entry("50.33")), below=True), False),
+        (Line("EPNet", None, (), (), (Entry(""), Entry(""))), True),
+    ],
+)
+def test_a_printed_row_that_is_trained_again_is_shown(line, measured):
+    assert _is_measured(line, "paper") == measured
 
 
 def test_a_row_stands_with_its_own_numbers_and_those_of_the_paper(built, capsys, monkeypatch):

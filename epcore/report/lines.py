@@ -1,0 +1,241 @@
+"""The printed lines of a table, before they are LaTeX, HTML or a terminal's."""
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal, NamedTuple
+
+from epcore.report.config import TableConfig
+from epcore.report.markup import literal
+from epcore.report.table_settings import Block, Row, Table
+from epcore.report.text_table import SECONDS, Cells, CsvLine, Tests
+
+# What stands beside the number of this run in each column.
+Beside = Literal["paper", "difference", None]
+
+
+class Entry(NamedTuple):
+    """A number as it is printed; `value` is empty where there is none.
+
+    interval: half width, or empty. gray: of larger images. within_noise: a difference that is
+    less than what trainings differ by.
+    """
+
+    value: str
+    interval: str = ""
+    gray: bool = False
+    within_noise: bool = False
+
+
+@dataclass(frozen=True)
+class Line:
+    """A printed line; its label is in epcore.report.markup.
+
+    source: the number of its source below the table; lines of ours have none. marks: ticks or none.
+    entries: one or two for each column. below: whether it is indented, because it belongs to the
+    line above.
+    """
+
+    label: str
+    source: int | None
+    marks: tuple[bool, ...]
+    facts: tuple[str, ...]
+    entries: tuple[Entry | None, ...]
+    below: bool = False
+
+
+# The heading of a block, and its lines.
+PrintedBlock = tuple[str, list[Line]]
+
+
+def beside(table: Table, cells: Cells) -> Beside:
+    """What stands beside the number of this run in each column of a table."""
+    if table.stacked:
+        return None
+    if table.paper:
+        return "paper"
+    return "difference" if any(cell["difference"] for cell in cells.values()) else None
+
+
+def sources(config: TableConfig) -> list[str]:
+    """Each source of the literature once, in the order of their numbers from 1."""
+    rerun = config.table.rerun
+    named = [row.source for _, block in _blocks(config) for row in block.rows if row.source]
+    return list(dict.fromkeys([*named, *([rerun.source] if rerun else [])]))
+
+
+def blocks_of(config: TableConfig, cells: Cells, tests: Tests) -> list[PrintedBlock]:
+    """The lines of a table, block by block, from its cells and the tests behind them."""
+    table = config.table
+    extra = beside(table, cells)
+    facts = _facts(table, cells, tests)
+    numbers = {source: number for number, source in enumerate(sources(config), start=1)}
+
+    def lines(block: Block, row: Row) -> Iterator[Line]:
+        """The row's line, and below it the re-run's numbers or, stacked, its differences."""
+        of_row = [cells[block.name, row.name, column.name] for column in table.columns]
+        line = Line(
+            label=row.label or literal(row.name),
+            source=numbers.get(row.source),
+            marks=tuple(mark in row.marks for mark in table.marks),
+            facts=tuple(fact(of_row) for fact in facts.values()),
+            entries=_entries(table, row, of_row, extra),
+        )
+        yield line
+        reruns = tuple(map(_rerun, of_row))
+        differences = tuple(map(_difference, of_row))
+        if table.rerun and any(reruns):
+            yield replace(
+                line,
+                label="*authors' re-run*",
+                source=numbers[table.rerun.source],
+                facts=("",) * len(facts),
+                entries=tuple(itertools.chain(*((None, entry) for entry in reruns))),
+                below=True,
+            )
+        elif table.stacked and any(differences):
+            yield replace(line, label="*difference*", entries=differences, below=True)
+
+    return [
+        (heading, [line for row in block.rows for line in lines(block, row)])
+        for heading, block in _blocks(config)
+    ]
+
+
+def fact_names(table: Table, cells: Cells) -> list[str]:
+    """The headings of the facts of each line."""
+    return list(_facts(table, cells, {}))
+
+
+def _blocks(config: TableConfig) -> Iterable[tuple[str, Block]]:
+    """The blocks that are printed, below their headings."""
+    headings = zip(config.headings, config.table.blocks, strict=True)
+    return ((heading, block) for heading, block in headings if heading is not None)
+
+
+# -- numbers ---------------------------------------------------------------------------------------
+
+
+def _entries(
+    table: Table, row: Row, cells: Sequence[CsvLine], extra: Beside
+) -> tuple[Entry | None, ...]:
+    """The numbers of a row: this run's, and what stands beside each."""
+    if table.stacked and row.source:
+        return tuple(map(_printed, cells))
+    entries: list[Entry | None] = []
+    for cell in cells:
+        ours = Entry(_rounded(cell["accuracy"]), _rounded(cell["interval"]))
+        if extra == "difference":
+            entries += [ours, _difference(cell)]
+            continue
+        entries.append(ours._replace(within_noise=_within_noise(cell)))
+        if extra == "paper":
+            entries.append(_printed(cell))
+    return tuple(entries)
+
+
+def _printed(cell: CsvLine) -> Entry:
+    """The paper's number, as it stands there."""
+    return Entry(cell["paper_accuracy"], cell["paper_interval"], gray=cell["note"] == "224 px")
+
+
+def _rerun(cell: CsvLine) -> Entry | None:
+    """The number of the authors' re-run, as it stands there; None if the re-run lacks the cell."""
+    if not cell["rerun_accuracy"]:
+        return None
+    return Entry(cell["rerun_accuracy"], cell["rerun_interval"])
+
+
+def _difference(cell: CsvLine) -> Entry | None:
+    """The difference with its sign; None for the row that others are compared with."""
+    if not cell["difference"]:
+        return None
+    return Entry(
+        f"{float(cell['difference']):+.2f}".replace("-0.00", "+0.00"),
+        _rounded(cell["difference_interval"]),
+        within_noise=_within_noise(cell),
+    )
+
+
+def _within_noise(cell: CsvLine) -> bool:
+    """Whether the interval of a difference over several trainings contains zero."""
+    if not cell["difference"] or int(cell["seeds"]) < 2:
+        return False
+    return abs(float(cell["difference"])) <= float(cell["difference_interval"])
+
+
+def _rounded(number: str) -> str:
+    return f"{float(number):.2f}" if number else ""
+
+
+# -- facts -----------------------------------------------------------------------------------------
+
+
+def _facts(table: Table, cells: Cells, tests: Tests) -> dict[str, Callable[[list[CsvLine]], str]]:
+    """Heading -> the text for the cells of a row."""
+    facts: dict[str, Callable[[list[CsvLine]], str]] = {}
+    if any(cell["paper_parameters"] for cell in cells.values()):
+        facts["Params"] = _parameters
+    if table.assumptions:
+        facts["assumes"] = lambda row: row[0]["assumes"]
+    if table.seconds:
+        facts["s/1000"] = _seconds
+    if table.costs:
+        facts["training"] = _training_time
+        facts["Wh"] = _training_energy
+    if table.training:
+        facts["pretraining"] = partial(_training, tests, "pretraining")
+        facts["fine-tuning"] = partial(_training, tests, "finetuning")
+    return facts
+
+
+def _parameters(row: list[CsvLine]) -> str:
+    """Our count in thousands, from any cell of the row that is ours, beside the paper's."""
+    paper = row[0]["paper_parameters"]
+    ours = [cell["parameters"] for cell in row if cell["parameters"]]
+    if not ours:
+        return paper
+    count = f"{round(int(ours[0]) / 1000)}K"
+    return f"{count} ({paper})" if paper else count
+
+
+def _mean(row: list[CsvLine], name: str) -> float | None:
+    """The mean of a number over the cells that have it."""
+    values = [float(cell[name]) for cell in row if cell.get(name)]
+    return sum(values) / len(values) if values else None
+
+
+def _seconds(row: list[CsvLine]) -> str:
+    """Seconds for 1000 episodes, the mean over the columns."""
+    seconds = _mean(row, SECONDS)
+    return "" if seconds is None else f"{seconds:.1f}"
+
+
+def _training_time(row: list[CsvLine]) -> str:
+    """Mean over the columns, in seconds, minutes or hours."""
+    seconds = _mean(row, "training_seconds")
+    if seconds is None:
+        return ""
+    for unit, size in (("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def _training_energy(row: list[CsvLine]) -> str:
+    """Mean over the columns, in Wh."""
+    kwh = _mean(row, "training_kwh")
+    return "" if kwh is None else f"{1000 * kwh:.3g}"
+
+
+def _training(tests: Tests, phase: str, row: list[CsvLine]) -> str:
+    """When the rate first fell and, in brackets, the epochs trained: of each training once."""
+    keys = [(cell["block"], cell["row"], cell["column"]) for cell in row]
+    texts = [
+        f"{test[f'{phase}_fell']} ({test[f'{phase}_epochs']})"
+        for key in keys
+        for test in tests.get(key, [])
+        if test[f"{phase}_fell"]
+    ]
+    return ", ".join(dict.fromkeys(texts))

@@ -1,0 +1,51 @@
+"""Fills the Jinja templates of tables and pages, which lie in the folder templates/.
+
+In LaTeX, which is full of braces, they write << value >> and <% statement %>.
+"""
+
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from epcore.report.markup import literal, tex_escape, to_html, to_tex, to_text
+
+
+def fill(template: str, **values: object) -> str:
+    """The text of a template, such as `table.tex`."""
+    return _environment(template.endswith(".tex")).get_template(template).render(values)
+
+
+@cache
+def _environment(latex: bool) -> Environment:
+    marks: dict[str, Any] = {
+        "variable_start_string": "<<",
+        "variable_end_string": ">>",
+        "block_start_string": "<%",
+        "block_end_string": "%>",
+        "comment_start_string": "<#",
+        "comment_end_string": "#>",
+    }
+    environment = Environment(
+        loader=PackageLoader("epcore.report"),
+        undefined=StrictUndefined,
+        autoescape=not latex,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        **(marks if latex else {}),
+    )
+    environment.filters |= {
+        "tex": to_tex,
+        "plain_tex": plain_tex,
+        "escape_tex": tex_escape,
+        "html": lambda text: Markup(to_html(text)),
+        "text": to_text,
+    }
+    return environment
+
+
+def plain_tex(text: str) -> str:
+    """Plain text in LaTeX; two hyphens are not a dash: --Net."""
+    return to_tex(literal(text)).replace("--", "-{}-")
