@@ -12,7 +12,7 @@ from epcore.plan.registry import Registry
 from epcore.plan.tables import Tables
 from epcore.report.claim_config import Case, ClaimCell, ClaimsConfig, JudgedClaim, JudgedContrast
 from epcore.report.markup import literal
-from epcore.report.printed import Cell, Place, read_printed
+from epcore.report.printed import Place, PrintedCell, read_printed
 from epcore.report.table_settings import Table
 from epcore.settings import pick
 
@@ -84,8 +84,8 @@ class Claims:
     def _add(self, name: str, table: Table) -> None:
         """Adds the cells of a table."""
         printed = self._printed(table.paper)
-        runs = self._tables.runs_if_shown(name)
-        measured = {(at.block.name, at.row.name, at.column.name): at.run for at in runs}
+        cells = self._tables.cells_if_shown(name)
+        measured = {(at.block.name, at.row.name, at.column.name): at.run for at in cells}
         # Of ImageNet-FS a row of the literature has its method in another block.
         methods = {(run.recipe, place[2]): place for place, run in reversed(measured.items())}
         for block, row, column in table.places:
@@ -102,7 +102,7 @@ class Claims:
             if row.source:
                 self.literature.add(cell)
 
-    def _printed(self, paper: str | None) -> dict[Place, Cell]:
+    def _printed(self, paper: str | None) -> dict[Place, PrintedCell]:
         return read_printed(self._registry.config / "paper" / f"{paper}.csv") if paper else {}
 
     # -- claims -----------------------------------------------------------------------------------

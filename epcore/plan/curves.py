@@ -100,7 +100,7 @@ class Curves:
         name = self._figures.settings.gap.table
         return [
             (at.block, at.run, at.baseline)
-            for at in self._tables.runs_if_shown(name)
+            for at in self._tables.cells_if_shown(name)
             if at.baseline and at.column is self._tables.table(name).columns[0]
         ]
 

@@ -80,7 +80,7 @@ class Figures:
     def _has_numbers(self, name: str) -> bool:
         """Whether the scale has the tests that a figure of a table draws."""
         figure = self.settings.of_tables[name]
-        runs = self._tables.runs_if_shown(figure.table)
+        runs = self._tables.cells_if_shown(figure.table)
         return any(figure.draws(at.block, at.row, at.column) for at in runs)
 
     def alpha_runs(self) -> list[Run]:

@@ -113,7 +113,7 @@ class Plan:
         refute = "On other data a verdict is on the method as it works there; it can refute no "
         seeds = registry.seeds
         alone = "one training of each network"
-        tested = self.tables.runs_if_shown("classifiers")
+        tested = self.tables.cells_if_shown("classifiers")
         facts = {
             "scale": literal(registry.scale_name),
             "note": literal(scale.note),

@@ -7,7 +7,7 @@ from epcore.config.load import read
 from epcore.config.scale import Protocol
 from epcore.plan.checks import check_name
 from epcore.plan.registry import Registry
-from epcore.plan.tables import TableRun, Tables
+from epcore.plan.tables import Cell, Tables
 from epcore.report.figure_config import PlotConfig, PlotPoint
 
 
@@ -66,7 +66,7 @@ class Plots:
         series = {each.recipe: each.label for each in plot.series or self.settings.series}
         points: dict[tuple[str, str, str, str, int], PlotPoint] = {}
         for table in self.tables(name):
-            for at in self._tables.runs(table):
+            for at in self._tables.cells(table):
                 if point := self._point(plot.axis, series, table, at):
                     points.setdefault((*point.panel, point.series, point.x), point)
         positions: dict[tuple[str, str, str], set[int]] = {}
@@ -74,9 +74,7 @@ class Plots:
             positions.setdefault(point.panel, set()).add(point.x)
         return [point for point in points.values() if len(positions[point.panel]) > 1]
 
-    def _point(
-        self, axis: Axis, series: dict[str, str], table: str, at: TableRun
-    ) -> PlotPoint | None:
+    def _point(self, axis: Axis, series: dict[str, str], table: str, at: Cell) -> PlotPoint | None:
         """A number of a table, if it is of a series and differs in nothing but what is drawn."""
         protocol = self._registry.protocols[at.run.protocol]
         partly = protocol.labeled is not None or protocol.dirichlet is not None

@@ -34,9 +34,10 @@ ANNEALED = (
 
 
 @dataclass(frozen=True)
-class TableRun:
-    """A run that a table shows, and where; `baseline` is the run that its difference is to."""
+class Cell:
+    """A cell of this run with one seed; `baseline` is the run that its difference is to."""
 
+    table: str
     block: Block
     row: Row
     column: Column
@@ -53,7 +54,7 @@ class Tables:
     @property
     def covered(self) -> list[str]:
         """The tables that this scale has cells of."""
-        return [name for name in self._registry.tables.shown if self.runs(name)]
+        return [name for name in self._registry.tables.shown if self.cells(name)]
 
     @cache  # noqa: B019 - a plan lives as long as the program
     def table(self, name: str) -> Table:
@@ -64,11 +65,11 @@ class Tables:
         return self._imagenet_fs.shown(table, f"{self._registry.config.name}/tables/{name}.yaml")
 
     @cache  # noqa: B019
-    def runs(self, name: str) -> list[TableRun]:
-        """Those of rows of ours that this scale has the data set and backbone of, of each seed."""
+    def cells(self, name: str) -> list[Cell]:
+        """The cells of rows of ours whose data set and backbone this scale has, one a seed."""
         table = self.table(name)
         return [
-            self._run(name, block, row, column, dataset, seed)
+            self._cell(name, block, row, column, dataset, seed)
             for block in table.blocks
             for row in block.rows
             if self._recipe(name, row) is not None
@@ -77,9 +78,9 @@ class Tables:
             for seed in self._registry.seeds
         ]
 
-    def runs_if_shown(self, name: str) -> list[TableRun]:
-        """Those of a table, none if this scale leaves it out."""
-        return self.runs(name) if name in self._registry.tables.shown else []
+    def cells_if_shown(self, name: str) -> list[Cell]:
+        """The cells of a table, none if this scale leaves it out."""
+        return self.cells(name) if name in self._registry.tables.shown else []
 
     def _dataset(self, block: Block, column: Column) -> str | None:
         """What this scale has in a column of a block, if it has that and the block's backbone."""
@@ -93,9 +94,9 @@ class Tables:
         here = table in self._registry.scale.compared.tables
         return row.recipe or (row.method if here else None)
 
-    def _run(
+    def _cell(
         self, table: str, block: Block, row: Row, column: Column, dataset: str, seed: int
-    ) -> TableRun:
+    ) -> Cell:
         run = Run(
             dataset=dataset,
             backbone=str(block.backbone),
@@ -110,33 +111,33 @@ class Tables:
             baseline = replace(run, recipe=str(other.recipe), protocol=protocol)
         if row.baseline_recipe is not None:
             baseline = replace(run, recipe=row.baseline_recipe)
-        return TableRun(block, row, column, run, baseline)
+        return Cell(table, block, row, column, run, baseline)
 
     @cache  # noqa: B019
-    def cells(self, name: str) -> list[MeasuredCell]:
-        """The cells of a table, one for each seed."""
+    def measured(self, name: str) -> list[MeasuredCell]:
+        """The files behind each cell of a table."""
         table = self.table(name)
-        return [self._cell(each, table) for each in self.runs(name)]
+        return [self._measured(cell, table) for cell in self.cells(name)]
 
-    def _cell(self, at: TableRun, table: Table) -> MeasuredCell:
+    def _measured(self, cell: Cell, table: Table) -> MeasuredCell:
         files = self._files(table)
-        scores, baseline = files.scores(at.run), at.baseline and files.scores(at.baseline)
+        scores, baseline = files.scores(cell.run), cell.baseline and files.scores(cell.baseline)
         trainings = (
-            self._runs.trainings(self._runs.checkpoint(at.run))
+            self._runs.trainings(self._runs.checkpoint(cell.run))
             if table.training or table.costs
             else ()
         )
         return MeasuredCell(
-            block=at.block.name,
-            row=at.row.name,
-            column=at.column.name,
-            seed=at.run.seed,
+            block=cell.block.name,
+            row=cell.row.name,
+            column=cell.column.name,
+            seed=cell.run.seed,
             scores=scores,
-            checkpoint_meta=paths.meta(files.trained(at.run)),
+            checkpoint_meta=paths.meta(files.trained(cell.run)),
             baseline=baseline if baseline != scores else None,
             trainings=tuple(trainings),
             tells_of_classifier=table.assumptions or table.seconds,
-            draw=self._draw(at.run),
+            draw=self._draw(cell.run),
         )
 
     def _draw(self, run: Run) -> str:
@@ -183,7 +184,7 @@ class Tables:
                 else None
                 for block in shown.blocks
             ),
-            cells=tuple(self.cells(table)),
+            cells=tuple(self.measured(table)),
             ledger=paths.LEDGER.format(scale=self._registry.scale_name),
         )
 
@@ -248,7 +249,7 @@ class Tables:
         So the demo, which flips no images, is no other without flips.
         """
         scores = self._runs.scores
-        if any(at.baseline and scores(at.baseline) == scores(at.run) for at in self.runs(name)):
+        if any(at.baseline and scores(at.baseline) == scores(at.run) for at in self.cells(name)):
             return "A row without a difference is, at this scale, the run that it is compared with."
         return ""
 

@@ -42,7 +42,7 @@ class Tested:
         """Table -> its runs, without those of ImageNet-FS."""
         tables = self._registry.tables.shown.items()
         names = [name for name, table in tables if table.imagenet_fs is None]
-        return {name: [each.run for each in self._tables.runs(name)] for name in names}
+        return {name: [each.run for each in self._tables.cells(name)] for name in names}
 
     @property
     def _shown(self) -> list[Run]:
@@ -86,7 +86,7 @@ class Tested:
             each.run
             for name, table in self._registry.tables.shown.items()
             if table.imagenet_fs is not None and table.in_all
-            for each in self._tables.runs(name)
+            for each in self._tables.cells(name)
         ]
 
     @cached_property

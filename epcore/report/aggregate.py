@@ -15,7 +15,7 @@ from epcore.files import reading_meta, sha256
 from epcore.footprint.ledger import gone_on_from, read
 from epcore.report.config import MeasuredCell, ScoreColumn, TableConfig, Training
 from epcore.report.curves import read_curve
-from epcore.report.printed import Cell, Place
+from epcore.report.printed import Place, PrintedCell
 from epcore.report.scores import read_scores, reading_classifier
 from epcore.report.statistics import Interval, over_trainings, paired
 from epcore.report.text_table import CELLS, KEY, SECONDS, TESTS
@@ -166,8 +166,8 @@ def tabulate_cells(
     config: TableConfig,
     tests: Sequence[Test],
     lines: pd.DataFrame,
-    paper: Mapping[Place, Cell],
-    rerun: Mapping[Place, Cell],
+    paper: Mapping[Place, PrintedCell],
+    rerun: Mapping[Place, PrintedCell],
 ) -> pd.DataFrame:
     """One line for each cell of the table, printed or ours, in the table's order.
 

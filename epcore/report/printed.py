@@ -10,19 +10,19 @@ from epcore.settings import pick
 
 COLUMNS = ("block", "row", "column", "accuracy", "interval", "note")
 Place = tuple[str, str, str]
-Cell = dict[str, str]
+PrintedCell = dict[str, str]
 # Block and row -> columns, of the tables that show a file.
 Shown = dict[tuple[str, str], set[str]]
 
 
-def read_printed(path: Path, shown: Shown | None = None) -> dict[Place, Cell]:
+def read_printed(path: Path, shown: Shown | None = None) -> dict[Place, PrintedCell]:
     """The lines by block, row and column; numbers stay text, so that 48.70 is not turned into 48.7.
 
     Raises:
         UserError: naming the first line that is there twice, holds no percentage or, where `shown`
             is given, belongs to no cell of a table.
     """
-    cells: dict[Place, Cell] = {}
+    cells: dict[Place, PrintedCell] = {}
     for where, cell in _lines(path):
         place = (cell["block"], cell["row"], cell["column"])
         if shown is not None:
@@ -36,7 +36,7 @@ def read_printed(path: Path, shown: Shown | None = None) -> dict[Place, Cell]:
     return cells
 
 
-def _lines(path: Path) -> Iterator[tuple[str, Cell]]:
+def _lines(path: Path) -> Iterator[tuple[str, PrintedCell]]:
     """Every line below the first, and where it stands."""
     try:
         with path.open(newline="", encoding="utf-8") as file:

@@ -114,7 +114,7 @@ def narrowed(config, parts):
 def test_scale_paper_shows_all_networks_and_data_sets_and_the_demo_one_of_each(table):
     def shown(scale):
         p = plan_of(scale)
-        runs = [at.run for at in p.tables.runs(table)]
+        runs = [at.run for at in p.tables.cells(table)]
         return p.registry.scale, {(run.backbone, run.dataset) for run in runs}
 
     scale, of_paper = shown("paper")
@@ -125,7 +125,7 @@ def test_scale_paper_shows_all_networks_and_data_sets_and_the_demo_one_of_each(t
 
 @pytest.mark.parametrize("table", ["classifiers", "with-ep"])
 def test_rows_differ_from_those_of_the_same_network_and_data(table):
-    for at in plan_of("paper").tables.runs(table):
+    for at in plan_of("paper").tables.cells(table):
         if at.baseline is not None:
             same = replace(at.baseline, recipe=at.run.recipe)
             assert same == at.run
@@ -178,7 +178,9 @@ def test_a_class_of_a_user_s_that_cannot_be_imported_stops_its_own_rows_alone(
     def tested(plan):
         plan.check()
         return {
-            (at.row.name, name) for name in ("main", "classifiers") for at in plan.tables.runs(name)
+            (at.row.name, name)
+            for name in ("main", "classifiers")
+            for at in plan.tables.cells(name)
         }
 
     without = Plan(config, "demo")

@@ -154,7 +154,7 @@ def literature(scale, table):
     p = plan(scale)
     return {
         (cell.block, cell.row)
-        for cell in p.tables.cells(table)
+        for cell in p.tables.measured(table)
         if any(f"/{recipe}/" in cell.scores.file for recipe in p.registry.recipes.compared)
     }
 

@@ -824,6 +824,6 @@ def test_a_recipe_that_no_run_uses_stops_none(config, used):
             plan.check()
         return
     plan.check()
-    assert plan.tables.cells("main")
+    assert plan.tables.measured("main")
     with pytest.raises(UserError, match=r"recipes\.\S+: .*rotation_weight must be 0"):
         plan.registry.check_recipes(plan.registry.recipes.names)

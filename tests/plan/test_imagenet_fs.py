@@ -114,11 +114,11 @@ def test_the_table_has_ten_columns_of_every_method_and_run_and_the_papers_rows(s
 
 def test_both_readings_and_both_networks_are_runs_of_the_paper_scale():
     tables = plan_of("paper").tables
-    blocks = {cell.block for cell in tables.cells("imagenetfs")}
+    blocks = {cell.block for cell in tables.measured("imagenetfs")}
     readings = ("by-name", "by-sorted-index")
     networks = ("resnet10", "resnet18")
     assert blocks == {f"imagenet-fs-{r}, {n}" for r in readings for n in networks}
-    assert {cell.block for cell in tables.cells("imagenetfs-variants")} == {
+    assert {cell.block for cell in tables.measured("imagenetfs-variants")} == {
         "imagenet-fs-by-sorted-index, resnet10"
     }
 
@@ -141,7 +141,7 @@ def test_the_page_on_the_environment_names_every_training_and_test_of_the_target
     plan = plan_of(scale)
     told = plan.environment().metas
     assert len(told) == len(set(told))
-    cells = [cell for table in plan.main_tables for cell in plan.tables.cells(table)]
+    cells = [cell for table in plan.main_tables for cell in plan.tables.measured(table)]
     assert {cell.checkpoint_meta for cell in cells} <= set(told)
     networks = {(run.dataset, run.network) for run in plan.imagenet_fs.scale.runs}
     classifiers = [meta for meta in told if meta.endswith("/classifier.meta.json")]

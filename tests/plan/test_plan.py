@@ -124,7 +124,7 @@ def test_the_main_table_has_a_cell_of_every_row_of_ours_in_every_column_of_the_s
         and has.columns.get(column["dataset"])
         and run & {*row}
     ]
-    cells = plan(scale).tables.cells("main")
+    cells = plan(scale).tables.measured("main")
     assert [(cell.block, cell.row, cell.column) for cell in cells] == expected
     assert ("CONV-4", "EPNet", "mini1") in expected
 
@@ -132,7 +132,7 @@ def test_the_main_table_has_a_cell_of_every_row_of_ours_in_every_column_of_the_s
 @pytest.mark.parametrize("scale", SCALES)
 def test_every_segment_of_a_path_is_a_readable_name(scale):
     tables = plan(scale).tables
-    for cell in tables.cells("main" if "main" in tables.covered else "compared"):
+    for cell in tables.measured("main" if "main" in tables.covered else "compared"):
         for path in (cell.scores.file, cell.checkpoint_meta):
             folders, file = path.split("/")[:-1], path.split("/")[-1]
             assert folders[:2] == ["results", scale]
@@ -141,7 +141,7 @@ def test_every_segment_of_a_path_is_a_readable_name(scale):
 
 
 def test_a_cell_names_the_scores_of_its_episodes_and_the_checkpoint_of_its_shot():
-    cells = {(c.block, c.row, c.column): c for c in plan().tables.cells("main")}
+    cells = {(c.block, c.row, c.column): c for c in plan().tables.measured("main")}
     cell = cells["CONV-4", "--Net", "tier5"]
     assert cell.scores.file == "results/demo/scores/glyph-tiered/conv4/net/s0/5way-5shot.csv"
     assert cell.checkpoint_meta == (

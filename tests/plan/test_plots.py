@@ -109,7 +109,7 @@ def test_curves_show_every_training_behind_the_tables_on_few_rows_each(scale):
     needed = set()
     tables = {name: plan.registry.tables.table(name) for name in plan.tables.covered}
     for table in (name for name, table in tables.items() if table.imagenet_fs is None):
-        for cell in plan.tables.cells(table):
+        for cell in plan.tables.measured(table):
             checkpoint = cell.checkpoint_meta.replace(".meta.json", ".pt")
             needed.add(checkpoint)
             _, _, _, _, backbone, recipe, seed, _ = checkpoint.split("/")

@@ -66,7 +66,7 @@ def test_what_a_default_recipe_trains_already_is_not_trained_for_the_selection_a
 
 
 def test_no_table_trains_the_candidates_of_a_selection(plan):
-    cells = [cell for table in plan.tables.covered for cell in plan.tables.cells(table)]
+    cells = [cell for table in plan.tables.covered for cell in plan.tables.measured(table)]
     assert not [cell for cell in cells if "net-selected/" in cell.checkpoint_meta]
     assert not [cell for cell in cells if "-selected-lr" in cell.checkpoint_meta]
 

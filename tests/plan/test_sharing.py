@@ -47,11 +47,11 @@ def rows_of(table):
 
 def cells(table, scale="paper"):
     """(block, row, column) -> cell."""
-    return {(c.block, c.row, c.column): c for c in plan(scale).tables.cells(table)}
+    return {(c.block, c.row, c.column): c for c in plan(scale).tables.measured(table)}
 
 
 def all_cells(scale):
-    return [cell for table in tables_of(plan(scale)) for cell in plan(scale).tables.cells(table)]
+    return [cell for table in tables_of(plan(scale)) for cell in plan(scale).tables.measured(table)]
 
 
 def parts_of(path, pattern):
@@ -644,7 +644,7 @@ def test_all_cells_of_a_table_are_over_the_number_of_episodes_that_its_caption_s
     if table not in p.registry.tables.shown:
         pytest.skip(f"scale {scale} does without it")
     counts = set()
-    for cell in p.tables.cells(table):
+    for cell in p.tables.measured(table):
         protocol = where_of(cell.scores)["protocol"]
         counts.add(p.data.episodes(protocol).episodes)
     assert len(counts) <= 1
@@ -694,7 +694,7 @@ def test_a_scale_may_do_without_tables_whose_episodes_its_data_cannot_fill(few_i
     assert all(name.startswith("curves-grocery81-conv4") for name in curves)
     tested = {run.protocol for run in few_images.tested.runs}
     assert tested == {"5way-1shot", "5way-5shot", "val-5way-1shot"}
-    assert few_images.tables.cells("main") == plan("grocery").tables.cells("main")
+    assert few_images.tables.measured("main") == plan("grocery").tables.measured("main")
 
 
 @pytest.mark.parametrize("scale", SCALES)

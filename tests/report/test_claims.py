@@ -376,7 +376,9 @@ def test_cells_are_paired_where_they_have_the_same_images(scale, one, other, sam
     draws = []
     for name in (one, other):
         table, *place = plan.claims.cells[name].measured.split("/")
-        draws += {c.draw for c in plan.tables.cells(table) if [c.block, c.row, c.column] == place}
+        draws += {
+            c.draw for c in plan.tables.measured(table) if [c.block, c.row, c.column] == place
+        }
     assert len(draws) == 2
     assert all(draws)
     assert (draws[0] == draws[1]) == same

@@ -38,7 +38,7 @@ def make_ablation_table():
 def ablation_stage(fabricate):
     """The demo's ablation and its table; a cell's accuracy tells its number of the paper's."""
     plan = plan_of("demo")
-    cells = plan.tables.cells("ablation")
+    cells = plan.tables.measured("ablation")
     fabricate(cells)
     random = np.random.default_rng(0)
     hard = random.normal(0, 0.1, 40)
@@ -65,7 +65,7 @@ def scores_of(stage):
     return {
         marks_of(stage)[cell.row]: 100
         * np.array([float(line["accuracy"]) for line in lines_of(Path(cell.scores.file))])
-        for cell in plan_of("demo").tables.cells("ablation")
+        for cell in plan_of("demo").tables.measured("ablation")
     }
 
 
@@ -155,7 +155,7 @@ def test_an_ablation_that_lacks_a_combination_is_told(ablation_stage):
 
 
 def test_an_ablation_over_different_episodes_is_told(ablation_stage):
-    write_scores(plan_of("demo").tables.cells("ablation")[3].scores, np.full(39, 0.5))
+    write_scores(plan_of("demo").tables.measured("ablation")[3].scores, np.full(39, 0.5))
     make_ablation_table()
     with pytest.raises(UserError, match="are of different episodes"):
         run(ablation_stage, TABLE, Path("ablation.pdf"))

@@ -22,7 +22,7 @@ TABLE, OUT = Path("tables/main.csv"), Path("figures/per-episode.pdf")
 @pytest.fixture
 def stage(fabricate):
     plan = plan_of("demo", seeds=2)
-    fabricate(plan.tables.cells("main"))
+    fabricate(plan.tables.measured("main"))
     table.run(plan.tables.stage("main"), TABLE, CONFIG / "paper/main.csv")
     return plan.figures.of_table("per-episode")
 
@@ -39,7 +39,7 @@ def accuracies(stage, line, row):
     }
     files = {
         cell.seed: cell.scores.file
-        for cell in plan_of("demo", seeds=2).tables.cells("main")
+        for cell in plan_of("demo", seeds=2).tables.measured("main")
         if (cell.block, cell.row, cell.column) in places
     }
     assert sorted(files) == [0, 1]

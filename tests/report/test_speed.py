@@ -28,7 +28,7 @@ def plan():
 @pytest.fixture
 def stage(plan, fabricate):
     """The figure's config, beside the table that it is drawn from."""
-    cells = plan.tables.cells("classifiers")
+    cells = plan.tables.measured("classifiers")
     fabricate(cells)
     for number, cell in enumerate(cells):
         told = {"made": {}, "assumes": "T", "seconds_per_1000_episodes": 0.5 + number}
@@ -53,7 +53,7 @@ def test_each_classifier_has_a_point_in_each_panel_the_mean_of_its_seeds(plan, s
     for line in lines:
         behind = [
             cell.scores
-            for cell in plan.tables.cells("classifiers")
+            for cell in plan.tables.measured("classifiers")
             if (cell.block, cell.column) == ("--Net", panels[line["panel"]])
             and labels[cell.row] == line["classifier"]
         ]

@@ -96,6 +96,6 @@ def test_the_interpolation_needs_no_network_episodes_or_features_that_the_main_t
     project, scale
 ):
     plan = Plan(project.folder / "config", scale)
-    runs = {shown.run for shown in plan.tables.runs("main")}
+    runs = {shown.run for shown in plan.tables.cells("main")}
     assert len(plan.figures.interpolation_runs()) == 2
     assert set(plan.figures.interpolation_runs()) <= runs

@@ -118,7 +118,7 @@ def test_a_label_typesets_anew_and_no_more(built):
 def test_the_variants_train_what_is_not_there_and_are_no_part_of_all(built):
     plan = Plan(built.folder / "config", SCALE)
     known, variants = (
-        {at.run.recipe for at in plan.tables.runs(name)}
+        {at.run.recipe for at in plan.tables.cells(name)}
         for name in ("imagenetfs", "imagenetfs-variants")
     )
     trained = {plan.imagenet_fs.generator_method(method) for method in variants} - known

@@ -42,7 +42,7 @@ def test_everything_is_planned_and_nothing_is_computed_twice(project, scale):
     plan = Plan(project.folder / "config", scale)
     tables = plan.registry.tables.shown.items()
     ours = [name for name, table in tables if table.imagenet_fs is None]
-    scores = {cell.scores.file for table in ours for cell in plan.tables.cells(table)}
+    scores = {cell.scores.file for table in ours for cell in plan.tables.measured(table)}
     assert {out for stage, out in told if stage in SCORING} == scores
     copied = re.findall(r"^    output: ((?:tables|figures|reports)/\S+)$", run.text, re.M)
     copies = {f"tables/{name}.tex" for name in (*plan.main_tables, "claims", "co2")}
