@@ -117,7 +117,7 @@ def _lock(descriptor: int, waiting: str | None) -> None:
 
 @contextlib.contextmanager
 def alone(path: Path, waiting: str) -> Iterator[None]:
-    """Holds the lock of a file that is there for nothing else; afterwards it is gone.
+    """Holds an exclusive lock on a file that exists only for it; the file is removed afterwards.
 
     waiting: as in `locked`. Only who holds the lock removes the file, and who gets the lock of one
     that was removed meanwhile asks anew.

@@ -203,7 +203,7 @@ class Propagator:
 
 
 def _holds(condition: Tensor) -> bool:
-    """Whether it is so; `torch.compile` and `torch.export` have no values to look at."""
+    """Whether a condition on values is true, which `torch.compile` and `torch.export` assume."""
     return torch.compiler.is_compiling() or bool(condition)
 
 
@@ -219,8 +219,8 @@ def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
 
 def _check_features(features: Tensor) -> None:
     if not isinstance(features, Tensor) or not features.is_floating_point():
-        given = features.dtype if isinstance(features, Tensor) else type(features).__name__
-        raise ValueError(f"features must be a floating-point torch.Tensor, got {given}")
+        kind = features.dtype if isinstance(features, Tensor) else type(features).__name__
+        raise ValueError(f"features must be a floating-point torch.Tensor, got {kind}")
     if features.dim() < 2 or features.shape[-2] < 2:
         raise ValueError(
             f"features must have shape (..., N, D) with N >= 2 points, got {tuple(features.shape)}"
@@ -236,7 +236,7 @@ def _check_features(features: Tensor) -> None:
 
 
 def _at_least_float32(features: Tensor) -> Tensor:
-    """Half precision as float32, float32 and float64 as they are."""
+    """Half precision cast to float32; float32 and float64 unchanged."""
     return features if features.dtype == torch.float64 else features.float()
 
 

@@ -98,7 +98,7 @@ EXPECTED = {
 }
 
 
-def validate(kind: type[T], content: Any, where: str, advice: str = "") -> T:
+def validate(kind: type[T], content: Any, location: str, advice: str = "") -> T:
     """Validates `content`, as it stands in a file, as the type `kind`.
 
     Raises:
@@ -110,7 +110,7 @@ def validate(kind: type[T], content: Any, where: str, advice: str = "") -> T:
         return validated
     except ValidationError as error:
         problem = _problem(kind, content, _worst(error.errors(), content), advice)
-        raise UserError(f"{where}: {problem}") from None
+        raise UserError(f"{location}: {problem}") from None
 
 
 def _worst(errors: list[ErrorDetails], content: Any) -> ErrorDetails:
@@ -134,8 +134,8 @@ def _problem(kind: Any, content: Any, error: ErrorDetails, advice: str) -> str:
     keys = _keys_of(error, content)
     place = ".".join(map(str, keys))
     if error["type"] == "extra_forbidden":
-        known = set(_keys_at(kind, keys[:-1], content))
-        return f"unknown key {place!r}{suggest(str(keys[-1]), known)}"
+        keys_here = set(_keys_at(kind, keys[:-1], content))
+        return f"unknown key {place!r}{suggest(str(keys[-1]), keys_here)}"
     if error["type"] == "union_tag_invalid":
         tag, kinds = error["ctx"]["tag"], re.findall("'(.*?)'", error["ctx"]["expected_tags"])
         return f"{place}: unknown kind {tag!r}{suggest(tag, kinds)}"
@@ -145,7 +145,7 @@ def _problem(kind: Any, content: Any, error: ErrorDetails, advice: str) -> str:
     return f"{place + ': ' if place else ''}{expected}, got {_shown(error['input'])}"
 
 
-def pick(registry: Mapping[str, T], name: str, what: str, where: str) -> T:
+def pick(registry: Mapping[str, T], name: str, what: str, location: str) -> T:
     """`registry[name]`.
 
     Raises:
@@ -153,12 +153,12 @@ def pick(registry: Mapping[str, T], name: str, what: str, where: str) -> T:
     """
     if isinstance(name, str) and name in registry:
         return registry[name]
-    raise UserError(f"{where}: unknown {what} {name!r}{suggest(name, registry)}")
+    raise UserError(f"{location}: unknown {what} {name!r}{suggest(name, registry)}")
 
 
-def suggest(name: str, known: Iterable[str]) -> str:
+def suggest(name: str, options: Iterable[str]) -> str:
     """The end of an error message: the nearest known name, or all of them."""
-    names = sorted(map(str, known))
+    names = sorted(map(str, options))
     if not names:
         return "; there are none"
     near = difflib.get_close_matches(str(name), names, n=1)

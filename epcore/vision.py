@@ -1,4 +1,4 @@
-"""torchvision, which takes seconds to import: only where it is used.
+"""Imports torchvision where it is used, as the import takes seconds.
 
 Beside a CPU build of torch its operators do not load, because they are linked with CUDA's; all else
 of it works once their schemas are declared.

@@ -25,15 +25,15 @@ def boundary(scores: np.ndarray, x: np.ndarray, y: np.ndarray) -> list[Arc]:
     far as no other class scores higher; so each stretch is there once, and three meet in a point.
     Where scores are linear, up to a term that classes share, the arcs are exact.
     """
-    at = RegularGridInterpolator((y, x), np.moveaxis(scores, 0, -1))
+    interpolate = RegularGridInterpolator((y, x), np.moveaxis(scores, 0, -1))
     arcs = []
-    for one, other in combinations(range(len(scores)), 2):
-        rest = [k for k in range(len(scores)) if k not in (one, other)]
-        for line in contour_generator(x, y, scores[one] - scores[other]).lines(0.0):
-            values = at(np.asarray(line)[:, ::-1].clip([y[0], x[0]], [y[-1], x[-1]]))
+    for first, second in combinations(range(len(scores)), 2):
+        rest = [k for k in range(len(scores)) if k not in (first, second)]
+        for line in contour_generator(x, y, scores[first] - scores[second]).lines(0.0):
+            values = interpolate(np.asarray(line)[:, ::-1].clip([y[0], x[0]], [y[-1], x[-1]]))
             highest = values[:, rest].max(axis=1, initial=-np.inf)
-            margins = values[:, [one, other]].min(axis=1) - highest
-            arcs += [Arc((one, other), piece) for piece in _clip(np.asarray(line), margins)]
+            margins = values[:, [first, second]].min(axis=1) - highest
+            arcs += [Arc((first, second), piece) for piece in _clip(np.asarray(line), margins)]
     return arcs
 
 

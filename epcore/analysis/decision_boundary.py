@@ -66,11 +66,11 @@ def boundaries(
     """The boundary of each classifier, all points having labels; they share the embeddings."""
 
     def classify(embeddings: Tensor, labels: Tensor) -> Tensor:
-        return torch.cat([each(embeddings, labels) for each in classifiers], dim=-1)
+        return torch.cat([classifier(embeddings, labels) for classifier in classifiers], dim=-1)
 
     side, labels = side_of(settings), scene.labels(settings.points)
     scores = location_scores(scene.points, labels, side, side, propagate, classify)
-    return [boundary(each, side, side) for each in np.split(scores, len(classifiers))]
+    return [boundary(part, side, side) for part in np.split(scores, len(classifiers))]
 
 
 def measure(settings: DecisionBoundary) -> list[Number]:
@@ -89,7 +89,7 @@ def measure(settings: DecisionBoundary) -> list[Number]:
         "original": nn.Identity(),
         "propagated": EmbeddingPropagation(settings.embedding_alpha),
     }
-    found = {
+    arcs = {
         which: [boundaries(s, settings, propagate, list(classifiers.values())) for s in scenes]
         for which, propagate in before_and_after.items()
     }
@@ -101,12 +101,12 @@ def measure(settings: DecisionBoundary) -> list[Number]:
     for place, name in enumerate(classifiers):
         for quantity, of in quantities.items():
             values = {
-                which: np.array([of(a[place]) for a in all_of]) for which, all_of in found.items()
+                which: np.array([of(a[place]) for a in all_of]) for which, all_of in arcs.items()
             }
             values["difference"] = values["propagated"] - values["original"]
-            for which, each in values.items():
+            for which, of_draws in values.items():
                 what = f"{quantity} of the decision boundary, {WORDS[name]}, {which}"
-                numbers.append(mean_number(f"{name}-{quantity}-{which}", each, what))
+                numbers.append(mean_number(f"{name}-{quantity}-{which}", of_draws, what))
     for which, propagate in before_and_after.items():
         right = np.array([_accuracy(scene, settings, propagate) for scene in scenes])
         what = f"accuracy of label propagation on unlabeled points, {which}"

@@ -75,8 +75,8 @@ def probability(
     """
     propagated = between == "embeddings"
     images = inference.propagate(features) if propagated else features
-    one, other = (images[label * shot] for label in classes)
-    interpolants = alphas[:, None] * one + (1 - alphas[:, None]) * other
+    start, end = (images[label * shot] for label in classes)
+    interpolants = alphas[:, None] * start + (1 - alphas[:, None]) * end
     probabilities = []
     for chunk in torch.split(interpolants, max(1, PAIRS // (len(images) + 1) ** 2)):
         nodes = torch.cat([images.expand(len(chunk), -1, -1), chunk[:, None]], dim=1)
@@ -98,19 +98,19 @@ def curves(
     """Probability `(pairs, steps + 1)`, float64, at alpha = 0, 1 / steps, ... 1."""
     way, shot = pairs.episodes.support.shape[1:]
     alphas = torch.linspace(0, 1, steps + 1, dtype=torch.float64)
-    found = [
+    probabilities = [
         probability(
             features.of(rows).double(),
             way,
             shot,
-            (int(one), int(other)),
+            (int(first), int(second)),
             alphas,
             inference,
             between,
         )
-        for rows, (one, other) in zip(pairs.episodes.images(), pairs.classes, strict=True)
+        for rows, (first, second) in zip(pairs.episodes.images(), pairs.classes, strict=True)
     ]
-    return torch.stack(found).numpy()
+    return torch.stack(probabilities).numpy()
 
 
 def steepest_slope(curves: np.ndarray) -> np.ndarray:
@@ -175,15 +175,17 @@ def measure(by_network: dict[str, np.ndarray], settings: InterpolatedPairs) -> l
     first, second = by_network
     numbers = []
     for name, of, what in MEASURES:
-        values = {network: of(each) for network, each in by_network.items()}
-        known = ~(np.isnan(values[first]) | np.isnan(values[second]))
-        if known.sum() < 2:
+        values = {network: of(of_pairs) for network, of_pairs in by_network.items()}
+        defined = ~(np.isnan(values[first]) | np.isnan(values[second]))
+        if defined.sum() < 2:
             continue
-        if not known.all():
-            what += f", of the {known.sum()} of {len(known)} pairs whose p rises in both networks"
-            values = {network: each[known] for network, each in values.items()}
-        for network, each in values.items():
-            number = bootstrap_number(f"{name}-{network}", each, f"{network}: {what}", settings)
+        if not defined.all():
+            what += (
+                f", of the {defined.sum()} of {len(defined)} pairs whose p rises in both networks"
+            )
+            values = {network: of_pairs[defined] for network, of_pairs in values.items()}
+        for network, of_pairs in values.items():
+            number = bootstrap_number(f"{name}-{network}", of_pairs, f"{network}: {what}", settings)
             numbers.append(number)
         difference, text = values[first] - values[second], f"{first} minus {second}: {what}"
         numbers.append(bootstrap_number(f"{name}-difference", difference, text, settings))
@@ -203,9 +205,11 @@ def tabulate(by_reading: dict[Reading, dict[str, np.ndarray]], pairs: Pairs) -> 
     after them come those of `summary`.
     """
     tables = []
-    every = [(r, name, each) for r, named in by_reading.items() for name, each in named.items()]
-    for between, network, each in every:
-        count, places = each.shape
+    every = [
+        (r, name, of_pairs) for r, named in by_reading.items() for name, of_pairs in named.items()
+    ]
+    for between, network, of_pairs in every:
+        count, places = of_pairs.shape
         table = pd.DataFrame(
             {
                 "between": between,
@@ -215,11 +219,11 @@ def tabulate(by_reading: dict[Reading, dict[str, np.ndarray]], pairs: Pairs) -> 
                 "class": pairs.classes[:, 0].repeat(places),
                 "other_class": pairs.classes[:, 1].repeat(places),
                 "alpha": np.tile(np.linspace(0, 1, places), count),
-                "probability": each.ravel(),
+                "probability": of_pairs.ravel(),
             }
         )
         tables.append(table)
-        for kind, curve in summary(each).items():
+        for kind, curve in summary(of_pairs).items():
             alphas = np.linspace(0, 1, places)
             line = {"between": between, "network": network, "kind": kind}
             tables.append(pd.DataFrame(line | {"alpha": alphas, "probability": curve}))
@@ -231,17 +235,17 @@ def draw(rows: list[tuple[str, str, np.ndarray]], shown: int, note: str, out: Pa
     """Rows of a label, a color and curves: some one by one, then the mean and the middle half."""
     size = (4.8, 1.7 * len(rows))
     with panels(out, len(rows), 2, *size, sharex=True, sharey=True) as (canvas, axes):
-        for row, (label, color, each) in zip(axes, rows, strict=True):
-            alphas = np.linspace(0, 1, each.shape[1])
-            row[0].plot(alphas, each[:shown].T, color=color, linewidth=0.7, alpha=0.7)
-            mean, low, high = summary(each).values()
+        for row, (label, color, of_pairs) in zip(axes, rows, strict=True):
+            alphas = np.linspace(0, 1, of_pairs.shape[1])
+            row[0].plot(alphas, of_pairs[:shown].T, color=color, linewidth=0.7, alpha=0.7)
+            mean, low, high = summary(of_pairs).values()
             row[1].fill_between(alphas, low, high, color=color, alpha=0.2, linewidth=0)
             row[1].plot(alphas, mean, color=color, linewidth=1.4)
-            slope = steepest_slope(each).mean()
+            slope = steepest_slope(of_pairs).mean()
             row[1].text(0.04, 0.93, f"steepest slope {slope:.2f}", va="top", fontsize=7)
             row[0].set_ylabel(f"{label}\np(first class)")
-        axes[0, 0].set_title(f"{min(shown, len(each))} pairs")
-        axes[0, 1].set_title(f"{len(each)} pairs: mean, middle half")
+        axes[0, 0].set_title(f"{min(shown, len(of_pairs))} pairs")
+        axes[0, 1].set_title(f"{len(of_pairs)} pairs: mean, middle half")
         for axis in axes[-1]:
             axis.set_xlabel("weight alpha of the first image")
         axes[0, 0].set(xlim=(0, 1), ylim=(0, 1))
@@ -264,14 +268,14 @@ def run(config: InterpolationConfig, episodes: Path, out: Path) -> None:
         inference = Inference(network.propagation)
         for reading in READINGS:
             try:
-                found = curves(features, pairs, settings.steps, inference, reading)
+                probabilities = curves(features, pairs, settings.steps, inference, reading)
             except DegenerateFeaturesError as error:
                 raise UserError(f"{network.features}: {error}; {ADVICE}") from None
-            by_reading[reading][network.name] = found
+            by_reading[reading][network.name] = probabilities
             if network.propagation.embedding:
-                rows.append((f"{network.label}\nbetween {reading}", color, found))
+                rows.append((f"{network.label}\nbetween {reading}", color, probabilities))
         if not network.propagation.embedding:
-            rows.append((network.label, color, found))
+            rows.append((network.label, color, probabilities))
     write_table(tabulate(by_reading, pairs), out.with_suffix(".csv"))
     numbers = [
         replace(number, name=f"{reading}-{number.name}", what=f"between {reading}, {number.what}")

@@ -39,13 +39,13 @@ def projections(
     again. The last batch is filled up with others, which it does not project. So a point is in
     `batches` batches, each with `size - 1` others, without replacement. float64.
     """
-    propagate, found = EmbeddingPropagation(alpha), []
+    propagate, batches_of_points = EmbeddingPropagation(alpha), []
     for _ in range(batches):
         order = random.permutation(len(points))
         rows = np.append(order, order[: -len(points) % size]).reshape(-1, size)
         projected = propagate(torch.from_numpy(points[rows])).reshape(-1, 2).numpy()
-        found.append(projected[order.argsort()])
-    return np.stack(found, axis=1)
+        batches_of_points.append(projected[order.argsort()])
+    return np.stack(batches_of_points, axis=1)
 
 
 def deviation(points: np.ndarray) -> float:
@@ -159,14 +159,14 @@ def measure(outcomes: list[Outcome]) -> list[Number]:
         ]
         what = f"deviation of a point's projections in random batches of {size}, mean over points"
         numbers.append(mean_number(f"projection-deviation-{size}", np.array(deviations), what))
-    found = {
+    measured = {
         variant: [compactness(outcome.variants[variant], outcome.classes) for outcome in outcomes]
         for variant in outcomes[0].variants
     }
     for name, attribute, what in MEASURES:
         values = {
-            variant: np.array([getattr(one, attribute) for one in all_of])
-            for variant, all_of in found.items()
+            variant: np.array([getattr(of_draw, attribute) for of_draw in all_of])
+            for variant, all_of in measured.items()
         }
         for variant, of_variant in values.items():
             if variant == "rescaled" and name not in ("within-variance", "nearest"):

@@ -84,24 +84,24 @@ class Checkpoint:
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise UserError(f"{path} is not a checkpoint of this program; {REMEDY}")
         try:
-            found = BackboneConfig.model_validate(content.get("backbone"))
+            stored = BackboneConfig.model_validate(content.get("backbone"))
         except ValidationError:
             raise UserError(
                 f"checkpoint {path} holds no backbone that this program has "
                 f"({reprlib.repr(content.get('backbone'))}); {REMEDY}"
             ) from None
-        if found != expected:
+        if stored != expected:
             remedy = f"give the --scale that it is of or, {REMEDY}"
-            if found.architecture != expected.architecture:
-                remedy = f"give --backbone of {found.architecture}, or another checkpoint"
+            if stored.architecture != expected.architecture:
+                remedy = f"give --backbone of {stored.architecture}, or another checkpoint"
             raise UserError(
-                f"checkpoint {path} holds {found}, but {expected} is asked for; {remedy}"
+                f"checkpoint {path} holds {stored}, but {expected} is asked for; {remedy}"
             )
         whole: dict[str, Any] = {"class_head": {}} | content
         for part in PARTS:
             if problem := problem_of(whole.get(part)):
                 raise UserError(f"checkpoint {path}: its {part} {problem}; {REMEDY}")
-        return cls(found, whole["weights"], whole["class_head"], f"checkpoint {path}")
+        return cls(stored, whole["weights"], whole["class_head"], f"checkpoint {path}")
 
     def fill(self, backbone: nn.Module, class_head: nn.Module | None = None) -> None:
         """Puts the weights into a backbone and, if there is one, the linear layer behind it.
@@ -115,11 +115,11 @@ class Checkpoint:
             try:
                 module.load_state_dict(getattr(self, part))
             except RuntimeError as error:
-                told = [textwrap.shorten(line, 160) for line in str(error).splitlines()[1:]]
-                more = f" and {len(told) - 2} more" if len(told) > 2 else ""
+                problems = [textwrap.shorten(line, 160) for line in str(error).splitlines()[1:]]
+                more = f" and {len(problems) - 2} more" if len(problems) > 2 else ""
                 raise UserError(
                     f"{self.name}: its {part} do not fit {self.backbone} "
-                    f"({' '.join(told[:2])}{more}); {REMEDY}"
+                    f"({' '.join(problems[:2])}{more}); {REMEDY}"
                 ) from None
 
     def network(self, device: torch.device) -> Backbone:
@@ -136,7 +136,7 @@ class Checkpoint:
 
 
 def problem_of(state: Any) -> str | None:
-    """What its numbers are, if they are no weights: finite floating-point numbers, by name.
+    """What is wrong with the weights of a state, which must be finite numbers; None if nothing is.
 
     The only integer is BatchNorm's number of batches.
     """

@@ -34,29 +34,29 @@ CHANNELS = {"conv4": 64, "resnet10": 64, "resnet12": 64, "resnet18": 64, "wide-r
 SMALLEST = {"conv4": 16}
 
 
-def check_pixels(backbone: BackboneConfig, pixels: int, where: str) -> None:
+def check_pixels(backbone: BackboneConfig, pixels: int, location: str) -> None:
     """Raises `UserError` if images of `pixels` x `pixels` are too small; `where` is their key."""
     smallest = SMALLEST.get(backbone.architecture, 1)
     if pixels < smallest:
         raise UserError(
-            f"{where}: {backbone.architecture} needs images of at least {smallest} pixels and is "
-            f"given {pixels}; raise image_size of the data set, or leave the backbone out"
+            f"{location}: {backbone.architecture} needs images of at least {smallest} pixels and "
+            f"is given {pixels}; raise image_size of the data set, or leave the backbone out"
         )
 
 
-def check_sizes(backbone: BackboneConfig, where: str) -> None:
+def check_sizes(backbone: BackboneConfig, location: str) -> None:
     """Raises `UserError` unless channels and blocks are whole numbers; `where` has their keys."""
     if (channels := CHANNELS.get(backbone.architecture)) is None:
         return
-    _check_ratio(backbone.width, channels, "channels", f"{where}, width")
+    _check_ratio(backbone.width, channels, "channels", f"{location}, width")
     if backbone.architecture == "wide-resnet":
-        _check_ratio(backbone.depth, 4, "blocks", f"{where}, depth")
+        _check_ratio(backbone.depth, 4, "blocks", f"{location}, depth")
     elif backbone.depth != 1:
-        raise UserError(f"{where}, depth: only the wide ResNet has one; delete the key")
+        raise UserError(f"{location}, depth: only the wide ResNet has one; delete the key")
 
 
-def _check_ratio(ratio: Fraction, count: int, what: str, where: str) -> None:
+def _check_ratio(ratio: Fraction, count: int, what: str, location: str) -> None:
     if (count * ratio).denominator != 1:
         raise UserError(
-            f"{where}: {ratio} of {count} {what} is not a whole number; choose another ratio"
+            f"{location}: {ratio} of {count} {what} is not a whole number; choose another ratio"
         )

@@ -10,7 +10,7 @@ from epcore.vision import BasicBlock
 
 
 class SignedBlock(BasicBlock):  # type: ignore[misc]  # torchvision has no types
-    """Without the ReLU after the sum."""
+    """A basic block without the ReLU after the sum."""
 
     def forward(self, x: Tensor) -> Tensor:
         residual: Tensor = self.bn2(self.conv2(self.relu(self.bn1(self.conv1(x)))))
@@ -54,7 +54,7 @@ class ResNet(Backbone):
 
 
 def _block(kind: type[nn.Module], inputs: int, outputs: int) -> nn.Module:
-    """It halves the map where it changes the number of channels."""
+    """A residual block; it halves the feature map where it changes the number of channels."""
     if inputs == outputs:
         return kind(inputs, outputs)
     convolution = nn.Conv2d(inputs, outputs, 1, stride=2, bias=False)

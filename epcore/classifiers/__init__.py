@@ -101,7 +101,7 @@ CLASSIFIERS: dict[str, type[EpisodeClassifier]] = {
 
 
 def load_classifier(
-    classifier: str | Mapping[str, Any], shared: Mapping[str, Any], where: str
+    classifier: str | Mapping[str, Any], shared: Mapping[str, Any], location: str
 ) -> EpisodeClassifier:
     """The classifier of a name, or of a mapping of its `name` and its settings.
 
@@ -115,15 +115,15 @@ def load_classifier(
     own = {"name": classifier} if isinstance(classifier, str) else dict(classifier)
     name = own.pop("name")
     kind = (
-        import_classifier(name, where)
+        import_classifier(name, location)
         if "." in name
-        else pick(CLASSIFIERS, name, "classifier", where)
+        else pick(CLASSIFIERS, name, "classifier", location)
     )
     settings = {key: value for key, value in shared.items() if key in kind.model_fields}
-    return validate(kind, settings | own, f"{where}, classifier {name}")
+    return validate(kind, settings | own, f"{location}, classifier {name}")
 
 
-def import_classifier(path: str, where: str) -> type[EpisodeClassifier]:
+def import_classifier(path: str, location: str) -> type[EpisodeClassifier]:
     """The class at a dotted path, which may begin with a file of the working folder.
 
     Raises:
@@ -136,9 +136,11 @@ def import_classifier(path: str, where: str) -> type[EpisodeClassifier]:
         kind = getattr(import_module(module), name)
     except Exception as error:  # anything may be wrong in somebody's file
         problem = " ".join(f"{type(error).__name__}: {error}".split())
-        raise UserError(f"{where}: the classifier {path} cannot be imported ({problem})") from None
+        raise UserError(
+            f"{location}: the classifier {path} cannot be imported ({problem})"
+        ) from None
     if not (isinstance(kind, type) and issubclass(kind, EpisodeClassifier)):
-        raise UserError(f"{where}: {path} is no class that extends EpisodeClassifier")
+        raise UserError(f"{location}: {path} is no class that extends EpisodeClassifier")
     if missing := sorted(kind.__abstractmethods__):
-        raise UserError(f"{where}: the classifier {path} has no {missing[0]}(); write it")
+        raise UserError(f"{location}: the classifier {path} has no {missing[0]}(); write it")
     return kind

@@ -59,7 +59,7 @@ class EpisodeClassifier(Settings, ABC):
 
     @property
     def name(self) -> str:
-        """As recipes call it."""
+        """The classifier's name in recipes."""
         return type(self).__module__.rpartition(".")[-1].replace("_", "-")
 
     @property

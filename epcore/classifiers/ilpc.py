@@ -85,8 +85,8 @@ class ILPC(EpisodeClassifier):
         while len(rest):
             spread = torch.cholesky_solve(labels[rest], factor[rest])[:, labeled:]
             scores = self.power * spread.clamp_min(SMALLEST_LABEL).log()
-            found = balanced(scores, lacking[rest], unlabeled[rest])
-            logits[rest] = torch.where(unlabeled[rest][..., None], found, logits[rest])
+            plan = balanced(scores, lacking[rest], unlabeled[rest])
+            logits[rest] = torch.where(unlabeled[rest][..., None], plan, logits[rest])
             if not self.cleaning:
                 break
             guesses = functional.one_hot(logits[rest].argmax(dim=-1), way).to(points.dtype)
@@ -144,7 +144,7 @@ class ILPC(EpisodeClassifier):
         return losses[..., labeled:]
 
     def _chosen(self, losses: Tensor, guesses: Tensor, unlabeled: Tensor) -> Tensor:
-        """Where `(..., queries)` the unlabeled queries of the smallest losses of each class are."""
+        """Mask `(..., queries)` of the unlabeled queries with the smallest losses in each class."""
         mine = (guesses.mT > 0) & unlabeled[..., None, :]
         costs = losses[..., None, :].masked_fill(~mine, torch.inf)
         smallest = costs.topk(min(self.selected, costs.shape[-1]), dim=-1, largest=False)

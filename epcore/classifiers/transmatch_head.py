@@ -25,7 +25,7 @@ AT_ONCE = 64
 
 @dataclass(frozen=True)
 class _Draw:
-    """What a step draws: rows of images, the partner of each among them, and how they are mixed.
+    """The random draw of a step: rows of images, the partner of each image, and mixing weights.
 
     rows `(..., 48)`; partners and their inverse `(..., 1, 48)`; share of an image in its mixture
     `(..., 1, 1)`; lengths of the mixtures `(..., 1, 48)`.
@@ -39,13 +39,13 @@ class _Draw:
 
     def mixed(self, values: Tensor) -> Tensor:
         """Values `(..., way, 48)`, each with that of its partner."""
-        other = values.gather(-1, self.partners.expand_as(values))
-        return self.share * values + (1 - self.share) * other
+        partner = values.gather(-1, self.partners.expand_as(values))
+        return self.share * values + (1 - self.share) * partner
 
     def unmixed(self, slope: Tensor) -> Tensor:
         """The gradient of values from that of `mixed(values)`."""
-        other = slope.gather(-1, self.inverse.expand_as(slope))
-        return self.share * slope + (1 - self.share) * other
+        partner = slope.gather(-1, self.inverse.expand_as(slope))
+        return self.share * slope + (1 - self.share) * partner
 
 
 class TransMatchHead(EpisodeClassifier):
@@ -90,7 +90,9 @@ class TransMatchHead(EpisodeClassifier):
     def logits(self, episodes: EpisodeBatch) -> Tensor:
         support, places = support_in_order(episodes)
         points = torch.cat([support, in_order(episodes.unlabeled_or_query)], dim=-2)
-        points, query = (functional.normalize(each, dim=-1) for each in (points, episodes.query))
+        points, query = (
+            functional.normalize(features, dim=-1) for features in (points, episodes.query)
+        )
         labels = episodes.support_labels
         weights = functional.normalize(labels.mT @ points[..., : episodes.labeled, :], dim=-1)
         velocity = torch.zeros_like(weights)
@@ -139,10 +141,10 @@ class TransMatchHead(EpisodeClassifier):
             squares = shares.square() + (1 - shares).square() + 2 * products
             lengths = squares.clamp_min(1e-6).sqrt()
             for step in range(count):
-                other, share, length = (
+                partner, share, length = (
                     part[..., step, None, :] for part in (partners, shares, lengths)
                 )
-                yield _Draw(rows[..., step, :], other, other.argsort(dim=-1), share, length)
+                yield _Draw(rows[..., step, :], partner, partner.argsort(dim=-1), share, length)
 
     def _numbers(
         self, random: np.random.Generator, steps: int, labeled: int, n: int

@@ -21,12 +21,12 @@ def check_methods(plan: Plan, recipes: Sequence[str]) -> None:
     """
     for name, method in plan.registry.recipes.compared.items():
         method_of(method.method, plan.registry.recipes.compared_place(name))
-    where = f"{plan.registry.config.name}/recipes.yaml, recipe {{}}".format
+    location = f"{plan.registry.config.name}/recipes.yaml, recipe {{}}".format
     for name in recipes:
         for backbone in plan.registry.scale.backbones:
             recipe = plan.registry.recipes.resolve(name, backbone)
             for phase in get_args(Phase):
-                inference = Inference(recipe.propagation_in(phase), where(name))
+                inference = Inference(recipe.propagation_in(phase), location(name))
                 if phase == "finetuning" and recipe.tested == "finetuned":
                     inference.check_trainable()
     if not recipes:
@@ -43,7 +43,7 @@ def check_methods(plan: Plan, recipes: Sequence[str]) -> None:
     for run in plan.tested.runs:
         episodes = plan.registry.protocols[run.protocol]
         recipe = plan.registry.recipes.resolve(run.recipe, run.backbone)
-        place = f"{where(run.recipe)} on {run.protocol}"
+        place = f"{location(run.recipe)} on {run.protocol}"
         inference = Inference(recipe.propagation_in("testing"), place)
         inference.check_unlabeled(episodes.has_unlabeled)
         cosine = recipe.pretraining.heads == "cosine"

@@ -59,9 +59,9 @@ class Labeled:
         require(path, "feature file", "give one with --features")
         arrays, name = dict[str, np.ndarray](), ""
         try:
-            with np.load(path, allow_pickle=False) as found:
-                for name in (each for each in ARRAYS if each in found.files):
-                    arrays[name] = found[name]
+            with np.load(path, allow_pickle=False) as archive:
+                for name in (key for key in ARRAYS if key in archive.files):
+                    arrays[name] = archive[name]
         except Exception as error:  # zipfile, zlib and numpy each raise their own
             if "Object arrays" in str(error):
                 raise UserError(
@@ -118,16 +118,16 @@ def _base(path: Path, arrays: dict[str, np.ndarray]) -> BaseClasses | None:
         if not np.issubdtype(array.dtype, np.floating):
             raise UserError(f"{path}: {name} must be floating-point numbers, not {array.dtype}")
     try:
-        found = BaseClasses(mean.astype(np.float32), weights.astype(np.float32))
+        base = BaseClasses(mean.astype(np.float32), weights.astype(np.float32))
     except ValueError as error:
         raise UserError(f"{path}: of the base classes {error}") from None
-    if found.mean.shape != (size,):
-        raise UserError(f"{path}: base_mean has {len(found.mean)} numbers, features have {size}")
-    return found
+    if base.mean.shape != (size,):
+        raise UserError(f"{path}: base_mean has {len(base.mean)} numbers, features have {size}")
+    return base
 
 
 def methods_of(named: Sequence[str], settings: Path) -> dict[str, Inference]:
-    """Those of classifiers.yaml by their names, or with other settings, as mappings with a name.
+    """Classifiers by their names in classifiers.yaml, or as mappings of a name and settings.
 
     "ep+" before one puts embedding propagation in front of it. Where none is named, these are all,
     after the paper's own: label propagation with embedding propagation in front.
@@ -135,24 +135,27 @@ def methods_of(named: Sequence[str], settings: Path) -> dict[str, Inference]:
     Raises:
         UserError: for an unknown name or setting.
     """
-    known = read(settings, "classifiers.yaml", dict[str, ClassifierChoice])
+    entries = read(settings, "classifiers.yaml", dict[str, ClassifierChoice])
     methods = {}
-    for text in named or (*(EP + name for name in known if name == "label-propagation"), *known):
-        where, entry = f"--classifier {text}", text.removeprefix(EP)
+    for text in named or (
+        *(EP + name for name in entries if name == "label-propagation"),
+        *entries,
+    ):
+        location, entry = f"--classifier {text}", text.removeprefix(EP)
         if entry.lstrip().startswith("{"):
-            mapping = parse_yaml(entry, where)
+            mapping = parse_yaml(entry, location)
             name = str(mapping.get("name"))
-            if name in known:
-                own = known[name].classifier
+            if name in entries:
+                own = entries[name].classifier
                 own = own if isinstance(own, dict) else {"name": own}
                 mapping = own | mapping | {"name": own["name"]}
-            classifier = validate(ClassifierChoice, {"label": "", "classifier": mapping}, where)
+            classifier = validate(ClassifierChoice, {"label": "", "classifier": mapping}, location)
         else:
-            classifier = pick(known, entry, "entry of classifiers.yaml", "--classifier")
+            classifier = pick(entries, entry, "entry of classifiers.yaml", "--classifier")
         ep = entry != text
         propagation = Propagation(embedding=ep, classifier=classifier.classifier, **OFFICIAL)
         try:
-            methods[text] = Inference(propagation, where)
+            methods[text] = Inference(propagation, location)
         except UserError as error:
             if named:
                 raise
@@ -161,7 +164,7 @@ def methods_of(named: Sequence[str], settings: Path) -> dict[str, Inference]:
 
 
 def episodes_of(path: Path, labeled: Labeled, asked: Protocol, seed: int) -> Episodes:
-    """Those of the file; if there is none, they are drawn and written there.
+    """Episodes of a file, which are drawn and written first if the file does not exist.
 
     Raises:
         UserError: if they cannot be drawn, or those of the file are others than asked for.
@@ -170,14 +173,14 @@ def episodes_of(path: Path, labeled: Labeled, asked: Protocol, seed: int) -> Epi
         drawing = asked.model_dump(exclude={"split", "finetuned_shot", "chosen_on"})
         sample(labeled.pool, seed=seed, **drawing).save(path)
     episodes = Episodes.load(path)
-    left = min(map(len, labeled.pool.rows)) - asked.shot - asked.queries
-    unlabeled = min(asked.unlabeled, max(left, 0))
+    available = min(map(len, labeled.pool.rows)) - asked.shot - asked.queries
+    unlabeled = min(asked.unlabeled, max(available, 0))
     kept = (*episodes.support.shape, episodes.query_labels.shape[1], episodes.unlabeled.shape[2])
     wanted = (asked.episodes, asked.way, asked.shot, asked.way * asked.queries, unlabeled)
     what = ("episodes", "ways", "shots", "queries", "unlabeled images of each class")
     others = [
-        f"{there} {each} where {number} are asked for"
-        for each, there, number in zip(what, kept, wanted, strict=True)
+        f"{there} {part} where {number} are asked for"
+        for part, there, number in zip(what, kept, wanted, strict=True)
         if there != number
     ]
     if (balanced := bool((episodes.query != NO_IMAGE).all())) == (asked.dirichlet is not None):
@@ -237,9 +240,9 @@ def run(
         _note(f"left out, as the file or the episodes lack what they need: {', '.join(missing)}")
 
 
-def _note(said: str) -> None:
-    """Beside the table."""
-    print(said, file=sys.stderr)
+def _note(text: str) -> None:
+    """Prints a note to standard error, apart from the table."""
+    print(text, file=sys.stderr)
 
 
 def _print(

@@ -71,8 +71,8 @@ def exit_code(action: Callable[[], None]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        _say(f"{where}{error.strerror or error}")
+        location = f"{error.filename}: " if error.filename else ""
+        _say(f"{location}{error.strerror or error}")
         return 2
     except Interrupted as request:
         _say("interrupted; what was finished is kept")
@@ -94,15 +94,19 @@ def _say(text: str) -> None:
 
 
 def _unexpected(error: Exception) -> str:
-    """One line, and where the traceback is: in the working folder, or where there is room."""
-    told = " ".join(str(error).split())[:200]
-    text, where = "".join(traceback.format_exception(error)), "its traceback could not be written"
+    """The message for an unexpected error, whose traceback is written to a file."""
+    message = " ".join(str(error).split())[:200]
+    text, location = (
+        "".join(traceback.format_exception(error)),
+        "its traceback could not be written",
+    )
     for folder in (Path(), Path(tempfile.gettempdir())):
         with contextlib.suppress(OSError):
             # A new file: in a folder of all users, any known name may be a link of somebody's.
             descriptor, name = tempfile.mkstemp(".txt", "epcore-error-", folder)
             with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(text)
-            where = f"the traceback is in {folder / Path(name).name}: please report it"
+            location = f"the traceback is in {folder / Path(name).name}: please report it"
             break
-    return f"unexpected {type(error).__name__}: {told}; this is a mistake of the program, {where}"
+    what = f"unexpected {type(error).__name__}: {message}"
+    return f"{what}; this is a mistake of the program, {location}"

@@ -24,7 +24,7 @@ class Job:
 
     @property
     def backbone(self) -> str:
-        """Its backbone or, of ImageNet-FS, its network; empty if it has none."""
+        """The backbone of the job or, for ImageNet-FS, its network; empty if it has none."""
         return self.wildcards.get("backbone", self.wildcards.get("network", ""))
 
 
@@ -37,8 +37,8 @@ def planned(plan: Plan, targets: Sequence[str]) -> list[Job]:
     plan.check()
     config = (f"scale={plan.registry.scale_name}", f"seeds={list(plan.registry.seeds)}")
     folder = plan.registry.config.parent
-    found = [folder / each for each in SNAKEFILES if (folder / each).is_file()]
-    snakefile = str(next(iter(found), folder / SNAKEFILES[0]))
+    snakefiles = [folder / name for name in SNAKEFILES if (folder / name).is_file()]
+    snakefile = str(next(iter(snakefiles), folder / SNAKEFILES[0]))
     command = [sys.executable, "-m", "snakemake", "--dry-run", "--printshellcmds", "--nocolor"]
     command += ["--snakefile", snakefile, "--config", *config, "--", *targets]
     done = subprocess.run(
@@ -61,11 +61,13 @@ def read_jobs(text: str, plan: Plan) -> list[Job]:
 
 def _reason(refused: subprocess.CompletedProcess[str]) -> str:
     """Why Snakemake refuses, in one line, be it workflow, DAG or a Snakemake that cannot start."""
-    said = refused.stderr + refused.stdout
-    if not said.strip():  # killed, for example for its memory
+    output = refused.stderr + refused.stdout
+    if not output.strip():  # killed, for example for its memory
         return f"it ended without a word, with exit code {refused.returncode}"
-    found = re.search(r"^epcore: (.+)$|Building DAG of jobs\.\.\.\n([\s\S]+)", said, re.M)
-    return " ".join((found[1] or found[2] if found else said.strip().splitlines()[-1]).split())
+    message = re.search(r"^epcore: (.+)$|Building DAG of jobs\.\.\.\n([\s\S]+)", output, re.M)
+    return " ".join(
+        (message[1] or message[2] if message else output.strip().splitlines()[-1]).split()
+    )
 
 
 def _job(rule: str, body: str, plan: Plan) -> Job:

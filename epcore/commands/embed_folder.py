@@ -52,14 +52,14 @@ def run(
     network = load_backbone(weights, stage.backbone, device)
     augmenter = Augmenter((), stage.view)
     _check_size(network, augmenter, size)
-    found = []
+    parts = []
     with tqdm(total=len(paths), desc="embed-folder", unit="image", disable=None) as bar:
         for pixels in _batches(paths, size):
             with autocast(device, stage.precision):
                 features = network(augmenter.eval_transform(to_device(pixels, device)))
-            found.append(features.float().cpu().numpy())
+            parts.append(features.float().cpu().numpy())
             bar.update(len(pixels))
-    values = np.concatenate(found)
+    values = np.concatenate(parts)
     if not np.isfinite(values).all():
         raise UserError(f"{weights} gives features that are not finite; give other weights")
     labels = np.repeat(list(classes), [len(files) for files in classes.values()])

@@ -25,8 +25,8 @@ def estimate(plan: Plan, job: Job, device: str) -> float | None:
         seen = settings.epochs * settings.steps * settings.batch_size
         network, view = plan.imagenet_fs.backbone(job.backbone), plan.imagenet_fs.settings.view
     elif job.stage == "meta-train":
-        where = (names["dataset"], job.backbone, names["recipe"])
-        stage = plan.compared.meta_train(*where, 0, int(names["shot"]))
+        location = (names["dataset"], job.backbone, names["recipe"])
+        stage = plan.compared.meta_train(*location, 0, int(names["shot"]))
         way, shot, queries = stage.episode
         seen = stage.epochs * stage.steps * stage.tasks * way * (shot + queries)
         network, view = stage.backbone, stage.view
@@ -47,7 +47,7 @@ def estimate(plan: Plan, job: Job, device: str) -> float | None:
 
 
 def _base_images(plan: Plan, dataset: str) -> int:
-    """As drawn, listed or published; 0 if nobody can say it."""
+    """Number of base images of a data set, as drawn, listed or published; 0 if it is unknown."""
     settings = plan.registry.datasets[dataset]
     if isinstance(settings, OwnData):
         from epcore.data.build import contents_of

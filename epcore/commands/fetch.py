@@ -60,8 +60,8 @@ def _named(names: Iterable[str], registry: DataSources) -> list[str]:
         elif dataset is not None:
             raise UserError(f"data set {name!r} is of kind {dataset.kind}: nothing to fetch")
         else:
-            known = suggest(name, [*registry.sources, *registry.datasets])
-            raise UserError(f"unknown data set or source {name!r}{known}")
+            advice = suggest(name, [*registry.sources, *registry.datasets])
+            raise UserError(f"unknown data set or source {name!r}{advice}")
     return list(dict.fromkeys(sources))
 
 
@@ -81,8 +81,8 @@ def overview(registry: DataSources, root: Path) -> str:
         ]
         for file in source.files.values():
             state = "to be downloaded" if file.urls else "to be got by hand"
-            if (found := find(file, root)) is not None:
-                state = f"found: {found}"
+            if (location := find(file, root)) is not None:
+                state = f"found: {location}"
             size = f"{file_size(file.size)}, " if file.size else ""
             lines.append(f"    {file.path}: {size}{state}")
     return "\n".join(

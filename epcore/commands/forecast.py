@@ -34,46 +34,50 @@ Costs = dict[tuple[str, str], list[tuple[float | None, float | None]]]
 def costs(plan: Plan, jobs: Iterable[Job], device: str, ledger: dict[Key, Median]) -> Costs:
     """What jobs cost; those that can use a GPU run on `device`, cpu or gpu."""
     shipped = read_medians(plan.registry.config / "measured.csv", plan.registry.scale_name)
-    known = {key: ("measured", one) for key, one in shipped.items()}
-    known |= {key: ("ledger", one) for key, one in ledger.items()}
-    found: Costs = defaultdict(list)
+    sourced = {key: ("measured", of_jobs) for key, of_jobs in shipped.items()}
+    sourced |= {key: ("ledger", of_jobs) for key, of_jobs in ledger.items()}
+    by_stage: Costs = defaultdict(list)
     for job in jobs:
         names = (job.wildcards.get("dataset", ""), job.backbone, job.wildcards.get("recipe", ""))
         key = Key.of(job.stage, *names, device if job.gpu else "cpu")
         if not job.stage:
-            found[job.rule, "copy"].append((0, 0))
-        elif key not in known and (seconds := estimate(plan, job, key.device)):
-            found[job.stage, "estimate"].append((seconds / 3600, None))
-        elif median := known.get(key) or known.get(key.pooled):
-            source, one = median
-            found[job.stage, source].append((one.seconds / 3600, one.kwh))
+            by_stage[job.rule, "copy"].append((0, 0))
+        elif key not in sourced and (seconds := estimate(plan, job, key.device)):
+            by_stage[job.stage, "estimate"].append((seconds / 3600, None))
+        elif median := sourced.get(key) or sourced.get(key.pooled):
+            source, of_jobs = median
+            by_stage[job.stage, source].append((of_jobs.seconds / 3600, of_jobs.kwh))
         else:
-            found[job.stage, "unknown"].append((None, None))
-    return found
+            by_stage[job.stage, "unknown"].append((None, None))
+    return by_stage
 
 
-def format_forecast(found: Costs, factor: float) -> str:
+def format_forecast(by_stage: Costs, factor: float) -> str:
     """A table by stage and source, and its sum; `factor` in kg of CO2-equivalent per kWh."""
-    everything = [cost for jobs in found.values() for cost in jobs]
-    known = [cost for cost in everything if cost[0] is not None]
+    everything = [cost for jobs in by_stage.values() for cost in jobs]
+    estimated = [cost for cost in everything if cost[0] is not None]
     lines = ["", f"  {'stage':<24}{'jobs':>6}{'hours':>10}{'kWh':>10}  source"]
-    for (stage, source), jobs in {**found, ("sum of what is known", ""): known}.items():
+    for (stage, source), jobs in {**by_stage, ("sum of what is known", ""): estimated}.items():
         hours, kwh = map(_sum, zip(*jobs, strict=True)) if jobs else ("?", "?")
         lines.append(f"  {stage:<24}{len(jobs):>6}{hours:>10}{kwh:>10}  {source}".rstrip())
-    kg = _sum(kwh and factor * kwh for _, kwh in known)
+    kg = _sum(kwh and factor * kwh for _, kwh in estimated)
     lines += ["", f"  CO2 of what is known: {kg} kg CO2-equivalent at {factor:g} kg/kWh"]
-    used = {source for _, source in found}
-    lines += [f"  {name}: {said}" for name, said in SOURCES.items() if name in used]
+    used = {source for _, source in by_stage}
+    lines += [f"  {name}: {text}" for name, text in SOURCES.items() if name in used]
     return "\n".join(lines)
 
 
 def _sum(values: Iterable[float | None]) -> str:
-    """The sum of what is known; none where all that is known are copies, which cost nothing."""
-    each = list(values)
-    known = [value for value in each if value is not None]
-    if None in each and not any(known):
+    """The sum of the known values, or "?" if only copies, which cost nothing, are known."""
+    every = list(values)
+    numbers = [value for value in every if value is not None]
+    if None in every and not any(numbers):
         return "?"
-    return (f"{sum(known):,.0f}" if sum(known) >= 99.5 else f"{sum(known):.2g}") if known else "?"
+    return (
+        (f"{sum(numbers):,.0f}" if sum(numbers) >= 99.5 else f"{sum(numbers):.2g}")
+        if numbers
+        else "?"
+    )
 
 
 def run(
@@ -83,13 +87,13 @@ def run(
     device: str | None,
     medians_alone: bool,
 ) -> None:
-    """The command `forecast`; `medians_alone` prints those of the ledger instead (.csv)."""
+    """The command `forecast`; with `medians_alone` it prints the ledger's medians as CSV."""
     plan, scale = Plan(settings, main.scale, main.seeds), main.scale
     path = Path(LEDGER.format(scale=scale))
     if medians_alone:
         rows = [
-            (scale, *key, one.jobs, f"{one.seconds:.4g}", f"{one.kwh:.4g}")
-            for key, one in medians(read(path)).items()
+            (scale, *key, median.jobs, f"{median.seconds:.4g}", f"{median.kwh:.4g}")
+            for key, median in medians(read(path)).items()
         ]
         csv.writer(sys.stdout, lineterminator="\n").writerows([COLUMNS, *rows])
         return
@@ -101,7 +105,7 @@ def run(
         f"trainings on the {chosen.upper()} with seed{several} "
         f"{', '.join(map(str, plan.registry.seeds))}."
     )
-    known = medians(read(path)) if path.is_file() else {}
+    measured = medians(read(path)) if path.is_file() else {}
     if jobs:
         factor = carbon_intensity(plan.registry.footprint)
-        print(format_forecast(costs(plan, jobs, chosen, known), factor))
+        print(format_forecast(costs(plan, jobs, chosen, measured), factor))

@@ -1,4 +1,4 @@
-"""Weights of anyone's network become a checkpoint, or it is said what does not fit."""
+"""The command `import-weights`: makes a checkpoint of weights that were trained elsewhere."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -86,14 +86,14 @@ def renamed(weights: Mapping[str, Tensor], changes: Sequence[str]) -> dict[str, 
         if not any(name.startswith(old) for name in weights):
             raise UserError(f"--map {change}: no name begins with {old!r}; {_names(weights)}")
         pairs.append((old, new))
-    found: dict[str, Tensor] = {}
+    tensors: dict[str, Tensor] = {}
     for name, tensor in weights.items():
         old, new = next((pair for pair in pairs if name.startswith(pair[0])), ("", ""))
         changed = new + name.removeprefix(old)
-        if changed in found:
+        if changed in tensors:
             raise UserError(f"--map makes two weights {changed!r}; one of them was {name!r}")
-        found[changed] = tensor
-    return found
+        tensors[changed] = tensor
+    return tensors
 
 
 def fitted(
@@ -107,11 +107,11 @@ def fitted(
         UserError: naming the weights that are missing or have another shape.
     """
     needed = [name for name in wanted if not name.endswith("num_batches_tracked")]
-    left = [name for name in weights if name not in wanted]
+    unused = [name for name in weights if name not in wanted]
     if missing := [name for name in needed if name not in weights]:
         remedy = (
-            f"it has {_shown(left)} that the network lacks: rename them with --map OLD=NEW"
-            if left
+            f"it has {_shown(unused)} that the network lacks: rename them with --map OLD=NEW"
+            if unused
             else "it has no other weights to rename: give a complete file, or another --backbone"
         )
         raise UserError(f"{what} needs {_shown(missing)}, which the file lacks; {remedy}")
@@ -122,8 +122,8 @@ def fitted(
                 f"{name} has shape {theirs}, {what} needs {ours}; choose another --backbone, or "
                 "a scale at which it is as wide"
             )
-    given = {name: weights.get(name, wanted[name]).to(wanted[name].dtype) for name in wanted}
-    return given, left
+    fitting = {name: weights.get(name, wanted[name]).to(wanted[name].dtype) for name in wanted}
+    return fitting, unused
 
 
 def _shown(names: Sequence[str]) -> str:
@@ -148,8 +148,10 @@ def run(
     built = Plan(settings, main.scale).registry.backbone(backbone)
     network = build(built)
     theirs = renamed(weights_in(weights, key), changes)
-    given, left = fitted(theirs, state_of(network), f"{backbone} at scale {main.scale} ({built})")
-    Checkpoint(built, given).save(out)
-    print(f"{out}: {len(given)} weights of {built}")
-    if left:
-        print(f"left out, because the network has none of these names: {', '.join(left)}")
+    fitting, unused = fitted(
+        theirs, state_of(network), f"{backbone} at scale {main.scale} ({built})"
+    )
+    Checkpoint(built, fitting).save(out)
+    print(f"{out}: {len(fitting)} weights of {built}")
+    if unused:
+        print(f"left out, because the network has none of these names: {', '.join(unused)}")

@@ -46,7 +46,7 @@ def drawing(config: TableConfig, cells: Cells, intervals: bool) -> Drawing:
 
 
 def _is_measured(line: Line, extra: Beside) -> bool:
-    """Whether it has a number of this run: it is ours, or printed and trained again here."""
+    """Whether a line has a number of this run: a row of ours, or a printed row trained again."""
     again = line.entries[::2] if extra == "paper" else ()
     return line.source is None or any(entry and entry.value for entry in again)
 
@@ -70,17 +70,17 @@ def _number(entry: Entry | None, interval: bool) -> str:
 
 
 def _plain(markup: str) -> str:
-    """Without emphasis; headings and names only."""
+    """Markup of a heading or name as plain text."""
     return visible(to_text(markup))
 
 
 def _width(console: Console, table: Drawing) -> int:
-    """What it takes, however wide the terminal is."""
+    """The width in characters that a table needs."""
     return Measurement.get(console, console.options.update(width=WIDEST), table).maximum
 
 
 def cells_of(stage: TableConfig, csv: Path) -> Cells:
-    """Those of a table that was made earlier.
+    """The cells of a table that was made earlier.
 
     Raises:
         UserError: if it cannot be read or lacks one.
@@ -129,22 +129,22 @@ def run(table: str | None, settings: Path, main: MainConfig, open_page: bool) ->
         UserError: if there is no such table, or it has not been built.
     """
     plan, scale = Plan(settings, main.scale, main.seeds), main.scale
-    known = list(plan.tables.covered)
+    tables = list(plan.tables.covered)
     # As Snakemake has it too, tables/main.tex.
     name = Path(table or "").stem or next(
-        (each for each in (*PREFERRED, *known) if each in known), "main"
+        (candidate for candidate in (*PREFERRED, *tables) if candidate in tables), "main"
     )
     others = [
         folder.name
         for folder in sorted(Path("results").glob("*"))
         if Path(paths.TABLE_HTML.format(scale=folder.name, table=name)).is_file()
     ]
-    if name not in known and others:
+    if name not in tables and others:
         raise UserError(
             f"scale {scale} has no table {name}, another one has: epcore show {name} --scale "
             f"{others[0]}"
         )
-    pick(dict.fromkeys(known), name, "table", f"scale {scale}")
+    pick(dict.fromkeys(tables), name, "table", f"scale {scale}")
     page = show(plan, name)
     if open_page and not webbrowser.open(page.resolve().as_uri()):
         print(f"No browser was found here; open {page} in one.")

@@ -25,7 +25,7 @@ class Training:
     def row(self, now: float) -> tuple[str, ...]:
         beat, silent = self.beat, now - self.beat["updated"]
         job = f", job {beat['slurm_job']}" if beat["slurm_job"] else ""
-        left = "?" if beat["seconds_left"] is None else duration(beat["seconds_left"])
+        remaining = "?" if beat["seconds_left"] is None else duration(beat["seconds_left"])
         return (
             self.name,
             str(beat["stage"]),
@@ -34,7 +34,7 @@ class Training:
             percent(beat["val_accuracy"]),
             percent(beat["best_val_accuracy"]),
             f"{beat['images_per_second']:g}",
-            left if silent < SILENT else f"silent for {duration(silent)}",
+            remaining if silent < SILENT else f"silent for {duration(silent)}",
             f"{beat['host']}{job}",
         )
 
@@ -50,7 +50,7 @@ def trainings(results: Path, scale: str = "*") -> list[Training]:
     """
     if not results.is_dir():
         raise UserError(f"{results} is no folder; say where the results are: --results FOLDER")
-    found: dict[Path, Training] = {}
+    by_checkpoint: dict[Path, Training] = {}
     for path in sorted(_files(results, scale, "*.state/*.json")):
         checkpoint = path.parent.with_suffix(".pt")
         name, _, *place = checkpoint.relative_to(results).with_suffix("").parts
@@ -61,10 +61,10 @@ def trainings(results: Path, scale: str = "*") -> list[Training]:
             replaced = checkpoint.exists() and beat["updated"] < checkpoint.stat().st_mtime
         except (OSError, ValueError, KeyError, TypeError, OverflowError):
             continue
-        other = found.get(checkpoint)
-        if not replaced and (other is None or other.beat["updated"] < beat["updated"]):
-            found[checkpoint] = training
-    return list(found.values())
+        earlier = by_checkpoint.get(checkpoint)
+        if not replaced and (earlier is None or earlier.beat["updated"] < beat["updated"]):
+            by_checkpoint[checkpoint] = training
+    return list(by_checkpoint.values())
 
 
 def _files(results: Path, scale: str, pattern: str) -> list[Path]:
@@ -73,19 +73,19 @@ def _files(results: Path, scale: str, pattern: str) -> list[Path]:
     A hidden one is half of a file, left by a process that was killed.
     """
     folders = ("models", "imagenet-fs")
-    found = [path for name in folders for path in results.glob(f"{scale}/{name}/**/{pattern}")]
-    return [path for path in found if not path.name.startswith(".")]
+    files = [path for name in folders for path in results.glob(f"{scale}/{name}/**/{pattern}")]
+    return [path for path in files if not path.name.startswith(".")]
 
 
 def overview(results: Path, now: float, scale: str = "*") -> str:
     """A line for each unfinished training, and how many checkpoints are finished."""
-    found = trainings(results, scale)
+    rows_of = trainings(results, scale)
     finished = len(_files(results, scale, "*.pt")) - len(_files(results, scale, "*.state/*.pt"))
-    silent = sum(now - training.beat["updated"] >= SILENT for training in found)
-    summary = f"{len(found) - silent} trainings running, {silent} silent, {finished} finished"
-    if not found:
+    silent = sum(now - training.beat["updated"] >= SILENT for training in rows_of)
+    summary = f"{len(rows_of) - silent} trainings running, {silent} silent, {finished} finished"
+    if not rows_of:
         return summary
-    rows = [COLUMNS, *(tuple(map(visible, training.row(now))) for training in found)]
+    rows = [COLUMNS, *(tuple(map(visible, training.row(now))) for training in rows_of)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
     lines = ["  ".join(f"{c:<{w}}" for c, w in zip(row, widths, strict=True)) for row in rows]
     if silent:

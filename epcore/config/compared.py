@@ -35,7 +35,7 @@ class ComparedMethod(Settings):
 
 
 class ComparedScale(Settings):
-    """What a scale changes: of the training of all methods, then of those of a file's name."""
+    """A scale's changes to the training of all methods, then to that of single methods."""
 
     training: dict[str, Any] = Field(
         default_factory=dict, description="settings of the training of all methods"

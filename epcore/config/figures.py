@@ -37,9 +37,9 @@ class Interpolation(NetworkFigure, InterpolatedPairs):
     @model_validator(mode="after")
     def _networks_differ(self) -> "Interpolation":
         for key in ("recipes", "labels"):
-            one, other = getattr(self, key)
-            if one == other:
-                raise ValueError(f"{key} has {one!r} twice; the two networks must differ in both")
+            first, second = getattr(self, key)
+            if first == second:
+                raise ValueError(f"{key} has {first!r} twice; the two networks must differ in both")
         return self
 
 

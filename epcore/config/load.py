@@ -18,7 +18,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
         self._flat: set[int] = set()
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Called first with the keys that are written; later with those merged from others too."""
+        """Refuses duplicate keys; PyYAML calls it before and after it merges `<<` keys."""
         if id(node) not in self._flat:
             self._flat.add(id(node))
             written: set[str] = set()
@@ -53,7 +53,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
     return parse_yaml(text, str(path))
 
 
-def parse_yaml(text: str, where: str) -> dict[str, Any]:
+def parse_yaml(text: str, location: str) -> dict[str, Any]:
     """The mapping in a YAML text.
 
     Raises:
@@ -67,9 +67,9 @@ def parse_yaml(text: str, where: str) -> dict[str, Any]:
         problem = getattr(error, "problem", None) or " ".join(
             f"it cannot be parsed ({error})".split()
         )
-        raise UserError(f"{where}{line}: this is not valid YAML: {problem}") from None
+        raise UserError(f"{location}{line}: this is not valid YAML: {problem}") from None
     if not isinstance(content, dict):
-        raise UserError(f"{where}: expected a mapping of keys to values at the top level")
+        raise UserError(f"{location}: expected a mapping of keys to values at the top level")
     return content
 
 
@@ -91,7 +91,7 @@ def extend(
     registry: Mapping[str, T],
     name: str,
     what: str,
-    where: str,
+    location: str,
     read: Callable[[T], dict[str, Any]],
 ) -> dict[str, Any]:
     """An entry with its `extends` chain merged, the nearest last; `read` opens an entry.
@@ -105,8 +105,8 @@ def extend(
     while current is not None:
         if current in chain:
             circle = " -> ".join([*chain, current])
-            raise UserError(f"{where}: {what} {name!r} extends itself: {circle}")
-        place = f"{where}, extends of {chain[-1]}" if chain else where
+            raise UserError(f"{location}: {what} {name!r} extends itself: {circle}")
+        place = f"{location}, extends of {chain[-1]}" if chain else location
         chain.append(current)
         entries.append(dict(read(pick(registry, current, what, place))))
         current = entries[-1].pop("extends", None)

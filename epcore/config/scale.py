@@ -78,12 +78,12 @@ def _apart(seeds: tuple[int, ...]) -> tuple[int, ...]:
 Seeds = Annotated[tuple[NonNegativeInt, ...], Field(min_length=1), AfterValidator(_apart)]
 
 
-def _listed(given: Any) -> Any:
+def _listed(value: Any) -> Any:
     """A number n stands for 0 to n - 1."""
-    if type(given) is int and given > 0:
-        return list(range(given))
-    if isinstance(given, list | tuple):
-        return given
+    if type(value) is int and value > 0:
+        return list(range(value))
+    if isinstance(value, list | tuple):
+        return value
     raise ValueError(
         "expected a number of trainings (1 or more) or a list of seeds, such as '[0, 1, 2]'"
     )

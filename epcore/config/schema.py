@@ -33,7 +33,7 @@ EXTENDS = Field(description="the entry that this one starts from")
 
 
 class ChangedRecipe(RecipeSettings):
-    """Settings that go over those of a recipe."""
+    """Changes to the settings of a recipe."""
 
     backbones: dict[str, RecipeSettings] = Field(description="what holds for one backbone alone")
 

@@ -86,7 +86,7 @@ def open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
 
 
 def check_member(archive: Path, name: str, size: int) -> None:
-    """No member may point out of its archive, or be larger than those that are published.
+    """Refuses a member that points out of its archive, or is larger than any published one.
 
     Raises:
         UserError: for an absolute path, one with '..', or a member that would fill the memory.

@@ -30,7 +30,7 @@ class Augmenter:
     view: View
 
     def eval_transform(self, images: Tensor) -> Tensor:
-        """Without augmentation, as for validation and test."""
+        """The view of an image without augmentation, as in validation and test."""
         return _normalize(view_of(_floats(images), self.view))
 
     def finetune_transform(self, images: Tensor, generator: Generator) -> Tensor:
@@ -132,5 +132,5 @@ def _floats(images: Tensor) -> Tensor:
 
 
 def _normalize(batch: Tensor) -> Tensor:
-    """To [-1, 1], in place: the batch has been made from bytes here."""
+    """Normalizes a batch to [-1, 1] in place; the batch was made from bytes by the caller."""
     return batch.mul_(2).sub_(1).contiguous(memory_format=torch.channels_last)

@@ -65,10 +65,10 @@ def check_counts(name: str, contents: Contents, expected: Expected) -> None:
     for split in get_args(Split):
         chosen = np.array([c.split == split for c in contents.classes])
         counts = {"classes": chosen.sum(), "images": images[chosen].sum()}
-        for what, found in counts.items():
-            wanted = getattr(getattr(expected, what), split, found)
-            if found != wanted:
+        for what, count in counts.items():
+            wanted = getattr(getattr(expected, what), split, count)
+            if count != wanted:
                 raise UserError(
-                    f"data set {name}: split {split} has {found:,} {what}, {wanted:,} are "
+                    f"data set {name}: split {split} has {count:,} {what}, {wanted:,} are "
                     "published; a source is incomplete or another version"
                 )

@@ -86,15 +86,15 @@ class Episodes:
         if (rows[places] != images).any():
             return False
         shot = self.support.shape[2]
-        found = labels[places]
-        classes = found[:, : self.support.shape[1] * shot : shot]
+        present = labels[places]
+        classes = present[:, : self.support.shape[1] * shot : shot]
         expected = [
             np.repeat(classes, shot, axis=1),
             np.take_along_axis(classes, self.query_labels, axis=1),
             np.repeat(classes, self.unlabeled.shape[2], axis=1),
         ]
         apart = (np.diff(np.sort(classes, axis=1), axis=1) > 0).all()
-        return bool(apart and (found == np.concatenate(expected, axis=1)).all())
+        return bool(apart and (present == np.concatenate(expected, axis=1)).all())
 
     def save(self, path: Path) -> None:
         save_arrays(path, support=self.support, query=self.query, unlabeled=self.unlabeled)
@@ -212,15 +212,15 @@ def sample(
     query = drawn[:, :, shot:]
     if dirichlet is not None:
         others = [
-            [np.setdiff1d(rows[index], images) for index, images in zip(*each, strict=True)]
-            for each in zip(chosen, drawn[:, :, :shot], strict=True)
+            [np.setdiff1d(rows[index], images) for index, images in zip(*part, strict=True)]
+            for part in zip(chosen, drawn[:, :, :shot], strict=True)
         ]
         query = _unbalanced(pool, others, way * queries, dirichlet, generator)
     more = np.empty((episodes, way, unlabeled), dtype=np.int64)
     for episode, picked, added in zip(drawn, chosen, more, strict=True):
         for position, index in enumerate(picked):
-            left = np.setdiff1d(rows[index], episode[position], assume_unique=True)
-            added[position] = generator.choice(left, unlabeled, replace=False)
+            remaining = np.setdiff1d(rows[index], episode[position], assume_unique=True)
+            added[position] = generator.choice(remaining, unlabeled, replace=False)
     kept = shot if labeled is None else labeled
     return Episodes(
         support=drawn[:, :, :kept],
@@ -231,14 +231,14 @@ def sample(
 
 def _unbalanced(
     pool: Pool,
-    left: list[list[np.ndarray]],
+    remaining: list[list[np.ndarray]],
     queries: int,
     dirichlet: float,
     generator: np.random.Generator,
 ) -> np.ndarray:
     """Queries `(episodes, way, most)` of the rows that each class of each episode has left."""
     drawn = []
-    for classes in left:
+    for classes in remaining:
         for _ in range(TRIES):
             shares = queries * generator.dirichlet([dirichlet] * len(classes))
             counts = np.floor(shares).astype(int)

@@ -107,7 +107,7 @@ def _digest_of(path: Path, kind: str) -> str:
 
 
 def _verify(path: Path, file: SourceFile) -> None:
-    """Raises `UserError` unless it is the published file."""
+    """Raises `UserError` unless a file is the published one."""
     if wrong := _difference(path, file):
         raise UserError(
             f"{path} is not the published file: {wrong}; replace it, or move it away to have it "
@@ -186,7 +186,7 @@ def _from_addresses(file: SourceFile, path: Path) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """One line for people, where requests has a chain of causes."""
+    """The cause of a failed download in one line; requests has a chain of them."""
     if isinstance(error, requests.Timeout):
         return "no answer in time"
     if isinstance(error, requests.HTTPError) and error.response is not None:
@@ -216,17 +216,17 @@ def _from_address(url: str, file: SourceFile, path: Path, partial: Path) -> None
 
 
 def _note(partial: Path) -> Path:
-    """Where the address of a partial file stands, and what tells that it has changed there."""
+    """The file with the address and the version tag of a partial download."""
     return partial.with_suffix(".from")
 
 
 def _unchanged(partial: Path, url: str) -> str | None:
     """What to ask an address for, that it sends the rest of the same file only."""
     try:
-        told, _, tag = _note(partial).read_text(encoding="utf-8").partition("\n")
+        address, _, tag = _note(partial).read_text(encoding="utf-8").partition("\n")
     except FileNotFoundError:
         return None
-    return tag if told == url else None
+    return tag if address == url else None
 
 
 def _stream(url: str, file: SourceFile, path: Path, partial: Path) -> None:

@@ -40,20 +40,20 @@ class DevelopmentKit:
             UserError: if it is damaged or lacks one of the two files.
         """
         names = (f"{KIT}/meta.mat", f"{KIT}/ILSVRC2012_validation_ground_truth.txt")
-        found: dict[str, bytes] = {}
+        members: dict[str, bytes] = {}
         for name, archive, member in files_of_tar(path):
             if name in names:
-                found[name] = read_member(archive, member)
-        missing = [name for name in names if name not in found]
+                members[name] = read_member(archive, member)
+        missing = [name for name in names if name not in members]
         if missing:
             raise UserError(f"{path} has no {missing[0]}; is it the development kit of tasks 1, 2?")
         try:
-            synsets = loadmat(io.BytesIO(found[names[0]]), squeeze_me=True)["synsets"]
+            synsets = loadmat(io.BytesIO(members[names[0]]), squeeze_me=True)["synsets"]
             # Inner nodes of the hierarchy have children and no images of their own.
             leaves = [synset for synset in synsets if int(synset["num_children"]) == 0]
             ids = {int(leaf["ILSVRC2012_ID"]): str(leaf["WNID"]) for leaf in leaves}
             counts = {str(leaf["WNID"]): int(leaf["num_train_images"]) for leaf in leaves}
-            validation = [ids[int(line)] for line in found[names[1]].split()]
+            validation = [ids[int(line)] for line in members[names[1]].split()]
         except (MatReadError, LookupError, ValueError, TypeError, OSError) as error:
             raise UserError(f"{path} is damaged ({error!r}); get it again") from None
         return cls(counts, validation)
@@ -151,18 +151,18 @@ def validation_images(path: Path, kit: DevelopmentKit) -> Iterator[tuple[int, st
     """
     # After a folder, or after the tar: "PATH OF THE TAR, NAME".
     pattern = re.compile(r"[/ ]ILSVRC2012_val_(\d{8})\.JPEG$")
-    left = set(range(1, len(kit.validation) + 1))
+    missing = set(range(1, len(kit.validation) + 1))
     for name, data in _pictures(path):
         if match := pattern.search(name):
             number = int(match[1])
-            if number not in left:
+            if number not in missing:
                 raise UserError(f"{name}: ILSVRC2012 has no such image, or it is there twice")
-            left.remove(number)
+            missing.remove(number)
             yield number, name, data
-    if left:
+    if missing:
         raise UserError(
-            f"{path} lacks {len(left)} of {len(kit.validation)} validation images, for example "
-            f"ILSVRC2012_val_{min(left):08d}.JPEG; unpack it again"
+            f"{path} lacks {len(missing)} of {len(kit.validation)} validation images, for example "
+            f"ILSVRC2012_val_{min(missing):08d}.JPEG; unpack it again"
         )
 
 

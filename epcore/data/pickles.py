@@ -157,10 +157,10 @@ for _core in ("numpy.core", "numpy._core"):  # its old module and its new
 
 
 def _function(module: Any, name: Any) -> Callable[..., Any]:
-    found = FUNCTIONS.get((text(module), text(name)))
-    if found is None:
+    function = FUNCTIONS.get((text(module), text(name)))
+    if function is None:
         raise _Refused(f"it asks for {text(module)}.{text(name)}")
-    return found
+    return function
 
 
 # -- mappings and lists --------------------------------------------------------------------------

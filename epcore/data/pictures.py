@@ -71,7 +71,7 @@ def decode(
 
 @cache
 def _formats() -> list[str]:
-    """Those of `FORMATS` that this Pillow has."""
+    """The formats of `FORMATS` that the installed Pillow reads."""
     Image.init()
     return [name for name in FORMATS if name in Image.OPEN]
 

@@ -66,38 +66,40 @@ class Repeated:
             for pair in self.shared:
                 cells: list[str] = []
                 for row in map(int, pair):
-                    found = self.contents.class_of(row)
-                    cells += [self.contents.called(row), found.name, found.split]
+                    image_class = self.contents.class_of(row)
+                    cells += [self.contents.called(row), image_class.name, image_class.split]
                 lines.writerow(cells)
 
     def tell(self, name: str, listed: Path, treatment: SharedImages) -> None:
-        """Prints how many images are there twice, and what becomes of those that splits share.
+        """Prints how many images occur twice, and what happens to images that splits share.
 
         Raises:
             UserError: if they are refused.
         """
         examples = "; ".join(" is also ".join(pair) for pair in self.pairs(self.shared[:EXAMPLES]))
-        count, said = len(self.shared), f"{listed} lists all pairs"
+        count, where_listed = len(self.shared), f"{listed} lists all pairs"
         if count and treatment == "refuse":
             raise UserError(
                 f"data set {name}: {count} images of base or val are in a later split too, pixel "
-                f"by pixel, such as: {examples}; {said}: remove the first of each, or set "
+                f"by pixel, such as: {examples}; {where_listed}: remove the first of each, or set "
                 "`shared_images: leave-out` for the data set to be built without those"
             )
         for key, number in self.counts.items():
             if number:
-                where = key.replace("_", " ")
-                print(f"data set {name}: images that are there twice, {where}: {number}")
+                location = key.replace("_", " ")
+                print(f"data set {name}: images that are there twice, {location}: {number}")
         if count and treatment == "keep":
-            print(f"data set {name}: kept as published, such as: {examples}; {said}")
+            print(f"data set {name}: kept as published, such as: {examples}; {where_listed}")
         elif count:
-            left = " and ".join(f"{n} of {split}" for split, n in self.shared_of.items() if n)
-            print(f"data set {name}: left out, because a later split has them: {left}; {said}")
+            kept = " and ".join(f"{n} of {split}" for split, n in self.shared_of.items() if n)
+            print(
+                f"data set {name}: left out, because a later split has them: {kept}; {where_listed}"
+            )
 
     def facts(self, treatment: SharedImages) -> dict[str, Any]:
-        """What `store.json` says of them."""
-        left = self.shared_of if treatment == "leave-out" else dict.fromkeys(self.shared_of, 0)
-        return self.counts | {"left_out": left, "shared": self.pairs(self.shared)}
+        """The facts on repeated images in `store.json`."""
+        excluded = self.shared_of if treatment == "leave-out" else dict.fromkeys(self.shared_of, 0)
+        return self.counts | {"left_out": excluded, "shared": self.pairs(self.shared)}
 
 
 class Repeats:

@@ -139,8 +139,8 @@ def write_store(
     name, rows = directory.name, len(contents.labels)
     check_classes(name, contents.classes, contents.labels)
     directory.mkdir(parents=True, exist_ok=True)
-    for left in directory.glob(".*.tmp*"):  # of a build that was killed
-        left.unlink()
+    for leftover in directory.glob(".*.tmp*"):  # of a build that was killed
+        leftover.unlink()
     shape = (rows, contents.image_size, contents.image_size, 3)
     with atomic(directory / "images.npy") as temporary:
         packed = np.lib.format.open_memmap(temporary, mode="w+", dtype=np.uint8, shape=shape)
@@ -185,7 +185,7 @@ def write_store(
 
 
 def _check_left(name: str, contents: Contents, labels: np.ndarray, listed: Path) -> None:
-    """Every class has an image among those that are left, whose labels these are."""
+    """Raises `UserError` if a class has no image left; `labels` are those of the images left."""
     counts = np.bincount(labels, minlength=len(contents.classes))
     if counts.min() == 0:
         empty = contents.classes[int(counts.argmin())]

@@ -15,7 +15,7 @@ from epcore.evaluation.solve import solve
 
 @dataclass(frozen=True)
 class Choice:
-    """A method; the settings of it that were chosen, and their accuracy on validation, if any."""
+    """A classifier with the settings chosen for it, and their validation accuracy."""
 
     inference: Inference
     chosen: dict[str, Any]
@@ -23,11 +23,11 @@ class Choice:
 
     @property
     def name(self) -> str:
-        """That of its classifier."""
+        """The name of the classifier."""
         return self.inference.classifier.name
 
     def facts(self, tested: Episodes) -> dict[str, Any]:
-        """What a meta says of it: the classifier with all its settings, those nobody set too."""
+        """The facts for a meta: the classifier with all its settings, defaults included."""
         settings = self.inference.classifier.model_dump(mode="json")
         return {
             "classifier": {"name": self.name, **settings},
@@ -42,7 +42,7 @@ def choose(
 ) -> Choice:
     """The settings of the grid that are most accurate on `held_out`; of equals, the first."""
     values = torch.from_numpy(features.values)
-    found: list[Choice] = []
+    choices: list[Choice] = []
     for chosen in combinations(test.grid):
         inference = Inference(with_settings(test.propagation, chosen))
         inference.check(values, base)
@@ -50,5 +50,5 @@ def choose(
         if held_out is not None:
             results = solve(features, held_out, inference, base)
             accuracy = float(results.accuracies.mean())
-        found.append(Choice(inference, chosen, accuracy))
-    return max(found, key=lambda each: each.accuracy or 0)
+        choices.append(Choice(inference, chosen, accuracy))
+    return max(choices, key=lambda choice: choice.accuracy or 0)

@@ -75,10 +75,10 @@ class Features:
         features = load_arrays(path, cls, ("rows", "labels", "values"), "feature file")
         return features.finite(f"{path} has", "embed images with other weights")
 
-    def finite(self, where: str, remedy: str) -> "Features":
+    def finite(self, location: str, remedy: str) -> "Features":
         """Raises `UserError` if one is not: accuracies from it would mean nothing."""
         if not np.isfinite(self.values).all():
-            raise UserError(f"{where} features that are not finite; {remedy}")
+            raise UserError(f"{location} features that are not finite; {remedy}")
         return self
 
 

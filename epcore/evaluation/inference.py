@@ -29,14 +29,14 @@ class Inference:
         UserError: for settings that the classifier does not have; it begins with `where`.
     """
 
-    def __init__(self, settings: Propagation, where: str = "the recipe") -> None:
+    def __init__(self, settings: Propagation, location: str = "the recipe") -> None:
         self.propagate: nn.Module = nn.Identity()
         if settings.embedding:
             self.propagate = EmbeddingPropagation(
                 settings.embedding_alpha, settings.bandwidth, settings.part
             )
-        self.classifier = load_classifier(settings.classifier, dict(settings), where)
-        self._where = where
+        self.classifier = load_classifier(settings.classifier, dict(settings), location)
+        self._location = location
 
     def scores(self, episodes: EpisodeBatch) -> Tensor:
         """Logits `(..., queries, way)` from features, all images of an episode propagated together.
@@ -69,21 +69,21 @@ class Inference:
             "S": needs.unlabeled,
             "B": method.balanced,
         }
-        return " ".join(letter for letter, each in holds.items() if each)
+        return " ".join(letter for letter, assumed in holds.items() if assumed)
 
     def check_unlabeled(self, there: bool) -> None:
         """Raises `UserError` for episodes with unlabeled images that the classifier cannot take."""
         if there and not self.classifier.needs.unlabeled:
             raise UserError(
-                f"{self._where}: the classifier {self.classifier.name} takes no unlabeled images; "
-                "choose another one, or a protocol without them"
+                f"{self._location}: the classifier {self.classifier.name} takes no unlabeled "
+                "images; choose another one, or a protocol without them"
             )
 
     def check_trainable(self) -> None:
         """Raises `UserError` if no network can be trained through the classifier."""
         if self.classifier.needs.frozen_features:
             raise UserError(
-                f"{self._where}: no network can be fine-tuned through the classifier "
+                f"{self._location}: no network can be fine-tuned through the classifier "
                 f"{self.classifier.name}, whose scores have no gradient; name another one in "
                 "phases.finetuning, or give `tested: pretrained`"
             )
@@ -93,19 +93,20 @@ class Inference:
         method = self.classifier
         if "power" in method.preprocessing and (features < 0).any():
             raise UserError(
-                f"{self._where}: the classifier {method.name} takes the root of features, and some "
-                "are negative; choose another preprocessing, or a network that ends with a ReLU"
+                f"{self._location}: the classifier {method.name} takes the root of features, "
+                "and some are negative; choose another preprocessing, or a network that ends with "
+                "a ReLU"
             )
         if method.centers_on_base and base is None:
             raise UserError(
-                f"{self._where}: the classifier {method.name} takes the mean feature of the base "
-                f"images; give {GIVEN.format('base_mean')}, or choose another preprocessing"
+                f"{self._location}: the classifier {method.name} takes the mean feature of the "
+                f"base images; give {GIVEN.format('base_mean')}, or choose another preprocessing"
             )
         if method.needs.base_weights and (base is None or len(base.weights) < 2):
             raise UserError(
-                f"{self._where}: the classifier {method.name} takes the weights of a linear layer "
-                f"over two base classes or more; give {GIVEN.format('base_weights')}, or choose "
-                "another classifier"
+                f"{self._location}: the classifier {method.name} takes the weights of a "
+                f"linear layer over two base classes or more; give {GIVEN.format('base_weights')}, "
+                "or choose another classifier"
             )
 
 
@@ -115,7 +116,7 @@ def combinations(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
 
 
 def with_settings(propagation: Propagation, chosen: dict[str, Any]) -> Propagation:
-    """With other settings of its classifier."""
+    """The same inference with other settings of its classifier."""
     named = propagation.classifier
     settings = {"name": named} if isinstance(named, str) else named
     classifier = settings | chosen if chosen else named

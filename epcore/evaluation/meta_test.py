@@ -72,20 +72,20 @@ class EpisodicTester:
         way, shot = episodes.support.shape[1:]
         rows, labels = episodes.images(), torch.from_numpy(episodes.query_labels)
         points = None if self.batch_statistics else self._all_points(store, episodes)
-        known = episodes.unique_image_indices()
+        images = episodes.unique_image_indices()
         accuracies, losses = [], []
         size = 1 if self.batch_statistics else self.method.episodes_at_once
         starts = range(0, len(rows), size)
         for start in starts if label is None else tqdm(starts, label, unit="batch", disable=None):
             asked = rows[start : start + size]
-            found = (
+            scores = (
                 self._episode_points(store, asked, way * shot)
                 if points is None
-                else points[torch.from_numpy(np.searchsorted(known, asked)).to(self.device)]
+                else points[torch.from_numpy(np.searchsorted(images, asked)).to(self.device)]
             )
             with self.scoring():
                 unlabeled = episodes.unlabeled_count
-                batch = EpisodeBatch(found, way, shot, labels.shape[1], unlabeled=unlabeled)
+                batch = EpisodeBatch(scores, way, shot, labels.shape[1], unlabeled=unlabeled)
                 logits = self.method.scores(batch).float().cpu()
             if not logits.isfinite().all():
                 raise DegenerateFeaturesError("the scores are not finite")
@@ -118,12 +118,12 @@ class EpisodicTester:
 
     def _episode_points(self, store: ImageStore, rows: np.ndarray, labeled: int) -> Tensor:
         """Points `(E, N, D)`, each episode's support and its other images in a batch of its own."""
-        found = []
-        for each in rows:
-            images = self._images(store, each)
+        points = []
+        for part in rows:
+            images = self._images(store, part)
             support, others = self.embedded(images[:labeled]), self.embedded(images[labeled:])
-            found.append(torch.cat([support, others]))
-        return torch.stack(found)
+            points.append(torch.cat([support, others]))
+        return torch.stack(points)
 
 
 def run(config: MetaTestConfig, data: Path, weights: Path, episodes: Path, out: Path) -> None:

@@ -24,7 +24,7 @@ class Use:
 
     @property
     def label(self) -> str:
-        """Its name among others; a table and a figure may share theirs."""
+        """The label in reports; a table and a figure may have the same name."""
         return f"{self.name} (figure)" if self.level == "figure" else self.name
 
     def sum(self, quantity: str) -> float:
@@ -81,7 +81,7 @@ class Account:
 
     @property
     def uses(self) -> list[Use]:
-        """All of them."""
+        """All uses of the account."""
         return [*self.jobs, *self.rules, *self.products, self.total]
 
 
@@ -108,7 +108,7 @@ def account(config: Co2Config, results: Path, entries: Iterable[Entry]) -> Accou
     ]
     return Account(
         jobs=[Use("job", name, tuple(by_job[name])) for name in sorted(by_job)],
-        rules=[Use("rule", name, tuple(found)) for name, found in by_rule.items()],
+        rules=[Use("rule", name, tuple(entries_of)) for name, entries_of in by_rule.items()],
         products=products,
         total=Use("total", "", entries),
     )

@@ -33,15 +33,15 @@ class Ancestry:
         """The jobs of the ledger that made a file and, all the way down, what it is made from."""
         jobs: dict[str, None] = {}
         seen: set[str] = set()
-        left = [str(meta_of(Path(file))), file]
-        while left:
-            if (path := left.pop()) not in seen:
+        pending = [str(meta_of(Path(file))), file]
+        while pending:
+            if (path := pending.pop()) not in seen:
                 seen.add(path)
                 meta = self._metas.get(path, {})
                 job = self._jobs.get(meta.get("energy", {}).get("attempt", ""), path)
                 if job in self._files:
                     jobs[job] = None
-                left += meta.get("inputs", self._sources(path))
+                pending += meta.get("inputs", self._sources(path))
         return list(jobs)
 
     def _sources(self, path: str) -> list[str]:

@@ -65,8 +65,8 @@ class FootprintSettings(Settings):
         if self.carbon_intensity is None and self.country is None:
             raise ValueError("give carbon_intensity (kg per kWh) or country (three letters)")
         if self.region is not None and self.country not in WITH_REGIONS:
-            known = ", ".join(WITH_REGIONS)
-            raise ValueError(f"only {known} have factors of regions; set region to null")
+            countries = ", ".join(WITH_REGIONS)
+            raise ValueError(f"only {countries} have factors of regions; set region to null")
         return self
 
 

@@ -149,16 +149,16 @@ def carbon_intensity(settings: FootprintSettings) -> float:
     if settings.region is None:
         return float(emissions.get_country_emissions(one_kwh, place))
     if settings.region not in _regions(source, country):
-        known = ", ".join(_regions(source, country))
+        regions = ", ".join(_regions(source, country))
         raise UserError(
             f"config/footprint.yaml: codecarbon has no factor of region {settings.region!r} of "
-            f"{country}; use one of: {known}; or null, or carbon_intensity"
+            f"{country}; use one of: {regions}; or null, or carbon_intensity"
         )
     return float(emissions.get_region_emissions(one_kwh, place))
 
 
 def factor_source(settings: FootprintSettings) -> str:
-    """Where `carbon_intensity` has its factor from."""
+    """The source of the factor that `carbon_intensity` returns."""
     if settings.carbon_intensity is not None:
         return "set in config/footprint.yaml"
     place = ", ".join(name for name in (settings.region, settings.country) if name)

@@ -64,8 +64,8 @@ def medians(entries: Iterable[Entry]) -> dict[Key, Median]:
             )
             device = "cpu" if entry.device == "cpu" else "gpu"
             key = Key.of(entry.stage, dataset, backbone, recipe, device)
-            for each in {key, key.pooled}:
-                used[each].append((sum(e.seconds for e in attempts), sum(e.kwh for e in attempts)))
+            for level in {key, key.pooled}:
+                used[level].append((sum(e.seconds for e in attempts), sum(e.kwh for e in attempts)))
     return {
         key: Median(len(jobs), median(s for s, _ in jobs), median(kwh for _, kwh in jobs))
         for key, jobs in sorted(used.items())
@@ -73,7 +73,7 @@ def medians(entries: Iterable[Entry]) -> dict[Key, Median]:
 
 
 def read_medians(file: Path, scale: str) -> dict[Key, Median]:
-    """Those of a scale, from a file with `COLUMNS` (.csv); none without the file.
+    """The medians of a scale from a CSV file with `COLUMNS`; empty if there is no file.
 
     Raises:
         UserError: if it is damaged.

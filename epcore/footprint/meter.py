@@ -157,8 +157,8 @@ def _indices(gpus: list[str]) -> list[int]:
     """Numbers of GPUs as NVML counts; codecarbon itself does not find the UUIDs of NVIDIA's."""
     if not (is_nvidia_system() or is_rocm_system()):
         raise ValueError("without nvidia-smi or rocm-smi codecarbon measures no GPU")
-    known = {gpu["uuid"]: gpu["gpu_index"] for gpu in AllGPUDevices().get_gpu_static_info()}
-    known |= {str(index): index for index in known.values()}
-    if missing := [gpu for gpu in gpus if gpu not in known]:
+    indices = {gpu["uuid"]: gpu["gpu_index"] for gpu in AllGPUDevices().get_gpu_static_info()}
+    indices |= {str(index): index for index in indices.values()}
+    if missing := [gpu for gpu in gpus if gpu not in indices]:
         raise ValueError(f"no counters of GPU {', '.join(missing)}")
-    return [known[gpu] for gpu in gpus]
+    return [indices[gpu] for gpu in gpus]

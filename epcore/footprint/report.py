@@ -28,7 +28,7 @@ def paragraph(sums: Account) -> str:
 
 
 def statements(sums: Account) -> dict[str, str]:
-    """The sentences of the paragraph, by what they are about."""
+    """The sentences of the paragraph by topic."""
     total = sums.total
     kwh, kg, measured = total.sum("kwh"), total.sum("kg"), total.sum("measured_kwh")
     hardware = " and ".join("processors" if name == "cpu" else name for name in total.devices)
@@ -167,7 +167,7 @@ def draw(sums: Account, out: Path) -> None:
         for label, color, bars in groups:
             places = [place + number for number in range(len(bars))]
             axes.barh(places, [scale * kg for _, kg in bars], color=color, label=label)
-            ticks += [(at, name) for at, (name, _) in zip(places, bars, strict=True)]
+            ticks += [(position, name) for position, (name, _) in zip(places, bars, strict=True)]
             place += len(bars) + 1
         axes.set_yticks([tick for tick, _ in ticks], [name for _, name in ticks])
         axes.set_ylim(place - 1.4, -0.6)

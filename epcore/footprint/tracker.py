@@ -94,8 +94,8 @@ class Attempt:
     def facts(self) -> dict[str, Any]:
         """For the meta of what the job makes: its energy up to now."""
         entry = self._entry("running", self._sample())
-        known = ("attempt", "kwh", "measured_kwh", "kg", "factor", "seconds", "method")
-        return {name: getattr(entry, name) for name in known}
+        keys = ("attempt", "kwh", "measured_kwh", "kg", "factor", "seconds", "method")
+        return {name: getattr(entry, name) for name in keys}
 
     def end(self, state: State) -> None:
         """Writes the last line."""

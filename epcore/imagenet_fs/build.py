@@ -67,7 +67,7 @@ def load_generators(path: Path, kind: str) -> dict[int, dict[str, Tensor]]:
     if content.get("kind") != kind:
         raise UserError(f"{path} holds generators {content.get('kind')}, not {kind}; {remedy}")
     states: Any = content.get("states")
-    found = map(problem_of, states.values()) if isinstance(states, dict) else ["are missing"]
-    if problem := next(filter(None, found), None):
+    problems = map(problem_of, states.values()) if isinstance(states, dict) else ["are missing"]
+    if problem := next(filter(None, problems), None):
         raise UserError(f"{path}: its weights {problem}; {remedy}")
     return dict(states)

@@ -5,6 +5,7 @@ from typing import Literal
 
 import numpy as np
 
+from epcore.data.contents import ImageClass
 from epcore.data.store import ImageStore
 from epcore.errors import UserError
 
@@ -51,11 +52,11 @@ def check_pair(images: ImageStore, queries: ImageStore, exemplars: int) -> None:
             f"data set {images.name} has {len(images.classes)} classes, {queries.name} "
             f"{len(queries.classes)}; {remedy}"
         )
-    for one, other in zip(images.classes, queries.classes, strict=True):
-        if one != other:
+    for of_images, of_queries in zip(images.classes, queries.classes, strict=True):
+        if of_images != of_queries:
             raise UserError(
-                f"data set {images.name} has the class {one.name!r} ({one.group or one.split}) "
-                f"where {queries.name} has {other.name!r} ({other.group or other.split}); {remedy}"
+                f"data set {images.name} has the class {_described(of_images)} where "
+                f"{queries.name} has {_described(of_queries)}; {remedy}"
             )
     counts = np.bincount(images.labels, minlength=len(images.classes))
     for label, image_class in enumerate(images.classes):
@@ -69,3 +70,8 @@ def check_pair(images: ImageStore, queries: ImageStore, exemplars: int) -> None:
     if not tested.all():
         missing = queries.classes[int(tested.argmin())].name
         raise UserError(f"data set {queries.name}: class {missing!r} has no image; {remedy}")
+
+
+def _described(image_class: ImageClass) -> str:
+    """The name of a class, and its group or split."""
+    return f"{image_class.name!r} ({image_class.group or image_class.split})"

@@ -61,7 +61,9 @@ def run(
         except DegenerateFeaturesError as error:
             raise UserError(f"{generator}: {error}; train it for longer") from None
         for measure in MEASURES:
-            lines = [f"{number},{found[measure]:.6f}" for number, found in enumerate(results)]
+            lines = [
+                f"{number},{accuracies[measure]:.6f}" for number, accuracies in enumerate(results)
+            ]
             text = "\n".join(["episode,accuracy", *lines]) + "\n"
             write_text(out / f"{measure}-{shots}shot.csv", text)
     made = [out / f"{measure}-{shots}shot.csv" for measure in MEASURES for shots in config.shots]

@@ -66,7 +66,7 @@ class ImageFeatures:
         try:
             facts = json.loads(meta_of(features).read_text(encoding="utf-8"))
             values = np.load(features, mmap_mode="r", allow_pickle=False)
-            found = facts["checkpoint_sha256"], facts["store_sha256"]
+            stored = facts["checkpoint_sha256"], facts["store_sha256"]
             whole = list(values.shape) == facts["shape"] and values.ndim == 2
             whole = whole and values.dtype == np.float32
         except Exception as error:  # json, numpy and a foreign meta file each raise their own
@@ -77,7 +77,7 @@ class ImageFeatures:
                 f"data set {store.name} {len(store.labels)} images; {remedy}"
             )
         of = ("checkpoint", checkpoint), ("data set", data / "store.json")
-        for kept, (what, file) in zip(found, of, strict=True):
+        for kept, (what, file) in zip(stored, of, strict=True):
             if kept != sha256(file):
                 raise UserError(
                     f"feature file {features} is of another {what} than {file}; {remedy}"
@@ -149,7 +149,7 @@ def extract(
 
 
 def _done(target: Path, mark: Path, shape: tuple[int, int]) -> int:
-    """How many rows a state has; none if it is not of such features."""
+    """The number of rows that a saved state has; 0 if it belongs to other features."""
     try:
         done = int(mark.read_text(encoding="utf-8"))
         values = np.load(target, mmap_mode="r", allow_pickle=False)
@@ -176,13 +176,13 @@ def write_features(
     device = choose_device()
     set_precision(config.precision)
     backbone = load_backbone(checkpoint, config.backbone, device)
-    augmenter, found = Augmenter((), config.view), {}
+    augmenter, parts = Augmenter((), config.view), {}
     for out, data in folders.items():
         made = provenances[out]
         state = _folder(out) / fingerprint(canonical_json(made.config), *made.inputs.values())
         store = ImageStore.open(data)
-        found[out] = extract(backbone, store, state, augmenter, device, config.precision)
-    for out, (values, resumed) in found.items():
+        parts[out] = extract(backbone, store, state, augmenter, device, config.precision)
+    for out, (values, resumed) in parts.items():
         store_sha256, checkpoint_sha256 = provenances[out].inputs.values()
         shape = np.load(values, mmap_mode="r", allow_pickle=False).shape
         publish(values, out)

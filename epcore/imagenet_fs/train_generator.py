@@ -56,15 +56,15 @@ def sample(
     base.sort()
     needed = shots + training.novel_queries
     drawn = np.stack([first[c] + rng.choice(counts[c], needed, replace=False) for c in novel])
-    known = rng.integers(len(base), size=training.base_queries)
-    of_base = first[base[known]] + rng.integers(counts[base[known]])
+    base_queries = rng.integers(len(base), size=training.base_queries)
+    of_base = first[base[base_queries]] + rng.integers(counts[base[base_queries]])
     of_novel = np.repeat(len(base) + np.arange(len(novel)), training.novel_queries)
     return FakeEpisode(
         base,
         novel,
         drawn[:, :shots],
         np.concatenate([of_base, drawn[:, shots:].ravel()]),
-        np.concatenate([known, of_novel]),
+        np.concatenate([base_queries, of_novel]),
     )
 
 

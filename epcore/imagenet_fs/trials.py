@@ -68,22 +68,22 @@ class Queries:
         scores = cosine_logits(self.features, weights[self.columns], scale)
         if not scores.isfinite().all():
             raise DegenerateFeaturesError("the scores are not finite")
-        known, new = scores[:, : self.base], scores[:, self.base :]
+        of_base, new = scores[:, : self.base], scores[:, self.base :]
         with_prior = torch.cat(
             [
-                known.log_softmax(dim=1) + np.log(1 - prior),
+                of_base.log_softmax(dim=1) + np.log(1 - prior),
                 new.log_softmax(dim=1) + np.log(prior),
             ],
             dim=1,
         )
         of_novel = self.expected >= self.base
         novel = hits(new[of_novel], self.expected[of_novel] - self.base)
-        found: dict[Measure, Tensor] = {
+        accuracies: dict[Measure, Tensor] = {
             "novel": novel,
             "all": hits(scores, self.expected),
             "all-prior": hits(with_prior, self.expected),
         }
-        return {measure: float(hit.double().mean()) for measure, hit in found.items()}
+        return {measure: float(hit.double().mean()) for measure, hit in accuracies.items()}
 
 
 @torch.no_grad()

@@ -56,7 +56,7 @@ class Aggregation(nn.Module):
 
 
 class Update(nn.Module):
-    """The first layer's new node: its old one beside a unit vector that its message gave.
+    """The node update of the first layer: the old node beside the unit vector of its message.
 
     Both are divided by sqrt(2), so that a unit vector stays one.
     """
@@ -136,11 +136,11 @@ class WdaeGenerator(WeightGenerator):
         weights = self._propagate(denoised, task)
         before = self.propagation is not None and self.propagation.reconstruction == "generated"
         targets = self.base_weights[torch.cat([task.base, novel], dim=-1)]
-        one, other = (
+        generated, target = (
             functional.normalize(vectors, dim=-1)
             for vectors in (denoised if before else weights, targets)
         )
-        penalty = (one - other).square().sum(dim=-1).mean()
+        penalty = (generated - target).square().sum(dim=-1).mean()
         return weights, self.denoiser.settings.reconstruction_weight * penalty
 
     def _denoise(self, task: Task) -> tuple[Tensor, Tensor]:
@@ -162,7 +162,7 @@ class WdaeGenerator(WeightGenerator):
 
 
 def _step(inputs: Tensor, outputs: Tensor, size: float) -> Tensor:
-    """From the input weights towards the outputs' unit vectors; the outputs themselves for 1."""
+    """Input weights moved towards the outputs' unit vectors; the outputs for `size` 1."""
     if size == 1:
         return outputs
     return inputs + size * (functional.normalize(outputs, dim=-1) - inputs)

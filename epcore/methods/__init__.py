@@ -29,25 +29,25 @@ METHODS: dict[str, type[EpisodicMethod]] = {
 }
 
 
-def method_of(settings: dict[str, Any], where: str) -> tuple[type[EpisodicMethod], Settings]:
+def method_of(settings: dict[str, Any], location: str) -> tuple[type[EpisodicMethod], Settings]:
     """The class and the options of a mapping of a method's `name` and its options.
 
     Raises:
         UserError: for a method that does not exist, or options that it does not have.
     """
     options = dict(settings)
-    kind = pick(METHODS, options.pop("name"), "method", f"{where}, method")
-    return kind, validate(kind.Options, options, f"{where}, method")
+    kind = pick(METHODS, options.pop("name"), "method", f"{location}, method")
+    return kind, validate(kind.Options, options, f"{location}, method")
 
 
-def build_method(settings: dict[str, Any], pixels: int, way: int, where: str) -> EpisodicMethod:
+def build_method(settings: dict[str, Any], pixels: int, way: int, location: str) -> EpisodicMethod:
     """The untrained method of a mapping of `name` and its options.
 
     Raises:
         UserError: for options that it does not have, or images too small for it.
     """
-    kind, options = method_of(settings, where)
+    kind, options = method_of(settings, location)
     try:
         return kind(options, pixels, way)
     except ValueError as error:
-        raise UserError(f"{where}, method {settings['name']}: {error}") from None
+        raise UserError(f"{location}, method {settings['name']}: {error}") from None

@@ -24,7 +24,7 @@ class EpisodicMethod(nn.Module):
     """
 
     class Options(Settings):
-        """None, unless a method has some."""
+        """The options of a method; the base class has none."""
 
     transductive: ClassVar[bool] = False
     unlabeled: ClassVar[bool] = False
@@ -72,8 +72,10 @@ def at_least_float32(values: Tensor) -> Tensor:
 
 def query_classes(episodes: EpisodeBatch) -> Tensor:
     """Classes `(E, queries)` of a training episode's queries, as many of each, class by class."""
-    each = episodes.queries // episodes.way
-    classes = torch.arange(episodes.way, device=episodes.points.device).repeat_interleave(each)
+    queries_per_class = episodes.queries // episodes.way
+    classes = torch.arange(episodes.way, device=episodes.points.device).repeat_interleave(
+        queries_per_class
+    )
     return classes.expand(len(episodes.points), -1)
 
 

@@ -125,8 +125,10 @@ class Egnn(EpisodicMethod):
         counted = counted if self.transductive else without_diagonal(counted)
         counted[:, : asked.start, : asked.start] = 0
         total = labels.new_zeros(())
-        for weight, found in zip(LAYER_WEIGHTS, similar, strict=True):
-            errors = functional.binary_cross_entropy(found.clamp(0, 1), equal, reduction="none")
+        for weight, similarity in zip(LAYER_WEIGHTS, similar, strict=True):
+            errors = functional.binary_cross_entropy(
+                similarity.clamp(0, 1), equal, reduction="none"
+            )
             for pairs in (counted * equal, counted * (1 - equal)):
                 total = total + weight * (errors * pairs).sum() / pairs.sum().clamp(min=1)
         return total / len(similar)
@@ -142,8 +144,8 @@ class Egnn(EpisodicMethod):
         asked = slice(nodes.shape[1] - (episodes.queries if self.transductive else 1), None)
         edges = initial_edges(labels)
         similar = []
-        for each in self.rounds:
-            nodes, edges = each(nodes, edges)
+        for layer in self.rounds:
+            nodes, edges = layer(nodes, edges)
             similar.append(edges[:, 0])
         return similar, labels, asked
 
@@ -157,8 +159,8 @@ def last(nodes: Tensor, episodes: EpisodeBatch) -> Tensor:
 
 def initial_edges(labels: Tensor) -> Tensor:
     """Edges `(B, 2, N, N)` from one-hot labels `(B, N, way)` with zeros where none is known."""
-    known = labels.sum(dim=-1)
-    both = known[:, :, None] * known[:, None, :]
+    labeled = labels.sum(dim=-1)
+    both = labeled[:, :, None] * labeled[:, None, :]
     similar = labels @ labels.mT * both + 0.5 * (1 - both)
     itself = torch.eye(labels.shape[1], dtype=torch.bool, device=labels.device)
     similar = similar.masked_fill(itself, 1)

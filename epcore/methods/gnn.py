@@ -103,7 +103,7 @@ def alone(nodes: Tensor, episodes: EpisodeBatch) -> Tensor:
 
 
 def alone_pairs(values: Tensor, episodes: EpisodeBatch) -> Tensor:
-    """The same of values of pairs: `(E * queries, n, n)` from `(E, N, N)`."""
+    """Values of pairs for graphs with one query each: `(E * queries, n, n)` from `(E, N, N)`."""
     numbers = _of_graphs(episodes)
     return values[:, numbers[:, :, None], numbers[:, None]].flatten(0, 1)
 
@@ -112,5 +112,5 @@ def _of_graphs(episodes: EpisodeBatch) -> Tensor:
     """Which of an episode's points are the nodes of each query's graph, `(queries, n)`."""
     numbers = torch.arange(episodes.points.shape[1], device=episodes.points.device)
     labeled, queries = episodes.labeled, episodes.queries
-    known = torch.cat([numbers[:labeled], numbers[labeled + queries :]]).expand(queries, -1)
-    return torch.cat([known, numbers[labeled : labeled + queries, None]], dim=1)
+    others = torch.cat([numbers[:labeled], numbers[labeled + queries :]]).expand(queries, -1)
+    return torch.cat([others, numbers[labeled : labeled + queries, None]], dim=1)

@@ -77,11 +77,11 @@ class Maml(EpisodicMethod):
 
     def scores(self, episodes: EpisodeBatch) -> Tensor:
         with torch.enable_grad():
-            found = [
+            scores = [
                 self._classify(episodes, number, self.options.test_steps, create_graph=False)
                 for number in range(len(episodes.points))
             ]
-        return torch.stack([logits.detach() for logits in found])
+        return torch.stack([logits.detach() for logits in scores])
 
     def loss(self, episodes: EpisodeBatch) -> Tensor:
         """The mean over episodes of the queries' cross-entropy under the adapted weights."""

@@ -73,5 +73,5 @@ class RelationNet(EpisodicMethod):
 
     def loss(self, episodes: EpisodeBatch) -> Tensor:
         expected = functional.one_hot(query_classes(episodes), episodes.way)
-        found = self.scores(episodes).sigmoid()
-        return functional.mse_loss(found, expected.to(found.dtype))
+        similarities = self.scores(episodes).sigmoid()
+        return functional.mse_loss(similarities, expected.to(similarities.dtype))

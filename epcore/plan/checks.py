@@ -10,20 +10,20 @@ from epcore.files import fingerprint, sha256
 from epcore.plan.paths import NAME
 
 
-def check_name(name: str, where: str) -> None:
+def check_name(name: str, location: str) -> None:
     """Raises `UserError` unless a name can be part of a path."""
     if not re.fullmatch(NAME, name):
         raise UserError(
-            f"{where}: the name {name!r} cannot be part of a path; use small letters, digits and "
-            "single hyphens"
+            f"{location}: the name {name!r} cannot be part of a path; use small letters, digits "
+            "and single hyphens"
         )
 
 
-def check_unique(names: list[str], what: str, where: str) -> None:
+def check_unique(names: list[str], what: str, location: str) -> None:
     """Raises `UserError` if a name is there twice."""
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise UserError(f"{where}: {what} {twice[0]!r} is there twice; rename one")
+        raise UserError(f"{location}: {what} {twice[0]!r} is there twice; rename one")
 
 
 def shown(path: Path) -> str:

@@ -85,18 +85,20 @@ class Claims:
         """Adds the cells of a table."""
         printed = self._printed(table.paper)
         cells = self._tables.cells_if_shown(name)
-        measured = {(at.block.name, at.row.name, at.column.name): at.run for at in cells}
+        measured = {
+            (shown.block.name, shown.row.name, shown.column.name): shown.run for shown in cells
+        }
         # Of ImageNet-FS a row of the literature has its method in another block.
         methods = {(run.recipe, place[2]): place for place, run in reversed(measured.items())}
         for block, row, column in table.places:
             place = (block.name, row.name, column.name)
             cell = "/".join((name, *place))
-            at = place if place in measured else methods.get((row.method or "", column.name))
+            shown = place if place in measured else methods.get((row.method or "", column.name))
             paper = printed.get((block.name, row.paper or row.name, column.name))
             self.cells[cell] = ClaimCell(
                 printed=paper["accuracy"] if paper else "",
                 printed_interval=paper["interval"] if paper else "",
-                measured="/".join((name, *at)) if at else "",
+                measured="/".join((name, *shown)) if shown else "",
                 quoted=bool(row.source) and row.method is None,
             )
             if row.source:
@@ -108,43 +110,43 @@ class Claims:
     # -- claims -----------------------------------------------------------------------------------
 
     def _judged(self, claim: Claim, ours: bool) -> JudgedClaim:
-        where = f"config/{FILE}, {claim.id}"
+        location = f"config/{FILE}, {claim.id}"
         for number in claim.numbers:
-            pick(dict.fromkeys(WITH_NUMBERS), number.figure, "figure", where)
+            pick(dict.fromkeys(WITH_NUMBERS), number.figure, "figure", location)
         return JudgedClaim(
             **claim.model_dump(exclude={"contrasts"}),
             ours=ours,
             contrasts=tuple(
                 JudgedContrast(
                     **contrast.model_dump(exclude={"plus", "minus", "rivals"}),
-                    cases=tuple(self._cases(contrast, where)),
+                    cases=tuple(self._cases(contrast, location)),
                 )
                 for contrast in claim.contrasts
             ),
         )
 
-    def _cases(self, contrast: Contrast, where: str) -> Iterator[Case]:
+    def _cases(self, contrast: Contrast, location: str) -> Iterator[Case]:
         """Every term of `plus` with every term of `minus`."""
         for term in contrast.plus:
-            for cell in self._matching(_cells(term)[0], where):
-                plus = self._filled(term, cell, where)
+            for cell in self._matching(_cells(term)[0], location):
+                plus = self._filled(term, cell, location)
                 if contrast.rivals is not None:
                     rivals = self._rivals(cell, contrast.rivals == "table")
                     yield Case(name=_name(plus, ()), plus=plus, rivals=rivals)
                 elif not contrast.minus:
                     yield Case(name=_name(plus[:1], plus[1:]), plus=plus[:1], minus=plus[1:])
-                for other in contrast.minus:
-                    minus = self._filled(other, cell, where)
+                for subtracted in contrast.minus:
+                    minus = self._filled(subtracted, cell, location)
                     yield Case(
                         name=_name(plus, minus),
                         plus=(*plus[:1], *minus[1:]),
                         minus=(*plus[1:], *minus[:1]),
                     )
 
-    def _matching(self, pattern: str, where: str) -> list[str]:
+    def _matching(self, pattern: str, location: str) -> list[str]:
         """The cells of a pattern in which * stands for every block, row or column."""
         if "*" not in _parts(pattern):
-            return [self._checked(pattern, where)]
+            return [self._checked(pattern, location)]
         parts = _parts(pattern)
         cells = [
             cell
@@ -152,20 +154,20 @@ class Claims:
             if all(part in ("*", own) for part, own in zip(parts, _parts(cell), strict=True))
         ]
         if not cells:
-            raise UserError(f"{where}: no table has such cells as {pattern}")
+            raise UserError(f"{location}: no table has such cells as {pattern}")
         return cells
 
-    def _filled(self, term: Term, cell: str, where: str) -> tuple[str, ...]:
+    def _filled(self, term: Term, cell: str, location: str) -> tuple[str, ...]:
         """The cells of a term, in which * is what `cell` has in that place."""
         own = _parts(cell)
         filled = (
             "/".join(place if part == "*" else part for part, place in zip(parts, own, strict=True))
             for parts in map(_parts, _cells(term))
         )
-        return tuple(self._checked(name, where) for name in filled)
+        return tuple(self._checked(name, location) for name in filled)
 
-    def _checked(self, cell: str, where: str) -> str:
-        pick(self.cells, cell, "cell (table/block/row/column)", where)
+    def _checked(self, cell: str, location: str) -> str:
+        pick(self.cells, cell, "cell (table/block/row/column)", location)
         return cell
 
     def _rivals(self, cell: str, anywhere: bool) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ class Compared:
         self._registry = registry
 
     def has(self, recipe: str) -> bool:
-        """Whether it is one of compared.yaml."""
+        """Whether a recipe is an entry of compared.yaml."""
         return recipe in self._registry.recipes.compared
 
     # -- stages -----------------------------------------------------------------------------------
@@ -31,33 +31,33 @@ class Compared:
     def meta_train(
         self, dataset: str, backbone: str, recipe: str, seed: int, shot: int
     ) -> MetaTrainConfig:
-        found = self._registry.recipes.compared_method(recipe)
+        chosen = self._registry.recipes.compared_method(recipe)
         return MetaTrainConfig(
             **self._network(backbone, self._registry.scale.resources),
-            method=found.method,
-            training=found.training_on.get(dataset, found.training).of_shot(shot),
+            method=chosen.method,
+            training=chosen.training_on.get(dataset, chosen.training).of_shot(shot),
             shot=shot,
             seed=seed,
         )
 
     def meta_test(self, backbone: str, recipe: str, protocol: str) -> MetaTestConfig:
-        found = self._registry.recipes.compared_method(recipe)
+        chosen = self._registry.recipes.compared_method(recipe)
         return MetaTestConfig(
             **self._network(backbone, self._registry.scale.resources.embed),
-            method=found.method,
+            method=chosen.method,
             way=self._registry.protocols[protocol].way,
-            batch_statistics=found.batch_statistics,
+            batch_statistics=chosen.batch_statistics,
         )
 
     # -- files ------------------------------------------------------------------------------------
 
     @cache  # noqa: B019 - a plan lives as long as the program
     def trained_as(self, recipe: str) -> str:
-        """The first recipe that trains alike, which names the checkpoints."""
+        """The first entry with the same training, which names the checkpoints."""
 
         def training(name: str) -> object:
-            found = self._registry.recipes.compared_method(name)
-            return found.method, found.training, found.training_on, found.selected_on
+            chosen = self._registry.recipes.compared_method(name)
+            return chosen.method, chosen.training, chosen.training_on, chosen.selected_on
 
         wanted = training(recipe)
         return next(name for name in self._registry.recipes.compared if training(name) == wanted)

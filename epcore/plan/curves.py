@@ -44,20 +44,22 @@ class Curves:
         Of one data set and backbone, which has several figures if its recipes are many.
         """
         tested: dict[tuple[str, str], list[TrainedNetwork]] = {}
-        for each in (*self._tested.checkpoints, *self._tested.methods):
-            tested.setdefault((each.dataset, each.backbone), []).append(each)
+        for checkpoint in (*self._tested.checkpoints, *self._tested.methods):
+            tested.setdefault((checkpoint.dataset, checkpoint.backbone), []).append(checkpoint)
         recipes, seeds = (
             [*self._registry.recipes.names, *self._registry.recipes.compared],
             self._registry.seeds,
         )
         figures = {}
-        for (dataset, backbone), found in tested.items():
-            found.sort(key=lambda c: (recipes.index(c.recipe), seeds.index(c.seed), c.shot))
-            rows = list(dict.fromkeys(each.recipe for each in found))
+        for (dataset, backbone), checkpoints in tested.items():
+            checkpoints.sort(key=lambda c: (recipes.index(c.recipe), seeds.index(c.seed), c.shot))
+            rows = list(dict.fromkeys(checkpoint.recipe for checkpoint in checkpoints))
             for part, start in enumerate(range(0, len(rows), RECIPES_PER_FIGURE), start=1):
                 name = f"curves-{dataset}-{backbone}" + (f"-{part}" if part > 1 else "")
                 shown = rows[start : start + RECIPES_PER_FIGURE]
-                figures[name] = [each for each in found if each.recipe in shown]
+                figures[name] = [
+                    checkpoint for checkpoint in checkpoints if checkpoint.recipe in shown
+                ]
         return figures
 
     @cached_property
@@ -67,11 +69,15 @@ class Curves:
             name: CurvesConfig(
                 # Recipes that share their pretraining show it each.
                 trainings=tuple(
-                    dict.fromkeys(step for each in found for step in self._runs.trainings(each))
+                    dict.fromkeys(
+                        step
+                        for checkpoint in checkpoints
+                        for step in self._runs.trainings(checkpoint)
+                    )
                 ),
-                note=self._note(found[0]),
+                note=self._note(checkpoints[0]),
             )
-            for name, found in self.checkpoints.items()
+            for name, checkpoints in self.checkpoints.items()
         } | (self._imagenet_fs.curves(self._tested.imagenet_fs) if self._imagenet_fs else {})
 
     def stage(self, curves: str) -> CurvesConfig:
@@ -99,32 +105,32 @@ class Curves:
         """Block, run and baseline of the rows that the figure compares, in the first column."""
         name = self._figures.settings.gap.table
         return [
-            (at.block, at.run, at.baseline)
-            for at in self._tables.cells_if_shown(name)
-            if at.baseline and at.column is self._tables.table(name).columns[0]
+            (cell.block, cell.run, cell.baseline)
+            for cell in self._tables.cells_if_shown(name)
+            if cell.baseline and cell.column is self._tables.table(name).columns[0]
         ]
 
     def gap(self) -> GapConfig:
-        """Where the scale has its table."""
+        """The config of the stage `gap`, for scales that have its table."""
         compared = self.gap_runs()
         return GapConfig(
-            pairs=tuple(self._pair(*each) for each in compared),
+            pairs=tuple(self._pair(*pair) for pair in compared),
             label=self._figures.settings.gap.label,
             note=self._note(compared[0][1]),
         )
 
     def _pair(self, block: Block, run: Run, baseline: Run) -> GapPair:
-        one, other = (
-            self._runs.path(paths.CHECKPOINT, self._runs.pretrained(each))
-            for each in (run, baseline)
+        checkpoint, other_checkpoint = (
+            self._runs.path(paths.CHECKPOINT, self._runs.pretrained(trained))
+            for trained in (run, baseline)
         )
         epochs = self._registry.recipes.resolve(run.recipe, run.backbone).pretraining.epochs
         return GapPair(
             panel=block.label,
             line=f"{epochs} epochs",
             seed=run.seed,
-            checkpoint=one,
-            baseline=other,
+            checkpoint=checkpoint,
+            baseline=other_checkpoint,
         )
 
     def _note(self, of: Run | TrainedNetwork) -> str:

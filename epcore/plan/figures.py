@@ -39,31 +39,33 @@ class Figures:
     def settings(self) -> FigureSettings:
         """The file figures.yaml."""
         settings = read(self._registry.config, "figures.yaml", FigureSettings)
-        where = f"{self._registry.config.name}/figures.yaml"
-        self._check_networks(settings.alpha, "val", f"{where}, alpha", "alpha is chosen")
+        location = f"{self._registry.config.name}/figures.yaml"
+        self._check_networks(settings.alpha, "val", f"{location}, alpha", "alpha is chosen")
         self._check_networks(
-            settings.interpolation, "novel", f"{where}, interpolation", "the figure is tested"
+            settings.interpolation, "novel", f"{location}, interpolation", "the figure is tested"
         )
-        self._registry.tables.check_table(settings.gap.table, f"{where}, gap, table")
+        self._registry.tables.check_table(settings.gap.table, f"{location}, gap, table")
         for name, figure in settings.of_tables.items():
-            place = f"{where}, of-tables.{name}"
-            check_name(name, f"{where}, of-tables")
+            place = f"{location}, of-tables.{name}"
+            check_name(name, f"{location}, of-tables")
             self._registry.tables.check_table(figure.table, f"{place}, table")
             figure.check(self._registry.tables.every[figure.table], place)
         return settings
 
-    def _check_networks(self, figure: NetworkFigure, split: Split, where: str, what: str) -> None:
+    def _check_networks(
+        self, figure: NetworkFigure, split: Split, location: str, what: str
+    ) -> None:
         registry = self._registry
-        pick(registry.backbones, figure.backbone, "backbone", where)
-        registry.tables.check_column(figure.column, f"{where}, column")
-        found = pick(registry.protocols, figure.protocol, "protocol", where).split
-        if found != split:
+        pick(registry.backbones, figure.backbone, "backbone", location)
+        registry.tables.check_column(figure.column, f"{location}, column")
+        actual = pick(registry.protocols, figure.protocol, "protocol", location).split
+        if actual != split:
             raise UserError(
-                f"{where}: protocol {figure.protocol!r} is of split {found}; {what} on "
+                f"{location}: protocol {figure.protocol!r} is of split {actual}; {what} on "
                 f"split {split}"
             )
         for recipe in figure.recipes:
-            pick(dict.fromkeys(registry.recipes.names), recipe, "recipe", f"{where}, recipes")
+            pick(dict.fromkeys(registry.recipes.names), recipe, "recipe", f"{location}, recipes")
 
     @property
     def covered(self) -> list[str]:
@@ -80,15 +82,15 @@ class Figures:
     def _has_numbers(self, name: str) -> bool:
         """Whether the scale has the tests that a figure of a table draws."""
         figure = self.settings.of_tables[name]
-        runs = self._tables.cells_if_shown(figure.table)
-        return any(figure.draws(at.block, at.row, at.column) for at in runs)
+        cells = self._tables.cells_if_shown(figure.table)
+        return any(figure.draws(cell.block, cell.row, cell.column) for cell in cells)
 
     def alpha_runs(self) -> list[Run]:
-        """One for each candidate, of the first seed, if the scale has them."""
+        """The runs of the alpha search, of the first seed, if the scale has them."""
         return self._network_runs(self.settings.alpha)
 
     def interpolation_runs(self) -> list[Run]:
-        """Both networks of the interpolation, of the first seed, if the scale has them."""
+        """The runs of both interpolated networks, of the first seed, if the scale has them."""
         return self._network_runs(self.settings.interpolation)
 
     def _network_runs(self, figure: NetworkFigure) -> list[Run]:
@@ -124,9 +126,9 @@ class Figures:
         )
 
     def interpolation(self) -> InterpolationConfig:
-        """Where the scale has its runs."""
+        """The config of the stage `interpolation`, for scales that have its runs."""
         figure = self.settings.interpolation
-        one, other = (
+        first, second = (
             InterpolationNetwork(
                 name=run.recipe,
                 label=label,
@@ -137,7 +139,7 @@ class Figures:
         )
         settings = figure.model_dump(include=set(InterpolatedPairs.model_fields))
         return InterpolationConfig(
-            networks=(one, other),
+            networks=(first, second),
             settings=InterpolatedPairs(**settings),
             note=self._note(figure.column, figure.backbone),
         )

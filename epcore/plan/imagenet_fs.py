@@ -43,31 +43,31 @@ class ImageNetFs:
     def __init__(self, registry: Registry, scale: ImageNetFsScale) -> None:
         self._registry, self.scale = registry, scale
         self._scale_file = f"{registry.scale_file}, imagenet_fs"
-        self._where = f"{registry.config.name}/{FILE} or {self._scale_file}.settings"
+        self._location = f"{registry.config.name}/{FILE} or {self._scale_file}.settings"
 
     @cached_property
     def settings(self) -> ImageNetFsSettings:
         """The file imagenet-fs.yaml, with the changes of the scale."""
         content = merge(read_yaml(self._registry.config / FILE), self.scale.settings)
-        settings: ImageNetFsSettings = validate(ImageNetFsSettings, content, self._where)
+        settings: ImageNetFsSettings = validate(ImageNetFsSettings, content, self._location)
         return settings
 
     def check(self) -> None:
         """Resolves every method, so that a mistake is told before anything runs."""
         for run in self.scale.runs:
-            where, datasets = f"{self._scale_file}, runs", self._registry.datasets
-            pick(datasets, run.dataset, "data set", where)
-            pick(datasets, queries_of(run.dataset), "data set", where)
-            pick(self.settings.networks, run.network, "network", where)
+            location, datasets = f"{self._scale_file}, runs", self._registry.datasets
+            pick(datasets, run.dataset, "data set", location)
+            pick(datasets, queries_of(run.dataset), "data set", location)
+            pick(self.settings.networks, run.network, "network", location)
         for network in self.networks:
             check_sizes(self.backbone(network), self._scale_file)
         for key in ("networks", "methods"):
             for name in getattr(self.settings, key):
-                check_name(name, f"{self._where}, {key}")
+                check_name(name, f"{self._location}, {key}")
         for method in self.settings.methods:
             self.evaluate(method)
 
-    def shown(self, table: Table, where: str) -> Table:
+    def shown(self, table: Table, location: str) -> Table:
         """A table of ImageNet-FS at this scale: a block for each run, the columns of its K."""
         asked = table.imagenet_fs
         if asked is None:
@@ -75,9 +75,9 @@ class ImageNetFs:
         ours = {row.name: row for row in asked.rows}
         for row in (*asked.rows, *(row for block in table.blocks for row in block.rows)):
             for method in filter(None, (row.recipe, row.method, row.baseline_recipe)):
-                pick(self.settings.methods, method, "method", f"{where}, {row.name}")
+                pick(self.settings.methods, method, "method", f"{location}, {row.name}")
             if row.baseline is not None:
-                pick(ours, row.baseline, "row of ours", f"{where}, {row.name}, baseline")
+                pick(ours, row.baseline, "row of ours", f"{location}, {row.name}, baseline")
         runs = self.scale.runs[:1] if asked.runs == "first" else self.scale.runs
         blocks = tuple(self._block(run, asked.rows) for run in runs)
         columns = tuple(column for column in table.columns if column.protocol in self.protocols)
@@ -102,8 +102,8 @@ class ImageNetFs:
             f"mean top-5 accuracy in % over {self.settings.trials.novel} draws of $K$ exemplars of "
             "each novel class"
         )
-        said = this_run(measured, "$±1.96$ standard errors", self._registry.seeds)
-        return caption_of(self._registry.scale, table.title, said, table.notes)
+        sentence = this_run(measured, "$±1.96$ standard errors", self._registry.seeds)
+        return caption_of(self._registry.scale, table.title, sentence, table.notes)
 
     # -- names ------------------------------------------------------------------------------------
 
@@ -119,28 +119,28 @@ class ImageNetFs:
 
     def sized(self, network: str) -> str:
         """A network's name, with its size where this scale makes it smaller."""
-        chosen = pick(self.settings.networks, network, "network", self._where)
+        chosen = pick(self.settings.networks, network, "network", self._location)
         return chosen.label + ScaledBackbone(width=self.scale.width).shown
 
     @cached_property
     def methods(self) -> dict[str, Method]:
         """Every method, with what it extends merged."""
         sources = self.settings.methods
-        where = f"{self._where}, methods"
+        location = f"{self._location}, methods"
         methods: dict[str, Method] = {}
         for name in sources:
-            content = extend(sources, name, "method", where, dict)
-            methods[name] = validate(Method, content, f"{where}.{name}")
+            content = extend(sources, name, "method", location, dict)
+            methods[name] = validate(Method, content, f"{location}.{name}")
             exemplars = methods[name].training.exemplars
             if exemplars is not None and exemplars not in self.settings.shots:
                 raise UserError(
-                    f"{where}.{name}: training.exemplars {exemplars} is none of the shots "
+                    f"{location}.{name}: training.exemplars {exemplars} is none of the shots "
                     f"{list(self.settings.shots)}, for which exemplars are drawn"
                 )
             sizes = methods[name].step_sizes
             if sizes is not None and len(sizes) != len(self.settings.shots):
                 raise UserError(
-                    f"{where}.{name}: step_sizes has {len(sizes)} numbers, shots "
+                    f"{location}.{name}: step_sizes has {len(sizes)} numbers, shots "
                     f"{len(self.settings.shots)}; give one for each K"
                 )
         return methods
@@ -215,7 +215,7 @@ class ImageNetFs:
         return Training(seed=run.seed, **names, checkpoint=self.path(paths.CLASSIFIER, run))
 
     def _generator_trainings(self, run: Run) -> list[Training]:
-        """One for each K, in one checkpoint."""
+        """The trainings of a run's generators, one for each K, all in one checkpoint."""
         owner = self.generator_method(run.recipe)
         return [
             Training(
@@ -241,7 +241,7 @@ class ImageNetFs:
 
     def backbone(self, network: str) -> BackboneConfig:
         """The feature extractor at this scale's width."""
-        chosen = pick(self.settings.networks, network, "network", self._where)
+        chosen = pick(self.settings.networks, network, "network", self._location)
         return BackboneConfig(architecture=chosen.architecture, width=self.scale.width)
 
     def _network(self, network: str, resources: JobResources) -> dict[str, Any]:
@@ -258,7 +258,7 @@ class ImageNetFs:
         return ImageFeaturesConfig(**self._network(network, self.scale.resources.features))
 
     def generator(self, method: str, seed: int = 0) -> GeneratorConfig:
-        chosen = pick(self.methods, method, "method", self._where)
+        chosen = pick(self.methods, method, "method", self._location)
         propagation = chosen.propagation
         if propagation is not None:
             changes = {"step": "after"}
@@ -274,7 +274,7 @@ class ImageNetFs:
         )
 
     def evaluate(self, method: str) -> TrialsConfig:
-        chosen = pick(self.methods, method, "method", self._where)
+        chosen = pick(self.methods, method, "method", self._location)
         shots = self.settings.shots
         return TrialsConfig(
             threads=self.scale.resources.weights.threads,

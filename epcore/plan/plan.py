@@ -122,7 +122,7 @@ class Plan:
             "backbones": literal(", ".join(map(registry.sized, scale.backbones))),
             "columns": literal("; ".join(data)),
             "episodes": str(scale.episodes.novel),
-            "classifiers": str(len({at.row.name for at in tested})),
+            "classifiers": str(len({cell.row.name for cell in tested})),
             "trainings": alone if len(seeds) == 1 else f"{len(seeds)} trainings of each network",
         }
         if "epnet" in registry.recipes.names:

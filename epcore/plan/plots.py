@@ -21,15 +21,15 @@ class Plots:
     def settings(self) -> PlotSettings:
         """The file plots.yaml."""
         settings = read(self._registry.config, "plots.yaml", PlotSettings)
-        where = f"{self._registry.config.name}/plots.yaml"
+        location = f"{self._registry.config.name}/plots.yaml"
         for series in settings.series:
-            self._registry.recipes.check(series.recipe, f"{where}, series")
+            self._registry.recipes.check(series.recipe, f"{location}, series")
         for name, plot in settings.plots.items():
-            check_name(name, where)
+            check_name(name, location)
             for series in plot.series or ():
-                self._registry.recipes.check(series.recipe, f"{where}, {name}, series")
+                self._registry.recipes.check(series.recipe, f"{location}, {name}, series")
             for table in plot.tables:
-                self._registry.tables.check_table(table, f"{where}, {name}, tables")
+                self._registry.tables.check_table(table, f"{location}, {name}, tables")
         return settings
 
     @property
@@ -63,40 +63,44 @@ class Plots:
     def _points(self, name: str) -> list[PlotPoint]:
         """Every number of ours that a plot draws, in the order of its tables."""
         plot = self.settings.plots[name]
-        series = {each.recipe: each.label for each in plot.series or self.settings.series}
+        series = {line.recipe: line.label for line in plot.series or self.settings.series}
         points: dict[tuple[str, str, str, str, int], PlotPoint] = {}
         for table in self.tables(name):
-            for at in self._tables.cells(table):
-                if point := self._point(plot.axis, series, table, at):
+            for cell in self._tables.cells(table):
+                if point := self._point(plot.axis, series, table, cell):
                     points.setdefault((*point.panel, point.series, point.x), point)
         positions: dict[tuple[str, str, str], set[int]] = {}
         for point in points.values():
             positions.setdefault(point.panel, set()).add(point.x)
         return [point for point in points.values() if len(positions[point.panel]) > 1]
 
-    def _point(self, axis: Axis, series: dict[str, str], table: str, at: Cell) -> PlotPoint | None:
-        """A number of a table, if it is of a series and differs in nothing but what is drawn."""
-        protocol = self._registry.protocols[at.run.protocol]
+    def _point(
+        self, axis: Axis, series: dict[str, str], table: str, cell: Cell
+    ) -> PlotPoint | None:
+        """The point of a cell, or None if the plot does not draw the cell."""
+        protocol = self._registry.protocols[cell.run.protocol]
         partly = protocol.labeled is not None or protocol.dirichlet is not None
-        if at.run.recipe not in series or partly or _beside(protocol, axis):
+        if cell.run.recipe not in series or partly or _beside(protocol, axis):
             return None
-        other = at.baseline.recipe if at.baseline else at.run.recipe
+        baseline = cell.baseline.recipe if cell.baseline else cell.run.recipe
         return PlotPoint(
-            backbone=self._registry.sized(at.run.backbone),
-            dataset=at.column.dataset,
+            backbone=self._registry.sized(cell.run.backbone),
+            dataset=cell.column.dataset,
             episodes=_episodes(protocol, axis),
-            series=series[at.run.recipe],
+            series=series[cell.run.recipe],
             x=getattr(protocol, axis),
             table=table,
-            block=at.block.name,
-            row=at.row.name,
-            column=at.column.name,
-            baseline=series.get(other) if len(series) == 2 and other != at.run.recipe else None,
+            block=cell.block.name,
+            row=cell.row.name,
+            column=cell.column.name,
+            baseline=series.get(baseline)
+            if len(series) == 2 and baseline != cell.run.recipe
+            else None,
         )
 
 
 def _beside(protocol: Protocol, axis: Axis) -> bool:
-    """Whether unlabeled images are added where they are not what is asked about."""
+    """Whether a protocol adds unlabeled images although the plot is not about them."""
     return axis != "unlabeled" and protocol.unlabeled > 0
 
 

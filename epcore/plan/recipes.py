@@ -38,17 +38,17 @@ class Recipes:
     @cached_property
     def _recipe_sources(self) -> tuple[dict[str, Any], dict[str, Any], Selections]:
         """Protocols, recipes with all candidates, and which recipes are chosen from them."""
-        where = f"{self.config.name}/recipes.yaml"
+        location = f"{self.config.name}/recipes.yaml"
         sources = read(self.config, "recipes.yaml", RecipeSources)
-        partial = {f"{where}, protocols.{name}": own for name, own in sources.protocols.items()}
-        partial |= {f"{where}, recipes.{name}": own for name, own in sources.recipes.items()}
+        partial = {f"{location}, protocols.{name}": own for name, own in sources.protocols.items()}
+        partial |= {f"{location}, recipes.{name}": own for name, own in sources.recipes.items()}
         partial[f"{self.scale_file}, recipe"] = self.scale.recipe
         for place, settings in partial.items():
             changes = settings is self.scale.recipe
             validate(RecipeChanges if changes else PartialRecipe, settings, place)
             for backbone in settings.get("backbones") or {}:
                 pick(self.backbones, backbone, "backbone", f"{place}, backbones")
-        return sources.protocols, *_with_candidates(sources.recipes, where)
+        return sources.protocols, *_with_candidates(sources.recipes, location)
 
     @cached_property
     def unusable(self) -> dict[str, str]:
@@ -91,21 +91,21 @@ class Recipes:
         name, _, classifier = name.partition("+")
         if classifier:
             return self._tested_with(self.resolve(name, backbone), classifier)
-        where = f"{self.config.name}/recipes.yaml"
+        location = f"{self.config.name}/recipes.yaml"
         protocols, recipes, _ = self._recipe_sources
-        own = extend(recipes, name, "recipe", where, dict)
+        own = extend(recipes, name, "recipe", location, dict)
         if "protocol" not in own:
             raise UserError(
-                f"{where}, recipes.{name}: the key 'protocol' is missing; add it, or `extends:` "
+                f"{location}, recipes.{name}: the key 'protocol' is missing; add it, or `extends:` "
                 "with the name of a recipe that has it"
             )
-        preset = extend(protocols, own["protocol"], "protocol", f"{where}, recipes.{name}", dict)
+        preset = extend(protocols, own["protocol"], "protocol", f"{location}, recipes.{name}", dict)
         merged: dict[str, Any] = {}
         layers = []
         for place, layer in (
-            (f"{where}, protocols.{own['protocol']}", preset),
+            (f"{location}, protocols.{own['protocol']}", preset),
             (f"{self.scale_file}, recipe", self.scale.recipe),
-            (f"{where}, recipes.{name}", own),
+            (f"{location}, recipes.{name}", own),
         ):
             general = {key: value for key, value in layer.items() if key != "backbones"}
             special = (layer.get("backbones") or {}).get(backbone) or {}
@@ -114,29 +114,29 @@ class Recipes:
         return _validate_last(Recipe, layers)
 
     def _tested_with(self, recipe: Recipe, classifier: str) -> Recipe:
-        where = f"recipe <recipe>+{classifier}"
-        choice = pick(self.classifiers, classifier, "entry of classifiers.yaml", where)
+        location = f"recipe <recipe>+{classifier}"
+        choice = pick(self.classifiers, classifier, "entry of classifiers.yaml", location)
         tested = {"classifier": choice.classifier}
         testing = recipe.propagation_in("testing").model_copy(update=tested)
         phases = {**recipe.phases, "testing": testing}
         return recipe.model_copy(update={"phases": phases, "grid": choice.grid})
 
-    def check(self, name: str, where: str) -> None:
-        """Raises `UserError` unless there is such a recipe, and such a classifier behind its +."""
+    def check(self, name: str, location: str) -> None:
+        """Raises `UserError` unless the recipe exists, and the classifier behind its + does."""
         recipe, plus, classifier = name.partition("+")
         trained = {} if plus else self.compared
-        pick({**self._recipe_sources[1], **trained}, recipe, "recipe", where)
+        pick({**self._recipe_sources[1], **trained}, recipe, "recipe", location)
         if plus:
-            pick(self.classifiers, classifier, "entry of classifiers.yaml", where)
+            pick(self.classifiers, classifier, "entry of classifiers.yaml", location)
 
     @cached_property
     def compared(self) -> dict[str, ComparedMethod]:
         """The file compared.yaml: methods that are trained on episodes, at this scale."""
-        where = f"{self.config.name}/compared.yaml"
+        location = f"{self.config.name}/compared.yaml"
         sources = read(self.config, "compared.yaml", dict[str, dict[str, Any]])
-        found = {}
+        entries = {}
         for name in sources:
-            whole = extend(sources, name, "recipe", where, dict)
+            whole = extend(sources, name, "recipe", location, dict)
             kind = (whole.get("method") or {}).get("name")
             shared = {"training": self.scale.compared.training}
             changes = merge(shared, self.scale.compared.methods.get(str(kind), {}))
@@ -149,14 +149,14 @@ class Recipes:
                 (file, _with_data_sets(whole, special, {})),
                 (f"{self.scale_file}, compared", _with_data_sets(whole, special, changes)),
             ]
-            found[name] = _validate_last(ComparedMethod, layers, advice)
-        methods = {method.method["name"]: method for method in found.values()}
+            entries[name] = _validate_last(ComparedMethod, layers, advice)
+        methods = {method.method["name"]: method for method in entries.values()}
         for name in self.scale.compared.methods:
             pick(methods, name, "method", f"{self.scale_file}, compared.methods")
-        return found
+        return entries
 
     def compared_place(self, name: str) -> str:
-        """Where the settings of an entry of compared.yaml stand, for messages."""
+        """The place of the settings of an entry of compared.yaml, for messages."""
         return f"{self.config.name}/compared.yaml or {self.scale_file}, compared, {name}"
 
     def compared_method(self, name: str) -> ComparedMethod:
@@ -176,30 +176,32 @@ def _with_data_sets(
 
 
 def _with_candidates(
-    recipes: Mapping[str, dict[str, Any]], where: str
+    recipes: Mapping[str, dict[str, Any]], location: str
 ) -> tuple[dict[str, Any], Selections]:
-    """Every recipe and, behind one with `candidates`, a recipe for each of them: <recipe>-<name>.
+    """Every recipe, and a recipe <recipe>-<name> for each candidate of one with `candidates`.
 
     Those of fine-tuning start from the pretraining that the recipe has chosen.
     """
     expanded: dict[str, Any] = {}
     selections: Selections = {}
     for name, settings in recipes.items():
-        grid = extend(recipes, name, "recipe", where, dict).get("candidates", {})
+        grid = extend(recipes, name, "recipe", location, dict).get("candidates", {})
         expanded[name] = {key: own for key, own in settings.items() if key != "candidates"}
-        found = {phase: tuple(f"{name}-{each}" for each in named) for phase, named in grid.items()}
-        selections[name] = found
+        candidates = {
+            phase: tuple(f"{name}-{suffix}" for suffix in named) for phase, named in grid.items()
+        }
+        selections[name] = candidates
         for phase, named in grid.items():
-            for candidate, changes in zip(found[phase], named.values(), strict=True):
+            for candidate, changes in zip(candidates[phase], named.values(), strict=True):
                 if candidate in recipes or candidate in expanded:
                     raise UserError(
-                        f"{where}, recipes.{name}.candidates: a recipe {candidate!r} is there "
+                        f"{location}, recipes.{name}.candidates: a recipe {candidate!r} is there "
                         "already; rename the candidate"
                     )
                 described = f"a candidate of {name} for {phase}"
                 expanded[candidate] = {"extends": name, "description": described, phase: changes}
-                if phase == "finetuning" and "pretraining" in found:
-                    selections[candidate] = {"pretraining": found["pretraining"]}
+                if phase == "finetuning" and "pretraining" in candidates:
+                    selections[candidate] = {"pretraining": candidates["pretraining"]}
     return expanded, selections
 
 

@@ -44,14 +44,14 @@ class Registry:
         self.config, self.scale_name = config, scale
         self.scale_files = _scale_files(config)
         _check_is_text(scale, self.scale_files)
-        where = f"--scale, --config or {config.name}/config.yaml"
-        self.scale_file = shown(pick(self.scale_files, scale, "scale", where))
+        location = f"--scale, --config or {config.name}/config.yaml"
+        self.scale_file = shown(pick(self.scale_files, scale, "scale", location))
         check_name(scale, self.scale_file)
         content = extend(self.scale_files, scale, "scale", self.scale_file, read_yaml)
         advice = "; add it, or `extends:` with the name of a scale that has it"
         self.scale: Scale = validate(Scale, content, self.scale_file, advice)
-        where = "config/config.yaml or --config, seeds"
-        self.seeds = self.scale.seeds if seeds is None else validate(CountedSeeds, seeds, where)
+        location = "config/config.yaml or --config, seeds"
+        self.seeds = self.scale.seeds if seeds is None else validate(CountedSeeds, seeds, location)
         registry = read_datasets(config)
         self.sources = registry.sources
         self.datasets: dict[str, Any] = registry.datasets | self.scale.datasets
@@ -76,24 +76,24 @@ class Registry:
                 if file == "datasets.yaml" and name in self.scale.datasets:
                     place = f"{self.scale_file}, datasets"
                 check_name(name, place)
-        where = self.scale_file
+        location = self.scale_file
         for name, own in self.scale.datasets.items():
-            _check_sources(own, self.sources, f"{where}, datasets.{name}")
+            _check_sources(own, self.sources, f"{location}, datasets.{name}")
         for column, dataset in self.scale.columns.items():
-            pick(self.datasets, dataset, "data set", f"{where}, columns.{column}")
+            pick(self.datasets, dataset, "data set", f"{location}, columns.{column}")
         # Also those that it takes away: `null` for a misspelled name would leave the backbone in.
         written = read_yaml(self.scale_files[self.scale_name]).get("backbones")
         for name in {**self.scale.backbones, **(written if isinstance(written, dict) else {})}:
-            pick(self.backbones, name, "backbone", f"{where}, backbones")
+            pick(self.backbones, name, "backbone", f"{location}, backbones")
         place = f"{self.config.name}/protocols.yaml"
         for name, protocol in self.protocols.items():
-            other = protocol.chosen_on or f"val-{name}"
+            validation = protocol.chosen_on or f"val-{name}"
             if protocol.chosen_on:
-                pick(self.protocols, other, "protocol", f"{place}, {name}.chosen_on")
-            if other in self.protocols and self.protocols[other].split != "val":
+                pick(self.protocols, validation, "protocol", f"{place}, {name}.chosen_on")
+            if validation in self.protocols and self.protocols[validation].split != "val":
                 raise UserError(
-                    f"{place}, {name}: settings of classifiers would be chosen on {other}, whose "
-                    "classes are tested on; let chosen_on name a protocol of split val"
+                    f"{place}, {name}: settings of classifiers would be chosen on {validation}, "
+                    "whose classes are tested on; let chosen_on name a protocol of split val"
                 )
         compared = f"{self.config.name}/compared.yaml"
         for name, method in self.recipes.compared.items():
@@ -196,7 +196,7 @@ def read_datasets(config: Path) -> DataSources:
     return registry
 
 
-def _check_sources(dataset: Any, sources: Mapping[str, Source], where: str) -> None:
+def _check_sources(dataset: Any, sources: Mapping[str, Source], location: str) -> None:
     if isinstance(dataset, OfficialData):
         for name in dataset.sources:
-            pick(sources, name, "source", where)
+            pick(sources, name, "source", location)

@@ -30,6 +30,6 @@ class TrainedNetwork:
 
     @property
     def shot(self) -> int:
-        """The shot that it is fine-tuned or trained for; 0 of a pretrained network."""
-        found = re.fullmatch(r"(?:finetune|meta)-(\d+)shot", self.checkpoint)
-        return int(found[1]) if found else 0
+        """The shot that the network is fine-tuned or trained for; 0 if it is pretrained only."""
+        match = re.fullmatch(r"(?:finetune|meta)-(\d+)shot", self.checkpoint)
+        return int(match[1]) if match else 0

@@ -49,7 +49,7 @@ class Runs:
         }
 
     def _pretrain(self, backbone: str, recipe: str, seed: int) -> PretrainConfig:
-        """As the recipe says, whatever the data set."""
+        """The pretraining of a recipe before a data set changes it."""
         resolved = self._registry.recipes.resolve(recipe, backbone)
         return PretrainConfig(
             **self._training(backbone, resolved, seed, "pretraining"),
@@ -58,7 +58,7 @@ class Runs:
         )
 
     def pretraining(self, dataset: str, backbone: str, recipe: str) -> Pretraining:
-        """Where rotations are classes, the paper's loss without L_r, on pictures as they are.
+        """The pretraining settings; where rotations are classes, without L_r and rotated copies.
 
         Four rotated copies would give one picture the label of four classes, and the rotation
         head would ask for what the class says.
@@ -152,7 +152,7 @@ class Runs:
         )
 
     def _first(self, key: Callable[[str], object], recipe: str) -> str:
-        """The first recipe of recipes.yaml that has the key of this one.
+        """The first recipe of recipes.yaml with the same key as this recipe.
 
         A recipe that cannot be resolved is no other's first; if a run uses it, it is told anyway.
         """
@@ -195,8 +195,8 @@ class Runs:
         if not self._registry.recipes.resolve(run.recipe, run.backbone).grid:
             return None
         protocol = self._registry.protocols[run.protocol].chosen_on or f"val-{run.protocol}"
-        where = f"recipe {run.recipe}, whose settings are chosen on validation episodes"
-        pick(self._registry.protocols, protocol, "protocol", where)
+        location = f"recipe {run.recipe}, whose settings are chosen on validation episodes"
+        pick(self._registry.protocols, protocol, "protocol", location)
         return protocol
 
     def validation(self, run: Run) -> str | None:
@@ -261,5 +261,5 @@ def phase_of(checkpoint: str) -> TrainingPhase:
 
 
 def is_classified(recipe: str) -> bool:
-    """Whether it is `<recipe>+<classifier>`."""
+    """Whether a recipe is `<recipe>+<classifier>`."""
     return "+" in recipe

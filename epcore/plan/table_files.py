@@ -29,49 +29,49 @@ class TableFiles:
     @cached_property
     def shown(self) -> dict[str, Table]:
         """The scale's tables; without ImageNet-FS none of its own."""
-        known = self._episode_tables if self.scale.imagenet_fs is None else self.every
-        names = known if self.scale.tables is None else sorted(set(self.scale.tables))
+        tables = self._episode_tables if self.scale.imagenet_fs is None else self.every
+        names = tables if self.scale.tables is None else sorted(set(self.scale.tables))
         for name in names:
-            pick(known, name, "table", f"{self.scale_file}, tables")
-        return {name: self._part(name, known[name]) for name in names}
+            pick(tables, name, "table", f"{self.scale_file}, tables")
+        return {name: self._part(name, tables[name]) for name in names}
 
     def _part(self, name: str, table: Table) -> Table:
         """What the scale shows of a table."""
-        part, where = self.scale.parts.get(name, TablePart()), f"{self.scale_file}, parts.{name}"
+        part, location = self.scale.parts.get(name, TablePart()), f"{self.scale_file}, parts.{name}"
         blocks = {block.name: block for block in table.blocks}
         datasets = {column.dataset: None for column in table.columns}
         for block in part.blocks or ():
-            pick(blocks, block, "block", f"{where}.blocks")
+            pick(blocks, block, "block", f"{location}.blocks")
         for dataset in part.columns or ():
-            pick(datasets, dataset, "data set of a column", f"{where}.columns")
+            pick(datasets, dataset, "data set of a column", f"{location}.columns")
         shown, columns = part.blocks or blocks, part.columns or datasets
         return table.model_copy(
             update={
                 "blocks": tuple(block for block in table.blocks if block.name in shown),
-                "columns": tuple(each for each in table.columns if each.dataset in columns),
+                "columns": tuple(column for column in table.columns if column.dataset in columns),
             }
         )
 
     @property
     def _episode_tables(self) -> dict[str, Table]:
-        """Those of recipes that are tested on episodes, which those of ImageNet-FS are not."""
+        """The tables of recipes that are tested on episodes; tables of ImageNet-FS are not."""
         every = self.every.items()
         return {name: table for name, table in every if table.imagenet_fs is None}
 
     @cached_property
     def every(self) -> dict[str, Table]:
-        """Read once: what is edited during a run counts for the next one."""
+        """Every table by its name, read once: an edit during a run counts for the next run."""
         files = sorted((self.config / "tables").glob("*.yaml"), key=lambda path: path.stem)
         return {path.stem: self._read_table(path) for path in files}
 
-    def check_table(self, name: str, where: str) -> None:
+    def check_table(self, name: str, location: str) -> None:
         """Raises `UserError` unless there is such a table of recipes, at this scale or another."""
-        pick(self._episode_tables, name, "table", where)
+        pick(self._episode_tables, name, "table", location)
 
-    def check_column(self, name: str, where: str) -> None:
+    def check_column(self, name: str, location: str) -> None:
         """Raises `UserError` unless a table has columns of a data set of the paper."""
-        known = {group: None for table in self._episode_tables.values() for group in table.groups}
-        pick(known, name, "column of the tables", where)
+        columns = {group: None for table in self._episode_tables.values() for group in table.groups}
+        pick(columns, name, "column of the tables", location)
 
     def check_columns(self) -> None:
         """Raises `UserError` unless scale and tables know what they name of each other."""
@@ -81,13 +81,13 @@ class TableFiles:
             pick(self.every, name, "table", f"{self.scale_file}, parts")
         for name in self.scale.compared.tables:
             pick(self.every, name, "table", f"{self.scale_file}, compared.tables")
-        known = dict.fromkeys(self.scale.columns)
+        columns = dict.fromkeys(self.scale.columns)
         for name, table in self._episode_tables.items():
             for column in table.columns:
-                if column.dataset not in known:
-                    known |= self._columns_of_every_scale
-                where = f"{self.config.name}/tables/{name}.yaml, {column.name}, dataset"
-                pick(known, column.dataset, "column of the scales", where)
+                if column.dataset not in columns:
+                    columns |= self._columns_of_every_scale
+                location = f"{self.config.name}/tables/{name}.yaml, {column.name}, dataset"
+                pick(columns, column.dataset, "column of the scales", location)
 
     @cached_property
     def _columns_of_every_scale(self) -> dict[str, None]:
@@ -95,8 +95,8 @@ class TableFiles:
         for path in self._scale_files.values():
             with contextlib.suppress(UserError):  # a mistake there is in nobody's way but its own
                 columns.append(read_yaml(path).get("columns"))
-        named = [each for each in columns if isinstance(each, dict)]
-        return {name: None for each in named for name, dataset in each.items() if dataset}
+        named = [section for section in columns if isinstance(section, dict)]
+        return {name: None for section in named for name, dataset in section.items() if dataset}
 
     @property
     def printed(self) -> dict[str, Shown]:
@@ -125,57 +125,59 @@ class TableFiles:
         for column in table.columns:
             pick(table.groups, column.dataset, "group", f"{shown(path)}, {column.name}")
         for block in table.blocks:
-            where = f"{shown(path)}, {block.name}"
+            location = f"{shown(path)}, {block.name}"
             ours = {row.name: row for row in block.rows if row.recipe is not None}
-            check_unique([row.name for row in block.rows], "row", where)
+            check_unique([row.name for row in block.rows], "row", location)
             if block.backbone is not None:
-                pick(self.backbones, block.backbone, "backbone", where)
+                pick(self.backbones, block.backbone, "backbone", location)
             for row in block.rows:
                 for mark in row.marks:
-                    pick(dict.fromkeys(table.marks), mark, "mark", f"{where}, {row.name}")
+                    pick(dict.fromkeys(table.marks), mark, "mark", f"{location}, {row.name}")
                 if row.baseline is not None:
-                    pick(ours, row.baseline, "row of ours", f"{where}, {row.name}, baseline")
+                    pick(ours, row.baseline, "row of ours", f"{location}, {row.name}, baseline")
                 if row.baseline_recipe is not None:
-                    self.recipes.check(row.baseline_recipe, f"{where}, {row.name}, baseline_recipe")
+                    self.recipes.check(
+                        row.baseline_recipe, f"{location}, {row.name}, baseline_recipe"
+                    )
                 if row.method is not None and table.imagenet_fs is None:
-                    self.recipes.check(row.method, f"{where}, {row.name}, method")
+                    self.recipes.check(row.method, f"{location}, {row.name}, method")
                 if row.recipe is not None:
-                    self.recipes.check(row.recipe, f"{where}, {row.name}")
+                    self.recipes.check(row.recipe, f"{location}, {row.name}")
                     for column in table.columns:
-                        self._check_protocol(row, column, f"{where}, {row.name}, {column.name}")
+                        self._check_protocol(row, column, f"{location}, {row.name}, {column.name}")
         return table
 
-    def _with_classifiers(self, block: Block, where: str) -> Block:
-        """With a row for each of its classifiers."""
+    def _with_classifiers(self, block: Block, location: str) -> Block:
+        """The block with a row for each of its classifiers."""
         asked = block.classifiers
         if asked is None:
             return block
         rows = []
-        place = f"{where}, {block.name}, classifiers"
+        place = f"{location}, {block.name}, classifiers"
         for name in self.recipes.classifiers if asked.names is None else asked.names:
             choice = pick(self.recipes.classifiers, name, "entry of classifiers.yaml", place)
-            other = f"{asked.baseline_recipe}+{name}" if asked.baseline_recipe else None
+            baseline_recipe = f"{asked.baseline_recipe}+{name}" if asked.baseline_recipe else None
             row = {
                 "name": name,
                 "label": choice.label,
                 "recipe": f"{asked.recipe}+{name}",
                 "baseline": asked.baseline,
-                "baseline_recipe": other,
+                "baseline_recipe": baseline_recipe,
             }
             rows.append(validate(Row, row, f"{place}, {name}"))
         return block.model_copy(update={"rows": (*block.rows, *rows)})
 
     def _usable(self, block: Block) -> Block:
-        """Without the rows of classifiers that cannot be imported."""
+        """The block without the rows of classifiers that cannot be imported."""
         rows = tuple(row for row in block.rows if self.recipes.is_usable(row.recipe))
         return block.model_copy(update={"rows": rows})
 
-    def _check_protocol(self, row: Row, column: Column, where: str) -> None:
-        asked = pick(self.protocols, protocol_of(row, column), "protocol", where)
-        pick(self.protocols, f"val-5way-{asked.checkpoint_shot}shot", "protocol", where)
+    def _check_protocol(self, row: Row, column: Column, location: str) -> None:
+        asked = pick(self.protocols, protocol_of(row, column), "protocol", location)
+        pick(self.protocols, f"val-5way-{asked.checkpoint_shot}shot", "protocol", location)
 
     def table(self, name: str) -> Table:
-        """One of the tables."""
+        """A table of this scale by its name."""
         return pick(self.shown, name, "table", f"{self.config.name}/tables")
 
 

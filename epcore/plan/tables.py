@@ -90,9 +90,9 @@ class Tables:
         return scale.columns.get(column.dataset) if block.backbone in scale.backbones else None
 
     def _recipe(self, table: str, row: Row) -> str | None:
-        """That of a row of ours, or of one of the literature that this scale runs here."""
-        here = table in self._registry.scale.compared.tables
-        return row.recipe or (row.method if here else None)
+        """The recipe of a row of ours, or of the literature if this scale runs it in the table."""
+        runs_methods = table in self._registry.scale.compared.tables
+        return row.recipe or (row.method if runs_methods else None)
 
     def _cell(
         self, table: str, block: Block, row: Row, column: Column, dataset: str, seed: int
@@ -106,9 +106,11 @@ class Tables:
         )
         baseline = None
         if row.baseline is not None:
-            other = next(each for each in block.rows if each.name == row.baseline)
-            protocol = protocol_of(other, column)
-            baseline = replace(run, recipe=str(other.recipe), protocol=protocol)
+            baseline_row = next(
+                candidate for candidate in block.rows if candidate.name == row.baseline
+            )
+            protocol = protocol_of(baseline_row, column)
+            baseline = replace(run, recipe=str(baseline_row.recipe), protocol=protocol)
         if row.baseline_recipe is not None:
             baseline = replace(run, recipe=row.baseline_recipe)
         return Cell(table, block, row, column, run, baseline)
@@ -244,12 +246,14 @@ class Tables:
         return min(count, *(protocols[c.protocol].episodes or count for c in table.columns))
 
     def _alike(self, name: str) -> str:
-        """Where a row is the run that it is compared with, the caption says why it has no number.
+        """The caption's sentence on rows that are the run that they are compared with.
 
         So the demo, which flips no images, is no other without flips.
         """
         scores = self._runs.scores
-        if any(at.baseline and scores(at.baseline) == scores(at.run) for at in self.cells(name)):
+        if any(
+            cell.baseline and scores(cell.baseline) == scores(cell.run) for cell in self.cells(name)
+        ):
             return "A row without a difference is, at this scale, the run that it is compared with."
         return ""
 

@@ -21,7 +21,7 @@ class Tested:
 
     @cached_property
     def runs(self) -> list[Run]:
-        """Each once; figures are of the first seed alone. Without those of compared methods."""
+        """All runs but those of compared methods; figures are of the first seed alone."""
         shown = [run for run in self._shown if not self._runs.compared.has(run.recipe)]
         figures = [*self._figures.alpha_runs(), *self._figures.interpolation_runs()]
         return list(dict.fromkeys([*shown, *figures]))
@@ -42,7 +42,7 @@ class Tested:
         """Table -> its runs, without those of ImageNet-FS."""
         tables = self._registry.tables.shown.items()
         names = [name for name, table in tables if table.imagenet_fs is None]
-        return {name: [each.run for each in self._tables.cells(name)] for name in names}
+        return {name: [cell.run for cell in self._tables.cells(name)] for name in names}
 
     @property
     def _shown(self) -> list[Run]:
@@ -81,12 +81,12 @@ class Tested:
 
     @cached_property
     def imagenet_fs(self) -> list[Run]:
-        """Those of ImageNet-FS in the target `all`."""
+        """The runs of ImageNet-FS in the target `all`."""
         return [
-            each.run
+            cell.run
             for name, table in self._registry.tables.shown.items()
             if table.imagenet_fs is not None and table.in_all
-            for each in self._tables.cells(name)
+            for cell in self._tables.cells(name)
         ]
 
     @cached_property

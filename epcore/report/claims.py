@@ -41,23 +41,23 @@ def tabulate(judged: list[Judged]) -> pd.DataFrame:
     """One line for each claim."""
     return pd.DataFrame(
         {
-            "id": each.claim.id,
-            "printed": each.printed.word,
-            "printed_intervals": each.printed_intervals.word,
-            "this_run": each.this_run.word,
-            "printed_breaks": reasons_against(each.printed),
-            "printed_intervals_breaks": reasons_against(each.printed_intervals),
-            "this_run_breaks": reasons_against(each.this_run) or each.reason,
-            "this_run_holds": each.this_run.count("holds"),
-            "this_run_fails": each.this_run.count("fails"),
-            "this_run_open": each.this_run.count("open"),
-            "this_run_missing": len(each.this_run.missing),
-            "whose": "ours" if each.claim.ours else "the paper's",
-            "where": each.claim.where,
-            "claim": each.claim.claim,
-            "tables": " ".join(each.claim.tables),
+            "id": judgment.claim.id,
+            "printed": judgment.printed.word,
+            "printed_intervals": judgment.printed_intervals.word,
+            "this_run": judgment.this_run.word,
+            "printed_breaks": reasons_against(judgment.printed),
+            "printed_intervals_breaks": reasons_against(judgment.printed_intervals),
+            "this_run_breaks": reasons_against(judgment.this_run) or judgment.reason,
+            "this_run_holds": judgment.this_run.count("holds"),
+            "this_run_fails": judgment.this_run.count("fails"),
+            "this_run_open": judgment.this_run.count("open"),
+            "this_run_missing": len(judgment.this_run.missing),
+            "whose": "ours" if judgment.claim.ours else "the paper's",
+            "where": judgment.claim.where,
+            "claim": judgment.claim.claim,
+            "tables": " ".join(judgment.claim.tables),
         }
-        for each in judged
+        for judgment in judged
     )
 
 
@@ -72,12 +72,12 @@ def values_of(
 ) -> dict[str, Any]:
     """What the templates of the claims show; links are relative to the folder of the tables."""
     headings = {False: "Claims of the paper", True: "Claims of this project"}
-    groups = itertools.groupby(judged, key=lambda each: each.claim.ours)
+    groups = itertools.groupby(judged, key=lambda judgment: judgment.claim.ours)
     cells = {name: _cell(name, config, measured.get(name), folder) for name in config.cells}
     return {
         "title": to_text(config.title),
         "note": note_of(config),
-        "counts": counts_of([each for each in judged if not each.claim.ours]),
+        "counts": counts_of([judgment for judgment in judged if not judgment.claim.ours]),
         "groups": [(headings[ours], list(claims)) for ours, claims in groups],
         "tables": config.tables,
         "figures": config.figures,
@@ -108,11 +108,13 @@ def counts_of(judged: list[Judged]) -> list[str]:
     words: dict[Word, str] = {**PLURAL, "not asked": "not asked"}
     lines = []
     for title, verdicts in (
-        ("As printed", [each.printed for each in judged]),
-        ("By printed intervals", [each.printed_intervals for each in judged]),
-        ("In this run", [each.this_run for each in judged]),
+        ("As printed", [judgment.printed for judgment in judged]),
+        ("By printed intervals", [judgment.printed_intervals for judgment in judged]),
+        ("In this run", [judgment.this_run for judgment in judged]),
     ):
-        counts = [f"{sum(v.word == word for v in verdicts)} {said}" for word, said in words.items()]
+        counts = [
+            f"{sum(v.word == word for v in verdicts)} {plural}" for word, plural in words.items()
+        ]
         lines.append(f"{title}: {', '.join(counts)} of the paper's {len(verdicts)} claims")
     return lines
 

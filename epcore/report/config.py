@@ -33,7 +33,7 @@ class Training(Settings):
 
     @property
     def files(self) -> tuple[str, str]:
-        """Its curve, and the meta that says which epoch was kept."""
+        """The curve of the training, and the meta that says which epoch was kept."""
         checkpoint = Path(self.checkpoint)
         return str(curve_of(checkpoint, self.model)), str(meta_of(checkpoint))
 
@@ -60,7 +60,7 @@ class MeasuredCell(Settings):
 
     @property
     def files(self) -> list[str]:
-        """All that it is measured from."""
+        """All files that the cell is measured from."""
         scores = [column.file for column in (self.scores, self.baseline) if column]
         metas = [str(meta_of(Path(self.scores.file)))] if self.tells_of_classifier else []
         curves = [file for training in self.trainings for file in training.files]

@@ -121,7 +121,7 @@ def _before(table: pd.DataFrame) -> pd.Series:
 
 
 def _order(phase: str) -> int:
-    """By the shots or exemplars in its name; the first training has none and comes first."""
+    """Sort key: the shots or exemplars in a training's name; a training without any comes first."""
     number = re.search(r"\d+", phase)
     return int(number[0]) if number else 0
 

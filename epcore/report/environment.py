@@ -12,9 +12,9 @@ from epcore.report.writer import fill
 
 def facts_of(metas: Iterable[dict[str, Any]]) -> dict[str, Counter[str]]:
     """Fact -> value -> number of jobs that say so."""
-    found: dict[str, Counter[str]] = {}
+    counts: dict[str, Counter[str]] = {}
     for meta in metas:
-        said = {
+        facts = {
             "revision of the code": meta.get("git_revision") or "no git",
             "Python": meta.get("python"),
             **meta["packages"],
@@ -22,10 +22,10 @@ def facts_of(metas: Iterable[dict[str, Any]]) -> dict[str, Counter[str]]:
             "precision": meta.get("precision"),
             "threads": meta.get("threads"),
         }
-        for fact, value in said.items():
+        for fact, value in facts.items():
             if value is not None:
-                found.setdefault(fact, Counter())[str(value)] += 1
-    return found
+                counts.setdefault(fact, Counter())[str(value)] += 1
+    return counts
 
 
 def page(config: EnvironmentConfig, metas: list[dict[str, Any]]) -> str:

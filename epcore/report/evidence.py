@@ -28,7 +28,7 @@ class Estimate:
         return float(special.stdtr(self.degrees, -distance))
 
     def below(self, bound: float, strictly: bool = True) -> float:
-        """The same against its not being below."""
+        """p-value against the estimate's not being below `bound`; see `above`."""
         return Estimate(-self.value, self.error, self.degrees).above(-bound, strictly)
 
     @property

@@ -44,7 +44,7 @@ def figure(out: Path, width: float = 4.8, height: float = 3.2) -> Iterator["Axes
 def panels(
     out: Path, rows: int, columns: int, width: float, height: float, **more: Any
 ) -> Iterator[tuple["Figure", "np.ndarray"]]:
-    """As `figure`, with the canvas and axes `(rows, columns)`; `more` as `pyplot.subplots` takes.
+    """Like `figure`, with canvas and axes `(rows, columns)`; `more` goes to `pyplot.subplots`.
 
     Sizes are of the whole, in inches.
     """
@@ -57,7 +57,7 @@ def panels(
 def facets(
     out: Path, function: str, size: tuple[float, float], below: str, /, **drawn: Any
 ) -> Iterator["FacetGrid"]:
-    """As `figure`, with the panels that a function of seaborn makes of `drawn`, such as `relplot`.
+    """Like `figure`, yielding the grid of a figure-level function of seaborn, such as `relplot`.
 
     The legend stands above the panels, `below` under them. `size` is of the whole, in inches.
     """

@@ -96,7 +96,7 @@ class TableFigure(Settings):
         """Whether the number at this place of the table is drawn."""
         return True
 
-    def check(self, _table: Table, _where: str) -> None:
+    def check(self, _table: Table, _location: str) -> None:
         """Raises `UserError` unless the table has what the figure names of it."""
 
 
@@ -116,13 +116,13 @@ class Speed(TableFigure):
     def draws(self, block: Block, row: Row, column: Column) -> bool:
         return (block.name, column.dataset) == (self.block, self.column) and bool(row.recipe)
 
-    def check(self, table: Table, where: str) -> None:
+    def check(self, table: Table, location: str) -> None:
         blocks = {block.name: None for block in table.blocks}
-        pick(blocks, self.block, "block", f"{where}, block")
-        pick(table.groups, self.column, "column of the table", f"{where}, column")
+        pick(blocks, self.block, "block", f"{location}, block")
+        pick(table.groups, self.column, "column of the table", f"{location}, column")
         if not table.seconds:
             raise UserError(
-                f"{where}, table: {self.table} does not say how long its classifiers take; give "
+                f"{location}, table: {self.table} does not say how long its classifiers take; give "
                 "it `seconds: true`"
             )
 
@@ -136,10 +136,10 @@ class PerEpisode(TableFigure):
     def draws(self, _block: Block, row: Row, _column: Column) -> bool:
         return row.name in self.rows
 
-    def check(self, table: Table, where: str) -> None:
+    def check(self, table: Table, location: str) -> None:
         ours = {row.name: None for _, row, _ in table.places if row.recipe or row.method}
         for row in self.rows:
-            pick(ours, row, "row of ours", f"{where}, rows")
+            pick(ours, row, "row of ours", f"{location}, rows")
 
 
 AnyTableFigure = Annotated[Ablation | Speed | PerEpisode, Field(discriminator="kind")]
@@ -164,7 +164,7 @@ class TableFigureConfig(StageConfig):
 
     @property
     def places(self) -> list[tuple[Block, Row, Column]]:
-        """Where the numbers stand that are drawn, row by row."""
+        """The places of the numbers that are drawn, row by row."""
         places = [
             (block, row, column)
             for block in self.blocks

@@ -15,8 +15,10 @@ def tabulate(config: GapConfig) -> pd.DataFrame:
     """A line for each pair, seed and epoch that both have: `gap` of validation accuracy, points."""
     parts = []
     for pair in config.pairs:
-        one, other = (_epochs(curve_of(Path(file))) for file in (pair.checkpoint, pair.baseline))
-        both = one.merge(other, on="epoch", suffixes=("", "_baseline"))
+        of_pair, of_baseline = (
+            _epochs(curve_of(Path(file))) for file in (pair.checkpoint, pair.baseline)
+        )
+        both = of_pair.merge(of_baseline, on="epoch", suffixes=("", "_baseline"))
         gap = both["val_accuracy"] - both["val_accuracy_baseline"]
         parts.append(
             pd.DataFrame({"epoch": both["epoch"], "gap": gap}).assign(

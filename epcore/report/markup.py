@@ -47,9 +47,9 @@ def check(text: str) -> str:
     Raises:
         ValueError: if it holds a LaTeX command.
     """
-    if found := re.search(r"\\(?![\\*_`$])(?:[A-Za-z]+|.?)", text.replace(r"\\", "")):
+    if command := re.search(r"\\(?![\\*_`$])(?:[A-Za-z]+|.?)", text.replace(r"\\", "")):
         raise ValueError(
-            f"{found[0]} is LaTeX; write *emphasis*, **strong**, _italic_, `code` or $math$, and "
+            f"{command[0]} is LaTeX; write *emphasis*, **strong**, _italic_, `code` or $math$, and "
             "characters such as % and × as they are"
         )
     return text

@@ -83,12 +83,12 @@ def draw(
     ) as grid:  # fmt: skip
         grid.set_ylabels("accuracy, %")
         for place, panel in grid.axes_dict.items():
-            told = {kind: (*place, kind) for kind in kinds if (*place, kind) in shares.index}
+            labeled = {kind: (*place, kind) for kind in kinds if (*place, kind) in shares.index}
             names = [
                 f"{kind}\n{shares.above[key]:.0f} : {shares.below[key]:.0f}"
-                for kind, key in told.items()
+                for kind, key in labeled.items()
             ]
-            panel.set_xticks([kinds.index(kind) for kind in told], names)
+            panel.set_xticks([kinds.index(kind) for kind in labeled], names)
 
 
 def make(config: TableFigureConfig, _cells: Cells, tests: Tests, out: Path) -> None:

@@ -88,8 +88,8 @@ def draw(config: PlotConfig, table: pd.DataFrame, out: Path) -> None:
     note = config.note
     compared = table[table["difference"].notna()]
     if len(compared):
-        one, other = compared.iloc[0][["series", "baseline"]]
-        note = f"Numbers above the points: {one} minus {other} in this run, points. {note}"
+        series, baseline = compared.iloc[0][["series", "baseline"]]
+        note = f"Numbers above the points: {series} minus {baseline} in this run, points. {note}"
     height = 0.8 + 0.1 * len(lines) + 1.4 * table["backbone"].nunique()  # legend, panels
     with facets(
         out, "catplot", (4.8, height), f"{config.label}\n{note}",

@@ -23,15 +23,17 @@ def read_printed(path: Path, shown: Shown | None = None) -> dict[Place, PrintedC
             is given, belongs to no cell of a table.
     """
     cells: dict[Place, PrintedCell] = {}
-    for where, cell in _lines(path):
+    for location, cell in _lines(path):
         place = (cell["block"], cell["row"], cell["column"])
         if shown is not None:
-            _check_place(place, shown, where)
+            _check_place(place, shown, location)
         if place in cells:
-            raise UserError(f"{where}: {', '.join(place)} is there twice; delete one of the lines")
-        _check_percentage(cell["accuracy"], f"{where}, accuracy")
+            raise UserError(
+                f"{location}: {', '.join(place)} is there twice; delete one of the lines"
+            )
+        _check_percentage(cell["accuracy"], f"{location}, accuracy")
         if cell["interval"]:
-            _check_percentage(cell["interval"], f"{where}, interval")
+            _check_percentage(cell["interval"], f"{location}, interval")
         cells[place] = cell
     return cells
 
@@ -44,31 +46,31 @@ def _lines(path: Path) -> Iterator[tuple[str, PrintedCell]]:
             header = reader.fieldnames or []
             for name in COLUMNS:
                 if name not in header:
-                    said = f"the column {name!r} is missing; write {','.join(COLUMNS)}"
-                    raise UserError(f"{path}, line 1: {said}")
+                    problem = f"the column {name!r} is missing; write {','.join(COLUMNS)}"
+                    raise UserError(f"{path}, line 1: {problem}")
             for line in reader:
-                where = f"{path}, line {reader.line_num}"
+                location = f"{path}, line {reader.line_num}"
                 if None in line or None in line.values():
                     raise UserError(
-                        f"{where}: expected {len(header)} cells, {','.join(header)}; a text with "
-                        'a comma stands in "..."'
+                        f"{location}: expected {len(header)} cells, {','.join(header)}; a text "
+                        'with a comma stands in "..."'
                     )
-                yield where, line
+                yield location, line
     except (ValueError, csv.Error, OSError) as error:
-        said = f"cannot be read ({error}); it must be UTF-8 text with commas between the cells"
-        raise UserError(f"{path} {said}") from None
+        problem = f"cannot be read ({error}); it must be UTF-8 text with commas between the cells"
+        raise UserError(f"{path} {problem}") from None
 
 
-def _check_place(place: Place, shown: Shown, where: str) -> None:
+def _check_place(place: Place, shown: Shown, location: str) -> None:
     block, row, column = place
-    where += ": no table shows it"
-    blocks = {known: None for known, _ in shown}
-    pick(blocks, block, "block", where)
-    rows = {known: None for of, known in shown if of == block}
-    pick(rows, row, f"row of {block}", where)
-    pick(dict.fromkeys(shown[block, row]), column, "column", where)
+    location += ": no table shows it"
+    blocks = {name: None for name, _ in shown}
+    pick(blocks, block, "block", location)
+    rows = {name: None for of, name in shown if of == block}
+    pick(rows, row, f"row of {block}", location)
+    pick(dict.fromkeys(shown[block, row]), column, "column", location)
 
 
-def _check_percentage(text: str, where: str) -> None:
+def _check_percentage(text: str, location: str) -> None:
     if not re.fullmatch(r"[0-9]+(\.[0-9]+)?", text) or float(text) > 100:
-        raise UserError(f"{where}: expected a number from 0 to 100 such as 61.00, got {text!r}")
+        raise UserError(f"{location}: expected a number from 0 to 100 such as 61.00, got {text!r}")

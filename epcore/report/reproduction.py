@@ -100,7 +100,7 @@ def _source(config: ReproductionConfig, target: str, stem: str) -> str:
 
 def _claim(claim: Mapping[str, str]) -> str:
     """A paragraph: what is claimed, then what breaks it by each judge."""
-    said = [
+    sentences = [
         rf"\paragraph{{{claim['id']}.}} {plain_tex(claim['claim'])} ({plain_tex(claim['where'])})"
     ]
     judges = (
@@ -117,22 +117,22 @@ def _claim(claim: Mapping[str, str]) -> str:
             counts = f" ({_counts(claim)})"
         breaks = f": {plain_tex(_short(claim[why]))}" if claim[why] else ""
         if word == "not asked":
-            said.append(f"In this run: {plain_tex(claim[why])}")
+            sentences.append(f"In this run: {plain_tex(claim[why])}")
             continue
-        said.append(rf"{begin} \textbf{{{SAID[word]}}}{counts}{breaks}.".replace("..", "."))
-    return " ".join(said) + "%"
+        sentences.append(rf"{begin} \textbf{{{SAID[word]}}}{counts}{breaks}.".replace("..", "."))
+    return " ".join(sentences) + "%"
 
 
 def _counts(claim: Mapping[str, str]) -> str:
     """What its cells say: "3 hold, 1 fails, 7 are open, 2 are missing"."""
     words = {"holds": ("holds", "hold"), "fails": ("fails", "fail")}
     words |= {word: (f"is {word}", f"are {word}") for word in ("open", "missing")}
-    counts = {said: int(claim[f"this_run_{word}"]) for word, said in words.items()}
-    return ", ".join(f"{n} {said[n != 1]}" for said, n in counts.items() if n)
+    counts = {forms: int(claim[f"this_run_{word}"]) for word, forms in words.items()}
+    return ", ".join(f"{n} {forms[n != 1]}" for forms, n in counts.items() if n)
 
 
 def _short(breaks: str, most: int = 4) -> str:
-    """The first of many."""
+    """The first `most` reasons, and how many more there are."""
     parts = breaks.split("; ")
     rest = len(parts) - most
     return breaks if rest <= 0 else f"{'; '.join(parts[:most])}; and {rest} more"
@@ -157,8 +157,8 @@ def compile_pdf(template: Path, macros: str, inputs: list[Path], out: Path) -> N
             "latexmk is missing: install LaTeX (Debian: texlive-latex-recommended and latexmk) and "
             "run the same command again"
         )
-    found = os.pathsep.join(f"{folder.resolve()}" for folder in inputs)
-    variables = {"TEXINPUTS": f".{os.pathsep}{found}{os.pathsep}", "SOURCE_DATE_EPOCH": "0"}
+    search_path = os.pathsep.join(f"{folder.resolve()}" for folder in inputs)
+    variables = {"TEXINPUTS": f".{os.pathsep}{search_path}{os.pathsep}", "SOURCE_DATE_EPOCH": "0"}
     command = ["latexmk", "-pdf", "-interaction=nonstopmode", "-halt-on-error", "reproduction.tex"]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -40,7 +40,7 @@ def over_trainings(values: Sequence[np.ndarray], interval: Interval = "student")
     """
     if len(values) == 1:
         return mean_with_interval(values[0], interval)
-    return mean_with_interval(np.array([np.mean(each) for each in values]))
+    return mean_with_interval(np.array([np.mean(episodes) for episodes in values]))
 
 
 def mean_with_interval(values: np.ndarray, interval: Interval = "student") -> Mean:

@@ -187,10 +187,10 @@ class Table(Settings):
             )
         for column in self.columns:
             if not re.fullmatch(rf"({'|'.join(get_args(Measure))})-\d+shot", column.protocol):
-                known = ", ".join(f"{measure}-<K>shot" for measure in get_args(Measure))
+                protocols = ", ".join(f"{measure}-<K>shot" for measure in get_args(Measure))
                 raise ValueError(
                     f"{column.name}: unknown protocol {column.protocol!r} of ImageNet-FS; "
-                    f"known: {known}"
+                    f"known: {protocols}"
                 )
         return self
 
@@ -217,7 +217,7 @@ class Table(Settings):
 
     @property
     def interval(self) -> Literal["student", "normal"]:
-        """That of one training: Student's, or as the code of wDAE-GNN has it on ImageNet-FS."""
+        """The interval of one training: Student's, or that of wDAE-GNN's code on ImageNet-FS."""
         return "student" if self.imagenet_fs is None else "normal"
 
     @property

@@ -270,7 +270,7 @@ def _worst(cases: list[CaseVerdict]) -> tuple[CaseVerdict, ...]:
     order: list[Word] = ["fails", "open", "holds"]
     worst: dict[str, CaseVerdict] = {}
     for case in cases:
-        other = worst.get(case.name)
-        if other is None or order.index(case.word) < order.index(other.word):
+        earlier = worst.get(case.name)
+        if earlier is None or order.index(case.word) < order.index(earlier.word):
             worst[case.name] = case
     return tuple(worst.values())

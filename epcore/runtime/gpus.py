@@ -28,14 +28,14 @@ def local_gpus() -> list[str]:
         return []
     cards: dict[str, list[str]] = {}  # number or identifier of a card -> what a process may use
     for card in re.split(r"^GPU ", listed, flags=re.M)[1:]:
-        found = re.findall(r"\(UUID: (\S+)\)$", card, re.M)
-        cards |= dict.fromkeys((card.partition(":")[0], *found[:1]), found[1:] or found)
+        parts = re.findall(r"\(UUID: (\S+)\)$", card, re.M)
+        cards |= dict.fromkeys((card.partition(":")[0], *parts[:1]), parts[1:] or parts)
     everything = [*dict.fromkeys(name for names in cards.values() for name in names)]
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is None:
         return everything
     chosen = [name.strip() for name in visible.split(",")]
-    usable = [name for each in chosen for name in cards.get(each, [each])]
+    usable = [name for card_name in chosen for name in cards.get(card_name, [card_name])]
     return [name for name in usable if name in everything]
 
 
@@ -56,29 +56,29 @@ def claim(count: int, allow_cpu: bool) -> int:
     """
     job = os.environ.get("SLURM_JOB_ID")
     if job is not None:
-        given = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
+        cards = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
         place = f"SLURM job {job}"
         if count == 0 and os.environ.get("EPCORE_GRES_ONLY"):
-            count = len(given) or 1
+            count = len(cards) or 1
     else:
-        given, place = local_gpus(), "this machine"
-    if count == 0 and given:
+        cards, place = local_gpus(), "this machine"
+    if count == 0 and cards:
         raise UserError(
-            f"this job was told to use no GPU, but {place} has {', '.join(given)}; give it one "
+            f"this job was told to use no GPU, but {place} has {', '.join(cards)}; give it one "
             "(--gpus 1, in the workflow the resource gpu), or hide them: CUDA_VISIBLE_DEVICES="
         )
-    if count > len(given):
+    if count > len(cards):
         if not allow_cpu:
             raise UserError(
-                f"this job was given {count} GPU, but {place} has {len(given) or 'none'}; see what "
+                f"this job was given {count} GPU, but {place} has {len(cards) or 'none'}; see what "
                 "`epcore doctor` says, or allow the CPU: --allow-cpu, for Snakemake "
                 "--config allow_cpu=true"
             )
         count = 0
-    if count and (job is None or count < len(given)):
-        given = lease(given, count, f"job-{job}-" if job else "")
-        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(given)
-    if count and _torch_sees(count, given, allow_cpu):
+    if count and (job is None or count < len(cards)):
+        cards = lease(cards, count, f"job-{job}-" if job else "")
+        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(cards)
+    if count and _torch_sees(count, cards, allow_cpu):
         return count
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     return 0
@@ -89,7 +89,7 @@ def lease(gpus: list[str], count: int, owner: str = "") -> list[str]:
 
     owner: a SLURM job, in which GPUs may have numbers of their own.
     """
-    told = False
+    announced = False
     while True:
         held: dict[str, int] = {}
         for gpu in gpus:
@@ -99,9 +99,9 @@ def lease(gpus: list[str], count: int, owner: str = "") -> list[str]:
             return list(held)
         for descriptor in held.values():
             os.close(descriptor)
-        if not told:
+        if not announced:
             print(f"epcore: waiting for {count} free GPU of {len(gpus)}", file=sys.stderr)
-            told = True
+            announced = True
         time.sleep(POLL)
 
 
@@ -122,13 +122,13 @@ def _hold(gpu: str) -> int | None:
     return held.detach()
 
 
-def _torch_sees(count: int, given: list[str], allow_cpu: bool) -> bool:
+def _torch_sees(count: int, cards: list[str], allow_cpu: bool) -> bool:
     """Whether torch can compute on so many GPUs; an error if it must."""
     import torch
 
     if (seen := torch.cuda.device_count()) < count and not allow_cpu:
         raise UserError(
-            f"this job was given {', '.join(given)}, but torch {torch.__version__} sees "
+            f"this job was given {', '.join(cards)}, but torch {torch.__version__} sees "
             f"{seen or 'no GPU'}: a build without CUDA, or a driver that is too old for it; "
             "`epcore doctor` says which"
         )

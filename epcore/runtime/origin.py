@@ -28,10 +28,10 @@ def check_one_validation(checkpoints: Iterable[Path]) -> None:
 def check_made_of(file: Path, inputs: Iterable[Path]) -> None:
     """Raises `UserError` if a file was made of others than the inputs."""
     made_of = set(_inputs_of(file).values())
-    for given in inputs:
-        if made_of and sha256(given) not in made_of:
+    for source in inputs:
+        if made_of and sha256(source) not in made_of:
             raise UserError(
-                f"{file} was not made of {given}, by what the meta file beside it says; give the "
+                f"{file} was not made of {source}, by what the meta file beside it says; give the "
                 f"one that it was made of, or {REMEDY}"
             )
 
@@ -47,18 +47,18 @@ def check_same_network(base: Path, features: Path) -> None:
 
 
 def _check_one(files: Iterable[Path], ending: str, what: str) -> None:
-    found: dict[str, Path] = {}
+    by_digest: dict[str, Path] = {}
     for file in files:
         if file.name == STORE:
             require(file, "data set")
         of = {str(file): sha256(file)} if file.name == ending else _inputs_of(file)
         digests = [digest for path, digest in of.items() if path.endswith(ending)]
         if len(digests) == 1:
-            found.setdefault(digests[0], file)
-    if len(found) > 1:
-        one, other = list(found.values())[:2]
+            by_digest.setdefault(digests[0], file)
+    if len(by_digest) > 1:
+        first, second = list(by_digest.values())[:2]
         raise UserError(
-            f"{other} is of another {what} than {one}, by what the meta files beside them say "
+            f"{second} is of another {what} than {first}, by what the meta files beside them say "
             f"they were made of; give files of one {what}, or {REMEDY}"
         )
 

@@ -30,7 +30,7 @@ def discard_old_states(results: Path) -> None:
     that was interrupted stays.
     """
     for folder in results.glob("**/*.state"):
-        made = [each for each in map(folder.with_suffix, (".pt", ".npy")) if each.exists()]
+        made = [file for file in map(folder.with_suffix, (".pt", ".npy")) if file.exists()]
         # Nobody here makes links: what is behind one is not ours.
         if folder.is_symlink() or not made:
             continue

@@ -62,7 +62,7 @@ Way = Annotated[int, Field(ge=2)]
 
 
 class EpisodicTraining(AdamSettings):
-    """From random weights, on episodes of base classes: `tasks` of them in each step."""
+    """Training from random weights on episodes of base classes, `tasks` episodes in each step."""
 
     epochs: OfShot = Field(  # type: ignore[assignment]  # one number once `of_shot` was asked
         description="of a training; one number, or one for each shot"

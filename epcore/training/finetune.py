@@ -96,8 +96,10 @@ class FinetuningTask:
         loss = functional.cross_entropy(logits, expected)
         if settings.class_weight > 0:
             seen = features if settings.class_input == "features" else embeddings
-            known = functional.cross_entropy(self.model.class_head(seen), labels.to(self.device))
-            loss = loss + settings.class_weight * known
+            class_loss = functional.cross_entropy(
+                self.model.class_head(seen), labels.to(self.device)
+            )
+            loss = loss + settings.class_weight * class_loss
         return loss
 
     def validate(self) -> tuple[float, float]:

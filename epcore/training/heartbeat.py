@@ -29,7 +29,7 @@ class Heartbeat:
         self.written = -math.inf
 
     def stop(self) -> None:
-        """Once this process leaves, its training is not running until another goes on with it."""
+        """Marks the training as not running, until another process goes on with it."""
         with contextlib.suppress(OSError):
             self.path.unlink(missing_ok=True)
 

@@ -131,7 +131,7 @@ class _Training:
         self.curve: list[dict[str, float]] = []
         self.best: dict[str, Any] = {}
         self.step, self.total, self.last = 0, 0.0, math.nan
-        self.behind: Tensor | None = None  # the loss of a step that is not counted yet
+        self.previous_loss: Tensor | None = None  # not counted yet
         self.resumed_from: int | None = None
         if state.is_file():
             self._resume()
@@ -190,7 +190,7 @@ class _Training:
             self.optimizer.step()
             # Of the step before: a GPU is not waited for while it has none of the next to do.
             self._count()
-            self.behind = loss.detach()
+            self.previous_loss = loss.detach()
             self.step += 1
             if self.team.rank == 0:
                 self.heartbeat.beat(self.step, self.task.steps, self.curve)
@@ -206,10 +206,10 @@ class _Training:
         return self.total / self.step
 
     def _count(self) -> None:
-        """The loss of the last step, once it is done."""
-        if self.behind is None:
+        """Adds the loss of the previous step, so that `.item()` does not stall the GPU."""
+        if self.previous_loss is None:
             return
-        value, self.behind = self.behind.item(), None
+        value, self.previous_loss = self.previous_loss.item(), None
         if not math.isfinite(value):
             raise self._diverged(self.step, f"the loss is {value}")
         self.total, self.last = self.total + value, value
@@ -234,7 +234,7 @@ class _Training:
         )
 
     def _check_weights(self) -> None:
-        """Before they are saved: the last good state stays."""
+        """Raises `UserError` if weights are not finite, before they replace the last good state."""
         if not all(bool(part.isfinite().all()) for part in self.task.model.state_dict().values()):
             raise self._diverged(self.step, "weights are no longer finite")
 
@@ -265,9 +265,9 @@ class _Training:
         try:
             self._restore(saved)
         except Exception as error:  # a foreign one raises nearly anything
-            told = textwrap.shorten(str(error), 100)
+            reason = textwrap.shorten(str(error), 100)
             raise UserError(
-                f"{self.state} is not the state of this training ({told}); delete it and run the "
+                f"{self.state} is not the state of this training ({reason}); delete it and run the "
                 "same command again to train from the start"
             ) from None
         self.resumed_from = len(self.curve)

@@ -15,7 +15,7 @@ from epcore.settings import Probability, Settings
 
 
 class Plateau(Settings):
-    """When the learning rate falls: after more than `patience` epochs without a gain."""
+    """Lowers the learning rate after more than `patience` epochs without a gain."""
 
     metric: Literal["accuracy", "loss"] = Field(description="the number of validation that counts")
     patience: NonNegativeInt = Field(description="epochs without a gain that are waited")
@@ -80,7 +80,7 @@ Number = TypeVar("Number", int, float)
 
 
 def value_of_shot(value: Number | dict[int, Number], shot: int) -> Number:
-    """One number, or that of the shot; for shots that are not there, that of the largest."""
+    """A number that may depend on the shot; a shot that is not listed takes the largest one's."""
     return value.get(shot, value[max(value)]) if isinstance(value, dict) else value
 
 

@@ -85,13 +85,13 @@ class ProcessGroup:
         """The signal that any process, or the parent, has got; each learns it at the same step."""
         if self.size == 1:
             return number
-        told = self.leave.value if self.leave is not None else 0
-        greatest = torch.tensor(max(number or 0, told))
+        signal_number = self.leave.value if self.leave is not None else 0
+        greatest = torch.tensor(max(number or 0, signal_number))
         distributed.all_reduce(greatest, distributed.ReduceOp.MAX)
         return int(greatest) or None
 
     def of_first(self, compute: Callable[[], tuple[float, float]]) -> tuple[float, float]:
-        """Two numbers that the first process computes while the others wait."""
+        """Two numbers computed by the first process, while the others wait."""
         if self.size == 1:
             return compute()
         numbers = torch.zeros(2, dtype=torch.float64)
@@ -161,8 +161,8 @@ def _member(
         errors.put(str(error))
         raise SystemExit(2) from None
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        errors.put(f"{where}{error.strerror or error}")
+        location = f"{error.filename}: " if error.filename else ""
+        errors.put(f"{location}{error.strerror or error}")
         raise SystemExit(2) from None
     except Interrupted as request:
         raise SystemExit(128 + request.number) from None

@@ -27,36 +27,36 @@ def check(
         ValueError: for the first part that is of another training. What is missing or of another
             type may raise a KeyError, TypeError or AttributeError as well.
     """
-    _alike(saved["model"], fresh["model"], "model")
-    _alike(saved["random"][:2], fresh["random"][:2], "random")
+    _check_alike(saved["model"], fresh["model"], "model")
+    _check_alike(saved["random"][:2], fresh["random"][:2], "random")
     _check_scheduler(saved["scheduler"], fresh["scheduler"])
     _check_optimizer(saved["optimizer"], fresh["optimizer"], list(model.parameters()))
     _check_progress(saved, epochs, steps)
     if saved["curve"]:
-        _alike(saved["best"]["weights"], fresh["model"], "best weights")
+        _check_alike(saved["best"]["weights"], fresh["model"], "best weights")
 
 
-def _alike(saved: Any, fresh: Any, where: str) -> None:
-    """The same keys, lengths, shapes and types, at any depth; weights are finite."""
+def _check_alike(saved: Any, fresh: Any, location: str) -> None:
+    """Raises `ValueError` unless both states have equal keys, shapes and types at any depth."""
     if isinstance(fresh, Tensor):
         fits = isinstance(saved, Tensor) and (saved.shape, saved.dtype) == (
             fresh.shape,
             fresh.dtype,
         )
         if not fits or not bool(saved.isfinite().all()):
-            raise ValueError(f"{where} has another shape or type, or is not finite")
+            raise ValueError(f"{location} has another shape or type, or is not finite")
     elif isinstance(fresh, Mapping):
         if not isinstance(saved, dict) or saved.keys() != fresh.keys():
-            raise ValueError(f"{where} has other parts")
+            raise ValueError(f"{location} has other parts")
         for key in fresh:
-            _alike(saved[key], fresh[key], f"{where}, {key}")
+            _check_alike(saved[key], fresh[key], f"{location}, {key}")
     elif isinstance(fresh, (list, tuple)):
         if not isinstance(saved, (list, tuple)) or len(saved) != len(fresh):
-            raise ValueError(f"{where} has another length")
-        for one, other in zip(saved, fresh, strict=True):
-            _alike(one, other, where)
+            raise ValueError(f"{location} has another length")
+        for saved_part, fresh_part in zip(saved, fresh, strict=True):
+            _check_alike(saved_part, fresh_part, location)
     elif isinstance(fresh, (int, float)) and not isinstance(saved, (int, float)):
-        raise ValueError(f"{where} is no number")
+        raise ValueError(f"{location} is no number")
 
 
 def _check_scheduler(saved: Mapping[str, Any], fresh: Mapping[str, Any]) -> None:
@@ -64,22 +64,25 @@ def _check_scheduler(saved: Mapping[str, Any], fresh: Mapping[str, Any]) -> None
         if saved.get(key) != fresh.get(key):
             raise ValueError(f"its {key} is another")
     for key in saved.keys() & fresh.keys():  # another torch may have more or fewer
-        _alike(saved[key], fresh[key], f"scheduler, {key}")
+        _check_alike(saved[key], fresh[key], f"scheduler, {key}")
 
 
 def _check_optimizer(
     saved: Mapping[str, Any], fresh: Mapping[str, Any], parameters: Sequence[Tensor]
 ) -> None:
-    for one, other in zip(saved["param_groups"], fresh["param_groups"], strict=True):
-        if not 0 <= one["lr"] <= other["lr"] or one["params"] != other["params"]:
+    for saved_group, fresh_group in zip(saved["param_groups"], fresh["param_groups"], strict=True):
+        if (
+            not 0 <= saved_group["lr"] <= fresh_group["lr"]
+            or saved_group["params"] != fresh_group["params"]
+        ):
             raise ValueError("its learning rate or its numbers of weights are others")
-        for key in (one.keys() & other.keys()) - {"lr"}:
-            if one[key] != other[key]:
+        for key in (saved_group.keys() & fresh_group.keys()) - {"lr"}:
+            if saved_group[key] != fresh_group[key]:
                 raise ValueError(f"its {key} is another")
     for number, state in saved["state"].items():
         for name, value in state.items():  # SGD's momentum; Adam's two means and their count
             if value is not None and name != "step":
-                _alike(value, parameters[number].detach().cpu(), "momentum")
+                _check_alike(value, parameters[number].detach().cpu(), "momentum")
 
 
 def _check_progress(saved: Mapping[str, Any], epochs: int, steps: int) -> None:
@@ -90,7 +93,7 @@ def _check_progress(saved: Mapping[str, Any], epochs: int, steps: int) -> None:
     if type(rows) is not list or len(rows) > epochs:
         raise ValueError(f"it has more than {epochs} epochs")
     for number, row in enumerate(rows):
-        _alike(row, dict.fromkeys(CURVE_COLUMNS, 0.0), "curve")
+        _check_alike(row, dict.fromkeys(CURVE_COLUMNS, 0.0), "curve")
         if row["epoch"] != number:
             raise ValueError("its curve lacks an epoch")
     if bool(best) != bool(rows) or (rows and best["row"] not in rows):

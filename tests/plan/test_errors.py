@@ -453,7 +453,7 @@ def test_a_depth_of_a_backbone_that_has_none_is_told(config):
 def test_a_size_passes_before_anything_runs_just_if_the_network_can_be_built(architecture, size):
     backbone = BackboneConfig(architecture=architecture, **size)
     said = []
-    for attempt in (build, partial(check_sizes, where="")):
+    for attempt in (build, partial(check_sizes, location="")):
         try:
             attempt(backbone)
             said.append("fine")

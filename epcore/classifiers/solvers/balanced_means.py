@@ -18,13 +18,13 @@ def balanced_means(episodes: EpisodeBatch, scale: float, rate: float, steps: int
     """
     episodes = centered(episodes)
     query, means = episodes.query, episodes.class_means
-    each = episodes.queries / episodes.way
+    queries_per_class = episodes.queries / episodes.way
     support = means * episodes.shot
 
     def log_probabilities(means: Tensor) -> Tensor:
         # |x|^2 is the same for all classes.
         near = 2 * (query @ means.mT) - means.square().sum(dim=-1)[..., None, :]
-        return balanced(scale * near, each)
+        return balanced(scale * near, queries_per_class)
 
     for _ in range(steps):
         weights = log_probabilities(means).exp()

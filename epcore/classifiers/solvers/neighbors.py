@@ -5,7 +5,7 @@ from torch import Tensor
 
 
 def neighbors(similarities: Tensor, count: int) -> Tensor:
-    """Where `(..., N, N)` each row has its `count` largest entries: bool, all if N is no more."""
+    """Mask `(..., N, N)` of the `count` largest entries of each row; all if N <= `count`."""
     nearest = similarities.topk(min(count, similarities.shape[-1]), dim=-1).indices
     mask = torch.zeros_like(similarities, dtype=torch.bool)
     return mask.scatter_(-1, nearest, True)

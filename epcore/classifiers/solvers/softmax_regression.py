@@ -42,11 +42,11 @@ def softmax_regression(
         exact = functional.pad(exact, (0, 1), value=1)
         penalties = functional.pad(penalties, (0, 0, 0, 1))
     counted = exact.new_ones(exact.shape[:-1]) if amounts is None else amounts.double()
-    found = _Objective(exact, targets.double(), counted[..., None], penalties).minimum()
+    solution = _Objective(exact, targets.double(), counted[..., None], penalties).minimum()
     weights, offset = (
-        (found[..., :-1, :], found[..., -1:, :])
+        (solution[..., :-1, :], solution[..., -1:, :])
         if bias
-        else (found, torch.zeros_like(found[..., :1, :]))
+        else (solution, torch.zeros_like(solution[..., :1, :]))
     )
     if basis is not None:
         weights = basis @ weights
@@ -123,6 +123,6 @@ class _Objective:
         return length
 
 
-def _dot(one: Tensor, other: Tensor) -> Tensor:
+def _dot(left_factor: Tensor, right_factor: Tensor) -> Tensor:
     """Inner product in each episode: `(..., 1, 1)`."""
-    return (one * other).sum(dim=(-2, -1), keepdim=True)
+    return (left_factor * right_factor).sum(dim=(-2, -1), keepdim=True)

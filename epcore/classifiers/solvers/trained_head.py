@@ -61,9 +61,9 @@ class TrainedHead(EpisodeClassifier):
                 probabilities = (self._weights(parameters) @ batch.mT).softmax(dim=-2)
                 errors = (probabilities - labels[rows].mT) / rows.shape[-1]
                 gradients = self._gradients(parameters, errors @ batch)
-                for each, velocity, slope in zip(parameters, velocities, gradients, strict=True):
-                    velocity.mul_(MOMENTUM).add_(slope + self.weight_decay * each, alpha=fresh)
-                    each.sub_(velocity, alpha=self.learning_rate)
+                for weights, velocity, slope in zip(parameters, velocities, gradients, strict=True):
+                    velocity.mul_(MOMENTUM).add_(slope + self.weight_decay * weights, alpha=fresh)
+                    weights.sub_(velocity, alpha=self.learning_rate)
                 fresh = 1 - DAMPENING
         scores = self._inputs(episodes.query) @ self._weights(parameters).mT
         return torch.take_along_dim(scores, places, dim=-1)

@@ -44,15 +44,15 @@ def check_profile(folder: Path, gpus: int, asked: Mapping[str, int]) -> list[Fin
         return [*findings, Finding("slurm", "sbatch is not on the PATH", remedy)]
     places = (defaults, *profile.get("set-resources", {}).values())
     wanted = {_name(place, "slurm_partition") for place in places} - {""}
-    known = _partitions()
-    if known is None:
+    partitions = _partitions()
+    if partitions is None:
         return [*findings, Finding("slurm", "sinfo has no answer", "ask the cluster's people")]
-    findings += _time_limits(profile, known, asked)
+    findings += _time_limits(profile, partitions, asked)
     for name in sorted(wanted):
-        remedy = f"{edit}; SLURM knows {', '.join(sorted(known))}"
+        remedy = f"{edit}; SLURM knows {', '.join(sorted(partitions))}"
         findings.append(
-            Finding("partition", f"{name}{_preemption(known[name])}")
-            if name in known
+            Finding("partition", f"{name}{_preemption(partitions[name])}")
+            if name in partitions
             else Finding("partition", f"SLURM knows no {name}", remedy)
         )
     return [*findings, _accounting(str(profile.get("slurm-status-command", "sacct")))]
@@ -106,7 +106,7 @@ def read_profile(path: Path) -> dict[str, Any]:
 
 
 def _time_limits(
-    profile: dict[str, Any], known: dict[str, Partition], asked: Mapping[str, int]
+    profile: dict[str, Any], partitions: dict[str, Partition], asked: Mapping[str, int]
 ) -> list[Finding]:
     """Whether the last tries of a partition's jobs may run as long as they ask for."""
     tries, longest = profile.get("retries", 0) + 1, dict[str, int]()
@@ -118,10 +118,10 @@ def _time_limits(
         longest[partition] = max(minutes, longest.get(partition, 0))
     findings = []
     for partition, first in longest.items():
-        if partition not in known or known[partition].minutes == math.inf:
+        if partition not in partitions or partitions[partition].minutes == math.inf:
             continue
         # What a try asks for stops growing at thrice the first.
-        most, times = int(known[partition].minutes), min(tries, 3)
+        most, times = int(partitions[partition].minutes), min(tries, 3)
         last = first * times
         fact = f"{partition} allows {most} minutes, {tries} tries of a job ask for up to {last}"
         remedy = (

@@ -51,13 +51,13 @@ def _room(
 ) -> Finding:
     """Whether a folder's disk has room for sizes, and for what else will be put on it."""
     free, needed = shutil.disk_usage(_nearest(folder)).free, _sum(sizes)
-    said = f"{free / GIB:,.1f} GiB free below {folder}, {needed / GIB:,.1f} to be put there"
+    sentence = f"{free / GIB:,.1f} GiB free below {folder}, {needed / GIB:,.1f} to be put there"
     if shared:
-        said += f" beside those {shared / GIB:,.1f} on the same disk"
+        sentence += f" beside those {shared / GIB:,.1f} on the same disk"
     if unknown := [name for name, size in sizes.items() if size is None]:
         names = ", ".join([*unknown[:3], *(["..."] if len(unknown) > 3 else [])])
-        said += f", not counting {len(unknown)} of unknown size ({names})"
-    return Finding(what, said, remedy if free < needed + shared else "")
+        sentence += f", not counting {len(unknown)} of unknown size ({names})"
+    return Finding(what, sentence, remedy if free < needed + shared else "")
 
 
 def _sum(sizes: Mapping[str, int | None]) -> int:
@@ -66,7 +66,7 @@ def _sum(sizes: Mapping[str, int | None]) -> int:
 
 def _nearest(folder: Path) -> Path:
     """The folder, or the one that it will be made in."""
-    return next(each for each in (folder, *folder.absolute().parents) if each.exists())
+    return next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
 
 
 def missing(plan: Plan, datasets: list[str], root: Path) -> dict[str, int | None]:
@@ -86,7 +86,7 @@ def missing(plan: Plan, datasets: list[str], root: Path) -> dict[str, int | None
 
 
 def packed(plan: Plan, datasets: list[str]) -> dict[str, int | None]:
-    """The bytes of the pixels of each data set that is not built, where it is said how many.
+    """Bytes of the pixels of each data set that is not built; None if its images are not counted.
 
     Without those that are drawn, which are small.
     """
@@ -130,8 +130,8 @@ def _built(plan: Plan, name: str, store: Path) -> Finding:
         if finding.remedy:
             return finding
         if there != images:
-            said = f"built of {images:,} images, {settings.path} has {there:,} now"
-            return Finding(what, said, "run Snakemake once with --forcerun data")
+            sentence = f"built of {images:,} images, {settings.path} has {there:,} now"
+            return Finding(what, sentence, "run Snakemake once with --forcerun data")
     return Finding(what, f"built, {classes} classes")
 
 
@@ -142,7 +142,7 @@ def _sources(plan: Plan, name: str, root: Path) -> Finding:
         return _own(plan, name, settings)[0]
     if not isinstance(settings, OfficialData):
         return Finding(what, "is made when it is needed, without a download")
-    verified, found = 0, 0
+    verified, present = 0, 0
     download: list[str] = []
     hand: list[str] = []
     for source in settings.sources:
@@ -150,14 +150,14 @@ def _sources(plan: Plan, name: str, root: Path) -> Finding:
             if _verified(plan, source, key):
                 verified += 1
             elif find(file, root) is not None:
-                found += 1
+                present += 1
             else:
                 (download if file.urls else hand).append(source)
-    said = ", ".join(
+    sentence = ", ".join(
         text
         for count, text in (
             (verified, f"{verified} files verified"),
-            (found, f"{found} files found, to be verified"),
+            (present, f"{present} files found, to be verified"),
             (len(download), f"{len(download)} files to download"),
             (len(hand), f"{len(hand)} files to be got by hand"),
         )
@@ -165,10 +165,10 @@ def _sources(plan: Plan, name: str, root: Path) -> Finding:
     )
     if hand:
         names = " ".join(dict.fromkeys(hand))
-        return Finding(what, said, f"epcore fetch {names} says the steps")
+        return Finding(what, sentence, f"epcore fetch {names} says the steps")
     if download:
-        return Finding(what, f"{said}; Snakemake does it, here and not on compute nodes")
-    return Finding(what, said)
+        return Finding(what, f"{sentence}; Snakemake does it, here and not on compute nodes")
+    return Finding(what, sentence)
 
 
 def _own(plan: Plan, name: str, settings: OwnData) -> tuple[Finding, int]:
@@ -184,18 +184,20 @@ def _own(plan: Plan, name: str, settings: OwnData) -> tuple[Finding, int]:
     from epcore.data.contents import check_classes
 
     try:
-        found = contents_of(settings, Sources.read([]))
-        check_classes(name, found.classes, found.labels)
+        contents = contents_of(settings, Sources.read([]))
+        check_classes(name, contents.classes, contents.labels)
         for split, numbers in _episodes(plan, name):
-            _draw(found, split, numbers)
-        _check_batch(plan, name, found)
+            _draw(contents, split, numbers)
+        _check_batch(plan, name, contents)
     except UserError as error:
-        said, _, remedy = str(error).rpartition("; ")
-        remedy, said = (remedy, said) if said else (f"mend it in {settings.path}", remedy)
-        return Finding(what, said, remedy), 0
-    images = len(found.labels)
-    said = f"{images:,} images of {len(found.classes)} classes in {settings.path}"
-    return Finding(what, said), images
+        sentence, _, remedy = str(error).rpartition("; ")
+        remedy, sentence = (
+            (remedy, sentence) if sentence else (f"mend it in {settings.path}", remedy)
+        )
+        return Finding(what, sentence, remedy), 0
+    images = len(contents.labels)
+    sentence = f"{images:,} images of {len(contents.classes)} classes in {settings.path}"
+    return Finding(what, sentence), images
 
 
 def _episodes(plan: Plan, dataset: str) -> Iterator[tuple[Split, dict[str, Any]]]:
@@ -239,7 +241,7 @@ def _check_batch(plan: Plan, dataset: str, contents: "Contents") -> None:
         for network in plan.tested.checkpoints
         if network.dataset == dataset
     ]
-    largest = max((each.batch_size for each in pretrainings), default=0)
+    largest = max((pretraining.batch_size for pretraining in pretrainings), default=0)
     if base < largest:
         raise UserError(
             f"its {base} base images do not fill one batch of {largest}; add images, or set "

@@ -23,7 +23,7 @@ def run(
     root: Path | None,
     profile: Path | None,
 ) -> None:
-    """Prints what there is and what is missing; `root` is config.yaml's unless it is given.
+    """Prints what is present and what is missing; `root` defaults to config.yaml's data_root.
 
     Raises:
         UserError: if anything is missing, or Snakemake cannot plan a target.

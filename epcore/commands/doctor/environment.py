@@ -28,21 +28,21 @@ def check_packages(lock: Path) -> list[Finding]:
         return [*findings, Finding("packages", f"there is no {lock.name} here", remedy)]
     locked = dict(re.findall(r"^([\w.-]+)==([\w.]+)", lock.read_text(encoding="utf-8"), re.M))
     missing = [name for name in locked if installed(name) is None]
-    other = [
-        f"{name} {found} for {version}"
+    deviating = [
+        f"{name} {actual} for {version}"
         for name, version in locked.items()
-        if (found := installed(name)) not in (None, version)
+        if (actual := installed(name)) not in (None, version)
     ]
-    if missing or other:
-        said = "; ".join(
+    if missing or deviating:
+        text = "; ".join(
             part
             for part in (
                 f"missing: {', '.join(missing)}" if missing else "",
-                f"not the locked version: {', '.join(other)}" if other else "",
+                f"not the locked version: {', '.join(deviating)}" if deviating else "",
             )
             if part
         )
-        return [*findings, Finding("packages", said, f"pip install -r {lock.name}")]
+        return [*findings, Finding("packages", text, f"pip install -r {lock.name}")]
     return [*findings, Finding("packages", f"all {len(locked)} as {lock.name} has them")]
 
 
@@ -60,40 +60,40 @@ def check_gpus(required: bool, cluster: bool) -> list[Finding]:
     if not gpus and cluster:
         import torch
 
-        said = "none here: the cluster's nodes have them"
+        text = "none here: the cluster's nodes have them"
         if required and torch.version.cuda is None:
             return [
                 Finding(
                     "gpus",
-                    f"{said}, but torch {torch.__version__} is built without CUDA",
+                    f"{text}, but torch {torch.__version__} is built without CUDA",
                     WITH_CUDA,
                 )
             ]
-        return [Finding("gpus", said)]
+        return [Finding("gpus", text)]
     if not gpus:
         remedy = (
             "a machine with a GPU, --profile workflow/profiles/slurm, or --config allow_cpu=true"
         )
-        said = "none, trainings run on the CPU"
-        return [Finding("gpus", said, remedy if required else "")]
+        text = "none, trainings run on the CPU"
+        return [Finding("gpus", text, remedy if required else "")]
     import torch
 
     seen = torch.cuda.device_count()
-    said = f"{len(gpus)}, torch {torch.__version__} sees {seen}"
+    text = f"{len(gpus)}, torch {torch.__version__} sees {seen}"
     if seen == len(gpus):
-        return [Finding("gpus", f"{said}: at most one training on each at a time")]
+        return [Finding("gpus", f"{text}: at most one training on each at a time")]
     built = torch.version.cuda
     remedy = f"update the NVIDIA driver: this torch needs CUDA {built}" if built else WITH_CUDA
-    return [Finding("gpus", said, remedy)]
+    return [Finding("gpus", text, remedy)]
 
 
 def check_factor(settings: FootprintSettings) -> list[Finding]:
-    """The factor of the energy, where it is tracked; without codecarbon the packages are told."""
+    """Checks the emission factor if energy is tracked and codecarbon is installed."""
     if not settings.tracking or installed("codecarbon") is None:
         return []
     try:
         factor = carbon_intensity(settings)
     except UserError as error:
-        said, _, remedy = str(error).partition("; ")
-        return [Finding("CO2 of a kWh", said, remedy)]
+        text, _, remedy = str(error).partition("; ")
+        return [Finding("CO2 of a kWh", text, remedy)]
     return [Finding("CO2 of a kWh", f"{factor:g} kg, {factor_source(settings)}")]

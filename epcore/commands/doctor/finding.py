@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Finding:
-    """One line: what was looked at and found; with a remedy if something is missing."""
+    """The result of a check in one line, with a remedy if something is missing."""
 
     what: str
-    said: str
+    text: str
     remedy: str = ""
 
     def __str__(self) -> str:
         mark = "!!" if self.remedy else "ok"
-        line = f"{mark}  {self.what + ':':<13} {self.said}"
+        line = f"{mark}  {self.what + ':':<13} {self.text}"
         return f"{line}\n{'':18}-> {self.remedy}" if self.remedy else line

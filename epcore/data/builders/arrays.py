@@ -27,8 +27,8 @@ def contents(dataset: OwnData, sources: Sources) -> Contents:
         UserError: for a missing array, a shape or type that does not fit, a class in two splits.
     """
     path = Path(dataset.path)
-    found = _read(path, ("images", "labels") if dataset.split else ("images", "labels", "split"))
-    images = found.pop("images")
+    arrays = _read(path, ("images", "labels") if dataset.split else ("images", "labels", "split"))
+    images = arrays.pop("images")
     if images.dtype != np.uint8 or images.ndim not in (3, 4) or images.shape[3:] not in ((), (3,)):
         raise UserError(
             f"{path}: images must be uint8 of shape (N, height, width, 3) or (N, height, width), "
@@ -36,7 +36,7 @@ def contents(dataset: OwnData, sources: Sources) -> Contents:
         )
     if not images.size:
         raise UserError(f"{path}: images has no pixels, its shape is {images.shape}; put some in")
-    texts = {name: _texts(path, name, array) for name, array in found.items()}
+    texts = {name: _texts(path, name, array) for name, array in arrays.items()}
     for name, array in texts.items():
         if array.shape != (len(images),):
             raise UserError(f"{path}: {name} must have shape ({len(images)},), as images has")
@@ -68,7 +68,7 @@ def _read(path: Path, names: tuple[str, ...]) -> dict[str, np.ndarray]:
         raise UserError(f"{path} does not exist; put the file there or mend the data set's `path`")
     try:
         with np.load(path, allow_pickle=False) as arrays:
-            found = {name: arrays[name] for name in names if name in arrays}
+            present = {name: arrays[name] for name in names if name in arrays}
             two_splits = "split" in arrays and "split" not in names
     except Exception as error:  # zipfile, zlib and numpy each raise their own
         raise UserError(
@@ -79,13 +79,13 @@ def _read(path: Path, names: tuple[str, ...]) -> dict[str, np.ndarray]:
             f"{path} has an array 'split', and the data set has the key `split` as well; remove "
             "one of the two"
         )
-    missing = [name for name in names if name not in found]
+    missing = [name for name in names if name not in present]
     if missing:
         raise UserError(
             f"{path} has no array {missing[0]!r}; a data set of kind npz needs images, labels and "
             "either split or the key `split` with the numbers of classes and a seed"
         )
-    return found
+    return present
 
 
 def _texts(path: Path, name: str, array: np.ndarray) -> np.ndarray:

@@ -33,12 +33,12 @@ def contents(dataset: CifarData, sources: Sources) -> Contents:
         listed = read_json(path)
         # FC100 lists super-classes, CIFAR-FS pairs of super-class and class.
         wanted = {entry if isinstance(entry, str) else entry[1] for entry in listed}
-        known = groups if isinstance(listed[0], str) else names
-        if unknown := sorted(wanted - set(known)):
+        listed_names = groups if isinstance(listed[0], str) else names
+        if unknown := sorted(wanted - set(listed_names)):
             raise UserError(f"{path}: {unknown[0]!r} is not in CIFAR-100")
         for label in sorted(range(len(names)), key=names.__getitem__):
             group = groups[group_of[label]]
-            if (group if known is groups else names[label]) in wanted:
+            if (group if listed_names is groups else names[label]) in wanted:
                 classes.append((label, ImageClass(names[label], split, group)))
     if isinstance(listed[0], str):
         check_groups(dataset.lists, [c for _, c in classes])
@@ -63,16 +63,16 @@ def read(archive: Path) -> tuple[list[str], list[str], np.ndarray, np.ndarray, n
     Raises:
         UserError: if a part is missing, or is not what its name says.
     """
-    found = {}
+    classes = {}
     for name, tar, member in files_of_tar(archive):
         if name in (*PARTS, META) and (content := tar.extractfile(member)) is not None:
-            found[name] = pickles.load(content, f"{archive}, {name}")
+            classes[name] = pickles.load(content, f"{archive}, {name}")
     for name in (*PARTS, META):
-        if name not in found:
+        if name not in classes:
             raise UserError(f"{archive} has no {name}; is it CIFAR-100's python version?")
-    meta = pickles.text_keys(found[META], f"{archive}, {META}", NAMES)
+    meta = pickles.text_keys(classes[META], f"{archive}, {META}", NAMES)
     keys = ("fine_labels", "coarse_labels", "data")
-    parts = [pickles.text_keys(found[name], f"{archive}, {name}", keys) for name in PARTS]
+    parts = [pickles.text_keys(classes[name], f"{archive}, {name}", keys) for name in PARTS]
     for part in parts:
         data = part["data"]
         if getattr(data, "shape", ())[1:] != (3 * SIZE * SIZE,) or data.dtype != np.uint8:
@@ -86,8 +86,8 @@ def read(archive: Path) -> tuple[list[str], list[str], np.ndarray, np.ndarray, n
         )
         if not len(fine) == len(coarse) == len(images):
             raise ValueError("as many labels as images are expected")
-        for labels, known in ((fine, names), (coarse, groups)):
-            if set(labels.tolist()) != set(range(len(known))):
+        for labels, label_names in ((fine, names), (coarse, groups)):
+            if set(labels.tolist()) != set(range(len(label_names))):
                 raise ValueError("a label without a name, or a name without an image")
     except (TypeError, ValueError) as error:
         raise UserError(f"{archive}: labels and images do not fit together ({error})") from None

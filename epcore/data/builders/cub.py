@@ -50,8 +50,8 @@ def contents(dataset: CubData, sources: Sources) -> Contents:
         raise UserError(f"{path} has no {ROOT}/images.txt; is it CUB-200-2011?")
     if pictures != listed:
         odd = sorted(pictures ^ listed)[0]
-        where = "in the archive but not in" if odd in pictures else "missing, but listed by"
-        raise UserError(f"{path}: {odd} is {where} its images.txt; get the archive again")
+        location = "in the archive but not in" if odd in pictures else "missing, but listed by"
+        raise UserError(f"{path}: {odd} is {location} its images.txt; get the archive again")
     folders = sorted({name.split("/")[0] for name in pictures})
     splits = {folder: split_of(position) for position, folder in enumerate(folders)}
     classes = [ImageClass(f, s) for s in get_args(Split) for f in folders if splits[f] == s]
@@ -59,7 +59,7 @@ def contents(dataset: CubData, sources: Sources) -> Contents:
     rows = {name: row for row, name in enumerate(n for names in members for n in names)}
 
     def encoded() -> Iterator[tuple[int, str, bytes]]:
-        """In the archive's order: a compressed tar is read from its beginning to its end."""
+        """Yields encoded images in the order of the archive, a compressed tar."""
         for name, archive, member in files_of_tar(path):
             if _is_picture(name):
                 row = rows[name.removeprefix(FOLDER)]

@@ -62,30 +62,30 @@ def read_split(path: Path) -> dict[ImageClass, list[str]]:
     splits: dict[str, str] = {}
     seen: set[tuple[str, str]] = set()
     rows = _rows(path, text)
-    where, header = next(rows, (f"{path}, line 1", list[str]()))
+    location, header = next(rows, (f"{path}, line 1", list[str]()))
     missing = [column for column in COLUMNS if column not in header]
     if missing:
         odd = next((mark for mark in OTHER_MARKS if mark in header[0]), None) if header else None
         if odd is not None:
-            raise UserError(f"{where}: columns are separated by {odd!r}; save it with commas")
-        raise UserError(f"{where}: the column {missing[0]!r} is missing; add it")
-    for where, cells in rows:
+            raise UserError(f"{location}: columns are separated by {odd!r}; save it with commas")
+        raise UserError(f"{location}: the column {missing[0]!r} is missing; add it")
+    for location, cells in rows:
         row = dict(zip(header, cells, strict=False))
         empty = [column for column in COLUMNS if not row.get(column)]
         if empty:
-            raise UserError(f"{where}: {empty[0]} is empty; fill it in or remove the line")
+            raise UserError(f"{location}: {empty[0]} is empty; fill it in or remove the line")
         name, label, split = (row[column] for column in COLUMNS)
-        _check_name(where, "filename", name)
-        _check_name(where, "label", label)
+        _check_name(location, "filename", name)
+        _check_name(location, "label", label)
         if split not in SPLITS:
-            raise UserError(f"{where}: unknown split {split!r}; use base, val or novel")
+            raise UserError(f"{location}: unknown split {split!r}; use base, val or novel")
         if splits.setdefault(label, SPLITS[split]) != SPLITS[split]:
             raise UserError(
-                f"{where}: class {label!r} is in {splits[label]} and in {SPLITS[split]}; "
+                f"{location}: class {label!r} is in {splits[label]} and in {SPLITS[split]}; "
                 "base, val and novel must not share a class"
             )
         if (label, name) in seen:  # it could be support and query of one episode
-            raise UserError(f"{where}: {label}/{name} is listed twice; remove one of the lines")
+            raise UserError(f"{location}: {label}/{name} is listed twice; remove one of the lines")
         seen.add((label, name))
         files.setdefault(ImageClass(label, SPLITS[split]), []).append(name)
     classes = sorted(files, key=lambda c: (ORDER.index(c.split), c.name))
@@ -96,15 +96,15 @@ def _rows(path: Path, text: str) -> Iterator[tuple[str, list[str]]]:
     """The line that each row begins in, and its cells; empty lines are left out."""
     reader = csv.reader(io.StringIO(text), strict=True)
     while True:
-        where = f"{path}, line {reader.line_num + 1}"
+        location = f"{path}, line {reader.line_num + 1}"
         try:
             cells = next(reader)
         except StopIteration:
             return
         except csv.Error as error:
-            raise UserError(f"{where}: this is no CSV ({error}); correct its quotes") from None
+            raise UserError(f"{location}: this is no CSV ({error}); correct its quotes") from None
         if cells:
-            yield where, [_normal(cell) for cell in cells]
+            yield location, [_normal(cell) for cell in cells]
 
 
 def _normal(name: str) -> str:
@@ -112,17 +112,17 @@ def _normal(name: str) -> str:
     return unicodedata.normalize("NFC", name.strip(" "))
 
 
-def _check_name(where: str, what: str, name: str) -> None:
-    """Raises `UserError` unless it is the name of something in a folder, and can be printed."""
+def _check_name(location: str, what: str, name: str) -> None:
+    """Raises `UserError` unless a name is that of a file or folder and can be printed."""
     odd = any(unicodedata.category(letter) in ("Cc", "Cs") for letter in name)
     if odd or "/" in name or name in (".", ".."):
         raise UserError(
-            f"{where}: the {what} {name!r} is no name of a file or folder in images/; a name has "
-            "no '/', no control characters, and is UTF-8: mend or rename it"
+            f"{location}: the {what} {name!r} is no name of a file or folder in images/; a name "
+            "has no '/', no control characters, and is UTF-8: mend or rename it"
         )
 
 
-def draw_split(names: list[str], split: RandomSplit, where: str) -> list[ImageClass]:
+def draw_split(names: list[str], split: RandomSplit, location: str) -> list[ImageClass]:
     """Classes by split, then name; which is in which is drawn from the seed.
 
     Raises:
@@ -131,7 +131,7 @@ def draw_split(names: list[str], split: RandomSplit, where: str) -> list[ImageCl
     wanted: dict[Split, int] = {"base": split.base, "val": split.val, "novel": split.novel}
     if sum(wanted.values()) != len(names):
         raise UserError(
-            f"{where} has {len(names)} classes, the data set's `split` asks for "
+            f"{location} has {len(names)} classes, the data set's `split` asks for "
             f"{split.base} + {split.val} + {split.novel}; make the sum {len(names)}"
         )
     shuffled = list(np.random.default_rng(split.seed).permutation(sorted(names)))
@@ -170,7 +170,7 @@ def contents(dataset: OwnData, sources: Sources) -> Contents:
 
 
 def _listed_paths(images: Path, files: dict[ImageClass, list[str]]) -> list[Path]:
-    """The files that split.csv names; names are the same if they are once they are normal."""
+    """The files that split.csv names; names are compared in Unicode's normal form."""
     folders = _by_normal_name(images)
     paths = []
     for image_class, names in files.items():
@@ -189,7 +189,7 @@ def _by_normal_name(folder: Path) -> dict[str, list[str]]:
 
 
 def _path_of(folder: Path, names: dict[str, list[str]], name: str) -> Path:
-    """The path of a normal name in a folder; a name that is not there stays as it is.
+    """The path of a file in a folder by its normalized name; an unknown name stays as it is.
 
     Raises:
         UserError: if two files or folders have that name.
@@ -212,16 +212,16 @@ def _check_files(paths: list[Path]) -> None:
     seen: dict[tuple[int, int], Path] = {}
     for path in paths:
         try:
-            found = path.stat()
+            status = path.stat()
         except FileNotFoundError:
             raise UserError(f"{path} does not exist, but split.csv lists it") from None
-        if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST:
+        if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST:
             raise UserError(
                 f"{path} is no plain file of up to {LARGEST:,} bytes; replace it by a picture"
             )
-        other = seen.setdefault((found.st_dev, found.st_ino), path)
-        if other is not path:
-            raise UserError(f"{path} and {other} are one file, linked; remove one of the two")
+        first_path = seen.setdefault((status.st_dev, status.st_ino), path)
+        if first_path is not path:
+            raise UserError(f"{path} and {first_path} are one file, linked; remove one of the two")
 
 
 def _drawn(folder: Path, split: RandomSplit) -> dict[ImageClass, list[str]]:

@@ -104,7 +104,7 @@ def distinct_characters(distance: float) -> tuple[str, ...]:
 
 @cache
 def _appearances() -> tuple[list[str], Floats]:
-    """All candidates, n of them, and their distances in appearance `(n, n)`, from 0 to 1."""
+    """The n candidates, and their distances in appearance `(n, n)`, from 0 to 1."""
     pictures = {}
     for character, faces in faces_by_character().items():
         if len(faces) >= MIN_FACES and set(COMPARED_FACES) <= set(faces) and _eligible(character):

@@ -44,13 +44,13 @@ def contents(dataset: MiniImageNetData, sources: Sources) -> Contents:
     """Classes by synset within a split, images by rank."""
     ranks: dict[ImageClass, np.ndarray] = {}
     for split, path in read_lists(sources, dataset.lists).items():
-        ranks |= {ImageClass(name, split): found for name, found in read_ranks(path).items()}
+        ranks |= {ImageClass(name, split): rank for name, rank in read_ranks(path).items()}
     kit = DevelopmentKit.read(sources.path(dataset.devkit, "kit"))
     training = TrainingImages(sources.path(dataset.images, "train"), kit, [c.name for c in ranks])
-    wanted = [(c.name, _ranked(training, c.name, found)) for c, found in ranks.items()]
+    wanted = [(c.name, _ranked(training, c.name, rank)) for c, rank in ranks.items()]
     return Contents(
         classes=list(ranks),
-        labels=in_label_order([len(found) for found in ranks.values()]),
+        labels=in_label_order([len(rank) for rank in ranks.values()]),
         images=decode_all(training.read(wanted), dataset.image_size, dataset.pixels),
         image_size=dataset.image_size,
         origin={"pixels": str(dataset.pixels)},

@@ -34,7 +34,7 @@ def contents(dataset: MiniImageNetPickles, sources: Sources) -> Contents:
     counts = [count for split_counts in expected.values() for count in split_counts.values()]
 
     def images() -> Iterator[tuple[int, np.ndarray]]:
-        """One pickle in memory at a time."""
+        """Yields images with one pickle in memory at a time."""
         row = 0
         for split, wanted in expected.items():
             for image in _images_of(dataset, sources, split, wanted):
@@ -61,12 +61,12 @@ def _images_of(
     if getattr(data, "shape", ())[1:] != (SIZE, SIZE, 3) or data.dtype != np.uint8:
         raise UserError(f"{path}: image_data is not an array of 84 x 84 x 3 bytes")
     try:
-        found = {synset: len(rows[synset]) for synset in sorted(rows)}
+        counts = {synset: len(rows[synset]) for synset in sorted(rows)}
         places = np.concatenate([pickles.whole_numbers(rows[synset]) for synset in sorted(rows)])
         complete = sorted(places.tolist()) == list(range(len(data)))
     except (TypeError, ValueError):  # not lists of numbers
-        found, complete = {}, False
-    if found != wanted or not complete:
+        counts, complete = {}, False
+    if counts != wanted or not complete:
         raise UserError(
             f"{path}: its classes or their numbers of images are not those of the split {split}; "
             "was it renamed?"
