@@ -1,6 +1,6 @@
 """The config of the table stage: the table as this scale has it, cells of ours, its caption."""
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache, cached_property
 
 from epcore.plan import paths
@@ -133,7 +133,7 @@ class Tables:
             block=cell.block.name,
             row=cell.row.name,
             column=cell.column.name,
-            seed=cell.run.seed,
+            **asdict(cell.run),
             scores=scores,
             checkpoint_meta=paths.meta(files.trained(cell.run)),
             baseline=baseline if baseline != scores else None,

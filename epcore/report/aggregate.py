@@ -18,7 +18,7 @@ from epcore.report.curves import read_curve
 from epcore.report.printed import Place, PrintedCell
 from epcore.report.scores import read_scores, reading_classifier
 from epcore.report.statistics import Interval, over_trainings, paired
-from epcore.report.text_table import CELLS, KEY, SECONDS, TESTS
+from epcore.report.text_table import CELLS, KEY, RUN, SECONDS, TESTS
 
 Key = tuple[str, str, str]
 
@@ -173,7 +173,8 @@ def tabulate_cells(
 
     tests: of `read_accuracies`. lines: of `tabulate_tests`.
 
-    Columns: table, block, row, column; accuracy, interval (95 %, half width), episodes, seeds and
+    Columns: table, block, row, column; recipe, backbone, data set and protocol of a cell of ours;
+    accuracy, interval (95 %, half width), episodes, seeds and
     parameters of this run; baseline, difference and difference_interval: the mean difference to
     another row over the same seeds and episodes; means over seeds of what the trainings cost and
     of the time that the classifier takes, and what it assumes; what the paper prints:
@@ -214,6 +215,7 @@ def _measured(tests: Sequence[Test], baseline: str, interval: Interval) -> dict[
     with reading_meta(of_checkpoint, "delete it and the checkpoint beside it") as meta:
         parameters = int(meta["parameters"])
     cell: dict[str, object] = {
+        **{name: getattr(tests[0].cell, name) for name in RUN},
         "accuracy": mean.value,
         "interval": mean.interval,
         "episodes": len(tests[0].accuracies),

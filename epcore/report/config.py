@@ -39,17 +39,22 @@ class Training(Settings):
 
 
 class MeasuredCell(Settings):
-    """One cell of ours and one seed: the files of its per-episode scores and its checkpoint's meta.
+    """One cell of ours and one seed: its run, its score file and the meta of its checkpoint.
 
-    `baseline` are the scores of the same seed that its paired difference is to, unless they are its
-    own; `trainings` made the checkpoint, if the table tells of them; `tells_of_classifier` says
-    whether the table shows what the meta of the scores says of their classifier. Cells of the same
-    `draw` have the same support and query images, episode by episode.
+    recipe, backbone: of ImageNet-FS a method and a network. baseline: the scores of the same seed
+    that its paired difference is to, unless they are its own. trainings: what made the checkpoint,
+    if the table tells of them. tells_of_classifier: whether the table shows what the meta of the
+    scores says of their classifier. draw: cells with the same draw have the same support and query
+    images, episode by episode.
     """
 
     block: str
     row: str
     column: str
+    recipe: str
+    backbone: str
+    dataset: str
+    protocol: str
     seed: int
     scores: ScoreColumn
     checkpoint_meta: str

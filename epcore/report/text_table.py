@@ -9,13 +9,15 @@ from pathlib import Path
 from epcore.files import reading
 
 KEY = ("block", "row", "column")
+# The run behind a cell of ours, but for its seed.
+RUN = ("recipe", "backbone", "dataset", "protocol")
 # How each phase of a training went: the epoch after which the rate first fell, and all epochs.
 TRAININGS = (
     *("pretraining_fell", "pretraining_epochs"),
     *("finetuning_fell", "finetuning_epochs"),
 )
 CELLS = (
-    *("table", *KEY, "accuracy", "interval", "episodes", "seeds", "parameters"),
+    *("table", *KEY, *RUN, "accuracy", "interval", "episodes", "seeds", "parameters"),
     *("baseline", "difference", "difference_interval"),
     *("training_seconds", "training_kwh", "assumes"),
     *("paper_accuracy", "paper_interval", "paper_parameters", "note"),

@@ -30,6 +30,10 @@ COLUMNS = [
     "block",
     "row",
     "column",
+    "recipe",
+    "backbone",
+    "dataset",
+    "protocol",
     "accuracy",
     "interval",
     "episodes",
@@ -115,13 +119,18 @@ def test_a_row_of_the_literature_has_a_source_and_no_number_of_ours(table, table
     lines, _ = table
     for block, row, column in table_stage.table.places:
         line = lines[block.name, row.name, column.name]
-        ours = {line[name] != "" for name in ("accuracy", "interval", "episodes", "parameters")}
+        numbers = ("accuracy", "interval", "episodes", "parameters")
+        ours = {line[name] != "" for name in (*numbers, "dataset", "backbone", "protocol")}
         assert ours == {row.recipe is not None}
+        assert line["recipe"] == (row.recipe or "")
         assert line["source"].startswith(row.source or f"this run, recipe {row.recipe}")
     assert lines["CONV-4", "GNN", "mini1"]["source"].startswith("Garcia and Bruna")
     assert lines["CONV-4", "GNN", "mini1"]["paper_parameters"] == "1619K"
     assert lines["CONV-4", "GNN", "tier1"]["paper_accuracy"] == ""
-    assert lines["CONV-4", "--Net", "mini1"]["source"] == "this run, recipe net"
+    ours = lines["CONV-4", "--Net", "tier5"]
+    assert ours["source"] == "this run, recipe net"
+    run = ("recipe", "backbone", "dataset", "protocol")
+    assert [ours[name] for name in run] == ["net", "conv4", "glyph-tiered", "5way-5shot"]
 
 
 def test_parameters_are_those_of_the_checkpoint(table, table_stage):
