@@ -51,7 +51,7 @@ def programs(tmp_path, monkeypatch):
 
 def asked(findings):
     return {
-        finding.what: f"{finding.said} {finding.remedy}" for finding in findings if finding.remedy
+        finding.what: f"{finding.text} {finding.remedy}" for finding in findings if finding.remedy
     }
 
 
@@ -162,7 +162,7 @@ def test_lines_of_sinfo_that_are_no_partition_are_passed_over(programs, monkeypa
 def test_a_partition_that_cancels_what_makes_room_is_told(programs, monkeypatch):
     programs(sbatch="", sinfo=SINFO.replace("REQUEUE", "CANCEL"), sacct="#!/bin/sh\n")
     monkeypatch.setenv("EPCORE_SLURM_ACCOUNT", "me")
-    said = {finding.said for finding in check_profile(PROFILE, GPUS, MINUTES)}
+    said = {finding.text for finding in check_profile(PROFILE, GPUS, MINUTES)}
     assert "cpu" in said
     assert "gpu; jobs that make room for others are canceled there" in "".join(said)
 
@@ -277,18 +277,18 @@ def test_data_that_is_got_by_hand_is_told_until_it_is_there(tmp_path, monkeypatc
             path.touch()
     findings = check_data(p, ["mini-imagenet"], tmp_path)
     assert "data mini-imagenet" not in asked(findings)
-    assert "files found, to be verified" in findings[0].said
+    assert "files found, to be verified" in findings[0].text
 
 
 def test_built_in_data_need_nothing_and_a_built_store_is_recognized(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (first,) = check_data(plan("demo"), ["glyph-mini"], tmp_path)
-    assert "without a download" in first.said
+    assert "without a download" in first.text
     store = tmp_path / "results/demo/data/glyph-mini/store.json"
     store.parent.mkdir(parents=True)
     store.write_text(json.dumps({"classes": [{}] * 3}))
     (first,) = check_data(plan("demo"), ["glyph-mini"], tmp_path)
-    assert first.said == "built, 3 classes"
+    assert first.text == "built, 3 classes"
 
 
 @pytest.fixture
@@ -305,7 +305,7 @@ def own(tmp_path, monkeypatch):
 
 def test_data_of_ones_own_is_read_as_the_builder_would(own):
     (finding,) = own()
-    assert (finding.said, finding.remedy) == ("1,620 images of 81 classes in data/mine", "")
+    assert (finding.text, finding.remedy) == ("1,620 images of 81 classes in data/mine", "")
 
 
 @pytest.mark.parametrize(("left", "said"), [(19, "need 20 images a class"), (0, "has no image")])
@@ -314,7 +314,7 @@ def test_classes_that_no_episode_can_be_drawn_from_are_told(own, left, said):
         for picture in range(left, 20):
             (folder / f"{picture}.png").unlink()
     (finding,) = own()
-    assert said in finding.said
+    assert said in finding.text
     assert finding.remedy
 
 
@@ -324,7 +324,7 @@ def test_a_batch_that_the_base_images_do_not_fill_is_told(config, own, size, eno
     file.write_text(file.read_text().replace("batch_size: 32", f"batch_size: {size}"))
     (finding,) = check_data(Plan(config, "own"), ["mine"], Path())
     assert bool(finding.remedy) is not enough
-    assert enough or finding.said == "its 1020 base images do not fill one batch of 1021"
+    assert enough or finding.text == "its 1020 base images do not fill one batch of 1021"
 
 
 @pytest.mark.parametrize("split", ["base", "val", "novel"])
@@ -337,8 +337,8 @@ def test_a_class_too_small_for_an_episode_is_told_in_whatever_split_it_is(own, s
     name = next(c.name for c in contents.classes if c.split == split)
     Path(f"data/mine/images/{name}/0.png").unlink()
     (finding,) = own()
-    assert f"split {split}: 5-shot episodes with 15 queries need 20 images" in finding.said
-    assert repr(name) in finding.said
+    assert f"split {split}: 5-shot episodes with 15 queries need 20 images" in finding.text
+    assert repr(name) in finding.text
     where = "`recipe: {finetuning: ...}`" if split == "base" else "config/protocols.yaml"
     assert where in finding.remedy
 
@@ -356,7 +356,7 @@ def test_unbalanced_queries_need_more_images_than_others(tmp_path, monkeypatch, 
             lines.append(f"{picture}.png,c{number:02},{('base', 'val', 'novel')[number // 5]}")
     (tmp_path / "data/grocery81/split.csv").write_text("\n".join(lines))
     (finding,) = check_data(plan("grocery"), ["grocery81"], tmp_path)
-    assert ("draws from Dir(2)" in finding.said) is not enough
+    assert ("draws from Dir(2)" in finding.text) is not enough
     assert bool(finding.remedy) is not enough
     assert enough or finding.remedy.startswith("add images, or raise `dirichlet`")
 
@@ -375,7 +375,7 @@ def test_a_built_data_set_is_compared_with_the_folder(own, built, left_out, reme
     (finding,) = own()
     assert remedy in finding.remedy
     assert bool(finding.remedy) is bool(remedy)
-    assert ("has 1,620 now" in finding.said) is bool(remedy)
+    assert ("has 1,620 now" in finding.text) is bool(remedy)
 
 
 @pytest.mark.parametrize(
@@ -391,7 +391,7 @@ def test_what_is_wrong_with_it_is_told_before_the_run(own, file, text, said, rem
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     (finding,) = own()
-    assert said in finding.said
+    assert said in finding.text
     assert remedy in finding.remedy
 
 
@@ -444,32 +444,32 @@ def test_the_disk_of_the_data_root_needs_room_for_what_is_missing_there(free, gi
     root = free(gibibytes)
     finding, _ = check_disk(plan("paper"), IMAGENET, root)
     assert bool(finding.remedy) != enough
-    assert f"{gibibytes:.1f} GiB free below {root}, 13" in finding.said
+    assert f"{gibibytes:.1f} GiB free below {root}, 13" in finding.text
     assert enough or "data_root in config/config.yaml" in finding.remedy
 
 
 def test_data_that_are_drawn_need_no_room_for_downloads(free):
     for finding in check_disk(plan("demo"), ["glyph-mini"], free(0)):
-        assert finding.said.endswith("0.0 to be put there")
+        assert finding.text.endswith("0.0 to be put there")
 
 
 @pytest.mark.parametrize(("gibibytes", "enough"), [(155, True), (140, False)])
 def test_packed_data_sets_need_room_beside_the_downloads(free, gibibytes, enough):
     """mini-ImageNet's take 1.3 GB and tiered-ImageNet's 16.5, as docs/data.md says."""
     _, finding = check_disk(plan("paper"), IMAGENET, free(gibibytes))
-    assert "below results, 16.5 to be put there beside those 13" in finding.said
+    assert "below results, 16.5 to be put there beside those 13" in finding.text
     assert bool(finding.remedy) is not enough
 
 
 def test_what_has_no_known_size_is_named_and_not_counted_as_nothing(free):
     own = check_disk(plan("own"), ["mine"], free(0))[1]
-    assert own.said.endswith("not counting 1 of unknown size (mine)")
+    assert own.text.endswith("not counting 1 of unknown size (mine)")
     p, name = plan("paper"), "ilsvrc2012-train"
     file = p.registry.sources[name].files
     files = {key: each.model_copy(update={"size": None}) for key, each in file.items()}
     p.registry.sources[name] = p.registry.sources[name].model_copy(update={"files": files})
     unknown = check_disk(p, IMAGENET, free(0))[0]
-    assert "of unknown size (ilsvrc2012/ILSVRC2012_img_train.tar" in unknown.said
+    assert "of unknown size (ilsvrc2012/ILSVRC2012_img_train.tar" in unknown.text
 
 
 @pytest.fixture

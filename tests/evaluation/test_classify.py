@@ -209,6 +209,7 @@ def test_episodes_of_another_shot_are_told(classify, tmp_path):
 def test_episodes_of_more_or_unbalanced_images_are_told(classify, tmp_path):
     """And those that were drawn for the same words are taken again."""
     file = ["--episodes", str(tmp_path / "own.npz")]
+    one = ["--classifier", "label-propagation"]
     for first, second, told in (
         (
             ["--unlabeled", "3"],
@@ -218,8 +219,8 @@ def test_episodes_of_more_or_unbalanced_images_are_told(classify, tmp_path):
         (["--dirichlet", "2"], [], "has other numbers of queries of each class"),
     ):
         for _ in range(2):
-            assert classify(arrays(), *first, *file)[0] == 0
-        code, _, message = classify(arrays(), *second, *file)
+            assert classify(arrays(), *one, *first, *file)[0] == 0
+        code, _, message = classify(arrays(), *one, *second, *file)
         assert (code, told in message) == (2, True), message
         (tmp_path / "own.npz").unlink()
 

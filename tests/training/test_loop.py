@@ -197,8 +197,8 @@ def told_to_leave(kind):
 @pytest.mark.parametrize(
     ("phase", "backbone", "stopped", "finished"),
     [
-        ("pretraining", "resnet12", killed, KILLED_AT[0]),
-        ("pretraining", "wrn", told_to_leave, KILLED_AT[0] - 1),
+        pytest.param("pretraining", "resnet12", killed, KILLED_AT[0], marks=pytest.mark.slow),
+        pytest.param("pretraining", "wrn", told_to_leave, KILLED_AT[0] - 1, marks=pytest.mark.slow),
         ("finetuning", "resnet12", told_to_leave, KILLED_AT[0] - 1),
         pytest.param("finetuning", "wrn", killed, KILLED_AT[0], marks=pytest.mark.slow),
     ],

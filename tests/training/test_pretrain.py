@@ -187,7 +187,7 @@ def run(stage_config, toy, out, *arguments, **changes):
     return Checkpoint.load(out, stage.backbone), facts
 
 
-@pytest.mark.parametrize("recipe", ["epnet", "net"])
+@pytest.mark.parametrize("recipe", [pytest.param("epnet", marks=pytest.mark.slow), "net"])
 def test_training_learns_to_tell_new_classes_apart(
     pretraining, stage_config, toy, tmp_path, recipe
 ):
