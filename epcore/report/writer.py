@@ -4,6 +4,7 @@ In LaTeX, which is full of braces, they write << value >> and <% statement %>.
 """
 
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -15,6 +16,11 @@ from epcore.report.markup import literal, tex_escape, to_html, to_tex, to_text
 def fill(template: str, **values: object) -> str:
     """The text of a template, such as `table.tex`."""
     return _environment(template.endswith(".tex")).get_template(template).render(values)
+
+
+def fill_file(template: Path, **values: object) -> str:
+    """The text of a template in LaTeX that lies elsewhere."""
+    return _environment(latex=True).from_string(template.read_text("utf-8")).render(values)
 
 
 @cache
