@@ -195,10 +195,13 @@ def _cells(term: Term) -> tuple[str, ...]:
 
 
 def _name(plus: tuple[str, ...], minus: tuple[str, ...]) -> str:
-    """What all cells share, then what is each one's own: "CONV-4 mini1: exp4 over exp3"."""
+    """The parts that all cells share, then those that differ: "CONV-4 mini1: exp4 over exp3".
+
+    A table without blocks has one named "-", which is left out.
+    """
     cells = [_parts(cell) for cell in (*plus, *minus)]
     if len(cells) == 1:
-        return "/".join(cells[0][1:])
+        return "/".join(cells[0][1:]).removeprefix("-/")
     own = [place for place in range(4) if len({cell[place] for cell in cells}) > 1]
     shared = " ".join(cells[0][place] for place in range(1, 4) if place not in own)
 
@@ -207,4 +210,4 @@ def _name(plus: tuple[str, ...], minus: tuple[str, ...]) -> str:
         return names[0] if len(names) == 1 else f"({' over '.join(names)})"
 
     over = " over ".join(short(side) for side in (plus, minus) if side)
-    return f"{shared}: {over}".removeprefix(": ")
+    return f"{shared}: {over}".removeprefix(": ").removeprefix("- ")

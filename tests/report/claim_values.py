@@ -37,6 +37,7 @@ def cells(values, of, columns=COLUMNS, blocks=BLOCKS):
     """By block and column, of a row or of one row over another; the last block may be shorter."""
     name = "{} {}: " + of if " over " in of else "{}/" + of + "/{}"
     names = (name.format(*place) for place in itertools.product(blocks, columns))
+    names = (name.removeprefix("-/").removeprefix("- ") for name in names)
     return dict(zip(names, values, strict=False))
 
 
