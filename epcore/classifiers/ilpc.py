@@ -85,8 +85,8 @@ class ILPC(EpisodeClassifier):
         while len(rest):
             spread = torch.cholesky_solve(labels[rest], factor[rest])[:, labeled:]
             scores = self.power * spread.clamp_min(SMALLEST_LABEL).log()
-            plan = balanced(scores, lacking[rest], unlabeled[rest])
-            logits[rest] = torch.where(unlabeled[rest][..., None], plan, logits[rest])
+            balanced_scores = balanced(scores, lacking[rest], unlabeled[rest])
+            logits[rest] = torch.where(unlabeled[rest][..., None], balanced_scores, logits[rest])
             if not self.cleaning:
                 break
             guesses = functional.one_hot(logits[rest].argmax(dim=-1), way).to(points.dtype)

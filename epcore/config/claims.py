@@ -49,6 +49,10 @@ class Contrast(Bounds):
     def _one_opponent(self) -> "Contrast":
         if self.minus and self.rivals:
             raise ValueError("give minus or rivals, not both")
+        if self.of == "mean" and self.rivals:
+            raise ValueError(
+                "a mean is of differences to cells in minus; the best of rivals has none"
+            )
         return self
 
 

@@ -78,14 +78,16 @@ class EpisodicTester:
         starts = range(0, len(rows), size)
         for start in starts if label is None else tqdm(starts, label, unit="batch", disable=None):
             asked = rows[start : start + size]
-            scores = (
+            episode_points = (
                 self._episode_points(store, asked, way * shot)
                 if points is None
                 else points[torch.from_numpy(np.searchsorted(images, asked)).to(self.device)]
             )
             with self.scoring():
                 unlabeled = episodes.unlabeled_count
-                batch = EpisodeBatch(scores, way, shot, labels.shape[1], unlabeled=unlabeled)
+                batch = EpisodeBatch(
+                    episode_points, way, shot, labels.shape[1], unlabeled=unlabeled
+                )
                 logits = self.method.scores(batch).float().cpu()
             if not logits.isfinite().all():
                 raise DegenerateFeaturesError("the scores are not finite")

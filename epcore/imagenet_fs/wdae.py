@@ -136,11 +136,11 @@ class WdaeGenerator(WeightGenerator):
         weights = self._propagate(denoised, task)
         before = self.propagation is not None and self.propagation.reconstruction == "generated"
         targets = self.base_weights[torch.cat([task.base, novel], dim=-1)]
-        generated, target = (
+        reconstructed, target = (
             functional.normalize(vectors, dim=-1)
             for vectors in (denoised if before else weights, targets)
         )
-        penalty = (generated - target).square().sum(dim=-1).mean()
+        penalty = (reconstructed - target).square().sum(dim=-1).mean()
         return weights, self.denoiser.settings.reconstruction_weight * penalty
 
     def _denoise(self, task: Task) -> tuple[Tensor, Tensor]:

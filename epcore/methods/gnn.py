@@ -112,5 +112,5 @@ def _of_graphs(episodes: EpisodeBatch) -> Tensor:
     """Which of an episode's points are the nodes of each query's graph, `(queries, n)`."""
     numbers = torch.arange(episodes.points.shape[1], device=episodes.points.device)
     labeled, queries = episodes.labeled, episodes.queries
-    others = torch.cat([numbers[:labeled], numbers[labeled + queries :]]).expand(queries, -1)
-    return torch.cat([others, numbers[labeled : labeled + queries, None]], dim=1)
+    shared = torch.cat([numbers[:labeled], numbers[labeled + queries :]]).expand(queries, -1)
+    return torch.cat([shared, numbers[labeled : labeled + queries, None]], dim=1)

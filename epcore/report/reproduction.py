@@ -18,6 +18,7 @@ from epcore.report.evidence import LEVEL
 from epcore.report.markup import to_tex
 from epcore.report.text_table import CsvLine, read_cells
 from epcore.report.writer import fill_file
+from epcore.settings import pick
 
 SUMS = ("hours", "kwh", "kg")
 # Name of a judge in the prose -> its column of claims.csv.
@@ -43,11 +44,17 @@ def values_of(
         footprint: the line of all jobs of co2.csv, if energy is tracked.
     """
     by_id = {claim["id"]: claim for claim in claims}
+
+    def says(claim: str, judge: str) -> str:
+        """The verdict of a judge on a claim, in words."""
+        verdicts = pick(by_id, claim, "claim", "says() in the document")
+        return PHRASES[verdicts[pick(JUDGES, judge, "judge", "says() in the document")]]
+
     return {
         "facts": _facts(config, claims, footprint),
         "cell": _number(tables, "accuracy", "interval", ".2f"),
         "gap": _number(tables, "difference", "difference_interval", "+.2f"),
-        "says": lambda claim, judge: PHRASES[by_id[claim][JUDGES[judge]]],
+        "says": says,
         "claims": claims,
         "phrases": PHRASES,
         "counts": counts_of,
@@ -81,8 +88,9 @@ def _number(tables: Tables, value: str, width: str, form: str) -> Callable[[str]
     """A function of `table/block/row/column`: the number there with its interval, in LaTeX."""
 
     def number(cell: str) -> str:
-        table, block, rest = cell.split("/", 2)
-        row, _, column = rest.rpartition("/")
+        table, _, place = cell.partition("/")
+        block, _, place = place.partition("/")
+        row, _, column = place.rpartition("/")
         line = tables.get(table, {}).get((block, row, column))
         if line is None or not line[value]:
             return ABSENT

@@ -1,15 +1,22 @@
 """Fills the Jinja templates of tables and pages, which lie in the folder templates/.
 
-In LaTeX, which is full of braces, they write << value >> and <% statement %>.
+LaTeX is full of braces, so its templates write << value >> and <% statement %>.
 """
 
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import (
+    Environment,
+    PackageLoader,
+    StrictUndefined,
+    TemplateError,
+    TemplateSyntaxError,
+)
 from markupsafe import Markup
 
+from epcore.errors import UserError
 from epcore.report.markup import literal, tex_escape, to_html, to_tex, to_text
 
 
@@ -19,8 +26,16 @@ def fill(template: str, **values: object) -> str:
 
 
 def fill_file(template: Path, **values: object) -> str:
-    """The text of a template in LaTeX that lies elsewhere."""
-    return _environment(latex=True).from_string(template.read_text("utf-8")).render(values)
+    """The text of a LaTeX template by its path.
+
+    Raises:
+        UserError: if the template is none, or names a value that there is not.
+    """
+    try:
+        return _environment(latex=True).from_string(template.read_text("utf-8")).render(values)
+    except TemplateError as error:
+        line = f", line {error.lineno}" if isinstance(error, TemplateSyntaxError) else ""
+        raise UserError(f"{template}{line}: {error.message}; correct the template") from None
 
 
 @cache

@@ -538,6 +538,7 @@ def test_a_figure_is_judged_by_the_number_that_it_writes(config, tmp_path, numbe
         (GREATER | {"plus": "mian/*/EPNet/*"}, r"no table has such cells as mian/\*/EPNet/\*"),
         (EQUAL | {"minus": NET + "x"}, "did you mean"),
         (GREATER | {"rivals": "block"}, "give minus or rivals, not both"),
+        ({"of": "mean", "plus": EP, "rivals": "block", "above": 0}, "a mean is of differences"),
         (GREATER | {"at_least": 1}, "give above or at_least, not both"),
         ({"plus": EP, "minus": NET}, "give a bound: above, at_least or at_most"),
         ({"plsu": EP, "above": 0}, "did you mean 'plus'"),

@@ -207,6 +207,23 @@ def test_a_damaged_file_is_named_with_the_remedy(judged, name, change):
         path.write_text(text, encoding="utf-8")
 
 
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ("one\n<% if %>", r"text\.tex, line 2: .*; correct the template"),
+        ("<< nothing >>", r"text\.tex: 'nothing' is undefined; correct the template"),
+        ('<< says("C1", "run") >>', "unknown claim 'C1'; did you mean"),
+        ('<< says("C01", "runs") >>', "unknown judge 'runs'; did you mean 'run'"),
+    ],
+)
+def test_a_mistake_in_the_document_is_told(judged, tmp_path, written, message):
+    plan, files = judged
+    template = tmp_path / "text.tex"
+    template.write_text(written, encoding="utf-8")
+    with pytest.raises(UserError, match=message):
+        reproduction.run(plan.reproduction(), template, files["claims.csv"], [], Path("x.pdf"))
+
+
 def test_without_latex_the_remedy_is_told(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UserError, match="latexmk is missing: install LaTeX"):
