@@ -4,33 +4,34 @@ A file counts wherever it lies: below the data root or below the folder that the
 variable EPCORE_MIRROR names. What is found is verified like a download, and never changed.
 """
 
-import hashlib
 import os
-import re
 import shutil
+import sys
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import pooch
 import requests
+from filelock import FileLock, Timeout
 from requests.adapters import HTTPAdapter
 from tqdm import tqdm
 
 from epcore.data.datasets import Source, SourceFile
 from epcore.data.sources import stamp
 from epcore.errors import UserError
-from epcore.files import alone, naming, publish, write_text
+from epcore.files import naming
 
-CHUNK = 1 << 20
 PIECE = 1 << 16  # what a connection that breaks off loses at most
 ATTEMPTS = 3  # at each address, as long as nothing new arrives
 TIMEOUT = (20, 60)  # seconds to connect, and between two pieces
+pooch.get_logger().setLevel("ERROR")  # what it tells, `obtain` and the progress bar tell too
 BROKEN_OFF = (
     requests.ConnectionError,
     requests.Timeout,
     requests.exceptions.ChunkedEncodingError,
 )
-LARGE = 100 << 20  # bytes from which on verifying shows its progress
 
 
 def places(root: Path) -> list[Path]:
@@ -65,10 +66,10 @@ def obtain(file: SourceFile, source: Source, name: str, root: Path) -> dict[str,
     else:
         _verify(path, file)
     if published := _checksum(file):
-        digest = dict([published])
+        digest = dict([published.split(":")])
         print(f"  {path}: verified")
     else:
-        computed = _digest_of(path, "sha256")
+        computed = pooch.file_hash(str(path))
         digest = {"sha256": computed, "checksum": "computed here: none is published"}
         print(f"  {path}: sha256 {computed}; none is published, the builder checks the content")
     return {"path": path.as_posix(), **stamp(path), **digest}
@@ -86,43 +87,25 @@ def _by_hand(file: SourceFile, source: Source, name: str, root: Path) -> str:
 # -- verifying ------------------------------------------------------------------------------------
 
 
-def _checksum(file: SourceFile) -> tuple[str, str] | None:
-    """The published one, by its kind."""
+def _checksum(file: SourceFile) -> str | None:
+    """The published one, as pooch writes them: `sha256:...` or `md5:...`."""
     if file.sha256:
-        return "sha256", file.sha256
-    return ("md5", file.md5) if file.md5 else None
-
-
-def _digest_of(path: Path, kind: str) -> str:
-    digest, size = hashlib.new(kind), path.stat().st_size
-    with (
-        path.open("rb") as content,
-        tqdm(total=size, desc=f"verify {path.name}", unit="B", unit_scale=True,
-             disable=None if size > LARGE else True) as progress,
-    ):  # fmt: skip
-        while chunk := content.read(CHUNK):
-            digest.update(chunk)
-            progress.update(len(chunk))
-    return digest.hexdigest()
+        return f"sha256:{file.sha256}"
+    return f"md5:{file.md5}" if file.md5 else None
 
 
 def _verify(path: Path, file: SourceFile) -> None:
-    """Raises `UserError` unless a file is the published one."""
-    if wrong := _difference(path, file):
+    """Raises `UserError` unless a file is the published one; without a checksum its size tells."""
+    wrong = _wrong_size(path.stat().st_size, file)
+    if wrong is None and (published := _checksum(file)):
+        kind, expected = published.split(":")
+        if (digest := pooch.file_hash(str(path), alg=kind)) != expected:
+            wrong = f"its {kind} is {digest}, {expected} is expected"
+    if wrong:
         raise UserError(
             f"{path} is not the published file: {wrong}; replace it, or move it away to have it "
             "downloaded"
         )
-
-
-def _difference(path: Path, file: SourceFile) -> str | None:
-    """What tells a file from the published one, without reading it if its size does."""
-    wrong, published = _wrong_size(path.stat().st_size, file), _checksum(file)
-    if wrong or published is None:
-        return wrong
-    kind, expected = published
-    digest = _digest_of(path, kind)
-    return None if digest == expected else f"its {kind} is {digest}, {expected} is expected"
 
 
 def _wrong_size(size: int, file: SourceFile) -> str | None:
@@ -132,10 +115,6 @@ def _wrong_size(size: int, file: SourceFile) -> str | None:
 
 
 # -- downloading ----------------------------------------------------------------------------------
-
-
-class _AnotherFileError(Exception):
-    """An address sends a whole file that is not the published one."""
 
 
 class _OfThisMachine(HTTPAdapter):
@@ -150,35 +129,40 @@ class _OfThisMachine(HTTPAdapter):
 def download(file: SourceFile, path: Path) -> None:
     """Downloads to `path` from the first address that gives the published file.
 
-    An interrupted download goes on where it stopped, the next time as well; `path` appears when
-    the content is verified, not before. One process downloads it at a time; to the others it is
-    then a file that was found.
+    A file with a checksum goes on where its download stopped, the next time as well; `path`
+    appears when the content is verified, not before. One process downloads it at a time; to the
+    others it is then a file that was found.
 
     Raises:
         UserError: if no address gives it; the message has each one's reason.
     """
-    waiting = f"epcore: waiting for another process that downloads {path}"
-    with alone(path.with_name(f".{path.name}.lock"), waiting), naming(path):
+    with _turn(path), naming(path):
         if path.is_file():
             _verify(path, file)
         else:
             _from_addresses(file, path)
 
 
+def _turn(path: Path) -> AbstractContextManager[Any]:
+    """Waits until no other process downloads a file; says so if it must."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(path.with_name(f".{path.name}.lock"))
+    try:
+        return lock.acquire(blocking=False)
+    except Timeout:
+        print(f"epcore: waiting for another process that downloads {path}", file=sys.stderr)
+        return lock.acquire()
+
+
 def _from_addresses(file: SourceFile, path: Path) -> None:
-    partial = path.with_name(f".{path.name}.part")
     reasons = []
     for url in file.urls:
         try:
-            _from_address(url, file, path, partial)
-            publish(partial, path)
-            _note(partial).unlink(missing_ok=True)
+            _from_address(url, file, path)
             return
-        except (_AnotherFileError, requests.RequestException, ValueError) as error:
+        except (requests.RequestException, ValueError) as error:
             reasons.append(f"{url}: {_reason(error)}")
             print(f"  {reasons[-1]}", flush=True)
-    if not partial.exists():
-        _note(partial).unlink(missing_ok=True)
     raise UserError(
         f"{path.name} could not be downloaded ({'; '.join(reasons)}); try again later, or put the "
         f"file there yourself: {path}"
@@ -196,69 +180,75 @@ def _reason(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-def _from_address(url: str, file: SourceFile, path: Path, partial: Path) -> None:
-    inherited = partial.exists()  # from an earlier run or another address
-    most, attempts = partial.stat().st_size if inherited else 0, 0
+def _from_address(url: str, file: SourceFile, path: Path) -> None:
+    """Lets pooch verify and name what `_receive` gets of an address, in several attempts."""
+    partial = path.with_name(f".{path.name}.part")
+
+    def downloader(url: str, output: str, _: Any) -> None:
+        _receive(url, file, path, partial)
+        partial.replace(output)  # which pooch removes if its checksum is wrong
+
+    if not _checksum(file):
+        partial.unlink(missing_ok=True)  # nothing would tell that the file changed meanwhile
+    most, failures = 0, 0
     while True:
+        have = _size(partial)
         try:
-            _stream(url, file, path, partial)
-            break
-        except BROKEN_OFF:
-            size = partial.stat().st_size if partial.exists() else 0
-            most, attempts = max(most, size), 0 if size > most else attempts + 1
-            if attempts >= ATTEMPTS:
-                raise
-    if wrong := _difference(partial, file):
-        partial.unlink()  # what is wrong from its first byte on cannot be completed
-        if not inherited:
-            raise _AnotherFileError(f"it sends another file: {wrong}")
-        _from_address(url, file, path, partial)  # the wrong bytes may be the inherited ones
-
-
-def _note(partial: Path) -> Path:
-    """The file with the address and the version tag of a partial download."""
-    return partial.with_suffix(".from")
-
-
-def _unchanged(partial: Path, url: str) -> str | None:
-    """What to ask an address for, that it sends the rest of the same file only."""
-    try:
-        address, _, tag = _note(partial).read_text(encoding="utf-8").partition("\n")
-    except FileNotFoundError:
-        return None
-    return tag if address == url else None
-
-
-def _stream(url: str, file: SourceFile, path: Path, partial: Path) -> None:
-    """Appends what is missing to the partial file."""
-    have, headers = 0, {"Accept-Encoding": "identity"}
-    tag = _unchanged(partial, url)
-    # Without a checksum nothing would tell that the file changed between its two parts.
-    if partial.exists() and (tag or _checksum(file)):
-        have = partial.stat().st_size
-        if have == file.size:
+            pooch.retrieve(url, _checksum(file), path.name, path.parent, downloader=downloader)
             return
-        headers |= {"Range": f"bytes={have}-"} if have else {}
-        headers |= {"If-Range": tag} if have and tag else {}
+        except BROKEN_OFF:
+            most = max(most, have)
+            failures = 0 if _size(partial) > most else failures + 1
+            if failures == ATTEMPTS:
+                raise
+        except ValueError:
+            if not have:  # else the wrong bytes may be those that were there
+                raise
+
+
+def _size(partial: Path) -> int:
+    return partial.stat().st_size if partial.exists() else 0
+
+
+def _receive(url: str, file: SourceFile, path: Path, partial: Path) -> None:
+    """Appends what is missing to the partial file.
+
+    Raises:
+        requests.RequestException: if the answer is not one to what was asked for.
+        ValueError: if it is longer or shorter than the published file.
+    """
+    have = _size(partial)
+    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
     with requests.Session() as session:
         session.mount("http://", _OfThisMachine())
         with session.get(url, headers=headers, stream=True, timeout=TIMEOUT) as answer:
-            if have and answer.status_code == requests.codes.requested_range_not_satisfiable:
-                partial.unlink()
-                raise requests.ConnectionError("the partial file is longer than the whole")
-            answer.raise_for_status()
-            _receive(answer, url, file, path, partial, have)
+            if answer.status_code == requests.codes.requested_range_not_satisfiable:
+                return  # nothing is missing, or pooch finds out
+            have = _start(answer, have)
+            length = have + int(answer.headers.get("Content-Length") or -have)
+            if wrong := length and _wrong_size(length, file):
+                raise ValueError(f"it sends another file: {wrong}")
+            if not (length or file.size or _checksum(file)):
+                raise requests.RequestException("it does not say how long the file is")
+            _check_room(path, (file.size or length) - have)
+            with (
+                partial.open("ab" if have else "wb") as content,
+                tqdm(total=file.size or length or None, initial=have, desc=path.name, unit="B",
+                     unit_scale=True, disable=None) as progress,
+            ):  # fmt: skip
+                for piece in answer.iter_content(PIECE):
+                    content.write(piece)
+                    progress.update(len(piece))
+                    if file.size is not None and content.tell() > file.size:
+                        partial.unlink()
+                        raise ValueError(f"it sends more than the {file.size:,} bytes expected")
+                content.flush()
+                os.fsync(content.fileno())
 
 
-def _receive(
-    answer: requests.Response, url: str, file: SourceFile, path: Path, partial: Path, have: int
-) -> None:
-    """Writes the body of an answer into the partial file.
-
-    Raises:
-        requests.RequestException: if it is not an answer to what was asked for.
-        _AnotherFileError: if it is longer or shorter than the published file.
-    """
+def _start(answer: requests.Response, have: int) -> int:
+    """Where an answer begins: at what was asked for, or at the beginning of the file."""
+    answer.raise_for_status()
     resumed = answer.status_code == requests.codes.partial_content
     start = answer.headers.get("Content-Range", "")
     if resumed and not (have and start.startswith(f"bytes {have}-")):
@@ -267,39 +257,7 @@ def _receive(
         raise requests.RequestException(f"the server answers {answer.status_code}")
     if answer.headers.get("Content-Encoding", "identity") != "identity":
         raise requests.RequestException("it sends the file encoded")
-    length = answer.headers.get("Content-Length", "")
-    if length and not re.fullmatch("[0-9]{1,18}", length):
-        raise requests.RequestException(f"it sends {length[:30]!r} bytes")
-    if not (length or file.size or _checksum(file)):
-        raise requests.RequestException("it does not say how long the file is")
-    have, coming = have if resumed else 0, int(length or 0)
-    if length and (wrong := _wrong_size(have + coming, file)):
-        raise _AnotherFileError(f"it sends another file: {wrong}")
-    _check_room(path, coming or (file.size or 0) - have)
-    if not resumed:
-        _keep_note(partial, url, answer)
-    with (
-        partial.open("ab" if resumed else "wb") as content,
-        tqdm(total=have + coming or file.size, initial=have, desc=path.name, unit="B",
-             unit_scale=True, disable=None) as progress,
-    ):  # fmt: skip
-        for chunk in answer.iter_content(PIECE):
-            have += len(chunk)
-            if file.size is not None and have > file.size:
-                partial.unlink()
-                raise _AnotherFileError(f"it sends more than the {file.size:,} bytes expected")
-            content.write(chunk)
-            progress.update(len(chunk))
-
-
-def _keep_note(partial: Path, url: str, answer: requests.Response) -> None:
-    tag = answer.headers.get("ETag", "")
-    if not tag or tag.startswith("W/"):  # which may stand for two files
-        tag = answer.headers.get("Last-Modified", "")
-    if tag:
-        write_text(_note(partial), f"{url}\n{tag}")
-    else:
-        _note(partial).unlink(missing_ok=True)
+    return have if resumed else 0
 
 
 def _check_room(path: Path, needed: int) -> None:

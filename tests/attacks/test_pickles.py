@@ -1,6 +1,5 @@
 """Pickles made to crash the reader, to read foreign memory or to ask for more than there is."""
 
-import io
 import pickle
 import struct
 import tracemalloc
@@ -59,7 +58,7 @@ def listed(*items):
 
 
 def load(content):
-    return pickles.load(io.BytesIO(content), "some.pkl")
+    return pickles.load(content, "some.pkl")
 
 
 def refused(content):
@@ -172,7 +171,6 @@ BOMBS = {
     "a mapping without end": HEAD + (b"}" + text("a")) * 10_000 + b"}" + b"s" * 10_000 + b".",
     "marks without end": HEAD + b"(" * 100_000 + b".",
     "nothing below it": HEAD + b"]aaaaaaaa.",
-    "two values": HEAD + b"]].",
     "no container": HEAD + number(3) + b".",
 }  # fmt: skip
 

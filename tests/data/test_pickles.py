@@ -24,7 +24,7 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 
 def load(data):
-    return pickles.load(io.BytesIO(data), "some.pkl")
+    return pickles.load(data, "some.pkl")
 
 
 def refused(data, message="some.pkl is refused"):

@@ -66,7 +66,7 @@ def read(archive: Path) -> tuple[list[str], list[str], np.ndarray, np.ndarray, n
     classes = {}
     for name, tar, member in files_of_tar(archive):
         if name in (*PARTS, META) and (content := tar.extractfile(member)) is not None:
-            classes[name] = pickles.load(content, f"{archive}, {name}")
+            classes[name] = pickles.load(content.read(), f"{archive}, {name}")
     for name in (*PARTS, META):
         if name not in classes:
             raise UserError(f"{archive} has no {name}; is it CIFAR-100's python version?")

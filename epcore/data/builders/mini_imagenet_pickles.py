@@ -54,9 +54,8 @@ def _images_of(
     dataset: MiniImageNetPickles, sources: Sources, split: Split, wanted: dict[str, int]
 ) -> Iterator[np.ndarray]:
     path = sources.path(dataset.images, split)
-    with path.open("rb") as file:
-        loaded = pickles.load(file, str(path))
-    content = pickles.text_keys(loaded, str(path), ("image_data", "class_dict"))
+    keys = ("image_data", "class_dict")
+    content = pickles.text_keys(pickles.load_file(path), str(path), keys)
     data, rows = content["image_data"], pickles.text_keys(content["class_dict"], str(path), ())
     if getattr(data, "shape", ())[1:] != (SIZE, SIZE, 3) or data.dtype != np.uint8:
         raise UserError(f"{path}: image_data is not an array of 84 x 84 x 3 bytes")

@@ -68,8 +68,7 @@ def contents(dataset: TieredImageNetPickles, sources: Sources) -> Contents:
 
 def _labels(path: Path) -> tuple[np.ndarray, list[str], list[str]]:
     """The class of each image of a split; the name and the super-class of each class."""
-    with path.open("rb") as file:
-        content = pickles.text_keys(pickles.load(file, str(path)), str(path), LABELS)
+    content = pickles.text_keys(pickles.load_file(path), str(path), LABELS)
     try:
         specific, general = (pickles.whole_numbers(content[key]) for key in LABELS[:2])
         names, groups = ([pickles.text(n) for n in content[key]] for key in LABELS[2:])
