@@ -64,7 +64,7 @@ def tree(folder: Path) -> dict[str, bytes]:
     contents: dict[str, bytes] = {}
     for file in sorted(folder.rglob("*")):
         of = file.relative_to(folder).as_posix()
-        if file.is_file() and not of.startswith(("logs/", "reports/", "ledger", "machines/")):
+        if file.is_file() and not of.startswith(("logs/", "reports/", "energy/")):
             contents |= values(file, of)
     return contents
 

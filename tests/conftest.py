@@ -111,19 +111,18 @@ def stage_config():
 
 
 @pytest.fixture
-def entry():
-    """A line of the ledger, one hour on one core, with some values changed."""
+def attempt():
+    """The row of an attempt at a job, one measured hour on one core, with some values changed."""
 
     def build(**changes):
-        from epcore.footprint.ledger import Entry
-
         values = {
             **{"attempt": "a", "job": "results/demo/x.pt", "stage": "pretrain"},
             **{"state": "finished", "at": "2026-01-01T00:00:00+00:00", "host": "h"},
-            **{"device": "cpu", "seconds": 3600.0, "cpu_seconds": 3600.0, "kwh": 0.01},
-            **{"measured_kwh": 0.0, "tdp_kwh": 0.02, "kg": 0.001, "factor": 0.1, "method": "m"},
-            **{"pue": 1.25, "factor_source": "set in config/footprint.yaml"},
+            **{"device": "cpu", "seconds": 3600.0, "cpu_seconds": 3600.0, "pue": 1.25},
+            **{"measured_seconds": 3600.0, "cpu_kwh": 0.008, "ram_kwh": 0.002, "gpu_kwh": 0.0},
+            **{"counters": 0, "gpu_watts": 0.0, "factor": 0.1},
+            **{"factor_source": "set in config/footprint.yaml"},
         }
-        return Entry(**values | changes)
+        return values | changes
 
     return build

@@ -9,11 +9,11 @@ from pathlib import Path
 from epcore.commands.dry_run import Job, planned
 from epcore.commands.estimate import estimate
 from epcore.config.scale import MainConfig
-from epcore.footprint.ledger import read
-from epcore.footprint.machine import carbon_intensity
+from epcore.footprint.energy import read
+from epcore.footprint.factor import carbon_intensity
 from epcore.footprint.medians import COLUMNS, Key, Median, medians, read_medians
 from epcore.plan import Plan
-from epcore.plan.paths import LEDGER
+from epcore.plan.paths import ENERGY
 from epcore.runtime.gpus import local_gpus
 
 LIKE_IT = (
@@ -21,7 +21,7 @@ LIKE_IT = (
     "were any"
 )
 SOURCES = {
-    "ledger": f"median of the jobs that finished here, {LIKE_IT}",
+    "here": f"median of the jobs that finished here, {LIKE_IT}",
     "measured": f"median of jobs on another machine, {LIKE_IT}: config/measured.csv",
     "estimate": "images x multiply-adds x 3 / rate of config/footprint.yaml; no early stop",
     "unknown": "no such job was measured at this scale",
@@ -31,11 +31,11 @@ SOURCES = {
 Costs = dict[tuple[str, str], list[tuple[float | None, float | None]]]
 
 
-def costs(plan: Plan, jobs: Iterable[Job], device: str, ledger: dict[Key, Median]) -> Costs:
+def costs(plan: Plan, jobs: Iterable[Job], device: str, here: dict[Key, Median]) -> Costs:
     """What jobs cost; those that can use a GPU run on `device`, cpu or gpu."""
     shipped = read_medians(plan.registry.config / "measured.csv", plan.registry.scale_name)
     sourced = {key: ("measured", of_jobs) for key, of_jobs in shipped.items()}
-    sourced |= {key: ("ledger", of_jobs) for key, of_jobs in ledger.items()}
+    sourced |= {key: ("here", of_jobs) for key, of_jobs in here.items()}
     by_stage: Costs = defaultdict(list)
     for job in jobs:
         names = (job.wildcards.get("dataset", ""), job.backbone, job.wildcards.get("recipe", ""))
@@ -87,9 +87,9 @@ def run(
     device: str | None,
     medians_alone: bool,
 ) -> None:
-    """The command `forecast`; with `medians_alone` it prints the ledger's medians as CSV."""
+    """The command `forecast`; with `medians_alone` it prints the medians of the scale as CSV."""
     plan, scale = Plan(settings, main.scale, main.seeds), main.scale
-    path = Path(LEDGER.format(scale=scale))
+    path = Path(ENERGY.format(scale=scale))
     if medians_alone:
         rows = [
             (scale, *key, median.jobs, f"{median.seconds:.4g}", f"{median.kwh:.4g}")
@@ -105,7 +105,7 @@ def run(
         f"trainings on the {chosen.upper()} with seed{several} "
         f"{', '.join(map(str, plan.registry.seeds))}."
     )
-    measured = medians(read(path)) if path.is_file() else {}
+    measured = medians(read(path)) if path.is_dir() else {}
     if jobs:
         factor = carbon_intensity(plan.registry.footprint)
         print(format_forecast(costs(plan, jobs, chosen, measured), factor))

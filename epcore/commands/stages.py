@@ -36,10 +36,10 @@ class Stage:
     module: the module with its `run()`, imported only then: no job loads what it does not use.
     config: the model of its config; None if the files say everything.
     gpu: whether it uses a GPU where there is one, or has to where a scale says so.
-    measured: whether codecarbon measures its energy; of stages that end within a second the energy
-        is estimated.
-    main_output: the file of the folder `out` that the job is named after in the ledger.
-    in_ledger: whether the job is written into the ledger at all.
+    measured: whether codecarbon measures its energy without a GPU too; that of stages which end
+        within seconds is estimated.
+    main_output: the file of the folder `out` that the job is named after where energy is counted.
+    counted: whether its energy is counted at all.
     """
 
     module: str
@@ -47,11 +47,11 @@ class Stage:
     gpu: Literal["uses", "may require"] | None = None
     measured: bool = False
     main_output: str = ""
-    in_ledger: bool = True
+    counted: bool = True
 
 
 COMPUTE = {
-    "data": Stage("data.build", data.DataConfig, measured=True, main_output="store.json"),
+    "data": Stage("data.build", data.DataConfig, main_output="store.json"),
     "contact-sheet": Stage("data.contact_sheet"),
     "episodes": Stage("data.episodes", data.EpisodesConfig),
     "pretrain": Stage("training.pretrain", training.PretrainConfig, "may require", measured=True),
@@ -60,15 +60,13 @@ COMPUTE = {
     "meta-train": Stage(
         "training.episodic", training.MetaTrainConfig, "may require", measured=True
     ),
-    "embed": Stage("evaluation.embed", evaluation.EmbedConfig, "uses", measured=True),
-    "base-classes": Stage(
-        "evaluation.base_classes", evaluation.BaseClassesConfig, "uses", measured=True
-    ),
-    "evaluate": Stage("evaluation.evaluate", evaluation.EvaluateConfig, measured=True),
+    "embed": Stage("evaluation.embed", evaluation.EmbedConfig, "uses"),
+    "base-classes": Stage("evaluation.base_classes", evaluation.BaseClassesConfig, "uses"),
+    "evaluate": Stage("evaluation.evaluate", evaluation.EvaluateConfig),
     "evaluate-classifiers": Stage(
-        "evaluation.evaluate_classifiers", evaluation.EvaluateClassifiersConfig, measured=True
+        "evaluation.evaluate_classifiers", evaluation.EvaluateClassifiersConfig
     ),
-    "meta-test": Stage("evaluation.meta_test", evaluation.MetaTestConfig, "uses", measured=True),
+    "meta-test": Stage("evaluation.meta_test", evaluation.MetaTestConfig, "uses"),
     "imagenet-fs-exemplars": Stage("imagenet_fs.exemplars", imagenet_fs.ExemplarsConfig),
     "imagenet-fs-classifier": Stage(
         "imagenet_fs.classifier", imagenet_fs.ClassifierConfig, "may require", measured=True
@@ -83,16 +81,16 @@ COMPUTE = {
     "imagenet-fs-generator": Stage(
         "imagenet_fs.train_generator", imagenet_fs.GeneratorConfig, "uses", measured=True
     ),
-    "imagenet-fs-evaluate": Stage("imagenet_fs.evaluate", imagenet_fs.TrialsConfig, measured=True),
-    "co2": Stage("footprint.report", Co2Config, in_ledger=False),
+    "imagenet-fs-evaluate": Stage("imagenet_fs.evaluate", imagenet_fs.TrialsConfig),
+    "co2": Stage("report.co2", Co2Config, counted=False),
 }
 REPORT = {
     "table": Stage("report.table", report.TableConfig),
     "claims": Stage("report.claims", claim_config.ClaimsConfig),
     "two-moons": Stage("analysis.two_moons", analysis.TwoMoonsConfig),
     "decision-boundary": Stage("analysis.decision_boundary", analysis.DecisionBoundaryConfig),
-    "interpolation": Stage("analysis.interpolation", analysis.InterpolationConfig, measured=True),
-    "alpha": Stage("report.alpha", figure_config.AlphaConfig, measured=True),
+    "interpolation": Stage("analysis.interpolation", analysis.InterpolationConfig),
+    "alpha": Stage("report.alpha", figure_config.AlphaConfig),
     "plot": Stage("report.plot", figure_config.PlotConfig),
     "curves": Stage("report.curves", figure_config.CurvesConfig),
     "gap": Stage("report.gap", figure_config.GapConfig),
@@ -170,7 +168,7 @@ def _run(
     from epcore.footprint.tracker import tracked
 
     out = arguments["out"] / stage.main_output
-    with tracked(name, out, gpus, stage.measured) if stage.in_ledger else nullcontext():
+    with tracked(name, out, gpus, stage.measured) if stage.counted else nullcontext():
         run(**arguments)
 
 

@@ -1,114 +1,96 @@
-"""Sums over the ledger: by job, rule, table and figure."""
+"""What jobs, rules, tables and figures used: sums over attempts."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import contextlib
+import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from epcore.footprint.ancestry import Ancestry
+import pandas as pd
+
+from epcore.files import meta_of
 from epcore.footprint.config import Co2Config
-from epcore.footprint.ledger import Entry
 
 
-@dataclass(frozen=True)
-class Use:
-    """What the attempts at some jobs used together.
+def account(config: Co2Config, results: Path, attempts: pd.DataFrame) -> pd.DataFrame:
+    """What the attempts at a scale's jobs used.
 
-    level: job, rule, table, figure or total. A table or figure counts every job that it is made
-    of, what several share for each of them. Published, it also waits for embeddings that only
-    others test; those it does not count.
+    Args:
+        config: the files of the tables and figures.
+        results: the folder of the scale, whose meta files say what is made of what.
+        attempts: as `epcore.footprint.energy.read` has them.
+
+    Returns:
+        A row for each job, rule, table and figure, and one in total, with the columns level, name,
+        rule, attempts, unfinished, hours, cpu_hours, kwh, measured_kwh, kg, impact_kg (hours times
+        the GPUs' power at full load times the factor) and device. A table or figure, as far as it
+        was made, counts every job that it is made of, what several share for each of them. It
+        waits for embeddings that only others test; those it does not count.
     """
-
-    level: str
-    name: str
-    entries: tuple[Entry, ...]
-
-    @property
-    def label(self) -> str:
-        """The label in reports; a table and a figure may have the same name."""
-        return f"{self.name} (figure)" if self.level == "figure" else self.name
-
-    def sum(self, quantity: str) -> float:
-        """The sum of an attribute over the entries."""
-        return float(sum(getattr(entry, quantity) for entry in self.entries))
-
-    @property
-    def unfinished(self) -> int:
-        """Attempts that failed, were interrupted or killed, or still run."""
-        return sum(entry.state != "finished" for entry in self.entries)
-
-    @property
-    def hours(self) -> float:
-        return self.sum("seconds") / 3600
-
-    @property
-    def cpu_hours(self) -> float:
-        return self.sum("cpu_seconds") / 3600
-
-    @property
-    def impact_kg(self) -> float:
-        """Hours times the hardware's power at full load times factor."""
-        return sum(entry.tdp_kwh * entry.factor for entry in self.entries)
-
-    @property
-    def devices(self) -> list[str]:
-        return sorted({entry.device for entry in self.entries})
-
-    def row(self) -> dict[str, str | float]:
-        """A line of the CSV."""
-        entries = self.entries if self.level in ("job", "rule") else ()
-        return {
-            "level": self.level,
-            "name": self.name,
-            "rule": " ".join(dict.fromkeys(entry.stage for entry in entries)),
-            "attempts": len(self.entries),
-            "unfinished": self.unfinished,
-            "hours": self.hours,
-            "cpu_hours": self.cpu_hours,
-            **{quantity: self.sum(quantity) for quantity in ("kwh", "measured_kwh", "kg")},
-            "impact_kg": self.impact_kg,
-            "device": "; ".join(self.devices),
-        }
+    metas = dict(_metas(results))
+    made = [("table", *table) for table in config.tables.items()]
+    made += [("figure", *figure) for figure in config.figures.items()]
+    jobs = set(attempts["job"])
+    parts = [("job", name, part) for name, part in attempts.groupby("job")]
+    parts += [("rule", name, part) for name, part in attempts.groupby("stage", sort=False)]
+    for level, name, file in made:
+        if file in jobs:
+            part = attempts[attempts["job"].isin(jobs_below(file, metas))]
+            parts.append((level, name, part))
+    rows = [_sums(*part) for part in [*parts, ("total", "", attempts)]]
+    return pd.DataFrame(rows)
 
 
-@dataclass(frozen=True)
-class Account:
-    """All sums of a ledger."""
+def _sums(level: str, name: Any, attempts: pd.DataFrame) -> dict[str, Any]:
+    rules = attempts["stage"].unique() if level in ("job", "rule") else ()
+    impact = attempts["seconds"] / 3600 * attempts["gpu_watts"] / 1000 * attempts["factor"]
+    return {
+        "level": level,
+        "name": name,
+        "rule": " ".join(rules),
+        "attempts": len(attempts),
+        "unfinished": int((attempts["state"] != "finished").sum()),
+        "hours": attempts["seconds"].sum() / 3600,
+        "cpu_hours": attempts["cpu_seconds"].sum() / 3600,
+        **attempts[["kwh", "measured_kwh", "kg"]].sum(),
+        "impact_kg": impact.sum(),
+        "device": "; ".join(sorted(attempts["device"].unique())),
+    }
 
-    jobs: list[Use]
-    rules: list[Use]
-    products: list[Use]
-    total: Use
 
-    @property
-    def uses(self) -> list[Use]:
-        """All uses of the account."""
-        return [*self.jobs, *self.rules, *self.products, self.total]
+def _metas(results: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The meta file of each file below `results`.
 
-
-def account(config: Co2Config, results: Path, entries: Iterable[Entry]) -> Account:
-    """The sums of the last entries of all attempts at a scale's jobs.
-
-    Jobs are in the order of their names, rules in that of their first attempt, tables and figures
-    in that of the config, as far as they were made. What a table or figure is made of is what the
-    meta files below `results`, the folder of the scale, say.
+    It names the files that were made, those that they were made from, and the job that made them.
     """
-    entries = tuple(entries)
-    by_job: dict[str, list[Entry]] = {}
-    by_rule: dict[str, list[Entry]] = {}
-    for entry in entries:
-        by_job.setdefault(entry.job, []).append(entry)
-        by_rule.setdefault(entry.stage, []).append(entry)
-    ancestry = Ancestry(results, entries)
-    targets = [("table", *table) for table in config.tables.items()]
-    targets += [("figure", *figure) for figure in config.figures.items()]
-    products = [
-        Use(level, name, tuple(e for job in ancestry.jobs_below(file) for e in by_job[job]))
-        for level, name, file in targets
-        if file in by_job
-    ]
-    return Account(
-        jobs=[Use("job", name, tuple(by_job[name])) for name in sorted(by_job)],
-        rules=[Use("rule", name, tuple(entries_of)) for name, entries_of in by_rule.items()],
-        products=products,
-        total=Use("total", "", entries),
-    )
+    for path in sorted(results.rglob("*.meta.json")):
+        # Torn or foreign: who reads its files will say so.
+        with contextlib.suppress(ValueError, KeyError, TypeError):
+            meta = json.loads(path.read_text(encoding="utf-8"))
+            for name in (path.name, *meta["made"]):
+                yield (path.parent / name).as_posix(), meta
+
+
+def jobs_below(file: str, metas: dict[str, dict[str, Any]]) -> set[str]:
+    """The jobs that made a file and, all the way down, what it is made from."""
+    jobs: set[str] = set()
+    seen: set[str] = set()
+    pending = [str(meta_of(Path(file))), file]
+    while pending:
+        if (path := pending.pop()) not in seen:
+            seen.add(path)
+            meta = metas.get(path, {})
+            jobs.add(meta.get("energy", {}).get("job", path))
+            pending += meta.get("inputs", _sources(path))
+    return jobs
+
+
+def _sources(path: str) -> list[str]:
+    """The receipts that a store, which has no meta file, was built from; of other files nothing."""
+    if Path(path).name != "store.json":
+        return []
+    with contextlib.suppress(OSError, ValueError, LookupError):
+        origin = json.loads(Path(path).read_text(encoding="utf-8"))["provenance"]
+        receipts = Path(path).parents[2] / "sources"  # results/<scale>/data/<name>/store.json
+        return [(receipts / f"{name}.json").as_posix() for name in origin["sources"]]
+    return []

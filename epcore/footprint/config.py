@@ -71,7 +71,7 @@ class FootprintSettings(Settings):
 
 
 class Co2Config(StageConfig):
-    """Sum up the ledger; `tables` and `figures` have the file of each name."""
+    """Sum up what the jobs of a scale used; `tables` and `figures` have the file of each name."""
 
     stage_version: int = 1
     tables: dict[str, str]

@@ -1,15 +1,15 @@
-"""What jobs took: medians over a scale's ledger, of jobs that are alike."""
+"""What jobs took: medians over the attempts of a scale, of jobs that are alike."""
 
 import csv
 import re
 from collections import defaultdict
-from collections.abc import Iterable
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
+import pandas as pd
+
 from epcore.errors import UserError
-from epcore.footprint.ledger import Entry
 
 # results/<scale>/<kind>/<data set>/<backbone>/<recipe>/s<seed>/, ImageNet-FS without a recipe, or
 # the data set alone.
@@ -50,22 +50,20 @@ class Median(NamedTuple):
     kwh: float
 
 
-def medians(entries: Iterable[Entry]) -> dict[Key, Median]:
+def medians(attempts: pd.DataFrame) -> dict[Key, Median]:
     """Over the jobs that finished, and pooled; each counts with its attempts that failed before."""
-    tried: dict[str, list[Entry]] = defaultdict(list)
+    finished = attempts["state"] == "finished"
+    # How many attempts at the same job finished before this one.
+    turn = finished.groupby(attempts["job"]).cumsum() - finished
     used: dict[Key, list[tuple[float, float]]] = defaultdict(list)
-    for entry in entries:
-        tried[entry.job].append(entry)
-        if entry.state == "finished":
-            attempts = tried.pop(entry.job)
-            place = JOB.match(entry.job)
-            dataset, backbone, recipe = (
-                part or "" for part in (place.groups() if place else [""] * 3)
-            )
-            device = "cpu" if entry.device == "cpu" else "gpu"
-            key = Key.of(entry.stage, dataset, backbone, recipe, device)
+    for (job, _), tried in attempts.groupby(["job", turn]):
+        last, place = tried.iloc[-1], JOB.match(str(job))
+        if last["state"] == "finished":
+            dataset, backbone, recipe = place.groups("") if place else ("", "", "")
+            device = "cpu" if last["device"] == "cpu" else "gpu"
+            key = Key.of(last["stage"], dataset, backbone, recipe, device)
             for level in {key, key.pooled}:
-                used[level].append((sum(e.seconds for e in attempts), sum(e.kwh for e in attempts)))
+                used[level].append((tried["seconds"].sum(), tried["kwh"].sum()))
     return {
         key: Median(len(jobs), median(s for s, _ in jobs), median(kwh for _, kwh in jobs))
         for key, jobs in sorted(used.items())

@@ -32,7 +32,7 @@ TABLE_TEX = "results/{scale}/tables/{table}.tex"
 TABLE_HTML = "results/{scale}/tables/{table}.html"
 CLAIMS = TABLE_CSV.replace("{table}", "claims")
 ENVIRONMENT = "results/{scale}/reports/environment.html"
-LEDGER = "results/{scale}/ledger.jsonl"
+ENERGY = "results/{scale}/energy"
 REPRODUCTION = "results/{scale}/reports/reproduction.pdf"
 CO2 = "results/{scale}/reports/co2.csv"
 

@@ -187,7 +187,7 @@ class Tables:
                 for block in shown.blocks
             ),
             cells=tuple(self.measured(table)),
-            ledger=paths.LEDGER.format(scale=self._registry.scale_name),
+            energy=paths.ENERGY.format(scale=self._registry.scale_name),
         )
 
     # -- captions ---------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import pandas as pd
 
 from epcore.errors import UserError
 from epcore.files import reading_meta, sha256
-from epcore.footprint.ledger import gone_on_from, read
+from epcore.footprint.energy import gone_on_from
 from epcore.report.config import MeasuredCell, ScoreColumn, TableConfig, Training
 from epcore.report.curves import read_curve
 from epcore.report.printed import Place, PrintedCell
@@ -97,7 +97,7 @@ def tabulate_tests(config: TableConfig, tests: Sequence[Test]) -> pd.DataFrame:
             line |= _classifier(cell.scores, timed=config.table.seconds)
         for training in cell.trainings:
             line |= rate_falls(training)
-        line |= costs(cell.trainings, Path(config.ledger))
+        line |= costs(cell.trainings, Path(config.energy))
         lines.append(line)
     return pd.DataFrame(lines, columns=[*TESTS, *([SECONDS] * config.table.seconds)])
 
@@ -126,18 +126,18 @@ def rate_falls(training: Training) -> dict[str, object]:
     return {f"{phase}_fell": fell, f"{phase}_epochs": str(len(curve))}
 
 
-def costs(trainings: Sequence[Training], ledger: Path) -> dict[str, object]:
+def costs(trainings: Sequence[Training], folder: Path) -> dict[str, object]:
     """Seconds and kWh of all trainings behind a checkpoint.
 
     Where a training went on after an interruption, its attempts before count too, as far as the
-    ledger has them. Without kWh if one of the trainings was not tracked.
+    folder of a scale's energies has them. Without kWh if one of the trainings was not measured.
 
     Raises:
         UserError: naming a meta file that does not say it.
     """
     if not trainings:
         return {}
-    spent = [_cost(training, ledger) for training in trainings]
+    spent = [_cost(training, folder) for training in trainings]
     energies = [kwh for _, kwh in spent if kwh is not None]
     line: dict[str, object] = {"training_seconds": sum(seconds for seconds, _ in spent)}
     if len(energies) == len(spent):
@@ -145,18 +145,18 @@ def costs(trainings: Sequence[Training], ledger: Path) -> dict[str, object]:
     return line
 
 
-def _cost(training: Training, ledger: Path) -> tuple[float, float | None]:
+def _cost(training: Training, folder: Path) -> tuple[float, float | None]:
     """Seconds and, if tracked, kWh."""
     with reading_meta(Path(training.files[1]), "delete it") as meta:
         seconds, energy = float(meta["seconds"]), meta.get("energy")
-        if not energy:
+        if not energy or energy["kwh"] is None:
             return seconds, None
         kwh, went_on = float(energy["kwh"]), meta.get("resumed_from_epoch")
         models = went_on.values() if isinstance(went_on, dict) else [went_on]
-    if all(epoch is None for epoch in models) or not ledger.exists():
+    if all(epoch is None for epoch in models):
         return seconds, kwh
-    before = gone_on_from(energy.get("attempt"), read(ledger))
-    return seconds + sum(e.seconds for e in before), kwh + sum(e.kwh for e in before)
+    before = gone_on_from(folder, energy["job"], energy["attempt"])
+    return seconds + before["seconds"].sum(), kwh + before["kwh"].sum()
 
 
 # -- a line for each cell --------------------------------------------------------------------------

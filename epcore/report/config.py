@@ -77,7 +77,7 @@ class TableConfig(StageConfig):
 
     `table` is that of the config with all rows and blocks that the scale has. `groups` stand above
     each column, `headings` above each block; without one it is in the CSV alone. They and the
-    caption are in epcore.report.markup. `ledger` tells of earlier attempts at trainings.
+    caption are in epcore.report.markup. The folder `energy` tells of earlier attempts at trainings.
     """
 
     stage_version: int = 8
@@ -87,7 +87,7 @@ class TableConfig(StageConfig):
     groups: tuple[str, ...]
     headings: tuple[str | None, ...]
     cells: tuple[MeasuredCell, ...]
-    ledger: str
+    energy: str
 
     @property
     def files(self) -> list[str]:

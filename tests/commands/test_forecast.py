@@ -16,8 +16,9 @@ from epcore.commands.dry_run import Job
 from epcore.commands.estimate import estimate, multiply_adds
 from epcore.commands.forecast import costs, format_forecast, run
 from epcore.errors import UserError
-from epcore.footprint.ledger import append
+from epcore.footprint.energy import in_all
 from epcore.footprint.medians import Key, Median, medians, read_medians
+from epcore.footprint.rows import record
 from epcore.plan import Plan
 from epcore.plan.registry import main_config
 
@@ -39,23 +40,30 @@ def demo():
 # -- medians ---------------------------------------------------------------------------------------
 
 
-def test_medians_are_over_finished_jobs_with_the_attempts_that_failed_before(entry):
-    def used(attempt, backbone, seed, seconds, **changes):
-        path = MODEL.format(backbone, seed)
-        return entry(attempt=attempt, job=path, seconds=seconds, kwh=seconds / 1000, **changes)
+@pytest.fixture
+def used(attempt):
+    """The row of an attempt that used so much energy, measured as it is."""
+    return lambda number, kwh, **changes: attempt(
+        attempt=number, at=number, cpu_kwh=kwh, ram_kwh=0, **changes
+    )
 
-    entries = [
-        used("1", "conv4", 0, 100),
-        used("2", "conv4", 1, 50, state="failed"),
-        used("3", "conv4", 1, 150),
-        used("4", "conv4", 2, 900),
-        used("5", "conv4", 3, 1, state="running"),
-        used("6", "wrn", 0, 7, device="Tesla V100"),
-        entry(attempt="7", job="results/demo/imagenet-fs/glyph-large/resnet10/s0/scores/lwof",
-              stage="imagenet-fs-evaluate", seconds=5, kwh=1),
-        entry(attempt="8", job="results/demo/tables/main.csv", stage="table", seconds=2, kwh=0),
-        entry(attempt="9", job="results/demo/data/glyph-mini/store.json", stage="data", seconds=3,
-              kwh=0),
+
+def test_medians_are_over_finished_jobs_with_the_attempts_that_failed_before(used):
+    def trained(number, backbone, seed, seconds, **changes):
+        path = MODEL.format(backbone, seed)
+        return used(number, seconds / 1000, job=path, seconds=seconds, **changes)
+
+    rows = [
+        trained("1", "conv4", 0, 100),
+        trained("2", "conv4", 1, 50, state="failed"),
+        trained("3", "conv4", 1, 150),
+        trained("4", "conv4", 2, 900),
+        trained("5", "conv4", 3, 1, state="running"),
+        trained("6", "wrn", 0, 7, device="Tesla V100"),
+        used("7", 1, job="results/demo/imagenet-fs/glyph-large/resnet10/s0/scores/lwof",
+             stage="imagenet-fs-evaluate", seconds=5),
+        used("8", 0, job="results/demo/tables/main.csv", stage="table", seconds=2),
+        used("9", 0, job="results/demo/data/glyph-mini/store.json", stage="data", seconds=3),
     ]  # fmt: skip
     alike = {
         ("imagenet-fs-evaluate", "glyph-large", "resnet10", "", "cpu"): (1, 5, 1),
@@ -65,10 +73,13 @@ def test_medians_are_over_finished_jobs_with_the_attempts_that_failed_before(ent
         ("data", "glyph-mini", "", "", "cpu"): (1, 3, 0),
     }
     pooled = {(stage, "", *rest): found for (stage, _, *rest), found in alike.items()}
-    assert medians(entries) == alike | pooled
+    found = medians(in_all(rows))
+    assert found.keys() == (alike | pooled).keys()
+    for key, median in (alike | pooled).items():
+        assert found[key] == pytest.approx(median)
 
 
-def test_data_sets_and_compared_methods_are_not_alike_and_other_recipes_are(entry):
+def test_data_sets_and_compared_methods_are_not_alike_and_other_recipes_are(used):
     where = "results/demo/models/{}/conv4/{}/s0/{}.pt"
     jobs = [
         ("pretrain", where.format("glyph-mini", "epnet", "pretrain"), 10),
@@ -77,10 +88,8 @@ def test_data_sets_and_compared_methods_are_not_alike_and_other_recipes_are(entr
         ("meta-train", where.format("glyph-mini", "maml", "meta-1shot"), 500),
         ("meta-train", where.format("glyph-mini", "gnn", "meta-1shot"), 7),
     ]
-    found = medians(
-        entry(attempt=job, job=job, stage=stage, seconds=seconds, kwh=0)
-        for stage, job, seconds in jobs
-    )
+    rows = [used(job, 0, job=job, stage=stage, seconds=seconds) for stage, job, seconds in jobs]
+    found = medians(in_all(rows))
     assert {key[:-1]: median.seconds for key, median in found.items()} == {
         ("pretrain", "glyph-mini", "conv4", ""): 15,
         ("pretrain", "glyph-tiered", "conv4", ""): 300,
@@ -100,12 +109,11 @@ def test_what_is_not_known_is_no_zero():
     assert "CO2 of what is known: ? kg" in "\n".join(lines)
 
 
-def test_the_command_prints_the_file_that_ships(tmp_path, monkeypatch, capsys, entry):
+def test_the_command_prints_the_file_that_ships(tmp_path, monkeypatch, capsys, used):
     monkeypatch.chdir(tmp_path)
-    ledger = Path("results/demo/ledger.jsonl")
     for seed, seconds in enumerate((10, 30)):
-        job = MODEL.format("conv4", seed)
-        append(ledger, entry(attempt=str(seed), job=job, seconds=seconds, kwh=0.5))
+        row = used(str(seed), 0.5, job=MODEL.format("conv4", seed), seconds=seconds)
+        record(Path("results/demo/energy"), row)
     run([], CONFIG, main_config(CONFIG), None, medians_alone=True)
     file = Path("measured.csv")
     file.write_text(capsys.readouterr().out)
@@ -277,7 +285,7 @@ def test_a_compared_method_is_estimated_by_its_steps(config):
 # -- the two together ------------------------------------------------------------------------------
 
 
-def test_this_ledger_comes_before_what_ships_and_that_before_an_estimate(config):
+def test_what_was_measured_here_comes_before_what_ships_and_that_before_an_estimate(config):
     """What is known of other data sets comes last, for stages without an estimate."""
     (config / "measured.csv").write_text(
         "scale,stage,dataset,backbone,recipe,device,jobs,seconds,kwh\n"
@@ -290,48 +298,48 @@ def test_this_ledger_comes_before_what_ships_and_that_before_an_estimate(config)
     jobs = [job("pretrain"), job("pretrain", seed="1"), job("finetune", shot="1"), episodes]
     jobs += [job("evaluate", gpu=False), job("pretrain", backbone="wrn"), job("", gpu=False)]
     jobs += [job("embed", gpu=False, dataset="omniglot")]
-    ledger = {
+    here = {
         CONV4: Median(3, 900.0, 1.0),
         Key("pretrain", "", "wrn", "", "cpu"): Median(3, 900.0, 1.0),
         Key("embed", "", "conv4", "", "cpu"): Median(3, 72.0, 1.0),
     }
-    found = costs(plan, jobs, "cpu", ledger)
+    found = costs(plan, jobs, "cpu", here)
     (seconds, unknown) = found.pop(("pretrain", "estimate"))[0]
     assert unknown is None
     assert seconds == pytest.approx(estimate(plan, job("pretrain", backbone="wrn"), "cpu") / 3600)
     assert found == {
-        ("pretrain", "ledger"): [(0.25, 1), (0.25, 1)],
+        ("pretrain", "here"): [(0.25, 1), (0.25, 1)],
         ("finetune", "measured"): [(2, 3)],
         ("episodes", "measured"): [(0.01, 0.5)],
         ("evaluate", "unknown"): [(None, None)],
-        ("embed", "ledger"): [(0.02, 1)],
+        ("embed", "here"): [(0.02, 1)],
         ("all", "copy"): [(0, 0)],
     }
-    on_gpu = costs(plan, jobs, "gpu", ledger)
+    on_gpu = costs(plan, jobs, "gpu", here)
     assert {source for stage, source in on_gpu if stage == "pretrain"} == {"estimate"}
     assert on_gpu["episodes", "measured"] == found["episodes", "measured"]
 
 
 def test_the_table_adds_up_what_is_known_and_says_what_is_not():
     found = {
-        ("pretrain", "ledger"): [(0.25, 1.0), (0.5, 2.0)],
+        ("pretrain", "here"): [(0.25, 1.0), (0.5, 2.0)],
         ("finetune", "estimate"): [(200.0, None)],
         ("embed", "unknown"): [(None, None)] * 3,
     }
     lines = format_forecast(found, 0.5).splitlines()
     rows = [line.split() for line in lines[2:6]]
-    assert rows[0] == ["pretrain", "2", "0.75", "3", "ledger"]
+    assert rows[0] == ["pretrain", "2", "0.75", "3", "here"]
     assert rows[1] == ["finetune", "1", "200", "?", "estimate"]
     assert rows[2] == ["embed", "3", "?", "?", "unknown"]
     assert rows[3] == [*["sum", "of", "what", "is", "known"], "3", "201", "3"]
     assert "CO2 of what is known: 1.5 kg" in lines[7]
-    assert [line.split(":")[0].strip() for line in lines[8:]] == ["ledger", "estimate", "unknown"]
+    assert [line.split(":")[0].strip() for line in lines[8:]] == ["here", "estimate", "unknown"]
 
 
 def test_torch_is_loaded_only_to_estimate():
     code = (
         "import sys; import epcore.commands.forecast, epcore.commands.dry_run; "
-        "print(*{'torch', 'numpy', 'pandas', 'codecarbon', 'psutil'} & set(sys.modules))"
+        "print(*{'torch', 'codecarbon', 'psutil'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""

@@ -1,26 +1,25 @@
 """Attempts at jobs: what they used is written down however they end."""
 
 import json
-import math
 import os
-import platform
 import signal
 import subprocess
 import sys
 import textwrap
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
+import psutil
 import pytest
 
 from epcore.errors import UserError
 from epcore.files import ENERGY, Provenance, add_energy
-from epcore.footprint.clock import cpu_seconds
-from epcore.footprint.ledger import read
-from epcore.footprint.meter import Sample
-from epcore.footprint.tracker import LEDGER, SETTINGS, tracked
+from epcore.footprint import share
+from epcore.footprint.energy import read
+from epcore.footprint.tracker import FOLDER, SETTINGS, Attempt, tracked
 
-CORE_WATTS = 120 / (os.cpu_count() or 1)  # of the settings' processor and memory
+WATTS = 120  # of the settings' processors and memory at full load
 
 
 @pytest.fixture
@@ -30,15 +29,16 @@ def tracking(tmp_path, monkeypatch, settings):
 
     def switch(**changes):
         monkeypatch.setenv(SETTINGS, settings(**changes).model_dump_json())
-        monkeypatch.setenv(LEDGER, "results/x/ledger.jsonl")
-        return Path("results/x/ledger.jsonl")
+        monkeypatch.setenv(FOLDER, "results/x/energy")
+        return Path("results/x/energy")
 
     return switch
 
 
-def at_full_load(entry):
-    """kWh of the entry's processor time."""
-    return 1.25 * CORE_WATTS * entry.cpu_seconds / 3.6e6
+def only(folder):
+    """The one attempt that was tracked."""
+    (row,) = read(folder).itertuples()
+    return row
 
 
 def busy(seconds):
@@ -57,27 +57,26 @@ def test_by_hand_nothing_is_tracked(tmp_path, monkeypatch):
 
 
 def test_it_can_be_switched_off(tracking):
-    ledger = tracking(tracking=False)
+    folder = tracking(tracking=False)
     with tracked("pretrain", Path("x.pt"), measured=True):
         assert ENERGY.get() is None
-    assert not ledger.exists()
+    assert not folder.exists()
 
 
-def test_a_short_attempt_is_its_processor_time_times_the_machines_power(tracking):
-    ledger = tracking()
+def test_a_short_attempt_tells_its_processor_time(tracking):
+    folder = tracking()
     before = sum(os.times()[:4])
     with tracked("episodes", Path("a/x.npz")):
         busy(0.3)
     after = sum(os.times()[:4])
-    (entry,) = read(ledger)
-    assert (entry.job, entry.stage, entry.state) == ("a/x.npz", "episodes", "finished")
+    row = only(folder)
+    assert (row.job, row.stage, row.state, row.device) == (
+        "a/x.npz", "episodes", "finished", "cpu"
+    )  # fmt: skip
     ticks = 0.05  # four counters of whole hundredths of a second
-    assert before + 0.3 - ticks <= entry.cpu_seconds <= after + ticks
-    assert entry.kwh == pytest.approx(1.25 * CORE_WATTS * entry.cpu_seconds / 3.6e6, rel=0.05)
-    assert entry.kg == pytest.approx(0.5 * entry.kwh)
-    assert entry.tdp_kwh == pytest.approx(entry.kwh / 1.25 * 100 / 120)
-    assert entry.measured_kwh == 0
-    assert (entry.pue, entry.factor_source) == (1.25, "set in config/footprint.yaml")
+    assert before + 0.3 - ticks <= row.cpu_seconds <= after + ticks
+    assert (row.measured_seconds, row.kwh) == (0, 0)
+    assert (row.pue, row.factor_source) == (1.25, "set in config/footprint.yaml")
 
 
 @pytest.mark.parametrize(
@@ -85,36 +84,42 @@ def test_a_short_attempt_is_its_processor_time_times_the_machines_power(tracking
     [(UserError("no"), "failed"), (SystemExit(3), "failed"), (KeyboardInterrupt(), "interrupted")],
 )
 def test_attempts_that_do_not_succeed_count_each_for_itself(tracking, error, state):
-    ledger = tracking()
+    folder = tracking()
     for _ in range(2):
         with pytest.raises(type(error)), tracked("pretrain", Path("x.pt"), measured=True):
             raise error
-    first, second = read(ledger)
-    assert (first.state, second.state) == (state, state)
-    assert first.attempt != second.attempt
-    assert first.kwh > 0
+    rows = read(folder)
+    assert rows["state"].tolist() == [state, state]
+    assert rows["attempt"].nunique() == 2
 
 
 def test_the_meta_has_the_energy_up_to_then(tracking):
-    ledger = tracking()
+    folder = tracking()
     with tracked("pretrain", Path("x.pt"), measured=True):
+        busy(0.2)
         Path("x.pt").touch()
         Provenance("pretrain", {}, []).write(Path("x.pt"))
         busy(0.2)
-    energy = json.loads(Path("x.meta.json").read_text())["energy"]
-    (entry,) = read(ledger)
-    assert energy["attempt"] == entry.attempt
-    assert 0 < energy["kwh"] < entry.kwh
-    assert energy["kg"] == pytest.approx(energy["kwh"] * energy["factor"])
+    energy, row = json.loads(Path("x.meta.json").read_text())["energy"], only(folder)
+    assert (energy["attempt"], energy["job"], energy["factor"]) == (row.attempt, "x.pt", 0.5)
+    assert 0 < energy["kwh"] < row.cpu_kwh + row.ram_kwh
     with tracked("pretrain", Path("x.pt"), measured=True):
+        busy(0.2)
         add_energy(Path("x.pt"))  # that the processes of a training together have made
-        busy(0.1)
-    meta, (*_, entry) = json.loads(Path("x.meta.json").read_text()), read(ledger)
-    assert (meta["stage"], meta["energy"]["attempt"]) == ("pretrain", entry.attempt)
-    assert 0 < meta["energy"]["kwh"] < entry.kwh
+    meta = json.loads(Path("x.meta.json").read_text())
+    assert (meta["stage"], meta["energy"]["attempt"] != row.attempt) == ("pretrain", True)
     Path("untracked.pt").touch()
     Provenance("pretrain", {}, []).write(Path("untracked.pt"))
     assert "energy" not in json.loads(Path("untracked.meta.json").read_text())
+
+
+def test_the_meta_of_a_short_job_names_it_and_no_energy(tracking):
+    tracking()
+    with tracked("episodes", Path("x.npz")):
+        Path("x.npz").touch()
+        Provenance("episodes", {}, []).write(Path("x.npz"))
+    energy = json.loads(Path("x.meta.json").read_text())["energy"]
+    assert (energy["job"], energy["kwh"]) == ("x.npz", None)
 
 
 JOB = """
@@ -122,9 +127,11 @@ JOB = """
     from pathlib import Path
 
     socket.socket.connect = socket.getaddrinfo = lambda *_, **__: os._exit(7)
+    from epcore.footprint import share
     from epcore.footprint.tracker import tracked
     from epcore.runtime.interruption import leave_on_signals
 
+    share.INTERVAL, share.BETWEEN_ROWS = 0.2, 1
     leave_on_signals()
     with tracked("pretrain", Path(sys.argv[1]), measured=True):
         print("ready", flush=True)
@@ -143,169 +150,155 @@ def start_job(name, seconds):
 
 
 def test_an_attempt_that_was_killed_counts_with_what_it_had_used(tracking):
-    ledger = tracking()
+    folder = tracking()
     job = start_job("x.pt", 60)
-    while not (entries := read(ledger)) or entries[0].state != "running":
+    while (row := only(folder)).state != "running" or row.cpu_kwh == 0:
         assert job.poll() is None
         time.sleep(0.05)
     job.send_signal(signal.SIGKILL)
     job.wait()
-    (entry,) = read(ledger)
-    assert entry.state == "running"
-    assert entry.seconds >= 2
-    assert entry.kwh > 1.25 * CORE_WATTS * 0.1 / 3.6e6
+    after = only(folder)
+    assert after.state == "running"
+    assert after.kwh >= row.kwh > 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_attempt_that_is_asked_to_leave_writes_what_it_had_used(tracking, number):
-    ledger = tracking()
+    folder = tracking()
     job = start_job("x.pt", 60)
-    time.sleep(0.2)
+    time.sleep(0.3)
     job.send_signal(number)
     assert job.wait() != 0
-    (entry,) = read(ledger)
-    assert (entry.state, entry.method) == ("interrupted", "codecarbon, load of the machine")
-    assert entry.kwh > 0
+    row = only(folder)
+    assert row.state == "interrupted"
+    assert row.measured_seconds > 0
+    assert row.kwh > 0
 
 
 def test_codecarbon_measures_offline_and_jobs_side_by_side_share_the_machine(tracking):
     """What two jobs count together is at most what the machine used."""
-    ledger = tracking()
+    folder = tracking()
     start = time.monotonic()
     jobs = [start_job(f"{number}.pt", 0.5) for number in range(2)]
     assert [job.wait() for job in jobs] == [0, 0]
     elapsed = time.monotonic() - start
-    entries = read(ledger)
-    assert len(entries) == 2
-    for entry in entries:
-        assert entry.state == "finished"
-        assert entry.method == "codecarbon, load of the machine"
-        assert entry.measured_kwh == 0
-        assert entry.cpu_seconds >= 0.5
-    most = 1.25 * 120 * elapsed / 3.6e6
-    assert sum(entry.kwh for entry in entries) <= 1.1 * most
-    assert all(entry.kwh >= 0.3 * at_full_load(entry) for entry in entries)
-    alike = entries[0].kwh / entries[1].kwh
-    assert 0.5 < alike < 2
+    rows = read(folder)
+    assert rows["state"].tolist() == ["finished"] * 2
+    assert (rows["measured_kwh"] == 0).all()
+    assert (rows["measured_seconds"] >= 0.4).all()
+    measured = rows["cpu_kwh"] + rows["ram_kwh"]
+    assert 0 < measured.sum() <= 1.1 * 1.25 * WATTS * elapsed / 3.6e6
+    assert (measured > 0).all()
 
 
-STAGE = """
-    import sys
-    from pathlib import Path
-    from epcore.footprint.tracker import tracked
-
-    with tracked(sys.argv[1], Path("x"), measured=sys.argv[1] != "table"):
-        pass
-    print(*sorted({"codecarbon", "psutil"} & set(sys.modules)))
-"""
-
-
-def test_stages_of_a_second_are_estimated_without_codecarbon(tracking):
-    """Nor psutil: to load both takes longer than such a job may spend on being tracked."""
-    ledger = tracking()
-    with tracked("table", Path("first")):
-        pass  # finds out the machine
-
-    def loaded(stage):
-        command = [sys.executable, "-c", textwrap.dedent(STAGE), stage]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        return done.stdout, done.stderr
-
-    assert loaded("table") == ("\n", "")
-    assert loaded("evaluate") == ("codecarbon psutil\n", "")
-    methods = [entry.method for entry in read(ledger)]
-    assert methods[1:] == ["processor time times power", "codecarbon, load of the machine"]
-
-
-def test_power_counters_that_are_gone_are_not_said_to_have_counted(tracking, monkeypatch):
-    """They were there when the machine was found out."""
-    ledger, there = tracking(cpu_power=None), "codecarbon.core.cpu.is_rapl_available"
-    monkeypatch.setattr(there, lambda: True)
-    with tracked("episodes", Path("x.npz")):
-        pass
-    monkeypatch.setattr(there, lambda: False)
-    with tracked("pretrain", Path("x.pt"), measured=True):
-        busy(0.2)
-    _, entry = read(ledger)
-    assert (entry.method, entry.measured_kwh) == ("codecarbon, load of the machine", 0)
-    assert entry.kwh > 0
-
-
-@pytest.mark.parametrize("method", ["__init__", "start", "flush", "stop", "_do_measurements"])
+@pytest.mark.parametrize("method", ["__init__", "start"])
 def test_codecarbon_that_fails_ends_no_training(tracking, monkeypatch, capsys, method):
     def fail(*_, **__):
         raise AttributeError(method)
 
-    ledger = tracking()
+    folder = tracking()
     monkeypatch.setattr(f"codecarbon.OfflineEmissionsTracker.{method}", fail)
     with tracked("pretrain", Path("x.pt"), measured=True):
-        time.sleep(0.1)  # what it measured a moment ago it does not measure again
-        Path("x.pt").touch()
-        Provenance("pretrain", {}, []).write(Path("x.pt"))
-    (entry,) = read(ledger)
-    assert (entry.state, entry.method) == ("finished", "processor time times power")
-    assert entry.kwh == pytest.approx(at_full_load(entry), rel=0.05)
-    assert "this job's energy is estimated" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("odd", [math.nan, -1.0])
-def test_codecarbon_that_measures_nonsense_is_not_believed(tracking, monkeypatch, capsys, odd):
-    ledger = tracking()
-    monkeypatch.setattr(
-        "epcore.footprint.meter.Meter.read",
-        lambda meter, last: Sample(0.0, 0.0, 0.0, gpu=odd, counters=False),
-    )
-    with tracked("pretrain", Path("x.pt"), measured=True):
         pass
-    (entry,) = read(ledger)
-    assert (entry.state, entry.method) == ("finished", "processor time times power")
+    row = only(folder)
+    assert (row.state, row.measured_seconds) == ("finished", 0)
     assert "this job's energy is estimated" in capsys.readouterr().err
 
 
-def test_a_full_disk_costs_the_ledger_its_line_and_not_the_job_its_result(
-    tracking, tmp_path, capsys
-):
-    ledger = tracking()
-    ledger.parent.mkdir(parents=True)
-    ledger.symlink_to("/dev/full")
+def test_a_full_disk_costs_the_row_and_not_the_job_its_result(tracking, tmp_path, capsys):
+    folder = tracking()
+    folder.parent.mkdir(parents=True)
+    folder.touch()  # no folder can be made there
     with tracked("episodes", Path("x.npz")):
         pass
     with pytest.raises(UserError, match=r"^mine$"), tracked("episodes", Path("x.npz")):
         raise UserError("mine")
-    told = "epcore: ledger results/x/ledger.jsonl: No space left on device; what this job used"
-    assert told in capsys.readouterr().err
+    assert "what this job used is not written" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("broken", ["no folder", "full disk"])
-def test_a_machine_that_cannot_be_saved_costs_no_job_its_result(tracking, capsys, broken):
-    ledger = tracking()
-    machines = ledger.parent / "machines"
-    if broken == "no folder":
-        ledger.parent.mkdir(parents=True)
-        machines.touch()
-    else:
-        machines.mkdir(parents=True)
-        (machines / f"{platform.node()}.json").symlink_to("/dev/full")
-    with tracked("episodes", Path("x.npz")):
-        pass
-    (entry,) = read(ledger)
-    assert (entry.state, entry.factor) == ("finished", 0.5)
-    assert "what is known of this machine is not saved" in capsys.readouterr().err
+# -- the share ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def job(tracking, monkeypatch, settings):
+    """A job with these processor times of the machine and of itself, and its output."""
+
+    def build(*times, gpus=0):
+        folder, moments = tracking(), iter(times)
+        current = {}
+
+        def busy_seconds():
+            current["own"], busy = next(moments)
+            return busy
+
+        monkeypatch.setattr(share, "_busy_seconds", busy_seconds)
+        monkeypatch.setattr(share, "_own_seconds", lambda: current["own"])
+        attempt = Attempt(settings(), folder, "pretrain", Path("x.pt"), gpus)
+        return attempt, share.Share(attempt)
+
+    return build
+
+
+def used(cpu=0.0, ram=0.0, gpu=0.0):
+    return SimpleNamespace(cpu_energy=cpu, ram_energy=ram, gpu_energy=gpu)
+
+
+def amounts(attempt):
+    return [attempt.row[name] for name in ("cpu_kwh", "ram_kwh", "gpu_kwh", "measured_seconds")]
+
+
+def test_a_job_is_given_its_part_of_the_processor_time_between_two_readings(job):
+    """Half of it at first, and a tenth later; nothing of what was before it."""
+    attempt, output = job((3.0, 100), (5.0, 104), (6.0, 114))
+    output.live_out(None, used(cpu=1, ram=0.5))
+    assert amounts(attempt) == pytest.approx([0.5, 0.25, 0, 2])
+    output.out(None, used(cpu=2, ram=1))
+    assert amounts(attempt) == pytest.approx([0.7, 0.35, 0, 3])
+
+
+def test_a_gpu_is_one_jobs_alone_however_little_processor_time_that_has(job):
+    attempt, output = job((1.0, 10), (1.0, 20), gpus=2)
+    output.out(None, used(cpu=1, gpu=5))
+    assert amounts(attempt) == [0, 0, 5, 0]
+    assert attempt.row["gpu_watts"] == 600
+
+
+def test_clocks_that_tick_apart_give_a_job_no_more_than_all(job):
+    attempt, output = job((1.0, 10), (1.02, 10.01))
+    output.out(None, used(cpu=1, gpu=1))
+    assert amounts(attempt)[:3] == [1, 0, 1]
+
+
+@pytest.mark.parametrize("odd", [float("nan"), -1.0])
+def test_nonsense_is_not_believed(job, odd):
+    attempt, output = job((1.0, 10), (2.0, 11))
+    output.out(None, used(gpu=odd))
+    assert amounts(attempt) == [0, 0, 0, 0]
 
 
 def test_the_processor_time_of_a_team_counts_while_it_runs():
     member = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     try:
-        before, end = cpu_seconds(team=True), time.monotonic() + 60
-        while cpu_seconds(team=True) - before < 0.2 and time.monotonic() < end:
+        before, end = share._own_seconds(), time.monotonic() + 60
+        while share._own_seconds() - before < 0.2 and time.monotonic() < end:
             time.sleep(0.05)
-        assert cpu_seconds(team=True) - before >= 0.2
+        assert psutil.Process(member.pid).is_running()
+        assert share._own_seconds() - before >= 0.2
     finally:
         member.kill()
         member.wait()
 
 
-def test_a_wrong_region_stops_the_job_before_it_starts(tracking):
-    tracking(carbon_intensity=None, country="CAN", region="qubec")
-    with pytest.raises(UserError, match="qubec"), tracked("pretrain", Path("x.pt"), measured=True):
-        pytest.fail("it ran")
+def test_settings_in_the_users_home_change_nothing_that_footprint_yaml_says(tracking):
+    """The power of a busy core and of the memory are those of footprint.yaml."""
+    folder = tracking()
+    Path(".codecarbon.config").write_text(
+        "[codecarbon]\ntracking_mode = process\nforce_cpu_power = 7000\nforce_ram_power = 7000\n"
+        "pue = 7\nmeasure_power_secs = 0.01\noutput_dir = /nowhere\nlog_level = debug\n"
+    )
+    start = time.monotonic()
+    with tracked("pretrain", Path("x.pt"), measured=True):
+        busy(0.5)
+    row = only(folder)
+    most = 1.25 * WATTS * (time.monotonic() - start) / 3.6e6
+    assert 0 < row.cpu_kwh + row.ram_kwh <= most

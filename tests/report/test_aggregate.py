@@ -16,7 +16,7 @@ from score_files import write_classifier, write_curve, write_scores
 from epcore.commands.stages import run_report
 from epcore.errors import UserError
 from epcore.files import meta_of
-from epcore.footprint.ledger import append
+from epcore.footprint.rows import file_of, record
 from epcore.report import aggregate
 from epcore.report.config import Training
 from epcore.report.scores import read_scores, reading_classifier
@@ -418,7 +418,7 @@ def test_a_table_that_does_not_tell_of_trainings_reads_no_curve(table, table_sta
     assert {tuple(line[name] for name in FALLS) for (line,) in tests.values()} == {("",) * 4}
 
 
-LEDGER = Path("results/mine/ledger.jsonl")
+ENERGY = Path("results/mine/energy")
 
 
 def cost(folder, **facts):
@@ -433,45 +433,47 @@ def test_the_cost_of_a_checkpoint_is_that_of_all_its_trainings(tmp_path):
         cost(tmp_path / str(place), seconds=seconds, energy={"kwh": kwh})
         for place, (seconds, kwh) in enumerate(told)
     ]
-    assert aggregate.costs(made, LEDGER) == {"training_seconds": 110, "training_kwh": 0.75}
-    assert aggregate.costs([], LEDGER) == {}
+    assert aggregate.costs(made, ENERGY) == {"training_seconds": 110, "training_kwh": 0.75}
+    assert aggregate.costs([], ENERGY) == {}
 
 
 @pytest.mark.parametrize("went_on", [3, {"": None, "b": 0}])
 def test_a_training_that_went_on_counts_with_its_attempts_before(
-    tmp_path, monkeypatch, entry, went_on
+    tmp_path, monkeypatch, attempt, went_on
 ):
     monkeypatch.chdir(tmp_path)
     (folder := Path("results/mine/models")).mkdir(parents=True)
-    job = {"job": str(folder / "pretraining.pt")}
-    for number, state in enumerate(["finished", "running", "interrupted"]):
-        append(LEDGER, entry(attempt=f"{number}", state=state, seconds=100, kwh=0.5, **job))
-    append(LEDGER, entry(attempt="last", state="finished", seconds=10, kwh=0.1, **job))
-    facts = {"seconds": 7, "energy": {"kwh": 0.25, "attempt": "last"}}
+    job = str(folder / "pretraining.pt")
+    used = {"job": job, "seconds": 100, "cpu_kwh": 0.5, "ram_kwh": 0}
+    states = {"0": "finished", "1": "running", "2": "interrupted", "last": "finished"}
+    for hour, (name, state) in enumerate(states.items()):
+        record(ENERGY, attempt(attempt=name, at=str(hour), state=state, **used))
+    facts = {"seconds": 7, "energy": {"kwh": 0.25, "attempt": "last", "job": job}}
     alone = cost(folder, **facts, resumed_from_epoch=None)
-    assert aggregate.costs([alone], LEDGER) == {"training_seconds": 7.0, "training_kwh": 0.25}
+    assert aggregate.costs([alone], ENERGY) == {"training_seconds": 7.0, "training_kwh": 0.25}
     continued = cost(folder, **facts, resumed_from_epoch=went_on)
     told = {"training_seconds": 207.0, "training_kwh": 1.25}
-    assert aggregate.costs([continued], LEDGER) == told
-    LEDGER.unlink()
-    assert aggregate.costs([continued], LEDGER) == {
+    assert aggregate.costs([continued], ENERGY) == told
+    file_of(ENERGY, job).unlink()
+    assert aggregate.costs([continued], ENERGY) == {
         "training_seconds": 7.0,
         "training_kwh": 0.25,
     }
 
 
-def test_energy_that_was_not_tracked_once_is_not_told(tmp_path):
+@pytest.mark.parametrize("without", [{"seconds": 3}, {"seconds": 3, "energy": {"kwh": None}}])
+def test_energy_that_was_not_measured_once_is_not_told(tmp_path, without):
     made = [
         cost(tmp_path / "a", seconds=1, energy={"kwh": 2}),
-        cost(tmp_path / "b", seconds=3),
+        cost(tmp_path / "b", **without),
     ]
-    assert aggregate.costs(made, LEDGER) == {"training_seconds": 4.0}
+    assert aggregate.costs(made, ENERGY) == {"training_seconds": 4.0}
 
 
 @pytest.mark.parametrize("facts", [{}, {"seconds": None}, {"seconds": 1, "energy": {"wh": 3}}])
 def test_a_meta_that_does_not_tell_its_cost_is_named(tmp_path, facts):
     with pytest.raises(UserError, match=r"\.meta\.json is damaged .*; delete it"):
-        aggregate.costs([cost(tmp_path, **facts)], LEDGER)
+        aggregate.costs([cost(tmp_path, **facts)], ENERGY)
 
 
 SAID = {"made": {}, "assumes": "T B", "seconds_per_1000_episodes": 2.5}

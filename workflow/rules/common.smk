@@ -12,7 +12,7 @@ from epcore.config.load import read_yaml
 from epcore.config.scale import MainConfig
 from epcore.errors import UserError, replace_unencodable
 from epcore.files import fingerprint
-from epcore.footprint.machine import carbon_intensity
+from epcore.footprint.factor import carbon_intensity
 from epcore.plan import Plan, paths
 from epcore.plan.checks import check_unedited
 from epcore.plan.figures import WITH_NUMBERS
@@ -154,11 +154,11 @@ def check_file(target):
         sys.exit(
             f"epcore: {target} is not of scale {SCALE}; add --config scale={target.parts[1]}"
         )
-    ledger = Path(paths.LEDGER.format(scale=SCALE))
-    tracked = PLAN.registry.footprint.tracking or ledger.exists()
+    energy = Path(paths.ENERGY.format(scale=SCALE))
+    tracked = PLAN.registry.footprint.tracking or energy.exists()
     if target.stem == "co2" and not tracked:
         sys.exit(
-            f"epcore: {target} is made from {ledger}, which jobs write only if tracked; set "
+            f"epcore: {target} is made from {energy}, which jobs write only if tracked; set "
             "`tracking: true` in config/footprint.yaml"
         )
     names = {"tables": TABLES, "figures": FIGURES}.get(str(target.parent))
@@ -260,13 +260,13 @@ def each_attempt(amount):
 
 # The environment of every job.
 # - PATH: `epcore` of the Python that runs Snakemake, even if its environment is not activated.
-# - EPCORE_*: each job measures its energy and writes it into the scale's ledger. Not part of any
+# - EPCORE_*: each job measures its energy and writes it below the scale's energy folder. Not part of any
 #   slice: a changed emission factor retrains nothing, and another data root neither.
 os.environ |= {
     **ENVIRONMENT,
     "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
     "EPCORE_FOOTPRINT": PLAN.registry.footprint.model_dump_json(),
-    "EPCORE_LEDGER": paths.LEDGER.format(scale=SCALE),
+    "EPCORE_ENERGY": paths.ENERGY.format(scale=SCALE),
     "EPCORE_DATA_ROOT": MAIN.data_root,
 }
 

@@ -24,7 +24,7 @@ rule environment:
         "../scripts/report.py"
 
 
-# Last of all, so that everything else is in the ledger, which grows with every job and therefore
+# Last of all, so that everything else is counted. What is counted grows with every job and therefore
 # is no input. By hand it may be run at any time.
 rule co2:
     input:
@@ -62,9 +62,9 @@ rule co2:
         runtime=10,
     params:
         config=slice_of(PLAN.co2),
-        ledger=paths.LEDGER.format(scale=SCALE),
+        energy=paths.ENERGY.format(scale=SCALE),
     shell:
-        "epcore co2 --config {params.config:q} --ledger {params.ledger:q} --out {output.report:q} "
+        "epcore co2 --config {params.config:q} --energy {params.energy:q} --out {output.report:q} "
         "--tex {output.table:q} --drawing {output.figure:q} > {log:q} 2>&1"
 
 

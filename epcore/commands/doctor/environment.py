@@ -8,7 +8,7 @@ from pathlib import Path
 from epcore.commands.doctor.finding import Finding
 from epcore.errors import UserError
 from epcore.footprint.config import FootprintSettings
-from epcore.footprint.machine import carbon_intensity, factor_source
+from epcore.footprint.factor import carbon_intensity, factor_source
 from epcore.runtime.gpus import local_gpus
 
 LOCK = "requirements.txt"

@@ -1,6 +1,5 @@
-"""What a kilowatt-hour weighs and what a machine draws, found out once."""
+"""What a kilowatt-hour weighs."""
 
-import json
 import math
 import os
 import subprocess
@@ -11,9 +10,9 @@ import pytest
 from codecarbon.input import DataSource
 
 from epcore.errors import UserError
-from epcore.footprint.config import FootprintSettings
-from epcore.footprint.machine import carbon_intensity, known_machine
-from epcore.footprint.tracker import LEDGER, SETTINGS
+from epcore.footprint.energy import read
+from epcore.footprint.factor import carbon_intensity
+from epcore.footprint.tracker import FOLDER, SETTINGS
 
 
 def test_an_explicit_factor_wins(settings):
@@ -28,28 +27,41 @@ def test_in_a_slurm_job_the_memory_is_that_of_the_machine(tmp_path, monkeypatch,
     monkeypatch.chdir(tmp_path)
     unknown = settings(ram_power=None, carbon_intensity=None, country="CAN", region=None)
     monkeypatch.setenv(SETTINGS, unknown.model_dump_json())
-    outside = ram_power_of_a_job(monkeypatch, "outside")
+    outside = ram_watts_of_a_job(monkeypatch, "outside")
     for name in ("SLURM_JOB_ID", "SLURM_JOBID"):  # the second one is the older
         monkeypatch.setenv(name, "7")
-    assert ram_power_of_a_job(monkeypatch, "inside") == outside > 0
+    assert ram_watts_of_a_job(monkeypatch, "inside") == pytest.approx(outside, rel=0.2)
     assert not Path("asked").exists()
 
 
-def ram_power_of_a_job(monkeypatch, name):
-    """Watts, of a job in a process of its own that finds them out."""
-    monkeypatch.setenv(LEDGER, f"{name}/ledger.jsonl")
-    subprocess.run([sys.executable, "-c", JOB], check=True)
-    (machine,) = Path(name, "machines").iterdir()
-    return json.loads(machine.read_text())["ram_power"]
+def ram_watts_of_a_job(monkeypatch, name):
+    """Watts of the memory for each second of the job's share, in a process of its own."""
+    monkeypatch.setenv(FOLDER, name)
+    watts = subprocess.run([sys.executable, "-c", JOB], check=True, capture_output=True, text=True)
+    (row,) = read(Path(name)).itertuples()
+    assert row.ram_kwh > 0
+    return float(watts.stdout)
 
 
 JOB = """
 import os
 from pathlib import Path
+from epcore.footprint import share
 from epcore.footprint.tracker import tracked
 before = dict(os.environ)
+told, out = [], share.Share.out
+
+
+def listening(self, total, delta):
+    told.append(total)
+    out(self, total, delta)
+
+
+share.Share.out = listening
 with tracked("evaluate", Path("x"), measured=True):
     assert os.environ == before
+    sum(range(10_000_000))
+print(told[-1].ram_power)
 """
 
 
@@ -107,33 +119,3 @@ def test_an_unknown_place_is_an_error_not_another_factor(settings, country, regi
 def test_wrong_settings_are_refused(settings, changes, says):
     with pytest.raises(ValueError, match=says):
         settings(**changes)
-
-
-CHILD = """
-import sys
-from pathlib import Path
-from epcore.footprint.machine import known_machine
-from epcore.footprint.config import FootprintSettings
-known_machine(FootprintSettings.model_validate_json(sys.argv[1]), Path(sys.argv[2]))
-print("codecarbon" in sys.modules)
-"""
-
-
-def loads_codecarbon(settings: FootprintSettings, folder):
-    command = [sys.executable, "-c", CHILD, settings.model_dump_json(), str(folder)]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout == "True\n"
-
-
-def test_a_machine_is_found_out_once_for_each_setting(tmp_path, settings):
-    unknown = settings(cpu_power=None, ram_power=None)
-    assert loads_codecarbon(unknown, tmp_path)
-    assert not loads_codecarbon(unknown, tmp_path)
-    (file,) = tmp_path.iterdir()
-    machine = known_machine(unknown, tmp_path)
-    assert machine.cpu_power > 0
-    assert machine.ram_power > 0
-    changed = known_machine(settings(), tmp_path)
-    assert (changed.cpu_power, changed.ram_power, changed.factor) == (100, 20, 0.5)
-    assert changed.watts_per_core == pytest.approx(120 / changed.cpus)
-    file.write_text("torn")
-    assert known_machine(settings(), tmp_path) == changed

@@ -1,0 +1,201 @@
+"""The CO2 report: what every job, rule, table and figure of a scale used."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from epcore.files import Provenance, write_text
+from epcore.footprint import impact
+from epcore.footprint.account import account
+from epcore.footprint.config import Co2Config
+from epcore.footprint.energy import read
+from epcore.report.figure import BLUE, ORANGE, figure
+from epcore.report.numbers import write_table
+from epcore.report.writer import fill
+
+HOURS = 24  # of processors, below which the table tells minutes
+LEAST = 0.001
+# The statements of the paragraph that the table repeats.
+CAPTION = ("factor", "trust", "paper", "shared")
+
+
+def statements(sums: pd.DataFrame, attempts: pd.DataFrame) -> dict[str, str]:
+    """The sentences of the paper's paragraph on CO2 by topic, with the numbers of these runs.
+
+    Args:
+        sums: what `epcore.footprint.account` sums up.
+        attempts: the attempts behind them.
+    """
+    total = _total(sums)
+    devices = sorted(attempts["device"].unique())
+    hardware = " and ".join("processors" if name == "cpu" else name for name in devices)
+    sources = "; ".join(sorted(attempts["factor_source"].unique()))
+    sentences = {
+        "factor": "Experiments were conducted with a carbon emission factor of "
+        f"{_range(attempts['factor'].dropna())} kg/kWh ({sources}) and a PUE of "
+        f"{_range(attempts['pue'])}.",
+        "work": f"A cumulative of {_digits(total['hours'])} hours of computation was performed on "
+        f"{hardware}, in {len(attempts)} attempts at {attempts['job'].nunique()} jobs, "
+        f"{total['unfinished']} of which failed, were interrupted or have not ended; they count "
+        "with what they used.",
+        "total": f"Total emissions are {_mass(total['kg'])} CO2eq from {_energy(total['kwh'])}.",
+        "trust": _trust(total["measured_kwh"], total["kwh"]),
+        "paper": impact.SENTENCE,
+        "shared": "Tables and figures count the jobs that they are made of, not the embeddings for "
+        "others that their publication waits for; what several share counts for each, so that "
+        "their sum is not the total.",
+    }
+    if total["impact_kg"] > 0:
+        sentences["impact"] = (
+            "Hours times the GPUs' power at full load times that factor, as the Machine Learning "
+            f"Impact calculator has it, give {_mass(total['impact_kg'])} CO2eq: "
+            f"{_gpu_hours(attempts)}. Memory, the processor beside a GPU and the PUE are not in it."
+        )
+    return sentences
+
+
+def _total(sums: pd.DataFrame) -> pd.Series:
+    return sums[sums["level"] == "total"].iloc[0]
+
+
+def _range(values: pd.Series) -> str:
+    return " to ".join(f"{value:g}" for value in dict.fromkeys((values.min(), values.max())))
+
+
+def _gpu_hours(attempts: pd.DataFrame) -> str:
+    """The hours, and their mean watts, that the hours-times-power estimate is made of."""
+    on_gpu = attempts[attempts["gpu_watts"] > 0]
+    watts = np.average(on_gpu["gpu_watts"], weights=on_gpu["seconds"])
+    return f"{_digits(on_gpu['seconds'].sum() / 3600)} hours of GPU jobs at {_digits(watts)} W"
+
+
+def _trust(measured: float, kwh: float) -> str:
+    """Which part of the energy is measured."""
+    estimated = (
+        "by codecarbon from the load of the whole machine, of which each training has the part of "
+        "its processor time; the small jobs beside them count with theirs, at the same rate"
+    )
+    if measured <= 0:
+        return f"This is estimated, not measured, because no power counter was there: {estimated}."
+    return (
+        f"{_percent(measured, kwh)} of the energy was measured by power counters (that of a "
+        "processor is split among jobs by their processor time), the rest is estimated: "
+        f"{estimated}."
+    )
+
+
+def typeset(sums: pd.DataFrame, sentences: dict[str, str], attempts: pd.DataFrame) -> str:
+    """The table of rules, tables and figures, and of the paper's estimate, in LaTeX."""
+    total = _total(sums)
+    scale = 1000 if total["kwh"] < 1 else 1
+    time, parts_of_hour = ("minutes", 60) if total["cpu_hours"] < HOURS else ("hours", 1)
+    units = [parts_of_hour, parts_of_hour, scale, scale]
+
+    def row(use: pd.Series) -> tuple[str, int, int, list[str]]:
+        numbers = use[["hours", "cpu_hours", "kwh", "kg"]] * units
+        return label(use), use["attempts"], use["unfinished"], [_cell(n) for n in numbers]
+
+    levels = {
+        "Rule": ["rule"],
+        "Table or figure, with all it is made of": ["table", "figure"],
+        "": ["total"],
+    }
+    estimates = [
+        (f"Paper: {impact.HOURS} h at {impact.WATTS} W (printed: {impact.PRINTED} kg)",
+         f"{impact.COMPUTED} kg")
+    ]  # fmt: skip
+    if total["impact_kg"] > 0:
+        estimates.insert(0, (f"This run: {_gpu_hours(attempts)}", _mass(total["impact_kg"])))
+    return fill(
+        "co2.tex",
+        caption=" ".join(sentences[name] for name in CAPTION),
+        time=time,
+        energy="Wh" if scale == 1000 else "kWh",
+        mass="g" if scale == 1000 else "kg",
+        parts=[
+            (heading, [row(use) for _, use in sums[sums["level"].isin(names)].iterrows()])
+            for heading, names in levels.items()
+        ],
+        estimates=estimates,
+    )
+
+
+def label(use: pd.Series) -> str:
+    """The name in tables and drawings; a table and a figure may have the same name."""
+    return f"{use['name']} (figure)" if use["level"] == "figure" else str(use["name"])
+
+
+def _cell(number: float) -> str:
+    """A cell of the table; what is next to nothing is not told to its last digit."""
+    return f"$<${LEAST:g}" if 0 < number < LEAST else _digits(number)
+
+
+def _percent(part: float, whole: float) -> str:
+    """The share of a part; 0 % where the whole is nothing."""
+    return f"{100 * part / whole if whole else 0:.0f} %"
+
+
+def _mass(kg: float) -> str:
+    return f"{_digits(kg)} kg" if kg >= 1 else f"{_digits(1000 * kg)} g"
+
+
+def _energy(kwh: float) -> str:
+    return f"{_digits(kwh)} kWh" if kwh >= 1 else f"{_digits(1000 * kwh)} Wh"
+
+
+def _digits(number: float) -> str:
+    """Three significant digits, in full."""
+    return np.format_float_positional(number, precision=3, fractional=False, trim="-")
+
+
+def largest(uses: Iterable[pd.Series], least: float) -> list[tuple[str, float]]:
+    """Names and kg, the largest first; uses of fewer than `least` kg stand at the end as one."""
+    bars = sorted(((label(use), use["kg"]) for use in uses), key=lambda bar: -bar[1])
+    drawn = [bar for bar in bars if bar[1] >= least]
+    small = [kg for _, kg in bars[len(drawn) :]]
+    return [*drawn, (f"{len(small)} others", sum(small))] if small else drawn
+
+
+def draw(sums: pd.DataFrame, out: Path) -> None:
+    """Bars of CO2 by rule and by table; rules of less than a hundredth of all stand as one."""
+    total = _total(sums)
+    unit, scale = ("g", 1000) if total["kg"] < 1 else ("kg", 1)
+
+    def of(level: str) -> list[pd.Series]:
+        return [use for _, use in sums[sums["level"] == level].iterrows()]
+
+    groups = [
+        ("rule", BLUE, largest(of("rule"), total["kg"] / 100)),
+        ("table, with all it is made of", ORANGE, largest(of("table"), 0)),
+    ]
+    rows = sum(len(bars) for _, _, bars in groups)
+    with figure(out, width=4.8, height=1 + 0.17 * rows) as axes:
+        place, ticks = 0, []
+        for name, color, bars in groups:
+            places = [place + number for number in range(len(bars))]
+            axes.barh(places, [scale * kg for _, kg in bars], color=color, label=name)
+            ticks += [(position, name) for position, (name, _) in zip(places, bars, strict=True)]
+            place += len(bars) + 1
+        axes.set_yticks([tick for tick, _ in ticks], [name for _, name in ticks])
+        axes.set_ylim(place - 1.4, -0.6)
+        measured = _percent(total["measured_kwh"], total["kwh"])
+        axes.set_xlabel(f"{unit} CO2-equivalent; {measured} of the energy is measured")
+        axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
+
+
+def run(config: Co2Config, energy: Path, out: Path, tex: Path, drawing: Path) -> None:
+    """The stage `co2`: numbers (.csv), paragraph (.md), table (.tex), drawing (.pdf and .png).
+
+    `energy` is the folder of what the jobs of a scale used, in the folder of the scale.
+    """
+    provenance = Provenance("co2", config.model_dump(mode="json"), [])
+    attempts = read(energy)
+    sums = account(config, energy.parent, attempts)
+    sentences = statements(sums, attempts)
+    write_table(sums, out, "%.6g")
+    write_text(out.with_suffix(".md"), " ".join(sentences.values()) + "\n")
+    write_text(tex, typeset(sums, sentences, attempts))
+    draw(sums, drawing)
+    provenance.write(out)
