@@ -29,9 +29,19 @@ def replace_unencodable() -> None:
 class UserError(Exception):
     """A wrong config key, file or request: one line that says what, where and what to do.
 
-    The command line prints the message without a traceback and exits with a code other than 0.
+    The command line prints `problem; remedy` without a traceback and exits with a code other than
+    0.
+
+    Example:
+        >>> str(UserError("x.pt is damaged", "delete it"))
+        'x.pt is damaged; delete it'
     """
 
-    def __init__(self, message: str) -> None:
-        # Messages of other libraries, quoted in ours, may have several lines.
-        super().__init__(visible(" ".join(message.split("\n")).rstrip()))
+    def __init__(self, problem: str, remedy: str = "") -> None:
+        self.problem, self.remedy = _line(problem), _line(remedy)
+        super().__init__("; ".join(filter(None, (self.problem, self.remedy))).rstrip())
+
+
+def _line(text: str) -> str:
+    """One line; messages of other libraries, quoted in ours, may have several."""
+    return visible(" ".join(text.split("\n")))

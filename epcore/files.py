@@ -35,7 +35,7 @@ def atomic(path: Path) -> Iterator[Path]:
         UserError: if `path` is a folder, a device or the like.
     """
     if not path.name or (path.exists() and not path.is_file()):
-        raise UserError(f"{path} is no regular file; give another name")
+        raise UserError(f"{path} is no regular file", "give another name")
     path.parent.mkdir(parents=True, exist_ok=True)
     # The ending stays, because numpy and matplotlib choose or append by it.
     temporary = path.with_name(f".{path.stem}.{uuid.uuid4().hex[:12]}.tmp{path.suffix}")
@@ -82,7 +82,9 @@ def reading(problem: str, remedy: str) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError, LookupError, TypeError, AttributeError, csv.Error) as error:
-        raise UserError(f"{problem} ({error}); {remedy} and run the same command again") from None
+        raise UserError(
+            f"{problem} ({error})", f"{remedy} and run the same command again"
+        ) from None
 
 
 @contextlib.contextmanager
@@ -187,7 +189,7 @@ def require(path: Path, what: str, remedy: str | None = None) -> None:
         remedy = "make it first, or correct the name"
         if len(path.parts) > 2 and path.parts[0] == "results":
             remedy = f"make it first: snakemake --cores all {path} --config scale={path.parts[1]}"
-    raise UserError(f"{what} {path} does not exist; {remedy}")
+    raise UserError(f"{what} {path} does not exist", remedy)
 
 
 def curve_of(checkpoint: Path, model: str = "") -> Path:
@@ -227,13 +229,13 @@ def verified(path: Path) -> str:
             expected = made.get(path.name, digest)
         except (ValueError, KeyError, TypeError, AttributeError):
             raise UserError(
-                f"{meta} is damaged; delete it and {path}, and run the same command again to make "
-                "both anew"
+                f"{meta} is damaged",
+                f"delete it and {path}, and run the same command again to make both anew",
             ) from None
         if digest != expected:
             raise UserError(
-                f"{path} is damaged or foreign: it is not the file that {meta.name} describes; "
-                "delete it and run the same command again to make it anew"
+                f"{path} is damaged or foreign: it is not the file that {meta.name} describes",
+                "delete it and run the same command again to make it anew",
             )
     return digest
 

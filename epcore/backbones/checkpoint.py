@@ -82,25 +82,26 @@ class Checkpoint:
         """
         content = load_safely(path)
         if not isinstance(content, dict) or content.get("format") != FORMAT:
-            raise UserError(f"{path} is not a checkpoint of this program; {REMEDY}")
+            raise UserError(f"{path} is not a checkpoint of this program", REMEDY)
         try:
             stored = BackboneConfig.model_validate(content.get("backbone"))
         except ValidationError:
             raise UserError(
-                f"checkpoint {path} holds no backbone that this program has "
-                f"({reprlib.repr(content.get('backbone'))}); {REMEDY}"
+                f"checkpoint {path} holds no backbone that this program has ("
+                f"{reprlib.repr(content.get('backbone'))})",
+                REMEDY,
             ) from None
         if stored != expected:
             remedy = f"give the --scale that it is of or, {REMEDY}"
             if stored.architecture != expected.architecture:
                 remedy = f"give --backbone of {stored.architecture}, or another checkpoint"
             raise UserError(
-                f"checkpoint {path} holds {stored}, but {expected} is asked for; {remedy}"
+                f"checkpoint {path} holds {stored}, but {expected} is asked for", remedy
             )
         whole: dict[str, Any] = {"class_head": {}} | content
         for part in PARTS:
             if problem := problem_of(whole.get(part)):
-                raise UserError(f"checkpoint {path}: its {part} {problem}; {REMEDY}")
+                raise UserError(f"checkpoint {path}: its {part} {problem}", REMEDY)
         return cls(stored, whole["weights"], whole["class_head"], f"checkpoint {path}")
 
     def fill(self, backbone: nn.Module, class_head: nn.Module | None = None) -> None:
@@ -118,8 +119,9 @@ class Checkpoint:
                 problems = [textwrap.shorten(line, 160) for line in str(error).splitlines()[1:]]
                 more = f" and {len(problems) - 2} more" if len(problems) > 2 else ""
                 raise UserError(
-                    f"{self.name}: its {part} do not fit {self.backbone} "
-                    f"({' '.join(problems[:2])}{more}); {REMEDY}"
+                    f"{self.name}: its {part} do not fit {self.backbone} ("
+                    f"{' '.join(problems[:2])}{more})",
+                    REMEDY,
                 ) from None
 
     def network(self, device: torch.device) -> Backbone:
@@ -183,12 +185,12 @@ def load_safely(path: Path) -> Any:
                 raise ValueError(f"wrong checksum of {damaged}")
         return torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
-        raise UserError(f"checkpoint {path} does not exist; train it first") from None
+        raise UserError(f"checkpoint {path} does not exist", "train it first") from None
     except Exception as error:  # torch, pickle and zipfile each raise their own
         problem = str(error).splitlines()[0] if str(error) else type(error).__name__
         if isinstance(error, pickle.UnpicklingError):
             problem = "it holds more than tensors and plain values"
-        raise UserError(f"checkpoint {path} is damaged or foreign ({problem}); {REMEDY}") from None
+        raise UserError(f"checkpoint {path} is damaged or foreign ({problem})", REMEDY) from None
 
 
 def load_backbone(path: Path, expected: BackboneConfig, device: torch.device) -> Backbone:
@@ -202,7 +204,7 @@ def build(settings: BackboneConfig) -> Backbone:
         return build_backbone(settings.architecture, settings.width, settings.depth)
     except ValueError as error:
         problem = f"backbone {settings.architecture}: {error}"
-        raise UserError(f"{problem}; choose another width or depth") from None
+        raise UserError(f"{problem}", "choose another width or depth") from None
 
 
 def state_of(module: nn.Module) -> dict[str, torch.Tensor]:

@@ -39,8 +39,9 @@ def check_pixels(backbone: BackboneConfig, pixels: int, location: str) -> None:
     smallest = SMALLEST.get(backbone.architecture, 1)
     if pixels < smallest:
         raise UserError(
-            f"{location}: {backbone.architecture} needs images of at least {smallest} pixels and "
-            f"is given {pixels}; raise image_size of the data set, or leave the backbone out"
+            f"{location}: {backbone.architecture} needs images of at least {smallest} "
+            f"pixels and is given {pixels}",
+            "raise image_size of the data set, or leave the backbone out",
         )
 
 
@@ -52,11 +53,11 @@ def check_sizes(backbone: BackboneConfig, location: str) -> None:
     if backbone.architecture == "wide-resnet":
         _check_ratio(backbone.depth, 4, "blocks", f"{location}, depth")
     elif backbone.depth != 1:
-        raise UserError(f"{location}, depth: only the wide ResNet has one; delete the key")
+        raise UserError(f"{location}, depth: only the wide ResNet has one", "delete the key")
 
 
 def _check_ratio(ratio: Fraction, count: int, what: str, location: str) -> None:
     if (count * ratio).denominator != 1:
         raise UserError(
-            f"{location}: {ratio} of {count} {what} is not a whole number; choose another ratio"
+            f"{location}: {ratio} of {count} {what} is not a whole number", "choose another ratio"
         )

@@ -142,5 +142,5 @@ def import_classifier(path: str, location: str) -> type[EpisodeClassifier]:
     if not (isinstance(kind, type) and issubclass(kind, EpisodeClassifier)):
         raise UserError(f"{location}: {path} is no class that extends EpisodeClassifier")
     if missing := sorted(kind.__abstractmethods__):
-        raise UserError(f"{location}: the classifier {path} has no {missing[0]}(); write it")
+        raise UserError(f"{location}: the classifier {path} has no {missing[0]}()", "write it")
     return kind

@@ -52,10 +52,10 @@ def output_file(ending: str) -> Callable[[str], Path]:
         if path.suffix != ending:
             raise UserError(f"{path} must end in {ending}")
         if path.is_dir():
-            raise UserError(f"{path} is a folder; give the name of a file")
+            raise UserError(f"{path} is a folder", "give the name of a file")
         if not path.parent.is_dir():
             raise UserError(
-                f"{path}: there is no folder {path.parent}; make it, or correct the name"
+                f"{path}: there is no folder {path.parent}", "make it, or correct the name"
             )
         return path
 

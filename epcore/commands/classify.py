@@ -65,33 +65,34 @@ class Labeled:
         except Exception as error:  # zipfile, zlib and numpy each raise their own
             if "Object arrays" in str(error):
                 raise UserError(
-                    f"{path}: the array {name!r} is of dtype object; save labels as text or whole "
-                    "numbers, such as labels.astype(str), and all else as floating-point numbers"
+                    f"{path}: the array {name!r} is of dtype object",
+                    "save labels as text or whole numbers, such as labels.astype(str), and all "
+                    "else as floating-point numbers",
                 ) from None
             raise UserError(
-                f"{path}: this is no .npz file of numbers; it must hold {SHAPES}"
+                f"{path}: this is no .npz file of numbers", f"it must hold {SHAPES}"
             ) from None
         for name in ("features", "labels"):
             if name not in arrays:
-                raise UserError(f"{path}: the array {name!r} is missing; it must hold {SHAPES}")
+                raise UserError(f"{path}: the array {name!r} is missing", f"it must hold {SHAPES}")
         values, labels = arrays["features"], arrays["labels"]
         if np.issubdtype(values.dtype, np.floating):
             with np.errstate(over="ignore"):
                 values = values.astype(np.float32)
         if values.ndim != 2 or labels.shape != values.shape[:1]:
             raise UserError(
-                f"{path}: features have shape {values.shape} and labels {labels.shape}; it must "
-                f"hold {SHAPES}"
+                f"{path}: features have shape {values.shape} and labels {labels.shape}",
+                f"it must hold {SHAPES}",
             )
         if not np.issubdtype(values.dtype, np.floating):
             raise UserError(
-                f"{path}: features must be floating-point numbers, not {values.dtype}; save "
-                "features.astype('float32')"
+                f"{path}: features must be floating-point numbers, not {values.dtype}",
+                "save features.astype('float32')",
             )
         if (odd := np.flatnonzero(~np.isfinite(values).all(axis=1))).size:
             raise UserError(
-                f"{path}: features must be finite, in row {odd[0]} some are not; correct them, or "
-                "remove the row"
+                f"{path}: features must be finite, in row {odd[0]} some are not",
+                "correct them, or remove the row",
             )
         if not values.size:
             raise UserError(f"{path}: features of shape {values.shape} are none")
@@ -112,7 +113,7 @@ def _base(path: Path, arrays: dict[str, np.ndarray]) -> BaseClasses | None:
         return None
     mean = arrays.get("base_mean")
     if mean is None:
-        raise UserError(f"{path}: base_weights without base_mean; it must hold {SHAPES}")
+        raise UserError(f"{path}: base_weights without base_mean", f"it must hold {SHAPES}")
     weights = arrays.get("base_weights", np.empty((0, *mean.shape)))
     for name, array in (("base_mean", mean), ("base_weights", weights)):
         if not np.issubdtype(array.dtype, np.floating):
@@ -188,13 +189,13 @@ def episodes_of(path: Path, labeled: Labeled, asked: Protocol, seed: int) -> Epi
         others.append(f"{kind} of each class, other than asked for")
     if others:
         raise UserError(
-            f"{path} has {', '.join(others)}; name another file with --episodes, or delete it, and "
-            "episodes are drawn into it"
+            f"{path} has {', '.join(others)}",
+            "name another file with --episodes, or delete it, and episodes are drawn into it",
         )
     if not episodes.are_of(labeled.features.labels):
         raise UserError(
-            f"{path} was drawn for other features or labels than those of {labeled.pool.name}; "
-            "name another file with --episodes, or delete it, and episodes are drawn into it"
+            f"{path} was drawn for other features or labels than those of {labeled.pool.name}",
+            "name another file with --episodes, or delete it, and episodes are drawn into it",
         )
     return episodes
 
@@ -210,7 +211,7 @@ def run(
 ) -> None:
     """The command `classify`."""
     if count < 2:
-        raise UserError(f"--count {count}: an interval takes two episodes; give 2 or more")
+        raise UserError(f"--count {count}: an interval takes two episodes", "give 2 or more")
     asked = validate(Protocol, {"split": "novel", "episodes": count, **numbers}, "epcore classify")
     labeled, methods = Labeled.load(features), methods_of(classifier, settings)
     fitting, missing = {}, []
@@ -258,7 +259,7 @@ def _print(
         try:
             results = solve(labeled.features, episodes, inference, labeled.base, name)
         except DegenerateFeaturesError as error:
-            raise UserError(f"{labeled.pool.name}: {error}; give other features") from None
+            raise UserError(f"{labeled.pool.name}: {error}", "give other features") from None
         accuracies = 100 * results.accuracies
         mean = mean_with_interval(accuracies)
         line = f"{name:{width}}  {mean.value:6.2f} ± {mean.interval:.2f}"

@@ -49,7 +49,7 @@ def planned(plan: Plan, targets: Sequence[str]) -> list[Job]:
     jobs = read_jobs(done.stdout, plan)
     total = re.search(r"^total +(\d+)$", done.stdout, re.M)
     if len(jobs) != (int(total[1]) if total else 0):
-        raise UserError("Snakemake's dry run has a new form; install what requirements.txt names")
+        raise UserError("Snakemake's dry run has a new form", "install what requirements.txt names")
     return jobs
 
 

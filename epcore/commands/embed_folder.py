@@ -46,7 +46,7 @@ def run(
     paths = [images / name / file for name, files in classes.items() for file in files]
     empty = [str(images / name) for name, files in classes.items() if not files]
     if empty:
-        raise UserError(f"{empty[0]} has no pictures; put some there, or remove it")
+        raise UserError(f"{empty[0]} has no pictures", "put some there, or remove it")
     device = choose_device()
     set_precision(stage.precision)
     network = load_backbone(weights, stage.backbone, device)
@@ -61,7 +61,7 @@ def run(
             bar.update(len(pixels))
     values = np.concatenate(parts)
     if not np.isfinite(values).all():
-        raise UserError(f"{weights} gives features that are not finite; give other weights")
+        raise UserError(f"{weights} gives features that are not finite", "give other weights")
     labels = np.repeat(list(classes), [len(files) for files in classes.values()])
     save_arrays(out, features=values, labels=labels)
     print(f"{out}: {len(values):,} images of {len(classes)} classes")
@@ -76,7 +76,7 @@ def _check_size(network: Backbone, augmenter: Augmenter, size: int) -> None:
     try:
         network(augmenter.eval_transform(blank))
     except RuntimeError:
-        raise UserError(f"--size {size}: too few pixels for this network; give more") from None
+        raise UserError(f"--size {size}: too few pixels for this network", "give more") from None
 
 
 def _batches(paths: list[Path], size: int) -> Iterator[np.ndarray]:

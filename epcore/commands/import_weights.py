@@ -34,17 +34,17 @@ def weights_in(path: Path, key: str | None) -> dict[str, Tensor]:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch, pickle and zipfile each raise their own
         raise UserError(
-            f"{path} cannot be read as tensors and plain values ({type(error).__name__}); {ALONE}"
+            f"{path} cannot be read as tensors and plain values ({type(error).__name__})", ALONE
         ) from None
     places = dict(_weights_below(content))
     if not places:
-        raise UserError(f"{path} has no mapping of names to tensors; {ALONE}")
+        raise UserError(f"{path} has no mapping of names to tensors", ALONE)
     listed = ", ".join(f"{name} ({len(weights)})" for name, weights in places.items() if name)
     if key is not None and key not in places:
         raise UserError(f"--key {key}: {path} has no weights there, but in {listed or 'itself'}")
     if key is None and len(places) > 1:
         raise UserError(
-            f"{path} holds several mappings of names to tensors: {listed}; say which with --key"
+            f"{path} holds several mappings of names to tensors: {listed}", "say which with --key"
         )
     weights = places[key] if key is not None else next(iter(places.values()))
     if problem := problem_of(weights):
@@ -84,14 +84,14 @@ def renamed(weights: Mapping[str, Tensor], changes: Sequence[str]) -> dict[str, 
         if not mark or not old:
             raise UserError(f"--map {change}: expected OLD=NEW, beginnings of names")
         if not any(name.startswith(old) for name in weights):
-            raise UserError(f"--map {change}: no name begins with {old!r}; {_names(weights)}")
+            raise UserError(f"--map {change}: no name begins with {old!r}", f"{_names(weights)}")
         pairs.append((old, new))
     tensors: dict[str, Tensor] = {}
     for name, tensor in weights.items():
         old, new = next((pair for pair in pairs if name.startswith(pair[0])), ("", ""))
         changed = new + name.removeprefix(old)
         if changed in tensors:
-            raise UserError(f"--map makes two weights {changed!r}; one of them was {name!r}")
+            raise UserError(f"--map makes two weights {changed!r}", f"one of them was {name!r}")
         tensors[changed] = tensor
     return tensors
 
@@ -114,13 +114,13 @@ def fitted(
             if unused
             else "it has no other weights to rename: give a complete file, or another --backbone"
         )
-        raise UserError(f"{what} needs {_shown(missing)}, which the file lacks; {remedy}")
+        raise UserError(f"{what} needs {_shown(missing)}, which the file lacks", remedy)
     for name in needed:
         theirs, ours = tuple(weights[name].shape), tuple(wanted[name].shape)
         if theirs != ours:
             raise UserError(
-                f"{name} has shape {theirs}, {what} needs {ours}; choose another --backbone, or "
-                "a scale at which it is as wide"
+                f"{name} has shape {theirs}, {what} needs {ours}",
+                "choose another --backbone, or a scale at which it is as wide",
             )
     fitting = {name: weights.get(name, wanted[name]).to(wanted[name].dtype) for name in wanted}
     return fitting, unused

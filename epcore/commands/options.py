@@ -200,10 +200,6 @@ def _add_others(command: Command) -> None:
         "--root", type=Path, metavar="FOLDER",
         help="data root (default: data_root of config.yaml)",
     )  # fmt: skip
-    sub.add_argument(
-        "--profile", type=Path, metavar="FOLDER",
-        help="check this cluster profile too, e.g. workflow/profiles/slurm",
-    )  # fmt: skip
 
     sub = command("show", "print a table of this run in the terminal, and where it lies")
     sub.add_argument("table", nargs="?", metavar="TABLE",

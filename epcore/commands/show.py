@@ -89,8 +89,8 @@ def cells_of(stage: TableConfig, csv: Path) -> Cells:
     for block, row, column in stage.table.places:
         if (block.name, row.name, column.name) not in cells:
             raise UserError(
-                f"table {csv} has no line for {row.name} in {block.name}, {column.name}; delete it "
-                "and run the same command again"
+                f"table {csv} has no line for {row.name} in {block.name}, {column.name}",
+                "delete it and run the same command again",
             )
     return cells
 
@@ -108,8 +108,8 @@ def show(plan: Plan, name: str) -> Path:
     )
     if not csv.is_file() or not page.is_file():
         raise UserError(
-            f"table {name} of scale {scale} is not there; make it: snakemake --cores all "
-            f"tables/{name}.tex --config scale={scale}"
+            f"table {name} of scale {scale} is not there",
+            f"make it: snakemake --cores all tables/{name}.tex --config scale={scale}",
         )
     stage = plan.tables.stage(name)
     console = Console(highlight=False, markup=False)

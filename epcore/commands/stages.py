@@ -226,6 +226,6 @@ def _read_json(text: str) -> Any:
     except OSError as error:
         raise UserError(f"--config: {text} cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:
-        raise UserError(f"--config: {text}: this is not UTF-8 text; save it as UTF-8") from None
+        raise UserError(f"--config: {text}: this is not UTF-8 text", "save it as UTF-8") from None
     except ValueError as error:
         raise UserError(f"--config: this is not valid JSON ({error})") from None

@@ -49,7 +49,7 @@ def trainings(results: Path, scale: str = "*") -> list[Training]:
         UserError: if there is no such folder.
     """
     if not results.is_dir():
-        raise UserError(f"{results} is no folder; say where the results are: --results FOLDER")
+        raise UserError(f"{results} is no folder", "say where the results are: --results FOLDER")
     by_checkpoint: dict[Path, Training] = {}
     for path in sorted(_files(results, scale, "*.state/*.json")):
         checkpoint = path.parent.with_suffix(".pt")

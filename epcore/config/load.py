@@ -49,7 +49,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
         elsewhere = "" if path.parent.is_dir() else advice
         raise UserError(f"{path}: cannot be read ({error.strerror}){elsewhere}") from None
     except UnicodeDecodeError:
-        raise UserError(f"{path}: this is not UTF-8 text; save it as UTF-8") from None
+        raise UserError(f"{path}: this is not UTF-8 text", "save it as UTF-8") from None
     return parse_yaml(text, str(path))
 
 

@@ -156,8 +156,8 @@ def run(settings: Path) -> None:
     """
     if not settings.is_dir():
         raise UserError(
-            f"there is no folder {settings}; run this where the Snakefile is, or say --settings "
-            "FOLDER"
+            f"there is no folder {settings}",
+            "run this where the Snakefile is, or say --settings FOLDER",
         )
     folder = settings / "schemas"
     folder.mkdir(exist_ok=True)

@@ -35,7 +35,7 @@ def open_tar(path: Path, content: IO[bytes] | None = None) -> Iterator[tarfile.T
         with tarfile.open(path, fileobj=content) as archive:
             yield archive
     except DAMAGED as error:
-        raise UserError(f"{path} is no archive, or damaged ({error}); get it again") from None
+        raise UserError(f"{path} is no archive, or damaged ({error})", "get it again") from None
 
 
 def files_of_tar(path: Path) -> Iterator[tuple[str, tarfile.TarFile, tarfile.TarInfo]]:
@@ -44,7 +44,7 @@ def files_of_tar(path: Path) -> Iterator[tuple[str, tarfile.TarFile, tarfile.Tar
         for member in archive:
             check_member(path, member.name, member.size)
             if not (member.isfile() or member.isdir()):
-                raise UserError(f"{path}: {member.name} is no plain file; the archive is refused")
+                raise UserError(f"{path}: {member.name} is no plain file", "the archive is refused")
             if member.isfile():
                 yield str(PurePosixPath(member.name)), archive, member
         while archive.fileobj is not None and archive.fileobj.read(1 << 20):
@@ -65,7 +65,7 @@ def read_member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
         return content.read()
     except DAMAGED as error:
         raise UserError(
-            f"{archive.name!s}: {member.name} is damaged ({error}); get the archive again"
+            f"{archive.name!s}: {member.name} is damaged ({error})", "get the archive again"
         ) from None
 
 
@@ -82,7 +82,7 @@ def open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
                 check_member(path, member.filename, member.file_size)
             yield archive
     except DAMAGED as error:
-        raise UserError(f"{path} is no archive, or damaged ({error}); get it again") from None
+        raise UserError(f"{path} is no archive, or damaged ({error})", "get it again") from None
 
 
 def check_member(archive: Path, name: str, size: int) -> None:
@@ -93,9 +93,9 @@ def check_member(archive: Path, name: str, size: int) -> None:
     """
     if size > LARGEST:
         raise UserError(
-            f"{archive}: {name} has {size:,} bytes, {LARGEST:,} are the most that a member has; "
-            "get the archive again"
+            f"{archive}: {name} has {size:,} bytes, {LARGEST:,} are the most that a member has",
+            "get the archive again",
         )
     path = PurePosixPath(name.replace("\\", "/"))
     if path.is_absolute() or ".." in path.parts:
-        raise UserError(f"{archive}: the member {name!r} leaves the archive; it is refused")
+        raise UserError(f"{archive}: the member {name!r} leaves the archive", "it is refused")

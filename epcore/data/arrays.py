@@ -31,13 +31,14 @@ def load_arrays(path: Path, kind: Callable[..., T], names: tuple[str, ...], what
             if missing := set(names) - set(arrays.files):
                 raise UserError(
                     f"{path} is no {what}, which has the arrays {', '.join(names)}: "
-                    f"{', '.join(sorted(missing))} missing; give another file"
+                    f"{', '.join(sorted(missing))} missing",
+                    "give another file",
                 )
             return kind(*(arrays[name] for name in names))
     except UserError:
         raise
     except Exception as error:  # zipfile, zlib, numpy and `kind` each raise their own
         raise UserError(
-            f"{what} {path} is damaged ({error}); delete it and run the same command again to "
-            "make it anew"
+            f"{what} {path} is damaged ({error})",
+            "delete it and run the same command again to make it anew",
         ) from None

@@ -70,5 +70,6 @@ def check_counts(name: str, contents: Contents, expected: Expected) -> None:
             if count != wanted:
                 raise UserError(
                     f"data set {name}: split {split} has {count:,} {what}, {wanted:,} are "
-                    "published; a source is incomplete or another version"
+                    "published",
+                    "a source is incomplete or another version",
                 )

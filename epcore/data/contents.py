@@ -26,7 +26,7 @@ class ImageClass:
             raise ValueError(f"class {self.name!r} is of no split: {self.split!r}")
         if (named := self.name + self.group) != visible(named):
             raise UserError(
-                f"class {self.name!r} {self.group!r}: a name with control characters; rename it"
+                f"class {self.name!r} {self.group!r}: a name with control characters", "rename it"
             )
 
 
@@ -71,21 +71,21 @@ def check_classes(name: str, classes: Sequence[ImageClass], labels: np.ndarray) 
     shared = [c for c, count in Counter(c.name for c in classes).items() if count > 1]
     if shared:
         raise UserError(
-            f"data set {name}: class {shared[0]!r} is listed twice or more; "
-            "base, val and novel must be disjoint: keep each class in one split"
+            f"data set {name}: class {shared[0]!r} is listed twice or more",
+            "base, val and novel must be disjoint: keep each class in one split",
         )
     for split in get_args(Split):
         if not any(c.split == split for c in classes):
-            raise UserError(f"data set {name}: no class in split {split!r}; give it some")
+            raise UserError(f"data set {name}: no class in split {split!r}", "give it some")
     counts = np.bincount(labels, minlength=len(classes))
     if len(counts) > len(classes):
         raise UserError(
-            f"data set {name}: label {len(counts) - 1} has no class; "
-            f"there are {len(classes)} classes, numbered from 0"
+            f"data set {name}: label {len(counts) - 1} has no class",
+            f"there are {len(classes)} classes, numbered from 0",
         )
     if counts.min() == 0:
         empty = classes[int(counts.argmin())].name
-        raise UserError(f"data set {name}: class {empty!r} has no image; remove it or add some")
+        raise UserError(f"data set {name}: class {empty!r} has no image", "remove it or add some")
 
 
 def check_groups(name: str, classes: Sequence[ImageClass]) -> None:
@@ -94,6 +94,7 @@ def check_groups(name: str, classes: Sequence[ImageClass]) -> None:
     for c in classes:
         if splits.setdefault(c.group, c.split) != c.split:
             raise UserError(
-                f"data set {name}: the super-class {c.group!r} is in {splits[c.group]} and in "
-                f"{c.split}; the split's files are not the published ones"
+                f"data set {name}: the super-class {c.group!r} is in {splits[c.group]} and "
+                f"in {c.split}",
+                "the split's files are not the published ones",
             )

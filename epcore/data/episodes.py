@@ -116,8 +116,9 @@ class Episodes:
         episodes = cls.load(path)
         if not episodes.are_of(labels, rows):
             raise UserError(
-                f"episode file {path} was drawn from another data set than {source}, which has "
-                f"{len(labels)} images and other classes; draw some from this one"
+                f"episode file {path} was drawn from another data set than {source}, which "
+                f"has {len(labels)} images and other classes",
+                "draw some from this one",
             )
         return episodes
 
@@ -189,8 +190,8 @@ def sample(
     rows = pool.rows
     if len(rows) < way:
         raise UserError(
-            f"{pool.name}: {way}-way episodes need {way} classes, there are {len(rows)}; add "
-            f"classes{pool.grown}, or lower `way`{pool.settings}"
+            f"{pool.name}: {way}-way episodes need {way} classes, there are {len(rows)}",
+            f"add classes{pool.grown}, or lower `way`{pool.settings}",
         )
     smallest = min(range(len(rows)), key=lambda index: len(rows[index]))
     least = shot + queries + (1 if unlabeled else 0)
@@ -198,9 +199,10 @@ def sample(
         some = " and an unlabeled image" if unlabeled else ""
         lower = f"`queries`{pool.settings}" if least - queries < len(rows[smallest]) else "`shot`"
         raise UserError(
-            f"{pool.name}: {shot}-shot episodes with {queries} queries{some} need {least} images a "
-            f"class, class {pool.classes[smallest]!r} has {len(rows[smallest])}; add "
-            f"images{pool.grown}, or lower {lower}"
+            f"{pool.name}: {shot}-shot episodes with {queries} queries{some} need "
+            f"{least} images a class, class {pool.classes[smallest]!r} has "
+            f"{len(rows[smallest])}",
+            f"add images{pool.grown}, or lower {lower}",
         )
     unlabeled = min(unlabeled, len(rows[smallest]) - shot - queries)
     drawn = np.empty((episodes, way, shot + queries), dtype=np.int64)
@@ -248,9 +250,9 @@ def _unbalanced(
                 break
         else:
             raise UserError(
-                f"{pool.name}: of {TRIES} draws from Dir({dirichlet:g}) each asks for more queries "
-                f"of a class than it has images; add images{pool.grown}, or raise `dirichlet` or "
-                f"lower `queries`{pool.settings}"
+                f"{pool.name}: of {TRIES} draws from Dir({dirichlet:g}) each asks for more "
+                "queries of a class than it has images",
+                f"add images{pool.grown}, or raise `dirichlet` or lower `queries`{pool.settings}",
             )
         pairs = zip(classes, counts, strict=True)
         drawn.append([generator.choice(rows, count, replace=False) for rows, count in pairs])

@@ -38,7 +38,7 @@ def places(root: Path) -> list[Path]:
     """The folders that a source's file may lie in."""
     mirror = os.environ.get("EPCORE_MIRROR")
     if mirror and not Path(mirror).is_dir():
-        raise UserError(f"EPCORE_MIRROR names {mirror}, which is no folder; correct or unset it")
+        raise UserError(f"EPCORE_MIRROR names {mirror}, which is no folder", "correct or unset it")
     return [root, Path(mirror)] if mirror else [root]
 
 
@@ -103,8 +103,8 @@ def _verify(path: Path, file: SourceFile) -> None:
             wrong = f"its {kind} is {digest}, {expected} is expected"
     if wrong:
         raise UserError(
-            f"{path} is not the published file: {wrong}; replace it, or move it away to have it "
-            "downloaded"
+            f"{path} is not the published file: {wrong}",
+            "replace it, or move it away to have it downloaded",
         )
 
 
@@ -164,8 +164,8 @@ def _from_addresses(file: SourceFile, path: Path) -> None:
             reasons.append(f"{url}: {_reason(error)}")
             print(f"  {reasons[-1]}", flush=True)
     raise UserError(
-        f"{path.name} could not be downloaded ({'; '.join(reasons)}); try again later, or put the "
-        f"file there yourself: {path}"
+        f"{path.name} could not be downloaded ({'; '.join(reasons)})",
+        f"try again later, or put the file there yourself: {path}",
     )
 
 
@@ -264,8 +264,8 @@ def _check_room(path: Path, needed: int) -> None:
     free = shutil.disk_usage(path.parent).free
     if needed > free:
         raise UserError(
-            f"{path} needs {file_size(needed)}, {file_size(free)} are free; make room or choose "
-            "another data_root in config/config.yaml"
+            f"{path} needs {file_size(needed)}, {file_size(free)} are free",
+            "make room or choose another data_root in config/config.yaml",
         )
 
 

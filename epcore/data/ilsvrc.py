@@ -46,7 +46,9 @@ class DevelopmentKit:
                 members[name] = read_member(archive, member)
         missing = [name for name in names if name not in members]
         if missing:
-            raise UserError(f"{path} has no {missing[0]}; is it the development kit of tasks 1, 2?")
+            raise UserError(
+                f"{path} has no {missing[0]}", "is it the development kit of tasks 1, 2?"
+            )
         try:
             synsets = loadmat(io.BytesIO(members[names[0]]), squeeze_me=True)["synsets"]
             # Inner nodes of the hierarchy have children and no images of their own.
@@ -55,7 +57,7 @@ class DevelopmentKit:
             counts = {str(leaf["WNID"]): int(leaf["num_train_images"]) for leaf in leaves}
             validation = [ids[int(line)] for line in members[names[1]].split()]
         except (MatReadError, LookupError, ValueError, TypeError, OSError) as error:
-            raise UserError(f"{path} is damaged ({error!r}); get it again") from None
+            raise UserError(f"{path} is damaged ({error!r})", "get it again") from None
         return cls(counts, validation)
 
 
@@ -134,7 +136,8 @@ class TrainingImages:
         if len(numbers) != expected:
             raise UserError(
                 f"{self._path}: class {synset} has {len(numbers)} images, ILSVRC2012 has "
-                f"{expected}; unpack it again (a missing file would shift the split's ranks)"
+                f"{expected}",
+                "unpack it again (a missing file would shift the split's ranks)",
             )
         return np.sort(np.array(numbers, dtype=np.int64))
 
@@ -161,8 +164,9 @@ def validation_images(path: Path, kit: DevelopmentKit) -> Iterator[tuple[int, st
             yield number, name, data
     if missing:
         raise UserError(
-            f"{path} lacks {len(missing)} of {len(kit.validation)} validation images, for example "
-            f"ILSVRC2012_val_{min(missing):08d}.JPEG; unpack it again"
+            f"{path} lacks {len(missing)} of {len(kit.validation)} validation images, "
+            f"for example ILSVRC2012_val_{min(missing):08d}.JPEG",
+            "unpack it again",
         )
 
 

@@ -34,4 +34,4 @@ def read_json(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise UserError(f"{path} is no JSON ({error}); get it again") from None
+        raise UserError(f"{path} is no JSON ({error})", "get it again") from None

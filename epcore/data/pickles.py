@@ -198,8 +198,9 @@ def load(content: bytes | mmap.mmap, name: str) -> Any:
         return value
     except Exception as error:  # a damaged pickle raises nearly anything
         raise UserError(
-            f"{name} is refused: it is damaged, or holds more than arrays, texts and numbers "
-            f"({error}); delete it and get it again"
+            f"{name} is refused: it is damaged, or holds more than arrays, texts and "
+            f"numbers ({error})",
+            "delete it and get it again",
         ) from None
 
 
@@ -218,11 +219,11 @@ def text_keys(mapping: Any, name: str, keys: tuple[str, ...]) -> dict[str, Any]:
         UserError: if it is none, or lacks one.
     """
     if not isinstance(mapping, dict):
-        raise UserError(f"{name} holds no mapping; is it the right file?")
+        raise UserError(f"{name} holds no mapping", "is it the right file?")
     texts = {text(key): value for key, value in mapping.items()}
     missing = [key for key in keys if key not in texts]
     if missing:
-        raise UserError(f"{name} has no {missing[0]!r}; is it the right file?")
+        raise UserError(f"{name} has no {missing[0]!r}", "is it the right file?")
     return texts
 
 
@@ -272,4 +273,4 @@ def byte_strings(path: Path, prefix: bytes) -> Iterator[bytes]:
                 elif isinstance(argument, bytes) and argument.startswith(prefix):
                     yield argument
     except (_Refused, ValueError, MemoryError) as error:
-        raise UserError(f"{path} is damaged ({error}); delete it and get it again") from None
+        raise UserError(f"{path} is damaged ({error})", "delete it and get it again") from None

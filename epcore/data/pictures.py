@@ -66,7 +66,7 @@ def decode(
         reason = f"none of {', '.join(FORMATS)}" if unknown else str(error)
         reason = reason if data else "it is empty"
         problem = f"{name} cannot be read as an image ({reason})"
-        raise UserError(f"{problem}; replace or remove it") from None
+        raise UserError(f"{problem}", "replace or remove it") from None
 
 
 @cache

@@ -80,9 +80,10 @@ class Repeated:
         count, where_listed = len(self.shared), f"{listed} lists all pairs"
         if count and treatment == "refuse":
             raise UserError(
-                f"data set {name}: {count} images of base or val are in a later split too, pixel "
-                f"by pixel, such as: {examples}; {where_listed}: remove the first of each, or set "
-                "`shared_images: leave-out` for the data set to be built without those"
+                f"data set {name}: {count} images of base or val are in a later split too, "
+                f"pixel by pixel, such as: {examples}",
+                f"{where_listed}: remove the first of each, or set `shared_images: "
+                "leave-out` for the data set to be built without those",
             )
         for key, number in self.counts.items():
             if number:

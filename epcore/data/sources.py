@@ -31,7 +31,7 @@ class Sources:
                 for entry in receipt["files"].values():
                     Path(entry["path"])
             except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise UserError(f"receipt {path} is damaged ({error}); delete it") from None
+                raise UserError(f"receipt {path} is damaged ({error})", "delete it") from None
         return cls(receipts)
 
     def path(self, source: str, key: str) -> Path:
@@ -49,8 +49,9 @@ class Sources:
             "size" in entry and stamp(path) != {k: entry.get(k) for k in STAMP}
         ):
             raise UserError(
-                f"{path} is not the file that was verified: it moved or changed since; delete the "
-                f"receipt of {source} and run `epcore fetch {source}` with --receipt again"
+                f"{path} is not the file that was verified: it moved or changed since",
+                f"delete the receipt of {source} and run `epcore fetch {source}` with "
+                "--receipt again",
             )
         return path
 

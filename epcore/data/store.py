@@ -59,8 +59,9 @@ class ImageStore:
         for position in np.flatnonzero(~self.verified[rows]):
             if zlib.crc32(images[position]) != self.checksums[rows[position]]:
                 raise UserError(
-                    f"data set {self.directory} is damaged: image {rows[position]} of images.npy "
-                    f"has another checksum; {REMEDY}"
+                    f"data set {self.directory} is damaged: image {rows[position]} of "
+                    "images.npy has another checksum",
+                    REMEDY,
                 )
         self.verified[rows] = True
         return images
@@ -86,7 +87,7 @@ class ImageStore:
         """
         for name in FILES:
             if not (directory / name).is_file():
-                raise UserError(f"data set {directory} has no {name}; {REMEDY}")
+                raise UserError(f"data set {directory} has no {name}", REMEDY)
         try:
             facts = json.loads((directory / "store.json").read_text(encoding="utf-8"))
             labels = np.load(directory / "labels.npy", allow_pickle=False)
@@ -95,26 +96,29 @@ class ImageStore:
             classes = tuple(ImageClass(**c) for c in facts["classes"])
             expected = facts["sha256"], tuple(facts["shape"]), facts["bytes"]
         except Exception as error:  # json, numpy and the names of keys each raise their own
-            raise UserError(f"data set {directory} is damaged ({error}); {REMEDY}") from None
+            raise UserError(f"data set {directory} is damaged ({error})", REMEDY) from None
         size = (directory / "images.npy").stat().st_size
         digests = {name: sha256(directory / name) for name in SMALL}
         if (digests, images.shape, size) != expected:
             raise UserError(
-                f"data set {directory} is damaged (images.npy, labels.npy or checksums.npy is not "
-                f"the one that store.json describes); {REMEDY}"
+                f"data set {directory} is damaged (images.npy, labels.npy or checksums.npy "
+                "is not the one that store.json describes)",
+                REMEDY,
             )
         fits = labels.ndim == 1 and labels.dtype == np.int64 and checksums.dtype == np.uint32
         fits = fits and images.dtype == np.uint8 and images.ndim == 4
         fits = fits and images.shape[2:] == (images.shape[1], 3)
         if not fits or not len(labels) == len(checksums) == len(images):
             raise UserError(
-                f"data set {directory} is foreign: images.npy, labels.npy or checksums.npy has "
-                f"another shape or type than a store; {REMEDY}"
+                f"data set {directory} is foreign: images.npy, labels.npy or checksums.npy "
+                "has another shape or type than a store",
+                REMEDY,
             )
         if labels.min(initial=0) < 0 or labels.max(initial=0) >= len(classes):
             raise UserError(
-                f"data set {directory} is foreign: labels.npy names classes that store.json does "
-                f"not have; {REMEDY}"
+                f"data set {directory} is foreign: labels.npy names classes that store.json "
+                "does not have",
+                REMEDY,
             )
         verified = np.zeros(len(labels), dtype=bool)
         return cls(directory, images, labels, checksums, classes, verified)
@@ -191,7 +195,8 @@ def _check_left(name: str, contents: Contents, labels: np.ndarray, listed: Path)
         empty = contents.classes[int(counts.argmin())]
         raise UserError(
             f"data set {name}: later splits have all images of class {empty.name!r} of "
-            f"{empty.split}, and none is left without them; {listed} lists them: remove the class"
+            f"{empty.split}, and none is left without them",
+            f"{listed} lists them: remove the class",
         )
 
 

@@ -78,7 +78,7 @@ class Features:
     def finite(self, location: str, remedy: str) -> "Features":
         """Raises `UserError` if one is not: accuracies from it would mean nothing."""
         if not np.isfinite(self.values).all():
-            raise UserError(f"{location} features that are not finite; {remedy}")
+            raise UserError(f"{location} features that are not finite", remedy)
         return self
 
 

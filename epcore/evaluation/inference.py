@@ -75,8 +75,9 @@ class Inference:
         """Raises `UserError` for episodes with unlabeled images that the classifier cannot take."""
         if there and not self.classifier.needs.unlabeled:
             raise UserError(
-                f"{self._location}: the classifier {self.classifier.name} takes no unlabeled "
-                "images; choose another one, or a protocol without them"
+                f"{self._location}: the classifier {self.classifier.name} takes no "
+                "unlabeled images",
+                "choose another one, or a protocol without them",
             )
 
     def check_trainable(self) -> None:
@@ -84,8 +85,8 @@ class Inference:
         if self.classifier.needs.frozen_features:
             raise UserError(
                 f"{self._location}: no network can be fine-tuned through the classifier "
-                f"{self.classifier.name}, whose scores have no gradient; name another one in "
-                "phases.finetuning, or give `tested: pretrained`"
+                f"{self.classifier.name}, whose scores have no gradient",
+                "name another one in phases.finetuning, or give `tested: pretrained`",
             )
 
     def check(self, features: Tensor, base: BaseClasses | None) -> None:
@@ -93,20 +94,21 @@ class Inference:
         method = self.classifier
         if "power" in method.preprocessing and (features < 0).any():
             raise UserError(
-                f"{self._location}: the classifier {method.name} takes the root of features, "
-                "and some are negative; choose another preprocessing, or a network that ends with "
-                "a ReLU"
+                f"{self._location}: the classifier {method.name} takes the root of "
+                "features, and some are negative",
+                "choose another preprocessing, or a network that ends with a ReLU",
             )
         if method.centers_on_base and base is None:
             raise UserError(
-                f"{self._location}: the classifier {method.name} takes the mean feature of the "
-                f"base images; give {GIVEN.format('base_mean')}, or choose another preprocessing"
+                f"{self._location}: the classifier {method.name} takes the mean feature of "
+                "the base images",
+                f"give {GIVEN.format('base_mean')}, or choose another preprocessing",
             )
         if method.needs.base_weights and (base is None or len(base.weights) < 2):
             raise UserError(
                 f"{self._location}: the classifier {method.name} takes the weights of a "
-                f"linear layer over two base classes or more; give {GIVEN.format('base_weights')}, "
-                "or choose another classifier"
+                "linear layer over two base classes or more",
+                f"give {GIVEN.format('base_weights')}, or choose another classifier",
             )
 
 

@@ -148,8 +148,8 @@ def run(config: MetaTestConfig, data: Path, weights: Path, episodes: Path, out: 
     has_unlabeled = tested.unlabeled.shape[2] > 0
     if has_unlabeled and not method.unlabeled:
         raise UserError(
-            f"{episodes} has unlabeled images, which {name} does not take; choose a protocol "
-            "without them"
+            f"{episodes} has unlabeled images, which {name} does not take",
+            "choose a protocol without them",
         )
     tester = EpisodicTester(method, config.view, config.precision, device, config.batch_statistics)
     results = tester.test(store, tested, name)

@@ -20,8 +20,9 @@ def read(folder: Path) -> pd.DataFrame:
     rows = [row for path in sorted(folder.rglob("*.csv")) for row in rows_of(path)]
     if not rows:
         raise UserError(
-            f"{folder} has no energies of jobs, which write them while config/footprint.yaml has "
-            "`tracking: true`; run a job first, for example snakemake --cores 2 tables/main.tex"
+            f"{folder} has no energies of jobs, which write them while "
+            "config/footprint.yaml has `tracking: true`",
+            "run a job first, for example snakemake --cores 2 tables/main.tex",
         )
     return in_all(rows)
 

@@ -28,8 +28,8 @@ def carbon_intensity(settings: FootprintSettings) -> float:
     country = str(settings.country)
     if country not in source.get_global_energy_mix_data():
         raise UserError(
-            f"config/footprint.yaml: codecarbon has no factor of country {country!r}; give its "
-            "three letters as in ISO 3166, or carbon_intensity"
+            f"config/footprint.yaml: codecarbon has no factor of country {country!r}",
+            "give its three letters as in ISO 3166, or carbon_intensity",
         )
     emissions, one_kwh = Emissions(source), Energy.from_energy(1)
     place = GeoMetadata(country_iso_code=country, region=settings.region)
@@ -38,8 +38,9 @@ def carbon_intensity(settings: FootprintSettings) -> float:
     if settings.region not in _regions(source, country):
         regions = ", ".join(_regions(source, country))
         raise UserError(
-            f"config/footprint.yaml: codecarbon has no factor of region {settings.region!r} of "
-            f"{country}; use one of: {regions}; or null, or carbon_intensity"
+            "config/footprint.yaml: codecarbon has no factor of region "
+            f"{settings.region!r} of {country}; use one of: {regions}",
+            "or null, or carbon_intensity",
         )
     return float(emissions.get_region_emissions(one_kwh, place))
 

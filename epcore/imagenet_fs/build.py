@@ -28,8 +28,9 @@ def build_generator(
         return WdaeGenerator(settings, base_weights, scale, propagation)
     if propagation is not None:
         raise UserError(
-            "config/imagenet-fs.yaml: embedding propagation stands behind a denoising autoencoder, "
-            f"{settings.kind} has none; take propagation out, or kind: wdae-gnn"
+            "config/imagenet-fs.yaml: embedding propagation stands behind a denoising "
+            f"autoencoder, {settings.kind} has none",
+            "take propagation out, or kind: wdae-gnn",
         )
     return LwofGenerator(settings, base_weights, scale)
 
@@ -43,9 +44,9 @@ def read_head(checkpoint: Path) -> dict[str, Tensor]:
     content = load_safely(checkpoint)
     head = content.get("class_head") if isinstance(content, dict) else None
     if not isinstance(head, dict) or head.keys() != {"weight", "scale"}:
-        raise UserError(f"{checkpoint} has no cosine classifier; {REMEDY}")
+        raise UserError(f"{checkpoint} has no cosine classifier", REMEDY)
     if problem := problem_of(head):
-        raise UserError(f"{checkpoint}: the numbers of its cosine classifier {problem}; {REMEDY}")
+        raise UserError(f"{checkpoint}: the numbers of its cosine classifier {problem}", REMEDY)
     return head
 
 
@@ -63,11 +64,11 @@ def load_generators(path: Path, kind: str) -> dict[int, dict[str, Tensor]]:
     content = load_safely(path)
     remedy = "delete it and run the same command again to train it anew"
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise UserError(f"{path} holds no weight generators of this program; {remedy}")
+        raise UserError(f"{path} holds no weight generators of this program", remedy)
     if content.get("kind") != kind:
-        raise UserError(f"{path} holds generators {content.get('kind')}, not {kind}; {remedy}")
+        raise UserError(f"{path} holds generators {content.get('kind')}, not {kind}", remedy)
     states: Any = content.get("states")
     problems = map(problem_of, states.values()) if isinstance(states, dict) else ["are missing"]
     if problem := next(filter(None, problems), None):
-        raise UserError(f"{path}: its weights {problem}; {remedy}")
+        raise UserError(f"{path}: its weights {problem}", remedy)
     return dict(states)

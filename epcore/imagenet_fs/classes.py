@@ -34,8 +34,9 @@ class Subsets:
         scored = np.flatnonzero([store.classes[label].group == group for label in base])
         if not len(scored):
             raise UserError(
-                f"data set {store.name} is not made for ImageNet-FS: no base class is of the group "
-                f"{group!r}; take one of kind imagenet-fs, or glyphs of the selection large"
+                f"data set {store.name} is not made for ImageNet-FS: no base class is of "
+                f"the group {group!r}",
+                "take one of kind imagenet-fs, or glyphs of the selection large",
             )
         return cls(base, scored, np.array(store.class_indices(split)))
 
@@ -50,26 +51,29 @@ def check_pair(images: ImageStore, queries: ImageStore, exemplars: int) -> None:
     if len(images.classes) != len(queries.classes):
         raise UserError(
             f"data set {images.name} has {len(images.classes)} classes, {queries.name} "
-            f"{len(queries.classes)}; {remedy}"
+            f"{len(queries.classes)}",
+            remedy,
         )
     for of_images, of_queries in zip(images.classes, queries.classes, strict=True):
         if of_images != of_queries:
             raise UserError(
                 f"data set {images.name} has the class {_described(of_images)} where "
-                f"{queries.name} has {_described(of_queries)}; {remedy}"
+                f"{queries.name} has {_described(of_queries)}",
+                remedy,
             )
     counts = np.bincount(images.labels, minlength=len(images.classes))
     for label, image_class in enumerate(images.classes):
         needed = 1 if image_class.split == "base" else exemplars
         if counts[label] < needed:
             raise UserError(
-                f"data set {images.name}: class {image_class.name!r} has {counts[label]} images, "
-                f"{needed} are needed; the source is incomplete"
+                f"data set {images.name}: class {image_class.name!r} has {counts[label]} "
+                f"images, {needed} are needed",
+                "the source is incomplete",
             )
     tested = np.bincount(queries.labels, minlength=len(queries.classes))
     if not tested.all():
         missing = queries.classes[int(tested.argmin())].name
-        raise UserError(f"data set {queries.name}: class {missing!r} has no image; {remedy}")
+        raise UserError(f"data set {queries.name}: class {missing!r} has no image", remedy)
 
 
 def _described(image_class: ImageClass) -> str:

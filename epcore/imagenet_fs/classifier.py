@@ -57,7 +57,8 @@ class ClassifierTask:
         if pixels < LEAST_PIXELS:
             raise UserError(
                 f"data set {images.name}: a view of {pixels} pixels is too small for "
-                f"{config.backbone.architecture}; give image_size or view at least {LEAST_PIXELS}"
+                f"{config.backbone.architecture}",
+                f"give image_size or view at least {LEAST_PIXELS}",
             )
         subsets = Subsets.of(images, "val")
         self.first = np.searchsorted(images.labels, subsets.base)

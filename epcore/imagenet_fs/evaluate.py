@@ -59,7 +59,7 @@ def run(
                 for weights in weights_of_trials(model, images, drawn, base, step_size)
             ]
         except DegenerateFeaturesError as error:
-            raise UserError(f"{generator}: {error}; train it for longer") from None
+            raise UserError(f"{generator}: {error}", "train it for longer") from None
         for measure in MEASURES:
             lines = [
                 f"{number},{accuracies[measure]:.6f}" for number, accuracies in enumerate(results)

@@ -32,15 +32,15 @@ class Exemplars:
         remedy = "delete it and run the same command again"
         if not np.array_equal(exemplars.labels, novel):
             raise UserError(
-                f"exemplar file {path} is of other classes than the data set has; {remedy}"
+                f"exemplar file {path} is of other classes than the data set has", remedy
             )
         fits = rows.dtype == np.int64 and rows.ndim == 3 and rows.shape[1:] == (len(novel), shots)
         fits = fits and rows.size > 0 and rows.min() >= 0 and rows.max() < len(store.labels)
         fits = fits and (store.labels[rows] == novel[:, None]).all()
         if not fits or (np.diff(np.sort(rows)) == 0).any():
             raise UserError(
-                f"exemplar file {path} does not have {shots} images of each class; it is of "
-                f"another data set: {remedy}"
+                f"exemplar file {path} does not have {shots} images of each class",
+                f"it is of another data set: {remedy}",
             )
         return exemplars
 

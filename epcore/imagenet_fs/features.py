@@ -53,8 +53,8 @@ class ImageFeatures:
         values = torch.from_numpy(np.asarray(self.values[rows]))
         if not values.isfinite().all():
             raise UserError(
-                f"features of data set {self.store.name} are not finite; delete them and run the "
-                "same command again to compute them anew"
+                f"features of data set {self.store.name} are not finite",
+                "delete them and run the same command again to compute them anew",
             )
         return values
 
@@ -70,18 +70,17 @@ class ImageFeatures:
             whole = list(values.shape) == facts["shape"] and values.ndim == 2
             whole = whole and values.dtype == np.float32
         except Exception as error:  # json, numpy and a foreign meta file each raise their own
-            raise UserError(f"feature file {features} is damaged ({error}); {remedy}") from None
+            raise UserError(f"feature file {features} is damaged ({error})", remedy) from None
         if not whole or len(values) != len(store.labels):
             raise UserError(
-                f"feature file {features} has {values.dtype} features of shape {values.shape}, "
-                f"data set {store.name} {len(store.labels)} images; {remedy}"
+                f"feature file {features} has {values.dtype} features of shape "
+                f"{values.shape}, data set {store.name} {len(store.labels)} images",
+                remedy,
             )
         of = ("checkpoint", checkpoint), ("data set", data / "store.json")
         for kept, (what, file) in zip(stored, of, strict=True):
             if kept != sha256(file):
-                raise UserError(
-                    f"feature file {features} is of another {what} than {file}; {remedy}"
-                )
+                raise UserError(f"feature file {features} is of another {what} than {file}", remedy)
         return cls(store, values)
 
 
@@ -136,8 +135,8 @@ def extract(
                     features = backbone(augmenter.eval_transform(batch)).float()
                 if not features.isfinite().all():
                     raise UserError(
-                        f"the network gives features of data set {store.name} that are not finite; "
-                        "train it anew"
+                        f"the network gives features of data set {store.name} that are not finite",
+                        "train it anew",
                     )
                 values[start:stop] = features.cpu().numpy()
             values.flush()

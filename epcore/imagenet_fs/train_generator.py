@@ -103,14 +103,16 @@ class GeneratorTask:
         training, name = self.training, self.images.store.name
         if training.novel >= len(subsets.base):
             raise UserError(
-                f"data set {name}: of its {len(subsets.base)} base classes {training.novel} cannot "
-                "be fake novel ones; set training.novel to less"
+                f"data set {name}: of its {len(subsets.base)} base classes {training.novel} "
+                "cannot be fake novel ones",
+                "set training.novel to less",
             )
         needed, smallest = self.shots + training.novel_queries, int(self.counts.min())
         if smallest < needed:
             raise UserError(
-                f"data set {name}: its smallest base class has {smallest} images, episodes with "
-                f"K = {self.shots} need {needed}; set training.novel_queries to less"
+                f"data set {name}: its smallest base class has {smallest} images, episodes "
+                f"with K = {self.shots} need {needed}",
+                "set training.novel_queries to less",
             )
 
     def seed(self, epoch: int) -> int:

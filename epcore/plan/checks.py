@@ -14,8 +14,8 @@ def check_name(name: str, location: str) -> None:
     """Raises `UserError` unless a name can be part of a path."""
     if not re.fullmatch(NAME, name):
         raise UserError(
-            f"{location}: the name {name!r} cannot be part of a path; use small letters, digits "
-            "and single hyphens"
+            f"{location}: the name {name!r} cannot be part of a path",
+            "use small letters, digits and single hyphens",
         )
 
 
@@ -23,7 +23,7 @@ def check_unique(names: list[str], what: str, location: str) -> None:
     """Raises `UserError` if a name is there twice."""
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise UserError(f"{location}: {what} {twice[0]!r} is there twice; rename one")
+        raise UserError(f"{location}: {what} {twice[0]!r} is there twice", "rename one")
 
 
 def shown(path: Path) -> str:
@@ -46,5 +46,5 @@ def check_unedited(config: Path, begins: bool) -> None:
         os.environ["EPCORE_CONFIG_DIGEST"] = digest
     elif os.environ.get("EPCORE_CONFIG_DIGEST", digest) != digest:
         raise UserError(
-            f"{config}/ was edited after this run had begun; run the same command again"
+            f"{config}/ was edited after this run had begun", "run the same command again"
         )

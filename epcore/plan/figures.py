@@ -61,8 +61,8 @@ class Figures:
         actual = pick(registry.protocols, figure.protocol, "protocol", location).split
         if actual != split:
             raise UserError(
-                f"{location}: protocol {figure.protocol!r} is of split {actual}; {what} on "
-                f"split {split}"
+                f"{location}: protocol {figure.protocol!r} is of split {actual}",
+                f"{what} on split {split}",
             )
         for recipe in figure.recipes:
             pick(dict.fromkeys(registry.recipes.names), recipe, "recipe", f"{location}, recipes")

@@ -141,7 +141,8 @@ class ImageNetFs:
             if sizes is not None and len(sizes) != len(self.settings.shots):
                 raise UserError(
                     f"{location}.{name}: step_sizes has {len(sizes)} numbers, shots "
-                    f"{len(self.settings.shots)}; give one for each K"
+                    f"{len(self.settings.shots)}",
+                    "give one for each K",
                 )
         return methods
 

@@ -96,8 +96,8 @@ class Recipes:
         own = extend(recipes, name, "recipe", location, dict)
         if "protocol" not in own:
             raise UserError(
-                f"{location}, recipes.{name}: the key 'protocol' is missing; add it, or `extends:` "
-                "with the name of a recipe that has it"
+                f"{location}, recipes.{name}: the key 'protocol' is missing",
+                "add it, or `extends:` with the name of a recipe that has it",
             )
         preset = extend(protocols, own["protocol"], "protocol", f"{location}, recipes.{name}", dict)
         merged: dict[str, Any] = {}
@@ -196,7 +196,8 @@ def _with_candidates(
                 if candidate in recipes or candidate in expanded:
                     raise UserError(
                         f"{location}, recipes.{name}.candidates: a recipe {candidate!r} is there "
-                        "already; rename the candidate"
+                        "already",
+                        "rename the candidate",
                     )
                 described = f"a candidate of {name} for {phase}"
                 expanded[candidate] = {"extends": name, "description": described, phase: changes}

@@ -93,12 +93,13 @@ class Registry:
             if validation in self.protocols and self.protocols[validation].split != "val":
                 raise UserError(
                     f"{place}, {name}: settings of classifiers would be chosen on {validation}, "
-                    "whose classes are tested on; let chosen_on name a protocol of split val"
+                    "whose classes are tested on",
+                    "let chosen_on name a protocol of split val",
                 )
         compared = f"{self.config.name}/compared.yaml"
         for name, method in self.recipes.compared.items():
             if name in self.recipes.names:
-                raise UserError(f"{compared}: {name!r} is in recipes.yaml too; rename it")
+                raise UserError(f"{compared}: {name!r} is in recipes.yaml too", "rename it")
             for dataset in method.training_on:
                 pick(self.datasets, dataset, "data set", f"{compared}, {name}.training_on")
 
@@ -162,8 +163,8 @@ def _check_is_text(scale: str, files: Mapping[str, Path]) -> None:
         value = yaml.safe_load(name)
         if str(value) == scale and not isinstance(value, str):
             raise UserError(
-                f"{shown(path)}: in `--config scale={name}` the name is read as {value!r}; rename "
-                "the file so that it begins with a letter"
+                f"{shown(path)}: in `--config scale={name}` the name is read as {value!r}",
+                "rename the file so that it begins with a letter",
             )
 
 
@@ -191,7 +192,7 @@ def read_datasets(config: Path) -> DataSources:
         by_hand = [file for file in source.files.values() if not file.urls]
         if by_hand and not source.by_hand:
             raise UserError(
-                f"{file}, sources.{name}: {by_hand[0].path} has no urls; give the steps by_hand"
+                f"{file}, sources.{name}: {by_hand[0].path} has no urls", "give the steps by_hand"
             )
     return registry
 

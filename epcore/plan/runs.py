@@ -221,8 +221,9 @@ class Runs:
         recipe = self._registry.recipes.resolve(run.recipe, run.backbone)
         if name != "pretrain" and recipe.pretraining.heads == "cosine":
             raise UserError(
-                f"recipe {run.recipe}: a network with `heads: cosine` is not fine-tuned, as the "
-                "loss over base classes has a linear layer; set `tested: pretrained`"
+                f"recipe {run.recipe}: a network with `heads: cosine` is not fine-tuned, as "
+                "the loss over base classes has a linear layer",
+                "set `tested: pretrained`",
             )
         return TrainedNetwork(run.dataset, run.backbone, owner, run.seed, name)
 

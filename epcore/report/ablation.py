@@ -27,23 +27,24 @@ def tabulate(config: TableFigureConfig, cells: Cells, tests: Tests) -> pd.DataFr
     combinations = set(rows.values())
     if not len(rows) == len(combinations) == 2 ** len(factors):
         raise UserError(
-            f"the ablation needs a cell for each of the {2 ** len(factors)} combinations of "
-            f"{', '.join(factors)}; there are {len(rows)} cells of {len(combinations)} "
-            "combinations; correct `marks` of the table's rows"
+            f"the ablation needs a cell for each of the {2 ** len(factors)} "
+            f"combinations of {', '.join(factors)}; there are {len(rows)} cells of "
+            f"{len(combinations)} combinations",
+            "correct `marks` of the table's rows",
         )
     ours: dict[str, dict[frozenset[str], np.ndarray]] = {}  # by seed
     theirs: dict[frozenset[str], np.ndarray] = {}
     for row, marks in rows.items():
         key = (block.name, row, column.name)
         if key not in cells or not cells[key]["paper_accuracy"]:
-            raise UserError(f"the paper prints no number for {', '.join(key)}; correct `paper`")
+            raise UserError(f"the paper prints no number for {', '.join(key)}", "correct `paper`")
         theirs[marks] = np.array(float(cells[key]["paper_accuracy"]))
         if key not in tests:
             raise UserError(f"the table has no test of {', '.join(key)}, which the ablation needs")
         for test in tests[key]:
             ours.setdefault(test["seed"], {})[marks] = read_test(test)
     if len({len(scores) for of_seed in ours.values() for scores in of_seed.values()}) != 1:
-        raise UserError("the ablation's scores are of different episodes; delete and rerun them")
+        raise UserError("the ablation's scores are of different episodes", "delete and rerun them")
     lines = [
         {
             "term": " x ".join(term),

@@ -59,7 +59,7 @@ def _gaps(accuracies: np.ndarray, baseline: ScoreColumn) -> np.ndarray:
         return paired(accuracies, read_scores(baseline))
     except ValueError as error:
         raise UserError(
-            f"{baseline.file}: {error}; delete it and run the same command again"
+            f"{baseline.file}: {error}", "delete it and run the same command again"
         ) from None
 
 

@@ -40,7 +40,7 @@ def tabulate(config: AlphaConfig, episodes: Path) -> pd.DataFrame:
                 accuracies = solve(features, frozen, Inference(settings)).accuracies
             except DegenerateFeaturesError as error:
                 raise UserError(
-                    f"{candidate.features}: {error}; leave its recipe out of figures.yaml"
+                    f"{candidate.features}: {error}", "leave its recipe out of figures.yaml"
                 ) from None
             mean = mean_with_interval(100 * accuracies)
             lines.append(

@@ -122,8 +122,8 @@ class Speed(TableFigure):
         pick(table.groups, self.column, "column of the table", f"{location}, column")
         if not table.seconds:
             raise UserError(
-                f"{location}, table: {self.table} does not say how long its classifiers take; give "
-                "it `seconds: true`"
+                f"{location}, table: {self.table} does not say how long its classifiers take",
+                "give it `seconds: true`",
             )
 
 

@@ -38,8 +38,8 @@ def read(config: TableFigureConfig, tests: Tests) -> pd.DataFrame:
     counts = table.groupby([*PLACE, "seed", "row"], sort=False).size()
     if counts.groupby([*PLACE, "seed"]).nunique().max() > 1:
         raise UserError(
-            "the score files of figure per-episode have different numbers of episodes; "
-            "delete results/<scale>/scores and run the same command again"
+            "the score files of figure per-episode have different numbers of episodes",
+            "delete results/<scale>/scores and run the same command again",
         )
     return table
 

@@ -29,7 +29,7 @@ def read_printed(path: Path, shown: Shown | None = None) -> dict[Place, PrintedC
             _check_place(place, shown, location)
         if place in cells:
             raise UserError(
-                f"{location}: {', '.join(place)} is there twice; delete one of the lines"
+                f"{location}: {', '.join(place)} is there twice", "delete one of the lines"
             )
         _check_percentage(cell["accuracy"], f"{location}, accuracy")
         if cell["interval"]:
@@ -52,8 +52,8 @@ def _lines(path: Path) -> Iterator[tuple[str, PrintedCell]]:
                 location = f"{path}, line {reader.line_num}"
                 if None in line or None in line.values():
                     raise UserError(
-                        f"{location}: expected {len(header)} cells, {','.join(header)}; a text "
-                        'with a comma stands in "..."'
+                        f"{location}: expected {len(header)} cells, {','.join(header)}",
+                        'a text with a comma stands in "..."',
                     )
                 yield location, line
     except (ValueError, csv.Error, OSError) as error:

@@ -156,7 +156,7 @@ def compile_pdf(text: str, inputs: list[Path], out: Path) -> None:
             shutil.copy(log, out.with_suffix(".log"))
         if done.returncode != 0:
             raise UserError(
-                f"LaTeX could not typeset the document; its log is {out.with_suffix('.log')}"
+                "LaTeX could not typeset the document", f"its log is {out.with_suffix('.log')}"
             )
         with atomic(out) as temporary:
             shutil.copy(folder / "reproduction.pdf", temporary)

@@ -37,8 +37,8 @@ def read_test(test: CsvLine) -> np.ndarray:
     require(file, "score file")
     if sha256(file) != test["sha256"]:
         raise UserError(
-            f"score file {file} is another than when its table was made; run the same command "
-            "again to make the table anew"
+            f"score file {file} is another than when its table was made",
+            "run the same command again to make the table anew",
         )
     return read_scores(ScoreColumn(file=test["scores"], column=test["score_column"]))
 

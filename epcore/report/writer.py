@@ -35,7 +35,7 @@ def fill_file(template: Path, **values: object) -> str:
         return _environment(latex=True).from_string(template.read_text("utf-8")).render(values)
     except TemplateError as error:
         line = f", line {error.lineno}" if isinstance(error, TemplateSyntaxError) else ""
-        raise UserError(f"{template}{line}: {error.message}; correct the template") from None
+        raise UserError(f"{template}{line}: {error.message}", "correct the template") from None
 
 
 @cache

@@ -64,15 +64,16 @@ def claim(count: int, allow_cpu: bool) -> int:
         cards, place = local_gpus(), "this machine"
     if count == 0 and cards:
         raise UserError(
-            f"this job was told to use no GPU, but {place} has {', '.join(cards)}; give it one "
-            "(--gpus 1, in the workflow the resource gpu), or hide them: CUDA_VISIBLE_DEVICES="
+            f"this job was told to use no GPU, but {place} has {', '.join(cards)}",
+            "give it one (--gpus 1, in the workflow the resource gpu), or hide them: "
+            "CUDA_VISIBLE_DEVICES=",
         )
     if count > len(cards):
         if not allow_cpu:
             raise UserError(
-                f"this job was given {count} GPU, but {place} has {len(cards) or 'none'}; see what "
-                "`epcore doctor` says, or allow the CPU: --allow-cpu, for Snakemake "
-                "--config allow_cpu=true"
+                f"this job was given {count} GPU, but {place} has {len(cards) or 'none'}",
+                "see what `epcore doctor` says, or allow the CPU: --allow-cpu, for "
+                "Snakemake --config allow_cpu=true",
             )
         count = 0
     if count and (job is None or count < len(cards)):
@@ -129,7 +130,8 @@ def _torch_sees(count: int, cards: list[str], allow_cpu: bool) -> bool:
     if (seen := torch.cuda.device_count()) < count and not allow_cpu:
         raise UserError(
             f"this job was given {', '.join(cards)}, but torch {torch.__version__} sees "
-            f"{seen or 'no GPU'}: a build without CUDA, or a driver that is too old for it; "
-            "`epcore doctor` says which"
+            f"{seen or 'no GPU'}: a build without CUDA, or a driver that is too old for "
+            "it",
+            "`epcore doctor` says which",
         )
     return seen >= count

@@ -31,8 +31,8 @@ def check_made_of(file: Path, inputs: Iterable[Path]) -> None:
     for source in inputs:
         if made_of and sha256(source) not in made_of:
             raise UserError(
-                f"{file} was not made of {source}, by what the meta file beside it says; give the "
-                f"one that it was made of, or {REMEDY}"
+                f"{file} was not made of {source}, by what the meta file beside it says",
+                f"give the one that it was made of, or {REMEDY}",
             )
 
 
@@ -41,8 +41,9 @@ def check_same_network(base: Path, features: Path) -> None:
     of_base, of_features = (set(_inputs_of(file).values()) for file in (base, features))
     if of_features and not of_base <= of_features:
         raise UserError(
-            f"{base} is of another checkpoint or data set than {features}, by what the meta files "
-            f"beside them say they were made of; give files of one network, or {REMEDY}"
+            f"{base} is of another checkpoint or data set than {features}, by what the "
+            "meta files beside them say they were made of",
+            f"give files of one network, or {REMEDY}",
         )
 
 
@@ -58,8 +59,9 @@ def _check_one(files: Iterable[Path], ending: str, what: str) -> None:
     if len(by_digest) > 1:
         first, second = list(by_digest.values())[:2]
         raise UserError(
-            f"{second} is of another {what} than {first}, by what the meta files beside them say "
-            f"they were made of; give files of one {what}, or {REMEDY}"
+            f"{second} is of another {what} than {first}, by what the meta files beside "
+            "them say they were made of",
+            f"give files of one {what}, or {REMEDY}",
         )
 
 

@@ -44,9 +44,9 @@ class EpisodicTask:
         self.model = build_method(config.method, pixels, self.way, f"data set {store.name}")
         if config.tasks < self.model.least_tasks:
             raise UserError(
-                f"{config.method['name']}: BatchNorm sees one image of each episode of a step, and "
-                f"{config.tasks} is too few; set `tasks` of its training to "
-                f"{self.model.least_tasks} or more"
+                f"{config.method['name']}: BatchNorm sees one image of each episode of a "
+                f"step, and {config.tasks} is too few",
+                f"set `tasks` of its training to {self.model.least_tasks} or more",
             )
         place(self.model, device)
         self.tester = EpisodicTester(self.model, config.view, config.precision, device)

@@ -52,14 +52,15 @@ class FinetuningTask:
         classes = len(store.class_indices("base"))
         if checkpoint.cosine_head:
             raise UserError(
-                f"{checkpoint.name} has `heads: cosine`, and fine-tuning has a linear layer; give "
-                "a checkpoint with linear heads"
+                f"{checkpoint.name} has `heads: cosine`, and fine-tuning has a linear layer",
+                "give a checkpoint with linear heads",
             )
         trained = checkpoint.class_head.get("bias", torch.empty(0)).numel()
         if trained != classes:
             raise UserError(
                 f"{checkpoint.name} knows {trained} classes, data set {store.name} has "
-                f"{classes} base classes; {REMEDY}"
+                f"{classes} base classes",
+                REMEDY,
             )
         self.model = FinetuningModel(build(config.backbone), classes)
         checkpoint.fill(self.model.backbone, self.model.class_head)

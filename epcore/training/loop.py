@@ -230,7 +230,8 @@ class _Training:
         epoch = f"{self.label} {len(self.curve) + 1}/{self.settings.epochs}"
         return UserError(
             f"training diverged in {epoch}, step {step}: {what} (the last loss was "
-            f"{self.last:.4g}); {remedy} the recipe's learning_rate"
+            f"{self.last:.4g})",
+            f"{remedy} the recipe's learning_rate",
         )
 
     def _check_weights(self) -> None:
@@ -259,16 +260,16 @@ class _Training:
         saved = load_safely(self.state)
         if not isinstance(saved, dict) or saved.get("format") != STATE:
             raise UserError(
-                f"{self.state} is of another version of this program; delete it and run the same "
-                "command again to train from the start"
+                f"{self.state} is of another version of this program",
+                "delete it and run the same command again to train from the start",
             )
         try:
             self._restore(saved)
         except Exception as error:  # a foreign one raises nearly anything
             reason = textwrap.shorten(str(error), 100)
             raise UserError(
-                f"{self.state} is not the state of this training ({reason}); delete it and run the "
-                "same command again to train from the start"
+                f"{self.state} is not the state of this training ({reason})",
+                "delete it and run the same command again to train from the start",
             ) from None
         self.resumed_from = len(self.curve)
         if self.team.rank == 0:

@@ -92,17 +92,17 @@ class PretrainingTask:
         self.rows = store.image_indices("base")
         if len(self.rows) < self.settings.batch_size:
             raise UserError(
-                f"data set {store.name}: its {len(self.rows)} base images do not fill one batch; "
-                f"set pretraining.batch_size to {len(self.rows)} or less"
+                f"data set {store.name}: its {len(self.rows)} base images do not fill one batch",
+                f"set pretraining.batch_size to {len(self.rows)} or less",
             )
         # Whole batches of an epoch; the rest of the images is left out (A39).
         self.steps = len(self.rows) // self.settings.batch_size
         self.images_per_step = self.settings.copies * self.settings.batch_size
         if self.images_per_step % team.size:
             raise UserError(
-                f"{team.size} GPUs cannot share the {self.images_per_step} images of a batch (each "
-                f"in {self.settings.copies} rotations) evenly; change resources.gpus or "
-                "pretraining.batch_size"
+                f"{team.size} GPUs cannot share the {self.images_per_step} images of a "
+                f"batch (each in {self.settings.copies} rotations) evenly",
+                "change resources.gpus or pretraining.batch_size",
             )
         self.labels = base_labels(store)
         self.device_images = DeviceImages(store, self.rows, device)
@@ -152,8 +152,8 @@ def run(
     if gpus > 1:
         if gpus > torch.cuda.device_count():
             raise UserError(
-                f"{gpus} GPUs are asked for, here are {torch.cuda.device_count()}; lower "
-                "resources.gpus of the scale"
+                f"{gpus} GPUs are asked for, here are {torch.cuda.device_count()}",
+                "lower resources.gpus of the scale",
             )
         launch(gpus, train, config, data, episodes, out)
         add_energy(out)

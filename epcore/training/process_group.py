@@ -130,8 +130,8 @@ def launch(size: int, work: Callable[..., None], *arguments: Any) -> None:
                 raise UserError(errors.get()) from None
             request.obey()
             raise UserError(
-                f"one of the {size} training processes ended: {error}; run the same command again, "
-                "training goes on from where it last saved"
+                f"one of the {size} training processes ended: {error}",
+                "run the same command again, training goes on from where it last saved",
             ) from None
         finally:
             for process in members.processes:

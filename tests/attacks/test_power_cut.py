@@ -1,13 +1,18 @@
 """What has its name is on the disk: its content before the name, and then the name."""
 
+import hashlib
 import os
 from pathlib import Path
 
 import pytest
+from file_server import BODY, serving
 
 from epcore.backbones.checkpoint import save_atomically
 from epcore.data import fetch
+from epcore.data.datasets import SourceFile
 from epcore.files import publish, write_text
+
+SHA256 = hashlib.sha256(BODY).hexdigest()
 
 
 @pytest.fixture
@@ -44,12 +49,20 @@ def test_a_checkpoint(events, tmp_path):
     assert events == of(tmp_path / "net.pt")
 
 
-def test_a_download_and_features_of_hours(events, tmp_path):
-    part = tmp_path / "archive.tgz.part"
-    part.write_bytes(b"archive")
-    publish(part, tmp_path / "archive.tgz")
-    assert events == of(tmp_path / "archive.tgz")
-    assert fetch.publish is publish
+def test_features_of_hours(events, tmp_path):
+    part = tmp_path / "features.npy.part"
+    part.write_bytes(b"features")
+    publish(part, tmp_path / "features.npy")
+    assert events == of(tmp_path / "features.npy")
+
+
+def test_a_download_is_on_the_disk_before_it_has_its_name(events, tmp_path, monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    path = tmp_path / "archive.tgz"
+    with serving() as server:
+        fetch.download(SourceFile(path=path.name, urls=[server.page("/a")], sha256=SHA256), path)
+    (flushed, size), *_ = events
+    assert (flushed, size) == ("flushed", path.stat().st_size)
 
 
 def test_a_file_system_that_flushes_no_folders_is_no_obstacle(monkeypatch, tmp_path):

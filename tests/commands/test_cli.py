@@ -89,7 +89,7 @@ def test_every_stage_explains_its_options(capsys, stage):
     assert ended.value.code == 0
     own = {"fetch": "--receipt", "forecast": "--medians", "status": "--watch"}
     own |= {
-        "doctor": "--profile",
+        "doctor": "--root",
         "classify": "--dirichlet",
         "show": "--open",
         "schema": "--settings",

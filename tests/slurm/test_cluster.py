@@ -19,9 +19,6 @@ from pathlib import Path
 import pytest
 from one_node import Cluster
 
-from epcore.commands.doctor.doctor import run as doctor
-from epcore.plan.registry import main_config
-
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.slurm
 
@@ -302,16 +299,3 @@ def test_logs_are_where_the_documentation_says(disturbed):
         logs = list((folder / "logs/slurm").glob(f"{places[job.rule]}/{job.number}.log"))
         assert len(logs) == 1 or job.state == "CANCELLED", job
     assert list(folder.glob("results/tiny/logs/pretrain/tiny-glyphs/conv4/*/s0.log"))
-
-
-def test_the_doctor_knows_the_partitions_of_this_cluster(slurm, capsys, monkeypatch):
-    for name, value in slurm.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.chdir(ROOT)
-    profile = Path("workflow/profiles/slurm")
-    doctor([TABLE], Path("config"), main_config(Path("config")), Path("data"), profile)
-    assert "partition:    gpu" in capsys.readouterr().out
-    monkeypatch.setenv("EPCORE_SLURM_GPU_PARTITION", "gpux")
-    with pytest.raises(Exception, match="1 of"):
-        doctor([TABLE], Path("config"), main_config(Path("config")), Path("data"), profile)
-    assert "SLURM knows no gpux" in capsys.readouterr().out

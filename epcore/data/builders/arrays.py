@@ -35,7 +35,7 @@ def contents(dataset: OwnData, sources: Sources) -> Contents:
             f"they are {images.dtype} {images.shape}"
         )
     if not images.size:
-        raise UserError(f"{path}: images has no pixels, its shape is {images.shape}; put some in")
+        raise UserError(f"{path}: images has no pixels, its shape is {images.shape}", "put some in")
     texts = {name: _texts(path, name, array) for name, array in arrays.items()}
     for name, array in texts.items():
         if array.shape != (len(images),):
@@ -65,25 +65,28 @@ def contents(dataset: OwnData, sources: Sources) -> Contents:
 
 def _read(path: Path, names: tuple[str, ...]) -> dict[str, np.ndarray]:
     if not path.is_file():
-        raise UserError(f"{path} does not exist; put the file there or mend the data set's `path`")
+        raise UserError(
+            f"{path} does not exist", "put the file there or mend the data set's `path`"
+        )
     try:
         with np.load(path, allow_pickle=False) as arrays:
             present = {name: arrays[name] for name in names if name in arrays}
             two_splits = "split" in arrays and "split" not in names
     except Exception as error:  # zipfile, zlib and numpy each raise their own
         raise UserError(
-            f"{path} cannot be read ({error}); write it with numpy.savez, without objects"
+            f"{path} cannot be read ({error})", "write it with numpy.savez, without objects"
         ) from None
     if two_splits:
         raise UserError(
-            f"{path} has an array 'split', and the data set has the key `split` as well; remove "
-            "one of the two"
+            f"{path} has an array 'split', and the data set has the key `split` as well",
+            "remove one of the two",
         )
     missing = [name for name in names if name not in present]
     if missing:
         raise UserError(
-            f"{path} has no array {missing[0]!r}; a data set of kind npz needs images, labels and "
-            "either split or the key `split` with the numbers of classes and a seed"
+            f"{path} has no array {missing[0]!r}",
+            "a data set of kind npz needs images, labels and either split or the key "
+            "`split` with the numbers of classes and a seed",
         )
     return present
 
@@ -106,8 +109,8 @@ def _listed(path: Path, labels: np.ndarray, split: np.ndarray) -> list[ImageClas
         splits = np.unique(split[labels == name]).tolist()
         if len(splits) > 1 or splits[0] not in SPLITS:
             raise UserError(
-                f"{path}: class {name!r} has the split {' and '.join(splits)}; each class is in "
-                "one of base, val and novel"
+                f"{path}: class {name!r} has the split {' and '.join(splits)}",
+                "each class is in one of base, val and novel",
             )
         classes.append(ImageClass(name, SPLITS[splits[0]]))
     return sorted(classes, key=lambda c: (ORDER.index(c.split), c.name))

@@ -69,7 +69,7 @@ def read(archive: Path) -> tuple[list[str], list[str], np.ndarray, np.ndarray, n
             classes[name] = pickles.load(content.read(), f"{archive}, {name}")
     for name in (*PARTS, META):
         if name not in classes:
-            raise UserError(f"{archive} has no {name}; is it CIFAR-100's python version?")
+            raise UserError(f"{archive} has no {name}", "is it CIFAR-100's python version?")
     meta = pickles.text_keys(classes[META], f"{archive}, {META}", NAMES)
     keys = ("fine_labels", "coarse_labels", "data")
     parts = [pickles.text_keys(classes[name], f"{archive}, {name}", keys) for name in PARTS]

@@ -47,11 +47,11 @@ def contents(dataset: CubData, sources: Sources) -> Contents:
             lines = read_member(archive, member).decode().splitlines()
             listed = {line.split()[1] for line in lines}
     if listed is None:
-        raise UserError(f"{path} has no {ROOT}/images.txt; is it CUB-200-2011?")
+        raise UserError(f"{path} has no {ROOT}/images.txt", "is it CUB-200-2011?")
     if pictures != listed:
         odd = sorted(pictures ^ listed)[0]
         location = "in the archive but not in" if odd in pictures else "missing, but listed by"
-        raise UserError(f"{path}: {odd} is {location} its images.txt; get the archive again")
+        raise UserError(f"{path}: {odd} is {location} its images.txt", "get the archive again")
     folders = sorted({name.split("/")[0] for name in pictures})
     splits = {folder: split_of(position) for position, folder in enumerate(folders)}
     classes = [ImageClass(f, s) for s in get_args(Split) for f in folders if splits[f] == s]

@@ -50,14 +50,15 @@ def read_split(path: Path) -> dict[ImageClass, list[str]]:
     """
     if not path.is_file():
         raise UserError(
-            f"{path} does not exist; a data set of kind folder needs images/<class>/<file> and "
-            "either a split.csv with the columns filename, label, split, or the key `split` with "
-            "the numbers of classes and a seed"
+            f"{path} does not exist",
+            "a data set of kind folder needs images/<class>/<file> and either a "
+            "split.csv with the columns filename, label, split, or the key `split` "
+            "with the numbers of classes and a seed",
         )
     try:
         text = path.read_text(encoding="utf-8-sig")  # Excel puts a mark before the first column
     except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not UTF-8 text ({error}); save it as UTF-8") from None
+        raise UserError(f"{path} is not UTF-8 text ({error})", "save it as UTF-8") from None
     files: dict[ImageClass, list[str]] = {}
     splits: dict[str, str] = {}
     seen: set[tuple[str, str]] = set()
@@ -67,25 +68,27 @@ def read_split(path: Path) -> dict[ImageClass, list[str]]:
     if missing:
         odd = next((mark for mark in OTHER_MARKS if mark in header[0]), None) if header else None
         if odd is not None:
-            raise UserError(f"{location}: columns are separated by {odd!r}; save it with commas")
-        raise UserError(f"{location}: the column {missing[0]!r} is missing; add it")
+            raise UserError(f"{location}: columns are separated by {odd!r}", "save it with commas")
+        raise UserError(f"{location}: the column {missing[0]!r} is missing", "add it")
     for location, cells in rows:
         row = dict(zip(header, cells, strict=False))
         empty = [column for column in COLUMNS if not row.get(column)]
         if empty:
-            raise UserError(f"{location}: {empty[0]} is empty; fill it in or remove the line")
+            raise UserError(f"{location}: {empty[0]} is empty", "fill it in or remove the line")
         name, label, split = (row[column] for column in COLUMNS)
         _check_name(location, "filename", name)
         _check_name(location, "label", label)
         if split not in SPLITS:
-            raise UserError(f"{location}: unknown split {split!r}; use base, val or novel")
+            raise UserError(f"{location}: unknown split {split!r}", "use base, val or novel")
         if splits.setdefault(label, SPLITS[split]) != SPLITS[split]:
             raise UserError(
-                f"{location}: class {label!r} is in {splits[label]} and in {SPLITS[split]}; "
-                "base, val and novel must not share a class"
+                f"{location}: class {label!r} is in {splits[label]} and in {SPLITS[split]}",
+                "base, val and novel must not share a class",
             )
         if (label, name) in seen:  # it could be support and query of one episode
-            raise UserError(f"{location}: {label}/{name} is listed twice; remove one of the lines")
+            raise UserError(
+                f"{location}: {label}/{name} is listed twice", "remove one of the lines"
+            )
         seen.add((label, name))
         files.setdefault(ImageClass(label, SPLITS[split]), []).append(name)
     classes = sorted(files, key=lambda c: (ORDER.index(c.split), c.name))
@@ -102,7 +105,7 @@ def _rows(path: Path, text: str) -> Iterator[tuple[str, list[str]]]:
         except StopIteration:
             return
         except csv.Error as error:
-            raise UserError(f"{location}: this is no CSV ({error}); correct its quotes") from None
+            raise UserError(f"{location}: this is no CSV ({error})", "correct its quotes") from None
         if cells:
             yield location, [_normal(cell) for cell in cells]
 
@@ -117,8 +120,8 @@ def _check_name(location: str, what: str, name: str) -> None:
     odd = any(unicodedata.category(letter) in ("Cc", "Cs") for letter in name)
     if odd or "/" in name or name in (".", ".."):
         raise UserError(
-            f"{location}: the {what} {name!r} is no name of a file or folder in images/; a name "
-            "has no '/', no control characters, and is UTF-8: mend or rename it"
+            f"{location}: the {what} {name!r} is no name of a file or folder in images/",
+            "a name has no '/', no control characters, and is UTF-8: mend or rename it",
         )
 
 
@@ -132,7 +135,8 @@ def draw_split(names: list[str], split: RandomSplit, location: str) -> list[Imag
     if sum(wanted.values()) != len(names):
         raise UserError(
             f"{location} has {len(names)} classes, the data set's `split` asks for "
-            f"{split.base} + {split.val} + {split.novel}; make the sum {len(names)}"
+            f"{split.base} + {split.val} + {split.novel}",
+            f"make the sum {len(names)}",
         )
     shuffled = list(np.random.default_rng(split.seed).permutation(sorted(names)))
     classes = []
@@ -197,8 +201,9 @@ def _path_of(folder: Path, names: dict[str, list[str]], name: str) -> Path:
     alike = names.get(name, [name])
     if len(alike) > 1:
         raise UserError(
-            f"{folder}: {alike[0]!r} and {alike[1]!r} are one name but for spaces around it or the "
-            "Unicode form of its letters; rename one of the two"
+            f"{folder}: {alike[0]!r} and {alike[1]!r} are one name but for spaces "
+            "around it or the Unicode form of its letters",
+            "rename one of the two",
         )
     return folder / alike[0]
 
@@ -217,18 +222,20 @@ def _check_files(paths: list[Path]) -> None:
             raise UserError(f"{path} does not exist, but split.csv lists it") from None
         if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST:
             raise UserError(
-                f"{path} is no plain file of up to {LARGEST:,} bytes; replace it by a picture"
+                f"{path} is no plain file of up to {LARGEST:,} bytes", "replace it by a picture"
             )
         first_path = seen.setdefault((status.st_dev, status.st_ino), path)
         if first_path is not path:
-            raise UserError(f"{path} and {first_path} are one file, linked; remove one of the two")
+            raise UserError(
+                f"{path} and {first_path} are one file, linked", "remove one of the two"
+            )
 
 
 def _drawn(folder: Path, split: RandomSplit) -> dict[ImageClass, list[str]]:
     if (folder / "split.csv").exists():
         raise UserError(
-            f"{folder / 'split.csv'} exists, and the data set has the key `split` as well; "
-            "remove one of the two"
+            f"{folder / 'split.csv'} exists, and the data set has the key `split` as well",
+            "remove one of the two",
         )
     images = folder / "images"
     files = class_folders(images)
@@ -244,13 +251,13 @@ def class_folders(images: Path) -> dict[str, list[str]]:
         UserError: if there is no such folder, or something else in it.
     """
     if not images.is_dir():
-        raise UserError(f"{images} does not exist; put a folder for each class there")
-    stray = "is no class folder; put pictures into one, remove all else"
-    remedy = "is no picture; a class folder holds its pictures and nothing else: remove it"
+        raise UserError(f"{images} does not exist", "put a folder for each class there")
+    stray = "is no class folder", "put pictures into one, remove all else"
+    foreign = "is no picture", "a class folder holds its pictures and nothing else: remove it"
     names = _visible(images, Path.is_dir, stray)
     if not names:
-        raise UserError(f"{images} is empty; put a folder for each class there")
-    classes = {name: _visible(images / name, Path.is_file, remedy) for name in names}
+        raise UserError(f"{images} is empty", "put a folder for each class there")
+    classes = {name: _visible(images / name, Path.is_file, foreign) for name in names}
     folders = [images, *(images / name for name in names)]
     skipped = sum(_is_left_behind(path) for folder in folders for path in folder.iterdir())
     if skipped:
@@ -265,7 +272,7 @@ def _is_left_behind(path: Path) -> bool:
     return path.name.lower() in LEFT_BEHIND
 
 
-def _visible(folder: Path, right: Callable[[Path], bool], remedy: str) -> list[str]:
+def _visible(folder: Path, right: Callable[[Path], bool], problem: tuple[str, str]) -> list[str]:
     """The names in a folder, sorted, without hidden ones and what operating systems leave behind.
 
     Raises:
@@ -280,9 +287,10 @@ def _visible(folder: Path, right: Callable[[Path], bool], remedy: str) -> list[s
         _check_name(str(folder), "name", path.name)
         if not right(path):
             if path.is_dir():  # perhaps a class folder, with all of the user's pictures
-                remedy = (
-                    "is a folder, where pictures of a class were expected; give the folder that "
-                    f"holds the class folders (is it {folder}?), or move the pictures up"
+                problem = (
+                    "is a folder, where pictures of a class were expected",
+                    f"give the folder that holds the class folders (is it {folder}?), or move the "
+                    "pictures up",
                 )
-            raise UserError(f"{path} {remedy}")
+            raise UserError(f"{path} {problem[0]}", problem[1])
     return [path.name for path in paths]

@@ -79,7 +79,8 @@ def select_classes(selection: str, seed: int) -> list[GlyphClass]:
         if len(drawn) < draw.count:
             raise UserError(
                 f"glyphs {selection!r}: {len(drawn)} characters for {draw.count} classes of "
-                f"{draw.split} {draw.group}; install the matplotlib that requirements.txt names"
+                f"{draw.split} {draw.group}",
+                "install the matplotlib that requirements.txt names",
             )
         available = [character for character in available if character not in drawn]
         classes += [_glyph_class(character, draw) for character in sorted(drawn)]

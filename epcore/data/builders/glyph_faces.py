@@ -64,7 +64,7 @@ def font_file(face: str) -> Path:
 
     path = Path(matplotlib.get_data_path()) / "fonts" / "ttf" / f"{face}.ttf"
     if not path.is_file():
-        raise UserError(f"typeface {path} does not exist; install matplotlib anew to get it back")
+        raise UserError(f"typeface {path} does not exist", "install matplotlib anew to get it back")
     return path
 
 

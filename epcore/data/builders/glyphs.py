@@ -167,7 +167,7 @@ def _centered_glyph(character: str, face: str, side: int) -> Image.Image:
     """The ink in the middle of a square, its longer side `GLYPH_SIDE` of the square's."""
     picture = ink(character, face)
     if picture is None:
-        raise UserError(f"typeface {face} draws nothing for {character!r}; reinstall matplotlib")
+        raise UserError(f"typeface {face} draws nothing for {character!r}", "reinstall matplotlib")
     square = Image.new("L", (side, side))
     factor = GLYPH_SIDE * side / max(picture.size)
     width, height = (max(1, round(factor * length)) for length in picture.size)

@@ -62,8 +62,8 @@ def _ranked(training: TrainingImages, synset: str, ranks: np.ndarray) -> np.ndar
     for rank in ranks:
         if not 1 <= rank <= len(numbers):
             raise UserError(
-                f"the split of mini-ImageNet lists the image of class {synset} of rank {rank}; "
-                f"ranks count from 1, and the class has {len(numbers)} images"
+                f"the split of mini-ImageNet lists the image of class {synset} of rank {rank}",
+                f"ranks count from 1, and the class has {len(numbers)} images",
             )
     ranked: np.ndarray = numbers[ranks - 1]
     return ranked

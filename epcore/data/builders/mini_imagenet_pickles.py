@@ -67,8 +67,8 @@ def _images_of(
         counts, complete = {}, False
     if counts != wanted or not complete:
         raise UserError(
-            f"{path}: its classes or their numbers of images are not those of the split {split}; "
-            "was it renamed?"
+            f"{path}: its classes or their numbers of images are not those of the split {split}",
+            "was it renamed?",
         )
     for place in places:
         yield data[place]

@@ -53,8 +53,8 @@ def contents(dataset: TieredImageNetPickles, sources: Sources) -> Contents:
                 yield int(places[number - 1]), f"{path}, image {number}", png
             if number != len(places):
                 raise UserError(
-                    f"{path} has {number:,} images or more, its labels are {len(places):,}; "
-                    "get both again"
+                    f"{path} has {number:,} images or more, its labels are {len(places):,}",
+                    "get both again",
                 )
 
     return Contents(

@@ -1,0 +1,265 @@
+"""The command `doctor`: what a target needs and is not there, with the remedy."""
+
+import json
+import re
+import shutil
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from epcore.commands.check_methods import check_methods
+from epcore.commands.dry_run import Job, planned
+from epcore.config.scale import MainConfig
+from epcore.data.config import Split
+from epcore.data.datasets import OfficialData, OwnData
+from epcore.data.fetch import find
+from epcore.data.sources import Sources
+from epcore.errors import UserError
+from epcore.footprint.config import FootprintSettings
+from epcore.footprint.factor import carbon_intensity, factor_source
+from epcore.plan import Plan, paths
+from epcore.runtime.gpus import local_gpus
+
+if TYPE_CHECKING:
+    from epcore.data.contents import Contents
+
+GIB = 2**30
+LOCK = "requirements.txt"
+WITH_CUDA = (
+    "install the locked version of torch for your driver's CUDA, as pytorch.org says: "
+    "pip install --force-reinstall --no-deps torch==... --index-url ..."
+)
+IMPORT = "put it beside the Snakefile, install its package, or `export PYTHONPATH=FOLDER`"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The result of a check in one line, with a remedy if something is missing."""
+
+    what: str
+    text: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        mark = "!!" if self.remedy else "ok"
+        line = f"{mark}  {self.what + ':':<13} {self.text}"
+        return f"{line}\n{'':18}-> {self.remedy}" if self.remedy else line
+
+
+def run(targets: list[str], settings: Path, main: MainConfig, root: Path | None) -> None:
+    """Prints what is present and what is missing; `root` defaults to config.yaml's data_root.
+
+    Raises:
+        UserError: if anything is missing, or Snakemake cannot plan a target.
+    """
+    plan, scale = Plan(settings, main.scale, main.seeds), main.scale
+    recipes, root = plan.registry.recipes, root or Path(main.data_root)
+    plan.check()
+    plan.registry.check_recipes(recipes.names)
+    check_methods(plan, recipes.names)
+    print(f"For {' '.join(targets)} at scale {scale}:")
+    findings = _shown(
+        [
+            *check_packages(settings.parent / LOCK),
+            check_gpus(plan.registry.scale.requires_gpu and not main.allow_cpu),
+            check_path(Path.cwd()),
+            *check_factor(plan.registry.footprint),
+            *(Finding("classifiers", problem, IMPORT) for problem in recipes.unusable.values()),
+        ]
+    )
+    datasets = datasets_of(planned(plan, targets))
+    findings += _shown(
+        [*(check_data(plan, name, root) for name in datasets), check_disk(plan, datasets, root)]
+    )
+    missing = sum(bool(finding.remedy) for finding in findings)
+    if missing:
+        raise UserError(f"{missing} of {len(findings)} checks ask for something, see above")
+
+
+def _shown(findings: list[Finding]) -> list[Finding]:
+    """Prints them; what Snakemake needs comes before what only it can say."""
+    print(*findings, sep="\n", flush=True)
+    return findings
+
+
+def datasets_of(jobs: Iterable[Job]) -> list[str]:
+    """The data sets that jobs are to run on, in the order of their names."""
+    return sorted({job.wildcards["dataset"] for job in jobs if "dataset" in job.wildcards})
+
+
+# -- this machine ----------------------------------------------------------------------------------
+
+
+def check_packages(lock: Path) -> Iterator[Finding]:
+    """Python, and the packages that the lock names."""
+    version = sys.version.split()[0]
+    old = "install Python 3.11 or newer" if sys.version_info < (3, 11) else ""
+    yield Finding("python", f"{version}, {sys.executable}", old)
+    if not lock.is_file():
+        remedy = "run epcore doctor in the folder of the checkout"
+        yield Finding("packages", f"there is no {lock.name} here", remedy)
+        return
+    locked = dict(re.findall(r"^([\w.-]+)==([\w.]+)", lock.read_text(encoding="utf-8"), re.M))
+    deviating = [
+        f"{name} {actual or 'missing'} for {version}"
+        for name, version in locked.items()
+        if (actual := installed(name)) != version
+    ]
+    if deviating:
+        text = f"not the locked version: {', '.join(deviating)}"
+        yield Finding("packages", text, f"pip install -r {lock.name}")
+    else:
+        yield Finding("packages", f"all {len(locked)} as {lock.name} has them")
+
+
+def installed(package: str) -> str | None:
+    """The version, less the +cpu or +cu130 of a build."""
+    try:
+        return metadata.version(package).split("+")[0]
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def check_gpus(required: bool) -> Finding:
+    """GPUs of this machine, or of a cluster's nodes where this machine submits jobs to them."""
+    import torch
+
+    gpus = local_gpus()
+    if gpus:
+        seen, built = torch.cuda.device_count(), torch.version.cuda
+        text = f"{len(gpus)}, torch {torch.__version__} sees {seen}"
+        remedy = f"update the NVIDIA driver: this torch needs CUDA {built}" if built else WITH_CUDA
+        return Finding("gpus", text, remedy if seen < len(gpus) else "")
+    if shutil.which("sbatch"):
+        text = f"none here, the cluster's nodes have them; torch {torch.__version__}"
+        return Finding("gpus", text, WITH_CUDA if required and not torch.version.cuda else "")
+    remedy = "a machine with a GPU, a cluster, or --config allow_cpu=true"
+    return Finding("gpus", "none, trainings run on the CPU", remedy if required else "")
+
+
+def check_path(folder: Path) -> Finding:
+    """Snakemake leaves the path of its Python unquoted in the jobs that it submits."""
+    remedy = "clone it into a folder without spaces" if " " in str(folder) else ""
+    return Finding("checkout", str(folder), remedy if shutil.which("sbatch") else "")
+
+
+def check_factor(settings: FootprintSettings) -> list[Finding]:
+    """Checks the emission factor if energy is tracked and codecarbon is installed."""
+    if not settings.tracking or installed("codecarbon") is None:
+        return []
+    try:
+        factor = carbon_intensity(settings)
+    except UserError as error:
+        return [Finding("CO2 of a kWh", error.problem, error.remedy)]
+    return [Finding("CO2 of a kWh", f"{factor:g} kg, {factor_source(settings)}")]
+
+
+# -- data ------------------------------------------------------------------------------------------
+
+
+def check_data(plan: Plan, name: str, root: Path) -> Finding:
+    """What there is of a data set: its store, its files, or what makes it."""
+    what, settings = f"data {name}", plan.registry.datasets[name]
+    if isinstance(settings, OwnData):
+        return _own(plan, name, settings)
+    if (store := _store(plan, name)).is_file():
+        try:
+            classes = len(json.loads(store.read_text(encoding="utf-8"))["classes"])
+        except (ValueError, LookupError, TypeError):
+            return Finding(what, f"{store} is damaged", "delete it and run the same command again")
+        return Finding(what, f"built, {classes} classes")
+    if not isinstance(settings, OfficialData):
+        return Finding(what, "is made when it is needed, without a download")
+    files = {
+        (source, key): file
+        for source in settings.sources
+        for key, file in plan.registry.sources[source].files.items()
+    }
+    absent = [place for place, file in files.items() if find(file, root) is None]
+    by_hand = list(dict.fromkeys(place[0] for place in absent if not files[place].urls))
+    text = f"{len(files) - len(absent)} of {len(files)} files found"
+    if by_hand:
+        remedy = f"epcore fetch {' '.join(by_hand)} says the steps"
+        return Finding(what, f"{text}, others to be got by hand", remedy)
+    return Finding(what, f"{text}; Snakemake downloads the others" if absent else text)
+
+
+def _own(plan: Plan, name: str, settings: OwnData) -> Finding:
+    """What the builder says of a user's own data, before it decodes pictures, and the episodes."""
+    from epcore.data.build import contents_of
+    from epcore.data.contents import check_classes
+
+    what = f"data {name}"
+    if not Path(settings.path).exists():
+        remedy = f"put your images there, or correct path of {name}"
+        return Finding(what, f"{settings.path} does not exist", remedy)
+    try:
+        contents = contents_of(settings, Sources.read([]))
+        check_classes(name, contents.classes, contents.labels)
+        for split, numbers in _episodes(plan, name):
+            _draw(contents, split, numbers)
+    except UserError as error:
+        return Finding(what, error.problem, error.remedy or f"mend it in {settings.path}")
+    images, classes = len(contents.labels), len(contents.classes)
+    return Finding(what, f"{images:,} images of {classes} classes in {settings.path}")
+
+
+def _episodes(plan: Plan, dataset: str) -> Iterator[tuple[Split, dict[str, Any]]]:
+    """Split and numbers of its tests, validations and fine-tunings: one episode of each kind.
+
+    Fine-tuning draws from base classes after hours of pretraining. Of unbalanced queries all
+    episodes count, as they will be drawn: each draws until its classes have images enough.
+    """
+    runs = [run for run in plan.tested.runs if run.dataset == dataset]
+    tested = dict.fromkeys(run.protocol for run in runs)
+    shots = [plan.registry.protocols[protocol].checkpoint_shot for protocol in tested]
+    names = [f"val-5way-{shot}shot" for shot in (5, *shots)]
+    names += [*tested, *filter(None, map(plan.runs.chosen_on, runs))]
+    for name in dict.fromkeys(names):
+        episodes = plan.data.episodes(name)
+        numbers = episodes.model_dump(exclude={"stage_version", "split"})
+        yield episodes.split, numbers | ({} if episodes.dirichlet else {"episodes": 1})
+    for network in plan.tested.checkpoints:
+        if network.dataset == dataset and network.shot:
+            stage = plan.runs.finetune(network.backbone, network.recipe, network.seed, network.shot)
+            way, queries = stage.finetuning.way, stage.finetuning.queries
+            numbers = {"way": way, "shot": stage.shot, "queries": queries}
+            yield "base", numbers | {"episodes": 1, "seed": 0}
+
+
+def _draw(contents: "Contents", split: Split, numbers: dict[str, Any]) -> None:
+    """Raises `UserError` if no such episodes can be drawn from the classes of the split."""
+    from epcore.data.episodes import SETTINGS, Pool, sample
+
+    names = {n: c.name for n, c in enumerate(contents.classes) if c.split == split}
+    rows = tuple(np.flatnonzero(contents.labels == label) for label in names)
+    pool = Pool(f"split {split}", tuple(names.values()), rows, settings=SETTINGS[split])
+    sample(pool, **numbers)
+
+
+def check_disk(plan: Plan, datasets: list[str], root: Path) -> Finding:
+    """Whether the data root has room for the files that are missing, as far as sizes are known."""
+    sizes = {}  # data sets share files: each counts once
+    for name in datasets:
+        settings = plan.registry.datasets[name]
+        if isinstance(settings, OfficialData) and not _store(plan, name).is_file():
+            for source in settings.sources:
+                for file in plan.registry.sources[source].files.values():
+                    if find(file, root) is None:
+                        sizes[file.path] = file.size or 0
+    place = next(parent for parent in (root, *root.absolute().parents) if parent.exists())
+    free, needed = shutil.disk_usage(place).free, sum(sizes.values())
+    unknown = sum(not size for size in sizes.values())
+    text = f"{free / GIB:,.1f} GiB free below {root}, {needed / GIB:,.1f} to be downloaded"
+    text += f", and {unknown} files of unknown size" if unknown else ""
+    remedy = "make room, or set data_root in config/config.yaml to a folder on another disk"
+    return Finding("disk", text, remedy if free < needed else "")
+
+
+def _store(plan: Plan, name: str) -> Path:
+    return Path(paths.STORE.format(scale=plan.registry.scale_name, dataset=name))
