@@ -19,21 +19,12 @@ HERE = Path(__file__).parent
 # Table -> the scripts that fill it.
 TABLES = {
     "evaluation": (("evaluation.py",), ("evaluation.py", "ordinary")),
-    "classifiers": (("classifiers.py",),),
     "pretraining": (("pretraining.py",), ("precision.py",)),
-    "embedding": (("embedding.py",),),
-    "profiling": (("profiling.py",),),
-    "memory": (("memory.py",), ("feature_memory.py",)),
-    "tracking": (("tracking.py",),),
     "workflow": (("workflow.py",),),
     "gpu": (("gpu.py",),),
 }
 APART = ("workflow", "gpu")
 HEAD = "| ratio | measured | target | met | in numbers |\n|---|---:|---:|---|---|\n"
-HEADS = {
-    "profiling": "| % of the processor time of a step | 28 pixels | 32 pixels | 84 pixels |\n"
-    "|---|---:|---:|---:|\n"
-}
 
 
 def machine() -> str:
@@ -81,9 +72,7 @@ def main() -> None:
         before, _, rest = readme.read_text(encoding="utf-8").partition(begin)
         after = rest.partition(end)[2]
         lines = "\n".join(rows)
-        write_text(
-            readme, f"{before}{begin}{HEADS.get(table, HEAD)}{lines}\n\n{machine()}\n{end}{after}"
-        )
+        write_text(readme, f"{before}{begin}{HEAD}{lines}\n\n{machine()}\n{end}{after}")
 
 
 if __name__ == "__main__":
