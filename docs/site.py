@@ -9,13 +9,14 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, get_args
 
 from mkdocs.structure.files import File, Files
+from pydantic import BaseModel
 
 from epcore.classifiers import CLASSIFIERS
 from epcore.commands.options import parser
-from epcore.config.schema import SCHEMAS, schema_of
+from epcore.config.schema import PARTIAL, WHOLE
 
 ROOT = Path(__file__).parents[1]
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]*)(#[^)]*)?\)")
@@ -131,7 +132,7 @@ def commands() -> str:
 
 
 def configuration() -> str:
-    """Every key of every config file, from the schemas that `epcore schema` writes."""
+    """Every key of every config file, from the models that read them."""
     lines = [
         "# Config files",
         "",
@@ -139,85 +140,27 @@ def configuration() -> str:
         "YAML's language server complete and check them: a file's first line names its schema.",
         "",
     ]
-    for name in SCHEMAS:
-        schema = schema_of(name)
+    shown: set[type[BaseModel]] = set()
+    for name, kind in (WHOLE | PARTIAL).items():
         folder = name in ("scales", "tables")
         lines += [f"## config/{name}/*.yaml" if folder else f"## config/{name}.yaml", ""]
-        lines += _object(schema, name)
-        for kind, below in schema.get("$defs", {}).items():
-            lines += [f"### {kind} {{ #{name}-{kind.lower()} }}", "", *_object(below, name)]
-    return "\n".join(lines) + "\n"
+        models = _models(kind)
+        lines += [f"::: {m.__module__}.{m.__qualname__}\n" for m in models if m not in shown]
+        shown |= {*models}
+    return "\n".join(lines)
 
 
-def _object(schema: dict[str, Any], file: str) -> list[str]:
-    """Its description, and a table of its keys."""
-    lines = [schema["description"], ""] if "description" in schema else []
-    entry = schema.get("additionalProperties")
-    if isinstance(entry, dict):
-        lines += [f"Names, each with {_kind(entry, file)}.", ""]
-        if "properties" in entry:
-            return lines + _keys(entry, file)
-    return lines + (_keys(schema, file) if schema.get("properties") else [])
-
-
-def _keys(schema: dict[str, Any], file: str) -> list[str]:
-    required = schema.get("required", ())
-    lines = ["| key | value | default | |", "|---|---|---|---|"]
-    for key, each in schema["properties"].items():
-        default = "must be given" if key in required else _default(each)
-        text = " ".join(each.get("description", "").split())
-        lines.append(f"| `{key}` | {_kind(each, file)} | {default} | {text} |")
-    return [*lines, ""]
-
-
-def _default(schema: dict[str, Any]) -> str:
-    if "default" not in schema:
-        return ""
-    value = schema["default"]
-    return (
-        "none" if value is None else f"`{value}`".replace("True", "true").replace("False", "false")
-    )
-
-
-def _kind(schema: dict[str, Any], file: str) -> str:
-    """What a value is, in words; settings of their own are linked."""
-    if "$ref" in schema:
-        kind = schema["$ref"].rpartition("/")[2]
-        return f"[{kind}](#{file}-{kind.lower()})"
-    for key in ("anyOf", "oneOf"):
-        if key in schema:
-            kinds = [_kind(each, file) for each in schema[key] if each.get("type") != "null"]
-            return " or ".join(dict.fromkeys(kinds))
-    if "const" in schema:
-        return f"`{schema['const']}`"
-    if "enum" in schema:
-        return ", ".join(f"`{value}`" for value in schema["enum"])
-    kind = schema.get("type")
-    if kind == "array":
-        return f"list of {_kind(schema['items'], file)}" if schema.get("items") else "list"
-    if kind == "object":
-        entry = schema.get("additionalProperties")
-        return (
-            f"mapping to {_kind(entry, file)}" if isinstance(entry, dict) and entry else "mapping"
-        )
-    words = {
-        "string": "text",
-        "integer": "whole number",
-        "number": "number",
-        "boolean": "true or false",
-    }
-    return words.get(str(kind), "any value") + _bounds(schema)
-
-
-def _bounds(schema: dict[str, Any]) -> str:
-    signs = {
-        "exclusiveMinimum": "&gt;",
-        "minimum": "&ge;",
-        "exclusiveMaximum": "&lt;",
-        "maximum": "&le;",
-    }
-    found = [f"{sign} {schema[key]}" for key, sign in signs.items() if key in schema]
-    return f" {', '.join(found)}" if found else ""
+def _models(kind: Any) -> list[type[BaseModel]]:
+    """The models of settings in the type of a file, outermost first."""
+    found: dict[type[BaseModel], None] = {}
+    waiting = [kind]
+    while waiting:
+        kind = waiting.pop(0)
+        waiting += get_args(kind)
+        if isinstance(kind, type) and issubclass(kind, BaseModel) and kind not in found:
+            found[kind] = None
+            waiting += [field.annotation for field in kind.model_fields.values()]
+    return list(found)
 
 
 def python() -> str:

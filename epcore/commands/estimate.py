@@ -59,10 +59,9 @@ def _base_images(plan: Plan, dataset: str) -> int:
             return 0
         return sum(own.classes[label].split == "base" for label in own.labels)
     if isinstance(settings, GlyphPictures):
-        from epcore.data.builders.glyph_classes import SELECTIONS
+        from epcore.data.builders.glyph_classes import select_classes
 
-        draws = SELECTIONS[settings.selection].draws
-        classes = sum(draw.count for draw in draws if draw.split == "base")
+        classes = sum(c.image_class.split == "base" for c in select_classes(settings.selection))
         return classes * settings.images_per_class.base
     published = getattr(settings, "expected", None)
     return published.images.base if published and published.images else 0

@@ -45,7 +45,7 @@ Floats = NDArray[np.float64]
 
 def contents(dataset: GlyphPictures, sources: Sources) -> Contents:
     """Classes in the order of `select_classes`, each with its split's number of images."""
-    glyph_classes = select_classes(dataset.selection, dataset.seed)
+    glyph_classes = select_classes(dataset.selection)
     classes = [glyph_class.image_class for glyph_class in glyph_classes]
     counts = [getattr(dataset.images_per_class, c.split) for c in classes]
     labels = in_label_order(counts)
