@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import load_file
 from torch import Tensor
 
 from epcore.backbones.checkpoint import Checkpoint, build, problem_of, state_of
@@ -20,7 +21,7 @@ ALONE = "save the network's state_dict() alone with torch.save"
 
 
 def weights_in(path: Path, key: str | None) -> dict[str, Tensor]:
-    """The tensors of a torch file by name, without the names of wrappers.
+    """The tensors of a torch or safetensors file by name, without the names of wrappers.
 
     They may be anywhere in the file's mappings; `key`, keys joined by dots, says where if there is
     more than one place.
@@ -31,8 +32,11 @@ def weights_in(path: Path, key: str | None) -> dict[str, Tensor]:
     """
     require(path, "file of weights", "correct the name")
     try:
-        content = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # torch, pickle and zipfile each raise their own
+        if path.suffix == ".safetensors":
+            content = load_file(path)
+        else:
+            content = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch, pickle, zipfile and safetensors each raise their own
         raise UserError(
             f"{path} cannot be read as tensors and plain values ({type(error).__name__})", ALONE
         ) from None

@@ -119,10 +119,10 @@ def _add_classify(command: Command) -> None:
 IMPORT = """\
 Make a checkpoint of weights that were trained elsewhere.
 
-FILE is a state_dict that torch.save wrote, or a file that has one somewhere inside; if it has
-several, --key says which, such as model.state. Where weights are missing or have another shape, the
-first are named and nothing is written; those that the network has no place for are listed and left
-out. --map replaces beginnings of names:
+FILE is a state_dict that torch.save wrote, a .safetensors file, or a file that has one somewhere
+inside; if it has several, --key says which, such as model.state. Where weights are missing or have
+another shape, the first are named and nothing is written; those that the network has no place for
+are listed and left out. --map replaces beginnings of names:
   epcore import-weights theirs.pt --backbone resnet12 --scale paper --map encoder.= --out mine.pt
   epcore embed-folder photos --weights mine.pt --backbone resnet12 --scale paper --out mine.npz
   epcore classify --features mine.npz"""

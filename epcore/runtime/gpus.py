@@ -17,8 +17,7 @@ POLL = 1.0  # seconds
 def local_gpus() -> list[str]:
     """Identifiers of this machine's GPUs, those in CUDA_VISIBLE_DEVICES if it is set.
 
-    Of a card that is divided (MIG) they are those of its instances. None where `nvidia-smi` is
-    missing or finds none.
+    None where `nvidia-smi` is missing or finds none.
     """
     try:
         listed = subprocess.run(
@@ -26,17 +25,12 @@ def local_gpus() -> list[str]:
         ).stdout
     except (OSError, subprocess.CalledProcessError):
         return []
-    cards: dict[str, list[str]] = {}  # number or identifier of a card -> what a process may use
-    for card in re.split(r"^GPU ", listed, flags=re.M)[1:]:
-        parts = re.findall(r"\(UUID: (\S+)\)$", card, re.M)
-        cards |= dict.fromkeys((card.partition(":")[0], *parts[:1]), parts[1:] or parts)
-    everything = [*dict.fromkeys(name for names in cards.values() for name in names)]
+    cards = dict(re.findall(r"^GPU (\d+): .*\(UUID: (\S+)\)$", listed, re.M))
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is None:
-        return everything
-    chosen = [name.strip() for name in visible.split(",")]
-    usable = [name for card_name in chosen for name in cards.get(card_name, [card_name])]
-    return [name for name in usable if name in everything]
+        return [*cards.values()]
+    chosen = [cards.get(name.strip(), name.strip()) for name in visible.split(",")]
+    return [name for name in chosen if name in cards.values()]
 
 
 def claim(count: int, allow_cpu: bool) -> int:

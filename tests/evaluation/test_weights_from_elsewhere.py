@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from safetensors.torch import save_file
 
 from epcore.backbones.checkpoint import Checkpoint, build
 from epcore.commands.cli import main
@@ -58,6 +59,23 @@ def test_weights_arrive_as_they_were(theirs, settings, capsys, prefix, holder):
     assert "left out, because the network has none of these names: fc.weight" in (
         capsys.readouterr().out
     )
+
+
+def test_weights_of_a_safetensors_file_arrive_as_they_were(theirs, settings):
+    save_file(dict(theirs), "theirs.safetensors")
+    words = ["theirs.safetensors", "--backbone", "conv4", "--out", "mine.pt", *HERE]
+    assert main(["import-weights", *words]) == 0
+    found = Checkpoint.load(Path("mine.pt"), settings).weights
+    assert all(torch.equal(found[name], theirs[name]) for name in theirs)
+
+
+@pytest.mark.parametrize("left", [0, 7, 100])
+def test_a_damaged_safetensors_file_is_told_in_one_line(theirs, capsys, left):
+    save_file(dict(theirs), "theirs.safetensors")
+    Path("theirs.safetensors").write_bytes(Path("theirs.safetensors").read_bytes()[:left])
+    words = ["theirs.safetensors", "--backbone", "conv4", "--out", "mine.pt", *HERE]
+    assert main(["import-weights", *words]) == 2
+    assert "cannot be read as tensors" in told(capsys)
 
 
 def optimizer_of(weights):

@@ -101,28 +101,6 @@ def test_all_cards_are_listed_and_those_that_are_visible_if_the_environment_says
         assert local_gpus() == expected
 
 
-@pytest.mark.parametrize(
-    ("visible", "expected"),
-    [
-        (None, ["MIG-a", "MIG-b", "GPU-bb"]),
-        ("MIG-b", ["MIG-b"]),
-        ("0", ["MIG-a", "MIG-b"]),
-        ("GPU-aa,1", ["MIG-a", "MIG-b", "GPU-bb"]),
-        ("MIG-z", []),
-    ],
-)
-def test_a_card_that_is_divided_counts_as_its_instances(machine, monkeypatch, visible, expected):
-    machine([
-        "GPU 0: A card (UUID: GPU-aa)",
-        "  MIG 1g.10gb     Device  0: (UUID: MIG-a)",
-        "  MIG 1g.10gb     Device  1: (UUID: MIG-b)",
-        "GPU 1: A card (UUID: GPU-bb)",
-    ])  # fmt: skip
-    if visible is not None:
-        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert local_gpus() == expected
-
-
 def test_a_machine_without_nvidia_smi_has_no_gpu(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert local_gpus() == []
