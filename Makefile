@@ -8,7 +8,7 @@
 #                 SCALE=mine make report    of another scale than the demo; make view too
 # make pictures   remakes the pictures of README and docs, but for docs/gap.png
 # make findings   remakes the tables of results in README.md and docs/ from docs/results
-# make bench      measures speed and memory into benchmarks/README.md; bench-workflow: the workflow;
+# make bench      measures speed into benchmarks/README.md; bench-workflow: the workflow;
 #                 bench-gpu: pretraining on a GPU at the paper's size
 # PYTHON=python3.12 make ...   chooses the Python (3.11 or newer) of the environment
 PYTHON ?= python3
