@@ -37,25 +37,31 @@ KNOWN = {
 }  # fmt: skip
 SHORT = 1000  # of texts that a pickle may refer to again
 DEEPEST = 3  # a mapping of mappings of lists
+TUPLES = {"TUPLE", "TUPLE1", "TUPLE2", "TUPLE3"}
+DEEPEST_TUPLE = 10  # Python hashes tuples in tuples until its stack overflows
 
 
 class _Refused(Exception):  # noqa: N818 - it says what is refused
     """What no published pickle holds."""
 
 
-def _opcodes(content: io.BytesIO | mmap.mmap) -> Iterator[tuple[str, Any]]:
+def _opcodes(
+    content: io.BytesIO | mmap.mmap,
+) -> Iterator[tuple[pickletools.OpcodeInfo, Any]]:
     """The opcodes that published pickles take, with their arguments; no length passes the end."""
     for opcode, argument, _ in pickletools.genops(content):  # type: ignore[arg-type]
         if opcode.name not in KNOWN:
             raise _Refused(f"it has the opcode {opcode.name}")
-        yield opcode.name, argument
+        yield opcode, argument
 
 
 def _check(content: io.BytesIO | mmap.mmap) -> None:
-    """Refuses foreign opcodes, and references to anything but names, dtypes and short texts."""
+    """Refuses foreign opcodes, deep tuples, and references to more than names and short texts."""
     memo: dict[int, bool] = {}
+    depths: list[int | None] = []
     repeatable = False  # whether what the last opcode left may be referred to again
-    for name, argument in _opcodes(content):
+    for opcode, argument in _opcodes(content):
+        name = opcode.name
         if name in PUTS:
             index = len(memo) if name == "MEMOIZE" else argument
             if index > 2 * len(memo) + 1000:
@@ -66,6 +72,27 @@ def _check(content: io.BytesIO | mmap.mmap) -> None:
                 raise _Refused("it refers to one thing twice")
         else:
             repeatable = name in REPEATABLE or (name in TEXTS and len(argument) <= SHORT)
+        if name not in PUTS:
+            _stack(opcode, depths)
+
+
+def _stack(opcode: pickletools.OpcodeInfo, depths: list[int | None]) -> None:
+    """What an opcode does to the stack, of whose values `depths` says how deep tuples nest there.
+
+    A mark has no depth.
+    """
+    taken: list[Any] = []
+    count = len(opcode.stack_before)
+    if pickletools.markobject in opcode.stack_before:
+        count = opcode.stack_before.index(pickletools.markobject)
+        while (depth := depths.pop()) is not None:
+            taken.append(depth)
+    taken += [depths.pop() for _ in range(count)]
+    deepest = 0 if opcode.name == "REDUCE" else max(taken, default=0)
+    deepest += opcode.name in TUPLES
+    if deepest > DEEPEST_TUPLE:
+        raise _Refused("tuples in tuples in tuples")
+    depths += [None if made is pickletools.markobject else deepest for made in opcode.stack_after]
 
 
 # -- stand-ins -----------------------------------------------------------------------------------
@@ -205,7 +232,7 @@ def load(content: bytes | mmap.mmap, name: str) -> Any:
 
 
 def load_file(path: Path) -> Any:
-    """`load` of a file, which may be half as large as the memory."""
+    """`load` of a file, of which the arrays are the one copy in memory."""
     if not path.stat().st_size:
         return load(b"", str(path))
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
