@@ -88,7 +88,7 @@ def _by_hand(file: SourceFile, source: Source, name: str, root: Path) -> str:
 
 
 def _checksum(file: SourceFile) -> str | None:
-    """The published one, as pooch writes them: `sha256:...` or `md5:...`."""
+    """The published checksum of a file as pooch writes it: `sha256:...` or `md5:...`."""
     if file.sha256:
         return f"sha256:{file.sha256}"
     return f"md5:{file.md5}" if file.md5 else None
@@ -188,10 +188,10 @@ def _from_address(url: str, file: SourceFile, path: Path) -> None:
         _receive(url, file, path, partial)
         partial.replace(output)  # which pooch removes if its checksum is wrong
 
-    if not _checksum(file):
-        partial.unlink(missing_ok=True)  # nothing would tell that the file changed meanwhile
     most, failures = 0, 0
     while True:
+        if not _checksum(file):
+            partial.unlink(missing_ok=True)  # nothing would tell that the file changed meanwhile
         have = _size(partial)
         try:
             pooch.retrieve(url, _checksum(file), path.name, path.parent, downloader=downloader)
@@ -202,11 +202,13 @@ def _from_address(url: str, file: SourceFile, path: Path) -> None:
             if failures == ATTEMPTS:
                 raise
         except ValueError:
+            partial.unlink(missing_ok=True)
             if not have:  # else the wrong bytes may be those that were there
                 raise
 
 
 def _size(partial: Path) -> int:
+    """Bytes of a file that are here; 0 of one that is not."""
     return partial.stat().st_size if partial.exists() else 0
 
 
@@ -240,8 +242,9 @@ def _receive(url: str, file: SourceFile, path: Path, partial: Path) -> None:
                     content.write(piece)
                     progress.update(len(piece))
                     if file.size is not None and content.tell() > file.size:
-                        partial.unlink()
                         raise ValueError(f"it sends more than the {file.size:,} bytes expected")
+                if wrong := _wrong_size(content.tell(), file):
+                    raise ValueError(f"it sends another file: {wrong}")
                 content.flush()
                 os.fsync(content.fileno())
 

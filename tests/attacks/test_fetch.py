@@ -73,6 +73,33 @@ def test_a_file_of_which_nothing_is_known_is_not_taken_without_its_length(tmp_pa
     assert download(tmp_path, url, **KNOWN).read_bytes() == BODY
 
 
+@pytest.mark.parametrize("known", [KNOWN, {"size": len(BODY)}], ids=["checksum", "size"])
+def test_a_body_that_ends_early_is_no_file_though_no_length_was_told(tmp_path, server, known):
+    headers = {"Content-Length": None, "Connection": "close"}
+    url = server.page("/a", BODY[:-1], headers=headers)
+    message = f"it has {len(BODY) - 1:,} bytes, {len(BODY):,} are expected"
+    assert message in refused(tmp_path, url, **known)
+    assert len(server.answers) == 1
+
+
+@pytest.mark.parametrize(
+    "page",
+    [{"body": BODY + b"more"}, {"body": BODY[:-1]}, {"headers": {"Content-Length": "many"}}],
+)
+def test_a_part_is_given_up_where_an_address_has_another_file(tmp_path, server, page):
+    """It is asked once for the rest, once for all, and no more."""
+    (tmp_path / ".some.tgz.part").write_bytes(BODY[: 2 * PIECE])
+    refused(tmp_path, server.page("/a", **page), **KNOWN)
+    assert server.starts() == [2 * PIECE, 0]
+    assert not (tmp_path / ".some.tgz.part").exists()
+
+
+def test_without_a_checksum_a_part_is_no_file_where_the_rest_is_refused(tmp_path, server):
+    url = server.page("/a", refuses=True, cuts=[2 * PIECE])
+    assert download(tmp_path, url, size=len(BODY)).read_bytes() == BODY
+    assert server.starts() == [0, 0]
+
+
 # -- https -------------------------------------------------------------------------------------
 
 
