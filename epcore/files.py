@@ -1,9 +1,7 @@
-"""Files: never half-written, one writer at a time, and what is known of how they came to be."""
+"""Files: never half-written, and what is known of how they came to be."""
 
 import contextlib
 import csv
-import errno
-import fcntl
 import hashlib
 import json
 import os
@@ -21,8 +19,6 @@ from pydantic import BaseModel
 
 from epcore.errors import UserError
 
-# What file systems say that have no locks.
-NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
 # What the running job has used up to now, where its energy is tracked; see epcore.footprint.
 ENERGY: ContextVar[Callable[[], dict[str, Any]] | None] = ContextVar("ENERGY", default=None)
 
@@ -85,60 +81,6 @@ def reading(problem: str, remedy: str) -> Iterator[None]:
         raise UserError(
             f"{problem} ({error})", f"{remedy} and run the same command again"
         ) from None
-
-
-@contextlib.contextmanager
-def locked(path: Path, waiting: str | None = None) -> Iterator[int]:
-    """A file opened for appending, which no other process has locked at the same time.
-
-    waiting: what to say on stderr where another one has. Some network file systems have no locks;
-    there two processes may write at once.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
-    try:
-        with naming(path):
-            _lock(descriptor, waiting)
-            yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def _lock(descriptor: int, waiting: str | None) -> None:
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if waiting:
-                print(waiting, file=sys.stderr, flush=True)
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-    except OSError as error:
-        if error.errno not in NO_LOCKS:
-            raise
-
-
-@contextlib.contextmanager
-def alone(path: Path, waiting: str) -> Iterator[None]:
-    """Holds an exclusive lock on a file that exists only for it; the file is removed afterwards.
-
-    waiting: as in `locked`. Only who holds the lock removes the file, and who gets the lock of one
-    that was removed meanwhile asks anew.
-    """
-    while True:
-        with locked(path, waiting) as descriptor:
-            if _is_at(path, descriptor):
-                try:
-                    yield
-                finally:
-                    path.unlink(missing_ok=True)
-                return
-
-
-def _is_at(path: Path, descriptor: int) -> bool:
-    try:
-        return os.path.samestat(path.stat(), os.fstat(descriptor))
-    except FileNotFoundError:
-        return False
 
 
 def _flush(path: Path) -> None:

@@ -270,7 +270,7 @@ def run(config: InterpolationConfig, episodes: Path, out: Path) -> None:
             try:
                 probabilities = curves(features, pairs, settings.steps, inference, reading)
             except DegenerateFeaturesError as error:
-                raise UserError(f"{network.features}: {error}", f"{ADVICE}") from None
+                raise UserError(f"{network.features}: {error}", ADVICE) from None
             by_reading[reading][network.name] = probabilities
             if network.propagation.embedding:
                 rows.append((f"{network.label}\nbetween {reading}", color, probabilities))

@@ -87,8 +87,8 @@ class Checkpoint:
             stored = BackboneConfig.model_validate(content.get("backbone"))
         except ValidationError:
             raise UserError(
-                f"checkpoint {path} holds no backbone that this program has ("
-                f"{reprlib.repr(content.get('backbone'))})",
+                f"checkpoint {path} holds no backbone that this program has "
+                f"({reprlib.repr(content.get('backbone'))})",
                 REMEDY,
             ) from None
         if stored != expected:
@@ -119,8 +119,8 @@ class Checkpoint:
                 problems = [textwrap.shorten(line, 160) for line in str(error).splitlines()[1:]]
                 more = f" and {len(problems) - 2} more" if len(problems) > 2 else ""
                 raise UserError(
-                    f"{self.name}: its {part} do not fit {self.backbone} ("
-                    f"{' '.join(problems[:2])}{more})",
+                    f"{self.name}: its {part} do not fit {self.backbone} "
+                    f"({' '.join(problems[:2])}{more})",
                     REMEDY,
                 ) from None
 

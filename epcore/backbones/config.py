@@ -39,8 +39,8 @@ def check_pixels(backbone: BackboneConfig, pixels: int, location: str) -> None:
     smallest = SMALLEST.get(backbone.architecture, 1)
     if pixels < smallest:
         raise UserError(
-            f"{location}: {backbone.architecture} needs images of at least {smallest} "
-            f"pixels and is given {pixels}",
+            f"{location}: {backbone.architecture} needs images of at least {smallest} pixels "
+            f"and is given {pixels}",
             "raise image_size of the data set, or leave the backbone out",
         )
 

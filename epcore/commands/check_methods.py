@@ -49,7 +49,7 @@ def check_methods(plan: Plan, recipes: Sequence[str]) -> None:
         cosine = recipe.pretraining.heads == "cosine"
         if inference.classifier.needs.base_weights and cosine:
             raise UserError(
-                f"{place}: the classifier {inference.classifier.name} takes the weights of "
-                "a linear layer over the base classes, and the recipe has `heads: cosine`",
+                f"{place}: the classifier {inference.classifier.name} takes the weights of a "
+                "linear layer over the base classes, and the recipe has `heads: cosine`",
                 "choose another classifier, or linear heads",
             )

@@ -66,8 +66,8 @@ class Labeled:
             if "Object arrays" in str(error):
                 raise UserError(
                     f"{path}: the array {name!r} is of dtype object",
-                    "save labels as text or whole numbers, such as labels.astype(str), and all "
-                    "else as floating-point numbers",
+                    "save labels as text or whole numbers, such as labels.astype(str), and "
+                    "all else as floating-point numbers",
                 ) from None
             raise UserError(
                 f"{path}: this is no .npz file of numbers", f"it must hold {SHAPES}"

@@ -67,7 +67,7 @@ def run(targets: list[str], settings: Path, main: MainConfig, root: Path | None)
         [
             *check_packages(settings.parent / LOCK),
             check_gpus(plan.registry.scale.requires_gpu and not main.allow_cpu),
-            check_path(Path.cwd()),
+            check_path(sys.executable),
             *check_factor(plan.registry.footprint),
             *(Finding("classifiers", problem, IMPORT) for problem in recipes.unusable.values()),
         ]
@@ -142,10 +142,11 @@ def check_gpus(required: bool) -> Finding:
     return Finding("gpus", "none, trainings run on the CPU", remedy if required else "")
 
 
-def check_path(folder: Path) -> Finding:
-    """Snakemake leaves the path of its Python unquoted in the jobs that it submits."""
-    remedy = "clone it into a folder without spaces" if " " in str(folder) else ""
-    return Finding("checkout", str(folder), remedy if shutil.which("sbatch") else "")
+def check_path(python: str) -> Finding:
+    """Whether a cluster can start jobs: Snakemake leaves the path of its Python unquoted."""
+    problem = " " in python and shutil.which("sbatch")
+    remedy = "clone or install into a folder whose path has no space" if problem else ""
+    return Finding("path", python, remedy)
 
 
 def check_factor(settings: FootprintSettings) -> list[Finding]:

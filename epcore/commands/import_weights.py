@@ -88,7 +88,7 @@ def renamed(weights: Mapping[str, Tensor], changes: Sequence[str]) -> dict[str, 
         if not mark or not old:
             raise UserError(f"--map {change}: expected OLD=NEW, beginnings of names")
         if not any(name.startswith(old) for name in weights):
-            raise UserError(f"--map {change}: no name begins with {old!r}", f"{_names(weights)}")
+            raise UserError(f"--map {change}: no name begins with {old!r}", _names(weights))
         pairs.append((old, new))
     tensors: dict[str, Tensor] = {}
     for name, tensor in weights.items():

@@ -94,7 +94,7 @@ def check_groups(name: str, classes: Sequence[ImageClass]) -> None:
     for c in classes:
         if splits.setdefault(c.group, c.split) != c.split:
             raise UserError(
-                f"data set {name}: the super-class {c.group!r} is in {splits[c.group]} and "
-                f"in {c.split}",
+                f"data set {name}: the super-class {c.group!r} is in {splits[c.group]} and in "
+                f"{c.split}",
                 "the split's files are not the published ones",
             )

@@ -199,9 +199,8 @@ def sample(
         some = " and an unlabeled image" if unlabeled else ""
         lower = f"`queries`{pool.settings}" if least - queries < len(rows[smallest]) else "`shot`"
         raise UserError(
-            f"{pool.name}: {shot}-shot episodes with {queries} queries{some} need "
-            f"{least} images a class, class {pool.classes[smallest]!r} has "
-            f"{len(rows[smallest])}",
+            f"{pool.name}: {shot}-shot episodes with {queries} queries{some} need {least} "
+            f"images a class, class {pool.classes[smallest]!r} has {len(rows[smallest])}",
             f"add images{pool.grown}, or lower {lower}",
         )
     unlabeled = min(unlabeled, len(rows[smallest]) - shot - queries)

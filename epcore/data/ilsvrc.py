@@ -164,8 +164,8 @@ def validation_images(path: Path, kit: DevelopmentKit) -> Iterator[tuple[int, st
             yield number, name, data
     if missing:
         raise UserError(
-            f"{path} lacks {len(missing)} of {len(kit.validation)} validation images, "
-            f"for example ILSVRC2012_val_{min(missing):08d}.JPEG",
+            f"{path} lacks {len(missing)} of {len(kit.validation)} validation images, for "
+            f"example ILSVRC2012_val_{min(missing):08d}.JPEG",
             "unpack it again",
         )
 

@@ -225,8 +225,8 @@ def load(content: bytes | mmap.mmap, name: str) -> Any:
         return value
     except Exception as error:  # a damaged pickle raises nearly anything
         raise UserError(
-            f"{name} is refused: it is damaged, or holds more than arrays, texts and "
-            f"numbers ({error})",
+            f"{name} is refused: it is damaged, or holds more than arrays, texts and numbers "
+            f"({error})",
             "delete it and get it again",
         ) from None
 

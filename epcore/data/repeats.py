@@ -82,8 +82,8 @@ class Repeated:
             raise UserError(
                 f"data set {name}: {count} images of base or val are in a later split too, "
                 f"pixel by pixel, such as: {examples}",
-                f"{where_listed}: remove the first of each, or set `shared_images: "
-                "leave-out` for the data set to be built without those",
+                f"{where_listed}: remove the first of each, or set `shared_images: leave-out` "
+                "for the data set to be built without those",
             )
         for key, number in self.counts.items():
             if number:

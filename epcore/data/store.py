@@ -101,8 +101,8 @@ class ImageStore:
         digests = {name: sha256(directory / name) for name in SMALL}
         if (digests, images.shape, size) != expected:
             raise UserError(
-                f"data set {directory} is damaged (images.npy, labels.npy or checksums.npy "
-                "is not the one that store.json describes)",
+                f"data set {directory} is damaged (images.npy, labels.npy or checksums.npy is "
+                "not the one that store.json describes)",
                 REMEDY,
             )
         fits = labels.ndim == 1 and labels.dtype == np.int64 and checksums.dtype == np.uint32

@@ -77,7 +77,7 @@ class TestedFeatures:
             results = solve(self.features, self.episodes, choice.inference, self.base, choice.name)
             spent = time.process_time() - begun
         except DegenerateFeaturesError as error:
-            raise UserError(f"{self.source}: {error}", f"{ADVICE}") from None
+            raise UserError(f"{self.source}: {error}", ADVICE) from None
         seconds = {"seconds_per_1000_episodes": 1000 * spent / len(self.episodes)}
         return results, {**seconds, **choice.facts(self.episodes)}
 
@@ -88,8 +88,8 @@ def _base_classes(file: Path, source: Path, features: Features) -> BaseClasses:
     base = BaseClasses.load(file)
     if len(base.mean) != features.values.shape[1]:
         raise UserError(
-            f"{file} is of a network with {len(base.mean)} features, {source} of one "
-            f"with {features.values.shape[1]}",
+            f"{file} is of a network with {len(base.mean)} features, {source} of one with "
+            f"{features.values.shape[1]}",
             "give those of one network",
         )
     return base

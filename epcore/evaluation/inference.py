@@ -75,8 +75,8 @@ class Inference:
         """Raises `UserError` for episodes with unlabeled images that the classifier cannot take."""
         if there and not self.classifier.needs.unlabeled:
             raise UserError(
-                f"{self._location}: the classifier {self.classifier.name} takes no "
-                "unlabeled images",
+                f"{self._location}: the classifier {self.classifier.name} takes no unlabeled "
+                "images",
                 "choose another one, or a protocol without them",
             )
 
@@ -94,8 +94,8 @@ class Inference:
         method = self.classifier
         if "power" in method.preprocessing and (features < 0).any():
             raise UserError(
-                f"{self._location}: the classifier {method.name} takes the root of "
-                "features, and some are negative",
+                f"{self._location}: the classifier {method.name} takes the root of features, "
+                "and some are negative",
                 "choose another preprocessing, or a network that ends with a ReLU",
             )
         if method.centers_on_base and base is None:

@@ -10,6 +10,8 @@ import pandas as pd
 from epcore.errors import UserError
 from epcore.footprint.rows import NUMBERS, TEXTS, file_of, rows_of
 
+JOULES_PER_KWH = 3.6e6
+
 
 def read(folder: Path) -> pd.DataFrame:
     """All attempts at a scale's jobs by their start, with the columns kwh, measured_kwh and kg.
@@ -20,14 +22,14 @@ def read(folder: Path) -> pd.DataFrame:
     rows = [row for path in sorted(folder.rglob("*.csv")) for row in rows_of(path)]
     if not rows:
         raise UserError(
-            f"{folder} has no energies of jobs, which write them while "
-            "config/footprint.yaml has `tracking: true`",
+            f"{folder} has no energies of jobs, which write them while config/footprint.yaml "
+            "has `tracking: true`",
             "run a job first, for example snakemake --cores 2 tables/main.tex",
         )
-    return in_all(rows)
+    return frame_of(rows)
 
 
-def in_all(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+def frame_of(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """Attempts by their start; see `read`.
 
     What codecarbon did not measure, short jobs and the start of every process, is estimated: its
@@ -42,10 +44,13 @@ def in_all(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     ].transform("sum")
     rate = of_host.fillna(own.sum() / (frame["measured_seconds"].sum() or float("nan"))).fillna(0)
     estimated = (frame["cpu_seconds"] - frame["measured_seconds"]).clip(lower=0) * rate
-    frame["kwh"] = own + frame["gpu_kwh"] + estimated
+    # A GPU whose counters say nothing, or are not there, counts with its power at full load.
+    full_load = frame["gpu_watts"] * frame["seconds"] / JOULES_PER_KWH
+    gpus = frame["gpu_kwh"].where(frame["gpu_kwh"] > 0, full_load)
+    frame["kwh"] = own + gpus + estimated
     frame["measured_kwh"] = frame["cpu_kwh"] * frame["counters"] + frame["gpu_kwh"]
-    known = frame.groupby("factor_source")["factor"].transform("max")
-    frame["kg"] = frame["kwh"] * frame["factor"].fillna(known)
+    of_place = frame.groupby("factor_source")["factor"].transform("max")
+    frame["kg"] = frame["kwh"] * frame["factor"].fillna(of_place)
     return frame
 
 
@@ -59,4 +64,6 @@ def gone_on_from(folder: Path, job: str, attempt: str) -> pd.DataFrame:
     rows = sorted(rows_of(file_of(folder, job)), key=lambda row: (row["at"], row["attempt"]))
     names = [row["attempt"] for row in rows]
     before = rows[: names.index(attempt)][::-1] if attempt in names else []
-    return in_all(before[:1] + list(takewhile(lambda row: row["state"] != "finished", before[1:])))
+    return frame_of(
+        before[:1] + list(takewhile(lambda row: row["state"] != "finished", before[1:]))
+    )

@@ -38,9 +38,9 @@ def carbon_intensity(settings: FootprintSettings) -> float:
     if settings.region not in _regions(source, country):
         regions = ", ".join(_regions(source, country))
         raise UserError(
-            "config/footprint.yaml: codecarbon has no factor of region "
-            f"{settings.region!r} of {country}; use one of: {regions}",
-            "or null, or carbon_intensity",
+            f"config/footprint.yaml: codecarbon has no factor of region {settings.region!r} "
+            f"of {country}",
+            f"use one of: {regions}; or null, or carbon_intensity",
         )
     return float(emissions.get_region_emissions(one_kwh, place))
 

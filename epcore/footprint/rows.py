@@ -31,11 +31,11 @@ def file_of(folder: Path, job: Path | str) -> Path:
 def record(folder: Path, row: Mapping[str, Any]) -> None:
     """Writes an attempt's row, in place of what was known of it before."""
     path = file_of(folder, row["job"])
-    others = [line for line in rows_of(path) if line["attempt"] != row["attempt"]]
+    earlier = [line for line in rows_of(path) if line["attempt"] != row["attempt"]]
     with atomic(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, (*TEXTS, *NUMBERS), lineterminator="\n")
         writer.writeheader()
-        writer.writerows([*others, row])
+        writer.writerows([*earlier, row])
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:

@@ -71,7 +71,7 @@ class Share:
         self.begin()
 
     def begin(self) -> None:
-        """What was used before, as by the start of the tracker, is not the tracker's to share."""
+        """Counts processor time from now on; the tracker has no energy of its own start."""
         self._last = _busy_seconds(), _own_seconds()
 
     def out(self, total: Any, delta: Any) -> None:

@@ -34,8 +34,8 @@ class Subsets:
         scored = np.flatnonzero([store.classes[label].group == group for label in base])
         if not len(scored):
             raise UserError(
-                f"data set {store.name} is not made for ImageNet-FS: no base class is of "
-                f"the group {group!r}",
+                f"data set {store.name} is not made for ImageNet-FS: no base class is of the "
+                f"group {group!r}",
                 "take one of kind imagenet-fs, or glyphs of the selection large",
             )
         return cls(base, scored, np.array(store.class_indices(split)))

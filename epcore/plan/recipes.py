@@ -195,8 +195,8 @@ def _with_candidates(
             for candidate, changes in zip(candidates[phase], named.values(), strict=True):
                 if candidate in recipes or candidate in expanded:
                     raise UserError(
-                        f"{location}, recipes.{name}.candidates: a recipe {candidate!r} is there "
-                        "already",
+                        f"{location}, recipes.{name}.candidates: a recipe {candidate!r} is "
+                        "there already",
                         "rename the candidate",
                     )
                 described = f"a candidate of {name} for {phase}"

@@ -92,8 +92,8 @@ class Registry:
                 pick(self.protocols, validation, "protocol", f"{place}, {name}.chosen_on")
             if validation in self.protocols and self.protocols[validation].split != "val":
                 raise UserError(
-                    f"{place}, {name}: settings of classifiers would be chosen on {validation}, "
-                    "whose classes are tested on",
+                    f"{place}, {name}: settings of classifiers would be chosen on "
+                    f"{validation}, whose classes are tested on",
                     "let chosen_on name a protocol of split val",
                 )
         compared = f"{self.config.name}/compared.yaml"

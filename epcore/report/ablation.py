@@ -27,9 +27,9 @@ def tabulate(config: TableFigureConfig, cells: Cells, tests: Tests) -> pd.DataFr
     combinations = set(rows.values())
     if not len(rows) == len(combinations) == 2 ** len(factors):
         raise UserError(
-            f"the ablation needs a cell for each of the {2 ** len(factors)} "
-            f"combinations of {', '.join(factors)}; there are {len(rows)} cells of "
-            f"{len(combinations)} combinations",
+            f"the ablation needs a cell for each of the {2 ** len(factors)} combinations of "
+            f"{', '.join(factors)}; there are {len(rows)} cells of {len(combinations)} "
+            "combinations",
             "correct `marks` of the table's rows",
         )
     ours: dict[str, dict[frozenset[str], np.ndarray]] = {}  # by seed

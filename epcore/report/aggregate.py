@@ -153,7 +153,7 @@ def _cost(training: Training, folder: Path) -> tuple[float, float | None]:
             return seconds, None
         kwh, went_on = float(energy["kwh"]), meta.get("resumed_from_epoch")
         models = went_on.values() if isinstance(went_on, dict) else [went_on]
-    if all(epoch is None for epoch in models):
+    if all(epoch is None for epoch in models) or "job" not in energy:  # tracked by an older version
         return seconds, kwh
     before = gone_on_from(folder, energy["job"], energy["attempt"])
     return seconds + before["seconds"].sum(), kwh + before["kwh"].sum()

@@ -75,7 +75,8 @@ def _trust(measured: float, kwh: float) -> str:
     """Which part of the energy is measured."""
     estimated = (
         "by codecarbon from the load of the whole machine, of which each training has the part of "
-        "its processor time; the small jobs beside them count with theirs, at the same rate"
+        "its processor time; the small jobs beside them count with theirs, at the same rate; a GPU "
+        "without a counter with its power at full load"
     )
     if measured <= 0:
         return f"This is estimated, not measured, because no power counter was there: {estimated}."

@@ -37,8 +37,8 @@ def tabulate(config: PlotConfig, tables: list[Path]) -> pd.DataFrame:
         key = (point.table, point.block, point.row, point.column)
         if key not in cells or not cells[key]["accuracy"]:
             raise UserError(
-                f"table {point.table} has no number of ours for {point.row} in {point.block}"
-                f", {point.column}",
+                f"table {point.table} has no number of ours for {point.row} in {point.block}, "
+                f"{point.column}",
                 "delete its .csv and run the same command again",
             )
         numbers = {name: float(cells[key][name] or "nan") for name in NUMBERS}

@@ -19,10 +19,10 @@ def choose_device(require_gpu: bool = False) -> torch.device:
         return torch.device("cuda")
     if require_gpu:
         raise UserError(
-            "this scale trains on a GPU and there is none here: on a CPU its trainings "
-            "would take years",
-            "use scale demo, a machine with a GPU or, if you mean it, no "
-            "--require-gpu, for Snakemake --config allow_cpu=true",
+            "this scale trains on a GPU and there is none here: on a CPU its trainings would "
+            "take years",
+            "use scale demo, a machine with a GPU or, if you mean it, no --require-gpu, for "
+            "Snakemake --config allow_cpu=true",
         )
     return torch.device("cpu")
 

@@ -66,8 +66,8 @@ def claim(count: int, allow_cpu: bool) -> int:
         if not allow_cpu:
             raise UserError(
                 f"this job was given {count} GPU, but {place} has {len(cards) or 'none'}",
-                "see what `epcore doctor` says, or allow the CPU: --allow-cpu, for "
-                "Snakemake --config allow_cpu=true",
+                "see what `epcore doctor` says, or allow the CPU: --allow-cpu, for Snakemake "
+                "--config allow_cpu=true",
             )
         count = 0
     if count and (job is None or count < len(cards)):
@@ -124,8 +124,7 @@ def _torch_sees(count: int, cards: list[str], allow_cpu: bool) -> bool:
     if (seen := torch.cuda.device_count()) < count and not allow_cpu:
         raise UserError(
             f"this job was given {', '.join(cards)}, but torch {torch.__version__} sees "
-            f"{seen or 'no GPU'}: a build without CUDA, or a driver that is too old for "
-            "it",
+            f"{seen or 'no GPU'}: a build without CUDA, or a driver that is too old for it",
             "`epcore doctor` says which",
         )
     return seen >= count

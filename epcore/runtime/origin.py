@@ -41,8 +41,8 @@ def check_same_network(base: Path, features: Path) -> None:
     of_base, of_features = (set(_inputs_of(file).values()) for file in (base, features))
     if of_features and not of_base <= of_features:
         raise UserError(
-            f"{base} is of another checkpoint or data set than {features}, by what the "
-            "meta files beside them say they were made of",
+            f"{base} is of another checkpoint or data set than {features}, by what the meta "
+            "files beside them say they were made of",
             f"give files of one network, or {REMEDY}",
         )
 
@@ -59,8 +59,8 @@ def _check_one(files: Iterable[Path], ending: str, what: str) -> None:
     if len(by_digest) > 1:
         first, second = list(by_digest.values())[:2]
         raise UserError(
-            f"{second} is of another {what} than {first}, by what the meta files beside "
-            "them say they were made of",
+            f"{second} is of another {what} than {first}, by what the meta files beside them "
+            "say they were made of",
             f"give files of one {what}, or {REMEDY}",
         )
 

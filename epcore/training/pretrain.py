@@ -100,8 +100,8 @@ class PretrainingTask:
         self.images_per_step = self.settings.copies * self.settings.batch_size
         if self.images_per_step % team.size:
             raise UserError(
-                f"{team.size} GPUs cannot share the {self.images_per_step} images of a "
-                f"batch (each in {self.settings.copies} rotations) evenly",
+                f"{team.size} GPUs cannot share the {self.images_per_step} images of a batch "
+                f"(each in {self.settings.copies} rotations) evenly",
                 "change resources.gpus or pretraining.batch_size",
             )
         self.labels = base_labels(store)

@@ -16,7 +16,7 @@ from epcore.commands.dry_run import Job
 from epcore.commands.estimate import estimate, multiply_adds
 from epcore.commands.forecast import costs, format_forecast, run
 from epcore.errors import UserError
-from epcore.footprint.energy import in_all
+from epcore.footprint.energy import frame_of
 from epcore.footprint.medians import Key, Median, medians, read_medians
 from epcore.footprint.rows import record
 from epcore.plan import Plan
@@ -73,7 +73,7 @@ def test_medians_are_over_finished_jobs_with_the_attempts_that_failed_before(use
         ("data", "glyph-mini", "", "", "cpu"): (1, 3, 0),
     }
     pooled = {(stage, "", *rest): found for (stage, _, *rest), found in alike.items()}
-    found = medians(in_all(rows))
+    found = medians(frame_of(rows))
     assert found.keys() == (alike | pooled).keys()
     for key, median in (alike | pooled).items():
         assert found[key] == pytest.approx(median)
@@ -89,7 +89,7 @@ def test_data_sets_and_compared_methods_are_not_alike_and_other_recipes_are(used
         ("meta-train", where.format("glyph-mini", "gnn", "meta-1shot"), 7),
     ]
     rows = [used(job, 0, job=job, stage=stage, seconds=seconds) for stage, job, seconds in jobs]
-    found = medians(in_all(rows))
+    found = medians(frame_of(rows))
     assert {key[:-1]: median.seconds for key, median in found.items()} == {
         ("pretrain", "glyph-mini", "conv4", ""): 15,
         ("pretrain", "glyph-tiered", "conv4", ""): 300,

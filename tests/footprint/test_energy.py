@@ -3,7 +3,7 @@
 import pytest
 
 from epcore.errors import UserError
-from epcore.footprint.energy import gone_on_from, in_all, read
+from epcore.footprint.energy import frame_of, gone_on_from, read
 from epcore.footprint.rows import file_of, record, rows_of
 
 
@@ -31,7 +31,7 @@ def test_without_tracked_jobs_the_error_says_what_to_run(tmp_path):
 
 
 def test_what_was_measured_counts_as_it_is(attempt):
-    frame = in_all([attempt(gpu_kwh=0.5, counters=1)])
+    frame = frame_of([attempt(gpu_kwh=0.5, counters=1)])
     assert frame["kwh"].tolist() == pytest.approx([0.51])
     assert frame["measured_kwh"].tolist() == pytest.approx([0.508])  # not the memory's
     assert frame["kg"].tolist() == pytest.approx([0.051])
@@ -40,7 +40,7 @@ def test_what_was_measured_counts_as_it_is(attempt):
 def test_what_was_not_measured_costs_as_much_a_second_as_measured_time_on_its_host(attempt):
     """On h a second costs 10 Wh / 3600, on i 20 Wh / 3600, and on a host without any the mean."""
     nothing = {"measured_seconds": 0.0, "cpu_kwh": 0.0, "ram_kwh": 0.0, "cpu_seconds": 360.0}
-    frame = in_all(
+    frame = frame_of(
         [
             attempt(attempt="a"),
             attempt(attempt="b", host="i", cpu_kwh=0.018),
@@ -58,14 +58,22 @@ def test_what_was_not_measured_costs_as_much_a_second_as_measured_time_on_its_ho
     assert kwh["e"] == pytest.approx(0.1 * (3 * 0.01 + 0.02) / 4)
 
 
+def test_a_gpu_without_a_counter_counts_with_its_power_at_full_load(attempt):
+    """Two cards of 250 W for half an hour; another attempt's counter is believed."""
+    cards = {"gpu_watts": 500.0, "seconds": 1800.0}
+    frame = frame_of([attempt(attempt="a", **cards), attempt(attempt="b", gpu_kwh=0.1, **cards)])
+    assert frame["kwh"].tolist() == pytest.approx([0.01 + 0.25, 0.01 + 0.1])
+    assert frame["measured_kwh"].tolist() == [0, 0.1]
+
+
 def test_where_nothing_was_measured_nothing_is_made_up(attempt):
-    frame = in_all([attempt(measured_seconds=0.0, cpu_kwh=0.0, ram_kwh=0.0)])
+    frame = frame_of([attempt(measured_seconds=0.0, cpu_kwh=0.0, ram_kwh=0.0)])
     assert frame["kwh"].tolist() == [0]
 
 
 def test_a_factor_that_only_measured_jobs_know_counts_for_the_others_of_its_place(attempt):
     place = {"factor_source": "codecarbon's for CAN"}
-    frame = in_all(
+    frame = frame_of(
         [
             attempt(attempt="a", factor=0.2, **place),
             attempt(attempt="b", factor="", **place),

@@ -11,7 +11,7 @@ import pytest
 
 from epcore.errors import UserError
 from epcore.footprint.account import account
-from epcore.footprint.energy import in_all
+from epcore.footprint.energy import frame_of
 from epcore.footprint.rows import record
 from epcore.plan import Plan, paths
 from epcore.report.co2 import largest, run, statements
@@ -82,12 +82,12 @@ def report(results, attempts):
 
 def sums(rows):
     """What some attempts of the demo add up to."""
-    return account(Plan(CONFIG, "demo").co2(), Path("results/demo"), in_all(rows))
+    return account(Plan(CONFIG, "demo").co2(), Path("results/demo"), frame_of(rows))
 
 
 def said(rows):
     """The paragraph on some attempts."""
-    return " ".join(statements(sums(rows), in_all(rows)).values())
+    return " ".join(statements(sums(rows), frame_of(rows)).values())
 
 
 def test_every_attempt_counts_for_its_job_its_rule_and_the_total(report):

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-
-from epcore.files import locked
+from filelock import FileLock
 
 ROOT = Path(__file__).parents[2]
 
@@ -100,7 +99,7 @@ def finished_once(tmp_path_factory):
     root = tmp_path_factory.getbasetemp()
     shared = root.parent if "PYTEST_XDIST_WORKER" in os.environ else root
     folder, said = shared / "finished", shared / "finished" / "said.txt"
-    with locked(shared / "finished.lock"):
+    with FileLock(shared / "finished.lock"):
         if not said.exists():
             folder.mkdir()
             project = new_project(folder)

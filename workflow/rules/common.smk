@@ -260,8 +260,8 @@ def each_attempt(amount):
 
 # The environment of every job.
 # - PATH: `epcore` of the Python that runs Snakemake, even if its environment is not activated.
-# - EPCORE_*: each job measures its energy and writes it below the scale's energy folder. Not part of any
-#   slice: a changed emission factor retrains nothing, and another data root neither.
+# - EPCORE_*: each job measures its energy and writes it below the scale's energy folder. Not part
+#   of any slice: a changed emission factor retrains nothing, and another data root neither.
 os.environ |= {
     **ENVIRONMENT,
     "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",

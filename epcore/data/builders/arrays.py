@@ -85,8 +85,8 @@ def _read(path: Path, names: tuple[str, ...]) -> dict[str, np.ndarray]:
     if missing:
         raise UserError(
             f"{path} has no array {missing[0]!r}",
-            "a data set of kind npz needs images, labels and either split or the key "
-            "`split` with the numbers of classes and a seed",
+            "a data set of kind npz needs images, labels and either split or the key `split` "
+            "with the numbers of classes and a seed",
         )
     return present
 

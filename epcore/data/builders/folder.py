@@ -51,9 +51,9 @@ def read_split(path: Path) -> dict[ImageClass, list[str]]:
     if not path.is_file():
         raise UserError(
             f"{path} does not exist",
-            "a data set of kind folder needs images/<class>/<file> and either a "
-            "split.csv with the columns filename, label, split, or the key `split` "
-            "with the numbers of classes and a seed",
+            "a data set of kind folder needs images/<class>/<file> and either a split.csv "
+            "with the columns filename, label, split, or the key `split` with the numbers of "
+            "classes and a seed",
         )
     try:
         text = path.read_text(encoding="utf-8-sig")  # Excel puts a mark before the first column
@@ -201,8 +201,8 @@ def _path_of(folder: Path, names: dict[str, list[str]], name: str) -> Path:
     alike = names.get(name, [name])
     if len(alike) > 1:
         raise UserError(
-            f"{folder}: {alike[0]!r} and {alike[1]!r} are one name but for spaces "
-            "around it or the Unicode form of its letters",
+            f"{folder}: {alike[0]!r} and {alike[1]!r} are one name but for spaces around it "
+            "or the Unicode form of its letters",
             "rename one of the two",
         )
     return folder / alike[0]
