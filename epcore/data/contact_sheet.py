@@ -5,51 +5,42 @@ from pathlib import Path
 from typing import get_args
 
 import numpy as np
-from PIL import Image, ImageDraw, ImageFont
+from matplotlib.figure import Figure
 
 from epcore.data.config import Split
 from epcore.data.store import ImageStore
 from epcore.files import atomic
 
 CLASSES, IMAGES = 8, 10  # of each split, of each class
-TILE = 64  # pixels, about: small images are magnified by a whole number
-GAP = 4
-TITLE_HEIGHT = 36
-NAME_WIDTH = 230
-NAME_LETTERS = 34  # that fit into NAME_WIDTH on one line
+TILE = 0.66  # inches
+NAMES = 2.4  # inches
 
 
 def draw(store: ImageStore, path: Path) -> None:
-    """Writes a PNG with a grid for each split: a row per class, its name beside its images.
+    """Writes a PNG with a panel for each split: a row per class, its name beside its images.
 
     The classes are evenly spaced over the split, the images over the class. A class with fewer
     images shows all that it has.
     """
     shown = {split: _evenly(store.class_indices(split), CLASSES) for split in get_args(Split)}
-    magnification = max(1, round(TILE / store.images.shape[1]))
-    height, width = (magnification * length + GAP for length in store.images.shape[1:3])
-    sheet = Image.new(
-        "RGB",
-        (
-            NAME_WIDTH + width * IMAGES + GAP,
-            TITLE_HEIGHT * (1 + len(shown)) + height * sum(map(len, shown.values())) + GAP,
-        ),
-        "white",
-    )
-    pen = ImageDraw.Draw(sheet)
-    _write(pen, 0, f"{store.name}: {len(store.classes)} classes, {len(store.images)} images", 20)
-    top = TITLE_HEIGHT
-    for split, labels in shown.items():
-        _write(pen, top, _split_title(store, split), 16)
-        top += TITLE_HEIGHT
-        if labels:
-            grid = _grid(store, labels, magnification)
-            sheet.paste(Image.fromarray(grid), (NAME_WIDTH, top))
-        for label in labels:
-            _write(pen, top, _class_title(store, label), 12)
-            top += height
+    shown = {split: labels for split, labels in shown.items() if labels}
+    heights = [len(labels) for labels in shown.values()]
+    size = (NAMES + TILE * IMAGES, TILE * (sum(heights) + 1.5))
+    figure = Figure(size, layout="constrained")
+    figure.suptitle(f"{store.name}: {len(store.classes)} classes, {len(store.images)} images")
+    panels = figure.subplots(len(shown), 1, squeeze=False, height_ratios=heights)
+    for axes, (split, labels) in zip(panels[:, 0], shown.items(), strict=True):
+        place = (0, IMAGES, len(labels), 0)
+        axes.imshow(_grid(store, labels), extent=place, interpolation="nearest")
+        axes.set_title(_split_title(store, split), loc="left", fontsize=9)
+        axes.set_yticks(
+            np.arange(len(labels)) + 0.5, [_class_title(store, c) for c in labels], fontsize=8
+        )
+        axes.set_xticks([])
+        axes.tick_params(length=0)
+        axes.spines[:].set_visible(False)
     with atomic(path) as temporary:
-        sheet.save(temporary, format="PNG")
+        figure.savefig(temporary, format="png", dpi=100, bbox_inches="tight")
 
 
 def _evenly(items: list[int], count: int) -> list[int]:
@@ -58,17 +49,14 @@ def _evenly(items: list[int], count: int) -> list[int]:
     return [items[place] for place in places.round().astype(int)]
 
 
-def _grid(store: ImageStore, labels: list[int], factor: int) -> np.ndarray:
-    """A row for each class with a gap after every image, uint8 `(height, width, 3)`."""
-    # Magnified by whole numbers, which shows the pixels as they are.
-    height, width = (factor * length for length in store.images.shape[1:3])
-    tiles = np.full((len(labels), IMAGES, height + GAP, width + GAP, 3), 255, np.uint8)
+def _grid(store: ImageStore, labels: list[int]) -> np.ndarray:
+    """A row for each class, white where it has no more images, uint8 `(height, width, 3)`."""
+    height, width = store.images.shape[1:3]
+    tiles = np.full((len(labels), IMAGES, height + 1, width + 1, 3), 255, np.uint8)
     for line, label in zip(tiles, labels, strict=True):
         rows = _evenly(np.flatnonzero(store.labels == label).tolist(), IMAGES)
-        pixels = store.pixels(np.array(rows)).repeat(factor, axis=1).repeat(factor, axis=2)
-        line[: len(rows), :height, :width] = pixels
-    lines, columns = len(labels) * (height + GAP), IMAGES * (width + GAP)
-    return tiles.swapaxes(1, 2).reshape(lines, columns, 3)
+        line[: len(rows), :height, :width] = store.pixels(np.array(rows))
+    return tiles.swapaxes(1, 2).reshape(len(labels) * (height + 1), IMAGES * (width + 1), 3)
 
 
 def _split_title(store: ImageStore, split: Split) -> str:
@@ -78,12 +66,8 @@ def _split_title(store: ImageStore, split: Split) -> str:
 
 def _class_title(store: ImageStore, label: int) -> str:
     image_class = store.classes[label]
-    lines = textwrap.wrap(image_class.name, NAME_LETTERS)
+    lines = textwrap.wrap(image_class.name, 34)
     return "\n".join([*lines, f"[{image_class.group}]"] if image_class.group else lines)
-
-
-def _write(pen: ImageDraw.ImageDraw, top: int, text: str, size: int) -> None:
-    pen.text((2 * GAP, top + 2 * GAP), text, fill="black", font=ImageFont.load_default(size))
 
 
 def run(data: Path, out: Path) -> None:
