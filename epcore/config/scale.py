@@ -117,6 +117,9 @@ class TablePart(Settings):
     columns: Annotated[tuple[str, ...], Field(min_length=1)] | None = Field(
         default=None, description="the data sets of its columns; all if not given"
     )
+    rows: Annotated[tuple[str, ...], Field(min_length=1)] | None = Field(
+        default=None, description="the names of its rows; all if not given"
+    )
 
 
 class Scale(Settings):
@@ -138,7 +141,7 @@ class Scale(Settings):
         default=None, description="the only tables that it has; all if there is none"
     )
     parts: dict[str, TablePart] = Field(
-        default_factory=dict, description="table -> its only blocks and columns that it has"
+        default_factory=dict, description="table -> its only blocks, columns and rows that it has"
     )
     datasets: dict[str, DataSet] = Field(
         default_factory=dict, description="data sets of this scale alone, as in datasets.yaml"

@@ -40,17 +40,18 @@ class TableFiles:
         part, location = self.scale.parts.get(name, TablePart()), f"{self.scale_file}, parts.{name}"
         blocks = {block.name: block for block in table.blocks}
         datasets = {column.dataset: None for column in table.columns}
+        rows = {row.name: None for block in table.blocks for row in block.rows}
         for block in part.blocks or ():
             pick(blocks, block, "block", f"{location}.blocks")
         for dataset in part.columns or ():
             pick(datasets, dataset, "data set of a column", f"{location}.columns")
-        shown, columns = part.blocks or blocks, part.columns or datasets
-        return table.model_copy(
-            update={
-                "blocks": tuple(block for block in table.blocks if block.name in shown),
-                "columns": tuple(column for column in table.columns if column.dataset in columns),
-            }
-        )
+        for row in part.rows or ():
+            pick(rows, row, "row", f"{location}.rows")
+        shown = [block for name, block in blocks.items() if name in (part.blocks or blocks)]
+        columns = [c for c in table.columns if c.dataset in (part.columns or datasets)]
+        if part.rows is not None:
+            shown = [_with_rows(block, part.rows, f"{location}.rows") for block in shown]
+        return table.model_copy(update={"blocks": tuple(shown), "columns": tuple(columns)})
 
     @property
     def _episode_tables(self) -> dict[str, Table]:
@@ -179,6 +180,19 @@ class TableFiles:
     def table(self, name: str) -> Table:
         """A table of this scale by its name."""
         return pick(self.shown, name, "table", f"{self.config.name}/tables")
+
+
+def _with_rows(block: Block, names: tuple[str, ...], location: str) -> Block:
+    """The block with some of its rows; differences are to rows that stay."""
+    rows = tuple(row for row in block.rows if row.name in names)
+    for row in rows:
+        if row.baseline is not None and row.baseline not in names:
+            raise UserError(
+                f"{location}: the differences of {row.name!r} are to {row.baseline!r}, which is "
+                "not listed",
+                "add it",
+            )
+    return block.model_copy(update={"rows": rows})
 
 
 def protocol_of(row: Row, column: Column) -> str:

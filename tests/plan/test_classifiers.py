@@ -136,6 +136,8 @@ def test_a_part_of_a_table_is_all_that_a_scale_shows_of_it(config):
     whole = plan_of("paper").tables.table("classifiers")
     assert [block.name for block in table.blocks] == ["EPNet"]
     assert table.columns == whole.columns
+    rows = narrowed(config, {"placement": {"rows": ["000", "111"]}}).tables.table("placement")
+    assert [row.name for block in rows.blocks for row in block.rows] == ["111", "000"]
 
 
 @pytest.mark.parametrize(
@@ -148,6 +150,11 @@ def test_a_part_of_a_table_is_all_that_a_scale_shows_of_it(config):
             "demo.yaml, parts.with-ep.columns: unknown data set of a column 'cub'",
         ),
         ({"with-ep": {"blocks": []}}, "parts.with-ep.blocks"),
+        ({"placement": {"rows": ["2"]}}, "demo.yaml, parts.placement.rows: unknown row '2'"),
+        (
+            {"placement": {"rows": ["111"]}},
+            "parts.placement.rows: the differences of '111' are to '000', which is not listed; add",
+        ),
     ],
 )
 def test_a_part_that_no_table_has_is_told(config, part, said):
