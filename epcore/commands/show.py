@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.measure import Measurement
 from rich.table import Table as Drawing
 from rich.text import Text
 
+from epcore.commands.terminal import print_table, width_of
 from epcore.config.scale import MainConfig
 from epcore.errors import UserError, visible
 from epcore.plan import Plan, paths
@@ -19,7 +19,6 @@ from epcore.report.text_table import Cells, read_cells
 from epcore.settings import pick
 
 PREFERRED = ("own", "main")
-WIDEST = 1000  # characters
 
 
 def drawing(config: TableConfig, cells: Cells, intervals: bool) -> Drawing:
@@ -74,11 +73,6 @@ def _plain(markup: str) -> str:
     return visible(to_text(markup))
 
 
-def _width(console: Console, table: Drawing) -> int:
-    """The width in characters that a table needs."""
-    return Measurement.get(console, console.options.update(width=WIDEST), table).maximum
-
-
 def cells_of(stage: TableConfig, csv: Path) -> Cells:
     """The cells of a table that was made earlier.
 
@@ -115,8 +109,7 @@ def show(plan: Plan, name: str) -> Path:
     console = Console(highlight=False, markup=False)
     cells = cells_of(stage, csv)
     wide, narrow = (drawing(stage, cells, intervals) for intervals in (True, False))
-    chosen = wide if _width(console, wide) <= console.width else narrow
-    Console(width=_width(console, chosen)).print(chosen)
+    print_table(wide if width_of(wide) <= console.width else narrow)
     console.print(f"\n{plan.registry.scale.note}", style="italic")
     console.print(f"With all rows: {page} in a browser, {tex} in LaTeX", soft_wrap=True)
     return page

@@ -1,70 +1,40 @@
 """How far the running trainings are, from their heartbeat files: here or on a shared disk."""
 
 import contextlib
-import json
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+from rich.table import Table
+
+from epcore.commands.terminal import print_table
 from epcore.errors import UserError, visible
 from epcore.settings import suggest
+from epcore.training.heartbeat import Beat
 
 # A training that was not heard of for so many seconds has ended without finishing, or hangs.
 SILENT = 120
 COLUMNS = ("training", "stage", "epoch", "step", "val acc", "best", "images/s", "left", "where")
 
 
-@dataclass(frozen=True)
-class Training:
-    """A training that has begun and not finished: where its checkpoint will lie, and its beat."""
+def beats(results: Path, scale: str = "*") -> Iterator[tuple[str, Beat]]:
+    """The unfinished trainings of a scale or of all: where the checkpoint will lie, and the beat.
 
-    name: str
-    beat: dict[str, Any]
-
-    def row(self, now: float) -> tuple[str, ...]:
-        beat, silent = self.beat, now - self.beat["updated"]
-        job = f", job {beat['slurm_job']}" if beat["slurm_job"] else ""
-        remaining = "?" if beat["seconds_left"] is None else duration(beat["seconds_left"])
-        return (
-            self.name,
-            str(beat["stage"]),
-            f"{beat['epoch']}/{beat['epochs']}",
-            f"{beat['step']}/{beat['steps']}",
-            percent(beat["val_accuracy"]),
-            percent(beat["best_val_accuracy"]),
-            f"{beat['images_per_second']:g}",
-            remaining if silent < SILENT else f"silent for {duration(silent)}",
-            f"{beat['host']}{job}",
-        )
-
-
-def trainings(results: Path, scale: str = "*") -> list[Training]:
-    """The unfinished trainings below a results folder, of one scale or of all.
-
-    Left out are a beat that vanishes meanwhile, one that does not say all that a row needs, and
-    one of a training that a later one with other settings has replaced.
+    Left out are files that are no beat, or half of one, and beats from before a checkpoint was
+    finished.
 
     Raises:
         UserError: if there is no such folder.
     """
     if not results.is_dir():
         raise UserError(f"{results} is no folder", "say where the results are: --results FOLDER")
-    by_checkpoint: dict[Path, Training] = {}
-    for path in sorted(_files(results, scale, "*.state/*.json")):
+    for path in _files(results, scale, "*.state/*.json"):
         checkpoint = path.parent.with_suffix(".pt")
         name, _, *place = checkpoint.relative_to(results).with_suffix("").parts
-        try:
-            beat = json.loads(path.read_text(encoding="utf-8"))
-            training = Training(f"{name} {'/'.join(place)}", beat)
-            training.row(0.0)
-            replaced = checkpoint.exists() and beat["updated"] < checkpoint.stat().st_mtime
-        except (OSError, ValueError, KeyError, TypeError, OverflowError):
-            continue
-        earlier = by_checkpoint.get(checkpoint)
-        if not replaced and (earlier is None or earlier.beat["updated"] < beat["updated"]):
-            by_checkpoint[checkpoint] = training
-    return list(by_checkpoint.values())
+        with contextlib.suppress(OSError, ValueError):
+            beat = Beat.model_validate_json(path.read_bytes())
+            if not (checkpoint.exists() and beat.updated < checkpoint.stat().st_mtime):
+                yield f"{name} {'/'.join(place)}", beat
 
 
 def _files(results: Path, scale: str, pattern: str) -> list[Path]:
@@ -74,23 +44,33 @@ def _files(results: Path, scale: str, pattern: str) -> list[Path]:
     """
     folders = ("models", "imagenet-fs")
     files = [path for name in folders for path in results.glob(f"{scale}/{name}/**/{pattern}")]
-    return [path for path in files if not path.name.startswith(".")]
+    return sorted(path for path in files if not path.name.startswith("."))
 
 
-def overview(results: Path, now: float, scale: str = "*") -> str:
-    """A line for each unfinished training, and how many checkpoints are finished."""
-    rows_of = trainings(results, scale)
+def overview(results: Path, now: float, scale: str = "*") -> tuple[Table, str]:
+    """A line for each unfinished training, and how many are running, silent and finished."""
+    table, silent = Table(*COLUMNS, box=None, pad_edge=False), 0
+    for name, beat in beats(results, scale):
+        since, left = now - beat.updated, beat.seconds_left
+        silent += since >= SILENT
+        cells = (
+            name,
+            beat.stage,
+            f"{beat.epoch}/{beat.epochs}",
+            f"{beat.step}/{beat.steps}",
+            percent(beat.val_accuracy),
+            percent(beat.best_val_accuracy),
+            f"{beat.images_per_second:g}",
+            f"silent for {duration(since)}" if since >= SILENT else duration(left),
+            f"{beat.host}, job {beat.slurm_job}" if beat.slurm_job else beat.host,
+        )
+        table.add_row(*map(visible, cells))
     finished = len(_files(results, scale, "*.pt")) - len(_files(results, scale, "*.state/*.pt"))
-    silent = sum(now - training.beat["updated"] >= SILENT for training in rows_of)
-    summary = f"{len(rows_of) - silent} trainings running, {silent} silent, {finished} finished"
-    if not rows_of:
-        return summary
-    rows = [COLUMNS, *(tuple(map(visible, training.row(now))) for training in rows_of)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
-    lines = ["  ".join(f"{c:<{w}}" for c, w in zip(row, widths, strict=True)) for row in rows]
+    running = table.row_count - silent
+    summary = f"{running} trainings running, {silent} silent, {finished} finished"
     if silent:
         summary += "; silent ones go on where they were when Snakemake starts them again"
-    return "\n".join([line.rstrip() for line in [*lines, "", summary]])
+    return table, summary
 
 
 def percent(value: float | None) -> str:
@@ -98,8 +78,10 @@ def percent(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.2f}"
 
 
-def duration(seconds: float) -> str:
-    """45 s, 12 min, 3 h 20 min or 2 d 4 h."""
+def duration(seconds: float | None) -> str:
+    """45 s, 12 min, 3 h 20 min or 2 d 4 h; a question mark if nobody knows."""
+    if seconds is None:
+        return "?"
     minutes = round(seconds / 60)
     if seconds < 60:
         return f"{seconds:.0f} s"
@@ -118,9 +100,13 @@ def run(results: Path, watch: float | None, scale: str | None = None) -> None:
     if scale is not None and not (results / scale).is_dir():
         names = [folder.name for folder in results.glob("*") if folder.is_dir()]
         raise UserError(f"{results}: there are no results of scale {scale}{suggest(scale, names)}")
-    shown = scale or "*"
-    print(overview(results, time.time(), shown), flush=True)
     with contextlib.suppress(KeyboardInterrupt):
-        while watch:
+        while True:
+            table, summary = overview(results, time.time(), scale or "*")
+            if table.row_count:
+                print_table(table)
+            print(summary, flush=True)
+            if watch is None:
+                return
             time.sleep(watch)
-            print(f"\033[2J\033[H{overview(results, time.time(), shown)}", flush=True)
+            print("\033[2J\033[H", end="")

@@ -1,16 +1,38 @@
 """A small file beside a training's state that says how far it is; `epcore status` reads it."""
 
 import contextlib
-import json
 import math
 import os
 import socket
 import time
 from pathlib import Path
 
+from pydantic import FiniteFloat
+
 from epcore.files import write_text
+from epcore.settings import Settings
 
 EVERY = 10.0  # seconds
+
+
+class Beat(Settings):
+    """How far a training is: steps of an epoch after so many epochs; accuracies are in [0, 1].
+
+    updated: in seconds since 1970. slurm_job: the job's number where SLURM runs it.
+    """
+
+    stage: str
+    epoch: int
+    epochs: int
+    step: int
+    steps: int
+    val_accuracy: FiniteFloat | None
+    best_val_accuracy: FiniteFloat | None
+    images_per_second: FiniteFloat
+    seconds_left: FiniteFloat | None
+    updated: FiniteFloat
+    host: str
+    slurm_job: str | None
 
 
 class Heartbeat:
@@ -45,21 +67,21 @@ class Heartbeat:
         done = len(curve) * steps + step
         speed = (done - self.first) / max(now - self.started, 1e-9)
         accuracies = [row["val_accuracy"] for row in curve]
-        content = {
-            "stage": self.label,
-            "epoch": len(curve),
-            "epochs": self.total // steps,
-            "step": step,
-            "steps": steps,
-            "val_accuracy": accuracies[-1] if accuracies else None,
-            "best_val_accuracy": max(accuracies, default=None),
-            "images_per_second": round(speed * self.images, 1),
-            "seconds_left": round((self.total - done) / speed) if speed else None,
-            "updated": round(time.time(), 1),
-            "host": socket.gethostname(),
-            "slurm_job": os.environ.get("SLURM_JOB_ID"),
-        }
+        beat = Beat(
+            stage=self.label,
+            epoch=len(curve),
+            epochs=self.total // steps,
+            step=step,
+            steps=steps,
+            val_accuracy=accuracies[-1] if accuracies else None,
+            best_val_accuracy=max(accuracies, default=None),
+            images_per_second=round(speed * self.images, 1),
+            seconds_left=round((self.total - done) / speed) if speed else None,
+            updated=round(time.time(), 1),
+            host=socket.gethostname(),
+            slurm_job=os.environ.get("SLURM_JOB_ID"),
+        )
         self.written = now
         # No training ends because nobody could be told how far it is.
         with contextlib.suppress(OSError):
-            write_text(self.path, json.dumps(content, indent=1) + "\n")
+            write_text(self.path, beat.model_dump_json(indent=1) + "\n")

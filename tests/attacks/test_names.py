@@ -7,6 +7,7 @@ import pytest
 
 from epcore.commands import cli
 from epcore.commands.status import overview
+from epcore.commands.terminal import print_table
 from epcore.data.contents import ImageClass
 from epcore.errors import UserError, visible
 
@@ -50,7 +51,7 @@ def test_a_message_has_none(tmp_path, monkeypatch, capfd):
     assert "gone\\x1b[2J" in line
 
 
-def test_the_status_has_none(tmp_path):
+def test_the_status_has_none(tmp_path, capsys):
     """A heartbeat may come from any machine that shares the folder."""
     state = tmp_path / "demo/models/glyph-mini/conv4/epnet/s0/pretrain.state"
     state.mkdir(parents=True)
@@ -61,6 +62,7 @@ def test_the_status_has_none(tmp_path):
         "host": "node\x1b[2J",
     }
     (state / "heartbeat.json").write_text(json.dumps(beat), encoding="utf-8")
-    shown = overview(tmp_path, time.time())
+    print_table(overview(tmp_path, time.time())[0])
+    shown = capsys.readouterr().out
     assert "node\\x1b[2J" in shown
     assert "\x1b" not in shown

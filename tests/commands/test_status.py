@@ -11,13 +11,19 @@ import torch
 
 from epcore.commands import status
 from epcore.commands.cli import main
-from epcore.commands.status import duration, overview
+from epcore.commands.status import beats, duration
+from epcore.commands.status import overview as table_and_summary
+from epcore.commands.terminal import print_table
 from epcore.errors import UserError
 from epcore.training import heartbeat
 from epcore.training.heartbeat import Heartbeat
 from epcore.training.loop import fit
 
 STATE = "demo/models/glyph-mini/conv4/epnet/s0/pretrain.state/0123.json"
+
+
+def overview(results, now):
+    return table_and_summary(results, now)[1]
 
 
 @pytest.fixture
@@ -46,13 +52,14 @@ def test_speed_and_time_left_are_those_of_the_steps_of_this_process(beat):
     assert (content["val_accuracy"], content["best_val_accuracy"]) == (0.5, 0.5)
 
 
-def test_a_line_for_each_training_says_epoch_accuracy_speed_time_and_place(beat, tmp_path):
+def test_a_line_for_each_training_says_epoch_accuracy_speed_time_and_place(beat, tmp_path, capsys):
     beat(5, [0.5, 0.25])
-    lines = overview(tmp_path, now=1030.0).splitlines()
-    words = re.split(r"  +", lines[1])
+    table, summary = table_and_summary(tmp_path, now=1030.0)
+    print_table(table)
+    words = re.split(r"  +", capsys.readouterr().out.splitlines()[1])
     assert words[0] == "demo glyph-mini/conv4/epnet/s0/pretrain"
     assert words[1:8] == ["pretrain", "2/4", "5/10", "25.00", "50.00", "64", "15 s"]
-    assert lines[-1] == "1 trainings running, 0 silent, 0 finished"
+    assert summary == "1 trainings running, 0 silent, 0 finished"
 
 
 def test_a_training_that_left_is_not_there(beat, tmp_path):
@@ -61,11 +68,12 @@ def test_a_training_that_left_is_not_there(beat, tmp_path):
     assert overview(tmp_path, now=1021.0) == "0 trainings running, 0 silent, 0 finished"
 
 
-def test_a_training_that_was_not_heard_of_is_silent(beat, tmp_path):
+def test_a_training_that_was_not_heard_of_is_silent(beat, tmp_path, capsys):
     beat(5, [])
-    text = overview(tmp_path, now=1020.0 + 600)
-    assert "silent for 10 min" in text
-    assert "0 trainings running, 1 silent" in text
+    table, summary = table_and_summary(tmp_path, now=1020.0 + 600)
+    print_table(table)
+    assert "silent for 10 min" in capsys.readouterr().out
+    assert summary.startswith("0 trainings running, 1 silent, 0 finished; silent ones go on")
 
 
 def test_finished_checkpoints_are_counted_and_states_are_none(tmp_path):
@@ -82,18 +90,14 @@ def test_checkpoints_that_a_kill_left_half_written_are_not_finished(tmp_path):
     assert overview(tmp_path, time.time()) == "0 trainings running, 0 silent, 0 finished"
 
 
-def test_a_training_that_another_with_other_settings_replaced_is_not_there(beat, tmp_path):
-    """Neither once that has finished, nor while it runs."""
-    content = beat(5, [])
-    (tmp_path / STATE).with_stem("4567").write_text(json.dumps(content | {"updated": 1025.0}))
-    rows = overview(tmp_path, 1030.0).splitlines()[1:-2]
-    assert len(rows) == 1
+def test_a_beat_from_before_the_checkpoint_was_finished_is_left_out(beat, tmp_path):
+    """It is that of a killed training, with other settings than the one that went on."""
+    beat(5, [])
     checkpoint = (tmp_path / STATE).parent.with_suffix(".pt")
     checkpoint.touch()
-    os.utime(checkpoint, (1022.0, 1022.0))  # the second one writes over a checkpoint
-    assert overview(tmp_path, 1030.0).startswith("training")
-    os.utime(checkpoint, (1026.0, 1026.0))
-    assert overview(tmp_path, 1030.0) == "0 trainings running, 0 silent, 1 finished"
+    for finished, count in ((1015.0, 1), (1026.0, 0)):  # the second training writes over the first
+        os.utime(checkpoint, (finished, finished))
+        assert len([*beats(tmp_path)]) == count
 
 
 @pytest.mark.parametrize("left", ['{"stage":', "", "{}", "[]", "5", '{"updated": 1}'])
@@ -121,7 +125,7 @@ def test_it_tells_of_one_scale_if_that_is_asked_for(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("updated", None), ("seconds_left", "soon"), ("seconds_left", float("inf"))]
+    ("key", "value"), [("updated", None), ("seconds_left", "soon"), ("seconds_left", math.inf)]
 )
 def test_a_heartbeat_with_a_value_of_another_kind_is_left_out(beat, tmp_path, key, value):
     (tmp_path / STATE).write_text(json.dumps(beat(5, []) | {key: value}))
