@@ -12,7 +12,7 @@
 #   results/{scale}/imagenet-fs/{dataset}/{network}/s{seed}/{classifier.pt,features/,{method}.pt,...}
 #   results/{scale}/tables/{table}.csv, .tex, .html            published as tables/{table}.tex
 #   results/{scale}/figures/{figure}.pdf, .png, .csv           published as figures/{figure}.pdf, .png
-#   results/{scale}/ledger.jsonl                               what every attempt at a job used
+#   results/{scale}/energy/...csv                              what every attempt at a job used
 from snakemake.utils import min_version
 
 min_version("9.19")

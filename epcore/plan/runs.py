@@ -175,6 +175,7 @@ class Runs:
         """A file of a run or checkpoint, by its pattern in `epcore.plan.paths`."""
         return pattern.format(scale=self._registry.scale_name, **vars(of))
 
+    @cache  # noqa: B019
     def scores(self, run: Run) -> ScoreColumn:
         """The per-episode accuracies of a test."""
         if self.compared.has(run.recipe):
