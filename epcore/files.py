@@ -139,9 +139,9 @@ def curve_of(checkpoint: Path, model: str = "") -> Path:
     return checkpoint.with_name(f"{checkpoint.stem}{model}.csv")
 
 
-def meta_of(made: Path) -> Path:
+def meta_of(file: Path) -> Path:
     """The `meta.json` that stands beside an artifact."""
-    return made.with_suffix(".meta.json")
+    return file.with_suffix(".meta.json")
 
 
 @contextlib.contextmanager
@@ -211,14 +211,14 @@ class Provenance:
         self.inputs = {path.as_posix(): verified(path) for path in inputs}
         self.started = time.time()
 
-    def write(self, *made: Path, **facts: Any) -> None:
+    def write(self, *files: Path, **facts: Any) -> None:
         """Writes the meta file beside the first of the files that were made, which are finished."""
         packages = ("epcore", "torch", "numpy", "pillow", "matplotlib")
         document = {
             "stage": self.stage,
             "config": self.config,
             "inputs": self.inputs,
-            "made": {path.name: sha256(path) for path in made},
+            "made": {path.name: sha256(path) for path in files},
             "git_revision": _git_revision(),
             "python": sys.version.split()[0],
             "packages": {name: _version(name) for name in packages},
@@ -228,7 +228,7 @@ class Provenance:
         }
         if (energy := ENERGY.get()) is not None:
             document["energy"] = energy()
-        write_text(meta_of(made[0]), json.dumps(document, indent=1, sort_keys=True) + "\n")
+        write_text(meta_of(files[0]), json.dumps(document, indent=1, sort_keys=True) + "\n")
 
 
 def add_energy(made: Path) -> None:

@@ -142,7 +142,7 @@ def _problem(kind: Any, content: Any, error: ErrorDetails, advice: str) -> str:
     if error["type"] == "missing":
         return f"the key {place!r} is missing{advice}"
     expected = EXPECTED.get(error["type"], error["msg"]).removeprefix("Value error, ")
-    return f"{place + ': ' if place else ''}{expected}, got {_shown(error['input'])}"
+    return f"{place + ': ' if place else ''}{expected}, got {_preview(error['input'])}"
 
 
 def pick(registry: Mapping[str, T], name: str, what: str, location: str) -> T:
@@ -165,7 +165,7 @@ def suggest(name: str, options: Iterable[str]) -> str:
     return f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(names)}"
 
 
-def _shown(value: Any) -> str:
+def _preview(value: Any) -> str:
     """A value as it stands in a file, its beginning if it is long."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= 200 else f"{text[:200]}..."
@@ -192,9 +192,13 @@ def _keys_at(kind: Any, keys: list[int | str], content: Any) -> list[str]:
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         # As they stand in the file.
         fields = {field.alias or name: field for name, field in kind.model_fields.items()}
-        own = fields.get("kind")
-        if own and get_origin(own.annotation) is Literal and isinstance(content, Mapping):
-            kinds = get_args(own.annotation)
+        kind_field = fields.get("kind")
+        if (
+            kind_field
+            and get_origin(kind_field.annotation) is Literal
+            and isinstance(content, Mapping)
+        ):
+            kinds = get_args(kind_field.annotation)
             if content.get("kind", kinds[0]) not in kinds:
                 return []
         if not keys:

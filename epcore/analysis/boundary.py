@@ -28,10 +28,10 @@ def boundary(scores: np.ndarray, x: np.ndarray, y: np.ndarray) -> list[Arc]:
     interpolate = RegularGridInterpolator((y, x), np.moveaxis(scores, 0, -1))
     arcs = []
     for first, second in combinations(range(len(scores)), 2):
-        rest = [k for k in range(len(scores)) if k not in (first, second)]
+        remaining = [k for k in range(len(scores)) if k not in (first, second)]
         for line in contour_generator(x, y, scores[first] - scores[second]).lines(0.0):
             values = interpolate(np.asarray(line)[:, ::-1].clip([y[0], x[0]], [y[-1], x[-1]]))
-            highest = values[:, rest].max(axis=1, initial=-np.inf)
+            highest = values[:, remaining].max(axis=1, initial=-np.inf)
             margins = values[:, [first, second]].min(axis=1) - highest
             arcs += [Arc((first, second), piece) for piece in _clip(np.asarray(line), margins)]
     return arcs

@@ -90,8 +90,8 @@ def measure(settings: DecisionBoundary) -> list[Number]:
         "propagated": EmbeddingPropagation(settings.embedding_alpha),
     }
     arcs = {
-        which: [boundaries(s, settings, propagate, list(classifiers.values())) for s in scenes]
-        for which, propagate in before_and_after.items()
+        network: [boundaries(s, settings, propagate, list(classifiers.values())) for s in scenes]
+        for network, propagate in before_and_after.items()
     }
     quantities: dict[str, Callable[[list[Arc]], float]] = {
         "length": length,
@@ -101,16 +101,17 @@ def measure(settings: DecisionBoundary) -> list[Number]:
     for place, name in enumerate(classifiers):
         for quantity, of in quantities.items():
             values = {
-                which: np.array([of(a[place]) for a in all_of]) for which, all_of in arcs.items()
+                network: np.array([of(a[place]) for a in all_of])
+                for network, all_of in arcs.items()
             }
             values["difference"] = values["propagated"] - values["original"]
-            for which, of_draws in values.items():
-                what = f"{quantity} of the decision boundary, {WORDS[name]}, {which}"
-                numbers.append(mean_number(f"{name}-{quantity}-{which}", of_draws, what))
-    for which, propagate in before_and_after.items():
+            for network, of_draws in values.items():
+                what = f"{quantity} of the decision boundary, {WORDS[name]}, {network}"
+                numbers.append(mean_number(f"{name}-{quantity}-{network}", of_draws, what))
+    for network, propagate in before_and_after.items():
         right = np.array([_accuracy(scene, settings, propagate) for scene in scenes])
-        what = f"accuracy of label propagation on unlabeled points, {which}"
-        numbers.append(mean_number(f"unlabeled-accuracy-{which}", right, what))
+        what = f"accuracy of label propagation on unlabeled points, {network}"
+        numbers.append(mean_number(f"unlabeled-accuracy-{network}", right, what))
     return numbers
 
 
@@ -177,10 +178,10 @@ def shown(settings: DecisionBoundary, scene: Scene) -> list[Panel]:
     gaps = highest[:, 0] - highest[:, 1]
     gaps[scene.labels(settings.labeled).sum(dim=1) > 0] = torch.inf
     query = int(gaps.argmin())
-    whole = settings.points
+    count = settings.points
     return [
-        panel("a", "original", "nearest point", whole, nn.Identity(), by_nearest_point),
-        panel("b", "propagated", "nearest embedding", whole, propagation, by_nearest_point),
+        panel("a", "original", "nearest point", count, nn.Identity(), by_nearest_point),
+        panel("b", "propagated", "nearest embedding", count, propagation, by_nearest_point),
         panel(
             "c", "labels propagated", "label propagation", settings.labeled, propagation, by_labels,
             query=query, predicted=int(guesses[query, 0]),
@@ -275,12 +276,12 @@ def _draw_points(axis: "Axes", panel: Panel, scene: Scene) -> dict[str, Any]:
 
 def _summary(settings: DecisionBoundary, numbers: list[Number]) -> str:
     """Length and curvature of panels a and b over all sets of points, a line each."""
-    named = {number.name: number for number in numbers}
+    by_name = {number.name: number for number in numbers}
     lines = [f"(a) to (b), means of {settings.draws} such sets of points, 95 % intervals:"]
     for quantity in ("length", "curvature"):
         before, after, gap = (
-            named[f"nearest-{quantity}-{which}"]
-            for which in ("original", "propagated", "difference")
+            by_name[f"nearest-{quantity}-{network}"]
+            for network in ("original", "propagated", "difference")
         )
         assert gap.high is not None
         lines.append(

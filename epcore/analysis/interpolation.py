@@ -205,10 +205,10 @@ def tabulate(by_reading: dict[Reading, dict[str, np.ndarray]], pairs: Pairs) -> 
     after them come those of `summary`.
     """
     tables = []
-    every = [
+    parts = [
         (r, name, of_pairs) for r, named in by_reading.items() for name, of_pairs in named.items()
     ]
-    for between, network, of_pairs in every:
+    for between, network, of_pairs in parts:
         count, places = of_pairs.shape
         table = pd.DataFrame(
             {

@@ -23,8 +23,11 @@ def two_moons(count: int, noise: float, random: np.random.Generator) -> tuple[np
     around (1, 0.5), the lower half; equally spaced along each, the upper first.
     """
     upper = count // 2
-    there, back = (np.linspace(0, np.pi, n) for n in (upper, count - upper))
-    moons = [(np.cos(there), np.sin(there)), (1 - np.cos(back), 0.5 - np.sin(back))]
+    upper_angles, lower_angles = (np.linspace(0, np.pi, n) for n in (upper, count - upper))
+    moons = [
+        (np.cos(upper_angles), np.sin(upper_angles)),
+        (1 - np.cos(lower_angles), 0.5 - np.sin(lower_angles)),
+    ]
     points = np.concatenate([np.stack(moon, axis=1) for moon in moons])
     classes = np.repeat([0, 1], [upper, count - upper])
     return points + random.normal(0, noise, points.shape), classes
@@ -101,11 +104,11 @@ class Compactness:
 def compactness(points: np.ndarray, classes: np.ndarray) -> Compactness:
     """How compact points `(n, D)` of classes `(n,)` lie."""
     means = np.stack([points[classes == label].mean(axis=0) for label in np.unique(classes)])
-    own = means[np.searchsorted(np.unique(classes), classes)]
+    class_means = means[np.searchsorted(np.unique(classes), classes)]
     nearest = KDTree(points).query(points, k=2)[0][:, 1]
     return Compactness(
         total_variance=float(points.var(axis=0).sum()),
-        within_variance=float(((points - own) ** 2).sum(axis=1).mean()),
+        within_variance=float(((points - class_means) ** 2).sum(axis=1).mean()),
         nearest=float(nearest.mean()),
     )
 

@@ -48,8 +48,8 @@ class Checkpoint:
         """Out of the weights of a model that has a `backbone` and a `class_head`."""
 
         def part(prefix: str) -> dict[str, torch.Tensor]:
-            own = [name for name in weights if name.startswith(prefix)]
-            return {name.removeprefix(prefix): weights[name] for name in own}
+            names = [name for name in weights if name.startswith(prefix)]
+            return {name.removeprefix(prefix): weights[name] for name in names}
 
         return cls(backbone, part("backbone."), part("class_head."))
 
@@ -84,25 +84,25 @@ class Checkpoint:
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise UserError(f"{path} is not a checkpoint of this program", REMEDY)
         try:
-            stored = BackboneConfig.model_validate(content.get("backbone"))
+            backbone = BackboneConfig.model_validate(content.get("backbone"))
         except ValidationError:
             raise UserError(
                 f"checkpoint {path} holds no backbone that this program has "
                 f"({reprlib.repr(content.get('backbone'))})",
                 REMEDY,
             ) from None
-        if stored != expected:
+        if backbone != expected:
             remedy = f"give the --scale that it is of or, {REMEDY}"
-            if stored.architecture != expected.architecture:
-                remedy = f"give --backbone of {stored.architecture}, or another checkpoint"
+            if backbone.architecture != expected.architecture:
+                remedy = f"give --backbone of {backbone.architecture}, or another checkpoint"
             raise UserError(
-                f"checkpoint {path} holds {stored}, but {expected} is asked for", remedy
+                f"checkpoint {path} holds {backbone}, but {expected} is asked for", remedy
             )
-        whole: dict[str, Any] = {"class_head": {}} | content
+        complete: dict[str, Any] = {"class_head": {}} | content
         for part in PARTS:
-            if problem := problem_of(whole.get(part)):
+            if problem := problem_of(complete.get(part)):
                 raise UserError(f"checkpoint {path}: its {part} {problem}", REMEDY)
-        return cls(stored, whole["weights"], whole["class_head"], f"checkpoint {path}")
+        return cls(backbone, complete["weights"], complete["class_head"], f"checkpoint {path}")
 
     def fill(self, backbone: nn.Module, class_head: nn.Module | None = None) -> None:
         """Puts the weights into a backbone and, if there is one, the linear layer behind it.
@@ -151,8 +151,8 @@ def problem_of(state: Any) -> str | None:
         if not (tensor.dtype in FLOATS or (counts and name.endswith("num_batches_tracked"))):
             return f"are no floating-point numbers in {name}, but {tensor.dtype}"
         # A few bytes may claim to be any number of weights.
-        stored = tensor.layout == torch.strided and not tensor.is_meta
-        if not stored or tensor.untyped_storage().nbytes() < tensor.nbytes:
+        is_dense = tensor.layout == torch.strided and not tensor.is_meta
+        if not is_dense or tensor.untyped_storage().nbytes() < tensor.nbytes:
             return f"are not stored number by number in {name}"
         if not tensor.isfinite().all():
             return f"are not finite in {name}"

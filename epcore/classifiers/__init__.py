@@ -112,15 +112,15 @@ def load_classifier(
         UserError: for a classifier that does not exist or cannot be imported, or settings that it
             does not have; it begins with `where`.
     """
-    own = {"name": classifier} if isinstance(classifier, str) else dict(classifier)
-    name = own.pop("name")
+    settings_given = {"name": classifier} if isinstance(classifier, str) else dict(classifier)
+    name = settings_given.pop("name")
     kind = (
         import_classifier(name, location)
         if "." in name
         else pick(CLASSIFIERS, name, "classifier", location)
     )
     settings = {key: value for key, value in shared.items() if key in kind.model_fields}
-    return validate(kind, settings | own, f"{location}, classifier {name}")
+    return validate(kind, settings | settings_given, f"{location}, classifier {name}")
 
 
 def import_classifier(path: str, location: str) -> type[EpisodeClassifier]:

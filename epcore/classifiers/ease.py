@@ -72,10 +72,10 @@ class EASE(EpisodeClassifier):
         values, vectors = values[..., -count:], vectors[..., -count:]
         leading = vectors[..., -self.rank :]
         graph = normalized_adjacency(_off_diagonal((leading @ leading.mT).abs()))
-        everything = normalized_adjacency(_off_diagonal(torch.ones_like(graph)))
+        complete_graph = normalized_adjacency(_off_diagonal(torch.ones_like(graph)))
         # X in coordinates of its right singular vectors: a rotation of X, of at most N columns.
         rotated = vectors * values.clamp_min(0).sqrt()[..., None, :]
-        contrasted = rotated.mT @ (self.contrast * everything - graph) @ rotated
+        contrasted = rotated.mT @ (self.contrast * complete_graph - graph) @ rotated
         _, axes = torch.linalg.eigh(contrasted)
         projected: Tensor = rotated @ axes[..., : self.dimensions]
         return projected.to(points.dtype)

@@ -37,11 +37,11 @@ class EpisodeBatch:
         images = self.points.shape[-2]
         needed = self.labeled + self.queries + self.unlabeled
         if images != needed:
-            rest = images - self.labeled - self.queries
+            unlabeled = images - self.labeled - self.queries
             advice = (
-                f"if the others are queries, give queries={self.queries + rest}; if they are "
-                f"unlabeled images, unlabeled={rest}"
-                if rest > 0
+                f"if the others are queries, give queries={self.queries + unlabeled}; if they are "
+                f"unlabeled images, unlabeled={unlabeled}"
+                if unlabeled > 0
                 else "give more points, or lower the numbers"
             )
             raise ValueError(

@@ -81,35 +81,39 @@ class ILPC(EpisodeClassifier):
         lacking = points.new_full((len(points), way), episodes.queries / way)
         unlabeled = points.new_ones((len(points), episodes.queries), dtype=torch.bool)
         logits = points.new_zeros(len(points), episodes.queries, way)
-        rest = torch.arange(len(points), device=points.device)  # episodes that are not done
-        while len(rest):
-            spread = torch.cholesky_solve(labels[rest], factor[rest])[:, labeled:]
+        active = torch.arange(len(points), device=points.device)  # episodes that are not done
+        while len(active):
+            spread = torch.cholesky_solve(labels[active], factor[active])[:, labeled:]
             scores = self.power * spread.clamp_min(SMALLEST_LABEL).log()
-            balanced_scores = balanced(scores, lacking[rest], unlabeled[rest])
-            logits[rest] = torch.where(unlabeled[rest][..., None], balanced_scores, logits[rest])
+            balanced_scores = balanced(scores, lacking[active], unlabeled[active])
+            logits[active] = torch.where(
+                unlabeled[active][..., None], balanced_scores, logits[active]
+            )
             if not self.cleaning:
                 break
-            guesses = functional.one_hot(logits[rest].argmax(dim=-1), way).to(points.dtype)
-            sizes = (guesses * unlabeled[rest][..., None]).sum(dim=-2)
+            guesses = functional.one_hot(logits[active].argmax(dim=-1), way).to(points.dtype)
+            sizes = (guesses * unlabeled[active][..., None]).sum(dim=-2)
             going = sizes.clamp_max(self.selected).sum(dim=-1) >= way
-            rest, guesses, sizes = rest[going], guesses[going], sizes[going]
+            active, guesses, sizes = active[going], guesses[going], sizes[going]
             losses = points.new_zeros(guesses.shape[:-1])
             # Where all are selected, losses have no say.
-            some = (sizes > self.selected).any(dim=-1)
-            losses[some] = self._losses(gram[rest[some]], labels[rest[some]], guesses[some])
-            chosen = self._chosen(losses, guesses, unlabeled[rest])
-            kept = guesses * chosen[..., None]
-            labels[rest, labeled:] += kept
-            lacking[rest] -= kept.sum(dim=-2)
-            unlabeled[rest] &= ~chosen
-            rest = rest[unlabeled[rest].any(dim=-1)]
+            overfull = (sizes > self.selected).any(dim=-1)
+            losses[overfull] = self._losses(
+                gram[active[overfull]], labels[active[overfull]], guesses[overfull]
+            )
+            chosen = self._choose(losses, guesses, unlabeled[active])
+            selected_guesses = guesses * chosen[..., None]
+            labels[active, labeled:] += selected_guesses
+            lacking[active] -= selected_guesses.sum(dim=-2)
+            unlabeled[active] &= ~chosen
+            active = active[unlabeled[active].any(dim=-1)]
         return logits.reshape(*episodes.points.shape[:-2], episodes.queries, way)
 
     def _factor(self, gram: Tensor) -> Tensor:
         """Cholesky factor of `I - alpha S`, for cosines `(..., N, N)`."""
         identity = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
-        others = gram.masked_fill(identity.bool(), -torch.inf)
-        graph = others.clamp_min(0) ** EDGE_POWER * neighbors(others, self.neighbors)
+        off_diagonal = gram.masked_fill(identity.bool(), -torch.inf)
+        graph = off_diagonal.clamp_min(0) ** EDGE_POWER * neighbors(off_diagonal, self.neighbors)
         graph = graph + graph.mT
         degrees = graph.sum(dim=-1)
         scaling = torch.where(degrees > 0, degrees, 1).rsqrt()
@@ -143,10 +147,10 @@ class ILPC(EpisodeClassifier):
         losses = -(total * targets).sum(dim=-2) / self.cleaning
         return losses[..., labeled:]
 
-    def _chosen(self, losses: Tensor, guesses: Tensor, unlabeled: Tensor) -> Tensor:
+    def _choose(self, losses: Tensor, guesses: Tensor, unlabeled: Tensor) -> Tensor:
         """Mask `(..., queries)` of the unlabeled queries with the smallest losses in each class."""
-        mine = (guesses.mT > 0) & unlabeled[..., None, :]
-        costs = losses[..., None, :].masked_fill(~mine, torch.inf)
+        of_class = (guesses.mT > 0) & unlabeled[..., None, :]
+        costs = losses[..., None, :].masked_fill(~of_class, torch.inf)
         smallest = costs.topk(min(self.selected, costs.shape[-1]), dim=-1, largest=False)
-        chosen = torch.zeros_like(mine)
+        chosen = torch.zeros_like(of_class)
         return chosen.scatter_(-1, smallest.indices, smallest.values.isfinite()).any(dim=-2)

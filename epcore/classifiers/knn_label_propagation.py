@@ -47,10 +47,10 @@ class KNNLabelPropagation(EpisodeClassifier):
         squared = squared_distances(points.double(), points.double())
         count = squared.shape[-1]
         mean = squared.sum(dim=(-2, -1), keepdim=True) / (count * (count - 1))
-        kept = neighbors(-squared, self.neighbors)
+        is_neighbor = neighbors(-squared, self.neighbors)
         # Images that are all alike have distances of 0, and edges of weight 1.
         width = (2 * self.sigma**2 * mean).clamp_min(torch.finfo(squared.dtype).tiny)
-        graph = (-squared / width).exp() * (kept | kept.mT)
+        graph = (-squared / width).exp() * (is_neighbor | is_neighbor.mT)
         # Each image has an edge of weight 1 to itself, so that no degree is zero.
         scaling = graph.sum(dim=-1).rsqrt()
         normalized = (scaling[..., :, None] * graph * scaling[..., None, :]).to(points.dtype)

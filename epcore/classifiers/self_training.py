@@ -44,27 +44,27 @@ class SelfTraining(EpisodeClassifier):
         candidates = episodes.unlabeled_or_query
         leading, way = episodes.points.shape[:-2], episodes.way
         labels = episodes.support_labels.expand(*leading, -1, -1)
-        counted = labels.sum(dim=-1)
+        counts = labels.sum(dim=-1)
         weights, bias = softmax_regression(episodes.support, labels, 1 / self.cost)
         for _ in range(self.rounds):
             sureness, guesses = (candidates @ weights + bias).softmax(dim=-1).max(dim=-1)
-            kept, amounts = self._kept(sureness, guesses, way)
-            chosen = rows_of(candidates, kept)
-            pseudo = functional.one_hot(guesses.gather(-1, kept), way).to(labels.dtype)
+            places, amounts = self._select(sureness, guesses, way)
+            chosen = rows_of(candidates, places)
+            pseudo = functional.one_hot(guesses.gather(-1, places), way).to(labels.dtype)
             weights, bias = softmax_regression(
                 torch.cat([episodes.support, chosen], dim=-2),
                 torch.cat([labels, pseudo], dim=-2),
                 1 / self.cost,
-                amounts=torch.cat([counted, amounts], dim=-1),
+                amounts=torch.cat([counts, amounts], dim=-1),
             )
         scores: Tensor = episodes.query @ weights + bias
         return scores
 
-    def _kept(self, sureness: Tensor, guesses: Tensor, way: int) -> tuple[Tensor, Tensor]:
+    def _select(self, sureness: Tensor, guesses: Tensor, way: int) -> tuple[Tensor, Tensor]:
         """Which images are kept `(..., m)`, m as large as it may get, and 0 for those in excess."""
         rivals = guesses[..., :, None] == guesses[..., None, :]
         surer = rivals & (sureness[..., None, :] > sureness[..., :, None])
-        taken = (surer.sum(dim=-1) < self.per_class).to(sureness.dtype)
+        selectable = (surer.sum(dim=-1) < self.per_class).to(sureness.dtype)
         most = min(sureness.shape[-1], way * self.per_class)
-        kept = taken.argsort(dim=-1, descending=True, stable=True)[..., :most]
-        return kept, taken.gather(-1, kept)
+        chosen = selectable.argsort(dim=-1, descending=True, stable=True)[..., :most]
+        return chosen, selectable.gather(-1, chosen)

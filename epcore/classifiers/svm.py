@@ -51,7 +51,7 @@ def _dual(kernel: Tensor, labels: Tensor, cost: float) -> Tensor:
     They minimize `tr(A^T K A) / 2 - sum_i A_iy` with `A_im <= cost * [m = y_i]` and rows of sum 0.
     """
     labels = labels.expand(*kernel.shape[:-1], -1)
-    most = cost * labels
+    upper = cost * labels
     step = 1 / torch.linalg.eigvalsh(kernel)[..., -1:, None].clamp_min(1e-300)
     dual = ahead = torch.zeros_like(labels)
     age = torch.ones_like(step)
@@ -61,8 +61,8 @@ def _dual(kernel: Tensor, labels: Tensor, cost: float) -> Tensor:
             going = _gap(kernel @ dual, dual, labels, cost) > TOLERANCE * cost * labels.shape[-2]
             if not bool(going.any()):
                 break
-        slack = most - ahead + step * (kernel @ ahead - labels)
-        moved = torch.where(going, most - _onto_simplex(slack, cost), dual)
+        slack = upper - ahead + step * (kernel @ ahead - labels)
+        moved = torch.where(going, upper - _onto_simplex(slack, cost), dual)
         move = moved - dual
         # Momentum that points uphill is dropped (O'Donoghue and Candes 2015).
         uphill = ((ahead - moved) * move).sum(dim=(-2, -1), keepdim=True) > 0
@@ -85,5 +85,5 @@ def _onto_simplex(values: Tensor, total: float) -> Tensor:
     falling = values.sort(dim=-1, descending=True).values
     excess = falling.cumsum(dim=-1) - total
     counts = torch.arange(1, values.shape[-1] + 1, device=values.device)
-    kept = (falling * counts > excess).sum(dim=-1, keepdim=True)
-    return (values - excess.gather(-1, kept - 1) / kept).clamp_min(0)
+    positive = (falling * counts > excess).sum(dim=-1, keepdim=True)
+    return (values - excess.gather(-1, positive - 1) / positive).clamp_min(0)

@@ -96,7 +96,7 @@ class TransMatchHead(EpisodeClassifier):
         labels = episodes.support_labels
         weights = functional.normalize(labels.mT @ points[..., : episodes.labeled, :], dim=-1)
         velocity = torch.zeros_like(weights)
-        for draw in self._drawn(episodes, points):
+        for draw in self._draws(episodes, points):
             batch = rows_of(points, draw.rows)
             slope = self._slope(self.scale * weights @ batch.mT, labels, draw)
             velocity = MOMENTUM * velocity + self.scale * slope @ batch
@@ -112,15 +112,15 @@ class TransMatchHead(EpisodeClassifier):
         targets[..., :LABELED] = labels[draw.rows[..., :LABELED]].mT
         probabilities = (draw.mixed(outputs) / draw.lengths).softmax(dim=-2)
         errors = probabilities - draw.mixed(targets)
-        labeled, others = errors[..., :LABELED], errors[..., LABELED:]
+        labeled, unlabeled = errors[..., :LABELED], errors[..., LABELED:]
         guessed = probabilities[..., LABELED:]
-        mean = (guessed * others).sum(dim=-2, keepdim=True)
+        mean = (guessed * unlabeled).sum(dim=-2, keepdim=True)
         weight = 2 * self.unlabeled_weight / labels.shape[-1]
-        others = weight * guessed * (others - mean)
-        slope = torch.cat([labeled / LABELED, others / UNLABELED], dim=-1)
+        unlabeled = weight * guessed * (unlabeled - mean)
+        slope = torch.cat([labeled / LABELED, unlabeled / UNLABELED], dim=-1)
         return draw.unmixed(slope / draw.lengths)
 
-    def _drawn(self, episodes: EpisodeBatch, points: Tensor) -> Iterator[_Draw]:
+    def _draws(self, episodes: EpisodeBatch, points: Tensor) -> Iterator[_Draw]:
         """The draws of all steps, from unit points `(..., n, D)`, the support first."""
         leading, (n, _) = points.shape[:-2], points.shape[-2:]
         cosines = (points @ points.mT).flatten(-2)
@@ -130,10 +130,10 @@ class TransMatchHead(EpisodeClassifier):
         ]
         for first in range(0, self.steps, AT_ONCE):
             count = min(AT_ONCE, self.steps - first)
-            drawn = [self._numbers(random, count, episodes.labeled, n) for random in randoms]
+            numbers = [self._numbers(random, count, episodes.labeled, n) for random in randoms]
             rows, partners, shares = (
                 torch.from_numpy(np.stack(part)).reshape(*leading, count, -1).to(points.device)
-                for part in zip(*drawn, strict=True)
+                for part in zip(*numbers, strict=True)
             )
             shares = shares.to(points.dtype)
             pairs = (rows * n + rows.gather(-1, partners)).flatten(-2)

@@ -127,7 +127,7 @@ def _base(path: Path, arrays: dict[str, np.ndarray]) -> BaseClasses | None:
     return base
 
 
-def methods_of(named: Sequence[str], settings: Path) -> dict[str, Inference]:
+def methods_of(classifiers: Sequence[str], settings: Path) -> dict[str, Inference]:
     """Classifiers by their names in classifiers.yaml, or as mappings of a name and settings.
 
     "ep+" before one puts embedding propagation in front of it. Where none is named, these are all,
@@ -138,7 +138,7 @@ def methods_of(named: Sequence[str], settings: Path) -> dict[str, Inference]:
     """
     entries = read(settings, "classifiers.yaml", dict[str, ClassifierChoice])
     methods = {}
-    for text in named or (
+    for text in classifiers or (
         *(EP + name for name in entries if name == "label-propagation"),
         *entries,
     ):
@@ -147,9 +147,10 @@ def methods_of(named: Sequence[str], settings: Path) -> dict[str, Inference]:
             mapping = parse_yaml(entry, location)
             name = str(mapping.get("name"))
             if name in entries:
-                own = entries[name].classifier
-                own = own if isinstance(own, dict) else {"name": own}
-                mapping = own | mapping | {"name": own["name"]}
+                entry_classifier = entries[name].classifier
+                if not isinstance(entry_classifier, dict):
+                    entry_classifier = {"name": entry_classifier}
+                mapping = entry_classifier | mapping | {"name": entry_classifier["name"]}
             classifier = validate(ClassifierChoice, {"label": "", "classifier": mapping}, location)
         else:
             classifier = pick(entries, entry, "entry of classifiers.yaml", "--classifier")
@@ -158,38 +159,44 @@ def methods_of(named: Sequence[str], settings: Path) -> dict[str, Inference]:
         try:
             methods[text] = Inference(propagation, location)
         except UserError as error:
-            if named:
+            if classifiers:
                 raise
             _note(f"{error}; it is left out")
     return methods
 
 
-def episodes_of(path: Path, labeled: Labeled, asked: Protocol, seed: int) -> Episodes:
+def episodes_of(path: Path, labeled: Labeled, protocol: Protocol, seed: int) -> Episodes:
     """Episodes of a file, which are drawn and written first if the file does not exist.
 
     Raises:
         UserError: if they cannot be drawn, or those of the file are others than asked for.
     """
     if not path.exists():
-        drawing = asked.model_dump(exclude={"split", "finetuned_shot", "chosen_on"})
+        drawing = protocol.model_dump(exclude={"split", "finetuned_shot", "chosen_on"})
         sample(labeled.pool, seed=seed, **drawing).save(path)
     episodes = Episodes.load(path)
-    available = min(map(len, labeled.pool.rows)) - asked.shot - asked.queries
-    unlabeled = min(asked.unlabeled, max(available, 0))
-    kept = (*episodes.support.shape, episodes.query_labels.shape[1], episodes.unlabeled.shape[2])
-    wanted = (asked.episodes, asked.way, asked.shot, asked.way * asked.queries, unlabeled)
+    available = min(map(len, labeled.pool.rows)) - protocol.shot - protocol.queries
+    unlabeled = min(protocol.unlabeled, max(available, 0))
+    stored = (*episodes.support.shape, episodes.query_labels.shape[1], episodes.unlabeled.shape[2])
+    expected = (
+        protocol.episodes,
+        protocol.way,
+        protocol.shot,
+        protocol.way * protocol.queries,
+        unlabeled,
+    )
     what = ("episodes", "ways", "shots", "queries", "unlabeled images of each class")
-    others = [
-        f"{there} {part} where {number} are asked for"
-        for part, there, number in zip(what, kept, wanted, strict=True)
-        if there != number
+    differing = [
+        f"{stored_number} {part} where {number} are asked for"
+        for part, stored_number, number in zip(what, stored, expected, strict=True)
+        if stored_number != number
     ]
-    if (balanced := bool((episodes.query != NO_IMAGE).all())) == (asked.dirichlet is not None):
+    if (balanced := bool((episodes.query != NO_IMAGE).all())) == (protocol.dirichlet is not None):
         kind = "as many queries" if balanced else "other numbers of queries"
-        others.append(f"{kind} of each class, other than asked for")
-    if others:
+        differing.append(f"{kind} of each class, other than asked for")
+    if differing:
         raise UserError(
-            f"{path} has {', '.join(others)}",
+            f"{path} has {', '.join(differing)}",
             "name another file with --episodes, or delete it, and episodes are drawn into it",
         )
     if not episodes.are_of(labeled.features.labels):
@@ -212,29 +219,31 @@ def run(
     """The command `classify`."""
     if count < 2:
         raise UserError(f"--count {count}: an interval takes two episodes", "give 2 or more")
-    asked = validate(Protocol, {"split": "novel", "episodes": count, **numbers}, "epcore classify")
+    protocol = validate(
+        Protocol, {"split": "novel", "episodes": count, **numbers}, "epcore classify"
+    )
     labeled, methods = Labeled.load(features), methods_of(classifier, settings)
     fitting, missing = {}, []
     for name, inference in methods.items():
         try:
             inference.check(torch.from_numpy(labeled.features.values), labeled.base)
-            inference.check_unlabeled(asked.has_unlabeled)
+            inference.check_unlabeled(protocol.has_unlabeled)
         except UserError:
             if classifier:
                 raise
             missing.append(name)  # nobody named it
             continue
         fitting[name] = inference
-    kind = f"{asked.way}way-{asked.shot}shot-{asked.queries}queries"
-    if asked.has_unlabeled:
-        kind += f"-u{asked.unlabeled}"
-    if asked.dirichlet is not None:
-        kind += f"-dirichlet-{asked.dirichlet:g}"
+    kind = f"{protocol.way}way-{protocol.shot}shot-{protocol.queries}queries"
+    if protocol.has_unlabeled:
+        kind += f"-u{protocol.unlabeled}"
+    if protocol.dirichlet is not None:
+        kind += f"-dirichlet-{protocol.dirichlet:g}"
     kind += f"-{count}"
     frozen = episodes or features.with_name(f"{features.stem}-{kind}.npz")
-    kept = frozen.exists()
-    drawn = episodes_of(frozen, labeled, asked, seed)
-    if kept:
+    existed = frozen.exists()
+    drawn = episodes_of(frozen, labeled, protocol, seed)
+    if existed:
         _note(f"{frozen} was there: its episodes are used, and --seed has no effect")
     _print(labeled, fitting, drawn, frozen)
     if missing:

@@ -63,7 +63,7 @@ def run(targets: list[str], settings: Path, main: MainConfig, root: Path | None)
     plan.registry.check_recipes(recipes.names)
     check_methods(plan, recipes.names)
     print(f"For {' '.join(targets)} at scale {scale}:")
-    findings = _shown(
+    findings = _print_findings(
         [
             *check_packages(settings.parent / LOCK),
             check_gpus(plan.registry.scale.requires_gpu and not main.allow_cpu),
@@ -73,7 +73,7 @@ def run(targets: list[str], settings: Path, main: MainConfig, root: Path | None)
         ]
     )
     datasets = datasets_of(planned(plan, targets))
-    findings += _shown(
+    findings += _print_findings(
         [*(check_data(plan, name, root) for name in datasets), check_disk(plan, datasets, root)]
     )
     missing = sum(bool(finding.remedy) for finding in findings)
@@ -81,8 +81,8 @@ def run(targets: list[str], settings: Path, main: MainConfig, root: Path | None)
         raise UserError(f"{missing} of {len(findings)} checks ask for something, see above")
 
 
-def _shown(findings: list[Finding]) -> list[Finding]:
-    """Prints them; what Snakemake needs comes before what only it can say."""
+def _print_findings(findings: list[Finding]) -> list[Finding]:
+    """Prints findings at once: those before the dry run are there if Snakemake fails in it."""
     print(*findings, sep="\n", flush=True)
     return findings
 
@@ -131,10 +131,14 @@ def check_gpus(required: bool) -> Finding:
 
     gpus = local_gpus()
     if gpus:
-        seen, built = torch.cuda.device_count(), torch.version.cuda
-        text = f"{len(gpus)}, torch {torch.__version__} sees {seen}"
-        remedy = f"update the NVIDIA driver: this torch needs CUDA {built}" if built else WITH_CUDA
-        return Finding("gpus", text, remedy if seen < len(gpus) else "")
+        visible_gpus, cuda_version = torch.cuda.device_count(), torch.version.cuda
+        text = f"{len(gpus)}, torch {torch.__version__} sees {visible_gpus}"
+        remedy = (
+            f"update the NVIDIA driver: this torch needs CUDA {cuda_version}"
+            if cuda_version
+            else WITH_CUDA
+        )
+        return Finding("gpus", text, remedy if visible_gpus < len(gpus) else "")
     if shutil.which("sbatch"):
         text = f"none here, the cluster's nodes have them; torch {torch.__version__}"
         return Finding("gpus", text, WITH_CUDA if required and not torch.version.cuda else "")

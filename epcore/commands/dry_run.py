@@ -41,13 +41,13 @@ def planned(plan: Plan, targets: Sequence[str]) -> list[Job]:
     snakefile = str(next(iter(snakefiles), folder / SNAKEFILES[0]))
     command = [sys.executable, "-m", "snakemake", "--dry-run", "--printshellcmds", "--nocolor"]
     command += ["--snakefile", snakefile, "--config", *config, "--", *targets]
-    done = subprocess.run(
+    process = subprocess.run(
         command, capture_output=True, encoding="utf-8", errors="replace", check=False
     )
-    if done.returncode:
-        raise UserError(f"Snakemake cannot plan {' '.join(targets)}: {_reason(done)}")
-    jobs = read_jobs(done.stdout, plan)
-    total = re.search(r"^total +(\d+)$", done.stdout, re.M)
+    if process.returncode:
+        raise UserError(f"Snakemake cannot plan {' '.join(targets)}: {_reason(process)}")
+    jobs = read_jobs(process.stdout, plan)
+    total = re.search(r"^total +(\d+)$", process.stdout, re.M)
     if len(jobs) != (int(total[1]) if total else 0):
         raise UserError("Snakemake's dry run has a new form", "install what requirements.txt names")
     return jobs

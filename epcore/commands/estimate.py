@@ -22,28 +22,28 @@ def estimate(plan: Plan, job: Job, device: str) -> float | None:
     rate = rates.gpu * together if device == "gpu" else rates.cpu * resources.threads
     if job.stage == "imagenet-fs-classifier" and plan.imagenet_fs:
         settings = plan.imagenet_fs.settings.classifier
-        seen = settings.epochs * settings.steps * settings.batch_size
+        images = settings.epochs * settings.steps * settings.batch_size
         network, view = plan.imagenet_fs.backbone(job.backbone), plan.imagenet_fs.settings.view
     elif job.stage == "meta-train":
         location = (names["dataset"], job.backbone, names["recipe"])
         stage = plan.compared.meta_train(*location, 0, int(names["shot"]))
         way, shot, queries = stage.episode
-        seen = stage.epochs * stage.steps * stage.tasks * way * (shot + queries)
+        images = stage.epochs * stage.steps * stage.tasks * way * (shot + queries)
         network, view = stage.backbone, stage.view
     elif job.stage in ("pretrain", "finetune"):
         recipe = plan.registry.recipes.resolve(names["recipe"], job.backbone)
         network, view = plan.registry.backbone(job.backbone), recipe.view
         if job.stage == "pretrain":
             first = plan.runs.pretraining(names["dataset"], job.backbone, names["recipe"])
-            seen = first.epochs * first.copies * _base_images(plan, names["dataset"])
+            images = first.epochs * first.copies * _base_images(plan, names["dataset"])
         else:
             second = recipe.finetuning
-            images = second.way * (int(names["shot"]) + second.queries)
-            seen = second.epochs * second.episodes_per_epoch * images
+            episode_images = second.way * (int(names["shot"]) + second.queries)
+            images = second.epochs * second.episodes_per_epoch * episode_images
     else:
         return None
     pixels = round(plan.registry.datasets[names["dataset"]].image_size * view.crop)
-    return seen * multiply_adds(network, pixels) * 3 / rate or None
+    return images * multiply_adds(network, pixels) * 3 / rate or None
 
 
 def _base_images(plan: Plan, dataset: str) -> int:
@@ -54,10 +54,10 @@ def _base_images(plan: Plan, dataset: str) -> int:
         from epcore.data.sources import Sources
 
         try:
-            own = contents_of(settings, Sources.read([]))
+            contents = contents_of(settings, Sources.read([]))
         except UserError:  # its job will say what is wrong with it
             return 0
-        return sum(own.classes[label].split == "base" for label in own.labels)
+        return sum(contents.classes[label].split == "base" for label in contents.labels)
     if isinstance(settings, GlyphPictures):
         from epcore.data.builders.glyph_classes import select_classes
 

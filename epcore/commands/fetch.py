@@ -28,7 +28,7 @@ def run(names: list[str], settings: Path, root: Path | None, receipt: Path | Non
     if not names and receipt is None:
         print(overview(registry, root))
         return
-    sources = _named(names, registry)
+    sources = _source_names(names, registry)
     if receipt and len(sources) != 1:
         raise UserError("--receipt: name one source, which it is the receipt of")
     failures: dict[str, UserError] = {}
@@ -43,12 +43,12 @@ def run(names: list[str], settings: Path, root: Path | None, receipt: Path | Non
         if receipt:
             write_text(receipt, json.dumps({"source": name, "files": files}, indent=1) + "\n")
     if failures:
-        first, *others = failures
-        more = f" (missing as well: {', '.join(others)})" if others else ""
+        first, *further = failures
+        more = f" (missing as well: {', '.join(further)})" if further else ""
         raise UserError(f"{failures[first]}{more}")
 
 
-def _named(names: Iterable[str], registry: DataSources) -> list[str]:
+def _source_names(names: Iterable[str], registry: DataSources) -> list[str]:
     """The sources that names of sources and of data sets stand for."""
     sources: list[str] = []
     for name in names:

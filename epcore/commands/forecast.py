@@ -31,11 +31,11 @@ SOURCES = {
 Costs = dict[tuple[str, str], list[tuple[float | None, float | None]]]
 
 
-def costs(plan: Plan, jobs: Iterable[Job], device: str, here: dict[Key, Median]) -> Costs:
+def costs(plan: Plan, jobs: Iterable[Job], device: str, medians: dict[Key, Median]) -> Costs:
     """What jobs cost; those that can use a GPU run on `device`, cpu or gpu."""
     shipped = read_medians(plan.registry.config / "measured.csv", plan.registry.scale_name)
     sourced = {key: ("measured", of_jobs) for key, of_jobs in shipped.items()}
-    sourced |= {key: ("here", of_jobs) for key, of_jobs in here.items()}
+    sourced |= {key: ("here", of_jobs) for key, of_jobs in medians.items()}
     by_stage: Costs = defaultdict(list)
     for job in jobs:
         names = (job.wildcards.get("dataset", ""), job.backbone, job.wildcards.get("recipe", ""))
@@ -54,8 +54,8 @@ def costs(plan: Plan, jobs: Iterable[Job], device: str, here: dict[Key, Median])
 
 def format_forecast(by_stage: Costs, factor: float) -> str:
     """A table by stage and source, and its sum; `factor` in kg of CO2-equivalent per kWh."""
-    everything = [cost for jobs in by_stage.values() for cost in jobs]
-    estimated = [cost for cost in everything if cost[0] is not None]
+    all_costs = [cost for jobs in by_stage.values() for cost in jobs]
+    estimated = [cost for cost in all_costs if cost[0] is not None]
     lines = ["", f"  {'stage':<24}{'jobs':>6}{'hours':>10}{'kWh':>10}  source"]
     for (stage, source), jobs in {**by_stage, ("sum of what is known", ""): estimated}.items():
         hours, kwh = map(_sum, zip(*jobs, strict=True)) if jobs else ("?", "?")
@@ -97,15 +97,15 @@ def run(
         ]
         csv.writer(sys.stdout, lineterminator="\n").writerows([COLUMNS, *rows])
         return
-    chosen = device or ("gpu" if plan.registry.scale.requires_gpu or local_gpus() else "cpu")
+    kind = device or ("gpu" if plan.registry.scale.requires_gpu or local_gpus() else "cpu")
     jobs = planned(plan, targets)
     several = "s" if len(plan.registry.seeds) > 1 else ""
     print(
         f"Forecast of {' '.join(targets)} at scale {scale}: {len(jobs)} jobs to run, "
-        f"trainings on the {chosen.upper()} with seed{several} "
+        f"trainings on the {kind.upper()} with seed{several} "
         f"{', '.join(map(str, plan.registry.seeds))}."
     )
     measured = medians(read(path)) if path.is_dir() else {}
     if jobs:
         factor = carbon_intensity(plan.registry.footprint)
-        print(format_forecast(costs(plan, jobs, chosen, measured), factor))
+        print(format_forecast(costs(plan, jobs, kind, measured), factor))

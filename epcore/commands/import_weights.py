@@ -43,12 +43,17 @@ def weights_in(path: Path, key: str | None) -> dict[str, Tensor]:
     places = dict(_weights_below(content))
     if not places:
         raise UserError(f"{path} has no mapping of names to tensors", ALONE)
-    listed = ", ".join(f"{name} ({len(weights)})" for name, weights in places.items() if name)
+    places_listed = ", ".join(
+        f"{name} ({len(weights)})" for name, weights in places.items() if name
+    )
     if key is not None and key not in places:
-        raise UserError(f"--key {key}: {path} has no weights there, but in {listed or 'itself'}")
+        raise UserError(
+            f"--key {key}: {path} has no weights there, but in {places_listed or 'itself'}"
+        )
     if key is None and len(places) > 1:
         raise UserError(
-            f"{path} holds several mappings of names to tensors: {listed}", "say which with --key"
+            f"{path} holds several mappings of names to tensors: {places_listed}",
+            "say which with --key",
         )
     weights = places[key] if key is not None else next(iter(places.values()))
     if problem := problem_of(weights):
@@ -101,7 +106,7 @@ def renamed(weights: Mapping[str, Tensor], changes: Sequence[str]) -> dict[str, 
 
 
 def fitted(
-    weights: Mapping[str, Tensor], wanted: Mapping[str, Tensor], what: str
+    weights: Mapping[str, Tensor], expected: Mapping[str, Tensor], what: str
 ) -> tuple[dict[str, Tensor], list[str]]:
     """Weights of all the names that a network has, and the names that it has not.
 
@@ -110,33 +115,35 @@ def fitted(
     Raises:
         UserError: naming the weights that are missing or have another shape.
     """
-    needed = [name for name in wanted if not name.endswith("num_batches_tracked")]
-    unused = [name for name in weights if name not in wanted]
+    needed = [name for name in expected if not name.endswith("num_batches_tracked")]
+    unused = [name for name in weights if name not in expected]
     if missing := [name for name in needed if name not in weights]:
         remedy = (
-            f"it has {_shown(unused)} that the network lacks: rename them with --map OLD=NEW"
+            f"it has {_abbreviated(unused)} that the network lacks: rename them with --map OLD=NEW"
             if unused
             else "it has no other weights to rename: give a complete file, or another --backbone"
         )
-        raise UserError(f"{what} needs {_shown(missing)}, which the file lacks", remedy)
+        raise UserError(f"{what} needs {_abbreviated(missing)}, which the file lacks", remedy)
     for name in needed:
-        theirs, ours = tuple(weights[name].shape), tuple(wanted[name].shape)
-        if theirs != ours:
+        given_shape, expected_shape = tuple(weights[name].shape), tuple(expected[name].shape)
+        if given_shape != expected_shape:
             raise UserError(
-                f"{name} has shape {theirs}, {what} needs {ours}",
+                f"{name} has shape {given_shape}, {what} needs {expected_shape}",
                 "choose another --backbone, or a scale at which it is as wide",
             )
-    fitting = {name: weights.get(name, wanted[name]).to(wanted[name].dtype) for name in wanted}
+    fitting = {
+        name: weights.get(name, expected[name]).to(expected[name].dtype) for name in expected
+    }
     return fitting, unused
 
 
-def _shown(names: Sequence[str]) -> str:
+def _abbreviated(names: Sequence[str]) -> str:
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return (", ".join(names[:SHOWN]) or "nothing") + more
 
 
 def _names(weights: Mapping[str, Tensor]) -> str:
-    return f"the names are {_shown(list(weights))}"
+    return f"the names are {_abbreviated(list(weights))}"
 
 
 def run(
@@ -149,13 +156,13 @@ def run(
     main: MainConfig,
 ) -> None:
     """The command `import-weights`: a checkpoint of a backbone as wide as the scale has it."""
-    built = Plan(settings, main.scale).registry.backbone(backbone)
-    network = build(built)
-    theirs = renamed(weights_in(weights, key), changes)
+    architecture = Plan(settings, main.scale).registry.backbone(backbone)
+    network = build(architecture)
+    imported = renamed(weights_in(weights, key), changes)
     fitting, unused = fitted(
-        theirs, state_of(network), f"{backbone} at scale {main.scale} ({built})"
+        imported, state_of(network), f"{backbone} at scale {main.scale} ({architecture})"
     )
-    Checkpoint(built, fitting).save(out)
-    print(f"{out}: {len(fitting)} weights of {built}")
+    Checkpoint(architecture, fitting).save(out)
+    print(f"{out}: {len(fitting)} weights of {architecture}")
     if unused:
         print(f"left out, because the network has none of these names: {', '.join(unused)}")

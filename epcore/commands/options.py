@@ -24,14 +24,14 @@ not be downloaded by a program (ILSVRC2012) is asked for, with the steps to get 
 
 def parser() -> argparse.ArgumentParser:
     """The commands for people as sub-commands; the chosen one is `command`."""
-    whole = argparse.ArgumentParser(
+    root = argparse.ArgumentParser(
         prog="epcore",
         description="What a person types beside snakemake.",
         epilog="For the workflow (`snakemake -n -p TARGET` prints the exact commands): "
         + ", ".join(COMPUTE),
     )
-    whole.add_argument("--version", action="version", version=__version__)
-    commands = whole.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    root.add_argument("--version", action="version", version=__version__)
+    commands = root.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     def command(name: str, summary: str, description: str = "") -> argparse.ArgumentParser:
         return commands.add_parser(
@@ -46,7 +46,7 @@ def parser() -> argparse.ArgumentParser:
     _add_classify(command)
     _add_weights(command)
     _add_others(command)
-    return whole
+    return root
 
 
 Command = Callable[..., argparse.ArgumentParser]

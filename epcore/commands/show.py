@@ -36,18 +36,18 @@ def drawing(config: TableConfig, cells: Cells, intervals: bool) -> Drawing:
         if extra:
             table.add_column(extra, style="dim", **last)
     for heading, lines in blocks_of(config, cells, tests={}):  # facts of trainings are not shown
-        ours = [line for line in lines if _is_measured(line, extra)]
-        if ours:
+        measured = [line for line in lines if _is_measured(line, extra)]
+        if measured:
             table.add_row(Text(_plain(heading), style="bold"))
-        for line in ours:
+        for line in measured:
             table.add_row(*_row(line, extra, intervals))
     return table
 
 
 def _is_measured(line: Line, extra: Beside) -> bool:
     """Whether a line has a number of this run: a row of ours, or a printed row trained again."""
-    again = line.entries[::2] if extra == "paper" else ()
-    return line.source is None or any(entry and entry.value for entry in again)
+    printed_again = line.entries[::2] if extra == "paper" else ()
+    return line.source is None or any(entry and entry.value for entry in printed_again)
 
 
 def _row(line: Line, extra: Beside, intervals: bool) -> list[str]:
@@ -127,15 +127,15 @@ def run(table: str | None, settings: Path, main: MainConfig, open_page: bool) ->
     name = Path(table or "").stem or next(
         (candidate for candidate in (*PREFERRED, *tables) if candidate in tables), "main"
     )
-    others = [
+    other_scales = [
         folder.name
         for folder in sorted(Path("results").glob("*"))
         if Path(paths.TABLE_HTML.format(scale=folder.name, table=name)).is_file()
     ]
-    if name not in tables and others:
+    if name not in tables and other_scales:
         raise UserError(
             f"scale {scale} has no table {name}, another one has: epcore show {name} --scale "
-            f"{others[0]}"
+            f"{other_scales[0]}"
         )
     pick(dict.fromkeys(tables), name, "table", f"scale {scale}")
     page = show(plan, name)

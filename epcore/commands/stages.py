@@ -147,11 +147,11 @@ def run_command(name: str, words: Sequence[str]) -> None:
         arguments["config"] = config
     gpus = 0
     if stage.gpu:
-        wanted, allow_cpu = arguments.pop("gpus"), arguments.pop("allow_cpu")
-        if wanted is not None:
+        number, allow_cpu = arguments.pop("gpus"), arguments.pop("allow_cpu")
+        if number is not None:
             from epcore.runtime.gpus import claim
 
-            gpus = claim(wanted, allow_cpu)
+            gpus = claim(number, allow_cpu)
         if "gpus" in inspect.signature(run).parameters:
             arguments["gpus"] = gpus or 1  # processes that train together
     _run(name, stage, run, arguments, gpus)

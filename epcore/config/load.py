@@ -21,18 +21,18 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
         """Refuses duplicate keys; PyYAML calls it before and after it merges `<<` keys."""
         if id(node) not in self._flat:
             self._flat.add(id(node))
-            written: set[str] = set()
+            keys: set[str] = set()
             for key, _ in node.value:
                 if not isinstance(key, yaml.ScalarNode):
                     raise yaml.constructor.ConstructorError(
                         problem="a key is a text (braces of your own need quotes)",
                         problem_mark=key.start_mark,
                     )
-                if key.value in written:
+                if key.value in keys:
                     raise yaml.constructor.ConstructorError(
                         problem=f"the key {key.value!r} is there twice", problem_mark=key.start_mark
                     )
-                written.add(key.value)
+                keys.add(key.value)
         super().flatten_mapping(node)
 
 

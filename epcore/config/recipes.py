@@ -71,11 +71,11 @@ class Recipe(RecipeSettings):
         general, phases = content.get("propagation"), content.get("phases")
         if not isinstance(general, dict) or not isinstance(phases, dict):
             return content
-        whole = {
+        complete = {
             phase: {**general, **settings} if isinstance(settings, dict) else settings
             for phase, settings in phases.items()
         }
-        return {**content, "phases": whole}
+        return {**content, "phases": complete}
 
     def propagation_in(self, phase: Phase) -> Propagation:
         """The settings of propagation in one phase."""
@@ -97,8 +97,8 @@ class ClassifierChoice(Settings):
     @property
     def class_name(self) -> str:
         """The name of the classifier, a dotted path if its class is a user's."""
-        named = self.classifier
-        return named if isinstance(named, str) else str(named["name"])
+        classifier = self.classifier
+        return classifier if isinstance(classifier, str) else str(classifier["name"])
 
 
 class Candidates(Settings):

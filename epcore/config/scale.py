@@ -78,7 +78,7 @@ def _apart(seeds: tuple[int, ...]) -> tuple[int, ...]:
 Seeds = Annotated[tuple[NonNegativeInt, ...], Field(min_length=1), AfterValidator(_apart)]
 
 
-def _listed(value: Any) -> Any:
+def _as_list(value: Any) -> Any:
     """A number n stands for 0 to n - 1."""
     if type(value) is int and value > 0:
         return list(range(value))
@@ -90,7 +90,7 @@ def _listed(value: Any) -> Any:
 
 
 CountedSeeds = Annotated[
-    Seeds, BeforeValidator(_listed, json_schema_input_type=PositiveInt | Seeds)
+    Seeds, BeforeValidator(_as_list, json_schema_input_type=PositiveInt | Seeds)
 ]
 
 

@@ -89,11 +89,11 @@ class _WithoutFieldTitles(GenerateJsonSchema):
 
     def model_schema(self, schema: Any) -> Schema:
         """A key that has one value alone, such as `kind`, says what that is."""
-        made = super().model_schema(schema)
-        for key in made.get("properties", {}).values():
+        schema_of_model = super().model_schema(schema)
+        for key in schema_of_model.get("properties", {}).values():
             if "const" in key:
-                key.setdefault("description", made["description"])
-        return made
+                key.setdefault("description", schema_of_model["description"])
+        return schema_of_model
 
     def fraction_schema(self, schema: CoreSchema) -> Schema:
         return {"anyOf": [{"type": "string"}, {"type": "number"}]}
@@ -135,12 +135,14 @@ def _partial(schema: Any) -> Any:
         return [_partial(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    kept = {key: _partial(value) for key, value in schema.items() if key != "required"}
-    if "properties" in kept:
-        kept["properties"] = {key: _or_null(value) for key, value in kept["properties"].items()}
-    if isinstance(kept.get("additionalProperties"), dict):
-        kept["additionalProperties"] = _or_null(kept["additionalProperties"])
-    return kept
+    partial = {key: _partial(value) for key, value in schema.items() if key != "required"}
+    if "properties" in partial:
+        partial["properties"] = {
+            key: _or_null(value) for key, value in partial["properties"].items()
+        }
+    if isinstance(partial.get("additionalProperties"), dict):
+        partial["additionalProperties"] = _or_null(partial["additionalProperties"])
+    return partial
 
 
 def _or_null(schema: Schema) -> Schema:

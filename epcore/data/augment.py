@@ -35,8 +35,8 @@ class Augmenter:
 
     def finetune_transform(self, images: Tensor, generator: Generator) -> Tensor:
         """For fine-tuning: the view, flipped at random where the recipe says so."""
-        seen = view_of(_floats(images), self.view)
-        return _normalize(flip(seen, generator, 3) if "flip" in self.names else seen)
+        views = view_of(_floats(images), self.view)
+        return _normalize(flip(views, generator, 3) if "flip" in self.names else views)
 
     def pretrain_transform(self, images: Tensor, generator: Generator, copies: int = 1) -> Tensor:
         """For training: `(copies * n, 3, h, w)`, all images at 0 degrees, then 90, 180 and 270.
@@ -81,9 +81,9 @@ def view_of(batch: Tensor, view: View) -> Tensor:
 
 def flip(images: Tensor, generator: Generator, width: int) -> Tensor:
     """Each image mirrored left to right, along the dimension `width`, with probability 1/2."""
-    chosen = torch.rand(len(images), generator=generator) < 0.5
+    flipped = torch.rand(len(images), generator=generator) < 0.5
     mirrored = images.flip(width)
-    return torch.where(chosen.to(images.device)[:, None, None, None], mirrored, images)
+    return torch.where(flipped.to(images.device)[:, None, None, None], mirrored, images)
 
 
 def random_resized_crop(batch: Tensor, size: int, generator: Generator) -> Tensor:
@@ -98,11 +98,11 @@ def random_resized_crop(batch: Tensor, size: int, generator: Generator) -> Tenso
     sides = torch.stack([(area * log_ratio.exp()).sqrt(), (area * (-log_ratio).exp()).sqrt()])
     fits = (sides <= 1).all(dim=0)
     first = fits.int().argmax(dim=1)
-    chosen = sides.gather(2, first.expand(2, -1)[..., None]).squeeze(2)
-    chosen = torch.where(fits.any(dim=1), chosen, torch.ones_like(chosen))
-    center = (torch.rand(2, count, generator=generator) * 2 - 1) * (1 - chosen)
+    sizes = sides.gather(2, first.expand(2, -1)[..., None]).squeeze(2)
+    sizes = torch.where(fits.any(dim=1), sizes, torch.ones_like(sizes))
+    center = (torch.rand(2, count, generator=generator) * 2 - 1) * (1 - sizes)
     boxes = torch.zeros(count, 2, 3)
-    boxes[:, 0, 0], boxes[:, 1, 1] = chosen[0], chosen[1]
+    boxes[:, 0, 0], boxes[:, 1, 1] = sizes[0], sizes[1]
     boxes[:, :, 2] = center.T
     grid = functional.affine_grid(boxes.to(batch.device), [count, 3, size, size], False)
     return functional.grid_sample(batch, grid, padding_mode="border", align_corners=False)

@@ -63,13 +63,13 @@ def check_counts(name: str, contents: Contents, expected: Expected) -> None:
     """
     images = np.bincount(contents.labels, minlength=len(contents.classes))
     for split in get_args(Split):
-        chosen = np.array([c.split == split for c in contents.classes])
-        counts = {"classes": chosen.sum(), "images": images[chosen].sum()}
+        in_split = np.array([c.split == split for c in contents.classes])
+        counts = {"classes": in_split.sum(), "images": images[in_split].sum()}
         for what, count in counts.items():
-            wanted = getattr(getattr(expected, what), split, count)
-            if count != wanted:
+            expected_count = getattr(getattr(expected, what), split, count)
+            if count != expected_count:
                 raise UserError(
-                    f"data set {name}: split {split} has {count:,} {what}, {wanted:,} are "
+                    f"data set {name}: split {split} has {count:,} {what}, {expected_count:,} are "
                     "published",
                     "a source is incomplete or another version",
                 )

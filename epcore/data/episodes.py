@@ -196,37 +196,37 @@ def sample(
     smallest = min(range(len(rows)), key=lambda index: len(rows[index]))
     least = shot + queries + (1 if unlabeled else 0)
     if len(rows[smallest]) < least:
-        some = " and an unlabeled image" if unlabeled else ""
+        and_unlabeled = " and an unlabeled image" if unlabeled else ""
         lower = f"`queries`{pool.settings}" if least - queries < len(rows[smallest]) else "`shot`"
         raise UserError(
-            f"{pool.name}: {shot}-shot episodes with {queries} queries{some} need {least} "
+            f"{pool.name}: {shot}-shot episodes with {queries} queries{and_unlabeled} need {least} "
             f"images a class, class {pool.classes[smallest]!r} has {len(rows[smallest])}",
             f"add images{pool.grown}, or lower {lower}",
         )
     unlabeled = min(unlabeled, len(rows[smallest]) - shot - queries)
-    drawn = np.empty((episodes, way, shot + queries), dtype=np.int64)
-    chosen = np.empty((episodes, way), dtype=np.int64)
-    for episode, picked in zip(drawn, chosen, strict=True):
+    image_rows = np.empty((episodes, way, shot + queries), dtype=np.int64)
+    class_labels = np.empty((episodes, way), dtype=np.int64)
+    for episode, picked in zip(image_rows, class_labels, strict=True):
         picked[:] = generator.choice(len(rows), way, replace=False)
         for position, index in enumerate(picked):
             episode[position] = generator.choice(rows[index], shot + queries, replace=False)
-    query = drawn[:, :, shot:]
+    query = image_rows[:, :, shot:]
     if dirichlet is not None:
         others = [
             [np.setdiff1d(rows[index], images) for index, images in zip(*part, strict=True)]
-            for part in zip(chosen, drawn[:, :, :shot], strict=True)
+            for part in zip(class_labels, image_rows[:, :, :shot], strict=True)
         ]
         query = _unbalanced(pool, others, way * queries, dirichlet, generator)
-    more = np.empty((episodes, way, unlabeled), dtype=np.int64)
-    for episode, picked, added in zip(drawn, chosen, more, strict=True):
+    unlabeled_rows = np.empty((episodes, way, unlabeled), dtype=np.int64)
+    for episode, picked, added in zip(image_rows, class_labels, unlabeled_rows, strict=True):
         for position, index in enumerate(picked):
             remaining = np.setdiff1d(rows[index], episode[position], assume_unique=True)
             added[position] = generator.choice(remaining, unlabeled, replace=False)
-    kept = shot if labeled is None else labeled
+    labeled_shot = shot if labeled is None else labeled
     return Episodes(
-        support=drawn[:, :, :kept],
+        support=image_rows[:, :, :labeled_shot],
         query=query,
-        unlabeled=np.concatenate([drawn[:, :, kept:shot], more], axis=2),
+        unlabeled=np.concatenate([image_rows[:, :, labeled_shot:shot], unlabeled_rows], axis=2),
     )
 
 
@@ -238,7 +238,7 @@ def _unbalanced(
     generator: np.random.Generator,
 ) -> np.ndarray:
     """Queries `(episodes, way, most)` of the rows that each class of each episode has left."""
-    drawn = []
+    episodes = []
     for classes in remaining:
         for _ in range(TRIES):
             shares = queries * generator.dirichlet([dirichlet] * len(classes))
@@ -254,10 +254,10 @@ def _unbalanced(
                 f"add images{pool.grown}, or raise `dirichlet` or lower `queries`{pool.settings}",
             )
         pairs = zip(classes, counts, strict=True)
-        drawn.append([generator.choice(rows, count, replace=False) for rows, count in pairs])
-    most = max(len(rows) for classes in drawn for rows in classes)
-    query = np.full((len(drawn), len(drawn[0]), most), NO_IMAGE)
-    for episode, classes in zip(query, drawn, strict=True):
+        episodes.append([generator.choice(rows, count, replace=False) for rows, count in pairs])
+    largest = max(len(rows) for classes in episodes for rows in classes)
+    query = np.full((len(episodes), len(episodes[0]), largest), NO_IMAGE)
+    for episode, classes in zip(query, episodes, strict=True):
         for places, rows in zip(episode, classes, strict=True):
             places[: len(rows)] = rows
     return query

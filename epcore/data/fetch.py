@@ -188,7 +188,7 @@ def _from_address(url: str, file: SourceFile, path: Path) -> None:
         _receive(url, file, path, partial)
         partial.replace(output)  # which pooch removes if its checksum is wrong
 
-    most, failures = 0, 0
+    largest, failures = 0, 0
     while True:
         if not _checksum(file):
             partial.unlink(missing_ok=True)  # nothing would tell that the file changed meanwhile
@@ -197,8 +197,8 @@ def _from_address(url: str, file: SourceFile, path: Path) -> None:
             pooch.retrieve(url, _checksum(file), path.name, path.parent, downloader=downloader)
             return
         except BROKEN_OFF:
-            most = max(most, have)
-            failures = 0 if _size(partial) > most else failures + 1
+            largest = max(largest, have)
+            failures = 0 if _size(partial) > largest else failures + 1
             if failures == ATTEMPTS:
                 raise
         except ValueError:

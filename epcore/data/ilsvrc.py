@@ -88,11 +88,13 @@ class TrainingImages:
         """The numbers in the class's file names, ascending: the order of the split's ranks."""
         return self._numbers[synset]
 
-    def read(self, wanted: Iterable[tuple[str, np.ndarray]]) -> Iterator[tuple[int, str, bytes]]:
+    def read(
+        self, numbers_by_synset: Iterable[tuple[str, np.ndarray]]
+    ) -> Iterator[tuple[int, str, bytes]]:
         """Row from 0, name and content of the images of each class that have these numbers."""
         row = 0
         with self._stack:
-            for synset, numbers in wanted:
+            for synset, numbers in numbers_by_synset:
                 names = [f"{synset}_{number}.JPEG" for number in numbers]
                 for name, data in self._read_class(synset, names):
                     yield row, name, data

@@ -81,14 +81,14 @@ def _stack(opcode: pickletools.OpcodeInfo, depths: list[int | None]) -> None:
 
     A mark has no depth.
     """
-    taken: list[Any] = []
+    arguments: list[Any] = []
     count = len(opcode.stack_before)
     if pickletools.markobject in opcode.stack_before:
         count = opcode.stack_before.index(pickletools.markobject)
         while (depth := depths.pop()) is not None:
-            taken.append(depth)
-    taken += [depths.pop() for _ in range(count)]
-    deepest = 0 if opcode.name == "REDUCE" else max(taken, default=0)
+            arguments.append(depth)
+    arguments += [depths.pop() for _ in range(count)]
+    deepest = 0 if opcode.name == "REDUCE" else max(arguments, default=0)
     deepest += opcode.name in TUPLES
     if deepest > DEEPEST_TUPLE:
         raise _Refused("tuples in tuples in tuples")
@@ -184,13 +184,13 @@ class _Unpickler(pickle.Unpickler):
         return _Function(FUNCTIONS[f"{module}.{name}"])
 
 
-def _plain(value: Any, seen: set[int], depth: int = 0) -> Any:
+def _plain(value: Any, containers: set[int], depth: int = 0) -> Any:
     """A value with arrays for their stand-ins; nothing large may be in it twice."""
     short = isinstance(value, str | bytes) and len(value) <= SHORT
     if not (short or isinstance(value, int)):
-        if id(value) in seen:
+        if id(value) in containers:
             raise _Refused("it refers to one thing twice")
-        seen.add(id(value))
+        containers.add(id(value))
     if isinstance(value, int) and abs(value) >= 1 << 63:
         raise _Refused("a number of more than 64 bits")
     if isinstance(value, int | str | bytes):
@@ -198,11 +198,11 @@ def _plain(value: Any, seen: set[int], depth: int = 0) -> Any:
     if isinstance(value, _Array) and value.value is not None:
         return value.value
     if depth < DEEPEST and isinstance(value, list):
-        return [_plain(item, seen, DEEPEST) for item in value]
+        return [_plain(item, containers, DEEPEST) for item in value]
     if depth < DEEPEST and isinstance(value, dict):
         if not all(isinstance(key, str | bytes) for key in value):
             raise _Refused("a mapping whose keys are no texts")
-        return {key: _plain(item, seen, depth + 1) for key, item in value.items()}
+        return {key: _plain(item, containers, depth + 1) for key, item in value.items()}
     raise _Refused("more than mappings and lists of texts, numbers and arrays")
 
 

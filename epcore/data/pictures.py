@@ -91,8 +91,8 @@ def to_array(picture: Image.Image, size: int, pixels: Pixels) -> np.ndarray:
     if pixels.processing == "center-crop":
         side = min(picture.size)
         # Half less half, each rounded down, as TADAM did.
-        left, top = (length // 2 - side // 2 for length in picture.size)
-        picture = picture.crop((left, top, left + side, top + side))
+        x, top = (length // 2 - side // 2 for length in picture.size)
+        picture = picture.crop((x, top, x + side, top + side))
     return np.asarray(picture.resize((size, size), FILTERS[pixels.filter]))
 
 
@@ -111,8 +111,8 @@ def decode_all(
     Pillow decodes and resizes outside Python's lock, so OMP_NUM_THREADS threads share the work;
     a few pictures per thread are in memory at a time.
     """
-    asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]  # OpenMP takes a list as well
-    workers = max(1, int(asked)) if asked.isdecimal() else os.cpu_count() or 1
+    setting = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]  # OpenMP takes a list as well
+    workers = max(1, int(setting)) if setting.isdecimal() else os.cpu_count() or 1
     waiting: deque[tuple[int, Future[np.ndarray]]] = deque()
     with ThreadPoolExecutor(workers) as pool:
         try:
@@ -121,10 +121,10 @@ def decode_all(
                     (row, pool.submit(decode, data, name, size, pixels, upright=upright))
                 )
                 if len(waiting) > 4 * workers:
-                    done, result = waiting.popleft()
-                    yield done, result.result()
+                    row_done, result = waiting.popleft()
+                    yield row_done, result.result()
             while waiting:
-                done, result = waiting.popleft()
-                yield done, result.result()
+                row_done, result = waiting.popleft()
+                yield row_done, result.result()
         finally:
             pool.shutdown(cancel_futures=True)

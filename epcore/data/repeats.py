@@ -1,4 +1,4 @@
-"""Images that a data set holds twice: found, listed, told."""
+"""Images that a data set holds twice: result, listed, told."""
 
 import csv
 import hashlib
@@ -92,9 +92,10 @@ class Repeated:
         if count and treatment == "keep":
             print(f"data set {name}: kept as published, such as: {examples}; {where_listed}")
         elif count:
-            kept = " and ".join(f"{n} of {split}" for split, n in self.shared_of.items() if n)
+            left_out = " and ".join(f"{n} of {split}" for split, n in self.shared_of.items() if n)
             print(
-                f"data set {name}: left out, because a later split has them: {kept}; {where_listed}"
+                f"data set {name}: left out, because a later split has them: {left_out}; "
+                f"{where_listed}"
             )
 
     def facts(self, treatment: SharedImages) -> dict[str, Any]:
@@ -116,7 +117,7 @@ class Repeats:
         # numpy drops zeros at the end of its byte strings.
         self._digests[row] = digest + b"."
 
-    def found(self) -> Repeated:
+    def result(self) -> Repeated:
         """Within a split each image counts once with the next one that equals it."""
         labels, names = self._contents.labels, get_args(Split)
         ranks = np.array([names.index(c.split) for c in self._contents.classes])[labels]

@@ -161,15 +161,15 @@ def write_store(
         del packed
         if not written.all():
             raise UserError(f"data set {name}: {written.sum()} images for {rows} labels")
-        repeated, listed = repeats.found(), directory / "shared-images.csv"
-        repeated.list_shared(listed)
-        repeated.tell(name, listed, shared_images)
+        repeated, pairs_file = repeats.result(), directory / "shared-images.csv"
+        repeated.list_shared(pairs_file)
+        repeated.tell(name, pairs_file, shared_images)
         labels = contents.labels
         if shared_images == "leave-out" and len(repeated.shared):
-            kept = np.delete(np.arange(rows), repeated.shared[:, 0])
-            labels, checksums = labels[kept], checksums[kept]
-            _check_left(name, contents, labels, listed)
-            _keep(temporary, kept)
+            rows_left = np.delete(np.arange(rows), repeated.shared[:, 0])
+            labels, checksums = labels[rows_left], checksums[rows_left]
+            _check_left(name, contents, labels, pairs_file)
+            _keep(temporary, rows_left)
         # An old description must not vouch for new pixels, should the next lines never run.
         (directory / "store.json").unlink(missing_ok=True)
     with atomic(directory / "labels.npy") as temporary:

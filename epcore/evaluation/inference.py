@@ -71,9 +71,9 @@ class Inference:
         }
         return " ".join(letter for letter, assumed in holds.items() if assumed)
 
-    def check_unlabeled(self, there: bool) -> None:
+    def check_unlabeled(self, has_unlabeled: bool) -> None:
         """Raises `UserError` for episodes with unlabeled images that the classifier cannot take."""
-        if there and not self.classifier.needs.unlabeled:
+        if has_unlabeled and not self.classifier.needs.unlabeled:
             raise UserError(
                 f"{self._location}: the classifier {self.classifier.name} takes no unlabeled "
                 "images",
@@ -119,7 +119,7 @@ def combinations(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
 
 def with_settings(propagation: Propagation, chosen: dict[str, Any]) -> Propagation:
     """The same inference with other settings of its classifier."""
-    named = propagation.classifier
-    settings = {"name": named} if isinstance(named, str) else named
-    classifier = settings | chosen if chosen else named
+    choice = propagation.classifier
+    settings = {"name": choice} if isinstance(choice, str) else choice
+    classifier = settings | chosen if chosen else choice
     return propagation.model_copy(update={"classifier": classifier})

@@ -77,11 +77,11 @@ class EpisodicTester:
         size = 1 if self.batch_statistics else self.method.episodes_at_once
         starts = range(0, len(rows), size)
         for start in starts if label is None else tqdm(starts, label, unit="batch", disable=None):
-            asked = rows[start : start + size]
+            batch_rows = rows[start : start + size]
             episode_points = (
-                self._episode_points(store, asked, way * shot)
+                self._episode_points(store, batch_rows, way * shot)
                 if points is None
-                else points[torch.from_numpy(np.searchsorted(images, asked)).to(self.device)]
+                else points[torch.from_numpy(np.searchsorted(images, batch_rows)).to(self.device)]
             )
             with self.scoring():
                 unlabeled = episodes.unlabeled_count
@@ -123,8 +123,8 @@ class EpisodicTester:
         points = []
         for part in rows:
             images = self._images(store, part)
-            support, others = self.embedded(images[:labeled]), self.embedded(images[labeled:])
-            points.append(torch.cat([support, others]))
+            support, queries = self.embedded(images[:labeled]), self.embedded(images[labeled:])
+            points.append(torch.cat([support, queries]))
         return torch.stack(points)
 
 

@@ -28,12 +28,12 @@ def account(config: Co2Config, results: Path, attempts: pd.DataFrame) -> pd.Data
         waits for embeddings that only others test; those it does not count.
     """
     metas = dict(_metas(results))
-    made = [("table", *table) for table in config.tables.items()]
-    made += [("figure", *figure) for figure in config.figures.items()]
+    products = [("table", *table) for table in config.tables.items()]
+    products += [("figure", *figure) for figure in config.figures.items()]
     jobs = set(attempts["job"])
     parts = [("job", name, part) for name, part in attempts.groupby("job")]
     parts += [("rule", name, part) for name, part in attempts.groupby("stage", sort=False)]
-    for level, name, file in made:
+    for level, name, file in products:
         if file in jobs:
             part = attempts[attempts["job"].isin(jobs_below(file, metas))]
             parts.append((level, name, part))
@@ -74,11 +74,11 @@ def _metas(results: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def jobs_below(file: str, metas: dict[str, dict[str, Any]]) -> set[str]:
     """The jobs that made a file and, all the way down, what it is made from."""
     jobs: set[str] = set()
-    seen: set[str] = set()
+    visited: set[str] = set()
     pending = [str(meta_of(Path(file))), file]
     while pending:
-        if (path := pending.pop()) not in seen:
-            seen.add(path)
+        if (path := pending.pop()) not in visited:
+            visited.add(path)
             meta = metas.get(path, {})
             jobs.add(meta.get("energy", {}).get("job", path))
             pending += meta.get("inputs", _sources(path))

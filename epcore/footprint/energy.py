@@ -38,16 +38,18 @@ def frame_of(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     frame = pd.DataFrame(rows, columns=[*TEXTS, *NUMBERS])
     frame[list(NUMBERS)] = frame[list(NUMBERS)].apply(pd.to_numeric)
     frame = frame.sort_values(["at", "attempt"], ignore_index=True)
-    own = frame["cpu_kwh"] + frame["ram_kwh"]
-    of_host = own.groupby(frame["host"]).transform("sum") / frame.groupby("host")[
+    job_kwh = frame["cpu_kwh"] + frame["ram_kwh"]
+    of_host = job_kwh.groupby(frame["host"]).transform("sum") / frame.groupby("host")[
         "measured_seconds"
     ].transform("sum")
-    rate = of_host.fillna(own.sum() / (frame["measured_seconds"].sum() or float("nan"))).fillna(0)
+    rate = of_host.fillna(job_kwh.sum() / (frame["measured_seconds"].sum() or float("nan"))).fillna(
+        0
+    )
     estimated = (frame["cpu_seconds"] - frame["measured_seconds"]).clip(lower=0) * rate
     # A GPU whose counters say nothing, or are not there, counts with its power at full load.
     full_load = frame["gpu_watts"] * frame["seconds"] / JOULES_PER_KWH
     gpus = frame["gpu_kwh"].where(frame["gpu_kwh"] > 0, full_load)
-    frame["kwh"] = own + gpus + estimated
+    frame["kwh"] = job_kwh + gpus + estimated
     frame["measured_kwh"] = frame["cpu_kwh"] * frame["counters"] + frame["gpu_kwh"]
     of_place = frame.groupby("factor_source")["factor"].transform("max")
     frame["kg"] = frame["kwh"] * frame["factor"].fillna(of_place)

@@ -79,10 +79,12 @@ def read_medians(file: Path, scale: str) -> dict[Key, Median]:
     rows = csv.reader(())
     try:
         rows = csv.reader(file.read_text(encoding="utf-8").splitlines() if file.exists() else ())
-        own = (row[1:] for row in rows if row[:1] == [scale])  # one by one, for the line's number
+        of_scale = (
+            row[1:] for row in rows if row[:1] == [scale]
+        )  # one by one, for the line's number
         return {
             Key(*names): Median(int(jobs), float(seconds), float(kwh))
-            for *names, jobs, seconds, kwh in own
+            for *names, jobs, seconds, kwh in of_scale
         }
     except (TypeError, ValueError, csv.Error) as error:
         line = f", line {rows.line_num}" if rows.line_num else ""

@@ -77,11 +77,11 @@ class Share:
     def out(self, total: Any, delta: Any) -> None:
         """Adds the job's share to the attempt's row, and writes it."""
         now = _busy_seconds(), _own_seconds()
-        busy, own = (after - before for after, before in zip(now, self._last, strict=True))
+        busy, of_job = (after - before for after, before in zip(now, self._last, strict=True))
         self._last, row = now, self.attempt.row
-        share = min(1.0, max(0.0, own) / busy) if busy > 0 else 0.0
+        share = min(1.0, max(0.0, of_job) / busy) if busy > 0 else 0.0
         added = {
-            "measured_seconds": own,
+            "measured_seconds": of_job,
             "cpu_kwh": share * delta.cpu_energy,
             "ram_kwh": share * delta.ram_energy,
             "gpu_kwh": delta.gpu_energy,

@@ -52,11 +52,11 @@ def run(
     base = len(subsets.base)
     for shots, step_size, file in zip(config.shots, config.step_sizes, exemplars, strict=True):
         model.load_state_dict(states[shots] if len(states) > 1 else next(iter(states.values())))
-        drawn = Exemplars.load(file, images.store, "novel", shots)
+        stored_exemplars = Exemplars.load(file, images.store, "novel", shots)
         try:
             results = [
                 scored.accuracies(weights, model.scale.item(), config.prior)
-                for weights in weights_of_trials(model, images, drawn, base, step_size)
+                for weights in weights_of_trials(model, images, stored_exemplars, base, step_size)
             ]
         except DegenerateFeaturesError as error:
             raise UserError(f"{generator}: {error}", "train it for longer") from None
@@ -66,5 +66,5 @@ def run(
             ]
             text = "\n".join(["episode,accuracy", *lines]) + "\n"
             write_text(out / f"{measure}-{shots}shot.csv", text)
-    made = [out / f"{measure}-{shots}shot.csv" for measure in MEASURES for shots in config.shots]
-    provenance.write(*made, **describe(device, "fp32"))
+    scores = [out / f"{measure}-{shots}shot.csv" for measure in MEASURES for shots in config.shots]
+    provenance.write(*scores, **describe(device, "fp32"))

@@ -68,9 +68,9 @@ def run(config: ExemplarsConfig, data: Path, queries: Path, out: Path) -> None:
     )
     store = ImageStore.open(data)
     check_pair(store, ImageStore.open(queries), max(config.shots))
-    made = []
+    files = []
     for split, trials in sorted(config.trials.items()):
         for shots in config.shots:
-            made.append(out / f"{split}-{shots}shot.npz")
-            draw(store, split, shots, trials, config.seed).save(made[-1])
-    provenance.write(*made)
+            files.append(out / f"{split}-{shots}shot.npz")
+            draw(store, split, shots, trials, config.seed).save(files[-1])
+    provenance.write(*files)

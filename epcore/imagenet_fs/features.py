@@ -66,20 +66,20 @@ class ImageFeatures:
         try:
             facts = json.loads(meta_of(features).read_text(encoding="utf-8"))
             values = np.load(features, mmap_mode="r", allow_pickle=False)
-            stored = facts["checkpoint_sha256"], facts["store_sha256"]
-            whole = list(values.shape) == facts["shape"] and values.ndim == 2
-            whole = whole and values.dtype == np.float32
+            digests = facts["checkpoint_sha256"], facts["store_sha256"]
+            complete = list(values.shape) == facts["shape"] and values.ndim == 2
+            complete = complete and values.dtype == np.float32
         except Exception as error:  # json, numpy and a foreign meta file each raise their own
             raise UserError(f"feature file {features} is damaged ({error})", remedy) from None
-        if not whole or len(values) != len(store.labels):
+        if not complete or len(values) != len(store.labels):
             raise UserError(
                 f"feature file {features} has {values.dtype} features of shape "
                 f"{values.shape}, data set {store.name} {len(store.labels)} images",
                 remedy,
             )
         of = ("checkpoint", checkpoint), ("data set", data / "store.json")
-        for kept, (what, file) in zip(stored, of, strict=True):
-            if kept != sha256(file):
+        for digest, (what, file) in zip(digests, of, strict=True):
+            if digest != sha256(file):
                 raise UserError(f"feature file {features} is of another {what} than {file}", remedy)
         return cls(store, values)
 
@@ -116,20 +116,20 @@ def extract(
     target, mark = state / "values.npy", state / "rows.txt"
     rows = len(store.labels)
     shape = (rows, backbone.feature_size)
-    resumed = done = _done(target, mark, shape)
-    if not done:
+    resumed = rows_done = _rows_done(target, mark, shape)
+    if not rows_done:
         np.lib.format.open_memmap(target, mode="w+", dtype=np.float32, shape=shape).flush()
         reserve(target)
     backbone.eval()
-    with tqdm(total=rows, initial=done, desc="features", unit="image", disable=None) as bar:
-        while done < rows:
-            count = min(CHUNK, rows - done)
+    with tqdm(total=rows, initial=rows_done, desc="features", unit="image", disable=None) as bar:
+        while rows_done < rows:
+            count = min(CHUNK, rows - rows_done)
             # Mapped anew for each chunk: pages of a mapping count as memory until it is closed.
             images = np.load(store.directory / "images.npy", mmap_mode="r", allow_pickle=False)
             mapped = replace(store, images=images)
             values = np.lib.format.open_memmap(target, mode="r+")
-            for start in range(done, done + count, BATCH):
-                stop = min(start + BATCH, done + count)
+            for start in range(rows_done, rows_done + count, BATCH):
+                stop = min(start + BATCH, rows_done + count)
                 batch = to_device(mapped.pixels(np.arange(start, stop)), device)
                 with autocast(device, precision):
                     features = backbone(augmenter.eval_transform(batch)).float()
@@ -141,21 +141,21 @@ def extract(
                 values[start:stop] = features.cpu().numpy()
             values.flush()
             del images, mapped, values
-            done += count
-            write_text(mark, str(done))
+            rows_done += count
+            write_text(mark, str(rows_done))
             bar.update(count)
     return target, resumed
 
 
-def _done(target: Path, mark: Path, shape: tuple[int, int]) -> int:
+def _rows_done(target: Path, mark: Path, shape: tuple[int, int]) -> int:
     """The number of rows that a saved state has; 0 if it belongs to other features."""
     try:
-        done = int(mark.read_text(encoding="utf-8"))
+        count = int(mark.read_text(encoding="utf-8"))
         values = np.load(target, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError):
         return 0
     fits = values.shape == shape and values.dtype == np.float32 and values.flags.c_contiguous
-    return done if fits and 0 <= done <= shape[0] else 0
+    return count if fits and 0 <= count <= shape[0] else 0
 
 
 def run(
@@ -177,8 +177,10 @@ def write_features(
     backbone = load_backbone(checkpoint, config.backbone, device)
     augmenter, parts = Augmenter((), config.view), {}
     for out, data in folders.items():
-        made = provenances[out]
-        state = _folder(out) / fingerprint(canonical_json(made.config), *made.inputs.values())
+        provenance = provenances[out]
+        state = _folder(out) / fingerprint(
+            canonical_json(provenance.config), *provenance.inputs.values()
+        )
         store = ImageStore.open(data)
         parts[out] = extract(backbone, store, state, augmenter, device, config.precision)
     for out, (values, resumed) in parts.items():

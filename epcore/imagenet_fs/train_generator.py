@@ -55,15 +55,15 @@ def sample(
     novel.sort()
     base.sort()
     needed = shots + training.novel_queries
-    drawn = np.stack([first[c] + rng.choice(counts[c], needed, replace=False) for c in novel])
+    rows = np.stack([first[c] + rng.choice(counts[c], needed, replace=False) for c in novel])
     base_queries = rng.integers(len(base), size=training.base_queries)
     of_base = first[base[base_queries]] + rng.integers(counts[base[base_queries]])
     of_novel = np.repeat(len(base) + np.arange(len(novel)), training.novel_queries)
     return FakeEpisode(
         base,
         novel,
-        drawn[:, :shots],
-        np.concatenate([of_base, drawn[:, shots:].ravel()]),
+        rows[:, :shots],
+        np.concatenate([of_base, rows[:, shots:].ravel()]),
         np.concatenate([base_queries, of_novel]),
     )
 
@@ -150,9 +150,9 @@ class GeneratorTask:
     def validate(self) -> tuple[float, float]:
         base, scale = len(self.first), self.model.scale.item()
         accuracies, losses = [], []
-        chosen = self.queries.expected >= self.queries.base
-        features = self.queries.features[chosen]
-        expected = self.queries.expected[chosen] - self.queries.base
+        is_novel = self.queries.expected >= self.queries.base
+        features = self.queries.features[is_novel]
+        expected = self.queries.expected[is_novel] - self.queries.base
         for weights in weights_of_trials(self.model, self.images, self.exemplars, base):
             scores = cosine_logits(features, weights[base:], scale)
             accuracies.append(hits(scores, expected).double().mean())
@@ -180,8 +180,8 @@ def run(
     head = read_head(checkpoint)
     outcomes: dict[str, Outcome] = {}
     for shots, file in zip(config.shots, exemplars, strict=True):
-        drawn = Exemplars.load(file, images.store, "val", shots)
-        task = GeneratorTask(config, shots, images, tested, drawn, head, device)
+        stored_exemplars = Exemplars.load(file, images.store, "val", shots)
+        task = GeneratorTask(config, shots, images, tested, stored_exemplars, head, device)
         name, training = f"-{shots}shot", config.training
         label = f"{config.generator.kind}{name}"
         outcomes[name] = fit(task, training, config.seed, session.state(name), label)

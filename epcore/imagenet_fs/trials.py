@@ -24,8 +24,8 @@ def hits(scores: Tensor, expected: Tensor) -> Tensor:
 
     scores `(n, C)`, expected `(n,)`. Ties count against the query: equal scores say nothing.
     """
-    own = scores.gather(1, expected[:, None])
-    return (~(scores < own)).sum(dim=1) <= TOP
+    own_scores = scores.gather(1, expected[:, None])
+    return (~(scores < own_scores)).sum(dim=1) <= TOP
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,6 @@ def weights_of_trials(
     """For each trial the weights `(base + novel, D)` of all base and novel classes."""
     generator.eval()
     device = generator.scale.device
-    every = torch.arange(base, device=device)[None]
+    base_classes = torch.arange(base, device=device)[None]
     for rows in exemplars.rows:
-        yield generator(Task(every, images.of(rows)[None].to(device)), step_size)[0]
+        yield generator(Task(base_classes, images.of(rows)[None].to(device)), step_size)[0]

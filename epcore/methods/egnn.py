@@ -35,8 +35,8 @@ class _Round(nn.Module):
         """Nodes `(B, N, F)` and edges `(B, 2, N, N)` to nodes `(B, N, 96)` and edges."""
         shares = functional.normalize(without_diagonal(edges), p=1, dim=-1)
         like, unlike = (shares @ nodes[:, None]).unbind(dim=1)
-        seen = torch.cat([nodes, like, unlike], dim=-1)
-        moved = at_least_float32(self.nodes(seen.flatten(0, 1))).reshape(*seen.shape[:2], -1)
+        inputs = torch.cat([nodes, like, unlike], dim=-1)
+        moved = at_least_float32(self.nodes(inputs.flatten(0, 1))).reshape(*inputs.shape[:2], -1)
         return moved, updated_edges(edges, self.pairs(moved).sigmoid())
 
 
@@ -53,8 +53,8 @@ def updated_edges(edges: Tensor, similar: Tensor) -> Tensor:
     to what they did before, and the two values of an edge to 1.
     """
     old = without_diagonal(edges)
-    both = torch.stack([similar, 1 - similar], dim=1)
-    new = functional.normalize(both * old, p=1, dim=-1) * old.sum(dim=-1, keepdim=True)
+    both_kinds = torch.stack([similar, 1 - similar], dim=1)
+    new = functional.normalize(both_kinds * old, p=1, dim=-1) * old.sum(dim=-1, keepdim=True)
     itself = torch.eye(edges.shape[-1], dtype=edges.dtype, device=edges.device)
     new = new + torch.stack([itself, torch.zeros_like(itself)]) + EDGE_OFFSET
     return new / new.sum(dim=1, keepdim=True)
@@ -103,33 +103,35 @@ class Egnn(EpisodicMethod):
         return torch.stack(points, dim=1)
 
     def scores(self, episodes: EpisodeBatch) -> Tensor:
-        similar, labels, asked = self._rounds(episodes)
+        similar, labels, query_nodes = self._rounds(episodes)
         with no_autocast(labels):
-            votes = (similar[-1] @ labels)[:, asked]
+            votes = (similar[-1] @ labels)[:, query_nodes]
         return votes.reshape(len(episodes.points), episodes.queries, episodes.way)
 
     def loss(self, episodes: EpisodeBatch) -> Tensor:
-        similar, labels, asked = self._rounds(episodes)
+        similar, labels, query_nodes = self._rounds(episodes)
         with no_autocast(labels):
-            return self._loss(episodes, similar, labels, asked)
+            return self._loss(episodes, similar, labels, query_nodes)
 
     def _loss(
-        self, episodes: EpisodeBatch, similar: list[Tensor], labels: Tensor, asked: slice
+        self, episodes: EpisodeBatch, similar: list[Tensor], labels: Tensor, query_nodes: slice
     ) -> Tensor:
         queries = functional.one_hot(query_classes(episodes), episodes.way).to(labels.dtype)
         labels = labels.clone()
-        labels[:, asked] = queries if self.transductive else queries.reshape(-1, 1, episodes.way)
+        labels[:, query_nodes] = (
+            queries if self.transductive else queries.reshape(-1, 1, episodes.way)
+        )
         equal = labels @ labels.mT
         # In one graph a query's pair with itself counts, as in the authors' code.
-        counted = torch.ones_like(equal)
-        counted = counted if self.transductive else without_diagonal(counted)
-        counted[:, : asked.start, : asked.start] = 0
+        mask = torch.ones_like(equal)
+        mask = mask if self.transductive else without_diagonal(mask)
+        mask[:, : query_nodes.start, : query_nodes.start] = 0
         total = labels.new_zeros(())
         for weight, similarity in zip(LAYER_WEIGHTS, similar, strict=True):
             errors = functional.binary_cross_entropy(
                 similarity.clamp(0, 1), equal, reduction="none"
             )
-            for pairs in (counted * equal, counted * (1 - equal)):
+            for pairs in (mask * equal, mask * (1 - equal)):
                 total = total + weight * (errors * pairs).sum() / pairs.sum().clamp(min=1)
         return total / len(similar)
 
@@ -141,13 +143,13 @@ class Egnn(EpisodicMethod):
         nodes, labels = episodes.points, node_labels(episodes)
         nodes = alone(nodes, episodes) if not self.transductive else last(nodes, episodes)
         labels = alone(labels, episodes) if not self.transductive else last(labels, episodes)
-        asked = slice(nodes.shape[1] - (episodes.queries if self.transductive else 1), None)
+        query_nodes = slice(nodes.shape[1] - (episodes.queries if self.transductive else 1), None)
         edges = initial_edges(labels)
         similar = []
         for layer in self.rounds:
             nodes, edges = layer(nodes, edges)
             similar.append(edges[:, 0])
-        return similar, labels, asked
+        return similar, labels, query_nodes
 
 
 def last(nodes: Tensor, episodes: EpisodeBatch) -> Tensor:
@@ -160,8 +162,8 @@ def last(nodes: Tensor, episodes: EpisodeBatch) -> Tensor:
 def initial_edges(labels: Tensor) -> Tensor:
     """Edges `(B, 2, N, N)` from one-hot labels `(B, N, way)` with zeros where none is known."""
     labeled = labels.sum(dim=-1)
-    both = labeled[:, :, None] * labeled[:, None, :]
-    similar = labels @ labels.mT * both + 0.5 * (1 - both)
+    pairs = labeled[:, :, None] * labeled[:, None, :]
+    similar = labels @ labels.mT * pairs + 0.5 * (1 - pairs)
     itself = torch.eye(labels.shape[1], dtype=torch.bool, device=labels.device)
     similar = similar.masked_fill(itself, 1)
     return torch.stack([similar, 1 - similar], dim=1)

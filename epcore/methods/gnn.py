@@ -28,8 +28,8 @@ class _Layer(nn.Module):
 
     def last_node(self, nodes: Tensor) -> Tensor:
         """What the last node alone becomes: `(B, outputs)`."""
-        others, last = nodes[:, :-1], nodes[:, -1:]
-        return self._mix(last, self.pairs.between(others, last)[:, None], others)[:, 0]
+        earlier, last = nodes[:, :-1], nodes[:, -1:]
+        return self._mix(last, self.pairs.between(earlier, last)[:, None], earlier)[:, 0]
 
     def _mix(self, nodes: Tensor, values: Tensor, neighbors: Tensor) -> Tensor:
         mean = values.softmax(dim=-1).to(nodes.dtype) @ neighbors

@@ -75,8 +75,8 @@ class Tpn(EpisodicMethod):
         points = episodes.points.double()
         squared = squared_distances(points, points)
         weights = (-squared / (2 * episodes.points.shape[-1])).exp()
-        kept = neighbors(weights, self.options.neighbors)
-        graph = weights * (kept | kept.mT)
+        is_neighbor = neighbors(weights, self.options.neighbors)
+        graph = weights * (is_neighbor | is_neighbor.mT)
         scaling = graph.sum(dim=-1).rsqrt()
         normalized = scaling[..., :, None] * graph * scaling[..., None, :]
         identity = torch.eye(graph.shape[-1], dtype=graph.dtype, device=graph.device)

@@ -9,7 +9,7 @@ def caption_of(scale: Scale, title: str, *parts: str, own: bool = False) -> str:
 
     own: whether the data stand for themselves, and not for the paper's.
     """
-    stand_in = "**This run uses stand-in data: its numbers are not comparable with the paper's**"
+    stand_in = "*This run uses stand-in data: its numbers are not comparable with the paper's*"
     sentences = [title, literal(scale.note), *parts, "" if scale.comparable or own else stand_in]
     return " ".join(part.rstrip(".") + "." for part in sentences if part)
 

@@ -26,7 +26,7 @@ def check_unique(names: list[str], what: str, location: str) -> None:
         raise UserError(f"{location}: {what} {twice[0]!r} is there twice", "rename one")
 
 
-def shown(path: Path) -> str:
+def short_path(path: Path) -> str:
     """A config file as the user knows it: config/..."""
     return "/".join(path.parts[-3:])
 

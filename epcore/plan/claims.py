@@ -86,19 +86,26 @@ class Claims:
         printed = self._printed(table.paper)
         cells = self._tables.cells_if_shown(name)
         measured = {
-            (shown.block.name, shown.row.name, shown.column.name): shown.run for shown in cells
+            (
+                measured_place.block.name,
+                measured_place.row.name,
+                measured_place.column.name,
+            ): measured_place.run
+            for measured_place in cells
         }
         # Of ImageNet-FS a row of the literature has its method in another block.
         methods = {(run.recipe, place[2]): place for place, run in reversed(measured.items())}
         for block, row, column in table.places:
             place = (block.name, row.name, column.name)
             cell = "/".join((name, *place))
-            shown = place if place in measured else methods.get((row.method or "", column.name))
+            measured_place = (
+                place if place in measured else methods.get((row.method or "", column.name))
+            )
             paper = printed.get((block.name, row.paper or row.name, column.name))
             self.cells[cell] = ClaimCell(
                 printed=paper["accuracy"] if paper else "",
                 printed_interval=paper["interval"] if paper else "",
-                measured="/".join((name, *shown)) if shown else "",
+                measured="/".join((name, *measured_place)) if measured_place else "",
                 quoted=bool(row.source) and row.method is None,
             )
             if row.source:
@@ -151,7 +158,10 @@ class Claims:
         cells = [
             cell
             for cell in self.cells
-            if all(part in ("*", own) for part, own in zip(parts, _parts(cell), strict=True))
+            if all(
+                part in ("*", cell_part)
+                for part, cell_part in zip(parts, _parts(cell), strict=True)
+            )
         ]
         if not cells:
             raise UserError(f"{location}: no table has such cells as {pattern}")
@@ -159,9 +169,12 @@ class Claims:
 
     def _filled(self, term: Term, cell: str, location: str) -> tuple[str, ...]:
         """The cells of a term, in which * is what `cell` has in that place."""
-        own = _parts(cell)
+        cell_parts = _parts(cell)
         filled = (
-            "/".join(place if part == "*" else part for part, place in zip(parts, own, strict=True))
+            "/".join(
+                place if part == "*" else part
+                for part, place in zip(parts, cell_parts, strict=True)
+            )
             for parts in map(_parts, _cells(term))
         )
         return tuple(self._checked(name, location) for name in filled)
@@ -184,9 +197,9 @@ class Claims:
 
 def _parts(cell: str) -> tuple[str, str, str, str]:
     """Table, block, row and column; names of rows may hold a slash."""
-    table, _, rest = cell.partition("/")
-    block, _, rest = rest.partition("/")
-    row, _, column = rest.rpartition("/")
+    table, _, place = cell.partition("/")
+    block, _, place = place.partition("/")
+    row, _, column = place.rpartition("/")
     return table, block, row, column
 
 
@@ -202,11 +215,11 @@ def _name(plus: tuple[str, ...], minus: tuple[str, ...]) -> str:
     cells = [_parts(cell) for cell in (*plus, *minus)]
     if len(cells) == 1:
         return "/".join(cells[0][1:]).removeprefix("-/")
-    own = [place for place in range(4) if len({cell[place] for cell in cells}) > 1]
-    shared = " ".join(cells[0][place] for place in range(1, 4) if place not in own)
+    distinguishing = [place for place in range(4) if len({cell[place] for cell in cells}) > 1]
+    shared = " ".join(cells[0][place] for place in range(1, 4) if place not in distinguishing)
 
     def short(side: tuple[str, ...]) -> str:
-        names = ["/".join(_parts(cell)[place] for place in own) for cell in side]
+        names = ["/".join(_parts(cell)[place] for place in distinguishing) for cell in side]
         return names[0] if len(names) == 1 else f"({' over '.join(names)})"
 
     over = " over ".join(short(side) for side in (plus, minus) if side)

@@ -31,22 +31,22 @@ class Compared:
     def meta_train(
         self, dataset: str, backbone: str, recipe: str, seed: int, shot: int
     ) -> MetaTrainConfig:
-        chosen = self._registry.recipes.compared_method(recipe)
+        method = self._registry.recipes.compared_method(recipe)
         return MetaTrainConfig(
             **self._network(backbone, self._registry.scale.resources),
-            method=chosen.method,
-            training=chosen.training_on.get(dataset, chosen.training).of_shot(shot),
+            method=method.method,
+            training=method.training_on.get(dataset, method.training).of_shot(shot),
             shot=shot,
             seed=seed,
         )
 
     def meta_test(self, backbone: str, recipe: str, protocol: str) -> MetaTestConfig:
-        chosen = self._registry.recipes.compared_method(recipe)
+        method = self._registry.recipes.compared_method(recipe)
         return MetaTestConfig(
             **self._network(backbone, self._registry.scale.resources.embed),
-            method=chosen.method,
+            method=method.method,
             way=self._registry.protocols[protocol].way,
-            batch_statistics=chosen.batch_statistics,
+            batch_statistics=method.batch_statistics,
         )
 
     # -- files ------------------------------------------------------------------------------------
@@ -56,11 +56,11 @@ class Compared:
         """The first entry with the same training, which names the checkpoints."""
 
         def training(name: str) -> object:
-            chosen = self._registry.recipes.compared_method(name)
-            return chosen.method, chosen.training, chosen.training_on, chosen.selected_on
+            method = self._registry.recipes.compared_method(name)
+            return method.method, method.training, method.training_on, method.selected_on
 
-        wanted = training(recipe)
-        return next(name for name in self._registry.recipes.compared if training(name) == wanted)
+        of_recipe = training(recipe)
+        return next(name for name in self._registry.recipes.compared if training(name) == of_recipe)
 
     def validation(self, recipe: str, shot: int) -> str:
         """The protocol on whose episodes the best epoch is chosen."""

@@ -56,9 +56,9 @@ class Curves:
             rows = list(dict.fromkeys(checkpoint.recipe for checkpoint in checkpoints))
             for part, start in enumerate(range(0, len(rows), RECIPES_PER_FIGURE), start=1):
                 name = f"curves-{dataset}-{backbone}" + (f"-{part}" if part > 1 else "")
-                shown = rows[start : start + RECIPES_PER_FIGURE]
+                rows_shown = rows[start : start + RECIPES_PER_FIGURE]
                 figures[name] = [
-                    checkpoint for checkpoint in checkpoints if checkpoint.recipe in shown
+                    checkpoint for checkpoint in checkpoints if checkpoint.recipe in rows_shown
                 ]
         return figures
 

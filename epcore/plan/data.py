@@ -37,16 +37,16 @@ class Data:
     def own_file(self, dataset: str) -> list[str]:
         """The file of one's own that a data set is built from, if there; a change rebuilds it."""
         settings = self._registry.datasets[dataset]
-        own = {"folder": "{}/split.csv", "npz": "{}"}.get(settings.kind, "")
-        file = Path(own.format(getattr(settings, "path", "")))
-        return [str(file)] if own and file.is_file() else []
+        pattern = {"folder": "{}/split.csv", "npz": "{}"}.get(settings.kind, "")
+        file = Path(pattern.format(getattr(settings, "path", "")))
+        return [str(file)] if pattern and file.is_file() else []
 
     def episodes(self, protocol: str) -> EpisodesConfig:
-        asked = pick(self._registry.protocols, protocol, "protocol", "config/protocols.yaml")
+        settings = pick(self._registry.protocols, protocol, "protocol", "config/protocols.yaml")
         counts = self._registry.scale.episodes
-        count = getattr(counts, asked.split)
+        count = getattr(counts, settings.split)
         return EpisodesConfig(
-            **asked.model_dump(include=set(EpisodeSettings.model_fields)),
-            episodes=min(count, asked.episodes or count),
+            **settings.model_dump(include=set(EpisodeSettings.model_fields)),
+            episodes=min(count, settings.episodes or count),
             seed=counts.seed,
         )

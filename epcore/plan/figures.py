@@ -76,8 +76,8 @@ class Figures:
             "decision-boundary": True,
             "interpolation": self.interpolation_runs(),
         }
-        drawn = [name for name, has_runs in runs.items() if has_runs]
-        return [*drawn, *filter(self._has_numbers, self.settings.of_tables)]
+        figures = [name for name, has_runs in runs.items() if has_runs]
+        return [*figures, *filter(self._has_numbers, self.settings.of_tables)]
 
     def _has_numbers(self, name: str) -> bool:
         """Whether the scale has the tests that a figure of a table draws."""
@@ -148,9 +148,9 @@ class Figures:
         """The config of a figure of a table, where the scale has it."""
         registry, figure = self._registry, self.settings.of_tables[name]
         table, scale = self._tables.table(figure.table), registry.scale
-        drawn = [place for place in table.places if figure.draws(*place)]
-        backbones = dict.fromkeys(block.backbone for block, _, _ in drawn if block.backbone)
-        columns = {column.dataset for _, _, column in drawn} & scale.columns.keys()
+        places = [place for place in table.places if figure.draws(*place)]
+        backbones = dict.fromkeys(block.backbone for block, _, _ in places if block.backbone)
+        columns = {column.dataset for _, _, column in places} & scale.columns.keys()
         return TableFigureConfig(
             figure=figure,
             blocks=table.blocks,

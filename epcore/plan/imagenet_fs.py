@@ -69,17 +69,17 @@ class ImageNetFs:
 
     def shown(self, table: Table, location: str) -> Table:
         """A table of ImageNet-FS at this scale: a block for each run, the columns of its K."""
-        asked = table.imagenet_fs
-        if asked is None:
+        blocks_of_ours = table.imagenet_fs
+        if blocks_of_ours is None:
             return table
-        ours = {row.name: row for row in asked.rows}
-        for row in (*asked.rows, *(row for block in table.blocks for row in block.rows)):
+        rows = {row.name: row for row in blocks_of_ours.rows}
+        for row in (*blocks_of_ours.rows, *(row for block in table.blocks for row in block.rows)):
             for method in filter(None, (row.recipe, row.method, row.baseline_recipe)):
                 pick(self.settings.methods, method, "method", f"{location}, {row.name}")
             if row.baseline is not None:
-                pick(ours, row.baseline, "row of ours", f"{location}, {row.name}, baseline")
-        runs = self.scale.runs[:1] if asked.runs == "first" else self.scale.runs
-        blocks = tuple(self._block(run, asked.rows) for run in runs)
+                pick(rows, row.baseline, "row of ours", f"{location}, {row.name}, baseline")
+        runs = self.scale.runs[:1] if blocks_of_ours.runs == "first" else self.scale.runs
+        blocks = tuple(self._block(run, blocks_of_ours.rows) for run in runs)
         columns = tuple(column for column in table.columns if column.protocol in self.protocols)
         return table.model_copy(update={"columns": columns, "blocks": (*table.blocks, *blocks)})
 
@@ -99,10 +99,10 @@ class ImageNetFs:
     def caption(self, table: Table) -> str:
         """The caption of a table of ImageNet-FS."""
         measured = (
-            f"mean top-5 accuracy in % over {self.settings.trials.novel} draws of $K$ exemplars of "
+            f"mean top-5 accuracy in % over {self.settings.trials.novel} draws of K exemplars of "
             "each novel class"
         )
-        sentence = this_run(measured, "$±1.96$ standard errors", self._registry.seeds)
+        sentence = this_run(measured, "±1.96 standard errors", self._registry.seeds)
         return caption_of(self._registry.scale, table.title, sentence, table.notes)
 
     # -- names ------------------------------------------------------------------------------------
@@ -110,8 +110,8 @@ class ImageNetFs:
     @cached_property
     def protocols(self) -> list[str]:
         """Each measure with each K."""
-        measures, every = get_args(Measure), self.settings.shots
-        return [f"{measure}-{shots}shot" for measure in measures for shots in every]
+        measures, exemplars = get_args(Measure), self.settings.shots
+        return [f"{measure}-{shots}shot" for measure in measures for shots in exemplars]
 
     @property
     def networks(self) -> list[str]:
@@ -119,8 +119,8 @@ class ImageNetFs:
 
     def sized(self, network: str) -> str:
         """A network's name, with its size where this scale makes it smaller."""
-        chosen = pick(self.settings.networks, network, "network", self._location)
-        return chosen.label + ScaledBackbone(width=self.scale.width).shown
+        settings = pick(self.settings.networks, network, "network", self._location)
+        return settings.label + ScaledBackbone(width=self.scale.width).shown
 
     @cached_property
     def methods(self) -> dict[str, Method]:
@@ -149,8 +149,8 @@ class ImageNetFs:
     @cache  # noqa: B019 - a plan lives as long as the program
     def generator_method(self, method: str) -> str:
         """The method that names the generator of a method."""
-        wanted = self.generator(method)
-        return next(name for name in self.methods if self.generator(name) == wanted)
+        of_method = self.generator(method)
+        return next(name for name in self.methods if self.generator(name) == of_method)
 
     # -- files ------------------------------------------------------------------------------------
 
@@ -242,8 +242,8 @@ class ImageNetFs:
 
     def backbone(self, network: str) -> BackboneConfig:
         """The feature extractor at this scale's width."""
-        chosen = pick(self.settings.networks, network, "network", self._location)
-        return BackboneConfig(architecture=chosen.architecture, width=self.scale.width)
+        settings = pick(self.settings.networks, network, "network", self._location)
+        return BackboneConfig(architecture=settings.architecture, width=self.scale.width)
 
     def _network(self, network: str, resources: JobResources) -> dict[str, Any]:
         return self._registry.network(self.backbone(network), self.settings.view, resources)
@@ -259,30 +259,30 @@ class ImageNetFs:
         return ImageFeaturesConfig(**self._network(network, self.scale.resources.features))
 
     def generator(self, method: str, seed: int = 0) -> GeneratorConfig:
-        chosen = pick(self.methods, method, "method", self._location)
-        propagation = chosen.propagation
+        settings = pick(self.methods, method, "method", self._location)
+        propagation = settings.propagation
         if propagation is not None:
             changes = {"step": "after"}
             propagation = propagation.model_copy(update=changes) if propagation.training else None
-        exemplars = chosen.training.exemplars
+        exemplars = settings.training.exemplars
         return GeneratorConfig(
             threads=self.scale.resources.weights.threads,
-            generator=chosen.generator,
-            training=chosen.training,
+            generator=settings.generator,
+            training=settings.training,
             propagation=propagation,
             shots=(exemplars,) if exemplars else self.settings.shots,
             seed=seed,
         )
 
     def evaluate(self, method: str) -> TrialsConfig:
-        chosen = pick(self.methods, method, "method", self._location)
+        settings = pick(self.methods, method, "method", self._location)
         shots = self.settings.shots
         return TrialsConfig(
             threads=self.scale.resources.weights.threads,
-            generator=chosen.generator,
-            propagation=chosen.propagation,
+            generator=settings.generator,
+            propagation=settings.propagation,
             shots=shots,
-            step_sizes=chosen.step_sizes or (1.0,) * len(shots),
+            step_sizes=settings.step_sizes or (1.0,) * len(shots),
             prior=self.settings.prior,
         )
 

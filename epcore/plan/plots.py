@@ -48,14 +48,14 @@ class Plots:
     def plot(self, plot: str) -> PlotConfig:
         """The config of the stage `plot`."""
         registry, points = self._registry, self._points(plot)
-        drawn = self.settings.plots[plot]
-        shown = dict.fromkeys(point.dataset for point in points)
-        titles = {c: registry.datasets[registry.scale.columns[c]].caption for c in shown}
+        settings = self.settings.plots[plot]
+        datasets = dict.fromkeys(point.dataset for point in points)
+        titles = {c: registry.datasets[registry.scale.columns[c]].caption for c in datasets}
         data = "; ".join(f"{column}: {title}" for column, title in titles.items())
-        note = f"Scale {registry.scale_name}. {data}. {drawn.note}"
+        note = f"Scale {registry.scale_name}. {data}. {settings.note}"
         return PlotConfig(
-            label=drawn.label,
-            series=tuple(series.label for series in drawn.series or self.settings.series),
+            label=settings.label,
+            series=tuple(series.label for series in settings.series or self.settings.series),
             points=tuple(points),
             note=note.rstrip(),
         )
@@ -106,5 +106,5 @@ def _beside(protocol: Protocol, axis: Axis) -> bool:
 
 def _episodes(protocol: Protocol, axis: Axis) -> str:
     """What the episodes of a panel have in common."""
-    named = {"way": f"{protocol.way}-way", "shot": f"{protocol.shot}-shot"}
-    return " ".join(text for name, text in named.items() if name != axis)
+    words = {"way": f"{protocol.way}-way", "shot": f"{protocol.shot}-shot"}
+    return " ".join(text for name, text in words.items() if name != axis)

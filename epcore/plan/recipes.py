@@ -40,8 +40,12 @@ class Recipes:
         """Protocols, recipes with all candidates, and which recipes are chosen from them."""
         location = f"{self.config.name}/recipes.yaml"
         sources = read(self.config, "recipes.yaml", RecipeSources)
-        partial = {f"{location}, protocols.{name}": own for name, own in sources.protocols.items()}
-        partial |= {f"{location}, recipes.{name}": own for name, own in sources.recipes.items()}
+        partial = {
+            f"{location}, protocols.{name}": source for name, source in sources.protocols.items()
+        }
+        partial |= {
+            f"{location}, recipes.{name}": source for name, source in sources.recipes.items()
+        }
         partial[f"{self.scale_file}, recipe"] = self.scale.recipe
         for place, settings in partial.items():
             changes = settings is self.scale.recipe
@@ -93,19 +97,21 @@ class Recipes:
             return self._tested_with(self.resolve(name, backbone), classifier)
         location = f"{self.config.name}/recipes.yaml"
         protocols, recipes, _ = self._recipe_sources
-        own = extend(recipes, name, "recipe", location, dict)
-        if "protocol" not in own:
+        settings = extend(recipes, name, "recipe", location, dict)
+        if "protocol" not in settings:
             raise UserError(
                 f"{location}, recipes.{name}: the key 'protocol' is missing",
                 "add it, or `extends:` with the name of a recipe that has it",
             )
-        preset = extend(protocols, own["protocol"], "protocol", f"{location}, recipes.{name}", dict)
+        preset = extend(
+            protocols, settings["protocol"], "protocol", f"{location}, recipes.{name}", dict
+        )
         merged: dict[str, Any] = {}
         layers = []
         for place, layer in (
-            (f"{location}, protocols.{own['protocol']}", preset),
+            (f"{location}, protocols.{settings['protocol']}", preset),
             (f"{self.scale_file}, recipe", self.scale.recipe),
-            (f"{location}, recipes.{name}", own),
+            (f"{location}, recipes.{name}", settings),
         ):
             general = {key: value for key, value in layer.items() if key != "backbones"}
             special = (layer.get("backbones") or {}).get(backbone) or {}
@@ -136,18 +142,18 @@ class Recipes:
         sources = read(self.config, "compared.yaml", dict[str, dict[str, Any]])
         entries = {}
         for name in sources:
-            whole = extend(sources, name, "recipe", location, dict)
-            kind = (whole.get("method") or {}).get("name")
+            settings = extend(sources, name, "recipe", location, dict)
+            kind = (settings.get("method") or {}).get("name")
             shared = {"training": self.scale.compared.training}
             changes = merge(shared, self.scale.compared.methods.get(str(kind), {}))
             file = f"{self.config.name}/compared.yaml, {name}"
             special = validate(
-                dict[str, dict[str, Any]], whole.get("training_on", {}), f"{file}, training_on"
+                dict[str, dict[str, Any]], settings.get("training_on", {}), f"{file}, training_on"
             )
             advice = "; add it, or `extends:` with the name of an entry that has it"
             layers = [
-                (file, _with_data_sets(whole, special, {})),
-                (f"{self.scale_file}, compared", _with_data_sets(whole, special, changes)),
+                (file, _with_data_sets(settings, special, {})),
+                (f"{self.scale_file}, compared", _with_data_sets(settings, special, changes)),
             ]
             entries[name] = _validate_last(ComparedMethod, layers, advice)
         methods = {method.method["name"]: method for method in entries.values()}
@@ -165,14 +171,14 @@ class Recipes:
 
 
 def _with_data_sets(
-    whole: Mapping[str, Any], special: Mapping[str, dict[str, Any]], changes: Mapping[str, Any]
+    sources: Mapping[str, Any], special: Mapping[str, dict[str, Any]], changes: Mapping[str, Any]
 ) -> dict[str, Any]:
     """An entry of compared.yaml with a scale's changes, also in what is special to a data set."""
     training_on = {
-        dataset: merge(merge(whole, {"training": settings}), changes)["training"]
+        dataset: merge(merge(sources, {"training": settings}), changes)["training"]
         for dataset, settings in special.items()
     }
-    return merge(whole, changes) | {"training_on": training_on}
+    return merge(sources, changes) | {"training_on": training_on}
 
 
 def _with_candidates(
@@ -186,13 +192,14 @@ def _with_candidates(
     selections: Selections = {}
     for name, settings in recipes.items():
         grid = extend(recipes, name, "recipe", location, dict).get("candidates", {})
-        expanded[name] = {key: own for key, own in settings.items() if key != "candidates"}
+        expanded[name] = {key: value for key, value in settings.items() if key != "candidates"}
         candidates = {
-            phase: tuple(f"{name}-{suffix}" for suffix in named) for phase, named in grid.items()
+            phase: tuple(f"{name}-{suffix}" for suffix in suffixes)
+            for phase, suffixes in grid.items()
         }
         selections[name] = candidates
-        for phase, named in grid.items():
-            for candidate, changes in zip(candidates[phase], named.values(), strict=True):
+        for phase, suffixes in grid.items():
+            for candidate, changes in zip(candidates[phase], suffixes.values(), strict=True):
                 if candidate in recipes or candidate in expanded:
                     raise UserError(
                         f"{location}, recipes.{name}.candidates: a recipe {candidate!r} is "

@@ -23,7 +23,7 @@ from epcore.data.config import View
 from epcore.data.datasets import OfficialData, Source
 from epcore.errors import UserError
 from epcore.footprint.config import FootprintSettings
-from epcore.plan.checks import check_name, check_unique, shown
+from epcore.plan.checks import check_name, check_unique, short_path
 from epcore.plan.recipes import Recipes
 from epcore.plan.table_files import TableFiles
 from epcore.settings import pick, validate
@@ -45,7 +45,7 @@ class Registry:
         self.scale_files = _scale_files(config)
         _check_is_text(scale, self.scale_files)
         location = f"--scale, --config or {config.name}/config.yaml"
-        self.scale_file = shown(pick(self.scale_files, scale, "scale", location))
+        self.scale_file = short_path(pick(self.scale_files, scale, "scale", location))
         check_name(scale, self.scale_file)
         content = extend(self.scale_files, scale, "scale", self.scale_file, read_yaml)
         advice = "; add it, or `extends:` with the name of a scale that has it"
@@ -62,7 +62,7 @@ class Registry:
         self._check_names()
 
     def _check_names(self) -> None:
-        named = {
+        names = {
             "datasets.yaml": self.sources | self.datasets,
             "backbones.yaml": self.backbones,
             "protocols.yaml": self.protocols,
@@ -70,20 +70,20 @@ class Registry:
             "recipes.yaml": self.recipes.names,
             "compared.yaml": self.recipes.compared,
         }
-        for file, registry in named.items():
+        for file, registry in names.items():
             for name in registry:
                 place = f"{self.config.name}/{file}"
                 if file == "datasets.yaml" and name in self.scale.datasets:
                     place = f"{self.scale_file}, datasets"
                 check_name(name, place)
         location = self.scale_file
-        for name, own in self.scale.datasets.items():
-            _check_sources(own, self.sources, f"{location}, datasets.{name}")
+        for name, settings in self.scale.datasets.items():
+            _check_sources(settings, self.sources, f"{location}, datasets.{name}")
         for column, dataset in self.scale.columns.items():
             pick(self.datasets, dataset, "data set", f"{location}, columns.{column}")
         # Also those that it takes away: `null` for a misspelled name would leave the backbone in.
-        written = read_yaml(self.scale_files[self.scale_name]).get("backbones")
-        for name in {**self.scale.backbones, **(written if isinstance(written, dict) else {})}:
+        backbones = read_yaml(self.scale_files[self.scale_name]).get("backbones")
+        for name in {**self.scale.backbones, **(backbones if isinstance(backbones, dict) else {})}:
             pick(self.backbones, name, "backbone", f"{location}, backbones")
         place = f"{self.config.name}/protocols.yaml"
         for name, protocol in self.protocols.items():
@@ -143,16 +143,16 @@ class Registry:
 
     def shown_datasets(self) -> list[str]:
         """The data sets of this scale's columns; for the demo, all that can be drawn."""
-        drawn = [name for name, dataset in self.datasets.items() if dataset.kind == "glyphs"]
+        glyphs = [name for name, dataset in self.datasets.items() if dataset.kind == "glyphs"]
         used = list(self.scale.columns.values())
-        return sorted({*used, *drawn} if set(used) & set(drawn) else used)
+        return sorted({*used, *glyphs} if set(used) & set(glyphs) else used)
 
 
 def _scale_files(config: Path) -> dict[str, Path]:
     """Scale -> its file."""
     folders = (config / "scales", config / "examples")
     paths = [path for folder in folders for path in sorted(folder.glob("*.yaml"))]
-    places = dict.fromkeys(shown(path.parent) for path in paths)
+    places = dict.fromkeys(short_path(path.parent) for path in paths)
     check_unique([path.stem for path in paths], "scale", " and ".join(places))
     return {path.stem: path for path in paths}
 
@@ -163,7 +163,7 @@ def _check_is_text(scale: str, files: Mapping[str, Path]) -> None:
         value = yaml.safe_load(name)
         if str(value) == scale and not isinstance(value, str):
             raise UserError(
-                f"{shown(path)}: in `--config scale={name}` the name is read as {value!r}",
+                f"{short_path(path)}: in `--config scale={name}` the name is read as {value!r}",
                 "rename the file so that it begins with a letter",
             )
 
@@ -184,7 +184,7 @@ def read_datasets(config: Path) -> DataSources:
     Raises:
         UserError: that names the file, the key and the remedy.
     """
-    file = shown(config / "datasets.yaml")
+    file = short_path(config / "datasets.yaml")
     registry = validate(DataSources, read_yaml(config / "datasets.yaml"), file)
     for name, dataset in registry.datasets.items():
         _check_sources(dataset, registry.sources, f"{file}, datasets.{name}")

@@ -156,10 +156,10 @@ class Runs:
 
         A recipe that cannot be resolved is no other's first; if a run uses it, it is told anyway.
         """
-        wanted = key(recipe)
+        of_recipe = key(recipe)
         for name in self._registry.recipes.names:
             with contextlib.suppress(UserError):
-                if key(name) == wanted:
+                if key(name) == of_recipe:
                     return name
         return recipe
 

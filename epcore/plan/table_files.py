@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from epcore.config.load import read_yaml
 from epcore.config.scale import TablePart
 from epcore.errors import UserError
-from epcore.plan.checks import check_name, check_unique, shown
+from epcore.plan.checks import check_name, check_unique, short_path
 from epcore.report.printed import Shown
 from epcore.report.table_settings import Block, Column, Row, Table
 from epcore.settings import pick, validate
@@ -113,20 +113,22 @@ class TableFiles:
         return shown
 
     def _read_table(self, path: Path) -> Table:
-        check_name(path.stem, shown(path))
-        table: Table = validate(Table, read_yaml(path), shown(path))
-        whole = [self._with_classifiers(block, shown(path)) for block in table.blocks]
-        blocks = tuple(map(self._usable, whole))
+        check_name(path.stem, short_path(path))
+        table: Table = validate(Table, read_yaml(path), short_path(path))
+        with_classifiers = [
+            self._with_classifiers(block, short_path(path)) for block in table.blocks
+        ]
+        blocks = tuple(map(self._usable, with_classifiers))
         table = table.model_copy(update={"blocks": blocks})
-        check_unique([column.name for column in table.columns], "column", shown(path))
-        check_unique([block.name for block in table.blocks], "block", shown(path))
+        check_unique([column.name for column in table.columns], "column", short_path(path))
+        check_unique([block.name for block in table.blocks], "block", short_path(path))
         for file, key in zip(table.printed, ("paper", "rerun.paper"), strict=False):
             if not (self.config / "paper" / f"{file}.csv").is_file():
-                raise UserError(f"{shown(path)}, {key}: {file}.csv is not in config/paper")
+                raise UserError(f"{short_path(path)}, {key}: {file}.csv is not in config/paper")
         for column in table.columns:
-            pick(table.groups, column.dataset, "group", f"{shown(path)}, {column.name}")
+            pick(table.groups, column.dataset, "group", f"{short_path(path)}, {column.name}")
         for block in table.blocks:
-            location = f"{shown(path)}, {block.name}"
+            location = f"{short_path(path)}, {block.name}"
             ours = {row.name: row for row in block.rows if row.recipe is not None}
             check_unique([row.name for row in block.rows], "row", location)
             if block.backbone is not None:
@@ -150,19 +152,21 @@ class TableFiles:
 
     def _with_classifiers(self, block: Block, location: str) -> Block:
         """The block with a row for each of its classifiers."""
-        asked = block.classifiers
-        if asked is None:
+        classifiers = block.classifiers
+        if classifiers is None:
             return block
         rows = []
         place = f"{location}, {block.name}, classifiers"
-        for name in self.recipes.classifiers if asked.names is None else asked.names:
+        for name in self.recipes.classifiers if classifiers.names is None else classifiers.names:
             choice = pick(self.recipes.classifiers, name, "entry of classifiers.yaml", place)
-            baseline_recipe = f"{asked.baseline_recipe}+{name}" if asked.baseline_recipe else None
+            baseline_recipe = (
+                f"{classifiers.baseline_recipe}+{name}" if classifiers.baseline_recipe else None
+            )
             row = {
                 "name": name,
                 "label": choice.label,
-                "recipe": f"{asked.recipe}+{name}",
-                "baseline": asked.baseline,
+                "recipe": f"{classifiers.recipe}+{name}",
+                "baseline": classifiers.baseline,
                 "baseline_recipe": baseline_recipe,
             }
             rows.append(validate(Row, row, f"{place}, {name}"))
@@ -174,8 +178,8 @@ class TableFiles:
         return block.model_copy(update={"rows": rows})
 
     def _check_protocol(self, row: Row, column: Column, location: str) -> None:
-        asked = pick(self.protocols, protocol_of(row, column), "protocol", location)
-        pick(self.protocols, f"val-5way-{asked.checkpoint_shot}shot", "protocol", location)
+        protocol = pick(self.protocols, protocol_of(row, column), "protocol", location)
+        pick(self.protocols, f"val-5way-{protocol.checkpoint_shot}shot", "protocol", location)
 
     def table(self, name: str) -> Table:
         """A table of this scale by its name."""

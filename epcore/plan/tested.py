@@ -22,7 +22,7 @@ class Tested:
     @cached_property
     def runs(self) -> list[Run]:
         """All runs but those of compared methods; figures are of the first seed alone."""
-        shown = [run for run in self._shown if not self._runs.compared.has(run.recipe)]
+        shown = [run for run in self._shown_runs if not self._runs.compared.has(run.recipe)]
         figures = [*self._figures.alpha_runs(), *self._figures.interpolation_runs()]
         return list(dict.fromkeys([*shown, *figures]))
 
@@ -45,19 +45,19 @@ class Tested:
         return {name: [cell.run for cell in self._tables.cells(name)] for name in names}
 
     @property
-    def _shown(self) -> list[Run]:
+    def _shown_runs(self) -> list[Run]:
         return [run for runs in self._of_tables.values() for run in runs]
 
     @property
     def score_files(self) -> list[str]:
         """The scores of every test of the tables."""
-        return sorted({self._runs.scores(run).file for run in self._shown})
+        return sorted({self._runs.scores(run).file for run in self._shown_runs})
 
     @cached_property
     def _classifiers(self) -> dict[Run, set[str]]:
         """The recipe's run before the + -> the classifiers behind it, whatever the seed."""
         classifiers: dict[Run, set[str]] = {}
-        for run in self._shown:
+        for run in self._shown_runs:
             if is_classified(run.recipe):
                 recipe, _, classifier = run.recipe.partition("+")
                 classifiers.setdefault(replace(run, recipe=recipe, seed=0), set()).add(classifier)
@@ -93,7 +93,7 @@ class Tested:
     def methods(self) -> list[TrainedNetwork]:
         """The tested networks of compared methods, each once."""
         compared = self._runs.compared
-        shown = [run for run in self._shown if compared.has(run.recipe)]
+        shown = [run for run in self._shown_runs if compared.has(run.recipe)]
         return list(dict.fromkeys(map(compared.checkpoint, shown)))
 
     @cached_property

@@ -133,9 +133,9 @@ def _cell(number: float) -> str:
     return f"$<${LEAST:g}" if 0 < number < LEAST else _digits(number)
 
 
-def _percent(part: float, whole: float) -> str:
+def _percent(part: float, total: float) -> str:
     """The share of a part; 0 % where the whole is nothing."""
-    return f"{100 * part / whole if whole else 0:.0f} %"
+    return f"{100 * part / total if total else 0:.0f} %"
 
 
 def _mass(kg: float) -> str:

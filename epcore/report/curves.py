@@ -34,8 +34,8 @@ def read_curve(training: Training) -> pd.DataFrame:
     path, facts = map(Path, training.files)
     with reading(f"the curve {path} or {facts.name} beside it is damaged", "delete both"):
         lines = read_epochs(path)
-        kept = json.loads(facts.read_text(encoding="utf-8"))["best"]
-        best = int(kept.get(training.model, kept)["epoch"]) + 1
+        best_epochs = json.loads(facts.read_text(encoding="utf-8"))["best"]
+        best = int(best_epochs.get(training.model, best_epochs)["epoch"]) + 1
         if best not in lines["epoch"].to_numpy():
             raise ValueError("the epoch that was kept is missing")
     lines["kept"] = lines["epoch"] == best

@@ -114,8 +114,8 @@ def _askable(claim: JudgedClaim, config: ClaimsConfig) -> JudgedClaim:
     """The claim without the contrasts that this run cannot be asked of."""
     if len(config.seeds) < claim.trainings:
         return claim.model_copy(update={"contrasts": ()})
-    kept = tuple(c for c in claim.contrasts if config.comparable or not c.is_accuracy)
-    return claim.model_copy(update={"contrasts": kept})
+    contrasts = tuple(c for c in claim.contrasts if config.comparable or not c.is_accuracy)
+    return claim.model_copy(update={"contrasts": contrasts})
 
 
 def _reason(claim: JudgedClaim, config: ClaimsConfig) -> str:
@@ -144,9 +144,9 @@ def _reason(claim: JudgedClaim, config: ClaimsConfig) -> str:
     return f"This scale does not run {rows} ({tables}); --config scale=paper does."
 
 
-def _judge_numbers(asked: Sequence[SignedNumber], files: Mapping[str, Path]) -> Verdict:
+def _judge_numbers(numbers: Sequence[SignedNumber], files: Mapping[str, Path]) -> Verdict:
     """Judges numbers of figures by the intervals beside them."""
-    cases = tuple(_judge_number(n, files[n.figure]) for n in asked if n.figure in files)
+    cases = tuple(_judge_number(n, files[n.figure]) for n in numbers if n.figure in files)
     return Verdict(conjunction(case.word for case in cases), cases)
 
 

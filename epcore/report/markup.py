@@ -1,9 +1,8 @@
 r"""The markup of titles, notes, labels and headings of tables, written as LaTeX and as HTML.
 
-*emphasis*, **strong**, _italic_, `code` and $math$, in which letters are italic, and `_` and `^`
-lower and raise the character or the {group} behind them. Every other character stands for itself,
-also ×, ±, α, °, – and a thin space (U+2009). A backslash before *, _, `, $ or another backslash
-makes it one of them. Spans do not hold spans. LaTeX makes a dash of two hyphens outside of `code`.
+*emphasis* and `code`; every other character stands for itself, also ×, ±, α, °, †, – and a thin
+space (U+2009). A backslash before *, ` or another backslash makes it one of them. Spans do not hold
+spans. LaTeX makes a dash of two hyphens outside of `code`.
 """
 
 import html
@@ -12,15 +11,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-SPAN = re.compile(
-    r"\*\*(?P<strong>\S.*?)\*\*|\*(?P<em>\S.*?)\*|(?<!\w)_(?P<i>\S.*?)_|`(?P<code>.+?)`"
-    r"|\$(?P<math>.+?)\$|(?:\\(?=[\\*_`$]))?(?P<text>.)",
-    re.DOTALL,
-)
-SHIFTED = re.compile(r"(?P<shift>[_^])(?P<group>\{.*?\}|.)|(?P<letters>[A-Za-z]+)|.")
-COMMANDS = {"strong": "textbf", "em": "emph", "i": "textit", "code": "texttt"}
-# Commands of math; outside of it they stand between two $.
-SYMBOLS = {"×": r"\times", "±": r"\pm", "α": r"\alpha", "°": r"^\circ"}
+SPAN = re.compile(r"\*(?P<em>\S.*?)\*|`(?P<code>.+?)`|(?:\\(?=[\\*`]))?(?P<text>.)", re.DOTALL)
+COMMANDS = {"em": "emph", "code": "texttt"}
 ESCAPES = {character: "\\" + character for character in "&%$#_{}"} | {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -30,15 +22,17 @@ ESCAPES = {character: "\\" + character for character in "&%$#_{}"} | {
     "|": r"\textbar{}",
     "\N{THIN SPACE}": r"\,",
     "–": "--",
-    **{symbol: f"${command}$" for symbol, command in SYMBOLS.items()},
+    "×": r"$\times$",
+    "±": r"$\pm$",
+    "α": r"$\alpha$",
+    "°": r"$^\circ$",
+    "†": r"$^\dagger$",
 }
-# What is written as a command in math, and the letter behind it.
-MATH = re.compile(r"([&%#×±α°])(?=([A-Za-z])?)")
 
 
 def literal(text: str) -> str:
     """Plain text as markup that says the same."""
-    return re.sub(r"[\\*_`$]", r"\\\g<0>", text)
+    return re.sub(r"[\\*`]", r"\\\g<0>", text)
 
 
 def check(text: str) -> str:
@@ -47,10 +41,10 @@ def check(text: str) -> str:
     Raises:
         ValueError: if it holds a LaTeX command.
     """
-    if command := re.search(r"\\(?![\\*_`$])(?:[A-Za-z]+|.?)", text.replace(r"\\", "")):
+    if command := re.search(r"\\(?![\\*`])(?:[A-Za-z]+|.?)", text.replace(r"\\", "")):
         raise ValueError(
-            f"{command[0]} is LaTeX; write *emphasis*, **strong**, _italic_, `code` or $math$, and "
-            "characters such as % and × as they are"
+            f"{command[0]} is LaTeX; write *emphasis* or `code`, and characters such as % and × as "
+            "they are"
         )
     return text
 
@@ -86,27 +80,11 @@ def html_escape(text: str) -> str:
 
 def _span_to_tex(match: re.Match[str]) -> str:
     kind = str(match.lastgroup)
-    text = match[kind]
-    if kind == "math":
-        return f"${MATH.sub(_symbol_to_tex, text)}$"
-    return rf"\{COMMANDS[kind]}{{{tex_escape(text)}}}" if kind in COMMANDS else tex_escape(text)
-
-
-def _symbol_to_tex(match: re.Match[str]) -> str:
-    command = SYMBOLS.get(match[1]) or ESCAPES[match[1]]
-    return f"{command} " if match[2] else command  # the letter is none of the command's
+    text = tex_escape(match[kind])
+    return rf"\{COMMANDS[kind]}{{{text}}}" if kind in COMMANDS else text
 
 
 def _span_to_html(match: re.Match[str]) -> str:
     kind = str(match.lastgroup)
-    text = match[kind]
-    if kind == "math":
-        return SHIFTED.sub(_math_to_html, text)
-    return f"<{kind}>{html_escape(text)}</{kind}>" if kind in COMMANDS else html_escape(text)
-
-
-def _math_to_html(match: re.Match[str]) -> str:
-    if match["shift"]:
-        tag = {"_": "sub", "^": "sup"}[match["shift"]]
-        return f"<{tag}>{html_escape(match['group'].strip('{}'))}</{tag}>"
-    return f"<i>{match['letters']}</i>" if match["letters"] else html_escape(match[0])
+    text = html_escape(match[kind])
+    return f"<{kind}>{text}</{kind}>" if kind in COMMANDS else text

@@ -56,8 +56,8 @@ def tabulate(config: PlotConfig, tables: list[Path]) -> pd.DataFrame:
         )
     table = pd.DataFrame(lines)
     printed = dict(zip(_places(table, "series"), table["paper_accuracy"], strict=True))
-    others = [printed.get(place, float("nan")) for place in _places(table, "baseline")]
-    table["paper_difference"] = table["paper_accuracy"] - others
+    baselines = [printed.get(place, float("nan")) for place in _places(table, "baseline")]
+    table["paper_difference"] = table["paper_accuracy"] - baselines
     return table
 
 
@@ -76,9 +76,9 @@ def draw(config: PlotConfig, table: pd.DataFrame, out: Path) -> None:
     printed = ", paper"
     ours = ", this run" if table["paper_accuracy"].notna().any() else ""
     parts = [
-        ends(table.assign(accuracy=table[f"{of}accuracy"], line=table["series"] + whose),
+        ends(table.assign(accuracy=table[f"{of}accuracy"], line=table["series"] + source),
              "accuracy", f"{of}interval")
-        for of, whose in (("", ours), ("paper_", printed))
+        for of, source in (("", ours), ("paper_", printed))
     ]  # fmt: skip
     drawn = pd.concat(parts, ignore_index=True).dropna(subset="accuracy")
     styles = [*zip(config.series, STYLES, strict=False)]

@@ -74,10 +74,10 @@ def _facts(
     config: ReproductionConfig, claims: list[CsvLine], footprint: Mapping[str, str] | None
 ) -> dict[str, str]:
     facts = {name: to_tex(value) for name, value in config.facts.items()}
-    theirs = [claim for claim in claims if claim["whose"] != "ours"]
-    facts["claims"] = str(len(theirs))
+    of_paper = [claim for claim in claims if claim["whose"] != "ours"]
+    facts["claims"] = str(len(of_paper))
     for judge, column in JUDGES.items():
-        counts = Counter(claim[column] for claim in theirs)
+        counts = Counter(claim[column] for claim in of_paper)
         facts |= {f"{judge} {word}": str(counts[word]) for word in PHRASES}
     for name in SUMS:
         facts[name] = f"{float(footprint[name]):.3g}" if footprint else "(not tracked)"
@@ -119,8 +119,8 @@ def counts_of(claim: CsvLine) -> str:
 def shortened(reasons: str, most: int = 4) -> str:
     """The first `most` reasons, and how many more there are."""
     parts = reasons.split("; ")
-    rest = len(parts) - most
-    return reasons if rest <= 0 else f"{'; '.join(parts[:most])}; and {rest} more"
+    more = len(parts) - most
+    return reasons if more <= 0 else f"{'; '.join(parts[:most])}; and {more} more"
 
 
 def _read_lines(path: Path) -> list[dict[str, str]]:

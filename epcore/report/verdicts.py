@@ -152,9 +152,9 @@ def judge_estimates(
         measure: the estimate of a weighted sum of measurable cells.
     """
     tests = [_tests(contrast, existing, measurable, measure) for contrast in claim.contrasts]
-    every = [test for of_contrast in tests for test in of_contrast]
-    inside = iter(holm([test.inside for test in every]))
-    outside = iter(holm([test.outside for test in every]))
+    all_tests = [test for of_contrast in tests for test in of_contrast]
+    inside = iter(holm([test.inside for test in all_tests]))
+    outside = iter(holm([test.outside for test in all_tests]))
     words: list[Word] = []
     verdicts: list[CaseVerdict] = []
     missing: list[str] = []

@@ -121,10 +121,10 @@ def _torch_sees(count: int, cards: list[str], allow_cpu: bool) -> bool:
     """Whether torch can compute on so many GPUs; an error if it must."""
     import torch
 
-    if (seen := torch.cuda.device_count()) < count and not allow_cpu:
+    if (visible := torch.cuda.device_count()) < count and not allow_cpu:
         raise UserError(
             f"this job was given {', '.join(cards)}, but torch {torch.__version__} sees "
-            f"{seen or 'no GPU'}: a build without CUDA, or a driver that is too old for it",
+            f"{visible or 'no GPU'}: a build without CUDA, or a driver that is too old for it",
             "`epcore doctor` says which",
         )
-    return seen >= count
+    return visible >= count

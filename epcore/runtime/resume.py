@@ -30,13 +30,13 @@ def discard_old_states(results: Path) -> None:
     that was interrupted stays.
     """
     for folder in results.glob("**/*.state"):
-        made = [file for file in map(folder.with_suffix, (".pt", ".npy")) if file.exists()]
+        files = [file for file in map(folder.with_suffix, (".pt", ".npy")) if file.exists()]
         # Nobody here makes links: what is behind one is not ours.
-        if folder.is_symlink() or not made:
+        if folder.is_symlink() or not files:
             continue
         # The files may be somebody else's: a run that succeeded does not fail of what it leaves.
         with contextlib.suppress(OSError):
-            finished = made[0].stat().st_mtime
+            finished = files[0].stat().st_mtime
             for path in sorted(folder.rglob("*"), reverse=True):  # folders after what is in them
                 if path.is_dir() and not path.is_symlink():
                     _remove_if_empty(path)

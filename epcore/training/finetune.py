@@ -96,9 +96,9 @@ class FinetuningTask:
         logits = self.inference.classifier.scores(episode)
         loss = functional.cross_entropy(logits, expected)
         if settings.class_weight > 0:
-            seen = features if settings.class_input == "features" else embeddings
+            inputs = features if settings.class_input == "features" else embeddings
             class_loss = functional.cross_entropy(
-                self.model.class_head(seen), labels.to(self.device)
+                self.model.class_head(inputs), labels.to(self.device)
             )
             loss = loss + settings.class_weight * class_loss
         return loss

@@ -70,8 +70,8 @@ class PretrainingLoss(nn.Module):
         loss = functional.cross_entropy(self.model.class_head(embeddings), classes)
         if settings.rotation_weight > 0:
             turns = torch.arange(ROTATIONS, device=self.device).repeat_interleave(len(labels))
-            seen = features if settings.rotation_input == "features" else embeddings
-            turned = functional.cross_entropy(self.model.rotation_head(seen), turns)
+            rotation_inputs = features if settings.rotation_input == "features" else embeddings
+            turned = functional.cross_entropy(self.model.rotation_head(rotation_inputs), turns)
             loss = loss + settings.rotation_weight * turned
         return loss
 

@@ -27,9 +27,9 @@ def run(config: SelectConfig, checkpoints: list[Path], out: Path) -> None:
             facts.append({name: meta[name] for name in ("best", "parameters")})
     place = accuracies.index(max(accuracies))
     curve = out.with_suffix(".csv")
-    for made in (curve, out):
-        with atomic(made) as temporary:
-            shutil.copyfile(checkpoints[place].with_suffix(made.suffix), temporary)
+    for file in (curve, out):
+        with atomic(file) as temporary:
+            shutil.copyfile(checkpoints[place].with_suffix(file.suffix), temporary)
     provenance.write(
         out,
         curve,

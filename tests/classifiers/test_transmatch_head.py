@@ -105,7 +105,7 @@ def test_draws_made_in_parts_are_draws_of_all_steps(monkeypatch):
     head = TransMatchHead(steps=STEPS)
     for at_once in (1, 4, STEPS, 100):
         monkeypatch.setattr(transmatch_head, "AT_ONCE", at_once)
-        draws = list(head._drawn(episodes, points))
+        draws = list(head._draws(episodes, points))
         assert len(draws) == STEPS
         for draw in draws:
             assert (draw.rows[..., :16] < WAY * 2).all()

@@ -38,7 +38,7 @@ def found(images, classes=CLASSES, labels=LABELS, order=None):
     repeats = Repeats(Contents(classes, labels, (), size, {}))
     for row in range(len(labels)) if order is None else order:
         repeats.add(row, images[row])
-    return repeats.found()
+    return repeats.result()
 
 
 def report(images, *what, **more):

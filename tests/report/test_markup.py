@@ -13,22 +13,15 @@ from epcore.report.markup import check, literal, tex_escape, to_html, to_tex, to
 @pytest.mark.parametrize(
     ("markup", "tex", "page"),
     [
-        ("_mini_ImageNet", r"\textit{mini}ImageNet", "<i>mini</i>ImageNet"),
-        ("`--`Net$_{SSL}$, 20", r"\texttt{--}Net$_{SSL}$, 20",
-         "<code>--</code>Net<sub>SSL</sub>, 20"),
-        ("*Paper*: as **printed**", r"\emph{Paper}: as \textbf{printed}",
-         "<em>Paper</em>: as <strong>printed</strong>"),
-        ("$^*k$-Means", "$^*k$-Means", "<sup>*</sup><i>k</i>-Means"),
-        ("$^*$As, $^*$so", "$^*$As, $^*$so", "<sup>*</sup>As, <sup>*</sup>so"),
-        ("$224×224$ pixels", r"$224\times224$ pixels", "224×224 pixels"),
+        ("*mini*ImageNet", r"\emph{mini}ImageNet", "<em>mini</em>ImageNet"),
+        ("`--`Net-SSL, 20", r"\texttt{--}Net-SSL, 20", "<code>--</code>Net-SSL, 20"),
+        ("†*k*-Means", r"$^\dagger$\emph{k}-Means", "†<em>k</em>-Means"),
         ("ResNet-12 ×1/4", r"ResNet-12 $\times$1/4", "ResNet-12 ×1/4"),
-        ("$α=0.2$, $αx$ and α", r"$\alpha=0.2$, $\alpha x$ and $\alpha$",
-         "α=0.2, α<i>x</i> and α"),
-        ("$a<b$ at $5 %$", r"$a<b$ at $5 \%$", "<i>a</i>&lt;<i>b</i> at 5 %"),
+        ("α = 0.2", r"$\alpha$ = 0.2", "α = 0.2"),
         ("°No, ±1.96", r"$^\circ$No, $\pm$1.96", "°No, ±1.96"),
         ("pages 3–5, 20\N{THIN SPACE}%", r"pages 3--5, 20\,\%", "pages 3–5, 20\N{THIN SPACE}%"),
         ("*a & b* {c}", r"\emph{a \& b} \{c\}", "<em>a &amp; b</em> {c}"),
-        (r"\*not\* \_this\_ 5 \$", r"*not* \_this\_ 5 \$", "*not* _this_ 5 $"),
+        (r"\*not\* \`this\` 5 $", r"*not* `this` 5 \$", "*not* `this` 5 $"),
         ("a_b_c, 2 * 3 * 4, 5 $, `", r"a\_b\_c, 2 * 3 * 4, 5 \$, `", "a_b_c, 2 * 3 * 4, 5 $, `"),
         ("", "", ""),
     ],
@@ -40,7 +33,7 @@ def test_markup_is_written_as_latex_and_as_html(markup, tex, page):
 
 def test_plain_text_comes_back_as_it_was_whatever_its_characters():
     drawn = random.Random(0)
-    characters = string.punctuation * 3 + "ab 1×±α°–\N{THIN SPACE}\n"
+    characters = string.punctuation * 3 + "ab 1×±α°†–\N{THIN SPACE}\n"
     for _ in range(2000):
         text = "".join(drawn.choices(characters, k=drawn.randrange(12)))
         markup = check(literal(text))
@@ -72,8 +65,8 @@ def test_latex_is_refused_with_what_to_write_instead(text, command):
 @pytest.mark.parametrize(
     ("markup", "text"),
     [
-        ("EPNet on _mini_ImageNet, `--`Net$_{SSL}$", "EPNet on miniImageNet, --NetSSL"),
-        (r"*a & b* < c, 5 \$", "a & b < c, 5 $"),
+        ("EPNet on *mini*ImageNet, `--`Net", "EPNet on miniImageNet, --Net"),
+        ("*a & b* < c, 5 $", "a & b < c, 5 $"),
     ],
 )
 def test_as_text_it_keeps_the_words_alone(markup, text):

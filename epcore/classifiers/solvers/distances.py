@@ -17,17 +17,17 @@ def centered(episodes: EpisodeBatch) -> EpisodeBatch:
     return replace(episodes, points=episodes.points - center)
 
 
-def squared_distances(points: Tensor, others: Tensor) -> Tensor:
-    """Squared distance of each point to each of the others: `(..., N, M)`.
+def squared_distances(points: Tensor, centers: Tensor) -> Tensor:
+    """Squared distance of each point to each center: `(..., N, M)`.
 
-    points `(..., N, D)`, others `(..., M, D)`. Through products of points that are centered on the
-    mean of the others: memory N * M, never N * M * D. Distances that rounding cannot tell from zero
-    are exactly zero.
+    points `(..., N, D)`, centers `(..., M, D)`. Both are shifted so that the mean of the centers is
+    zero, and the distances come from inner products: memory N * M, never N * M * D. Distances that
+    rounding cannot tell from zero are exactly zero.
     """
-    center = others.mean(dim=-2, keepdim=True)
-    points, others = points - center, others - center
-    norms = (points.square().sum(dim=-1), others.square().sum(dim=-1))
+    center = centers.mean(dim=-2, keepdim=True)
+    points, centers = points - center, centers - center
+    norms = (points.square().sum(dim=-1), centers.square().sum(dim=-1))
     sums = norms[0][..., :, None] + norms[1][..., None, :]  # (..., N, M)
-    distances = sums - 2 * points @ others.mT
+    distances = sums - 2 * points @ centers.mT
     zero = distances <= 8 * torch.finfo(distances.dtype).eps * sums
     return distances.masked_fill(zero, 0)

@@ -52,8 +52,8 @@ def rectified_means(
         weights = logits.masked_fill(members == 0, -torch.inf).softmax(dim=-2)
     else:
         weights = members * probabilities
-        counted = members if weighting == "classes-by-count" else weights
-        weights = weights / counted.sum(dim=-2, keepdim=True)
+        class_weights = members if weighting == "classes-by-count" else weights
+        weights = weights / class_weights.sum(dim=-2, keepdim=True)
     return weights.mT @ images
 
 

@@ -29,17 +29,17 @@ def balanced(logits: Tensor, counts: Tensor | float, rows: Tensor | None = None)
     # Rows in the last dimension: PyTorch's softmax of a few classes takes ten times as long there.
     scores = logits.mT.to(torch.float64).contiguous()
     weights = scores.new_ones(scores.shape[-1:]) if rows is None else rows.to(torch.float64)
-    wanted = torch.as_tensor(counts, dtype=torch.float64, device=scores.device)
-    wanted = wanted.expand(scores.shape[:-1]).clamp_min(SMALLEST_COUNT)
+    targets = torch.as_tensor(counts, dtype=torch.float64, device=scores.device)
+    targets = targets.expand(scores.shape[:-1]).clamp_min(SMALLEST_COUNT)
     total = weights.sum(dim=-1, keepdim=True)
-    wanted = wanted * (total / wanted.sum(dim=-1, keepdim=True))
+    targets = targets * (total / targets.sum(dim=-1, keepdim=True))
     # The objective does not change along equal offsets: there any curvature will do, such as 1.
-    identity = torch.eye(wanted.shape[-1], dtype=torch.float64, device=scores.device)
+    identity = torch.eye(targets.shape[-1], dtype=torch.float64, device=scores.device)
     flat = torch.ones_like(identity) / len(identity) + SMALLEST_CURVATURE * identity
     for _ in range(STEPS):
         plan = scores.softmax(dim=-2)
         weighted = weights[..., None, :] * plan
-        missing = wanted - weighted.sum(dim=-1)
+        missing = targets - weighted.sum(dim=-1)
         unfinished = (missing.abs() > TOLERANCE).any(dim=-1, keepdim=True)
         if not bool(unfinished.any()):
             break

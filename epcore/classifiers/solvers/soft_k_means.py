@@ -16,11 +16,11 @@ def clustered_means(
     That is the unlabeled images or, without any, the queries. In each step the support weighs 1 in
     its own class, the others `weights_of` their squared distances `(..., N, way)` to the means.
     """
-    others = episodes.unlabeled_or_query
+    unlabeled = episodes.unlabeled_or_query
     means = episodes.class_means
     sums = episodes.shot * means
     for _ in range(steps):
-        weights = weights_of(squared_distances(others, means))
+        weights = weights_of(squared_distances(unlabeled, means))
         sizes = episodes.shot + weights.sum(dim=-2)
-        means = (sums + weights.mT @ others) / sizes[..., None]
+        means = (sums + weights.mT @ unlabeled) / sizes[..., None]
     return means

@@ -41,8 +41,8 @@ def softmax_regression(
     if bias:
         exact = functional.pad(exact, (0, 1), value=1)
         penalties = functional.pad(penalties, (0, 0, 0, 1))
-    counted = exact.new_ones(exact.shape[:-1]) if amounts is None else amounts.double()
-    solution = _Objective(exact, targets.double(), counted[..., None], penalties).minimum()
+    counts = exact.new_ones(exact.shape[:-1]) if amounts is None else amounts.double()
+    solution = _Objective(exact, targets.double(), counts[..., None], penalties).minimum()
     weights, offset = (
         (solution[..., :-1, :], solution[..., -1:, :])
         if bias
@@ -115,8 +115,8 @@ class _Objective:
         value, slope = self._value(weights), _dot(gradient, direction)
         length = torch.ones_like(value)
         for _ in range(HALVINGS):
-            most = value + 1e-4 * length * slope + 1e-14 * value
-            too_long = self._value(weights + length * direction) > most
+            bound = value + 1e-4 * length * slope + 1e-14 * value
+            too_long = self._value(weights + length * direction) > bound
             if not bool(too_long.any()):
                 break
             length = torch.where(too_long, length / 2, length)

@@ -50,7 +50,7 @@ class TrainedHead(EpisodeClassifier):
     def logits(self, episodes: EpisodeBatch) -> Tensor:
         support, places = support_in_order(episodes)
         inputs, labels = self._inputs(support), episodes.support_labels
-        starts, orders = self._drawn(episodes, inputs)
+        starts, orders = self._draw_starts(episodes, inputs)
         parameters = self._start(starts)
         velocities = [torch.zeros_like(parameter) for parameter in parameters]
         fresh = 1.0  # As in torch, the first gradient is not damped.
@@ -68,7 +68,7 @@ class TrainedHead(EpisodeClassifier):
         scores = self._inputs(episodes.query) @ self._weights(parameters).mT
         return torch.take_along_dim(scores, places, dim=-1)
 
-    def _drawn(self, episodes: EpisodeBatch, inputs: Tensor) -> tuple[Tensor, Tensor]:
+    def _draw_starts(self, episodes: EpisodeBatch, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """First weights `(..., way, d)`, uniform as torch's layers; orders `(..., epochs, n)`."""
         leading, shape = inputs.shape[:-2], (episodes.way, inputs.shape[-1])
         starts, orders = [], []

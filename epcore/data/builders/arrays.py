@@ -44,7 +44,7 @@ def contents(dataset: OwnData, sources: Sources) -> Contents:
     if dataset.split:
         classes = draw_split(np.unique(labels).tolist(), dataset.split, str(path))
     else:
-        classes = _listed(path, labels, texts["split"])
+        classes = _listed_classes(path, labels, texts["split"])
     rows = [np.flatnonzero(labels == c.name) for c in classes]
     order = np.concatenate(rows)
 
@@ -103,7 +103,7 @@ def _texts(path: Path, name: str, array: np.ndarray) -> np.ndarray:
     raise UserError(f"{path}: {name} must be whole numbers or texts in UTF-8 ({problem})")
 
 
-def _listed(path: Path, labels: np.ndarray, split: np.ndarray) -> list[ImageClass]:
+def _listed_classes(path: Path, labels: np.ndarray, split: np.ndarray) -> list[ImageClass]:
     classes = []
     for name in np.unique(labels).tolist():
         splits = np.unique(split[labels == name]).tolist()

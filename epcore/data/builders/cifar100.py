@@ -30,17 +30,17 @@ def contents(dataset: CifarData, sources: Sources) -> Contents:
     group_of = dict(zip(fine.tolist(), coarse.tolist(), strict=True))
     classes = []
     for split, path in read_lists(sources, dataset.lists).items():
-        listed = read_json(path)
+        class_entries = read_json(path)
         # FC100 lists super-classes, CIFAR-FS pairs of super-class and class.
-        wanted = {entry if isinstance(entry, str) else entry[1] for entry in listed}
-        listed_names = groups if isinstance(listed[0], str) else names
-        if unknown := sorted(wanted - set(listed_names)):
+        class_names = {entry if isinstance(entry, str) else entry[1] for entry in class_entries}
+        listed_names = groups if isinstance(class_entries[0], str) else names
+        if unknown := sorted(class_names - set(listed_names)):
             raise UserError(f"{path}: {unknown[0]!r} is not in CIFAR-100")
         for label in sorted(range(len(names)), key=names.__getitem__):
             group = groups[group_of[label]]
-            if (group if listed_names is groups else names[label]) in wanted:
+            if (group if listed_names is groups else names[label]) in class_names:
                 classes.append((label, ImageClass(names[label], split, group)))
-    if isinstance(listed[0], str):
+    if isinstance(class_entries[0], str):
         check_groups(dataset.lists, [c for _, c in classes])
     rows = [np.flatnonzero(fine == label) for label, _ in classes]
 

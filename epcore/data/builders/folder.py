@@ -134,7 +134,7 @@ def draw_split(names: list[str], split: RandomSplit, location: str) -> list[Imag
     shuffled = list(np.random.default_rng(split.seed).permutation(sorted(names)))
     classes = []
     for name, count in counts.items():
-        classes += [ImageClass(str(chosen), name) for chosen in sorted(shuffled[:count])]
+        classes += [ImageClass(str(label), name) for label in sorted(shuffled[:count])]
         del shuffled[:count]
     return classes
 
@@ -147,7 +147,7 @@ def contents(dataset: OwnData, sources: Sources) -> Contents:
         files = read_split(folder / "split.csv")
         origin["split_sha256"] = sha256(folder / "split.csv")
     else:
-        files = _drawn(folder, dataset.split)
+        files = _files_of_drawn_classes(folder, dataset.split)
     paths = list(_paths(folder / "images", files))
 
     def encoded() -> Iterator[tuple[int, str, bytes]]:
@@ -190,7 +190,7 @@ def _by_normal_name(folder: Path) -> dict[str, Path]:
     return {_normal(path.name): path for path in folder.iterdir()} if folder.is_dir() else {}
 
 
-def _drawn(folder: Path, split: RandomSplit) -> dict[ImageClass, list[str]]:
+def _files_of_drawn_classes(folder: Path, split: RandomSplit) -> dict[ImageClass, list[str]]:
     if (folder / "split.csv").exists():
         raise UserError(
             f"{folder / 'split.csv'} exists, and the data set has the key `split` as well",
@@ -211,7 +211,7 @@ def class_folders(images: Path) -> dict[str, list[str]]:
     """
     if not images.is_dir():
         raise UserError(f"{images} does not exist", "put a folder for each class there")
-    folders = _shown(images)
+    folders = _visible(images)
     if not folders:
         raise UserError(f"{images} is empty", "put a folder for each class there")
     for folder in folders:
@@ -223,7 +223,7 @@ def class_folders(images: Path) -> dict[str, list[str]]:
 
 
 def _pictures(folder: Path) -> list[Path]:
-    paths = _shown(folder)
+    paths = _visible(folder)
     for path in paths:
         if path.is_dir():  # perhaps a class folder, with all of the user's pictures
             raise UserError(
@@ -239,7 +239,7 @@ def _pictures(folder: Path) -> list[Path]:
     return paths
 
 
-def _shown(folder: Path) -> list[Path]:
+def _visible(folder: Path) -> list[Path]:
     """What is in a folder, sorted, without hidden files and what operating systems leave behind."""
     paths = [
         path

@@ -90,9 +90,9 @@ def contents(dataset: ImageNetFsData, sources: Sources) -> Contents:
 
 def _training(path: Path, kit: DevelopmentKit, synsets: list[str]) -> Encoded:
     training = TrainingImages(path, kit, synsets)
-    wanted = [(synset, training.numbers(synset)) for synset in synsets]
-    labels = in_label_order([len(numbers) for _, numbers in wanted])
-    return labels, training.read(wanted)
+    by_synset = [(synset, training.numbers(synset)) for synset in synsets]
+    labels = in_label_order([len(numbers) for _, numbers in by_synset])
+    return labels, training.read(by_synset)
 
 
 def _validation(path: Path, kit: DevelopmentKit, synsets: list[str]) -> Encoded:

@@ -47,11 +47,11 @@ def contents(dataset: MiniImageNetData, sources: Sources) -> Contents:
         ranks |= {ImageClass(name, split): rank for name, rank in read_ranks(path).items()}
     kit = DevelopmentKit.read(sources.path(dataset.devkit, "kit"))
     training = TrainingImages(sources.path(dataset.images, "train"), kit, [c.name for c in ranks])
-    wanted = [(c.name, _ranked(training, c.name, rank)) for c, rank in ranks.items()]
+    numbers = [(c.name, _ranked(training, c.name, rank)) for c, rank in ranks.items()]
     return Contents(
         classes=list(ranks),
         labels=in_label_order([len(rank) for rank in ranks.values()]),
-        images=decode_all(training.read(wanted), dataset.image_size, dataset.pixels),
+        images=decode_all(training.read(numbers), dataset.image_size, dataset.pixels),
         image_size=dataset.image_size,
         origin={"pixels": str(dataset.pixels)},
     )

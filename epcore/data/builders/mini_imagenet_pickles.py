@@ -36,8 +36,8 @@ def contents(dataset: MiniImageNetPickles, sources: Sources) -> Contents:
     def images() -> Iterator[tuple[int, np.ndarray]]:
         """Yields images with one pickle in memory at a time."""
         row = 0
-        for split, wanted in expected.items():
-            for image in _images_of(dataset, sources, split, wanted):
+        for split, counts in expected.items():
+            for image in _images_of(dataset, sources, split, counts):
                 yield row, image
                 row += 1
 
@@ -51,7 +51,7 @@ def contents(dataset: MiniImageNetPickles, sources: Sources) -> Contents:
 
 
 def _images_of(
-    dataset: MiniImageNetPickles, sources: Sources, split: Split, wanted: dict[str, int]
+    dataset: MiniImageNetPickles, sources: Sources, split: Split, expected: dict[str, int]
 ) -> Iterator[np.ndarray]:
     path = sources.path(dataset.images, split)
     keys = ("image_data", "class_dict")
@@ -65,7 +65,7 @@ def _images_of(
         complete = sorted(places.tolist()) == list(range(len(data)))
     except (TypeError, ValueError):  # not lists of numbers
         counts, complete = {}, False
-    if counts != wanted or not complete:
+    if counts != expected or not complete:
         raise UserError(
             f"{path}: its classes or their numbers of images are not those of the split {split}",
             "was it renamed?",

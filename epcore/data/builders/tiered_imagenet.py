@@ -21,11 +21,11 @@ def contents(dataset: TieredImageNetData, sources: Sources) -> Contents:
     check_groups("tiered-ImageNet", classes)
     kit = DevelopmentKit.read(sources.path(dataset.devkit, "kit"))
     training = TrainingImages(sources.path(dataset.images, "train"), kit, [c.name for c in classes])
-    wanted = [(c.name, training.numbers(c.name)) for c in classes]
+    by_synset = [(c.name, training.numbers(c.name)) for c in classes]
     return Contents(
         classes=classes,
-        labels=in_label_order([len(numbers) for _, numbers in wanted]),
-        images=decode_all(training.read(wanted), dataset.image_size, dataset.pixels),
+        labels=in_label_order([len(numbers) for _, numbers in by_synset]),
+        images=decode_all(training.read(by_synset), dataset.image_size, dataset.pixels),
         image_size=dataset.image_size,
         origin={"pixels": str(dataset.pixels)},
     )

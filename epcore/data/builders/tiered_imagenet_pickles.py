@@ -83,10 +83,10 @@ def _labels(path: Path) -> tuple[np.ndarray, list[str], list[str]]:
 
 
 def _unique(classes: list[ImageClass]) -> list[ImageClass]:
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     unique = []
     for c in classes:
-        seen[c.name] += 1
-        name = c.name if seen[c.name] == 1 else f"{c.name} ({seen[c.name]})"
+        counts[c.name] += 1
+        name = c.name if counts[c.name] == 1 else f"{c.name} ({counts[c.name]})"
         unique.append(ImageClass(name, c.split, c.group))
     return unique
