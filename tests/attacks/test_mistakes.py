@@ -258,12 +258,12 @@ MISTAKES = {
     "a column less in split.csv": (
         half_a_split,
         DATA,
-        "split.csv, line 1: the column 'split' is missing; add it",
+        "split.csv: the column 'split' is missing; its first line must be filename,label,split",
     ),
     "a split.csv of a spreadsheet": (
         semicolons,
         DATA,
-        "split.csv, line 1: columns are separated by ';'; save it with commas",
+        "split.csv: the column 'filename' is missing; its first line must be .*, with commas",
     ),
     "images of fractions": (fractions, DATA, "images must be uint8 .*, they are float64"),
     "a misspelled array": (

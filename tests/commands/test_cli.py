@@ -264,7 +264,7 @@ import json, sys
 from epcore.commands.cli import main
 for command in json.load(sys.stdin):
     assert main(command) == 0
-    print(command[0], *sorted({"torch", "pandas", "scipy", "snakemake"} & sys.modules.keys()))
+    print(command[0], *sorted({"torch", "scipy", "snakemake"} & sys.modules.keys()))
 """
 
 

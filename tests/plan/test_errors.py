@@ -814,16 +814,19 @@ NO_ROTATION = "{pretraining: {rotation_weight: 0, rotated_copies: false}}"
 
 @pytest.mark.parametrize("used", [False, True])
 def test_a_recipe_that_no_run_uses_stops_none(config, used):
-    """With Conv-4 the figure of alpha uses some; `epcore doctor` checks all recipes."""
-    backbones = "" if used else "backbones: {conv4: null, wrn: null}\n"
+    """`epcore doctor` checks all recipes."""
+    contradiction = {"extends": "rot", "pretraining": {"rotation_weight": 1}, "description": ""}
+    put(config, "recipes.yaml", "recipes/mine", contradiction)
+    if used:
+        put(config, "figures.yaml", "alpha/recipes", ["mine"])
     text = f"extends: demo\ntables: [main]\nrecipe: {NO_ROTATION}\nimagenet_fs: null\n"
-    (config / "scales" / "mine.yaml").write_text(text + backbones, encoding="utf-8")
+    (config / "scales" / "mine.yaml").write_text(text, encoding="utf-8")
     plan = Plan(config, "mine")
     if used:
-        with pytest.raises(UserError, match=r"recipes\.alpha-02: .*rotation_weight must be 0"):
+        with pytest.raises(UserError, match=r"recipes\.mine: .*rotation_weight must be 0"):
             plan.check()
         return
     plan.check()
     assert plan.tables.measured("main")
-    with pytest.raises(UserError, match=r"recipes\.\S+: .*rotation_weight must be 0"):
+    with pytest.raises(UserError, match=r"recipes\.mine: .*rotation_weight must be 0"):
         plan.registry.check_recipes(plan.registry.recipes.names)

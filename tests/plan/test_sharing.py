@@ -374,7 +374,8 @@ def test_what_an_experiment_ticks_is_on_and_nothing_else(scale, name):
     row = rows_of("ablation")["CONV-4", name]
     recipe = plan(scale).registry.recipes.resolve(row.recipe, "conv4")
     assert recipe.tested == ("finetuned" if "EFT" in row.marks else "pretrained")
-    assert recipe.pretraining.rotation_weight == (1 if "ROT" in row.marks else 0)
+    rotates = "ROT" in row.marks and recipe.pretraining.rotated_copies
+    assert recipe.pretraining.rotation_weight == (1 if rotates else 0)
     for phase in PHASES:
         settings = recipe.propagation_in(phase)
         assert settings.embedding == ("EP" in row.marks)
