@@ -12,6 +12,7 @@ import argparse
 import csv
 import itertools
 import json
+import os
 import re
 import shutil
 from collections import Counter
@@ -19,7 +20,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from timed import machine
 
 from epcore.commands.classify import methods_of
 from epcore.report.printed import read_printed
@@ -71,6 +71,13 @@ def take(scale: str, name: str, command: str) -> None:
         "machine": machine(),
     }
     (folder / "source.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+
+
+def machine() -> str:
+    """The processor, as far as Linux tells, and how many cores it has."""
+    cpus = Path("/proc/cpuinfo")
+    model = re.search(r"model name\s*: (.*)", cpus.read_text("utf-8") if cpus.exists() else "")
+    return f"{model[1] if model else 'unknown processor'}, {os.cpu_count()} cores"
 
 
 def lines_of(name: str) -> list[dict[str, str]]:
@@ -437,7 +444,7 @@ def _compared(run: str, data: tuple[str, ...]) -> str:
 
 
 def times() -> str:
-    """How long commands took here."""
+    """How long commands took: docs/results/times/times.csv, from `time COMMAND` in a shell."""
     text = ["| command | what | jobs | time | processor time | on | version |", "|---" * 7 + "|"]
     for line in lines_of("times/times"):
         wall, processor = (_minutes(line[name]) for name in ("seconds", "processor_seconds"))

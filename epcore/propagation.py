@@ -9,6 +9,7 @@ Every linear system is solved by Cholesky: for `alpha` below 1 the matrix `I - a
 symmetric positive definite, because the eigenvalues of `L` lie in [-1, 1].
 """
 
+import math
 from typing import Any, Literal, get_args
 
 import torch
@@ -55,14 +56,17 @@ def _pairwise(points: Tensor, near: float) -> tuple[Tensor, Tensor]:
     return distances.masked_fill_(equal, 0), equal
 
 
-def similarity_graph(features: Tensor, bandwidth: Bandwidth = "std") -> Tensor:
+def similarity_graph(
+    features: Tensor, bandwidth: Bandwidth = "std", rbf_scale: float = 1.0
+) -> Tensor:
     """Adjacency `A_ij = exp(-d^2_ij / s)`, `A_ii = 0`: `(..., N, N)` from features `(..., N, D)`.
 
     `bandwidth="std"` (the authors' code; they confirmed that the paper's Var is a slip): `s` is
     the unbiased standard deviation of `d^2` over all ordered pairs of distinct points, as in
     `d^2 != 0`; the graph is then invariant to the scale of the features. `bandwidth="var"` (the
     paper's text): `s` is the unbiased variance of `d^2` over all pairs i != j.
-    Gradients flow through `s`, as in the authors' code.
+    Gradients flow through `s`, as in the authors' code. `rbf_scale` divides `s`: more makes
+    narrower neighborhoods; 1 in the authors' code.
     Points at equal distances from one another have `s = 0`: the limit, no edges, is returned.
 
     The graph of float32 features is computed in float32, which takes half of the time, and again
@@ -72,13 +76,13 @@ def similarity_graph(features: Tensor, bandwidth: Bandwidth = "std") -> Tensor:
     or where torch may round the inputs of float32 products to TF32 or bfloat16.
     """
     if features.dtype != torch.float32 or _may_round_products(features):
-        return _in_float64(features, bandwidth)
-    graph, exact = _graph(features, bandwidth, NEAR)
+        return _in_float64(features, bandwidth, rbf_scale)
+    graph, exact = _graph(features, bandwidth, NEAR, rbf_scale)
     if not bool(exact.all()):
         # Anew: what overflows has no gradient, not even one of which nothing is used.
         graph = torch.zeros_like(graph)
-        graph[exact] = _graph(features[exact], bandwidth, NEAR)[0]
-        graph[~exact] = _in_float64(features[~exact], bandwidth)
+        graph[exact] = _graph(features[exact], bandwidth, NEAR, rbf_scale)[0]
+        graph[~exact] = _in_float64(features[~exact], bandwidth, rbf_scale)
     return graph
 
 
@@ -95,12 +99,15 @@ def _may_round_products(values: Tensor) -> bool:
     return backend.matmul.fp32_precision not in ("none", "ieee")
 
 
-def _in_float64(features: Tensor, bandwidth: Bandwidth) -> Tensor:
+def _in_float64(features: Tensor, bandwidth: Bandwidth, rbf_scale: float) -> Tensor:
     """The graph of any features, in their dtype."""
-    return _graph(features.to(torch.float64), bandwidth, EQUAL)[0].to(features.dtype)
+    graph, _ = _graph(features.to(torch.float64), bandwidth, EQUAL, rbf_scale)
+    return graph.to(features.dtype)
 
 
-def _graph(points: Tensor, bandwidth: Bandwidth, near: float) -> tuple[Tensor, Tensor]:
+def _graph(
+    points: Tensor, bandwidth: Bandwidth, near: float, rbf_scale: float
+) -> tuple[Tensor, Tensor]:
     """The graph in the points' precision, and of which sets float32 is exact enough for it."""
     distances, equal = _pairwise(points, near)
     n = distances.shape[-1]
@@ -120,7 +127,7 @@ def _graph(points: Tensor, bandwidth: Bandwidth, near: float) -> tuple[Tensor, T
     variance = deviations.square().sum(dim=(-2, -1), keepdim=True) / (count - 1)
     smallest = (torch.finfo(distances.dtype).eps * mean.detach()).square()
     variance = torch.maximum(variance, smallest)
-    scale = variance.sqrt() if bandwidth == "std" else variance
+    scale = (variance.sqrt() if bandwidth == "std" else variance) / rbf_scale
     wide = (scale > NARROW * mean) & (variance > SMALLEST_VARIANCE) & scale.isfinite()
     exact = (apart == n * n - n) & wide[..., 0, 0]
     return (distances / -scale).exp_().masked_fill(diagonal, 0), exact
@@ -177,8 +184,14 @@ class Propagator:
     Held as the matrix `I - alpha L` and its Cholesky factor, so that it can be applied many times.
     """
 
-    def __init__(self, features: Tensor, alpha: float, bandwidth: Bandwidth = "std") -> None:
-        laplacian = normalized_adjacency(similarity_graph(features, bandwidth))
+    def __init__(
+        self,
+        features: Tensor,
+        alpha: float,
+        bandwidth: Bandwidth = "std",
+        rbf_scale: float = 1.0,
+    ) -> None:
+        laplacian = normalized_adjacency(similarity_graph(features, bandwidth, rbf_scale))
         identity = torch.eye(laplacian.shape[-1], dtype=laplacian.dtype, device=laplacian.device)
         self._system = identity - alpha * laplacian
         self._factor: Tensor = torch.linalg.cholesky(self._system.detach())
@@ -202,6 +215,19 @@ class Propagator:
         return self.apply(identity.expand_as(self._factor))
 
 
+def one_hot(labels: Tensor) -> Tensor:
+    """Classes int64 `(..., N)` as `(..., N, C)`, a zero row for -1; C is the largest class + 1.
+
+    Raises:
+        ValueError: if no point has a class.
+    """
+    classes = int(labels.max()) + 1
+    if classes < 1:
+        raise ValueError("labels have no class, all are negative; label some points")
+    rows = nn.functional.one_hot(labels.long().clamp_min(0), classes)
+    return rows * (labels >= 0)[..., None]
+
+
 def _holds(condition: Tensor) -> bool:
     """Whether a condition on values is true, which `torch.compile` and `torch.export` assume."""
     return torch.compiler.is_compiling() or bool(condition)
@@ -210,6 +236,11 @@ def _holds(condition: Tensor) -> bool:
 def _check_alpha(alpha: float) -> None:
     if not 0 <= alpha < 1:
         raise ValueError(f"alpha must lie in [0, 1), got {alpha}")
+
+
+def _check_rbf_scale(rbf_scale: float) -> None:
+    if not 0 < rbf_scale < math.inf:
+        raise ValueError(f"rbf_scale must be positive, got {rbf_scale}")
 
 
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
@@ -246,7 +277,8 @@ class EmbeddingPropagation(nn.Module):
     Input: features `(..., N, D)` of any floating-point dtype. Output: embeddings of the same
     shape and dtype, `Z~ = P Z`; half precision, as under autocast, is propagated in float32. It
     has no parameters and is differentiable, the graph included. As in the authors' code the rows
-    of P are not normalized, so embeddings come out scaled by about `1 / (1 - alpha)`.
+    of P are not normalized unless `normalize` says so, and embeddings come out scaled by about
+    `1 / (1 - alpha)`.
 
     A graph is one episode's: its support and queries together. Any other dimension in front of
     the last two is taken for episodes, so feature maps `(B, C, H, W)` are flattened or averaged
@@ -260,6 +292,8 @@ class EmbeddingPropagation(nn.Module):
             `similarity_graph`.
         part: which part of P to apply: `"full"`, `"off-diagonal"` (only the neighbors) or
             `"diagonal"` (only the point itself), as in the paper's propagator ablation.
+        normalize: divide each row of P by its sum over all points; `norm_prop` of the authors.
+        rbf_scale: see `similarity_graph`.
 
     Raises:
         ValueError: for NaN or infinite features, fewer than two points, points that are all
@@ -268,13 +302,20 @@ class EmbeddingPropagation(nn.Module):
     """
 
     def __init__(
-        self, alpha: float = 0.5, bandwidth: Bandwidth = "std", part: Part = "full"
+        self,
+        alpha: float = 0.5,
+        bandwidth: Bandwidth = "std",
+        part: Part = "full",
+        normalize: bool = False,
+        rbf_scale: float = 1.0,
     ) -> None:
         super().__init__()
         _check_alpha(alpha)
         _check_choice("bandwidth", bandwidth, get_args(Bandwidth))
         _check_choice("part", part, get_args(Part))
+        _check_rbf_scale(rbf_scale)
         self.alpha, self.bandwidth, self.part = alpha, bandwidth, part
+        self.normalize, self.rbf_scale = normalize, rbf_scale
 
     def forward(self, features: Tensor) -> Tensor:
         _check_features(features)
@@ -282,7 +323,13 @@ class EmbeddingPropagation(nn.Module):
             return self._propagated(_at_least_float32(features)).to(features.dtype)
 
     def _propagated(self, features: Tensor) -> Tensor:
-        propagator = Propagator(features, self.alpha, self.bandwidth)
+        propagator = Propagator(features, self.alpha, self.bandwidth, self.rbf_scale)
+        embeddings = self._part_of(propagator, features)
+        if self.normalize:
+            embeddings = embeddings / propagator.apply(torch.ones_like(features[..., :1]))
+        return embeddings
+
+    def _part_of(self, propagator: Propagator, features: Tensor) -> Tensor:
         if self.part == "full":
             return propagator.apply(features)
         matrix = propagator.matrix()
@@ -290,26 +337,32 @@ class EmbeddingPropagation(nn.Module):
         return diagonal if self.part == "diagonal" else propagator.apply(features) - diagonal
 
     def extra_repr(self) -> str:
-        return f"alpha={self.alpha}, bandwidth={self.bandwidth!r}, part={self.part!r}"
+        return (
+            f"alpha={self.alpha}, bandwidth={self.bandwidth!r}, part={self.part!r}, "
+            f"normalize={self.normalize}, rbf_scale={self.rbf_scale}"
+        )
 
 
 class LabelPropagation(nn.Module):
     """Transductive classifier: propagates the labels of some points to all of them.
 
-    Input: features `(..., N, D)` and one-hot labels `(..., N, C)` with zero rows for the
-    unlabeled (query) points. Output: log-scores `(..., N, C)`, `log(P Y + 1e-6)`; their
-    `.softmax(-1)` is the class distribution of the authors' code. They are of the features' dtype,
-    but float32 for half precision, which would round close scores to ties. The graph is built anew
+    Input: features `(..., N, D)` and labels: int64 classes `(..., N)`, -1 for unlabeled (query)
+    points, or one-hot `(..., N, C)` with zero rows for these. Output: log-scores `(..., N, C)`,
+    `log(P Y + 1e-6)`; their `.softmax(-1)` is the class distribution of the authors' code. They
+    are of the features' dtype, but float32 for half precision, which would round close scores to
+    ties. The graph is built anew
     from the features given, so after `EmbeddingPropagation` it is the graph of the embeddings, as
     in that code.
 
     Args:
         alpha: strength of the propagation, in [0, 1); 0.2 in the authors' code.
         balanced: divide each class's column of labels by its number of labeled points, as the
-            authors do in the semi-supervised setting.
+            authors do in the semi-supervised setting. Without it a class with many labels
+            outweighs one with few.
         bandwidth: see `similarity_graph`.
         normalize: divide each row of P by its sum over all points (the authors' code); False
             is the paper's text. It never changes which class has the highest score.
+        rbf_scale: see `similarity_graph`.
 
     Raises:
         ValueError: as `EmbeddingPropagation`, and for labels that are not finite or whose shape
@@ -322,12 +375,14 @@ class LabelPropagation(nn.Module):
         balanced: bool = False,
         bandwidth: Bandwidth = "std",
         normalize: bool = True,
+        rbf_scale: float = 1.0,
     ) -> None:
         super().__init__()
         _check_alpha(alpha)
         _check_choice("bandwidth", bandwidth, get_args(Bandwidth))
+        _check_rbf_scale(rbf_scale)
         self.alpha, self.balanced = alpha, balanced
-        self.bandwidth, self.normalize = bandwidth, normalize
+        self.bandwidth, self.normalize, self.rbf_scale = bandwidth, normalize, rbf_scale
 
     def forward(self, features: Tensor, labels: Tensor) -> Tensor:
         return self.log_scores(self.propagator(features), labels)
@@ -336,14 +391,19 @@ class LabelPropagation(nn.Module):
         """The propagator of features `(..., N, D)`, for more than one set of labels."""
         _check_features(features)
         with torch.autocast(features.device.type, enabled=False):
-            return Propagator(_at_least_float32(features), self.alpha, self.bandwidth)
+            return Propagator(
+                _at_least_float32(features), self.alpha, self.bandwidth, self.rbf_scale
+            )
 
     def log_scores(self, propagator: Propagator, labels: Tensor) -> Tensor:
-        """Log-scores `(..., N, C)` of labels `(..., N, C)` of the propagator's points."""
+        """Log-scores `(..., N, C)` of the labels of the propagator's points; see the class."""
+        if labels.dim() == len(propagator.shape) - 1 and not labels.is_floating_point():
+            labels = one_hot(labels)
         if labels.dim() != len(propagator.shape) or labels.shape[:-1] != propagator.shape[:-1]:
             raise ValueError(
-                f"labels must have shape (..., N, classes) with the leading shape of the "
-                f"features, {tuple(propagator.shape[:-1])}; got {tuple(labels.shape)}"
+                f"labels must be int64 of shape {tuple(propagator.shape[:-1])}, -1 where there is "
+                "none, or one-hot with the classes as one more dimension; got "
+                f"{labels.dtype} of shape {tuple(labels.shape)}"
             )
         labels = labels.to(propagator.dtype)
         if not _holds(torch.isfinite(labels).all()):
@@ -362,5 +422,5 @@ class LabelPropagation(nn.Module):
     def extra_repr(self) -> str:
         return (
             f"alpha={self.alpha}, balanced={self.balanced}, bandwidth={self.bandwidth!r}, "
-            f"normalize={self.normalize}"
+            f"normalize={self.normalize}, rbf_scale={self.rbf_scale}"
         )

@@ -34,7 +34,7 @@ MODULES = (embed, spread)
 # -- the paper's equations, one loop an index --------------------------------------------------
 
 
-def brute_propagator(points, alpha, bandwidth="std"):
+def brute_propagator(points, alpha, bandwidth="std", rbf_scale=1.0):
     """P of equations 1 and 2 for points `(n, d)`; the degree offset 1e-4 is the authors'."""
     points = np.asarray(points, dtype=np.float64)
     n = len(points)
@@ -43,7 +43,7 @@ def brute_propagator(points, alpha, bandwidth="std"):
     counted = [d for d in distance.values() if bandwidth == "var" or d != 0]
     mean = math.fsum(counted) / len(counted)
     variance = math.fsum((d - mean) ** 2 for d in counted) / (len(counted) - 1)
-    scale = math.sqrt(variance) if bandwidth == "std" else variance
+    scale = (math.sqrt(variance) if bandwidth == "std" else variance) / rbf_scale
     adjacency = np.zeros((n, n))
     for pair, d in distance.items():
         # Equal distances: the limit of exp(-d / scale) for a scale that falls to zero.
@@ -129,6 +129,62 @@ def test_the_defaults_are_those_of_the_authors_code():
     points, labels = normal(12, 4), support_labels(12)
     assert_close(EmbeddingPropagation()(points), brute_embeddings(points, 0.5, "std"))
     assert_close(LabelPropagation()(points, labels), brute_scores(points, labels, 0.2, "std"))
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_normalized_embeddings_are_divided_by_the_sums_of_the_rows_of_p(part):
+    points = normal(12, 7)
+    sums = brute_propagator(points, 0.5).sum(axis=1, keepdims=True)
+    actual = EmbeddingPropagation(part=part, normalize=True)(points)
+    assert_close(actual, brute_embeddings(points, 0.5, part=part) / sums)
+
+
+@pytest.mark.parametrize("bandwidth", BANDWIDTHS)
+@pytest.mark.parametrize("rbf_scale", [0.3, 4])
+def test_the_scale_of_the_kernel_multiplies_the_exponents(bandwidth, rbf_scale):
+    points, labels = normal(12, 4), support_labels(12)
+    matrix = brute_propagator(points, 0.5, bandwidth, rbf_scale)
+    module = EmbeddingPropagation(0.5, bandwidth, rbf_scale=rbf_scale)
+    assert_close(module(points), matrix @ points.numpy())
+    matrix = brute_propagator(points, 0.2, bandwidth, rbf_scale)
+    spread = LabelPropagation(0.2, bandwidth=bandwidth, normalize=False, rbf_scale=rbf_scale)
+    assert_close(spread(points, labels), np.log(matrix @ labels.numpy() + 1e-6))
+
+
+@pytest.mark.parametrize("rbf_scale", [0, -1, math.inf, math.nan])
+def test_a_scale_of_the_kernel_that_makes_no_graph_is_refused(rbf_scale):
+    for module in (EmbeddingPropagation, LabelPropagation):
+        with pytest.raises(ValueError, match="rbf_scale must be positive"):
+            module(rbf_scale=rbf_scale)
+
+
+@pytest.mark.parametrize("sets", [(), (2,)])
+def test_classes_as_integers_are_one_hot_labels(sets):
+    points = normal(*sets, 12, 4)
+    one_hot = support_labels(12).expand(*sets, 12, 3)
+    classes = torch.where(one_hot.sum(-1) > 0, one_hot.argmax(-1), -1)
+    assert torch.equal(LabelPropagation()(points, classes), LabelPropagation()(points, one_hot))
+
+
+def test_integers_without_any_class_are_refused():
+    with pytest.raises(ValueError, match="labels have no class, all are negative"):
+        LabelPropagation()(normal(6, 3), torch.full((6,), -1))
+
+
+def test_balanced_labels_keep_a_class_with_few_of_them():
+    """One labeled point against fifty, equal numbers of queries around both."""
+    points = normal(111, 5)
+    classes = torch.cat([torch.tensor([0]), torch.ones(50), torch.arange(60) % 2]).long()
+    points[classes == 1, 0] += 4
+    labels = torch.cat([classes[:51], torch.full((60,), -1)])
+    accuracies = [
+        (LabelPropagation(balanced=balanced)(points, labels).argmax(-1) == classes)[51:]
+        .double()
+        .mean()
+        for balanced in (False, True)
+    ]
+    assert accuracies[0] < 0.6
+    assert accuracies[1] > 0.95
 
 
 @pytest.mark.parametrize(("bandwidth", "scale"), [("std", 14 / math.sqrt(15)), ("var", 196 / 15)])
@@ -466,7 +522,7 @@ def test_anything_but_a_floating_point_tensor_is_refused(module, given, named):
     ],
 )
 def test_labels_of_another_shape_are_refused(features, labels):
-    message = r"labels must have shape \(\.\.\., N, classes\) .* got \("
+    message = r"labels must be int64 of shape \(.* or one-hot .* got torch\.float32 of shape \("
     with pytest.raises(ValueError, match=message):
         LabelPropagation()(normal(*features), torch.zeros(labels))
 

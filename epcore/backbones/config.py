@@ -35,7 +35,7 @@ SMALLEST = {"conv4": 16}
 
 
 def check_pixels(backbone: BackboneConfig, pixels: int, location: str) -> None:
-    """Raises `UserError` if images of `pixels` x `pixels` are too small; `where` is their key."""
+    """Raises `UserError` if images of `pixels` pixels a side are too small, naming their key."""
     smallest = SMALLEST.get(backbone.architecture, 1)
     if pixels < smallest:
         raise UserError(
@@ -46,7 +46,7 @@ def check_pixels(backbone: BackboneConfig, pixels: int, location: str) -> None:
 
 
 def check_sizes(backbone: BackboneConfig, location: str) -> None:
-    """Raises `UserError` unless channels and blocks are whole numbers; `where` has their keys."""
+    """Raises `UserError` unless channels and blocks are whole numbers; `location` names them."""
     if (channels := CHANNELS.get(backbone.architecture)) is None:
         return
     _check_ratio(backbone.width, channels, "channels", f"{location}, width")

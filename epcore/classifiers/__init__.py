@@ -22,6 +22,7 @@ from epcore.classifiers.cosine_means import CosineMeans
 from epcore.classifiers.discriminative import Discriminative
 from epcore.classifiers.ease import EASE
 from epcore.classifiers.episodes import EpisodeBatch
+from epcore.classifiers.few_shot import FewShotClassifier, NotFittedError
 from epcore.classifiers.ilpc import ILPC
 from epcore.classifiers.knn_label_propagation import KNNLabelPropagation
 from epcore.classifiers.label_propagation import LabelPropagationClassifier
@@ -57,12 +58,14 @@ __all__ = [
     "Discriminative",
     "EpisodeBatch",
     "EpisodeClassifier",
+    "FewShotClassifier",
     "KNNLabelPropagation",
     "LabelPropagationClassifier",
     "LaplacianShot",
     "LogisticRegression",
     "MaskedSoftKMeans",
     "Needs",
+    "NotFittedError",
     "Prototypes",
     "Ridge",
     "SelfTraining",
@@ -110,7 +113,7 @@ def load_classifier(
 
     Raises:
         UserError: for a classifier that does not exist or cannot be imported, or settings that it
-            does not have; it begins with `where`.
+            does not have; it begins with `location`.
     """
     settings_given = {"name": classifier} if isinstance(classifier, str) else dict(classifier)
     name = settings_given.pop("name")

@@ -35,7 +35,7 @@ class AlphaTIM(EpisodeClassifier):
 
     def logits(self, episodes: EpisodeBatch) -> Tensor:
         episodes = centered(episodes)
-        alpha = self.alpha or _official_alpha(episodes.shot)
+        alpha = self.alpha or _official_alpha(episodes.labeled / episodes.way)
         factor = alpha / ((alpha - 1) * episodes.queries)
 
         def slope(query: Tensor, logarithms: Tensor) -> Tensor:
@@ -47,7 +47,8 @@ class AlphaTIM(EpisodeClassifier):
         return class_scores(weights, episodes.query, self.scale).mT
 
 
-def _official_alpha(shot: int) -> float:
+def _official_alpha(shot: float) -> float:
+    """The alpha for a mean number of images a class."""
     if shot == 1:
         return 2.0
     return 7.0 if shot >= 5 else 5.0

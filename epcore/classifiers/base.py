@@ -25,6 +25,8 @@ class Needs:
             unlabeled images that take their place.
         base_weights: it takes the weights of the base classes, of the linear layer that the
             network was trained with.
+        equal_shots: it takes as many support images of each class; its random draws are of classes
+            of one size.
         frozen_features: its scores have no gradient with respect to the features, or a wrong one,
             so that no network can be trained through it.
     """
@@ -34,6 +36,7 @@ class Needs:
     instead_of_queries: bool = False
     balanced: bool = False
     base_weights: bool = False
+    equal_shots: bool = False
     frozen_features: bool = False
 
 
@@ -93,6 +96,11 @@ class EpisodeClassifier(Settings, ABC):
         """
         if episodes.unlabeled and not self.needs.unlabeled:
             raise ValueError(f"the classifier {self.name} takes no unlabeled images")
+        if self.needs.equal_shots and episodes.equal_shots is None:
+            raise ValueError(
+                f"the classifier {self.name} takes as many support images of each class, and is "
+                f"given {episodes.shots}"
+            )
         exact = episodes.points.to(torch.promote_types(episodes.points.dtype, torch.float32))
         with torch.autocast(exact.device.type, enabled=False):
             points = preprocessed(self.preprocessing, replace(episodes, points=exact))

@@ -25,5 +25,4 @@ class CosineMatching(EpisodeClassifier):
         images = (episodes.query, episodes.support)
         query, support = (functional.normalize(points, dim=-1) for points in images)
         attention = (self.scale * query @ support.mT).log_softmax(dim=-1)
-        by_class = attention.reshape(*attention.shape[:-1], episodes.way, episodes.shot)
-        return by_class.logsumexp(dim=-1)
+        return episodes.by_class(attention).logsumexp(dim=-1)

@@ -14,7 +14,8 @@ class EpisodeBatch:
 
     points `(..., N, D)`, any number of leading dimensions: first the support, `shot` images of each
     class in turn, then the `queries` of all classes, then the unlabeled images. Neither queries nor
-    unlabeled images are in an order that a classifier may use.
+    unlabeled images are in an order that a classifier may use. Where classes have unequal numbers
+    of support images, `shot` is a tuple with the number of each class.
 
     `queries` counts those of all classes together, `unlabeled` likewise; the latter is given by
     name, and without it there are none.
@@ -26,7 +27,7 @@ class EpisodeBatch:
 
     points: Tensor
     way: int
-    shot: int
+    shot: int | tuple[int, ...]
     queries: int
     base_mean: Tensor | None = None
     base_weights: Tensor | None = None
@@ -34,6 +35,10 @@ class EpisodeBatch:
     unlabeled: int = field(default=0, kw_only=True)
 
     def __post_init__(self) -> None:
+        if len(self.shots) != self.way or min(self.shots) < 1:
+            raise ValueError(
+                f"shot {self.shot}: give one or more images for each of {self.way} classes"
+            )
         images = self.points.shape[-2]
         needed = self.labeled + self.queries + self.unlabeled
         if images != needed:
@@ -53,26 +58,53 @@ class EpisodeBatch:
     @property
     def labeled(self) -> int:
         """How many support images there are."""
-        return self.way * self.shot
+        return sum(self.shots)
+
+    @property
+    def shots(self) -> tuple[int, ...]:
+        """How many support images each class has."""
+        return self.shot if isinstance(self.shot, tuple) else (self.shot,) * self.way
+
+    @property
+    def equal_shots(self) -> int | None:
+        """How many support images every class has; None if classes have unequal numbers."""
+        return self.shots[0] if len(set(self.shots)) == 1 else None
+
+    @property
+    def counts(self) -> Tensor:
+        """How many support images each class has `(way,)`, of the features' type."""
+        return self.points.new_tensor(self.shots)
 
     @property
     def support(self) -> Tensor:
-        """`(..., way * shot, D)`."""
+        """The labeled images `(..., labeled, D)`."""
         return self.points[..., : self.labeled, :]
 
     @property
     def support_labels(self) -> Tensor:
-        """One-hot classes `(way * shot, way)` of the support, alike in all episodes."""
-        classes = torch.arange(self.way, device=self.points.device)
-        return functional.one_hot(classes.repeat_interleave(self.shot), self.way).to(
-            self.points.dtype
-        )
+        """One-hot classes `(labeled, way)` of the support, alike in all episodes."""
+        classes = torch.arange(self.way).repeat_interleave(torch.tensor(self.shots))
+        return functional.one_hot(classes.to(self.points.device), self.way).to(self.points.dtype)
 
     @property
     def class_means(self) -> Tensor:
         """Mean of each class's support `(..., way, D)`."""
-        by_class = (*self.points.shape[:-2], self.way, self.shot, self.points.shape[-1])
+        if (shot := self.equal_shots) is None:
+            return self.support_labels.mT @ self.support / self.counts[:, None]
+        by_class = (*self.points.shape[:-2], self.way, shot, self.points.shape[-1])
         return self.support.reshape(by_class).mean(dim=-2)
+
+    def by_class(self, values: Tensor) -> Tensor:
+        """Values `(..., labeled)` of the support images, as `(..., way, most)`.
+
+        `most` is the largest class's number of images; smaller classes are filled with -inf.
+        """
+        most = max(self.shots)
+        places = torch.arange(most).expand(self.way, most)  # (way, most)
+        shots = torch.tensor(self.shots)[:, None]
+        rows = (places + shots.cumsum(dim=0) - shots).clamp_max(self.labeled - 1)
+        missing = (places >= shots).to(values.device)
+        return values[..., rows.to(values.device)].masked_fill(missing, -torch.inf)
 
     @property
     def query(self) -> Tensor:

@@ -22,12 +22,19 @@ class LabelPropagationClassifier(EpisodeClassifier):
 
     needs: ClassVar[Needs] = Needs(transductive=True, unlabeled=True)
 
-    label_alpha: Probability = Field(description="strength of the propagation")
-    bandwidth: Bandwidth = Field(description="see `epcore.propagation.similarity_graph`")
-    normalize_labels: bool = Field(description="divide the propagator's rows by their sums")
+    label_alpha: Probability = Field(
+        default=0.2, description="strength of the propagation; authors' code (A10)"
+    )
+    bandwidth: Bandwidth = Field(
+        default="std", description="see `epcore.propagation.similarity_graph`"
+    )
+    normalize_labels: bool = Field(
+        default=True, description="divide the propagator's rows by their sums"
+    )
     query_logits: Literal["log-scores", "scores"] = Field(
+        default="log-scores",
         description="the class distribution is the softmax of the log-scores (authors' code) or of "
-        "the scores (the paper's text by the letter)"
+        "the scores (the paper's text by the letter)",
     )
 
     def logits(self, episodes: EpisodeBatch) -> Tensor:

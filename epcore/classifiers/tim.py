@@ -74,6 +74,7 @@ class TIM(EpisodeClassifier):
         power = 1 + self.conditional_weight
         evenness = self.marginal_weight / (self.marginal_weight + 1)
         of_support = self.support_weight / power
+        of_class = (of_support * episodes.counts.double()).to(weights.dtype)[:, None]
         of_query = episodes.labeled / episodes.queries
         parts = [episodes.labeled, episodes.queries]
         for _ in range(self.steps or 150):
@@ -86,6 +87,6 @@ class TIM(EpisodeClassifier):
             strengths = torch.cat(
                 [of_support * (labels - support), of_query * (auxiliary - query)], dim=-1
             )
-            size = of_support * episodes.shot + of_query * auxiliary.sum(dim=-1, keepdim=True)
+            size = of_class + of_query * auxiliary.sum(dim=-1, keepdim=True)
             weights = weights + pull(weights, images, strengths) / size
         return weights

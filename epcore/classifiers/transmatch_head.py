@@ -63,7 +63,11 @@ class TransMatchHead(EpisodeClassifier):
     """
 
     needs: ClassVar[Needs] = Needs(
-        transductive=True, unlabeled=True, instead_of_queries=True, frozen_features=True
+        transductive=True,
+        unlabeled=True,
+        instead_of_queries=True,
+        frozen_features=True,
+        equal_shots=True,
     )
 
     steps: PositiveInt = Field(

@@ -57,7 +57,7 @@ def parse_yaml(text: str, location: str) -> dict[str, Any]:
     """The mapping in a YAML text.
 
     Raises:
-        UserError: if it is no YAML or no mapping; it begins with `where`.
+        UserError: if it is no YAML or no mapping; it begins with `location`.
     """
     try:
         content = yaml.load(text, _Loader)

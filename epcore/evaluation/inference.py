@@ -26,7 +26,7 @@ class Inference:
     own embeddings.
 
     Raises:
-        UserError: for settings that the classifier does not have; it begins with `where`.
+        UserError: for settings that the classifier does not have; it begins with `location`.
     """
 
     def __init__(self, settings: Propagation, location: str = "the recipe") -> None:

@@ -40,5 +40,4 @@ class Matching(EpisodicMethod):
             functional.normalize(points, dim=-1) for points in (episodes.query, episodes.support)
         )
         attention = (self.scale * query @ support.mT).log_softmax(dim=-1)
-        by_class = attention.reshape(*attention.shape[:-1], episodes.way, episodes.shot)
-        return by_class.logsumexp(dim=-1)
+        return episodes.by_class(attention).logsumexp(dim=-1)

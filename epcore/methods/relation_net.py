@@ -62,7 +62,7 @@ class RelationNet(EpisodicMethod):
     def scores(self, episodes: EpisodeBatch) -> Tensor:
         """Relations `(E, queries, way)` before the sigmoid, which changes no order."""
         channels, side = self.map
-        sums = episodes.shot * episodes.class_means
+        sums = episodes.counts[:, None] * episodes.class_means
         shape = (len(sums), episodes.queries, *sums.shape[1:])
         sides = (sums[:, None].expand(shape), episodes.query[:, :, None].expand(shape))
         pairs = torch.stack(sides, dim=-2)

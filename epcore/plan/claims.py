@@ -85,14 +85,7 @@ class Claims:
         """Adds the cells of a table."""
         printed = self._printed(table.paper)
         cells = self._tables.cells_if_shown(name)
-        measured = {
-            (
-                measured_place.block.name,
-                measured_place.row.name,
-                measured_place.column.name,
-            ): measured_place.run
-            for measured_place in cells
-        }
+        measured = {(c.block.name, c.row.name, c.column.name): c.run for c in cells}
         # Of ImageNet-FS a row of the literature has its method in another block.
         methods = {(run.recipe, place[2]): place for place, run in reversed(measured.items())}
         for block, row, column in table.places:

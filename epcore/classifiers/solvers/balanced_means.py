@@ -19,7 +19,8 @@ def balanced_means(episodes: EpisodeBatch, scale: float, rate: float, steps: int
     episodes = centered(episodes)
     query, means = episodes.query, episodes.class_means
     queries_per_class = episodes.queries / episodes.way
-    support = means * episodes.shot
+    counts = episodes.counts[:, None]
+    support = means * counts
 
     def log_probabilities(means: Tensor) -> Tensor:
         # |x|^2 is the same for all classes.
@@ -29,6 +30,6 @@ def balanced_means(episodes: EpisodeBatch, scale: float, rate: float, steps: int
     for _ in range(steps):
         weights = log_probabilities(means).exp()
         estimate = support + weights.mT @ query
-        counts = episodes.shot + weights.sum(dim=-2)[..., None]
-        means = torch.lerp(means, estimate / counts, rate)
+        sizes = counts + weights.sum(dim=-2)[..., None]
+        means = torch.lerp(means, estimate / sizes, rate)
     return log_probabilities(means)

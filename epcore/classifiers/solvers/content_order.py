@@ -24,12 +24,12 @@ def in_order(points: Tensor) -> Tensor:
 
 
 def support_in_order(episodes: EpisodeBatch) -> tuple[Tensor, Tensor]:
-    """The support `(..., way * shot, D)`, classes and each class's images by content.
+    """The support `(..., labeled, D)` of classes of one size, classes and images by content.
 
     Also the place of each class in it `(..., 1, way)`: scores of classes by content, gathered at
     these places, are those of the episode's classes.
     """
-    shape = (episodes.way, episodes.shot, episodes.points.shape[-1])
+    shape = (episodes.way, -1, episodes.points.shape[-1])
     classes = in_order(episodes.support.reshape(*episodes.points.shape[:-2], *shape))
     order = _keys(classes).mean(dim=-1).argsort(dim=-1)
     support = torch.take_along_dim(classes, order[..., None, None], dim=-3)

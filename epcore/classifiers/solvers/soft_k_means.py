@@ -18,9 +18,10 @@ def clustered_means(
     """
     unlabeled = episodes.unlabeled_or_query
     means = episodes.class_means
-    sums = episodes.shot * means
+    counts = episodes.counts
+    sums = counts[:, None] * means
     for _ in range(steps):
         weights = weights_of(squared_distances(unlabeled, means))
-        sizes = episodes.shot + weights.sum(dim=-2)
+        sizes = counts + weights.sum(dim=-2)
         means = (sums + weights.mT @ unlabeled) / sizes[..., None]
     return means

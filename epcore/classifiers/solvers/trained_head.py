@@ -22,7 +22,7 @@ class TrainedHead(EpisodeClassifier):
     Weights start at random and batches are drawn at random, from `seed` and the episode's number.
     """
 
-    needs: ClassVar[Needs] = Needs(frozen_features=True)
+    needs: ClassVar[Needs] = Needs(frozen_features=True, equal_shots=True)
 
     epochs: PositiveInt = Field(default=100, description="passes over the support; authors' code")
     batch_size: PositiveInt = Field(default=4, description="images a step; authors' code")
