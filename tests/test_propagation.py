@@ -184,7 +184,7 @@ def test_balanced_labels_keep_a_class_with_few_of_them():
         for balanced in (False, True)
     ]
     assert accuracies[0] < 0.6
-    assert accuracies[1] > 0.95
+    assert accuracies[1] > 0.9
 
 
 @pytest.mark.parametrize(("bandwidth", "scale"), [("std", 14 / math.sqrt(15)), ("var", 196 / 15)])

@@ -132,9 +132,7 @@ def test_the_main_table_has_a_cell_of_every_row_of_ours_in_every_column_of_the_s
 @pytest.mark.parametrize("scale", SCALES)
 def test_every_segment_of_a_path_is_a_readable_name(scale):
     tables = plan(scale).tables
-    for cell in tables.measured(
-        next(t for t in ("main", "compared", "ablation") if t in tables.covered)
-    ):
+    for cell in tables.measured("main" if "main" in tables.covered else tables.covered[0]):
         for path in (cell.scores.file, cell.checkpoint_meta):
             folders, file = path.split("/")[:-1], path.split("/")[-1]
             assert folders[:2] == ["results", scale]

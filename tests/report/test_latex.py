@@ -307,7 +307,7 @@ def test_a_block_without_a_backbone_is_headed_by_its_name(typeset):
 def test_a_block_may_say_more_than_its_backbone(typeset):
     text, _ = typeset("discrepancies")
     assert r"{Conv-4} \\" in text
-    assert r"{Conv-4, semi-supervised (EPNet$_{SSL}$)} \\" in text
+    assert r"{Conv-4, semi-supervised (EPNet-SSL)} \\" in text
 
 
 def test_columns_without_parameters_have_none(typeset):
