@@ -22,6 +22,7 @@ COMMANDS = {
     "classify": "epcore.commands.classify",
     "import-weights": "epcore.commands.import_weights",
     "embed-folder": "epcore.commands.embed_folder",
+    "predict": "epcore.commands.predict",
     "forecast": "epcore.commands.forecast",
     "status": "epcore.commands.status",
     "doctor": "epcore.commands.doctor",

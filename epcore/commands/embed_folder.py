@@ -1,6 +1,6 @@
-"""Features of a folder of images, by a checkpoint: what `epcore classify` takes."""
+"""Features of images by a checkpoint; of class folders a file that `epcore classify` takes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -24,6 +24,52 @@ from epcore.runtime.device import autocast, choose_device, set_precision
 
 
 @torch.no_grad()
+def embedded(
+    paths: Sequence[Path],
+    weights: Path,
+    backbone: str,
+    recipe: str,
+    size: int,
+    settings: Path,
+    main: MainConfig,
+) -> np.ndarray:
+    """Features `(n, D)` of pictures, resized to `size` pixels and seen as the recipe sees them.
+
+    Raises:
+        UserError: if a picture or the checkpoint cannot be read, or if features are not finite.
+    """
+    stage = Plan(settings, main.scale).runs.embed(backbone, recipe)
+    device = choose_device()
+    set_precision(stage.precision)
+    network = load_backbone(weights, stage.backbone, device)
+    augmenter = Augmenter((), stage.view)
+    _check_size(network, augmenter, size)
+    parts = []
+    with tqdm(total=len(paths), desc="embed", unit="image", disable=None) as bar:
+        for pixels in _batches(paths, size):
+            with autocast(device, stage.precision):
+                features = network(augmenter.eval_transform(to_device(pixels, device)))
+            parts.append(features.float().cpu().numpy())
+            bar.update(len(pixels))
+    values = np.concatenate(parts)
+    if not np.isfinite(values).all():
+        raise UserError(f"{weights} gives features that are not finite", "give other weights")
+    return values
+
+
+def labeled_pictures(images: Path) -> dict[str, list[Path]]:
+    """The pictures of each class folder.
+
+    Raises:
+        UserError: if a class has none, or there is anything but folders of pictures.
+    """
+    classes = class_folders(images)
+    empty = [str(images / name) for name, files in classes.items() if not files]
+    if empty:
+        raise UserError(f"{empty[0]} has no pictures", "put some there, or remove it")
+    return {name: [images / name / file for file in files] for name, files in classes.items()}
+
+
 def run(
     images: Path,
     weights: Path,
@@ -37,31 +83,11 @@ def run(
     """The command `embed-folder`: an .npz with `features` (n, D) and `labels` (n,), the folders.
 
     Raises:
-        UserError: if the folder holds none, or anything but folders of pictures, or if features
-            are not finite.
+        UserError: see `labeled_pictures` and `embedded`.
     """
-    plan = Plan(settings, main.scale)
-    stage = plan.runs.embed(backbone, recipe)
-    classes = class_folders(images)
-    paths = [images / name / file for name, files in classes.items() for file in files]
-    empty = [str(images / name) for name, files in classes.items() if not files]
-    if empty:
-        raise UserError(f"{empty[0]} has no pictures", "put some there, or remove it")
-    device = choose_device()
-    set_precision(stage.precision)
-    network = load_backbone(weights, stage.backbone, device)
-    augmenter = Augmenter((), stage.view)
-    _check_size(network, augmenter, size)
-    parts = []
-    with tqdm(total=len(paths), desc="embed-folder", unit="image", disable=None) as bar:
-        for pixels in _batches(paths, size):
-            with autocast(device, stage.precision):
-                features = network(augmenter.eval_transform(to_device(pixels, device)))
-            parts.append(features.float().cpu().numpy())
-            bar.update(len(pixels))
-    values = np.concatenate(parts)
-    if not np.isfinite(values).all():
-        raise UserError(f"{weights} gives features that are not finite", "give other weights")
+    classes = labeled_pictures(images)
+    paths = [path for files in classes.values() for path in files]
+    values = embedded(paths, weights, backbone, recipe, size, settings, main)
     labels = np.repeat(list(classes), [len(files) for files in classes.values()])
     save_arrays(out, features=values, labels=labels)
     print(f"{out}: {len(values):,} images of {len(classes)} classes")
@@ -79,7 +105,7 @@ def _check_size(network: Backbone, augmenter: Augmenter, size: int) -> None:
         raise UserError(f"--size {size}: too few pixels for this network", "give more") from None
 
 
-def _batches(paths: list[Path], size: int) -> Iterator[np.ndarray]:
+def _batches(paths: Sequence[Path], size: int) -> Iterator[np.ndarray]:
     """Pictures uint8 `(n, size, size, 3)`, some at a time."""
     encoded = ((row, str(path), path.read_bytes()) for row, path in enumerate(paths))
     decoded = decode_all(encoded, size, Pixels(), upright=True)

@@ -126,6 +126,15 @@ are listed and left out. --map replaces beginnings of names:
   epcore import-weights theirs.pt --backbone resnet12 --scale paper --map encoder.= --out mine.pt
   epcore embed-folder photos --weights mine.pt --backbone resnet12 --scale paper --out mine.npz
   epcore classify --features mine.npz"""
+PREDICT = """\
+Say which class each image of a folder is of, from a few labeled images of each class.
+
+A checkpoint's network turns images into features, and a classifier of config/classifiers.yaml
+learns the classes from those of --support, one or more images each. Written are a CSV with the
+columns file, class and probability, and a page with the images it is most and least certain of:
+  epcore predict --support labeled --queries new --weights mine.pt --backbone conv4
+Methods that classify all queries together, as the default does, give other answers with other
+queries beside."""
 EMBED_FOLDER = """\
 Compute the features of images in FOLDER/<class>/<file> with a checkpoint's network.
 
@@ -152,6 +161,30 @@ def _add_weights(command: Command) -> None:
 
     sub = command("embed-folder", "features of a folder of images, for classify", EMBED_FOLDER)
     sub.add_argument("images", type=Path, metavar="FOLDER")
+    _of_network(sub)
+    sub.add_argument(
+        "--out", required=True, type=output_file(".npz"), help="features to write (.npz)"
+    )
+    _of_scale(sub)
+
+    sub = command("predict", "classes of images, from a few labeled ones", PREDICT)
+    sub.add_argument("--support", required=True, type=Path, metavar="FOLDER",
+        help="labeled images, FOLDER/<class>/<file>",
+    )  # fmt: skip
+    sub.add_argument("--queries", required=True, type=Path, metavar="FOLDER",
+        help="images without a class, FOLDER/<file>",
+    )  # fmt: skip
+    sub.add_argument("--classifier", default="ep+soft-k-means", metavar="NAME",
+        help="as for classify (default: ep+soft-k-means)",
+    )  # fmt: skip
+    _of_network(sub)
+    sub.add_argument("--out", type=output_file(".csv"), default=Path("predictions.csv"),
+        help="file to write, with a page (.html) beside it (default: predictions.csv)",
+    )  # fmt: skip
+    _of_scale(sub)
+
+
+def _of_network(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--weights", required=True, type=Path, help="checkpoint (.pt)")
     sub.add_argument("--backbone", required=True, metavar="NAME", help="backbone (backbones.yaml)")
     sub.add_argument("--recipe", default="epnet", metavar="NAME",
@@ -160,10 +193,6 @@ def _add_weights(command: Command) -> None:
     sub.add_argument("--size", type=count, default=84, metavar="PIXELS",
         help="height and width that images are resized to first (default: 84)",
     )  # fmt: skip
-    sub.add_argument(
-        "--out", required=True, type=output_file(".npz"), help="features to write (.npz)"
-    )
-    _of_scale(sub)
 
 
 def _add_others(command: Command) -> None:

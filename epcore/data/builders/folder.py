@@ -219,10 +219,15 @@ def class_folders(images: Path) -> dict[str, list[str]]:
             raise UserError(
                 f"{folder} is no class folder", "put pictures into one, remove all else"
             )
-    return {folder.name: [path.name for path in _pictures(folder)] for folder in folders}
+    return {folder.name: [path.name for path in pictures_in(folder)] for folder in folders}
 
 
-def _pictures(folder: Path) -> list[Path]:
+def pictures_in(folder: Path) -> list[Path]:
+    """The files of a folder, sorted, without hidden ones and what operating systems leave behind.
+
+    Raises:
+        UserError: if there is something else in it.
+    """
     paths = _visible(folder)
     for path in paths:
         if path.is_dir():  # perhaps a class folder, with all of the user's pictures
