@@ -18,6 +18,9 @@ class LabelPropagationClassifier(EpisodeClassifier):
     With unlabeled images, as in the authors' code: balanced label propagation from the support;
     every unlabeled image takes its most likely class as its label, in one pass and with no
     selection; balanced label propagation again, now from support and unlabeled images.
+
+    Propagation is balanced too where classes have unequal numbers of support images: otherwise a
+    class with many of them outweighs one with few.
     """
 
     needs: ClassVar[Needs] = Needs(transductive=True, unlabeled=True)
@@ -41,8 +44,9 @@ class LabelPropagationClassifier(EpisodeClassifier):
         points, way = episodes.points, episodes.way
         first_unlabeled = episodes.labeled + episodes.queries
         semi_supervised = episodes.unlabeled > 0
+        balanced = semi_supervised or episodes.equal_shots is None
         propagation = LabelPropagation(
-            self.label_alpha, semi_supervised, self.bandwidth, self.normalize_labels
+            self.label_alpha, balanced, self.bandwidth, self.normalize_labels
         )
         propagator = propagation.propagator(points)
         labels = points.new_zeros(*points.shape[:-1], way)

@@ -174,8 +174,8 @@ def _add_weights(command: Command) -> None:
     sub.add_argument("--queries", required=True, type=Path, metavar="FOLDER",
         help="images without a class, FOLDER/<file>",
     )  # fmt: skip
-    sub.add_argument("--classifier", default="ep+soft-k-means", metavar="NAME",
-        help="as for classify (default: ep+soft-k-means)",
+    sub.add_argument("--classifier", default="ep+label-propagation", metavar="NAME",
+        help="as for classify (default: ep+label-propagation, the paper's)",
     )  # fmt: skip
     _of_network(sub)
     sub.add_argument("--out", type=output_file(".csv"), default=Path("predictions.csv"),

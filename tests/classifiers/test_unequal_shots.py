@@ -93,6 +93,16 @@ def test_prototypes_are_the_means_of_unequal_classes():
     close(Prototypes().scores(episodes), -differences.square().sum(-1) / SIZE**0.5)
 
 
+def test_a_class_with_one_image_beside_one_with_fifty_keeps_its_queries():
+    """Label propagation is balanced where supports are unequal."""
+    shots, queries = (1, 50), 60
+    points = features(shots, queries=queries)
+    points[:, 0, 0] += 8
+    points[:, 51::2, 0] += 8
+    scores = ALL["label-propagation"].scores(EpisodeBatch(points, 2, shots, queries))
+    assert (scores.argmax(dim=-1) == torch.arange(queries) % 2).double().mean() > 0.95
+
+
 @pytest.mark.parametrize("shot", [(1, 2), (1, 0, 2), 0])
 def test_a_class_without_images_is_told(shot):
     with pytest.raises(ValueError, match="give one or more images for each of 3 classes"):
