@@ -444,7 +444,7 @@ def _compared(run: str, data: tuple[str, ...]) -> str:
 
 
 def times() -> str:
-    """How long commands took: docs/results/times/times.csv, from `time COMMAND` in a shell."""
+    """How long commands took, from docs/results/times/times.csv."""
     text = ["| command | what | jobs | time | processor time | on | version |", "|---" * 7 + "|"]
     for line in lines_of("times/times"):
         wall, processor = (_minutes(line[name]) for name in ("seconds", "processor_seconds"))

@@ -65,8 +65,8 @@ def similarity_graph(
     the unbiased standard deviation of `d^2` over all ordered pairs of distinct points, as in
     `d^2 != 0`; the graph is then invariant to the scale of the features. `bandwidth="var"` (the
     paper's text): `s` is the unbiased variance of `d^2` over all pairs i != j.
-    Gradients flow through `s`, as in the authors' code. `rbf_scale` divides `s`: more makes
-    narrower neighborhoods; 1 in the authors' code.
+    Gradients flow through `s`, as in the authors' code. `rbf_scale`, 1 in that code, divides `s`:
+    a larger one leaves edges between nearer points alone.
     Points at equal distances from one another have `s = 0`: the limit, no edges, is returned.
 
     The graph of float32 features is computed in float32, which takes half of the time, and again
@@ -347,12 +347,12 @@ class LabelPropagation(nn.Module):
     """Transductive classifier: propagates the labels of some points to all of them.
 
     Input: features `(..., N, D)` and labels: int64 classes `(..., N)`, -1 for unlabeled (query)
-    points, or one-hot `(..., N, C)` with zero rows for these. Output: log-scores `(..., N, C)`,
+    points, or one-hot `(..., N, C)` with zero rows for these, which `torch.export` asks for, as the
+    number of classes is not read from values then. Output: log-scores `(..., N, C)`,
     `log(P Y + 1e-6)`; their `.softmax(-1)` is the class distribution of the authors' code. They
     are of the features' dtype, but float32 for half precision, which would round close scores to
-    ties. The graph is built anew
-    from the features given, so after `EmbeddingPropagation` it is the graph of the embeddings, as
-    in that code.
+    ties. The graph is built anew from the features given, so after `EmbeddingPropagation` it is the
+    graph of the embeddings, as in that code.
 
     Args:
         alpha: strength of the propagation, in [0, 1); 0.2 in the authors' code.
@@ -396,7 +396,7 @@ class LabelPropagation(nn.Module):
             )
 
     def log_scores(self, propagator: Propagator, labels: Tensor) -> Tensor:
-        """Log-scores `(..., N, C)` of the labels of the propagator's points; see the class."""
+        """Log-scores `(..., N, C)` of labels, one-hot or int64, of the propagator's points."""
         if labels.dim() == len(propagator.shape) - 1 and not labels.is_floating_point():
             labels = one_hot(labels)
         if labels.dim() != len(propagator.shape) or labels.shape[:-1] != propagator.shape[:-1]:

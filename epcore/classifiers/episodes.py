@@ -100,11 +100,11 @@ class EpisodeBatch:
         `most` is the largest class's number of images; smaller classes are filled with -inf.
         """
         most = max(self.shots)
-        places = torch.arange(most).expand(self.way, most)  # (way, most)
-        shots = torch.tensor(self.shots)[:, None]
-        rows = (places + shots.cumsum(dim=0) - shots).clamp_max(self.labeled - 1)
-        missing = (places >= shots).to(values.device)
-        return values[..., rows.to(values.device)].masked_fill(missing, -torch.inf)
+        parts = torch.split(values, list(self.shots), dim=-1)
+        return torch.stack(
+            [functional.pad(part, (0, most - part.shape[-1]), value=-torch.inf) for part in parts],
+            dim=-2,
+        )
 
     @property
     def query(self) -> Tensor:

@@ -14,7 +14,7 @@ from epcore.propagation import EmbeddingPropagation
 
 
 class NotFittedError(ValueError, AttributeError):
-    """Classes are asked for before `fit` was given any; scikit-learn's class has the same bases."""
+    """A prediction is asked for before `fit`; scikit-learn's error of this name has these bases."""
 
 
 class FewShotClassifier:
@@ -57,7 +57,7 @@ class FewShotClassifier:
         return self.propagate is not None or self.classifier.transductive
 
     def fit(
-        self, support: Tensor | ArrayLike, labels: Sequence[Any] | ArrayLike
+        self, support: Tensor | ArrayLike, labels: Tensor | Sequence[Any] | ArrayLike
     ) -> "FewShotClassifier":
         """Takes the labeled features `(S, D)` and their labels `(S,)`, numbers or texts.
 
@@ -66,7 +66,7 @@ class FewShotClassifier:
                 or a feature is not finite.
         """
         features = _features(support, "support")
-        names = np.asarray(labels)
+        names = np.asarray(labels.cpu() if isinstance(labels, Tensor) else labels)
         if names.shape != (len(features),):
             raise ValueError(
                 f"support has {len(features)} features, labels have the shape {names.shape}; give "
@@ -121,9 +121,9 @@ class FewShotClassifier:
     ) -> np.ndarray:
         """The softmax of the scores `(Q, classes)`, in the order of `classes_`; see `scores`.
 
-        It is the class distribution of the methods that define one. Ridge regression and SVM define
-        none: their scores are regressions to 0 and 1 and margins, so that these probabilities
-        rank classes and are flatter than the classifier is accurate.
+        For methods that define a class distribution, this is it. Ridge regression, whose scores
+        are regressed to 0 and 1, and SVM, whose scores are margins, define none: their softmax
+        ranks the classes and is no calibrated probability.
         """
         probabilities: np.ndarray = self.scores(queries, unlabeled).softmax(dim=-1).cpu().numpy()
         return probabilities

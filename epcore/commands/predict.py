@@ -87,6 +87,8 @@ def run(
         UserError: if a folder or picture cannot be read, or there are fewer than two classes.
     """
     classes, pictures = labeled_pictures(support), pictures_in(queries)
+    if len(classes) < 2:
+        raise UserError(f"{support} has one class", "put a folder for each class there")
     if not pictures:
         raise UserError(f"{queries} has no pictures", "put those there that have no class yet")
     examples = [path for files in classes.values() for path in files]

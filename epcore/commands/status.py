@@ -51,8 +51,8 @@ def overview(results: Path, now: float, scale: str = "*") -> tuple[Table, str]:
     """A line for each unfinished training, and how many are running, silent and finished."""
     table, silent = Table(*COLUMNS, box=None, pad_edge=False), 0
     for name, beat in beats(results, scale):
-        since, left = now - beat.updated, beat.seconds_left
-        silent += since >= SILENT
+        silence = now - beat.updated
+        silent += silence >= SILENT
         cells = (
             name,
             beat.stage,
@@ -61,7 +61,7 @@ def overview(results: Path, now: float, scale: str = "*") -> tuple[Table, str]:
             percent(beat.val_accuracy),
             percent(beat.best_val_accuracy),
             f"{beat.images_per_second:g}",
-            f"silent for {duration(since)}" if since >= SILENT else duration(left),
+            f"silent for {duration(silence)}" if silence >= SILENT else duration(beat.seconds_left),
             f"{beat.host}, job {beat.slurm_job}" if beat.slurm_job else beat.host,
         )
         table.add_row(*map(visible, cells))

@@ -9,7 +9,7 @@ WIDEST = 1000  # characters
 
 def width_of(table: Table) -> int:
     """The width in characters that a table needs."""
-    console = Console()
+    console = Console(markup=False)
     return Measurement.get(console, console.options.update(width=WIDEST), table).maximum
 
 

@@ -77,7 +77,7 @@ def test_the_page_shows_the_most_and_the_least_certain_pictures(folders):
         (None, ["--classifier", "simpleshot"], "takes the mean feature of the base images"),
         (None, ["--classifier", "baseline-plus-plus"], "as many support images of each class"),
         ("empty", [], "new has no pictures; put those there that have no class yet"),
-        ("one class", [], "labels have one class"),
+        ("one class", [], "support has one class; put a folder for each class there"),
     ],
 )
 def test_what_cannot_be_predicted_is_told_in_one_line(folders, capsys, before, words, said):

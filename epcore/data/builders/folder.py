@@ -8,6 +8,7 @@ Without split.csv the data set's `split` draws the classes from a seed.
 """
 
 import unicodedata
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
@@ -86,14 +87,17 @@ def _table(path: Path) -> pd.DataFrame:
             "classes and a seed",
         )
     try:
-        table = pd.read_csv(
-            path,
-            dtype=str,
-            encoding="utf-8-sig",  # Excel puts a mark before the first column
-            index_col=False,
-            keep_default_na=False,
-            skip_blank_lines=False,
-        )
+        with warnings.catch_warnings():
+            # Spreadsheets end each line with a comma where a column was emptied.
+            warnings.simplefilter("ignore", pd.errors.ParserWarning)
+            table = pd.read_csv(
+                path,
+                dtype=str,
+                encoding="utf-8-sig",  # Excel puts a mark before the first column
+                index_col=False,
+                keep_default_na=False,
+                skip_blank_lines=False,
+            )
     except ValueError as error:
         reason = " ".join(str(error).split())
         raise UserError(f"{path} cannot be read ({reason})", "save it as CSV in UTF-8") from None
@@ -165,17 +169,17 @@ def contents(dataset: OwnData, sources: Sources) -> Contents:
 
 
 def _paths(images: Path, files: dict[ImageClass, list[str]]) -> Iterator[Path]:
-    """The files of each class in the folder `images`; names are compared in their normal form.
+    """The files of each class in the folder `images`.
+
+    A name that is not on the disk is looked for in its normal form, which split.csv has.
 
     Raises:
         UserError: for the first that is no plain file.
     """
-    folders = _by_normal_name(images)
     for image_class, names in files.items():
-        folder = folders.get(image_class.name, images / image_class.name)
-        pictures = _by_normal_name(folder)
+        folder = _path_of(images, image_class.name)
         for name in names:
-            path = pictures.get(_normal(name), folder / name)
+            path = _path_of(folder, name)
             if not path.exists():
                 raise UserError(f"{path} does not exist, but split.csv lists it")
             if not path.is_file() or path.stat().st_size > LARGEST:
@@ -185,9 +189,12 @@ def _paths(images: Path, files: dict[ImageClass, list[str]]) -> Iterator[Path]:
             yield path
 
 
-def _by_normal_name(folder: Path) -> dict[str, Path]:
-    """What is in a folder; nothing if there is no such folder."""
-    return {_normal(path.name): path for path in folder.iterdir()} if folder.is_dir() else {}
+def _path_of(folder: Path, name: str) -> Path:
+    """The path of a name in a folder, or of the entry that has this name in its normal form."""
+    path = folder / name
+    if path.exists() or not folder.is_dir():
+        return path
+    return next((entry for entry in folder.iterdir() if _normal(entry.name) == name), path)
 
 
 def _files_of_drawn_classes(folder: Path, split: RandomSplit) -> dict[ImageClass, list[str]]:
@@ -232,14 +239,14 @@ def pictures_in(folder: Path) -> list[Path]:
     for path in paths:
         if path.is_dir():  # perhaps a class folder, with all of the user's pictures
             raise UserError(
-                f"{path} is a folder, where pictures of a class were expected",
-                f"give the folder that holds the class folders (is it {folder}?), or move the "
-                "pictures up",
+                f"{path} is a folder, where pictures were expected",
+                f"move its pictures up, or give the folder that holds the class folders (is it "
+                f"{folder}?)",
             )
         if not path.is_file():
             raise UserError(
                 f"{path} is no picture",
-                "a class folder holds its pictures and nothing else: remove it",
+                "remove it: there should be pictures and nothing else",
             )
     return paths
 

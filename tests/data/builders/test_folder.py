@@ -229,6 +229,16 @@ def test_a_wrong_line_is_named_by_its_number(tmp_path, line, message):
     assert str(source / "split.csv") in refused(source, message)
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_comma_at_the_end_of_each_line_and_empty_lines_mean_nothing(tmp_path):
+    folder(tmp_path / "mine")
+    source = write_split(tmp_path / "mine", [f"{line}," for line in LINES])
+    commas = read_split(source / "split.csv")
+    write_split(source, ["", *LINES, ""])
+    assert read_split(source / "split.csv") == commas
+    assert sum(map(len, commas.values())) == len(LINES)
+
+
 @pytest.mark.parametrize("lines", [['c.png,cat,"base'], ["c.png,cat,base,more"]])
 def test_text_that_is_no_csv_is_told_with_the_line(tmp_path, lines):
     source = write_split(tmp_path / "mine", [*LINES, *lines])
@@ -394,8 +404,8 @@ def test_a_folder_in_a_class_folder_is_not_called_something_to_remove(tmp_path):
     with pytest.raises(UserError) as caught:
         class_folders(source)
     assert str(caught.value) == (
-        f"{source}/images/class 0 is a folder, where pictures of a class were expected; give the "
-        f"folder that holds the class folders (is it {source}/images?), or move the pictures up"
+        f"{source}/images/class 0 is a folder, where pictures were expected; move its pictures "
+        f"up, or give the folder that holds the class folders (is it {source}/images?)"
     )
 
 
@@ -462,6 +472,17 @@ def test_names_are_the_same_in_each_unicode_form(tmp_path, listed, there):
     Image.fromarray(pixels(9)).save(place / file)
     store = built(source, tmp_path / "packed")
     assert names[0] in [c.name for c in store.classes]
+
+
+def test_names_that_look_the_same_are_files_of_their_own(tmp_path):
+    source = unsplit(tmp_path / "mine")
+    for name in ("\N{LATIN SMALL LETTER E WITH ACUTE}", "e\N{COMBINING ACUTE ACCENT}", " e", "e"):
+        seed = 1000 + len(name) + ord(name[0])
+        Image.fromarray(pixels(seed)).save(source / "images" / "class 0" / f"{name}.png")
+    store = drawn(source, tmp_path / "packed", seed=0)
+    (label,) = (n for n, c in enumerate(store.classes) if c.name == "class 0")
+    images = store.images[store.labels == label].reshape(6, -1)
+    assert len(np.unique(images, axis=0)) == 6
 
 
 LEFT = ["Thumbs.db", ".DS_Store", "desktop.ini", "Icon\r", "._a.png"]
