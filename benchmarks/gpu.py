@@ -40,7 +40,7 @@ def operations(task: Timed, device: torch.device) -> int:
     images = task.augmenter.pretrain_transform(stored, torch.Generator(), task.settings.copies)
     counter = FlopCounterMode(display=False)
     with counter:
-        with autocast(device, task.stage.precision):
+        with autocast(device, task.config.precision):
             features = task.model.backbone(images)
         features.float().sum().backward()
     return counter.get_total_flops()

@@ -38,7 +38,7 @@ class Timed(PretrainingTask):
         for loss in super().losses(epoch, start, generator):
             yield loss
             stepped = self.now()
-            with autocast(self.device, self.stage.precision):
+            with autocast(self.device, self.config.precision):
                 features = bare(images)
             features.backward(gradient.to(features.dtype))
             bare.zero_grad()
@@ -78,7 +78,7 @@ def loop_row(task: Timed, name: str, device: torch.device) -> None:
     """Its throughput as a share of the bare backbone."""
     pair = Pair.of(task.loops[2:], task.bare[2:])
     images = task.images_per_step
-    facts = describe(device, task.stage.precision)
+    facts = describe(device, task.config.precision)
     row(
         f"pretraining {name}: throughput of the loop as a share of the bare backbone",
         pair.other_to_ours,
