@@ -8,6 +8,8 @@ from epcore import __version__
 from epcore.commands.arguments import count, output_file, seconds, setting
 from epcore.commands.stages import COMPUTE
 
+BATCH = 64  # images that a network sees at once, unless told
+
 FETCH = """\
 Gets the files that data sets are built from, and checks that they are the published ones.
 
@@ -126,22 +128,36 @@ are listed and left out. --map replaces beginnings of names:
   epcore import-weights theirs.pt --backbone resnet12 --scale paper --map encoder.= --out mine.pt
   epcore embed-folder photos --weights mine.pt --backbone resnet12 --scale paper --out mine.npz
   epcore classify --features mine.npz"""
-PREDICT = """\
+NETWORK = """\
+The network is of a checkpoint of this program, which sees images as the recipe does, resized to
+--size pixels:
+  --backbone conv4 --weights mine.pt
+or one of timm, with its own view of images, and its weights from timm's hub or, with --weights,
+from a file (pip install "epcore[timm]"):
+  --backbone timm:vit_small_patch14_dinov2"""
+PREDICT = f"""\
 Say which class each image of a folder is of, from a few labeled images of each class.
 
-A checkpoint's network turns images into features, and a classifier of config/classifiers.yaml
-learns the classes from those of --support, one or more images each. Written are a CSV with the
-columns file, class and probability, and a page with the images it is most and least certain of:
-  epcore predict --support labeled --queries new --weights mine.pt --backbone conv4
+A network turns images into features, and a classifier of config/classifiers.yaml learns the
+classes from those of --support, one or more images each. Written are a CSV with the columns file,
+class and probability, and a page with the images it is most and least certain of:
+  epcore predict --support labeled --queries new --backbone timm:vit_small_patch14_dinov2
 Methods that classify all queries together, as the default does, give other answers with other
-queries beside."""
-EMBED_FOLDER = """\
-Compute the features of images in FOLDER/<class>/<file> with a checkpoint's network.
+queries beside.
 
-They are resized to --size pixels and seen as the recipe sees its images. The .npz that is written
-holds `features` and `labels`; `epcore classify --features` draws episodes from it and prints the
-accuracies of all classifiers that need nothing else. The classes should be none that the network
-was trained on."""
+{NETWORK}
+
+Where images are embedded already, --features FILE.npz takes their place: its `features` (n, D) and
+`labels` (n,), which are '' or, in numbers, -1 where the class is asked for. The CSV has the
+columns row, class and probability then."""
+EMBED_FOLDER = f"""\
+Compute the features of images in FOLDER/<class>/<file> with a trained network.
+
+The .npz that is written holds `features` and `labels`; `epcore classify --features` draws episodes
+from it and prints the accuracies of all classifiers that need nothing else. The classes should be
+none that the network was trained on.
+
+{NETWORK}"""
 
 
 def _add_weights(command: Command) -> None:
@@ -161,37 +177,50 @@ def _add_weights(command: Command) -> None:
 
     sub = command("embed-folder", "features of a folder of images, for classify", EMBED_FOLDER)
     sub.add_argument("images", type=Path, metavar="FOLDER")
-    _of_network(sub)
+    _of_network(sub, required=True)
     sub.add_argument(
         "--out", required=True, type=output_file(".npz"), help="features to write (.npz)"
     )
     _of_scale(sub)
 
     sub = command("predict", "classes of images, from a few labeled ones", PREDICT)
-    sub.add_argument("--support", required=True, type=Path, metavar="FOLDER",
+    sub.add_argument("--support", type=Path, metavar="FOLDER",
         help="labeled images, FOLDER/<class>/<file>",
     )  # fmt: skip
-    sub.add_argument("--queries", required=True, type=Path, metavar="FOLDER",
+    sub.add_argument("--queries", type=Path, metavar="FOLDER",
         help="images without a class, FOLDER/<file>",
+    )  # fmt: skip
+    sub.add_argument("--features", type=Path, metavar="FILE.npz",
+        help="features of images, in place of both folders and the network",
     )  # fmt: skip
     sub.add_argument("--classifier", default="ep+label-propagation", metavar="NAME",
         help="as for classify (default: ep+label-propagation, the paper's)",
     )  # fmt: skip
-    _of_network(sub)
+    _of_network(sub, required=False)
     sub.add_argument("--out", type=output_file(".csv"), default=Path("predictions.csv"),
         help="file to write, with a page (.html) beside it (default: predictions.csv)",
     )  # fmt: skip
     _of_scale(sub)
 
 
-def _of_network(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("--weights", required=True, type=Path, help="checkpoint (.pt)")
-    sub.add_argument("--backbone", required=True, metavar="NAME", help="backbone (backbones.yaml)")
+def _of_network(sub: argparse.ArgumentParser, required: bool) -> None:
+    sub.add_argument("--backbone", required=required, metavar="NAME",
+        help="of backbones.yaml, or timm:NAME",
+    )  # fmt: skip
+    sub.add_argument("--weights", type=Path, metavar="FILE",
+        help="checkpoint (.pt), or weights of timm (default: from its hub)",
+    )  # fmt: skip
     sub.add_argument("--recipe", default="epnet", metavar="NAME",
         help="whose view of images it is (default: epnet)",
     )  # fmt: skip
     sub.add_argument("--size", type=count, default=84, metavar="PIXELS",
-        help="height and width that images are resized to first (default: 84)",
+        help="height and width that images are resized to first, but for timm (default: 84)",
+    )  # fmt: skip
+    sub.add_argument("--batch", type=count, default=BATCH, metavar="N",
+        help=f"images at a time (default: {BATCH})",
+    )  # fmt: skip
+    sub.add_argument("--device", choices=("cpu", "cuda"),
+        help="where the network computes (default: a GPU if there is one)",
     )  # fmt: skip
 
 

@@ -12,8 +12,8 @@ from PIL import Image
 
 from epcore.classifiers import FewShotClassifier
 from epcore.commands.classify import methods_of
-from epcore.commands.embed_folder import embedded, labeled_pictures
-from epcore.config.scale import MainConfig
+from epcore.commands.embed_folder import labeled_pictures, network_of
+from epcore.commands.labeled import Labeled
 from epcore.data.builders.folder import pictures_in
 from epcore.data.datasets import Pixels
 from epcore.data.pictures import decode
@@ -25,6 +25,7 @@ from epcore.report.writer import fill
 
 SHOWN = 12  # most and least certain images on the page
 THUMBNAIL = 112  # pixels
+UNLABELED = ("", "-1")  # labels of rows whose class is asked for
 
 
 def predict(
@@ -73,19 +74,28 @@ def _thumbnail(file: str) -> str:
 
 
 def run(
-    support: Path,
-    queries: Path,
+    support: Path | None,
+    queries: Path | None,
+    features: Path | None,
     classifier: str,
     out: Path,
+    batch: int,
     settings: Path,
-    main: MainConfig,
     **network: Any,
 ) -> None:
     """The command `predict`: a CSV of file, class and probability, and a page beside it.
 
     Raises:
-        UserError: if a folder or picture cannot be read, or there are fewer than two classes.
+        UserError: if a folder, picture or file cannot be read, or there are fewer than two classes.
     """
+    if features is not None:
+        _of_features(features, classifier, out, settings)
+        return
+    if support is None or queries is None or network["backbone"] is None:
+        raise UserError(
+            "predict takes --support, --queries and --backbone",
+            "or --features of images that are embedded already",
+        )
     classes, pictures = labeled_pictures(support), pictures_in(queries)
     if len(classes) < 2:
         raise UserError(f"{support} has one class", "put a folder for each class there")
@@ -93,12 +103,35 @@ def run(
         raise UserError(f"{queries} has no pictures", "put those there that have no class yet")
     examples = [path for files in classes.values() for path in files]
     labels = np.repeat(list(classes), [len(files) for files in classes.values()])
-    features = embedded([*examples, *pictures], settings=settings, main=main, **network)
-    known, unknown = features[: len(examples)], features[len(examples) :]
+    trained = network_of(settings=settings, **network)
+    values = trained.features([*examples, *pictures], batch)
+    known, unknown = values[: len(examples)], values[len(examples) :]
     predictions = predict(classifier, known, labels, unknown, settings)
     predictions.insert(0, "file", list(map(str, pictures)))
-    write_table(predictions, out, "%.4f")
+    _write(predictions, out, labels)
     page = out.with_suffix(".html")
     write_text(page, page_of(predictions, classifier, len(examples)))
-    print(f"{out}: {len(pictures)} images in {len(classes)} classes, from {len(examples)} examples")
     print(f"{page}: the most and the least certain ones, for a browser")
+
+
+def _of_features(path: Path, classifier: str, out: Path, settings: Path) -> None:
+    """Predicts the rows of a file that have no label."""
+    labeled = Labeled.load(path)
+    labels = np.array(labeled.pool.classes)[labeled.features.labels]
+    unknown = np.isin(labels, UNLABELED)
+    if not unknown.any():
+        raise UserError(
+            f"{path}: every row has a label", "label those to be predicted '' or, in numbers, -1"
+        )
+    values, known = labeled.features.values, labels[~unknown]
+    if len(np.unique(known)) < 2:
+        raise UserError(f"{path} has fewer than two classes", "label images of two or more")
+    predictions = predict(classifier, values[~unknown], known, values[unknown], settings)
+    predictions.insert(0, "row", np.flatnonzero(unknown))
+    _write(predictions, out, known)
+
+
+def _write(predictions: pd.DataFrame, out: Path, labels: np.ndarray) -> None:
+    write_table(predictions, out, "%.4f")
+    classes = len(np.unique(labels))
+    print(f"{out}: {len(predictions)} images in {classes} classes, from {len(labels)} examples")

@@ -3,9 +3,10 @@
 import io
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
+from typing import TypeVar
 
 import numpy as np
 from PIL import ExifTags, Image, UnidentifiedImageError
@@ -16,6 +17,7 @@ from epcore.errors import UserError
 # Of the kinds that Pillow knows, others run programs (EPS), or are no photographs.
 FORMATS = ("AVIF", "BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 MOST_PIXELS = 89_478_485  # from which on Pillow warns; up to 12 bytes each while they are read
+Read = TypeVar("Read")
 FILTERS = {
     "bilinear": Image.Resampling.BILINEAR,
     "bicubic": Image.Resampling.BICUBIC,
@@ -53,6 +55,17 @@ def decode(
     Raises:
         UserError: if it is no picture, damaged, too large, or plain gray of more than 8 bits.
     """
+    return read(data, name, partial(to_array, size=size, pixels=pixels), upright=upright)
+
+
+def read(
+    data: bytes, name: str, use: Callable[[Image.Image], Read], *, upright: bool = False
+) -> Read:
+    """What `use` makes of an encoded picture; see `decode`.
+
+    Raises:
+        UserError: as for `decode`.
+    """
     try:
         with Image.open(io.BytesIO(data), formats=_formats()) as picture:
             if (pixels_of := picture.width * picture.height) > MOST_PIXELS:
@@ -60,7 +73,7 @@ def decode(
             # Pillow would cut 16 bits of gray off at 255.
             if picture.mode.startswith(("I", "F")):
                 raise ValueError("its pixels have more than 8 bits a channel")
-            return to_array(_upright(picture) if upright else picture, size, pixels)
+            return use(_upright(picture) if upright else picture)
     except Exception as error:  # Pillow raises nearly anything
         unknown = isinstance(error, UnidentifiedImageError)  # its text names a place in memory
         reason = f"none of {', '.join(FORMATS)}" if unknown else str(error)
@@ -84,16 +97,20 @@ def _upright(picture: Image.Image) -> Image.Image:
 
 def to_array(picture: Image.Image, size: int, pixels: Pixels) -> np.ndarray:
     """A picture as RGB, uint8 `(size, size, 3)`."""
-    if picture.has_transparency_data:
-        picture = _on_white(picture)
-    elif picture.mode != "RGB":
-        picture = picture.convert("RGB")
+    picture = to_rgb(picture)
     if pixels.processing == "center-crop":
         side = min(picture.size)
         # Half less half, each rounded down, as TADAM did.
         x, top = (length // 2 - side // 2 for length in picture.size)
         picture = picture.crop((x, top, x + side, top + side))
     return np.asarray(picture.resize((size, size), FILTERS[pixels.filter]))
+
+
+def to_rgb(picture: Image.Image) -> Image.Image:
+    """A picture in RGB; what is transparent lies on white."""
+    if picture.has_transparency_data:
+        return _on_white(picture)
+    return picture if picture.mode == "RGB" else picture.convert("RGB")
 
 
 def _on_white(picture: Image.Image) -> Image.Image:
@@ -106,20 +123,25 @@ def _on_white(picture: Image.Image) -> Image.Image:
 def decode_all(
     pictures: Iterable[tuple[int, str, bytes]], size: int, pixels: Pixels, *, upright: bool = False
 ) -> Iterator[tuple[int, np.ndarray]]:
-    """Decodes `(row, name, data)` to `(row, array)`, in order; see `decode`.
+    """Decodes `(row, name, data)` to `(row, array)`, in order; see `decode`."""
+    return read_all(pictures, partial(decode, size=size, pixels=pixels, upright=upright))
+
+
+def read_all(
+    pictures: Iterable[tuple[int, str, bytes]], read_one: Callable[[bytes, str], Read]
+) -> Iterator[tuple[int, Read]]:
+    """From `(row, name, data)` to `(row, read_one(data, name))`, in order.
 
     Pillow decodes and resizes outside Python's lock, so OMP_NUM_THREADS threads share the work;
     a few pictures per thread are in memory at a time.
     """
     setting = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]  # OpenMP takes a list as well
     workers = max(1, int(setting)) if setting.isdecimal() else os.cpu_count() or 1
-    waiting: deque[tuple[int, Future[np.ndarray]]] = deque()
+    waiting: deque[tuple[int, Future[Read]]] = deque()
     with ThreadPoolExecutor(workers) as pool:
         try:
             for row, name, data in pictures:
-                waiting.append(
-                    (row, pool.submit(decode, data, name, size, pixels, upright=upright))
-                )
+                waiting.append((row, pool.submit(read_one, data, name)))
                 if len(waiting) > 4 * workers:
                     row_done, result = waiting.popleft()
                     yield row_done, result.result()

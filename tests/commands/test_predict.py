@@ -90,3 +90,37 @@ def test_what_cannot_be_predicted_is_told_in_one_line(folders, capsys, before, w
     assert run(*words) == 2
     assert said in capsys.readouterr().err
     assert not Path("predictions.csv").exists()
+
+
+def test_rows_of_a_file_without_a_label_are_predicted(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    random = np.random.default_rng(0)
+    classes = np.array([0, 1, 2, 2, 1, 0, 2, 1, 0, 0])
+    features = np.eye(3)[classes] + random.normal(0, 0.05, (10, 3))
+    hidden = np.arange(10) > 5
+    for labels in (np.where(hidden, -1, classes), np.where(hidden, "", classes.astype(str))):
+        np.savez("mine.npz", features=features.astype(np.float32), labels=labels)
+        assert main(["predict", "--features", "mine.npz", "--settings", str(CONFIG)]) == 0
+        table = pd.read_csv("predictions.csv")
+        assert table["row"].tolist() == [6, 7, 8, 9]
+        assert table["class"].tolist() == [2, 1, 0, 0]
+        assert "4 images in 3 classes, from 6 examples" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        ([0, 1, 2, 2], "every row has a label; label those to be predicted '' or, in numbers, -1"),
+        ([0, 0, -1, -1], "mine.npz has fewer than two classes"),
+    ],
+)
+def test_a_file_with_nothing_to_predict_is_told(tmp_path, monkeypatch, capsys, labels, said):
+    monkeypatch.chdir(tmp_path)
+    np.savez("mine.npz", features=np.eye(4, dtype=np.float32), labels=np.array(labels))
+    assert main(["predict", "--features", "mine.npz", "--settings", str(CONFIG)]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_folders_or_features_must_be_given(capsys):
+    assert main(["predict", "--support", "labeled"]) == 2
+    assert "predict takes --support, --queries and --backbone" in capsys.readouterr().err
