@@ -21,6 +21,13 @@ def count(text: str) -> int:
     raise argparse.ArgumentTypeError(f"expected a whole number, 0 or more, got {text}")
 
 
+def some(text: str) -> int:
+    """A number of things of which there must be one."""
+    if number := count(text):
+        return number
+    raise argparse.ArgumentTypeError(f"expected a whole number, 1 or more, got {text}")
+
+
 def seconds(text: str) -> float:
     """A time to wait."""
     with contextlib.suppress(ValueError):

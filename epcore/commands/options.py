@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from epcore import __version__
-from epcore.commands.arguments import count, output_file, seconds, setting
+from epcore.commands.arguments import count, output_file, seconds, setting, some
 from epcore.commands.stages import COMPUTE
 
 BATCH = 64  # images that a network sees at once, unless told
@@ -116,6 +116,10 @@ def _add_classify(command: Command) -> None:
         "--dirichlet", type=float, metavar="A",
         help="queries are not spread evenly: shares of classes are drawn from Dir(A)",
     )  # fmt: skip
+    drawn.add_argument("--open-set", type=count, default=0, metavar="N",
+        help="queries of N more classes, of which the classifier knows nothing, are among the "
+        "others: how well does its confidence tell them apart? (default: 0)",
+    )  # fmt: skip
 
 
 IMPORT = """\
@@ -213,10 +217,10 @@ def _of_network(sub: argparse.ArgumentParser, required: bool) -> None:
     sub.add_argument("--recipe", default="epnet", metavar="NAME",
         help="whose view of images it is (default: epnet)",
     )  # fmt: skip
-    sub.add_argument("--size", type=count, default=84, metavar="PIXELS",
+    sub.add_argument("--size", type=some, default=84, metavar="PIXELS",
         help="height and width that images are resized to first, but for timm (default: 84)",
     )  # fmt: skip
-    sub.add_argument("--batch", type=count, default=BATCH, metavar="N",
+    sub.add_argument("--batch", type=some, default=BATCH, metavar="N",
         help=f"images at a time (default: {BATCH})",
     )  # fmt: skip
     sub.add_argument("--device", choices=("cpu", "cuda"),

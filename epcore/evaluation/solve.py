@@ -1,10 +1,11 @@
 """Accuracy and loss of every episode, from cached features."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import Tensor
 from torch.nn import functional
 from tqdm import tqdm
 
@@ -33,7 +34,6 @@ class Results:
     losses: np.ndarray
 
 
-@torch.no_grad()
 def solve(
     features: Features,
     episodes: Episodes,
@@ -48,11 +48,35 @@ def solve(
     Raises:
         DegenerateFeaturesError: if features or the scores of the classifier say nothing.
     """
-    way, shot = episodes.support.shape[1:]
-    images, labels = episodes.images(), torch.from_numpy(episodes.query_labels)
+    accuracies, losses = [], []
+    for logits, expected in scored(features, episodes, inference, base, label):
+        accuracies.append((logits.argmax(dim=-1) == expected).double().mean(dim=1))
+        loss = functional.cross_entropy(logits.mT, expected, reduction="none")
+        losses.append(loss.double().mean(dim=1))
+    return Results(torch.cat(accuracies).numpy(), torch.cat(losses).numpy())
+
+
+@torch.no_grad()
+def scored(
+    features: Features,
+    episodes: Episodes,
+    inference: Inference,
+    base: BaseClasses | None = None,
+    label: str | None = None,
+    left_out: int = 0,
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Logits `(episodes, queries, way)` and classes `(episodes, queries)`, some episodes at a time.
+
+    Of the last `left_out` classes of an episode the classifier sees queries alone, and knows
+    nothing: their numbers are those from `way` on. `label` shows a progress bar.
+
+    Raises:
+        DegenerateFeaturesError: if features or the scores of the classifier say nothing.
+    """
+    way, shot = episodes.support.shape[1] - left_out, episodes.support.shape[2]
+    images, labels = episodes.images(way), torch.from_numpy(episodes.query_labels)
     mean, weights = base.tensors if base else (None, None)
     size = max(1, min(BATCH, PAIRS // images.shape[1] ** 2))
-    accuracies, losses = [], []
     starts: Iterable[int] = range(0, len(images), size)
     if label is not None:
         starts = tqdm(starts, desc=label, unit="batch", disable=None)
@@ -62,7 +86,7 @@ def solve(
         numbers = torch.arange(start, start + len(points))
         batch = EpisodeBatch(
             points, way, shot, labels.shape[1], mean, weights, numbers,
-            unlabeled=episodes.unlabeled_count,
+            unlabeled=way * episodes.unlabeled.shape[2],
         )  # fmt: skip
         logits = inference.scores(batch)
         if not logits.isfinite().all():
@@ -70,7 +94,4 @@ def solve(
                 f"the classifier {inference.classifier.name} gives scores that are not finite, of "
                 f"features of up to {points.abs().max():.3g}"
             )
-        accuracies.append((logits.argmax(dim=-1) == expected).double().mean(dim=1))
-        loss = functional.cross_entropy(logits.mT, expected, reduction="none")
-        losses.append(loss.double().mean(dim=1))
-    return Results(torch.cat(accuracies).numpy(), torch.cat(losses).numpy())
+        yield logits, expected

@@ -6,9 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from plans import put
+from sklearn.metrics import roc_auc_score
 
 from epcore.commands.cli import main
 from epcore.data.episodes import Episodes
+from epcore.evaluation.confidence import calibration_error
 
 CONFIG = str(Path(__file__).parents[2] / "config")
 CLASSES, IMAGES, SIZE = 8, 30, 6
@@ -38,7 +40,7 @@ def classify(tmp_path, capsys):
 def numbers(out):
     """Name of each line -> accuracy, and difference to the first."""
     found = {}
-    for line in out.splitlines()[2:]:
+    for line in filter(lambda line: "  ECE" in line, out.splitlines()):
         name, accuracy, *others = re.split(r"\s{2,}", line.strip())
         gap = [other for other in others if other[0] in "+-"]
         found[name] = accuracy.split(" ± ")[0], gap[0].split(" ± ")[0] if gap else None
@@ -116,6 +118,38 @@ def test_without_a_name_all_are_compared_with_the_papers(classify):
     (first, (_, gap)), *others = found.items()
     assert (first, gap) == ("ep+label-propagation", None)
     assert {"label-propagation", "ridge"} <= {name for name, (_, gap) in others if gap is not None}
+
+
+def test_confidence_is_told_for_queries_of_known_and_of_other_classes(classify, tmp_path):
+    content = arrays(spread=2.0)
+    code, out, _ = classify(
+        content, "--classifier", "nearest-mean", "--open-set", "2", "--way", "4"
+    )
+    assert code == 0
+    assert "20 episodes, 4-way 1-shot, 60 queries each" in out
+    assert "and 30 queries of 2 classes that are none of these" in out
+    episodes = Episodes.load(tmp_path / "mine-4way-1shot-15queries-open2-20.npz")
+    values = content["features"].astype(np.float32).astype(np.float64)
+    right, sure, areas = [], [], []
+    for support, query in zip(episodes.support, episodes.query, strict=True):
+        distances = values[query.ravel()][:, None] - values[support[:4, 0]]
+        scores = np.sort(-(distances**2).sum(axis=2) / np.sqrt(SIZE), axis=1)
+        # The odds of the most likely class against all others, which rank as its probability does.
+        odds = scores[:, -1] - np.logaddexp.reduce(scores[:, :-1], axis=1)
+        right.append(((distances**2).sum(axis=2).argmin(axis=1) == np.arange(90) // 15)[:60])
+        sure.append(1 / (1 + np.exp(-odds[:60])))
+        areas.append(roc_auc_score(np.arange(90) < 60, odds))
+    (line,) = [line for line in out.splitlines() if "  ECE" in line]
+    accuracy, ece, area = re.findall(r"(?:mean|ECE|AUROC)\s+([\d.]+)", line)
+    assert float(accuracy) == pytest.approx(100 * np.mean(right), abs=0.006)
+    expected = calibration_error(np.array(sure), np.array(right))
+    assert float(ece) == pytest.approx(100 * expected, abs=0.06)
+    assert float(area) == pytest.approx(100 * np.mean(areas), abs=0.06)
+
+
+def test_open_sets_have_as_many_queries_of_every_class(classify):
+    code, _, err = classify(arrays(), "--open-set", "2", "--dirichlet", "1")
+    assert (code, "--open-set and --dirichlet exclude one another" in err) == (2, True)
 
 
 def test_a_base_mean_in_the_file_lets_simpleshot_take_part(classify):

@@ -15,7 +15,7 @@ from plans import command, plan_of
 from epcore.backbones.build import build_backbone
 from epcore.backbones.checkpoint import Checkpoint
 from epcore.backbones.config import BackboneConfig
-from epcore.commands import cli
+from epcore.commands import cli, options
 from epcore.data.episodes import Episodes
 from epcore.data.store import ImageStore
 from epcore.evaluation.embed import Features
@@ -48,7 +48,7 @@ def documented(toy, tmp_path, monkeypatch):
 
 
 def test_the_documented_lines_embed_and_evaluate_them(documented, capsys):
-    (of_folder, of_checkpoint), episodes = documented
+    (of_folder, of_timm, of_checkpoint), episodes = documented
     theirs = build_backbone("resnet12")
     torch.save({f"encoder.{name}": w for name, w in theirs.state_dict().items()}, "theirs.pt")
     assert (len(of_folder), len(of_checkpoint)) == (3, 1)
@@ -62,6 +62,8 @@ def test_the_documented_lines_embed_and_evaluate_them(documented, capsys):
         fewer = ["--count", "10"] if arguments[0] == "classify" else []
         assert cli.main([*arguments, *fewer]) == 0
     assert "nearest-mean" in capsys.readouterr().out
+    for line in of_timm[1:]:  # their weights come from a hub
+        options.parser().parse_args(shlex.split(line)[1:])
     run = {"dataset": "mini-imagenet", "backbone": "resnet12", "recipe": "epnet"}
     embed = command(plan_of("paper"), "embed", checkpoint="pretrain", **run)
     assert cli.main([*embed, "--weights", "mine.pt", "--out", "mine-features.npz"]) == 0
