@@ -7,7 +7,7 @@ import pytest
 import torch
 from plans import plan_of
 
-from epcore.classifiers import CLASSIFIERS, FewShotClassifier, load_classifier
+from epcore.classifiers import CLASSIFIERS, FewShotClassifier, Prototypes, load_classifier
 from epcore.classifiers.episodes import EpisodeBatch
 from epcore.data.episodes import Episodes
 from epcore.data.store import ImageStore
@@ -61,7 +61,7 @@ def test_fit_and_predict():
     points, labels = points_of(torch.float32)
     support, queries = points[0, : WAY * SHOT].cuda(), points[0, WAY * SHOT :].cuda()
     names = [f"class {label}" for label in labels[: WAY * SHOT]]
-    few = FewShotClassifier(propagate=EmbeddingPropagation()).fit(support, names)
+    few = FewShotClassifier(Prototypes(), propagate=EmbeddingPropagation()).fit(support, names)
     found = few.predict_proba(queries)
     near = few.fit(support.cpu(), names).predict_proba(queries.cpu())
     assert torch.allclose(torch.as_tensor(found).cpu(), torch.as_tensor(near), atol=1e-4)

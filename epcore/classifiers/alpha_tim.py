@@ -19,6 +19,16 @@ class AlphaTIM(EpisodeClassifier):
     CE is the cross-entropy of the support and p the class distribution of a query, the softmax of
     `-scale / 2 * |x - w_k|^2`; `H(p) = (1 - sum p^alpha) / (alpha - 1)`. As in the authors' code
     all three terms weigh the same, and that of the support keeps Shannon's form.
+
+    Olivier Veilleux, Malik Boudiaf, Pablo Piantanida, Ismail Ben Ayed: Realistic Evaluation of
+    Transductive Few-Shot Learning, NeurIPS 2021, https://arxiv.org/abs/2204.11181.
+
+    Example:
+        >>> from epcore.classifiers import FewShotClassifier, AlphaTIM
+        >>> support, labels = [[0.1, 0.9], [0.9, 0.2]], ["up", "right"]
+        >>> model = FewShotClassifier(AlphaTIM()).fit(support, labels)
+        >>> model.predict([[0.9, 0.1], [0.2, 0.8], [0.3, 0.9], [0.8, 0.3]]).tolist()
+        ['right', 'up', 'up', 'right']
     """
 
     needs: ClassVar[Needs] = Needs(transductive=True, frozen_features=True)

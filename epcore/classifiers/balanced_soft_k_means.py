@@ -22,6 +22,16 @@ class BalancedSoftKMeans(EpisodeClassifier):
 
     The code of EASY (Bendou et al. 2022) had this balancing on one day, 20 January 2022, with
     queries only; as published later it is plain soft k-means, the entry `easy` of classifiers.yaml.
+
+    Yassir Bendou and others: EASY: Ensemble Augmented-Shot Y-shaped Learning, 2022,
+    https://arxiv.org/abs/2201.09699.
+
+    Example:
+        >>> from epcore.classifiers import FewShotClassifier, BalancedSoftKMeans
+        >>> support, labels = [[0.1, 0.9], [0.9, 0.2]], ["up", "right"]
+        >>> model = FewShotClassifier(BalancedSoftKMeans()).fit(support, labels)
+        >>> model.predict([[0.9, 0.1], [0.2, 0.8], [0.3, 0.9], [0.8, 0.3]]).tolist()
+        ['right', 'up', 'up', 'right']
     """
 
     needs: ClassVar[Needs] = Needs(

@@ -12,6 +12,16 @@ class BaselinePlusPlus(TrainedHead):
 
     The paper has no g_k. In the authors' code it is the length of the weights, learned apart from
     their direction (weight normalization), and starts at the length of the random weights.
+
+    Wei-Yu Chen, Yen-Cheng Liu, Zsolt Kira, Yu-Chiang Frank Wang, Jia-Bin Huang: A Closer Look
+    at Few-shot Classification, ICLR 2019, https://arxiv.org/abs/1904.04232.
+
+    Example:
+        >>> from epcore.classifiers import FewShotClassifier, BaselinePlusPlus
+        >>> support, labels = [[0.1, 0.9], [0.9, 0.2]], ["up", "right"]
+        >>> model = FewShotClassifier(BaselinePlusPlus()).fit(support, labels)
+        >>> model.predict([[0.9, 0.1], [0.2, 0.8], [0.3, 0.9], [0.8, 0.3]]).tolist()
+        ['right', 'up', 'up', 'right']
     """
 
     class_norm: bool = Field(

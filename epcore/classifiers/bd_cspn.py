@@ -31,6 +31,13 @@ class BDCSPN(EpisodeClassifier):
     The codes of LaplacianShot and alpha-TIM weigh a member by the softmax over the classes, assign
     the support anew too, where it keeps its labels here, and take the nearest new mean by Euclidean
     distance.
+
+    Example:
+        >>> from epcore.classifiers import FewShotClassifier, BDCSPN
+        >>> support, labels = [[0.1, 0.9], [0.9, 0.2]], ["up", "right"]
+        >>> model = FewShotClassifier(BDCSPN()).fit(support, labels)
+        >>> model.predict([[0.9, 0.1], [0.2, 0.8], [0.3, 0.9], [0.8, 0.3]]).tolist()
+        ['right', 'up', 'up', 'right']
     """
 
     needs: ClassVar[Needs] = Needs(transductive=True, balanced=True)

@@ -13,6 +13,16 @@ class CosineMatching(EpisodeClassifier):
 
     A query attends to the support by the softmax of `scale * cosine`. The probability of a class is
     the attention that its images get; scores are its logarithm.
+
+    Oriol Vinyals, Charles Blundell, Timothy Lillicrap, Koray Kavukcuoglu, Daan Wierstra:
+    Matching Networks for One Shot Learning, NIPS 2016, https://arxiv.org/abs/1606.04080.
+
+    Example:
+        >>> from epcore.classifiers import FewShotClassifier, CosineMatching
+        >>> support, labels = [[0.1, 0.9], [0.9, 0.2]], ["up", "right"]
+        >>> model = FewShotClassifier(CosineMatching()).fit(support, labels)
+        >>> model.predict([[0.9, 0.1], [0.2, 0.8], [0.3, 0.9], [0.8, 0.3]]).tolist()
+        ['right', 'up', 'up', 'right']
     """
 
     scale: PositiveFloat = Field(

@@ -15,6 +15,16 @@ class CosineMeans(EpisodeClassifier):
     """`scale` times the cosine between a query and a class's mean of support of unit length.
 
     How networks with a cosine classifier are tested; the scale is that of the loss in training.
+
+    Spyros Gidaris, Andrei Bursuc, Nikos Komodakis, Patrick Pérez, Matthieu Cord: Boosting
+    Few-Shot Visual Learning with Self-Supervision, ICCV 2019, https://arxiv.org/abs/1906.05186.
+
+    Example:
+        >>> from epcore.classifiers import FewShotClassifier, CosineMeans
+        >>> support, labels = [[0.1, 0.9], [0.9, 0.2]], ["up", "right"]
+        >>> model = FewShotClassifier(CosineMeans()).fit(support, labels)
+        >>> model.predict([[0.9, 0.1], [0.2, 0.8], [0.3, 0.9], [0.8, 0.3]]).tolist()
+        ['right', 'up', 'up', 'right']
     """
 
     scale: PositiveFloat = Field(

@@ -17,6 +17,18 @@ class Discriminative(EpisodeClassifier):
     differences from it, over base classes and features. That is the paper's isotropic Gaussian.
     The mean m adds the same to the scores of all classes, so it changes no class distribution and
     is left out: what the base classes say is how large weights are. There is no official code.
+
+    Matthias Bauer and others: Discriminative k-shot learning using probabilistic models, 2017,
+    https://arxiv.org/abs/1706.00326.
+
+    Example:
+        >>> import torch
+        >>> from epcore.classifiers import Discriminative, EpisodeBatch
+        >>> points = torch.tensor([[[0.1, 0.9], [0.9, 0.2], [0.8, 0.1]]])  # two supports, one query
+        >>> base = torch.tensor([[1.0, -1.0], [-1.0, 1.0], [0.5, 0.5]])  # weights of base classes
+        >>> episode = EpisodeBatch(points, way=2, shot=1, queries=1, base_weights=base)
+        >>> Discriminative().scores(episode).argmax(dim=-1)
+        tensor([[1]])
     """
 
     needs: ClassVar[Needs] = Needs(base_weights=True, frozen_features=True)

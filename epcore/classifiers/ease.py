@@ -27,6 +27,16 @@ class EASE(EpisodeClassifier):
     In the authors' code transport also covers the support, whose classes are set again after
     every round. Its fixed point is the transport of the queries alone, which is solved here; theirs
     stops earlier, at a tolerance of 1e-3.
+
+    Hao Zhu, Piotr Koniusz: EASE: Unsupervised Discriminant Subspace Learning for Transductive
+    Few-Shot Learning, CVPR 2022, https://doi.org/10.1109/CVPR52688.2022.00889.
+
+    Example:
+        >>> from epcore.classifiers import FewShotClassifier, EASE
+        >>> support, labels = [[0.1, 0.9], [0.9, 0.2]], ["up", "right"]
+        >>> model = FewShotClassifier(EASE()).fit(support, labels)
+        >>> model.predict([[0.9, 0.1], [0.2, 0.8], [0.3, 0.9], [0.8, 0.3]]).tolist()
+        ['right', 'up', 'up', 'right']
     """
 
     needs: ClassVar[Needs] = Needs(transductive=True, balanced=True)

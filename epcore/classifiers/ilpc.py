@@ -40,6 +40,16 @@ class ILPC(EpisodeClassifier):
     As in the paper edges are never negative; the authors' code keeps negative ones among the
     nearest. It solves for Z with at most 20 steps of conjugate gradients, and starts the bias of
     the linear classifier at random; here Z is exact, and the bias starts at 0.
+
+    Michalis Lazarou, Tania Stathaki, Yannis Avrithis: Iterative label cleaning for transductive
+    and semi-supervised few-shot learning, ICCV 2021, https://arxiv.org/abs/2012.07962.
+
+    Example:
+        >>> from epcore.classifiers import FewShotClassifier, ILPC
+        >>> support, labels = [[0.1, 0.9], [0.9, 0.2]], ["up", "right"]
+        >>> model = FewShotClassifier(ILPC()).fit(support, labels)
+        >>> model.predict([[0.9, 0.1], [0.2, 0.8], [0.3, 0.9], [0.8, 0.3]]).tolist()
+        ['right', 'up', 'up', 'right']
     """
 
     needs: ClassVar[Needs] = Needs(transductive=True, balanced=True)

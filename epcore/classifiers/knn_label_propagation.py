@@ -25,6 +25,16 @@ class KNNLabelPropagation(EpisodeClassifier):
 
     In TPN a network learns to divide each image's features by a number of its own. Here sigma
     is one number for all, and m makes it mean the same for features of any scale and size.
+
+    Yanbin Liu and others: Learning to Propagate Labels: Transductive Propagation Network for
+    Few-shot Learning, ICLR 2019, https://arxiv.org/abs/1805.10002.
+
+    Example:
+        >>> from epcore.classifiers import FewShotClassifier, KNNLabelPropagation
+        >>> support, labels = [[0.1, 0.9], [0.9, 0.2]], ["up", "right"]
+        >>> model = FewShotClassifier(KNNLabelPropagation()).fit(support, labels)
+        >>> model.predict([[0.9, 0.1], [0.2, 0.8], [0.3, 0.9], [0.8, 0.3]]).tolist()
+        ['right', 'up', 'up', 'right']
     """
 
     needs: ClassVar[Needs] = Needs(transductive=True, unlabeled=True)

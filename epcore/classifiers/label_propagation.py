@@ -21,6 +21,16 @@ class LabelPropagationClassifier(EpisodeClassifier):
 
     Propagation is balanced too where classes have unequal numbers of support images: otherwise a
     class with many of them outweighs one with few.
+
+    Pau Rodríguez, Issam Laradji, Alexandre Drouin, Alexandre Lacoste: Embedding Propagation:
+    Smoother Manifold for Few-Shot Classification, ECCV 2020, https://arxiv.org/abs/2003.04151.
+
+    Example:
+        >>> from epcore.classifiers import FewShotClassifier, LabelPropagationClassifier
+        >>> support, labels = [[0.1, 0.9], [0.9, 0.2]], ["up", "right"]
+        >>> model = FewShotClassifier(LabelPropagationClassifier()).fit(support, labels)
+        >>> model.predict([[0.9, 0.1], [0.2, 0.8], [0.3, 0.9], [0.8, 0.3]]).tolist()
+        ['right', 'up', 'up', 'right']
     """
 
     needs: ClassVar[Needs] = Needs(transductive=True, unlabeled=True)

@@ -23,6 +23,16 @@ class LaplacianShot(EpisodeClassifier):
 
     The authors' code ends earlier where the energy changes by less than a millionth, and assigns
     the support anew when it rectifies; here the support keeps its labels.
+
+    Imtiaz Masud Ziko, Jose Dolz, Eric Granger, Ismail Ben Ayed: Laplacian Regularized Few-Shot
+    Learning, ICML 2020, https://arxiv.org/abs/2006.15486.
+
+    Example:
+        >>> from epcore.classifiers import FewShotClassifier, LaplacianShot
+        >>> support, labels = [[0.1, 0.9], [0.9, 0.2]], ["up", "right"]
+        >>> model = FewShotClassifier(LaplacianShot()).fit(support, labels)
+        >>> model.predict([[0.9, 0.1], [0.2, 0.8], [0.3, 0.9], [0.8, 0.3]]).tolist()
+        ['right', 'up', 'up', 'right']
     """
 
     needs: ClassVar[Needs] = Needs(transductive=True)

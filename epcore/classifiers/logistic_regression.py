@@ -16,6 +16,17 @@ class LogisticRegression(EpisodeClassifier):
 
     W and b minimize `cost * (sum of the support's cross-entropies) + |W|^2 / 2`; b is free. The
     authors' code has five augmented copies of each support image; here there is one.
+
+    Yonglong Tian, Yue Wang, Dilip Krishnan, Joshua B. Tenenbaum, Phillip Isola: Rethinking
+    Few-Shot Image Classification: a Good Embedding Is All You Need?, ECCV 2020,
+    https://arxiv.org/abs/2003.11539.
+
+    Example:
+        >>> from epcore.classifiers import FewShotClassifier, LogisticRegression
+        >>> support, labels = [[0.1, 0.9], [0.9, 0.2]], ["up", "right"]
+        >>> model = FewShotClassifier(LogisticRegression()).fit(support, labels)
+        >>> model.predict([[0.9, 0.1], [0.2, 0.8], [0.3, 0.9], [0.8, 0.3]]).tolist()
+        ['right', 'up', 'up', 'right']
     """
 
     needs: ClassVar[Needs] = Needs(frozen_features=True)

@@ -18,6 +18,16 @@ class MaskedSoftKMeans(EpisodeClassifier):
     `d_jk` is the squared distance of image j to the mean of class k, divided by its mean over all
     images that are clustered; the mask is `sigmoid((beta - d_jk) * gamma)`. The authors train a
     small network that tells beta and gamma from the distances of an episode; here they are fixed.
+
+    Mengye Ren and others: Meta-Learning for Semi-Supervised Few-Shot Classification, ICLR 2018,
+    https://arxiv.org/abs/1803.00676.
+
+    Example:
+        >>> from epcore.classifiers import FewShotClassifier, MaskedSoftKMeans
+        >>> support, labels = [[0.1, 0.9], [0.9, 0.2]], ["up", "right"]
+        >>> model = FewShotClassifier(MaskedSoftKMeans()).fit(support, labels)
+        >>> model.predict([[0.9, 0.1], [0.2, 0.8], [0.3, 0.9], [0.8, 0.3]]).tolist()
+        ['right', 'up', 'up', 'right']
     """
 
     needs: ClassVar[Needs] = Needs(transductive=True, unlabeled=True, instead_of_queries=True)

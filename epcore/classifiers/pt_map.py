@@ -18,6 +18,16 @@ class PTMAP(EpisodeClassifier):
     queries, whatever their classes are. Results differ only where
     that code's transport ends early: it stops for all episodes of a batch together, ours is exact.
     Nor are features rotated to fewer dimensions, which changes nothing.
+
+    Yuqing Hu, Vincent Gripon, Stéphane Pateux: Leveraging the Feature Distribution in
+    Transfer-based Few-Shot Learning, ICANN 2021, https://arxiv.org/abs/2006.03806.
+
+    Example:
+        >>> from epcore.classifiers import FewShotClassifier, PTMAP
+        >>> support, labels = [[0.1, 0.9], [0.9, 0.2]], ["up", "right"]
+        >>> model = FewShotClassifier(PTMAP()).fit(support, labels)
+        >>> model.predict([[0.9, 0.1], [0.2, 0.8], [0.3, 0.9], [0.8, 0.3]]).tolist()
+        ['right', 'up', 'up', 'right']
     """
 
     needs: ClassVar[Needs] = Needs(transductive=True, balanced=True)

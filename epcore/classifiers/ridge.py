@@ -19,6 +19,16 @@ class Ridge(EpisodeClassifier):
     a mean, so that the penalty weighs the same with any number of shots. There a scale and an
     offset of the logits are learned in training; here they are 1 and 0, which changes no
     prediction.
+
+    Luca Bertinetto, João F. Henriques, Philip H. S. Torr, Andrea Vedaldi: Meta-learning with
+    differentiable closed-form solvers, ICLR 2019, https://arxiv.org/abs/1805.08136.
+
+    Example:
+        >>> from epcore.classifiers import FewShotClassifier, Ridge
+        >>> support, labels = [[0.1, 0.9], [0.9, 0.2]], ["up", "right"]
+        >>> model = FewShotClassifier(Ridge()).fit(support, labels)
+        >>> model.predict([[0.9, 0.1], [0.2, 0.8], [0.3, 0.9], [0.8, 0.3]]).tolist()
+        ['right', 'up', 'up', 'right']
     """
 
     regularization: PositiveFloat = Field(

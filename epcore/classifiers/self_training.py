@@ -21,6 +21,16 @@ class SelfTraining(EpisodeClassifier):
     probable images of each class, and fits the regression anew to them and the support. All images
     count the same. Without unlabeled images the queries take their place. LST also learns to weigh
     the images, sees other unlabeled images in each round, and ends with steps on the support alone.
+
+    Xinzhe Li and others: Learning to Self-Train for Semi-Supervised Few-Shot Classification,
+    NeurIPS 2019, https://arxiv.org/abs/1906.00562.
+
+    Example:
+        >>> from epcore.classifiers import FewShotClassifier, SelfTraining
+        >>> support, labels = [[0.1, 0.9], [0.9, 0.2]], ["up", "right"]
+        >>> model = FewShotClassifier(SelfTraining()).fit(support, labels)
+        >>> model.predict([[0.9, 0.1], [0.2, 0.8], [0.3, 0.9], [0.8, 0.3]]).tolist()
+        ['right', 'up', 'up', 'right']
     """
 
     needs: ClassVar[Needs] = Needs(

@@ -19,6 +19,16 @@ class SoftKMeans(EpisodeClassifier):
     by the means alone; without any, the queries themselves are clustered.
 
     The authors' networks are trained with a scale of 1; that of other features is to be chosen.
+
+    Mengye Ren and others: Meta-Learning for Semi-Supervised Few-Shot Classification, ICLR 2018,
+    https://arxiv.org/abs/1803.00676.
+
+    Example:
+        >>> from epcore.classifiers import FewShotClassifier, SoftKMeans
+        >>> support, labels = [[0.1, 0.9], [0.9, 0.2]], ["up", "right"]
+        >>> model = FewShotClassifier(SoftKMeans()).fit(support, labels)
+        >>> model.predict([[0.9, 0.1], [0.2, 0.8], [0.3, 0.9], [0.8, 0.3]]).tolist()
+        ['right', 'up', 'up', 'right']
     """
 
     needs: ClassVar[Needs] = Needs(transductive=True, unlabeled=True, instead_of_queries=True)

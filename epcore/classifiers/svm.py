@@ -22,6 +22,16 @@ class SVM(EpisodeClassifier):
     gradient steps, each episode until its duality gap is closed; the authors' code takes at most 15
     steps of an interior-point method (the paper says 3). There a scale of the scores is learned in
     training; here it is 1, which changes no prediction.
+
+    Kwonjoon Lee, Subhransu Maji, Avinash Ravichandran, Stefano Soatto: Meta-Learning with
+    Differentiable Convex Optimization, CVPR 2019, https://arxiv.org/abs/1904.03758.
+
+    Example:
+        >>> from epcore.classifiers import FewShotClassifier, SVM
+        >>> support, labels = [[0.1, 0.9], [0.9, 0.2]], ["up", "right"]
+        >>> model = FewShotClassifier(SVM()).fit(support, labels)
+        >>> model.predict([[0.9, 0.1], [0.2, 0.8], [0.3, 0.9], [0.8, 0.3]]).tolist()
+        ['right', 'up', 'up', 'right']
     """
 
     needs: ClassVar[Needs] = Needs(frozen_features=True)

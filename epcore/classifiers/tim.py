@@ -31,6 +31,16 @@ class TIM(EpisodeClassifier):
     Solvers: gd is Adam on that loss. adm is the paper's alternating one: auxiliary distributions q
     in closed form, then weights in closed form, the distributions of the last step held fixed.
     The settings are those of the authors' code, which has the weights of the paper.
+
+    Malik Boudiaf and others: Transductive Information Maximization For Few-Shot Learning,
+    NeurIPS 2020, https://arxiv.org/abs/2008.11297.
+
+    Example:
+        >>> from epcore.classifiers import FewShotClassifier, TIM
+        >>> support, labels = [[0.1, 0.9], [0.9, 0.2]], ["up", "right"]
+        >>> model = FewShotClassifier(TIM()).fit(support, labels)
+        >>> model.predict([[0.9, 0.1], [0.2, 0.8], [0.3, 0.9], [0.8, 0.3]]).tolist()
+        ['right', 'up', 'up', 'right']
     """
 
     needs: ClassVar[Needs] = Needs(transductive=True, frozen_features=True)

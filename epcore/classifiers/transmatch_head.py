@@ -60,6 +60,16 @@ class TransMatchHead(EpisodeClassifier):
     The authors tune the whole network, with augmented images, and learn the scale too. Mixtures are
     those of unit features here, of pixels there. Without unlabeled images the queries take their
     place. Images are drawn at random, from `seed` and the episode's number.
+
+    Zhongjie Yu, Lin Chen, Zhongwei Cheng, Jiebo Luo: TransMatch: A Transfer-Learning Scheme for
+    Semi-Supervised Few-Shot Learning, CVPR 2020, https://arxiv.org/abs/1912.09033.
+
+    Example:
+        >>> from epcore.classifiers import FewShotClassifier, TransMatchHead
+        >>> support, labels = [[0.1, 0.9], [0.9, 0.2]], ["up", "right"]
+        >>> model = FewShotClassifier(TransMatchHead()).fit(support, labels)
+        >>> model.predict([[0.9, 0.1], [0.2, 0.8], [0.3, 0.9], [0.8, 0.3]]).tolist()
+        ['right', 'up', 'up', 'right']
     """
 
     needs: ClassVar[Needs] = Needs(
