@@ -19,6 +19,7 @@ HERE = Path(__file__).parent
 # Table -> the scripts that fill it.
 TABLES = {
     "evaluation": (("evaluation.py",), ("evaluation.py", "ordinary")),
+    "libraries": (("libraries.py",),),
     "pretraining": (("pretraining.py",), ("precision.py",)),
     "workflow": (("workflow.py",),),
     "gpu": (("gpu.py",),),
