@@ -163,6 +163,28 @@ def batch_epochs() -> str:
     return "\n".join(text)
 
 
+def mini_pretraining() -> str:
+    """Validation accuracy on mini-ImageNet with EP less without it, epoch by epoch."""
+    accuracies = {
+        (line["recipe"], line["seed"], int(line["epoch"])): 100 * float(line["val_accuracy"])
+        for line in lines_of("mini-gpu/pretraining")
+    }
+    seeds = sorted({seed for _, seed, _ in accuracies})
+    text = [
+        "| after epoch | --Net | EPNet minus --Net | --Net, no rotation loss | with EP less without |"
+    ]
+    text.append("|---|---|---|---|---|")
+    for epoch in (0, 1, 3, 5, 7):
+        shown = []
+        for without, with_ep in (("net", "epnet"), ("none", "ep")):
+            base = np.array([accuracies[without, seed, epoch] for seed in seeds])
+            other = np.array([accuracies[with_ep, seed, epoch] for seed in seeds])
+            gap = mean_with_interval(other - base)
+            shown += [f"{base.mean():.1f}", f"{gap.value:+.1f} ± {gap.interval:.1f}"]
+        text.append(f"| {epoch + 1} | {' | '.join(shown)} |")
+    return "\n".join(text)
+
+
 def demo_setting() -> str:
     """Validation accuracy of the demo's last epoch, beside the best of twice as many epochs."""
     text = [
@@ -254,7 +276,7 @@ def classifiers_short() -> str:
 
 
 def picks() -> str:
-    """Fewer classifiers still, on characters and photographs: differences to EP + LP."""
+    """Fewer classifiers still, on mini-ImageNet and photographs: differences to EP + LP."""
     names = {
         "EP": "**EP + label propagation**",
         "nearest-mean": "nearest class mean",
@@ -263,7 +285,7 @@ def picks() -> str:
         "ilpc": "iLPC",
     }
     columns = {"mini1": "1-shot", "mini1-dirichlet": "Dirichlet", "mini5": "5-shot"}
-    runs = {"demo-3-seeds": "characters", "grocery": "photographs"}
+    runs = {"mini-gpu": "*mini*ImageNet", "grocery": "photographs"}
     heads = [
         f"{data}, {said}" if said == "1-shot" else said
         for data in runs.values()
@@ -281,6 +303,16 @@ def picks() -> str:
         shown = [_gap(c) if c["difference"] else f"{float(c['accuracy']):.1f}" for c in found]
         text.append(f"| {name} | {' | '.join(shown)} |")
     return "\n".join(text)
+
+
+def mini_classifiers() -> str:
+    """Classifiers on mini-ImageNet, over three trainings."""
+    return _table("mini-gpu/classifiers", _accuracy_and_gap)
+
+
+def mini_with_ep() -> str:
+    """What embedding propagation in front adds there, over three trainings."""
+    return _table("mini-gpu/with-ep", _gap)
 
 
 def photographs_classifiers() -> str:
@@ -555,6 +587,9 @@ MAKERS: dict[str, Callable[[], str]] = {
     "imagenetfs": imagenetfs,
     "leaks": leaks,
     "maml": maml,
+    "mini-classifiers": mini_classifiers,
+    "mini-pretraining": mini_pretraining,
+    "mini-with-ep": mini_with_ep,
     "photographs": photographs,
     "photographs-classifiers": photographs_classifiers,
     "photographs-placement": photographs_placement,
