@@ -170,9 +170,8 @@ def mini_pretraining() -> str:
         for line in lines_of("mini-gpu/pretraining")
     }
     seeds = sorted({seed for _, seed, _ in accuracies})
-    text = [
-        "| after epoch | --Net | EPNet minus --Net | --Net, no rotation loss | with EP less without |"
-    ]
+    heads = ("after epoch", "--Net", "EPNet minus --Net", "no rotation loss: --Net", "difference")
+    text = [f"| {' | '.join(heads)} |"]
     text.append("|---|---|---|---|---|")
     for epoch in (0, 1, 3, 5, 7):
         shown = []

@@ -84,6 +84,7 @@ def more_once(finished_once, tmp_path_factory):
     folder = tmp_path_factory.mktemp("more") / "my project"
     shutil.copytree(finished_once[0].folder, folder)
     project = replace(finished_once[0], folder=folder)
+    project.replace("config/footprint.yaml", "tracking: true", "tracking: false")  # for time
     alpha = folder / "config/figures.yaml"
     text = re.sub(r"recipes: .*", "recipes: [alpha-02, rot-lp-ep]", alpha.read_text(), count=1)
     text = re.sub(r"label_alphas: .*", "label_alphas: [0.2, 0.5, 0.9]", text)
