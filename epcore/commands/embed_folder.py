@@ -10,11 +10,9 @@ from epcore.config.scale import MainConfig
 from epcore.data.arrays import save_arrays
 from epcore.data.builders.folder import class_folders
 from epcore.errors import UserError
-from epcore.evaluation.image_network import ImageNetwork, of_checkpoint
+from epcore.evaluation.image_network import TIMM, ImageNetwork, of_checkpoint
 from epcore.plan import Plan
 from epcore.runtime.device import choose_device
-
-TIMM = "timm:"
 
 
 def network_of(

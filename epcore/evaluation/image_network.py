@@ -18,6 +18,8 @@ from epcore.errors import UserError
 from epcore.evaluation.config import EmbedConfig
 from epcore.runtime.device import autocast, set_precision
 
+TIMM = "timm:"  # before the name of a network of timm
+
 
 @dataclass(frozen=True)
 class ImageNetwork:

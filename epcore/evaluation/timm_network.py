@@ -15,10 +15,8 @@ from torch import Tensor, nn
 import epcore.vision  # noqa: F401  # timm imports torchvision
 from epcore.data.pictures import read, to_rgb
 from epcore.errors import UserError
-from epcore.evaluation.image_network import ImageNetwork
+from epcore.evaluation.image_network import TIMM, ImageNetwork
 from epcore.files import require
-
-PREFIX = "timm:"
 
 
 def of_timm(name: str, weights: Path | None, device: torch.device) -> ImageNetwork:
@@ -41,18 +39,18 @@ def of_timm(name: str, weights: Path | None, device: torch.device) -> ImageNetwo
     if not timm.is_model(architecture):
         near = difflib.get_close_matches(architecture, timm.list_models(), n=5)
         advice = f"did you mean {', '.join(near)}?" if near else "timm.list_models() has all"
-        raise UserError(f"--backbone {PREFIX}{name}: timm knows no {architecture}", advice)
+        raise UserError(f"--backbone {TIMM}{name}: timm knows no {architecture}", advice)
     known = timm.list_pretrained(architecture)
     if tag and name not in known:
         raise UserError(
-            f"--backbone {PREFIX}{name}: timm has no such weights of {architecture}",
+            f"--backbone {TIMM}{name}: timm has no such weights of {architecture}",
             f"it has {', '.join(known) or 'none'}",
         )
     if weights is not None:
         require(weights, "file of weights", "correct the name")
     elif not known:
         raise UserError(
-            f"--backbone {PREFIX}{name}: timm has no weights of it", "give a file with --weights"
+            f"--backbone {TIMM}{name}: timm has no weights of it", "give a file with --weights"
         )
     source = "timm's hub" if weights is None else str(weights)
     try:
@@ -62,7 +60,7 @@ def of_timm(name: str, weights: Path | None, device: torch.device) -> ImageNetwo
     except Exception as error:  # timm, torch, safetensors and the hub each raise their own
         reason = textwrap.shorten(str(error), 160) or type(error).__name__
         raise UserError(
-            f"--backbone {PREFIX}{name}: no weights from {source} ({reason})",
+            f"--backbone {TIMM}{name}: no weights from {source} ({reason})",
             "give a file that fits with --weights",
         ) from None
     module.to(device).eval()
