@@ -29,7 +29,8 @@ class BalancedSoftKMeans(EpisodeClassifier):
     Example:
         >>> from epcore.classifiers import FewShotClassifier, BalancedSoftKMeans
         >>> support, labels = [[0.1, 0.9], [0.9, 0.2]], ["up", "right"]
-        >>> model = FewShotClassifier(BalancedSoftKMeans()).fit(support, labels)
+        >>> method = BalancedSoftKMeans(preprocessing=["unit"])  # the default takes a base mean
+        >>> model = FewShotClassifier(method).fit(support, labels)
         >>> model.predict([[0.9, 0.1], [0.2, 0.8], [0.3, 0.9], [0.8, 0.3]]).tolist()
         ['right', 'up', 'up', 'right']
     """

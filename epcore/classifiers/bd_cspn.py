@@ -35,7 +35,8 @@ class BDCSPN(EpisodeClassifier):
     Example:
         >>> from epcore.classifiers import FewShotClassifier, BDCSPN
         >>> support, labels = [[0.1, 0.9], [0.9, 0.2]], ["up", "right"]
-        >>> model = FewShotClassifier(BDCSPN()).fit(support, labels)
+        >>> method = BDCSPN(preprocessing=["unit"])  # the default takes a base mean
+        >>> model = FewShotClassifier(method).fit(support, labels)
         >>> model.predict([[0.9, 0.1], [0.2, 0.8], [0.3, 0.9], [0.8, 0.3]]).tolist()
         ['right', 'up', 'up', 'right']
     """

@@ -30,7 +30,8 @@ class LaplacianShot(EpisodeClassifier):
     Example:
         >>> from epcore.classifiers import FewShotClassifier, LaplacianShot
         >>> support, labels = [[0.1, 0.9], [0.9, 0.2]], ["up", "right"]
-        >>> model = FewShotClassifier(LaplacianShot()).fit(support, labels)
+        >>> method = LaplacianShot(preprocessing=["unit"])  # the default takes a base mean
+        >>> model = FewShotClassifier(method).fit(support, labels)
         >>> model.predict([[0.9, 0.1], [0.2, 0.8], [0.3, 0.9], [0.8, 0.3]]).tolist()
         ['right', 'up', 'up', 'right']
     """

@@ -74,7 +74,7 @@ def identities(states):
 
 
 @pytest.mark.parametrize("share_between_saves", [0, 1 / 160])
-def test_killed_twenty_times_at_random_moments(
+def test_killed_ten_times_at_random_moments(
     train, undisturbed, attempt, eventually, tmp_path, share_between_saves
 ):
     """Also in the middle of writing its state; the moments are shares of this machine's time."""
@@ -84,7 +84,7 @@ def test_killed_twenty_times_at_random_moments(
     out = tmp_path / "killed" / "pretrain.pt"
     states = out.with_suffix(".state")
     moments = random.Random(7)
-    for _ in range(20):
+    for _ in range(10):
         saved = identities(states)
         process = attempt(train, out, whole * share_between_saves)
         eventually(lambda before=saved: identities(states) - before)

@@ -12,17 +12,16 @@ pytestmark = pytest.mark.workflow
 
 RESULTS = ("results/tiny/tables/main.csv", "results/tiny/tables/main.tex", "tables/main.tex")
 MODELS = "results/tiny/models/tiny-glyphs/conv4"
-# While trainings run, and once a network has been pretrained.
-MOMENTS = ("*/s0/pretrain.state/*", "*/s0/pretrain.pt")
+# While trainings run, and once a network has been pretrained. After SIGKILL the jobs of a driver
+# live on, beside those of the next one.
+MOMENTS = (("*/s0/pretrain.state/*", signal.SIGKILL), ("*/s0/pretrain.pt", signal.SIGTERM))
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_driver_that_is_stopped_and_started_again_ends_with_the_same_table(
-    finished_once, project, number
+    finished_once, project
 ):
-    """After SIGKILL its jobs live on, beside those of the next driver."""
     command = [sys.executable, "-m", "snakemake", "--cores", "2", "tables/main.tex"]
-    for moment in MOMENTS:
+    for moment, number in MOMENTS:
         driver = subprocess.Popen(
             command, cwd=project.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
