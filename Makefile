@@ -6,7 +6,7 @@
 # make docs       builds the documentation as a site, with a reference of commands, config and classes
 # make report     builds every table and figure, and report.html with all of them
 #                 SCALE=mine make report    of another scale than the demo; make view too
-# make pictures   remakes the pictures of README and docs, but for docs/gap.png
+# make pictures   remakes the pictures of README and docs, but for gap.png and predictions.png
 # make findings   remakes the tables of results in README.md and docs/ from docs/results
 # make bench      measures speed into benchmarks/README.md; bench-workflow: the workflow;
 #                 bench-gpu: pretraining on a GPU at the paper's size
@@ -51,7 +51,8 @@ report: .venv/installed
 	$(VENV) -m snakemake --cores all $(PROGRESS) $(OF_SCALE) -- all
 	$(VENV) -m snakemake --report report.html --report-stylesheet workflow/report/report.css $(OF_SCALE) -- all
 
-# The upper part of the page is the table. docs/gap.png is figures/gap.png of scale batch-epochs.
+# The upper part of the page is the table. docs/gap.png is figures/gap.png of scale batch-epochs;
+# docs/predictions.png is a page of epcore predict, of characters of the demo.
 pictures: all
 	$(VENV) -m snakemake --cores all data_pictures figures/two-moons.png
 	cp results/demo/figures/data/glyph-mini.png figures/two-moons.png docs

@@ -44,7 +44,7 @@ def drawn() -> Tensor:
 
 
 def of_easyfsl(method: type, **settings: object) -> Predict:
-    """Predictions `(episodes, queries)` by a method of easyfsl with its defaults."""
+    """Predictions `(episodes, queries)` by a method of easyfsl; what is not told is its default."""
 
     def predict(points: Tensor) -> Tensor:
         model = method(torch.nn.Identity(), **settings)
@@ -77,7 +77,7 @@ def of_ours(classifier: EpisodeClassifier) -> Predict:
     return predict
 
 
-# name -> the other library's, ours, and why they differ where they do.
+# name -> the other library's, ours, and in what they differ.
 METHODS: dict[str, tuple[Predict, EpisodeClassifier, str]] = {
     "easyfsl's PrototypicalNetworks": (
         of_easyfsl(easyfsl.PrototypicalNetworks), Prototypes(), "the same method",
@@ -135,17 +135,18 @@ def main() -> None:
                 predicted, seconds = timed(predict, part)
                 predictions.append(predicted)
                 times.append(seconds)
-        (_, here, our_times), (_, there, their_times) = sides.values()
-        pair = Pair.of(our_times, their_times)
-        found, other = torch.cat(here), torch.cat(there)
-        ours, others = (100 * (side == QUERY_LABELS).double().mean() for side in (found, other))
-        equal = 100 * (found == other).double().mean()
+        pair = Pair.of(sides["ours"][2], sides["theirs"][2])
+        classes, library_classes = (torch.cat(sides[side][1]) for side in ("ours", "theirs"))
+        accuracy = 100 * (classes == QUERY_LABELS).double().mean()
+        library_accuracy = 100 * (library_classes == QUERY_LABELS).double().mean()
+        equal = 100 * (classes == library_classes).double().mean()
         row(
             f"{name}: times as long as ours",
             pair.other_to_ours,
             1,
             True,
-            f"accuracy {others:.2f}, ours {ours:.2f}; {equal:.2f} % of predictions equal: {why}",
+            f"accuracy {library_accuracy:.2f}, ours {accuracy:.2f}; {equal:.2f} % of predictions "
+            f"equal: {why}",
         )
 
 

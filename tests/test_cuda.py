@@ -1,4 +1,4 @@
-"""On a GPU: numbers are those of the CPU, and a network trains there and goes on."""
+"""On a GPU: numbers are those of the CPU, and networks are trained there."""
 
 import csv
 import json

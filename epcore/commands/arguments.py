@@ -21,7 +21,7 @@ def count(text: str) -> int:
     raise argparse.ArgumentTypeError(f"expected a whole number, 0 or more, got {text}")
 
 
-def some(text: str) -> int:
+def positive(text: str) -> int:
     """A number of things of which there must be one."""
     if number := count(text):
         return number

@@ -14,10 +14,10 @@ from epcore.config.recipes import ClassifierChoice
 from epcore.config.scale import Protocol
 from epcore.data.episodes import NO_IMAGE, Episodes, sample
 from epcore.errors import UserError
-from epcore.evaluation.confidence import auroc, calibration_error
+from epcore.evaluation.confidence import auroc, calibration_error, log_doubts
 from epcore.evaluation.config import Propagation
 from epcore.evaluation.inference import Inference
-from epcore.evaluation.solve import scored
+from epcore.evaluation.solve import scores_of
 from epcore.propagation import DegenerateFeaturesError
 from epcore.report.statistics import mean_with_interval, paired
 from epcore.settings import pick, validate
@@ -155,8 +155,8 @@ def run(
     kind += f"-{count}"
     frozen = episodes or features.with_name(f"{features.stem}-{kind}.npz")
     existed = frozen.exists()
-    with_others = protocol.model_copy(update={"way": protocol.way + open_set})
-    drawn = episodes_of(frozen, labeled, with_others, seed)
+    drawing = protocol.model_copy(update={"way": protocol.way + open_set})
+    drawn = episodes_of(frozen, labeled, drawing, seed)
     if existed:
         _note(f"{frozen} was there: its episodes are used, and --seed has no effect")
     _print(labeled, fitting, drawn, frozen, open_set)
@@ -169,46 +169,34 @@ def _note(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-def log_doubts(logits: torch.Tensor) -> torch.Tensor:
-    """log(1 - p), p the probability of the most likely class: exact where p is nearly 1.
-
-    Args:
-        logits: `(..., classes)`.
-    """
-    logits = logits.double()
-    likeliest = logits.argmax(dim=-1, keepdim=True)
-    others = logits.scatter(-1, likeliest, -torch.inf)
-    return others.logsumexp(dim=-1) - logits.logsumexp(dim=-1)
-
-
 def _print(
     labeled: Labeled,
     methods: dict[str, Inference],
     episodes: Episodes,
     frozen: Path,
-    left_out: int,
+    extra_classes: int,
 ) -> None:
     classes, shot = episodes.support.shape[1:]
-    way, of_known = classes - left_out, episodes.query_labels[0] < classes - left_out
-    print(
-        f"{len(episodes)} episodes, {way}-way {shot}-shot, {of_known.sum()} queries each: {frozen}"
-    )
-    if left_out:
-        print(f"and {(~of_known).sum()} queries of {left_out} classes that are none of these")
+    way, in_way = classes - extra_classes, episodes.query_labels[0] < classes - extra_classes
+    print(f"{len(episodes)} episodes, {way}-way {shot}-shot, {in_way.sum()} queries each: {frozen}")
+    if extra_classes:
+        print(f"and {(~in_way).sum()} queries of {extra_classes} classes that are none of these")
     print("accuracy in %, and difference to the first, with 95 % intervals over episodes; ECE: how")
     print("far the probability of the predicted class is from how often it is right, in points")
-    if left_out:
+    if extra_classes:
         print("AUROC in %: how often it is higher for a query of a known class than for another")
     width = max(map(len, methods))
     first: np.ndarray | None = None
     for name, inference in methods.items():
         try:
-            answers = [*scored(labeled.features, episodes, inference, labeled.base, name, left_out)]
+            answers = [
+                *scores_of(labeled.features, episodes, inference, labeled.base, name, extra_classes)
+            ]
         except DegenerateFeaturesError as error:
             raise UserError(f"{labeled.pool.name}: {error}", "give other features") from None
         logits, expected = map(torch.cat, zip(*answers, strict=True))
         predicted, doubts = logits.argmax(dim=-1), log_doubts(logits).numpy()
-        correct = (predicted == expected).numpy()[:, of_known]
+        correct = (predicted == expected).numpy()[:, in_way]
         accuracies = 100 * correct.mean(axis=1)
         mean = mean_with_interval(accuracies)
         line = f"{name:{width}}  {mean.value:6.2f} ± {mean.interval:.2f}"
@@ -218,10 +206,10 @@ def _print(
         else:
             gap = mean_with_interval(paired(accuracies, first))
             line += f"  {gap.value:+7.2f} ± {gap.interval:.2f}"
-        line += f"  ECE {100 * calibration_error(-np.expm1(doubts[:, of_known]), correct):4.1f}"
-        if left_out:
-            areas = 100 * auroc(-doubts[:, of_known], -doubts[:, ~of_known])
-            told = mean_with_interval(areas)
-            line += f"  AUROC {told.value:4.1f} ± {told.interval:.1f}"
+        line += f"  ECE {100 * calibration_error(-np.expm1(doubts[:, in_way]), correct):4.1f}"
+        if extra_classes:
+            areas = 100 * auroc(-doubts[:, in_way], -doubts[:, ~in_way])
+            area = mean_with_interval(areas)
+            line += f"  AUROC {area.value:4.1f} ± {area.interval:.1f}"
         assumed = inference.assumptions(episodes.unlabeled.shape[2] > 0).split()
         print(f"{line}  {', '.join(WORDS[letter] for letter in assumed)}".rstrip())

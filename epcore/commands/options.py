@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from epcore import __version__
-from epcore.commands.arguments import count, output_file, seconds, setting, some
+from epcore.commands.arguments import count, output_file, positive, seconds, setting
 from epcore.commands.stages import COMPUTE
 
 BATCH = 64  # images that a network sees at once, unless told
@@ -137,7 +137,7 @@ The network is of a checkpoint of this program, which sees images as the recipe 
 --size pixels:
   --backbone conv4 --weights mine.pt
 or one of timm, with its own view of images, and its weights from timm's hub or, with --weights,
-from a file (pip install "epcore[timm]"):
+from a file (pip install ".[timm]" in a checkout):
   --backbone timm:vit_small_patch14_dinov2"""
 PREDICT = f"""\
 Say which class each image of a folder is of, from a few labeled images of each class.
@@ -217,10 +217,10 @@ def _of_network(sub: argparse.ArgumentParser, required: bool) -> None:
     sub.add_argument("--recipe", default="epnet", metavar="NAME",
         help="whose view of images it is (default: epnet)",
     )  # fmt: skip
-    sub.add_argument("--size", type=some, default=84, metavar="PIXELS",
+    sub.add_argument("--size", type=positive, default=84, metavar="PIXELS",
         help="height and width that images are resized to first, but for timm (default: 84)",
     )  # fmt: skip
-    sub.add_argument("--batch", type=some, default=BATCH, metavar="N",
+    sub.add_argument("--batch", type=positive, default=BATCH, metavar="N",
         help=f"images at a time (default: {BATCH})",
     )  # fmt: skip
     sub.add_argument("--device", choices=("cpu", "cuda"),

@@ -89,6 +89,8 @@ def run(
         UserError: if a folder, picture or file cannot be read, or there are fewer than two classes.
     """
     if features is not None:
+        if support is not None or queries is not None:
+            raise UserError("--features takes the place of --support and --queries", "leave it out")
         _of_features(features, classifier, out, settings)
         return
     if support is None or queries is None or network["backbone"] is None:
@@ -123,12 +125,12 @@ def _of_features(path: Path, classifier: str, out: Path, settings: Path) -> None
         raise UserError(
             f"{path}: every row has a label", "label those to be predicted '' or, in numbers, -1"
         )
-    values, known = labeled.features.values, labels[~unknown]
-    if len(np.unique(known)) < 2:
+    values, names = labeled.features.values, labels[~unknown]
+    if len(np.unique(names)) < 2:
         raise UserError(f"{path} has fewer than two classes", "label images of two or more")
-    predictions = predict(classifier, values[~unknown], known, values[unknown], settings)
+    predictions = predict(classifier, values[~unknown], names, values[unknown], settings)
     predictions.insert(0, "row", np.flatnonzero(unknown))
-    _write(predictions, out, known)
+    _write(predictions, out, names)
 
 
 def _write(predictions: pd.DataFrame, out: Path, labels: np.ndarray) -> None:

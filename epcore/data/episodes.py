@@ -63,13 +63,13 @@ class Episodes:
         """How many unlabeled images an episode has, of all classes together."""
         return int(self.unlabeled[0].size)
 
-    def images(self, known: int | None = None) -> np.ndarray:
+    def images(self, way: int | None = None) -> np.ndarray:
         """All rows of each episode `(episodes, N)`: support, then query, then unlabeled.
 
-        Of all classes but the first `known` there are queries alone.
+        Of all classes but the first `way` there are queries alone.
         """
         query = self.query[self.query != NO_IMAGE]
-        parts = (self.support[:, :known], query, self.unlabeled[:, :known])
+        parts = (self.support[:, :way], query, self.unlabeled[:, :way])
         return np.concatenate([part.reshape(len(self), -1) for part in parts], axis=1)
 
     def unique_image_indices(self) -> np.ndarray:

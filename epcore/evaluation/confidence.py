@@ -1,7 +1,9 @@
 """How far the confidence of a classifier can be trusted."""
 
 import numpy as np
+import torch
 from scipy.stats import rankdata
+from torch import Tensor
 
 BINS = 15
 
@@ -23,6 +25,18 @@ def calibration_error(confidences: np.ndarray, correct: np.ndarray) -> float:
     bins = np.ceil(confidences.ravel() * BINS).astype(int)  # a bin holds its upper end
     gaps = np.bincount(bins, (correct.ravel() - confidences.ravel()), BINS + 1)
     return float(np.abs(gaps).sum() / confidences.size)
+
+
+def log_doubts(logits: Tensor) -> Tensor:
+    """log(1 - p), p the probability of the most likely class: exact where p is nearly 1.
+
+    Args:
+        logits: `(..., classes)`.
+    """
+    logits = logits.double()
+    likeliest = logits.argmax(dim=-1, keepdim=True)
+    rest = logits.scatter(-1, likeliest, -torch.inf)
+    return rest.logsumexp(dim=-1) - logits.logsumexp(dim=-1)
 
 
 def auroc(known: np.ndarray, unknown: np.ndarray) -> np.ndarray:

@@ -49,7 +49,7 @@ def solve(
         DegenerateFeaturesError: if features or the scores of the classifier say nothing.
     """
     accuracies, losses = [], []
-    for logits, expected in scored(features, episodes, inference, base, label):
+    for logits, expected in scores_of(features, episodes, inference, base, label):
         accuracies.append((logits.argmax(dim=-1) == expected).double().mean(dim=1))
         loss = functional.cross_entropy(logits.mT, expected, reduction="none")
         losses.append(loss.double().mean(dim=1))
@@ -57,23 +57,23 @@ def solve(
 
 
 @torch.no_grad()
-def scored(
+def scores_of(
     features: Features,
     episodes: Episodes,
     inference: Inference,
     base: BaseClasses | None = None,
     label: str | None = None,
-    left_out: int = 0,
+    extra_classes: int = 0,
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Logits `(episodes, queries, way)` and classes `(episodes, queries)`, some episodes at a time.
 
-    Of the last `left_out` classes of an episode the classifier sees queries alone, and knows
+    Of the last `extra_classes` classes of an episode the classifier sees queries alone, and knows
     nothing: their numbers are those from `way` on. `label` shows a progress bar.
 
     Raises:
         DegenerateFeaturesError: if features or the scores of the classifier say nothing.
     """
-    way, shot = episodes.support.shape[1] - left_out, episodes.support.shape[2]
+    way, shot = episodes.support.shape[1] - extra_classes, episodes.support.shape[2]
     images, labels = episodes.images(way), torch.from_numpy(episodes.query_labels)
     mean, weights = base.tensors if base else (None, None)
     size = max(1, min(BATCH, PAIRS // images.shape[1] ** 2))

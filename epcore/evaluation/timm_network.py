@@ -34,21 +34,21 @@ def of_timm(name: str, weights: Path | None, device: torch.device) -> ImageNetwo
     try:
         import timm
     except ModuleNotFoundError:
-        raise UserError("timm is not installed", 'pip install "epcore[timm]"') from None
+        raise UserError("timm is not installed", 'pip install ".[timm]" in a checkout') from None
     architecture, _, tag = name.partition(".")
     if not timm.is_model(architecture):
         near = difflib.get_close_matches(architecture, timm.list_models(), n=5)
         advice = f"did you mean {', '.join(near)}?" if near else "timm.list_models() has all"
         raise UserError(f"--backbone {TIMM}{name}: timm knows no {architecture}", advice)
-    known = timm.list_pretrained(architecture)
-    if tag and name not in known:
+    pretrained = timm.list_pretrained(architecture)
+    if tag and name not in pretrained:
         raise UserError(
             f"--backbone {TIMM}{name}: timm has no such weights of {architecture}",
-            f"it has {', '.join(known) or 'none'}",
+            f"it has {', '.join(pretrained) or 'none'}",
         )
     if weights is not None:
         require(weights, "file of weights", "correct the name")
-    elif not known:
+    elif not pretrained:
         raise UserError(
             f"--backbone {TIMM}{name}: timm has no weights of it", "give a file with --weights"
         )
@@ -66,11 +66,13 @@ def of_timm(name: str, weights: Path | None, device: torch.device) -> ImageNetwo
     module.to(device).eval()
     transform = timm.data.create_transform(**timm.data.resolve_model_data_config(module))
 
-    def seen(picture: Image.Image) -> Tensor:
+    def view(picture: Image.Image) -> Tensor:
         image: Tensor = transform(to_rgb(picture))
         return image
 
-    return ImageNetwork(module, partial(read, use=seen, upright=True), _as_is, device, "fp32", name)
+    return ImageNetwork(
+        module, partial(read, use=view, upright=True), nn.Identity(), device, "fp32", name
+    )
 
 
 def _fill(module: nn.Module, weights: dict[str, Tensor]) -> None:
@@ -78,7 +80,3 @@ def _fill(module: nn.Module, weights: dict[str, Tensor]) -> None:
     missing = module.load_state_dict(weights, strict=False).missing_keys
     if missing:
         raise ValueError(f"{len(missing)} are missing, first {missing[0]}")
-
-
-def _as_is(images: Tensor) -> Tensor:
-    return images
