@@ -1,6 +1,7 @@
 """Embedding and label propagation against a brute-force transcription of the paper's equations."""
 
 import math
+import os
 import subprocess
 import sys
 
@@ -689,43 +690,53 @@ def inexact(kind):
     return features
 
 
-ROUNDING = {
-    "high": "torch.set_float32_matmul_precision('high')",
-    "medium": "torch.set_float32_matmul_precision('medium')",
-    "all backends": "torch.backends.fp32_precision = 'tf32'",
-    "mkldnn": "torch.backends.mkldnn.fp32_precision = 'bf16'",
-    "products of mkldnn": "torch.backends.mkldnn.matmul.fp32_precision = 'bf16'",
-}
-FULL = {
-    "untouched": "",
-    "products of CUDA": "torch.backends.cuda.matmul.fp32_precision = 'tf32'",
-    "convolutions": "torch.backends.cudnn.conv.fp32_precision = 'tf32'",
-    "ieee": "torch.backends.fp32_precision = 'ieee'",
-}
+ROUNDING = [
+    "torch.set_float32_matmul_precision('high')",
+    "torch.set_float32_matmul_precision('medium')",
+    "torch.backends.fp32_precision = 'tf32'",
+    "torch.backends.mkldnn.fp32_precision = 'bf16'",
+    "torch.backends.mkldnn.matmul.fp32_precision = 'bf16'",
+]
+FULL = [
+    "",
+    "torch.backends.cuda.matmul.fp32_precision = 'tf32'",
+    "torch.backends.cudnn.conv.fp32_precision = 'tf32'",
+    "torch.backends.fp32_precision = 'ieee'",
+]
 
 
-@pytest.mark.parametrize("setting", [*ROUNDING, *FULL])
-def test_where_products_may_round_their_inputs_the_graph_is_made_in_float64(setting):
-    """On the CPU, by either interface of torch, in a process of its own: they exclude each other.
+def test_where_products_may_round_their_inputs_the_graph_is_made_in_float64():
+    """On the CPU, by either interface of torch, each in a fork of its own: they exclude each other.
 
     Elsewhere float32 is used, which differs from float64 in the last bits.
     """
     program = f"""if True:
-    import torch
-    {(ROUNDING | FULL)[setting]}
+    import os, torch
     from epcore import EmbeddingPropagation
     from epcore.propagation import similarity_graph
-    features = torch.randn(20, 8, generator=torch.Generator().manual_seed(0))
-    expected = similarity_graph(features.double()).float()
-    assert torch.equal(similarity_graph(features), expected) == {setting in ROUNDING}
-    for part in ("full", "off-diagonal"):
-        for columns in (8, 64):  # few, and so many that torch may solve by the inverse
-            points = features.repeat(1, columns // 8)
-            layer = EmbeddingPropagation(part=part)
-            exact = layer(points.double()).float()
-            torch.testing.assert_close(layer(points), exact, rtol=1e-4, atol=1e-5)
+
+    def check(setting, rounds):
+        exec(setting)
+        features = torch.randn(20, 8, generator=torch.Generator().manual_seed(0))
+        expected = similarity_graph(features.double()).float()
+        assert torch.equal(similarity_graph(features), expected) == rounds, setting
+        for part in ("full", "off-diagonal"):
+            for columns in (8, 64):  # few, and so many that torch may solve by the inverse
+                points = features.repeat(1, columns // 8)
+                layer = EmbeddingPropagation(part=part)
+                exact = layer(points.double()).float()
+                torch.testing.assert_close(layer(points), exact, rtol=1e-4, atol=1e-5)
+
+    for settings, rounds in {[(ROUNDING, True), (FULL, False)]}:
+        for setting in settings:
+            child = os.fork()
+            if child == 0:
+                check(setting, rounds)
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0, setting
     """
-    subprocess.run([sys.executable, "-c", program], check=True)
+    single = os.environ | {"OMP_NUM_THREADS": "1"}  # a fork has no threads of its parent
+    subprocess.run([sys.executable, "-c", program], check=True, env=single)
 
 
 @pytest.mark.parametrize(
