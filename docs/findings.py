@@ -184,75 +184,6 @@ def mini_pretraining() -> str:
     return "\n".join(text)
 
 
-def demo_setting() -> str:
-    """Validation accuracy of the demo's last epoch, beside the best of twice as many epochs."""
-    text = [
-        "| network | recipe | last epoch | best epoch of twice as many | difference |",
-        "|---|---|---|---|---|",
-    ]
-    once, twice = (
-        {
-            names: [100 * float(line["val_accuracy"]) for line in curve]
-            for names, curve in itertools.groupby(
-                lines_of(f"{run}/pretraining"), lambda c: (c["dataset"], c["backbone"], c["recipe"])
-            )
-        }
-        for run in ("demo-main", "demo-twice")
-    )
-    for backbone, name in (("conv4", "Conv-4"), ("resnet12", "ResNet-12"), ("wrn", "WRN-28-10")):
-        for recipe, said in (("epnet", "EPNet"), ("net", "--Net")):
-            last = once["glyph-mini", backbone, recipe][-1]
-            best = max(twice["glyph-mini", backbone, recipe])
-            text.append(f"| {name} | {said} | {last:.1f} | {best:.1f} | {last - best:+.1f} |")
-    return "\n".join(text)
-
-
-def half_the_epochs() -> str:
-    """Validation accuracy of the last of 7 epochs, beside that of the last of 14, by seed."""
-    text = [
-        "| network | recipe | 7 epochs, each seed | 14 epochs | mean difference |",
-        "|---|---|---|---|---|",
-    ]
-    once, twice = (
-        {
-            tuple(names): 100 * float([*curve][-1]["val_accuracy"])
-            for names, curve in itertools.groupby(
-                lines_of(f"{run}/pretraining"),
-                lambda line: (line["backbone"], line["recipe"], line["seed"]),
-            )
-        }
-        for run in ("demo-7-epochs", "demo-14-epochs")
-    )
-    seeds = sorted({seed for _, _, seed in twice})
-    for backbone, name in (("conv4", "Conv-4"), ("resnet12", "ResNet-12"), ("wrn", "WRN-28-10")):
-        for recipe, label in (("epnet", "EPNet"), ("net", "--Net")):
-            short, long = ([run[backbone, recipe, seed] for seed in seeds] for run in (once, twice))
-            cells = (", ".join(f"{accuracy:.1f}" for accuracy in run) for run in (short, long))
-            difference = np.mean(short) - np.mean(long)
-            text.append(f"| {name} | {label} | {' | '.join(cells)} | {difference:+.1f} |")
-    return "\n".join(text)
-
-
-def rounding() -> str:
-    """What another order of rounding did to the main table: same data, seeds and settings."""
-    before, after = (
-        {(c["block"], c["row"], c["column"]): c["accuracy"] for c in lines_of(f"{run}/main")}
-        for run in ("demo-earlier", "demo-rounding")
-    )
-    text = [
-        "| network | its accuracies moved by, mean | at most |",
-        "|---|---|---|",
-    ]
-    for block, name in (("CONV-4", "Conv-4"), ("RESNET-12", "ResNet-12"), ("WRN-28-10", "WRN")):
-        moves = [
-            abs(float(after[place]) - float(accuracy))
-            for place, accuracy in before.items()
-            if place[0] == block and accuracy
-        ]
-        text.append(f"| {name} | {sum(moves) / len(moves):.1f} | {max(moves):.1f} |")
-    return "\n".join(text)
-
-
 def _with_seeds(cell: dict[str, str]) -> str:
     """A mean difference, its interval over trainings, and that of each training."""
     each = ", ".join(f"{float(value):+.1f}" for value in cell["differences"].split())
@@ -269,15 +200,11 @@ def with_ep() -> str:
     return _table("demo-3-seeds/with-ep", _gap)
 
 
-def classifiers_short() -> str:
-    """A few classifiers that stand for many: accuracy and difference to EP + label propagation."""
-    return _table("demo-3-seeds/classifiers", _accuracy_and_gap, SHORT)
-
-
 def picks() -> str:
     """Fewer classifiers still, on mini-ImageNet and photographs: differences to EP + LP."""
     names = {
         "EP": "**EP + label propagation**",
+        "label-propagation": "label propagation without EP",
         "nearest-mean": "nearest class mean",
         "logistic-regression": "logistic regression",
         "soft-k-means": "soft k-means",
@@ -317,11 +244,6 @@ def mini_with_ep() -> str:
 def photographs_classifiers() -> str:
     """The same on photographs, of one training."""
     return _table("grocery/classifiers", _accuracy_and_gap, SHORT)
-
-
-def photographs_with_ep() -> str:
-    """What embedding propagation in front adds there, of one training."""
-    return _table("grocery/with-ep", _gap)
 
 
 def _accuracy(cell: dict[str, str]) -> str:
@@ -487,19 +409,6 @@ def times() -> str:
     return "\n".join(text)
 
 
-def time_of_make() -> str:
-    """The same of the two parts of `make`, as a sentence."""
-    lines = {line["what"]: line for line in lines_of("times/times")}
-    setup, table = lines["packages"], lines["the main table"]
-    whole, cores = _minutes(table["seconds"]), _minutes(table["processor_seconds"])
-    return (
-        f"Measured in a fresh clone ({setup['machine']}): "
-        f"{_minutes(setup['seconds'])} to install, and {whole}\nfor the table "
-        f"({table['jobs']} jobs, {cores} of processor time); "
-        "[others](docs/scales.md#what-it-costs)."
-    )
-
-
 def _minutes(seconds: str) -> str:
     minutes, rest = divmod(round(float(seconds)), 60)
     return f"{minutes} min {rest} s"
@@ -578,11 +487,8 @@ MAKERS: dict[str, Callable[[], str]] = {
     "batch-epochs": batch_epochs,
     "claims": claims,
     "classifiers": classifiers,
-    "classifiers-short": classifiers_short,
     "compared": compared,
-    "demo-setting": demo_setting,
     "epnet-and-net": epnet_and_net,
-    "half-the-epochs": half_the_epochs,
     "imagenetfs": imagenetfs,
     "leaks": leaks,
     "maml": maml,
@@ -592,14 +498,11 @@ MAKERS: dict[str, Callable[[], str]] = {
     "photographs": photographs,
     "photographs-classifiers": photographs_classifiers,
     "photographs-placement": photographs_placement,
-    "photographs-with-ep": photographs_with_ep,
     "picks": picks,
     "placement": placement,
     "readings": readings,
     "readings-trained": readings_trained,
-    "rounding": rounding,
     "smoothness": smoothness,
-    "time-of-make": time_of_make,
     "times": times,
     "with-ep": with_ep,
 }
