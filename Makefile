@@ -4,7 +4,8 @@
 # make test-full  runs all of them: Snakemake in every situation, SLURM
 # make lint       style and types
 # make docs       builds the documentation as a site, with a reference of commands, config and classes
-# make report     builds every table and figure, and report.html with all of them
+# make report     report.html with the tables and figures that are built, in seconds
+# make report-all builds every table and figure (hours), and report.html with all of them
 #                 SCALE=mine make report    of another scale than the demo; make view too
 # make pictures   remakes the pictures of README and docs, but for gap.png and predictions.png
 # make findings   remakes the tables of results in README.md and docs/ from docs/results
@@ -14,7 +15,7 @@
 PYTHON ?= python3
 VENV := .venv/bin/python
 
-.PHONY: all view test test-full lint docs report pictures findings bench bench-workflow bench-gpu
+.PHONY: all view test test-full lint docs report report-all pictures findings bench bench-workflow bench-gpu
 # Each module is compiled once, when it is first imported; some environments forbid that.
 unexport PYTHONDONTWRITEBYTECODE
 # In a terminal one line for each rule, with jobs done of all; the whole log is in .snakemake/log.
@@ -47,9 +48,13 @@ docs: .venv/installed
 	@echo "The documentation is in site/index.html"
 
 # One file, to be opened in any browser, without a network too.
+REPORT := $(VENV) -m snakemake --report report.html --report-stylesheet workflow/report/report.css $(OF_SCALE)
 report: .venv/installed
+	$(REPORT) -- $(or $(wildcard tables/*.tex figures/*.pdf),tables/main.tex)
+
+report-all: .venv/installed
 	$(VENV) -m snakemake --cores all $(PROGRESS) $(OF_SCALE) -- all
-	$(VENV) -m snakemake --report report.html --report-stylesheet workflow/report/report.css $(OF_SCALE) -- all
+	$(REPORT) -- all
 
 # The upper part of the page is the table. docs/gap.png is figures/gap.png of scale batch-epochs;
 # docs/predictions.png is a page of epcore predict, of characters of the demo.

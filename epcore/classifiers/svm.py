@@ -8,10 +8,7 @@ from torch import Tensor
 
 from epcore.classifiers.base import EpisodeClassifier, Needs
 from epcore.classifiers.episodes import EpisodeBatch
-
-STEPS, STEPS_TO_A_CHECK = 5000, 10
-# Of the duality gap, relative to `cost` times the number of images.
-TOLERANCE = 1e-10
+from epcore.classifiers.solvers.crammer_singer import dual_coefficients
 
 
 class SVM(EpisodeClassifier):
@@ -50,50 +47,6 @@ class SVM(EpisodeClassifier):
         support = episodes.support.double()
         kernel = support @ support.mT
         kernel.diagonal(dim1=-2, dim2=-1).add_(self.kernel_ridge)
-        dual = _dual(kernel, episodes.support_labels.double(), self.cost)
+        dual = dual_coefficients(kernel, episodes.support_labels.double(), self.cost)
         scores: Tensor = episodes.query @ (support.mT @ dual).to(episodes.points.dtype)
         return scores
-
-
-def _dual(kernel: Tensor, labels: Tensor, cost: float) -> Tensor:
-    """Coefficients A `(..., n, way)` of the support, of the machine with that kernel K.
-
-    They minimize `tr(A^T K A) / 2 - sum_i A_iy` with `A_im <= cost * [m = y_i]` and rows of sum 0.
-    """
-    labels = labels.expand(*kernel.shape[:-1], -1)
-    upper = cost * labels
-    step = 1 / torch.linalg.eigvalsh(kernel)[..., -1:, None].clamp_min(1e-300)
-    dual = ahead = torch.zeros_like(labels)
-    age = torch.ones_like(step)
-    going = torch.ones_like(step, dtype=torch.bool)
-    for number in range(STEPS):
-        if number % STEPS_TO_A_CHECK == 0:
-            going = _gap(kernel @ dual, dual, labels, cost) > TOLERANCE * cost * labels.shape[-2]
-            if not bool(going.any()):
-                break
-        slack = upper - ahead + step * (kernel @ ahead - labels)
-        moved = torch.where(going, upper - _onto_simplex(slack, cost), dual)
-        move = moved - dual
-        # Momentum that points uphill is dropped (O'Donoghue and Candes 2015).
-        uphill = ((ahead - moved) * move).sum(dim=(-2, -1), keepdim=True) > 0
-        older = (1 + (1 + 4 * age.square()).sqrt()) / 2
-        ahead = moved + torch.where(uphill, 0, (age - 1) / older) * move
-        age = torch.where(uphill, 1, older)
-        dual = moved
-    return dual
-
-
-def _gap(scores: Tensor, dual: Tensor, labels: Tensor, cost: float) -> Tensor:
-    """The primal objective minus the dual one `(..., 1, 1)`."""
-    losses = (scores + 1 - labels).amax(dim=-1, keepdim=True) - (scores * labels).sum(-1, True)
-    parts = (dual * (scores - labels)).sum(dim=-1, keepdim=True) + cost * losses
-    return parts.sum(dim=-2, keepdim=True)
-
-
-def _onto_simplex(values: Tensor, total: float) -> Tensor:
-    """The nearest rows with entries of at least 0 and that sum, exactly, by sorting."""
-    falling = values.sort(dim=-1, descending=True).values
-    excess = falling.cumsum(dim=-1) - total
-    counts = torch.arange(1, values.shape[-1] + 1, device=values.device)
-    positive = (falling * counts > excess).sum(dim=-1, keepdim=True)
-    return (values - excess.gather(-1, positive - 1) / positive).clamp_min(0)

@@ -8,7 +8,7 @@ from epcore.data.datasets import DataSet, SourceFile
 from epcore.settings import Ratio, Settings, StageConfig
 
 Split = Literal["base", "val", "novel"]
-AugmentationName = Literal["flip", "crop", "jitter", "ordered-jitter"]
+AugmentationName = Literal["flip", "crop", "padded-crop", "jitter", "ordered-jitter"]
 
 
 class View(Settings):

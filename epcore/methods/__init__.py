@@ -13,9 +13,11 @@ from epcore.methods.egnn import Egnn
 from epcore.methods.gnn import Gnn
 from epcore.methods.maml import Maml
 from epcore.methods.matching import Matching
+from epcore.methods.metaoptnet import MetaOptNet
 from epcore.methods.protonet import ProtoNet
+from epcore.methods.protonets_plus_plus import ProtoNetsPlusPlus
 from epcore.methods.relation_net import RelationNet
-from epcore.methods.tpn import Tpn
+from epcore.methods.tpn import Tpn, TpnResNet12
 from epcore.settings import Settings, pick, validate
 
 METHODS: dict[str, type[EpisodicMethod]] = {
@@ -23,9 +25,12 @@ METHODS: dict[str, type[EpisodicMethod]] = {
     "gnn": Gnn,
     "maml": Maml,
     "matching": Matching,
+    "metaoptnet": MetaOptNet,
     "protonet": ProtoNet,
+    "protonets-plus-plus": ProtoNetsPlusPlus,
     "relation-net": RelationNet,
     "tpn": Tpn,
+    "tpn-resnet12": TpnResNet12,
 }
 
 

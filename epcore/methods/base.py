@@ -56,6 +56,17 @@ class EpisodicMethod(nn.Module):
         )
 
 
+def embed_apart(method: EpisodicMethod, images: Tensor, labeled: int) -> Tensor:
+    """Points `(T, N, D)` of the images `(T, N, 3, h, w)` of a step, for `embed_step`.
+
+    The support of all episodes is one batch and their queries are another, each with statistics of
+    its own in BatchNorm.
+    """
+    parts = (images[:, :labeled], images[:, labeled:])
+    points = [method.embed(part.flatten(0, 1)).reshape(*part.shape[:2], -1) for part in parts]
+    return torch.cat(points, dim=1)
+
+
 def no_autocast(points: Tensor) -> torch.autocast:
     """A context in which autocast is off, on the device of the points.
 

@@ -1,16 +1,20 @@
 """Transductive propagation networks (Liu et al. 2019)."""
 
+from fractions import Fraction
+
 import torch
 from pydantic import Field, PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional
 
+from epcore.backbones.base import scaled
 from epcore.classifiers.episodes import EpisodeBatch
 from epcore.classifiers.solvers.distances import squared_distances
 from epcore.classifiers.solvers.neighbors import neighbors
 from epcore.methods._encoders import block, map_size
+from epcore.methods._resnet12 import tadam_encoder
 from epcore.methods.base import EpisodicMethod, at_least_float32, node_labels, query_classes
-from epcore.settings import Probability, Settings
+from epcore.settings import Probability, Ratio, Settings
 
 
 class Tpn(EpisodicMethod):
@@ -36,13 +40,11 @@ class Tpn(EpisodicMethod):
     def __init__(self, options: Options, pixels: int, way: int) -> None:
         super().__init__()
         self.options = options
-        self.encoder = nn.Sequential(
-            block(3, 64, 1, 0), block(64, 64, 1, 0), block(64, 64, 1, 0), block(64, 64, 1, 0)
-        )
-        _, side = map_size(self.encoder, pixels)
+        self.encoder = self._encoder()
+        channels, side = map_size(self.encoder, pixels)
         small = ((side + 2) // 2 + 2) // 2  # behind two pools of stride 2 with padding 1
         self.width = nn.Sequential(
-            *_narrowing(64, 64),
+            *_narrowing(channels, 64),
             *_narrowing(64, 1),
             nn.Flatten(),
             nn.Linear(small**2, 8),
@@ -50,6 +52,11 @@ class Tpn(EpisodicMethod):
             nn.Linear(8, 1),
         )
         nn.init.ones_(self.width[-1].bias)  # type: ignore[arg-type]
+
+    def _encoder(self) -> nn.Sequential:
+        return nn.Sequential(
+            block(3, 64, 1, 0), block(64, 64, 1, 0), block(64, 64, 1, 0), block(64, 64, 1, 0)
+        )
 
     def embed(self, images: Tensor) -> Tensor:
         """Features, each divided by the number that the image's map says."""
@@ -83,6 +90,25 @@ class Tpn(EpisodicMethod):
         factor = torch.linalg.cholesky(identity - self.options.alpha * normalized)
         labels = node_labels(episodes)
         return torch.cholesky_solve(labels.to(graph.dtype), factor).to(labels.dtype)
+
+
+class TpnResNet12(Tpn):
+    """TPN on the residual network of TADAM, whose map of 512 channels the width is read from.
+
+    No code of it was published. With 8,284,608 weights of convolutions it has the 8284K that the
+    paper prints.
+    """
+
+    class Options(Tpn.Options):
+        """Settings of the graph, and the size of the network."""
+
+        width: Ratio = Field(default=Fraction(1), description="of the channels of the network")
+
+    options: Options
+
+    def _encoder(self) -> nn.Sequential:
+        channels = (scaled(count, self.options.width) for count in (64, 128, 256, 512))
+        return tadam_encoder(tuple(channels))
 
 
 def _narrowing(inputs: int, outputs: int) -> list[nn.Module]:

@@ -8,9 +8,9 @@ from epcore.data.config import AugmentationName
 from epcore.evaluation.config import NetworkConfig, Propagation
 from epcore.settings import StageConfig
 from epcore.training.optimization import (
-    AdamSettings,
     ClippedParts,
     EachShot,
+    EpisodicOptimization,
     OfShot,
     Optimization,
     value_of_shot,
@@ -61,7 +61,7 @@ class Finetuning(Optimization):
 Way = Annotated[int, Field(ge=2)]
 
 
-class EpisodicTraining(AdamSettings):
+class EpisodicTraining(EpisodicOptimization):
     """Training from random weights on episodes of base classes, `tasks` episodes in each step."""
 
     epochs: OfShot = Field(  # type: ignore[assignment]  # one number once `of_shot` was asked
@@ -82,6 +82,11 @@ class EpisodicTraining(AdamSettings):
         description="support images of each class in a training episode, as many as in the test "
         "unless given; one number, or one for each shot",
         exclude_if=lambda value: value is None,
+    )
+    augmentation: tuple[AugmentationName, ...] = Field(
+        default=(),
+        exclude_if=lambda value: not value,
+        description="how training images are changed at random",
     )
 
     def of_shot(self, shot: int) -> "EpisodicTraining":

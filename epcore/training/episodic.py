@@ -51,7 +51,7 @@ class EpisodicTask:
         place(self.model, device)
         self.tester = EpisodicTester(self.model, config.view, config.precision, device)
         self.store, self.episodes = store, episodes
-        self.augmenter = Augmenter((), config.view)
+        self.augmenter = Augmenter(self.settings.augmentation, config.view)
 
     def seed(self, epoch: int) -> int:
         return seed_of(self.config.seed, "meta-train", self.config.shot, epoch)
@@ -62,7 +62,7 @@ class EpisodicTask:
         episodes = sample(self.base, way, shot, queries, count, self.seed(epoch))
         rows = episodes.images().reshape(self.steps, -1)
         for step in range(start, self.steps):
-            images = self.augmenter.eval_transform(self.images.batch(rows[step]))
+            images = self.augmenter.pretrain_transform(self.images.batch(rows[step]), generator)
             with autocast(self.device, self.config.precision):
                 images = images.reshape(tasks, -1, *images.shape[1:])
                 points = self.model.embed_step(images, way * shot)

@@ -97,14 +97,35 @@ class ClippedParts(Settings):
         return ClippedParts(each=value_of_shot(self.each, shot))
 
 
-class AdamSettings(Settings):
-    """Adam, whose learning rate is halved now and then."""
+class EpisodicOptimization(Settings):
+    """Adam, or SGD with Nesterov momentum, whose learning rate falls in steps."""
 
     epochs: PositiveInt = Field(description="of a training")
     learning_rate: PositiveFloat = Field(description="in the first epoch")
+    momentum: Probability | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        description="trains by SGD with this Nesterov momentum, instead of by Adam",
+    )
     weight_decay: NonNegativeFloat = Field(description="of all parameters")
-    halve_every: PositiveInt = Field(description="epochs after which the learning rate is halved")
+    halve_every: PositiveInt | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        description="epochs after which the learning rate is halved",
+    )
+    falls: dict[PositiveInt, PositiveFloat] = Field(
+        default_factory=dict,
+        exclude_if=lambda value: not value,
+        description="number of epochs -> the part of the first learning rate that is left after "
+        "them",
+    )
     clip: PositiveFloat | ClippedParts | None = Field(
         default=None,
         description="largest norm of the gradient of all weights, or `each`, a limit of its parts",
     )
+
+    def rate(self, epoch: int) -> float:
+        """The part of the first learning rate that is left in an epoch, which counts from 0."""
+        past = [number for number in self.falls if number <= epoch]
+        halved: float = 0.5 ** (epoch // self.halve_every) if self.halve_every else 1.0
+        return halved * (self.falls[max(past)] if past else 1.0)

@@ -11,12 +11,16 @@ from torch.optim.lr_scheduler import (
     LambdaLR,
     LRScheduler,
     ReduceLROnPlateau,
-    StepLR,
 )
 
-from epcore.training.optimization import AdamSettings, ClippedParts, Optimization, SteppedSgd
+from epcore.training.optimization import (
+    ClippedParts,
+    EpisodicOptimization,
+    Optimization,
+    SteppedSgd,
+)
 
-OptimizerSettings = Optimization | SteppedSgd | AdamSettings
+OptimizerSettings = Optimization | SteppedSgd | EpisodicOptimization
 
 
 class Schedule:
@@ -48,15 +52,15 @@ class Schedule:
 
 def optimizer_of(model: nn.Module, settings: OptimizerSettings) -> Optimizer:
     """SGD with Nesterov momentum, or Adam, over all weights."""
-    if isinstance(settings, AdamSettings):
+    if isinstance(settings, EpisodicOptimization) and settings.momentum is None:
         return Adam(
             model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
         )
     return SGD(
         model.parameters(),
         lr=settings.learning_rate,
-        momentum=settings.momentum,
-        nesterov=settings.momentum > 0,
+        momentum=settings.momentum or 0,
+        nesterov=bool(settings.momentum),
         fused=True,  # one pass over the weights
         weight_decay=settings.weight_decay,
     )
@@ -64,7 +68,7 @@ def optimizer_of(model: nn.Module, settings: OptimizerSettings) -> Optimizer:
 
 def clip_gradients(model: nn.Module, settings: OptimizerSettings) -> None:
     """Shortens the gradient to a norm, or each part of it, where the settings ask for it."""
-    clip = settings.clip if isinstance(settings, AdamSettings) else None
+    clip = settings.clip if isinstance(settings, EpisodicOptimization) else None
     if isinstance(clip, ClippedParts):
         clip_grad_value_(model.parameters(), cast("float", clip.each))
     elif clip is not None:
@@ -74,12 +78,13 @@ def clip_gradients(model: nn.Module, settings: OptimizerSettings) -> None:
 def schedule_of(optimizer: Optimizer, settings: OptimizerSettings) -> Schedule:
     """The schedule that the settings ask for, which but for the plateau's asks no validation.
 
-    Adam's rate is halved after every so many epochs (code of ProtoNet, RelationNet, TPN and GNN);
-    that of stepped descent falls after given ones (code of LwoF and wDAE-GNN); a cosine's falls
-    along half a wave, to almost nothing in the last epoch (SGDR, equation 5).
+    In episodic training it is halved after every so many epochs (code of ProtoNet, RelationNet, TPN
+    and GNN), or falls after given ones (code of MetaOptNet); that of stepped descent falls after
+    given ones (code of LwoF and wDAE-GNN); a cosine's falls along half a wave, to almost nothing in
+    the last epoch (SGDR, equation 5).
     """
-    if isinstance(settings, AdamSettings):
-        return Schedule(StepLR(optimizer, settings.halve_every, gamma=0.5))
+    if isinstance(settings, EpisodicOptimization):
+        return Schedule(LambdaLR(optimizer, settings.rate))
     if isinstance(settings, SteppedSgd):
         first = settings.learning_rate
         falling = LambdaLR(optimizer, lambda epoch: settings.rate(epoch) / first)

@@ -16,6 +16,7 @@ from epcore.data.augment import (
     color_jitter,
     crop_size,
     flip,
+    padded_crop,
     random_resized_crop,
     view_of,
 )
@@ -339,3 +340,23 @@ def test_upright_images_without_augmentation_are_the_plain_view():
     assert torch.equal(
         plain.pretrain_transform(stored(), generator()), plain.eval_transform(stored())
     )
+
+
+def test_a_padded_crop_is_the_image_moved_by_a_few_pixels_with_black_behind():
+    """Each image by an offset of its own, of which all up to a tenth of the side appear."""
+    side, padding = 20, 2
+    images = torch.rand(200, 3, side, side, generator=generator()) + 0.5
+    moved = padded_crop(images, generator())
+    black = torch.zeros(3, side + 2 * padding, side + 2 * padding)
+    offsets = []
+    for image, found in zip(images, moved, strict=True):
+        whole = black.clone()
+        whole[:, padding:-padding, padding:-padding] = image
+        (offset,) = (
+            (top, left)
+            for top in range(2 * padding + 1)
+            for left in range(2 * padding + 1)
+            if torch.equal(whole[:, top : top + side, left : left + side], found)
+        )
+        offsets.append(offset)
+    assert len(set(offsets)) == (2 * padding + 1) ** 2

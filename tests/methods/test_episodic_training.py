@@ -6,6 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 import torch
+from narrow_methods import NARROW
 
 from epcore.backbones.checkpoint import Checkpoint
 from epcore.backbones.config import BackboneConfig
@@ -39,7 +40,7 @@ def stage_of(name, shot=1, **training):
         backbone=CONV4,
         view=WHOLE,
         precision="fp32",
-        method={"name": name},
+        method={"name": name} | NARROW.get(name, {}),
         training=settings | training,
         shot=shot,
         seed=0,
@@ -135,13 +136,16 @@ class Killed(EpisodicTask):
     "name",
     [
         "protonet",
+        "metaoptnet",
         pytest.param("maml", marks=pytest.mark.slow),
         pytest.param("egnn", marks=pytest.mark.slow),
     ],
 )
 def test_a_killed_training_ends_as_if_nothing_had_happened(colors, tmp_path, name):
-    """The moments of Adam included, and a rate that halves."""
+    """The moments of Adam or momentum of SGD, augmentation, dropout and a rate that halves."""
     settings = {"epochs": 3, "steps": 2, "halve_every": 1, "clip": 0.5, "weight_decay": 0.01}
+    if name == "metaoptnet":
+        settings |= {"momentum": 0.9, "augmentation": ("padded-crop", "jitter", "flip")}
     validation = drawn(colors, "val", episodes=4)
 
     def run(kind, file):
@@ -176,6 +180,7 @@ def scores_in_test(store, method, episodes):
 INDUCTIVE = [
     {"name": "egnn", "transductive": False},
     *({"name": name} for name in ("protonet", "matching", "relation-net", "gnn", "maml")),
+    *({"name": name} | NARROW[name] for name in ("protonets-plus-plus", "metaoptnet")),
 ]
 
 

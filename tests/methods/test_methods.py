@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 import torch
 from episode_batches import batch_of
+from narrow_methods import NARROW
 from plans import plan_of
+from scipy.optimize import minimize
 from torch._subclasses import FakeTensorMode
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
@@ -15,6 +17,7 @@ from torch.overrides import TorchFunctionMode
 from epcore.backbones.base import parameter_count
 from epcore.errors import UserError
 from epcore.methods import METHODS, build_method
+from epcore.methods._resnet12 import DropBlock
 from epcore.methods.egnn import initial_edges, updated_edges
 
 WAY, SHOT, EACH = 5, 2, 3
@@ -24,7 +27,8 @@ NUMBERED = ("gnn", "maml")
 
 
 def build(name, pixels=28, **options):
-    return build_method({"name": name, **options}, pixels, WAY, "here")
+    narrow = NARROW.get(name, {}) if pixels == 28 else {}
+    return build_method({"name": name, **narrow, **options}, pixels, WAY, "here")
 
 
 def exact(name, pixels=28, **options):
@@ -80,6 +84,7 @@ QUERY_GROUPS = {
     "gnn": [range(WAY, WAY + QUERIES)],
     "egnn": [[position] for position in range(WAY, WAY + QUERIES)],
 }
+APART = ("metaoptnet", "protonets-plus-plus")  # support and queries are a batch each
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -89,6 +94,8 @@ def test_batchnorm_in_training_sees_the_images_that_the_authors_code_gives_it(na
     groups = [range(WAY + QUERIES)]
     if name in QUERY_GROUPS:
         groups = [*([position] for position in range(WAY)), *QUERY_GROUPS[name]]
+    elif name in APART:
+        groups = [range(WAY), range(WAY, WAY + QUERIES)]
     gradients = []
     for encode in (
         lambda method: method.embed_step(images, WAY),
@@ -97,8 +104,8 @@ def test_batchnorm_in_training_sees_the_images_that_the_authors_code_gives_it(na
         torch.manual_seed(0)
         method = build(name).double().train()
         for module in method.modules():
-            if isinstance(module, torch.nn.Dropout2d):  # other masks for other batches
-                module.eval()
+            if isinstance(module, torch.nn.Dropout | torch.nn.Dropout2d | DropBlock):
+                module.eval()  # other masks for other batches
         method.loss(batch_of(encode(method), WAY, 1, QUERIES)).backward()
         gradients.append(next(method.parameters()).grad)
     torch.testing.assert_close(*gradients, rtol=1e-6, atol=1e-10)
@@ -170,7 +177,8 @@ def test_classes_have_no_numbers(name):
 
 INDUCTIVE = [
     *(("protonet", {}), ("matching", {}), ("relation-net", {}), ("gnn", {})),
-    *(("maml", {}), ("egnn", {"transductive": False})),
+    *(("maml", {}), ("egnn", {"transductive": False}), ("protonets-plus-plus", {})),
+    *(("metaoptnet", {"head": "svm"}), ("metaoptnet", {"head": "ridge"})),
 ]
 
 
@@ -186,7 +194,8 @@ def test_a_query_is_classified_by_itself(name, options):
 
 
 @pytest.mark.parametrize(
-    ("name", "options"), [("tpn", {}), ("egnn", {}), ("maml", {"statistics": "batch"})]
+    ("name", "options"),
+    [("tpn", {}), ("tpn-resnet12", {}), ("egnn", {}), ("maml", {"statistics": "batch"})],
 )
 def test_a_transductive_method_looks_at_the_other_queries(name, options):
     method = exact(name, **options)
@@ -214,10 +223,15 @@ def test_an_option_that_it_does_not_have_is_told(name):
         build(name, colour=1)
 
 
-@pytest.mark.parametrize("name", ["relation-net", "tpn", "gnn", "egnn", "maml"])
+@pytest.mark.parametrize("name", ["relation-net", "tpn", "gnn", "egnn", "maml", "metaoptnet"])
 def test_images_that_are_too_small_are_told(name):
     with pytest.raises(UserError, match="8 pixels are too small"):
         build(name, pixels=8)
+
+
+def test_maps_that_are_smaller_than_the_dropped_squares_are_told():
+    with pytest.raises(UserError, match="32 pixels end as maps of 2, too small for squares of 5"):
+        build("metaoptnet", pixels=32)
 
 
 # -- numbers of parameters at 84 pixels, by hand ---------------------------------------------------
@@ -241,7 +255,15 @@ def pairs(features, bias):
     return perceptron(features, 192, 192, 96, 96, bias=bias) + linear(96, 1)
 
 
+def residual(*channels):
+    """Blocks of three 3x3 convolutions beside a 1x1 one, each with BatchNorm."""
+    return sum(
+        convolutions(a, b, b, b) + a * b + 2 * b for a, b in itertools.pairwise((3, *channels))
+    )
+
+
 CONV4 = convolutions(3, 64, 64, 64, 64)
+TADAM = residual(64, 128, 256, 512)
 GRAPH_ENCODER = convolutions(3, 64, 96, 128, 256) + linear(256 * 5 * 5, 128) + 2 * 128
 PARAMETERS = {
     "protonet": CONV4,
@@ -251,6 +273,10 @@ PARAMETERS = {
     "relation-net": CONV4 + convolutions(128, 64, 64) + linear(64 * 3 * 3, 8) + linear(8, 1),
     # The network of the width has biases too: 5x5 pools to 3x3, and that to 2x2.
     "tpn": CONV4 + convolutions(64, 64, 1) + 64 + 1 + linear(2 * 2, 8) + linear(8, 1),
+    "protonets-plus-plus": TADAM,
+    "metaoptnet": residual(64, 160, 320, 640) + 1,
+    # Maps of 11x11 pool to 6x6, and those to 4x4.
+    "tpn-resnet12": TADAM + convolutions(512, 64, 1) + 64 + 1 + linear(4 * 4, 8) + linear(8, 1),
     # A node has 128 features and its class; each hidden layer adds 48, and BatchNorm.
     "gnn": GRAPH_ENCODER
     + sum(pairs(size, bias=1) + linear(2 * size, 48) + 2 * 48 for size in (133, 181))
@@ -267,6 +293,15 @@ OFFICIAL = {"maml": 32_773, "gnn": 1_619_194, "relation-net": 228_689, "tpn": 15
 def test_a_method_has_the_parameters_of_its_layers(name):
     method = build(name, pixels=84)
     assert parameter_count(method) == PARAMETERS[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "printed"),
+    [("protonets-plus-plus", 7989), ("metaoptnet", 12415), ("tpn-resnet12", 8284)],
+)
+def test_the_weights_of_convolutions_are_as_many_as_the_paper_prints_in_thousands(name, printed):
+    weights = [w for w in build(name, pixels=84).parameters() if w.dim() == 4]
+    assert abs(sum(w.numel() for w in weights) / 1000 - printed) < 1
 
 
 @pytest.mark.parametrize("name", OFFICIAL)
@@ -286,6 +321,9 @@ ACTIVATIONS = {
     "maml": [],  # written as functions
     "relation-net": [("ReLU", None)] * (4 + 3),
     "tpn": [("ReLU", None)] * (4 + 3),
+    "tpn-resnet12": [("SiLU", None)] * 4 * 3 + [("ReLU", None)] * 3,
+    "protonets-plus-plus": [("SiLU", None)] * 4 * 3,
+    "metaoptnet": ([("LeakyReLU", 0.1)] * 3 + [("Dropout", 0.1)]) * 2 + [("LeakyReLU", 0.1)] * 6,
     # Four layers of pairs in each of three rounds, and EGNN's two of nodes.
     "gnn": GRAPH_LAYERS + [("LeakyReLU", 0.01)] * 3 * 4,
     "egnn": GRAPH_LAYERS + [("LeakyReLU", 0.01)] * 3 * (2 + 4),
@@ -297,7 +335,7 @@ def test_layers_have_the_slopes_and_the_dropout_of_the_authors_code(name):
     found = []
     for layer in build(name).modules():
         kind = type(layer).__name__
-        if kind.endswith("ReLU") or kind.startswith("Dropout"):
+        if kind.endswith("LU") or kind.startswith("Dropout"):
             found.append((kind, getattr(layer, "negative_slope", getattr(layer, "p", None))))
     assert found == ACTIVATIONS[name]
 
@@ -352,6 +390,113 @@ def test_protonet_by_loops():
                 (a - b) ** 2 for a, b in zip(points[WAY * SHOT + query], mean, strict=True)
             )
             assert logits[query, k] == pytest.approx(-distance, rel=1e-9)
+
+
+def test_protonets_plus_plus_by_loops():
+    method = exact("protonets-plus-plus")
+    episodes = episodes_of(method)
+    found = scores(method, episodes).numpy()
+    for points, logits in zip(episodes.points.numpy(), found, strict=True):
+        for query, k in itertools.product(range(QUERIES), range(WAY)):
+            mean = points[k * SHOT : (k + 1) * SHOT].mean(axis=0)
+            distance = np.linalg.norm(points[WAY * SHOT + query] - mean)
+            assert logits[query, k] == pytest.approx(-distance, rel=1e-6)
+
+
+def official_svm(support, queries, cost, ridge):
+    """Scores of Crammer and Singer's machine, whose dual a general solver finds."""
+    count = len(support)
+    labels = np.eye(WAY).repeat(SHOT, axis=0)
+    kernel = support @ support.T + ridge * np.eye(count)
+
+    def objective(flat):
+        dual = flat.reshape(count, WAY)
+        return np.trace(dual.T @ kernel @ dual) / 2 - (dual * labels).sum()
+
+    def slope(flat):
+        return (kernel @ flat.reshape(count, WAY) - labels).flatten()
+
+    solved = minimize(
+        objective,
+        np.zeros(count * WAY),
+        jac=slope,
+        method="SLSQP",
+        bounds=[(None, cost * bound) for bound in labels.flatten()],
+        constraints={
+            "type": "eq",
+            "fun": lambda flat: flat.reshape(count, WAY).sum(axis=1),
+            "jac": lambda _: np.kron(np.eye(count), np.ones(WAY)),
+        },
+        options={"ftol": 1e-12, "maxiter": 1000},
+    )
+    assert solved.success, solved.message
+    return queries @ support.T @ solved.x.reshape(count, WAY)
+
+
+@pytest.mark.parametrize(("cost", "ridge"), [(0.1, 1.0), (0.5, 0.2)])
+def test_metaoptnets_machine_by_a_general_solver(cost, ridge):
+    method = exact("metaoptnet", cost=cost, kernel_ridge=ridge)
+    torch.nn.init.constant_(method.scale, 3)
+    points = torch.from_numpy(np.random.default_rng(0).normal(size=(2, WAY * SHOT + QUERIES, 6)))
+    found = scores(method, batch_of(points, WAY, SHOT, QUERIES)).numpy() / 3
+    for episode, logits in zip(points.numpy(), found, strict=True):
+        support, queries = episode[: WAY * SHOT], episode[WAY * SHOT :]
+        assert logits == pytest.approx(official_svm(support, queries, cost, ridge), abs=1e-4)
+
+
+def test_metaoptnets_ridge_regression_by_its_normal_equations():
+    method = exact("metaoptnet", head="ridge", penalty=3.0)
+    points = torch.from_numpy(np.random.default_rng(0).normal(size=(1, WAY * SHOT + QUERIES, 6)))
+    (found,) = scores(method, batch_of(points, WAY, SHOT, QUERIES)).numpy()
+    support, queries = points[0, : WAY * SHOT].numpy(), points[0, WAY * SHOT :].numpy()
+    labels = np.eye(WAY).repeat(SHOT, axis=0)
+    weights = np.linalg.inv(support.T @ support + 3 * np.eye(6)) @ support.T @ labels
+    assert found == pytest.approx(2 * queries @ weights, rel=1e-8)
+
+
+@pytest.mark.parametrize("head", ["svm", "ridge"])
+def test_the_gradient_goes_through_metaoptnets_solution(head):
+    """By finite differences in support and queries, of the smoothed loss."""
+    method = exact("metaoptnet", head=head, cost=0.3)
+    points = torch.from_numpy(np.random.default_rng(1).normal(size=(1, WAY * SHOT + QUERIES, 4)))
+    torch.autograd.gradcheck(
+        lambda moved: method.loss(batch_of(moved, WAY, SHOT, QUERIES)),
+        points.requires_grad_(),
+        eps=1e-6,
+        atol=1e-6,
+    )
+
+
+def test_metaoptnets_loss_leaves_a_share_of_each_label_to_the_other_classes():
+    method = exact("metaoptnet", smoothing=0.2)
+    episodes = episodes_of(method, count=1)
+    shares = scores(method, episodes)[0].softmax(dim=-1).log().numpy()
+    expected = [
+        (0.8 if k == query // EACH else 0.2 / (WAY - 1)) * -shares[query, k]
+        for query, k in itertools.product(range(QUERIES), range(WAY))
+    ]
+    assert method.loss(episodes).item() == pytest.approx(sum(expected) / QUERIES, rel=1e-9)
+
+
+def test_drop_block_drops_whole_squares_and_keeps_the_mean():
+    layer, maps = DropBlock(3, 0.3, growing=2), torch.ones(64, 32, 7, 7)
+    layer(maps)
+    dropped = layer(maps)  # the second call: the whole share
+    zero = dropped == 0
+    assert float(zero.float().mean()) == pytest.approx(0.3, abs=0.05)
+    assert float(dropped.mean()) == pytest.approx(1, rel=1e-5)
+    corners = zero.unfold(2, 3, 1).unfold(3, 3, 1).all(dim=-1).all(dim=-1)  # (n, c, 5, 5)
+    covered = functional.max_pool2d(
+        functional.pad(corners.float(), (2, 2, 2, 2)), 3, stride=1
+    )  # every zero lies in a square of zeros
+    assert torch.equal(covered > 0, zero)
+    assert torch.equal(layer.eval()(maps), maps)
+
+
+def test_drop_block_drops_more_from_call_to_call():
+    layer, maps = DropBlock(1, 0.5, growing=4), torch.ones(64, 32, 8, 8)
+    shares = [float((layer(maps) == 0).float().mean()) for _ in range(6)]
+    assert shares == pytest.approx([0.125, 0.25, 0.375, 0.5, 0.5, 0.5], abs=0.01)
 
 
 def test_matching_by_loops():

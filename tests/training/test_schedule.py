@@ -6,8 +6,8 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from epcore.training.optimization import AdamSettings, Optimization, SteppedSgd
-from epcore.training.schedule import clip_gradients, schedule_of
+from epcore.training.optimization import EpisodicOptimization, Optimization, SteppedSgd
+from epcore.training.schedule import clip_gradients, optimizer_of, schedule_of
 
 
 def settings(epochs=8, drops=(3, 6), **more):
@@ -93,5 +93,18 @@ def test_gradients_are_clipped_by_their_norm_or_each(clipping, expected):
     model = torch.nn.Linear(2, 1, bias=False)
     model.weight.grad = torch.tensor([[3.0, -4.0]])  # of norm 5
     given = {"epochs": 1, "learning_rate": 0.1, "weight_decay": 0, "halve_every": 1}
-    clip_gradients(model, AdamSettings(**given, **clipping))
+    clip_gradients(model, EpisodicOptimization(**given, **clipping))
     assert model.weight.grad[0].tolist() == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_rate_falls_to_parts_of_the_first_one_after_given_epochs():
+    chosen = EpisodicOptimization(
+        epochs=6, learning_rate=0.1, momentum=0.9, weight_decay=0, falls={2: 0.06, 5: 0.0024}
+    )
+    weight = torch.nn.Linear(1, 1)
+    optimizer = optimizer_of(weight, chosen)
+    assert isinstance(optimizer, torch.optim.SGD)
+    assert optimizer.defaults["nesterov"]
+    assert go_on(optimizer, schedule_of(optimizer, chosen), 6) == pytest.approx(
+        [0.1, 0.1, 0.006, 0.006, 0.006, 0.00024]
+    )
