@@ -71,8 +71,8 @@ class DropBlock(nn.Module):
 def tadam_encoder(channels: tuple[int, ...]) -> nn.Sequential:
     """Blocks with swish and three pools between them; the map of the last block.
 
-    As in the code of TADAM and of AM3's ProtoNets++, with TensorFlow's settings of BatchNorm there;
-    the channels are 64, 128, 256 and 512.
+    As in the code of TADAM and of AM3's ProtoNets++, whose channels are 64, 128, 256 and 512, but
+    with torch's momentum and epsilon of BatchNorm: a short training needs the former.
     """
     last = len(channels) - 1
     blocks = [
@@ -80,9 +80,6 @@ def tadam_encoder(channels: tuple[int, ...]) -> nn.Sequential:
         for number, (inputs, outputs) in enumerate(pairwise((3, *channels)))
     ]
     encoder = nn.Sequential(*blocks)
-    for layer in encoder.modules():
-        if isinstance(layer, nn.BatchNorm2d):
-            layer.eps, layer.momentum = 1e-3, 0.05
     _draw_by_outputs(encoder, 0.2)  # their factor of 0.1 times 2
     return encoder
 

@@ -26,8 +26,8 @@ CPU = torch.device("cpu")
 WHOLE = View.model_validate({"resize": 1, "crop": 1})
 CONV4 = BackboneConfig(architecture="conv4")
 # Enough for each on pictures of two colors.
-STEPS = {"gnn": 80, "maml": 48, "tpn": 60}
-RATES = {"gnn": 0.01}
+STEPS = {"gnn": 80, "maml": 48, "tpn": 60, "tpn-resnet12": 120}
+RATES = {"gnn": 0.01, "tpn-resnet12": 0.001}
 TASKS = {"gnn": 10, "egnn": 10}  # a batch of BatchNorm has an image of each
 
 
