@@ -37,7 +37,7 @@ def on_files(files: Files, config: Any) -> Files:
         "reference/python.md": python(),
     }
     sources = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    waiting = [ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md")]
+    waiting = [ROOT / "CONTRIBUTING.md"]
     waiting += [target for source in sources for target in _linked(source)]
     while waiting:
         target = waiting.pop()

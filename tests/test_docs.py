@@ -13,7 +13,7 @@ import pytest
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
-SOURCES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "mkdocs.yml")
+SOURCES = ("README.md", "CONTRIBUTING.md", "LICENSE", "mkdocs.yml")
 FOLDERS = ("docs", "config", "epcore", "benchmarks", "results/README.md")
 
 
