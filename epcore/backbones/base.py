@@ -10,6 +10,11 @@ class Backbone(nn.Module):
 
     feature_size: int
 
+    @property
+    def stages(self) -> list[nn.Module]:
+        """The parts after which the map has its last size of a resolution, in order."""
+        raise NotImplementedError
+
 
 def scaled(count: int, ratio: Fraction, what: str = "channels") -> int:
     """`count * ratio`, which must be a whole number above 0."""

@@ -33,6 +33,10 @@ class Conv4(Backbone):
             )
         )
 
+    @property
+    def stages(self) -> list[nn.Module]:
+        return list(self.blocks)
+
     def forward(self, images: Tensor) -> Tensor:
         features: Tensor = self.blocks(images).mean(dim=(-2, -1))
         return features

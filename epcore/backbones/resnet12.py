@@ -51,5 +51,9 @@ class ResNet12(Backbone):
         )
         self.norm = nn.BatchNorm1d(self.feature_size)
 
+    @property
+    def stages(self) -> list[nn.Module]:
+        return list(self.blocks)
+
     def forward(self, images: Tensor) -> Tensor:
         return torch.relu(self.norm(self.blocks(images).mean(dim=(-2, -1))))

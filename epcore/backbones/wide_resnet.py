@@ -61,6 +61,11 @@ class WideResNet(Backbone):
         self.blocks = nn.Sequential(*blocks)
         self.norm = nn.BatchNorm1d(self.feature_size)
 
+    @property
+    def stages(self) -> list[nn.Module]:
+        per_group = len(self.blocks) // 3
+        return [self.blocks[(group + 1) * per_group - 1] for group in range(3)]
+
     def forward(self, images: Tensor) -> Tensor:
         features = self.blocks(self.stem(images)).mean(dim=(-2, -1))
         return torch.relu(self.norm(features))

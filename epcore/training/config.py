@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal, cast
 
-from pydantic import Field, NonNegativeFloat, PositiveInt, model_validator
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 
 from epcore.data.config import AugmentationName
 from epcore.evaluation.config import NetworkConfig, Propagation
@@ -34,16 +34,35 @@ class Pretraining(Optimization):
         description="layers over classes and rotations; cosine ones have a learned scale",
     )
 
+    mixup: PositiveFloat | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        description="trains on mixtures of images and of maps, their shares drawn from a Beta "
+        "distribution with this value twice, and on rotated copies of a quarter of a batch alone",
+    )
+
     @model_validator(mode="after")
     def _rotations_to_tell(self) -> "Pretraining":
         if self.rotation_weight > 0 and not self.rotated_copies:
             raise ValueError("rotation_weight must be 0 without rotated_copies")
+        if self.mixup and self.rotated_copies and self.batch_size < 4:
+            raise ValueError("with mixup batch_size must be 4 or more: a quarter is rotated")
         return self
 
     @property
     def copies(self) -> int:
-        """How many images a network sees of each image of a batch."""
-        return 4 if self.rotated_copies else 1
+        """How many images a network sees of each image of a batch, but for mixup's quarter."""
+        return 4 if self.rotated_copies and not self.mixup else 1
+
+    @property
+    def rotated_quarter(self) -> int:
+        """With mixup, how many images of a batch are also seen in four rotations."""
+        return self.batch_size // 4 if self.rotated_copies and self.mixup else 0
+
+    @property
+    def images_per_step(self) -> int:
+        """How many images a network sees in a step."""
+        return self.copies * self.batch_size + 4 * self.rotated_quarter
 
 
 class Finetuning(Optimization):

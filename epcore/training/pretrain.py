@@ -1,7 +1,6 @@
 """Phase one: classes and rotations of the base images (paper, section 3.4)."""
 
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from epcore.backbones.base import Backbone
 from epcore.backbones.checkpoint import build
-from epcore.backbones.cosine import CosineClassifier
 from epcore.data.augment import Augmenter
 from epcore.data.device_images import DeviceImages
 from epcore.data.episodes import Episodes
@@ -22,22 +19,11 @@ from epcore.files import add_energy
 from epcore.runtime.device import autocast, choose_device, place, set_precision
 from epcore.runtime.origin import check_one_store
 from epcore.training.config import PretrainConfig
+from epcore.training.heads import ROTATIONS, PretrainingModel
 from epcore.training.loop import seed_of
+from epcore.training.mixup import MixupLoss
 from epcore.training.process_group import ALONE, ProcessGroup, launch
 from epcore.training.session import Session, Validator, base_labels
-
-ROTATIONS = 4
-
-
-class PretrainingModel(nn.Module):
-    """A backbone with a head over the base classes and one over the four rotations."""
-
-    def __init__(self, backbone: Backbone, classes: int, heads: str) -> None:
-        super().__init__()
-        head = partial(CosineClassifier, scale=10) if heads == "cosine" else nn.Linear
-        self.backbone = backbone
-        self.class_head = head(backbone.feature_size, classes)
-        self.rotation_head = head(backbone.feature_size, ROTATIONS)
 
 
 class PretrainingLoss(nn.Module):
@@ -97,7 +83,12 @@ class PretrainingTask:
             )
         # Whole batches of an epoch; the rest of the images is left out (A39).
         self.steps = len(self.rows) // self.settings.batch_size
-        self.images_per_step = self.settings.copies * self.settings.batch_size
+        self.images_per_step = self.settings.images_per_step
+        if self.settings.mixup and team.size > 1:
+            raise UserError(
+                "mixup is trained on one GPU, because images are mixed with others of the batch",
+                "set resources.gpus of the scale to 1",
+            )
         if self.images_per_step % team.size:
             raise UserError(
                 f"{team.size} GPUs cannot share the {self.images_per_step} images of a batch "
@@ -113,10 +104,13 @@ class PretrainingTask:
         team.synchronize(self.model)
         place(self.model, device)
         self.augmenter = Augmenter(config.augmentation, config.view)
-        self.loss = team.parallel(
-            PretrainingLoss(self.model, config, device, team),
-            all_weights_used=self.settings.rotation_weight > 0,
-        )
+        if self.settings.mixup:
+            self.loss: nn.Module = MixupLoss(self.model, config, self.settings.mixup, device)
+        else:
+            self.loss = team.parallel(
+                PretrainingLoss(self.model, config, device, team),
+                all_weights_used=self.settings.rotation_weight > 0,
+            )
         self.validator = Validator(store, episodes, config, device)
 
     def seed(self, epoch: int) -> int:
@@ -130,6 +124,10 @@ class PretrainingTask:
             # All of a team augment the whole batch, so that each image looks as it would alone.
             images = self.device_images.batch(rows)
             batch = self.augmenter.pretrain_transform(images, generator, self.settings.copies)
+            if self.settings.rotated_quarter:
+                quarter = images[: self.settings.rotated_quarter]
+                turned = self.augmenter.pretrain_transform(quarter, generator, ROTATIONS)
+                batch = torch.cat([batch, turned])
             if self.team.size > 1:
                 # Dropout: other masks in each process, the same ones after a resume.
                 mask = ("pretrain", epoch, step, "dropout", self.team.rank)
