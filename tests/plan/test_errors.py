@@ -678,6 +678,7 @@ def test_tables_may_share_a_file_of_printed_numbers(config):
         (config / f"tables/{name}.yaml").write_text(yaml.safe_dump(part), encoding="utf-8")
     put(config, "scales/demo.yaml", "tables", ["main"])
     (config / "claims.yaml").write_text("{paper: [], ours: []}\n", encoding="utf-8")
+    (config / "tables/compared.yaml").unlink()
     Plan(config, "demo").check()
     (config / "tables/wide.yaml").unlink()
     assert "no table shows it: unknown block 'WRN-28-10'" in complaint(config)
