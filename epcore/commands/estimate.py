@@ -35,8 +35,8 @@ def estimate(plan: Plan, job: Job, device: str) -> float | None:
         network, view = plan.registry.backbone(job.backbone), recipe.view
         if job.stage == "pretrain":
             first = plan.runs.pretraining(names["dataset"], job.backbone, names["recipe"])
-            seen = first.images_per_step / first.batch_size  # of each image
-            images = first.epochs * seen * _base_images(plan, names["dataset"])
+            base = _base_images(plan, names["dataset"])
+            images = first.epochs * base * first.images_per_step // first.batch_size
         else:
             second = recipe.finetuning
             episode_images = second.way * (int(names["shot"]) + second.queries)
