@@ -18,6 +18,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -161,6 +162,52 @@ def batch_epochs() -> str:
             shown.append(f" | {_with_seeds(pair | {'differences': each})}")
         text.append(f"| 16 less 128, {row.removeprefix('EPNet ')} | {' | '.join(shown)} |")
     return "\n".join(text)
+
+
+def mini_ablation() -> str:
+    """The paper's ablation on mini-ImageNet without the rotation loss, beside its numbers."""
+    text = ["| EP | LP | 1-shot | as printed |", "|---|---|---|---|"]
+    for (ep, lp), line in _ablation("ablation").items():
+        own = f"{float(line['accuracy']):.1f} ± {float(line['interval']):.1f}"
+        marks = " | ".join("✓" if on else "" for on in (ep, lp))
+        text.append(f"| {marks} | {own} | {float(line['paper_accuracy']):.1f} |")
+    return "\n".join(text)
+
+
+def mini_effects() -> str:
+    """What EP and LP are worth in that ablation, paired by seed, beside the paper's numbers."""
+    printed = {
+        marks: float(line["paper_accuracy"]) for marks, line in _ablation("ablation").items()
+    }
+    by_seed = {
+        marks: np.array([float(test["accuracy"]) for test in tests])
+        for marks, tests in _ablation("ablation-by-seed", several=True).items()
+    }
+    effects = {
+        "EP, without LP": [((True, False), (False, False))],
+        "EP, with LP": [((True, True), (False, True))],
+        "LP, mean of without and with EP": [
+            ((False, True), (False, False)),
+            ((True, True), (True, False)),
+        ],
+    }
+    text = ["| effect of | here | as printed |", "|---|---|---|"]
+    for name, pairs in effects.items():
+        own = mean_with_interval(np.mean([by_seed[on] - by_seed[off] for on, off in pairs], axis=0))
+        theirs = np.mean([printed[on] - printed[off] for on, off in pairs])
+        text.append(f"| {name} | {own.value:+.1f} ± {own.interval:.1f} | {theirs:+.1f} |")
+    return "\n".join(text)
+
+
+def _ablation(name: str, several: bool = False) -> dict[tuple[bool, bool], Any]:
+    """Whether a row without fine-tuning has EP and LP -> its line, or its lines."""
+    lines: dict[tuple[bool, bool], Any] = {}
+    for line in lines_of(f"mini-cpu/{name}"):
+        number = int(line["row"].removeprefix("exp")) - 1  # EP + 2 LP + 4 ROT + 8 EFT
+        marks = bool(number & 1), bool(number & 2)
+        if number < 4:
+            lines[marks] = [*lines.get(marks, []), line] if several else line
+    return lines
 
 
 def mini_pretraining() -> str:
@@ -492,7 +539,9 @@ MAKERS: dict[str, Callable[[], str]] = {
     "imagenetfs": imagenetfs,
     "leaks": leaks,
     "maml": maml,
+    "mini-ablation": mini_ablation,
     "mini-classifiers": mini_classifiers,
+    "mini-effects": mini_effects,
     "mini-pretraining": mini_pretraining,
     "mini-with-ep": mini_with_ep,
     "photographs": photographs,
