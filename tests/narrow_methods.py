@@ -1,6 +1,7 @@
 """Options with which methods on a ResNet-12 are small enough for pictures of 28 pixels."""
 
 NARROW = {
+    "can": {"width": "1/8"},
     "metaoptnet": {"width": "1/8", "square": 1},
     "protonets-plus-plus": {"width": "1/8"},
     "tpn-resnet12": {"width": "1/8"},

@@ -9,6 +9,7 @@ from typing import Any
 
 from epcore.errors import UserError
 from epcore.methods.base import EpisodicMethod
+from epcore.methods.can import Can
 from epcore.methods.egnn import Egnn
 from epcore.methods.gnn import Gnn
 from epcore.methods.maml import Maml
@@ -21,6 +22,7 @@ from epcore.methods.tpn import Tpn, TpnResNet12
 from epcore.settings import Settings, pick, validate
 
 METHODS: dict[str, type[EpisodicMethod]] = {
+    "can": Can,
     "egnn": Egnn,
     "gnn": Gnn,
     "maml": Maml,

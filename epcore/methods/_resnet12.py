@@ -1,4 +1,4 @@
-"""Residual encoders of compared methods: TADAM's, which others took over, and MetaOptNet's."""
+"""Residual encoders of compared methods: those of TADAM, MetaOptNet and CAN."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -11,7 +11,8 @@ from torch.nn import functional
 class ResidualBlock(nn.Module):
     """Three 3x3 convolutions beside a 1x1 shortcut, all with BatchNorm; activation, 2x2 max-pool.
 
-    The pool of a map with an odd side leaves out its last row and column, or not if `ceil`.
+    The pool of a map with an odd side leaves out its last row and column, or not if `ceil`. With a
+    `stride` the second convolution and the shortcut have it.
     """
 
     def __init__(
@@ -21,14 +22,15 @@ class ResidualBlock(nn.Module):
         activation: Callable[[], nn.Module],
         pool: bool = True,
         ceil: bool = False,
+        stride: int = 1,
     ) -> None:
         super().__init__()
         self.path = nn.Sequential(
             *(_convolution(inputs, outputs, 3), activation()),
-            *(_convolution(outputs, outputs, 3), activation()),
+            *(_convolution(outputs, outputs, 3, stride), activation()),
             _convolution(outputs, outputs, 3),
         )
-        self.shortcut = _convolution(inputs, outputs, 1)
+        self.shortcut = _convolution(inputs, outputs, 1, stride)
         self.activation = activation()
         self.pool = nn.MaxPool2d(2, ceil_mode=ceil) if pool else nn.Identity()
 
@@ -99,13 +101,28 @@ def metaoptnet_encoder(channels: tuple[int, ...], share: float, side: int) -> nn
     return encoder
 
 
+def can_encoder(channels: tuple[int, ...]) -> nn.Sequential:
+    """A convolution and blocks with ReLU and strides instead of pools; the map of the last one.
+
+    As in CAN's code, whose channels are 64, 128, 256 and 512.
+    """
+    blocks = [
+        ResidualBlock(inputs, outputs, nn.ReLU, pool=False, stride=2)
+        for inputs, outputs in pairwise((channels[0], *channels))
+    ]
+    encoder = nn.Sequential(_convolution(3, channels[0], 3), nn.ReLU(inplace=True), *blocks)
+    _draw_by_outputs(encoder, 2)
+    return encoder
+
+
 def _leaky_relu() -> nn.Module:
     return nn.LeakyReLU(0.1, inplace=True)
 
 
-def _convolution(inputs: int, outputs: int, size: int) -> nn.Sequential:
+def _convolution(inputs: int, outputs: int, size: int, stride: int = 1) -> nn.Sequential:
     return nn.Sequential(
-        nn.Conv2d(inputs, outputs, size, padding=size // 2, bias=False), nn.BatchNorm2d(outputs)
+        nn.Conv2d(inputs, outputs, size, stride, padding=size // 2, bias=False),
+        nn.BatchNorm2d(outputs),
     )
 
 

@@ -17,7 +17,8 @@ class EpisodicMethod(nn.Module):
     episode are classified together. unlabeled: whether it takes unlabeled images.
     low_precision_scores: whether its scores come from networks too, which autocast may speed up;
     distances and graphs are kept out of it. episodes_at_once: in a test, for memory. least_tasks:
-    how many episodes a step of training takes at least.
+    how many episodes a step of training takes at least. base_features: of methods whose training
+    also classifies among all base classes, how many features the linear layer for it sees.
 
     It is built from its options, the side of the images in pixels, and the classes of an episode:
     some networks end with as many outputs.
@@ -31,6 +32,7 @@ class EpisodicMethod(nn.Module):
     low_precision_scores: ClassVar[bool] = False
     episodes_at_once: ClassVar[int] = 16
     least_tasks: ClassVar[int] = 1
+    base_features: int | None = None
 
     def embed(self, images: Tensor) -> Tensor:
         """Images `(n, 3, h, w)` to vectors `(n, D)`."""
@@ -54,6 +56,14 @@ class EpisodicMethod(nn.Module):
         return functional.cross_entropy(
             at_least_float32(self.scores(episodes)).flatten(0, 1), query_classes(episodes).flatten()
         )
+
+    def joint_loss(self, episodes: EpisodeBatch, base_head: nn.Module, classes: Tensor) -> Tensor:
+        """What training minimizes where there are `base_features`.
+
+        base_head: a linear layer from these to all base classes. classes: int64 `(E, way)`, the
+        classes of the episodes among all base classes.
+        """
+        raise NotImplementedError
 
 
 def embed_apart(method: EpisodicMethod, images: Tensor, labeled: int) -> Tensor:

@@ -1,12 +1,14 @@
 """Training of a compared method on episodes of base classes, from random weights."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from epcore.backbones.checkpoint import Checkpoint
+from epcore.backbones.config import BackboneConfig
 from epcore.classifiers.episodes import EpisodeBatch
 from epcore.data.augment import Augmenter, crop_size
 from epcore.data.device_images import DeviceImages
@@ -19,7 +21,7 @@ from epcore.runtime.device import autocast, choose_device, place, set_precision
 from epcore.runtime.origin import check_one_store
 from epcore.training.config import MetaTrainConfig
 from epcore.training.loop import seed_of
-from epcore.training.session import Session
+from epcore.training.session import Session, base_labels
 
 
 class EpisodicTask:
@@ -41,15 +43,20 @@ class EpisodicTask:
         self.images = DeviceImages(store, store.image_indices("base"), device)
         torch.manual_seed(seed_of(config.seed, "meta-train", "weights"))
         pixels = crop_size(store.images.shape[1], config.view)
-        self.model = build_method(config.method, pixels, self.way, f"data set {store.name}")
-        if config.tasks < self.model.least_tasks:
+        self.method = build_method(config.method, pixels, self.way, f"data set {store.name}")
+        if config.tasks < self.method.least_tasks:
             raise UserError(
                 f"{config.method['name']}: BatchNorm sees one image of each episode of a "
                 f"step, and {config.tasks} is too few",
-                f"set `tasks` of its training to {self.model.least_tasks} or more",
+                f"set `tasks` of its training to {self.method.least_tasks} or more",
             )
+        self.model: nn.Module = self.method
+        if self.method.base_features:
+            head = nn.Linear(self.method.base_features, len(store.class_indices("base")))
+            self.model = nn.ModuleDict({"method": self.method, "base_head": head})
         place(self.model, device)
-        self.tester = EpisodicTester(self.model, config.view, config.precision, device)
+        self.base_labels = base_labels(store).to(device)
+        self.tester = EpisodicTester(self.method, config.view, config.precision, device)
         self.store, self.episodes = store, episodes
         self.augmenter = Augmenter(self.settings.augmentation, config.view)
 
@@ -65,11 +72,17 @@ class EpisodicTask:
             images = self.augmenter.pretrain_transform(self.images.batch(rows[step]), generator)
             with autocast(self.device, self.config.precision):
                 images = images.reshape(tasks, -1, *images.shape[1:])
-                points = self.model.embed_step(images, way * shot)
-            points = points.float()
+                points = self.method.embed_step(images, way * shot)
+            batch = EpisodeBatch(points.float(), way, shot, way * queries)
             with self.tester.scoring():
-                loss = self.model.loss(EpisodeBatch(points, way, shot, way * queries))
-            yield loss
+                yield self._loss(batch, episodes.support[step * tasks : (step + 1) * tasks])
+
+    def _loss(self, batch: EpisodeBatch, support: np.ndarray) -> Tensor:
+        """The loss of a step's episodes, whose support is in these rows `(T, way, shot)`."""
+        if not isinstance(self.model, nn.ModuleDict):
+            return self.method.loss(batch)
+        classes = self.base_labels[torch.from_numpy(support[:, :, 0])]
+        return self.method.joint_loss(batch, self.model["base_head"], classes)
 
     def validate(self) -> tuple[float, float]:
         results = self.tester.test(self.store, self.episodes)
@@ -85,4 +98,10 @@ def run(config: MetaTrainConfig, data: Path, episodes: Path, out: Path, require_
     store = ImageStore.open(data)
     task = EpisodicTask(config, store, Episodes.drawn_from(episodes, store.labels, data), device)
     label = f"{config.method['name']} {config.shot}-shot"
-    session.train(task, label, task.model, Checkpoint, processes=1)
+    session.train(task, label, task.method, _checkpoint, processes=1)
+
+
+def _checkpoint(backbone: BackboneConfig, weights: Mapping[str, Tensor]) -> Checkpoint:
+    """The weights of the method, without those of a head over the base classes."""
+    own = {name: weight for name, weight in weights.items() if not name.startswith("base_head.")}
+    return Checkpoint(backbone, {name.removeprefix("method."): w for name, w in own.items()})

@@ -1,5 +1,6 @@
 """In some seconds each method learns what can be learned, and nothing where there is nothing."""
 
+import json
 from dataclasses import replace
 from functools import cache
 
@@ -8,6 +9,7 @@ import pytest
 import torch
 from narrow_methods import NARROW
 
+from epcore.backbones.base import parameter_count
 from epcore.backbones.checkpoint import Checkpoint
 from epcore.backbones.config import BackboneConfig
 from epcore.classifiers.episodes import EpisodeBatch
@@ -18,6 +20,7 @@ from epcore.evaluation import meta_test
 from epcore.evaluation.config import MetaTestConfig
 from epcore.evaluation.meta_test import EpisodicTester
 from epcore.methods import METHODS, build_method
+from epcore.training import episodic
 from epcore.training.config import MetaTrainConfig
 from epcore.training.episodic import EpisodicTask
 from epcore.training.loop import fit
@@ -59,7 +62,7 @@ def trained(store, name, folder, **training):
     task = task_of(store, name, **training)
     outcome = fit(task, task.settings, 0, folder / "state.pt", name)
     task.model.load_state_dict(outcome.weights)
-    return task.model
+    return task.method
 
 
 def accuracies(store, method, episodes):
@@ -77,7 +80,7 @@ def test_it_learns_to_tell_new_classes_apart(colors, dimmed, tmp_path, name):
     """GNN needs more steps where images differ in brightness; untrained it is at chance anyway."""
     store = colors if name == "gnn" else dimmed
     novel = drawn(store, "novel", episodes=20)
-    before = accuracies(store, task_of(store, name).model, novel).mean()
+    before = accuracies(store, task_of(store, name).method, novel).mean()
     after = accuracies(store, trained(store, name, tmp_path), novel).mean()
     assert after > max(0.6, before + 0.2)
 
@@ -181,6 +184,7 @@ INDUCTIVE = [
     {"name": "egnn", "transductive": False},
     *({"name": name} for name in ("protonet", "matching", "relation-net", "gnn", "maml")),
     *({"name": name} | NARROW[name] for name in ("protonets-plus-plus", "metaoptnet")),
+    {"name": "can", "transductive": False} | NARROW["can"],
 ]
 
 
@@ -306,3 +310,27 @@ def test_unlabeled_images_for_a_method_that_takes_none_are_told(colors, tmp_path
     with pytest.raises(UserError, match="unlabeled images, which protonet does not take"):
         meta_test.run(stage, colors.directory, weights, episodes, tmp_path / "scores.csv")
     assert not (tmp_path / "scores.csv").exists()
+
+
+def test_a_head_over_the_base_classes_is_trained_and_not_kept(colors, tmp_path):
+    """CAN's is no part of its checkpoint, nor of its number of parameters, and it is tested."""
+    drawn(colors, "val", episodes=4).save(tmp_path / "val.npz")
+    drawn(colors, "novel", episodes=4).save(tmp_path / "novel.npz")
+    stage = stage_of("can", steps=2)
+    before = task_of(colors, "can").model["base_head"].weight.clone()
+    weights = tmp_path / "meta-1shot.pt"
+    episodic.run(stage, colors.directory, tmp_path / "val.npz", weights, require_gpu=False)
+    method = build_method(stage.method, 28, 5, "here")
+    Checkpoint.load(weights, CONV4).fill(method)
+    facts = json.loads(weights.with_suffix(".meta.json").read_text(encoding="utf-8"))
+    assert facts["parameters"] == parameter_count(method)
+    (state,) = (tmp_path / "meta-1shot.state").glob("*.pt")
+    after = torch.load(state, weights_only=True)["best"]["weights"]["base_head.weight"]
+    assert after.shape == before.shape == (24, method.base_features)
+    assert not torch.equal(after, before)
+    test = MetaTestConfig(
+        backbone=CONV4, view=WHOLE, precision="fp32", method=stage.method, way=5,
+        batch_statistics=False,
+    )  # fmt: skip
+    meta_test.run(test, colors.directory, weights, tmp_path / "novel.npz", tmp_path / "s.csv")
+    assert len((tmp_path / "s.csv").read_text(encoding="utf-8").splitlines()) == 1 + 4

@@ -179,6 +179,7 @@ INDUCTIVE = [
     *(("protonet", {}), ("matching", {}), ("relation-net", {}), ("gnn", {})),
     *(("maml", {}), ("egnn", {"transductive": False}), ("protonets-plus-plus", {})),
     *(("metaoptnet", {"head": "svm"}), ("metaoptnet", {"head": "ridge"})),
+    ("can", {"transductive": False}),
 ]
 
 
@@ -195,7 +196,10 @@ def test_a_query_is_classified_by_itself(name, options):
 
 @pytest.mark.parametrize(
     ("name", "options"),
-    [("tpn", {}), ("tpn-resnet12", {}), ("egnn", {}), ("maml", {"statistics": "batch"})],
+    [
+        *(("tpn", {}), ("tpn-resnet12", {}), ("egnn", {}), ("can", {})),
+        ("maml", {"statistics": "batch"}),
+    ],
 )
 def test_a_transductive_method_looks_at_the_other_queries(name, options):
     method = exact(name, **options)
@@ -273,6 +277,13 @@ PARAMETERS = {
     "relation-net": CONV4 + convolutions(128, 64, 64) + linear(64 * 3 * 3, 8) + linear(8, 1),
     # The network of the width has biases too: 5x5 pools to 3x3, and that to 2x2.
     "tpn": CONV4 + convolutions(64, 64, 1) + 64 + 1 + linear(2 * 2, 8) + linear(8, 1),
+    # Maps of 6x6.
+    "can": convolutions(3, 64)
+    + sum(
+        convolutions(a, b, b, b) + a * b + 2 * b
+        for a, b in itertools.pairwise((64, 64, 128, 256, 512))
+    )
+    + (linear(36, 6) + 2 * 6 + linear(6, 36)),
     "protonets-plus-plus": TADAM,
     "metaoptnet": residual(64, 160, 320, 640) + 1,
     # Maps of 11x11 pool to 6x6, and those to 4x4.
@@ -322,6 +333,7 @@ ACTIVATIONS = {
     "relation-net": [("ReLU", None)] * (4 + 3),
     "tpn": [("ReLU", None)] * (4 + 3),
     "tpn-resnet12": [("SiLU", None)] * 4 * 3 + [("ReLU", None)] * 3,
+    "can": [("ReLU", None)] * (1 + 4 * 3 + 1),
     "protonets-plus-plus": [("SiLU", None)] * 4 * 3,
     "metaoptnet": ([("LeakyReLU", 0.1)] * 3 + [("Dropout", 0.1)]) * 2 + [("LeakyReLU", 0.1)] * 6,
     # Four layers of pairs in each of three rounds, and EGNN's two of nodes.
@@ -476,6 +488,94 @@ def test_metaoptnets_loss_leaves_a_share_of_each_label_to_the_other_classes():
         for query, k in itertools.product(range(QUERIES), range(WAY))
     ]
     assert method.loss(episodes).item() == pytest.approx(sum(expected) / QUERIES, rel=1e-9)
+
+
+def can_attention(method, mine, other):
+    """Weights of the positions of a map beside another, position by position."""
+    own = [vector / np.linalg.norm(vector) for vector in mine.T]
+    its = [vector / np.linalg.norm(vector) for vector in other.T]
+    cosines = np.array([[a @ b for b in its] for a in own])
+    with torch.no_grad():
+        weighing = method.weigh(torch.from_numpy(cosines.mean(axis=0))[None])[0].numpy()
+    found = np.array([np.mean(row * weighing) for row in cosines]) / method.options.temperature
+    shares = np.exp(found - found.max())
+    return shares / shares.sum() + 1
+
+
+def can_score(method, class_map, query_map):
+    """Seven times the cosine of the weighted means over positions."""
+    pairs = ((class_map, query_map), (query_map, class_map))
+    one, two = ((mine * can_attention(method, mine, other)).mean(axis=1) for mine, other in pairs)
+    return 7 * (one @ two) / (np.linalg.norm(one) * np.linalg.norm(two))
+
+
+def can_maps(seed):
+    """A method in float64, points of an episode, and the maps of its classes and queries."""
+    method = exact("can", transductive=False)
+    features = method.base_features * 4  # of maps of 2x2
+    random = np.random.default_rng(seed)
+    points = torch.from_numpy(random.normal(1, 1, (1, WAY * SHOT + QUERIES, features)))
+    maps = points[0].reshape(len(points[0]), -1, 4).numpy()
+    support = maps[: WAY * SHOT].reshape(WAY, SHOT, -1, 4)
+    return method, batch_of(points, WAY, SHOT, QUERIES), support, maps[WAY * SHOT :]
+
+
+def test_can_by_loops_over_pairs_and_positions():
+    method, episodes, support, queries = can_maps(0)
+    found = scores(method, episodes)[0].numpy()
+    for query, k in itertools.product(range(QUERIES), range(WAY)):
+        expected = can_score(method, support[k].mean(axis=0), queries[query])
+        assert found[query, k] == pytest.approx(expected, rel=1e-9)
+
+
+def test_in_can_the_surest_queries_join_the_support_twice():
+    """Of 15 queries 7, then 14: as many as 35 and 70 are of 75."""
+    method, episodes, support, queries = can_maps(0)
+    found = [
+        can_score(method, support[k].mean(axis=0), query) for query in queries for k in range(WAY)
+    ]
+    found = np.array(found).reshape(QUERIES, WAY)
+    for joining in (7, 14):
+        surest = np.argsort(-found.max(axis=1))[:joining]
+        given = found.argmax(axis=1)
+        means = [
+            np.concatenate([support[k], *(queries[[q]] for q in surest if given[q] == k)]).mean(
+                axis=0
+            )
+            for k in range(WAY)
+        ]
+        again = [can_score(method, means[k], query) for query in queries for k in range(WAY)]
+        found = np.array(again).reshape(QUERIES, WAY)
+    transductive = exact("can")
+    transductive.load_state_dict(method.state_dict())
+    assert scores(transductive, episodes)[0].numpy() == pytest.approx(found, rel=1e-9)
+
+
+def test_cans_loss_is_that_of_positions_and_of_all_base_classes():
+    """Each position of a query beside the weighted mean of each class; then among 9 classes."""
+    method, episodes, support, queries = can_maps(1)
+    head, classes = (
+        torch.nn.Linear(method.base_features, 9).double(),
+        torch.tensor([[8, 0, 3, 5, 2]]),
+    )
+    weight, bias = (p.detach().numpy() for p in head.parameters())
+    local, among_all = [], []
+    for query in range(QUERIES):
+        own = query // EACH
+        means = [support[k].mean(axis=0) for k in range(WAY)]
+        pooled = [(m * can_attention(method, m, queries[query])).mean(axis=1) for m in means]
+        weights = can_attention(method, queries[query], means[own])
+        for position in range(4):
+            vector = queries[query][:, position]
+            logits = [
+                7 * vector @ mean / np.linalg.norm(vector) / np.linalg.norm(mean) for mean in pooled
+            ]
+            local.append(np.log(np.exp(logits).sum()) - logits[own])
+            logits = weight @ (vector * weights[position]) + bias
+            among_all.append(np.log(np.exp(logits).sum()) - logits[classes[0, own]])
+    assert method.loss(episodes).item() == pytest.approx(np.mean(local) / 2, rel=1e-9)
+    joint = method.joint_loss(episodes, head, classes).item()
+    assert joint == pytest.approx(np.mean(among_all) + np.mean(local) / 2, rel=1e-9)
 
 
 def test_drop_block_drops_whole_squares_and_keeps_the_mean():
