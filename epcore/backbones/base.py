@@ -12,7 +12,7 @@ class Backbone(nn.Module):
 
     @property
     def stages(self) -> list[nn.Module]:
-        """The parts after which the map has its last size of a resolution, in order."""
+        """For each resolution of the maps the module that puts out the last of them, in order."""
         raise NotImplementedError
 
 
