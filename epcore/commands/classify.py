@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +170,41 @@ def _note(text: str) -> None:
     print(text, file=sys.stderr)
 
 
+@dataclass(frozen=True)
+class _Measured:
+    """In %: accuracies `(E,)` of a classifier, its calibration error, and AUROC `(E,)` or None."""
+
+    accuracies: np.ndarray
+    calibration: float
+    areas: np.ndarray | None
+
+
+def _measure(
+    labeled: Labeled, episodes: Episodes, inference: Inference, name: str, extra_classes: int
+) -> _Measured:
+    in_way = _in_way(episodes, extra_classes)
+    try:
+        answers = [
+            *scores_of(labeled.features, episodes, inference, labeled.base, name, extra_classes)
+        ]
+    except DegenerateFeaturesError as error:
+        raise UserError(f"{labeled.pool.name}: {error}", "give other features") from None
+    logits, expected = map(torch.cat, zip(*answers, strict=True))
+    predicted, doubts = logits.argmax(dim=-1), log_doubts(logits).numpy()
+    correct = (predicted == expected).numpy()[:, in_way]
+    return _Measured(
+        accuracies=100 * correct.mean(axis=1),
+        calibration=100 * calibration_error(-np.expm1(doubts[:, in_way]), correct),
+        areas=100 * auroc(-doubts[:, in_way], -doubts[:, ~in_way]) if extra_classes else None,
+    )
+
+
+def _in_way(episodes: Episodes, extra_classes: int) -> np.ndarray:
+    """Which queries `(queries,)` are of one of the classes that have a support."""
+    in_way: np.ndarray = episodes.query_labels[0] < episodes.support.shape[1] - extra_classes
+    return in_way
+
+
 def _print(
     labeled: Labeled,
     methods: dict[str, Inference],
@@ -176,8 +212,31 @@ def _print(
     frozen: Path,
     extra_classes: int,
 ) -> None:
+    """What was drawn, and a line for each classifier; all are compared with the first."""
+    _print_head(episodes, frozen, extra_classes)
+    width = max(map(len, methods))
+    first: np.ndarray | None = None
+    for name, inference in methods.items():
+        measured = _measure(labeled, episodes, inference, name, extra_classes)
+        mean = mean_with_interval(measured.accuracies)
+        line = f"{name:{width}}  {mean.value:6.2f} ± {mean.interval:.2f}"
+        if first is None:
+            first = measured.accuracies
+            line += " " * 16
+        else:
+            gap = mean_with_interval(paired(measured.accuracies, first))
+            line += f"  {gap.value:+7.2f} ± {gap.interval:.2f}"
+        line += f"  ECE {measured.calibration:4.1f}"
+        if measured.areas is not None:
+            area = mean_with_interval(measured.areas)
+            line += f"  AUROC {area.value:4.1f} ± {area.interval:.1f}"
+        assumed = inference.assumptions(episodes.unlabeled.shape[2] > 0).split()
+        print(f"{line}  {', '.join(WORDS[letter] for letter in assumed)}".rstrip())
+
+
+def _print_head(episodes: Episodes, frozen: Path, extra_classes: int) -> None:
     classes, shot = episodes.support.shape[1:]
-    way, in_way = classes - extra_classes, episodes.query_labels[0] < classes - extra_classes
+    way, in_way = classes - extra_classes, _in_way(episodes, extra_classes)
     print(f"{len(episodes)} episodes, {way}-way {shot}-shot, {in_way.sum()} queries each: {frozen}")
     if extra_classes:
         print(f"and {(~in_way).sum()} queries of {extra_classes} classes that are none of these")
@@ -185,31 +244,3 @@ def _print(
     print("far the probability of the predicted class is from how often it is right, in points")
     if extra_classes:
         print("AUROC in %: how often it is higher for a query of a known class than for another")
-    width = max(map(len, methods))
-    first: np.ndarray | None = None
-    for name, inference in methods.items():
-        try:
-            answers = [
-                *scores_of(labeled.features, episodes, inference, labeled.base, name, extra_classes)
-            ]
-        except DegenerateFeaturesError as error:
-            raise UserError(f"{labeled.pool.name}: {error}", "give other features") from None
-        logits, expected = map(torch.cat, zip(*answers, strict=True))
-        predicted, doubts = logits.argmax(dim=-1), log_doubts(logits).numpy()
-        correct = (predicted == expected).numpy()[:, in_way]
-        accuracies = 100 * correct.mean(axis=1)
-        mean = mean_with_interval(accuracies)
-        line = f"{name:{width}}  {mean.value:6.2f} ± {mean.interval:.2f}"
-        if first is None:
-            first = accuracies
-            line += " " * 16
-        else:
-            gap = mean_with_interval(paired(accuracies, first))
-            line += f"  {gap.value:+7.2f} ± {gap.interval:.2f}"
-        line += f"  ECE {100 * calibration_error(-np.expm1(doubts[:, in_way]), correct):4.1f}"
-        if extra_classes:
-            areas = 100 * auroc(-doubts[:, in_way], -doubts[:, ~in_way])
-            area = mean_with_interval(areas)
-            line += f"  AUROC {area.value:4.1f} ± {area.interval:.1f}"
-        assumed = inference.assumptions(episodes.unlabeled.shape[2] > 0).split()
-        print(f"{line}  {', '.join(WORDS[letter] for letter in assumed)}".rstrip())
