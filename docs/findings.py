@@ -335,10 +335,18 @@ def photographs_placement() -> str:
     return _placement("grocery")
 
 
-def _placement(run: str) -> str:
-    text = ["| EP in | 1-shot | to --Net | 5-shot | to --Net |", "|---|---|---|---|---|"]
-    cells = {(line["row"], line["column"]): line for line in lines_of(f"{run}/placement")}
-    phases = ("pretraining", "fine-tuning", "test")
+def mini_placement() -> str:
+    """Embedding propagation in pretraining and at test, without fine-tuning, on mini-ImageNet."""
+    return _placement("mini-cpu", "placement-pretrained", ("pretraining", "test"))
+
+
+def _placement(
+    run: str,
+    table: str = "placement",
+    phases: tuple[str, ...] = ("pretraining", "fine-tuning", "test"),
+) -> str:
+    text = ["| EP in | 1-shot | difference | 5-shot | difference |", "|---|---|---|---|---|"]
+    cells = {(line["row"], line["column"]): line for line in lines_of(f"{run}/{table}")}
     for row in dict.fromkeys(row for row, _ in cells):
         named = [phase for phase, on in zip(phases, row, strict=True) if on == "1"]
         shown = []
@@ -346,7 +354,7 @@ def _placement(run: str) -> str:
             cell = cells[row, column]
             shown.append(f"{float(cell['accuracy']):.1f}")
             shown.append(_gap(cell) if cell["difference"] else "")
-        text.append(f"| {', '.join(named) or 'nothing (--Net)'} | {' | '.join(shown)} |")
+        text.append(f"| {', '.join(named) or 'nothing'} | {' | '.join(shown)} |")
     return "\n".join(text)
 
 
@@ -542,6 +550,7 @@ MAKERS: dict[str, Callable[[], str]] = {
     "mini-ablation": mini_ablation,
     "mini-classifiers": mini_classifiers,
     "mini-effects": mini_effects,
+    "mini-placement": mini_placement,
     "mini-pretraining": mini_pretraining,
     "mini-with-ep": mini_with_ep,
     "photographs": photographs,
