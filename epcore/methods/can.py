@@ -99,8 +99,9 @@ class Can(EpisodicMethod):
     def joint_loss(self, episodes: EpisodeBatch, base_head: nn.Module, classes: Tensor) -> Tensor:
         own, queries = query_classes(episodes), self._maps(episodes.query)
         _, of_query = self._attention(self._maps(episodes.class_means), queries)
-        weights = of_query.gather(1, own[:, None, :, None].expand(-1, 1, -1, queries.shape[-1]))
-        positions = (queries * weights.mT.reshape(*own.shape, 1, -1)).mT  # (E, q, P, c)
+        chosen = own[:, None, :, None].expand(-1, 1, -1, queries.shape[-1])
+        weights = of_query.gather(1, chosen).squeeze(1)  # (E, q, P)
+        positions = (queries * weights[:, :, None]).mT  # (E, q, P, c)
         logits = at_least_float32(base_head(positions))  # (E, q, P, base classes)
         expected = classes.gather(1, own)[..., None].expand(logits.shape[:-1])
         among_all = functional.cross_entropy(logits.flatten(0, 2), expected.flatten())
