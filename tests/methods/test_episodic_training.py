@@ -334,3 +334,11 @@ def test_a_head_over_the_base_classes_is_trained_and_not_kept(colors, tmp_path):
     )  # fmt: skip
     meta_test.run(test, colors.directory, weights, tmp_path / "novel.npz", tmp_path / "s.csv")
     assert len((tmp_path / "s.csv").read_text(encoding="utf-8").splitlines()) == 1 + 4
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_checkpoint_of_a_training_is_read_again(colors, tmp_path, name):
+    drawn(colors, "val", episodes=2).save(tmp_path / "val.npz")
+    stage, weights = stage_of(name, steps=1), tmp_path / "meta-1shot.pt"
+    episodic.run(stage, colors.directory, tmp_path / "val.npz", weights, require_gpu=False)
+    Checkpoint.load(weights, CONV4).fill(build_method(stage.method, 28, 5, "here"))
