@@ -44,14 +44,9 @@ class ResNet(Backbone):
                 last = stage == len(stages) - 1 and number == blocks - 1
                 kind = SignedBlock if last else BasicBlock
                 self.blocks.append(_block(kind, outputs if number else inputs, outputs))
-        self._blocks_per_stage = blocks
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out")
-
-    @property
-    def stages(self) -> list[nn.Module]:
-        return list(self.blocks)[self._blocks_per_stage - 1 :: self._blocks_per_stage]
 
     def forward(self, images: Tensor) -> Tensor:
         features: Tensor = self.blocks(self.stem(images)).mean(dim=(-2, -1))

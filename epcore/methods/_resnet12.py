@@ -51,7 +51,7 @@ class DropBlock(nn.Module):
     def __init__(self, side: int, share: float, growing: int = 40_000) -> None:
         super().__init__()
         self.side, self.share, self.growing = side, share, growing
-        self.register_buffer("calls", torch.zeros(()))  # a float, which checkpoints may hold
+        self.register_buffer("calls", torch.zeros(()))  # a float: checkpoints hold no integers
 
     def forward(self, maps: Tensor) -> Tensor:
         if not self.training:

@@ -73,10 +73,10 @@ class Can(EpisodicMethod):
         joining = int(episodes.queries * JOINING)
         for number in range(1, episodes.queries // joining + 1 if joining else 0):
             surest, classes = scores.max(dim=-1)  # (E, q)
-            joined = torch.zeros_like(surest).scatter_(
+            mask = torch.zeros_like(surest).scatter_(
                 1, surest.topk(joining * number, dim=-1).indices, 1.0
-            )
-            shares = joined[..., None] * functional.one_hot(classes, episodes.way)  # (E, q, way)
+            )  # 1 for the queries that join
+            shares = mask[..., None] * functional.one_hot(classes, episodes.way)  # (E, q, way)
             totals = sums + torch.einsum("eqk,eqcp->ekcp", shares.to(queries.dtype), queries)
             counts = episodes.counts + shares.sum(dim=1)  # (E, way)
             scores = self._compared(totals / counts[..., None, None], queries)
@@ -97,13 +97,13 @@ class Can(EpisodicMethod):
         return 0.5 * functional.cross_entropy(logits.flatten(0, 2), expected.flatten())
 
     def joint_loss(self, episodes: EpisodeBatch, base_head: nn.Module, classes: Tensor) -> Tensor:
-        own, queries = query_classes(episodes), self._maps(episodes.query)
+        labels, queries = query_classes(episodes), self._maps(episodes.query)
         _, of_query = self._attention(self._maps(episodes.class_means), queries)
-        chosen = own[:, None, :, None].expand(-1, 1, -1, queries.shape[-1])
-        weights = of_query.gather(1, chosen).squeeze(1)  # (E, q, P)
+        index = labels[:, None, :, None].expand(-1, 1, -1, queries.shape[-1])
+        weights = of_query.gather(1, index).squeeze(1)  # (E, q, P), beside the query's own class
         positions = (queries * weights[:, :, None]).mT  # (E, q, P, c)
         logits = at_least_float32(base_head(positions))  # (E, q, P, base classes)
-        expected = classes.gather(1, own)[..., None].expand(logits.shape[:-1])
+        expected = classes.gather(1, labels)[..., None].expand(logits.shape[:-1])
         among_all = functional.cross_entropy(logits.flatten(0, 2), expected.flatten())
         return among_all + self.loss(episodes)
 
@@ -131,5 +131,5 @@ class Can(EpisodicMethod):
         """Weights of positions p from cosines `(E, way, q, p, r)` with the positions r."""
         means = cosines.mean(dim=-2)  # (E, way, q, r)
         weighing = self.weigh(means.flatten(0, 2)).reshape(means.shape)
-        found: Tensor = (cosines * weighing[..., None, :]).mean(dim=-1)  # (E, way, q, p)
-        return (found / self.options.temperature).softmax(dim=-1) + 1
+        relevance: Tensor = (cosines * weighing[..., None, :]).mean(dim=-1)  # (E, way, q, p)
+        return (relevance / self.options.temperature).softmax(dim=-1) + 1

@@ -80,7 +80,7 @@ class MetaOptNet(EpisodicMethod):
     def loss(self, episodes: EpisodeBatch) -> Tensor:
         """Cross-entropy; the true class has `1 - smoothing`, the others share the rest evenly."""
         logs = at_least_float32(self.scores(episodes)).log_softmax(dim=-1)  # (E, queries, way)
-        true = logs.gather(-1, query_classes(episodes)[..., None]).squeeze(-1)
-        others = (logs.sum(dim=-1) - true) / (episodes.way - 1)
+        right = logs.gather(-1, query_classes(episodes)[..., None]).squeeze(-1)  # (E, queries)
+        wrong = (logs.sum(dim=-1) - right) / (episodes.way - 1)  # their mean
         smoothing = self.options.smoothing
-        return -((1 - smoothing) * true + smoothing * others).mean()
+        return -((1 - smoothing) * right + smoothing * wrong).mean()

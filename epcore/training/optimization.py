@@ -111,7 +111,7 @@ class EpisodicOptimization(Settings):
     halve_every: PositiveInt | None = Field(
         default=None,
         exclude_if=lambda value: value is None,
-        description="epochs after which the learning rate is halved",
+        description="epochs after which the learning rate is halved; never unless given",
     )
     falls: dict[PositiveInt, PositiveFloat] = Field(
         default_factory=dict,
