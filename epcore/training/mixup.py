@@ -6,8 +6,7 @@ from torch.distributions import Beta
 from torch.nn import functional
 
 from epcore.runtime.device import autocast
-from epcore.training.config import PretrainConfig
-from epcore.training.heads import ROTATIONS, PretrainingModel
+from epcore.training.pretraining_loss import PretrainingLoss
 
 
 class MixupLoss(nn.Module):
@@ -16,35 +15,30 @@ class MixupLoss(nn.Module):
     The n images, or their maps behind one of the network's stages, are mixed with those of other
     images of the batch: `s x_i + (1 - s) x_j`, whose loss is that share of the cross-entropy of
     each class (manifold mixup, Verma et al. 2019). Place, partners and s, one for the batch, are
-    drawn anew in each step. The rotated images have the mean of the losses of class and rotation.
-    As in the authors' code both parts are added, and BatchNorm sees them one by one.
+    drawn anew in each step. Half of the usual loss of the rotated images is added. As in the
+    authors' code BatchNorm sees both parts one by one.
+
+    Args:
+        rotated: the usual loss, whose network and settings both parts have.
+        alpha: s is drawn from Beta(alpha, alpha).
     """
 
-    def __init__(
-        self, model: PretrainingModel, config: PretrainConfig, alpha: float, device: torch.device
-    ) -> None:
+    def __init__(self, rotated: PretrainingLoss, alpha: float) -> None:
         super().__init__()
-        self.model, self.config, self.device = model, config, device
+        self.rotated, self.model = rotated, rotated.model
         self.share = Beta(alpha, alpha)
 
     def forward(self, images: Tensor, labels: Tensor) -> Tensor:
-        count, classes = len(labels), labels.to(self.device)
+        count, classes = len(labels), labels.to(self.rotated.device)
         share, partners = float(self.share.sample()), torch.randperm(count)
         place = int(torch.randint(len(self.model.backbone.stages) + 1, ()))
-        logits = self.model.class_head(self._mixed(images[:count], share, partners, place))
+        features = self._mixed(images[:count], share, partners, place)
+        logits = self.model.class_head(self.rotated.propagate(features))
         loss = share * functional.cross_entropy(logits, classes)
         loss = loss + (1 - share) * functional.cross_entropy(logits, classes[partners])
-
-        quarter = self.config.pretraining.rotated_quarter
-        if quarter == 0:
-            return loss
-        turned = self._features(images[count:])
-        turned_classes = classes[:quarter].repeat(ROTATIONS)
-        turns = torch.arange(ROTATIONS, device=self.device).repeat_interleave(quarter)
-        return loss + 0.5 * (
-            functional.cross_entropy(self.model.class_head(turned), turned_classes)
-            + functional.cross_entropy(self.model.rotation_head(turned), turns)
-        )
+        if len(images) > count:
+            loss = loss + 0.5 * self.rotated(images[count:], labels[: count // 4])
+        return loss
 
     def _mixed(self, images: Tensor, share: float, partners: Tensor, place: int) -> Tensor:
         """Features of mixtures of the images (place 0) or of the maps behind a stage."""
@@ -62,6 +56,6 @@ class MixupLoss(nn.Module):
             handle.remove()
 
     def _features(self, images: Tensor) -> Tensor:
-        with autocast(self.device, self.config.precision):
+        with autocast(self.rotated.device, self.rotated.config.precision):
             features: Tensor = self.model.backbone(images)
         return features.float()

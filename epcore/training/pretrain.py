@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from epcore.backbones.checkpoint import build
 from epcore.data.augment import Augmenter
@@ -14,52 +13,15 @@ from epcore.data.device_images import DeviceImages
 from epcore.data.episodes import Episodes
 from epcore.data.store import ImageStore
 from epcore.errors import UserError
-from epcore.evaluation.inference import Inference
 from epcore.files import add_energy
-from epcore.runtime.device import autocast, choose_device, place, set_precision
+from epcore.runtime.device import choose_device, place, set_precision
 from epcore.runtime.origin import check_one_store
 from epcore.training.config import PretrainConfig
-from epcore.training.heads import ROTATIONS, PretrainingModel
 from epcore.training.loop import seed_of
 from epcore.training.mixup import MixupLoss
+from epcore.training.pretraining_loss import ROTATIONS, PretrainingLoss, PretrainingModel
 from epcore.training.process_group import ALONE, ProcessGroup, launch
 from epcore.training.session import Session, Validator, base_labels
-
-
-class PretrainingLoss(nn.Module):
-    """The loss of images `(4 * n, 3, h, w)`, all rotations of n images of classes `(n,)`.
-
-    Without rotated copies the images are `(n, 3, h, w)`. The class head sees embeddings propagated
-    over the whole batch, all rotations together (A26); the rotation head sees the features
-    (authors' code) or the embeddings (text). A process of a team is given its share of the images,
-    and the classes of all.
-    """
-
-    def __init__(
-        self,
-        model: PretrainingModel,
-        config: PretrainConfig,
-        device: torch.device,
-        team: ProcessGroup,
-    ) -> None:
-        super().__init__()
-        self.model, self.config, self.device, self.team = model, config, device, team
-        self.propagate = Inference(config.propagation).propagate
-
-    def forward(self, images: Tensor, labels: Tensor) -> Tensor:
-        settings = self.config.pretraining
-        with autocast(self.device, self.config.precision):
-            features = self.model.backbone(images)
-        features = self.team.gathered(features.float())
-        embeddings = self.propagate(features)
-        classes = labels.to(self.device).repeat(settings.copies)
-        loss = functional.cross_entropy(self.model.class_head(embeddings), classes)
-        if settings.rotation_weight > 0:
-            turns = torch.arange(ROTATIONS, device=self.device).repeat_interleave(len(labels))
-            rotation_inputs = features if settings.rotation_input == "features" else embeddings
-            turned = functional.cross_entropy(self.model.rotation_head(rotation_inputs), turns)
-            loss = loss + settings.rotation_weight * turned
-        return loss
 
 
 class PretrainingTask:
@@ -104,13 +66,9 @@ class PretrainingTask:
         team.synchronize(self.model)
         place(self.model, device)
         self.augmenter = Augmenter(config.augmentation, config.view)
-        if self.settings.mixup:
-            self.loss: nn.Module = MixupLoss(self.model, config, self.settings.mixup, device)
-        else:
-            self.loss = team.parallel(
-                PretrainingLoss(self.model, config, device, team),
-                all_weights_used=self.settings.rotation_weight > 0,
-            )
+        loss = PretrainingLoss(self.model, config, device, team)
+        self.loss: nn.Module = MixupLoss(loss, self.settings.mixup) if self.settings.mixup else loss
+        self.loss = team.parallel(self.loss, all_weights_used=self.settings.rotation_weight > 0)
         self.validator = Validator(store, episodes, config, device)
 
     def seed(self, epoch: int) -> int:

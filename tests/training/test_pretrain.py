@@ -13,7 +13,8 @@ from epcore.errors import UserError
 from epcore.files import meta_of
 from epcore.training import pretrain
 from epcore.training.loop import CURVE_COLUMNS, fit
-from epcore.training.pretrain import PretrainingLoss, PretrainingTask
+from epcore.training.pretrain import PretrainingTask
+from epcore.training.pretraining_loss import PretrainingLoss
 from epcore.training.session import Session
 
 UNFLIPPED = {"augmentation": []}
