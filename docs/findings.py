@@ -231,6 +231,52 @@ def mini_pretraining() -> str:
     return "\n".join(text)
 
 
+def half_the_epochs() -> str:
+    """Validation accuracy of the last of 7 epochs, beside that of the last of 14, by seed."""
+    text = [
+        "| network | recipe | 7 epochs, each seed | 14 epochs | mean difference |",
+        "|---|---|---|---|---|",
+    ]
+    once, twice = (
+        {
+            tuple(names): 100 * float([*curve][-1]["val_accuracy"])
+            for names, curve in itertools.groupby(
+                lines_of(f"{run}/pretraining"),
+                lambda line: (line["backbone"], line["recipe"], line["seed"]),
+            )
+        }
+        for run in ("demo-7-epochs", "demo-14-epochs")
+    )
+    seeds = sorted({seed for _, _, seed in twice})
+    for backbone, name in (("conv4", "Conv-4"), ("resnet12", "ResNet-12"), ("wrn", "WRN-28-10")):
+        for recipe, label in (("epnet", "EPNet"), ("net", "--Net")):
+            short, long = ([run[backbone, recipe, seed] for seed in seeds] for run in (once, twice))
+            cells = (", ".join(f"{accuracy:.1f}" for accuracy in run) for run in (short, long))
+            difference = np.mean(short) - np.mean(long)
+            text.append(f"| {name} | {label} | {' | '.join(cells)} | {difference:+.1f} |")
+    return "\n".join(text)
+
+
+def rounding() -> str:
+    """What another order of rounding did to the main table: same data, seeds and settings."""
+    before, after = (
+        {(c["block"], c["row"], c["column"]): c["accuracy"] for c in lines_of(f"{run}/main")}
+        for run in ("demo-earlier", "demo-rounding")
+    )
+    text = [
+        "| network | its accuracies moved by, mean | at most |",
+        "|---|---|---|",
+    ]
+    for block, name in (("CONV-4", "Conv-4"), ("RESNET-12", "ResNet-12"), ("WRN-28-10", "WRN")):
+        moves = [
+            abs(float(after[place]) - float(accuracy))
+            for place, accuracy in before.items()
+            if place[0] == block and accuracy
+        ]
+        text.append(f"| {name} | {sum(moves) / len(moves):.1f} | {max(moves):.1f} |")
+    return "\n".join(text)
+
+
 def _with_seeds(cell: dict[str, str]) -> str:
     """A mean difference, its interval over trainings, and that of each training."""
     each = ", ".join(f"{float(value):+.1f}" for value in cell["differences"].split())
@@ -544,6 +590,7 @@ MAKERS: dict[str, Callable[[], str]] = {
     "classifiers": classifiers,
     "compared": compared,
     "epnet-and-net": epnet_and_net,
+    "half-the-epochs": half_the_epochs,
     "imagenetfs": imagenetfs,
     "leaks": leaks,
     "maml": maml,
@@ -560,6 +607,7 @@ MAKERS: dict[str, Callable[[], str]] = {
     "placement": placement,
     "readings": readings,
     "readings-trained": readings_trained,
+    "rounding": rounding,
     "smoothness": smoothness,
     "times": times,
     "with-ep": with_ep,
