@@ -64,7 +64,7 @@ class MetaOptNet(EpisodicMethod):
         return embed_apart(self, images, labeled)
 
     def scores(self, episodes: EpisodeBatch) -> Tensor:
-        support = at_least_float32(episodes.support).double()
+        support = episodes.support.double()
         kernel = support @ support.mT  # (E, n, n)
         identity = torch.eye(episodes.labeled, dtype=kernel.dtype, device=kernel.device)
         labels = episodes.support_labels.double()

@@ -37,8 +37,8 @@ class Pretraining(Optimization):
     mixup: PositiveFloat | None = Field(
         default=None,
         exclude_if=lambda value: value is None,
-        description="trains on mixtures of images and of maps, their shares drawn from a Beta "
-        "distribution with this value twice, and on rotated copies of a quarter of a batch alone",
+        description="trains on mixtures of images and of maps, whose shares come from the Beta "
+        "distribution with this value twice; of a batch only a quarter is rotated then",
     )
 
     @model_validator(mode="after")

@@ -53,7 +53,7 @@ def _onto_simplex(values: Tensor, total: float) -> Tensor:
 
 
 def differentiable_dual_coefficients(kernel: Tensor, labels: Tensor, cost: float) -> Tensor:
-    """The same coefficients A `(..., n, way)`, with their gradient in the kernel K `(..., n, n)`.
+    """`dual_coefficients` A `(..., n, way)` with their gradient in the kernel K `(..., n, n)`.
 
     Where no coefficient that lies at its bound is about to leave it, the others solve a linear
     system (the conditions of Karush, Kuhn and Tucker): `(K A)_im - [m = y_i] + l_i = 0` for each
@@ -80,5 +80,5 @@ def differentiable_dual_coefficients(kernel: Tensor, labels: Tensor, cost: float
     system = torch.cat([upper, lower.expand(*kernel.shape[:-2], -1, -1)], dim=-2)
     target = torch.where(free > 0, labels.flatten(-2), cost * labels.flatten(-2))
     target = torch.cat([target, target.new_zeros(*target.shape[:-1], images)], dim=-1)
-    solved: Tensor = torch.linalg.solve(system, target)[..., : images * way]
-    return solved.reshape(*target.shape[:-1], images, way)
+    coefficients: Tensor = torch.linalg.solve(system, target)[..., : images * way]
+    return coefficients.reshape(*target.shape[:-1], images, way)
