@@ -4,5 +4,6 @@ NARROW = {
     "can": {"width": "1/8"},
     "metaoptnet": {"width": "1/8", "square": 1},
     "protonets-plus-plus": {"width": "1/8"},
+    "tadam": {"width": "1/8"},
     "tpn-resnet12": {"width": "1/8"},
 }

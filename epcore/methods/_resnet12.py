@@ -1,5 +1,6 @@
 """Residual encoders of compared methods: those of TADAM, MetaOptNet and CAN."""
 
+import math
 from collections.abc import Callable
 from itertools import pairwise
 
@@ -82,7 +83,7 @@ def tadam_encoder(channels: tuple[int, ...]) -> nn.Sequential:
         for number, (inputs, outputs) in enumerate(pairwise((3, *channels)))
     ]
     encoder = nn.Sequential(*blocks)
-    _draw_by_outputs(encoder, 0.2)  # their factor of 0.1 times 2
+    draw_by_outputs(encoder, 0.2)  # their factor of 0.1 times 2
     return encoder
 
 
@@ -97,7 +98,7 @@ def metaoptnet_encoder(channels: tuple[int, ...], share: float, side: int) -> nn
         layers.append(ResidualBlock(inputs, outputs, _leaky_relu))
         layers.append(nn.Dropout(share) if number < 2 else DropBlock(side, share))
     encoder = nn.Sequential(*layers)
-    _draw_by_outputs(encoder, 2)
+    draw_by_outputs(encoder, 2)
     return encoder
 
 
@@ -111,7 +112,7 @@ def can_encoder(channels: tuple[int, ...]) -> nn.Sequential:
         for inputs, outputs in pairwise((channels[0], *channels))
     ]
     encoder = nn.Sequential(_convolution(3, channels[0], 3), nn.ReLU(inplace=True), *blocks)
-    _draw_by_outputs(encoder, 2)
+    draw_by_outputs(encoder, 2)
     return encoder
 
 
@@ -126,9 +127,14 @@ def _convolution(inputs: int, outputs: int, size: int, stride: int = 1) -> nn.Se
     )
 
 
-def _draw_by_outputs(encoder: nn.Module, variance: float) -> None:
-    """Normal first weights whose variance is divided by the outputs times the kernel's area."""
-    for layer in encoder.modules():
-        if isinstance(layer, nn.Conv2d):
-            count = layer.out_channels * layer.kernel_size[0] * layer.kernel_size[1]
-            nn.init.normal_(layer.weight, std=(variance / count) ** 0.5)
+def draw_by_outputs(network: nn.Module, variance: float) -> None:
+    """Normal first weights whose variance is divided by the outputs times the kernel's area.
+
+    Of convolutions and linear layers, whose first biases are 0.
+    """
+    for layer in network.modules():
+        if isinstance(layer, nn.Conv2d | nn.Linear):
+            outputs, _, *kernel = layer.weight.shape
+            nn.init.normal_(layer.weight, std=(variance / (outputs * math.prod(kernel))) ** 0.5)
+            if layer.bias is not None:
+                nn.init.zeros_(layer.bias)

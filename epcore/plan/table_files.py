@@ -136,6 +136,8 @@ class TableFiles:
             for row in block.rows:
                 for mark in row.marks:
                     pick(dict.fromkeys(table.marks), mark, "mark", f"{location}, {row.name}")
+                if row.backbone is not None:
+                    pick(self.backbones, row.backbone, "backbone", f"{location}, {row.name}")
                 if row.baseline is not None:
                     pick(ours, row.baseline, "row of ours", f"{location}, {row.name}, baseline")
                 if row.baseline_recipe is not None:

@@ -99,7 +99,7 @@ class Tables:
     ) -> Cell:
         run = Run(
             dataset=dataset,
-            backbone=str(block.backbone),
+            backbone=row.backbone or str(block.backbone),
             recipe=str(self._recipe(table, row)),
             seed=seed,
             protocol=protocol_of(row, column),

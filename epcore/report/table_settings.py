@@ -45,6 +45,9 @@ class Row(Settings):
         description="the recipe that this run has of a row of the literature, in the tables that "
         "the scale names",
     )
+    backbone: str | None = Field(
+        default=None, description="the row's backbone, if it is not the block's"
+    )
     unlabeled: PositiveInt | None = Field(
         default=None, description="takes, for the column's protocol p, the protocol p-u<unlabeled>"
     )

@@ -19,6 +19,7 @@ from epcore.errors import UserError
 from epcore.methods import METHODS, build_method
 from epcore.methods._resnet12 import DropBlock
 from epcore.methods.egnn import initial_edges, updated_edges
+from epcore.methods.tadam import auxiliary_share
 
 WAY, SHOT, EACH = 5, 2, 3
 QUERIES = WAY * EACH
@@ -285,6 +286,9 @@ PARAMETERS = {
     )
     + (linear(36, 6) + 2 * 6 + linear(6, 36)),
     "protonets-plus-plus": TADAM,
+    # Two networks for each convolution, and the strength of each.
+    "tadam": TADAM
+    + sum(3 * 2 * (linear(512, n) + 2 * linear(n, n) + 1) for n in (64, 128, 256, 512)),
     "metaoptnet": residual(64, 160, 320, 640) + 1,
     # Maps of 11x11 pool to 6x6, and those to 4x4.
     "tpn-resnet12": TADAM + convolutions(512, 64, 1) + 64 + 1 + linear(4 * 4, 8) + linear(8, 1),
@@ -308,7 +312,7 @@ def test_a_method_has_the_parameters_of_its_layers(name):
 
 @pytest.mark.parametrize(
     ("name", "printed"),
-    [("protonets-plus-plus", 7989), ("metaoptnet", 12415), ("tpn-resnet12", 8284)],
+    [("protonets-plus-plus", 7989), ("tadam", 7989), ("metaoptnet", 12415), ("tpn-resnet12", 8284)],
 )
 def test_the_weights_of_convolutions_are_as_many_as_the_paper_prints_in_thousands(name, printed):
     weights = [w for w in build(name, pixels=84).parameters() if w.dim() == 4]
@@ -335,6 +339,7 @@ ACTIVATIONS = {
     "tpn-resnet12": [("SiLU", None)] * 4 * 3 + [("ReLU", None)] * 3,
     "can": [("ReLU", None)] * (1 + 4 * 3 + 1),
     "protonets-plus-plus": [("SiLU", None)] * 4 * 3,
+    "tadam": [("SiLU", None)] * 4 * 3,  # those of the conditions are written as functions
     "metaoptnet": ([("LeakyReLU", 0.1)] * 3 + [("Dropout", 0.1)]) * 2 + [("LeakyReLU", 0.1)] * 6,
     # Four layers of pairs in each of three rounds, and EGNN's two of nodes.
     "gnn": GRAPH_LAYERS + [("LeakyReLU", 0.01)] * 3 * 4,
@@ -413,6 +418,133 @@ def test_protonets_plus_plus_by_loops():
             mean = points[k * SHOT : (k + 1) * SHOT].mean(axis=0)
             distance = np.linalg.norm(points[WAY * SHOT + query] - mean)
             assert logits[query, k] == pytest.approx(-distance, rel=1e-6)
+
+
+def swish(values):
+    return values / (1 + np.exp(-values))
+
+
+def tadam_condition(network, task):
+    """A network of three layers, of which the last two have shortcuts, times its strength."""
+    first, second, third = (
+        lambda x, layer=layer: layer.weight.detach().numpy() @ x + layer.bias.detach().numpy()
+        for layer in (network.first, network.second, network.third)
+    )
+    values = swish(first(task))
+    values = swish(second(values) + values)
+    return network.strength.item() * (third(values) + values)
+
+
+def tadam_features(method, images, factors, offsets):
+    """Features of an episode's images, a convolution after another."""
+
+    def normalized(part, maps):
+        convolution, norm = part
+        made = functional.conv2d(maps, convolution.weight, padding=convolution.padding)
+        made = (made - norm.running_mean[:, None, None]) / (norm.running_var + norm.eps).sqrt()[
+            :, None, None
+        ]
+        return made * norm.weight[:, None, None] + norm.bias[:, None, None]
+
+    maps, number = images, 0
+    for place, block in enumerate(method.encoder):
+        values = maps
+        for part in range(3):
+            values = normalized(block.path[2 * part], values)
+            values = values * factors[number][:, None, None] + offsets[number][:, None, None]
+            if part < 2:
+                values = values * values.sigmoid()
+            number += 1
+        values = values + normalized(block.shortcut, maps)
+        maps = values * values.sigmoid()
+        if place < 3:
+            maps = functional.max_pool2d(maps, 2, ceil_mode=True)
+    return maps.mean(dim=(2, 3))
+
+
+def furnished_tadam():
+    """In float64, as if trained: no strength is 0, and no statistics are those of the start."""
+    method = exact("tadam")
+    for name, values in method.state_dict().items():
+        if name.endswith(("strength", "running_mean")):
+            values.normal_(0, 0.3)
+        elif name.endswith("running_var"):
+            values.uniform_(0.5, 2)
+    return method
+
+
+def test_tadam_by_its_layers_one_by_one():
+    method = furnished_tadam()
+    episodes = episodes_of(method)
+    found = scores(method, episodes).numpy()
+    for points, logits in zip(episodes.points, found, strict=True):
+        images = points.reshape(-1, 3, 28, 28)
+        ones, zeros = [torch.ones(1)] * 12, [torch.zeros(1)] * 12
+        with torch.no_grad():
+            support = tadam_features(method, images[: WAY * SHOT], ones, zeros)
+            means = [support[k * SHOT : (k + 1) * SHOT].mean(dim=0) for k in range(WAY)]
+            task = (sum(means) / WAY).numpy()
+            given = [
+                [torch.from_numpy(tadam_condition(network, task)) for network in pair]
+                for pair in zip(method.factors, method.offsets, strict=True)
+            ]
+            factors, offsets = [1 + factor for factor, _ in given], [beta for _, beta in given]
+            features = tadam_features(method, images, factors, offsets).numpy()
+        for query, k in itertools.product(range(QUERIES), range(WAY)):
+            mean = features[k * SHOT : (k + 1) * SHOT].mean(axis=0)
+            distance = np.linalg.norm(features[WAY * SHOT + query] - mean)
+            assert logits[query, k] == pytest.approx(-7.5 * distance, rel=1e-6)
+
+
+def test_tadam_without_conditions_has_the_distances_of_protonets_plus_plus():
+    """As it begins. Support and queries are batches of their own in training."""
+    method, plain = build("tadam").double().train(), build("protonets-plus-plus").double().train()
+    plain.encoder.load_state_dict(method.encoder.state_dict())
+    images = torch.rand(2, WAY * SHOT + QUERIES, 3, 28, 28).double()
+    episodes = [
+        batch_of(each.embed_step(images, WAY * SHOT), WAY, SHOT, QUERIES)
+        for each in (method, plain)
+    ]
+    found, expected = scores(method, episodes[0]), 7.5 * scores(plain, episodes[1])
+    torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-9)
+
+
+def test_tadams_strengths_are_kept_small():
+    method = furnished_tadam()
+    episodes = episodes_of(method)
+    logits = scores(method, episodes)
+    labels = torch.arange(WAY).repeat_interleave(EACH)
+    of_queries = -torch.stack([each.log_softmax(dim=1)[range(QUERIES), labels] for each in logits])
+    strengths = [each.strength.item() for each in (*method.factors, *method.offsets)]
+    expected = of_queries.mean().item() + sum(0.005 * strength**2 for strength in strengths)
+    assert method.loss(episodes).item() == pytest.approx(expected, rel=1e-9)
+
+
+def test_tadam_trains_its_auxiliary_task_in_nine_of_ten_steps_at_first():
+    """Queries among 9 base classes, by their features without conditions."""
+    method = furnished_tadam()
+    method.options = method.options.model_copy(update={"auxiliary_steps": 10**6})
+    episodes = episodes_of(method, count=1)
+    head, classes = (
+        torch.nn.Linear(method.base_features, 9).double(),
+        torch.tensor([[8, 0, 3, 5, 2]]),
+    )
+    with torch.no_grad():
+        found = torch.stack([method.joint_loss(episodes, head, classes) for _ in range(300)])
+        few_shot = method.loss(episodes)
+        images = episodes.query[0].reshape(-1, 3, 28, 28)
+        features = tadam_features(method, images, [torch.ones(1)] * 12, [torch.zeros(1)] * 12)
+        logits = features @ head.weight.T + head.bias
+    own = classes[0].repeat_interleave(EACH)
+    among_all = -logits.log_softmax(dim=1)[range(QUERIES), own].mean()
+    both = (found - few_shot - among_all).abs() < 1e-6
+    assert torch.equal(both, (found - few_shot).abs() > 1e-6)
+    assert abs(both.double().mean() - 0.9) < 4 * math.sqrt(0.9 * 0.1 / 300)
+
+
+def test_tadams_auxiliary_task_becomes_rare_in_twenty_falls():
+    shares = [auxiliary_share(step, 100) for step in (0, 4, 5, 99)]
+    assert shares == pytest.approx([0.9, 0.9, 0.81, 0.9**20])
 
 
 def official_svm(support, queries, cost, ridge):
