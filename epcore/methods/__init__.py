@@ -13,6 +13,7 @@ from epcore.methods.can import Can
 from epcore.methods.egnn import Egnn
 from epcore.methods.gnn import Gnn
 from epcore.methods.maml import Maml
+from epcore.methods.masked_k_means import MaskedKMeans
 from epcore.methods.matching import Matching
 from epcore.methods.metaoptnet import MetaOptNet
 from epcore.methods.protonet import ProtoNet
@@ -27,6 +28,7 @@ METHODS: dict[str, type[EpisodicMethod]] = {
     "egnn": Egnn,
     "gnn": Gnn,
     "maml": Maml,
+    "masked-k-means": MaskedKMeans,
     "matching": Matching,
     "metaoptnet": MetaOptNet,
     "protonet": ProtoNet,

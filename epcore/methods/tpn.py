@@ -73,9 +73,8 @@ class Tpn(EpisodicMethod):
     def loss(self, episodes: EpisodeBatch) -> Tensor:
         support = episodes.support_labels.argmax(dim=-1).expand(len(episodes.points), -1)
         expected = torch.cat([support, query_classes(episodes)], dim=1)
-        return functional.cross_entropy(
-            self._propagated(episodes).flatten(0, 1), expected.flatten()
-        )
+        scores = self._propagated(episodes)[:, : expected.shape[1]]
+        return functional.cross_entropy(scores.flatten(0, 1), expected.flatten())
 
     def _propagated(self, episodes: EpisodeBatch) -> Tensor:
         """Scores `(E, N, way)` of all images, in float64 inside."""

@@ -64,8 +64,9 @@ class Compared:
 
     def validation(self, recipe: str, shot: int) -> str:
         """The protocol on whose episodes the best epoch is chosen."""
-        split = self._registry.recipes.compared_method(recipe).selected_on
-        return f"5way-{shot}shot" if split == "novel" else f"val-5way-{shot}shot"
+        method = self._registry.recipes.compared_method(recipe)
+        protocol = f"5way-{shot}shot" + ("-u20" if method.training.unlabeled else "")
+        return protocol if method.selected_on == "novel" else f"val-{protocol}"
 
     def checkpoint(self, run: Run) -> TrainedNetwork:
         """The network that a run tests."""

@@ -102,6 +102,12 @@ class EpisodicTraining(EpisodicOptimization):
         "unless given; one number, or one for each shot",
         exclude_if=lambda value: value is None,
     )
+    unlabeled: PositiveInt | None = Field(
+        default=None,
+        description="unlabeled images of each class in a training episode; the best epoch is then "
+        "chosen on validation episodes with 20 of each class",
+        exclude_if=lambda value: value is None,
+    )
     augmentation: tuple[AugmentationName, ...] = Field(
         default=(),
         exclude_if=lambda value: not value,

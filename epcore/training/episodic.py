@@ -38,7 +38,9 @@ class EpisodicTask:
         self.settings = config.training
         self.way, self.shot, self.queries = config.episode
         self.steps = config.steps
-        self.images_per_step = config.tasks * self.way * (self.shot + self.queries)
+        self.unlabeled = config.training.unlabeled or 0
+        each = self.shot + self.queries + self.unlabeled
+        self.images_per_step = config.tasks * self.way * each
         self.base = pool_of(store, "base")
         self.images = DeviceImages(store, store.image_indices("base"), device)
         torch.manual_seed(seed_of(config.seed, "meta-train", "weights"))
@@ -66,14 +68,17 @@ class EpisodicTask:
     def losses(self, epoch: int, start: int, generator: torch.Generator) -> Iterator[Tensor]:
         way, shot, queries, tasks = self.way, self.shot, self.queries, self.config.tasks
         count = self.steps * tasks
-        episodes = sample(self.base, way, shot, queries, count, self.seed(epoch))
+        seed, unlabeled = self.seed(epoch), self.unlabeled
+        episodes = sample(self.base, way, shot, queries, count, seed, unlabeled=unlabeled)
         rows = episodes.images().reshape(self.steps, -1)
         for step in range(start, self.steps):
             images = self.augmenter.pretrain_transform(self.images.batch(rows[step]), generator)
             with autocast(self.device, self.config.precision):
                 images = images.reshape(tasks, -1, *images.shape[1:])
                 points = self.method.embed_step(images, way * shot)
-            batch = EpisodeBatch(points.float(), way, shot, way * queries)
+            batch = EpisodeBatch(
+                points.float(), way, shot, way * queries, unlabeled=episodes.unlabeled_count
+            )
             with self.tester.scoring():
                 yield self._loss(batch, episodes.support[step * tasks : (step + 1) * tasks])
 

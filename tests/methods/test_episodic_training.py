@@ -110,6 +110,15 @@ def test_a_training_episode_has_the_shots_of_the_test_unless_others_are_given(co
     assert seen[1].shot == 1
 
 
+def test_a_training_episode_has_the_unlabeled_images_that_are_asked_for(colors):
+    task = task_of(colors, "tpn", steps=1, unlabeled=2)
+    seen = []
+    task.model.loss = lambda episodes: seen.append(episodes) or episodes.points.sum()
+    list(task.losses(0, 0, torch.Generator()))
+    assert [(each.queries, each.unlabeled) for each in seen] == [(15, 10)]
+    assert task.images_per_step == seen[0].points.shape[0] * seen[0].points.shape[1]
+
+
 def test_episodes_are_those_of_the_seed_and_the_epoch(colors):
     validation = drawn(colors, "val", episodes=2)
 

@@ -10,6 +10,7 @@ from episode_batches import batch_of
 from narrow_methods import NARROW
 from plans import plan_of
 from scipy.optimize import minimize
+from scipy.stats import kurtosis, skew
 from torch._subclasses import FakeTensorMode
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
@@ -59,8 +60,8 @@ def scores(method, episodes):
 @pytest.mark.parametrize("name", METHODS)
 def test_scores_have_a_column_for_each_class_and_training_reaches_every_weight(name):
     method = build(name)
-    images = torch.rand(2 * (WAY * SHOT + QUERIES), 3, 28, 28)
-    points = method.embed(images).reshape(2, WAY * SHOT + QUERIES, -1)
+    count = WAY * SHOT + QUERIES + 4 * method.unlabeled
+    points = method.embed(torch.rand(2 * count, 3, 28, 28)).reshape(2, count, -1)
     episodes = batch_of(points, WAY, SHOT, QUERIES)
     loss = method.loss(episodes)
     loss.backward()
@@ -272,6 +273,7 @@ TADAM = residual(64, 128, 256, 512)
 GRAPH_ENCODER = convolutions(3, 64, 96, 128, 256) + linear(256 * 5 * 5, 128) + 2 * 128
 PARAMETERS = {
     "protonet": CONV4,
+    "masked-k-means": CONV4 + linear(5, 20) + linear(20, 2),
     "matching": CONV4 + 1,
     # A bias and a shift where others have a gain and a shift; the flattened maps of 5x5.
     "maml": convolutions(3, 32, 32, 32, 32) + linear(32 * 5 * 5, WAY),
@@ -332,6 +334,7 @@ GRAPH_LAYERS = [
 ]  # fmt: skip
 ACTIVATIONS = {
     "protonet": [("ReLU", None)] * 4,
+    "masked-k-means": [("ReLU", None)] * 4,
     "matching": [("ReLU", None)] * 4,
     "maml": [],  # written as functions
     "relation-net": [("ReLU", None)] * (4 + 3),
@@ -407,6 +410,54 @@ def test_protonet_by_loops():
                 (a - b) ** 2 for a, b in zip(points[WAY * SHOT + query], mean, strict=True)
             )
             assert logits[query, k] == pytest.approx(-distance, rel=1e-9)
+
+
+@pytest.mark.parametrize("mask_power", [1, 2])
+def test_masked_k_means_by_loops(mask_power):
+    method = exact("masked-k-means", mask_power=mask_power)
+    for layer in (method.border[0], method.border[2]):
+        torch.nn.init.normal_(layer.weight)
+        torch.nn.init.normal_(layer.bias)
+    episodes = episodes_of(method, unlabeled=6)
+    episodes = changed(episodes, 3 * episodes.points)
+    found = scores(method, episodes).numpy()
+    first, last = ([p.detach().numpy() for p in layer.parameters()] for layer in method.border[::2])
+    for points, logits in zip(episodes.points.numpy(), found, strict=True):
+        support, queries = points[: WAY * SHOT], points[WAY * SHOT : WAY * SHOT + QUERIES]
+        others = points[WAY * SHOT + QUERIES :]
+        means = [support[k * SHOT : (k + 1) * SHOT].mean(axis=0) for k in range(WAY)]
+        distances = np.array([[np.sum((x - mean) ** 2) for mean in means] for x in others])
+        refined = []
+        for k in range(WAY):
+            d = distances[:, k] / distances[:, k].mean()
+            told = [d.min(), d.max(), d.var(), skew(d), kurtosis(d)]
+            output = last[0] @ np.tanh(first[0] @ told + first[1]) + last[1]
+            beta, gamma = np.exp(output)
+            masks = 1 / (1 + np.exp(-(beta - d) * gamma))
+            shares = np.exp(-distances[:, k]) / np.exp(-distances).sum(axis=1)
+            weights = shares * masks**mask_power
+            total = SHOT * means[k] + sum(w * x for w, x in zip(weights, others, strict=True))
+            refined.append(total / (SHOT + weights.sum()))
+        expected = [[-np.sum((query - mean) ** 2) for mean in refined] for query in queries]
+        assert logits == pytest.approx(np.array(expected), rel=1e-6)
+
+
+def test_masked_k_means_without_unlabeled_images_are_prototypes():
+    method, plain = exact("masked-k-means"), exact("protonet")
+    plain.backbone.load_state_dict(method.backbone.state_dict())
+    episodes = episodes_of(method)
+    torch.testing.assert_close(scores(method, episodes), scores(plain, episodes))
+
+
+def test_what_masks_learn_from_distances_does_not_reach_the_features():
+    """As in the authors' code; the mask itself and the class means do."""
+    method = exact("masked-k-means")
+    episodes = episodes_of(method, unlabeled=6)
+    told = []
+    method.border.register_forward_pre_hook(lambda _, given: told.append(given[0].requires_grad))
+    method.scores(changed(episodes, episodes.points.requires_grad_())).sum().backward()
+    assert told == [False]
+    assert (episodes.points.grad[:, -6:].abs().sum(dim=-1) > 0).all()
 
 
 def test_protonets_plus_plus_by_loops():

@@ -119,6 +119,12 @@ def test_tpn_may_be_trained_with_more_shots_than_it_is_tested_with(shot, trained
     assert compared.trained_as("tpn-higher-shot") != compared.trained_as("tpn")
 
 
+@pytest.mark.parametrize("shot", [1, 5])
+@pytest.mark.parametrize("name", ["tpn-semi", "masked-k-means"])
+def test_a_training_with_unlabeled_images_is_validated_with_unlabeled_images(name, shot):
+    assert plan().compared.validation(name, shot) == f"val-5way-{shot}shot-u20"
+
+
 def test_the_epoch_is_chosen_on_validation_classes_but_where_the_leak_is_measured():
     p = plan()
     novel = [
