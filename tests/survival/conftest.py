@@ -27,7 +27,7 @@ class Attempt:
         return self._process.exitcode
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def attempt():
     return Attempt
 

@@ -93,20 +93,50 @@ def project(tmp_path):
     return new_project(tmp_path)
 
 
-@pytest.fixture(scope="session")
-def finished_once(tmp_path_factory):
-    """Built once, also where several processes test: the first one that needs it builds it."""
+def once(tmp_path_factory, name, build):
+    """A project and what its run said, of which `build(folder)` makes both.
+
+    Built once, also where several processes test: the first one that needs it builds it.
+    """
     root = tmp_path_factory.getbasetemp()
     shared = root.parent if "PYTEST_XDIST_WORKER" in os.environ else root
-    folder, said = shared / "finished", shared / "finished" / "said.txt"
-    with FileLock(shared / "finished.lock"):
+    folder, said = shared / name, shared / name / "said.txt"
+    with FileLock(shared / f"{name}.lock"):
         if not said.exists():
             folder.mkdir()
-            project = new_project(folder)
-            run = project.build()
+            run = build(folder)
             assert run.code == 0, run.text
             said.write_text(run.text, encoding="utf-8")
     return Project(folder / "my project"), Run(0, said.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="session")
+def finished_once(tmp_path_factory):
+    """The main table of a tiny scale."""
+    return once(tmp_path_factory, "finished", lambda folder: new_project(folder).build())
+
+
+# Analysis figures of few points, which are enough to see that they are made.
+SMALLER = {"draws": 2, "batches": 5, "grid": 15, "resamples": 50, "steps": 8}
+
+
+@pytest.fixture(scope="session")
+def everything_once(finished_once, tmp_path_factory):
+    """Target `all` behind the main table, of a scale that has this table alone and every figure."""
+
+    def build(folder):
+        project = Project(folder / "my project")
+        shutil.copytree(finished_once[0].folder, project.folder)
+        project.replace("config/scales/tiny.yaml", "extends: demo", "extends: demo\ntables: [main]")
+        file = project.folder / "config/figures.yaml"
+        text = file.read_text(encoding="utf-8").replace("  backbone: resnet12", "  backbone: conv4")
+        text = re.sub(r"recipes: \[alpha.*", "recipes: [rot-lp-ep]", text)
+        for key, value in SMALLER.items():
+            text = re.sub(rf"^  {key}: \d+", f"  {key}: {value}", text, flags=re.M)
+        file.write_text(text, encoding="utf-8")
+        return project.snakemake("--cores", "2", "all")
+
+    return once(tmp_path_factory, "everything", build)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import csv
 import math
-import re
 import shutil
 from dataclasses import replace
 
@@ -14,37 +13,19 @@ pytestmark = pytest.mark.workflow
 
 NAMES = ("two-moons", "decision-boundary", "interpolation")
 TARGETS = [f"figures/{name}.{ending}" for name in NAMES for ending in ("pdf", "png")]
-SMALLER = {"draws": 2, "batches": 5, "grid": 15, "resamples": 50, "steps": 8}
-
-
-@pytest.fixture(scope="module")
-def drawn_once(finished_once, tmp_path_factory):
-    """The finished project, and figures of few points, the interpolation of its own networks."""
-    folder = tmp_path_factory.mktemp("analysis") / "my project"
-    shutil.copytree(finished_once[0].folder, folder)
-    project = replace(finished_once[0], folder=folder)
-    file = folder / "config/figures.yaml"
-    text = file.read_text(encoding="utf-8").replace("  backbone: resnet12", "  backbone: conv4")
-    for key, value in SMALLER.items():
-        text = re.sub(rf"^  {key}: \d+", f"  {key}: {value}", text, flags=re.M)
-    file.write_text(text, encoding="utf-8")
-    run = project.snakemake("--cores", "2", *TARGETS)
-    assert run.code == 0, run.text
-    return project, run
 
 
 @pytest.fixture
-def drawn(drawn_once, tmp_path):
+def drawn(everything_once, tmp_path):
     """A copy, times of files included, that a test may change."""
     folder = tmp_path / "my project"
-    shutil.copytree(drawn_once[0].folder, folder)
-    return replace(drawn_once[0], folder=folder)
+    shutil.copytree(everything_once[0].folder, folder)
+    return replace(everything_once[0], folder=folder)
 
 
-def test_figures_are_published_beside_csv_files_of_what_is_drawn_and_of_their_numbers(drawn_once):
-    project, run = drawn_once
-    assert run.jobs["publish"] == 6
-    assert set(run.jobs) == {"figure_with_numbers", "publish"}
+def test_figures_are_published_beside_csv_files_of_what_they_show(everything_once):
+    project, run = everything_once
+    assert run.jobs["figure_with_numbers"] == len(NAMES)
     results = project.folder / "results/tiny/figures"
     for name in NAMES:
         for ending in ("pdf", "png"):

@@ -115,29 +115,24 @@ def test_every_job_is_counted_and_its_meta_names_it(finished_once):
             assert 0 < energy["kwh"] <= row["kwh"]
 
 
-def test_the_report_comes_last_of_all_and_is_published(finished):
-    finished.replace("config/scales/tiny.yaml", "extends: demo", "extends: demo\ntables: [main]")
-    finished.replace("config/figures.yaml", "[alpha-02, alpha-035, rot-lp-ep, alpha-065, alpha-08]",
-                     "[rot-lp-ep]")  # fmt: skip
-    run = finished.snakemake("--cores", "2", "all")
-    assert run.code == 0, run.text
-    with (finished.folder / "reports/co2.csv").open(newline="") as file:
+def test_the_report_comes_last_of_all_and_is_published(everything_once):
+    project, _ = everything_once
+    with (project.folder / "reports/co2.csv").open(newline="") as file:
         rows = {(row["level"], row["name"]): row for row in csv.DictReader(file)}
     products = {place for place in rows if place[0] in ("table", "figure")}
     figures = {name for kind, name in products if kind == "figure"}
     assert figures == {
-        "alpha", "two-moons", "decision-boundary", "by-shot", "curves-tiny-glyphs-conv4",
-        "per-episode",
+        "alpha", "two-moons", "decision-boundary", "interpolation", "by-shot",
+        "curves-tiny-glyphs-conv4", "per-episode",
     }  # fmt: skip
     assert products - {("figure", name) for name in figures} == {("table", "main")}
     main, total = rows["table", "main"], rows["total", ""]
     assert 0 < float(main["kg"]) < float(total["kg"])
-    attempts = read(finished.folder / "results/tiny/energy")
+    attempts = read(project.folder / "results/tiny/energy")
     assert float(total["kg"]) == pytest.approx(attempts["kg"].sum(), rel=1e-5)
     assert int(total["attempts"]) == len(attempts) > 28  # what was embedded anew counts again
     for file in ("reports/co2.md", "tables/co2.tex", "figures/co2.pdf", "figures/co2.png"):
-        assert (finished.folder / file).stat().st_size > 0
-    assert finished.snakemake("--cores", "2", "all").nothing_to_do
+        assert (project.folder / file).stat().st_size > 0
 
 
 def test_a_job_that_fails_and_one_that_is_killed_count(finished):

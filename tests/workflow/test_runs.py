@@ -2,10 +2,6 @@
 
 import csv
 import json
-import re
-import shutil
-import subprocess
-import time
 
 import pytest
 
@@ -31,15 +27,6 @@ def test_one_command_builds_every_cell_of_the_table(finished_once):
     text = (project.folder / "tables/main.tex").read_text()
     assert r"a test, 100 \% of it" in text
     assert "not comparable" in text
-
-
-def test_eight_cores_on_this_machine_give_the_same_bytes_as_two(finished_once, project):
-    # Nor does it matter whether energy is measured, which takes a second of every job.
-    project.replace("config/footprint.yaml", "tracking: true", "tracking: false")
-    assert project.build("--cores", "8").code == 0
-    for file in ("results/tiny/tables/main.csv", "results/tiny/tables/main.tex", "tables/main.tex"):
-        first = (finished_once[0].folder / file).read_bytes()
-        assert (project.folder / file).read_bytes() == first, file
 
 
 def test_the_method_changes_the_scores(finished_once):
@@ -137,29 +124,6 @@ def test_a_recipe_outside_the_tables_can_be_asked_for_by_its_path(finished):
     run = finished.snakemake("--cores", "2", target)
     assert run.code == 0, run.text
     assert len((finished.folder / target).read_text().splitlines()) == 1 + 12
-
-
-def test_a_killed_pretraining_goes_on_where_it_was_and_ends_the_same(finished):
-    checkpoint = "results/tiny/models/tiny-glyphs/conv4/epnet/s0/pretrain.pt"
-    finished.replace(
-        "config/scales/tiny.yaml", "epochs: 2, batch_size: 32", "epochs: 8, batch_size: 32"
-    )
-    assert finished.snakemake("--cores", "1", checkpoint).code == 0
-    uninterrupted = (finished.folder / checkpoint).read_bytes()
-
-    folder = (finished.folder / checkpoint).parent
-    shutil.rmtree(folder)
-    trainer = subprocess.Popen(finished.command("pretrain", checkpoint), cwd=finished.folder)
-    while not list(folder.glob("pretrain.state/[!.]*.pt")):
-        assert trainer.poll() is None, "it ended before it saved anything"
-        time.sleep(0.02)
-    trainer.kill()
-    trainer.wait()
-    assert not (finished.folder / checkpoint).exists()
-    assert finished.snakemake("--cores", "1", checkpoint).code == 0
-    meta = (finished.folder / checkpoint).with_suffix(".meta.json").read_text()
-    assert re.search(r'"resumed_from_epoch": [1-7],', meta)
-    assert (finished.folder / checkpoint).read_bytes() == uninterrupted
 
 
 def test_a_picture_of_every_data_set_can_be_drawn(finished):
