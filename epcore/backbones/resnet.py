@@ -24,11 +24,11 @@ class ResNet(Backbone):
     wDAE-GNN); two are ResNet-18, 11.2 million parameters (the paper's text).
 
     Features are signed: the last block has no ReLU, so that they may point away from a class's
-    weights (Gidaris and Komodakis, CVPR 2018, section 3.2). All else is torchvision's ResNet,
-    which has neither signed features nor fewer channels; its blocks are used here.
+    weights (Gidaris and Komodakis, CVPR 2018, section 3.2), unless `signed` is false. All else is
+    torchvision's ResNet, which has neither signed features nor fewer channels; its blocks are used.
     """
 
-    def __init__(self, blocks: int, width: Fraction = Fraction(1)) -> None:
+    def __init__(self, blocks: int, width: Fraction = Fraction(1), signed: bool = True) -> None:
         super().__init__()
         stages = [scaled(channels, width) for channels in (64, 128, 256, 512)]
         self.feature_size = stages[-1]
@@ -42,7 +42,7 @@ class ResNet(Backbone):
         for stage, (inputs, outputs) in enumerate(pairwise([stages[0], *stages])):
             for number in range(blocks):
                 last = stage == len(stages) - 1 and number == blocks - 1
-                kind = SignedBlock if last else BasicBlock
+                kind = SignedBlock if signed and last else BasicBlock
                 self.blocks.append(_block(kind, outputs if number else inputs, outputs))
         for module in self.modules():
             if isinstance(module, nn.Conv2d):

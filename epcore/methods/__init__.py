@@ -19,6 +19,7 @@ from epcore.methods.metaoptnet import MetaOptNet
 from epcore.methods.protonet import ProtoNet
 from epcore.methods.protonets_plus_plus import ProtoNetsPlusPlus
 from epcore.methods.relation_net import RelationNet
+from epcore.methods.robust import Robust
 from epcore.methods.tadam import Tadam
 from epcore.methods.tpn import Tpn, TpnResNet12
 from epcore.settings import Settings, pick, validate
@@ -34,6 +35,7 @@ METHODS: dict[str, type[EpisodicMethod]] = {
     "protonet": ProtoNet,
     "protonets-plus-plus": ProtoNetsPlusPlus,
     "relation-net": RelationNet,
+    "robust": Robust,
     "tadam": Tadam,
     "tpn": Tpn,
     "tpn-resnet12": TpnResNet12,

@@ -57,7 +57,7 @@ class EpisodicMethod(nn.Module):
             at_least_float32(self.scores(episodes)).flatten(0, 1), query_classes(episodes).flatten()
         )
 
-    def joint_loss(self, episodes: EpisodeBatch, base_head: nn.Module, classes: Tensor) -> Tensor:
+    def joint_loss(self, episodes: EpisodeBatch, base_head: nn.Linear, classes: Tensor) -> Tensor:
         """What training minimizes where there are `base_features`.
 
         base_head: a linear layer from these to all base classes. classes: int64 `(E, way)`, the

@@ -96,7 +96,7 @@ class Can(EpisodicMethod):
         logits = at_least_float32(self.options.scale * cosines)
         return 0.5 * functional.cross_entropy(logits.flatten(0, 2), expected.flatten())
 
-    def joint_loss(self, episodes: EpisodeBatch, base_head: nn.Module, classes: Tensor) -> Tensor:
+    def joint_loss(self, episodes: EpisodeBatch, base_head: nn.Linear, classes: Tensor) -> Tensor:
         labels, queries = query_classes(episodes), self._maps(episodes.query)
         _, of_query = self._attention(self._maps(episodes.class_means), queries)
         index = labels[:, None, :, None].expand(-1, 1, -1, queries.shape[-1])

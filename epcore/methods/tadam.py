@@ -74,7 +74,7 @@ class Tadam(ProtoNetsPlusPlus):
         strengths = torch.stack([each.strength for each in (*self.factors, *self.offsets)])
         return super().loss(episodes) + STRENGTH_DECAY / 2 * strengths.square().sum()
 
-    def joint_loss(self, episodes: EpisodeBatch, base_head: nn.Module, classes: Tensor) -> Tensor:
+    def joint_loss(self, episodes: EpisodeBatch, base_head: nn.Linear, classes: Tensor) -> Tensor:
         share = auxiliary_share(int(self.steps), self.options.auxiliary_steps)
         self.steps += 1
         loss = self.loss(episodes)

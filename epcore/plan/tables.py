@@ -74,7 +74,7 @@ class Tables:
             for row in block.rows
             if self._recipe(name, row) is not None
             for column in table.columns
-            if (dataset := self._dataset(block, column)) is not None
+            if (dataset := self._dataset(block, row, column)) is not None
             for seed in self._registry.seeds
         ]
 
@@ -82,12 +82,13 @@ class Tables:
         """The cells of a table, none if this scale leaves it out."""
         return self.cells(name) if name in self._registry.tables.shown else []
 
-    def _dataset(self, block: Block, column: Column) -> str | None:
-        """What this scale has in a column of a block, if it has that and the block's backbone."""
+    def _dataset(self, block: Block, row: Row, column: Column) -> str | None:
+        """What this scale has in a column of a row, if it has that and the row's backbone."""
         scale = self._registry.scale
         if block.dataset is not None:
             return block.dataset
-        return scale.columns.get(column.dataset) if block.backbone in scale.backbones else None
+        backbone = row.backbone or block.backbone
+        return scale.columns.get(column.dataset) if backbone in scale.backbones else None
 
     def _recipe(self, table: str, row: Row) -> str | None:
         """The recipe of a row of ours, or of the literature if this scale runs it in the table."""

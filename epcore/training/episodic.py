@@ -53,9 +53,11 @@ class EpisodicTask:
                 f"set `tasks` of its training to {self.method.least_tasks} or more",
             )
         self.model: nn.Module = self.method
+        self.base_head: nn.Linear | None = None
         if self.method.base_features:
-            head = nn.Linear(self.method.base_features, len(store.class_indices("base")))
-            self.model = nn.ModuleDict({"method": self.method, "base_head": head})
+            classes = len(store.class_indices("base"))
+            self.base_head = nn.Linear(self.method.base_features, classes)
+            self.model = nn.ModuleDict({"method": self.method, "base_head": self.base_head})
         place(self.model, device)
         self.base_labels = base_labels(store).to(device)
         self.tester = EpisodicTester(self.method, config.view, config.precision, device)
@@ -84,10 +86,10 @@ class EpisodicTask:
 
     def _loss(self, batch: EpisodeBatch, support: np.ndarray) -> Tensor:
         """The loss of a step's episodes, whose support is in these rows `(T, way, shot)`."""
-        if not isinstance(self.model, nn.ModuleDict):
+        if self.base_head is None:
             return self.method.loss(batch)
         classes = self.base_labels[torch.from_numpy(support[:, :, 0])]
-        return self.method.joint_loss(batch, self.model["base_head"], classes)
+        return self.method.joint_loss(batch, self.base_head, classes)
 
     def validate(self) -> tuple[float, float]:
         results = self.tester.test(self.store, self.episodes)

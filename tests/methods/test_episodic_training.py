@@ -192,7 +192,10 @@ def scores_in_test(store, method, episodes):
 INDUCTIVE = [
     {"name": "egnn", "transductive": False},
     *({"name": name} for name in ("protonet", "matching", "relation-net", "gnn", "maml")),
-    *({"name": name} | NARROW[name] for name in ("protonets-plus-plus", "tadam", "metaoptnet")),
+    *(
+        {"name": name} | NARROW[name]
+        for name in ("protonets-plus-plus", "robust", "tadam", "metaoptnet")
+    ),
     {"name": "can", "transductive": False} | NARROW["can"],
 ]
 

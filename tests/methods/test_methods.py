@@ -289,6 +289,8 @@ PARAMETERS = {
     + (linear(36, 6) + 2 * 6 + linear(6, 36)),
     "protonets-plus-plus": TADAM,
     # Two networks for each convolution, and the strength of each.
+    # 20 ResNet-18 without a head: torchvision's has 11,689,512 with one of 1000 classes.
+    "robust": 20 * (11_689_512 - linear(512, 1000)),
     "tadam": TADAM
     + sum(3 * 2 * (linear(512, n) + 2 * linear(n, n) + 1) for n in (64, 128, 256, 512)),
     "metaoptnet": residual(64, 160, 320, 640) + 1,
@@ -342,6 +344,7 @@ ACTIVATIONS = {
     "tpn-resnet12": [("SiLU", None)] * 4 * 3 + [("ReLU", None)] * 3,
     "can": [("ReLU", None)] * (1 + 4 * 3 + 1),
     "protonets-plus-plus": [("SiLU", None)] * 4 * 3,
+    "robust": [("ReLU", None)] * 2 * (1 + 8),  # a block has one, which it uses twice
     "tadam": [("SiLU", None)] * 4 * 3,  # those of the conditions are written as functions
     "metaoptnet": ([("LeakyReLU", 0.1)] * 3 + [("Dropout", 0.1)]) * 2 + [("LeakyReLU", 0.1)] * 6,
     # Four layers of pairs in each of three rounds, and EGNN's two of nodes.
@@ -469,6 +472,80 @@ def test_protonets_plus_plus_by_loops():
             mean = points[k * SHOT : (k + 1) * SHOT].mean(axis=0)
             distance = np.linalg.norm(points[WAY * SHOT + query] - mean)
             assert logits[query, k] == pytest.approx(-distance, rel=1e-6)
+
+
+def robust_members(method, points):
+    """Features `(members, N, D)` of an episode's points."""
+    count = method.options.members
+    return np.stack(np.split(points.numpy(), count, axis=1))
+
+
+def test_a_robust_ensemble_by_loops_over_its_members():
+    method = exact("robust")
+    episodes = episodes_of(method)
+    found = scores(method, episodes).exp().numpy()
+    for points, probabilities in zip(episodes.points, found, strict=True):
+        members = robust_members(method, points)
+        for query in range(QUERIES):
+            told = []
+            for features in members:
+                x = features[WAY * SHOT + query]
+                means = [features[k * SHOT : (k + 1) * SHOT].mean(axis=0) for k in range(WAY)]
+                cosines = [x @ m / np.linalg.norm(x) / np.linalg.norm(m) for m in means]
+                powers = np.exp(20 * np.array(cosines))
+                told.append(powers / powers.sum())
+            assert probabilities[query] == pytest.approx(np.mean(told, axis=0), rel=1e-6)
+
+
+def test_robusts_embedding_is_that_of_each_network_in_turn():
+    method = exact("robust")
+    images = torch.rand(3, 3, 28, 28).double()
+    with torch.no_grad():
+        expected = torch.cat([network(images) for network in method.members], dim=1)
+        torch.testing.assert_close(method.embed(images), expected)
+    assert not torch.equal(expected[:, : method.feature_size], expected[:, method.feature_size :])
+
+
+def official_disagreement(probabilities, classes):
+    """A pair of networks after another, of probabilities `(n, members, C)`."""
+    kept = probabilities.copy()
+    for image, label in enumerate(classes):
+        kept[image, :, label] = 0
+    total, pairs = 0.0, 0
+    for one, other in itertools.combinations(range(probabilities.shape[1]), 2):
+        p, q = kept[:, one], kept[:, other]
+        total -= ((p * np.log(q + 1e-7) + q * np.log(p + 1e-7)) / 2).sum(axis=1).mean()
+        pairs += 1
+    return total / pairs
+
+
+def test_the_loss_of_robust_is_of_all_images_and_all_base_classes():
+    """In a test, where all members take part without dropout; each has a head of its own."""
+    method = exact("robust", members=3, relation_weight=2)
+    episodes = episodes_of(method, count=1)
+    head, classes = (
+        torch.nn.Linear(method.base_features, 9).double(),
+        torch.tensor([[8, 0, 3, 5, 2]]),
+    )
+    own = classes[0, [*np.repeat(range(WAY), SHOT), *np.repeat(range(WAY), EACH)]].numpy()
+    heads = np.split(head.weight.detach().numpy(), 3, axis=1)
+    members = robust_members(method, episodes.points[0])
+    logits = np.stack(
+        [f @ w.T + head.bias.detach().numpy() for f, w in zip(members, heads, strict=True)], axis=1
+    )
+    shares = np.exp(logits) / np.exp(logits).sum(axis=2, keepdims=True)
+    of_classes = sum(-np.log(shares[range(len(own)), m, own]).mean() for m in range(3))
+    expected = of_classes + 2 * official_disagreement(shares, own)
+    found = method.joint_loss(episodes, head, classes).item()
+    assert found == pytest.approx(expected, rel=1e-9)
+
+
+def test_in_a_step_of_robust_seven_of_ten_members_take_part_and_never_none():
+    method = build("robust", members=4).train()
+    drawn = [set(method._taking_part().tolist()) for _ in range(400)]
+    assert min(map(len, drawn)) == 1
+    mean = sum(map(len, drawn)) / len(drawn)
+    assert abs(mean - 4 * 0.7) < 4 * math.sqrt(4 * 0.7 * 0.3 / 400) + 0.3**4
 
 
 def swish(values):
