@@ -9,7 +9,7 @@ from pydantic import Field, NonNegativeFloat, PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional
 
-from epcore.backbones.resnet import ResNet
+from epcore.backbones.base import Backbone
 from epcore.backbones.wide_resnet import WideResNet
 from epcore.classifiers.episodes import EpisodeBatch
 from epcore.methods.base import EpisodicMethod, at_least_float32, query_classes
@@ -90,10 +90,12 @@ class Robust(EpisodicMethod):
         return drawn.nonzero()[:, 0] if drawn.any() else torch.randint(count, (1,))
 
 
-def member(options: Robust.Options) -> ResNet | WideResNet:
+def member(options: Robust.Options) -> Backbone:
     """One network of the ensemble."""
     if options.network == "wrn":
         return WideResNet(options.width)
+    from epcore.backbones.resnet import ResNet  # imports torchvision, which takes seconds
+
     return ResNet(blocks=2, width=options.width, signed=False)
 
 
