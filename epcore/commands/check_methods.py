@@ -20,7 +20,14 @@ def check_methods(plan: Plan, recipes: Sequence[str]) -> None:
         UserError: that names the recipe, and the protocol of a table or figure.
     """
     for name, method in plan.registry.recipes.compared.items():
-        method_of(method.method, plan.registry.recipes.compared_place(name))
+        place = plan.registry.recipes.compared_place(name)
+        kind, _ = method_of(method.method, place)
+        if kind.pretrained != (method.pretrained is not None):
+            starts = "a pretrained network" if kind.pretrained else "random weights"
+            raise UserError(
+                f"{place}: {method.method['name']} starts from {starts}",
+                "set `pretrained` to a recipe" if kind.pretrained else "remove `pretrained`",
+            )
     location = f"{plan.registry.config.name}/recipes.yaml, recipe {{}}".format
     for name in recipes:
         for backbone in plan.registry.scale.backbones:

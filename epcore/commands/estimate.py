@@ -28,7 +28,8 @@ def estimate(plan: Plan, job: Job, device: str) -> float | None:
         location = (names["dataset"], job.backbone, names["recipe"])
         stage = plan.compared.meta_train(*location, 0, int(names["shot"]))
         way, shot, queries = stage.episode
-        images = stage.epochs * stage.steps * stage.tasks * way * (shot + queries)
+        each = shot + queries + (stage.training.unlabeled or 0)
+        images = stage.epochs * stage.steps * stage.tasks * way * each
         network, view = stage.backbone, stage.view
     elif job.stage in ("pretrain", "finetune"):
         recipe = plan.registry.recipes.resolve(names["recipe"], job.backbone)

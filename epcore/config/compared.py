@@ -18,6 +18,11 @@ class ComparedMethod(Settings):
     method: Annotated[dict[str, Any], AfterValidator(check_named)] = Field(
         description="the `name` of a method of epcore.methods, and its options"
     )
+    pretrained: str | None = Field(
+        default=None,
+        description="the recipe whose pretrained network it starts from; from random weights if "
+        "there is none",
+    )
     training: EpisodicTraining = Field(description="how it is trained")
     training_on: dict[str, EpisodicTraining] = Field(
         default_factory=dict,

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from tqdm import tqdm
 
-from epcore.backbones.checkpoint import Checkpoint
+from epcore.backbones.checkpoint import Checkpoint, build
 from epcore.classifiers.episodes import EpisodeBatch
 from epcore.data.augment import Augmenter, crop_size
 from epcore.data.config import View
@@ -22,7 +22,7 @@ from epcore.evaluation.config import MetaTestConfig
 from epcore.evaluation.embed import BATCH
 from epcore.evaluation.solve import Results
 from epcore.files import Provenance
-from epcore.methods import build_method
+from epcore.methods import METHODS, build_method
 from epcore.methods.base import EpisodicMethod
 from epcore.propagation import DegenerateFeaturesError
 from epcore.runtime.device import autocast, choose_device, describe, place, set_precision
@@ -142,7 +142,8 @@ def run(config: MetaTestConfig, data: Path, weights: Path, episodes: Path, out: 
     set_precision(config.precision)
     name = str(config.method["name"])
     pixels = crop_size(store.images.shape[1], config.view)
-    method = build_method(config.method, pixels, config.way, f"data set {store.name}")
+    start = build(config.backbone) if METHODS[name].pretrained else None
+    method = build_method(config.method, pixels, config.way, f"data set {store.name}", start)
     Checkpoint.load(weights, config.backbone).fill(method)
     place(method, device)
     has_unlabeled = tested.unlabeled.shape[2] > 0

@@ -7,6 +7,7 @@ these embeddings. It is trained on episodes of base classes from random weights
 
 from typing import Any
 
+from epcore.backbones.base import Backbone
 from epcore.errors import UserError
 from epcore.methods.base import EpisodicMethod
 from epcore.methods.can import Can
@@ -16,6 +17,7 @@ from epcore.methods.maml import Maml
 from epcore.methods.masked_k_means import MaskedKMeans
 from epcore.methods.matching import Matching
 from epcore.methods.metaoptnet import MetaOptNet
+from epcore.methods.mtl import Mtl
 from epcore.methods.protonet import ProtoNet
 from epcore.methods.protonets_plus_plus import ProtoNetsPlusPlus
 from epcore.methods.relation_net import RelationNet
@@ -32,6 +34,7 @@ METHODS: dict[str, type[EpisodicMethod]] = {
     "masked-k-means": MaskedKMeans,
     "matching": Matching,
     "metaoptnet": MetaOptNet,
+    "mtl": Mtl,
     "protonet": ProtoNet,
     "protonets-plus-plus": ProtoNetsPlusPlus,
     "relation-net": RelationNet,
@@ -53,14 +56,23 @@ def method_of(settings: dict[str, Any], location: str) -> tuple[type[EpisodicMet
     return kind, validate(kind.Options, options, f"{location}, method")
 
 
-def build_method(settings: dict[str, Any], pixels: int, way: int, location: str) -> EpisodicMethod:
+def build_method(
+    settings: dict[str, Any],
+    pixels: int,
+    way: int,
+    location: str,
+    backbone: Backbone | None = None,
+) -> EpisodicMethod:
     """The untrained method of a mapping of `name` and its options.
+
+    backbone: of methods that start from a pretrained network, which they change.
 
     Raises:
         UserError: for options that it does not have, or images too small for it.
     """
     kind, options = method_of(settings, location)
+    start = (backbone,) if kind.pretrained else ()
     try:
-        return kind(options, pixels, way)
+        return kind(options, pixels, way, *start)
     except ValueError as error:
         raise UserError(f"{location}, method {settings['name']}: {error}") from None

@@ -19,9 +19,10 @@ class EpisodicMethod(nn.Module):
     distances and graphs are kept out of it. episodes_at_once: in a test, for memory. least_tasks:
     how many episodes a step of training takes at least. base_features: of methods whose training
     also classifies among all base classes, how many features the linear layer for it sees.
+    pretrained: whether it starts from a pretrained network.
 
-    It is built from its options, the side of the images in pixels, and the classes of an episode:
-    some networks end with as many outputs.
+    It is built from its options, the side of the images in pixels, the classes of an episode, as
+    some networks end with as many outputs, and the pretrained network if it starts from one.
     """
 
     class Options(Settings):
@@ -33,6 +34,7 @@ class EpisodicMethod(nn.Module):
     episodes_at_once: ClassVar[int] = 16
     least_tasks: ClassVar[int] = 1
     base_features: int | None = None
+    pretrained: ClassVar[bool] = False
 
     def embed(self, images: Tensor) -> Tensor:
         """Images `(n, 3, h, w)` to vectors `(n, D)`."""

@@ -57,7 +57,13 @@ class Compared:
 
         def training(name: str) -> object:
             method = self._registry.recipes.compared_method(name)
-            return method.method, method.training, method.training_on, method.selected_on
+            return (
+                method.method,
+                method.pretrained,
+                method.training,
+                method.training_on,
+                method.selected_on,
+            )
 
         of_recipe = training(recipe)
         return next(name for name in self._registry.recipes.compared if training(name) == of_recipe)

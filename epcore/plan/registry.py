@@ -100,6 +100,8 @@ class Registry:
         for name, method in self.recipes.compared.items():
             if name in self.recipes.names:
                 raise UserError(f"{compared}: {name!r} is in recipes.yaml too", "rename it")
+            if method.pretrained is not None:
+                self.recipes.check(method.pretrained, f"{compared}, {name}.pretrained")
             for dataset in method.training_on:
                 pick(self.datasets, dataset, "data set", f"{compared}, {name}.training_on")
 

@@ -237,10 +237,26 @@ class Runs:
         owner = self.pretraining_recipe(of.backbone, of.recipe)
         return TrainedNetwork(of.dataset, of.backbone, owner, of.seed, "pretrain")
 
+    def start(self, dataset: str, backbone: str, recipe: str, seed: int) -> TrainedNetwork | None:
+        """The pretrained network that a compared method starts from, if it starts from one."""
+        start = self._registry.recipes.compared_method(recipe).pretrained
+        if start is None:
+            return None
+        owner = self.pretraining_recipe(backbone, start)
+        return TrainedNetwork(dataset, backbone, owner, seed, "pretrain")
+
+    def start_files(self, dataset: str, backbone: str, recipe: str, seed: int) -> list[str]:
+        """The file of that network; none if there is none."""
+        start = self.start(dataset, backbone, recipe, seed)
+        return [self.path(paths.CHECKPOINT, start)] if start else []
+
     def trainings(self, checkpoint: TrainedNetwork) -> list[Training]:
         """What made a checkpoint: its pretraining and, behind it, its fine-tuning."""
         if self.compared.has(checkpoint.recipe):
-            steps = [(f"episodes, {checkpoint.shot}-shot", checkpoint)]
+            of = (checkpoint.dataset, checkpoint.backbone, checkpoint.recipe, checkpoint.seed)
+            start = self.start(*of)
+            steps = [("pretraining", start)] if start else []
+            steps.append((f"episodes, {checkpoint.shot}-shot", checkpoint))
         else:
             steps = [("pretraining", self.pretrained(checkpoint))]
             if checkpoint.shot:

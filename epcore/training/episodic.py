@@ -7,7 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from epcore.backbones.checkpoint import Checkpoint
+from epcore.backbones.base import Backbone
+from epcore.backbones.checkpoint import Checkpoint, load_backbone
 from epcore.backbones.config import BackboneConfig
 from epcore.classifiers.episodes import EpisodeBatch
 from epcore.data.augment import Augmenter, crop_size
@@ -33,6 +34,7 @@ class EpisodicTask:
         store: ImageStore,
         episodes: Episodes,
         device: torch.device,
+        pretrained: Backbone | None = None,
     ) -> None:
         self.config, self.device = config, device
         self.settings = config.training
@@ -45,7 +47,8 @@ class EpisodicTask:
         self.images = DeviceImages(store, store.image_indices("base"), device)
         torch.manual_seed(seed_of(config.seed, "meta-train", "weights"))
         pixels = crop_size(store.images.shape[1], config.view)
-        self.method = build_method(config.method, pixels, self.way, f"data set {store.name}")
+        location = f"data set {store.name}"
+        self.method = build_method(config.method, pixels, self.way, location, pretrained)
         if config.tasks < self.method.least_tasks:
             raise UserError(
                 f"{config.method['name']}: BatchNorm sees one image of each episode of a "
@@ -96,14 +99,24 @@ class EpisodicTask:
         return float(results.accuracies.mean()), float(results.losses.mean())
 
 
-def run(config: MetaTrainConfig, data: Path, episodes: Path, out: Path, require_gpu: bool) -> None:
+def run(
+    config: MetaTrainConfig,
+    data: Path,
+    episodes: Path,
+    out: Path,
+    require_gpu: bool,
+    pretrained: Path | None = None,
+) -> None:
     """The stage `meta-train`: a checkpoint, its curve and its meta."""
     device = choose_device(require_gpu)
     set_precision(config.precision)
-    check_one_store([data / "store.json", episodes])
-    session = Session("meta-train", config, [data / "store.json", episodes], out)
+    inputs = [data / "store.json", episodes, *([pretrained] if pretrained else [])]
+    check_one_store(inputs)
+    session = Session("meta-train", config, inputs, out)
     store = ImageStore.open(data)
-    task = EpisodicTask(config, store, Episodes.drawn_from(episodes, store.labels, data), device)
+    validation = Episodes.drawn_from(episodes, store.labels, data)
+    start = load_backbone(pretrained, config.backbone, device) if pretrained else None
+    task = EpisodicTask(config, store, validation, device, start)
     label = f"{config.method['name']} {config.shot}-shot"
     session.train(task, label, task.method, _checkpoint, processes=1)
 

@@ -10,7 +10,7 @@ import torch
 from narrow_methods import NARROW
 
 from epcore.backbones.base import parameter_count
-from epcore.backbones.checkpoint import Checkpoint
+from epcore.backbones.checkpoint import Checkpoint, build
 from epcore.backbones.config import BackboneConfig
 from epcore.classifiers.episodes import EpisodeBatch
 from epcore.data.config import View
@@ -55,7 +55,13 @@ def drawn(store, split, episodes=30, queries=5, shot=1):
 
 
 def task_of(store, name, **training):
-    return EpisodicTask(stage_of(name, **training), store, drawn(store, "val", episodes=8), CPU)
+    validation = drawn(store, "val", episodes=8)
+    return EpisodicTask(stage_of(name, **training), store, validation, CPU, start_of(name))
+
+
+def start_of(name):
+    """The network that a method starts from, not pretrained."""
+    return build(CONV4) if METHODS[name].pretrained else None
 
 
 def trained(store, name, folder, **training):
@@ -352,5 +358,16 @@ def test_a_head_over_the_base_classes_is_trained_and_not_kept(colors, tmp_path):
 def test_the_checkpoint_of_a_training_is_read_again(colors, tmp_path, name):
     drawn(colors, "val", episodes=2).save(tmp_path / "val.npz")
     stage, weights = stage_of(name, steps=1), tmp_path / "meta-1shot.pt"
-    episodic.run(stage, colors.directory, tmp_path / "val.npz", weights, require_gpu=False)
-    Checkpoint.load(weights, CONV4).fill(build_method(stage.method, 28, 5, "here"))
+    start = tmp_path / "pretrain.pt" if METHODS[name].pretrained else None
+    if start:
+        Checkpoint(CONV4, build(CONV4).state_dict()).save(start)
+    episodic.run(stage, colors.directory, tmp_path / "val.npz", weights, False, start)
+    method = build_method(stage.method, 28, 5, "here", start_of(name))
+    Checkpoint.load(weights, CONV4).fill(method)
+    if start:
+        kept, before = method.state_dict(), Checkpoint.load(start, CONV4).weights
+        fixed = [key for key in kept if "convolution." in key]
+        assert len(fixed) == 4
+        for key in fixed:
+            first = before[key.removeprefix("backbone.").replace("convolution.", "")]
+            assert torch.equal(kept[key], first)

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -16,21 +17,24 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from epcore.backbones.base import parameter_count
+from epcore.backbones.build import build_backbone
 from epcore.errors import UserError
 from epcore.methods import METHODS, build_method
 from epcore.methods._resnet12 import DropBlock
 from epcore.methods.egnn import initial_edges, updated_edges
+from epcore.methods.mtl import ScaledConvolution
 from epcore.methods.tadam import auxiliary_share
 
 WAY, SHOT, EACH = 5, 2, 3
 QUERIES = WAY * EACH
 # A last layer with an output for each class treats classes by their numbers.
-NUMBERED = ("gnn", "maml")
+NUMBERED = ("gnn", "maml", "mtl")
 
 
 def build(name, pixels=28, **options):
     narrow = NARROW.get(name, {}) if pixels == 28 else {}
-    return build_method({"name": name, **narrow, **options}, pixels, WAY, "here")
+    start = build_backbone("conv4", Fraction(1, 8)) if METHODS[name].pretrained else None
+    return build_method({"name": name, **narrow, **options}, pixels, WAY, "here", start)
 
 
 def exact(name, pixels=28, **options):
@@ -66,7 +70,11 @@ def test_scores_have_a_column_for_each_class_and_training_reaches_every_weight(n
     loss = method.loss(episodes)
     loss.backward()
     assert loss.shape == ()
-    idle = [name for name, weight in method.named_parameters() if weight.grad is None]
+    idle = [
+        name
+        for name, weight in method.named_parameters()
+        if weight.requires_grad and weight.grad is None
+    ]
     assert not idle
     assert scores(method, episodes).shape == (2, QUERIES, WAY)
 
@@ -86,7 +94,7 @@ QUERY_GROUPS = {
     "gnn": [range(WAY, WAY + QUERIES)],
     "egnn": [[position] for position in range(WAY, WAY + QUERIES)],
 }
-APART = ("metaoptnet", "protonets-plus-plus")  # support and queries are a batch each
+APART = ("metaoptnet", "mtl", "protonets-plus-plus")  # support and queries are a batch each
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -109,7 +117,8 @@ def test_batchnorm_in_training_sees_the_images_that_the_authors_code_gives_it(na
             if isinstance(module, torch.nn.Dropout | torch.nn.Dropout2d | DropBlock):
                 module.eval()  # other masks for other batches
         method.loss(batch_of(encode(method), WAY, 1, QUERIES)).backward()
-        gradients.append(next(method.parameters()).grad)
+        first = next(weight for weight in method.parameters() if weight.requires_grad)
+        gradients.append(first.grad)
     torch.testing.assert_close(*gradients, rtol=1e-6, atol=1e-10)
 
 
@@ -289,6 +298,8 @@ PARAMETERS = {
     + (linear(36, 6) + 2 * 6 + linear(6, 36)),
     "protonets-plus-plus": TADAM,
     # Two networks for each convolution, and the strength of each.
+    # Of Conv-4 with 8 channels: a ninth of the weights, a shift of each channel, BatchNorm.
+    "mtl": 3 * 8 + 3 * 8 * 8 + 4 * (8 + 2 * 8) + linear(8, WAY),
     # 20 ResNet-18 without a head: torchvision's has 11,689,512 with one of 1000 classes.
     "robust": 20 * (11_689_512 - linear(512, 1000)),
     "tadam": TADAM
@@ -344,6 +355,7 @@ ACTIVATIONS = {
     "tpn-resnet12": [("SiLU", None)] * 4 * 3 + [("ReLU", None)] * 3,
     "can": [("ReLU", None)] * (1 + 4 * 3 + 1),
     "protonets-plus-plus": [("SiLU", None)] * 4 * 3,
+    "mtl": [("ReLU", None)] * 4,  # of the Conv-4 that it starts from here
     "robust": [("ReLU", None)] * 2 * (1 + 8),  # a block has one, which it uses twice
     "tadam": [("SiLU", None)] * 4 * 3,  # those of the conditions are written as functions
     "metaoptnet": ([("LeakyReLU", 0.1)] * 3 + [("Dropout", 0.1)]) * 2 + [("LeakyReLU", 0.1)] * 6,
@@ -472,6 +484,75 @@ def test_protonets_plus_plus_by_loops():
             mean = points[k * SHOT : (k + 1) * SHOT].mean(axis=0)
             distance = np.linalg.norm(points[WAY * SHOT + query] - mean)
             assert logits[query, k] == pytest.approx(-distance, rel=1e-6)
+
+
+def descended(method, support, start, steps):
+    """A linear layer after steps on the mean cross-entropy of the support, by autograd."""
+    labels = torch.arange(WAY).repeat_interleave(SHOT)
+    weight, bias = (part.clone().requires_grad_() for part in start)
+    for _ in range(steps):
+        loss = functional.cross_entropy(support @ weight.T + bias, labels)
+        slopes = torch.autograd.grad(loss, (weight, bias))
+        weight, bias = (
+            (part - method.options.inner_rate * slope).detach().requires_grad_()
+            for part, slope in zip((weight, bias), slopes, strict=True)
+        )
+    return weight.detach(), bias.detach()
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_mtl_descends_on_the_support(training):
+    method = exact("mtl", steps=3, test_steps=5, inner_rate=0.5).train(training)
+    episodes = episodes_of(method)
+    found = scores(method, episodes)
+    for points, logits in zip(episodes.points, found, strict=True):
+        start = (method.head.weight.detach(), method.head.bias.detach())
+        weight, bias = descended(method, points[: WAY * SHOT], start, 3 if training else 5)
+        expected = points[WAY * SHOT : WAY * SHOT + QUERIES] @ weight.T + bias
+        torch.testing.assert_close(logits, expected)
+
+
+def test_mtls_steps_are_constants_to_its_training():
+    """The gradient at the layer's start is that at its end; the support's features have none."""
+    method = exact("mtl", steps=3, inner_rate=0.5).train()
+    episodes = episodes_of(method, count=1)
+    points = episodes.points.clone().requires_grad_()
+    method.loss(changed(episodes, points)).backward()
+    assert not points.grad[:, : WAY * SHOT].any()
+    start = (method.head.weight.detach(), method.head.bias.detach())
+    end = descended(method, episodes.points[0, : WAY * SHOT], start, 3)
+    weight, bias = (part.requires_grad_() for part in end)
+    labels = torch.arange(WAY).repeat_interleave(EACH)
+    functional.cross_entropy(episodes.query[0] @ weight.T + bias, labels).backward()
+    torch.testing.assert_close(method.head.weight.grad, weight.grad)
+    torch.testing.assert_close(method.head.bias.grad, bias.grad)
+
+
+def test_mtl_scales_and_shifts_the_convolutions_of_its_network_and_leaves_them_as_they_are():
+    """At first the network is the pretrained one; a factor is of a kernel, a shift of a channel."""
+    network = build_backbone("conv4", Fraction(1, 8)).double().eval()
+    images = torch.rand(4, 3, 28, 28).double()
+    with torch.no_grad():
+        before = network(images)
+    method = build_method({"name": "mtl"}, 28, WAY, "here", network).double().eval()
+    with torch.no_grad():
+        torch.testing.assert_close(method.embed(images), before)
+    layers = [each for each in method.modules() if isinstance(each, ScaledConvolution)]
+    assert len(layers) == 4
+    layer, maps = layers[1], torch.rand(2, 8, 6, 6).double()
+    torch.nn.init.normal_(layer.factors)
+    torch.nn.init.normal_(layer.shifts)
+    kernels = layer.convolution.weight.detach()
+    with torch.no_grad():
+        found = layer(maps)
+        for out in range(8):
+            channel = sum(
+                layer.factors[out, c] * functional.conv2d(maps[:, [c]], kernels[out : out + 1, [c]],
+                                                          padding=layer.convolution.padding)
+                for c in range(8)
+            )  # fmt: skip
+            torch.testing.assert_close(found[:, [out]], channel + layer.shifts[out])
+    assert all(not each.convolution.weight.requires_grad for each in layers)
 
 
 def robust_members(method, points):

@@ -33,7 +33,12 @@ def test_recipes_that_are_trained_and_selected_alike_share_a_checkpoint(scale):
 
     def told(name):
         method = registry.recipes.compared_method(name)
-        return (str(method.method), str(method.training), compared.validation(name, 1))
+        return (
+            str(method.method),
+            str(method.pretrained),
+            str(method.training),
+            compared.validation(name, 1),
+        )
 
     for name in registry.recipes.compared:
         for other in registry.recipes.compared:
@@ -217,3 +222,33 @@ def test_mistakes_in_a_data_set_s_own_settings_are_told(config, training_on, tol
     folder = config(tpn={"training_on": training_on})
     with pytest.raises(UserError, match=rf"compared\.yaml.*{told}"):
         plan("demo", folder)
+
+
+def test_a_method_may_start_from_a_pretrained_network():
+    """It is part of what its checkpoint took to train."""
+    runs = plan("demo").runs
+    where = ("glyph-mini", "resnet12")
+    start = runs.start(*where, "mtl", 0)
+    assert start == runs.checkpoint(Run(*where, "rot-lp", 0, "5way-1shot"))
+    assert runs.start(*where, "can", 0) is None
+    trained = runs.trainings(runs.checkpoint(Run(*where, "mtl", 0, "5way-1shot")))
+    assert [step.phase for step in trained] == ["pretraining", "episodes, 1-shot"]
+    assert [step.checkpoint for step in trained][:1] == runs.start_files(*where, "mtl", 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "recipe", "told"),
+    [
+        ("mtl", None, "mtl starts from a pretrained network; set `pretrained` to a recipe"),
+        ("can", "net", "can starts from random weights; remove `pretrained`"),
+    ],
+)
+def test_a_start_that_does_not_fit_the_method_is_told(config, name, recipe, told):
+    loaded = plan("demo", config(**{name: {"pretrained": recipe}}))
+    with pytest.raises(UserError, match=told):
+        check_methods(loaded, loaded.registry.recipes.names)
+
+
+def test_a_start_that_does_not_exist_is_told(config):
+    with pytest.raises(UserError, match=r"mtl\.pretrained: unknown recipe 'nett'.*'net'"):
+        plan("demo", config(mtl={"pretrained": "nett"}))

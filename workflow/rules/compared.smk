@@ -7,6 +7,9 @@ rule meta_train:
         episodes=lambda w: paths.EPISODES.format(
             **w, protocol=PLAN.compared.validation(w.recipe, int(w.shot))
         ),
+        pretrained=lambda w: PLAN.runs.start_files(
+            w.dataset, w.backbone, w.recipe, int(w.seed)
+        ),
     output:
         checkpoint=paths.META_TRAINED,
         meta=paths.meta(paths.META_TRAINED),
@@ -25,7 +28,8 @@ rule meta_train:
         data=subpath(input.store, parent=True),
     shell:
         f"epcore meta-train {REQUIRE_GPU} --gpus {{resources.gpu}} --config {{params.config:q}}"
-        " --data {params.data:q} --episodes {input.episodes:q} --out {output.checkpoint:q}"
+        " --data {params.data:q} --episodes {input.episodes:q} --pretrained {input.pretrained:q}"
+        " --out {output.checkpoint:q}"
         " > {log:q} 2>&1"
 
 
