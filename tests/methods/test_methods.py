@@ -298,6 +298,8 @@ PARAMETERS = {
     + (linear(36, 6) + 2 * 6 + linear(6, 36)),
     "protonets-plus-plus": TADAM,
     # Two networks for each convolution, and the strength of each.
+    # Of Conv-4 with 8 channels: its layers have no biases, and there are two kinds of rates.
+    "leo": 8 * 64 + 2 * 128 * 128 + 128 * 64 + 64 * 8 + 64 + 8,
     # Of Conv-4 with 8 channels: a ninth of the weights, a shift of each channel, BatchNorm.
     "mtl": 3 * 8 + 3 * 8 * 8 + 4 * (8 + 2 * 8) + linear(8, WAY),
     # 20 ResNet-18 without a head: torchvision's has 11,689,512 with one of 1000 classes.
@@ -355,6 +357,7 @@ ACTIVATIONS = {
     "tpn-resnet12": [("SiLU", None)] * 4 * 3 + [("ReLU", None)] * 3,
     "can": [("ReLU", None)] * (1 + 4 * 3 + 1),
     "protonets-plus-plus": [("SiLU", None)] * 4 * 3,
+    "leo": [("ReLU", None)] * (4 + 2),
     "mtl": [("ReLU", None)] * 4,  # of the Conv-4 that it starts from here
     "robust": [("ReLU", None)] * 2 * (1 + 8),  # a block has one, which it uses twice
     "tadam": [("SiLU", None)] * 4 * 3,  # those of the conditions are written as functions
@@ -553,6 +556,118 @@ def test_mtl_scales_and_shifts_the_convolutions_of_its_network_and_leaves_them_a
             )  # fmt: skip
             torch.testing.assert_close(found[:, [out]], channel + layer.shifts[out])
     assert all(not each.convolution.weight.requires_grad for each in layers)
+
+
+def leo_decoded(method, latents, support):
+    """Weights of each latent vector, and the sum of the support's cross-entropies with them."""
+    weights = [[method.decoder.weight @ z for z in of_class] for of_class in latents]
+    return weights, leo_loss(weights, support)
+
+
+def leo_scores(weights, x):
+    """Each weight of a class gives a score, and the class the mean of them."""
+    return torch.stack([sum(w @ x for w in of_class) / len(of_class) for of_class in weights])
+
+
+def leo_loss(weights, support):
+    losses = [
+        -leo_scores(weights, x).log_softmax(dim=0)[number // SHOT]
+        for number, x in enumerate(support)
+    ]
+    return sum(losses)
+
+
+def leo_step(values, loss, rates):
+    """Each vector of each class goes down its own slope."""
+    flat = [each for of_class in values for each in of_class]
+    slopes = torch.autograd.grad(loss, flat)
+    moved = [each - rates * slope for each, slope in zip(flat, slopes, strict=True)]
+    moved = [each.detach().requires_grad_() for each in moved]
+    return [moved[k * SHOT : (k + 1) * SHOT] for k in range(WAY)]
+
+
+def test_leo_by_loops_over_pairs_classes_and_steps():
+    """As in the authors' code, where each image of a class has a latent vector and weights."""
+    method = exact("leo", latents=6, latent_steps=2, weight_steps=3, weight_rate=0.5)
+    torch.nn.init.uniform_(method.latent_rates)
+    torch.nn.init.uniform_(method.weight_rates)
+    episodes = episodes_of(method)
+    found = scores(method, episodes)
+    for points, logits in zip(episodes.points, found, strict=True):
+        support = points[: WAY * SHOT]
+        codes = [method.encoder.weight @ x for x in support]
+        told = []
+        for one in codes:
+            pairs = [method.relation(torch.cat([one, other])) for other in codes]
+            told.append(sum(pairs) / len(pairs))
+        latents = []
+        for k in range(WAY):
+            mean = sum(told[k * SHOT : (k + 1) * SHOT]) / SHOT
+            latents.append([mean.detach().clone().requires_grad_() for _ in range(SHOT)])
+        weights, loss = leo_decoded(method, latents, support)
+        for _ in range(2):
+            latents = leo_step(latents, loss, method.latent_rates)
+            weights, loss = leo_decoded(method, latents, support)
+        for _ in range(3):
+            weights = leo_step(weights, loss, method.weight_rates)
+            loss = leo_loss(weights, support)
+        for query, x in enumerate(points[WAY * SHOT : WAY * SHOT + QUERIES]):
+            torch.testing.assert_close(logits[query], leo_scores(weights, x).detach())
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["encoder.weight", "relation.2.weight", "decoder.weight", "latent_rates", "weight_rates"],
+)
+def test_the_gradient_goes_through_leos_steps(name):
+    """Without the penalty of what the steps change, whose end is a constant to it."""
+    method = exact("leo", encoder_weight=0, weight_rate=0.1).train()
+    episodes = episodes_of(method)
+
+    def loss():
+        torch.manual_seed(3)  # the same dropout
+        return method.loss(episodes)
+
+    loss().backward()
+    found = dict(method.named_parameters())[name].grad.flatten()
+    place = int(found.abs().argmax())
+    weight = dict(method.named_parameters())[name].data.view(-1)
+    values = []
+    for step in (1e-6, -1e-6):
+        weight[place] += step
+        values.append(loss().item())
+        weight[place] -= step
+    assert found[place].item() == pytest.approx((values[0] - values[1]) / 2e-6, rel=1e-4)
+
+
+def test_leos_penalties_are_of_its_weights_and_of_the_directions_of_its_decoder():
+    method = exact("leo", latents=6).train()
+    episodes = episodes_of(method)
+
+    def loss(**weights):
+        names = ("encoder_weight", "l2_weight", "orthogonality_weight")
+        method.options = method.options.model_copy(update=dict.fromkeys(names, 0) | weights)
+        torch.manual_seed(3)
+        return method.loss(episodes).item()
+
+    layers = [method.encoder, *method.relation[::2], method.decoder]
+    squares = sum(float((layer.weight.detach() ** 2).sum()) for layer in layers)
+    assert loss(l2_weight=0.1) - loss() == pytest.approx(0.1 / 2 * squares, rel=1e-6)
+    rows = method.decoder.weight.detach().numpy().T
+    cosines = [[a @ b / np.linalg.norm(a) / np.linalg.norm(b) for b in rows] for a in rows]
+    expected = np.mean((np.array(cosines) - np.eye(6)) ** 2)
+    assert loss(orthogonality_weight=2) - loss() == pytest.approx(2 * expected, rel=1e-6)
+
+
+def test_the_network_below_leo_is_frozen_and_its_features_have_unit_length():
+    method = build("leo").double().train()
+    before = {name: values.clone() for name, values in method.backbone.state_dict().items()}
+    points = method.embed(torch.rand(40, 3, 28, 28).double())
+    torch.testing.assert_close(points.norm(dim=1), torch.ones(40).double())
+    assert not points.requires_grad
+    assert not any(weight.requires_grad for weight in method.backbone.parameters())
+    assert all(torch.equal(values, before[name])
+               for name, values in method.backbone.state_dict().items())  # fmt: skip
 
 
 def robust_members(method, points):
