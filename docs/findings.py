@@ -166,16 +166,16 @@ def batch_epochs() -> str:
 
 def mini_ablation() -> str:
     """The paper's ablation on mini-ImageNet without the rotation loss, beside its numbers."""
-    text = ["| EP | LP | 1-shot | as printed |", "|---|---|---|---|"]
-    for (ep, lp), line in _ablation("ablation").items():
+    text = ["| EFT | LP | EP | 1-shot | as printed |", "|---|---|---|---|---|"]
+    for marks, line in _ablation("ablation").items():
         own = f"{float(line['accuracy']):.1f} ± {float(line['interval']):.1f}"
-        marks = " | ".join("✓" if on else "" for on in (ep, lp))
-        text.append(f"| {marks} | {own} | {float(line['paper_accuracy']):.1f} |")
+        ticks = " | ".join("✓" if on else "" for on in marks)
+        text.append(f"| {ticks} | {own} | {float(line['paper_accuracy']):.1f} |")
     return "\n".join(text)
 
 
 def mini_effects() -> str:
-    """What EP and LP are worth in that ablation, paired by seed, beside the paper's numbers."""
+    """What EP, LP and EFT are worth in that ablation, paired by seed, beside the paper's numbers."""
     printed = {
         marks: float(line["paper_accuracy"]) for marks, line in _ablation("ablation").items()
     }
@@ -183,13 +183,14 @@ def mini_effects() -> str:
         marks: np.array([float(test["accuracy"]) for test in tests])
         for marks, tests in _ablation("ablation-by-seed", several=True).items()
     }
+    both = (False, True)
     effects = {
-        "EP, without LP": [((True, False), (False, False))],
-        "EP, with LP": [((True, True), (False, True))],
-        "LP, mean of without and with EP": [
-            ((False, True), (False, False)),
-            ((True, True), (True, False)),
-        ],
+        "EP, without LP and EFT": [((False, False, True), (False, False, False))],
+        "EP, with LP": [((False, True, True), (False, True, False))],
+        "EP, with EFT": [((True, False, True), (True, False, False))],
+        "EP, with LP and EFT": [((True, True, True), (True, True, False))],
+        "LP, mean of the four": [((e, True, p), (e, False, p)) for e in both for p in both],
+        "EFT, mean of the four": [((True, *x), (False, *x)) for x in itertools.product(both, both)],
     }
     text = ["| effect of | here | as printed |", "|---|---|---|"]
     for name, pairs in effects.items():
@@ -199,13 +200,13 @@ def mini_effects() -> str:
     return "\n".join(text)
 
 
-def _ablation(name: str, several: bool = False) -> dict[tuple[bool, bool], Any]:
-    """Whether a row without fine-tuning has EP and LP -> its line, or its lines."""
-    lines: dict[tuple[bool, bool], Any] = {}
+def _ablation(name: str, several: bool = False) -> dict[tuple[bool, bool, bool], Any]:
+    """Whether a row has EFT, LP and EP -> its line, or its lines."""
+    lines: dict[tuple[bool, bool, bool], Any] = {}
     for line in lines_of(f"mini-cpu/{name}"):
         number = int(line["row"].removeprefix("exp")) - 1  # EP + 2 LP + 4 ROT + 8 EFT
-        marks = bool(number & 1), bool(number & 2)
-        if number < 4:
+        marks = bool(number & 8), bool(number & 2), bool(number & 1)
+        if line["accuracy"]:
             lines[marks] = [*lines.get(marks, []), line] if several else line
     return lines
 
@@ -382,6 +383,11 @@ def photographs_placement() -> str:
 
 
 def mini_placement() -> str:
+    """Embedding propagation in each phase, on mini-ImageNet."""
+    return _placement("mini-cpu")
+
+
+def mini_placement_pretrained() -> str:
     """Embedding propagation in pretraining and at test, without fine-tuning, on mini-ImageNet."""
     return _placement("mini-cpu", "placement-pretrained", ("pretraining", "test"))
 
@@ -598,6 +604,7 @@ MAKERS: dict[str, Callable[[], str]] = {
     "mini-classifiers": mini_classifiers,
     "mini-effects": mini_effects,
     "mini-placement": mini_placement,
+    "mini-placement-pretrained": mini_placement_pretrained,
     "mini-pretraining": mini_pretraining,
     "mini-with-ep": mini_with_ep,
     "photographs": photographs,
