@@ -50,7 +50,7 @@ def trained(store, folder, recipe, **training):
 
 
 # Epochs in which each learns what the toy has: mixtures and rotations of a quarter take longer.
-EPOCHS = {"cc-rot": 1, "baseline-plus-plus-trained": 2, "s2m2": 3}
+EPOCHS = {"cc-rot": 1, "cosine-heads": 2, "s2m2": 3}
 
 
 @pytest.mark.parametrize("recipe", EPOCHS)
