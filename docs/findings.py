@@ -175,7 +175,7 @@ def mini_ablation() -> str:
 
 
 def mini_effects() -> str:
-    """What EP, LP and EFT are worth in that ablation, paired by seed, beside the paper's numbers."""
+    """What EP, LP and EFT are worth in that ablation, paired by seed, and as printed."""
     printed = {
         marks: float(line["paper_accuracy"]) for marks, line in _ablation("ablation").items()
     }
