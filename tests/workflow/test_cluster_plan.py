@@ -54,6 +54,7 @@ def test_a_training_and_what_takes_seconds_after_it_are_one_job(planned):
     assert kinds == {
         ("pretrain", "pretrain"),
         ("pretrain", "embed", "pretrain"),
+        ("pretrain", "base_classes", "embed", "pretrain"),
         ("finetune", "embed", "finetune"),
         ("finetune", "base_classes", "embed", "finetune"),
     }
@@ -71,7 +72,7 @@ def test_compared_methods_ask_for_a_gpu_and_for_the_memory_and_time_of_the_scale
     scale = Plan(ROOT / "config", "paper").registry.scale.resources
     for rule in ("meta_train", "meta_test"):
         asked = re.findall(rf"^rule {rule}:\n(?:    .*\n)*?    resources: (.*)", text, re.M)
-        assert len(asked) == 12 * 2 * 2  # methods, data sets, shots
+        assert len(asked) == 16 * 2 * 2  # methods, data sets, shots
         for line in asked:
             found = dict(re.findall(r"(\w+)=([^,]+)", line))
             assert (found["gpu"], found["slurm_partition"], found["nodes"]) == ("1", "gpu", "1")
