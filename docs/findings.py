@@ -42,7 +42,10 @@ HEAD = "| 1-shot | 1-shot, Dirichlet | 5-shot | 5-shot, Dirichlet |"
 
 
 def take(scale: str, name: str, command: str) -> None:
-    """Copies tables, numbers of figures and curves of pretrainings, and where they come from."""
+    """Copies tables, numbers of figures, curves of pretrainings, tests of compared methods.
+
+    And where they come from.
+    """
     results, folder = ROOT / "results" / scale, SNAPSHOT / name
     folder.mkdir(parents=True, exist_ok=True)
     for pattern in ("tables/*.csv", "figures/*-numbers.csv"):
@@ -56,6 +59,18 @@ def take(scale: str, name: str, command: str) -> None:
             with file.open(encoding="utf-8", newline="") as curve:
                 for line in csv.DictReader(curve):
                     table.writerow([*names, line["epoch"], line["val_accuracy"]])
+    with (folder / "episodic.csv").open("w", encoding="utf-8", newline="") as out:
+        table = csv.writer(out, lineterminator="\n")
+        table.writerow(["network", "protocol", "accuracy", "steps", "seconds", "revision"])
+        for file in sorted((results / "scores").glob("*/*/*/s*/*.csv")):
+            if meta := _episodic(file, results):
+                with file.open(encoding="utf-8", newline="") as scores:
+                    accuracy = np.mean([float(line["accuracy"]) for line in csv.DictReader(scores)])
+                training = meta["config"]["training"]
+                network = file.parent.relative_to(results / "scores").as_posix()
+                steps = training["epochs"] * training["steps"]
+                numbers = (f"{100 * accuracy:.4f}", steps, f"{meta['seconds']:.0f}")
+                table.writerow([network, file.stem, *numbers, meta["git_revision"]])
     made = next(
         found
         for part in ("scores", "tables", "models")
@@ -72,6 +87,14 @@ def take(scale: str, name: str, command: str) -> None:
         "machine": machine(),
     }
     (folder / "source.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+
+
+def _episodic(scores: Path, results: Path) -> dict[str, Any] | None:
+    """The meta of the training of a compared method that a file of scores is of, if it is."""
+    shots = re.search(r"(\d+)shot", scores.stem)
+    folder = results / "models" / scores.parent.relative_to(results / "scores")
+    metas = sorted(folder.glob(f"meta-{shots[1] if shots else ''}shot.meta.json"))
+    return json.loads(metas[0].read_text(encoding="utf-8")) if metas else None
 
 
 def machine() -> str:
@@ -479,10 +502,19 @@ def compared() -> str:
 
 def compared_newer() -> str:
     """Compared methods that are newer than that table: one training each, one shot."""
-    text = ["| method | 1-shot | steps | seconds of training |", "|---|---|---|---|"]
-    for line in sorted(lines_of("demo-newer/rows"), key=lambda line: -float(line["accuracy"])):
+    lines = [
+        *(("", line) for line in lines_of("demo-newer/episodic")),
+        *((", augmented", line) for line in lines_of("demo-augmented/episodic")),
+    ]
+    text = [
+        "| method | episodes | accuracy | steps | seconds of training |",
+        "|---|---|---|---|---|",
+    ]
+    for note, line in sorted(lines, key=lambda pair: -float(pair[1]["accuracy"])):
+        _, backbone, recipe, _ = line["network"].split("/")
+        place = f"{recipe} ({backbone}){note} | {line['protocol']}"
         numbers = f"{float(line['accuracy']):.1f} | {int(line['steps']):,} | {line['seconds']}"
-        text.append(f"| {line['method']} | {numbers} |")
+        text.append(f"| {place} | {numbers} |")
     return "\n".join(text)
 
 

@@ -67,14 +67,13 @@ def build_method(
 ) -> EpisodicMethod:
     """The untrained method of a mapping of `name` and its options.
 
-    backbone: of methods that start from a pretrained network, which they change.
+    backbone: the network of a method that starts from a pretrained one; the method changes it.
 
     Raises:
         UserError: for options that it does not have, or images too small for it.
     """
     kind, options = method_of(settings, location)
-    start = (backbone,) if kind.pretrained else ()
     try:
-        return kind(options, pixels, way, *start)
+        return kind(options, pixels, way, *([] if backbone is None else [backbone]))
     except ValueError as error:
         raise UserError(f"{location}, method {settings['name']}: {error}") from None

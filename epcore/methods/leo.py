@@ -19,7 +19,7 @@ class Leo(EpisodicMethod):
     Features of a pretrained network, of unit length, are encoded; a network compares each pair of
     the support, and the mean of what it says of a class is the class's latent vector. A linear
     decoder makes it the class's weights. Some steps of gradient descent on the support change the
-    latent vectors, some more the weights (section 2.3), each with a learned rate.
+    latent vectors, some more the weights, with a learned rate of each of their numbers.
 
     This is the paper's deterministic form. The other one draws latent vectors and weights from
     normal distributions. Its steps may end in numbers that are not finite; the authors' code then
@@ -68,7 +68,7 @@ class Leo(EpisodicMethod):
         self.weight_rates = nn.Parameter(torch.full((size,), options.weight_rate))
 
     def train(self, mode: bool = True) -> Self:
-        """The pretrained network stays as it is in tests."""
+        """Sets the mode of all but the pretrained network, which stays in eval mode."""
         super().train(mode)
         self.backbone.eval()
         return self
@@ -79,12 +79,12 @@ class Leo(EpisodicMethod):
 
     def scores(self, episodes: EpisodeBatch) -> Tensor:
         with torch.enable_grad():
-            scores, _ = self._adapted(episodes)
+            scores, _ = self._adaptation(episodes)
         return scores if self.training else scores.detach()
 
     def loss(self, episodes: EpisodeBatch) -> Tensor:
-        """The queries' cross-entropy, and three penalties (equation 8)."""
-        scores, moved = self._adapted(episodes)
+        """The queries' cross-entropy, and three penalties (authors' code)."""
+        scores, moved = self._adaptation(episodes)
         options, expected = self.options, query_classes(episodes)
         squares = torch.stack([layer.weight.square().sum() for layer in self._layers()]).sum()
         return (
@@ -94,7 +94,7 @@ class Leo(EpisodicMethod):
             + options.orthogonality_weight * self._correlation()
         )
 
-    def _adapted(self, episodes: EpisodeBatch) -> tuple[Tensor, Tensor]:
+    def _adaptation(self, episodes: EpisodeBatch) -> tuple[Tensor, Tensor]:
         """Scores `(E, q, way)` of the queries after all steps, and how far these moved latents."""
         start = latents = self._latents(episodes)
         # Theirs has a vector for each image of a class, all alike, which share the slope.
@@ -107,7 +107,7 @@ class Leo(EpisodicMethod):
             loss = self._support_loss(episodes, weights)
             weights = weights - share * self.weight_rates * self._slope(loss, weights)
         moved = functional.mse_loss(start, latents.detach())
-        return self._dropped(episodes.query) @ weights.mT, moved
+        return self._dropout(episodes.query) @ weights.mT, moved
 
     def _layers(self) -> list[nn.Linear]:
         layers = (self.encoder, *self.relation, self.decoder)
@@ -115,19 +115,19 @@ class Leo(EpisodicMethod):
 
     def _latents(self, episodes: EpisodeBatch) -> Tensor:
         """The latent vector of each class, `(E, way, latents)`."""
-        codes = self.encoder(self._dropped(episodes.support))
+        codes = self.encoder(self._dropout(episodes.support))
         shape = (*codes.shape[:2], *codes.shape[1:])
         pairs = torch.cat([codes[:, :, None].expand(shape), codes[:, None].expand(shape)], dim=-1)
-        told: Tensor = self.relation(pairs).mean(dim=2)  # (E, labeled, latents)
-        return episodes.support_labels.mT @ told / episodes.counts[:, None]
+        of_images: Tensor = self.relation(pairs).mean(dim=2)  # (E, labeled, latents)
+        return episodes.support_labels.mT @ of_images / episodes.counts[:, None]
 
     def _support_loss(self, episodes: EpisodeBatch, weights: Tensor) -> Tensor:
         """The sum of the support's cross-entropies."""
-        scores = self._dropped(episodes.support) @ weights.mT
+        scores = self._dropout(episodes.support) @ weights.mT
         labels = episodes.support_labels.argmax(dim=-1).repeat(len(scores))
         return functional.cross_entropy(scores.flatten(0, 1), labels, reduction="sum")
 
-    def _dropped(self, points: Tensor) -> Tensor:
+    def _dropout(self, points: Tensor) -> Tensor:
         return functional.dropout(points, float(self.options.dropout), self.training)
 
     def _slope(self, loss: Tensor, values: Tensor) -> Tensor:

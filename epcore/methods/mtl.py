@@ -13,18 +13,15 @@ from epcore.methods.base import EpisodicMethod, embed_apart
 class Mtl(EpisodicMethod):
     """A linear layer that descends on the support, behind a scaled and shifted pretrained network.
 
-    The weights of the network's convolutions stay as they are; what is learned is a factor of each
-    of their kernels, a shift of each channel (section 4.2), BatchNorm, and where the linear layer
-    begins. As in the authors' code training takes the gradients of the layer's steps as constants.
+    The weights of the network's convolutions stay as they are. Training learns a factor of each of
+    their kernels, a shift where a convolution has a bias, BatchNorm, and where the linear layer
+    begins. As in the authors' code it takes the gradients of the layer's steps as constants.
     """
 
     class Options(EpisodicMethod.Options):
         """How the linear layer descends."""
 
-        steps: PositiveInt = Field(default=50, description="of an episode in training")
-        test_steps: PositiveInt = Field(
-            default=100, description="of an episode in validation, test"
-        )
+        steps: PositiveInt = Field(default=100, description="of an episode")
         inner_rate: PositiveFloat = Field(default=0.01, description="learning rate of these steps")
 
     pretrained = True
@@ -49,14 +46,13 @@ class Mtl(EpisodicMethod):
         inputs = functional.pad(episodes.points, (0, 1), value=1)  # (E, N, D + 1)
         support, queries = inputs[:, : episodes.labeled], inputs[:, episodes.labeled :]
         start = torch.cat([self.head.weight, self.head.bias[:, None]], dim=1)  # (way, D + 1)
-        moved = start + self._descended(start.detach(), support.detach(), episodes.support_labels)
-        return queries[:, : episodes.queries] @ moved.mT
+        change = self._descent(start.detach(), support.detach(), episodes.support_labels)
+        return queries @ (start + change).mT
 
-    def _descended(self, start: Tensor, support: Tensor, labels: Tensor) -> Tensor:
+    def _descent(self, start: Tensor, support: Tensor, labels: Tensor) -> Tensor:
         """How far `(E, way, D + 1)` the support's cross-entropy moves a layer from its start."""
-        steps = self.options.steps if self.training else self.options.test_steps
         weights = start.expand(len(support), -1, -1)
-        for _ in range(steps):
+        for _ in range(self.options.steps):
             errors = (support @ weights.mT).softmax(dim=-1) - labels  # (E, labeled, way)
             slope = errors.mT @ support / support.shape[1]
             weights = weights - self.options.inner_rate * slope
@@ -64,20 +60,21 @@ class Mtl(EpisodicMethod):
 
 
 class ScaledConvolution(nn.Module):
-    """A fixed convolution, times a factor of each kernel, plus a shift of each channel."""
+    """A fixed convolution, times a factor of each kernel; if it has a bias, plus a shift."""
 
     def __init__(self, convolution: nn.Conv2d) -> None:
         super().__init__()
         self.convolution = convolution.requires_grad_(False)
         outputs, inputs = convolution.weight.shape[:2]
         self.factors = nn.Parameter(torch.ones(outputs, inputs, 1, 1))
-        self.shifts = nn.Parameter(torch.zeros(outputs))
+        has_bias = convolution.bias is not None
+        self.shifts = nn.Parameter(torch.zeros(outputs)) if has_bias else None
 
     def forward(self, maps: Tensor) -> Tensor:
         fixed = self.convolution
-        shifts = self.shifts if fixed.bias is None else fixed.bias + self.shifts
         weights = fixed.weight * self.factors
-        return functional.conv2d(maps, weights, shifts, fixed.stride, fixed.padding)
+        scaled = functional.conv2d(maps, weights, fixed.bias, fixed.stride, fixed.padding)
+        return scaled if self.shifts is None else scaled + self.shifts[:, None, None]
 
 
 def scale_convolutions(network: nn.Module) -> None:

@@ -15,18 +15,19 @@ from epcore.classifiers.episodes import EpisodeBatch
 from epcore.methods.base import EpisodicMethod, at_least_float32, query_classes
 from epcore.settings import Ratio
 
-# Authors' code: of the cosines in tests, of a member in a step, of features in front of the head.
-SCALE, TAKING_PART, DROPOUT = 20, 0.7, 0.1
+# Authors' code: scale of the cosines in a test, share of the members that a step trains, dropout of
+# features in front of the head.
+SCALE, SHARE, DROPOUT = 20, 0.7, 0.1
 
 
 class Robust(EpisodicMethod):
     """Members that classify the base classes; the mean of their probabilities is the ensemble's.
 
-    In a test a member's probabilities are the softmax of 20 times the cosine to the class means
-    (section 3.1). Training is no training on episodes: all images of an episode are classified
-    among all base classes by the members that take part in a step, and `relation_weight` times the
+    In a test a member's probabilities are the softmax of 20 times the cosine to the class means.
+    Training is no training on episodes: all images of an episode are classified
+    among all base classes by the members that a step draws, and `relation_weight` times the
     cross-entropy of each pair of them, over the classes that an image is not of, makes them agree
-    (section 3.3, cooperation).
+    (the robust relation of the authors' code).
 
     An episode is a batch. All members see the same augmented image; in the authors' code each sees
     one of its own. A last step of theirs, which distills the ensemble into one network, is not
@@ -71,10 +72,12 @@ class Robust(EpisodicMethod):
         expected = classes.gather(1, torch.cat([support, query_classes(episodes)], dim=1)).flatten()
         features = self._of_members(episodes.points).flatten(0, 1)  # (n, members, D)
         weight = base_head.weight.reshape(-1, self.options.members, self.feature_size)
-        dropped = functional.dropout(features, DROPOUT, self.training)
-        logits = torch.einsum("nmd,cmd->nmc", dropped, weight) + base_head.bias
-        logits = at_least_float32(logits)[:, self._taking_part()]
-        losses = [functional.cross_entropy(each, expected) for each in logits.unbind(dim=1)]
+        inputs = functional.dropout(features, DROPOUT, self.training)
+        logits = torch.einsum("nmd,cmd->nmc", inputs, weight) + base_head.bias
+        logits = at_least_float32(logits)[:, self._trained_members()]
+        losses = [
+            functional.cross_entropy(of_member, expected) for of_member in logits.unbind(dim=1)
+        ]
         return torch.stack(losses).sum() + self.options.relation_weight * disagreement(
             logits.softmax(dim=-1), expected
         )
@@ -83,11 +86,11 @@ class Robust(EpisodicMethod):
         """Points `(E, n, members * D)` as `(E, n, members, D)`."""
         return points.reshape(*points.shape[:2], self.options.members, self.feature_size)
 
-    def _taking_part(self) -> Tensor:
-        """The numbers of the members that a step trains; in a test all."""
+    def _trained_members(self) -> Tensor:
+        """The numbers of the members that a step trains: one at least, and all in eval mode."""
         count = self.options.members
-        drawn = torch.rand(count) < (TAKING_PART if self.training else 1)
-        return drawn.nonzero()[:, 0] if drawn.any() else torch.randint(count, (1,))
+        is_trained = torch.rand(count) < (SHARE if self.training else 1)
+        return is_trained.nonzero()[:, 0] if is_trained.any() else torch.randint(count, (1,))
 
 
 def member(options: Robust.Options) -> Backbone:
@@ -100,17 +103,16 @@ def member(options: Robust.Options) -> Backbone:
 
 
 def disagreement(probabilities: Tensor, classes: Tensor) -> Tensor:
-    """Of probabilities `(n, members, C)` of images of these classes `(n,)`, over pairs of members.
+    """How much members disagree, from their probabilities `(n, members, C)`; classes `(n,)`.
 
-    The mean of half the cross-entropies in both directions, each over the classes that an image is
-    not of, whose probabilities are left as they are (authors' code).
+    The mean over pairs of members of half their cross-entropies in both directions. These are over
+    the classes that an image is not of, whose probabilities are left as they are (authors' code).
     """
-    of_others = 1 - functional.one_hot(classes, probabilities.shape[-1])[:, None]
-    kept = probabilities * of_others
-    logarithms = (kept + 1e-7).log()
+    of_others = probabilities * (1 - functional.one_hot(classes, probabilities.shape[-1])[:, None])
+    logarithms = (of_others + 1e-7).log()
     pairs = list(itertools.combinations(range(probabilities.shape[1]), 2))
     if not pairs:
         return probabilities.new_zeros(())
-    crossed = torch.einsum("nac,nbc->ab", kept, logarithms) / len(classes)  # (members, members)
-    first, second = torch.tensor(pairs, device=crossed.device).T
-    return -(crossed[first, second] + crossed[second, first]).mean() / 2
+    agreement = torch.einsum("nac,nbc->ab", of_others, logarithms) / len(classes)
+    first, second = torch.tensor(pairs, device=agreement.device).T
+    return -(agreement[first, second] + agreement[second, first]).mean() / 2

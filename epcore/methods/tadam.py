@@ -17,20 +17,20 @@ from epcore.methods.base import at_least_float32, query_classes
 from epcore.methods.protonets_plus_plus import ProtoNetsPlusPlus
 from epcore.settings import Ratio
 
-# Authors' code: how often the auxiliary task is trained falls by a tenth, this many times.
+# Authors' code: the share of steps with the auxiliary task falls by a tenth, this many times.
 FALLS, FALL = 20, 0.9
 STRENGTH_DECAY = 0.01  # of the strengths of the conditioning, beside that of all weights
 
 
 class Tadam(ProtoNetsPlusPlus):
-    """ProtoNets++ whose every convolution is scaled and shifted as the task asks (section 3.3).
+    """ProtoNets++ whose every convolution is scaled and shifted as the task asks (section 2.2).
 
     The task is the mean of the class means of the support. For each convolution two networks turn
     it into a factor `1 + gamma` and an offset `beta` of each channel; both begin at 0. Support and
     queries are embedded with these, and scores are minus `scale` times the distance.
 
     Its "embeddings" are the pixels, as features depend on the episode. Training also classifies
-    images among all base classes, ever more rarely (section 3.4): here those of the episodes'
+    images among all base classes, ever more rarely (section 2.4): here those of the episodes'
     queries, in the same step; in the authors' code other images, in a step before.
     """
 
@@ -41,7 +41,7 @@ class Tadam(ProtoNetsPlusPlus):
         scale: PositiveFloat = Field(default=7.5, description="of the distances")
         auxiliary_steps: PositiveInt = Field(
             default=30_000,
-            description="over which the share of steps with the auxiliary task falls to a tenth",
+            description="over which the share of steps with the auxiliary task falls to an eighth",
         )
 
     low_precision_scores = True
@@ -67,11 +67,13 @@ class Tadam(ProtoNetsPlusPlus):
         return images.flatten(2)
 
     def scores(self, episodes: EpisodeBatch) -> Tensor:
-        distances = super().scores(replace(episodes, points=self._conditioned(episodes)))
+        distances = super().scores(replace(episodes, points=self._features(episodes)))
         return self.options.scale * distances
 
     def loss(self, episodes: EpisodeBatch) -> Tensor:
-        strengths = torch.stack([each.strength for each in (*self.factors, *self.offsets)])
+        strengths = torch.stack(
+            [condition.strength for condition in (*self.factors, *self.offsets)]
+        )
         return super().loss(episodes) + STRENGTH_DECAY / 2 * strengths.square().sum()
 
     def joint_loss(self, episodes: EpisodeBatch, base_head: nn.Linear, classes: Tensor) -> Tensor:
@@ -88,12 +90,12 @@ class Tadam(ProtoNetsPlusPlus):
     def _images(self, points: Tensor) -> Tensor:
         return points.reshape(-1, 3, self.pixels, self.pixels)
 
-    def _conditioned(self, episodes: EpisodeBatch) -> Tensor:
+    def _features(self, episodes: EpisodeBatch) -> Tensor:
         """Features `(E, N, D)` of all images, under the conditions of their episode."""
         count = len(episodes.points)
         support = self._images(episodes.support.flatten(0, 1))
-        unconditioned = super().embed(support).reshape(count, episodes.labeled, -1)
-        labeled = replace(episodes, points=unconditioned, queries=0)
+        plain = super().embed(support).reshape(count, episodes.labeled, -1)
+        labeled = replace(episodes, points=plain, queries=0)
         task = labeled.class_means.mean(dim=1)  # (E, D)
         conditions = [
             (1 + factor(task), offset(task))
@@ -102,18 +104,18 @@ class Tadam(ProtoNetsPlusPlus):
         queries = self._images(episodes.query.flatten(0, 1))
         return torch.cat(
             [
-                self._embed_under(support, conditions).reshape(count, episodes.labeled, -1),
-                self._embed_under(queries, conditions).reshape(count, episodes.queries, -1),
+                self._embed_with(support, conditions).reshape(count, episodes.labeled, -1),
+                self._embed_with(queries, conditions).reshape(count, episodes.queries, -1),
             ],
             dim=1,
         )
 
-    def _embed_under(self, images: Tensor, conditions: list[tuple[Tensor, Tensor]]) -> Tensor:
+    def _embed_with(self, images: Tensor, conditions: list[tuple[Tensor, Tensor]]) -> Tensor:
         """Features of the images `(E * n, 3, h, w)`, the n of an episode after one another."""
         maps, next_conditions = images, iter(conditions)
         for block in self.encoder:
-            maps = conditioned(cast(ResidualBlock, block), maps, next_conditions)
-        return maps.mean(dim=(-2, -1))
+            maps = with_conditions(cast(ResidualBlock, block), maps, next_conditions)
+        return at_least_float32(maps).mean(dim=(-2, -1))
 
 
 class Condition(nn.Module):
@@ -131,16 +133,16 @@ class Condition(nn.Module):
         self.strength = nn.Parameter(torch.zeros(()))
 
     def forward(self, task: Tensor) -> Tensor:
-        values = functional.silu(self.first(task))
+        values: Tensor = functional.silu(self.first(task))
         values = functional.silu(self.second(values) + values)
-        numbers: Tensor = self.strength * (self.third(values) + values)
-        return numbers
+        values = self.third(values) + values
+        return self.strength * values
 
 
-def conditioned(
+def with_conditions(
     block: ResidualBlock, maps: Tensor, conditions: Iterator[tuple[Tensor, Tensor]]
 ) -> Tensor:
-    """What the block makes of maps `(E * n, c, h, w)`, each BatchNorm of its path conditioned.
+    """What a block makes of maps `(E * n, c, h, w)`, with a condition behind each BatchNorm.
 
     conditions: factors and offsets `(E, channels)` of each convolution in turn.
     """
@@ -149,8 +151,8 @@ def conditioned(
         values = layer(values)
         if isinstance(layer, nn.Sequential):  # a convolution and its BatchNorm
             factor, offset = (
-                each.repeat_interleave(len(maps) // len(each), dim=0)[..., None, None]
-                for each in next(conditions)
+                numbers.repeat_interleave(len(maps) // len(numbers), dim=0)[..., None, None]
+                for numbers in next(conditions)
             )
             values = factor * values + offset
     pooled: Tensor = block.pool(block.activation(values + block.shortcut(maps)))

@@ -242,8 +242,7 @@ class Runs:
         start = self._registry.recipes.compared_method(recipe).pretrained
         if start is None:
             return None
-        owner = self.pretraining_recipe(backbone, start)
-        return TrainedNetwork(dataset, backbone, owner, seed, "pretrain")
+        return self.pretrained(TrainedNetwork(dataset, backbone, start, seed, "pretrain"))
 
     def start_files(self, dataset: str, backbone: str, recipe: str, seed: int) -> list[str]:
         """The file of that network; none if there is none."""

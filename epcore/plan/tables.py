@@ -111,7 +111,12 @@ class Tables:
                 candidate for candidate in block.rows if candidate.name == row.baseline
             )
             protocol = protocol_of(baseline_row, column)
-            baseline = replace(run, recipe=str(baseline_row.recipe), protocol=protocol)
+            baseline = replace(
+                run,
+                backbone=baseline_row.backbone or str(block.backbone),
+                recipe=str(baseline_row.recipe),
+                protocol=protocol,
+            )
         if row.baseline_recipe is not None:
             baseline = replace(run, recipe=row.baseline_recipe)
         return Cell(table, block, row, column, run, baseline)

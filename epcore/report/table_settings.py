@@ -46,7 +46,7 @@ class Row(Settings):
         "the scale names",
     )
     backbone: str | None = Field(
-        default=None, description="the row's backbone, if it is not the block's"
+        default=None, description="its backbone, if it is another than the block's"
     )
     unlabeled: PositiveInt | None = Field(
         default=None, description="takes, for the column's protocol p, the protocol p-u<unlabeled>"

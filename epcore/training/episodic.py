@@ -41,8 +41,8 @@ class EpisodicTask:
         self.way, self.shot, self.queries = config.episode
         self.steps = config.steps
         self.unlabeled = config.training.unlabeled or 0
-        each = self.shot + self.queries + self.unlabeled
-        self.images_per_step = config.tasks * self.way * each
+        images_per_class = self.shot + self.queries + self.unlabeled
+        self.images_per_step = config.tasks * self.way * images_per_class
         self.base = pool_of(store, "base")
         self.images = DeviceImages(store, store.image_indices("base"), device)
         torch.manual_seed(seed_of(config.seed, "meta-train", "weights"))

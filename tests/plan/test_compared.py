@@ -252,3 +252,14 @@ def test_a_start_that_does_not_fit_the_method_is_told(config, name, recipe, told
 def test_a_start_that_does_not_exist_is_told(config):
     with pytest.raises(UserError, match=r"mtl\.pretrained: unknown recipe 'nett'.*'net'"):
         plan("demo", config(mtl={"pretrained": "nett"}))
+
+
+def test_a_row_of_another_backbone_is_compared_with_a_row_of_the_blocks(config):
+    folder = config()
+    row = {"name": "DCO", "backbone": "resnet12", "recipe": "metaoptnet-svm", "baseline": "EPNet"}
+    path = folder / "tables/n-way.yaml"
+    table = yaml.safe_load(path.read_text(encoding="utf-8"))
+    table["blocks"][0]["rows"] = [row, {"name": "EPNet", "recipe": "epnet"}]
+    path.write_text(yaml.safe_dump(table), encoding="utf-8")
+    cell = plan("demo", folder).tables.cells("n-way")[0]
+    assert (cell.run.backbone, cell.baseline.backbone) == ("resnet12", "wrn")
