@@ -32,9 +32,9 @@ PYTEST := OMP_NUM_THREADS=1 $(VENV) -m pytest -n 2 --dist loadfile --no-loadscop
 test: .venv/installed
 	$(PYTEST) -m "smoke or not (workflow or slurm or slow or latex)"
 
-# Snakemake and SLURM wait at times, so that four at once use two cores.
+# Snakemake and SLURM wait at times, so that three at once use two cores.
 test-full: .venv/installed
-	$(PYTEST) -n 4 --durations=20
+	$(PYTEST) -n 3 --durations=20
 
 lint: .venv/installed
 	$(VENV) -m ruff check .
