@@ -1,5 +1,6 @@
 """The package without the pipeline: a wheel, in an environment with torch and little else."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -9,6 +10,8 @@ import zipfile
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
@@ -92,6 +95,22 @@ def test_the_wheel_has_the_templates_of_tables_and_pages(wheel):
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     assert {f"epcore/report/templates/{file.name}" for file in folder.iterdir()} <= names
+
+
+def test_its_commands_for_people_run_where_no_checkout_is(wheel, tmp_path):
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "wheel")
+    points = np.repeat(np.eye(3, 8), 4, axis=0) + np.arange(12)[:, None] / 100
+    labels = ["a", "", "", "", "b", "", "", "", "c", "", "", ""]
+    np.savez(tmp_path / "mine.npz", features=points, labels=labels)
+    command = [sys.executable, "-m", "epcore", "predict", "--features", "mine.npz"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "wheel")}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    predictions = pd.read_csv(tmp_path / "predictions.csv")
+    assert list(predictions["class"]) == list("aaabbbccc")
 
 
 @pytest.mark.parametrize("package", ["snakemake", "pandas", "matplotlib", "codecarbon", "scipy"])

@@ -9,6 +9,7 @@ from epcore.commands.arguments import count, output_file, positive, seconds, set
 from epcore.commands.stages import COMPUTE
 
 BATCH = 64  # images that a network sees at once, unless told
+DEFAULTS = Path(__file__).parents[1] / "defaults"  # config/, which a wheel has too
 
 FETCH = """\
 Gets the files that data sets are built from, and checks that they are the published ones.
@@ -60,7 +61,7 @@ def _add_fetch(command: Command) -> None:
         "names", nargs="*", metavar="NAME",
         help="a data set or a source of datasets.yaml; without any, what there is",
     )  # fmt: skip
-    _add_settings(sub, "folder of datasets.yaml")
+    _add_settings(sub, "folder of datasets.yaml", anywhere=True)
     sub.add_argument(
         "--root", type=Path, metavar="FOLDER",
         help="where files are looked for and downloaded to (default: config.yaml's data_root)",
@@ -93,7 +94,7 @@ def _add_classify(command: Command) -> None:
         help="which; others are compared with the first (default: ep+label-propagation, then all "
         "that can do with these features)",
     )  # fmt: skip
-    _add_settings(sub, "folder of classifiers.yaml")
+    _add_settings(sub, "folder of classifiers.yaml", anywhere=True)
     drawn = sub.add_argument_group("episodes")
     drawn.add_argument(
         "--episodes", type=output_file(".npz"), metavar="EPISODES.npz",
@@ -177,7 +178,7 @@ def _add_weights(command: Command) -> None:
     sub.add_argument(
         "--out", required=True, type=output_file(".pt"), help="checkpoint to write (.pt)"
     )
-    _of_scale(sub)
+    _of_scale(sub, anywhere=True)
 
     sub = command("embed-folder", "features of a folder of images, for classify", EMBED_FOLDER)
     sub.add_argument("images", type=Path, metavar="FOLDER")
@@ -185,7 +186,7 @@ def _add_weights(command: Command) -> None:
     sub.add_argument(
         "--out", required=True, type=output_file(".npz"), help="features to write (.npz)"
     )
-    _of_scale(sub)
+    _of_scale(sub, anywhere=True)
 
     sub = command("predict", "classes of images, from a few labeled ones", PREDICT)
     sub.add_argument("--support", type=Path, metavar="FOLDER",
@@ -204,7 +205,7 @@ def _add_weights(command: Command) -> None:
     sub.add_argument("--out", type=output_file(".csv"), default=Path("predictions.csv"),
         help="file to write, with a page (.html) beside it (default: predictions.csv)",
     )  # fmt: skip
-    _of_scale(sub)
+    _of_scale(sub, anywhere=True)
 
 
 def _of_network(sub: argparse.ArgumentParser, required: bool) -> None:
@@ -276,17 +277,22 @@ def _add_others(command: Command) -> None:
     _add_settings(sub, "config folder, whose schemas/ is written")
 
 
-def _add_settings(sub: argparse.ArgumentParser, what: str = "config folder") -> None:
+def _add_settings(
+    sub: argparse.ArgumentParser, what: str = "config folder", anywhere: bool = False
+) -> None:
+    """Adds --settings; `anywhere` are commands that also run where no checkout is."""
+    checkout = Path("config")
+    installed = anywhere and not (checkout / "config.yaml").is_file()
     sub.add_argument(
-        "--settings", type=Path, default=Path("config"), metavar="FOLDER",
-        help=f"{what} (default: config)",
+        "--settings", type=Path, default=DEFAULTS if installed else checkout, metavar="FOLDER",
+        help=f"{what} (default: config{', or that of the package' * anywhere})",
     )  # fmt: skip
 
 
-def _of_scale(sub: argparse.ArgumentParser) -> None:
+def _of_scale(sub: argparse.ArgumentParser, anywhere: bool = False) -> None:
     sub.add_argument("--scale", metavar="NAME", help="short for --config scale=NAME")
     sub.add_argument(
         "--config", dest="overrides", type=setting, nargs="+", default=[], metavar="KEY=VALUE",
         help="as for snakemake: scale=paper, seeds=3 (default: what config.yaml says)",
     )  # fmt: skip
-    _add_settings(sub)
+    _add_settings(sub, anywhere=anywhere)

@@ -31,8 +31,8 @@ CONV4 = BackboneConfig(architecture="conv4")
 # Enough for each on pictures of two colors.
 STEPS = {"gnn": 80, "maml": 48, "leo": 100, "mtl": 80, "tpn": 60, "tpn-resnet12": 120}
 RATES = {"gnn": 0.01, "tpn-resnet12": 0.001}
-# A batch of BatchNorm has an image of each task of GNN and EGNN; with two tasks TPN learned from some
-# seeds only, with five from all five that were tried.
+# A batch of BatchNorm has an image of each task of GNN and EGNN; with two tasks TPN learned from
+# some seeds only, with five from all five that were tried.
 TASKS = {"gnn": 10, "egnn": 10, "tpn": 5, "tpn-resnet12": 5}
 
 
