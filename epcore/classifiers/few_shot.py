@@ -148,5 +148,5 @@ def _features(values: Tensor | ArrayLike, name: str) -> Tensor:
     if not features.is_floating_point():
         features = features.float()
     if not torch.isfinite(features).all():
-        raise ValueError(f"{name} have a value that is not finite")
+        raise ValueError(f"{name}: a value is not finite; leave out its row")
     return features

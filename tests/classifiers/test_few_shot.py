@@ -88,7 +88,7 @@ def test_random_draws_are_those_of_the_random_state():
     [
         (around([0, 1]), [0], "2 features, labels have the shape"),
         (around([0, 0]), ["a", "a"], "labels have one class"),
-        (np.full((2, 3), np.nan), [0, 1], "support have a value that is not finite"),
+        (np.full((2, 3), np.nan), [0, 1], "support: a value is not finite; leave out its row"),
         (np.zeros(3), [0, 1, 2], r"support must have the shape \(n, D\)"),
         (np.zeros((0, 3)), [], r"support must have the shape \(n, D\)"),
     ],
