@@ -212,7 +212,7 @@ def _of_network(sub: argparse.ArgumentParser, required: bool) -> None:
     sub.add_argument("--backbone", required=required, metavar="NAME",
         help="of backbones.yaml, or timm:NAME",
     )  # fmt: skip
-    sub.add_argument("--weights", type=Path, metavar="FILE",
+    sub.add_argument("--weights", "--checkpoint", type=Path, metavar="FILE",
         help="checkpoint (.pt), or weights of timm (default: from its hub)",
     )  # fmt: skip
     sub.add_argument("--recipe", default="epnet", metavar="NAME",
