@@ -628,6 +628,22 @@ def test_the_input_is_left_as_it_was():
     assert torch.equal(labels, before[1])
 
 
+def test_balanced_labels_let_one_label_stand_against_fifty():
+    """The accuracies that the docstring gives, of 500 draws."""
+    labels = torch.tensor([0] + [1] * 50 + [0] * 15 + [1] * 15)
+    known = labels.where(torch.arange(81) < 51, -1)
+    means = torch.zeros(2, 16)
+    means[1, 0] = 3
+    noise = torch.randn(500, 81, 16, generator=torch.Generator().manual_seed(0)) / 2
+    accuracies = {}
+    for balanced in (False, True):
+        scores = LabelPropagation(balanced=balanced)(means[labels] + noise, known.expand(500, -1))
+        predicted = scores[:, 51:].argmax(dim=-1)
+        accuracies[balanced] = (predicted == labels[51:]).float().mean().item()
+    assert accuracies[False] == 0.5
+    assert accuracies[True] == pytest.approx(0.98, abs=0.01)
+
+
 def test_labels_may_be_whole_numbers():
     points, labels = normal(9, 4), support_labels(9)
     assert torch.equal(
