@@ -1,6 +1,6 @@
 """Result plots: which numbers of tables they draw; the file plots.yaml at one scale."""
 
-from functools import cached_property
+from functools import cache, cached_property
 
 from epcore.config.figures import Axis, PlotSettings
 from epcore.config.load import read
@@ -60,6 +60,7 @@ class Plots:
             note=note.rstrip(),
         )
 
+    @cache  # noqa: B019 - a plan lives as long as the program
     def _points(self, name: str) -> list[PlotPoint]:
         """Every number of ours that a plot draws, in the order of its tables."""
         plot = self.settings.plots[name]
