@@ -21,10 +21,14 @@ class Tested:
 
     @cached_property
     def runs(self) -> list[Run]:
-        """All runs but those of compared methods; figures are of the first seed alone."""
-        shown = [run for run in self._shown_runs if not self._runs.compared.has(run.recipe)]
+        """All runs but those of compared methods."""
+        return self._with_figures(self._shown_runs)
+
+    def _with_figures(self, shown: list[Run]) -> list[Run]:
+        """Runs of recipes, and those of figures, which are of the first seed alone."""
+        recipes = [run for run in shown if not self._runs.compared.has(run.recipe)]
         figures = [*self._figures.alpha_runs(), *self._figures.interpolation_runs()]
-        return list(dict.fromkeys([*shown, *figures]))
+        return list(dict.fromkeys([*recipes, *figures]))
 
     @cached_property
     def recipes(self) -> list[str]:
@@ -48,10 +52,16 @@ class Tested:
     def _shown_runs(self) -> list[Run]:
         return [run for runs in self._of_tables.values() for run in runs]
 
+    @cached_property
+    def _in_all(self) -> list[Run]:
+        """The runs of the tables in the target `all`, without those of ImageNet-FS."""
+        table = self._registry.tables.table
+        return [run for name, runs in self._of_tables.items() if table(name).in_all for run in runs]
+
     @property
     def score_files(self) -> list[str]:
-        """The scores of every test of the tables."""
-        return sorted({self._runs.scores(run).file for run in self._shown_runs})
+        """The scores of every test of the tables in the target `all`."""
+        return sorted({self._runs.scores(run).file for run in self._in_all})
 
     @cached_property
     def _classifiers(self) -> dict[Run, set[str]]:
@@ -91,12 +101,13 @@ class Tested:
 
     @cached_property
     def methods(self) -> list[TrainedNetwork]:
-        """The tested networks of compared methods, each once."""
+        """The tested networks of compared methods in the target `all`, each once."""
         compared = self._runs.compared
-        shown = [run for run in self._shown_runs if compared.has(run.recipe)]
+        shown = [run for run in self._in_all if compared.has(run.recipe)]
         return list(dict.fromkeys(map(compared.checkpoint, shown)))
 
     @cached_property
     def checkpoints(self) -> list[TrainedNetwork]:
-        """The tested checkpoints of recipes, each once."""
-        return list(dict.fromkeys(map(self._runs.checkpoint, self.runs)))
+        """The tested checkpoints of recipes in the target `all`, each once."""
+        runs = self._with_figures(self._in_all)
+        return list(dict.fromkeys(map(self._runs.checkpoint, runs)))

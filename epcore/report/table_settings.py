@@ -122,8 +122,7 @@ class ImageNetFsBlocks(Settings):
 
     runs: Literal["all", "first"] = Field(
         default="all",
-        description="the runs that the scale has of ImageNet-FS, or the first alone; then `all` "
-        "leaves the table out",
+        description="the runs that the scale has of ImageNet-FS, or the first alone",
     )
     rows: tuple[Row, ...] = Field(description="the rows of each block")
 
@@ -172,6 +171,10 @@ class Table(Settings):
     )
     columns: tuple[Column, ...] = Field(min_length=1, description="its columns, from left to right")
     blocks: tuple[Block, ...] = Field(description="its blocks, from top to bottom")
+    in_all: bool = Field(
+        default=True,
+        description="whether the target `all` makes it; if not, it is asked for by its name",
+    )
     imagenet_fs: ImageNetFsBlocks | None = Field(
         default=None,
         description="makes it a table of ImageNet-FS, with our blocks below the others; only "
@@ -222,11 +225,6 @@ class Table(Settings):
     def interval(self) -> Literal["student", "normal"]:
         """The interval of one training: Student's, or that of wDAE-GNN's code on ImageNet-FS."""
         return "student" if self.imagenet_fs is None else "normal"
-
-    @property
-    def in_all(self) -> bool:
-        """Whether the target `all` makes it, where a scale has it."""
-        return self.imagenet_fs is None or self.imagenet_fs.runs == "all"
 
     @property
     def printed(self) -> tuple[str, ...]:

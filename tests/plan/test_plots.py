@@ -102,12 +102,12 @@ def test_a_scale_without_the_numbers_has_no_such_plot():
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_curves_show_every_training_behind_the_tables_on_few_rows_each(scale):
+def test_curves_show_every_training_behind_the_tables_of_all_on_few_rows_each(scale):
     plan = Plan(CONFIG, scale)
     stages = map(plan.curves.stage, plan.curves.checkpoints)
     shown = {training.checkpoint for stage in stages for training in stage.trainings}
     needed = set()
-    tables = {name: plan.registry.tables.table(name) for name in plan.tables.covered}
+    tables = {name: plan.registry.tables.table(name) for name in plan.main_tables}
     for table in (name for name, table in tables.items() if table.imagenet_fs is None):
         for cell in plan.tables.measured(table):
             checkpoint = cell.checkpoint_meta.replace(".meta.json", ".pt")
