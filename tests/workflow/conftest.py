@@ -45,7 +45,9 @@ class Project:
 
     def snakemake(self, *arguments: str) -> Run:
         command = [sys.executable, "-m", "snakemake", *arguments]
-        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, cwd=self.folder, capture_output=True, text=True, check=False, timeout=1500
+        )  # one that hangs fails its test, not the whole run
         return Run(done.returncode, done.stdout + done.stderr)
 
     def build(self, *arguments: str) -> Run:
