@@ -500,10 +500,11 @@ def compared() -> str:
     return _compared("demo-compared", ("mini", "tiered"))
 
 
-def compared_newer() -> str:
-    """Compared methods that are newer than that table: one training each, one shot."""
+def compared_beside() -> str:
+    """What that table has not: other episodes, and training images that are augmented."""
+    others = (line for line in lines_of("demo-newer/episodic") if line["protocol"] != "5way-1shot")
     lines = [
-        *(("", line) for line in lines_of("demo-newer/episodic")),
+        *(("", line) for line in others),
         *((", augmented", line) for line in lines_of("demo-augmented/episodic")),
     ]
     text = [
@@ -524,17 +525,22 @@ def photographs() -> str:
 
 
 def _compared(run: str, data: tuple[str, ...]) -> str:
-    cells = {(line["row"], line["column"]): line for line in lines_of(f"{run}/compared")}
-    head, columns = ["method", "assumes", "parameters"], []
+    cells = {
+        (line["block"], line["row"], line["column"]): line for line in lines_of(f"{run}/compared")
+    }
+    rows = list(dict.fromkeys((block, row) for block, row, _ in cells))
+    several = len({block for block, _ in rows}) > 1
+    head, columns = ["network"] * several + ["method", "assumes", "parameters"], []
     for dataset, shots in itertools.product(data, (1, 5)):
         columns.append(f"{dataset[:4]}{shots}")
         named = f"{dataset}, {shots}-shot" if len(data) > 1 else f"{shots}-shot"
         head += [named, "to EPNet"] if dataset == "mini" else [named]
     head.append("seconds of training")
     text = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
-    for row in dict.fromkeys(row for row, _ in cells):
-        found = [cells[row, column] for column in columns]
-        shown = [row, found[0]["assumes"], f"{int(found[0]['parameters']):,}"]
+    for block, row in rows:
+        found = [cells[block, row, column] for column in columns]
+        shown = [block] * several
+        shown += [row, found[0]["assumes"], f"{int(found[0]['parameters']):,}"]
         for column, cell in zip(columns, found, strict=True):
             shown.append(f"{float(cell['accuracy']):.1f} ± {float(cell['interval']):.1f}")
             if column.startswith("mini"):
@@ -636,7 +642,7 @@ MAKERS: dict[str, Callable[[], str]] = {
     "claims": claims,
     "classifiers": classifiers,
     "compared": compared,
-    "compared-newer": compared_newer,
+    "compared-beside": compared_beside,
     "epnet-and-net": epnet_and_net,
     "half-the-epochs": half_the_epochs,
     "imagenetfs": imagenetfs,
