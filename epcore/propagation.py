@@ -358,8 +358,8 @@ class LabelPropagation(nn.Module):
         alpha: strength of the propagation, in [0, 1); 0.2 in the authors' code.
         balanced: divide each class's column of labels by its number of labeled points, as the
             authors do in the semi-supervised setting. Without it a class with many labels
-            outweighs one with few: with 50 labels and 1 in two classes six standard deviations
-            apart every point gets the first class (50 % of 15 points each are right, with it 98 %).
+            outweighs one with few: with 50 labels of one class and 1 of another, six standard
+            deviations apart, all points get the first class (50 % are right, balanced 98 %).
         bandwidth: see `similarity_graph`.
         normalize: divide each row of P by its sum over all points (the authors' code); False
             is the paper's text. It never changes which class has the highest score.

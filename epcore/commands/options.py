@@ -138,7 +138,7 @@ The network is of a checkpoint of this program, which sees images as the recipe 
 --size pixels:
   --backbone conv4 --weights mine.pt
 or one of timm, with its own view of images, and its weights from timm's hub or, with --weights,
-from a file (pip install "epcore[timm]"):
+from a file (pip install ".[timm]" in a checkout):
   --backbone timm:vit_small_patch14_dinov2"""
 PREDICT = f"""\
 Say which class each image of a folder is of, from a few labeled images of each class.
