@@ -112,7 +112,7 @@ def test_a_training_episode_has_the_shots_of_the_test_unless_others_are_given(co
     task.model.loss = lambda episodes: seen.append(episodes) or episodes.points.sum()
     list(task.losses(0, 0, torch.Generator()))
     assert [(each.shot, each.points.shape[1]) for each in seen] == [(shot, 5 * (shot + 3))]
-    assert task.images_per_step == 2 * 5 * (shot + 3)
+    assert task.images_per_step == TASKS["tpn"] * 5 * (shot + 3)
     task.model.scores = lambda episodes: seen.append(episodes) or torch.rand(2, 25, 5)
     task.validate()
     assert seen[1].shot == 1

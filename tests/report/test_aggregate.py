@@ -270,7 +270,7 @@ def test_a_difference_is_to_the_named_row_over_the_same_episodes(table, table_st
     assert {line["row"] for line in lines.values() if line["baseline"]} >= {"EPNet"}
     for block, row, column in table_stage.table.places:
         found = [lines[block.name, row.name, column.name][name] for name in DIFFERENCE]
-        if row.baseline is None:
+        if row.baseline is None or row.recipe is None:  # the scale does not train that method
             assert found == [""] * 3
             continue
         names = (row.name, row.baseline)

@@ -42,7 +42,7 @@ def planned_jobs(*arguments):
 def test_a_command_is_told_files_that_its_rule_declares():
     """Folders of declared files too."""
     stages = set()
-    for inputs, outputs, command in planned_jobs("all", "reports/reproduction.pdf"):
+    for inputs, outputs, command in planned_jobs("all", "compared", "reports/reproduction.pdf"):
         stage, *words = shlex.split(command)
         if stage not in COMPUTE:
             continue
