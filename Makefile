@@ -5,7 +5,7 @@
 # make lint       style and types
 # make docs       builds the documentation as a site, with a reference of commands, config and classes
 # make report     report.html with the tables and figures that are built, in seconds
-# make report-all builds every table and figure (hours), and report.html with all of them
+# make report-all builds the target all (hours), and report.html of it
 #                 SCALE=mine make report    of another scale than the demo; make view too
 # make pictures   remakes the pictures of README and docs, but for gap.png and predictions.png
 # make findings   remakes the tables of results in README.md and docs/ from docs/results

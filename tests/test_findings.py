@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from scipy import stats
 
 ROOT = Path(__file__).parents[1]
 CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
@@ -114,3 +115,11 @@ def test_the_classifiers_over_shots_are_the_six_best_with_balanced_queries(findi
             found[line["row"]] = found.get(line["row"], 0) + float(line["accuracy"])
     best = sorted(found.keys() - {"ilpc", "tim"}, key=found.__getitem__)[-6:]
     assert set(block["classifiers"]["names"]) == set(best)
+
+
+def test_three_trainings_show_an_effect_a_third_larger_than_half_their_interval_in_four_of_five():
+    """The sentence on power in docs/findings.md: Student's t with two degrees of freedom."""
+    half_width = stats.t.ppf(0.975, 2)  # in standard errors
+    effect = half_width * 4 / 3
+    excludes_zero = stats.nct.sf(half_width, 2, effect) + stats.nct.cdf(-half_width, 2, effect)
+    assert excludes_zero == pytest.approx(0.8, abs=0.02)

@@ -280,7 +280,7 @@ def _add_others(command: Command) -> None:
 def _add_settings(
     sub: argparse.ArgumentParser, what: str = "config folder", anywhere: bool = False
 ) -> None:
-    """Adds --settings; `anywhere` are commands that also run where no checkout is."""
+    """Adds --settings. anywhere: whether the command also runs where no checkout is."""
     checkout = Path("config")
     installed = anywhere and not (checkout / "config.yaml").is_file()
     sub.add_argument(
