@@ -24,7 +24,7 @@ def put(config, file, path, value):
 
     An entry of a list is named by its `name` or its number.
     """
-    content = yaml.safe_load((config / file).read_text(encoding="utf-8"))
+    content = yaml.load((config / file).read_text(encoding="utf-8"), yaml.CSafeLoader)
     *above, last = path.split("/")
     place = content
     for key in above:
@@ -35,7 +35,8 @@ def put(config, file, path, value):
         del place[_key(place, last)]
     else:
         place[_key(place, last)] = value
-    (config / file).write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+    text = yaml.dump(content, Dumper=yaml.CSafeDumper, sort_keys=False)
+    (config / file).write_text(text, encoding="utf-8")
 
 
 def _key(place, key):

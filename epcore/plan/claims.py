@@ -1,7 +1,7 @@
 """The config of the stage that judges claims: contrasts written out over the cells of tables."""
 
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cache, cached_property
 
 from epcore.config.claims import Claim, ClaimSettings, Contrast, Term
 from epcore.config.load import read
@@ -188,6 +188,7 @@ class Claims:
         )
 
 
+@cache
 def _parts(cell: str) -> tuple[str, str, str, str]:
     """Table, block, row and column; names of rows may hold a slash."""
     table, _, place = cell.partition("/")

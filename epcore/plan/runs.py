@@ -127,41 +127,46 @@ class Runs:
     @cache  # noqa: B019 - a plan lives as long as the program
     def pretraining_recipe(self, backbone: str, recipe: str) -> str:
         """The recipe that names the pretrained checkpoint of a recipe, of every data set."""
-        select = self._registry.recipes.selection
-        return self._first(
-            lambda name: select(name, "pretraining") or self._pretrain(backbone, name, 0), recipe
-        )
+        return self._first(self._pretraining_key, backbone, recipe)
 
     @cache  # noqa: B019
     def finetuning_recipe(self, backbone: str, recipe: str) -> str:
         """The recipe that names the fine-tuned checkpoints of a recipe."""
-        select = self._registry.recipes.selection
-        return self._first(
-            lambda name: (
-                self.pretraining_recipe(backbone, name),
-                select(name, "finetuning") or self.finetune(backbone, name, 0, 1),
-            ),
-            recipe,
-        )
+        return self._first(self._finetuning_key, backbone, recipe)
 
     @cache  # noqa: B019
     def scores_recipe(self, backbone: str, recipe: str) -> str:
         """The recipe that names the scores of a recipe."""
-        return self._first(
-            lambda name: (self._tested(backbone, name, 1), self.evaluate(backbone, name)), recipe
-        )
+        return self._first(self._scores_key, backbone, recipe)
 
-    def _first(self, key: Callable[[str], object], recipe: str) -> str:
+    def _first(self, key: Callable[[str, str], object], backbone: str, recipe: str) -> str:
         """The first recipe of recipes.yaml with the same key as this recipe.
 
         A recipe that cannot be resolved is no other's first; if a run uses it, it is told anyway.
         """
-        of_recipe = key(recipe)
+        of_recipe = key(backbone, recipe)
         for name in self._registry.recipes.names:
             with contextlib.suppress(UserError):
-                if key(name) == of_recipe:
+                if key(backbone, name) == of_recipe:
                     return name
         return recipe
+
+    # What two recipes that share a file agree in; kept, as `_first` asks for each many times.
+
+    @cache  # noqa: B019
+    def _pretraining_key(self, backbone: str, recipe: str) -> object:
+        chosen_from = self._registry.recipes.selection(recipe, "pretraining")
+        return chosen_from or self._pretrain(backbone, recipe, 0)
+
+    @cache  # noqa: B019
+    def _finetuning_key(self, backbone: str, recipe: str) -> object:
+        chosen_from = self._registry.recipes.selection(recipe, "finetuning")
+        trained = chosen_from or self.finetune(backbone, recipe, 0, 1)
+        return self.pretraining_recipe(backbone, recipe), trained
+
+    @cache  # noqa: B019
+    def _scores_key(self, backbone: str, recipe: str) -> object:
+        return self._tested(backbone, recipe, 1), self.evaluate(backbone, recipe)
 
     def _tested(self, backbone: str, recipe: str, shot: int) -> tuple[str, str]:
         """Recipe and file name of the checkpoint that tests a recipe on episodes of a shot."""
