@@ -13,13 +13,13 @@ from epcore.backbones.resnet12 import ResNet12
 from epcore.backbones.wide_resnet import WideResNet
 
 _PLAIN = {"conv4": Conv4, "resnet12": ResNet12}
-_BLOCKS = {"resnet10": 1, "resnet18": 2}
+_BLOCKS = {"resnet10": 1, "resnet10-relu": 1, "resnet18": 2}
 
 
 def build_backbone(
     architecture: str, width: Fraction = Fraction(1), depth: Fraction = Fraction(1)
 ) -> Backbone:
-    """The backbone of that name (`conv4`, `resnet10`, `resnet12`, `resnet18`, `wide-resnet`).
+    """The backbone of that name, an `Architecture`; `resnet10-relu` has no signed features.
 
     Raises:
         ValueError: if a number of channels or blocks would not be a whole number above 0. Only
@@ -33,5 +33,5 @@ def build_backbone(
     if architecture in _BLOCKS:
         from epcore.backbones.resnet import ResNet  # imports torchvision, which takes seconds
 
-        return ResNet(_BLOCKS[architecture], width)
+        return ResNet(_BLOCKS[architecture], width, signed=architecture != "resnet10-relu")
     return _PLAIN[architecture](width)

@@ -8,7 +8,7 @@ from pydantic import Field
 from epcore.errors import UserError
 from epcore.settings import Ratio, Settings
 
-Architecture = Literal["conv4", "resnet12", "wide-resnet", "resnet10", "resnet18"]
+Architecture = Literal["conv4", "resnet12", "wide-resnet", "resnet10", "resnet10-relu", "resnet18"]
 
 
 class BackboneConfig(Settings):
@@ -29,7 +29,10 @@ class BackboneConfig(Settings):
 Precision = Literal["fp32", "tf32", "bf16"]
 # The smallest number of channels at width 1; all others are multiples of it. A backbone that is
 # not here checks itself when it is built.
-CHANNELS = {"conv4": 64, "resnet10": 64, "resnet12": 64, "resnet18": 64, "wide-resnet": 80}
+CHANNELS = {
+    **dict.fromkeys(("conv4", "resnet10", "resnet10-relu", "resnet12", "resnet18"), 64),
+    "wide-resnet": 80,
+}
 # The fewest pixels a side that leave a map to pool; the other backbones take any.
 SMALLEST = {"conv4": 16}
 

@@ -49,8 +49,12 @@ class ResNet(Backbone):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out")
 
     def forward(self, images: Tensor) -> Tensor:
-        features: Tensor = self.blocks(self.stem(images)).mean(dim=(-2, -1))
-        return features
+        return self.maps(images).mean(dim=(-2, -1))
+
+    def maps(self, images: Tensor) -> Tensor:
+        """The last maps `(n, feature_size, h, w)`, whose mean the features are."""
+        maps: Tensor = self.blocks(self.stem(images))
+        return maps
 
 
 def _block(kind: type[nn.Module], inputs: int, outputs: int) -> nn.Module:

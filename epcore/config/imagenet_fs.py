@@ -1,11 +1,10 @@
 """The file imagenet-fs.yaml, and a scale's section `imagenet_fs`."""
 
 from fractions import Fraction
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
-from epcore.config.recipes import BackboneInfo
 from epcore.config.resources import JobResources
 from epcore.data.config import View
 from epcore.imagenet_fs.config import (
@@ -20,18 +19,43 @@ Shots = Annotated[tuple[PositiveInt, ...], Field(min_length=1)]
 Trials = Annotated[int, Field(ge=2)]
 
 
+class Network(Settings):
+    """A feature extractor of ImageNet-FS."""
+
+    architecture: Literal["resnet10", "resnet10-relu", "resnet18"] = Field(
+        description="the network"
+    )
+    label: str = Field(description="how tables call it")
+    classifier: dict[str, Any] = Field(
+        default_factory=dict, description="what is laid over `classifier`, its training"
+    )
+
+
 class Method(Settings):
     """A way to get weights of novel classes."""
 
     generator: Generator = Field(description="what makes the weights of novel classes")
-    training: GeneratorTraining = Field(description="how it is trained")
+    training: GeneratorTraining | None = Field(
+        default=None, description="how it is trained; class means are not"
+    )
     step_sizes: tuple[Annotated[float, Field(gt=0, le=1)], ...] | None = Field(
         default=None,
         description="one for each K: how far to go from the input weights to the generated ones",
     )
+    novel_factors: tuple[PositiveFloat, ...] = Field(
+        default=(),
+        description="one for each K: what scores of novel classes are multiplied by, for the "
+        "measures that have base classes too",
+    )
     propagation: WeightPropagation | None = Field(
         default=None, description="embedding propagation on the weights; none if there is none"
     )
+
+    @model_validator(mode="after")
+    def _trained_if_it_learns(self) -> "Method":
+        if (self.training is None) != (self.generator.kind == "class-means"):
+            raise ValueError("give training, unless the generator is of kind class-means")
+        return self
 
 
 class TrialCounts(Settings):
@@ -50,7 +74,7 @@ class ImageNetFsSettings(Settings):
         description="the probability of a novel class in the measure all-prior"
     )
     view: View = Field(description="what a network sees of a stored image")
-    networks: dict[str, BackboneInfo] = Field(description="name -> feature extractor")
+    networks: dict[str, Network] = Field(description="name -> feature extractor")
     classifier: ClassifierTraining = Field(
         description="stage 1: the cosine classifier of the base classes"
     )

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from epcore.backbones.checkpoint import REMEDY, load_safely, problem_of, save_atomically
 from epcore.errors import UserError
-from epcore.imagenet_fs.config import Generator, WdaeGnn, WeightPropagation
-from epcore.imagenet_fs.generators import WeightGenerator
+from epcore.imagenet_fs.config import ClassMeans, Generator, WdaeGnn, WeightPropagation
+from epcore.imagenet_fs.generators import ClassMeansGenerator, WeightGenerator
 from epcore.imagenet_fs.lwof import LwofGenerator
 from epcore.imagenet_fs.wdae import WdaeGenerator
 
@@ -32,6 +32,8 @@ def build_generator(
             f"autoencoder, {settings.kind} has none",
             "take propagation out, or kind: wdae-gnn",
         )
+    if isinstance(settings, ClassMeans):
+        return ClassMeansGenerator(base_weights, scale)
     return LwofGenerator(settings, base_weights, scale)
 
 

@@ -1,4 +1,4 @@
-"""Stage 1: a network and a cosine classifier of the base classes."""
+"""Stage 1: a network and a cosine classifier of the base classes, perhaps one of rotations too."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from epcore.backbones.base import Backbone
 from epcore.backbones.checkpoint import build
 from epcore.backbones.cosine import CosineClassifier
+from epcore.backbones.resnet import ResNet
 from epcore.data.augment import Augmenter, crop_size
 from epcore.data.device_images import to_device
 from epcore.data.store import ImageStore
@@ -19,7 +19,9 @@ from epcore.imagenet_fs.classes import Subsets, check_pair
 from epcore.imagenet_fs.config import ClassifierConfig
 from epcore.runtime.device import autocast, choose_device, place, set_precision
 from epcore.training.loop import seed_of
+from epcore.training.pretraining_loss import ROTATIONS
 from epcore.training.session import Session
+from epcore.vision import BasicBlock
 
 BATCH = 256  # of validation
 # Of fewer the last stage would see a single position: a network of the borders' padding alone. And
@@ -27,17 +29,34 @@ BATCH = 256  # of validation
 LEAST_PIXELS = 17
 
 
-class ClassifierModel(nn.Module):
-    """A backbone and the cosine classifier of the base classes."""
+class RotationHead(nn.Module):
+    """A cosine classifier of rotations, behind two residual blocks of its own (code of CC+Rot)."""
 
-    def __init__(self, backbone: Backbone, classes: int, scale: float) -> None:
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.blocks = nn.Sequential(*(BasicBlock(channels, channels) for _ in range(2)))
+        for module in self.blocks.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, mode="fan_out")
+        self.classifier = CosineClassifier(channels, ROTATIONS, scale=10)
+
+
+class ClassifierModel(nn.Module):
+    """A backbone and the cosine classifier of the base classes; that of rotations is optional."""
+
+    def __init__(self, backbone: ResNet, classes: int, scale: float, rotations: bool) -> None:
         super().__init__()
         self.backbone = backbone
         self.class_head = CosineClassifier(backbone.feature_size, classes, scale)
+        self.rotations = RotationHead(backbone.feature_size) if rotations else None
 
 
 class ClassifierTask:
     """Cross-entropy over batches that draw a class uniformly, then one of its images.
+
+    With a `rotation_weight` each image is turned by 0, 90, 180 and 270 degrees, after it was
+    augmented. A second classifier learns which of them it is, and its cross-entropy over all four
+    is added with this weight; the classes are learned from the image as it was.
 
     Validation is the top-1 accuracy among all base classes on the queries of the base classes
     that validation scores. Class uniform sampling is the authors' code's.
@@ -52,7 +71,9 @@ class ClassifierTask:
     ) -> None:
         self.config, self.images, self.queries, self.device = config, images, queries, device
         self.settings = config.training
-        self.steps, self.images_per_step = self.settings.steps, self.settings.batch_size
+        rotations = self.settings.rotation_weight > 0
+        copies = ROTATIONS if rotations else 1
+        self.steps, self.images_per_step = self.settings.steps, self.settings.batch_size * copies
         pixels = crop_size(images.images.shape[1], config.view)
         if pixels < LEAST_PIXELS:
             raise UserError(
@@ -67,7 +88,10 @@ class ClassifierTask:
         self.rows = np.flatnonzero(np.isin(queries.labels, scored))
         self.expected = torch.from_numpy(np.searchsorted(subsets.base, queries.labels[self.rows]))
         torch.manual_seed(seed_of(config.seed, "imagenet-fs classifier", "weights"))
-        self.model = ClassifierModel(build(config.backbone), len(subsets.base), self.settings.scale)
+        backbone = build(config.backbone)
+        assert isinstance(backbone, ResNet)
+        classes = len(subsets.base)
+        self.model = ClassifierModel(backbone, classes, self.settings.scale, rotations)
         place(self.model, device)
         self.augmenter = Augmenter(self.settings.augmentation, config.view)
 
@@ -87,8 +111,23 @@ class ClassifierTask:
             rows, classes = self.sample(epoch, step)
             images = to_device(self.images.pixels(rows), self.device)
             batch = self.augmenter.pretrain_transform(images, generator)
-            logits = self._logits(batch)
-            yield functional.cross_entropy(logits, torch.from_numpy(classes).to(self.device))
+            expected = torch.from_numpy(classes).to(self.device)
+            if self.model.rotations is None:
+                yield functional.cross_entropy(self._logits(batch), expected)
+            else:
+                yield self._loss_with_rotations(batch, expected, self.model.rotations)
+
+    def _loss_with_rotations(self, batch: Tensor, expected: Tensor, head: RotationHead) -> Tensor:
+        """The loss over classes of images `(n, 3, h, w)`, and over rotations of all their turns."""
+        turned = torch.cat([batch.rot90(turns, (2, 3)) for turns in range(ROTATIONS)])
+        with autocast(self.device, self.config.precision):
+            maps = self.model.backbone.maps(turned)
+            of_rotations = head.blocks(maps).mean(dim=(-2, -1))
+        features = maps[: len(batch)].float().mean(dim=(-2, -1))
+        turns = torch.arange(ROTATIONS, device=self.device).repeat_interleave(len(batch))
+        told = functional.cross_entropy(head.classifier(of_rotations.float()), turns)
+        loss = functional.cross_entropy(self.model.class_head(features), expected)
+        return loss + self.settings.rotation_weight * told
 
     def _logits(self, batch: Tensor) -> Tensor:
         with autocast(self.device, self.config.precision):
@@ -118,4 +157,5 @@ def run(config: ClassifierConfig, data: Path, queries: Path, out: Path, require_
     stores = ImageStore.open(data), ImageStore.open(queries)
     check_pair(*stores, exemplars=1)
     task = ClassifierTask(config, *stores, device)
-    session.train(task, "classifier", task.model)
+    counted = nn.ModuleList([task.model.backbone, task.model.class_head])
+    session.train(task, "classifier", counted)

@@ -22,6 +22,12 @@ class ClassifierTraining(SteppedSgd):
     augmentation: tuple[AugmentationName, ...] = Field(
         description="what is done to images, at random"
     )
+    rotation_weight: NonNegativeFloat = Field(
+        default=0,
+        exclude_if=lambda value: not value,
+        description="weight of the loss over rotations, for which each image is seen in all four; "
+        "without it there are none",
+    )
 
 
 class GeneratorTraining(SteppedSgd):
@@ -39,6 +45,12 @@ class GeneratorTraining(SteppedSgd):
         description="images of a fake novel class, so that one generator serves all K; without it"
         " there is one generator for each K",
     )
+
+
+class ClassMeans(Settings):
+    """Means of the exemplars' unit vectors, with nothing to learn."""
+
+    kind: Literal["class-means"]
 
 
 class LwofAverage(Settings):
@@ -74,7 +86,9 @@ class WdaeGnn(Settings):
     )
 
 
-Generator = Annotated[LwofAverage | LwofAttention | WdaeGnn, Field(discriminator="kind")]
+Generator = Annotated[
+    ClassMeans | LwofAverage | LwofAttention | WdaeGnn, Field(discriminator="kind")
+]
 
 
 class WeightPropagation(Settings):
@@ -140,11 +154,16 @@ class GeneratorConfig(ComputeConfig):
 
 
 class TrialsConfig(ComputeConfig):
-    """Test generators of class weights on frozen exemplars; `step_sizes` has one for each K."""
+    """Test generators of class weights on frozen exemplars.
+
+    step_sizes: one for each K. novel_factors: what the scores of novel classes are multiplied by,
+    one for each K; none if they stay as they are.
+    """
 
     stage_version: int = 2
     generator: Generator
     propagation: WeightPropagation | None
     shots: tuple[int, ...]
     step_sizes: tuple[float, ...]
+    novel_factors: tuple[float, ...] = Field(default=(), exclude_if=lambda value: not value)
     prior: float

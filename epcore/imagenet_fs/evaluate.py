@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import get_args
 
 import torch
+from torch import Tensor
 
 from epcore.errors import UserError
 from epcore.files import Provenance, write_text
@@ -27,39 +28,47 @@ def run(
     queries: Path,
     features: Path,
     checkpoint: Path,
-    generator: Path,
     exemplars: list[Path],
     out: Path,
+    generator: Path | None = None,
 ) -> None:
     """Writes `<measure>-<K>shot.csv` with the columns episode and accuracy into the folder `out`.
 
     An episode is a trial. `exemplars` are those of split novel, in the order of the stage's shots.
-    A generator that was trained with another K than it is tested with is the only one there is.
+    A generator that was trained with another K than it is tested with is the only one there is;
+    without a file it has nothing to learn.
     """
     files = [features / f"{part}.npy" for part in ("images", "queries")]
+    trained = [generator] if generator else []
     provenance = Provenance(
-        "imagenet-fs-evaluate", config, [*files, checkpoint, generator, *exemplars]
+        "imagenet-fs-evaluate", config, [*files, checkpoint, *trained, *exemplars]
     )
     device = torch.device("cpu")
     images, tested = open_both(data, queries, features, checkpoint)
-    check_made_of(generator, [checkpoint])
     subsets = Subsets.of(images.store, "novel")
     scored = Queries.of(tested, subsets, device)
-    states = load_generators(generator, config.generator.kind)
+    states: dict[int, dict[str, Tensor]] = {}
+    if generator:
+        check_made_of(generator, [checkpoint])
+        states = load_generators(generator, config.generator.kind)
     head = read_head(checkpoint)
     model = build_generator(config.generator, head["weight"], head["scale"], config.propagation)
     model.to(device)
     base = len(subsets.base)
-    for shots, step_size, file in zip(config.shots, config.step_sizes, exemplars, strict=True):
-        model.load_state_dict(states[shots] if len(states) > 1 else next(iter(states.values())))
+    factors = config.novel_factors or (1.0,) * len(config.shots)
+    for shots, step_size, factor, file in zip(
+        config.shots, config.step_sizes, factors, exemplars, strict=True
+    ):
+        if states:
+            model.load_state_dict(states[shots] if len(states) > 1 else next(iter(states.values())))
         stored_exemplars = Exemplars.load(file, images.store, "novel", shots)
         try:
             results = [
-                scored.accuracies(weights, model.scale.item(), config.prior)
+                scored.accuracies(weights, model.scale.item(), config.prior, factor)
                 for weights in weights_of_trials(model, images, stored_exemplars, base, step_size)
             ]
         except DegenerateFeaturesError as error:
-            raise UserError(f"{generator}: {error}", "train it for longer") from None
+            raise UserError(f"{generator or checkpoint}: {error}", "train it for longer") from None
         for measure in MEASURES:
             lines = [
                 f"{number},{accuracies[measure]:.6f}" for number, accuracies in enumerate(results)

@@ -1,8 +1,9 @@
-"""What every generator of class weights has: base weights, a scale, the same way in and out."""
+"""What every generator of class weights has, and the one that learns nothing."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -40,6 +41,23 @@ class WeightGenerator(nn.Module, ABC):
         """
         weights = self(task)
         return weights, weights.new_zeros(())
+
+
+class ClassMeansGenerator(WeightGenerator):
+    """Base weights as stage 1 left them, and for novel classes the mean of the exemplars.
+
+    Of their unit vectors, as in the code of CC+Rot (github.com/valeoai/BF3S).
+    """
+
+    base_weights: Tensor
+
+    def __init__(self, base_weights: Tensor, scale: Tensor) -> None:
+        super().__init__(scale)
+        self.register_buffer("base_weights", base_weights.detach().clone())
+
+    def forward(self, task: Task, step_size: float = 1.0) -> Tensor:
+        weights = [self.base_weights[task.base], mean_directions(task.exemplars)]
+        return torch.cat(weights, dim=-2)
 
 
 def mean_directions(exemplars: Tensor) -> Tensor:

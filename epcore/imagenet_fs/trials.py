@@ -55,8 +55,12 @@ class Queries:
             torch.from_numpy(np.concatenate([subsets.scored, novel])).to(device),
         )
 
-    def accuracies(self, weights: Tensor, scale: float, prior: float) -> dict[Measure, float]:
+    def accuracies(
+        self, weights: Tensor, scale: float, prior: float, novel_factor: float = 1.0
+    ) -> dict[Measure, float]:
         """Top-5 accuracies of the weights `(base + novel, D)` of all classes, in [0, 1].
+
+        Scores of novel classes are multiplied by `novel_factor` first.
 
         novel: queries of novel classes among novel classes. all: all queries among all scored
         classes, each query counts the same. all-prior: the same after making the novel classes'
@@ -68,6 +72,7 @@ class Queries:
         scores = cosine_logits(self.features, weights[self.columns], scale)
         if not scores.isfinite().all():
             raise DegenerateFeaturesError("the scores are not finite")
+        scores[:, self.base :] *= novel_factor
         of_base, new = scores[:, : self.base], scores[:, self.base :]
         with_prior = torch.cat(
             [

@@ -13,8 +13,10 @@ from epcore.config.scale import ScaledBackbone
 from epcore.errors import UserError
 from epcore.imagenet_fs.config import (
     ClassifierConfig,
+    ClassifierTraining,
     ExemplarsConfig,
     GeneratorConfig,
+    GeneratorTraining,
     ImageFeaturesConfig,
     Measure,
     TrialsConfig,
@@ -59,8 +61,9 @@ class ImageNetFs:
             pick(datasets, run.dataset, "data set", location)
             pick(datasets, queries_of(run.dataset), "data set", location)
             pick(self.settings.networks, run.network, "network", location)
-        for network in self.networks:
+        for network in self.settings.networks:
             check_sizes(self.backbone(network), self._scale_file)
+            self._classifier_training(network)
         for key in ("networks", "methods"):
             for name in getattr(self.settings, key):
                 check_name(name, f"{self._location}, {key}")
@@ -78,8 +81,24 @@ class ImageNetFs:
                 pick(self.settings.methods, method, "method", f"{location}, {row.name}")
             if row.baseline is not None:
                 pick(rows, row.baseline, "row of ours", f"{location}, {row.name}, baseline")
+        networks = self.settings.networks
+        for row in blocks_of_ours.rows:
+            if row.backbone is not None:
+                pick(networks, row.backbone, "network", f"{location}, {row.name}, backbone")
         runs = self.scale.runs[:1] if blocks_of_ours.runs == "first" else self.scale.runs
-        blocks = tuple(self._block(run, blocks_of_ours.rows) for run in runs)
+        # A row with a network of its own stands in the first block of each data set.
+        first = {run.dataset: run for run in reversed(runs)}
+        blocks = tuple(
+            self._block(
+                run,
+                tuple(
+                    row
+                    for row in blocks_of_ours.rows
+                    if row.backbone is None or run is first[run.dataset]
+                ),
+            )
+            for run in runs
+        )
         columns = tuple(column for column in table.columns if column.protocol in self.protocols)
         return table.model_copy(update={"columns": columns, "blocks": (*table.blocks, *blocks)})
 
@@ -113,10 +132,6 @@ class ImageNetFs:
         measures, exemplars = get_args(Measure), self.settings.shots
         return [f"{measure}-{shots}shot" for measure in measures for shots in exemplars]
 
-    @property
-    def networks(self) -> list[str]:
-        return list(dict.fromkeys(run.network for run in self.scale.runs))
-
     def sized(self, network: str) -> str:
         """A network's name, with its size where this scale makes it smaller."""
         settings = pick(self.settings.networks, network, "network", self._location)
@@ -131,26 +146,33 @@ class ImageNetFs:
         for name in sources:
             content = extend(sources, name, "method", location, dict)
             methods[name] = validate(Method, content, f"{location}.{name}")
-            exemplars = methods[name].training.exemplars
+            training = methods[name].training
+            exemplars = training and training.exemplars
             if exemplars is not None and exemplars not in self.settings.shots:
                 raise UserError(
                     f"{location}.{name}: training.exemplars {exemplars} is none of the shots "
                     f"{list(self.settings.shots)}, for which exemplars are drawn"
                 )
-            sizes = methods[name].step_sizes
-            if sizes is not None and len(sizes) != len(self.settings.shots):
-                raise UserError(
-                    f"{location}.{name}: step_sizes has {len(sizes)} numbers, shots "
-                    f"{len(self.settings.shots)}",
-                    "give one for each K",
-                )
+            for key in ("step_sizes", "novel_factors"):
+                numbers = getattr(methods[name], key)
+                if numbers and len(numbers) != len(self.settings.shots):
+                    raise UserError(
+                        f"{location}.{name}: {key} has {len(numbers)} numbers, shots "
+                        f"{len(self.settings.shots)}",
+                        "give one for each K",
+                    )
         return methods
+
+    @property
+    def trained_methods(self) -> list[str]:
+        """The methods whose generators learn something."""
+        return [name for name, method in self.methods.items() if method.training]
 
     @cache  # noqa: B019 - a plan lives as long as the program
     def generator_method(self, method: str) -> str:
         """The method that names the generator of a method."""
         of_method = self.generator(method)
-        return next(name for name in self.methods if self.generator(name) == of_method)
+        return next(name for name in self.trained_methods if self.generator(name) == of_method)
 
     # -- files ------------------------------------------------------------------------------------
 
@@ -163,7 +185,7 @@ class ImageNetFs:
 
     def validation_exemplars(self, method: str) -> list[str]:
         """Patterns of the exemplars that validate the generators of a method."""
-        exemplars = self.methods[method].training.exemplars
+        exemplars = self._training(method).exemplars
         files = dict(zip(self.settings.shots, self.exemplar_files("val"), strict=True))
         return [files[exemplars]] if exemplars else list(files.values())
 
@@ -180,15 +202,22 @@ class ImageNetFs:
         """The accuracies of every trial."""
         return ScoreColumn(file=self.path(paths.TRIALS, run))
 
-    def trained(self, run: Run) -> str:
-        """The file of the generators that a run tests; methods may share it."""
+    def generator_files(self, run: Run) -> list[str]:
+        """The file of the generators that a run tests, which methods may share; of none if none."""
+        if run.recipe not in self.trained_methods:
+            return []
         owner = self.generator_method(run.recipe)
-        return self.path(paths.GENERATOR, replace(run, recipe=owner))
+        return [self.path(paths.GENERATOR, replace(run, recipe=owner))]
+
+    def trained(self, run: Run) -> str:
+        """The last file that was trained for a run: its generators or its classifier."""
+        return [self.path(paths.CLASSIFIER, run), *self.generator_files(run)][-1]
 
     def trained_files(self, runs: Iterable[Run]) -> list[str]:
         """The classifiers of runs, then their generators."""
         classifiers = {self.path(paths.CLASSIFIER, run) for run in runs}
-        return [*sorted(classifiers), *sorted({self.trained(run) for run in runs})]
+        generators = {file for run in runs for file in self.generator_files(run)}
+        return [*sorted(classifiers), *sorted(generators)]
 
     def tested_files(self, runs: Iterable[Run]) -> list[str]:
         """For each test of runs the scores beside which its meta stands."""
@@ -200,7 +229,7 @@ class ImageNetFs:
         rows: dict[tuple[str, str], dict[Training, None]] = {}
         for run in runs:
             row = rows.setdefault((run.dataset, run.backbone), {})
-            row |= dict.fromkeys([self._classifier_training(run), *self._generator_trainings(run)])
+            row |= dict.fromkeys([self._stage_one(run), *self._generator_trainings(run)])
         registry = self._registry
         return {
             f"curves-{dataset}-{network}": CurvesConfig(
@@ -211,12 +240,15 @@ class ImageNetFs:
             for (dataset, network), row in rows.items()
         }
 
-    def _classifier_training(self, run: Run) -> Training:
+    def _stage_one(self, run: Run) -> Training:
+        """The training of a run's classifier."""
         names = dict.fromkeys(("recipe", "phase", "trained_as"), "classifier")
         return Training(seed=run.seed, **names, checkpoint=self.path(paths.CLASSIFIER, run))
 
     def _generator_trainings(self, run: Run) -> list[Training]:
         """The trainings of a run's generators, one for each K, all in one checkpoint."""
+        if run.recipe not in self.trained_methods:
+            return []
         owner = self.generator_method(run.recipe)
         return [
             Training(
@@ -251,9 +283,20 @@ class ImageNetFs:
     def classifier(self, network: str, seed: int) -> ClassifierConfig:
         return ClassifierConfig(
             **self._network(network, self.scale.resources.network),
-            training=self.settings.classifier,
+            training=self._classifier_training(network),
             seed=seed,
         )
+
+    def _classifier_training(self, network: str) -> ClassifierTraining:
+        """How the classifier of a network is trained: what all have, with its own changes."""
+        settings = self.settings
+        changes = pick(settings.networks, network, "network", self._location).classifier
+        training: ClassifierTraining = validate(
+            ClassifierTraining,
+            merge(settings.classifier.model_dump(), changes),
+            f"{self._location}, networks.{network}.classifier",
+        )
+        return training
 
     def features(self, network: str) -> ImageFeaturesConfig:
         return ImageFeaturesConfig(**self._network(network, self.scale.resources.features))
@@ -264,15 +307,20 @@ class ImageNetFs:
         if propagation is not None:
             changes = {"step": "after"}
             propagation = propagation.model_copy(update=changes) if propagation.training else None
-        exemplars = settings.training.exemplars
+        training = self._training(method)
         return GeneratorConfig(
             threads=self.scale.resources.weights.threads,
             generator=settings.generator,
-            training=settings.training,
+            training=training,
             propagation=propagation,
-            shots=(exemplars,) if exemplars else self.settings.shots,
+            shots=(training.exemplars,) if training.exemplars else self.settings.shots,
             seed=seed,
         )
+
+    def _training(self, method: str) -> GeneratorTraining:
+        training = pick(self.methods, method, "method", self._location).training
+        assert training is not None  # of a method that is not trained nobody asks
+        return training
 
     def evaluate(self, method: str) -> TrialsConfig:
         settings = pick(self.methods, method, "method", self._location)
@@ -283,6 +331,7 @@ class ImageNetFs:
             propagation=settings.propagation,
             shots=shots,
             step_sizes=settings.step_sizes or (1.0,) * len(shots),
+            novel_factors=settings.novel_factors,
             prior=self.settings.prior,
         )
 

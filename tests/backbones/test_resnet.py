@@ -13,6 +13,7 @@ from epcore.backbones.base import parameter_count
 from epcore.backbones.build import build_backbone
 
 BLOCKS = {"resnet10": 1, "resnet18": 2}
+RELU = "resnet10-relu"
 KNOWN = {"resnet10": 4_905_792, "resnet18": 11_176_512}
 
 
@@ -110,7 +111,22 @@ def test_the_last_map_is_torchvisions_to_the_bit_before_its_last_relu(architectu
         expected = theirs.eval()(images)
         last = network.blocks(network.stem(images))
         assert torch.equal(last.relu().mean(dim=(-2, -1)), expected)
+        assert torch.equal(network.maps(images), last)
     assert (last < 0).any()
+
+
+def test_a_network_with_a_last_relu_is_torchvisions():
+    import_module("epcore.vision")  # before torchvision
+    from torchvision.models.resnet import BasicBlock, ResNet
+
+    network = drawn(build_backbone(RELU))
+    theirs = ResNet(BasicBlock, [1] * 4)
+    theirs.fc = nn.Identity()
+    names, weights = theirs.state_dict(), network.state_dict().values()
+    theirs.load_state_dict(dict(zip(names, weights, strict=True)))
+    images = torch.randn(2, 3, 65, 65)
+    with torch.no_grad():
+        assert torch.equal(network(images), theirs.eval()(images))
 
 
 def test_convolutions_start_normal_with_a_spread_by_their_outputs():

@@ -133,7 +133,7 @@ def test_what_ships_is_of_stages_and_backbones_that_there_are(demo):
 
     shipped = read_medians(CONFIG / "measured.csv", "demo")
     assert shipped
-    networks = demo.imagenet_fs.networks
+    networks = demo.imagenet_fs.settings.networks
     for (stage, dataset, backbone, recipe, device), found in shipped.items():
         assert stage in COMPUTE | REPORT
         assert dataset in ("", *demo.registry.datasets)

@@ -1,6 +1,9 @@
 """Stage 1: who is drawn, what is learned, and that a kill costs nothing."""
 
+import json
+import zlib
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -72,11 +75,78 @@ def test_the_loss_is_the_cross_entropy_of_cosines(stores):
         images = torch.from_numpy(stores["images"].images[rows])
         features = made.model.backbone(made.augmenter.eval_transform(images)).double().numpy()
         weights = made.model.class_head.weight.double().numpy()
+    assert loss == pytest.approx(cross_entropy(features, weights, 10, classes), rel=1e-5)
+
+
+def cross_entropy(features, weights, scale, expected):
+    """Of cosines, written out in float64."""
     cosines = features @ weights.T
     cosines /= np.linalg.norm(features, axis=1)[:, None] * np.linalg.norm(weights, axis=1)
-    powers = np.exp(10 * cosines)
-    expected = -np.log(powers[range(len(rows)), classes] / powers.sum(axis=1)).mean()
+    powers = np.exp(scale * cosines)
+    return -np.log(powers[range(len(expected)), expected] / powers.sum(axis=1)).mean()
+
+
+def test_the_loss_over_rotations_is_of_all_four_and_that_over_classes_of_the_first(stores):
+    made = task(stores, rotation_weight=0.7)
+    assert made.images_per_step == 4 * 24
+    made.model.eval()
+    rows, classes = made.sample(0, 0)
+    loss = next(iter(made.losses(0, 0, torch.Generator()))).item()
+    head = made.model.rotations
+    images = stores["images"].images[rows]
+    turned = np.concatenate([np.rot90(images, turns, (1, 2)) for turns in range(4)])
+    with torch.no_grad():
+        maps = made.model.backbone.maps(
+            made.augmenter.eval_transform(torch.from_numpy(turned.copy()))
+        )
+        features = maps.mean(dim=(2, 3)).double().numpy()
+        of_rotations = head.blocks(maps).mean(dim=(2, 3)).double().numpy()
+        weights = [
+            part.weight.double().numpy() for part in (made.model.class_head, head.classifier)
+        ]
+    told = cross_entropy(of_rotations, weights[1], 10, np.repeat(np.arange(4), len(rows)))
+    expected = cross_entropy(features[: len(rows)], weights[0], 10, classes) + 0.7 * told
     assert loss == pytest.approx(expected, rel=1e-5)
+
+
+def test_rotations_are_learned_and_their_head_is_not_part_of_the_checkpoint(stores, tmp_path):
+    """Images are bright above and dark below, and of a class's color."""
+    made = task(stores, rotation_weight=1, steps=20)
+    ramp = np.linspace(-60, 60, 32)[:, None, None]
+    images = (stores["images"].images + ramp).clip(0, 255).astype(np.uint8)
+    made.images = replace(stores["images"], images=images, checksums=crc32_of(images))
+    optimizer = torch.optim.SGD(made.model.parameters(), lr=0.05, momentum=0.9)
+    before = told_rotations(made, images)
+    for loss in made.losses(0, 0, torch.Generator()):
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert before < 0.6
+    assert told_rotations(made, images) > 0.9
+    folders = [stores[part].directory for part in ("images", "queries")]
+    plain, turned = (tmp_path / f"{name}.pt" for name in ("plain", "turned"))
+    run(stage(), *folders, plain, False)
+    run(stage(rotation_weight=1), *folders, turned, False)
+    one, other = (Checkpoint.load(path, stage().backbone) for path in (plain, turned))
+    assert one.weights.keys() == other.weights.keys()
+    assert one.class_head.keys() == other.class_head.keys()
+    counts = [json.loads(p.with_suffix(".meta.json").read_text()) for p in (plain, turned)]
+    assert counts[0]["parameters"] == counts[1]["parameters"]
+
+
+def crc32_of(images):
+    return np.array([zlib.crc32(image) for image in images], dtype=np.uint32)
+
+
+@torch.no_grad()
+def told_rotations(made, images):
+    """How often the network in training mode tells by how many quarter turns images are turned."""
+    batch = made.augmenter.eval_transform(torch.from_numpy(images[::8]))
+    turned = torch.cat([batch.rot90(turns, (2, 3)) for turns in range(4)])
+    head = made.model.train().rotations
+    scores = head.classifier(head.blocks(made.model.backbone.maps(turned)).mean(dim=(2, 3)))
+    turns = torch.arange(4).repeat_interleave(len(batch))
+    return (scores.argmax(dim=1) == turns).double().mean().item()
 
 
 def test_validation_is_the_accuracy_on_queries_of_the_classes_that_validation_scores(stores):

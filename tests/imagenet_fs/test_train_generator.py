@@ -23,10 +23,11 @@ from epcore.imagenet_fs.exemplars import Exemplars, draw
 from epcore.imagenet_fs.exemplars import run as freeze
 from epcore.imagenet_fs.generators import Task
 from epcore.imagenet_fs.train_generator import GeneratorTask, run, sample
-from epcore.imagenet_fs.trials import hits
+from epcore.imagenet_fs.trials import Queries, hits
 
 CPU = torch.device("cpu")
 KINDS = {
+    "class-means": {"kind": "class-means"},
     "lwof-average": {"kind": "lwof-average"},
     "lwof-attention": {"kind": "lwof-attention", "attention_scale": 10},
     "wdae-gnn": {
@@ -290,7 +291,7 @@ def scores_of(stores, features, checkpoint, exemplars, generator, out, kind="wda
     told = TrialsConfig(stage_version=1, generator=KINDS[kind], shots=(1, 3), prior=0.7, **settings)
     files = [exemplars / f"novel-{shots}shot.npz" for shots in told.shots]
     folders = (stores[part].directory for part in ("images", "queries"))
-    evaluate(told, *folders, features, checkpoint, generator, files, out)
+    evaluate(told, *folders, features, checkpoint, files, out, generator)
     return {path.name: path.read_text() for path in sorted(out.glob("*.csv"))}
 
 
@@ -325,6 +326,27 @@ def test_a_generator_for_each_shot_is_tested_with_its_own(
     alone = scores_of(*given, third, tmp_path / "of-third", "lwof-attention")
     assert found["all-3shot.csv"] == alone["all-3shot.csv"]
     assert found["all-1shot.csv"] != alone["all-1shot.csv"]
+
+
+def test_class_means_need_no_generator_and_scores_of_novel_classes_have_their_factor(
+    stores, features, checkpoint, exemplars, opened, tmp_path
+):
+    given = (stores, features, checkpoint, exemplars, None)
+    found = scores_of(
+        *given, tmp_path / "scores", "class-means", step_sizes=(1.0, 1.0), novel_factors=(1.0, 0.6)
+    )
+    head, store = read_head(checkpoint), stores["images"]
+    subsets = Subsets.of(store, "novel")
+    scored = Queries.of(opened["queries"], subsets, CPU)
+    for shots, factor in ((1, 1.0), (3, 0.6)):
+        rows = Exemplars.load(exemplars / f"novel-{shots}shot.npz", store, "novel", shots).rows
+        lines = found[f"all-{shots}shot.csv"].splitlines()[1:]
+        for line, of_trial in zip(lines, rows, strict=True):
+            values = np.asarray(opened["images"].values[of_trial], np.float64)
+            means = (values / np.linalg.norm(values, axis=-1, keepdims=True)).mean(axis=1)
+            weights = torch.cat([head["weight"], torch.from_numpy(means).float()])
+            expected = scored.accuracies(weights, head["scale"].item(), 0.7, factor)["all"]
+            assert float(line.split(",")[1]) == pytest.approx(expected, abs=1e-6)
 
 
 def test_generators_of_another_kind_are_refused(

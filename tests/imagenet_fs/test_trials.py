@@ -55,7 +55,7 @@ def weights_of(subsets, size, seed=0):
     return torch.randn(total, size, generator=torch.Generator().manual_seed(seed))
 
 
-def by_hand(opened, subsets, weights, scale, prior):
+def by_hand(opened, subsets, weights, scale, prior, factor=1):
     """The three accuracies from scores of all classes, masked as the cited code does."""
     store, values = opened["queries"].store, np.asarray(opened["queries"].values, np.float64)
     array = weights.double().numpy()
@@ -64,6 +64,7 @@ def by_hand(opened, subsets, weights, scale, prior):
     known = [store.classes[label].group == "base_classes_2" for label in subsets.base]
     valid = np.array([*known, *[True] * len(subsets.novel)])
     novel = np.arange(len(valid)) >= len(subsets.base)
+    scores[:, novel] *= factor
     order = [*subsets.base, *subsets.novel]
     expected = np.array([order.index(label) if label in order else -1 for label in store.labels])
     asked = (expected >= 0) & valid[expected]
@@ -92,6 +93,28 @@ def test_the_three_accuracies_are_those_of_masked_scores_of_all_classes(opened, 
     found = scored.accuracies(weights, 4.0, prior)
     assert found == pytest.approx(by_hand(opened, subsets, weights, 4.0, prior))
     assert len(set(found.values())) == 3
+
+
+@pytest.mark.parametrize("factor", [0.5, 0.8, 1.5])
+def test_scores_of_novel_classes_are_multiplied_before_they_meet_those_of_base_classes(
+    opened, queries, factor
+):
+    scored, subsets = queries
+    weights = weights_of(subsets, opened["images"].values.shape[1])
+    found = scored.accuracies(weights, 4.0, 0.4, factor)
+    assert found == pytest.approx(by_hand(opened, subsets, weights, 4.0, 0.4, factor))
+    assert found["novel"] == scored.accuracies(weights, 4.0, 0.4)["novel"]
+
+
+def test_a_factor_below_one_takes_places_from_novel_classes_that_match_well(opened, queries):
+    """Weights are each class's mean query, so that scores of the right classes are high."""
+    scored, subsets = queries
+    total = len(subsets.base) + len(subsets.novel)
+    sums = torch.zeros(total, scored.features.shape[1])
+    sums.index_add_(0, scored.columns[scored.expected], scored.features)
+    found = {factor: scored.accuracies(sums, 10.0, 0.7, factor) for factor in (1.0, 0.1)}
+    assert found[0.1]["novel"] == found[1.0]["novel"]
+    assert found[0.1]["all"] < found[1.0]["all"]
 
 
 def test_queries_are_those_of_scored_base_and_novel_test_classes(opened, queries):

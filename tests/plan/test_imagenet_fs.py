@@ -62,6 +62,12 @@ def test_the_paper_scale_has_the_numbers_of_the_cited_code():
                     "steps": 4000, "epochs": 6, "learning_rate": 0.01, "drops": [4],
                     "keep": "last"}  # fmt: skip
         assert expected.items() <= lwof["training"].items()
+    turned = plan().classifier("resnet10-rotations", 0).model_dump(mode="json")
+    expected = {"batch_size": 128, "steps": 4000, "epochs": 130, "drops": [60, 90, 120],
+                "rotation_weight": 1.0}  # fmt: skip
+    assert expected.items() <= turned["training"].items()
+    assert turned["backbone"]["architecture"] == "resnet10-relu"
+    assert plan().evaluate("cc-rot").novel_factors == (0.8, 0.75, 0.7, 0.65, 0.6)
     trials = plan().evaluate("wdae-gnn").model_dump(mode="json")
     assert trials["step_sizes"] == [1.0, 1.0, 0.6, 0.4, 0.2]
     assert (trials["shots"], trials["prior"]) == ([1, 2, 5, 10, 20], 0.7)
@@ -72,7 +78,7 @@ def test_propagation_is_told_to_training_only_if_it_is_there_and_by_what_matters
     found = plan()
     trained = found.generator("wdae-gnn-ep", 0).propagation
     assert trained.alpha == 0.5
-    shared = {name: found.generator_method(name) for name in found.methods}
+    shared = {name: found.generator_method(name) for name in found.trained_methods}
     assert shared["wdae-gnn-ep-at-test"] == "wdae-gnn"
     assert shared["wdae-gnn-ep-before-step"] == "wdae-gnn-ep"
     assert all(found.generator(name) == found.generator(owner) for name, owner in shared.items())
@@ -89,6 +95,19 @@ def test_lwof_has_a_generator_for_each_shot_and_wdae_one_for_all():
     assert len(found.validation_exemplars("wdae-gnn")) == 1
 
 
+def test_class_means_are_tested_on_their_network_with_nothing_trained_behind_it():
+    found = plan()
+    assert set(found.methods) - set(found.trained_methods) == {"cc-rot"}
+    cells = plan_of("paper").tables.cells("imagenetfs")
+    runs = {cell.run for cell in cells if cell.row.name == "cc-rot"}
+    assert {run.backbone for run in runs} == {"resnet10-rotations"}
+    assert {found.trained(run) for run in runs} == {
+        f"results/paper/imagenet-fs/{run.dataset}/resnet10-rotations/s0/classifier.pt"
+        for run in runs
+    }
+    assert not [file for run in runs for file in found.generator_files(run)]
+
+
 @pytest.mark.parametrize("scale", ["demo", "paper"])
 def test_the_table_has_ten_columns_of_every_method_and_run_and_the_papers_rows(scale):
     tables = plan_of(scale).tables
@@ -97,9 +116,14 @@ def test_the_table_has_ten_columns_of_every_method_and_run_and_the_papers_rows(s
     assert [column.name for column in told.table.columns] == columns
     assert told.table.interval == "normal"
     rows = {row.name: row for row in tables.table("imagenetfs").imagenet_fs.rows}
-    runs = [f"{run.dataset}, {run.network}" for run in plan(scale).scale.runs]
+    runs = {f"{run.dataset}, {run.network}": run.dataset for run in plan(scale).scale.runs}
     cells = {(cell.block, cell.row, cell.column): cell for cell in told.cells}
-    assert sorted(cells) == sorted(itertools.product(runs, rows, columns))
+    first = list({dataset: run for run, dataset in reversed(runs.items())}.values())
+    own_network = [row for row in rows if rows[row].backbone]
+    assert own_network == ["cc-rot"]
+    others = [row for row in rows if row not in own_network]
+    places = [*itertools.product(runs, others, columns)]
+    assert sorted(cells) == sorted([*places, *itertools.product(first, own_network, columns)])
     for (run, row, column), cell in cells.items():
         assert f"/{rows[row].recipe}/" in cell.scores.file
         other = rows[row].baseline
@@ -143,7 +167,9 @@ def test_the_page_on_the_environment_names_every_training_and_test_of_the_target
     assert len(told) == len(set(told))
     cells = [cell for table in plan.main_tables for cell in plan.tables.measured(table)]
     assert {cell.checkpoint_meta for cell in cells} <= set(told)
-    networks = {(run.dataset, run.network) for run in plan.imagenet_fs.scale.runs}
+    runs = plan.imagenet_fs.scale.runs
+    networks = {(run.dataset, run.network) for run in runs}
+    networks |= {(run.dataset, "resnet10-rotations") for run in runs}
     classifiers = [meta for meta in told if meta.endswith("/classifier.meta.json")]
     assert {tuple(meta.split("/")[3:5]) for meta in classifiers} == networks
     kinds = list(dict.fromkeys("/scores/" in meta for meta in told))
@@ -160,6 +186,7 @@ def test_scales_without_it_have_none_of_it(config):
 def test_a_table_shows_the_columns_whose_k_the_scale_has(config):
     put(config, DEMO, "imagenet_fs/settings/shots", [1, 5])
     put(config, DEMO, "imagenet_fs/settings/methods/wdae-gnn/step_sizes", [1, 1])
+    put(config, DEMO, "imagenet_fs/settings/methods/cc-rot", {"novel_factors": [0.8, 0.7]})
     found = Plan(config, "demo")
     found.check()
     stage = found.tables.stage("imagenetfs")
@@ -186,7 +213,7 @@ MISTAKES = [
     (DEMO, "imagenet_fs/runs/0/dataset", "glyph-mini", "'glyph-mini-queries'"),
     (DEMO, "imagenet_fs/runs/0/network", "resnet12", "unknown network 'resnet12'"),
     (DEMO, "imagenet_fs/settings/classifer", {}, "did you mean 'classifier'?"),
-    (DEMO, "imagenet_fs/settings/shots", [1, 2], "step_sizes has 5 numbers, shots 2"),
+    (DEMO, "imagenet_fs/settings/shots", [1, 2], "has 5 numbers, shots 2"),
     (DEMO, "imagenet_fs/settings/shots", [2, 3, 4, 5, 6], "exemplars 1 is none of"),
     (FS, "shots", [5, 2, 1], "shots must rise"),
     (DEMO, "imagenet_fs/settings/classifier/drops", [7, 10], "smaller than epochs"),
@@ -195,8 +222,18 @@ MISTAKES = [
         FS,
         "methods/wdae-gnn/generator/kind",
         "gnn",
-        "known: lwof-attention, lwof-average, wdae-gnn",
+        "known: class-means, lwof-attention, lwof-average, wdae-gnn",
     ),
+    (FS, "methods/cc-rot/novel_factors", [0.8], "novel_factors has 1 numbers, shots 5"),
+    (FS, "methods/cc-rot/training", {"epochs": 1}, "training"),
+    (FS, "methods/new", {"generator": {"kind": "lwof-average"}}, "give training, unless"),
+    (
+        DEMO,
+        "imagenet_fs/settings/networks/resnet10-rotations/classifier/drops",
+        [10],
+        "networks.resnet10-rotations.classifier: drops must rise and be smaller than epochs",
+    ),
+    (TABLE, "imagenet_fs/rows/cc-rot/backbone", "resnet9", "unknown network 'resnet9'"),
     (FS, "methods/wdae-gnn-ep/extends", "wdae", "unknown method 'wdae'"),
     (FS, "methods/wdae-gnn-ep/propagation/nodes", "base", "'all' or 'novel'"),
     (FS, "methods/wdae-gnn-ep/propagation/alpha", 1, "less than 1"),

@@ -54,7 +54,7 @@ def test_a_second_run_has_nothing_to_do(drawn):
 def test_an_edit_of_a_section_redraws_its_figure_alone(drawn, old, new, redone):
     drawn.replace("config/figures.yaml", old, new)
     run = drawn.snakemake("-n", *TARGETS)
-    assert run.jobs == {"figure_with_numbers": 1, "publish": 2}
+    assert run.jobs == {"figure_with_numbers": 1, "publish_figure": 1}
     assert f"wildcards: scale=tiny, figure={redone}\n" in run.text
 
 

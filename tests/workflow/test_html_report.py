@@ -101,7 +101,7 @@ def test_an_edit_redraws_what_shows_it_and_trains_nothing(
     project.replace(f"config/{file}", old, new)
     run = project.snakemake("-n", "all")
     assert run.code == 0, run.text
-    follows = {"all", "publish", "co2", "claims"}
+    follows = {"all", "publish", "publish_figure", "co2", "claims"}
     assert run.jobs.keys() - follows == redone
 
 

@@ -41,11 +41,12 @@ def built(built_once, tmp_path):
 
 def test_the_table_has_every_cell_of_ours_and_the_papers_rows(built_once):
     project, run = built_once
-    assert (run.jobs["imagenet_fs_generator"], run.jobs["imagenet_fs_evaluate"]) == (4, 4)
+    assert (run.jobs["imagenet_fs_classifier"], run.jobs["imagenet_fs_generator"]) == (2, 4)
+    assert run.jobs["imagenet_fs_evaluate"] == 5
     with (project.folder / f"results/{SCALE}/tables/imagenetfs.csv").open(newline="") as file:
         lines = list(csv.DictReader(file))
     ours = [line for line in lines if line["accuracy"]]
-    assert len(ours) == 4 * 4
+    assert len(ours) == 5 * 4
     assert all(0 <= float(line["accuracy"]) <= 100 and line["episodes"] == "3" for line in ours)
     differing = [line for line in ours if line["difference"]]
     assert {line["row"] for line in differing} == {"wdae-gnn-ep"}
@@ -63,12 +64,12 @@ def test_the_table_has_every_cell_of_ours_and_the_papers_rows(built_once):
 
 def test_the_curves_are_those_that_the_trainings_wrote(built):
     plan = Plan(built.folder / "config", SCALE)
-    (name,) = plan.imagenet_fs.curves(plan.tested.imagenet_fs)
+    name, _ = plan.imagenet_fs.curves(plan.tested.imagenet_fs)
     run = built.snakemake("--cores", "1", f"figures/{name}.pdf")
-    assert run.jobs == {"figure": 1, "publish": 1}
+    assert run.jobs == {"figure": 1, "publish_figure": 1}
     with (built.folder / f"results/{SCALE}/figures/{name}.csv").open(newline="") as file:
         drawn = [(line["train_loss"], line["val_loss"]) for line in csv.DictReader(file)]
-    (folder,) = (built.folder / f"results/{SCALE}/imagenet-fs").glob("*/*/s0")
+    (folder,) = (built.folder / f"results/{SCALE}/imagenet-fs").glob("*/resnet10/s0")
     written = []
     for curve in folder.glob("*.csv"):
         with curve.open(newline="") as file:
@@ -83,7 +84,7 @@ def test_the_page_on_the_environment_can_be_made_of_what_the_jobs_say(built, mon
     metas = tuple(meta for meta in stage.metas if "/imagenet-fs/" in meta)
     environment.run(stage.model_copy(update={"metas": metas}), Path("page.html"))
     text = Path("page.html").read_text(encoding="utf-8")
-    for name, jobs in (("classifier", 1), ("generator", 4), ("evaluate", 4)):
+    for name, jobs in (("classifier", 2), ("generator", 4), ("evaluate", 5)):
         assert f'<th scope="row">imagenet-fs-{name}</th><td>{jobs}</td>' in text
 
 
@@ -100,7 +101,7 @@ FINAL = {"table", "publish"}
         ("hidden: 3", "hidden: 2", {"imagenet_fs_generator": 2, "imagenet_fs_evaluate": 2}),
         ("alpha: 0.5", "alpha: 0.4", {"imagenet_fs_generator": 1, "imagenet_fs_evaluate": 1}),
         ("step: after", "step: before", {"imagenet_fs_evaluate": 1}),
-        ("prior: 0.7", "prior: 0.6", {"imagenet_fs_evaluate": 4}),
+        ("prior: 0.7", "prior: 0.6", {"imagenet_fs_evaluate": 5}),
     ],
 )
 def test_an_edit_redoes_what_reads_it(built, old, new, redone):
@@ -135,8 +136,8 @@ def test_the_variants_train_what_is_not_there_and_are_no_part_of_all(built):
 def test_the_paper_scale_plans_both_readings_and_networks_with_their_resources(project):
     run = project.snakemake("-n", TARGETS[0], "--config", "scale=paper")
     assert run.code == 0, run.text
-    assert run.jobs["imagenet_fs_classifier"] == 4
-    assert (run.jobs["imagenet_fs_features"], run.jobs["data"]) == (4, 4)
+    assert run.jobs["imagenet_fs_classifier"] == 6  # two of them with rotations
+    assert (run.jobs["imagenet_fs_features"], run.jobs["data"]) == (6, 4)
     assert run.jobs["imagenet_fs_exemplars"] == 2
     features = run.text.split("rule imagenet_fs_features:")[1].split("rule ")[0]
     assert re.search(r"runtime=480\b", features)

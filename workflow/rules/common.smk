@@ -96,6 +96,7 @@ def run_of(wildcards):
 # What may be asked for as tables/NAME.tex and figures/NAME.pdf.
 TABLES = [*PLAN.tables.covered, "claims", "co2"]
 FIGURES = [*PLAN.covered_figures, "co2"]
+PUBLISHED_CO2 = ["reports/co2.csv", "reports/co2.md"]
 
 
 def published_figures(figures):
@@ -106,19 +107,16 @@ def published_tables(tables):
     return [f"tables/{name}.tex" for name in tables]
 
 
-def published_co2():
-    copies = ["reports/co2.csv", "reports/co2.md"]
-    return [*copies, *published_tables(["co2"]), *published_figures(["co2"])]
-
-
 def contact_sheets(datasets):
     return expand(paths.CONTACT_SHEET, scale=SCALE, dataset=sorted(set(datasets)))
 
 
 def published_reports():
     """Judged claims, and the CO2 report, where energy is tracked."""
-    tracked = PLAN.registry.footprint.tracking
-    return [*published_tables(["claims"]), *(published_co2() if tracked else [])]
+    if not PLAN.registry.footprint.tracking:
+        return published_tables(["claims"])
+    co2 = [*PUBLISHED_CO2, *published_figures(["co2"])]
+    return [*co2, *published_tables(["claims", "co2"])]
 
 
 def check_targets():

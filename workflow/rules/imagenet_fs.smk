@@ -6,7 +6,7 @@ WEIGHTS = FS.scale.resources.weights
 
 
 wildcard_constraints:
-    network="|".join(FS.networks),
+    network="|".join(FS.settings.networks),
     method="|".join(FS.methods),
 
 
@@ -100,6 +100,8 @@ rule imagenet_fs_generator:
         meta=paths.meta(paths.GENERATOR),
     log:
         "results/{scale}/logs/imagenet-fs/{dataset}/{network}/s{seed}/{method}.log",
+    wildcard_constraints:
+        method="|".join(FS.trained_methods),
     threads: WEIGHTS.threads
     resources:
         gpu=1,
@@ -126,8 +128,8 @@ rule imagenet_fs_evaluate:
         checkpoint=paths.CLASSIFIER,
         features=paths.IMAGE_FEATURES,
         query_features=paths.QUERY_FEATURES,
-        generator=lambda w: paths.GENERATOR.format(
-            **{**w, "method": FS.generator_method(w.method)}
+        generator=lambda w: FS.generator_files(
+            Run(w.dataset, w.network, w.method, int(w.seed), "")
         ),
         exemplars=FS.exemplar_files("novel"),
     output:

@@ -12,8 +12,7 @@ rule publish:
         file=one_of(
             [
                 *published_tables(TABLES),
-                *published_figures(FIGURES),
-                *published_co2(),
+                *PUBLISHED_CO2,
                 "reports/reproduction.pdf",
             ]
         ),
@@ -23,6 +22,23 @@ rule publish:
         runtime=5,
     shell:
         "cp {input:q} {output:q} 2> {log:q}"
+
+
+rule publish_figure:
+    input:
+        multiext(f"results/{SCALE}/figures/{{figure}}", ".pdf", ".png"),
+    output:
+        multiext("figures/{figure}", ".pdf", ".png"),
+    log:
+        f"results/{SCALE}/logs/publish/figures/{{figure}}.log",
+    wildcard_constraints:
+        figure=one_of(FIGURES),
+    localrule: True
+    resources:
+        mem_mb=100,
+        runtime=5,
+    shell:
+        "cp {input:q} $(dirname {output[0]:q}) 2> {log:q}"
 
 
 rule ablation_pipeline:
