@@ -26,12 +26,14 @@ STAND_IN = (
 class Claims:
     """The claims, and the cells of every table that they may name.
 
-    cells: by `table/block/row/column`. literature: cells of rows that others published.
+    cells: by `table/block/row/column`. of_table: their names, by table. literature: cells of rows
+    that others published.
     """
 
     def __init__(self, registry: Registry, tables: Tables, figures: Figures) -> None:
         self._registry, self._tables, self._figures = registry, tables, figures
         self.cells: dict[str, ClaimCell] = {}
+        self.of_table: dict[str, list[str]] = {}
         self.literature: set[str] = set()
         for name, table in registry.tables.every.items():
             self._add(name, table)
@@ -91,6 +93,7 @@ class Claims:
         for block, row, column in table.places:
             place = (block.name, row.name, column.name)
             cell = "/".join((name, *place))
+            self.of_table.setdefault(name, []).append(cell)
             measured_place = (
                 place if place in measured else methods.get((row.method or "", column.name))
             )
@@ -145,12 +148,12 @@ class Claims:
 
     def _matching(self, pattern: str, location: str) -> list[str]:
         """The cells of a pattern in which * stands for every block, row or column."""
-        if "*" not in _parts(pattern):
-            return [self._checked(pattern, location)]
         parts = _parts(pattern)
+        if "*" not in parts:
+            return [self._checked(pattern, location)]
         cells = [
             cell
-            for cell in self.cells
+            for cell in self.of_table.get(parts[0], ())
             if all(
                 part in ("*", cell_part)
                 for part, cell_part in zip(parts, _parts(cell), strict=True)
@@ -181,10 +184,10 @@ class Claims:
         table, block, _, column = _parts(cell)
         return tuple(
             rival
-            for rival in self.cells
+            for rival in self.of_table[table]
             if rival in self.literature and rival != cell
-            for of_table, of_block, _, of_column in [_parts(rival)]
-            if (of_table, of_column) == (table, column) and (anywhere or of_block == block)
+            for _, of_block, _, of_column in [_parts(rival)]
+            if of_column == column and (anywhere or of_block == block)
         )
 
 
