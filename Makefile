@@ -56,13 +56,13 @@ report-all: .venv/installed
 	$(VENV) -m snakemake --cores all $(PROGRESS) $(OF_SCALE) -- all
 	$(REPORT) -- all
 
-# The upper part of the page is the table. docs/gap.png is figures/gap.png of scale batch-epochs;
-# docs/predictions.png is a page of epcore predict, of characters of the demo.
+# The upper part of the page is the table. docs/gap.png is figures/gap.png of scale batch-epochs.
 pictures: all
 	$(VENV) -m snakemake --cores all data_pictures figures/two-moons.png
 	cp results/demo/figures/data/glyph-mini.png figures/two-moons.png docs
 	latexmk -pdf -silent -output-directory=results/demo/page tables/main.tex
 	pdftoppm -png -singlefile -r 130 -x 60 -y 90 -W 960 -H 880 results/demo/page/main.pdf docs/demo-table
+	$(VENV) docs/predictions.py
 
 # docs/results/<snapshot>/source.json says which command made a snapshot, and where.
 findings: .venv/installed

@@ -11,15 +11,18 @@ from epcore.data.arrays import save_arrays
 from epcore.data.builders.folder import class_folders
 from epcore.errors import UserError
 from epcore.evaluation.image_network import TIMM, ImageNetwork, of_checkpoint
+from epcore.files import meta_of, reading_meta
 from epcore.plan import Plan
 from epcore.runtime.device import choose_device
+
+SIZE = 84  # of images where nobody says it
 
 
 def network_of(
     backbone: str,
     weights: Path | None,
     recipe: str,
-    size: int,
+    size: int | None,
     device: str | None,
     settings: Path,
     main: MainConfig,
@@ -39,7 +42,15 @@ def network_of(
     if weights is None:
         raise UserError(f"--backbone {backbone} has no weights of its own", "give --weights")
     config = Plan(settings, main.scale).runs.embed(backbone, recipe)
-    return of_checkpoint(weights, config, size, place)
+    return of_checkpoint(weights, config, size or _size_in_training(weights), place)
+
+
+def _size_in_training(weights: Path) -> int:
+    """The side of the images that a checkpoint was trained on, if a meta beside it says so."""
+    if not (meta := meta_of(weights)).is_file():
+        return SIZE
+    with reading_meta(meta, "delete it, or give --size") as facts:
+        return int(facts.get("image_size", SIZE))
 
 
 def labeled_pictures(images: Path) -> dict[str, list[Path]]:

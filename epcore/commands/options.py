@@ -218,8 +218,9 @@ def _of_network(sub: argparse.ArgumentParser, required: bool) -> None:
     sub.add_argument("--recipe", default="epnet", metavar="NAME",
         help="whose view of images it is (default: epnet)",
     )  # fmt: skip
-    sub.add_argument("--size", type=positive, default=84, metavar="PIXELS",
-        help="height and width that images are resized to first, but for timm (default: 84)",
+    sub.add_argument("--size", type=positive, metavar="PIXELS",
+        help="height and width that images are resized to first, but for timm (default: those of "
+        "its training, as the meta beside a checkpoint says, or 84)",
     )  # fmt: skip
     sub.add_argument("--batch", type=positive, default=BATCH, metavar="N",
         help=f"images at a time (default: {BATCH})",

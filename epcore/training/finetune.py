@@ -124,4 +124,5 @@ def run(
     validation = Episodes.drawn_from(episodes, store.labels, data)
     pretrained = Checkpoint.load(checkpoint, config.backbone)
     task = FinetuningTask(config, store, validation, pretrained, device)
-    session.train(task, f"finetune {config.shot}-shot", task.model.backbone, processes=1)
+    facts = {"processes": 1, "image_size": store.images.shape[1]}
+    session.train(task, f"finetune {config.shot}-shot", task.model.backbone, **facts)

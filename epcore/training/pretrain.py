@@ -128,4 +128,5 @@ def train(
     store = ImageStore.open(data)
     validation = Episodes.drawn_from(episodes, store.labels, data)
     task = PretrainingTask(config, store, validation, device, team)
-    session.train(task, "pretrain", task.model.backbone, team=team, processes=team.size)
+    facts = {"processes": team.size, "image_size": store.images.shape[1]}
+    session.train(task, "pretrain", task.model.backbone, team=team, **facts)

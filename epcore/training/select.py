@@ -24,7 +24,7 @@ def run(config: SelectConfig, checkpoints: list[Path], out: Path) -> None:
     for checkpoint in checkpoints:
         with reading_meta(meta_of(checkpoint), "delete it and the checkpoint beside it") as meta:
             accuracies.append(float(meta["best"]["val_accuracy"]))
-            facts.append({name: meta[name] for name in ("best", "parameters")})
+            facts.append({name: meta[name] for name in ("best", "parameters", "image_size")})
     place = accuracies.index(max(accuracies))
     curve = out.with_suffix(".csv")
     for file in (curve, out):

@@ -40,10 +40,10 @@ def folders(tmp_path, monkeypatch):
     Checkpoint(backbone, network.state_dict(), {}).save(Path("mine.pt"))
 
 
-def run(*words):
+def run(*words, size=("--size", "28")):
     return main(
         ["predict", "--support", "support", "--queries", "new", "--weights", "mine.pt",
-         "--backbone", "conv4", "--size", "28", "--settings", str(CONFIG), *words]
+         "--backbone", "conv4", *size, "--settings", str(CONFIG), *words]
     )  # fmt: skip
 
 
@@ -56,6 +56,16 @@ def test_new_pictures_get_the_class_that_they_look_like(folders, capsys, classif
     assert (table["class"] == table["file"].str.extract(r"-(.*)\.png")[0]).all()
     assert table["probability"].between(1 / 3, 1).all()
     assert "12 images in 3 classes, from 6 examples" in capsys.readouterr().out
+
+
+def test_pictures_are_resized_as_in_the_checkpoints_training_unless_one_says_otherwise(folders):
+    def predicted(*words):
+        assert run("--out", "sized.csv", size=words) == 0
+        return Path("sized.csv").read_bytes()
+
+    assert predicted() == predicted("--size", "84") != predicted("--size", "28")
+    Path("mine.meta.json").write_text('{"image_size": 28}', encoding="utf-8")
+    assert predicted() == predicted("--size", "28") != predicted("--size", "84")
 
 
 def test_the_page_shows_the_most_and_the_least_certain_pictures(folders):

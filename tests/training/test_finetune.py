@@ -188,7 +188,9 @@ def test_training_on_episodes_learns_to_tell_new_classes_apart(stage_config, toy
         toy.data, toy.val, tmp_path / "pretrain.pt", out, require_gpu=False,
     )  # fmt: skip
     before = json.loads((tmp_path / "pretrain.meta.json").read_text())["best"]["val_accuracy"]
-    after = json.loads((tmp_path / "finetune-2shot.meta.json").read_text())["best"]["val_accuracy"]
+    meta = json.loads((tmp_path / "finetune-2shot.meta.json").read_text())
+    after = meta["best"]["val_accuracy"]
+    assert meta["image_size"] == 16
     assert before < 0.35
     assert after > 0.5
 

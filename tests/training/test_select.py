@@ -28,7 +28,7 @@ def candidates(tmp_path, monkeypatch):
             path.with_suffix(".csv").write_text(f"curve of {name}\n", encoding="utf-8")
             best = {"epoch": 3, "val_accuracy": accuracy}
             Provenance("pretrain", {}, []).write(
-                path, path.with_suffix(".csv"), best=best, parameters=7
+                path, path.with_suffix(".csv"), best=best, parameters=7, image_size=28
             )
             checkpoints.append(path)
         return checkpoints
@@ -49,7 +49,7 @@ def test_the_best_on_validation_is_taken_and_the_first_of_equals(candidates, acc
     assert facts["chosen"] == chosen
     assert facts["val_accuracies"] == dict(zip(NAMES, accuracies, strict=True))
     assert facts["best"] == {"epoch": 3, "val_accuracy": max(accuracies)}
-    assert facts["parameters"] == 7
+    assert (facts["parameters"], facts["image_size"]) == (7, 28)
     assert facts["inputs"].keys() == {path.as_posix() for path in checkpoints}
 
 
