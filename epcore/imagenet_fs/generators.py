@@ -46,7 +46,7 @@ class WeightGenerator(nn.Module, ABC):
 class ClassMeansGenerator(WeightGenerator):
     """Base weights as stage 1 left them, and for novel classes the mean of the exemplars.
 
-    Of their unit vectors, as in the code of CC+Rot (github.com/valeoai/BF3S).
+    The mean is of their unit vectors, as in the code of CC+Rot (github.com/valeoai/BF3S).
     """
 
     base_weights: Tensor
