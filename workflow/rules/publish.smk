@@ -28,7 +28,8 @@ rule publish_figure:
     input:
         multiext(f"results/{SCALE}/figures/{{figure}}", ".pdf", ".png"),
     output:
-        multiext("figures/{figure}", ".pdf", ".png"),
+        pdf="figures/{figure}.pdf",
+        png="figures/{figure}.png",
     log:
         f"results/{SCALE}/logs/publish/figures/{{figure}}.log",
     wildcard_constraints:
@@ -38,7 +39,7 @@ rule publish_figure:
         mem_mb=100,
         runtime=5,
     shell:
-        "cp {input:q} $(dirname {output[0]:q}) 2> {log:q}"
+        "cp {input:q} $(dirname {output.pdf:q}) 2> {log:q}"
 
 
 rule ablation_pipeline:
