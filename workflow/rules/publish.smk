@@ -26,14 +26,14 @@ rule publish:
 
 rule publish_figure:
     input:
-        multiext(f"results/{SCALE}/figures/{{figure}}", ".pdf", ".png"),
+        multiext(f"results/{SCALE}/figures/{{name}}", ".pdf", ".png"),
     output:
-        pdf="figures/{figure}.pdf",
-        png="figures/{figure}.png",
+        pdf="figures/{name}.pdf",
+        png="figures/{name}.png",
     log:
-        f"results/{SCALE}/logs/publish/figures/{{figure}}.log",
+        f"results/{SCALE}/logs/publish/figures/{{name}}.log",
     wildcard_constraints:
-        figure=one_of(FIGURES),
+        name=one_of(FIGURES),
     localrule: True
     resources:
         mem_mb=100,
