@@ -687,6 +687,8 @@ def test_tables_may_share_a_file_of_printed_numbers(config):
 def test_a_scale_with_fewer_exemplars_may_leave_printed_numbers_out(config):
     put(config, "scales/demo.yaml", "imagenet_fs/settings/shots", [1, 5])
     put(config, "scales/demo.yaml", "imagenet_fs/settings/methods/wdae-gnn/step_sizes", [1.0, 0.6])
+    factors = {"novel_factors": [0.8, 0.7]}
+    put(config, "scales/demo.yaml", "imagenet_fs/settings/methods/cc-rot", factors)
     Plan(config, "demo").check()
 
 
