@@ -7,7 +7,7 @@
 # make report     report.html with the tables and figures that are built, in seconds
 # make report-all builds the target all (hours), and report.html of it
 #                 SCALE=mine make report    of another scale than the demo; make view too
-# make pictures   remakes the pictures of README and docs, but for gap.png and predictions.png
+# make pictures   remakes the pictures of README and docs, but for gap.png
 # make findings   remakes the tables of results in README.md and docs/ from docs/results
 # make bench      measures speed into benchmarks/README.md; bench-workflow: the workflow;
 #                 bench-gpu: pretraining on a GPU at the paper's size

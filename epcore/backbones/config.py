@@ -33,6 +33,8 @@ CHANNELS = {
     **dict.fromkeys(("conv4", "resnet10", "resnet10-relu", "resnet12", "resnet18"), 64),
     "wide-resnet": 80,
 }
+# Backbones with `maps`, of which rotations are learned.
+WITH_MAPS = ("resnet10", "resnet10-relu", "resnet18")
 # The fewest pixels a side that leave a map to pool; the other backbones take any.
 SMALLEST = {"conv4": 16}
 

@@ -1,10 +1,11 @@
 """The file imagenet-fs.yaml, and a scale's section `imagenet_fs`."""
 
 from fractions import Fraction
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
+from epcore.config.recipes import BackboneInfo
 from epcore.config.resources import JobResources
 from epcore.data.config import View
 from epcore.imagenet_fs.config import (
@@ -19,13 +20,9 @@ Shots = Annotated[tuple[PositiveInt, ...], Field(min_length=1)]
 Trials = Annotated[int, Field(ge=2)]
 
 
-class Network(Settings):
+class Network(BackboneInfo):
     """A feature extractor of ImageNet-FS."""
 
-    architecture: Literal["resnet10", "resnet10-relu", "resnet18"] = Field(
-        description="the network"
-    )
-    label: str = Field(description="how tables call it")
     classifier: dict[str, Any] = Field(
         default_factory=dict, description="what is laid over `classifier`, its training"
     )

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from epcore.backbones.base import Backbone
 from epcore.backbones.checkpoint import build
 from epcore.backbones.cosine import CosineClassifier
 from epcore.backbones.resnet import ResNet
@@ -44,7 +45,7 @@ class RotationHead(nn.Module):
 class ClassifierModel(nn.Module):
     """A backbone and the cosine classifier of the base classes; that of rotations is optional."""
 
-    def __init__(self, backbone: ResNet, classes: int, scale: float, rotations: bool) -> None:
+    def __init__(self, backbone: Backbone, classes: int, scale: float, rotations: bool) -> None:
         super().__init__()
         self.backbone = backbone
         self.class_head = CosineClassifier(backbone.feature_size, classes, scale)
@@ -88,9 +89,7 @@ class ClassifierTask:
         self.rows = np.flatnonzero(np.isin(queries.labels, scored))
         self.expected = torch.from_numpy(np.searchsorted(subsets.base, queries.labels[self.rows]))
         torch.manual_seed(seed_of(config.seed, "imagenet-fs classifier", "weights"))
-        backbone = build(config.backbone)
-        assert isinstance(backbone, ResNet)
-        classes = len(subsets.base)
+        backbone, classes = build(config.backbone), len(subsets.base)
         self.model = ClassifierModel(backbone, classes, self.settings.scale, rotations)
         place(self.model, device)
         self.augmenter = Augmenter(self.settings.augmentation, config.view)
@@ -119,15 +118,17 @@ class ClassifierTask:
 
     def _loss_with_rotations(self, batch: Tensor, expected: Tensor, head: RotationHead) -> Tensor:
         """The loss over classes of images `(n, 3, h, w)`, and over rotations of all their turns."""
-        turned = torch.cat([batch.rot90(turns, (2, 3)) for turns in range(ROTATIONS)])
+        backbone = self.model.backbone
+        assert isinstance(backbone, ResNet)  # of WITH_MAPS
+        images = torch.cat([batch.rot90(turns, (2, 3)) for turns in range(ROTATIONS)])
         with autocast(self.device, self.config.precision):
-            maps = self.model.backbone.maps(turned)
-            of_rotations = head.blocks(maps).mean(dim=(-2, -1))
+            maps = backbone.maps(images)
+            rotation_features = head.blocks(maps).mean(dim=(-2, -1)).float()
         features = maps[: len(batch)].float().mean(dim=(-2, -1))
         turns = torch.arange(ROTATIONS, device=self.device).repeat_interleave(len(batch))
-        told = functional.cross_entropy(head.classifier(of_rotations.float()), turns)
-        loss = functional.cross_entropy(self.model.class_head(features), expected)
-        return loss + self.settings.rotation_weight * told
+        rotation_loss = functional.cross_entropy(head.classifier(rotation_features), turns)
+        class_loss = functional.cross_entropy(self.model.class_head(features), expected)
+        return class_loss + self.settings.rotation_weight * rotation_loss
 
     def _logits(self, batch: Tensor) -> Tensor:
         with autocast(self.device, self.config.precision):

@@ -5,8 +5,8 @@ from dataclasses import replace
 from functools import cache, cached_property
 from typing import Any, get_args
 
-from epcore.backbones.config import BackboneConfig, check_sizes
-from epcore.config.imagenet_fs import ImageNetFsRun, ImageNetFsScale, ImageNetFsSettings, Method
+from epcore.backbones.config import WITH_MAPS, BackboneConfig, check_sizes
+from epcore.config.imagenet_fs import ImageNetFsScale, ImageNetFsSettings, Method
 from epcore.config.load import extend, merge, read_yaml
 from epcore.config.resources import JobResources
 from epcore.config.scale import ScaledBackbone
@@ -22,14 +22,11 @@ from epcore.imagenet_fs.config import (
     TrialsConfig,
 )
 from epcore.plan import paths
-from epcore.plan.captions import caption_of, this_run
 from epcore.plan.checks import check_name
 from epcore.plan.registry import Registry
 from epcore.plan.run import Run
 from epcore.report.config import ScoreColumn, Training
 from epcore.report.figure_config import CurvesConfig
-from epcore.report.markup import literal
-from epcore.report.table_settings import Block, Row, Table
 from epcore.settings import pick, validate
 
 FILE = "imagenet-fs.yaml"
@@ -69,60 +66,6 @@ class ImageNetFs:
                 check_name(name, f"{self._location}, {key}")
         for method in self.settings.methods:
             self.evaluate(method)
-
-    def shown(self, table: Table, location: str) -> Table:
-        """A table of ImageNet-FS at this scale: a block for each run, the columns of its K."""
-        blocks_of_ours = table.imagenet_fs
-        if blocks_of_ours is None:
-            return table
-        rows = {row.name: row for row in blocks_of_ours.rows}
-        for row in (*blocks_of_ours.rows, *(row for block in table.blocks for row in block.rows)):
-            for method in filter(None, (row.recipe, row.method, row.baseline_recipe)):
-                pick(self.settings.methods, method, "method", f"{location}, {row.name}")
-            if row.baseline is not None:
-                pick(rows, row.baseline, "row of ours", f"{location}, {row.name}, baseline")
-        networks = self.settings.networks
-        for row in blocks_of_ours.rows:
-            if row.backbone is not None:
-                pick(networks, row.backbone, "network", f"{location}, {row.name}, backbone")
-        runs = self.scale.runs[:1] if blocks_of_ours.runs == "first" else self.scale.runs
-        # A row with a network of its own stands in the first block of each data set.
-        first = {run.dataset: run for run in reversed(runs)}
-        blocks = tuple(
-            self._block(
-                run,
-                tuple(
-                    row
-                    for row in blocks_of_ours.rows
-                    if row.backbone is None or run is first[run.dataset]
-                ),
-            )
-            for run in runs
-        )
-        columns = tuple(column for column in table.columns if column.protocol in self.protocols)
-        return table.model_copy(update={"columns": columns, "blocks": (*table.blocks, *blocks)})
-
-    def _block(self, run: ImageNetFsRun, rows: tuple[Row, ...]) -> Block:
-        dataset = pick(
-            self._registry.datasets, run.dataset, "data set", f"{self._scale_file}, runs"
-        )
-        heading = f"*This run*: {literal(dataset.title)}, {literal(self.sized(run.network))}"
-        return Block(
-            name=f"{run.dataset}, {run.network}",
-            label=heading,
-            backbone=run.network,
-            dataset=run.dataset,
-            rows=rows,
-        )
-
-    def caption(self, table: Table) -> str:
-        """The caption of a table of ImageNet-FS."""
-        measured = (
-            f"mean top-5 accuracy in % over {self.settings.trials.novel} draws of K exemplars of "
-            "each novel class"
-        )
-        sentence = this_run(measured, "±1.96 standard errors", self._registry.seeds)
-        return caption_of(self._registry.scale, table.title, sentence, table.notes)
 
     # -- names ------------------------------------------------------------------------------------
 
@@ -289,13 +232,15 @@ class ImageNetFs:
 
     def _classifier_training(self, network: str) -> ClassifierTraining:
         """How the classifier of a network is trained: what all have, with its own changes."""
-        settings = self.settings
-        changes = pick(settings.networks, network, "network", self._location).classifier
-        training: ClassifierTraining = validate(
-            ClassifierTraining,
-            merge(settings.classifier.model_dump(), changes),
-            f"{self._location}, networks.{network}.classifier",
-        )
+        settings, location = self.settings, f"{self._location}, networks.{network}.classifier"
+        of_network = pick(settings.networks, network, "network", self._location)
+        merged = merge(settings.classifier.model_dump(), of_network.classifier)
+        training: ClassifierTraining = validate(ClassifierTraining, merged, location)
+        if training.rotation_weight and of_network.architecture not in WITH_MAPS:
+            raise UserError(
+                f"{location}: {of_network.architecture} has no maps to learn rotations of",
+                f"set rotation_weight to 0, or take one of {', '.join(WITH_MAPS)}",
+            )
         return training
 
     def features(self, network: str) -> ImageFeaturesConfig:

@@ -6,6 +6,7 @@ from functools import cache, cached_property
 from epcore.plan import paths
 from epcore.plan.captions import caption_of, this_run
 from epcore.plan.imagenet_fs import ImageNetFs
+from epcore.plan.imagenet_fs_tables import caption, with_runs
 from epcore.plan.registry import Registry
 from epcore.plan.run import Run
 from epcore.plan.runs import Runs
@@ -62,7 +63,8 @@ class Tables:
         table = self._registry.tables.table(name)
         if self._imagenet_fs is None:
             return table
-        return self._imagenet_fs.shown(table, f"{self._registry.config.name}/tables/{name}.yaml")
+        location = f"{self._registry.config.name}/tables/{name}.yaml"
+        return with_runs(table, self._imagenet_fs, self._registry, location)
 
     @cache  # noqa: B019
     def cells(self, name: str) -> list[Cell]:
@@ -216,7 +218,7 @@ class Tables:
     def _caption(self, name: str) -> str:
         registry, table = self._registry, self.table(name)
         if self._imagenet_fs is not None and table.imagenet_fs is not None:
-            return self._imagenet_fs.caption(table)
+            return caption(table, self._imagenet_fs, registry)
         shown = dict.fromkeys(column.dataset for column in table.columns)
         stand_in = [
             (f"{self._group(table, column)}: " if table.groups[column] else "")

@@ -104,8 +104,9 @@ def test_the_loss_over_rotations_is_of_all_four_and_that_over_classes_of_the_fir
         weights = [
             part.weight.double().numpy() for part in (made.model.class_head, head.classifier)
         ]
-    told = cross_entropy(of_rotations, weights[1], 10, np.repeat(np.arange(4), len(rows)))
-    expected = cross_entropy(features[: len(rows)], weights[0], 10, classes) + 0.7 * told
+    turns = np.repeat(np.arange(4), len(rows))
+    expected = cross_entropy(features[: len(rows)], weights[0], 10, classes)
+    expected += 0.7 * cross_entropy(of_rotations, weights[1], 10, turns)
     assert loss == pytest.approx(expected, rel=1e-5)
 
 
@@ -116,13 +117,13 @@ def test_rotations_are_learned_and_their_head_is_not_part_of_the_checkpoint(stor
     images = (stores["images"].images + ramp).clip(0, 255).astype(np.uint8)
     made.images = replace(stores["images"], images=images, checksums=crc32_of(images))
     optimizer = torch.optim.SGD(made.model.parameters(), lr=0.05, momentum=0.9)
-    before = told_rotations(made, images)
+    before = rotation_accuracy(made, images)
     for loss in made.losses(0, 0, torch.Generator()):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
     assert before < 0.6
-    assert told_rotations(made, images) > 0.9
+    assert rotation_accuracy(made, images) > 0.9
     folders = [stores[part].directory for part in ("images", "queries")]
     plain, turned = (tmp_path / f"{name}.pt" for name in ("plain", "turned"))
     run(stage(), *folders, plain, False)
@@ -139,7 +140,7 @@ def crc32_of(images):
 
 
 @torch.no_grad()
-def told_rotations(made, images):
+def rotation_accuracy(made, images):
     """How often the network in training mode tells by how many quarter turns images are turned."""
     batch = made.augmenter.eval_transform(torch.from_numpy(images[::8]))
     turned = torch.cat([batch.rot90(turns, (2, 3)) for turns in range(4)])

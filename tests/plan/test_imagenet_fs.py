@@ -233,6 +233,12 @@ MISTAKES = [
         [10],
         "networks.resnet10-rotations.classifier: drops must rise and be smaller than epochs",
     ),
+    (
+        FS,
+        "networks/resnet10-rotations/architecture",
+        "conv4",
+        "networks.resnet10-rotations.classifier: conv4 has no maps to learn rotations of",
+    ),
     (TABLE, "imagenet_fs/rows/cc-rot/backbone", "resnet9", "unknown network 'resnet9'"),
     (FS, "methods/wdae-gnn-ep/extends", "wdae", "unknown method 'wdae'"),
     (FS, "methods/wdae-gnn-ep/propagation/nodes", "base", "'all' or 'novel'"),
