@@ -1,6 +1,6 @@
 """Draws docs/predictions.png: the page of `epcore predict` for characters of the demo.
 
-python docs/predictions.py    as `make pictures` does, after `make`; it takes chromium
+`make pictures` runs it after `make`; it takes chromium.
 """
 
 import subprocess

@@ -39,8 +39,8 @@ class Method(Settings):
         default=None,
         description="one for each K: how far to go from the input weights to the generated ones",
     )
-    novel_factors: tuple[PositiveFloat, ...] = Field(
-        default=(),
+    novel_factors: tuple[PositiveFloat, ...] | None = Field(
+        default=None,
         description="one for each K: what scores of novel classes are multiplied by, for the "
         "measures that have base classes too",
     )

@@ -98,7 +98,7 @@ class ImageNetFs:
                 )
             for key in ("step_sizes", "novel_factors"):
                 numbers = getattr(methods[name], key)
-                if numbers and len(numbers) != len(self.settings.shots):
+                if numbers is not None and len(numbers) != len(self.settings.shots):
                     raise UserError(
                         f"{location}.{name}: {key} has {len(numbers)} numbers, shots "
                         f"{len(self.settings.shots)}",
@@ -146,7 +146,10 @@ class ImageNetFs:
         return ScoreColumn(file=self.path(paths.TRIALS, run))
 
     def generator_files(self, run: Run) -> list[str]:
-        """The file of the generators that a run tests, which methods may share; of none if none."""
+        """The file of the generators that a run tests, which methods may share.
+
+        Class means have none.
+        """
         if run.recipe not in self.trained_methods:
             return []
         owner = self.generator_method(run.recipe)
@@ -264,7 +267,7 @@ class ImageNetFs:
 
     def _training(self, method: str) -> GeneratorTraining:
         training = pick(self.methods, method, "method", self._location).training
-        assert training is not None  # of a method that is not trained nobody asks
+        assert training is not None  # only trained methods have a job that asks for it
         return training
 
     def evaluate(self, method: str) -> TrialsConfig:
@@ -276,7 +279,7 @@ class ImageNetFs:
             propagation=settings.propagation,
             shots=shots,
             step_sizes=settings.step_sizes or (1.0,) * len(shots),
-            novel_factors=settings.novel_factors,
+            novel_factors=settings.novel_factors or (),
             prior=self.settings.prior,
         )
 

@@ -225,6 +225,7 @@ MISTAKES = [
         "known: class-means, lwof-attention, lwof-average, wdae-gnn",
     ),
     (FS, "methods/cc-rot/novel_factors", [0.8], "novel_factors has 1 numbers, shots 5"),
+    (FS, "methods/wdae-gnn/step_sizes", [], "step_sizes has 0 numbers, shots 5"),
     (FS, "methods/cc-rot/training", {"epochs": 1}, "training"),
     (FS, "methods/new", {"generator": {"kind": "lwof-average"}}, "give training, unless"),
     (
