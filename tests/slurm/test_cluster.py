@@ -1,9 +1,9 @@
 """One table on a real SLURM that does to it what clusters do; the table is right all the same.
 
 Memory: the first try of every pretraining asks for less than it takes and is killed. Time: the
-second try's limit is shortened once it trains, until SLURM's warning is due. Then a job is
-requeued, another canceled, an embedding fails, and the driver is killed. Each waits for what it
-needs to have happened, never for a time: this machine may be slow.
+second try's limit is shortened once it trains, until SLURM's warning is due, for which the training
+waits. Then a job is requeued, another canceled, an embedding fails, and the driver is killed. Each
+waits for what it needs to have happened, never for a time: this machine may be slow.
 """
 
 import contextlib
@@ -16,6 +16,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 from one_node import Cluster
 
@@ -29,8 +30,8 @@ PRETRAINING = "group_tiny-glyphs_conv4_*_s0_pretrain_*"
 # The last image is of a test class: embeddings read it, the trainings in the same jobs do not.
 IMAGES = "results/tiny/data/tiny-glyphs/images.npy"
 EMBEDDING = "results/tiny/logs/embed/tiny-glyphs/conv4/{}/s0-finetune-5shot.log"
-# A pretraining of a minute: the second try must not end before its warning.
-LONG = "pretraining: {epochs: 400, plateau: {patience: 100000}, batch_size: 32"
+# Long enough to be found while it trains.
+LONG = "pretraining: {epochs: 60, plateau: {patience: 100000}, batch_size: 32"
 SHORT = "pretraining: {epochs: 2, batch_size: 32"
 # Less than a pretraining and its two Snakemakes take, but more than half of it.
 LITTLE = {
@@ -98,9 +99,11 @@ def disturbed(slurm, alone, tmp_path_factory):
     try:
         seen["cards"] = cluster.wait(lambda: two_cards(cluster))
         seen["warned"] = cluster.wait(lambda: two_that_train(cluster))
-        seen["status"] = cluster.run(sys.executable, "-m", "epcore", "status")
-        for number in seen["warned"]:
-            cluster.shorten(number)
+        with at_rest(trainings(folder)) as processes:
+            seen["status"] = cluster.run(sys.executable, "-m", "epcore", "status")
+            for number in seen["warned"]:
+                cluster.shorten(number)
+            cluster.wait(lambda: not any(process.is_running() for process in processes))
 
         requeued = cluster.wait(lambda: third(cluster.jobs("pretrain", "RUNNING")))
         cluster.run("scontrol", "requeue", requeued.number)
@@ -183,19 +186,36 @@ def numbers(jobs):
     return {job.number for job in jobs}
 
 
+def trainings(folder):
+    """The processes that pretrain a network of a project, without the Snakemakes around them."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.cmdline()[2:3] == ["pretrain"] and Path(process.cwd()) == folder:
+                found.append(process)
+    return found
+
+
+@contextlib.contextmanager
+def at_rest(processes):
+    """Processes that stand still for a while, or until SLURM wakes them to tell them something."""
+    for process in processes:
+        process.suspend()
+    try:
+        yield processes
+    finally:
+        for process in processes:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.resume()
+
+
 def two_cards(cluster):
     """CUDA_VISIBLE_DEVICES of the pretrainings, once two of them run together."""
     found = {}
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (process / "cmdline").read_bytes().split(b"\0")
-            if b"pretrain" not in words or (process / "cwd").resolve() != cluster.folder:
-                continue
-            pairs = (process / "environ").read_text().split("\0")
-        except OSError:
-            continue
-        values = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
-        found[values["SLURM_JOB_ID"]] = values.get("CUDA_VISIBLE_DEVICES")
+    for process in trainings(cluster.folder):
+        with contextlib.suppress(psutil.Error):
+            values = process.environ()
+            found[values["SLURM_JOB_ID"]] = values.get("CUDA_VISIBLE_DEVICES")
     return found if len(found) == 2 else None
 
 
@@ -243,7 +263,7 @@ def test_a_job_near_its_time_limit_saves_and_leaves_before(disturbed):
     warned = [job for job in jobs if job.number in disturbed["warned"]]
     assert [job.state for job in warned] == ["FAILED"] * 2
     logs = disturbed["cluster"].folder.glob("results/tiny/logs/pretrain/tiny-glyphs/*/*/s0.log")
-    said = [re.search(r"pretrain goes on after epoch (\d+)/400", log.read_text()) for log in logs]
+    said = [re.search(r"pretrain goes on after epoch (\d+)/60", log.read_text()) for log in logs]
     assert len(said) == 2
     assert all(int(found[1]) > 0 for found in said)
 

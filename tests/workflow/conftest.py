@@ -1,17 +1,24 @@
 """A copy of the project in a folder with a space in its name, and one finished run of it."""
 
+import contextlib
+import io
+import multiprocessing
 import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
+import tempfile
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from filelock import FileLock
+
+# Its jobs write where it writes then, and not where it did when it was imported.
+with contextlib.redirect_stdout(io.StringIO()):
+    import snakemake.cli
 
 ROOT = Path(__file__).parents[2]
 
@@ -44,11 +51,21 @@ class Project:
     folder: Path
 
     def snakemake(self, *arguments: str) -> Run:
-        command = [sys.executable, "-m", "snakemake", *arguments]
-        done = subprocess.run(
-            command, cwd=self.folder, capture_output=True, text=True, check=False, timeout=1500
-        )  # one that hangs fails its test, not the whole run
-        return Run(done.returncode, done.stdout + done.stderr)
+        """In a process of its own, forked so that Snakemake is not imported anew."""
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            process = multiprocessing.get_context("fork").Process(
+                target=_snakemake, args=(arguments, self.folder, out.fileno(), err.fileno())
+            )
+            process.start()
+            process.join(1500)  # one that hangs fails its test, not the whole run
+            if process.is_alive():
+                process.kill()
+                process.join()
+            said = []
+            for file in (out, err):
+                file.seek(0)
+                said.append(file.read().decode("utf-8", errors="replace"))
+        return Run(process.exitcode, "".join(said))
 
     def build(self, *arguments: str) -> Run:
         return self.snakemake(*arguments or ("--cores", "2"), "tables/main.tex")
@@ -68,6 +85,16 @@ class Project:
         text = path.read_text(encoding="utf-8")
         assert old in text
         path.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+def _snakemake(arguments: tuple[str, ...], folder: Path, out: int, err: int) -> None:
+    """What `python -m snakemake` does, in a folder and with files for what it says."""
+    os.chdir(folder)
+    os.dup2(out, 1)
+    os.dup2(err, 2)
+    sys.stdout, sys.stderr = (open(number, "w", closefd=False) for number in (1, 2))  # noqa: SIM115
+    sys.argv = ["snakemake", *arguments]
+    snakemake.cli.main(arguments)
 
 
 def new_project(parent: Path) -> Project:

@@ -1,6 +1,7 @@
 """Snakemake itself is killed: nothing is lost, nothing is torn."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,10 +12,18 @@ import pytest
 pytestmark = pytest.mark.workflow
 
 RESULTS = ("results/tiny/tables/main.csv", "results/tiny/tables/main.tex", "tables/main.tex")
-MODELS = "results/tiny/models/tiny-glyphs/conv4"
+NETWORK = "results/tiny/models/tiny-glyphs/conv4/epnet"
 # While trainings run, and once a network has been pretrained. After SIGKILL the jobs of a driver
 # live on, beside those of the next one.
-MOMENTS = (("*/s0/pretrain.state/*", signal.SIGKILL), ("*/s0/pretrain.pt", signal.SIGTERM))
+MOMENTS = (("s0/pretrain.state/*", signal.SIGKILL), ("s0/pretrain.pt", signal.SIGTERM))
+
+
+@pytest.fixture
+def project(finished):
+    """A project without one of the two networks, and without its tables."""
+    for lost in (NETWORK, "results/tiny/tables", "tables"):
+        shutil.rmtree(finished.folder / lost)
+    return finished
 
 
 def test_a_driver_that_is_stopped_and_started_again_ends_with_the_same_table(
@@ -27,7 +36,7 @@ def test_a_driver_that_is_stopped_and_started_again_ends_with_the_same_table(
         driver = subprocess.Popen(
             command, cwd=project.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        while not list((project.folder / MODELS).glob(moment)):
+        while not list((project.folder / NETWORK).glob(moment)):
             assert driver.poll() is None
             time.sleep(0.02)
         os.kill(driver.pid, number)
