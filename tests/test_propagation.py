@@ -721,6 +721,7 @@ FULL = [
 ]
 
 
+@pytest.mark.slow
 def test_where_products_may_round_their_inputs_the_graph_is_made_in_float64():
     """On the CPU, by either interface of torch, each in a fork of its own: they exclude each other.
 
@@ -808,6 +809,7 @@ LAYERS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("layer", "taken"), LAYERS, ids=repr)
 def test_it_is_one_graph_to_torch_compile_with_the_same_gradient(inputs, layer, taken):
     """Without code for a machine, so that no compiler is needed."""

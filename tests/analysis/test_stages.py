@@ -108,6 +108,7 @@ def figure(once, monkeypatch):
     return show
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STAGES)
 def test_a_figure_is_written_with_its_picture_its_numbers_and_where_they_come_from(figure, name):
     stage = figure(name)

@@ -178,6 +178,7 @@ BOMBS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", BOMBS)
 def test_small_files_hold_no_large_things(kind):
     refused(BOMBS[kind])

@@ -41,6 +41,7 @@ def accuracies():
     return found
 
 
+@pytest.mark.slow
 def test_with_balanced_queries_simpleshot_is_below_tim_and_tim_below_pt_map(accuracies):
     for less, more in pairwise(ORDER):
         assert accuracies[less, True] < accuracies[more, True] - 0.005, (less, more)

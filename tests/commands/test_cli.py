@@ -139,6 +139,7 @@ def test_a_misspelled_key_of_config_is_told_with_the_one_that_was_meant(capsys):
     assert "unknown key 'seedz'; did you mean 'seeds'?" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_seen_enough_is_no_mistake(tmp_path):
     shell = f"{sys.executable} -m epcore doctor --settings {CONFIG} 2> said | exec true"
     subprocess.run(["bash", "-c", shell], cwd=tmp_path, check=True)
@@ -246,6 +247,7 @@ def test_a_scale_for_a_gpu_refuses_to_train_without_one(toy, tmp_path, monkeypat
     assert "no --require-gpu, for Snakemake --config allow_cpu=true" in message
 
 
+@pytest.mark.slow
 def test_evaluate_runs_by_itself_and_its_meta_holds_the_config_to_run_it_again(files):
     done = epcore("evaluate", "--config", TEXTS["evaluate"], *EVALUATE)
     assert (done.returncode, done.stderr) == (0, "")

@@ -19,6 +19,7 @@ def test_an_explicit_factor_wins(settings):
     assert carbon_intensity(settings(carbon_intensity=0.123, country="FRA", region=None)) == 0.123
 
 
+@pytest.mark.slow
 def test_in_a_slurm_job_the_memory_is_that_of_the_machine(tmp_path, monkeypatch, settings):
     """codecarbon would ask the cluster for that of the job."""
     (tmp_path / "scontrol").write_text("#!/bin/sh\necho ReqTRES=cpu=1,mem=1G,node=1 | tee asked\n")

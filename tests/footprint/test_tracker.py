@@ -162,6 +162,7 @@ def test_an_attempt_that_was_killed_counts_with_what_it_had_used(tracking):
     assert after.kwh >= row.kwh > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_attempt_that_is_asked_to_leave_writes_what_it_had_used(tracking, number):
     folder = tracking()
@@ -175,6 +176,7 @@ def test_an_attempt_that_is_asked_to_leave_writes_what_it_had_used(tracking, num
     assert row.kwh > 0
 
 
+@pytest.mark.slow
 def test_codecarbon_measures_offline_and_jobs_side_by_side_share_the_machine(tracking):
     """What two jobs count together is at most what the machine used."""
     folder = tracking()

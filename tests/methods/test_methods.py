@@ -97,6 +97,7 @@ QUERY_GROUPS = {
 APART = ("metaoptnet", "mtl", "protonets-plus-plus")  # support and queries are a batch each
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_batchnorm_in_training_sees_the_images_that_the_authors_code_gives_it(name):
     """By the gradient of the first convolution: of GNN and EGNN a position is a batch."""
@@ -863,6 +864,7 @@ def test_tadams_strengths_are_kept_small():
     assert method.loss(episodes).item() == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_tadam_trains_its_auxiliary_task_in_nine_of_ten_steps_at_first():
     """Queries among 9 base classes, by their features without conditions."""
     method = furnished_tadam()

@@ -53,6 +53,7 @@ def trained(store, folder, recipe, **training):
 EPOCHS = {"cc-rot": 1, "cosine-heads": 2, "s2m2": 3}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recipe", EPOCHS)
 def test_it_learns_to_tell_new_classes_apart(dimmed, tmp_path, recipe):
     before = accuracies(dimmed, task_on(dimmed, recipe)).mean()

@@ -260,6 +260,7 @@ def test_texts_have_sorted_keys_and_no_spaces_between_them():
 RUNS = ("curves", "environment")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "path", "stages"),
     [

@@ -480,6 +480,7 @@ SAID = {"made": {}, "assumes": "T B", "seconds_per_1000_episodes": 2.5}
 CHOSEN = SAID | {"chosen": {"cost": 0.1}, "validation_accuracy": 0.5}
 
 
+@pytest.mark.slow
 def test_a_damaged_meta_of_a_classifier_is_named_in_one_line(fabricate):
     stage = plan_of("demo").tables.stage("classifiers")
     fabricate(stage.cells)
@@ -567,6 +568,7 @@ def csv_lines(path):
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 def test_what_classifiers_assume_and_which_settings_were_chosen_comes_from_their_metas(fabricate):
     """The fixture says so of some cells, for each seed other settings."""
     stage = plan_of("demo", seeds=2).tables.stage("classifiers")
@@ -596,6 +598,7 @@ def test_a_line_names_its_score_file_and_what_that_held(fabricate):
         assert line["sha256"] == hashlib.sha256(Path(line["scores"]).read_bytes()).hexdigest()
 
 
+@pytest.mark.slow
 def test_seconds_of_a_classifier_are_means_over_seeds_and_in_print_over_columns(fabricate):
     """Only where the table has them: they are of this run alone."""
     stage = plan_of("demo", seeds=2).tables.stage("classifiers")

@@ -151,6 +151,7 @@ def test_a_meta_file_that_is_none_hides_no_table(results, attempts, content):
     assert set(frame[frame["level"] == "table"]["name"]) == {"main", "ablation"}
 
 
+@pytest.mark.slow
 def test_the_same_attempts_give_the_same_bytes(report):
     report()
     files = [OUT, Path("out/co2.md"), Path("out/co2.tex"), Path("out/co2.pdf")]

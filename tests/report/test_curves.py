@@ -66,6 +66,7 @@ def curve_of(training):
     return path.with_name(f"{path.stem}{training.model}.csv")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [NAME, IMAGENET_FS])
 def test_the_numbers_are_those_of_the_trainings_in_order_and_are_named_in_text(folder, name):
     stage = trained(name)
@@ -124,6 +125,7 @@ def drawn(monkeypatch):
     return kept
 
 
+@pytest.mark.slow
 def test_a_full_figure_fits_on_a_page_of_the_paper(folder, drawn):
     """The text of Springer's llncs class is 193 mm high; a caption goes below."""
     full = trained("curves-glyph-mini-conv4")
@@ -133,6 +135,7 @@ def test_a_full_figure_fits_on_a_page_of_the_paper(folder, drawn):
     assert canvas.get_figheight() < 193 / 25.4 - 0.5
 
 
+@pytest.mark.slow
 def test_five_accuracies_stand_side_by_side(folder, drawn):
     stage = trained(IMAGENET_FS)
     curves.run(stage, Path("c.pdf"))

@@ -88,6 +88,7 @@ def test_a_page_is_the_latex_table_for_those_who_cannot_see_it_too(typeset, name
     assert len(page.said["tbody"]) == len(plan_of("demo").tables.table(name).blocks)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["main", "ssl-large"])
 def test_no_latex_is_left_on_a_page_of_another_scale_with_two_seeds(typeset, name):
     typeset(name, "small", seeds=2)

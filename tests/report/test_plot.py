@@ -76,6 +76,7 @@ def drawn(once, monkeypatch):
     return show
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_every_number_is_the_mean_of_the_scores_of_its_cell_with_its_interval(drawn, name):
     stage, lines, scores = drawn(name)
@@ -88,6 +89,7 @@ def test_every_number_is_the_mean_of_the_scores_of_its_cell_with_its_interval(dr
         assert (line["x"], line["series"]) == (str(point.x), point.series)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "line", "beside"),
     [("by-way", "EPNet", True), ("classifiers-by-shot", "PT-MAP", False)],
@@ -163,6 +165,7 @@ def test_words_and_numbers_of_a_plot_are_text_in_embedded_fonts(drawn, name):
     assert all(kind.endswith("TrueType") and embedded == "yes" for kind, embedded in fonts)
 
 
+@pytest.mark.slow
 def test_the_sizes_of_networks_stand_beside_their_rows_and_not_on_each_other(tmp_path, monkeypatch):
     placed = []
 

@@ -83,6 +83,7 @@ def used():
     return found
 
 
+@pytest.mark.slow
 def test_numbers_are_those_of_the_tables(project):
     plan, folder = project("demo")
     total = {"hours": "1.23456", "kwh": "0.04567", "kg": "0.0091"}

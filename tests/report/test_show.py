@@ -146,6 +146,7 @@ def test_a_damaged_table_is_named_in_one_line(built, capsys, damage, said):
     )
 
 
+@pytest.mark.slow
 def test_a_table_that_lacks_times_is_shown_without_them(built, capsys, monkeypatch):
     """Made before they were measured."""
     built("classifiers")

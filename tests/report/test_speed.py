@@ -37,6 +37,7 @@ def stage(plan, fabricate):
     return plan.figures.of_table("speed")
 
 
+@pytest.mark.slow
 def test_each_classifier_has_a_point_in_each_panel_the_mean_of_its_seeds(plan, stage):
     run(stage, TABLE, Path("figures/speed.pdf"))
     lines = lines_of(Path("figures/speed.csv"))
@@ -75,6 +76,7 @@ def test_the_same_table_gives_the_same_bytes(stage):
     same_files(Path("one/speed.pdf"), Path("two/speed.pdf"))
 
 
+@pytest.mark.slow
 def test_a_damaged_table_is_told(stage):
     TABLE.write_text("block,row\n", encoding="utf-8")
     meta_of(TABLE).unlink()

@@ -226,6 +226,7 @@ def test_the_seed_decides_the_weights(stage_config, toy, tmp_path):
     assert not torch.equal(first.weights["blocks.0.0.weight"], other.weights["blocks.0.0.weight"])
 
 
+@pytest.mark.slow
 def test_a_killed_stage_goes_on_and_ends_with_the_same_files(stage_config, toy, store, tmp_path):
     class Killed(PretrainingTask):
         def losses(self, epoch, start, generator):
