@@ -77,7 +77,7 @@ def accuracies(store, method, episodes):
     return EpisodicTester(method, WHOLE, "fp32", CPU).test(store, episodes).accuracies
 
 
-# The fast tests have these alone, whose steps take no second.
+# The fast tests have these alone, whose steps are quick.
 QUICK = ("protonet", "matching", "masked-k-means")
 
 

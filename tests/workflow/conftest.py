@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-# Its jobs write where it writes then, and not where it did when it was imported.
+# Jobs write to the stdout of the import if that is a file, else to that of the process at the time.
 with contextlib.redirect_stdout(io.StringIO()):
     import snakemake.cli
 
