@@ -188,17 +188,17 @@ def numbers(jobs):
 
 def trainings(folder):
     """The processes that pretrain a network of a project, without the Snakemakes around them."""
-    found = []
+    processes = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
             if process.cmdline()[2:3] == ["pretrain"] and Path(process.cwd()) == folder:
-                found.append(process)
-    return found
+                processes.append(process)
+    return processes
 
 
 @contextlib.contextmanager
 def at_rest(processes):
-    """Processes that stand still for a while, or until SLURM wakes them to tell them something."""
+    """Stops processes for a while; SLURM's warning wakes them earlier, as it sends SIGCONT too."""
     for process in processes:
         process.suspend()
     try:

@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-# Jobs write to the stdout of the import if that is a file, else to that of the process at the time.
+# Snakemake keeps what sys.stdout is when it is imported, and gives it to its jobs. If that is no
+# file, they write to file descriptor 1 instead, which `_snakemake` redirects.
 with contextlib.redirect_stdout(io.StringIO()):
     import snakemake.cli
 
@@ -61,11 +62,11 @@ class Project:
             if process.is_alive():
                 process.kill()
                 process.join()
-            said = []
+            text = ""
             for file in (out, err):
                 file.seek(0)
-                said.append(file.read().decode("utf-8", errors="replace"))
-        return Run(process.exitcode, "".join(said))
+                text += file.read().decode("utf-8", errors="replace")
+        return Run(process.exitcode, text)
 
     def build(self, *arguments: str) -> Run:
         return self.snakemake(*arguments or ("--cores", "2"), "tables/main.tex")
@@ -88,7 +89,7 @@ class Project:
 
 
 def _snakemake(arguments: tuple[str, ...], folder: Path, out: int, err: int) -> None:
-    """What `python -m snakemake` does, in a folder and with files for what it says."""
+    """Does what `python -m snakemake` does, in a folder; out, err: descriptors of open files."""
     os.chdir(folder)
     os.dup2(out, 1)
     os.dup2(err, 2)

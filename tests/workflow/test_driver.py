@@ -21,8 +21,8 @@ MOMENTS = (("s0/pretrain.state/*", signal.SIGKILL), ("s0/pretrain.pt", signal.SI
 @pytest.fixture
 def project(finished):
     """A project without one of the two networks, and without its tables."""
-    for lost in (NETWORK, "results/tiny/tables", "tables"):
-        shutil.rmtree(finished.folder / lost)
+    for name in (NETWORK, "results/tiny/tables", "tables"):
+        shutil.rmtree(finished.folder / name)
     return finished
 
 

@@ -14,7 +14,7 @@ TRAINED = [
 
 
 @pytest.fixture
-def untrained(finished):
+def project(finished):
     """A project with data and episodes, whose networks are gone."""
     shutil.rmtree(finished.folder / "results/tiny/models")
     return finished
@@ -49,42 +49,42 @@ def launch(run):
 
 
 @pytest.mark.parametrize(("count", "most"), [(1, 1), (2, 2)])
-def test_eight_cores_run_at_most_one_training_on_each_card(untrained, cards, count, most):
+def test_eight_cores_run_at_most_one_training_on_each_card(project, cards, count, most):
     cards(count)
-    run = untrained.snakemake("--cores", "8", "-p", *TRAINED, "--config", "allow_cpu=true")
+    run = project.snakemake("--cores", "8", "-p", *TRAINED, "--config", "allow_cpu=true")
     assert run.code == 0, run.text
     assert launch(run) == most
     assert run.text.count("epcore pretrain --allow-cpu --gpus 1") == 2
 
 
-def test_without_a_card_the_same_rules_run_on_the_cpu_as_many_as_there_are_cores(untrained, cards):
+def test_without_a_card_the_same_rules_run_on_the_cpu_as_many_as_there_are_cores(project, cards):
     cards(0)
-    run = untrained.snakemake("--cores", "2", "-p", *TRAINED)
+    run = project.snakemake("--cores", "2", "-p", *TRAINED)
     assert run.code == 0, run.text
     assert launch(run) == 2
     assert run.text.count("--gpus 0") == 2
 
 
-def test_a_card_that_nothing_can_compute_on_stops_the_training(untrained, cards):
+def test_a_card_that_nothing_can_compute_on_stops_the_training(project, cards):
     """Instead of a training on the CPU that nobody asked for."""
     cards(1)
-    run = untrained.snakemake("--cores", "8", TRAINED[0])
+    run = project.snakemake("--cores", "8", TRAINED[0])
     assert run.code != 0
     assert "this job was given GPU-test-0, but torch" in run.text
-    assert not (untrained.folder / TRAINED[0]).exists()
+    assert not (project.folder / TRAINED[0]).exists()
 
 
 @pytest.mark.parametrize(
     "arguments", [("--resources", "gpu=0"), ("--set-resources", "pretrain:gpu=0")]
 )
-def test_a_training_without_a_card_on_a_machine_that_has_one_stops(untrained, cards, arguments):
+def test_a_training_without_a_card_on_a_machine_that_has_one_stops(project, cards, arguments):
     cards(1)
-    run = untrained.snakemake("--cores", "2", TRAINED[0], *arguments)
+    run = project.snakemake("--cores", "2", TRAINED[0], *arguments)
     assert run.code != 0
     assert "told to use no GPU, but this machine has GPU-test-0" in run.text
 
 
-def test_a_user_may_hide_the_cards(untrained, cards, monkeypatch):
+def test_a_user_may_hide_the_cards(project, cards, monkeypatch):
     cards(2)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    assert "--gpus 0" in untrained.snakemake("-n", "-p", TRAINED[0]).text
+    assert "--gpus 0" in project.snakemake("-n", "-p", TRAINED[0]).text
