@@ -40,7 +40,6 @@ from epcore.files import Provenance
 from epcore.propagation import DegenerateFeaturesError
 from epcore.report.figure import BLUE, RED, panels
 from epcore.report.numbers import Number, write_numbers, write_table
-from epcore.runtime.origin import check_one_store
 
 # What is interpolated.
 Reading = Literal["features", "embeddings"]
@@ -256,7 +255,6 @@ def run(config: InterpolationConfig, episodes: Path, out: Path) -> None:
     """The stage `interpolation`: the picture (.pdf, .png), what is drawn (.csv), its numbers."""
     inputs = [episodes, *(Path(network.features) for network in config.networks)]
     provenance = Provenance("interpolation", config, inputs)
-    check_one_store(inputs)
     settings = config.settings
     by_reading: dict[Reading, dict[str, np.ndarray]] = {reading: {} for reading in READINGS}
     rows = []

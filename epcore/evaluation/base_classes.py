@@ -15,7 +15,6 @@ from epcore.evaluation.config import BaseClassesConfig
 from epcore.evaluation.embed import embed
 from epcore.files import Provenance
 from epcore.runtime.device import choose_device, describe, set_precision
-from epcore.runtime.origin import check_one_store
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,6 @@ class BaseClasses:
 def run(config: BaseClassesConfig, data: Path, weights: Path, out: Path) -> None:
     """The stage `base-classes`: images are not augmented, BatchNorm is in eval mode."""
     provenance = Provenance("base-classes", config, [data / "store.json", weights])
-    check_one_store([data / "store.json", weights])
     store = ImageStore.open(data)
     device = choose_device()
     set_precision(config.precision)

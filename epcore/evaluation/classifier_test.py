@@ -16,9 +16,8 @@ from epcore.evaluation.choice import choose
 from epcore.evaluation.config import ClassifierTest
 from epcore.evaluation.embed import Features
 from epcore.evaluation.solve import ADVICE, Results, solve
-from epcore.files import require, write_text
+from epcore.files import write_text
 from epcore.propagation import DegenerateFeaturesError
-from epcore.runtime.origin import check_one_store, check_same_network
 
 
 @dataclass(frozen=True)
@@ -45,18 +44,14 @@ class TestedFeatures:
         """Reads the files.
 
         Raises:
-            UserError: if one is missing or damaged, or they are not of one network and data set.
+            UserError: if one is damaged, or episodes are of other images than the features.
         """
-        files = [file for file in (features, episodes, base, validation) if file is not None]
-        for file in files:
-            require(file, "input")
-        check_one_store(files)
         of_images = Features.load(features)
         return cls(
             features,
             of_images,
             of_images.episodes(episodes, features),
-            _base_classes(base, features, of_images) if base else None,
+            BaseClasses.load(base) if base else None,
             of_images.episodes(validation, features) if validation else None,
         )
 
@@ -80,19 +75,6 @@ class TestedFeatures:
             raise UserError(f"{self.source}: {error}", ADVICE) from None
         seconds = {"seconds_per_1000_episodes": 1000 * spent / len(self.episodes)}
         return results, {**seconds, **choice.facts(self.episodes)}
-
-
-def _base_classes(file: Path, source: Path, features: Features) -> BaseClasses:
-    """Reads base classes; an error if they are not of the network of the features in `source`."""
-    check_same_network(file, source)
-    base = BaseClasses.load(file)
-    if len(base.mean) != features.values.shape[1]:
-        raise UserError(
-            f"{file} is of a network with {len(base.mean)} features, {source} of one with "
-            f"{features.values.shape[1]}",
-            "give those of one network",
-        )
-    return base
 
 
 def write_scores(out: Path, accuracies: Mapping[str, np.ndarray]) -> None:

@@ -26,7 +26,6 @@ from epcore.methods import METHODS, build_method
 from epcore.methods.base import EpisodicMethod
 from epcore.propagation import DegenerateFeaturesError
 from epcore.runtime.device import autocast, choose_device, describe, place, set_precision
-from epcore.runtime.origin import check_one_store
 
 
 class EpisodicTester:
@@ -135,7 +134,6 @@ def run(config: MetaTestConfig, data: Path, weights: Path, episodes: Path, out: 
         UserError: for unlabeled images that the method does not take.
     """
     provenance = Provenance("meta-test", config, [data / "store.json", weights, episodes])
-    check_one_store([data / "store.json", episodes])
     store = ImageStore.open(data)
     tested = Episodes.drawn_from(episodes, store.labels, data)
     device = choose_device()

@@ -16,7 +16,6 @@ from epcore.imagenet_fs.features import open_both
 from epcore.imagenet_fs.trials import Queries, weights_of_trials
 from epcore.propagation import DegenerateFeaturesError
 from epcore.runtime.device import describe
-from epcore.runtime.origin import check_made_of
 
 MEASURES: tuple[Measure, ...] = get_args(Measure)
 
@@ -49,7 +48,6 @@ def run(
     scored = Queries.of(tested, subsets, device)
     states: dict[int, dict[str, Tensor]] = {}
     if generator:
-        check_made_of(generator, [checkpoint])
         states = load_generators(generator, config.generator.kind)
     head = read_head(checkpoint)
     model = build_generator(config.generator, head["weight"], head["scale"], config.propagation)

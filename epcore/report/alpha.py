@@ -18,7 +18,6 @@ from epcore.report.figure import RED, figure
 from epcore.report.figure_config import AlphaConfig
 from epcore.report.numbers import write_table
 from epcore.report.statistics import mean_with_interval
-from epcore.runtime.origin import check_one_store
 
 CODE = {"embedding": 0.5, "label": 0.2}  # the authors' code (A10)
 
@@ -89,7 +88,6 @@ def run(config: AlphaConfig, episodes: Path, out: Path) -> None:
     """The stage `alpha`: the curves (.pdf, .png, .csv); the row `chosen` is the best pair."""
     inputs = [episodes, *(Path(candidate.features) for candidate in config.candidates)]
     provenance = Provenance("alpha", config, inputs)
-    check_one_store(inputs)
     table = tabulate(config, episodes)
     write_table(table, out.with_suffix(".csv"), "%.4f")
     draw(table, config.note, out)

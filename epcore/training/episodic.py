@@ -19,7 +19,6 @@ from epcore.errors import UserError
 from epcore.evaluation.meta_test import EpisodicTester
 from epcore.methods import build_method
 from epcore.runtime.device import autocast, choose_device, place, set_precision
-from epcore.runtime.origin import check_one_store
 from epcore.training.config import MetaTrainConfig
 from epcore.training.loop import seed_of
 from epcore.training.session import Session, base_labels
@@ -111,7 +110,6 @@ def run(
     device = choose_device(require_gpu)
     set_precision(config.precision)
     inputs = [data / "store.json", episodes, *([pretrained] if pretrained else [])]
-    check_one_store(inputs)
     session = Session("meta-train", config, inputs, out)
     store = ImageStore.open(data)
     validation = Episodes.drawn_from(episodes, store.labels, data)

@@ -17,7 +17,6 @@ from epcore.data.store import ImageStore
 from epcore.errors import UserError
 from epcore.evaluation.inference import Inference
 from epcore.runtime.device import autocast, choose_device, place, set_precision
-from epcore.runtime.origin import check_one_store
 from epcore.training.config import FinetuneConfig
 from epcore.training.loop import seed_of
 from epcore.training.session import Session, Validator, base_labels
@@ -118,7 +117,6 @@ def run(
     """The stage `finetune`: a checkpoint, its curve and its meta."""
     device = choose_device(require_gpu)
     set_precision(config.precision)
-    check_one_store([data / "store.json", episodes, checkpoint])
     session = Session("finetune", config, [data / "store.json", episodes, checkpoint], out)
     store = ImageStore.open(data)
     validation = Episodes.drawn_from(episodes, store.labels, data)

@@ -15,7 +15,6 @@ from epcore.data.store import ImageStore
 from epcore.errors import UserError
 from epcore.files import add_energy
 from epcore.runtime.device import choose_device, place, set_precision
-from epcore.runtime.origin import check_one_store
 from epcore.training.config import PretrainConfig
 from epcore.training.loop import seed_of
 from epcore.training.mixup import MixupLoss
@@ -123,7 +122,6 @@ def train(
     """What each process of a team does; the first one writes."""
     device = team.device()
     set_precision(config.precision)
-    check_one_store([data / "store.json", episodes])
     session = Session("pretrain", config, [data / "store.json", episodes], out)
     store = ImageStore.open(data)
     validation = Episodes.drawn_from(episodes, store.labels, data)

@@ -8,7 +8,6 @@ import shutil
 from pathlib import Path
 
 from epcore.files import Provenance, atomic, meta_of, reading_meta
-from epcore.runtime.origin import check_one_store, check_one_validation
 from epcore.training.config import SelectConfig
 
 
@@ -18,8 +17,6 @@ def run(config: SelectConfig, checkpoints: list[Path], out: Path) -> None:
     All candidates were validated on the same frozen episodes; of equals the first one counts.
     """
     provenance = Provenance("select", config, checkpoints)
-    check_one_store(checkpoints)
-    check_one_validation(checkpoints)
     facts, accuracies = [], []
     for checkpoint in checkpoints:
         with reading_meta(meta_of(checkpoint), "delete it and the checkpoint beside it") as meta:

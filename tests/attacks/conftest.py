@@ -25,7 +25,7 @@ EPISODES = {
 
 
 class Project:
-    """A folder with toy, other (data sets), net.pt, val.npz, novel.npz and features.npz."""
+    """A folder with toy (data set), net.pt, val.npz, novel.npz and features.npz."""
 
     def __init__(self, folder, stage_config, capsys=None):
         self.folder, self._stage_config, self._capsys = folder, stage_config, capsys
@@ -92,13 +92,9 @@ class Project:
 
 @pytest.fixture(scope="session")
 def whole(stage_config, toy, tmp_path_factory):
-    """Everything, once; `other` is another data set of as many images."""
+    """Everything, once."""
     folder = tmp_path_factory.mktemp("attacked")
     shutil.copytree(toy.data, folder / "toy")
-    shutil.copytree(toy.data, folder / "other")
-    store = json.loads((folder / "other/store.json").read_text(encoding="utf-8"))
-    store["name"] = "other"
-    (folder / "other/store.json").write_text(json.dumps(store), encoding="utf-8")
     made = Project(folder, stage_config)
     assert made.run("episodes", EPISODES | {"split": "val"}, data="toy", out="val.npz") == 0
     assert made.episodes() == 0

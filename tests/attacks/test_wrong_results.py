@@ -33,39 +33,50 @@ def test_features_that_are_not_finite_are_not_scored(project, value):
     assert not (project / "scores.csv").exists()
 
 
-def foreign(project, name, stage, **paths):
-    """A file of the other data set in the place of one of this."""
-    assert getattr(project, stage)(**{"data": "other", "out": name, **paths}) == 0
+def episodes_with(project, change, name="novel.npz"):
+    """Other episodes in the place of the project's, without a meta, as of one's own."""
+    with np.load(project / name) as arrays:
+        content = {key: arrays[key] for key in arrays.files}
+    change(content)
+    np.savez(project / name, **content)
+    (project / name).with_suffix(".meta.json").unlink()
 
 
-def test_episodes_of_another_data_set_are_refused(project):
-    assert project.episodes(data="other", out="theirs.npz") == 0
-    assert project.evaluate(episodes="theirs.npz") == 2
-    project.complaint("theirs.npz", "another data set")
+def swap_support(content):
+    support = content["support"]
+    support[3, [0, 1], 0] = support[3, [1, 0], 0]
 
 
-def test_features_of_another_data_set_are_refused(project):
-    assert project.episodes(data="other", out="theirs.npz") == 0
-    assert project.embed(data="other", out="far.npz") == 0
-    assert project.evaluate(features="far.npz") == 2
-    project.complaint("another data set")
-    assert project.evaluate(features="far.npz", episodes="theirs.npz", out="fine.csv") == 0
+def swap_query(content):
+    query = content["query"]
+    query[3, [0, 1], 0] = query[3, [1, 0], 0]
 
 
-@pytest.mark.parametrize("stage", ["pretrain", "finetune"])
-def test_a_training_takes_one_data_set(project, stage):
-    assert getattr(project, stage)(data="other", out="new.pt") == 2
-    project.complaint("another data set")
+def double_class(content):
+    """One class stands for two of an episode, the second time with other images."""
+    labels = np.load("toy/labels.npy")
+    support, query = content["support"], content["query"]
+    shown = {*support[5].flat, *query[5].flat}
+    same = np.flatnonzero(labels == labels[support[5, 0, 0]])
+    others = [row for row in same if row not in shown]
+    support[5, 1], query[5, 1] = others[: support.shape[2]], others[-query.shape[2] :]
 
 
-def test_the_base_mean_is_of_the_data_that_the_network_was_trained_on(project):
-    assert project.base_classes(data="other") == 2
-    project.complaint("net.pt", "another data set")
+@pytest.mark.parametrize("change", [swap_support, swap_query])
+@pytest.mark.parametrize("stage", ["pretrain", "finetune", "evaluate"])
+def test_episodes_are_of_the_classes_of_their_images(project, change, stage):
+    tested = stage == "evaluate"
+    episodes_with(project, change, "novel.npz" if tested else "val.npz")
+    out, source = ("new.csv", "features.npz") if tested else ("new.pt", "toy")
+    assert getattr(project, stage)(out=out) == 2
+    project.complaint("episode file", "another data set than", source)
+    assert not (project / out).exists()
 
 
-def test_weights_may_be_tested_on_another_data_set(project):
-    """Cross-domain tests are no mistake."""
-    assert project.embed(data="other", out="far.npz") == 0
+def test_two_classes_of_an_episode_are_two(project):
+    episodes_with(project, double_class)
+    assert project.evaluate() == 2
+    project.complaint("novel.npz was drawn from another data set")
 
 
 def test_episodes_of_a_larger_data_set_without_a_meta_are_told(project):
