@@ -165,6 +165,9 @@ class Scale(Settings):
     recipe: dict[str, Any] = Field(
         default_factory=dict, description="settings that override every recipe"
     )
+    figures: dict[str, Any] = Field(
+        default_factory=dict, description="what it changes of figures.yaml"
+    )
     imagenet_fs: ImageNetFsScale | None = Field(
         default=None, description="what it has of ImageNet-FS; without it none of its tables"
     )

@@ -10,7 +10,7 @@ from epcore.analysis.config import (
     TwoMoonsConfig,
 )
 from epcore.config.figures import FigureSettings, NetworkFigure
-from epcore.config.load import read
+from epcore.config.load import merge, read_yaml
 from epcore.data.config import Split
 from epcore.errors import UserError
 from epcore.plan.checks import check_name
@@ -23,7 +23,7 @@ from epcore.report.figure_config import (
     AlphaConfig,
     TableFigureConfig,
 )
-from epcore.settings import pick
+from epcore.settings import pick, validate
 
 # The figures that write what they measure into NAME-numbers.csv, on which claims may rest.
 WITH_NUMBERS = ("two-moons", "decision-boundary", "interpolation")
@@ -37,9 +37,13 @@ class Figures:
 
     @cached_property
     def settings(self) -> FigureSettings:
-        """The file figures.yaml."""
-        settings = read(self._registry.config, "figures.yaml", FigureSettings)
-        location = f"{self._registry.config.name}/figures.yaml"
+        """The file figures.yaml, with what the scale changes."""
+        config, changes = self._registry.config, self._registry.scale.figures
+        location = f"{config.name}/figures.yaml" + (
+            f", with {self._registry.scale_file}, figures" if changes else ""
+        )
+        merged = merge(read_yaml(config / "figures.yaml"), changes)
+        settings = validate(FigureSettings, merged, location)
         self._check_networks(settings.alpha, "val", f"{location}, alpha", "alpha is chosen")
         self._check_networks(
             settings.interpolation, "novel", f"{location}, interpolation", "the figure is tested"

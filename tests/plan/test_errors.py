@@ -774,6 +774,14 @@ def test_alpha_cannot_be_chosen_on_classes_that_are_tested_on(config):
     )
 
 
+def test_a_wrong_change_of_a_figure_names_the_scale(config):
+    put(config, "scales/demo.yaml", "figures", {"interpolation": {"backbone": "conv5"}})
+    assert complaint(config) == (
+        "config/figures.yaml, with config/scales/demo.yaml, figures, interpolation: unknown "
+        "backbone 'conv5'; did you mean 'conv4'?"
+    )
+
+
 def test_the_interpolation_is_of_classes_that_nothing_was_chosen_on(config):
     put(config, "figures.yaml", "interpolation/protocol", "val-5way-1shot")
     assert complaint(config) == (

@@ -327,6 +327,7 @@ RUNS = ("curves", "environment")
         ("figures.yaml", "interpolation.steps=50", {"interpolation"}),
         ("figures.yaml", "interpolation.recipes=[net, epnet]", {"interpolation"}),
         ("figures.yaml", "interpolation.backbone=wrn", {"interpolation"}),
+        ("scales/demo.yaml", "figures={interpolation: {backbone: wrn}}", {"interpolation"}),
         ("tables/ablation.yaml", "title=Other words", set()),
         ("tables/ablation.yaml", "blocks.0.rows.0.label=one", {"ablation"}),
         ("tables/ablation.yaml", "blocks.0.rows.0.marks=[EP]", {"ablation"}),
