@@ -43,7 +43,7 @@ def run(
         "imagenet-fs-evaluate", config, [*files, checkpoint, *trained, *exemplars]
     )
     device = torch.device("cpu")
-    images, tested = open_both(data, queries, features, checkpoint)
+    images, tested = open_both(data, queries, features)
     subsets = Subsets.of(images.store, "novel")
     scored = Queries.of(tested, subsets, device)
     states: dict[int, dict[str, Tensor]] = {}

@@ -4,7 +4,6 @@
 others map, and no array or mapping of the whole is ever in memory.
 """
 
-import json
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,10 +23,8 @@ from epcore.files import (
     Provenance,
     canonical_json,
     fingerprint,
-    meta_of,
     publish,
     reserve,
-    sha256,
     write_text,
 )
 from epcore.imagenet_fs.config import ImageFeaturesConfig
@@ -59,42 +56,17 @@ class ImageFeatures:
         return values
 
     @classmethod
-    def open(cls, data: Path, features: Path, checkpoint: Path) -> "ImageFeatures":
-        """Raises `UserError` if the features are damaged, or of another checkpoint or data set."""
-        remedy = "delete it and run the same command again to compute it anew"
-        store = ImageStore.open(data)
-        try:
-            facts = json.loads(meta_of(features).read_text(encoding="utf-8"))
-            values = np.load(features, mmap_mode="r", allow_pickle=False)
-            digests = facts["checkpoint_sha256"], facts["store_sha256"]
-            complete = list(values.shape) == facts["shape"] and values.ndim == 2
-            complete = complete and values.dtype == np.float32
-        except Exception as error:  # json, numpy and a foreign meta file each raise their own
-            raise UserError(f"feature file {features} is damaged ({error})", remedy) from None
-        if not complete or len(values) != len(store.labels):
-            raise UserError(
-                f"feature file {features} has {values.dtype} features of shape "
-                f"{values.shape}, data set {store.name} {len(store.labels)} images",
-                remedy,
-            )
-        of = ("checkpoint", checkpoint), ("data set", data / "store.json")
-        for digest, (what, file) in zip(digests, of, strict=True):
-            if digest != sha256(file):
-                raise UserError(f"feature file {features} is of another {what} than {file}", remedy)
-        return cls(store, values)
+    def open(cls, data: Path, features: Path) -> "ImageFeatures":
+        """A data set and the feature file of its images."""
+        values = np.load(features, mmap_mode="r", allow_pickle=False)
+        return cls(ImageStore.open(data), values)
 
 
-def open_both(
-    data: Path, queries: Path, features: Path, checkpoint: Path
-) -> tuple[ImageFeatures, ImageFeatures]:
-    """The features of the images that weights are learned from, and of the queries.
-
-    Raises:
-        UserError: as `ImageFeatures.open`.
-    """
+def open_both(data: Path, queries: Path, features: Path) -> tuple[ImageFeatures, ImageFeatures]:
+    """The features of the images that weights are learned from, and of the queries."""
     return (
-        ImageFeatures.open(data, features / "images.npy", checkpoint),
-        ImageFeatures.open(queries, features / "queries.npy", checkpoint),
+        ImageFeatures.open(data, features / "images.npy"),
+        ImageFeatures.open(queries, features / "queries.npy"),
     )
 
 
@@ -116,7 +88,9 @@ def extract(
     target, mark = state / "values.npy", state / "rows.txt"
     rows = len(store.labels)
     shape = (rows, backbone.feature_size)
-    resumed = rows_done = _rows_done(target, mark, shape)
+    # The mark is written after the rows that it counts.
+    saved = target.is_file() and mark.is_file()
+    resumed = rows_done = int(mark.read_text(encoding="utf-8")) if saved else 0
     if not rows_done:
         np.lib.format.open_memmap(target, mode="w+", dtype=np.float32, shape=shape).flush()
         reserve(target)
@@ -147,17 +121,6 @@ def extract(
     return target, resumed
 
 
-def _rows_done(target: Path, mark: Path, shape: tuple[int, int]) -> int:
-    """The number of rows that a saved state has; 0 if it belongs to other features."""
-    try:
-        count = int(mark.read_text(encoding="utf-8"))
-        values = np.load(target, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError):
-        return 0
-    fits = values.shape == shape and values.dtype == np.float32 and values.flags.c_contiguous
-    return count if fits and 0 <= count <= shape[0] else 0
-
-
 def run(
     config: ImageFeaturesConfig, data: Path, queries: Path, checkpoint: Path, out: Path
 ) -> None:
@@ -184,14 +147,9 @@ def write_features(
         store = ImageStore.open(data)
         parts[out] = extract(backbone, store, state, augmenter, device, config.precision)
     for out, (values, resumed) in parts.items():
-        store_sha256, checkpoint_sha256 = provenances[out].inputs.values()
-        shape = np.load(values, mmap_mode="r", allow_pickle=False).shape
         publish(values, out)
         provenances[out].write(
             out,
-            shape=list(shape),
-            store_sha256=store_sha256,
-            checkpoint_sha256=checkpoint_sha256,
             resumed_from_image=resumed or None,
             **describe(device, config.precision),
         )

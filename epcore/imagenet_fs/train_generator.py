@@ -176,7 +176,7 @@ def run(
     files = [features / f"{part}.npy" for part in ("images", "queries")]
     session = Session("imagenet-fs-generator", config, [*files, checkpoint, *exemplars], out)
     device = choose_device()
-    images, tested = open_both(data, queries, features, checkpoint)
+    images, tested = open_both(data, queries, features)
     head = read_head(checkpoint)
     outcomes: dict[str, Outcome] = {}
     for shots, file in zip(config.shots, exemplars, strict=True):

@@ -1,6 +1,5 @@
 """A benchmark in miniature: two stores of the same classes, and features as stage 1 leaves them."""
 
-import json
 from fractions import Fraction
 
 import numpy as np
@@ -12,7 +11,6 @@ from epcore.backbones.checkpoint import Checkpoint, build, state_of
 from epcore.backbones.config import BackboneConfig
 from epcore.backbones.cosine import CosineClassifier
 from epcore.data.contents import ImageClass
-from epcore.files import sha256
 from epcore.imagenet_fs.features import ImageFeatures
 
 SUBSETS = {"base_classes_1": 14, "base_classes_2": 12, "novel_classes_1": 9, "novel_classes_2": 11}
@@ -64,7 +62,7 @@ def checkpoint(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def features(tmp_path_factory, stores, checkpoint):
+def features(tmp_path_factory, stores):
     """A folder with features of both parts: each class a direction, with noise."""
     folder = tmp_path_factory.mktemp("features")
     directions = np.random.default_rng(7).normal(size=(len(classes()), SIZE))
@@ -72,20 +70,13 @@ def features(tmp_path_factory, stores, checkpoint):
         rng = np.random.default_rng(len(store.labels))
         values = directions[store.labels] + rng.normal(0, 0.8, (len(store.labels), SIZE))
         np.save(folder / f"{part}.npy", values.astype(np.float32))
-        facts = {
-            "shape": values.shape,
-            "store_sha256": sha256(store.directory / "store.json"),
-            "checkpoint_sha256": sha256(checkpoint),
-            "made": {},
-        }
-        (folder / f"{part}.meta.json").write_text(json.dumps(facts), encoding="utf-8")
     return folder
 
 
 @pytest.fixture
-def opened(stores, features, checkpoint):
+def opened(stores, features):
     """Both parts as stage 2 reads them."""
     return {
-        part: ImageFeatures.open(store.directory, features / f"{part}.npy", checkpoint)
+        part: ImageFeatures.open(store.directory, features / f"{part}.npy")
         for part, store in stores.items()
     }

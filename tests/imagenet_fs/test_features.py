@@ -1,18 +1,16 @@
-"""Features of all images: the network's, resumable, and only ever of the right checkpoint."""
+"""Features of all images: the network's, and resumable."""
 
 import json
 import math
-import shutil
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
-from epcore.backbones.checkpoint import Checkpoint, load_backbone
+from epcore.backbones.checkpoint import load_backbone
 from epcore.data.augment import Augmenter
 from epcore.data.config import View
-from epcore.errors import UserError
 from epcore.imagenet_fs import features as module
 from epcore.imagenet_fs.config import ImageFeaturesConfig
 from epcore.imagenet_fs.features import ImageFeatures, open_both, run, write_features
@@ -40,7 +38,7 @@ def small_chunks(monkeypatch):
 
 def test_features_are_the_networks_for_every_image_in_order(stage, data, checkpoint, tmp_path):
     write_features(stage, {tmp_path / "images.npy": data}, checkpoint)
-    found = ImageFeatures.open(data, tmp_path / "images.npy", checkpoint)
+    found = ImageFeatures.open(data, tmp_path / "images.npy")
     backbone = load_backbone(checkpoint, stage.backbone, torch.device("cpu"))
     with torch.no_grad():
         images = torch.from_numpy(np.array(found.store.images))
@@ -55,7 +53,7 @@ def test_features_are_the_networks_for_every_image_in_order(stage, data, checkpo
 def test_the_stage_writes_the_features_of_both_data_sets(stage, stores, checkpoint, tmp_path):
     folders = [stores[part].directory for part in ("images", "queries")]
     run(stage, *folders, checkpoint, tmp_path)
-    images, queries = open_both(*folders, tmp_path, checkpoint)
+    images, queries = open_both(*folders, tmp_path)
     assert (len(images.values), len(queries.values)) == (552, 230)
     assert np.abs(queries.values).max() > 0
     assert {path.name for path in tmp_path.iterdir()} == {
@@ -92,36 +90,6 @@ def test_what_is_computed_of_the_one_survives_a_failure_of_the_other(
     assert sorted(path.name for path in tmp_path.glob("*.npy")) == ["images.npy", "queries.npy"]
 
 
-FOREIGN_STATES = {
-    "rows that are no number": ("many", None),
-    "negative rows": ("-100", None),
-    "more rows than images": ("99999", None),
-    "a number without end": ("9" * 5000, None),
-    "features of other images": ("300", np.ones((10, 16), np.float32)),
-    "features of another network": ("300", np.ones((552, 3), np.float32)),
-    "features of another type": ("300", np.ones((552, 16))),
-    "no features": ("300", b"text"),
-}
-
-
-@pytest.mark.parametrize("kind", FOREIGN_STATES)
-def test_a_foreign_state_is_not_gone_on_with(stage, data, checkpoint, tmp_path, watched, kind):
-    write_features(stage, {tmp_path / "whole" / "images.npy": data}, checkpoint)
-    out, watched.batches, watched.limit = tmp_path / "killed" / "images.npy", [], 350
-    with pytest.raises(KeyboardInterrupt):
-        write_features(stage, {out: data}, checkpoint)
-    watched.limit = math.inf
-    [state] = out.parent.glob("*.state/*")
-    rows, values = FOREIGN_STATES[kind]
-    (state / "rows.txt").write_text(rows)
-    if isinstance(values, bytes):
-        (state / "values.npy").write_bytes(values)
-    elif values is not None:
-        np.save(state / "values.npy", values)
-    write_features(stage, {out: data}, checkpoint)
-    assert out.read_bytes() == (tmp_path / "whole" / "images.npy").read_bytes()
-
-
 def test_a_killed_run_goes_on_where_it_was_and_ends_with_the_same_bytes(
     stage, data, checkpoint, tmp_path, watched
 ):
@@ -137,37 +105,3 @@ def test_a_killed_run_goes_on_where_it_was_and_ends_with_the_same_bytes(
     facts = json.loads(out.with_suffix(".meta.json").read_text())
     assert facts["resumed_from_image"] == 300
     assert sorted(path.name for path in out.parent.iterdir()) == ["images.meta.json", "images.npy"]
-
-
-def test_features_of_another_checkpoint_or_data_set_are_refused(
-    stage, data, stores, checkpoint, tmp_path
-):
-    out = tmp_path / "images.npy"
-    write_features(stage, {out: data}, checkpoint)
-    other = tmp_path / "other.pt"
-    old = torch.load(checkpoint, weights_only=True)
-    changed = {name: value + 1 for name, value in old["class_head"].items()}
-    Checkpoint(stage.backbone, old["weights"], changed).save(other)
-    with pytest.raises(UserError, match=r"images\.npy is of another checkpoint than .*other\.pt"):
-        ImageFeatures.open(data, out, other)
-    with pytest.raises(UserError, match=r"of shape \(552, 16\), data set queries 230 images"):
-        ImageFeatures.open(stores["queries"].directory, out, checkpoint)
-    copy = tmp_path / "copy"
-    shutil.copytree(data, copy)
-    (copy / "store.json").write_text((copy / "store.json").read_text() + " ")
-    with pytest.raises(UserError, match="of another data set than"):
-        ImageFeatures.open(copy, out, checkpoint)
-
-
-@pytest.mark.parametrize("damage", ["cut", "gone", "no facts"])
-def test_damaged_features_are_told(stage, data, checkpoint, tmp_path, damage):
-    out = tmp_path / "images.npy"
-    write_features(stage, {out: data}, checkpoint)
-    if damage == "cut":
-        out.write_bytes(out.read_bytes()[:-200])
-    elif damage == "gone":
-        out.unlink()
-    else:
-        out.with_suffix(".meta.json").write_text("{}")
-    with pytest.raises(UserError, match=r"images\.npy is damaged .*delete it and run the same"):
-        ImageFeatures.open(data, out, checkpoint)
