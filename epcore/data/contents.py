@@ -20,8 +20,6 @@ class ImageClass:
     group: str = ""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not isinstance(self.group, str):
-            raise TypeError(f"a class and its group have names, not {self.name!r}, {self.group!r}")
         if self.split not in get_args(Split):
             raise ValueError(f"class {self.name!r} is of no split: {self.split!r}")
         if (named := self.name + self.group) != visible(named):

@@ -34,19 +34,6 @@ class Features:
     labels: np.ndarray
     values: np.ndarray
 
-    def __post_init__(self) -> None:
-        rows, labels, values = self.rows, self.labels, self.values
-        if rows.dtype != np.int64 or rows.ndim != 1 or not len(rows) or rows[0] < 0:
-            raise ValueError("rows must be a list of row numbers: int64, 0 or more")
-        if (rows[1:] <= rows[:-1]).any():
-            raise ValueError("rows must ascend")
-        if labels.dtype != np.int64 or labels.shape != rows.shape or labels.min() < 0:
-            raise ValueError("labels must be a class for each row: int64, 0 or more")
-        if values.dtype != np.float32 or values.ndim != 2 or len(values) != len(rows):
-            raise ValueError("values must be float32 of shape (rows, D)")
-        if not values.size:
-            raise ValueError("there are no features")
-
     def of(self, rows: np.ndarray) -> Tensor:
         """Features `(..., D)` of store rows `(...)`.
 

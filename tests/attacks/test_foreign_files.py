@@ -1,7 +1,5 @@
 """Stores, episodes and states that are whole and well-formed, and of something else."""
 
-import json
-
 import numpy as np
 import pytest
 import torch
@@ -10,86 +8,11 @@ from epcore.backbones.checkpoint import save_atomically
 from epcore.data.episodes import Episodes
 from epcore.data.store import ImageStore
 from epcore.errors import UserError
-from epcore.files import sha256
 from epcore.runtime.resume import discard_old_states
 from epcore.training.loop import fit
 from epcore.training.optimization import Optimization, SteppedSgd
 
 # -- stores ------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def changed(project):
-    """Changes files of the toy's store, and its description so that they are those of a store."""
-    folder = project / "toy"
-
-    def change(classes=None, **arrays):
-        facts = json.loads((folder / "store.json").read_text(encoding="utf-8"))
-        for name, function in arrays.items():
-            path = folder / f"{name}.npy"
-            array = np.load(path)
-            np.save(path, function(array))
-            facts["sha256"][path.name] = sha256(path)
-        facts["sha256"].pop("images.npy", None)
-        facts["shape"] = np.load(folder / "images.npy").shape
-        facts["bytes"] = (folder / "images.npy").stat().st_size
-        if classes is not None:
-            facts["classes"] = classes(facts["classes"])
-        (folder / "store.json").write_text(json.dumps(facts), encoding="utf-8")
-        return folder
-
-    return change
-
-
-def same(array):
-    return array
-
-
-def test_a_store_that_is_written_anew_as_it_was_is_opened(changed):
-    assert len(ImageStore.open(changed(labels=same, checksums=same, images=same)).labels)
-
-
-STORES = {
-    "labels of another length": {"labels": lambda a: a[:-1]},
-    "no labels": {"labels": lambda a: a[:0]},
-    "labels in rows": {"labels": lambda a: a[:, None]},
-    "one label": {"labels": lambda a: a[0]},
-    "labels of fractions": {"labels": lambda a: a.astype(float)},
-    "labels of texts": {"labels": lambda a: a.astype(str)},
-    "labels of another type": {"labels": lambda a: a.astype(np.int32)},
-    "negative labels": {"labels": lambda a: a - 1},
-    "labels beyond the classes": {"labels": lambda a: a + 1},
-    "huge labels": {"labels": lambda a: np.full_like(a, 2**62)},
-    "checksums of another length": {"checksums": lambda a: a[:-1]},
-    "checksums of another type": {"checksums": lambda a: a.astype(np.int64)},
-    "checksums of fractions": {"checksums": lambda a: a.astype(float)},
-    "fewer images": {"images": lambda a: a[:-1]},
-    "gray images": {"images": lambda a: a[..., 0]},
-    "images with opacity": {"images": lambda a: np.concatenate([a, a[..., :1]], axis=3)},
-    "images of fractions": {"images": lambda a: a / np.float32(255)},
-    "images of signed bytes": {"images": lambda a: a.astype(np.int8)},
-    "images that are no squares": {"images": lambda a: a[:, 1:]},
-    "images with channels first": {"images": lambda a: a.transpose(0, 3, 1, 2)},
-    "one image": {"images": lambda a: a[0]},
-    "fewer classes": {"classes": lambda c: c[:-1]},
-    "no classes": {"classes": lambda c: []},
-    "numbers for classes": {"classes": lambda c: [3] * len(c)},
-    "names that are lists": {"classes": lambda c: [each | {"name": []} for each in c]},
-    "names that are none": {"classes": lambda c: [each | {"name": None} for each in c]},
-    "groups that are numbers": {"classes": lambda c: [each | {"group": 1} for each in c]},
-    "another split": {"classes": lambda c: [each | {"split": "test"} for each in c]},
-    "a split that is a list": {"classes": lambda c: [each | {"split": []} for each in c]},
-    "classes with more": {"classes": lambda c: [each | {"more": 1} for each in c]},
-    "a mapping of classes": {"classes": lambda c: {each["name"]: each for each in c}},
-}
-
-
-@pytest.mark.parametrize("kind", STORES)
-def test_a_foreign_store_is_told_with_the_remedy(project, changed, kind):
-    folder = changed(**STORES[kind])
-    assert project.episodes() == 2
-    told = project.complaint(f"data set {folder} is ", "delete the folder and run")
-    assert len(told) < 400
 
 
 @pytest.mark.parametrize(
