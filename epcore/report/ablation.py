@@ -19,8 +19,8 @@ def tabulate(config: TableFigureConfig, cells: Cells, tests: Tests) -> pd.DataFr
     """A line for each term: effect and interval in points of this run, effect in the paper.
 
     Raises:
-        UserError: unless the rows are every combination of the factors, each with a printed number
-            and over the same episodes.
+        UserError: unless the rows are every combination of the factors, each with a printed
+            number.
     """
     factors, block, column = config.marks, config.blocks[0], config.columns[0]
     rows = {row.name: frozenset(row.marks) for row in block.rows if row.recipe}
@@ -36,15 +36,11 @@ def tabulate(config: TableFigureConfig, cells: Cells, tests: Tests) -> pd.DataFr
     theirs: dict[frozenset[str], np.ndarray] = {}
     for row, marks in rows.items():
         key = (block.name, row, column.name)
-        if key not in cells or not cells[key]["paper_accuracy"]:
+        if not cells[key]["paper_accuracy"]:
             raise UserError(f"the paper prints no number for {', '.join(key)}", "correct `paper`")
         theirs[marks] = np.array(float(cells[key]["paper_accuracy"]))
-        if key not in tests:
-            raise UserError(f"the table has no test of {', '.join(key)}, which the ablation needs")
         for test in tests[key]:
             ours.setdefault(test["seed"], {})[marks] = read_test(test)
-    if len({len(scores) for of_seed in ours.values() for scores in of_seed.values()}) != 1:
-        raise UserError("the ablation's scores are of different episodes", "delete and rerun them")
     lines = [
         {
             "term": " x ".join(term),

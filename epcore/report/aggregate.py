@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from epcore.errors import UserError
 from epcore.files import reading_meta, sha256
 from epcore.footprint.energy import gone_on_from
 from epcore.report.config import MeasuredCell, ScoreColumn, TableConfig, Training
@@ -43,24 +42,14 @@ def read_accuracies(config: TableConfig) -> list[Test]:
     """The tests behind the cells of a table.
 
     Raises:
-        UserError: if a score file is damaged, or of other episodes than that of the baseline.
+        UserError: if a score file is damaged.
     """
     tests = []
     for cell in config.cells:
         accuracies = read_scores(cell.scores)
-        gaps = None if cell.baseline is None else _gaps(accuracies, cell.baseline)
+        gaps = paired(accuracies, read_scores(cell.baseline)) if cell.baseline else None
         tests.append(Test(cell, accuracies, gaps))
     return tests
-
-
-def _gaps(accuracies: np.ndarray, baseline: ScoreColumn) -> np.ndarray:
-    """The difference to the baseline in each episode."""
-    try:
-        return paired(accuracies, read_scores(baseline))
-    except ValueError as error:
-        raise UserError(
-            f"{baseline.file}: {error}", "delete it and run the same command again"
-        ) from None
 
 
 # -- a line for each cell and seed -----------------------------------------------------------------
@@ -153,7 +142,7 @@ def _cost(training: Training, folder: Path) -> tuple[float, float | None]:
             return seconds, None
         kwh, went_on = float(energy["kwh"]), meta.get("resumed_from_epoch")
         models = went_on.values() if isinstance(went_on, dict) else [went_on]
-    if all(epoch is None for epoch in models) or "job" not in energy:  # tracked by an older version
+    if all(epoch is None for epoch in models):
         return seconds, kwh
     before = gone_on_from(folder, energy["job"], energy["attempt"])
     return seconds + before["seconds"].sum(), kwh + before["kwh"].sum()

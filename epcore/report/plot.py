@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from epcore.errors import UserError
 from epcore.files import Provenance
 from epcore.report.figure import BAR, COLORS, ends, facets
 from epcore.report.figure_config import PlotConfig
@@ -26,7 +25,7 @@ def tabulate(config: PlotConfig, tables: list[Path]) -> pd.DataFrame:
     half width; `paper_difference` that of the printed means. Empty where there is none.
 
     Raises:
-        UserError: if a table cannot be read or lacks a number.
+        UserError: if a table cannot be read.
     """
     cells: dict[tuple[str, str, str, str], CsvLine] = {}
     for path in tables:
@@ -34,14 +33,8 @@ def tabulate(config: PlotConfig, tables: list[Path]) -> pd.DataFrame:
         cells |= {(cell["table"], *key): cell for key, cell in read.items()}
     lines = []
     for point in config.points:
-        key = (point.table, point.block, point.row, point.column)
-        if key not in cells or not cells[key]["accuracy"]:
-            raise UserError(
-                f"table {point.table} has no number of ours for {point.row} in {point.block}, "
-                f"{point.column}",
-                "delete its .csv and run the same command again",
-            )
-        numbers = {name: float(cells[key][name] or "nan") for name in NUMBERS}
+        cell = cells[point.table, point.block, point.row, point.column]
+        numbers = {name: float(cell[name] or "nan") for name in NUMBERS}
         if point.baseline is None:
             numbers |= {"difference": float("nan"), "difference_interval": float("nan")}
         lines.append(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from epcore.errors import UserError
-from epcore.files import atomic, reading, write_text
+from epcore.files import atomic, verified, write_text
 from epcore.footprint.impact import HOURS
 from epcore.report.config import ReproductionConfig
 from epcore.report.evidence import LEVEL
@@ -123,12 +123,9 @@ def shortened(reasons: str, most: int = 4) -> str:
     return reasons if more <= 0 else f"{'; '.join(parts[:most])}; and {more} more"
 
 
-def _read_lines(path: Path) -> list[dict[str, str]]:
+def _read_lines(path: Path) -> list[CsvLine]:
     with path.open(newline="", encoding="utf-8") as file:
-        lines = list(csv.DictReader(file, strict=True))
-    if not lines or any(None in line or None in line.values() for line in lines):
-        raise ValueError("there is no line, or one has too few or too many cells")
-    return lines
+        return list(csv.DictReader(file))
 
 
 def compile_pdf(text: str, inputs: list[Path], out: Path) -> None:
@@ -173,20 +170,12 @@ def run(
     """The stage `reproduction`: the document (.pdf) and the log of LaTeX beside it.
 
     Raises:
-        UserError: if a file is missing or damaged, or LaTeX is missing or fails.
+        UserError: if a file is damaged, or LaTeX is missing or fails.
     """
-    total = None
-    if footprint is not None:
-        with reading(f"{footprint} is damaged", "delete it"):
-            total = {line["level"]: line for line in _read_lines(footprint)}["total"]
-            for name in SUMS:
-                float(total[name])
-    with reading(f"{claims} is damaged", "delete it"):
-        judged = _read_lines(claims)
-        for claim in judged:
-            claim["whose"], counts_of(claim)
-            if any(claim[column] not in PHRASES for column in JUDGES.values()):
-                raise ValueError("a verdict is none")
+    for file in (claims, *tables, *([footprint] if footprint else [])):
+        verified(file)
+    total = {line["level"]: line for line in _read_lines(footprint)}["total"] if footprint else None
+    judged = _read_lines(claims)
     cells = {table.stem: read_cells(table) for table in tables}
     text = fill_file(template, **values_of(config, judged, cells, total))
     results = claims.parent.parent

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from plans import plan_of
 from scipy import stats
-from score_files import write_classifier, write_curve, write_scores
+from score_files import write_classifier, write_curve
 
 from epcore.commands.stages import run_report
 from epcore.errors import UserError
@@ -354,18 +354,6 @@ def test_a_block_without_a_backbone_is_of_the_literature(built):
     assert {block for block, _, _ in scores} == {"CONV-4", "RESNET-12", "WRN-28-10"}
     assert lines["RESNET-18", "Robust-20++", "cub5"]["paper_accuracy"] == "83.21"
     assert lines["RESNET-18", "Robust-20++", "cub5"]["accuracy"] == ""
-
-
-def test_scores_of_other_episodes_are_not_compared_but_named(table_stage, scores, paper):
-    cell = next(cell for cell in table_stage.cells if cell.baseline)
-    write_scores(cell.baseline, np.full(39, 0.5))
-    with pytest.raises(UserError) as caught:
-        run(table_stage, Path("main.csv"), paper)
-    assert str(caught.value) == (
-        f"{cell.baseline.file}: 40 episodes cannot be paired with 39; delete it and run the same "
-        "command again"
-    )
-    assert not Path("main.csv").exists()
 
 
 # -- when the learning rate fell -------------------------------------------------------------------

@@ -154,13 +154,6 @@ def test_an_ablation_that_lacks_a_combination_is_told(ablation_stage):
             ablation.tabulate(shown, read_cells(TABLE), read_tests(by_seed(TABLE)))
 
 
-def test_an_ablation_over_different_episodes_is_told(ablation_stage):
-    write_scores(plan_of("demo").tables.measured("ablation")[3].scores, np.full(39, 0.5))
-    make_ablation_table()
-    with pytest.raises(UserError, match="are of different episodes"):
-        run(ablation_stage, TABLE, Path("ablation.pdf"))
-
-
 def test_a_row_that_the_paper_does_not_print_is_named(ablation_stage):
     cells = read_cells(TABLE)
     cells["CONV-4", "exp1", "mini1"]["paper_accuracy"] = ""

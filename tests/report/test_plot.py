@@ -12,7 +12,6 @@ from figure_files import draw_in_another_process, fonts_of, lines_of, same_files
 from scipy import stats
 from score_files import write_results
 
-from epcore.errors import UserError
 from epcore.plan import Plan
 from epcore.report import plot
 from epcore.report.figure import facets
@@ -196,18 +195,3 @@ def test_a_plot_is_the_same_bytes_in_another_process_and_says_what_it_is_made_of
     same_files("by-shot", "two")
     facts = json.loads(Path("by-shot.meta.json").read_text(encoding="utf-8"))
     assert facts["inputs"].keys() == set(tables)
-
-
-def test_a_table_that_lacks_a_number_is_told(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    stage, _, _ = draw("by-way")
-    text = Path("n-way.csv").read_text(encoding="utf-8").splitlines()
-    shorter = [line for line in text if ",EPNet,20w5," not in line]
-    assert len(shorter) == len(text) - 1
-    Path("n-way.csv").write_text("\n".join(shorter) + "\n", encoding="utf-8")
-    Path("n-way.meta.json").unlink()  # which knows that this is another table
-    before = Path("by-way.csv").read_bytes()
-    expected = "table n-way has no number of ours for EPNet in WRN-28-10, 20w5; delete its .csv"
-    with pytest.raises(UserError, match=expected):
-        plot.run(stage, [Path("n-way.csv"), Path("main.csv")], Path("by-way.pdf"))
-    assert Path("by-way.csv").read_bytes() == before

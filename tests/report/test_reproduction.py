@@ -9,6 +9,7 @@ import pytest
 from test_latex import overfull
 
 from epcore.errors import UserError
+from epcore.files import Provenance
 from epcore.plan import Plan
 from epcore.report import claims, reproduction, table
 from epcore.report.figure import figure
@@ -60,6 +61,7 @@ def judged(tmp_path):
     files = {name: tmp_path / "results" / name for name in ("claims.csv", "co2.csv")}
     claims.run(stage.model_copy(update=nothing), [], [], files["claims.csv"])
     files["co2.csv"].write_text(CO2, encoding="utf-8")
+    Provenance("co2", {}, []).write(files["co2.csv"])
     return plan, files
 
 
@@ -169,37 +171,19 @@ def check_names(plan, folder):
 CO2 = "level,hours,kwh,kg\ntotal,1.5,0.1,0.02\n"
 
 
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [
-        ("co2.csv", lambda text: text.replace("total", "job")),
-        ("co2.csv", lambda text: text[: text.rindex(",")]),
-        ("co2.csv", lambda text: text.replace("kwh", "Wh")),
-        ("co2.csv", lambda text: text.replace("1.5", "many")),
-        ("claims.csv", lambda text: text[: text.rindex(",")]),
-        ("claims.csv", lambda text: text.replace("whose", "who")),
-        ("claims.csv", lambda text: text.replace("not asked", "ajar")),
-        ("claims.csv", lambda text: ""),
-    ],
-)
-def test_a_damaged_file_is_named_with_the_remedy(judged, name, change):
+@pytest.mark.parametrize("name", ["co2.csv", "claims.csv"])
+def test_a_damaged_file_is_named_with_the_remedy(judged, name):
     plan, files = judged
-    path = files[name]
-    text = path.read_text(encoding="utf-8")
-    path.write_text(change(text), encoding="utf-8")
-    assert path.read_text(encoding="utf-8") != text
-    try:
-        with pytest.raises(UserError, match=rf"{name} is damaged \(.*\); delete it and run"):
-            reproduction.run(
-                plan.reproduction(),
-                TEMPLATE,
-                files["claims.csv"],
-                [],
-                Path("x.pdf"),
-                files["co2.csv"],
-            )
-    finally:
-        path.write_text(text, encoding="utf-8")
+    files[name].write_text(files[name].read_text(encoding="utf-8")[:-1], encoding="utf-8")
+    with pytest.raises(UserError, match=rf"{name} is damaged .*; delete it and run"):
+        reproduction.run(
+            plan.reproduction(),
+            TEMPLATE,
+            files["claims.csv"],
+            [],
+            Path("x.pdf"),
+            files["co2.csv"],
+        )
 
 
 @pytest.mark.parametrize(
