@@ -5,7 +5,6 @@ numbers or texts; split, unless the data set's `split` draws the classes from a 
 base, val or novel.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -48,15 +47,14 @@ def contents(dataset: OwnData, sources: Sources) -> Contents:
     rows = [np.flatnonzero(labels == c.name) for c in classes]
     order = np.concatenate(rows)
 
-    def pictures() -> Iterator[tuple[int, np.ndarray]]:
-        for row, place in enumerate(order):
-            picture = Image.fromarray(images[place])
-            yield row, to_array(picture, dataset.image_size, dataset.pixels)
-
+    pictures = (
+        to_array(Image.fromarray(images[place]), dataset.image_size, dataset.pixels)
+        for place in order
+    )
     return Contents(
         classes=classes,
         labels=in_label_order([len(r) for r in rows]),
-        images=pictures(),
+        images=enumerate(pictures),
         image_size=dataset.image_size,
         origin={"pixels": str(dataset.pixels), "npz_sha256": sha256(path)},
         name_of=lambda row: f"row {order[row]} of {path}",

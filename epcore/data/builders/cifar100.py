@@ -4,7 +4,6 @@ Both take all 600 images of a class, the training and the test file's. CIFAR-FS 
 classes at random; FC100 splits the 20 super-classes, so that base, val and novel share none.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -44,14 +43,10 @@ def contents(dataset: CifarData, sources: Sources) -> Contents:
         check_groups(dataset.lists, [c for _, c in classes])
     rows = [np.flatnonzero(fine == label) for label, _ in classes]
 
-    def pictures() -> Iterator[tuple[int, np.ndarray]]:
-        for row, place in enumerate(np.concatenate(rows)):
-            yield row, images[place]
-
     return Contents(
         classes=[c for _, c in classes],
         labels=in_label_order([len(r) for r in rows]),
-        images=pictures(),
+        images=enumerate(images[place] for place in np.concatenate(rows)),
         image_size=SIZE,
         origin={"pixels": "as in CIFAR-100"},
     )

@@ -154,14 +154,11 @@ def contents(dataset: OwnData, sources: Sources) -> Contents:
         files = _files_of_drawn_classes(folder, dataset.split)
     paths = list(_paths(folder / "images", files))
 
-    def encoded() -> Iterator[tuple[int, str, bytes]]:
-        for row, path in enumerate(paths):
-            yield row, str(path), path.read_bytes()
-
+    encoded = ((row, str(path), path.read_bytes()) for row, path in enumerate(paths))
     return Contents(
         classes=list(files),
         labels=in_label_order([len(names) for names in files.values()]),
-        images=decode_all(encoded(), dataset.image_size, dataset.pixels, upright=True),
+        images=decode_all(encoded, dataset.image_size, dataset.pixels, upright=True),
         image_size=dataset.image_size,
         origin=origin,
         name_of=lambda row: str(paths[row]),

@@ -33,18 +33,15 @@ def contents(dataset: MiniImageNetPickles, sources: Sources) -> Contents:
     classes = [ImageClass(name, split) for split, counts in expected.items() for name in counts]
     counts = [count for split_counts in expected.values() for count in split_counts.values()]
 
-    def images() -> Iterator[tuple[int, np.ndarray]]:
-        """Yields images with one pickle in memory at a time."""
-        row = 0
-        for split, counts in expected.items():
-            for image in _images_of(dataset, sources, split, counts):
-                yield row, image
-                row += 1
-
+    images = (  # with one pickle in memory at a time
+        image
+        for split, split_counts in expected.items()
+        for image in _images_of(dataset, sources, split, split_counts)
+    )
     return Contents(
         classes=classes,
         labels=in_label_order(counts),
-        images=images(),
+        images=enumerate(images),
         image_size=SIZE,
         origin={"pixels": "as in the pickles: the whole picture"},
     )

@@ -42,8 +42,7 @@ def contents(dataset: OmniglotData, sources: Sources) -> Contents:
             classes.append(ImageClass(line, split, character.split("/")[0]))
     counts = [len(drawings[c.name.rpartition("/")[0]]) for c in classes]
 
-    def images() -> Iterator[tuple[int, np.ndarray]]:
-        row = 0
+    def images() -> Iterator[np.ndarray]:
         with ExitStack() as stack:
             opened = [stack.enter_context(open_zip(path)) for path in archives]
             for image_class in classes:
@@ -51,13 +50,12 @@ def contents(dataset: OmniglotData, sources: Sources) -> Contents:
                 for number, name in drawings[character]:
                     data, place = opened[number].read(name), f"{archives[number]}, {name}"
                     image = decode(data, place, dataset.image_size, dataset.pixels)
-                    yield row, np.rot90(image, TURNS[rotation])
-                    row += 1
+                    yield np.rot90(image, TURNS[rotation])
 
     return Contents(
         classes=classes,
         labels=in_label_order(counts),
-        images=images(),
+        images=enumerate(images()),
         image_size=dataset.image_size,
         origin={"pixels": str(dataset.pixels)},
     )
