@@ -4,9 +4,11 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
+from rich.filesize import decimal
+
 from epcore.config.datasets import DataSources
 from epcore.data.datasets import OfficialData
-from epcore.data.fetch import file_size, find, obtain
+from epcore.data.fetch import find, obtain
 from epcore.errors import UserError
 from epcore.files import write_text
 from epcore.plan.registry import main_config, read_datasets
@@ -83,7 +85,7 @@ def overview(registry: DataSources, root: Path) -> str:
             state = "to be downloaded" if file.urls else "to be got by hand"
             if (location := find(file, root)) is not None:
                 state = f"found: {location}"
-            size = f"{file_size(file.size)}, " if file.size else ""
+            size = f"{decimal(file.size)}, " if file.size else ""
             lines.append(f"    {file.path}: {size}{state}")
     return "\n".join(
         [*lines, "", "`epcore fetch NAME` gets what is missing and verifies the rest."]

@@ -16,6 +16,7 @@ import pooch
 import requests
 from filelock import FileLock, Timeout
 from requests.adapters import HTTPAdapter
+from rich.filesize import decimal
 from tqdm import tqdm
 
 from epcore.data.datasets import Source, SourceFile
@@ -267,14 +268,6 @@ def _check_room(path: Path, needed: int) -> None:
     free = shutil.disk_usage(path.parent).free
     if needed > free:
         raise UserError(
-            f"{path} needs {file_size(needed)}, {file_size(free)} are free",
+            f"{path} needs {decimal(needed)}, {decimal(free)} are free",
             "make room or choose another data_root in config/config.yaml",
         )
-
-
-def file_size(size: int) -> str:
-    """A number of bytes as people read it, such as 1.2 GB."""
-    for unit, factor in (("GB", 1e9), ("MB", 1e6)):
-        if size >= factor:
-            return f"{size / factor:.1f} {unit}"
-    return f"{size / 1e3:.1f} kB"

@@ -15,18 +15,10 @@ def read_lists(sources: Sources, source: str) -> dict[Split, Path]:
     return {split: sources.path(source, split) for split in get_args(Split)}
 
 
-def read_rows(path: Path, columns: int) -> list[list[str]]:
-    """The rows of a CSV file that has no header and this number of columns.
-
-    Raises:
-        UserError: for a row of another length.
-    """
+def read_pairs(path: Path) -> list[tuple[str, str]]:
+    """The rows of a CSV file that has no header and two columns."""
     with path.open(encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.reader(file) if row]
-    for number, row in enumerate(rows, start=1):
-        if len(row) != columns:
-            raise UserError(f"{path}, line {number}: {columns} columns are expected")
-    return rows
+        return [(first, second) for first, second in csv.reader(file)]
 
 
 def read_json(path: Path) -> Any:

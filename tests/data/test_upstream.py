@@ -16,7 +16,7 @@ from epcore.commands.cli import main
 from epcore.data.builders.cub import split_of
 from epcore.data.builders.imagenet_fs import READINGS, SUBSETS, overlap, read_subsets
 from epcore.data.builders.mini_imagenet import read_ranks
-from epcore.data.lists import read_json, read_rows
+from epcore.data.lists import read_json, read_pairs
 from epcore.plan.registry import read_datasets
 
 CONFIG = Path(__file__).parents[2] / "config"
@@ -121,7 +121,7 @@ def test_the_largest_rank_of_five_short_classes_is_their_size_so_ranks_count_fro
 
 @pytest.fixture(scope="module")
 def rows():
-    return {split: read_rows(path, 2) for split, path in lists("tiered-imagenet-split").items()}
+    return {split: read_pairs(path) for split, path in lists("tiered-imagenet-split").items()}
 
 
 def test_tiered_imagenet_has_351_97_and_160_classes_in_20_6_and_8_super_classes(rows):

@@ -5,8 +5,6 @@ from pathlib import Path
 
 from PIL import Image, ImageFont
 
-from epcore.errors import UserError
-
 # An explicit list: a typeface that a later matplotlib adds must not change the pictures.
 FACES = (
     "DejaVuSans",
@@ -31,11 +29,7 @@ FONT_SIZE = 72  # pixels per em of a drawn glyph: sharp enough for images of 84 
 
 @cache
 def faces_by_character() -> dict[str, tuple[str, ...]]:
-    """Every character, by ascending code point, with the faces that have it.
-
-    Raises:
-        UserError: if matplotlib lacks one of the typefaces.
-    """
+    """Every character, by ascending code point, with the faces that have it."""
     from matplotlib.ft2font import FT2Font
 
     faces: dict[int, list[str]] = {}
@@ -45,27 +39,19 @@ def faces_by_character() -> dict[str, tuple[str, ...]]:
     return {chr(code_point): tuple(faces[code_point]) for code_point in sorted(faces)}
 
 
-def ink(character: str, face: str) -> Image.Image | None:
-    """The character's gray-scale picture ("L"), cropped to its ink; None if it has none."""
+def ink(character: str, face: str) -> Image.Image:
+    """The character's gray-scale picture ("L"), cropped to its ink."""
     mask = _font(face).getmask(character, "L")
     picture = Image.frombytes("L", mask.size, bytes(mask))
-    box = picture.getbbox()
-    return picture.crop(box) if box else None
+    return picture.crop(picture.getbbox())
 
 
 def font_file(face: str) -> Path:
-    """Where matplotlib keeps the typeface.
-
-    Raises:
-        UserError: if it does not exist.
-    """
+    """Where matplotlib keeps the typeface."""
     # Imported here, so that data sets other than glyphs do without matplotlib.
     import matplotlib
 
-    path = Path(matplotlib.get_data_path()) / "fonts" / "ttf" / f"{face}.ttf"
-    if not path.is_file():
-        raise UserError(f"typeface {path} does not exist", "install matplotlib anew to get it back")
-    return path
+    return Path(matplotlib.get_data_path()) / "fonts" / "ttf" / f"{face}.ttf"
 
 
 @cache

@@ -6,7 +6,7 @@ The split's rows are pairs of class and super-class; the super-classes of the sp
 from epcore.data.contents import Contents, ImageClass, check_groups, in_label_order
 from epcore.data.datasets import TieredImageNetData
 from epcore.data.ilsvrc import DevelopmentKit, TrainingImages
-from epcore.data.lists import read_lists, read_rows
+from epcore.data.lists import read_lists, read_pairs
 from epcore.data.pictures import decode_all
 from epcore.data.sources import Sources
 
@@ -16,7 +16,7 @@ def contents(dataset: TieredImageNetData, sources: Sources) -> Contents:
     classes = [
         ImageClass(synset, split, group)
         for split, path in read_lists(sources, dataset.lists).items()
-        for synset, group in sorted(read_rows(path, 2))
+        for synset, group in sorted(read_pairs(path))
     ]
     check_groups("tiered-ImageNet", classes)
     kit = DevelopmentKit.read(sources.path(dataset.devkit, "kit"))
