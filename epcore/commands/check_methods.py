@@ -21,7 +21,10 @@ def check_methods(plan: Plan, recipes: Sequence[str]) -> None:
     """
     for name, method in plan.registry.recipes.compared.items():
         place = plan.registry.recipes.compared_place(name)
-        kind, _ = method_of(method.method, place)
+        for trained in (method, *method.datasets.values()):
+            shots = {1}.union(*(v for v in trained.method.values() if isinstance(v, dict)))
+            for shot in sorted(shots):
+                kind, _ = method_of(trained.options(shot), place)
         if kind.pretrained != (method.pretrained is not None):
             starts = "a pretrained network" if kind.pretrained else "random weights"
             raise UserError(

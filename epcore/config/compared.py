@@ -6,28 +6,39 @@ from pydantic import AfterValidator, Field
 
 from epcore.settings import Settings, check_named
 from epcore.training.config import EpisodicTraining
+from epcore.training.optimization import value_of_shot
 
 
-class ComparedMethod(Settings):
+class TrainedMethod(Settings):
+    """A method and how it is trained."""
+
+    method: Annotated[dict[str, Any], AfterValidator(check_named)] = Field(
+        description="the `name` of a method of epcore.methods, and its options; of each one value, "
+        "or one for each shot"
+    )
+    training: EpisodicTraining = Field(description="how it is trained")
+
+    def options(self, shot: int) -> dict[str, Any]:
+        """The method's `name` and its options with a shot."""
+        return {name: value_of_shot(value, shot) for name, value in self.method.items()}
+
+
+class ComparedMethod(TrainedMethod):
     """An entry of compared.yaml: a network, how it is trained, and how it is tested.
 
     Entries that differ in their test alone share their training.
     """
 
     description: str = Field(description="what it is, in a line")
-    method: Annotated[dict[str, Any], AfterValidator(check_named)] = Field(
-        description="the `name` of a method of epcore.methods, and its options"
-    )
     pretrained: str | None = Field(
         default=None,
         description="the recipe whose pretrained network it starts from; from random weights if "
         "there is none",
     )
-    training: EpisodicTraining = Field(description="how it is trained")
-    training_on: dict[str, EpisodicTraining] = Field(
+    datasets: dict[str, TrainedMethod] = Field(
         default_factory=dict,
-        description="name of a data set -> what differs in a training on it; what a scale changes "
-        "of `training` holds there too",
+        description="name of a data set -> what differs there of `method` and `training`; what a "
+        "scale changes of them holds there too",
     )
     batch_statistics: bool = Field(
         default=False,
@@ -37,6 +48,10 @@ class ComparedMethod(Settings):
     selected_on: Literal["val", "novel"] = Field(
         default="val", description="the classes on whose episodes the best epoch is chosen"
     )
+
+    def on(self, dataset: str) -> TrainedMethod:
+        """Method and training on a data set."""
+        return self.datasets.get(dataset, self)
 
 
 class ComparedScale(Settings):

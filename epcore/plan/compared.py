@@ -31,21 +31,22 @@ class Compared:
     def meta_train(
         self, dataset: str, backbone: str, recipe: str, seed: int, shot: int
     ) -> MetaTrainConfig:
-        method = self._registry.recipes.compared_method(recipe)
+        method = self._registry.recipes.compared_method(recipe).on(dataset)
         return MetaTrainConfig(
             **self._network(backbone, self._registry.scale.resources),
-            method=method.method,
-            training=method.training_on.get(dataset, method.training).of_shot(shot),
+            method=method.options(shot),
+            training=method.training.of_shot(shot),
             shot=shot,
             seed=seed,
         )
 
-    def meta_test(self, backbone: str, recipe: str, protocol: str) -> MetaTestConfig:
+    def meta_test(self, dataset: str, backbone: str, recipe: str, protocol: str) -> MetaTestConfig:
         method = self._registry.recipes.compared_method(recipe)
+        tested = self._registry.protocols[protocol]
         return MetaTestConfig(
             **self._network(backbone, self._registry.scale.resources.embed),
-            method=method.method,
-            way=self._registry.protocols[protocol].way,
+            method=method.on(dataset).options(tested.checkpoint_shot),
+            way=tested.way,
             batch_statistics=method.batch_statistics,
         )
 
@@ -61,7 +62,7 @@ class Compared:
                 method.method,
                 method.pretrained,
                 method.training,
-                method.training_on,
+                method.datasets,
                 method.selected_on,
             )
 

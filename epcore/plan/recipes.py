@@ -148,7 +148,7 @@ class Recipes:
             changes = merge(shared, self.scale.compared.methods.get(str(kind), {}))
             file = f"{self.config.name}/compared.yaml, {name}"
             special = validate(
-                dict[str, dict[str, Any]], settings.get("training_on", {}), f"{file}, training_on"
+                dict[str, dict[str, Any]], settings.get("datasets", {}), f"{file}, datasets"
             )
             advice = "; add it, or `extends:` with the name of an entry that has it"
             layers = [
@@ -174,11 +174,12 @@ def _with_data_sets(
     sources: Mapping[str, Any], special: Mapping[str, dict[str, Any]], changes: Mapping[str, Any]
 ) -> dict[str, Any]:
     """An entry of compared.yaml with a scale's changes, also in what is special to a data set."""
-    training_on = {
-        dataset: merge(merge(sources, {"training": settings}), changes)["training"]
-        for dataset, settings in special.items()
-    }
-    return merge(sources, changes) | {"training_on": training_on}
+    datasets = {}
+    for dataset, settings in special.items():
+        whole = merge(merge(sources, settings), changes)
+        keys = {"method", "training", *settings}
+        datasets[dataset] = {key: whole[key] for key in keys if key in whole}
+    return merge(sources, changes) | {"datasets": datasets}
 
 
 def _with_candidates(

@@ -102,8 +102,8 @@ class Registry:
                 raise UserError(f"{compared}: {name!r} is in recipes.yaml too", "rename it")
             if method.pretrained is not None:
                 self.recipes.check(method.pretrained, f"{compared}, {name}.pretrained")
-            for dataset in method.training_on:
-                pick(self.datasets, dataset, "data set", f"{compared}, {name}.training_on")
+            for dataset in method.datasets:
+                pick(self.datasets, dataset, "data set", f"{compared}, {name}.datasets")
 
     def backbone(self, name: str) -> BackboneConfig:
         """The backbone at this scale's width and depth."""

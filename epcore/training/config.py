@@ -86,6 +86,9 @@ class EpisodicTraining(EpisodicOptimization):
     epochs: OfShot = Field(  # type: ignore[assignment]  # one number once `of_shot` was asked
         description="of a training; one number, or one for each shot"
     )
+    learning_rate: PositiveFloat | EachShot[PositiveFloat] = Field(  # type: ignore[assignment]
+        description="in the first epoch; one number, or one for each shot"
+    )
     steps: OfShot = Field(
         description="of an epoch, which ends with a validation; one number, or one for each shot"
     )
@@ -116,7 +119,7 @@ class EpisodicTraining(EpisodicOptimization):
 
     def of_shot(self, shot: int) -> "EpisodicTraining":
         """What is one number for each shot is that of a shot."""
-        names = ("epochs", "steps", "tasks", "way", "shot", "queries")
+        names = ("epochs", "learning_rate", "steps", "tasks", "way", "shot", "queries")
         several = {name: getattr(self, name) for name in names}
         chosen = {name: value_of_shot(value, shot) for name, value in several.items() if value}
         clip = self.clip.of_shot(shot) if isinstance(self.clip, ClippedParts) else self.clip

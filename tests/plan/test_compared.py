@@ -210,18 +210,45 @@ def test_a_setting_that_does_not_exist_is_told(config):
 
 
 @pytest.mark.parametrize(
-    ("training_on", "told"),
+    ("datasets", "told"),
     [
-        ({"tiered-imagnet": {"epochs": 3}}, r"tpn\.training_on.*did you mean 'tiered-imagenet'"),
-        ({"mini-imagenet": {"epoch": 3}}, r"training_on\.mini-imagenet\.epoch'; did you mean"),
-        ({"mini-imagenet": 3}, r"tpn, training_on: mini-imagenet: expected a mapping"),
-        (3, r"tpn, training_on: expected a mapping"),
+        ({"tiered-imagnet": {"training": {"epochs": 3}}}, r"tpn\.datasets.*'tiered-imagenet'"),
+        (
+            {"mini-imagenet": {"training": {"epoch": 3}}},
+            r"datasets\.mini-imagenet\.training\.epoch'",
+        ),
+        (
+            {"mini-imagenet": {"trainings": {}}},
+            r"datasets\.mini-imagenet\.trainings'; did you mean",
+        ),
+        ({"mini-imagenet": 3}, r"tpn, datasets: mini-imagenet: expected a mapping"),
+        (3, r"tpn, datasets: expected a mapping"),
     ],
 )
-def test_mistakes_in_a_data_set_s_own_settings_are_told(config, training_on, told):
-    folder = config(tpn={"training_on": training_on})
+def test_mistakes_in_a_data_set_s_own_settings_are_told(config, datasets, told):
+    folder = config(tpn={"datasets": datasets})
     with pytest.raises(UserError, match=rf"compared\.yaml.*{told}"):
         plan("demo", folder)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "shot", "rate", "dropout"),
+    [
+        ("mini-imagenet", 1, 2.739071e-4, 0.307651),
+        ("mini-imagenet", 5, 4.102361e-4, 0.300299),
+        ("tiered-imagenet", 1, 8.659053e-4, 0.475126),
+        ("tiered-imagenet", 5, 6.110314e-4, 0.415158),
+    ],
+)
+def test_settings_of_leo_depend_on_data_set_and_shot_as_its_authors_have_them(
+    dataset, shot, rate, dropout
+):
+    compared = plan("paper").compared
+    trained = compared.meta_train(dataset, "wrn", "leo", 0, shot)
+    assert trained.training.learning_rate == rate
+    assert trained.method["dropout"] == dropout
+    tested = compared.meta_test(dataset, "wrn", "leo", f"5way-{shot}shot")
+    assert tested.method == trained.method
 
 
 def test_a_method_may_start_from_a_pretrained_network():
