@@ -10,7 +10,14 @@ from epcore.plan import paths
 from epcore.plan.figures import WITH_NUMBERS, Figures
 from epcore.plan.registry import Registry
 from epcore.plan.tables import Tables
-from epcore.report.claim_config import Case, ClaimCell, ClaimsConfig, JudgedClaim, JudgedContrast
+from epcore.report.claim_config import (
+    Case,
+    ClaimCell,
+    ClaimsConfig,
+    JudgedClaim,
+    JudgedContrast,
+    parts_of,
+)
 from epcore.report.markup import literal
 from epcore.report.printed import Place, PrintedCell, read_printed
 from epcore.report.table_settings import Table
@@ -42,16 +49,13 @@ class Claims:
     def settings(self) -> ClaimSettings:
         return read(self._registry.config, FILE, ClaimSettings)
 
+    @cache  # noqa: B019 - a plan lives as long as the program
     def stage(self) -> ClaimsConfig:
         """The config of the stage `claims`.
 
         Raises:
             UserError: naming a cell that no table has.
         """
-        return self._config
-
-    @cached_property
-    def _config(self) -> ClaimsConfig:
         registry = self._registry
         claims = [self._judged(claim, ours=False) for claim in self.settings.paper]
         claims += [self._judged(claim, ours=True) for claim in self.settings.ours]
@@ -66,7 +70,7 @@ class Claims:
             comparable=registry.scale.comparable,
             claims=tuple(claims),
             cells={cell: self.cells[cell] for cell in used},
-            tables=tuple(sorted({_parts(cell)[0] for cell in measured if cell})),
+            tables=tuple(sorted({parts_of(cell)[0] for cell in measured if cell})),
             figures=tuple(sorted(figures & {*self._figures.covered})),
             papers={name: table.paper for name, table in tables.items() if table.paper},
         )
@@ -74,10 +78,10 @@ class Claims:
     @property
     def inputs(self) -> dict[str, list[str]]:
         """The files that claims are judged by: tests behind tables, numbers of figures."""
-        scale = self._registry.scale_name
-        figures = (paths.FIGURE.format(scale=scale, figure=name) for name in self._config.figures)
+        scale, stage = self._registry.scale_name, self.stage()
+        figures = (paths.FIGURE.format(scale=scale, figure=name) for name in stage.figures)
         return {
-            "tests": [paths.TABLE_TESTS.format(scale=scale, table=t) for t in self._config.tables],
+            "tests": [paths.TABLE_TESTS.format(scale=scale, table=t) for t in stage.tables],
             "numbers": [figure.replace(".pdf", "-numbers.csv") for figure in figures],
         }
 
@@ -148,7 +152,7 @@ class Claims:
 
     def _matching(self, pattern: str, location: str) -> list[str]:
         """The cells of a pattern in which * stands for every block, row or column."""
-        parts = _parts(pattern)
+        parts = parts_of(pattern)
         if "*" not in parts:
             return [self._checked(pattern, location)]
         cells = [
@@ -156,7 +160,7 @@ class Claims:
             for cell in self.of_table.get(parts[0], ())
             if all(
                 part in ("*", cell_part)
-                for part, cell_part in zip(parts, _parts(cell), strict=True)
+                for part, cell_part in zip(parts, parts_of(cell), strict=True)
             )
         ]
         if not cells:
@@ -165,13 +169,13 @@ class Claims:
 
     def _filled(self, term: Term, cell: str, location: str) -> tuple[str, ...]:
         """The cells of a term, in which * is what `cell` has in that place."""
-        cell_parts = _parts(cell)
+        cell_parts = parts_of(cell)
         filled = (
             "/".join(
                 place if part == "*" else part
                 for part, place in zip(parts, cell_parts, strict=True)
             )
-            for parts in map(_parts, _cells(term))
+            for parts in map(parts_of, _cells(term))
         )
         return tuple(self._checked(name, location) for name in filled)
 
@@ -181,23 +185,14 @@ class Claims:
 
     def _rivals(self, cell: str, anywhere: bool) -> tuple[str, ...]:
         """The other rows of the literature in the column, of the block or of the whole table."""
-        table, block, _, column = _parts(cell)
+        table, block, _, column = parts_of(cell)
         return tuple(
             rival
             for rival in self.of_table[table]
             if rival in self.literature and rival != cell
-            for _, of_block, _, of_column in [_parts(rival)]
+            for _, of_block, _, of_column in [parts_of(rival)]
             if of_column == column and (anywhere or of_block == block)
         )
-
-
-@cache
-def _parts(cell: str) -> tuple[str, str, str, str]:
-    """Table, block, row and column; names of rows may hold a slash."""
-    table, _, place = cell.partition("/")
-    block, _, place = place.partition("/")
-    row, _, column = place.rpartition("/")
-    return table, block, row, column
 
 
 def _cells(term: Term) -> tuple[str, ...]:
@@ -209,14 +204,14 @@ def _name(plus: tuple[str, ...], minus: tuple[str, ...]) -> str:
 
     A table without blocks has one named "-", which is left out.
     """
-    cells = [_parts(cell) for cell in (*plus, *minus)]
+    cells = [parts_of(cell) for cell in (*plus, *minus)]
     if len(cells) == 1:
         return "/".join(cells[0][1:]).removeprefix("-/")
     distinguishing = [place for place in range(4) if len({cell[place] for cell in cells}) > 1]
     shared = " ".join(cells[0][place] for place in range(1, 4) if place not in distinguishing)
 
     def short(side: tuple[str, ...]) -> str:
-        names = ["/".join(_parts(cell)[place] for place in distinguishing) for cell in side]
+        names = ["/".join(parts_of(cell)[place] for place in distinguishing) for cell in side]
         return names[0] if len(names) == 1 else f"({' over '.join(names)})"
 
     over = " over ".join(short(side) for side in (plus, minus) if side)

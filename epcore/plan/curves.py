@@ -80,10 +80,6 @@ class Curves:
             for name, checkpoints in self.checkpoints.items()
         } | (self._imagenet_fs.curves(self._tested.imagenet_fs) if self._imagenet_fs else {})
 
-    def stage(self, curves: str) -> CurvesConfig:
-        """The config of the stage `curves` for a figure."""
-        return self.stages[curves]
-
     def files(self, name: str) -> list[str]:
         """What a figure of curves is made from, as far as rules make it.
 

@@ -280,8 +280,3 @@ class Runs:
 def phase_of(checkpoint: str) -> TrainingPhase:
     """What made a checkpoint, by its name."""
     return "pretraining" if checkpoint == "pretrain" else "finetuning"
-
-
-def is_classified(recipe: str) -> bool:
-    """Whether a recipe is `<recipe>+<classifier>`."""
-    return "+" in recipe

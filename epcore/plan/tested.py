@@ -8,7 +8,7 @@ from epcore.evaluation.config import EvaluateClassifiersConfig
 from epcore.plan.figures import Figures
 from epcore.plan.registry import Registry
 from epcore.plan.run import Run, TrainedNetwork
-from epcore.plan.runs import Runs, is_classified
+from epcore.plan.runs import Runs
 from epcore.plan.tables import Tables
 
 
@@ -68,8 +68,8 @@ class Tested:
         """The recipe's run before the + -> the classifiers behind it, whatever the seed."""
         classifiers: dict[Run, set[str]] = {}
         for run in self._shown_runs:
-            if is_classified(run.recipe):
-                recipe, _, classifier = run.recipe.partition("+")
+            recipe, _, classifier = run.recipe.partition("+")
+            if classifier:
                 classifiers.setdefault(replace(run, recipe=recipe, seed=0), set()).add(classifier)
         return classifiers
 

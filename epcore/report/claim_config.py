@@ -1,10 +1,20 @@
 """The config of the stage that judges claims."""
 
+from functools import cache
 from typing import Annotated, Literal
 
 from pydantic import Field, PositiveInt, model_validator
 
 from epcore.settings import Settings, StageConfig
+
+
+@cache
+def parts_of(cell: str) -> tuple[str, str, str, str]:
+    """Table, block, row and column of `table/block/row/column`; names of rows may hold a slash."""
+    table, _, place = cell.partition("/")
+    block, _, place = place.partition("/")
+    row, _, column = place.rpartition("/")
+    return table, block, row, column
 
 
 class Bounds(Settings):
@@ -119,7 +129,7 @@ class JudgedClaim(Claimed):
     @property
     def tables(self) -> list[str]:
         """The tables of its cells, each once."""
-        return list(dict.fromkeys(cell.split("/")[0] for cell in self.cells))
+        return list(dict.fromkeys(parts_of(cell)[0] for cell in self.cells))
 
     @property
     def figures(self) -> list[str]:

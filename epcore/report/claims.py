@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from epcore.files import Provenance, write_text
-from epcore.report.claim_config import ClaimsConfig
+from epcore.report.claim_config import ClaimsConfig, parts_of
 from epcore.report.judged import Judged, Measured, judge, read_measured
 from epcore.report.markup import to_text
 from epcore.report.numbers import write_table
@@ -123,7 +123,7 @@ def _cell(
     name: str, config: ClaimsConfig, measured: Measured | None, folder: Path
 ) -> dict[str, Any]:
     """The printed number with its file, and that of this run with the accuracies of episodes."""
-    cell, paper = config.cells[name], config.papers.get(name.split("/")[0])
+    cell, paper = config.cells[name], config.papers.get(parts_of(name)[0])
     interval = f" ± {cell.printed_interval}" if cell.printed_interval else ""
     means = [accuracies.mean() for accuracies in measured.accuracies] if measured else []
     return {

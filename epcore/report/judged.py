@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from epcore.files import reading
-from epcore.report.claim_config import ClaimsConfig, JudgedClaim, SignedNumber
+from epcore.report.claim_config import ClaimsConfig, JudgedClaim, SignedNumber, parts_of
 from epcore.report.evidence import Estimate, of_printed, of_trainings
 from epcore.report.scores import read_test
 from epcore.report.text_table import CsvLine, read_tests
@@ -60,8 +60,8 @@ def read_measured(config: ClaimsConfig, tests: Sequence[Path]) -> dict[str, Meas
 
     @cache
     def measured(cell: str) -> Measured:
-        table, block, *row, column = cell.split("/")
-        lines = frames[table][block, "/".join(row), column]
+        table, block, row, column = parts_of(cell)
+        lines = frames[table][block, row, column]
         return Measured(lines, [read_test(line) for line in lines])
 
     cells = config.cells.items()
@@ -139,8 +139,8 @@ def _reason(claim: JudgedClaim, config: ClaimsConfig) -> str:
     absent = [
         cell for cell in claim.cells if cell not in quoted and not config.cells[cell].measured
     ]
-    rows = ", ".join(dict.fromkeys("/".join(cell.split("/")[2:-1]) for cell in absent))
-    tables = ", ".join(dict.fromkeys(f"tables/{cell.split('/')[0]}.tex" for cell in absent))
+    rows = ", ".join(dict.fromkeys(parts_of(cell)[2] for cell in absent))
+    tables = ", ".join(dict.fromkeys(f"tables/{parts_of(cell)[0]}.tex" for cell in absent))
     return f"This scale does not run {rows} ({tables}); --config scale=paper does."
 
 

@@ -73,11 +73,6 @@ def tex_escape(text: str) -> str:
     return "".join(ESCAPES.get(character, character) for character in text)
 
 
-def html_escape(text: str) -> str:
-    """Plain text as HTML."""
-    return html.escape(text, quote=False)
-
-
 def _span_to_tex(match: re.Match[str]) -> str:
     kind = str(match.lastgroup)
     text = tex_escape(match[kind])
@@ -86,5 +81,5 @@ def _span_to_tex(match: re.Match[str]) -> str:
 
 def _span_to_html(match: re.Match[str]) -> str:
     kind = str(match.lastgroup)
-    text = html_escape(match[kind])
+    text = html.escape(match[kind], quote=False)
     return f"<{kind}>{text}</{kind}>" if kind in COMMANDS else text

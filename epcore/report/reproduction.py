@@ -13,6 +13,7 @@ from typing import Any
 from epcore.errors import UserError
 from epcore.files import atomic, verified, write_text
 from epcore.footprint.impact import HOURS
+from epcore.report.claim_config import parts_of
 from epcore.report.config import ReproductionConfig
 from epcore.report.evidence import LEVEL
 from epcore.report.markup import to_tex
@@ -88,9 +89,7 @@ def _number(tables: Tables, value: str, width: str, form: str) -> Callable[[str]
     """A function of `table/block/row/column`: the number there with its interval, in LaTeX."""
 
     def number(cell: str) -> str:
-        table, _, place = cell.partition("/")
-        block, _, place = place.partition("/")
-        row, _, column = place.rpartition("/")
+        table, block, row, column = parts_of(cell)
         line = tables.get(table, {}).get((block, row, column))
         if line is None or not line[value]:
             return ABSENT

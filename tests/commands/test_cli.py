@@ -33,7 +33,7 @@ TEXTS = {
         "table": PLAN.tables.stage("main"),
         "table-figure": PLAN.figures.of_table("speed"),
         "alpha": PLAN.figures.alpha(),
-        "curves": PLAN.curves.stage("curves-glyph-mini-resnet12"),
+        "curves": PLAN.curves.stages["curves-glyph-mini-resnet12"],
     }.items()
 }
 

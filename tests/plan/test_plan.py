@@ -51,7 +51,7 @@ def texts(plan):
     if figures.interpolation_runs():
         configs |= {("interpolation",): figures.interpolation()}
     configs |= {("plot", name): plan.plots.plot(name) for name in plan.plots.settings.plots}
-    configs |= {("curves", name): plan.curves.stage(name) for name in plan.curves.stages}
+    configs |= {("curves", name): plan.curves.stages[name] for name in plan.curves.stages}
     if "ablation" in registry.tables.shown:
         configs |= {("ablation",): figures.of_table("ablation")}
     for backbone in registry.scale.backbones:

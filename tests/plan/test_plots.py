@@ -104,7 +104,7 @@ def test_a_scale_without_the_numbers_has_no_such_plot():
 @pytest.mark.parametrize("scale", SCALES)
 def test_curves_show_every_training_behind_the_tables_of_all_on_few_rows_each(scale):
     plan = Plan(CONFIG, scale)
-    stages = map(plan.curves.stage, plan.curves.checkpoints)
+    stages = map(plan.curves.stages.get, plan.curves.checkpoints)
     shown = {training.checkpoint for stage in stages for training in stage.trainings}
     needed = set()
     tables = {name: plan.registry.tables.table(name) for name in plan.main_tables}
@@ -122,7 +122,7 @@ def test_curves_show_every_training_behind_the_tables_of_all_on_few_rows_each(sc
     needed |= {plan.runs.path(paths.CHECKPOINT, each) for each in searched}
     assert shown == needed
     for name in plan.curves.checkpoints:
-        trainings = plan.curves.stage(name).trainings
+        trainings = plan.curves.stages[name].trainings
         assert re.fullmatch(NAME, name)
         assert len({training.recipe for training in trainings}) <= 6
         assert len({Path(t.checkpoint).parents[2] for t in trainings}) == 1
@@ -173,7 +173,7 @@ def test_a_smaller_network_is_said_so_in_the_same_words_wherever_it_is_named(con
     heading, *_ = demo.tables.stage("n-way").headings
     assert heading == size
     assert {point["backbone"] for point in points("by-way", config=config)} == {size}
-    assert demo.curves.stage("curves-glyph-mini-wrn").note.endswith(size)
+    assert demo.curves.stages["curves-glyph-mini-wrn"].note.endswith(size)
     assert size in demo.description()["backbones"]
     assert demo.figures.alpha().note.endswith(size)
     assert demo.figures.interpolation().note.endswith("ResNet-12 ×1/8")

@@ -36,7 +36,7 @@ def stage(folder):
 
 def trained(name):
     """The trainings of a figure, with curves as the training loop writes them."""
-    stage = Plan(CONFIG, "demo").curves.stage(name)
+    stage = Plan(CONFIG, "demo").curves.stages[name]
     for number, training in enumerate(stage.trainings):
         path = Path(training.checkpoint)
         facts_file = path.with_suffix(".meta.json")

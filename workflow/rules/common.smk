@@ -215,8 +215,6 @@ wildcard_constraints:
     shot="[0-9]+",
     checkpoint="pretrain|finetune-[0-9]+shot",
     table="|".join(PLAN.registry.tables.shown),
-    plot=one_of(PLAN.plots.covered),
-    curves=one_of(PLAN.curves.stages),
 
 
 # For the first page of the report: the tables that tell the story, and what it all cost.
