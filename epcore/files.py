@@ -166,14 +166,8 @@ def verified(path: Path) -> str:
     """
     digest, meta = sha256(path), meta_of(path)
     if meta.is_file() and path != meta:
-        try:
-            made = json.loads(meta.read_text(encoding="utf-8"))["made"]
-            expected = made.get(path.name, digest)
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise UserError(
-                f"{meta} is damaged",
-                f"delete it and {path}, and run the same command again to make both anew",
-            ) from None
+        with reading_meta(meta, f"delete it and {path}") as facts:
+            expected = facts["made"].get(path.name, digest)
         if digest != expected:
             raise UserError(
                 f"{path} is damaged or foreign: it is not the file that {meta.name} describes",
@@ -221,7 +215,7 @@ class Provenance:
             "made": {path.name: sha256(path) for path in files},
             "git_revision": _git_revision(),
             "python": sys.version.split()[0],
-            "packages": {name: _version(name) for name in packages},
+            "packages": {name: installed(name) for name in packages},
             "threads": os.environ.get("OMP_NUM_THREADS"),
             "seconds": round(time.time() - self.started, 3),
             **facts,
@@ -239,7 +233,8 @@ def add_energy(made: Path) -> None:
         write_text(meta, json.dumps(document, indent=1, sort_keys=True) + "\n")
 
 
-def _version(package: str) -> str | None:
+def installed(package: str) -> str | None:
+    """The version of a package, if it is installed."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

@@ -5,13 +5,13 @@ from typing import ClassVar, Literal
 from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor
 
+from epcore.backbones.cosine import cosine_logits
 from epcore.classifiers.base import EpisodeClassifier, Needs
 from epcore.classifiers.episodes import EpisodeBatch
 from epcore.classifiers.preprocessing import Step
 from epcore.classifiers.solvers.rectification import (
     SCALE,
     Weighting,
-    cosines,
     rectified_means,
     shifted_queries,
 )
@@ -63,4 +63,5 @@ class BDCSPN(EpisodeClassifier):
     def logits(self, episodes: EpisodeBatch) -> Tensor:
         moved = shifted_queries(episodes)
         means = rectified_means(episodes, moved, self.weighting, self.scale, self.confident)
-        return self.scale * cosines(moved if self.classified == "moved" else episodes.query, means)
+        queries = moved if self.classified == "moved" else episodes.query
+        return cosine_logits(queries, means, self.scale)

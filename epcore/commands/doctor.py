@@ -6,7 +6,6 @@ import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ from epcore.data.datasets import OfficialData, OwnData
 from epcore.data.fetch import find
 from epcore.data.sources import Sources
 from epcore.errors import UserError
+from epcore.files import installed
 from epcore.footprint.config import FootprintSettings
 from epcore.footprint.factor import carbon_intensity, factor_source
 from epcore.plan import Plan, paths
@@ -105,24 +105,18 @@ def check_packages(lock: Path) -> Iterator[Finding]:
         yield Finding("packages", f"there is no {lock.name} here", remedy)
         return
     locked = dict(re.findall(r"^([\w.-]+)==([\w.]+)", lock.read_text(encoding="utf-8"), re.M))
+    # Less the +cpu or +cu130 of a build.
+    actual = {name: (installed(name) or "missing").split("+")[0] for name in locked}
     deviating = [
-        f"{name} {actual or 'missing'} for {version}"
+        f"{name} {actual[name]} for {version}"
         for name, version in locked.items()
-        if (actual := installed(name)) != version
+        if actual[name] != version
     ]
     if deviating:
         text = f"not the locked version: {', '.join(deviating)}"
         yield Finding("packages", text, f"pip install -r {lock.name}")
     else:
         yield Finding("packages", f"all {len(locked)} as {lock.name} has them")
-
-
-def installed(package: str) -> str | None:
-    """The version, less the +cpu or +cu130 of a build."""
-    try:
-        return metadata.version(package).split("+")[0]
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def check_gpus(required: bool) -> Finding:

@@ -1,6 +1,5 @@
 """Features of the images of validation and test classes: once per checkpoint, then cached."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -86,10 +85,8 @@ def embed(
     backbone.eval()
     # On the device, so that a GPU need not wait for the copy of each batch's features.
     values = torch.empty((len(rows), backbone.feature_size), device=device)
-    starts: Iterable[int] = range(0, len(rows), BATCH)
-    if label is not None:
-        starts = tqdm(starts, desc=label, unit="batch", disable=None)
-    for start in starts:
+    hidden = None if label else True  # None shows the bar on a terminal
+    for start in tqdm(range(0, len(rows), BATCH), label, unit="batch", disable=hidden):
         images = to_device(store.pixels(rows[start : start + BATCH]), device)
         with autocast(device, precision):
             features = backbone(augmenter.eval_transform(images))

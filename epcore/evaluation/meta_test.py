@@ -1,12 +1,12 @@
 """Accuracy of a compared method on frozen episodes."""
 
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 from tqdm import tqdm
 
 from epcore.backbones.checkpoint import Checkpoint, build
@@ -68,14 +68,19 @@ class EpisodicTester:
             DegenerateFeaturesError: if scores are not finite.
         """
         self._set_mode()
+        return Results.of(self._scores(store, episodes, label))
+
+    def _scores(
+        self, store: ImageStore, episodes: Episodes, label: str | None
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        """Logits `(episodes, queries, way)` and classes `(episodes, queries)` of some episodes."""
         way, shot = episodes.support.shape[1:]
         rows, labels = episodes.images(), torch.from_numpy(episodes.query_labels)
         points = None if self.batch_statistics else self._all_points(store, episodes)
         images = episodes.unique_image_indices()
-        accuracies, losses = [], []
         size = 1 if self.batch_statistics else self.method.episodes_at_once
-        starts = range(0, len(rows), size)
-        for start in starts if label is None else tqdm(starts, label, unit="batch", disable=None):
+        hidden = None if label else True  # None shows the bar on a terminal
+        for start in tqdm(range(0, len(rows), size), label, unit="batch", disable=hidden):
             batch_rows = rows[start : start + size]
             episode_points = (
                 self._episode_points(store, batch_rows, way * shot)
@@ -90,11 +95,7 @@ class EpisodicTester:
                 logits = self.method.scores(batch).float().cpu()
             if not logits.isfinite().all():
                 raise DegenerateFeaturesError("the scores are not finite")
-            expected = labels[start : start + size]
-            accuracies.append((logits.argmax(dim=-1) == expected).double().mean(dim=1))
-            loss = functional.cross_entropy(logits.mT, expected, reduction="none")
-            losses.append(loss.double().mean(dim=1))
-        return Results(torch.cat(accuracies).numpy(), torch.cat(losses).numpy())
+            yield logits, labels[start : start + size]
 
     def _set_mode(self) -> None:
         """No dropout; BatchNorm takes the statistics of a batch if the test asks for it."""

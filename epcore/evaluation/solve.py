@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import torch
@@ -33,6 +34,16 @@ class Results:
     accuracies: np.ndarray
     losses: np.ndarray
 
+    @classmethod
+    def of(cls, scored: Iterable[tuple[Tensor, Tensor]]) -> Self:
+        """Of logits `(episodes, queries, way)` and classes `(episodes, queries)`, in parts."""
+        accuracies, losses = [], []
+        for logits, expected in scored:
+            accuracies.append((logits.argmax(dim=-1) == expected).double().mean(dim=1))
+            loss = functional.cross_entropy(logits.mT, expected, reduction="none")
+            losses.append(loss.double().mean(dim=1))
+        return cls(torch.cat(accuracies).numpy(), torch.cat(losses).numpy())
+
 
 def solve(
     features: Features,
@@ -48,12 +59,7 @@ def solve(
     Raises:
         DegenerateFeaturesError: if features or the scores of the classifier say nothing.
     """
-    accuracies, losses = [], []
-    for logits, expected in scores_of(features, episodes, inference, base, label):
-        accuracies.append((logits.argmax(dim=-1) == expected).double().mean(dim=1))
-        loss = functional.cross_entropy(logits.mT, expected, reduction="none")
-        losses.append(loss.double().mean(dim=1))
-    return Results(torch.cat(accuracies).numpy(), torch.cat(losses).numpy())
+    return Results.of(scores_of(features, episodes, inference, base, label))
 
 
 @torch.no_grad()
@@ -77,10 +83,8 @@ def scores_of(
     images, labels = episodes.images(way), torch.from_numpy(episodes.query_labels)
     mean, weights = base.tensors if base else (None, None)
     size = max(1, min(BATCH, PAIRS // images.shape[1] ** 2))
-    starts: Iterable[int] = range(0, len(images), size)
-    if label is not None:
-        starts = tqdm(starts, desc=label, unit="batch", disable=None)
-    for start in starts:
+    hidden = None if label else True  # None shows the bar on a terminal
+    for start in tqdm(range(0, len(images), size), label, unit="batch", disable=hidden):
         part = slice(start, start + size)
         points, expected = features.of(images[part]), labels[part]
         numbers = torch.arange(start, start + len(points))

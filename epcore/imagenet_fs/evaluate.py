@@ -3,11 +3,13 @@
 from pathlib import Path
 from typing import get_args
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from epcore.errors import UserError
-from epcore.files import Provenance, write_text
+from epcore.evaluation.classifier_test import write_scores
+from epcore.files import Provenance
 from epcore.imagenet_fs.build import build_generator, load_generators, read_head
 from epcore.imagenet_fs.classes import Subsets
 from epcore.imagenet_fs.config import Measure, TrialsConfig
@@ -68,10 +70,7 @@ def run(
         except DegenerateFeaturesError as error:
             raise UserError(f"{generator or checkpoint}: {error}", "train it for longer") from None
         for measure in MEASURES:
-            lines = [
-                f"{number},{accuracies[measure]:.6f}" for number, accuracies in enumerate(results)
-            ]
-            text = "\n".join(["episode,accuracy", *lines]) + "\n"
-            write_text(out / f"{measure}-{shots}shot.csv", text)
+            accuracies = np.array([of_trial[measure] for of_trial in results])
+            write_scores(out / f"{measure}-{shots}shot.csv", {"accuracy": accuracies})
     scores = [out / f"{measure}-{shots}shot.csv" for measure in MEASURES for shots in config.shots]
     provenance.write(*scores, **describe(device, "fp32"))

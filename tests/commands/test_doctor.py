@@ -19,10 +19,10 @@ from epcore.commands.doctor import (
     check_packages,
     check_path,
     datasets_of,
-    installed,
 )
 from epcore.commands.dry_run import Job, planned
 from epcore.errors import UserError
+from epcore.files import installed
 from epcore.plan import Plan
 from epcore.plan.registry import main_config
 

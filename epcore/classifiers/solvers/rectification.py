@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from epcore.backbones.cosine import cosine_logits
 from epcore.classifiers.episodes import EpisodeBatch
 
 Weighting = Literal["members", "classes", "classes-by-count"]
@@ -39,7 +40,7 @@ def rectified_means(
     - `classes-by-count`: the same, divided by the number of members (LaplacianShot's code).
     """
     images = torch.cat([episodes.support, queries], dim=-2)
-    logits = scale * cosines(images, episodes.class_means)  # (..., N, way)
+    logits = cosine_logits(images, episodes.class_means, scale)  # (..., N, way)
     probabilities = logits.softmax(dim=-1)
     of_queries = probabilities[..., episodes.labeled :, :]
     assigned = functional.one_hot(of_queries.argmax(dim=-1), episodes.way).to(images.dtype)
@@ -55,8 +56,3 @@ def rectified_means(
         class_weights = members if weighting == "classes-by-count" else weights
         weights = weights / class_weights.sum(dim=-2, keepdim=True)
     return weights.mT @ images
-
-
-def cosines(images: Tensor, means: Tensor) -> Tensor:
-    """Cosine of each image and each class mean: `(..., N, way)`."""
-    return functional.normalize(images, dim=-1) @ functional.normalize(means, dim=-1).mT
