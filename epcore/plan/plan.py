@@ -19,7 +19,6 @@ from epcore.plan.tables import Tables
 from epcore.plan.tested import Tested
 from epcore.report.config import EnvironmentConfig, ReproductionConfig
 from epcore.report.markup import literal
-from epcore.report.printed import read_printed
 
 
 class Plan:
@@ -66,8 +65,6 @@ class Plan:
         for plot in self.plots.settings.plots:
             self.plots.plot(plot)
         _ = registry.footprint
-        for paper, shown in registry.tables.printed.items():
-            read_printed(registry.config / "paper" / f"{paper}.csv", shown)
         self.claims.stage()
 
     # -- tables and figures of all parts ----------------------------------------------------------

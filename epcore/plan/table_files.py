@@ -1,6 +1,5 @@
 """The tables of config/tables, and what a scale shows of them."""
 
-import contextlib
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +8,6 @@ from epcore.config.load import read_yaml
 from epcore.config.scale import TablePart
 from epcore.errors import UserError
 from epcore.plan.checks import check_name, check_unique, short_path
-from epcore.report.printed import Shown
 from epcore.report.table_settings import Block, Column, Row, Table
 from epcore.settings import pick, validate
 
@@ -24,7 +22,6 @@ class TableFiles:
         self.config, self.recipes = registry.config, registry.recipes
         self.backbones, self.protocols = registry.backbones, registry.protocols
         self.scale, self.scale_file = registry.scale, registry.scale_file
-        self._scale_files = registry.scale_files
 
     @cached_property
     def shown(self) -> dict[str, Table]:
@@ -75,42 +72,13 @@ class TableFiles:
         pick(columns, name, "column of the tables", location)
 
     def check_columns(self) -> None:
-        """Raises `UserError` unless scale and tables know what they name of each other."""
+        """Raises `UserError` unless the tables have what the scale names of them."""
         for name in self.scale.columns:
             self.check_column(name, f"{self.scale_file}, columns")
         for name in self.scale.parts:
             pick(self.every, name, "table", f"{self.scale_file}, parts")
         for name in self.scale.compared.tables:
             pick(self.every, name, "table", f"{self.scale_file}, compared.tables")
-        columns = dict.fromkeys(self.scale.columns)
-        for name, table in self._episode_tables.items():
-            for column in table.columns:
-                if column.dataset not in columns:
-                    columns |= self._columns_of_every_scale
-                location = f"{self.config.name}/tables/{name}.yaml, {column.name}, dataset"
-                pick(columns, column.dataset, "column of the scales", location)
-
-    @cached_property
-    def _columns_of_every_scale(self) -> dict[str, None]:
-        columns = []
-        for path in self._scale_files.values():
-            with contextlib.suppress(UserError):  # a mistake there is in nobody's way but its own
-                columns.append(read_yaml(path).get("columns"))
-        named = [section for section in columns if isinstance(section, dict)]
-        return {name: None for section in named for name, dataset in section.items() if dataset}
-
-    @property
-    def printed(self) -> dict[str, Shown]:
-        """Files of config/paper -> the rows and columns of the tables that show them."""
-        shown: dict[str, Shown] = {}
-        for table in self.every.values():
-            for file in table.printed:
-                rows = shown.setdefault(file, {})
-                for block in table.blocks:
-                    for row in block.rows:
-                        place = (block.name, row.paper or row.name)
-                        rows.setdefault(place, set()).update(c.name for c in table.columns)
-        return shown
 
     def _read_table(self, path: Path) -> Table:
         check_name(path.stem, short_path(path))

@@ -6,27 +6,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from epcore.errors import UserError
-from epcore.settings import pick
 
 COLUMNS = ("block", "row", "column", "accuracy", "interval", "note")
 Place = tuple[str, str, str]
 PrintedCell = dict[str, str]
-# Block and row -> columns, of the tables that show a file.
-Shown = dict[tuple[str, str], set[str]]
 
 
-def read_printed(path: Path, shown: Shown | None = None) -> dict[Place, PrintedCell]:
+def read_printed(path: Path) -> dict[Place, PrintedCell]:
     """The lines by block, row and column; numbers stay text, so that 48.70 is not turned into 48.7.
 
     Raises:
-        UserError: naming the first line that is there twice, holds no percentage or, where `shown`
-            is given, belongs to no cell of a table.
+        UserError: naming the first line that is there twice or holds no percentage.
     """
     cells: dict[Place, PrintedCell] = {}
     for location, cell in _lines(path):
         place = (cell["block"], cell["row"], cell["column"])
-        if shown is not None:
-            _check_place(place, shown, location)
         if place in cells:
             raise UserError(
                 f"{location}: {', '.join(place)} is there twice", "delete one of the lines"
@@ -59,16 +53,6 @@ def _lines(path: Path) -> Iterator[tuple[str, PrintedCell]]:
     except (ValueError, csv.Error, OSError) as error:
         problem = f"cannot be read ({error}); it must be UTF-8 text with commas between the cells"
         raise UserError(f"{path} {problem}") from None
-
-
-def _check_place(place: Place, shown: Shown, location: str) -> None:
-    block, row, column = place
-    location += ": no table shows it"
-    blocks = {name: None for name, _ in shown}
-    pick(blocks, block, "block", location)
-    rows = {name: None for of, name in shown if of == block}
-    pick(rows, row, f"row of {block}", location)
-    pick(dict.fromkeys(shown[block, row]), column, "column", location)
 
 
 def _check_percentage(text: str, location: str) -> None:

@@ -473,32 +473,6 @@ def test_a_row_that_is_there_twice_is_named(config):
     )
 
 
-def table_of_photos(config, group):
-    """A table config/tables/own.yaml whose only data set is called `group`."""
-    content = yaml.safe_load((config / "tables/placement.yaml").read_text(encoding="utf-8"))
-    columns = [column | {"dataset": group} for column in content["columns"]]
-    content |= {"groups": {group: "photographs"}, "columns": columns}
-    (config / "tables/own.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
-
-
-def test_a_column_of_a_table_that_no_scale_has_is_told_with_the_nearest_one(config):
-    """It would have no cell of ours at any scale, without a word."""
-    table_of_photos(config, "minni")
-    assert complaint(config) == (
-        "config/tables/own.yaml, mini1, dataset: unknown column of the scales 'minni'; "
-        "did you mean 'mini'?"
-    )
-
-
-def test_a_column_of_a_table_may_be_of_another_scale(config):
-    table_of_photos(config, "photos")
-    put(config, "scales/small.yaml", "columns/photos", "fc100")
-    for scale in ("demo", "small", "grocery"):
-        Plan(config, scale).check()
-    put(config, "scales/small.yaml", "columns/photos", None)
-    assert "unknown column of the scales 'photos'" in complaint(config)
-
-
 def test_a_backbone_that_is_taken_away_under_a_wrong_name_is_told(config):
     put(config, "scales/small.yaml", "backbones/resnet-12", None)
     assert complaint(config, "small") == (
@@ -509,8 +483,6 @@ def test_a_backbone_that_is_taken_away_under_a_wrong_name_is_told(config):
 
 def test_a_damaged_scale_is_in_nobodys_way_but_its_own(config):
     (config / "scales/mine.yaml").write_text("extends: demo\nnote: [\n", encoding="utf-8")
-    table_of_photos(config, "photos")
-    put(config, "scales/small.yaml", "columns/photos", "fc100")
     Plan(config, "demo").check()
     assert "config/scales/mine.yaml, line 3: this is not valid YAML" in complaint(config, "mine")
 
@@ -638,25 +610,6 @@ def test_a_table_of_printed_numbers_that_is_missing_is_named(config):
     assert "nain.csv is not in config/paper" in complaint(config)
 
 
-@pytest.mark.parametrize(
-    ("file", "line", "said"),
-    [
-        ("main", "CONV4,GNN,tier1", "unknown block 'CONV4'; did you mean 'CONV-4'?"),
-        ("main", "CONV-4,ReNett,cub1", "unknown row of CONV-4 'ReNett'; did you mean 'ReNet'?"),
-        ("main", "CONV-4,GNN,tier2", "unknown column 'tier2'; did you mean 'tier5'?"),
-        ("ssl100", "CONV-4,EPNet_SSL 20,mini1", "unknown row of CONV-4 'EPNet_SSL 20'; did you"),
-        ("imfs", "-,PMMN,nov1", "unknown row of - 'PMMN'; did you mean 'PMN'?"),
-        ("imfs", "-,PMN,novel1", "unknown column 'novel1'; did you mean 'nov1'?"),
-    ],
-)
-def test_a_printed_number_that_no_table_shows_is_named_with_its_line(config, file, line, said):
-    path = config / f"paper/{file}.csv"
-    text = path.read_text(encoding="utf-8")
-    path.write_text(f"{text}{line},61.00,0.50,\n", encoding="utf-8")
-    place = f"{path}, line {len(text.splitlines()) + 1}"
-    assert complaint(config).startswith(f"{place}: no table shows it: {said}")
-
-
 def test_a_rerun_without_the_papers_numbers_is_a_mistake(config):
     put(config, "tables/main.yaml", "paper", DELETED)
     assert "rerun stands below the paper's numbers; give paper as well" in complaint(config)
@@ -680,8 +633,6 @@ def test_tables_may_share_a_file_of_printed_numbers(config):
     (config / "claims.yaml").write_text("{paper: [], ours: []}\n", encoding="utf-8")
     (config / "tables/compared.yaml").unlink()
     Plan(config, "demo").check()
-    (config / "tables/wide.yaml").unlink()
-    assert "no table shows it: unknown block 'WRN-28-10'" in complaint(config)
 
 
 def test_a_scale_with_fewer_exemplars_may_leave_printed_numbers_out(config):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from plans import plan_of
 
 ROOT = Path(__file__).parents[2]
 PAPER = ROOT / "config" / "paper"
@@ -79,6 +80,17 @@ def test_numbers_keep_their_printed_decimals(table):
         one_decimal = line["row"] in {"BatchSGM", "PMN", "LwoF"}
         assert len(line["accuracy"].partition(".")[2]) == (1 if one_decimal else 2), line
         assert line["interval"] == "" or len(line["interval"].partition(".")[2]) == 2, line
+
+
+@pytest.mark.parametrize("table", [*CELLS_PER_BLOCK, RERUN])
+def test_every_number_stands_in_a_cell_of_a_table(table):
+    shown = {
+        (block.name, row.paper or row.name, column.name)
+        for settings in plan_of("demo").registry.tables.every.values()
+        if table in settings.printed
+        for block, row, column in settings.places
+    }
+    assert {key(line) for line in read(table)} <= shown
 
 
 def test_only_the_gray_cells_are_marked_224_px():
