@@ -19,7 +19,8 @@ class EpisodicMethod(nn.Module):
     distances and graphs are kept out of it. episodes_at_once: in a test, for memory. least_tasks:
     how many episodes a step of training takes at least. base_features: of methods whose training
     also classifies among all base classes, how many features the linear layer for it sees.
-    pretrained: whether it starts from a pretrained network.
+    pretrained: whether it starts from a pretrained network. apart: whether support and queries of a
+    training step are batches of their own.
 
     It is built from its options, the side of the images in pixels, the classes of an episode, as
     some networks end with as many outputs, and the pretrained network if it starts from one.
@@ -35,6 +36,7 @@ class EpisodicMethod(nn.Module):
     least_tasks: ClassVar[int] = 1
     base_features: int | None = None
     pretrained: ClassVar[bool] = False
+    apart: ClassVar[bool] = False
 
     def embed(self, images: Tensor) -> Tensor:
         """Images `(n, 3, h, w)` to vectors `(n, D)`."""
@@ -43,11 +45,13 @@ class EpisodicMethod(nn.Module):
     def embed_step(self, images: Tensor, labeled: int) -> Tensor:
         """Points `(T, N, D)` of the images `(T, N, 3, h, w)` of a training step's T episodes.
 
-        The first `labeled` images of an episode are its support. Here all images are one batch, so
-        that BatchNorm sees them together.
+        The first `labeled` images of an episode are its support. BatchNorm sees all images
+        together or, where the method embeds `apart`, the support of all episodes and their queries
+        each with statistics of its own.
         """
-        points = self.embed(images.flatten(0, 1))
-        return points.reshape(*images.shape[:2], -1)
+        parts = (images[:, :labeled], images[:, labeled:]) if self.apart else (images,)
+        points = [self.embed(part.flatten(0, 1)).reshape(*part.shape[:2], -1) for part in parts]
+        return torch.cat(points, dim=1)
 
     def scores(self, episodes: EpisodeBatch) -> Tensor:
         """Logits `(E, queries, way)` from points `(E, N, D)`; more is likelier."""
@@ -66,17 +70,6 @@ class EpisodicMethod(nn.Module):
         classes of the episodes among all base classes.
         """
         raise NotImplementedError
-
-
-def embed_apart(method: EpisodicMethod, images: Tensor, labeled: int) -> Tensor:
-    """Points `(T, N, D)` of the images `(T, N, 3, h, w)` of a step, for `embed_step`.
-
-    The support of all episodes is one batch and their queries are another, each with statistics of
-    its own in BatchNorm.
-    """
-    parts = (images[:, :labeled], images[:, labeled:])
-    points = [method.embed(part.flatten(0, 1)).reshape(*part.shape[:2], -1) for part in parts]
-    return torch.cat(points, dim=1)
 
 
 def no_autocast(points: Tensor) -> torch.autocast:

@@ -12,7 +12,7 @@ from epcore.classifiers.episodes import EpisodeBatch
 from epcore.classifiers.solvers.crammer_singer import differentiable_dual_coefficients
 from epcore.methods._encoders import map_size
 from epcore.methods._resnet12 import metaoptnet_encoder
-from epcore.methods.base import EpisodicMethod, at_least_float32, embed_apart, query_classes
+from epcore.methods.base import EpisodicMethod, at_least_float32, query_classes
 from epcore.settings import Probability, Ratio, Settings
 
 
@@ -43,6 +43,8 @@ class MetaOptNet(EpisodicMethod):
             default=5, description="side of the squares that are dropped from the last two maps"
         )
 
+    apart = True
+
     def __init__(self, options: Options, pixels: int, way: int) -> None:
         super().__init__()
         self.options = options
@@ -59,9 +61,6 @@ class MetaOptNet(EpisodicMethod):
     def embed(self, images: Tensor) -> Tensor:
         vectors: Tensor = self.encoder(images).flatten(1)
         return vectors
-
-    def embed_step(self, images: Tensor, labeled: int) -> Tensor:
-        return embed_apart(self, images, labeled)
 
     def scores(self, episodes: EpisodeBatch) -> Tensor:
         support = episodes.support.double()

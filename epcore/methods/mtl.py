@@ -7,7 +7,7 @@ from torch.nn import functional
 
 from epcore.backbones.base import Backbone
 from epcore.classifiers.episodes import EpisodeBatch
-from epcore.methods.base import EpisodicMethod, embed_apart
+from epcore.methods.base import EpisodicMethod
 
 
 class Mtl(EpisodicMethod):
@@ -25,6 +25,7 @@ class Mtl(EpisodicMethod):
         inner_rate: PositiveFloat = Field(default=0.01, description="learning rate of these steps")
 
     pretrained = True
+    apart = True
 
     def __init__(self, options: Options, pixels: int, way: int, backbone: Backbone) -> None:
         super().__init__()
@@ -38,9 +39,6 @@ class Mtl(EpisodicMethod):
     def embed(self, images: Tensor) -> Tensor:
         features: Tensor = self.backbone(images)
         return features
-
-    def embed_step(self, images: Tensor, labeled: int) -> Tensor:
-        return embed_apart(self, images, labeled)
 
     def scores(self, episodes: EpisodeBatch) -> Tensor:
         inputs = functional.pad(episodes.points, (0, 1), value=1)  # (E, N, D + 1)

@@ -9,7 +9,7 @@ from epcore.backbones.base import scaled
 from epcore.classifiers.episodes import EpisodeBatch
 from epcore.methods._encoders import map_size
 from epcore.methods._resnet12 import tadam_encoder
-from epcore.methods.base import EpisodicMethod, embed_apart
+from epcore.methods.base import EpisodicMethod
 from epcore.settings import Ratio, Settings
 
 
@@ -25,6 +25,8 @@ class ProtoNetsPlusPlus(EpisodicMethod):
 
         width: Ratio = Field(default=Fraction(1), description="of the channels of the network")
 
+    apart = True
+
     def __init__(self, options: Options, pixels: int, way: int) -> None:
         super().__init__()
         self.encoder = tadam_encoder(
@@ -35,9 +37,6 @@ class ProtoNetsPlusPlus(EpisodicMethod):
     def embed(self, images: Tensor) -> Tensor:
         features: Tensor = self.encoder(images).mean(dim=(-2, -1))
         return features
-
-    def embed_step(self, images: Tensor, labeled: int) -> Tensor:
-        return embed_apart(self, images, labeled)
 
     def scores(self, episodes: EpisodeBatch) -> Tensor:
         differences = episodes.query[:, :, None] - episodes.class_means[:, None]
