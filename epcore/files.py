@@ -205,6 +205,11 @@ class Provenance:
         self.inputs = {path.as_posix(): verified(path) for path in inputs}
         self.started = time.time()
 
+    @property
+    def fingerprint(self) -> str:
+        """Changes with the config and the content of every input."""
+        return fingerprint(canonical_json(self.config), *self.inputs.values())
+
     def write(self, *files: Path, **facts: Any) -> None:
         """Writes the meta file beside the first of the files that were made, which are finished."""
         packages = ("epcore", "torch", "numpy", "pillow", "matplotlib")

@@ -19,14 +19,7 @@ from epcore.data.augment import Augmenter
 from epcore.data.device_images import to_device
 from epcore.data.store import ImageStore
 from epcore.errors import UserError
-from epcore.files import (
-    Provenance,
-    canonical_json,
-    fingerprint,
-    publish,
-    reserve,
-    write_text,
-)
+from epcore.files import Provenance, publish, reserve, write_text
 from epcore.imagenet_fs.config import ImageFeaturesConfig
 from epcore.runtime.device import autocast, choose_device, describe, set_precision
 
@@ -140,10 +133,7 @@ def write_features(
     backbone = load_backbone(checkpoint, config.backbone, device)
     augmenter, parts = Augmenter((), config.view), {}
     for out, data in folders.items():
-        provenance = provenances[out]
-        state = _folder(out) / fingerprint(
-            canonical_json(provenance.config), *provenance.inputs.values()
-        )
+        state = _folder(out) / provenances[out].fingerprint
         store = ImageStore.open(data)
         parts[out] = extract(backbone, store, state, augmenter, device, config.precision)
     for out, (values, resumed) in parts.items():

@@ -9,7 +9,7 @@ Snakemake has succeeded, from when on nothing deletes the checkpoint.
 import contextlib
 from pathlib import Path
 
-from epcore.files import Provenance, canonical_json, fingerprint
+from epcore.files import Provenance
 
 
 def state_file(checkpoint: Path, provenance: Provenance, model: str = "") -> Path:
@@ -18,8 +18,7 @@ def state_file(checkpoint: Path, provenance: Provenance, model: str = "") -> Pat
     Its name has a fingerprint of the config and of the sha256 of every input, so that a training
     never resumes foreign weights. `model` is one of several models that a stage trains.
     """
-    key = fingerprint(canonical_json(provenance.config), *provenance.inputs.values())
-    return checkpoint.parent / f"{checkpoint.stem}.state" / f"{key}{model}.pt"
+    return checkpoint.parent / f"{checkpoint.stem}.state" / f"{provenance.fingerprint}{model}.pt"
 
 
 def discard_old_states(results: Path) -> None:
