@@ -131,5 +131,5 @@ class Curves:
 
     def _note(self, of: Run | TrainedNetwork) -> str:
         """What the curves are of."""
-        caption, sized = self._registry.datasets[of.dataset].caption, self._registry.sized
-        return f"Scale {self._registry.scale_name}: {caption}, {sized(of.backbone)}"
+        registry = self._registry
+        return registry.data_and_network(of.dataset, registry.sized(of.backbone))

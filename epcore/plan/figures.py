@@ -172,7 +172,5 @@ class Figures:
     def _note(self, column: str, backbone: str | None) -> str:
         """What a figure's numbers are of."""
         registry = self._registry
-        dataset = registry.scale.columns.get(column)
-        title = registry.datasets[dataset].caption if dataset else "no data"
-        label = registry.sized(backbone) if backbone else ""
-        return f"scale {registry.scale_name}: {title}, {label}"
+        network = registry.sized(backbone) if backbone else ""
+        return registry.data_and_network(registry.scale.columns.get(column), network)

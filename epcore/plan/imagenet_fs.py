@@ -176,12 +176,10 @@ class ImageNetFs:
         for run in runs:
             row = rows.setdefault((run.dataset, run.backbone), {})
             row |= dict.fromkeys([self._stage_one(run), *self._generator_trainings(run)])
-        registry = self._registry
         return {
             f"curves-{dataset}-{network}": CurvesConfig(
                 trainings=tuple(row),
-                note=f"Scale {registry.scale_name}: {registry.datasets[dataset].caption}, "
-                f"{self.sized(network)}",
+                note=self._registry.data_and_network(dataset, self.sized(network)),
             )
             for (dataset, network), row in rows.items()
         }

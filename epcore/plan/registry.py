@@ -127,6 +127,11 @@ class Registry:
         size = self.scale.backbones.get(backbone, ScaledBackbone())
         return f"{self.backbones[backbone].label}{size.shown}"
 
+    def data_and_network(self, dataset: str | None, network: str) -> str:
+        """What numbers of this scale are of: "Scale demo: rendered characters, Conv-4"."""
+        caption = self.datasets[dataset].caption if dataset else "no data"
+        return f"Scale {self.scale_name}: {caption}, {network}"
+
     @cached_property
     def footprint(self) -> FootprintSettings:
         """The file footprint.yaml."""

@@ -179,4 +179,4 @@ class TableFigureConfig(StageConfig):
         block, _, column = self.places[0]
         backbone = self.backbones.get(str(block.backbone), "")
         dataset = self.datasets.get(column.dataset, "no data")
-        return f"scale {self.scale}: {dataset}, {backbone}"
+        return f"Scale {self.scale}: {dataset}, {backbone}"

@@ -159,7 +159,7 @@ def test_the_words_of_a_figure_are_text_in_embedded_fonts(figure, name):
             "between embeddings",
             "--Net",
             "9 pairs",
-            "scale demo: rendered characters of 100",
+            "Scale demo: rendered characters of 100",
         ),
     }
     for text in expected[name]:

@@ -131,7 +131,7 @@ def test_the_words_of_the_ablation_are_text_in_embedded_fonts(ablation_stage):
     words = words_of("ablation.pdf")
     for term in ("EFT", "ROT", "LP with EP", "EFT with ROT"):
         assert term in words
-    assert "scale demo: rendered characters of 100 classes, Conv-4" in words
+    assert "Scale demo: rendered characters of 100 classes, Conv-4" in words
     fonts = fonts_of("ablation.pdf")
     assert fonts
     assert all(kind.endswith("TrueType") and embedded == "yes" for kind, embedded in fonts)
@@ -247,7 +247,7 @@ def test_every_alpha_of_the_search_is_named_in_text_however_many_there_are(alpha
     for number in (0.05, 0.15, 0.2, 0.25, 0.35, 0.45, 0.65, 0.8):
         assert f" {number:g} " in words
     assert "authors' code: EP 0.5, LP 0.2" in words
-    assert "scale demo: rendered characters of 100 classes, Conv-4" in words
+    assert "Scale demo: rendered characters of 100 classes, Conv-4" in words
     assert all(kind.endswith("TrueType") and emb == "yes" for kind, emb in fonts_of("alpha.pdf"))
 
 
