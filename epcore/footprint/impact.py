@@ -3,7 +3,7 @@
 These are what the paper's appendix says of its own experiments, on Tesla V100 in Quebec.
 """
 
-HOURS, WATTS, FACTOR = 24480, 250, 0.02
+HOURS, WATTS = 24480, 250
 PRINTED, COMPUTED = 146.88, 122.4  # kg
 SENTENCE = (
     "The paper's 24480 h at 250 W and 0.02 kg/kWh give 122.4 kg by the same formula, not the "

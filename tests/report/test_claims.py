@@ -17,7 +17,7 @@ from test_latex import compiled, overfull
 from epcore.classifiers import load_classifier
 from epcore.config.claims import ClaimSettings
 from epcore.errors import UserError
-from epcore.footprint.impact import FACTOR, HOURS, PRINTED, WATTS
+from epcore.footprint.impact import HOURS, PRINTED, WATTS
 from epcore.plan import Plan
 from epcore.plan.claims import Claims
 from epcore.report import claims
@@ -497,7 +497,7 @@ def test_the_claims_on_methods_that_assume_balance_are_of_those_that_the_tables_
 def test_the_claims_on_co2_are_of_the_numbers_that_the_footprint_has():
     claims = {claim.id: claim for claim in planned("demo").claims.settings.paper}
     (mass,), (share,) = claims["C30"].products, claims["C31"].products
-    assert mass.factors == (HOURS, WATTS / 1000, FACTOR)
+    assert mass.factors == (HOURS, WATTS / 1000, 0.02)
     assert (mass.stated, mass.divisors) == (PRINTED, ())
     assert (share.factors, share.divisors) == ((1000, 100), (PRINTED,))
     assert share.stated == 685
