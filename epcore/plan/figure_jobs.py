@@ -3,15 +3,17 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 from epcore.config.figures import FigureSettings
 from epcore.plan import paths
+from epcore.plan.curves import Curves
+from epcore.plan.figures import Figures
+from epcore.plan.plots import Plots
+from epcore.plan.registry import Registry
 from epcore.plan.run import Run
+from epcore.plan.runs import Runs
+from epcore.plan.tables import Tables
 from epcore.settings import StageConfig
-
-if TYPE_CHECKING:
-    from epcore.plan.plan import Plan
 
 Inputs = dict[str, Sequence[str]]
 
@@ -34,9 +36,17 @@ class FigureJob:
 class FigureJobs:
     """The job of each figure that a scale has the runs of."""
 
-    def __init__(self, plan: "Plan") -> None:
-        self._scale, self._runs = plan.registry.scale_name, plan.runs
-        self._figures, self._plots, self._curves = plan.figures, plan.plots, plan.curves
+    def __init__(
+        self,
+        registry: Registry,
+        runs: Runs,
+        tables: Tables,
+        figures: Figures,
+        plots: Plots,
+        curves: Curves,
+    ) -> None:
+        self._registry, self._runs, self._tables = registry, runs, tables
+        self._figures, self._plots, self._curves = figures, plots, curves
 
     def job(self, figure: str) -> FigureJob:
         """The job that draws a figure."""
@@ -52,7 +62,7 @@ class FigureJobs:
 
     def _of_table(self, figure: str) -> FigureJob:
         settings = self._figures.settings.of_tables[figure]
-        place = {"scale": self._scale, "table": settings.table}
+        place = {"scale": self._registry.scale_name, "table": settings.table}
         inputs: Inputs = {
             "table": [paths.TABLE_CSV.format(**place)],
             "drawn_from": [paths.TABLE_TESTS.format(**place)],
@@ -62,9 +72,9 @@ class FigureJobs:
 
     def _plot(self, figure: str) -> FigureJob:
         title = f"accuracy over {self._plots.settings.plots[figure].label}"
+        scale = self._registry.scale_name
         tables = [
-            paths.TABLE_CSV.format(scale=self._scale, table=name)
-            for name in self._plots.tables(figure)
+            paths.TABLE_CSV.format(scale=scale, table=name) for name in self._plots.tables(figure)
         ]
         return FigureJob("plot", title, lambda: self._plots.plot(figure), {"tables": tables})
 

@@ -46,7 +46,7 @@ class Plan:
         self.tested = tested = Tested(registry, runs, tables, figures)
         self.plots = Plots(registry, tables)
         self.curves = Curves(registry, runs, tables, figures, tested, fs)
-        self.figure_jobs = FigureJobs(self)
+        self.figure_jobs = FigureJobs(registry, runs, tables, figures, self.plots, self.curves)
         self.claims = Claims(registry, tables, figures)
 
     def check(self) -> None:
