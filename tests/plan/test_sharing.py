@@ -210,7 +210,7 @@ def test_every_cell_has_exactly_one_file_of_scores_and_every_file_one_way_to_mak
         if p.compared.has(recipe):  # as the rule `meta_test` does
             checkpoint = p.runs.path(paths.CHECKPOINT, p.compared.checkpoint(run))
             assert paths.meta(checkpoint) == cell.checkpoint_meta
-            tested = config_text(p.compared.meta_test(backbone, recipe, protocol))
+            tested = config_text(p.compared.meta_test(where["dataset"], backbone, recipe, protocol))
             made[cell.scores].add((checkpoint, protocol, tested))
             continue
         features = p.runs.features(run)

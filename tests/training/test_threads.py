@@ -48,7 +48,10 @@ def test_whatever_computes_with_torch_has_the_threads_of_its_resources():
         (plan.runs.base_classes(*run), resources.embed),
         (plan.runs.evaluate(*run), resources.evaluate),
         (plan.runs.compared.meta_train("mini-imagenet", "conv4", "protonet", 0, 1), resources),
-        (plan.runs.compared.meta_test("conv4", "protonet", "5way-1shot"), resources.embed),
+        (
+            plan.runs.compared.meta_test("mini-imagenet", "conv4", "protonet", "5way-1shot"),
+            resources.embed,
+        ),
         (plan.imagenet_fs.classifier("resnet10", 0), networks.network),
         (plan.imagenet_fs.features("resnet10"), networks.features),
         (plan.imagenet_fs.generator("wdae-gnn"), networks.weights),
