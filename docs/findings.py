@@ -16,7 +16,7 @@ import os
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -552,16 +552,26 @@ def compared_beside() -> str:
         *(("", line) for line in others),
         *((", augmented", line) for line in lines_of("demo-augmented/episodic")),
     ]
+    return _episodic_tests(sorted(lines, key=lambda pair: -float(pair[1]["accuracy"])))
+
+
+def _episodic_tests(lines: Iterable[tuple[str, dict[str, str]]]) -> str:
+    """Tests of compared methods, each with a note on its training."""
     text = [
         "| method | episodes | accuracy | steps | seconds of training |",
         "|---|---|---|---|---|",
     ]
-    for note, line in sorted(lines, key=lambda pair: -float(pair[1]["accuracy"])):
+    for note, line in lines:
         _, backbone, recipe, _ = line["network"].split("/")
         place = f"{recipe} ({backbone}){note} | {line['protocol']}"
         numbers = f"{float(line['accuracy']):.1f} | {int(line['steps']):,} | {line['seconds']}"
         text.append(f"| {place} | {numbers} |")
     return "\n".join(text)
+
+
+def photographs_groups() -> str:
+    """A method of each other group on the photographs, with narrowed networks."""
+    return _episodic_tests(("", line) for line in lines_of("grocery-groups/episodic"))
 
 
 def photographs() -> str:
@@ -705,6 +715,7 @@ MAKERS: dict[str, Callable[[], str]] = {
     "mini-with-ep": mini_with_ep,
     "photographs": photographs,
     "photographs-classifiers": photographs_classifiers,
+    "photographs-groups": photographs_groups,
     "photographs-placement": photographs_placement,
     "picks": picks,
     "placement": placement,
