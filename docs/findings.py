@@ -446,14 +446,16 @@ def _placement(
 def mini_ways() -> str:
     """EP at test with more ways on mini-ImageNet, minus --Net."""
     text = ["| test | --Net | EP at test |", "|---|---|---|"]
-    return "\n".join([*text, *(f"| {' | '.join(row)} |" for row in _more("more-ways").values())])
+    return "\n".join(
+        [*text, *(f"| {' | '.join(row)} |" for row in _gains_at_test("more-ways").values())]
+    )
 
 
 def mini_images() -> str:
     """The same with ten shots and unlabeled images, beside what the paper prints of EPNet."""
     paper = read_printed(ROOT / "config/paper/ssl100.csv")
     text = ["| test | --Net | EP at test | EPNet as printed |", "|---|---|---|---|"]
-    for column, row in _more("more-images").items():
+    for column, row in _gains_at_test("more-images").items():
         shots = re.match(r"5w(\d+)-u", column)
         theirs = "-"
         if shots:
@@ -466,7 +468,7 @@ def mini_images() -> str:
     return "\n".join(text)
 
 
-def _more(table: str) -> dict[str, list[str]]:
+def _gains_at_test(table: str) -> dict[str, list[str]]:
     """A column of more-ways or more-images -> its name, --Net, and what EP at test adds."""
     cells = {(line["row"], line["column"]): line for line in lines_of(f"mini-cpu-net/{table}")}
     rows = {}

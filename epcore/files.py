@@ -220,7 +220,7 @@ class Provenance:
             "made": {path.name: sha256(path) for path in files},
             "git_revision": _git_revision(),
             "python": sys.version.split()[0],
-            "packages": {name: installed(name) for name in packages},
+            "packages": {name: version_of(name) for name in packages},
             "threads": os.environ.get("OMP_NUM_THREADS"),
             "seconds": round(time.time() - self.started, 3),
             **facts,
@@ -238,7 +238,7 @@ def add_energy(made: Path) -> None:
         write_text(meta, json.dumps(document, indent=1, sort_keys=True) + "\n")
 
 
-def installed(package: str) -> str | None:
+def version_of(package: str) -> str | None:
     """The version of a package, if it is installed."""
     try:
         return metadata.version(package)

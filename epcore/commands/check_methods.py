@@ -21,10 +21,9 @@ def check_methods(plan: Plan, recipes: Sequence[str]) -> None:
     """
     for name, method in plan.registry.recipes.compared.items():
         place = plan.registry.recipes.compared_place(name)
-        for trained in (method, *method.datasets.values()):
-            shots = {1}.union(*(v for v in trained.method.values() if isinstance(v, dict)))
-            for shot in sorted(shots):
-                kind, _ = method_of(trained.options(shot), place)
+        variants = (method, *method.datasets.values())
+        every = [variant.options(shot) for variant in variants for shot in variant.shots]
+        kind, *_ = (method_of(options, place)[0] for options in every)
         if kind.pretrained != (method.pretrained is not None):
             starts = "a pretrained network" if kind.pretrained else "random weights"
             raise UserError(

@@ -19,7 +19,7 @@ from epcore.data.datasets import OfficialData, OwnData
 from epcore.data.fetch import find
 from epcore.data.sources import Sources
 from epcore.errors import UserError
-from epcore.files import installed
+from epcore.files import version_of
 from epcore.footprint.config import FootprintSettings
 from epcore.footprint.factor import carbon_intensity, factor_source
 from epcore.plan import Plan, paths
@@ -105,8 +105,8 @@ def check_packages(lock: Path) -> Iterator[Finding]:
         yield Finding("packages", f"there is no {lock.name} here", remedy)
         return
     locked = dict(re.findall(r"^([\w.-]+)==([\w.]+)", lock.read_text(encoding="utf-8"), re.M))
-    # Less the +cpu or +cu130 of a build.
-    actual = {name: (installed(name) or "missing").split("+")[0] for name in locked}
+    # A version without the +cpu or +cu130 of its build.
+    actual = {name: (version_of(name) or "missing").split("+")[0] for name in locked}
     deviating = [
         f"{name} {actual[name]} for {version}"
         for name, version in locked.items()
@@ -149,7 +149,7 @@ def check_path(python: str) -> Finding:
 
 def check_factor(settings: FootprintSettings) -> list[Finding]:
     """Checks the emission factor if energy is tracked and codecarbon is installed."""
-    if not settings.tracking or installed("codecarbon") is None:
+    if not settings.tracking or version_of("codecarbon") is None:
         return []
     try:
         factor = carbon_intensity(settings)

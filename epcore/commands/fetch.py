@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from rich.filesize import decimal
+from rich.filesize import decimal as file_size
 
 from epcore.config.datasets import DataSources
 from epcore.data.datasets import OfficialData
@@ -85,7 +85,7 @@ def overview(registry: DataSources, root: Path) -> str:
             state = "to be downloaded" if file.urls else "to be got by hand"
             if (location := find(file, root)) is not None:
                 state = f"found: {location}"
-            size = f"{decimal(file.size)}, " if file.size else ""
+            size = f"{file_size(file.size)}, " if file.size else ""
             lines.append(f"    {file.path}: {size}{state}")
     return "\n".join(
         [*lines, "", "`epcore fetch NAME` gets what is missing and verifies the rest."]

@@ -9,18 +9,36 @@ from epcore.training.config import EpisodicTraining
 from epcore.training.optimization import value_of_shot
 
 
+def check_shots(method: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a method; `ValueError` for a mapping that is not of shots."""
+    for name, value in method.items():
+        shots = value if isinstance(value, dict) else {1: value}
+        if not shots or any(not isinstance(shot, int) or shot < 1 for shot in shots):
+            raise ValueError(
+                f"{name}: give one value, or one for each shot, as in {{1: 0.3, 5: 0.2}}"
+            )
+    return method
+
+
 class TrainedMethod(Settings):
     """A method and how it is trained."""
 
-    method: Annotated[dict[str, Any], AfterValidator(check_named)] = Field(
-        description="the `name` of a method of epcore.methods, and its options; of each one value, "
-        "or one for each shot"
+    method: Annotated[dict[str, Any], AfterValidator(check_named), AfterValidator(check_shots)] = (
+        Field(
+            description="the `name` of a method of epcore.methods, and its options, each one value or "
+            "one for each shot"
+        )
     )
     training: EpisodicTraining = Field(description="how it is trained")
 
     def options(self, shot: int) -> dict[str, Any]:
         """The method's `name` and its options with a shot."""
         return {name: value_of_shot(value, shot) for name, value in self.method.items()}
+
+    @property
+    def shots(self) -> set[int]:
+        """The shots that options differ between; 1 if they do not."""
+        return {1}.union(*(value for value in self.method.values() if isinstance(value, dict)))
 
 
 class ComparedMethod(TrainedMethod):
@@ -49,8 +67,8 @@ class ComparedMethod(TrainedMethod):
         default="val", description="the classes on whose episodes the best epoch is chosen"
     )
 
-    def on(self, dataset: str) -> TrainedMethod:
-        """Method and training on a data set."""
+    def for_dataset(self, dataset: str) -> TrainedMethod:
+        """The method and its training on a data set."""
         return self.datasets.get(dataset, self)
 
 

@@ -16,7 +16,7 @@ import pooch
 import requests
 from filelock import FileLock, Timeout
 from requests.adapters import HTTPAdapter
-from rich.filesize import decimal
+from rich.filesize import decimal as file_size
 from tqdm import tqdm
 
 from epcore.data.datasets import Source, SourceFile
@@ -268,6 +268,6 @@ def _check_room(path: Path, needed: int) -> None:
     free = shutil.disk_usage(path.parent).free
     if needed > free:
         raise UserError(
-            f"{path} needs {decimal(needed)}, {decimal(free)} are free",
+            f"{path} needs {file_size(needed)}, {file_size(free)} are free",
             "make room or choose another data_root in config/config.yaml",
         )

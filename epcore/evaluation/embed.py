@@ -85,8 +85,9 @@ def embed(
     backbone.eval()
     # On the device, so that a GPU need not wait for the copy of each batch's features.
     values = torch.empty((len(rows), backbone.feature_size), device=device)
-    hidden = None if label else True  # None shows the bar on a terminal
-    for start in tqdm(range(0, len(rows), BATCH), label, unit="batch", disable=hidden):
+    for start in tqdm(
+        range(0, len(rows), BATCH), label, unit="batch", disable=None if label else True
+    ):
         images = to_device(store.pixels(rows[start : start + BATCH]), device)
         with autocast(device, precision):
             features = backbone(augmenter.eval_transform(images))

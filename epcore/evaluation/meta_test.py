@@ -79,8 +79,9 @@ class EpisodicTester:
         points = None if self.batch_statistics else self._all_points(store, episodes)
         images = episodes.unique_image_indices()
         size = 1 if self.batch_statistics else self.method.episodes_at_once
-        hidden = None if label else True  # None shows the bar on a terminal
-        for start in tqdm(range(0, len(rows), size), label, unit="batch", disable=hidden):
+        for start in tqdm(
+            range(0, len(rows), size), label, unit="batch", disable=None if label else True
+        ):
             batch_rows = rows[start : start + size]
             episode_points = (
                 self._episode_points(store, batch_rows, way * shot)

@@ -83,8 +83,9 @@ def scores_of(
     images, labels = episodes.images(way), torch.from_numpy(episodes.query_labels)
     mean, weights = base.tensors if base else (None, None)
     size = max(1, min(BATCH, PAIRS // images.shape[1] ** 2))
-    hidden = None if label else True  # None shows the bar on a terminal
-    for start in tqdm(range(0, len(images), size), label, unit="batch", disable=hidden):
+    for start in tqdm(
+        range(0, len(images), size), label, unit="batch", disable=None if label else True
+    ):
         part = slice(start, start + size)
         points, expected = features.of(images[part]), labels[part]
         numbers = torch.arange(start, start + len(points))

@@ -82,8 +82,8 @@ def extract(
     rows = len(store.labels)
     shape = (rows, backbone.feature_size)
     # The mark is written after the rows that it counts.
-    saved = target.is_file() and mark.is_file()
-    resumed = rows_done = int(mark.read_text(encoding="utf-8")) if saved else 0
+    has_rows = target.is_file() and mark.is_file()
+    resumed = rows_done = int(mark.read_text(encoding="utf-8")) if has_rows else 0
     if not rows_done:
         np.lib.format.open_memmap(target, mode="w+", dtype=np.float32, shape=shape).flush()
         reserve(target)

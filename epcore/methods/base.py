@@ -19,8 +19,8 @@ class EpisodicMethod(nn.Module):
     distances and graphs are kept out of it. episodes_at_once: in a test, for memory. least_tasks:
     how many episodes a step of training takes at least. base_features: of methods whose training
     also classifies among all base classes, how many features the linear layer for it sees.
-    pretrained: whether it starts from a pretrained network. apart: whether support and queries of a
-    training step are batches of their own.
+    pretrained: whether it starts from a pretrained network. separate_batches: whether support and
+    queries of a training step are a batch each.
 
     It is built from its options, the side of the images in pixels, the classes of an episode, as
     some networks end with as many outputs, and the pretrained network if it starts from one.
@@ -36,7 +36,7 @@ class EpisodicMethod(nn.Module):
     least_tasks: ClassVar[int] = 1
     base_features: int | None = None
     pretrained: ClassVar[bool] = False
-    apart: ClassVar[bool] = False
+    separate_batches: ClassVar[bool] = False
 
     def embed(self, images: Tensor) -> Tensor:
         """Images `(n, 3, h, w)` to vectors `(n, D)`."""
@@ -46,10 +46,10 @@ class EpisodicMethod(nn.Module):
         """Points `(T, N, D)` of the images `(T, N, 3, h, w)` of a training step's T episodes.
 
         The first `labeled` images of an episode are its support. BatchNorm sees all images
-        together or, where the method embeds `apart`, the support of all episodes and their queries
-        each with statistics of its own.
+        together or, with `separate_batches`, first the support of all episodes and then their
+        queries.
         """
-        parts = (images[:, :labeled], images[:, labeled:]) if self.apart else (images,)
+        parts = (images[:, :labeled], images[:, labeled:]) if self.separate_batches else (images,)
         points = [self.embed(part.flatten(0, 1)).reshape(*part.shape[:2], -1) for part in parts]
         return torch.cat(points, dim=1)
 

@@ -43,7 +43,7 @@ class MetaOptNet(EpisodicMethod):
             default=5, description="side of the squares that are dropped from the last two maps"
         )
 
-    apart = True
+    separate_batches = True
 
     def __init__(self, options: Options, pixels: int, way: int) -> None:
         super().__init__()

@@ -25,7 +25,7 @@ class Mtl(EpisodicMethod):
         inner_rate: PositiveFloat = Field(default=0.01, description="learning rate of these steps")
 
     pretrained = True
-    apart = True
+    separate_batches = True
 
     def __init__(self, options: Options, pixels: int, way: int, backbone: Backbone) -> None:
         super().__init__()

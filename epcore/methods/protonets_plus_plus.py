@@ -25,7 +25,7 @@ class ProtoNetsPlusPlus(EpisodicMethod):
 
         width: Ratio = Field(default=Fraction(1), description="of the channels of the network")
 
-    apart = True
+    separate_batches = True
 
     def __init__(self, options: Options, pixels: int, way: int) -> None:
         super().__init__()

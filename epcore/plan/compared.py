@@ -31,7 +31,7 @@ class Compared:
     def meta_train(
         self, dataset: str, backbone: str, recipe: str, seed: int, shot: int
     ) -> MetaTrainConfig:
-        method = self._registry.recipes.compared_method(recipe).on(dataset)
+        method = self._registry.recipes.compared_method(recipe).for_dataset(dataset)
         return MetaTrainConfig(
             **self._network(backbone, self._registry.scale.resources),
             method=method.options(shot),
@@ -45,7 +45,7 @@ class Compared:
         tested = self._registry.protocols[protocol]
         return MetaTestConfig(
             **self._network(backbone, self._registry.scale.resources.embed),
-            method=method.on(dataset).options(tested.checkpoint_shot),
+            method=method.for_dataset(dataset).options(tested.checkpoint_shot),
             way=tested.way,
             batch_statistics=method.batch_statistics,
         )

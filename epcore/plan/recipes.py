@@ -178,7 +178,7 @@ def _with_data_sets(
     for dataset, settings in special.items():
         whole = merge(merge(sources, settings), changes)
         keys = {"method", "training", *settings}
-        datasets[dataset] = {key: whole[key] for key in keys if key in whole}
+        datasets[dataset] = {key: value for key, value in whole.items() if key in keys}
     return merge(sources, changes) | {"datasets": datasets}
 
 

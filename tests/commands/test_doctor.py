@@ -22,7 +22,7 @@ from epcore.commands.doctor import (
 )
 from epcore.commands.dry_run import Job, planned
 from epcore.errors import UserError
-from epcore.files import installed
+from epcore.files import version_of
 from epcore.plan import Plan
 from epcore.plan.registry import main_config
 
@@ -59,10 +59,10 @@ def asked(findings):
 
 def test_missing_and_other_packages_are_named_and_builds_of_a_version_are_that_version(tmp_path):
     lock = tmp_path / "requirements.txt"
-    lock.write_text(f"torch=={installed('torch')}\nno-such-package==1.0\nnumpy==0.1\n")
+    lock.write_text(f"torch=={version_of('torch')}\nno-such-package==1.0\nnumpy==0.1\n")
     said = asked(check_packages(lock))["packages"]
     assert "no-such-package missing for 1.0" in said
-    assert f"numpy {installed('numpy')} for 0.1" in said
+    assert f"numpy {version_of('numpy')} for 0.1" in said
     assert "torch" not in said
     assert "pip install -r requirements.txt" in said
 

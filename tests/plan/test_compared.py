@@ -251,6 +251,20 @@ def test_settings_of_leo_depend_on_data_set_and_shot_as_its_authors_have_them(
     assert tested.method == trained.method
 
 
+@pytest.mark.parametrize("alpha", [{}, {"one": 0.5}, {1: 0.5, "five": 0.6}, {0: 0.5}])
+def test_a_mapping_in_place_of_an_option_has_shots(config, alpha):
+    folder = config(tpn={"method": {"name": "tpn", "alpha": alpha}})
+    with pytest.raises(UserError, match=r"tpn.*alpha: give one value, or one for each shot"):
+        plan("demo", folder)
+
+
+def test_a_wrong_option_of_one_shot_on_one_data_set_is_told(config):
+    datasets = {"tiered-imagenet": {"method": {"alpha": {1: 0.5, 5: 1.5}}}}
+    loaded = plan("demo", config(tpn={"datasets": datasets}))
+    with pytest.raises(UserError, match=r"tpn, method: alpha"):
+        check_methods(loaded, loaded.registry.recipes.names)
+
+
 def test_a_method_may_start_from_a_pretrained_network():
     """It is part of what its checkpoint took to train."""
     runs = plan("demo").runs
