@@ -9,8 +9,9 @@ from epcore.training.config import EpisodicTraining
 from epcore.training.optimization import value_of_shot
 
 
-def check_shots(method: dict[str, Any]) -> dict[str, Any]:
-    """The settings of a method; `ValueError` for a mapping that is not of shots."""
+def check_method(method: dict[str, Any]) -> dict[str, Any]:
+    """A method's settings; `ValueError` without its name, or for a mapping that is not of shots."""
+    check_named(method)
     for name, value in method.items():
         shots = value if isinstance(value, dict) else {1: value}
         if not shots or any(not isinstance(shot, int) or shot < 1 for shot in shots):
@@ -23,11 +24,9 @@ def check_shots(method: dict[str, Any]) -> dict[str, Any]:
 class TrainedMethod(Settings):
     """A method and how it is trained."""
 
-    method: Annotated[dict[str, Any], AfterValidator(check_named), AfterValidator(check_shots)] = (
-        Field(
-            description="the `name` of a method of epcore.methods, and its options, each one value or "
-            "one for each shot"
-        )
+    method: Annotated[dict[str, Any], AfterValidator(check_method)] = Field(
+        description="the `name` of a method of epcore.methods, and its options, each one value or "
+        "one for each shot"
     )
     training: EpisodicTraining = Field(description="how it is trained")
 
