@@ -147,13 +147,12 @@ class Recipes:
             shared = {"training": self.scale.compared.training}
             changes = merge(shared, self.scale.compared.methods.get(str(kind), {}))
             file = f"{self.config.name}/compared.yaml, {name}"
-            special = validate(
-                dict[str, dict[str, Any]], settings.get("datasets", {}), f"{file}, datasets"
-            )
+            special = merge(settings, changes).get("datasets", {})
+            validate(dict[str, dict[str, Any]], special, f"{file}, datasets")
             advice = "; add it, or `extends:` with the name of an entry that has it"
             layers = [
-                (file, _with_data_sets(settings, special, {})),
-                (f"{self.scale_file}, compared", _with_data_sets(settings, special, changes)),
+                (file, _with_data_sets(settings, {})),
+                (f"{self.scale_file}, compared", _with_data_sets(settings, changes)),
             ]
             entries[name] = _validate_last(ComparedMethod, layers, advice)
         methods = {method.method["name"]: method for method in entries.values()}
@@ -170,16 +169,15 @@ class Recipes:
         return pick(self.compared, name, "recipe", f"{self.config.name}/compared.yaml")
 
 
-def _with_data_sets(
-    sources: Mapping[str, Any], special: Mapping[str, dict[str, Any]], changes: Mapping[str, Any]
-) -> dict[str, Any]:
+def _with_data_sets(sources: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """An entry of compared.yaml with a scale's changes, also in what is special to a data set."""
-    datasets = {}
-    for dataset, settings in special.items():
-        whole = merge(merge(sources, settings), changes)
-        keys = {"method", "training", *settings}
+    general, datasets = merge(sources, changes), {}
+    for dataset in general.get("datasets", {}):
+        special = [layer.get("datasets", {}).get(dataset, {}) for layer in (sources, changes)]
+        whole = merge(merge(merge(sources, special[0]), changes), special[1])
+        keys = {"method", "training", *special[0], *special[1]}
         datasets[dataset] = {key: value for key, value in whole.items() if key in keys}
-    return merge(sources, changes) | {"datasets": datasets}
+    return general | {"datasets": datasets}
 
 
 def _with_candidates(

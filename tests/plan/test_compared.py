@@ -258,6 +258,18 @@ def test_a_mapping_in_place_of_an_option_has_shots(config, alpha):
         plan("demo", folder)
 
 
+def test_a_scale_may_change_what_is_special_to_a_data_set(config):
+    folder = config()
+    changes = {"training": {"epochs": 4}, "datasets": {"cub": {"training": {"epochs": 3}}}}
+    put(folder, "scales/paper.yaml", "compared/methods", {"tpn": changes})
+    compared = plan("paper", folder).compared
+    epochs = {"mini-imagenet": 4, "tiered-imagenet": 4, "cub": 3}
+    for dataset, number in epochs.items():
+        assert compared.meta_train(dataset, "conv4", "tpn", 0, 1).training.epochs == number
+    halved = [compared.meta_train(d, "conv4", "tpn", 0, 1).training.halve_every for d in epochs]
+    assert halved == [10, 25, 10]
+
+
 def test_a_wrong_option_of_one_shot_on_one_data_set_is_told(config):
     datasets = {"tiered-imagenet": {"method": {"alpha": {1: 0.5, 5: 1.5}}}}
     loaded = plan("demo", config(tpn={"datasets": datasets}))
