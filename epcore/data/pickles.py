@@ -1,18 +1,16 @@
-"""The published pickles, read by Python's unpickler with stand-ins for everything that it may call.
+"""The published pickles, read without Python's unpickler, so that nothing they name is called.
 
-They hold mappings, lists, texts, whole numbers and arrays of plain numbers or texts. A pass over
-the opcodes comes first: it refuses what these do not take, and what would be large in a small file.
-Then every name that a pickle gives becomes a stand-in of ours, because numpy's own functions trust
-their input, and at the end the stand-ins become arrays.
+They hold mappings, lists, texts, whole numbers and arrays of plain numbers or texts. `load` follows
+the opcodes that these take, as `pickletools` lists them, and refuses all others. An array is what
+numpy writes for one: a call of `_reconstruct`, and a state of which each part is checked.
 """
 
-import io
 import math
 import mmap
-import pickle
 import pickletools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -20,125 +18,54 @@ import numpy as np
 
 from epcore.errors import UserError
 
-TEXTS = {
-    "SHORT_BINSTRING", "BINSTRING", "SHORT_BINBYTES", "BINBYTES", "BINBYTES8", "SHORT_BINUNICODE",
-    "BINUNICODE", "BINUNICODE8",
+MARK = object()  # on the stack, below the items of a tuple, a list or a mapping
+HIGHEST = 10_000  # of the stack; a pickle puts a thousand items at once into a list or mapping
+SHORT = 1000  # the longest text that a pickle may refer to again
+STRINGS = {"SHORT_BINSTRING", "BINSTRING"}  # of Python 2: bytes, which pickletools shows as text
+ARGUMENTS = {
+    "BININT", "BININT1", "BININT2", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "BINBYTES",
+    "SHORT_BINBYTES", "BINBYTES8",
 }  # fmt: skip
-PUTS, GETS = {"BINPUT", "LONG_BINPUT", "MEMOIZE"}, {"BINGET", "LONG_BINGET"}
-NAMES = {"GLOBAL", "STACK_GLOBAL"}
-# What a pickle may refer to again after one of these: a name, a dtype, or, as it turns out, an
-# array, which is refused at the end. Containers in containers, each a few times, would be a large
-# thing in a small file.
-REPEATABLE = {*NAMES, "REDUCE", "BUILD"}
-KNOWN = {
-    *TEXTS, *PUTS, *GETS, *REPEATABLE, "BININT", "BININT1", "BININT2", "LONG1", "PROTO", "FRAME",
-    "NONE", "NEWTRUE", "NEWFALSE", "MARK", "EMPTY_TUPLE", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3",
-    "EMPTY_LIST", "EMPTY_DICT", "APPEND", "APPENDS", "SETITEM", "SETITEMS", "STOP",
+BEGINNINGS: dict[str, Callable[[], Any]] = {
+    "MARK": lambda: MARK, "NONE": lambda: None, "NEWTRUE": lambda: True, "NEWFALSE": lambda: False,
+    "EMPTY_TUPLE": tuple, "EMPTY_LIST": list, "EMPTY_DICT": dict,
 }  # fmt: skip
-SHORT = 1000  # of texts that a pickle may refer to again
-DEEPEST = 3  # a mapping of mappings of lists
-TUPLES = {"TUPLE", "TUPLE1", "TUPLE2", "TUPLE3"}
-DEEPEST_TUPLE = 10  # Python hashes tuples in tuples until its stack overflows
+COUNTS = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3, "APPEND": 1, "SETITEM": 2}  # else from a mark on
+ARRAY = ("numpy.core.multiarray._reconstruct", "numpy._core.multiarray._reconstruct")
+SCALAR = ("numpy.core.multiarray.scalar", "numpy._core.multiarray.scalar")
 
 
 class _Refused(Exception):  # noqa: N818 - it says what is refused
     """What no published pickle holds."""
 
 
-def _opcodes(
-    content: io.BytesIO | mmap.mmap,
-) -> Iterator[tuple[pickletools.OpcodeInfo, Any]]:
-    """The opcodes that published pickles take, with their arguments; no length passes the end."""
-    for opcode, argument, _ in pickletools.genops(content):  # type: ignore[arg-type]
-        if opcode.name not in KNOWN:
-            raise _Refused(f"it has the opcode {opcode.name}")
-        yield opcode, argument
-
-
-def _check(content: io.BytesIO | mmap.mmap) -> None:
-    """Refuses foreign opcodes, deep tuples, and references to more than names and short texts."""
-    memo: dict[int, bool] = {}
-    depths: list[int | None] = []
-    repeatable = False  # whether what the last opcode left may be referred to again
-    for opcode, argument in _opcodes(content):
-        name = opcode.name
-        if name in PUTS:
-            index = len(memo) if name == "MEMOIZE" else argument
-            if index > 2 * len(memo) + 1000:
-                raise _Refused("a reference by a number that is too large")
-            memo[index] = repeatable
-        elif name in GETS:
-            if not memo.get(argument):
-                raise _Refused("it refers to one thing twice")
-        else:
-            repeatable = name in REPEATABLE or (name in TEXTS and len(argument) <= SHORT)
-        if name not in PUTS:
-            _stack(opcode, depths)
-
-
-def _stack(opcode: pickletools.OpcodeInfo, depths: list[int | None]) -> None:
-    """What an opcode does to the stack, of whose values `depths` says how deep tuples nest there.
-
-    A mark has no depth.
-    """
-    arguments: list[Any] = []
-    count = len(opcode.stack_before)
-    if pickletools.markobject in opcode.stack_before:
-        count = opcode.stack_before.index(pickletools.markobject)
-        while (depth := depths.pop()) is not None:
-            arguments.append(depth)
-    arguments += [depths.pop() for _ in range(count)]
-    deepest = 0 if opcode.name == "REDUCE" else max(arguments, default=0)
-    deepest += opcode.name in TUPLES
-    if deepest > DEEPEST_TUPLE:
-        raise _Refused("tuples in tuples in tuples")
-    depths += [None if made is pickletools.markobject else deepest for made in opcode.stack_after]
-
-
-# -- stand-ins -----------------------------------------------------------------------------------
-
-
-class _Function:
-    """A name that a pickle gives."""
-
-    __slots__ = ("call",)
-
-    def __init__(self, call: Any) -> None:
-        self.call = call
-
-    def __call__(self, *arguments: Any) -> Any:
-        return self.call(*arguments)
-
-    def __setstate__(self, state: Any) -> None:
-        raise _Refused("it sets the state of a function")
+class _Name(str):
+    """The dotted name of a function or class."""
 
 
 class _Dtype:
-    """What a pickle says of a dtype; its byte order comes later, once."""
-
-    __slots__ = ("complete", "plain")
+    """A dtype, whose byte order comes after it."""
 
     def __init__(self, code: Any, *_: Any) -> None:
         if not re.fullmatch(r"[?biufSU]\d{0,9}", text(code), re.ASCII):
             raise _Refused(f"an array of the kind {code!r}")
-        self.plain, self.complete = np.dtype(text(code)), False
+        self.plain = np.dtype(text(code))
 
-    def __setstate__(self, state: Any) -> None:
-        if self.complete or any(layout is not None for layout in state[2:5]):
-            raise _Refused("an array of records, or a dtype that is set twice")
+    def build(self, state: Any) -> None:
+        """Sets the byte order; the rest of the state is for records."""
+        if any(layout is not None for layout in state[2:5]):
+            raise _Refused("an array of records")
         order: Any = text(state[1])
-        self.plain, self.complete = self.plain.newbyteorder(order), True
+        self.plain = self.plain.newbyteorder(order)
 
 
 class _Array:
-    """An array, once its content came; a view of bytes that nobody changes."""
+    """An array, whose content comes after it: a view of bytes that nobody changes."""
 
-    __slots__ = ("value",)
+    value: np.ndarray | None = None
 
-    def __init__(self, *_: Any) -> None:
-        self.value: Any = None
-
-    def __setstate__(self, state: Any) -> None:
+    def build(self, state: Any) -> None:
+        """Takes the content, once, if it fits the shape."""
         if self.value is not None:
             raise _Refused("an array that is filled twice")
         _, shape, dtype, fortran, content = state
@@ -153,57 +80,106 @@ class _Array:
         self.value = np.ndarray(shape, dtype.plain, content, order="F" if fortran else "C")
 
 
-def _scalar(dtype: Any, content: Any) -> Any:
-    array = _Array()
-    array.__setstate__((1, (), dtype, False, content))
-    array.value = array.value[()]
-    return array
+def _call(name: Any, arguments: Any) -> Any:
+    """What one of four functions would return."""
+    if not isinstance(name, _Name):
+        raise _Refused("it calls what is no function")
+    if name == "numpy.dtype":
+        return _Dtype(*arguments)
+    if name in ARRAY:
+        return _Array()
+    if name in SCALAR:
+        dtype, content = arguments
+        scalar = _Array()
+        scalar.build((1, (), dtype, False, content))
+        return _finished(scalar)[()]
+    if name == "_codecs.encode":  # bytes, as Python 3 writes them into pickles of protocol 2
+        content, encoding = arguments
+        if encoding != "latin1":
+            raise _Refused(f"bytes in the encoding {encoding!r}")
+        return content.encode("latin1")
+    raise _Refused(f"it asks for {name}")
 
 
-def _encode(content: Any, encoding: Any) -> bytes:
-    """Bytes as Python 3 writes them into pickles of protocol 2."""
-    if not isinstance(content, str) or text(encoding) != "latin1":
-        raise _Refused(f"bytes in the encoding {encoding!r}")
-    return content.encode("latin1")
-
-
-def _named_only(*_: Any) -> None:
-    raise _Refused("it calls numpy.ndarray")
-
-
-FUNCTIONS = {"numpy.ndarray": _named_only, "numpy.dtype": _Dtype, "_codecs.encode": _encode}
-for _core in ("numpy.core", "numpy._core"):  # its old module and its new
-    FUNCTIONS[f"{_core}.multiarray._reconstruct"] = _Array
-    FUNCTIONS[f"{_core}.multiarray.scalar"] = _scalar
-
-
-class _Unpickler(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> Any:
-        if f"{module}.{name}" not in FUNCTIONS:
-            raise _Refused(f"it asks for {module}.{name}")
-        return _Function(FUNCTIONS[f"{module}.{name}"])
-
-
-def _plain(value: Any, containers: set[int], depth: int = 0) -> Any:
-    """A value with arrays for their stand-ins; nothing large may be in it twice."""
-    short = isinstance(value, str | bytes) and len(value) <= SHORT
-    if not (short or isinstance(value, int)):
-        if id(value) in containers:
-            raise _Refused("it refers to one thing twice")
-        containers.add(id(value))
-    if isinstance(value, int) and abs(value) >= 1 << 63:
-        raise _Refused("a number of more than 64 bits")
-    if isinstance(value, int | str | bytes):
-        return value
+def _finished(value: Any) -> Any:
+    """What may stand in a list or a mapping."""
     if isinstance(value, _Array) and value.value is not None:
         return value.value
-    if depth < DEEPEST and isinstance(value, list):
-        return [_plain(item, containers, DEEPEST) for item in value]
-    if depth < DEEPEST and isinstance(value, dict):
-        if not all(isinstance(key, str | bytes) for key in value):
-            raise _Refused("a mapping whose keys are no texts")
-        return {key: _plain(item, containers, depth + 1) for key, item in value.items()}
+    if isinstance(value, int | str | bytes | np.generic | list | dict) and type(value) is not _Name:
+        return value
     raise _Refused("more than mappings and lists of texts, numbers and arrays")
+
+
+def _again(value: Any) -> Any:
+    """What may be referred to again; lists in lists, each a few times, would be a large thing."""
+    if isinstance(value, _Dtype) or (isinstance(value, str | bytes) and len(value) <= SHORT):
+        return value
+    return MARK
+
+
+def _read(content: BytesIO | mmap.mmap) -> Any:
+    """The value of a pickle."""
+    stack: list[Any] = []
+    memo: dict[Any, Any] = {}
+
+    def taken(name: str) -> list[Any]:
+        """Takes off the stack what an opcode is about: so many, or all above the last mark."""
+        count = COUNTS.get(name) or 1 + next(n for n, v in enumerate(stack[::-1]) if v is MARK)
+        items = stack[-count:]
+        del stack[-count:]
+        return items if name in COUNTS else items[1:]
+
+    argument: Any
+    for opcode, argument, _ in pickletools.genops(content):  # type: ignore[arg-type]
+        if len(stack) > HIGHEST:
+            raise _Refused("lists in lists in lists")
+        match opcode.name:
+            case "PROTO" | "FRAME":
+                pass
+            case name if name in ARGUMENTS:
+                stack.append(argument)
+            case name if name in STRINGS:
+                stack.append(argument.encode("latin1"))
+            case name if name in BEGINNINGS:
+                stack.append(BEGINNINGS[name]())
+            case "LONG1":
+                if abs(argument) >= 1 << 63:
+                    raise _Refused("a number of more than 64 bits")
+                stack.append(argument)
+            case "BINPUT" | "LONG_BINPUT":
+                memo[argument] = _again(stack[-1])
+            case "MEMOIZE":
+                memo[len(memo)] = _again(stack[-1])
+            case "BINGET" | "LONG_BINGET":
+                if memo[argument] is MARK:
+                    raise _Refused("it refers to one thing twice")
+                stack.append(memo[argument])
+            case "GLOBAL":
+                stack.append(_Name(argument.replace(" ", ".")))
+            case "STACK_GLOBAL":
+                name = stack.pop()
+                stack.append(_Name(f"{stack.pop()}.{name}"))
+            case "REDUCE":
+                arguments = stack.pop()
+                stack.append(_call(stack.pop(), arguments))
+            case "BUILD":
+                state = stack.pop()
+                stack[-1].build(state)
+            case "TUPLE" | "TUPLE1" | "TUPLE2" | "TUPLE3":
+                stack.append(tuple(taken(opcode.name)))
+            case "APPEND" | "APPENDS":
+                items = taken(opcode.name)
+                stack[-1].extend(map(_finished, items))
+            case "SETITEM" | "SETITEMS":
+                items = taken(opcode.name)
+                if not all(isinstance(key, str | bytes) for key in items[::2]):
+                    raise _Refused("a mapping whose keys are no texts")
+                stack[-1].update(zip(items[::2], map(_finished, items[1::2]), strict=True))
+            case "STOP":
+                break
+            case name:
+                raise _Refused(f"it has the opcode {name}")
+    return stack.pop()
 
 
 # -- what builders call --------------------------------------------------------------------------
@@ -215,11 +191,8 @@ def load(content: bytes | mmap.mmap, name: str) -> Any:
     Raises:
         UserError: if the file is damaged or holds anything else.
     """
-    stream = io.BytesIO(content) if isinstance(content, bytes) else content
     try:
-        _check(stream)
-        stream.seek(0)
-        value = _plain(_Unpickler(stream, encoding="bytes").load(), set())
+        value = _read(BytesIO(content) if isinstance(content, bytes) else content)
         if not isinstance(value, dict | list):
             raise _Refused("it holds neither a mapping nor a list")
         return value
@@ -283,8 +256,8 @@ def whole_numbers(value: Any) -> np.ndarray:
 def byte_strings(path: Path, prefix: bytes) -> Iterator[bytes]:
     """The byte strings of a pickle that begin with `prefix`, in order, one at a time.
 
-    A list of arrays of bytes may be larger than the memory. Nothing is built here: the opcodes are
-    read one by one, and the contents of arrays stand among them.
+    A list of arrays of bytes may be larger than the memory. Nothing is built here: the contents of
+    arrays stand among the opcodes, which are read one by one.
 
     Raises:
         UserError: if the file is damaged.
@@ -294,10 +267,10 @@ def byte_strings(path: Path, prefix: bytes) -> Iterator[bytes]:
             path.open("rb") as file,
             mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
         ):
-            for _, argument in _opcodes(content):
+            for _, argument, _ in pickletools.genops(content):  # type: ignore[arg-type]
                 if isinstance(argument, str) and argument.startswith(prefix.decode("latin1")):
                     yield argument.encode("latin1")
                 elif isinstance(argument, bytes) and argument.startswith(prefix):
                     yield argument
-    except (_Refused, ValueError, MemoryError) as error:
+    except (ValueError, MemoryError) as error:
         raise UserError(f"{path} is damaged ({error})", "delete it and get it again") from None
