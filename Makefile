@@ -66,7 +66,7 @@ pictures: all
 
 # docs/results/<snapshot>/source.json says which command made a snapshot, and where.
 findings: .venv/installed
-	$(VENV) docs/findings.py
+	$(VENV) docs/findings/pages.py
 
 bench: .venv/installed
 	$(VENV) benchmarks/collect.py

@@ -3,7 +3,7 @@
     snakemake --cores 2 results/batch-epochs/data/glyph-mini/store.json \\
         results/batch-epochs/episodes/glyph-mini/val-5way-5shot.npz --config scale=batch-epochs
     OMP_NUM_THREADS=1 python benchmarks/readings.py results/readings/tables
-    python docs/findings.py take readings --command "python benchmarks/readings.py"
+    python docs/findings/snapshot.py readings --command "python benchmarks/readings.py"
 
 makes judged.csv and trained.csv, then the page's two tables of them: Conv-4, one seed, some six
 minutes. In the first one network is trained at a constant rate, and after each epoch four readings

@@ -48,35 +48,41 @@ OTHERS = {
 
 @pytest.fixture(scope="module")
 def findings():
+    """A module of docs/findings by its name."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "docs")
-        return importlib.import_module("findings")
+        patch.syspath_prepend(ROOT / "docs/findings")
+        yield importlib.import_module
 
 
-def numbers(findings, page):
+@pytest.fixture
+def pages(findings):
+    return findings("pages")
+
+
+def numbers(pages, page):
     """Numbers in the prose of a page that may be results; "95 %" of an interval is none."""
-    prose = PUBLISHED.sub("", CODE.sub("", findings.BLOCK.sub("", page))).replace("95 %", "")
+    prose = PUBLISHED.sub("", CODE.sub("", pages.BLOCK.sub("", page))).replace("95 %", "")
     return set(NUMBER.findall(" ".join(prose.split())))
 
 
-def test_pages_show_the_snapshot(findings):
+def test_pages_show_the_snapshot(pages):
     found = []
-    for name in findings.PAGES:
+    for name in pages.PAGES:
         page = (ROOT / name).read_text(encoding="utf-8")
-        assert findings.rewritten(page) == page, f"{name}: run `python docs/findings.py`"
-        found += [block for _, block, _ in findings.BLOCK.findall(page)]
-    assert sorted(found) == sorted(findings.MAKERS)
+        assert pages.rewritten(page) == page, f"{name}: run `make findings`"
+        found += [block for _, block, _ in pages.BLOCK.findall(page)]
+    assert sorted(found) == sorted(pages.MAKERS)
 
 
-def test_a_number_that_is_changed_by_hand_is_noticed(findings):
+def test_a_number_that_is_changed_by_hand_is_noticed(findings, pages):
     page = (ROOT / "README.md").read_text(encoding="utf-8")
-    line = next(line for line in findings.claims().splitlines() if "demo" in line)
-    assert findings.rewritten(page.replace(line, line.replace("| 1", "| 2"))) == page
+    line = next(line for line in findings("demo").claims().splitlines() if "demo" in line)
+    assert pages.rewritten(page.replace(line, line.replace("| 1", "| 2"))) == page
 
 
-def test_prose_has_no_number_of_ours(findings):
-    for name in findings.PAGES:
-        found = numbers(findings, (ROOT / name).read_text(encoding="utf-8"))
+def test_prose_has_no_number_of_ours(pages):
+    for name in pages.PAGES:
+        found = numbers(pages, (ROOT / name).read_text(encoding="utf-8"))
         assert found == set(OTHERS.get(name, "").split()), f"{name}: point at a table instead"
 
 
@@ -93,13 +99,13 @@ def test_prose_has_no_number_of_ours(findings):
         ("Conv-4: 49.42 / 68.20, with its 95 % interval, Apache-2.0, `0.5` of WRN-28-10", set()),
     ],
 )
-def test_a_number_that_is_typed_into_prose_is_found(findings, said, found):
+def test_a_number_that_is_typed_into_prose_is_found(pages, said, found):
     made = "<!-- findings: claims -->\n| 1.5 |\n<!-- end -->\n```\n2.5\n```\n"
-    assert numbers(findings, f"{made}{said}") == found
+    assert numbers(pages, f"{made}{said}") == found
 
 
-def test_every_snapshot_says_where_it_is_from(findings):
-    for folder in findings.SNAPSHOT.iterdir():
+def test_every_snapshot_says_where_it_is_from():
+    for folder in (ROOT / "docs/results").iterdir():
         facts = json.loads((folder / "source.json").read_text(encoding="utf-8"))
         assert facts["command"], folder
 
@@ -110,7 +116,7 @@ def test_the_classifiers_over_shots_are_the_six_best_with_balanced_queries(findi
     file = ROOT / "config/tables/classifiers-by-shot.yaml"
     (block,) = yaml.safe_load(file.read_text(encoding="utf-8"))["blocks"]
     found = {}
-    for line in findings.lines_of(f"{run}/classifiers"):
+    for line in findings("cells").lines_of(f"{run}/classifiers"):
         if line["block"] == "--Net" and line["column"] in ("mini1", "mini5"):
             found[line["row"]] = found.get(line["row"], 0) + float(line["accuracy"])
     best = sorted(found.keys() - {"ilpc", "tim"}, key=found.__getitem__)[-6:]

@@ -1,0 +1,96 @@
+"""Tables of the compared methods."""
+
+import itertools
+from collections.abc import Iterable
+
+from cells import Line, accuracy, cells_of, gap, lines_of, markdown, short
+
+
+def compared() -> str:
+    """The compared methods, trained here, and their differences to EPNet."""
+    return _compared("demo-compared", ("mini", "tiered"))
+
+
+def photographs() -> str:
+    """The same on photographs."""
+    return _compared("grocery-equal-time", ("mini",))
+
+
+def _compared(run: str, data: tuple[str, ...]) -> str:
+    cells = {
+        (line["block"], line["row"], line["column"]): line for line in lines_of(f"{run}/compared")
+    }
+    places = list(dict.fromkeys((block, row) for block, row, _ in cells))
+    several = len({block for block, _ in places}) > 1
+    head, columns = ["network"] * several + ["method", "assumes", "parameters"], []
+    for dataset, shots in itertools.product(data, (1, 5)):
+        columns.append(f"{dataset[:4]}{shots}")
+        named = f"{dataset}, {shots}-shot" if len(data) > 1 else f"{shots}-shot"
+        head += [named, "to EPNet"] if dataset == "mini" else [named]
+    rows = []
+    for block, row in places:
+        found = [cells[block, row, column] for column in columns]
+        facts = [row, found[0]["assumes"], f"{int(found[0]['parameters']):,}"]
+        shown = [block] * several + facts
+        for column, cell in zip(columns, found, strict=True):
+            shown += [accuracy(cell), gap(cell)] if column.startswith("mini") else [accuracy(cell)]
+        seconds = sum(float(cell["training_seconds"]) for cell in found) / len(found)
+        rows.append([*shown, f"{seconds:.0f}"])
+    return markdown([*head, "seconds of training"], rows)
+
+
+def compared_beside() -> str:
+    """What that table has not: other episodes, and training images that are augmented."""
+    others = (line for line in lines_of("demo-newer/episodic") if line["protocol"] != "5way-1shot")
+    lines = [
+        *(("", line) for line in others),
+        *((", augmented", line) for line in lines_of("demo-augmented/episodic")),
+    ]
+    return _episodic_tests(sorted(lines, key=lambda pair: -float(pair[1]["accuracy"])))
+
+
+def photographs_groups() -> str:
+    """A method of each other group on the photographs, with narrowed networks."""
+    return _episodic_tests(("", line) for line in lines_of("grocery-groups/episodic"))
+
+
+def _episodic_tests(lines: Iterable[tuple[str, Line]]) -> str:
+    """Tests of compared methods, each with a note on its training."""
+    rows = []
+    for note, line in lines:
+        _, backbone, recipe, _ = line["network"].split("/")
+        numbers = short(line["accuracy"]), f"{int(line['steps']):,}", line["seconds"]
+        rows.append([f"{recipe} ({backbone}){note}", line["protocol"], *numbers])
+    return markdown(["method", "episodes", "accuracy", "steps", "seconds of training"], rows)
+
+
+def leaks() -> str:
+    """What habits of official protocols are worth."""
+    columns = {
+        "mini1": "1-shot", "mini5": "5-shot",
+        "mini1-one": "1-shot, one query", "mini5-one": "5-shot, one query",
+    }  # fmt: skip
+    return _differences("leaks", columns)
+
+
+def maml() -> str:
+    """MAML through its steps, in first order, and ANIL."""
+    return _differences("maml", {"mini1": "1-shot", "mini5": "5-shot"})
+
+
+def _differences(name: str, columns: dict[str, str]) -> str:
+    """Each row's accuracies, and below them their differences to the first row of its block."""
+    blocks = dict.fromkeys(line["block"] for line in lines_of(f"demo-leaks/{name}"))
+    rows = []
+    for block in blocks:
+        cells = cells_of(f"demo-leaks/{name}", block)
+        for row in dict.fromkeys(row for row, _ in cells):
+            found = [cells[row, column] for column in columns]
+            rows.append([block, row, *map(accuracy, found)])
+            if found[0]["difference"]:
+                gaps = [gap(cell).replace("-0.0", "+0.0") for cell in found]
+                rows.append(["", "*difference*", *gaps])
+    return markdown(["", "", *columns.values()], rows)
+
+
+TABLES = [compared, compared_beside, leaks, maml, photographs, photographs_groups]

@@ -1,0 +1,124 @@
+"""Tables of mini-ImageNet itself."""
+
+import itertools
+import re
+from typing import Any
+
+import numpy as np
+from cells import (
+    ROOT,
+    accuracy,
+    cells_of,
+    gap,
+    lines_of,
+    markdown,
+    mean_gap,
+    short,
+)  # fmt: skip
+
+from epcore.report.printed import read_printed
+
+Marks = tuple[bool, bool, bool]  # whether a row of the ablation has EFT, LP and EP
+
+
+def mini_ablation() -> str:
+    """The paper's ablation without the rotation loss, beside its numbers."""
+    rows = []
+    for marks, line in _ablation("ablation").items():
+        ticks = ["✓" if on else "" for on in marks]
+        rows.append([*ticks, accuracy(line), short(line["paper_accuracy"])])
+    return markdown(["EFT", "LP", "EP", "1-shot", "as printed"], rows)
+
+
+def mini_effects() -> str:
+    """What EP, LP and EFT are worth in that ablation, paired by seed, and as printed."""
+    printed = {
+        marks: float(line["paper_accuracy"]) for marks, line in _ablation("ablation").items()
+    }
+    by_seed = {
+        marks: np.array([float(test["accuracy"]) for test in tests])
+        for marks, tests in _ablation("ablation-by-seed", several=True).items()
+    }
+    both = (False, True)
+    effects: dict[str, list[tuple[Marks, Marks]]] = {
+        "EP, without LP and EFT": [((False, False, True), (False, False, False))],
+        "EP, with LP": [((False, True, True), (False, True, False))],
+        "EP, with EFT": [((True, False, True), (True, False, False))],
+        "EP, with LP and EFT": [((True, True, True), (True, True, False))],
+        "LP, mean of the four": [((e, True, p), (e, False, p)) for e in both for p in both],
+        "EFT, mean of the four": [
+            ((True, lp, ep), (False, lp, ep)) for lp, ep in itertools.product(both, both)
+        ],
+    }
+    rows = []
+    for name, pairs in effects.items():
+        ours = np.mean([by_seed[on] - by_seed[off] for on, off in pairs], axis=0)
+        theirs = np.mean([printed[on] - printed[off] for on, off in pairs])
+        rows.append([name, mean_gap(ours), f"{theirs:+.1f}"])
+    return markdown(["effect of", "here", "as printed"], rows)
+
+
+def _ablation(name: str, several: bool = False) -> dict[Marks, Any]:
+    """What a row has -> its line, or its lines."""
+    lines: dict[Marks, Any] = {}
+    for line in lines_of(f"mini-cpu/{name}"):
+        number = int(line["row"].removeprefix("exp")) - 1  # EP + 2 LP + 4 ROT + 8 EFT
+        marks = bool(number & 8), bool(number & 2), bool(number & 1)
+        if line["accuracy"]:
+            lines[marks] = [*lines.get(marks, []), line] if several else line
+    return lines
+
+
+def mini_ways() -> str:
+    """EP at test with more ways, minus --Net."""
+    return markdown(["test", "--Net", "EP at test"], _gains_at_test("more-ways").values())
+
+
+def mini_images() -> str:
+    """The same with ten shots and unlabeled images, beside what the paper prints of EPNet."""
+    paper = read_printed(ROOT / "config/paper/ssl100.csv")
+    rows = []
+    for column, row in _gains_at_test("more-images").items():
+        theirs = "-"
+        if shots := re.match(r"5w(\d+)-u", column):
+            ours, without = (
+                float(str(paper["CONV-4", name, f"mini{shots[1]}"]["accuracy"]))
+                for name in ("EPNet_SSL", "--Net_SSL")
+            )
+            theirs = f"{ours - without:+.1f}"
+        rows.append([*row, theirs])
+    return markdown(["test", "--Net", "EP at test", "EPNet as printed"], rows)
+
+
+def _gains_at_test(table: str) -> dict[str, list[str]]:
+    """A column of more-ways or more-images -> its name, --Net, and what EP at test adds."""
+    cells = cells_of(f"mini-cpu-net/{table}")
+    rows = {}
+    for column in dict.fromkeys(column for _, column in cells):
+        ways, shots, unlabeled = re.fullmatch(r"(\d+)w(\d+)(?:-u(\d+))?", column).groups()
+        name = f"{ways}-way {shots}-shot" + (f", {unlabeled} unlabeled" if unlabeled else "")
+        net, at_test = cells["--Net", column], cells["EP at test", column]
+        rows[column] = [name, short(net["accuracy"]), gap(at_test)]
+    return rows
+
+
+def mini_pretraining() -> str:
+    """Validation accuracy with EP less without it, epoch by epoch."""
+    accuracies = {
+        (line["recipe"], line["seed"], int(line["epoch"])): 100 * float(line["val_accuracy"])
+        for line in lines_of("mini-gpu/pretraining")
+    }
+    seeds = sorted({seed for _, seed, _ in accuracies})
+    rows = []
+    for epoch in (0, 1, 3, 5, 7):
+        row = [str(epoch + 1)]
+        for without, with_ep in (("net", "epnet"), ("none", "ep")):
+            base = np.array([accuracies[without, seed, epoch] for seed in seeds])
+            other = np.array([accuracies[with_ep, seed, epoch] for seed in seeds])
+            row += [f"{base.mean():.1f}", mean_gap(other - base)]
+        rows.append(row)
+    head = ["after epoch", "--Net", "EPNet minus --Net", "no rotation loss: --Net", "difference"]
+    return markdown(head, rows)
+
+
+TABLES = [mini_ablation, mini_effects, mini_images, mini_pretraining, mini_ways]
