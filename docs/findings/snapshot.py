@@ -43,8 +43,10 @@ def take(scale: str, name: str, command: str) -> None:
 
 
 def _write(path: Path, head: list[str], rows: Iterator[list[Any]]) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows([head, *rows])
+    """Writes a file, if there is a row for it."""
+    if found := list(rows):
+        with path.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows([head, *found])
 
 
 def _curves(models: Path) -> Iterator[list[Any]]:
