@@ -1,13 +1,11 @@
 """The published lists that say which class is in which split."""
 
 import csv
-import json
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 from epcore.data.config import Split
 from epcore.data.sources import Sources
-from epcore.errors import UserError
 
 
 def read_lists(sources: Sources, source: str) -> dict[Split, Path]:
@@ -19,11 +17,3 @@ def read_pairs(path: Path) -> list[tuple[str, str]]:
     """The rows of a CSV file that has no header and two columns."""
     with path.open(encoding="utf-8", newline="") as file:
         return [(first, second) for first, second in csv.reader(file)]
-
-
-def read_json(path: Path) -> Any:
-    """Raises `UserError` if the file is no JSON."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise UserError(f"{path} is no JSON ({error})", "get it again") from None

@@ -18,7 +18,6 @@ from epcore.analysis import decision_boundary, interpolation, two_moons
 from epcore.analysis.boundary import Arc, curvature, length
 from epcore.analysis.plane import by_nearest_point
 from epcore.data.episodes import Episodes
-from epcore.errors import UserError
 from epcore.evaluation.embed import Features
 from epcore.plan import Plan
 from epcore.propagation import EmbeddingPropagation
@@ -354,16 +353,3 @@ def test_the_pairs_know_their_features_and_episodes(figure):
     inputs = {"episodes.npz", *(network.features for network in stage.networks)}
     assert facts["inputs"].keys() == inputs
     assert facts["pairs"] == 9
-
-
-def test_a_network_whose_training_diverged_is_named(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    stage = pairs()
-    path = Path(stage.networks[1].features)
-    features = Features.load(path)
-    features.values[7, 3] = np.nan
-    features.save(path)
-    with pytest.raises(UserError) as caught:
-        interpolation.run(stage, Path("episodes.npz"), Path("pairs.pdf"))
-    assert str(caught.value).startswith(f"{path} has features that are not finite; ")
-    assert not Path("pairs.pdf").exists()

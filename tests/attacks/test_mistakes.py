@@ -102,16 +102,6 @@ def text_file(user):
     user.write("data/mine/images/c03/4.png", "my holiday")
 
 
-def a_note(user):
-    user.pictures(1)
-    user.write("data/mine/images/c03/notes.txt", "my holiday")
-
-
-def a_loose_note(user):
-    user.pictures(1)
-    user.write("data/mine/images/notes.txt", "my holiday")
-
-
 def loose_picture(user):
     user.pictures(1)
     user.picture("loose.png", np.ones((16, 16, 3)))
@@ -123,44 +113,9 @@ def same_picture(user):
         user.picture(f"c{name:02}/same.png", np.ones((16, 16, 3)))
 
 
-def no_split(user):
-    user.pictures(1)
-    user.scale(more="")
-
-
 def wrong_sum(user):
     user.pictures(1)
     user.scale(more="split: {base: 5, val: 5, novel: 6, seed: 0}")
-
-
-def half_a_split(user):
-    user.pictures(1)
-    user.scale(more="")
-    user.write("data/mine/split.csv", "filename,label\nc00/0.png,c00\n")
-
-
-def semicolons(user):
-    user.pictures(1)
-    user.scale(more="")
-    user.write("data/mine/split.csv", "filename;label;split\nc00/0.png;c00;base\n")
-
-
-def fractions(user):
-    user.scale("npz", "data/mine.npz")
-    user.write("data/x", "")
-    user.arrays("data/mine.npz", images=np.zeros((30, 16, 16, 3)), labels=np.arange(30) % 15)
-
-
-def misspelled_array(user):
-    user.scale("npz", "data/mine.npz")
-    user.write("data/x", "")
-    user.arrays("data/mine.npz", images=np.zeros((30, 16, 16, 3), np.uint8), label=np.arange(30))
-
-
-def one_class(user):
-    user.pictures()
-    user.scale(more="split: {base: 5, val: 9, novel: 1, seed: 0}")
-    user.done("data")
 
 
 def few_pictures(user):
@@ -225,16 +180,6 @@ MISTAKES = {
         DATA,
         r"c03/4.png cannot be read as an image .*; replace or remove it",
     ),
-    "a note among the pictures": (
-        a_note,
-        DATA,
-        r"c03/notes.txt cannot be read as an image .*; replace or remove it",
-    ),
-    "a note beside the classes": (
-        a_loose_note,
-        DATA,
-        r"notes.txt is no class folder; .* remove all else",
-    ),
     "a picture in no class": (
         loose_picture,
         DATA,
@@ -245,36 +190,10 @@ MISTAKES = {
         DATA,
         "shared-images.csv lists all pairs: remove the first of each, or set",
     ),
-    "no split": (
-        no_split,
-        DATA,
-        "needs images/<class>/<file> and either a split.csv with the columns",
-    ),
     "a split of more classes": (
         wrong_sum,
         DATA,
         r"has 15 classes, the data set's `split` asks for 5 \+ 5 \+ 6; make the sum 15",
-    ),
-    "a column less in split.csv": (
-        half_a_split,
-        DATA,
-        "split.csv: the column 'split' is missing; its first line must be filename,label,split",
-    ),
-    "a split.csv of a spreadsheet": (
-        semicolons,
-        DATA,
-        "split.csv: the column 'filename' is missing; its first line must be .*, with commas",
-    ),
-    "images of fractions": (fractions, DATA, "images must be uint8 .*, they are float64"),
-    "a misspelled array": (
-        misspelled_array,
-        DATA,
-        "mine.npz has no array 'labels'; .* needs images, labels",
-    ),
-    "a split with one class": (
-        one_class,
-        NOVEL,
-        "need 5 classes, there are 1; add classes and run .*, or lower `way` in config",
     ),
     "a class of few pictures": (
         few_pictures,
@@ -312,25 +231,10 @@ MISTAKES = {
         "mine/x.npz: there is no folder mine; make it",
     ),
     "features of another ending": (nothing, [*PHOTOS, "--out", "x.csv"], "x.csv must end in .npz"),
-    "fewer classes than a way": (
-        lambda user: features(user, 3),
-        CLASSIFY,
-        "need 5 classes, there are 3; add classes, or lower `way`",
-    ),
     "labels of other features": (
         lambda user: features(user, labels=np.arange(50)),
         CLASSIFY,
         r"features have shape \(300, 8\) and labels \(50,\)",
-    ),
-    "features under another name": (
-        lambda user: user.arrays("mine.npz", x=np.ones(3)),
-        CLASSIFY,
-        "the array 'features' is missing; it must hold",
-    ),
-    "features that a classifier cannot take": (
-        features,
-        [*CLASSIFY, "--classifier", "pt-map"],
-        "some are negative; choose another preprocessing, or",
     ),
     "no results here": (
         nothing,

@@ -8,14 +8,9 @@ import torch
 
 from epcore.backbones.checkpoint import Checkpoint
 from epcore.errors import UserError
-from epcore.evaluation.config import Propagation
 from epcore.evaluation.embed import Features
-from epcore.evaluation.inference import Inference
-from epcore.evaluation.solve import solve
 from epcore.imagenet_fs.features import ImageFeatures
 from epcore.propagation import DegenerateFeaturesError
-
-from .conftest import PROPAGATION
 
 VALUES = [float("nan"), float("inf"), float("-inf")]
 
@@ -44,12 +39,6 @@ def test_each_number_of_a_checkpoint_is_finite_also_those_that_no_feature_shows(
                 assert project.embed(weights=own(project, part, named[-1], value), out=out) == 2
                 project.complaint("own.pt", f"its {part} are not finite in {named[-1]}")
                 assert not (project / out).exists()
-
-
-def test_training_does_not_begin_from_weights_that_are_not_finite(project):
-    assert project.finetune(checkpoint=own(project, "class_head", "bias", np.nan)) == 2
-    project.complaint("own.pt", "its class_head are not finite in bias")
-    assert not (project / "fine.pt").exists()
 
 
 def test_weights_that_are_not_finite_are_not_saved(project, stage_config):
@@ -115,16 +104,3 @@ def test_features_of_all_images_are_finite_where_they_are_read(value):
     assert features.of(np.array([0, 1])).shape == (2, 4)
     with pytest.raises(UserError, match="features of data set many are not finite"):
         features.of(np.array([[1], [2]]))
-
-
-def test_scores_of_each_classifier_of_usual_features_are_finite(project):
-    """So that what is refused above is no usual result."""
-    from epcore.data.episodes import Episodes
-
-    features = Features.load(project / "features.npz")
-    for name in ("prototypes", "label-propagation", "knn-label-propagation", "baseline"):
-        for embedding in (False, True):
-            settings = {**PROPAGATION, "classifier": name, "embedding": embedding}
-            inference = Inference(Propagation(**settings))
-            results = solve(features, Episodes.load(project / "novel.npz"), inference)
-            assert np.isfinite(results.losses).all()

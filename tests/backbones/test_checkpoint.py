@@ -84,20 +84,6 @@ def test_a_checkpoint_of_another_backbone_is_refused_naming_both(saved, other, s
     assert f"holds conv4 of width 1/8 and depth 1, but {shown} is asked for; {remedy}" in message
 
 
-@pytest.mark.parametrize("part", [0, 0.1, 0.5, 0.99])
-def test_a_truncated_checkpoint_is_told_as_damaged(saved, part):
-    path, _ = saved
-    content = path.read_bytes()
-    path.write_bytes(content[: int(part * len(content))])
-    assert "is damaged" in complaint(path)
-
-
-def test_random_bytes_are_told_as_damaged(tmp_path):
-    path = tmp_path / "noise.pt"
-    path.write_bytes(torch.randint(0, 256, (5000,), dtype=torch.uint8).numpy().tobytes())
-    assert "is damaged" in complaint(path)
-
-
 @pytest.mark.parametrize("content", [[1], {"weights": {}}, {"format": "of another program"}])
 def test_another_programs_torch_file_is_told_as_such(tmp_path, content):
     path = tmp_path / "foreign.pt"

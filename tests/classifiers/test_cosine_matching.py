@@ -43,10 +43,3 @@ def test_the_least_share_of_a_large_scale_is_finite():
     points = torch.tensor([[1.0, 0], [-1, 0], [1, 0]])
     scores = CosineMatching(scale=1000).scores(EpisodeBatch(points, 2, 1, 1))
     assert scores.tolist() == [[0, -2000]]
-
-
-def test_gradients_reach_support_and_queries():
-    points = torch.from_numpy(np.random.default_rng(0).normal(size=(2, 9, 4))).requires_grad_()
-    assert torch.autograd.gradcheck(
-        lambda each: CosineMatching().scores(EpisodeBatch(each, 3, 2, 3)), points
-    )

@@ -8,10 +8,9 @@ import pytest
 import torch
 from episode_batches import batch_of
 from plans import plan_of
-from reference import cross_entropy
+from reference import cross_entropy, propagator
 
 from epcore.data.episodes import Episodes
-from epcore.evaluation import solve as solving
 from epcore.evaluation.embed import Features
 from epcore.evaluation.inference import Inference
 from epcore.evaluation.solve import solve
@@ -28,32 +27,9 @@ def settings(recipe="epnet", **changes):
 # -- the authors' code in float64, one loop an index -----------------------------------------------
 
 
-def brute_propagator(points, alpha, bandwidth):
-    n = len(points)
-    squared = np.zeros((n, n))
-    for i in range(n):
-        for j in range(n):
-            squared[i, j] = sum((a - b) ** 2 for a, b in zip(points[i], points[j], strict=True))
-    pairs = [squared[i, j] for i in range(n) for j in range(n) if i != j]
-    counted = [d for d in pairs if d != 0] if bandwidth == "std" else pairs
-    mean = sum(counted) / len(counted)
-    variance = sum((d - mean) ** 2 for d in counted) / (len(counted) - 1)
-    scale = math.sqrt(variance) if bandwidth == "std" else variance
-    adjacency = np.zeros((n, n))
-    for i in range(n):
-        for j in range(n):
-            adjacency[i, j] = 0 if i == j else math.exp(-squared[i, j] / scale)
-    degrees = [1e-4 + sum(adjacency[i]) for i in range(n)]
-    matrix = np.eye(n)
-    for i in range(n):
-        for j in range(n):
-            matrix[i, j] -= alpha * adjacency[i, j] / math.sqrt(degrees[i] * degrees[j])
-    return np.linalg.inv(matrix)
-
-
 def brute_label_propagation(points, labels, way, used):
     """Log-scores of all points; a label is a class, or None. Classes weigh alike."""
-    matrix = brute_propagator(points, used.label_alpha, used.bandwidth)
+    matrix = propagator(points, used.label_alpha, used.bandwidth)
     scores = np.zeros((len(points), way))
     for i in range(len(points)):
         row_sum = sum(matrix[i]) if used.normalize_labels else 1.0
@@ -67,7 +43,7 @@ def brute_semi_supervised(features, used, way=WAY, shot=SHOT, queries=QUERIES):
     """Logits of the queries, and the pseudo-labels, of support, queries and unlabeled images."""
     points = np.asarray(features, dtype=np.float64)
     if used.embedding:
-        points = brute_propagator(points, used.embedding_alpha, used.bandwidth) @ points
+        points = propagator(points, used.embedding_alpha, used.bandwidth) @ points
     support = [c for c in range(way) for _ in range(shot)]
     asked = [None] * (way * queries)
     rest = [None] * (len(points) - len(support) - len(asked))
@@ -127,7 +103,7 @@ def test_two_points_of_each_of_two_classes_by_hand():
     """On a line: support 0 and 10, queries 1 and 9, unlabeled 2 and 8, which join 0 and 10."""
     points = np.array([[0.0], [10], [1], [9], [2], [8]])
     logits = logits_of(points, settings("net"), way=2, shot=1, queries=1)
-    matrix = brute_propagator(points, 0.2, "std")
+    matrix = propagator(points, 0.2, "std")
     near = (matrix[2, 0] + matrix[2, 4]) / 2 / matrix[2].sum()
     far = (matrix[2, 1] + matrix[2, 5]) / 2 / matrix[2].sum()
     expected = [[math.log(near + 1e-6), math.log(far + 1e-6)]]
@@ -190,31 +166,6 @@ def test_unlabeled_images_help_where_one_image_of_a_class_says_little(recipe):
     assert np.mean(gains) > 0.03
 
 
-def test_the_order_of_unlabeled_images_does_not_matter():
-    used, features = settings(), clusters(1.2)
-    first = WAY * (SHOT + QUERIES)
-    order = np.random.default_rng(0).permutation(WAY * UNLABELED)
-    turned = np.concatenate([features[:first], features[first:][order]])
-    torch.testing.assert_close(logits_of(turned, used), logits_of(features, used))
-
-
-def test_an_order_of_queries_is_the_same_order_of_answers():
-    used, features = settings(), clusters(1.2)
-    first, after = WAY * SHOT, WAY * (SHOT + QUERIES)
-    order = np.random.default_rng(0).permutation(WAY * QUERIES)
-    turned = np.concatenate([features[:first], features[first:after][order], features[after:]])
-    torch.testing.assert_close(logits_of(turned, used), logits_of(features, used)[order])
-
-
-def test_every_episode_of_a_batch_is_solved_as_if_alone():
-    used = settings()
-    features = np.stack([clusters(1.2, seed) for seed in range(6)])
-    together = logits_of(features.reshape(2, 3, *features.shape[1:]), used)
-    assert together.shape == (2, 3, WAY * QUERIES, WAY)
-    for one, alone in zip(together.reshape(6, -1, WAY), features, strict=True):
-        torch.testing.assert_close(one, logits_of(alone, used))
-
-
 # -- the stage -------------------------------------------------------------------------------------
 
 
@@ -258,27 +209,3 @@ def test_the_unlabeled_images_of_an_episode_change_its_result():
     without = Episodes(episodes.support, episodes.query, nothing)
     one, other = (solve(features, each, inference).accuracies for each in (episodes, without))
     assert (one != other).mean() > 0.3
-
-
-@pytest.mark.parametrize("unlabeled", [UNLABELED, 0])
-def test_how_many_episodes_are_solved_at_once_changes_nothing(monkeypatch, unlabeled):
-    count = solving.BATCH + 7
-    features, episodes = drawn(count)
-    episodes = Episodes(episodes.support, episodes.query, episodes.unlabeled[..., :unlabeled])
-    images = episodes.images().shape[1]
-    inference = Inference(settings())
-    sizes, original = [], inference.propagate
-    monkeypatch.setattr(
-        inference, "propagate", lambda points: sizes.append(len(points)) or original(points)
-    )
-    found = {}
-    for pairs in (1, 2 * images**2, 5 * images**2 + 1, solving.PAIRS):
-        monkeypatch.setattr(solving, "PAIRS", pairs)
-        sizes.clear()
-        found[pairs] = solve(features, episodes, inference)
-        assert sum(sizes) == count
-        assert max(sizes) == min(solving.BATCH, max(1, pairs // images**2))
-    first, *others = found.values()
-    for other in others:
-        assert first.accuracies.tolist() == other.accuracies.tolist()
-        np.testing.assert_allclose(first.losses, other.losses, rtol=1e-4)

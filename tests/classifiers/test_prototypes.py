@@ -55,52 +55,6 @@ def test_two_classes_on_a_line_by_hand():
     assert logits.tolist() == [[-2.0, -4.5]]
 
 
-def test_the_likeliest_class_is_that_of_the_nearest_mean():
-    support, query = normal(5, 3, 6, seed=3), normal(200, 6, seed=4)
-    means = support.numpy().mean(axis=1)
-    nearest = [
-        min(range(5), key=lambda c, q=q: np.linalg.norm(q - means[c])) for q in query.numpy()
-    ]
-    assert len(set(nearest)) == 5
-    assert prototype_logits(support, query).argmax(dim=-1).tolist() == nearest
-
-
-def test_with_one_image_of_a_class_it_is_the_nearest_neighbor():
-    support, query = normal(5, 1, 6, seed=3), normal(50, 6, seed=4)
-    nearest = torch.cdist(query, support[:, 0]).argmin(dim=-1)
-    assert torch.equal(prototype_logits(support, query).argmax(dim=-1), nearest)
-
-
-def test_the_same_values_repeated_in_more_dimensions_raise_logits_by_the_root_only():
-    """16 times the dimensions, 16 times the squared distance, divided by sqrt(16)."""
-    support, query = normal(5, 3, 6), normal(9, 6, seed=1)
-    wide = prototype_logits(support.repeat(1, 1, 16), query.repeat(1, 16))
-    torch.testing.assert_close(wide, 4 * prototype_logits(support, query))
-
-
-def test_a_shift_of_everything_changes_nothing_and_a_scale_changes_no_answer():
-    support, query = normal(5, 3, 6), normal(40, 6, seed=1)
-    logits = prototype_logits(support, query)
-    torch.testing.assert_close(prototype_logits(support + 3, query + 3), logits)
-    scaled = prototype_logits(10 * support, 10 * query)
-    torch.testing.assert_close(scaled, 100 * logits)
-    assert torch.equal(scaled.argmax(dim=-1), logits.argmax(dim=-1))
-
-
-@pytest.mark.parametrize("leading", [(4,), (2, 3)])
-def test_every_episode_of_a_batch_is_classified_as_if_alone(leading):
-    support, query = normal(*leading, 5, 2, 6), normal(*leading, 9, 6, seed=1)
-    together = prototype_logits(support, query)
-    assert together.shape == (*leading, 9, 5)
-    for place in np.ndindex(*leading):
-        torch.testing.assert_close(together[place], prototype_logits(support[place], query[place]))
-
-
-def test_gradients_reach_support_and_queries():
-    support, query = normal(3, 2, 4).requires_grad_(), normal(5, 4, seed=1).requires_grad_()
-    assert torch.autograd.gradcheck(prototype_logits, (support, query))
-
-
 # -- SimpleShot is prototypes of features that are centered and of unit length -----------------
 
 

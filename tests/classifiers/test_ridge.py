@@ -40,10 +40,3 @@ def test_two_points_on_a_line_by_hand():
     points = torch.tensor([[1.0], [-1], [3]], dtype=torch.float64)
     scores = Ridge(regularization=3).scores(EpisodeBatch(points, 2, 1, 1))
     np.testing.assert_allclose(scores.numpy(), [[(3 + 1) / 8, (-3 + 1) / 8]], rtol=1e-12)
-
-
-def test_gradients_reach_support_and_queries():
-    points = features(3, 2, 4, count=2).requires_grad_()
-    assert torch.autograd.gradcheck(
-        lambda each: Ridge().scores(EpisodeBatch(each, 3, 2, QUERIES)), points
-    )

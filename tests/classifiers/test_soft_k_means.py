@@ -1,7 +1,6 @@
 """Soft k-means, balanced and masked too, by the formulas written as loops, and by hand."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -88,17 +87,6 @@ def test_scores_are_those_of_the_formulas(way, shot, unlabeled, method, weights_
     for episode, scores in zip(points.numpy(), found.numpy(), strict=True):
         expected = brute_scores(episode, way, shot, method, weights_of)
         np.testing.assert_allclose(scores, expected, rtol=1e-8, atol=1e-8)
-
-
-@pytest.mark.parametrize("method", [SoftKMeans(), BalancedSoftKMeans(), MaskedSoftKMeans()])
-def test_with_unlabeled_images_each_query_is_scored_alone(method):
-    episodes = batch_of(features(3, 1, 7), 3, 1, QUERIES, torch.full((3,), 0.1).double())
-    together = method.scores(episodes)
-    before, query, after = episodes.support, episodes.query, episodes.unlabeled_points
-    for place in range(QUERIES):
-        points = torch.cat([before, query[:, place : place + 1], after], dim=1)
-        alone = method.scores(replace(episodes, points=points, queries=1))
-        torch.testing.assert_close(alone, together[:, place : place + 1])
 
 
 def on_a_line(method, *others):

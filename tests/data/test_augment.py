@@ -9,7 +9,6 @@ import pytest
 import torch
 from PIL import Image, ImageEnhance
 from scipy import ndimage, stats
-from torch.nn import functional
 
 from epcore.data.augment import (
     Augmenter,
@@ -217,13 +216,6 @@ def resampled(image, box, size):
     return np.stack(
         [ndimage.map_coordinates(channel, grid, order=1, mode="nearest") for channel in image]
     )
-
-
-def test_the_resampling_of_these_tests_is_a_plain_resize_for_the_whole_image():
-    image = floats(1, 30)
-    resized = functional.interpolate(image, size=(26, 26), mode="bilinear")[0]
-    expected = resampled(image[0].double().numpy(), (0, 0, 1, 1), 26)
-    assert np.abs(resized.numpy() - expected).max() < 1e-5
 
 
 def test_a_crop_is_its_box_resized():

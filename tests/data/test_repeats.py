@@ -54,49 +54,6 @@ def called(row):
 # -- the report --------------------------------------------------------------------------------
 
 
-def test_images_that_differ_are_not_repeated():
-    assert report(pictures()) == NONE | {"shared": []}
-
-
-@pytest.mark.parametrize(
-    ("pair", "kind"),
-    [
-        ((0, 2), "in_one_class"),
-        ((9, 10), "in_one_class"),
-        ((0, 3), "in_two_classes_of_a_split"),
-        ((2, 5), "in_two_classes_of_a_split"),
-        ((5, 6), "in_two_splits"),
-        ((0, 11), "in_two_splits"),
-        ((7, 9), "in_two_splits"),
-    ],
-)
-def test_a_repeated_image_is_counted_by_where_its_two_places_are(pair, kind):
-    shared = [list(pair)] if kind == "in_two_splits" else []
-    assert report(pictures(pair)) == NONE | {kind: 1, "shared": shared}
-
-
-def test_within_a_split_an_image_that_is_there_three_times_counts_twice():
-    assert report(pictures((0, 1), (0, 2))) == NONE | {"in_one_class": 2, "shared": []}
-
-
-def test_an_image_of_three_splits_is_one_of_test_that_base_and_validation_have_too():
-    repeated = report(pictures((1, 7), (1, 10)))
-    assert repeated == NONE | {"in_two_splits": 2, "shared": [[1, 10], [7, 10]]}
-
-
-def test_every_copy_of_base_counts_that_a_later_split_has_too():
-    repeated = report(pictures((0, 2), (0, 4), (0, 8)))
-    counts = {"in_one_class": 1, "in_two_classes_of_a_split": 1, "in_two_splits": 3}
-    assert repeated == counts | {"shared": [[0, 8], [2, 8], [4, 8]]}
-
-
-def test_an_image_of_two_splits_is_found_whatever_lies_between():
-    """Base, val, base again: classes of a split need not stand together."""
-    classes = [ImageClass("a", "base"), ImageClass("b", "val"), ImageClass("c", "base")]
-    images = np.repeat(pictures()[:1], 3, axis=0)
-    assert report(images, classes, np.array([0, 1, 2]))["shared"] == [[0, 1], [2, 1]]
-
-
 def test_the_order_in_which_images_come_does_not_matter():
     images = pictures((0, 4), (0, 10), (6, 9), (1, 2))
     orders = [np.random.default_rng(seed).permutation(len(LABELS)) for seed in range(5)]
@@ -306,13 +263,6 @@ def test_a_class_all_of_whose_images_a_later_split_has_is_named(tmp_path):
     assert np.array_equal(ImageStore.open(tmp_path / "animals").images, pictures())
     assert not list((tmp_path / "animals").glob(".*"))
     assert len(listed(tmp_path)) == 3
-
-
-def test_a_refused_rewrite_leaves_the_old_store_whole(tmp_path):
-    written(tmp_path, pictures(), shared_images="refuse")
-    with pytest.raises(UserError):
-        written(tmp_path, pictures((1, 8)), shared_images="refuse")
-    assert np.array_equal(ImageStore.open(tmp_path / "animals").images, pictures())
 
 
 @pytest.mark.parametrize("treatment", ["refuse", "keep", "leave-out"])

@@ -119,32 +119,6 @@ def test_features_come_back_as_they_were_saved(tmp_path):
     assert loaded.values.dtype == np.float32
 
 
-def damaged(path, how):
-    if how == "empty":
-        path.write_bytes(b"")
-    elif how == "noise":
-        path.write_bytes(np.random.default_rng(0).bytes(3000))
-    elif how == "truncated":
-        path.write_bytes(path.read_bytes()[:-40])
-    elif how == "bit flipped":
-        content = bytearray(path.read_bytes())
-        content[len(content) // 2] ^= 1
-        path.write_bytes(content)
-
-
-@pytest.mark.parametrize("how", ["empty", "noise", "truncated", "bit flipped"])
-def test_a_damaged_feature_file_is_named_in_one_line(tmp_path, how):
-    path = tmp_path / "features.npz"
-    Features(np.arange(200), np.arange(200), np.ones((200, 3), np.float32)).save(path)
-    damaged(path, how)
-    with pytest.raises(UserError) as caught:
-        Features.load(path)
-    message = str(caught.value)
-    assert len(message.splitlines()) == 1
-    assert message.startswith(f"feature file {path} is damaged (")
-    assert message.endswith("delete it and run the same command again to make it anew")
-
-
 def test_a_file_of_other_arrays_is_no_feature_file(tmp_path):
     path = tmp_path / "features.npz"
     np.savez(path, rows=np.zeros(3))

@@ -144,13 +144,6 @@ def test_several_files_of_one_job_are_that_job(results, attempt):
     assert products.loc[("table", "main"), "attempts"] == 3
 
 
-@pytest.mark.parametrize("content", ["", "{", "{}", "[]", "null", '{"made": null}'])
-def test_a_meta_file_that_is_none_hides_no_table(results, attempts, content):
-    Path("results/demo/models/foreign.meta.json").write_text(content)
-    frame = sums(attempts)
-    assert set(frame[frame["level"] == "table"]["name"]) == {"main", "ablation"}
-
-
 @pytest.mark.slow
 def test_the_same_attempts_give_the_same_bytes(report):
     report()

@@ -12,7 +12,6 @@ import pytest
 from figure_files import draw_in_another_process, fonts_of, lines_of, same_files, words_of
 from matplotlib.transforms import Bbox
 
-from epcore.errors import UserError
 from epcore.plan import Plan
 from epcore.report import curves
 from epcore.report.figure import facets
@@ -188,25 +187,3 @@ def test_curves_are_the_same_bytes_in_another_process_and_say_what_they_are_made
     same_files("one", "two")
     facts = json.loads(Path("one.meta.json").read_text(encoding="utf-8"))
     assert len(facts["inputs"]) == 2 * len(stage.trainings)
-
-
-@pytest.mark.parametrize(
-    ("ending", "content"),
-    [
-        (".csv", "epoch,learning_rate\n0,0.1\n"),
-        (".csv", ""),
-        (".meta.json", "{}"),
-        (".meta.json", '{"made": {}, "best": [7]}'),
-        (".meta.json", None),
-    ],
-)
-def test_a_damaged_curve_is_named(stage, ending, content):
-    path = Path(stage.trainings[2].checkpoint).with_suffix(ending)
-    path.unlink()
-    if content is not None:
-        path.write_text(content, encoding="utf-8")
-    with pytest.raises(UserError) as caught:
-        curves.run(stage, Path("c.pdf"))
-    assert str(path.parent) in str(caught.value)
-    assert "finetune-5shot" in str(caught.value)
-    assert not Path("c.csv").exists()

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from epcore.errors import UserError
 from epcore.files import Provenance
 from epcore.report import environment
 from epcore.report.config import EnvironmentConfig
@@ -59,14 +58,3 @@ def test_the_page_depends_on_nothing_but_the_metas(stage):
     assert Path("two.html").read_text(encoding="utf-8") == text
     assert str(Path.cwd()) not in text
     assert not re.search(r"src=|href=|<script", text)
-
-
-@pytest.mark.parametrize("content", [None, "", "[]", '{"stage": "pretrain", "seconds": 1}'])
-def test_a_damaged_meta_is_named(stage, content):
-    path = Path(stage.metas[1])
-    path.unlink()
-    if content is not None:
-        path.write_text(content, encoding="utf-8")
-    with pytest.raises(UserError, match=r"b/pretrain\.meta\.json is damaged .*; delete it"):
-        environment.run(stage, Path("environment.html"))
-    assert not Path("environment.html").exists()

@@ -76,42 +76,6 @@ def test_how_hard_an_episode_is_adds_nothing_to_an_interval():
         assert other[term].interval == pytest.approx(one[term].interval)
 
 
-def values_of(rule, factors=FACTORS):
-    """Effects where a cell's accuracy is `rule` of its factors."""
-    cells = {on: np.full(3, float(rule(on))) for on in design(factors)}
-    return {term: mean.value for term, mean in effects([cells], factors).items() if mean.value}
-
-
-def test_where_only_one_factor_matters_it_alone_has_an_effect():
-    assert values_of(lambda on: 50 + 3 * ("EP" in on)) == {("EP",): 3}
-
-
-def test_where_factors_add_up_no_pair_has_an_effect():
-    assert values_of(lambda on: 2 * ("LP" in on) + 3 * ("EP" in on) - ("ROT" in on)) == {
-        ("ROT",): -1, ("LP",): 2, ("EP",): 3,
-    }  # fmt: skip
-
-
-def test_a_factor_that_helps_only_with_another_has_half_its_help_and_the_pair_all_of_it():
-    """4 points where both are on: each gains 4 with the other, none without it."""
-    assert values_of(lambda on: 4 * ({"EP", "LP"} <= on)) == {
-        ("LP",): 2, ("EP",): 2, ("LP", "EP"): 4,
-    }  # fmt: skip
-
-
-def test_a_pair_that_replace_each_other_has_a_negative_effect():
-    assert values_of(lambda on: 4 * bool({"EP", "LP"} & on))["LP", "EP"] == -4
-
-
-def test_the_order_of_cells_and_of_factors_does_not_matter():
-    cells = random_cells()
-    turned = dict(reversed(cells.items()))
-    one, other = effects([cells], FACTORS), effects([turned], FACTORS[::-1])
-    for term, effect in one.items():
-        same = other[tuple(factor for factor in FACTORS[::-1] if factor in term)]
-        assert (same.value, same.interval) == pytest.approx((effect.value, effect.interval))
-
-
 def test_one_number_a_cell_gives_one_number():
     effect = contrast({on: np.array(5.0 * ("EP" in on)) for on in design()}, ("EP",))
     assert effect.shape == ()

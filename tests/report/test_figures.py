@@ -255,13 +255,3 @@ def test_the_search_is_the_same_bytes_twice(alpha_stage):
     for name in ("one.pdf", "two.pdf"):
         alpha.run(alpha_stage, Path("episodes.npz"), Path(name))
     same_files("one", "two")
-
-
-def test_a_candidate_whose_training_diverged_is_named(alpha_stage):
-    path = Path(alpha_stage.candidates[2].features)
-    features = Features.load(path)
-    features.values[7, 3] = np.nan
-    features.save(path)
-    with pytest.raises(UserError) as caught:
-        alpha.run(alpha_stage, Path("episodes.npz"), Path("alpha.pdf"))
-    assert str(caught.value).startswith(f"{path} has features that are not finite; ")

@@ -11,7 +11,6 @@ from plans import plan_of, put
 from score_files import write_classifier
 
 from epcore.errors import UserError
-from epcore.files import meta_of
 from epcore.plan import Plan
 from epcore.report import table
 from epcore.report.scores import reading_classifier
@@ -74,15 +73,6 @@ def test_the_same_table_gives_the_same_bytes(stage):
     run(stage, TABLE, Path("one/speed.pdf"))
     run(stage, TABLE, Path("two/speed.pdf"))
     same_files(Path("one/speed.pdf"), Path("two/speed.pdf"))
-
-
-@pytest.mark.slow
-def test_a_damaged_table_is_told(stage):
-    TABLE.write_text("block,row\n", encoding="utf-8")
-    meta_of(TABLE).unlink()
-    with pytest.raises(UserError, match=r"table .*classifiers\.csv cannot be read.*; delete it"):
-        run(stage, TABLE, Path("figures/speed.pdf"))
-    assert not Path("figures/speed.csv").exists()
 
 
 def test_a_table_that_tells_no_times_is_refused(config):

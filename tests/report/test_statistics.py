@@ -69,40 +69,6 @@ def test_episodes_that_are_not_the_same_are_not_paired(left, right):
         paired_difference(np.zeros(left), np.zeros(right))
 
 
-REPEATS = 4000
-
-
-def covered(truth, means):
-    """Share of the intervals that hold the truth, in standard errors of a share of 95 %."""
-    share = np.mean([abs(mean.value - truth) <= mean.interval for mean in means])
-    return (share - 0.95) / np.sqrt(0.95 * 0.05 / REPEATS)
-
-
-@pytest.mark.parametrize("count", [5, 30])
-def test_the_interval_covers_the_truth_in_95_of_100_samples(count):
-    """A normal interval would cover 88 of 100 samples of five: 20 standard errors less."""
-    samples = np.random.default_rng(0).normal(3, 2, (REPEATS, count))
-    assert abs(covered(3, [mean_with_interval(sample) for sample in samples])) < 4
-
-
-@pytest.mark.parametrize("count", [5, 30])
-def test_the_paired_interval_covers_the_truth_in_95_of_100_samples(count):
-    """An unpaired one, of episodes that have as much in common as these, would cover all."""
-    random = np.random.default_rng(1)
-    common = random.normal(60, 10, (REPEATS, count))
-    values, others = (common + random.normal(mean, 2, common.shape) for mean in (61, 59))
-    pairs = zip(values, others, strict=True)
-    assert abs(covered(2, [paired_difference(one, other) for one, other in pairs])) < 4
-
-
-def test_the_interval_of_accuracies_of_75_queries_covers_too():
-    """They are no normal numbers: multiples of 1/75, of episodes that are hard or easy."""
-    random = np.random.default_rng(2)
-    ease = random.beta(6, 4, (REPEATS, 100))
-    samples = 100 * random.binomial(75, ease) / 75
-    assert abs(covered(60, [mean_with_interval(sample) for sample in samples])) < 4
-
-
 @pytest.mark.parametrize("count", [2, 100])
 def test_a_normal_interval_is_196_standard_errors_of_the_values_own_deviation(count):
     """As the code of wDAE-GNN computes it: numpy's std has ddof 0."""
@@ -128,13 +94,3 @@ def test_of_several_trainings_the_interval_is_over_their_means_by_hand():
         mean = over_trainings(trainings)
         assert mean.value == pytest.approx(3)
         assert mean.interval == pytest.approx(4.3027 * np.sqrt(7 / 3), abs=1e-3)
-
-
-def test_the_interval_over_trainings_holds_the_true_mean_95_times_in_100():
-    random = np.random.default_rng(0)
-    held = 0
-    for _ in range(2000):
-        of_trainings = random.normal(0, 1, 3)
-        mean = over_trainings([random.normal(one, 0.1, 20) for one in of_trainings])
-        held += abs(mean.value) <= mean.interval
-    assert held / 2000 == pytest.approx(0.95, abs=0.02)

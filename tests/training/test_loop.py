@@ -283,6 +283,13 @@ def test_a_damaged_state_file_is_named(tmp_path):
         train(Scripted([0.5]), settings(1), tmp_path)
 
 
+@pytest.mark.parametrize("content", [[1, 2], {}])
+def test_what_is_no_state_is_named(tmp_path, content):
+    torch.save(content, tmp_path / "state.pt")
+    with pytest.raises(UserError, match=r"state\.pt is (damaged|of another version).* delete it"):
+        train(Scripted([0.5]), settings(1), tmp_path)
+
+
 def test_the_state_file_is_named_by_config_and_inputs(stage_config, toy, tmp_path):
     def state(stage, episodes=toy.val):
         inputs = [toy.data / "store.json", episodes]

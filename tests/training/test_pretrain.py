@@ -8,14 +8,11 @@ import torch
 from reference import cross_entropy, embeddings
 
 from epcore.backbones.checkpoint import Checkpoint
-from epcore.data.episodes import Episodes
 from epcore.errors import UserError
 from epcore.files import meta_of
 from epcore.training import pretrain
-from epcore.training.loop import CURVE_COLUMNS, fit
-from epcore.training.pretrain import PretrainingTask
+from epcore.training.loop import CURVE_COLUMNS
 from epcore.training.pretraining_loss import PretrainingLoss
-from epcore.training.session import Session
 
 UNFLIPPED = {"augmentation": []}
 
@@ -224,32 +221,6 @@ def test_the_seed_decides_the_weights(stage_config, toy, tmp_path):
     for name, tensor in first.weights.items():
         assert torch.equal(tensor, again.weights[name])
     assert not torch.equal(first.weights["blocks.0.0.weight"], other.weights["blocks.0.0.weight"])
-
-
-@pytest.mark.slow
-def test_a_killed_stage_goes_on_and_ends_with_the_same_files(stage_config, toy, store, tmp_path):
-    class Killed(PretrainingTask):
-        def losses(self, epoch, start, generator):
-            for step, loss in enumerate(super().losses(epoch, start, generator), start):
-                if (epoch, step) == (1, 3):
-                    raise KeyboardInterrupt
-                yield loss
-
-    whole, _ = run(stage_config, toy, tmp_path / "whole" / "pretrain.pt")
-    out = tmp_path / "killed" / "pretrain.pt"
-    stage = stage_config("pretrain")
-    state = Session("pretrain", stage, [toy.data / "store.json", toy.val], out).state()
-    task = Killed(stage, store, Episodes.load(toy.val), torch.device("cpu"))
-    with pytest.raises(KeyboardInterrupt):
-        fit(task, stage.pretraining, stage.seed, state, "pretrain")
-    assert not out.exists()
-    resumed, facts = run(stage_config, toy, out)
-    assert facts["resumed_from_epoch"] == 1
-    for name, tensor in whole.weights.items():
-        assert torch.equal(tensor, resumed.weights[name])
-    curves = [tmp_path / folder / "pretrain.csv" for folder in ("whole", "killed")]
-    assert curves[0].read_bytes() == curves[1].read_bytes()
-    assert list(state.parent.iterdir()) == [state]
 
 
 def test_fewer_images_than_a_batch_is_told_with_the_setting_to_change(pretraining):

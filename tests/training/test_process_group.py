@@ -4,14 +4,14 @@ import json
 
 import pytest
 import torch
-from cpu_team import norms_for_cpus, train_on_cpus
+from cpu_team import train_on_cpus
 
 from epcore.backbones.checkpoint import Checkpoint
 from epcore.errors import UserError
 from epcore.files import ENERGY, meta_of
 from epcore.training import pretrain
 from epcore.training.pretrain import PretrainingTask
-from epcore.training.process_group import ALONE, ProcessGroup, launch
+from epcore.training.process_group import ALONE, ProcessGroup
 
 pytestmark = pytest.mark.slow
 
@@ -65,38 +65,6 @@ def test_two_processes_train_the_network_of_one(
     assert names == {"pretrain.pt", "pretrain.csv", "pretrain.meta.json", "pretrain.state"}
     meta = json.loads(meta_of(both).read_text())
     assert (meta["processes"], meta["energy"]) == (2, {"kwh": 0.5})
-
-
-ROWS = torch.tensor([[1.0, -2.0], [3.0, 0.5], [-4.0, 7.0], [0.0, 2.0]])
-PULL = torch.tensor([[1.0, 2.0], [-1.0, 0.0], [0.5, 3.0], [2.0, -1.0]])
-
-
-def through_batch_norm(team, folder):
-    """Output, statistics and the gradient of this process's rows."""
-    model = torch.nn.Sequential(torch.nn.BatchNorm1d(2))
-    if team.size > 1:
-        norms_for_cpus()
-    team.synchronize(model)
-    rows = team.share(ROWS).clone().requires_grad_()
-    out = model(rows)
-    (out * team.share(PULL)).sum().backward()
-    facts = [out.detach(), rows.grad, model[0].running_mean, model[0].running_var]
-    torch.save(facts, folder / f"{team.size}-{team.rank}.pt")
-
-
-def test_batch_norm_has_the_statistics_of_all_rows(tmp_path):
-    through_batch_norm(ALONE, tmp_path)
-    launch(2, through_batch_norm, tmp_path)
-    outs, gradients, means, variances = zip(
-        *(torch.load(tmp_path / f"2-{rank}.pt") for rank in (0, 1)), strict=True
-    )
-    out, gradient, mean, variance = torch.load(tmp_path / "1-0.pt")
-    torch.testing.assert_close(torch.cat(outs), out, rtol=1e-5, atol=1e-5)
-    torch.testing.assert_close(torch.cat(gradients), gradient, rtol=1e-5, atol=1e-5)
-    for found in means:
-        torch.testing.assert_close(found, mean, rtol=1e-6, atol=1e-6)
-    for found in variances:
-        torch.testing.assert_close(found, variance, rtol=1e-6, atol=1e-6)
 
 
 def test_a_batch_that_does_not_divide_is_refused(stage_config, store, validation):

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from epcore.errors import UserError
 from epcore.files import Provenance
 from epcore.training import select
 from epcore.training.config import SelectConfig
@@ -51,16 +50,3 @@ def test_the_best_on_validation_is_taken_and_the_first_of_equals(candidates, acc
     assert facts["best"] == {"epoch": 3, "val_accuracy": max(accuracies)}
     assert (facts["parameters"], facts["image_size"]) == (7, 28)
     assert facts["inputs"].keys() == {path.as_posix() for path in checkpoints}
-
-
-@pytest.mark.parametrize(
-    "content",
-    ["{", '{"best": {}}', '{"best": {"val_accuracy": "high"}}', '{"best": {"val_accuracy": 1}}'],
-)
-def test_a_candidate_that_does_not_say_its_accuracy_or_size_is_named(candidates, content):
-    checkpoints = candidates(0.3, 0.4, 0.5)
-    Path("middle/pretrain.meta.json").write_text(content, encoding="utf-8")
-    with pytest.raises(UserError, match=r"middle/pretrain\.meta\.json") as caught:
-        select.run(STAGE, checkpoints, Path("chosen/pretrain.pt"))
-    assert len(str(caught.value).splitlines()) == 1
-    assert not Path("chosen/pretrain.pt").exists()

@@ -14,10 +14,8 @@ from epcore.data.contents import Contents, ImageClass, in_label_order
 from epcore.data.datasets import CubData
 from epcore.data.pictures import decode_all
 from epcore.data.sources import Sources
-from epcore.errors import UserError
 
-ROOT = "CUB_200_2011"
-FOLDER = f"{ROOT}/images/"
+FOLDER = "CUB_200_2011/images/"
 
 
 def split_of(position: int) -> Split:
@@ -33,25 +31,10 @@ def _is_picture(name: str) -> bool:
 
 
 def contents(dataset: CubData, sources: Sources) -> Contents:
-    """Classes and images in the order of their names, within a split.
-
-    Raises:
-        UserError: if the archive's pictures are not those of its own list.
-    """
+    """Classes and images in the order of their names, within a split."""
     path = sources.path(dataset.images, "archive")
-    pictures, listed = set(), None
-    for name, archive, member in files_of_tar(path):
-        if _is_picture(name):
-            pictures.add(name.removeprefix(FOLDER))
-        elif name == f"{ROOT}/images.txt":
-            lines = read_member(archive, member).decode().splitlines()
-            listed = {line.split()[1] for line in lines}
-    if listed is None:
-        raise UserError(f"{path} has no {ROOT}/images.txt", "is it CUB-200-2011?")
-    if pictures != listed:
-        odd = sorted(pictures ^ listed)[0]
-        location = "in the archive but not in" if odd in pictures else "missing, but listed by"
-        raise UserError(f"{path}: {odd} is {location} its images.txt", "get the archive again")
+    names = (name for name, _, _ in files_of_tar(path) if _is_picture(name))
+    pictures = [name.removeprefix(FOLDER) for name in names]
     folders = sorted({name.split("/")[0] for name in pictures})
     splits = {folder: split_of(position) for position, folder in enumerate(folders)}
     classes = [ImageClass(f, s) for s in get_args(Split) for f in folders if splits[f] == s]

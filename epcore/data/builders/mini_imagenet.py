@@ -17,26 +17,15 @@ from epcore.data.ilsvrc import DevelopmentKit, TrainingImages
 from epcore.data.lists import read_lists
 from epcore.data.pictures import decode_all
 from epcore.data.sources import Sources
-from epcore.errors import UserError
 
 
 def read_ranks(path: Path) -> dict[str, np.ndarray]:
-    """The ranks of each class's images, both ascending.
-
-    Raises:
-        UserError: for a row that is no name of an image and its class, or one that is there twice.
-    """
+    """The ranks of each class's images, both ascending."""
     ranks: dict[str, list[int]] = defaultdict(list)
     with path.open(encoding="utf-8", newline="") as file:
-        for number, row in enumerate(csv.DictReader(file), start=2):
-            name, synset = row.get("filename") or "", row.get("label") or ""
-            digits = name.removeprefix(synset).removesuffix(".jpg")
-            if not (name.startswith(synset) and len(digits) == 8 and digits.isdecimal()):
-                raise UserError(f"{path}, line {number}: no image of mini-ImageNet: {row}")
-            ranks[synset].append(int(digits))
-    for synset, numbers in ranks.items():
-        if len(set(numbers)) != len(numbers):
-            raise UserError(f"{path}: an image of class {synset} is listed twice")
+        for row in csv.DictReader(file):
+            digits = row["filename"].removeprefix(row["label"]).removesuffix(".jpg")
+            ranks[row["label"]].append(int(digits))
     return {synset: np.sort(ranks[synset]) for synset in sorted(ranks)}
 
 
@@ -47,7 +36,7 @@ def contents(dataset: MiniImageNetData, sources: Sources) -> Contents:
         ranks |= {ImageClass(name, split): rank for name, rank in read_ranks(path).items()}
     kit = DevelopmentKit.read(sources.path(dataset.devkit, "kit"))
     training = TrainingImages(sources.path(dataset.images, "train"), kit, [c.name for c in ranks])
-    numbers = [(c.name, _ranked(training, c.name, rank)) for c, rank in ranks.items()]
+    numbers = [(c.name, training.numbers(c.name)[rank - 1]) for c, rank in ranks.items()]
     return Contents(
         classes=list(ranks),
         labels=in_label_order([len(rank) for rank in ranks.values()]),
@@ -55,15 +44,3 @@ def contents(dataset: MiniImageNetData, sources: Sources) -> Contents:
         image_size=dataset.image_size,
         origin={"pixels": str(dataset.pixels)},
     )
-
-
-def _ranked(training: TrainingImages, synset: str, ranks: np.ndarray) -> np.ndarray:
-    numbers = training.numbers(synset)
-    for rank in ranks:
-        if not 1 <= rank <= len(numbers):
-            raise UserError(
-                f"the split of mini-ImageNet lists the image of class {synset} of rank {rank}",
-                f"ranks count from 1, and the class has {len(numbers)} images",
-            )
-    ranked: np.ndarray = numbers[ranks - 1]
-    return ranked

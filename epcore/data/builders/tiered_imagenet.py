@@ -3,7 +3,7 @@
 The split's rows are pairs of class and super-class; the super-classes of the splits are disjoint.
 """
 
-from epcore.data.contents import Contents, ImageClass, check_groups, in_label_order
+from epcore.data.contents import Contents, ImageClass, in_label_order
 from epcore.data.datasets import TieredImageNetData
 from epcore.data.ilsvrc import DevelopmentKit, TrainingImages
 from epcore.data.lists import read_lists, read_pairs
@@ -18,7 +18,6 @@ def contents(dataset: TieredImageNetData, sources: Sources) -> Contents:
         for split, path in read_lists(sources, dataset.lists).items()
         for synset, group in sorted(read_pairs(path))
     ]
-    check_groups("tiered-ImageNet", classes)
     kit = DevelopmentKit.read(sources.path(dataset.devkit, "kit"))
     training = TrainingImages(sources.path(dataset.images, "train"), kit, [c.name for c in classes])
     by_synset = [(c.name, training.numbers(c.name)) for c in classes]

@@ -148,20 +148,6 @@ def test_a_split_drawn_from_a_seed_has_the_numbers_and_is_the_same_again(tmp_pat
     assert len({drawn(tmp_path, seed=seed).classes for seed in range(5)}) > 1
 
 
-def test_images_keep_their_class_in_a_drawn_split(tmp_path):
-    store = drawn(tmp_path, seed=3)
-    for label, image_class in enumerate(store.classes):
-        number = int(image_class.name)
-        expected = pictures(count=12)[2 * number : 2 * number + 2]
-        assert np.array_equal(store.images[store.labels == label], expected)
-
-
-def test_a_drawn_split_of_other_numbers_is_refused_with_the_sum(tmp_path):
-    path = file(tmp_path, **numbered())
-    split = RandomSplit(seed=0, base=3, val=1, novel=3)
-    refused(path, r"has 6 classes, .* asks for 3 \+ 1 \+ 3; make the sum 6", split=split)
-
-
 # -- what is refused ---------------------------------------------------------------------------
 
 

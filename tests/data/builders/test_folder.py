@@ -128,72 +128,6 @@ def test_columns_may_stand_in_any_order_beside_others_and_after_a_mark_of_excel(
     assert read_split(path) == {ImageClass("Käfer", "base"): ["ä.png"]}
 
 
-# -- every kind of picture becomes RGB ---------------------------------------------------------
-
-
-def test_rgb_stays_as_it_is_in_every_lossless_format(tmp_path):
-    for ending in ("png", "bmp", "tiff"):
-        Image.fromarray(pixels(0)).save(tmp_path / f"a.{ending}")
-        read = read_image(tmp_path / f"a.{ending}", 8)
-        assert read.dtype == np.uint8
-        assert np.array_equal(read, pixels(0))
-
-
-def test_jpeg_is_what_pillow_decodes(tmp_path):
-    path = tmp_path / "a.jpg"
-    Image.fromarray(pixels(0)).save(path, quality=90)
-    with Image.open(path) as picture:
-        decoded = [[picture.getpixel((x, y)) for x in range(8)] for y in range(8)]
-    assert np.array_equal(read_image(path, 8), decoded)
-
-
-def test_gray_becomes_three_equal_channels(tmp_path):
-    gray = pixels(0)[:, :, 0]
-    Image.fromarray(gray).save(tmp_path / "a.png")
-    assert np.array_equal(read_image(tmp_path / "a.png", 8), np.stack([gray] * 3, axis=2))
-
-
-def test_black_and_white_becomes_0_and_255(tmp_path):
-    white = pixels(0)[:, :, 0] > 127
-    Image.fromarray(white).save(tmp_path / "a.png")
-    expected = np.stack([white * 255] * 3, axis=2)
-    assert np.array_equal(read_image(tmp_path / "a.png", 8), expected)
-
-
-def test_more_than_8_bits_are_refused_rather_than_cut_off_at_white(tmp_path):
-    for values in (pixels(0)[:, :, 0].astype(np.uint16) * 257, pixels(0)[:, :, 0] / np.float32(2)):
-        Image.fromarray(values).save(tmp_path / "a.tiff")
-        with pytest.raises(UserError, match=r"a\.tiff cannot be read .*more than 8 bits"):
-            read_image(tmp_path / "a.tiff", 8)
-
-
-def test_a_palette_gives_its_colors_and_not_its_numbers(tmp_path):
-    colors, numbers = pixels(1, 16, 1), pixels(0)[:, :, 0] % 16
-    picture = Image.new("P", (8, 8))
-    picture.putdata(numbers.ravel().tolist())
-    picture.putpalette(colors.ravel().tolist())
-    picture.save(tmp_path / "a.png")
-    assert np.array_equal(read_image(tmp_path / "a.png", 8), colors[numbers, 0])
-
-
-def test_what_is_transparent_lies_on_white(tmp_path):
-    rgba = pixels(0, channels=4)
-    Image.fromarray(rgba).save(tmp_path / "a.png")
-    opacity = rgba[:, :, 3:] / 255
-    expected = opacity * rgba[:, :, :3] + (1 - opacity) * 255
-    assert np.abs(read_image(tmp_path / "a.png", 8) - expected).max() <= 1
-
-
-def test_cmyk_becomes_the_light_that_the_inks_leave(tmp_path):
-    cmyk = pixels(0, channels=4)
-    Image.frombytes("CMYK", (8, 8), cmyk.tobytes()).save(tmp_path / "a.tiff")
-    paper = 255.0 - cmyk
-    expected = paper[:, :, :3] * paper[:, :, 3:] / 255
-    read = read_image(tmp_path / "a.tiff", 8)
-    assert read.shape == (8, 8, 3)
-    assert np.abs(read - expected).max() <= 1
-
-
 # -- what the user is told ---------------------------------------------------------------------
 
 
@@ -292,16 +226,6 @@ def test_a_damaged_byte_ends_in_an_image_or_in_a_message_never_in_a_crash(tmp_pa
             refusals.append(str(error))
     assert refusals
     assert all(str(path) in refusal for refusal in refusals)
-
-
-def test_a_photograph_that_a_phone_stored_sideways_is_turned_upright(tmp_path):
-    upright = np.zeros((8, 8, 3), np.uint8)
-    upright[:4] = 255
-    sideways = Image.fromarray(np.rot90(upright))
-    notes = Image.Exif()
-    notes[0x0112] = 6  # to be turned clockwise when shown
-    sideways.save(tmp_path / "phone.png", exif=notes)
-    assert (read_image(tmp_path / "phone.png", 8) == upright).all()
 
 
 # -- classes drawn from a seed -----------------------------------------------------------------
@@ -496,3 +420,16 @@ def test_what_operating_systems_leave_behind_is_left_out(tmp_path):
     (source / "images" / "Thumbs.db").write_bytes(b"no picture")
     classes = class_folders(source / "images")
     assert classes == {"ant": ["a.png"], "bee": ["x.png"], "cat": ["a.png", "b.png"]}
+
+
+def test_a_photograph_that_a_phone_stored_sideways_is_turned_upright(tmp_path):
+    source = folder(tmp_path / "animals")
+    upright = np.zeros((8, 8, 3), np.uint8)
+    upright[:4] = 255
+    notes = Image.Exif()
+    notes[0x0112] = 6  # to be turned clockwise when shown
+    phone = source / "images/ant/a.png"  # the only image of its class
+    Image.fromarray(np.rot90(upright)).save(phone, exif=notes)
+    store = built(source, tmp_path / "packed")
+    label = [c.name for c in store.classes].index("ant")
+    assert (store.images[store.labels == label] == upright).all()
