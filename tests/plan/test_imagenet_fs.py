@@ -5,7 +5,6 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
 from plans import plan_of, put
 
 from epcore.errors import UserError
@@ -265,14 +264,3 @@ def test_a_mistake_is_one_line_that_names_the_file_and_what_is_meant(
     assert message in text
     assert re.search(r"imagenet-fs\.yaml|demo\.yaml|imagenetfs\.yaml|cub\.yaml", text)
     assert len(text.splitlines()) == 1
-
-
-@pytest.mark.parametrize("key", ["networks", "methods"])
-def test_a_name_that_paths_cannot_hold_is_named(config, key):
-    known = yaml.safe_load((config / FS).read_text(encoding="utf-8"))[key]
-    put(config, FS, f"{key}/my_own", next(iter(known.values())))
-    with pytest.raises(UserError) as caught:
-        Plan(config, "demo").check()
-    assert f"imagenet_fs.settings, {key}: the name 'my_own' cannot be part of a path" in str(
-        caught.value
-    )

@@ -111,3 +111,13 @@ def test_a_state_that_may_not_be_deleted_fails_nothing(saved, tmp_path, monkeypa
     monkeypatch.setattr(Path, "unlink", forbidden)
     discard_old_states(tmp_path)
     assert state.exists()
+
+
+def test_states_behind_a_link_are_nobodys_to_delete(tmp_path):
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "thesis.tex").touch()
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "pretrain.state").symlink_to(tmp_path / "precious")
+    (tmp_path / "results" / "pretrain.pt").touch()
+    discard_old_states(tmp_path / "results")
+    assert (tmp_path / "precious" / "thesis.tex").exists()

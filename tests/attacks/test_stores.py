@@ -1,12 +1,10 @@
-"""Stores, episodes and states that are whole and well-formed, and of something else."""
+"""A store with an array that claims to be larger than any memory."""
 
 import numpy as np
 import pytest
 
 from epcore.data.store import ImageStore
 from epcore.errors import UserError
-
-# -- stores ------------------------------------------------------------------------------------
 
 
 def test_an_array_that_claims_a_terabyte_is_told_with_the_remedy(project):
@@ -17,8 +15,3 @@ def test_an_array_that_claims_a_terabyte_is_told_with_the_remedy(project):
         file.write(bytes(80))
     with pytest.raises(UserError, match=r"toy is damaged .*; delete the folder and run"):
         ImageStore.open(project / "toy")
-
-
-# -- episodes ----------------------------------------------------------------------------------
-
-# -- states ------------------------------------------------------------------------------------
