@@ -36,7 +36,7 @@ def atomic(path: Path) -> Iterator[Path]:
     # The ending stays, because numpy and matplotlib choose or append by it.
     temporary = path.with_name(f".{path.stem}.{uuid.uuid4().hex[:12]}.tmp{path.suffix}")
     try:
-        with naming(path):
+        with named_in_os_error(path):
             yield temporary
             publish(temporary, path)
     finally:
@@ -56,7 +56,7 @@ def publish(temporary: Path, path: Path) -> None:
 
 
 @contextlib.contextmanager
-def naming(path: Path) -> Iterator[None]:
+def named_in_os_error(path: Path) -> Iterator[None]:
     """An `OSError` of the block that names no file names this one.
 
     Writing to an open file, a full disk does not say of itself which one.
@@ -69,7 +69,7 @@ def naming(path: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def reading(problem: str, remedy: str) -> Iterator[None]:
+def user_error_on_failure(problem: str, remedy: str) -> Iterator[None]:
     """What goes wrong in the block with a file that a job wrote is told as `problem` and `remedy`.
 
     Raises:
@@ -123,7 +123,7 @@ def fingerprint(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
-def require(path: Path, what: str, remedy: str | None = None) -> None:
+def check_exists(path: Path, what: str, remedy: str | None = None) -> None:
     """Raises `UserError` unless `path` is a file; one of the results says what makes it."""
     if path.is_file():
         return
@@ -145,7 +145,7 @@ def meta_of(file: Path) -> Path:
 
 
 @contextlib.contextmanager
-def reading_meta(
+def read_meta(
     meta: Path, remedy: str = "delete it and the file beside it"
 ) -> Iterator[dict[str, Any]]:
     """The content of a `meta.json`, for a block that takes facts out of it.
@@ -154,7 +154,7 @@ def reading_meta(
         UserError: if the file is missing or damaged, or if the block finds a fact missing or of a
             wrong type; it names the file and ends with the remedy.
     """
-    with reading(f"{meta} is damaged", remedy):
+    with user_error_on_failure(f"{meta} is damaged", remedy):
         yield json.loads(meta.read_text(encoding="utf-8"))
 
 
@@ -166,7 +166,7 @@ def verified(path: Path) -> str:
     """
     digest, meta = sha256(path), meta_of(path)
     if meta.is_file() and path != meta:
-        with reading_meta(meta, f"delete it and {path}") as facts:
+        with read_meta(meta, f"delete it and {path}") as facts:
             expected = facts["made"].get(path.name, digest)
         if digest != expected:
             raise UserError(
@@ -199,7 +199,7 @@ class Provenance:
         self, stage: str, config: BaseModel | Mapping[str, Any], inputs: list[Path]
     ) -> None:
         for path in inputs:
-            require(path, "input")
+            check_exists(path, "input")
         plain = config.model_dump(mode="json") if isinstance(config, BaseModel) else config
         self.stage, self.config = stage, plain
         self.inputs = {path.as_posix(): verified(path) for path in inputs}

@@ -2,7 +2,7 @@
 
 NARROW = {
     "can": {"width": "1/8"},
-    "metaoptnet": {"width": "1/8", "square": 1},
+    "metaoptnet": {"width": "1/8"},
     "protonets-plus-plus": {"width": "1/8"},
     "robust": {"width": "1/8", "members": 2, "relation_weight": 1},  # of two losses, not 20
     "tadam": {"width": "1/8"},

@@ -1,8 +1,8 @@
-"""The feature extractors of the paper, as the authors' code builds them (of wDAE-GNN: resnet.py).
+"""The feature extractors of the paper, as the authors' code builds them.
 
-Each takes images `(n, 3, height, width)` and returns features `(n, feature_size)`. `width`
-multiplies every channel count and `depth` the number of blocks, so that a laptop can run the same
-architecture: 1 is the paper's.
+Those of ImageNet-FS are in resnet.py. Each takes images `(n, 3, height, width)` and returns
+features `(n, feature_size)`. `width` multiplies every channel count and `depth` the number of
+blocks, so that a laptop can run the same architecture: 1 is the paper's.
 """
 
 from fractions import Fraction

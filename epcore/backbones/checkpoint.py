@@ -31,11 +31,10 @@ REMEDY = (
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Weights of the best validation epoch.
+    """Weights of the epoch of a training that is kept, by default the best on validation.
 
     backbone: which network this is. weights: state of the backbone. class_head: state of the
-    linear layer over the base classes, from which only training goes on. name: how messages call
-    it, not saved.
+    linear layer over the base classes. name: how messages call it, not saved.
     """
 
     backbone: BackboneConfig

@@ -11,7 +11,7 @@ from epcore.backbones.base import Backbone, scaled
 class _Block(nn.Module):
     """Two 3x3 convolutions, activation after the sum; 1x1 shortcut where the shape changes.
 
-    All three convolutions start as Kaiming normal draws, the shortcut's too (official code, A.5).
+    All three convolutions start as Kaiming normal draws, the shortcut's too (official code).
     """
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:

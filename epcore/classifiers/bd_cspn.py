@@ -1,6 +1,6 @@
 """Prototypes rectified by the queries (BD-CSPN, Liu et al. 2020)."""
 
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor
@@ -55,13 +55,8 @@ class BDCSPN(EpisodeClassifier):
         description="how many queries join a class at most, the surest first, as in the paper; "
         "unset: all, as in the reimplementations",
     )
-    classified: Literal["moved", "unmoved"] = Field(
-        default="moved",
-        description="the queries as LaplacianShot's code or as alpha-TIM's code scores them",
-    )
 
     def logits(self, episodes: EpisodeBatch) -> Tensor:
         moved = shifted_queries(episodes)
         means = rectified_means(episodes, moved, self.weighting, self.scale, self.confident)
-        queries = moved if self.classified == "moved" else episodes.query
-        return cosine_logits(queries, means, self.scale)
+        return cosine_logits(moved, means, self.scale)

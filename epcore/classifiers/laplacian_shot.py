@@ -54,11 +54,6 @@ class LaplacianShot(EpisodeClassifier):
         "divided by their number (authors' code) or by the sum of their weights, or by the "
         "softmax over the members (BD-CSPN); none is the mean of the support",
     )
-    classified: Literal["moved", "unmoved"] = Field(
-        default="moved",
-        description="with rectification, the queries as the authors' code or as alpha-TIM's code "
-        "scores them",
-    )
 
     @property
     def balanced(self) -> bool:
@@ -67,9 +62,8 @@ class LaplacianShot(EpisodeClassifier):
     def logits(self, episodes: EpisodeBatch) -> Tensor:
         queries, means = episodes.query, episodes.class_means
         if self.rectification != "none":
-            moved = shifted_queries(episodes)
-            means = rectified_means(episodes, moved, self.rectification)
-            queries = moved if self.classified == "moved" else queries
+            queries = shifted_queries(episodes)
+            means = rectified_means(episodes, queries, self.rectification)
         unary = -squared_distances(queries, means)
         graph = _nearest(queries, self.neighbors)
         logits = unary

@@ -11,8 +11,7 @@ from epcore.classifiers.episodes import EpisodeBatch
 class Prototypes(EpisodeClassifier):
     """Minus the squared distance to the mean of each class's support.
 
-    It is divided by sqrt(D), as in the authors' first published code; that scales the loss and
-    changes no prediction.
+    It is divided by sqrt(D), as in EPNet's code; that scales the loss and changes no prediction.
 
     Jake Snell, Kevin Swersky, Richard Zemel: Prototypical Networks for Few-shot Learning, NIPS
     2017, https://arxiv.org/abs/1703.05175.

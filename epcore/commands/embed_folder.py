@@ -11,7 +11,7 @@ from epcore.data.arrays import save_arrays
 from epcore.data.builders.folder import class_folders
 from epcore.errors import UserError
 from epcore.evaluation.image_network import TIMM, ImageNetwork, of_checkpoint
-from epcore.files import meta_of, reading_meta
+from epcore.files import meta_of, read_meta
 from epcore.plan import Plan
 from epcore.runtime.device import choose_device
 
@@ -49,7 +49,7 @@ def _size_in_training(weights: Path) -> int:
     """The side of the images that a checkpoint was trained on, if a meta beside it says so."""
     if not (meta := meta_of(weights)).is_file():
         return SIZE
-    with reading_meta(meta, "delete it, or give --size") as facts:
+    with read_meta(meta, "delete it, or give --size") as facts:
         return int(facts.get("image_size", SIZE))
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from epcore.backbones.checkpoint import Checkpoint, build, problem_of, state_of
 from epcore.config.scale import MainConfig
 from epcore.errors import UserError
-from epcore.files import require
+from epcore.files import check_exists
 from epcore.plan import Plan
 
 # What PyTorch puts in front of the names of a parallel and of a compiled network.
@@ -30,7 +30,7 @@ def weights_in(path: Path, key: str | None) -> dict[str, Tensor]:
         UserError: if the file is missing, or holds anything but tensors and plain values, no
             weights, or several and no key says which.
     """
-    require(path, "file of weights", "correct the name")
+    check_exists(path, "file of weights", "correct the name")
     try:
         if path.suffix == ".safetensors":
             content = load_file(path)

@@ -9,7 +9,7 @@ from epcore.data.episodes import Pool
 from epcore.errors import UserError
 from epcore.evaluation.base_classes import BaseClasses
 from epcore.evaluation.embed import Features
-from epcore.files import require
+from epcore.files import check_exists
 
 ARRAYS = ("features", "labels", "base_mean", "base_weights")
 SHAPES = (
@@ -32,7 +32,7 @@ class Labeled:
         Raises:
             UserError: if it is missing, or does not hold such arrays.
         """
-        require(path, "feature file", "give one with --features")
+        check_exists(path, "feature file", "give one with --features")
         arrays, name = dict[str, np.ndarray](), ""
         try:
             with np.load(path, allow_pickle=False) as archive:

@@ -37,6 +37,12 @@ def predict(
         UserError: if the classifier is unknown or cannot do with these features.
     """
     inference = methods_of([classifier], settings)[classifier]
+    if inference.classifier.centers_on_base or inference.classifier.needs.base_weights:
+        raise UserError(
+            f"--classifier {classifier}: it takes the mean feature of the base images or weights "
+            "of base classes, which predict does not have",
+            "choose another classifier",
+        )
     inference.check(torch.from_numpy(np.concatenate([support, queries])), None)
     propagate = (
         inference.propagate if isinstance(inference.propagate, EmbeddingPropagation) else None

@@ -155,8 +155,8 @@ class Scale(Settings):
         "mean"
     )
     precision: Precision = Field(
-        description="of the arithmetic on a GPU or CPU: 32-bit floats, TF32, or bfloat16 in "
-        "training"
+        description="of the networks' arithmetic on a GPU or CPU, in training and where features "
+        "are computed: 32-bit floats, TF32 or bfloat16"
     )
     requires_gpu: bool = Field(description="whether trainings refuse to start without a GPU")
     resources: Resources = Field(

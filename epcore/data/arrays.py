@@ -7,7 +7,7 @@ from typing import TypeVar
 import numpy as np
 
 from epcore.errors import UserError
-from epcore.files import atomic, require
+from epcore.files import atomic, check_exists
 
 T = TypeVar("T")
 
@@ -25,7 +25,7 @@ def load_arrays(path: Path, kind: Callable[..., T], names: tuple[str, ...], what
     Raises:
         UserError: if the file is missing or damaged, or `kind` refuses its arrays.
     """
-    require(path, what)
+    check_exists(path, what)
     try:
         with np.load(path, allow_pickle=False) as arrays:
             if missing := set(names) - set(arrays.files):

@@ -22,7 +22,7 @@ from tqdm import tqdm
 from epcore.data.datasets import Source, SourceFile
 from epcore.data.sources import stamp
 from epcore.errors import UserError
-from epcore.files import naming
+from epcore.files import named_in_os_error
 
 PIECE = 1 << 16  # what a connection that breaks off loses at most
 ATTEMPTS = 3  # at each address, as long as nothing new arrives
@@ -137,7 +137,7 @@ def download(file: SourceFile, path: Path) -> None:
     Raises:
         UserError: if no address gives it; the message has each one's reason.
     """
-    with _turn(path), naming(path):
+    with _turn(path), named_in_os_error(path):
         if path.is_file():
             _verify(path, file)
         else:
@@ -189,7 +189,7 @@ def _from_address(url: str, file: SourceFile, path: Path) -> None:
         _receive(url, file, path, partial)
         partial.replace(output)  # which pooch removes if its checksum is wrong
 
-    largest, failures = 0, 0
+    largest, failures = _size(partial), 0
     while True:
         if not _checksum(file):
             partial.unlink(missing_ok=True)  # nothing would tell that the file changed meanwhile
@@ -198,8 +198,9 @@ def _from_address(url: str, file: SourceFile, path: Path) -> None:
             pooch.retrieve(url, _checksum(file), path.name, path.parent, downloader=downloader)
             return
         except BROKEN_OFF:
-            largest = max(largest, have)
-            failures = 0 if _size(partial) > largest else failures + 1
+            arrived = _size(partial)
+            failures = 0 if arrived > largest else failures + 1
+            largest = max(largest, arrived)
             if failures == ATTEMPTS:
                 raise
         except ValueError:

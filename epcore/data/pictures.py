@@ -90,7 +90,10 @@ def _formats() -> list[str]:
 
 
 def _upright(picture: Image.Image) -> Image.Image:
-    """Pillow's own function would write all other EXIF data anew, which fails for odd ones."""
+    """A picture turned as its EXIF orientation says.
+
+    Pillow's own function would write all other EXIF data anew, which fails for odd ones.
+    """
     turn = UPRIGHT.get(picture.getexif().get(ExifTags.Base.Orientation, 1))
     return picture if turn is None else picture.transpose(turn)
 

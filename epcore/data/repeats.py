@@ -1,4 +1,4 @@
-"""Images that a data set holds twice: result, listed, told."""
+"""Images that a data set holds twice: finds, lists and reports them."""
 
 import csv
 import hashlib
@@ -118,7 +118,10 @@ class Repeats:
         self._digests[row] = digest + b"."
 
     def result(self) -> Repeated:
-        """Within a split each image counts once with the next one that equals it."""
+        """The repeated images of all that were added.
+
+        Within a split each image counts once with the next one that equals it.
+        """
         labels, names = self._contents.labels, get_args(Split)
         ranks = np.array([names.index(c.split) for c in self._contents.classes])[labels]
         # Equal images stand together, those of the last split at their end, by row in each.

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from epcore.errors import UserError
-from epcore.files import require
+from epcore.files import check_exists
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Sources:
         """Raises `UserError` if a receipt is missing or damaged."""
         receipts = {}
         for path in paths:
-            require(path, "receipt", "run `epcore fetch` with --receipt first")
+            check_exists(path, "receipt", "run `epcore fetch` with --receipt first")
             try:
                 receipt = json.loads(path.read_text(encoding="utf-8"))
                 receipts[receipt["source"]] = receipt["files"]

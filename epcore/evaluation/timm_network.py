@@ -16,7 +16,7 @@ import epcore.vision  # noqa: F401  # timm imports torchvision
 from epcore.data.pictures import read, to_rgb
 from epcore.errors import UserError
 from epcore.evaluation.image_network import TIMM, ImageNetwork
-from epcore.files import require
+from epcore.files import check_exists
 
 
 def of_timm(name: str, weights: Path | None, device: torch.device) -> ImageNetwork:
@@ -47,7 +47,7 @@ def of_timm(name: str, weights: Path | None, device: torch.device) -> ImageNetwo
             f"it has {', '.join(pretrained) or 'none'}",
         )
     if weights is not None:
-        require(weights, "file of weights", "correct the name")
+        check_exists(weights, "file of weights", "correct the name")
     elif not pretrained:
         raise UserError(
             f"--backbone {TIMM}{name}: timm has no weights of it", "give a file with --weights"

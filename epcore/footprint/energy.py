@@ -47,7 +47,7 @@ def frame_of(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     )
     estimated = (frame["cpu_seconds"] - frame["measured_seconds"]).clip(lower=0) * rate
     # A GPU whose counters say nothing, or are not there, counts with its power at full load.
-    full_load = frame["gpu_watts"] * frame["seconds"] / JOULES_PER_KWH
+    full_load = frame["gpu_watts"] * frame["seconds"] / JOULES_PER_KWH * frame["pue"]
     gpus = frame["gpu_kwh"].where(frame["gpu_kwh"] > 0, full_load)
     frame["kwh"] = job_kwh + gpus + estimated
     frame["measured_kwh"] = frame["cpu_kwh"] * frame["counters"] + frame["gpu_kwh"]

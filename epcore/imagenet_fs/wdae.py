@@ -35,7 +35,7 @@ def neighborhood(weights: Tensor, temperature: float, neighbors: int) -> tuple[T
 
 
 class Aggregation(nn.Module):
-    """What a node hears: the shares' mean of messages from its neighbors.
+    """Weighted mean of the messages of a node's neighbors.
 
     The message of node j to node i is LeakyReLU(Dropout(BatchNorm(W x_i + W x_j + 2 b))).
     """
@@ -51,8 +51,8 @@ class Aggregation(nn.Module):
         episodes = torch.arange(len(x), device=x.device)[:, None, None]
         pairs = mapped[:, :, None] + mapped[episodes, nodes]
         messages = self.activation(pairs.flatten(0, 2)).view_as(pairs)
-        heard: Tensor = (shares[..., None, :] @ messages).squeeze(-2)
-        return heard
+        message: Tensor = (shares[..., None, :] @ messages).squeeze(-2)
+        return message
 
 
 class Update(nn.Module):

@@ -1,8 +1,8 @@
 """Few-shot methods that the paper compares with, each trained here: one file a method.
 
 A method is a network that embeds images one by one, and classifies the queries of episodes from
-these embeddings. It is trained on episodes of base classes from random weights
-(`epcore.training.episodic`) and tested on frozen ones (`epcore.evaluation.meta_test`).
+these embeddings. It is trained on episodes of base classes (`epcore.training.episodic`), from
+random or pretrained weights, and tested on frozen ones (`epcore.evaluation.meta_test`).
 """
 
 from typing import Any

@@ -29,10 +29,10 @@ class EpisodicMethod(nn.Module):
     class Options(Settings):
         """The options of a method; the base class has none."""
 
-    transductive: ClassVar[bool] = False
+    transductive: bool = False
     unlabeled: ClassVar[bool] = False
     low_precision_scores: ClassVar[bool] = False
-    episodes_at_once: ClassVar[int] = 16
+    episodes_at_once: int = 16
     least_tasks: ClassVar[int] = 1
     base_features: int | None = None
     pretrained: ClassVar[bool] = False

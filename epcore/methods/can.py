@@ -44,7 +44,7 @@ class Can(EpisodicMethod):
     def __init__(self, options: Options, pixels: int, way: int) -> None:
         super().__init__()
         self.options = options
-        self.transductive = options.transductive  # type: ignore[misc]
+        self.transductive = options.transductive
         channels = tuple(scaled(count, options.width) for count in (64, 128, 256, 512))
         self.encoder = can_encoder(channels)
         self.channels, side = map_size(self.encoder, pixels)

@@ -85,9 +85,9 @@ class Egnn(EpisodicMethod):
 
     def __init__(self, options: Options, pixels: int, way: int) -> None:
         super().__init__()
-        self.transductive = options.transductive  # type: ignore[misc]
+        self.transductive = options.transductive
         if not self.transductive:
-            self.episodes_at_once = 2  # type: ignore[misc]
+            self.episodes_at_once = 2
         self.encoder = GraphEncoder(pixels)
         self.rounds = nn.ModuleList(
             _Round(features) for features in (self.encoder.features, FEATURES, FEATURES)

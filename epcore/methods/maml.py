@@ -54,7 +54,7 @@ class Maml(EpisodicMethod):
     def __init__(self, options: Options, pixels: int, way: int) -> None:
         super().__init__()
         self.options, self.pixels, self.way = options, pixels, way
-        self.transductive = options.statistics == "batch"  # type: ignore[misc]
+        self.transductive = options.statistics == "batch"
         side = pixels // 16
         if not side:
             raise ValueError(f"images of {pixels} pixels are too small for it")

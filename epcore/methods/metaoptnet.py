@@ -40,7 +40,9 @@ class MetaOptNet(EpisodicMethod):
         width: Ratio = Field(default=Fraction(1), description="of the channels of the network")
         dropped: Probability = Field(default=0.1, description="share of the maps that is dropped")
         square: PositiveInt = Field(
-            default=5, description="side of the squares that are dropped from the last two maps"
+            default=5,
+            description="side of the squares that are dropped from the last two maps, if the last "
+            "is as large",
         )
 
     separate_batches = True
@@ -49,13 +51,9 @@ class MetaOptNet(EpisodicMethod):
         super().__init__()
         self.options = options
         channels = tuple(scaled(count, options.width) for count in (64, 160, 320, 640))
-        self.encoder = metaoptnet_encoder(channels, options.dropped, options.square)
-        _, side = map_size(self.encoder, pixels)
-        if side < options.square:
-            raise ValueError(
-                f"images of {pixels} pixels end as maps of {side}, too small for squares of "
-                f"{options.square} (`square`)"
-            )
+        square = min(options.square, max(pixels // 16, 1))  # the side of the last map
+        self.encoder = metaoptnet_encoder(channels, options.dropped, square)
+        map_size(self.encoder, pixels)
         self.scale = nn.Parameter(torch.ones(()))
 
     def embed(self, images: Tensor) -> Tensor:

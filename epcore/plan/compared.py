@@ -1,4 +1,4 @@
-"""Methods that are trained on episodes from random weights: their stages' configs."""
+"""Methods that are trained on episodes of base classes: their stages' configs."""
 
 from functools import cache
 from typing import Any
@@ -25,15 +25,19 @@ class Compared:
 
     # -- stages -----------------------------------------------------------------------------------
 
-    def _network(self, backbone: str, resources: JobResources) -> dict[str, Any]:
-        return self._registry.network(self._registry.backbone(backbone), WHOLE, resources)
+    def _network(self, backbone: str, recipe: str, resources: JobResources) -> dict[str, Any]:
+        """A network that begins pretrained sees images as its pretraining's tests do."""
+        registry = self._registry
+        pretrained = registry.recipes.compared_method(recipe).pretrained
+        view = registry.recipes.resolve(pretrained, backbone).view if pretrained else WHOLE
+        return registry.network(registry.backbone(backbone), view, resources)
 
     def meta_train(
         self, dataset: str, backbone: str, recipe: str, seed: int, shot: int
     ) -> MetaTrainConfig:
         method = self._registry.recipes.compared_method(recipe).for_dataset(dataset)
         return MetaTrainConfig(
-            **self._network(backbone, self._registry.scale.resources),
+            **self._network(backbone, recipe, self._registry.scale.resources),
             method=method.options(shot),
             training=method.training.of_shot(shot),
             shot=shot,
@@ -44,7 +48,7 @@ class Compared:
         method = self._registry.recipes.compared_method(recipe)
         tested = self._registry.protocols[protocol]
         return MetaTestConfig(
-            **self._network(backbone, self._registry.scale.resources.embed),
+            **self._network(backbone, recipe, self._registry.scale.resources.embed),
             method=method.for_dataset(dataset).options(tested.checkpoint_shot),
             way=tested.way,
             batch_statistics=method.batch_statistics,

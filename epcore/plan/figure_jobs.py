@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from epcore.config.figures import FigureSettings
 from epcore.plan import paths
 from epcore.plan.curves import Curves
 from epcore.plan.figures import Figures
@@ -56,9 +55,7 @@ class FigureJobs:
             return self._of_curves(figure)
         if figure in self._figures.settings.of_tables:
             return self._of_table(figure)
-        build, inputs = self._single(figure)
-        title = FigureSettings.model_fields[figure.replace("-", "_")].description
-        return FigureJob(figure, str(title), build, inputs)
+        return FigureJob(figure, *self._single(figure))
 
     def _of_table(self, figure: str) -> FigureJob:
         settings = self._figures.settings.of_tables[figure]
@@ -82,22 +79,26 @@ class FigureJobs:
         stage, files = self._curves.stages[figure], self._curves.files(figure)
         return FigureJob("curves", stage.note, lambda: stage, {"drawn_from": files})
 
-    def _single(self, figure: str) -> tuple[Callable[[], StageConfig], Inputs]:
-        """What makes the config of a figure that has a stage to itself, and its inputs."""
+    def _single(self, figure: str) -> tuple[str, Callable[[], StageConfig], Inputs]:
+        """Title, what makes the config, and inputs of a figure that has a stage to itself."""
         figures = self._figures
         match figure:
             case "two-moons":
-                return figures.two_moons, {}
+                return "embedding propagation of two moons", figures.two_moons, {}
             case "decision-boundary":
-                return figures.decision_boundary, {}
+                title = "boundaries of three classes in the plane"
+                return title, figures.decision_boundary, {}
             case "alpha":
-                return figures.alpha, self._of_networks(figures.alpha_runs())
+                title, inputs = "validation accuracy over both alphas", figures.alpha_runs()
+                return title, figures.alpha, self._of_networks(inputs)
             case "interpolation":
-                return figures.interpolation, self._of_networks(figures.interpolation_runs())
+                title, inputs = "class probability between two images", figures.interpolation_runs()
+                return title, figures.interpolation, self._of_networks(inputs)
             case "gap":
                 pairs = self._curves.gap().pairs
                 curves = [paths.curve(c) for p in pairs for c in (p.checkpoint, p.baseline)]
-                return self._curves.gap, {"drawn_from": curves}
+                title = "how far apart rows are while they train"
+                return title, self._curves.gap, {"drawn_from": curves}
         raise KeyError(figure)
 
     def _of_networks(self, runs: list[Run]) -> Inputs:

@@ -87,7 +87,8 @@ class Figures:
         """Whether the scale has the tests that a figure of a table draws."""
         figure = self.settings.of_tables[name]
         cells = self._tables.cells_if_shown(figure.table)
-        return any(figure.draws(cell.block, cell.row, cell.column) for cell in cells)
+        drawn = (cell for cell in cells if figure.draws(cell.block, cell.row, cell.column))
+        return figure.is_complete({cell.row.name: cell.row for cell in drawn}.values())
 
     def alpha_runs(self) -> list[Run]:
         """The runs of the alpha search, of the first seed, if the scale has them."""
@@ -169,8 +170,8 @@ class Figures:
             seeds=registry.seeds,
         )
 
-    def _note(self, column: str, backbone: str | None) -> str:
+    def _note(self, column: str, backbone: str) -> str:
         """What a figure's numbers are of."""
         registry = self._registry
-        network = registry.sized(backbone) if backbone else ""
-        return registry.data_and_network(registry.scale.columns.get(column), network)
+        dataset = registry.scale.columns.get(column)
+        return registry.data_and_network(dataset, registry.sized(backbone))

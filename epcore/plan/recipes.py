@@ -1,6 +1,7 @@
 """The recipes of recipes.yaml and compared.yaml, with what a scale changes of them."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,6 +26,15 @@ T = TypeVar("T")
 Selections = dict[str, dict[str, tuple[str, ...]]]
 
 
+@dataclass(frozen=True)
+class _Sources:
+    """Protocols, recipes with all candidates, and which recipes are chosen from them."""
+
+    protocols: dict[str, Any]
+    recipes: dict[str, Any]
+    selections: Selections
+
+
 class Recipes:
     """How networks are trained and tested at a scale. All methods raise `UserError`."""
 
@@ -36,8 +46,8 @@ class Recipes:
         self.classifiers = read(config, "classifiers.yaml", dict[str, ClassifierChoice])
 
     @cached_property
-    def _recipe_sources(self) -> tuple[dict[str, Any], dict[str, Any], Selections]:
-        """Protocols, recipes with all candidates, and which recipes are chosen from them."""
+    def _sources(self) -> _Sources:
+        """The file recipes.yaml, with a recipe for each candidate."""
         location = f"{self.config.name}/recipes.yaml"
         sources = read(self.config, "recipes.yaml", RecipeSources)
         partial = {
@@ -52,7 +62,7 @@ class Recipes:
             validate(RecipeChanges if changes else PartialRecipe, settings, place)
             for backbone in settings.get("backbones") or {}:
                 pick(self.backbones, backbone, "backbone", f"{place}, backbones")
-        return sources.protocols, *_with_candidates(sources.recipes, location)
+        return _Sources(sources.protocols, *_with_candidates(sources.recipes, location))
 
     @cached_property
     def unusable(self) -> dict[str, str]:
@@ -78,11 +88,11 @@ class Recipes:
 
     @property
     def names(self) -> list[str]:
-        return list(self._recipe_sources[1])
+        return list(self._sources.recipes)
 
     def selection(self, recipe: str, phase: TrainingPhase) -> tuple[str, ...]:
         """The recipes of which a recipe takes the best on validation; none if it trains itself."""
-        return self._recipe_sources[2].get(recipe.partition("+")[0], {}).get(phase, ())
+        return self._sources.selections.get(recipe.partition("+")[0], {}).get(phase, ())
 
     @cache  # noqa: B019 - it lives as long as the program
     def resolve(self, name: str, backbone: str) -> Recipe:
@@ -96,20 +106,18 @@ class Recipes:
         if classifier:
             return self._tested_with(self.resolve(name, backbone), classifier)
         location = f"{self.config.name}/recipes.yaml"
-        protocols, recipes, _ = self._recipe_sources
-        settings = extend(recipes, name, "recipe", location, dict)
+        settings = extend(self._sources.recipes, name, "recipe", location, dict)
         if "protocol" not in settings:
             raise UserError(
                 f"{location}, recipes.{name}: the key 'protocol' is missing",
                 "add it, or `extends:` with the name of a recipe that has it",
             )
-        preset = extend(
-            protocols, settings["protocol"], "protocol", f"{location}, recipes.{name}", dict
-        )
+        protocol, place = settings["protocol"], f"{location}, recipes.{name}"
+        preset = extend(self._sources.protocols, protocol, "protocol", place, dict)
         merged: dict[str, Any] = {}
         layers = []
         for place, layer in (
-            (f"{location}, protocols.{settings['protocol']}", preset),
+            (f"{location}, protocols.{protocol}", preset),
             (f"{self.scale_file}, recipe", self.scale.recipe),
             (f"{location}, recipes.{name}", settings),
         ):
@@ -131,7 +139,7 @@ class Recipes:
         """Raises `UserError` unless the recipe exists, and the classifier behind its + does."""
         recipe, plus, classifier = name.partition("+")
         trained = {} if plus else self.compared
-        pick({**self._recipe_sources[1], **trained}, recipe, "recipe", location)
+        pick({**self._sources.recipes, **trained}, recipe, "recipe", location)
         if plus:
             pick(self.classifiers, classifier, "entry of classifiers.yaml", location)
 

@@ -206,7 +206,7 @@ class Runs:
         return protocol
 
     def validation(self, run: Run) -> str | None:
-        """The episodes of that protocol, if there is one."""
+        """The file of the validation episodes on which a run's settings are chosen, if any are."""
         protocol = self.chosen_on(run)
         return protocol and self.path(paths.EPISODES, replace(run, protocol=protocol))
 
@@ -250,7 +250,7 @@ class Runs:
         return self.pretrained(TrainedNetwork(dataset, backbone, start, seed, "pretrain"))
 
     def start_files(self, dataset: str, backbone: str, recipe: str, seed: int) -> list[str]:
-        """The file of that network; none if there is none."""
+        """The checkpoint that a compared method starts from: a list of one, or of none."""
         start = self.start(dataset, backbone, recipe, seed)
         return [self.path(paths.CHECKPOINT, start)] if start else []
 

@@ -265,7 +265,13 @@ class Tables:
 
     def _training_columns(self, table: Table) -> str:
         """What the columns on the learning rate say at this scale."""
-        runs = [(b.backbone, row.recipe) for b in table.blocks for row in b.rows if row.recipe]
+        trained_on_episodes = self._runs.compared.has
+        runs = [
+            (block.backbone, row.recipe)
+            for block in table.blocks
+            for row in block.rows
+            if row.recipe and not trained_on_episodes(row.recipe)
+        ]
         annealed = any(
             self._registry.recipes.resolve(str(recipe), str(backbone)).pretraining.schedule
             == "cosine"

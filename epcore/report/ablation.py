@@ -9,7 +9,7 @@ import pandas as pd
 from epcore.errors import UserError
 from epcore.report.factorial import contrast, effects
 from epcore.report.figure import BAR, BLUE, ORANGE, ends, figure
-from epcore.report.figure_config import TableFigureConfig
+from epcore.report.figure_config import TableFigureConfig, factors_of
 from epcore.report.numbers import write_table
 from epcore.report.scores import read_test
 from epcore.report.text_table import Cells, Tests
@@ -19,19 +19,13 @@ def tabulate(config: TableFigureConfig, cells: Cells, tests: Tests) -> pd.DataFr
     """A line for each term: effect and interval in points of this run, effect in the paper.
 
     Raises:
-        UserError: unless the rows are every combination of the factors, each with a printed
-            number.
+        UserError: if the paper prints no number for a row.
     """
-    factors, block, column = config.marks, config.blocks[0], config.columns[0]
-    rows = {row.name: frozenset(row.marks) for row in block.rows if row.recipe}
-    combinations = set(rows.values())
-    if not len(rows) == len(combinations) == 2 ** len(factors):
-        raise UserError(
-            f"the ablation needs a cell for each of the {2 ** len(factors)} combinations of "
-            f"{', '.join(factors)}; there are {len(rows)} cells of {len(combinations)} "
-            "combinations",
-            "correct `marks` of the table's rows",
-        )
+    block, column = config.blocks[0], config.columns[0]
+    shown = [row for row in block.rows if row.recipe]
+    varied = factors_of(shown)
+    factors = tuple(mark for mark in config.marks if mark in varied)
+    rows = {row.name: frozenset(row.marks) & {*factors} for row in shown}
     ours: dict[str, dict[frozenset[str], np.ndarray]] = {}  # by seed
     theirs: dict[frozenset[str], np.ndarray] = {}
     for row, marks in rows.items():

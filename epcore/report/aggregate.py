@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from epcore.files import reading_meta, sha256
+from epcore.files import read_meta, sha256
 from epcore.footprint.energy import gone_on_from
 from epcore.report.config import MeasuredCell, ScoreColumn, TableConfig, Training
 from epcore.report.curves import read_curve
@@ -136,7 +136,7 @@ def costs(trainings: Sequence[Training], folder: Path) -> dict[str, object]:
 
 def _cost(training: Training, folder: Path) -> tuple[float, float | None]:
     """Seconds and, if tracked, kWh."""
-    with reading_meta(Path(training.files[1]), "delete it") as meta:
+    with read_meta(Path(training.files[1]), "delete it") as meta:
         seconds, energy = float(meta["seconds"]), meta.get("energy")
         if not energy or energy["kwh"] is None:
             return seconds, None
@@ -201,7 +201,7 @@ def _measured(tests: Sequence[Test], baseline: str, interval: Interval) -> dict[
     """A cell of this run: means over seeds, of accuracies and of gaps to the row `baseline`."""
     mean = over_trainings([test.accuracies for test in tests], interval)
     of_checkpoint = Path(tests[0].cell.checkpoint_meta)
-    with reading_meta(of_checkpoint, "delete it and the checkpoint beside it") as meta:
+    with read_meta(of_checkpoint, "delete it and the checkpoint beside it") as meta:
         parameters = int(meta["parameters"])
     cell: dict[str, object] = {
         **{name: getattr(tests[0].cell, name) for name in RUN},

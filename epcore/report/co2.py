@@ -191,7 +191,7 @@ def run(config: Co2Config, energy: Path, out: Path, tex: Path, drawing: Path) ->
 
     `energy` is the folder of what the jobs of a scale used, in the folder of the scale.
     """
-    provenance = Provenance("co2", config.model_dump(mode="json"), [])
+    provenance = Provenance("co2", config, [])
     attempts = read(energy)
     sums = account(config, energy.parent, attempts)
     sentences = statements(sums, attempts)

@@ -1,13 +1,12 @@
 """Training curves: loss, validation accuracy and learning rate of every epoch."""
 
 import itertools
-import json
 import re
 from pathlib import Path
 
 import pandas as pd
 
-from epcore.files import Provenance, reading
+from epcore.files import Provenance, read_meta, user_error_on_failure
 from epcore.report.config import Training
 from epcore.report.figure import COLORS, facets
 from epcore.report.figure_config import CurvesConfig
@@ -32,10 +31,9 @@ def read_curve(training: Training) -> pd.DataFrame:
         UserError: if the curve or the meta beside it is damaged.
     """
     path, facts = map(Path, training.files)
-    with reading(f"the curve {path} or {facts.name} beside it is damaged", "delete both"):
-        lines = read_epochs(path)
-        best_epochs = json.loads(facts.read_text(encoding="utf-8"))["best"]
-        best = int(best_epochs.get(training.model, best_epochs)["epoch"]) + 1
+    lines = read_epochs(path)
+    with read_meta(facts) as meta:
+        best = int(meta["best"].get(training.model, meta["best"])["epoch"]) + 1
     lines["kept"] = lines["epoch"] == best
     return lines
 
@@ -44,11 +42,12 @@ def read_epochs(path: Path) -> pd.DataFrame:
     """A curve: a line for each epoch, from 1 on; accuracy in percent.
 
     Raises:
-        ValueError, KeyError, OSError: if it is damaged or missing.
+        UserError: if it is damaged or missing.
     """
-    lines = pd.read_csv(path)[READ].astype(float)
-    lines["epoch"] = lines["epoch"].astype(int) + 1
-    lines["val_accuracy"] *= 100
+    with user_error_on_failure(f"the curve {path} is damaged", "delete it"):
+        lines = pd.read_csv(path)[READ].astype(float)
+        lines["epoch"] = lines["epoch"].astype(int) + 1
+        lines["val_accuracy"] *= 100
     return lines
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from epcore.files import reading_meta, write_text
+from epcore.files import read_meta, write_text
 from epcore.report.config import EnvironmentConfig
 from epcore.report.writer import fill
 
@@ -46,7 +46,7 @@ def run(config: EnvironmentConfig, out: Path) -> None:
     """The stage `environment`."""
     metas = []
     for path in config.metas:
-        with reading_meta(Path(path)) as meta:
+        with read_meta(Path(path)) as meta:
             meta["stage"], float(meta["seconds"]), meta["packages"].items()
         metas.append(meta)
     write_text(out, page(config, metas))

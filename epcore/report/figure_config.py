@@ -1,5 +1,6 @@
 """The configs of the figures that show scores and trainings."""
 
+from collections.abc import Collection
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -96,6 +97,10 @@ class TableFigure(Settings):
         """Whether the number at this place of the table is drawn."""
         return True
 
+    def is_complete(self, rows: Collection[Row]) -> bool:
+        """Whether a scale that has these of the drawn rows has the figure."""
+        return bool(rows)
+
     def check(self, _table: Table, _location: str) -> None:
         """Raises `UserError` unless the table has what the figure names of it."""
 
@@ -104,6 +109,29 @@ class Ablation(TableFigure):
     """Effects of the factors that the table's rows tick; see `epcore.report.ablation`."""
 
     kind: Literal["ablation"]
+
+    def is_complete(self, rows: Collection[Row]) -> bool:
+        """A row for each combination of the factors in which the rows differ."""
+        marks = {frozenset(row.marks) for row in rows}
+        return bool(rows) and len(rows) == len(marks) == 2 ** len(factors_of(rows))
+
+    def draws(self, _block: Block, row: Row, _column: Column) -> bool:
+        return bool(row.recipe)
+
+    def check(self, table: Table, location: str) -> None:
+        rows = [row for row in table.blocks[0].rows if row.recipe]
+        if not self.is_complete(rows):
+            raise UserError(
+                f"{location}, table: the ablation needs a row for each combination of "
+                f"{', '.join(factors_of(rows))}; there are {len(rows)} rows",
+                "correct `marks` of the table's rows",
+            )
+
+
+def factors_of(rows: Collection[Row]) -> list[str]:
+    """The marks that some rows have and others have not, in the order of their first row."""
+    every = dict.fromkeys(mark for row in rows for mark in row.marks)
+    return [mark for mark in every if not all(mark in row.marks for row in rows)]
 
 
 class Speed(TableFigure):
@@ -135,6 +163,9 @@ class PerEpisode(TableFigure):
 
     def draws(self, _block: Block, row: Row, _column: Column) -> bool:
         return row.name in self.rows
+
+    def is_complete(self, rows: Collection[Row]) -> bool:
+        return {row.name for row in rows} >= {*self.rows}
 
     def check(self, table: Table, location: str) -> None:
         ours = {row.name: None for _, row, _ in table.places if row.recipe or row.method}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from epcore.files import Provenance, curve_of, reading
+from epcore.files import Provenance, curve_of
 from epcore.report.curves import read_epochs
 from epcore.report.figure import BAR, COLORS, facets
 from epcore.report.figure_config import GapConfig
@@ -16,7 +16,7 @@ def tabulate(config: GapConfig) -> pd.DataFrame:
     parts = []
     for pair in config.pairs:
         of_pair, of_baseline = (
-            _epochs(curve_of(Path(file))) for file in (pair.checkpoint, pair.baseline)
+            read_epochs(curve_of(Path(file))) for file in (pair.checkpoint, pair.baseline)
         )
         both = of_pair.merge(of_baseline, on="epoch", suffixes=("", "_baseline"))
         gap = both["val_accuracy"] - both["val_accuracy_baseline"]
@@ -26,11 +26,6 @@ def tabulate(config: GapConfig) -> pd.DataFrame:
             )
         )
     return pd.concat(parts, ignore_index=True)[["panel", "line", "seed", "epoch", "gap"]]
-
-
-def _epochs(path: Path) -> pd.DataFrame:
-    with reading(f"the curve {path} is damaged", "delete it"):
-        return read_epochs(Path(path))
 
 
 def draw(table: pd.DataFrame, label: str, note: str, out: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from epcore.files import reading
+from epcore.files import user_error_on_failure
 from epcore.report.claim_config import ClaimsConfig, JudgedClaim, SignedNumber, parts_of
 from epcore.report.evidence import Estimate, of_printed, of_trainings
 from epcore.report.scores import read_test
@@ -151,8 +151,8 @@ def _judge_numbers(numbers: Sequence[SignedNumber], files: Mapping[str, Path]) -
 
 
 def _judge_number(number: SignedNumber, file: Path) -> CaseVerdict:
-    problem = f"{file} has no number {number.number}"
-    with reading(problem, "correct the name in config/claims.yaml, or delete the file"):
+    remedy = "correct the name in config/claims.yaml, or delete the file"
+    with user_error_on_failure(f"{file} has no number {number.number}", remedy):
         table = pd.read_csv(file).set_index("name")
         value, low, high = table.loc[number.number, ["value", "low", "high"]].astype(float)
     below, above = high < 0, low > 0

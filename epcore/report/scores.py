@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from epcore.errors import UserError
-from epcore.files import meta_of, reading, reading_meta, require, sha256
+from epcore.files import check_exists, meta_of, read_meta, sha256, user_error_on_failure
 from epcore.report.config import ScoreColumn
 from epcore.report.text_table import CsvLine
 
@@ -20,7 +20,7 @@ def read_scores(scores: ScoreColumn) -> np.ndarray:
     Raises:
         UserError: if the file is damaged.
     """
-    with reading(f"score file {scores.file} is damaged", "delete it"):
+    with user_error_on_failure(f"score file {scores.file} is damaged", "delete it"):
         values = pd.read_csv(scores.file, dtype={scores.column: float})[scores.column]
         if len(values) < 2 or values.isna().any() or not values.between(0, 1).all():
             raise ValueError("accuracies must be numbers between 0 and 1, at least two")
@@ -34,7 +34,7 @@ def read_test(test: CsvLine) -> np.ndarray:
         UserError: if the file is damaged, or another than when the table was made.
     """
     file = Path(test["scores"])
-    require(file, "score file")
+    check_exists(file, "score file")
     if sha256(file) != test["sha256"]:
         raise UserError(
             f"score file {file} is another than when its table was made",
@@ -50,5 +50,5 @@ def reading_classifier(scores: ScoreColumn) -> Iterator[dict[str, Any]]:
     Raises:
         UserError: if the meta is damaged or lacks what is read of it inside.
     """
-    with reading_meta(meta_of(Path(scores.file))) as meta:
+    with read_meta(meta_of(Path(scores.file))) as meta:
         yield meta if scores.column == "accuracy" else meta["classifiers"][scores.column]

@@ -47,7 +47,7 @@ def mean_with_interval(values: np.ndarray, interval: Interval = "student") -> Me
     """Mean of independent observations `(n,)`, n >= 2, with its 95 % interval.
 
     student: half width `t(0.975, n - 1) * s / sqrt(n)` with the unbiased deviation s, as the
-    authors' code computes it (A42). normal: `1.96 * s / sqrt(n)` with the deviation of the n
+    authors' code computes it. normal: `1.96 * s / sqrt(n)` with the deviation of the n
     values themselves, as the code of wDAE-GNN does on ImageNet-FS.
     """
     if interval == "normal":

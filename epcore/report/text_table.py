@@ -6,7 +6,7 @@ The cells stay text, so that a printed 48.70 is not turned into 48.7.
 import csv
 from pathlib import Path
 
-from epcore.files import reading
+from epcore.files import user_error_on_failure
 
 KEY = ("block", "row", "column")
 # The run behind a cell of ours, but for its seed.
@@ -62,7 +62,7 @@ def read_tests(path: Path) -> Tests:
 
 
 def _read(path: Path, columns: tuple[str, ...]) -> list[CsvLine]:
-    with reading(f"table {path} cannot be read", "delete it"):
+    with user_error_on_failure(f"table {path} cannot be read", "delete it"):
         with path.open(newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file, strict=True)
             missing = [name for name in columns if name not in (reader.fieldnames or [])]

@@ -25,16 +25,16 @@ class Request:
         self.urgent = False
 
     @contextmanager
-    def at_once(self) -> Iterator[None]:
+    def interruptible(self) -> Iterator[None]:
         """A signal raises `Interrupted` at once, one that came before does at the block's start."""
         self.urgent = True
         try:
-            self.obey()
+            self.raise_if_signalled()
             yield
         finally:
             self.urgent = False
 
-    def obey(self) -> None:
+    def raise_if_signalled(self) -> None:
         """Raises `Interrupted` if a signal has arrived."""
         if self.number is not None:
             raise Interrupted(self.number)

@@ -81,7 +81,7 @@ Way = Annotated[int, Field(ge=2)]
 
 
 class EpisodicTraining(EpisodicOptimization):
-    """Training from random weights on episodes of base classes, `tasks` episodes in each step."""
+    """Training on episodes of base classes, `tasks` episodes in each step."""
 
     epochs: OfShot = Field(  # type: ignore[assignment]  # one number once `of_shot` was asked
         description="of a training; one number, or one for each shot"

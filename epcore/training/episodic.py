@@ -1,4 +1,4 @@
-"""Training of a compared method on episodes of base classes, from random weights."""
+"""Training of a compared method on episodes of base classes."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path

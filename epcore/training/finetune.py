@@ -23,7 +23,7 @@ from epcore.training.session import Session, Validator, base_labels
 
 
 class FinetuningModel(nn.Module):
-    """The pretrained backbone and class head; the rotation head is left behind (A28)."""
+    """The pretrained backbone and class head; the rotation head is left behind."""
 
     def __init__(self, backbone: Backbone, classes: int) -> None:
         super().__init__()

@@ -57,7 +57,7 @@ class Task(Protocol):
 
 @dataclass(frozen=True)
 class Outcome:
-    """weights: of the best epoch; best: its row of the curve; curve: a row per epoch."""
+    """weights: of the epoch that is kept; best: its row of the curve; curve: a row per epoch."""
 
     weights: dict[str, Tensor]
     best: dict[str, float]
@@ -188,7 +188,6 @@ class _Training:
             loss.backward()
             clip_gradients(self.task.model, self.settings)
             self.optimizer.step()
-            # Of the step before: a GPU is not waited for while it has none of the next to do.
             self._count()
             self.previous_loss = loss.detach()
             self.step += 1
@@ -220,7 +219,7 @@ class _Training:
         Validating changes nothing that is saved, so training goes on with a validation.
         """
         try:
-            with self.request.at_once():
+            with self.request.interruptible():
                 return self.task.validate()
         except Interrupted:
             self._save()

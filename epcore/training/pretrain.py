@@ -42,7 +42,7 @@ class PretrainingTask:
                 f"data set {store.name}: its {len(self.rows)} base images do not fill one batch",
                 f"set pretraining.batch_size to {len(self.rows)} or less",
             )
-        # Whole batches of an epoch; the rest of the images is left out (A39).
+        # Whole batches of an epoch; the rest of the images is left out, as in the authors' code.
         self.steps = len(self.rows) // self.settings.batch_size
         self.images_per_step = self.settings.images_per_step
         if self.settings.mixup and team.size > 1:

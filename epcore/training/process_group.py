@@ -128,7 +128,7 @@ def launch(size: int, work: Callable[..., None], *arguments: Any) -> None:
         except ProcessExitedException as error:
             if not errors.empty():
                 raise UserError(errors.get()) from None
-            request.obey()
+            request.raise_if_signalled()
             raise UserError(
                 f"one of the {size} training processes ended: {error}",
                 "run the same command again, training goes on from where it last saved",

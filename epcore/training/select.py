@@ -7,7 +7,7 @@ and an answer of theirs call it a search of hyper-parameters on validation accur
 import shutil
 from pathlib import Path
 
-from epcore.files import Provenance, atomic, meta_of, reading_meta
+from epcore.files import Provenance, atomic, meta_of, read_meta
 from epcore.training.config import SelectConfig
 
 
@@ -19,7 +19,7 @@ def run(config: SelectConfig, checkpoints: list[Path], out: Path) -> None:
     provenance = Provenance("select", config, checkpoints)
     facts, accuracies = [], []
     for checkpoint in checkpoints:
-        with reading_meta(meta_of(checkpoint), "delete it and the checkpoint beside it") as meta:
+        with read_meta(meta_of(checkpoint), "delete it and the checkpoint beside it") as meta:
             accuracies.append(float(meta["best"]["val_accuracy"]))
             facts.append({name: meta[name] for name in ("best", "parameters", "image_size")})
     place = accuracies.index(max(accuracies))

@@ -74,7 +74,7 @@ class Validator:
 class NetworkTask(Task, Protocol):
     """A task of a stage that trains one network.
 
-    config: of the stage. settings: of them, how it is optimized. device: where the network is.
+    config: of the stage. settings: its part about the optimizer. device: where the network is.
     """
 
     @property

@@ -59,6 +59,15 @@ def test_a_file_without_end_is_stopped_at_the_size_that_is_expected(tmp_path, se
     assert not list(tmp_path.glob("*some.tgz*[!k]"))
 
 
+def test_a_server_that_always_breaks_off_is_given_up_though_no_checksum_is_published(
+    tmp_path, server
+):
+    """Nothing is kept between the attempts, so that each begins anew."""
+    url = server.page("/a", cuts=repeat(PIECE))
+    assert "it broke off" in refused(tmp_path, url, size=len(BODY))
+    assert len(server.answers) == 1 + fetch.ATTEMPTS
+
+
 def test_a_file_of_which_nothing_is_known_is_not_taken_without_its_length(tmp_path, server):
     headers = {"Content-Length": None, "Connection": "close"}
     url = server.page("/a", headers=headers)

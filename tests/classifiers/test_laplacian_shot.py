@@ -47,9 +47,8 @@ def brute_scores(points, way, shot, settings, ends_early=False):
     support, queries = points[: way * shot], points[way * shot :]
     means = [support[k * shot : (k + 1) * shot].mean(axis=0) for k in range(way)]
     if settings.rectification != "none":
-        moved = queries + support.mean(axis=0) - queries.mean(axis=0)
-        means = rectified(support, moved, way, shot, settings.rectification)
-        queries = moved if settings.classified == "moved" else queries
+        queries = queries + support.mean(axis=0) - queries.mean(axis=0)
+        means = rectified(support, queries, way, shot, settings.rectification)
     unary = [[sum((q - mean) ** 2) for mean in means] for q in queries]
     nearest = []
     for i, one in enumerate(queries):
@@ -75,14 +74,11 @@ def brute_scores(points, way, shot, settings, ends_early=False):
 
 
 @pytest.mark.parametrize("rectification", ["classes-by-count", "classes", "none"])
-@pytest.mark.parametrize("classified", ["moved", "unmoved"])
 @pytest.mark.parametrize(("way", "shot"), [(3, 1), (2, 4)])
-def test_scores_are_those_of_the_formulas(way, shot, classified, rectification):
+def test_scores_are_those_of_the_formulas(way, shot, rectification):
     points = features(way, shot)
     for other in ({}, {"weight": 1.5, "neighbors": 4, "steps": 3}, {"weight": 0.0}):
-        method = LaplacianShot(
-            preprocessing=(), rectification=rectification, classified=classified, **other
-        )
+        method = LaplacianShot(preprocessing=(), rectification=rectification, **other)
         found = method.scores(EpisodeBatch(points, way, shot, QUERIES))
         for episode, scores in zip(points.numpy(), found.numpy(), strict=True):
             expected = brute_scores(episode, way, shot, method)

@@ -59,10 +59,10 @@ def test_what_was_not_measured_costs_as_much_a_second_as_measured_time_on_its_ho
 
 
 def test_a_gpu_without_a_counter_counts_with_its_power_at_full_load(attempt):
-    """Two cards of 250 W for half an hour; another attempt's counter is believed."""
+    """Two cards of 250 W for half an hour, and the PUE; another attempt's counter is believed."""
     cards = {"gpu_watts": 500.0, "seconds": 1800.0}
     frame = frame_of([attempt(attempt="a", **cards), attempt(attempt="b", gpu_kwh=0.1, **cards)])
-    assert frame["kwh"].tolist() == pytest.approx([0.01 + 0.25, 0.01 + 0.1])
+    assert frame["kwh"].tolist() == pytest.approx([0.01 + 0.25 * 1.25, 0.01 + 0.1])
     assert frame["measured_kwh"].tolist() == [0, 0.1]
 
 

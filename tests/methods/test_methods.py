@@ -231,9 +231,11 @@ def test_images_that_are_too_small_are_told(name):
         build(name, pixels=8)
 
 
-def test_maps_that_are_smaller_than_the_dropped_squares_are_told():
-    with pytest.raises(UserError, match="32 pixels end as maps of 2, too small for squares of 5"):
-        build("metaoptnet", pixels=32)
+@pytest.mark.parametrize(("pixels", "square"), [(84, 5), (32, 2), (28, 1)])
+def test_metaoptnets_dropped_squares_are_no_larger_than_the_last_map(pixels, square):
+    """5 for mini-ImageNet and 2 for CIFAR are its authors'."""
+    blocks = [m for m in build("metaoptnet", pixels=pixels).modules() if isinstance(m, DropBlock)]
+    assert {block.side for block in blocks} == {square}
 
 
 # -- numbers of parameters at 84 pixels, by hand ---------------------------------------------------

@@ -251,6 +251,18 @@ def test_settings_of_leo_depend_on_data_set_and_shot_as_its_authors_have_them(
     assert tested.method == trained.method
 
 
+def test_a_pretrained_network_sees_images_as_it_was_pretrained():
+    """The authors' view for WRN resizes to 92 pixels and cuts out 80 of them."""
+    registry = plan("paper").registry
+    compared = plan("paper").compared
+    expected = registry.recipes.resolve("net", "wrn").view
+    assert float(expected.crop) < float(expected.resize)
+    assert compared.meta_train("mini-imagenet", "wrn", "leo", 0, 1).view == expected
+    assert compared.meta_test("mini-imagenet", "wrn", "leo", "5way-1shot").view == expected
+    from_scratch = compared.meta_test("mini-imagenet", "conv4", "tpn", "5way-1shot").view
+    assert (from_scratch.resize, from_scratch.crop) == (1, 1)
+
+
 @pytest.mark.parametrize("alpha", [{}, {"one": 0.5}, {1: 0.5, "five": 0.6}, {0: 0.5}])
 def test_a_mapping_in_place_of_an_option_has_shots(config, alpha):
     folder = config(tpn={"method": {"name": "tpn", "alpha": alpha}})

@@ -1,12 +1,13 @@
 """Figures: what is drawn is right and lies beside the picture; the bytes are always the same."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 from figure_files import draw_in_another_process, fonts_of, lines_of, same_files, words_of
-from plans import plan_of
+from plans import plan_of, put
 from reference import propagator
 from score_files import write_scores
 
@@ -144,14 +145,42 @@ def test_the_ablation_is_the_same_bytes_in_another_process(ablation_stage):
     same_files("one", "two")
 
 
-def test_an_ablation_that_lacks_a_combination_is_told(ablation_stage):
+def test_an_ablation_that_lacks_a_combination_is_told_before_anything_runs():
     """Its effects would be wrong without a sign of it."""
-    first, *others = ablation_stage.blocks[0].rows
+    registry = plan_of("demo").registry
+    table = registry.tables.every["ablation"]
+    figure = plan_of("demo").figures.settings.of_tables["ablation"]
+    first, *others = table.blocks[0].rows
     again = first.model_copy(update={"name": "again"})
-    for rows in (others, [], [first, *others, again]):
-        shown = with_rows(ablation_stage, rows)
-        with pytest.raises(UserError, match=r"each of the 16 combinations of EFT, ROT, LP, EP; "):
-            ablation.tabulate(shown, read_cells(TABLE), read_tests(by_seed(TABLE)))
+    for rows in (others, [first, *others, again]):
+        block = table.blocks[0].model_copy(update={"rows": tuple(rows)})
+        with pytest.raises(UserError, match=r"a row for each combination of EP, LP, ROT, EFT; "):
+            figure.check(table.model_copy(update={"blocks": (block,)}), "config/figures.yaml")
+
+
+def test_an_ablation_without_a_factor_has_the_effects_of_the_others(ablation_stage):
+    rows = [row for row in ablation_stage.blocks[0].rows if "ROT" not in row.marks]
+    shown = with_rows(ablation_stage, rows)
+    table = ablation.tabulate(shown, read_cells(TABLE), read_tests(by_seed(TABLE)))
+    effects = table.set_index("term")["effect"]
+    assert list(effects.index) == ["EFT", "LP", "EP", "EFT x LP", "EFT x EP", "LP x EP"]
+    cells = {m: v for m, v in scores_of(ablation_stage).items() if "ROT" not in m}
+    without = [np.mean(cells[marks]) for marks in cells if "EP" not in marks]
+    with_ep = [np.mean(cells[marks]) for marks in cells if "EP" in marks]
+    assert effects["EP"] == pytest.approx(np.mean(with_ep) - np.mean(without))
+
+
+@pytest.mark.parametrize("scale", ["demo", "mini-cpu", "mini-gpu"])
+def test_scales_draw_the_ablations_whose_rows_they_have(scale):
+    assert "ablation" in plan_of(scale).covered_figures
+
+
+def test_single_episodes_are_drawn_where_both_rows_are(tmp_path):
+    config = tmp_path / "config"
+    shutil.copytree(CONFIG, config)
+    put(config, "scales/demo.yaml", "parts", {"main": {"rows": ["--Net"]}})
+    assert "per-episode" in plan_of("demo").covered_figures
+    assert "per-episode" not in Plan(config, "demo").covered_figures
 
 
 def test_a_row_that_the_paper_does_not_print_is_named(ablation_stage):

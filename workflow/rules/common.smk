@@ -8,21 +8,20 @@ from inspect import signature
 from pathlib import Path
 
 from epcore.config.datasets import QUICKLY_PACKED
-from epcore.config.load import read_yaml
-from epcore.config.scale import MainConfig
 from epcore.errors import UserError, replace_unencodable
 from epcore.files import fingerprint
 from epcore.footprint.factor import carbon_intensity
 from epcore.plan import Plan, paths
 from epcore.plan.checks import check_unedited
 from epcore.plan.figures import WITH_NUMBERS
+from epcore.plan.registry import main_config
 from epcore.plan.run import Run
 from epcore.plan.runs import phase_of
 from epcore.report.markup import to_text
 from epcore.runtime.environment import ENVIRONMENT
 from epcore.runtime.gpus import local_gpus
 from epcore.runtime.resume import discard_old_states
-from epcore.settings import config_text, suggest, validate
+from epcore.settings import config_text, suggest
 
 # Snakemake takes what stands in braces for a name to fill in, in paths of its own too.
 if set("{}") & set(str(workflow.basedir)):
@@ -39,16 +38,7 @@ CONFIG = Path(os.path.relpath(BASE)) / "config"
 
 # A mistake in the config ends here, in one line.
 try:
-    read_yaml(CONFIG / "config.yaml")
-except UserError as error:
-    sys.exit(f"epcore: {error}")
-
-
-configfile: str(CONFIG / "config.yaml")
-
-
-try:
-    MAIN = validate(MainConfig, config, "config/config.yaml or --config")
+    MAIN = main_config(CONFIG, config)
     SCALE = MAIN.scale
     PLAN = Plan(CONFIG, SCALE, MAIN.seeds)
     PLAN.check()
@@ -200,21 +190,21 @@ def recipes_that(act, phase):
     )
 
 
-RECIPE = "|".join(PLAN.registry.recipes.names)
+RECIPE = one_of(PLAN.registry.recipes.names)
 
 
 # A misspelled name in a path is "no rule to produce it".
 wildcard_constraints:
     scale=SCALE,
-    source="|".join(PLAN.registry.sources),
-    dataset="|".join(PLAN.registry.datasets),
-    backbone="|".join(PLAN.registry.scale.backbones),
+    source=one_of(PLAN.registry.sources),
+    dataset=one_of(PLAN.registry.datasets),
+    backbone=one_of(PLAN.registry.scale.backbones),
     recipe=RECIPE,
-    protocol="|".join(PLAN.registry.protocols),
+    protocol=one_of(PLAN.registry.protocols),
     seed="[0-9]+",
     shot="[0-9]+",
     checkpoint="pretrain|finetune-[0-9]+shot",
-    table="|".join(PLAN.registry.tables.shown),
+    table=one_of(PLAN.registry.tables.shown),
 
 
 # For the first page of the report: the tables that tell the story, and what it all cost.
@@ -231,11 +221,8 @@ config["description"] = PLAN.description() | {
 # Of one training job; RESOURCES has those of other stages.
 RESOURCES = PLAN.registry.scale.resources
 THREADS, MEMORY, MINUTES = RESOURCES.threads, RESOURCES.mem_mb, RESOURCES.runtime
-if MAIN.allow_cpu:
-    REQUIRE_GPU = "--allow-cpu"
-else:
-    REQUIRE_GPU = "--require-gpu" if PLAN.registry.scale.requires_gpu else ""
-ALLOW_CPU = REQUIRE_GPU.replace("--require-gpu", "")
+ALLOW_CPU = "--allow-cpu" if MAIN.allow_cpu else ""
+REQUIRE_GPU = ALLOW_CPU or ("--require-gpu" if PLAN.registry.scale.requires_gpu else "")
 
 
 # On this machine at most one job per GPU; without any, jobs are given none and compute on the CPU.

@@ -1,4 +1,4 @@
-# Compared methods: trained on episodes from random weights, tested on the frozen ones.
+# Compared methods: trained on episodes of base classes, tested on the frozen ones.
 
 
 rule meta_train:

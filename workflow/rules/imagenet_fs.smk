@@ -6,8 +6,8 @@ WEIGHTS = FS.scale.resources.weights
 
 
 wildcard_constraints:
-    network="|".join(FS.settings.networks),
-    method="|".join(FS.methods),
+    network=one_of(FS.settings.networks),
+    method=one_of(FS.methods),
 
 
 rule imagenet_fs_exemplars:
@@ -101,7 +101,7 @@ rule imagenet_fs_generator:
     log:
         "results/{scale}/logs/imagenet-fs/{dataset}/{network}/s{seed}/{method}.log",
     wildcard_constraints:
-        method="|".join(FS.trained_methods),
+        method=one_of(FS.trained_methods),
     threads: WEIGHTS.threads
     resources:
         gpu=1,
