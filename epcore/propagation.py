@@ -266,9 +266,18 @@ def _check_features(features: Tensor) -> None:
         )
 
 
-def _at_least_float32(features: Tensor) -> Tensor:
-    """Half precision cast to float32; float32 and float64 unchanged."""
-    return features if features.dtype == torch.float64 else features.float()
+def at_least_float32(values: Tensor) -> Tensor:
+    """The values in float32 if they are in half precision, else as they are."""
+    return values.to(torch.promote_types(values.dtype, torch.float32))
+
+
+def no_autocast(values: Tensor) -> torch.autocast:
+    """A context in which autocast is off, on the device of the values.
+
+    For what decides between classes, as scores in half precision have ties, and for losses, of
+    which CUDA's autocast refuses binary cross-entropy.
+    """
+    return torch.autocast(values.device.type, enabled=False)
 
 
 class EmbeddingPropagation(nn.Module):
@@ -319,8 +328,8 @@ class EmbeddingPropagation(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         _check_features(features)
-        with torch.autocast(features.device.type, enabled=False):
-            return self._propagated(_at_least_float32(features)).to(features.dtype)
+        with no_autocast(features):
+            return self._propagated(at_least_float32(features)).to(features.dtype)
 
     def _propagated(self, features: Tensor) -> Tensor:
         propagator = Propagator(features, self.alpha, self.bandwidth, self.rbf_scale)
@@ -391,9 +400,9 @@ class LabelPropagation(nn.Module):
     def propagator(self, features: Tensor) -> Propagator:
         """The propagator of features `(..., N, D)`, for more than one set of labels."""
         _check_features(features)
-        with torch.autocast(features.device.type, enabled=False):
+        with no_autocast(features):
             return Propagator(
-                _at_least_float32(features), self.alpha, self.bandwidth, self.rbf_scale
+                at_least_float32(features), self.alpha, self.bandwidth, self.rbf_scale
             )
 
     def log_scores(self, propagator: Propagator, labels: Tensor) -> Tensor:
@@ -412,7 +421,7 @@ class LabelPropagation(nn.Module):
         if self.balanced:
             labels = labels / labels.sum(dim=-2, keepdim=True).clamp_min(1)
         ones = torch.ones_like(labels[..., :1])
-        with torch.autocast(labels.device.type, enabled=False):
+        with no_autocast(labels):
             spread = propagator.apply(torch.cat([labels, ones], dim=-1))
             scores, row_sums = spread[..., :-1], spread[..., -1:]
             if self.normalize:

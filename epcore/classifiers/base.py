@@ -4,12 +4,12 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-import torch
 from pydantic import Field, field_validator
 from torch import Tensor
 
 from epcore.classifiers.episodes import EpisodeBatch
 from epcore.classifiers.preprocessing import Step, preprocessed
+from epcore.propagation import at_least_float32, no_autocast
 from epcore.settings import Settings
 
 
@@ -101,8 +101,8 @@ class EpisodeClassifier(Settings, ABC):
                 f"the classifier {self.name} takes as many support images of each class, and is "
                 f"given {episodes.shots}"
             )
-        exact = episodes.points.to(torch.promote_types(episodes.points.dtype, torch.float32))
-        with torch.autocast(exact.device.type, enabled=False):
+        exact = at_least_float32(episodes.points)
+        with no_autocast(exact):
             points = preprocessed(self.preprocessing, replace(episodes, points=exact))
             return self.logits(replace(episodes, points=points, base_mean=None))
 

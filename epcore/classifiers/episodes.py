@@ -87,6 +87,13 @@ class EpisodeBatch:
         return functional.one_hot(classes.to(self.points.device), self.way).to(self.points.dtype)
 
     @property
+    def node_labels(self) -> Tensor:
+        """One-hot classes `(..., N, way)` of the support, and zeros for all other images."""
+        labels = self.points.new_zeros(*self.points.shape[:-1], self.way)
+        labels[..., : self.labeled, :] = self.support_labels
+        return labels
+
+    @property
     def class_means(self) -> Tensor:
         """Mean of each class's support `(..., way, D)`."""
         if (shot := self.equal_shots) is None:

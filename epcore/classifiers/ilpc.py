@@ -82,12 +82,11 @@ class ILPC(EpisodeClassifier):
 
     def logits(self, episodes: EpisodeBatch) -> Tensor:
         way, labeled = episodes.way, episodes.labeled
+        labels = episodes.node_labels.reshape(-1, *episodes.node_labels.shape[-2:])
         points = episodes.points.reshape(-1, *episodes.points.shape[-2:])
         points = functional.normalize(points, dim=-1)
         gram = points @ points.mT
         factor = self._factor(gram)
-        labels = points.new_zeros(*points.shape[:-1], way)
-        labels[:, :labeled] = episodes.support_labels
         lacking = points.new_full((len(points), way), episodes.queries / way)
         unlabeled = points.new_ones((len(points), episodes.queries), dtype=torch.bool)
         logits = points.new_zeros(len(points), episodes.queries, way)

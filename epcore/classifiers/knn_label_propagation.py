@@ -9,7 +9,7 @@ from torch import Tensor
 from epcore.classifiers.base import EpisodeClassifier, Needs
 from epcore.classifiers.episodes import EpisodeBatch
 from epcore.classifiers.solvers.distances import squared_distances
-from epcore.classifiers.solvers.neighbors import neighbors
+from epcore.classifiers.solvers.neighbors import propagated
 from epcore.settings import Probability
 
 
@@ -57,16 +57,8 @@ class KNNLabelPropagation(EpisodeClassifier):
         squared = squared_distances(points.double(), points.double())
         count = squared.shape[-1]
         mean = squared.sum(dim=(-2, -1), keepdim=True) / (count * (count - 1))
-        is_neighbor = neighbors(-squared, self.neighbors)
         # Images that are all alike have distances of 0, and edges of weight 1.
         width = (2 * self.sigma**2 * mean).clamp_min(torch.finfo(squared.dtype).tiny)
-        graph = (-squared / width).exp() * (is_neighbor | is_neighbor.mT)
-        # Each image has an edge of weight 1 to itself, so that no degree is zero.
-        scaling = graph.sum(dim=-1).rsqrt()
-        normalized = (scaling[..., :, None] * graph * scaling[..., None, :]).to(points.dtype)
-        identity = torch.eye(count, dtype=points.dtype, device=points.device)
-        labels = points.new_zeros(*points.shape[:-1], episodes.way)
-        labels[..., : episodes.labeled, :] = episodes.support_labels
-        factor = torch.linalg.cholesky(identity - self.alpha * normalized)
-        scores: Tensor = torch.cholesky_solve(labels, factor)
+        weights = (-squared / width).exp()
+        scores = propagated(weights, self.neighbors, self.alpha, episodes.node_labels)
         return scores[..., episodes.labeled : episodes.labeled + episodes.queries, :]

@@ -59,8 +59,7 @@ class LabelPropagationClassifier(EpisodeClassifier):
             self.label_alpha, balanced, self.bandwidth, self.normalize_labels
         )
         propagator = propagation.propagator(points)
-        labels = points.new_zeros(*points.shape[:-1], way)
-        labels[..., : episodes.labeled, :] = episodes.support_labels
+        labels = episodes.node_labels
         if semi_supervised:
             guesses = propagation.log_scores(propagator, labels).argmax(dim=-1)
             guessed = functional.one_hot(guesses[..., first_unlabeled:], way)

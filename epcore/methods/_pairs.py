@@ -6,7 +6,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from epcore.methods.base import at_least_float32, no_autocast
+from epcore.propagation import at_least_float32, no_autocast
 
 
 def perceptron(widths: Sequence[int], bias: bool) -> nn.Sequential:

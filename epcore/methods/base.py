@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from epcore.classifiers.episodes import EpisodeBatch
+from epcore.propagation import at_least_float32
 from epcore.settings import Settings
 
 
@@ -72,20 +73,6 @@ class EpisodicMethod(nn.Module):
         raise NotImplementedError
 
 
-def no_autocast(points: Tensor) -> torch.autocast:
-    """A context in which autocast is off, on the device of the points.
-
-    For what decides between classes, as scores in half precision have ties, and for losses, of
-    which CUDA's autocast refuses binary cross-entropy.
-    """
-    return torch.autocast("cuda" if points.is_cuda else "cpu", enabled=False)
-
-
-def at_least_float32(values: Tensor) -> Tensor:
-    """The values in float32 if they are in half precision, else as they are."""
-    return values.to(torch.promote_types(values.dtype, torch.float32))
-
-
 def query_classes(episodes: EpisodeBatch) -> Tensor:
     """Classes `(E, queries)` of a training episode's queries, as many of each, class by class."""
     queries_per_class = episodes.queries // episodes.way
@@ -93,10 +80,3 @@ def query_classes(episodes: EpisodeBatch) -> Tensor:
         queries_per_class
     )
     return classes.expand(len(episodes.points), -1)
-
-
-def node_labels(episodes: EpisodeBatch) -> Tensor:
-    """One-hot classes `(E, N, way)` of the support, and zeros for all other images."""
-    labels = episodes.points.new_zeros(*episodes.points.shape[:2], episodes.way)
-    labels[:, : episodes.labeled] = episodes.support_labels
-    return labels

@@ -11,7 +11,8 @@ from epcore.backbones.base import scaled
 from epcore.classifiers.episodes import EpisodeBatch
 from epcore.methods._encoders import map_size
 from epcore.methods._resnet12 import can_encoder
-from epcore.methods.base import EpisodicMethod, at_least_float32, query_classes
+from epcore.methods.base import EpisodicMethod, query_classes
+from epcore.propagation import at_least_float32
 from epcore.settings import Ratio, Settings
 
 # Authors' code: of 75 queries the surest 35, then 70, join the support.

@@ -8,14 +8,9 @@ from torch.nn import functional
 from epcore.classifiers.episodes import EpisodeBatch
 from epcore.methods._encoders import GraphEncoder
 from epcore.methods._pairs import PairNetwork, perceptron
-from epcore.methods.base import (
-    EpisodicMethod,
-    at_least_float32,
-    no_autocast,
-    node_labels,
-    query_classes,
-)
+from epcore.methods.base import EpisodicMethod, query_classes
 from epcore.methods.gnn import alone
+from epcore.propagation import at_least_float32, no_autocast
 from epcore.settings import Settings
 
 FEATURES = 96
@@ -140,7 +135,7 @@ class Egnn(EpisodicMethod):
 
         Queries are the last nodes.
         """
-        nodes, labels = episodes.points, node_labels(episodes)
+        nodes, labels = episodes.points, episodes.node_labels
         nodes = alone(nodes, episodes) if not self.transductive else last(nodes, episodes)
         labels = alone(labels, episodes) if not self.transductive else last(labels, episodes)
         query_nodes = slice(nodes.shape[1] - (episodes.queries if self.transductive else 1), None)

@@ -7,7 +7,8 @@ from torch.nn import functional
 from epcore.classifiers.episodes import EpisodeBatch
 from epcore.methods._encoders import GraphEncoder
 from epcore.methods._pairs import PairNetwork
-from epcore.methods.base import EpisodicMethod, at_least_float32, no_autocast, node_labels
+from epcore.methods.base import EpisodicMethod
+from epcore.propagation import at_least_float32, no_autocast
 
 LAYERS, ADDED = 2, 48  # hidden layers, and the features that each adds to the nodes
 
@@ -78,7 +79,7 @@ class Gnn(EpisodicMethod):
         return torch.cat([torch.stack(support, dim=1), queries], dim=1)
 
     def scores(self, episodes: EpisodeBatch) -> Tensor:
-        points = torch.cat([episodes.points, node_labels(episodes)], dim=-1)
+        points = torch.cat([episodes.points, episodes.node_labels], dim=-1)
         nodes = alone(points, episodes)
         # With running statistics a pair's value depends on no other pair: graphs share those of
         # their support, and the last layer makes those of the queries alone.

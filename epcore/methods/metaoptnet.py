@@ -12,7 +12,8 @@ from epcore.classifiers.episodes import EpisodeBatch
 from epcore.classifiers.solvers.crammer_singer import differentiable_dual_coefficients
 from epcore.methods._encoders import map_size
 from epcore.methods._resnet12 import metaoptnet_encoder
-from epcore.methods.base import EpisodicMethod, at_least_float32, query_classes
+from epcore.methods.base import EpisodicMethod, query_classes
+from epcore.propagation import at_least_float32
 from epcore.settings import Probability, Ratio, Settings
 
 

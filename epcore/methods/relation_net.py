@@ -8,7 +8,8 @@ from torch.nn import functional
 
 from epcore.classifiers.episodes import EpisodeBatch
 from epcore.methods._encoders import block, map_size
-from epcore.methods.base import EpisodicMethod, at_least_float32, no_autocast, query_classes
+from epcore.methods.base import EpisodicMethod, query_classes
+from epcore.propagation import at_least_float32, no_autocast
 
 # From this side of the maps on, the relation network's convolutions have no padding.
 LARGE_MAP = 10

@@ -12,7 +12,8 @@ from torch.nn import functional
 from epcore.backbones.base import Backbone
 from epcore.backbones.wide_resnet import WideResNet
 from epcore.classifiers.episodes import EpisodeBatch
-from epcore.methods.base import EpisodicMethod, at_least_float32, query_classes
+from epcore.methods.base import EpisodicMethod, query_classes
+from epcore.propagation import at_least_float32
 from epcore.settings import Ratio
 
 # Authors' code: scale of the cosines in a test, share of the members that a step trains, dropout of

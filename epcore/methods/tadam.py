@@ -13,8 +13,9 @@ from torch.nn import functional
 from epcore.backbones.base import scaled
 from epcore.classifiers.episodes import EpisodeBatch
 from epcore.methods._resnet12 import ResidualBlock, draw_by_outputs
-from epcore.methods.base import at_least_float32, query_classes
+from epcore.methods.base import query_classes
 from epcore.methods.protonets_plus_plus import ProtoNetsPlusPlus
+from epcore.propagation import at_least_float32
 from epcore.settings import Ratio
 
 # Authors' code: the share of steps with the auxiliary task falls by a tenth, this many times.

@@ -10,10 +10,11 @@ from torch.nn import functional
 from epcore.backbones.base import scaled
 from epcore.classifiers.episodes import EpisodeBatch
 from epcore.classifiers.solvers.distances import squared_distances
-from epcore.classifiers.solvers.neighbors import neighbors
+from epcore.classifiers.solvers.neighbors import propagated
 from epcore.methods._encoders import block, map_size
 from epcore.methods._resnet12 import tadam_encoder
-from epcore.methods.base import EpisodicMethod, at_least_float32, node_labels, query_classes
+from epcore.methods.base import EpisodicMethod, query_classes
+from epcore.propagation import at_least_float32
 from epcore.settings import Probability, Ratio, Settings
 
 
@@ -81,14 +82,8 @@ class Tpn(EpisodicMethod):
         points = episodes.points.double()
         squared = squared_distances(points, points)
         weights = (-squared / (2 * episodes.points.shape[-1])).exp()
-        is_neighbor = neighbors(weights, self.options.neighbors)
-        graph = weights * (is_neighbor | is_neighbor.mT)
-        scaling = graph.sum(dim=-1).rsqrt()
-        normalized = scaling[..., :, None] * graph * scaling[..., None, :]
-        identity = torch.eye(graph.shape[-1], dtype=graph.dtype, device=graph.device)
-        factor = torch.linalg.cholesky(identity - self.options.alpha * normalized)
-        labels = node_labels(episodes)
-        return torch.cholesky_solve(labels.to(graph.dtype), factor).to(labels.dtype)
+        options = self.options
+        return propagated(weights, options.neighbors, options.alpha, episodes.node_labels)
 
 
 class TpnResNet12(Tpn):

@@ -3,16 +3,13 @@
 import io
 import os
 import struct
-import tarfile
 import warnings
-import zipfile
 import zlib
 
 import numpy as np
 import pytest
 from PIL import EpsImagePlugin, Image
 
-from epcore.data.archives import files_of_tar, open_tar, open_zip, read_member
 from epcore.data.datasets import Pixels
 from epcore.data.pictures import MOST_PIXELS, decode
 from epcore.errors import UserError
@@ -153,33 +150,3 @@ def test_no_fuzzed_exif_ends_in_anything_but_a_picture_or_one_line():
             assert read(bytes(content)).shape == (8, 8, 3)
         except UserError as error:
             assert str(error).startswith("some.png cannot be read")  # noqa: PT017
-
-
-# -- members of archives -----------------------------------------------------------------------
-
-
-def test_a_member_that_would_fill_the_memory_is_refused_before_it_is_read(tmp_path):
-    member = tarfile.TarInfo("images/large.png")
-    member.size = 1 << 40
-    path = tmp_path / "some.tar"
-    path.write_bytes(member.tobuf() + bytes(10_240))
-    message = r"some\.tar: images/large\.png has 1,099,511,627,776 bytes, .*get the archive again"
-    with pytest.raises(UserError, match=message):
-        list(files_of_tar(path))
-    with open_tar(path) as archive, pytest.raises(UserError, match=message):
-        read_member(archive, archive.next())
-
-
-def test_a_member_of_a_zip_that_would_fill_the_memory_is_refused(tmp_path):
-    path = tmp_path / "some.zip"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("images/large.png", b"small")
-    content = bytearray(path.read_bytes())
-    place = content.index(b"PK\x01\x02") + 24  # its size, in the list at the end
-    content[place : place + 4] = struct.pack("<I", 1 << 31)
-    path.write_bytes(content)
-    with (
-        pytest.raises(UserError, match=r"some\.zip: images/large\.png has 2,147,483,648 bytes"),
-        open_zip(path),
-    ):
-        pass

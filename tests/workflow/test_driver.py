@@ -41,7 +41,10 @@ def test_a_driver_that_is_stopped_and_started_again_ends_with_the_same_table(
             time.sleep(0.02)
         os.kill(driver.pid, number)
         driver.wait(120)
-        # A driver that had no time to give its lock back leaves it to the user.
+        if number == signal.SIGKILL:  # it had no time to give its lock back
+            refused = project.snakemake("--cores", "2", "tables/main.tex")
+            assert refused.code != 0
+            assert "--unlock" in refused.text
         assert project.snakemake("--unlock", "tables/main.tex").code == 0
     run = project.build("--cores", "8")
     assert run.code == 0, run.text

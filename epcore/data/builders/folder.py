@@ -16,7 +16,6 @@ from typing import get_args
 import numpy as np
 import pandas as pd
 
-from epcore.data.archives import LARGEST
 from epcore.data.config import Split
 from epcore.data.contents import Contents, ImageClass, in_label_order
 from epcore.data.datasets import OwnData, RandomSplit
@@ -29,6 +28,7 @@ SPLITS: dict[str, Split] = {
     "base": "base", "train": "base", "val": "val", "novel": "novel", "test": "novel",
 }  # fmt: skip
 ORDER = get_args(Split)
+LARGEST = 1 << 28  # bytes of a picture's file
 COLUMNS = ["filename", "label", "split"]
 NAMING = "a name has no '/', no control characters, and is UTF-8: mend or rename it"
 # What operating systems leave in folders, in lower case; hidden files are left out as well.

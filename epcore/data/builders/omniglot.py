@@ -8,10 +8,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import PurePosixPath
+from zipfile import ZipFile
 
 import numpy as np
 
-from epcore.data.archives import open_zip
 from epcore.data.contents import Contents, ImageClass, in_label_order
 from epcore.data.datasets import OmniglotData
 from epcore.data.lists import read_lists
@@ -27,7 +27,7 @@ def contents(dataset: OmniglotData, sources: Sources) -> Contents:
     # Character -> (archive, member) of its drawings.
     drawings: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for number, path in enumerate(archives):
-        with open_zip(path) as archive:
+        with ZipFile(path) as archive:
             for name in sorted(archive.namelist()):
                 parts = PurePosixPath(name).parts
                 if len(parts) == 4 and parts[3].endswith(".png") and parts[0] == path.stem:
@@ -40,7 +40,7 @@ def contents(dataset: OmniglotData, sources: Sources) -> Contents:
 
     def images() -> Iterator[np.ndarray]:
         with ExitStack() as stack:
-            opened = [stack.enter_context(open_zip(path)) for path in archives]
+            opened = [stack.enter_context(ZipFile(path)) for path in archives]
             for image_class in classes:
                 character, _, rotation = image_class.name.rpartition("/")
                 for number, name in drawings[character]:
