@@ -7,7 +7,6 @@ from drawn_reference import Descent, by_content, episodes_of, support_by_content
 from episode_batches import batch_of
 from torch.nn import functional
 
-from epcore.classifiers import transmatch_head
 from epcore.classifiers.transmatch_head import TransMatchHead
 
 WAY, QUERIES, STEPS = 3, 5, 6
@@ -96,19 +95,3 @@ def test_opposite_features_give_finite_scores():
     scores = TransMatchHead(steps=20).scores(batch_of(points, 2, 1, 2))
     assert torch.isfinite(scores).all()
     assert scores.argmax(dim=-1).tolist() == [0, 1]
-
-
-def test_draws_made_in_parts_are_draws_of_all_steps(monkeypatch):
-    """Parts of any size give other draws, but as many, from the same images."""
-    points = episodes_of(WAY, 2, QUERIES, 6, count=1)
-    episodes = batch_of(points, WAY, 2, QUERIES)
-    head = TransMatchHead(steps=STEPS)
-    for at_once in (1, 4, STEPS, 100):
-        monkeypatch.setattr(transmatch_head, "AT_ONCE", at_once)
-        draws = list(head._draws(episodes, points))
-        assert len(draws) == STEPS
-        for draw in draws:
-            assert (draw.rows[..., :16] < WAY * 2).all()
-            assert (draw.rows[..., 16:] >= WAY * 2).all()
-            assert (draw.partners.sort(dim=-1).values == torch.arange(48)).all()
-            assert 0.5 <= draw.share.item() <= 1

@@ -124,14 +124,6 @@ def test_it_tells_of_one_scale_if_that_is_asked_for(tmp_path, capsys):
     assert "no results of scale smal; did you mean 'small'?" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("key", "value"), [("updated", None), ("seconds_left", "soon"), ("seconds_left", math.inf)]
-)
-def test_a_heartbeat_with_a_value_of_another_kind_is_left_out(beat, tmp_path, key, value):
-    (tmp_path / STATE).write_text(json.dumps(beat(5, []) | {key: value}))
-    assert overview(tmp_path, 1020.0).startswith("0 trainings running")
-
-
 @pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "often"])
 def test_a_time_between_two_looks_that_cannot_be_is_refused(tmp_path, capsys, seconds):
     with pytest.raises(SystemExit):
@@ -220,24 +212,3 @@ def test_a_heartbeat_that_cannot_be_written_ends_no_training(tmp_path, monkeypat
     (tmp_path / "file").touch()
     heart = Heartbeat(tmp_path / "file" / "0.json", "pretrain", 1, 10, 0)
     heart.beat(1, 5, [])
-
-
-def test_a_clock_that_is_set_back_silences_no_training(beat, monkeypatch):
-    """Time passed is measured by a clock that nobody sets."""
-    clock = iter([5000.0, 10.0, 0.0])
-    monkeypatch.setattr(heartbeat.time, "time", lambda: next(clock))
-    assert beat(5, [0.25, 0.5])["images_per_second"] == 64
-
-
-def test_a_clock_that_is_set_back_meanwhile_changes_no_speed(tmp_path, monkeypatch):
-    steady, wall = [1000.0], [5e8]
-    monkeypatch.setattr(heartbeat.time, "monotonic", lambda: steady[0])
-    monkeypatch.setattr(heartbeat.time, "time", lambda: wall[0])
-    heart = Heartbeat(tmp_path / STATE, "pretrain", images=64, total=40, done=0)
-    heart.beat(1, 10, [])
-    steady[0], wall[0] = 1020.0, 4e8
-    heart.beat(0, 10, [{"val_accuracy": 0.5}, {"val_accuracy": 0.5}])
-    content = json.loads((tmp_path / STATE).read_text())
-    assert content["images_per_second"] == 64
-    assert content["seconds_left"] == 20
-    assert content["updated"] == 4e8

@@ -3,14 +3,12 @@
 import io
 import struct
 import threading
-import time
 import zlib
 
 import numpy as np
 import pytest
 from PIL import Image, features
 
-from epcore.data import pictures
 from epcore.data.datasets import Pixels
 from epcore.data.pictures import decode, decode_all
 from epcore.errors import UserError
@@ -92,13 +90,6 @@ def test_each_filter_is_pillows_on_the_part_that_is_asked_for(name, processing, 
     resized = Image.fromarray(part).resize((12, 12), Image.Resampling[name.upper()])
     read = decode(encoded(array), "x", 12, Pixels(processing=processing, filter=name))
     assert np.array_equal(read, np.asarray(resized))
-
-
-def test_the_filters_differ_from_each_other():
-    data = encoded(random(30, 50))
-    names = ["bilinear", "bicubic", "lanczos", "box"]
-    results = {decode(data, "x", 12, Pixels(filter=name)).tobytes() for name in names}
-    assert len(results) == 4
 
 
 def test_pixels_beside_the_square_do_not_shine_into_it():
@@ -391,23 +382,3 @@ def test_whoever_stops_early_leaves_no_threads(threads):
     next(results)
     results.close()
     assert len(read) <= 4 * threads + 1
-
-
-def test_several_threads_work_at_a_time_and_one_alone(threads, monkeypatch):
-    """Each decoding waits until as many are under way as may be, or a moment if no other comes."""
-    under_way, most = [], []
-    plain = pictures.decode
-
-    def slow(*arguments, **settings):
-        under_way.append(1)
-        deadline = time.monotonic() + 0.2
-        while len(under_way) < threads and time.monotonic() < deadline:
-            time.sleep(0.001)
-        time.sleep(0.005)
-        most.append(len(under_way))
-        under_way.pop()
-        return plain(*arguments, **settings)
-
-    monkeypatch.setattr(pictures, "decode", slow)
-    assert len(list(decode_all(numbered(12), 4, WHOLE))) == 12
-    assert max(most) == threads

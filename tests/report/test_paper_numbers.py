@@ -123,15 +123,6 @@ def test_all_cells_equal_an_independent_reading_of_the_paper():
     assert ours == json.loads(Path(path).read_text(encoding="utf-8"))
 
 
-def test_every_literature_row_of_the_main_table_names_its_publication(layout):
-    for block in layout["blocks"]:
-        for row in block["rows"]:
-            assert ("source" in row) != ("recipe" in row), row
-            assert row.get("recipe") or row["source"].strip(), row
-        ours = {row["name"]: row["recipe"] for row in block["rows"] if "recipe" in row}
-        assert {"--Net": "net", "EPNet": "epnet"}.items() <= ours.items()
-
-
 def test_the_main_table_has_all_that_is_printed_in_its_order_and_else_rows_of_ours_alone(layout):
     lines = read(layout["paper"])
     assert [block["name"] for block in layout["blocks"]] == list(BACKBONES)

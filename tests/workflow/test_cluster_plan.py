@@ -79,17 +79,3 @@ def test_compared_methods_ask_for_a_gpu_and_for_the_memory_and_time_of_the_scale
             assert int(found["mem_mb"]) == scale.mem_mb
             assert int(found["runtime"]) == scale.runtime
             assert found["slurm_extra"] == "--signal=TERM@120"
-
-
-def test_all_other_rules_stay_where_snakemake_runs(planned):
-    """Read from the rules, since a dry run does not say it."""
-    files = [file.read_text() for file in (ROOT / "workflow/rules").glob("*.smk")]
-    bodies = re.findall(r"^ *(?:use )?rule\b.*:\n((?: .*\n|\n)+)", "".join(files), re.M)
-    away = [body for body in bodies if "shell:" in body and "localrule: True" not in body]
-    # pretrain, finetune, embed, base_classes, meta_train, meta_test
-    assert len(away) == len(ALONE) + 6
-    (quick,) = [body for body in bodies if "QUICK_DATASETS),\n" in body and "shell:" not in body]
-    assert "localrule: True" in quick
-    assert [
-        Path(file).parent.name for rule, file in blocks(planned, "") if rule == "data_quick"
-    ] == ["cub"]

@@ -210,13 +210,6 @@ def test_what_is_got_by_hand_is_asked_for_with_the_steps_and_the_place(furnished
     assert not (furnished.folder / target).exists()
 
 
-def test_a_download_that_nobody_answers_ends_in_one_line_with_the_place_for_the_file(furnished):
-    shutil.rmtree(furnished.folder / "data/cub")
-    message = complaint(furnished.snakemake(*ONCE, "results/tiny/data/cub/store.json"))
-    assert "CUB_200_2011.tgz could not be downloaded (http://127.0.0.1:9/" in message
-    assert "put the file there yourself: data/cub/CUB_200_2011.tgz" in message
-
-
 def test_a_shared_picture_is_named_in_a_file_that_stays_and_left_out_if_one_asks(furnished):
     """An ant of val is the same picture as a dog of base."""
     arrays = dict(np.load(furnished.folder / "data/own.npz"))
@@ -238,12 +231,3 @@ def test_a_shared_picture_is_named_in_a_file_that_stays_and_left_out_if_one_asks
     store = ImageStore.open(folder)
     assert [store.classes[label].name for label in store.labels] == ["bee", "dog", "ant", "cat"]
     assert furnished.snakemake(*ONCE, target).nothing_to_do
-
-
-def test_a_damaged_picture_is_named_in_what_snakemake_prints(furnished):
-    picture_file = furnished.folder / "data/own folder/images/cat/0.png"
-    picture_file.write_bytes(picture_file.read_bytes()[:50])
-    target = "results/tiny/data/own-folder/store.json"
-    message = complaint(furnished.snakemake(*ONCE, target))
-    assert "data/own folder/images/cat/0.png cannot be read as an image" in message
-    assert not list((furnished.folder / target).parent.glob("*"))

@@ -213,11 +213,3 @@ def test_an_unknown_country_is_told_before_anything_runs(project):
     assert "Traceback" not in run.text
     project.replace("config/footprint.yaml", "tracking: true", "tracking: false")
     assert project.plan().code == 0
-
-
-def test_a_misspelled_key_of_the_footprint_is_told_at_once(project):
-    project.replace("config/footprint.yaml", "pue: 1.0", "pue: 1.0\npuf: 1.0")
-    run = project.plan()
-    assert run.code != 0
-    assert "config/footprint.yaml" in run.text
-    assert "unknown key 'puf'; did you mean 'pue'?" in run.text

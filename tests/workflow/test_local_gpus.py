@@ -65,25 +65,6 @@ def test_without_a_card_the_same_rules_run_on_the_cpu_as_many_as_there_are_cores
     assert run.text.count("--gpus 0") == 2
 
 
-def test_a_card_that_nothing_can_compute_on_stops_the_training(project, cards):
-    """Instead of a training on the CPU that nobody asked for."""
-    cards(1)
-    run = project.snakemake("--cores", "8", TRAINED[0])
-    assert run.code != 0
-    assert "this job was given GPU-test-0, but torch" in run.text
-    assert not (project.folder / TRAINED[0]).exists()
-
-
-@pytest.mark.parametrize(
-    "arguments", [("--resources", "gpu=0"), ("--set-resources", "pretrain:gpu=0")]
-)
-def test_a_training_without_a_card_on_a_machine_that_has_one_stops(project, cards, arguments):
-    cards(1)
-    run = project.snakemake("--cores", "2", TRAINED[0], *arguments)
-    assert run.code != 0
-    assert "told to use no GPU, but this machine has GPU-test-0" in run.text
-
-
 def test_a_user_may_hide_the_cards(project, cards, monkeypatch):
     cards(2)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
