@@ -17,7 +17,6 @@ from epcore.plan.registry import read_datasets
 
 CONFIG = Path(__file__).parents[2] / "config"
 SETTINGS = read_datasets(CONFIG)
-LISTS = [name for name in SETTINGS.sources if name.endswith("-split")]
 SPLITS = ("base", "val", "novel")
 
 pytestmark = pytest.mark.skipif(

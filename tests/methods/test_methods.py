@@ -15,6 +15,7 @@ from scipy.stats import kurtosis, skew
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
+from epcore.backbones import checkpoint
 from epcore.backbones.base import parameter_count
 from epcore.backbones.build import build_backbone
 from epcore.errors import UserError
@@ -1371,3 +1372,20 @@ def test_maml_normalizes_like_torch(twice):
         x = functional.max_pool2d(functional.relu(x), 2)
     expected = functional.linear(x.flatten(1), weights["head_weight"], weights["head_bias"])
     assert torch.allclose(method(weights, images, 6, twice=twice), expected)
+
+
+# -- what the scales ask for -----------------------------------------------------------------------
+
+
+def test_methods_of_the_smallest_official_images_can_be_built():
+    """CIFAR-FS and FC100 have 32 pixels; Robust has 20 networks, of which two are enough here."""
+    plan = plan_of("small")
+    for network in plan.tested.methods:
+        place = network.dataset, network.backbone, network.recipe, 0, network.shot
+        config = plan.compared.meta_train(*place)
+        settings = config.method
+        if settings["name"] == "robust":
+            settings = settings | {"members": 2, "relation_weight": 1}
+        starts = METHODS[settings["name"]].pretrained
+        start = checkpoint.build(config.backbone) if starts else None
+        build_method(settings, 32, 5, network.recipe, start)
