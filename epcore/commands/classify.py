@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 from epcore.commands.labeled import Labeled
-from epcore.config.load import parse_yaml, read
-from epcore.config.recipes import ClassifierChoice
+from epcore.config.load import DEFAULTS, parse_yaml, read
+from epcore.config.recipes import ClassifierChoice, RecipeSources
 from epcore.config.scale import Protocol
 from epcore.data.episodes import NO_IMAGE, Episodes, sample
 from epcore.errors import UserError
@@ -23,15 +23,6 @@ from epcore.propagation import DegenerateFeaturesError
 from epcore.report.statistics import mean_with_interval, paired
 from epcore.settings import pick, validate
 
-# The authors' code's settings of both propagations.
-OFFICIAL: dict[str, Any] = {
-    "part": "full",
-    "embedding_alpha": 0.5,
-    "label_alpha": 0.2,
-    "bandwidth": "std",
-    "normalize_labels": True,
-    "query_logits": "log-scores",
-}
 EP = "ep+"  # before a classifier's name: embedding propagation in front
 WORDS = {"T": "transductive", "S": "takes unlabeled images", "B": "assumes balanced classes"}
 
@@ -40,12 +31,14 @@ def methods_of(classifiers: Sequence[str], settings: Path) -> dict[str, Inferenc
     """Classifiers by their names in classifiers.yaml, or as mappings of a name and settings.
 
     "ep+" before one puts embedding propagation in front of it. Where none is named, these are all,
-    after the paper's own: label propagation with embedding propagation in front.
+    after the paper's own: label propagation with embedding propagation in front. Settings of both
+    propagations are those of the authors' code.
 
     Raises:
         UserError: for an unknown name or setting.
     """
     entries = read(settings, "classifiers.yaml", dict[str, ClassifierChoice])
+    official = read(DEFAULTS, "recipes.yaml", RecipeSources).protocols["official"]["propagation"]
     methods = {}
     for text in classifiers or (
         *(EP + name for name in entries if name == "label-propagation"),
@@ -63,8 +56,8 @@ def methods_of(classifiers: Sequence[str], settings: Path) -> dict[str, Inferenc
             classifier = validate(ClassifierChoice, {"label": "", "classifier": mapping}, location)
         else:
             classifier = pick(entries, entry, "entry of classifiers.yaml", "--classifier")
-        ep = entry != text
-        propagation = Propagation(embedding=ep, classifier=classifier.classifier, **OFFICIAL)
+        tested = {"embedding": entry != text, "classifier": classifier.classifier}
+        propagation = Propagation(**official | tested)
         try:
             methods[text] = Inference(propagation, location)
         except UserError as error:

@@ -7,9 +7,9 @@ from pathlib import Path
 from epcore import __version__
 from epcore.commands.arguments import count, output_file, positive, seconds, setting
 from epcore.commands.stages import COMPUTE
+from epcore.config.load import DEFAULTS
 
 BATCH = 64  # images that a network sees at once, unless told
-DEFAULTS = Path(__file__).parents[1] / "defaults"  # config/, which a wheel has too
 
 FETCH = """\
 Gets the files that data sets are built from, and checks that they are the published ones.

@@ -9,6 +9,8 @@ import yaml
 from epcore.errors import UserError
 from epcore.settings import T, pick, validate
 
+DEFAULTS = Path(__file__).parents[1] / "defaults"  # config/, which a wheel has too
+
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """Plain values only, in libyaml's speed where there is libyaml; no key twice in a mapping."""
