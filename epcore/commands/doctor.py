@@ -261,4 +261,4 @@ def check_disk(plan: Plan, datasets: list[str], root: Path) -> Finding:
 
 
 def _store(plan: Plan, name: str) -> Path:
-    return Path(paths.STORE.format(scale=plan.registry.scale_name, dataset=name))
+    return Path(plan.registry.path(paths.STORE, dataset=name))

@@ -97,8 +97,8 @@ def show(plan: Plan, name: str) -> Path:
     """
     scale = plan.registry.scale_name
     csv, page, tex = (
-        Path(path.format(scale=scale, table=name))
-        for path in (paths.TABLE_CSV, paths.TABLE_HTML, paths.TABLE_TEX)
+        Path(plan.registry.path(pattern, table=name))
+        for pattern in (paths.TABLE_CSV, paths.TABLE_HTML, paths.TABLE_TEX)
     )
     if not csv.is_file() or not page.is_file():
         raise UserError(

@@ -78,10 +78,10 @@ class Claims:
     @property
     def inputs(self) -> dict[str, list[str]]:
         """The files that claims are judged by: tests behind tables, numbers of figures."""
-        scale, stage = self._registry.scale_name, self.stage()
-        figures = (paths.FIGURE.format(scale=scale, figure=name) for name in stage.figures)
+        path, stage = self._registry.path, self.stage()
+        figures = (path(paths.FIGURE, figure=name) for name in stage.figures)
         return {
-            "tests": [paths.TABLE_TESTS.format(scale=scale, table=t) for t in stage.tables],
+            "tests": [path(paths.TABLE_TESTS, table=name) for name in stage.tables],
             "numbers": [figure.replace(".pdf", "-numbers.csv") for figure in figures],
         }
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from epcore.data.config import DataConfig, EpisodesConfig, EpisodeSettings, FetchConfig
-from epcore.data.datasets import BESIDE_PIXELS, OfficialData
+from epcore.data.datasets import BESIDE_PIXELS, OfficialData, OwnData
 from epcore.plan import paths
 from epcore.plan.registry import Registry
 from epcore.settings import pick
@@ -31,15 +31,16 @@ class Data:
         settings = self._registry.datasets[dataset]
         if not isinstance(settings, OfficialData):
             return []
-        place = {"scale": self._registry.scale_name}
-        return [paths.RECEIPT.format(source=name, **place) for name in settings.sources]
+        return [self._registry.path(paths.RECEIPT, source=name) for name in settings.sources]
 
     def own_file(self, dataset: str) -> list[str]:
         """The file of one's own that a data set is built from, if there; a change rebuilds it."""
         settings = self._registry.datasets[dataset]
-        pattern = {"folder": "{}/split.csv", "npz": "{}"}.get(settings.kind, "")
-        file = Path(pattern.format(getattr(settings, "path", "")))
-        return [str(file)] if pattern and file.is_file() else []
+        if not isinstance(settings, OwnData):
+            return []
+        path = Path(settings.path)
+        file = path if settings.kind == "npz" else path / "split.csv"
+        return [str(file)] if file.is_file() else []
 
     def episodes(self, protocol: str) -> EpisodesConfig:
         settings = pick(self._registry.protocols, protocol, "protocol", "config/protocols.yaml")

@@ -59,19 +59,17 @@ class FigureJobs:
 
     def _of_table(self, figure: str) -> FigureJob:
         settings = self._figures.settings.of_tables[figure]
-        place = {"scale": self._registry.scale_name, "table": settings.table}
         inputs: Inputs = {
-            "table": [paths.TABLE_CSV.format(**place)],
-            "drawn_from": [paths.TABLE_TESTS.format(**place)],
+            "table": [self._registry.path(paths.TABLE_CSV, table=settings.table)],
+            "drawn_from": [self._registry.path(paths.TABLE_TESTS, table=settings.table)],
         }
         build = partial(self._figures.of_table, figure)
         return FigureJob("table-figure", settings.title, build, inputs)
 
     def _plot(self, figure: str) -> FigureJob:
         title = f"accuracy over {self._plots.settings.plots[figure].label}"
-        scale = self._registry.scale_name
         tables = [
-            paths.TABLE_CSV.format(scale=scale, table=name) for name in self._plots.tables(figure)
+            self._registry.path(paths.TABLE_CSV, table=name) for name in self._plots.tables(figure)
         ]
         return FigureJob("plot", title, lambda: self._plots.plot(figure), {"tables": tables})
 

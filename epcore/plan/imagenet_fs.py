@@ -139,7 +139,7 @@ class ImageNetFs:
     def path(self, pattern: str, run: Run) -> str:
         """A file of a run, by its pattern in `epcore.plan.paths`."""
         place = vars(run) | {"network": run.backbone, "method": run.recipe}
-        return pattern.format(scale=self._registry.scale_name, **place)
+        return self._registry.path(pattern, **place)
 
     def scores(self, run: Run) -> ScoreColumn:
         """The accuracies of every trial."""

@@ -96,10 +96,10 @@ class Plan:
 
     def co2(self) -> Co2Config:
         """The config of the stage `co2`: the tables and figures of the target `all`."""
-        place = {"scale": self.registry.scale_name}
+        path = self.registry.path
         return Co2Config(
-            tables={t: paths.TABLE_CSV.format(**place, table=t) for t in self.main_tables},
-            figures={f: paths.FIGURE.format(**place, figure=f) for f in self.covered_figures},
+            tables={name: path(paths.TABLE_CSV, table=name) for name in self.main_tables},
+            figures={name: path(paths.FIGURE, figure=name) for name in self.covered_figures},
         )
 
     def reproduction(self) -> ReproductionConfig:

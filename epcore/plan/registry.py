@@ -61,6 +61,10 @@ class Registry:
         self.tables = TableFiles(self)
         self._check_names()
 
+    def path(self, pattern: str, **names: Any) -> str:
+        """A file of the scale, by its pattern in `epcore.plan.paths`."""
+        return pattern.format(scale=self.scale_name, **names)
+
     def _check_names(self) -> None:
         names = {
             "datasets.yaml": self.sources | self.datasets,

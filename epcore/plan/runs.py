@@ -178,7 +178,7 @@ class Runs:
 
     def path(self, pattern: str, of: Run | TrainedNetwork) -> str:
         """A file of a run or checkpoint, by its pattern in `epcore.plan.paths`."""
-        return pattern.format(scale=self._registry.scale_name, **vars(of))
+        return self._registry.path(pattern, **vars(of))
 
     @cache  # noqa: B019
     def scores(self, run: Run) -> ScoreColumn:

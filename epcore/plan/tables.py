@@ -195,7 +195,7 @@ class Tables:
                 for block in shown.blocks
             ),
             cells=tuple(self.measured(table)),
-            energy=paths.ENERGY.format(scale=self._registry.scale_name),
+            energy=self._registry.path(paths.ENERGY),
         )
 
     # -- captions ---------------------------------------------------------------------------------
