@@ -330,7 +330,6 @@ RUNS = ("curves", "environment")
         ("scales/demo.yaml", "figures={interpolation: {backbone: wrn}}", {"interpolation"}),
         ("tables/ablation.yaml", "title=Other words", set()),
         ("tables/ablation.yaml", "blocks.0.rows.0.label=one", {"ablation"}),
-        ("tables/ablation.yaml", "blocks.0.rows.0.marks=[EP]", {"ablation"}),
         ("tables/main.yaml", "title=Other words", {"table"}),
         ("tables/main.yaml", "blocks.0.rows.0.label=Other", {"table"}),
         ("tables/main.yaml", "blocks.0.rows.0.parameters=1K", {"table"}),
