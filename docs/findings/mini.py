@@ -19,6 +19,7 @@ from cells import (
 from epcore.report.printed import read_printed
 
 Marks = tuple[bool, bool, bool]  # whether a row of the ablation has EFT, LP and EP
+GAINS = ["test", "--Net", "EP at test", "EPNet", "EPNet less EP at test"]
 
 
 def mini_ablation() -> str:
@@ -70,15 +71,15 @@ def _ablation(name: str, several: bool = False) -> dict[Marks, Any]:
 
 
 def mini_ways() -> str:
-    """EP at test with more ways, minus --Net."""
-    return markdown(["test", "--Net", "EP at test"], _gains_at_test("more-ways").values())
+    """EP at test, and everywhere, with more ways, minus --Net."""
+    return markdown(GAINS, _gains("more-ways").values())
 
 
 def mini_images() -> str:
     """The same with ten shots and unlabeled images, beside what the paper prints of EPNet."""
     paper = read_printed(ROOT / "config/paper/ssl100.csv")
     rows = []
-    for column, row in _gains_at_test("more-images").items():
+    for column, row in _gains("more-images").items():
         theirs = "-"
         if shots := re.match(r"5w(\d+)-u", column):
             ours, without = (
@@ -87,18 +88,23 @@ def mini_images() -> str:
             )
             theirs = f"{ours - without:+.1f}"
         rows.append([*row, theirs])
-    return markdown(["test", "--Net", "EP at test", "EPNet as printed"], rows)
+    return markdown([*GAINS, "EPNet as printed"], rows)
 
 
-def _gains_at_test(table: str) -> dict[str, list[str]]:
-    """A column of more-ways or more-images -> its name, --Net, and what EP at test adds."""
-    cells = cells_of(f"mini-cpu-net/{table}")
+def _gains(table: str) -> dict[str, list[str]]:
+    """A column of more-ways or more-images -> its name, --Net, and what EP adds."""
+    cells = cells_of(f"mini-cpu/{table}")
+    by_seed: dict[tuple[str, str], list[float]] = {}
+    for line in lines_of(f"mini-cpu/{table}-by-seed"):
+        by_seed.setdefault((line["row"], line["column"]), []).append(float(line["accuracy"]))
     rows = {}
     for column in dict.fromkeys(column for _, column in cells):
         ways, shots, unlabeled = re.fullmatch(r"(\d+)w(\d+)(?:-u(\d+))?", column).groups()
         name = f"{ways}-way {shots}-shot" + (f", {unlabeled} unlabeled" if unlabeled else "")
-        net, at_test = cells["--Net", column], cells["EP at test", column]
-        rows[column] = [name, short(net["accuracy"]), gap(at_test)]
+        gains = [gap(cells[row, column]) for row in ("EP at test", "EPNet")]
+        everywhere, at_test = (np.array(by_seed[row, column]) for row in ("EPNet", "EP at test"))
+        net = short(cells["--Net", column]["accuracy"])
+        rows[column] = [name, net, *gains, mean_gap(everywhere - at_test)]
     return rows
 
 

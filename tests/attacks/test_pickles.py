@@ -170,8 +170,8 @@ BOMBS = {
     "a mapping without end": HEAD + (b"}" + text("a")) * 10_000 + b"}" + b"s" * 10_000 + b".",
     "marks without end": HEAD + b"(" * 100_000 + b".",
     "nothing below it": HEAD + b"]aaaaaaaa.",
-    "a key of tuples in tuples": HEAD + b"})" + pickle.TUPLE1 * 2_000_000 + number(1) + b"s.",
-    "a key that is built": HEAD + b"})" + (pickle.TUPLE1 + b"Nb") * 2_000_000 + number(1) + b"s.",
+    "a key of tuples in tuples": HEAD + b"})" + pickle.TUPLE1 * 200_000 + number(1) + b"s.",
+    "a key that is built": HEAD + b"})" + (pickle.TUPLE1 + b"Nb") * 200_000 + number(1) + b"s.",
     "a key beside a call": HEAD + b"})" + (DTYPE + pickle.TUPLE2) * 200_000 + number(1) + b"s.",
     "no container": HEAD + number(3) + b".",
 }  # fmt: skip
