@@ -82,7 +82,8 @@ class ILPC(EpisodeClassifier):
 
     def logits(self, episodes: EpisodeBatch) -> Tensor:
         way, labeled = episodes.way, episodes.labeled
-        labels = episodes.node_labels.reshape(-1, *episodes.node_labels.shape[-2:])
+        labels = episodes.node_labels
+        labels = labels.reshape(-1, *labels.shape[-2:])
         points = episodes.points.reshape(-1, *episodes.points.shape[-2:])
         points = functional.normalize(points, dim=-1)
         gram = points @ points.mT
