@@ -93,9 +93,9 @@ def mini_images() -> str:
 
 def _gains(table: str) -> dict[str, list[str]]:
     """A column of more-ways or more-images -> its name, --Net, and what EP adds."""
-    cells = cells_of(f"mini-cpu/{table}")
+    cells = cells_of(f"mini-cpu-tests/{table}")
     by_seed: dict[tuple[str, str], list[float]] = {}
-    for line in lines_of(f"mini-cpu/{table}-by-seed"):
+    for line in lines_of(f"mini-cpu-tests/{table}-by-seed"):
         by_seed.setdefault((line["row"], line["column"]), []).append(float(line["accuracy"]))
     rows = {}
     for column in dict.fromkeys(column for _, column in cells):
@@ -106,6 +106,23 @@ def _gains(table: str) -> dict[str, list[str]]:
         net = short(cells["--Net", column]["accuracy"])
         rows[column] = [name, net, *gains, mean_gap(everywhere - at_test)]
     return rows
+
+
+def mini_interpolation() -> str:
+    """How steep class probabilities between two images are, of EPNet and of --Net."""
+    numbers = {line["name"]: line for line in lines_of("mini-cpu-tests/interpolation-numbers")}
+    measures = {"steepest-slope": "steepest slope", "slope-variation": "variation of the slope"}
+    rows = []
+    for reading, (measure, said) in itertools.product(("features", "embeddings"), measures.items()):
+        of = {
+            what: numbers[f"{reading}-{measure}-{what}"] for what in ("epnet", "net", "difference")
+        }
+        difference, low, high = (float(of["difference"][name]) for name in ("value", "low", "high"))
+        means = [f"{float(of[name]['value']):.2f}" for name in ("epnet", "net")]
+        rows.append(
+            [f"between {reading}", said, *means, f"{difference:+.2f} ({low:+.2f} to {high:+.2f})"]
+        )
+    return markdown(["line", "mean over 200 pairs", "EPNet", "--Net", "difference"], rows)
 
 
 def mini_pretraining() -> str:
@@ -127,4 +144,11 @@ def mini_pretraining() -> str:
     return markdown(head, rows)
 
 
-TABLES = [mini_ablation, mini_effects, mini_images, mini_pretraining, mini_ways]
+TABLES = [
+    mini_ablation,
+    mini_effects,
+    mini_images,
+    mini_interpolation,
+    mini_pretraining,
+    mini_ways,
+]
