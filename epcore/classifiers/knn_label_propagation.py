@@ -9,7 +9,7 @@ from torch import Tensor
 from epcore.classifiers.base import EpisodeClassifier, Needs
 from epcore.classifiers.episodes import EpisodeBatch
 from epcore.classifiers.solvers.distances import squared_distances
-from epcore.classifiers.solvers.neighbors import propagated
+from epcore.classifiers.solvers.neighbors import propagate_labels
 from epcore.settings import Probability
 
 
@@ -60,5 +60,5 @@ class KNNLabelPropagation(EpisodeClassifier):
         # Images that are all alike have distances of 0, and edges of weight 1.
         width = (2 * self.sigma**2 * mean).clamp_min(torch.finfo(squared.dtype).tiny)
         weights = (-squared / width).exp()
-        scores = propagated(weights, self.neighbors, self.alpha, episodes.node_labels)
+        scores = propagate_labels(weights, self.neighbors, self.alpha, episodes.node_labels)
         return scores[..., episodes.labeled : episodes.labeled + episodes.queries, :]

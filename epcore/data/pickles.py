@@ -30,7 +30,8 @@ BEGINNINGS: dict[str, Callable[[], Any]] = {
     "MARK": lambda: MARK, "NONE": lambda: None, "NEWTRUE": lambda: True, "NEWFALSE": lambda: False,
     "EMPTY_TUPLE": tuple, "EMPTY_LIST": list, "EMPTY_DICT": dict,
 }  # fmt: skip
-COUNTS = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3, "APPEND": 1, "SETITEM": 2}  # else from a mark on
+# How many items an opcode takes; others take those above the last mark.
+COUNTS = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3, "APPEND": 1, "SETITEM": 2}
 ARRAY = ("numpy.core.multiarray._reconstruct", "numpy._core.multiarray._reconstruct")
 SCALAR = ("numpy.core.multiarray.scalar", "numpy._core.multiarray.scalar")
 
@@ -92,7 +93,7 @@ def _call(name: Any, arguments: Any) -> Any:
         dtype, content = arguments
         scalar = _Array()
         scalar.build((1, (), dtype, False, content))
-        return _finished(scalar)[()]
+        return _check_item(scalar)[()]
     if name == "_codecs.encode":  # bytes, as Python 3 writes them into pickles of protocol 2
         content, encoding = arguments
         if encoding != "latin1":
@@ -101,8 +102,8 @@ def _call(name: Any, arguments: Any) -> Any:
     raise _Refused(f"it asks for {name}")
 
 
-def _finished(value: Any) -> Any:
-    """What may stand in a list or a mapping."""
+def _check_item(value: Any) -> Any:
+    """An item of a list or a mapping, an array in the place of its stand-in; others are refused."""
     if isinstance(value, _Array) and value.value is not None:
         return value.value
     if isinstance(value, int | str | bytes | np.generic | list | dict) and type(value) is not _Name:
@@ -110,8 +111,11 @@ def _finished(value: Any) -> Any:
     raise _Refused("more than mappings and lists of texts, numbers and arrays")
 
 
-def _again(value: Any) -> Any:
-    """What may be referred to again; lists in lists, each a few times, would be a large thing."""
+def _memo_entry(value: Any) -> Any:
+    """A name, dtype or short text, which a pickle may refer to again; a mark for anything else.
+
+    Lists in lists, each referred to a few times, would be a large thing in a small file.
+    """
     if isinstance(value, _Dtype) or (isinstance(value, str | bytes) and len(value) <= SHORT):
         return value
     return MARK
@@ -122,8 +126,8 @@ def _read(content: BytesIO | mmap.mmap) -> Any:
     stack: list[Any] = []
     memo: dict[Any, Any] = {}
 
-    def taken(name: str) -> list[Any]:
-        """Takes off the stack what an opcode is about: so many, or all above the last mark."""
+    def pop_items(name: str) -> list[Any]:
+        """Takes the items of an opcode off the stack: as many as COUNTS says, or to the mark."""
         count = COUNTS.get(name) or 1 + next(n for n, v in enumerate(stack[::-1]) if v is MARK)
         items = stack[-count:]
         del stack[-count:]
@@ -147,9 +151,9 @@ def _read(content: BytesIO | mmap.mmap) -> Any:
                     raise _Refused("a number of more than 64 bits")
                 stack.append(argument)
             case "BINPUT" | "LONG_BINPUT":
-                memo[argument] = _again(stack[-1])
+                memo[argument] = _memo_entry(stack[-1])
             case "MEMOIZE":
-                memo[len(memo)] = _again(stack[-1])
+                memo[len(memo)] = _memo_entry(stack[-1])
             case "BINGET" | "LONG_BINGET":
                 if memo[argument] is MARK:
                     raise _Refused("it refers to one thing twice")
@@ -166,15 +170,15 @@ def _read(content: BytesIO | mmap.mmap) -> Any:
                 state = stack.pop()
                 stack[-1].build(state)
             case "TUPLE" | "TUPLE1" | "TUPLE2" | "TUPLE3":
-                stack.append(tuple(taken(opcode.name)))
+                stack.append(tuple(pop_items(opcode.name)))
             case "APPEND" | "APPENDS":
-                items = taken(opcode.name)
-                stack[-1].extend(map(_finished, items))
+                items = pop_items(opcode.name)
+                stack[-1].extend(map(_check_item, items))
             case "SETITEM" | "SETITEMS":
-                items = taken(opcode.name)
+                items = pop_items(opcode.name)
                 if not all(isinstance(key, str | bytes) for key in items[::2]):
                     raise _Refused("a mapping whose keys are no texts")
-                stack[-1].update(zip(items[::2], map(_finished, items[1::2]), strict=True))
+                stack[-1].update(zip(items[::2], map(_check_item, items[1::2]), strict=True))
             case "STOP":
                 break
             case name:

@@ -10,7 +10,7 @@ from torch.nn import functional
 from epcore.backbones.base import scaled
 from epcore.classifiers.episodes import EpisodeBatch
 from epcore.classifiers.solvers.distances import squared_distances
-from epcore.classifiers.solvers.neighbors import propagated
+from epcore.classifiers.solvers.neighbors import propagate_labels
 from epcore.methods._encoders import block, map_size
 from epcore.methods._resnet12 import tadam_encoder
 from epcore.methods.base import EpisodicMethod, query_classes
@@ -83,7 +83,7 @@ class Tpn(EpisodicMethod):
         squared = squared_distances(points, points)
         weights = (-squared / (2 * episodes.points.shape[-1])).exp()
         options = self.options
-        return propagated(weights, options.neighbors, options.alpha, episodes.node_labels)
+        return propagate_labels(weights, options.neighbors, options.alpha, episodes.node_labels)
 
 
 class TpnResNet12(Tpn):

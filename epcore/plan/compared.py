@@ -26,7 +26,10 @@ class Compared:
     # -- stages -----------------------------------------------------------------------------------
 
     def _network(self, backbone: str, recipe: str, resources: JobResources) -> dict[str, Any]:
-        """A network that begins pretrained sees images as its pretraining's tests do."""
+        """What the configs of a method say of its network.
+
+        A network that begins pretrained sees images as in the tests of its pretraining.
+        """
         registry = self._registry
         pretrained = registry.recipes.compared_method(recipe).pretrained
         view = registry.recipes.resolve(pretrained, backbone).view if pretrained else WHOLE

@@ -111,9 +111,9 @@ class Ablation(TableFigure):
     kind: Literal["ablation"]
 
     def is_complete(self, rows: Collection[Row]) -> bool:
-        """A row for each combination of the factors in which the rows differ."""
+        """Whether there is a row for each combination of the factors in which the rows differ."""
         marks = {frozenset(row.marks) for row in rows}
-        return bool(rows) and len(rows) == len(marks) == 2 ** len(factors_of(rows))
+        return len(rows) == len(marks) == 1 << len(factors_of(rows))
 
     def draws(self, _block: Block, row: Row, _column: Column) -> bool:
         return bool(row.recipe)
@@ -130,8 +130,8 @@ class Ablation(TableFigure):
 
 def factors_of(rows: Collection[Row]) -> list[str]:
     """The marks that some rows have and others have not, in the order of their first row."""
-    every = dict.fromkeys(mark for row in rows for mark in row.marks)
-    return [mark for mark in every if not all(mark in row.marks for row in rows)]
+    marks = dict.fromkeys(mark for row in rows for mark in row.marks)
+    return [mark for mark in marks if not all(mark in row.marks for row in rows)]
 
 
 class Speed(TableFigure):

@@ -17,20 +17,16 @@ CONTENT = {
 }
 
 
-def member(name, size=0, kind=tarfile.REGTYPE, target=""):
-    info = tarfile.TarInfo(name)
-    info.size, info.type, info.linkname = size, kind, target
-    return info
-
-
-def write_tar(path, content=CONTENT, mode="w:gz", more=()):
-    """A tar of a folder, of files and of further members."""
+def write_tar(path, content=CONTENT, mode="w:gz"):
+    """A tar of a folder and of files."""
     with tarfile.open(path, mode) as archive:
-        archive.addfile(member("birds", kind=tarfile.DIRTYPE))
+        folder = tarfile.TarInfo("birds")
+        folder.type = tarfile.DIRTYPE
+        archive.addfile(folder)
         for name, data in content.items():
-            archive.addfile(member(name, len(data)), io.BytesIO(data))
-        for info in more:
-            archive.addfile(info)
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
     return path
 
 

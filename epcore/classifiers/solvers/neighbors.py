@@ -11,7 +11,7 @@ def neighbors(similarities: Tensor, count: int) -> Tensor:
     return mask.scatter_(-1, nearest, True)
 
 
-def propagated(weights: Tensor, count: int, alpha: float, labels: Tensor) -> Tensor:
+def propagate_labels(weights: Tensor, count: int, alpha: float, labels: Tensor) -> Tensor:
     """Scores `(I - alpha S)^-1 Y` `(..., N, way)` of labels Y on the graph of nearest neighbors.
 
     S is `D^-1/2 W D^-1/2`. W has the weights `(..., N, N)` of the pairs of which one is among the
