@@ -1,5 +1,6 @@
 """The configs of the stages of the analysis figures: the file figures.yaml at one scale."""
 
+from collections.abc import Sequence
 from functools import cached_property
 
 from epcore.analysis.config import (
@@ -91,21 +92,22 @@ class Figures:
         return figure.is_complete({cell.row.name: cell.row for cell in drawn}.values())
 
     def alpha_runs(self) -> list[Run]:
-        """The runs of the alpha search, of the first seed, if the scale has them."""
-        return self._network_runs(self.settings.alpha)
+        """The runs of the alpha search, recipe by recipe, if the scale has them."""
+        return self._network_runs(self.settings.alpha, self._registry.seeds)
 
     def interpolation_runs(self) -> list[Run]:
         """The runs of both interpolated networks, of the first seed, if the scale has them."""
-        return self._network_runs(self.settings.interpolation)
+        return self._network_runs(self.settings.interpolation, self._registry.seeds[:1])
 
-    def _network_runs(self, figure: NetworkFigure) -> list[Run]:
-        scale, (seed, *_) = self._registry.scale, self._registry.seeds
+    def _network_runs(self, figure: NetworkFigure, seeds: Sequence[int]) -> list[Run]:
+        scale = self._registry.scale
         dataset = scale.columns.get(figure.column)
         if dataset is None or figure.backbone not in scale.backbones:
             return []
         return [
             Run(dataset, figure.backbone, recipe, seed, figure.protocol)
             for recipe in figure.recipes
+            for seed in seeds
         ]
 
     # -- stages -----------------------------------------------------------------------------------
@@ -117,14 +119,16 @@ class Figures:
         return DecisionBoundaryConfig(settings=self.settings.decision_boundary)
 
     def alpha(self) -> AlphaConfig:
-        figure = self.settings.alpha
+        figure, runs = self.settings.alpha, self.alpha_runs()
         return AlphaConfig(
             candidates=tuple(
                 AlphaCandidate(
-                    features=self._runs.features(run),
-                    propagation=self._runs.evaluate(run.backbone, run.recipe).propagation,
+                    features=tuple(
+                        self._runs.features(run) for run in runs if run.recipe == recipe
+                    ),
+                    propagation=self._runs.evaluate(figure.backbone, recipe).propagation,
                 )
-                for run in self.alpha_runs()
+                for recipe in figure.recipes
             ),
             label_alphas=figure.label_alphas,
             note=self._note(figure.column, figure.backbone),

@@ -25,7 +25,7 @@ class Tested:
         return self._with_figures(self._shown_runs)
 
     def _with_figures(self, shown: list[Run]) -> list[Run]:
-        """Runs without those of compared methods, and the runs of figures (first seed)."""
+        """Runs without those of compared methods, and the runs of figures."""
         recipes = [run for run in shown if not self._runs.compared.has(run.recipe)]
         figures = [*self._figures.alpha_runs(), *self._figures.interpolation_runs()]
         return list(dict.fromkeys([*recipes, *figures]))

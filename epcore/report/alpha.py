@@ -1,9 +1,11 @@
 """Cross-validation of alpha: validation accuracy over both alphas, and the best pair."""
 
 import textwrap
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib.patches import Rectangle
 from tqdm import tqdm
@@ -17,40 +19,47 @@ from epcore.propagation import DegenerateFeaturesError
 from epcore.report.figure import RED, figure
 from epcore.report.figure_config import AlphaConfig
 from epcore.report.numbers import write_table
-from epcore.report.statistics import mean_with_interval
+from epcore.report.statistics import over_trainings, paired
 
-CODE = {"embedding": 0.5, "label": 0.2}  # the authors' code (A10)
+AUTHORS = (0.5, 0.2)  # of embedding and label propagation in their code (A10)
+COLUMNS = [
+    "embedding_alpha", "label_alpha", "accuracy", "interval", "difference", "difference_interval",
+]  # fmt: skip
 
 
 def tabulate(config: AlphaConfig, episodes: Path) -> pd.DataFrame:
-    """Accuracy in percent with its interval for every pair of alphas.
+    """A line for every pair of alphas: accuracy, and its difference to that of the authors' pair.
+
+    Both are in percent with their intervals, and empty where the search is without the authors'
+    pair. `chosen` marks the most accurate one.
 
     Raises:
         UserError: if a checkpoint's features say nothing, because its training diverged.
     """
+    accuracies: dict[tuple[float, float], list[np.ndarray]] = defaultdict(list)
+    for candidate in tqdm(config.candidates, desc="alpha", unit="recipe", disable=None):
+        for source in map(Path, candidate.features):
+            features = Features.load(source)
+            frozen = features.episodes(episodes, source)
+            for alpha in config.label_alphas:
+                settings = candidate.propagation.model_copy(update={"label_alpha": alpha})
+                try:
+                    of_episodes = solve(features, frozen, Inference(settings)).accuracies
+                except DegenerateFeaturesError as error:
+                    raise UserError(
+                        f"{source}: {error}", "leave its recipe out of figures.yaml"
+                    ) from None
+                accuracies[settings.embedding_alpha, alpha].append(100 * of_episodes)
     lines = []
-    for candidate in tqdm(config.candidates, desc="alpha", unit="checkpoint", disable=None):
-        source = Path(candidate.features)
-        features = Features.load(source)
-        frozen = features.episodes(episodes, source)
-        for alpha in config.label_alphas:
-            settings = candidate.propagation.model_copy(update={"label_alpha": alpha})
-            try:
-                accuracies = solve(features, frozen, Inference(settings)).accuracies
-            except DegenerateFeaturesError as error:
-                raise UserError(
-                    f"{candidate.features}: {error}", "leave its recipe out of figures.yaml"
-                ) from None
-            mean = mean_with_interval(100 * accuracies)
-            lines.append(
-                {
-                    "embedding_alpha": settings.embedding_alpha,
-                    "label_alpha": alpha,
-                    "accuracy": mean.value,
-                    "interval": mean.interval,
-                }
-            )
-    table = pd.DataFrame(lines)
+    authors = accuracies.get(AUTHORS)
+    for pair, values in accuracies.items():
+        mean = over_trainings(values)
+        line = [*pair, mean.value, mean.interval, np.nan, np.nan]
+        if authors:
+            gap = over_trainings(list(map(paired, values, authors)))
+            line[-2:] = gap.value, gap.interval
+        lines.append(line)
+    table = pd.DataFrame(lines, columns=COLUMNS)
     table["chosen"] = table.index == table["accuracy"].idxmax()
     return table
 
@@ -66,12 +75,11 @@ def draw(table: pd.DataFrame, note: str, out: Path) -> None:
             grid, ax=axes, cmap="viridis", annot=True, fmt=".1f", annot_kws={"fontsize": 6},
             linewidths=0.5, cbar_kws={"label": "validation accuracy, %"},
         )  # fmt: skip
-        code = CODE["embedding"], CODE["label"]
         marked = {
             f"best: EP {best['embedding_alpha']:g}, LP {best['label_alpha']:g}": (
                 (best["embedding_alpha"], best["label_alpha"]), "black", "-",
             ),
-            f"authors' code: EP {code[0]:g}, LP {code[1]:g}": (code, RED, "--"),
+            f"authors' code: EP {AUTHORS[0]:g}, LP {AUTHORS[1]:g}": (AUTHORS, RED, "--"),
         }  # fmt: skip
         for name, ((row, column), color, line) in marked.items():
             if row in grid.index and column in grid.columns:
@@ -86,7 +94,8 @@ def draw(table: pd.DataFrame, note: str, out: Path) -> None:
 
 def run(config: AlphaConfig, episodes: Path, out: Path) -> None:
     """The stage `alpha`: the curves (.pdf, .png, .csv); the row `chosen` is the best pair."""
-    inputs = [episodes, *(Path(candidate.features) for candidate in config.candidates)]
+    features = (Path(file) for candidate in config.candidates for file in candidate.features)
+    inputs = [episodes, *features]
     provenance = Provenance("alpha", config, inputs)
     table = tabulate(config, episodes)
     write_table(table, out.with_suffix(".csv"), "%.4f")

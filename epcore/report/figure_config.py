@@ -13,16 +13,16 @@ from epcore.settings import ComputeConfig, Settings, StageConfig, pick
 
 
 class AlphaCandidate(Settings):
-    """A checkpoint that was trained with some alpha: its features, and how it is tested."""
+    """The checkpoints of a recipe, one for each seed: their features, and how they are tested."""
 
-    features: str
+    features: tuple[str, ...]
     propagation: Propagation
 
 
 class AlphaConfig(ComputeConfig):
     """Choose alpha on validation classes; `note` says what the numbers are of."""
 
-    stage_version: int = 2
+    stage_version: int = 3
     candidates: tuple[AlphaCandidate, ...]
     label_alphas: tuple[float, ...]
     note: str

@@ -205,7 +205,8 @@ def alpha_stage(tmp_path, monkeypatch):
     for number, candidate in enumerate(stage.candidates):
         spread = 1.3 if number == 3 else 1.5
         values = (centers + spread * random.normal(0, 1, centers.shape)).astype(np.float32)
-        Features(np.arange(80), np.arange(80) // 10, values).save(Path(candidate.features))
+        (file,) = candidate.features
+        Features(np.arange(80), np.arange(80) // 10, values).save(Path(file))
     chosen = [random.choice(8, WAY, replace=False) for _ in range(20)]
     rows = np.stack([[10 * c + random.choice(10, 1 + QUERIES, replace=False) for c in episode]
                      for episode in chosen])  # fmt: skip
@@ -217,7 +218,7 @@ def accuracies(candidate, label_alpha):
     """In percent, by the formulas in float64."""
     episodes, features = (
         Episodes.load(Path("episodes.npz")),
-        Features.load(Path(candidate.features)),
+        Features.load(Path(candidate.features[0])),
     )
     expected = [place for place in range(WAY) for _ in range(QUERIES)]
     found = []
@@ -243,6 +244,52 @@ def test_the_search_has_a_line_for_every_pair_of_alphas_with_its_accuracy(alpha_
         assert float(line["interval"]) == pytest.approx(mean.interval, abs=1e-4)
 
 
+def test_every_pair_is_compared_with_the_authors_over_the_same_episodes(alpha_stage):
+    alpha.run(alpha_stage, Path("episodes.npz"), Path("alpha.pdf"))
+    candidates = {c.propagation.embedding_alpha: c for c in alpha_stage.candidates}
+    authors = accuracies(candidates[0.5], 0.2)
+    for line in lines_of(Path("alpha.csv")):
+        ours = accuracies(candidates[float(line["embedding_alpha"])], float(line["label_alpha"]))
+        gap = mean_with_interval(ours - authors)
+        assert float(line["difference"]) == pytest.approx(gap.value, abs=1e-4)
+        assert float(line["difference_interval"]) == pytest.approx(gap.interval, abs=1e-4)
+
+
+def test_of_several_trainings_the_search_has_the_mean_and_what_another_would_give(alpha_stage):
+    """The second training of each recipe is the first of the next."""
+    first = [candidate.features[0] for candidate in alpha_stage.candidates]
+    both = zip(alpha_stage.candidates, first, [*first[1:], first[0]], strict=True)
+    stage = alpha_stage.model_copy(
+        update={
+            "candidates": [c.model_copy(update={"features": tuple(files)}) for c, *files in both]
+        }
+    )
+    alpha.run(stage, Path("episodes.npz"), Path("alpha.pdf"))
+    for line in lines_of(Path("alpha.csv")):
+        one, two = means_of_trainings(stage, line)
+        authors_one, authors_two = means_of_trainings(
+            stage, {"embedding_alpha": 0.5, "label_alpha": 0.2}
+        )
+        assert float(line["accuracy"]) == pytest.approx((one + two) / 2, abs=1e-4)
+        # Student's t of one degree of freedom at 97.5 %, and the deviation of two numbers.
+        assert float(line["interval"]) == pytest.approx(12.7062 * abs(one - two) / 2, abs=1e-3)
+        gaps = one - authors_one, two - authors_two
+        assert float(line["difference"]) == pytest.approx(sum(gaps) / 2, abs=1e-4)
+        half_width = 12.7062 * abs(gaps[0] - gaps[1]) / 2
+        assert float(line["difference_interval"]) == pytest.approx(half_width, abs=1e-3)
+
+
+def means_of_trainings(stage, line):
+    (candidate,) = (
+        candidate
+        for candidate in stage.candidates
+        if candidate.propagation.embedding_alpha == float(line["embedding_alpha"])
+    )
+    for file in candidate.features:
+        one = candidate.model_copy(update={"features": (file,)})
+        yield accuracies(one, float(line["label_alpha"])).mean()
+
+
 def test_the_chosen_pair_is_the_one_with_the_highest_accuracy(alpha_stage):
     alpha.run(alpha_stage, Path("episodes.npz"), Path("alpha.pdf"))
     lines = lines_of(Path("alpha.csv"))
@@ -259,7 +306,10 @@ def test_the_search_is_written_with_its_picture_its_numbers_and_where_they_come_
     alpha.run(alpha_stage, Path("episodes.npz"), Path("figures/alpha.pdf"))
     assert {path.name.removeprefix("alpha") for path in Path("figures").iterdir()} == FILES
     facts = json.loads(Path("figures/alpha.meta.json").read_text(encoding="utf-8"))
-    inputs = {"episodes.npz", *(candidate.features for candidate in alpha_stage.candidates)}
+    inputs = {
+        "episodes.npz",
+        *(file for candidate in alpha_stage.candidates for file in candidate.features),
+    }
     assert facts["inputs"].keys() == inputs
 
 
