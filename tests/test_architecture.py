@@ -17,7 +17,7 @@ FLOORS = (
     ("training",),
     ("evaluation",),
     ("data", "methods"),
-    ("classifiers",),
+    ("classifiers", "generators"),
     ("backbones",),
     ("propagation", "runtime"),
     ("settings",),

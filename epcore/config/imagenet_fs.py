@@ -8,12 +8,8 @@ from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 from epcore.config.recipes import BackboneInfo
 from epcore.config.resources import JobResources
 from epcore.data.config import View
-from epcore.imagenet_fs.config import (
-    ClassifierTraining,
-    Generator,
-    GeneratorTraining,
-    WeightPropagation,
-)
+from epcore.generators.config import Generator, WeightPropagation
+from epcore.imagenet_fs.config import ClassifierTraining, GeneratorTraining
 from epcore.settings import Ratio, Settings
 
 Shots = Annotated[tuple[PositiveInt, ...], Field(min_length=1)]

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from epcore.backbones.checkpoint import Checkpoint, build
+from epcore.backbones.config import BackboneConfig
 from epcore.classifiers.episodes import EpisodeBatch
 from epcore.data.augment import Augmenter, crop_size
 from epcore.data.config import View
@@ -23,7 +24,7 @@ from epcore.evaluation.embed import BATCH
 from epcore.evaluation.solve import Results
 from epcore.files import Provenance
 from epcore.methods import METHODS, build_method
-from epcore.methods.base import EpisodicMethod
+from epcore.methods.base import EpisodicMethod, Pretrained
 from epcore.propagation import DegenerateFeaturesError
 from epcore.runtime.device import autocast, choose_device, describe, place, set_precision
 
@@ -129,6 +130,13 @@ class EpisodicTester:
         return torch.stack(points)
 
 
+def _untrained_start(backbone: BackboneConfig, store: ImageStore) -> Pretrained:
+    """What a checkpoint of a method fills that started from a pretrained network."""
+    network = build(backbone)
+    classes = len(store.class_indices("base"))
+    return Pretrained(network, torch.zeros(classes, network.feature_size))
+
+
 def run(config: MetaTestConfig, data: Path, weights: Path, episodes: Path, out: Path) -> None:
     """The stage `meta-test`: a CSV with the columns episode, accuracy.
 
@@ -142,7 +150,7 @@ def run(config: MetaTestConfig, data: Path, weights: Path, episodes: Path, out: 
     set_precision(config.precision)
     name = str(config.method["name"])
     pixels = crop_size(store.images.shape[1], config.view)
-    start = build(config.backbone) if METHODS[name].pretrained else None
+    start = _untrained_start(config.backbone, store) if METHODS[name].pretrained else None
     method = build_method(config.method, pixels, config.way, f"data set {store.name}", start)
     Checkpoint.load(weights, config.backbone).fill(method)
     place(method, device)

@@ -8,10 +8,10 @@ from torch import Tensor
 
 from epcore.backbones.checkpoint import REMEDY, load_safely, problem_of, save_atomically
 from epcore.errors import UserError
-from epcore.imagenet_fs.config import ClassMeans, Generator, WdaeGnn, WeightPropagation
-from epcore.imagenet_fs.generators import ClassMeansGenerator, WeightGenerator
-from epcore.imagenet_fs.lwof import LwofGenerator
-from epcore.imagenet_fs.wdae import WdaeGenerator
+from epcore.generators.base import ClassMeansGenerator, WeightGenerator
+from epcore.generators.config import ClassMeans, Generator, WdaeGnn, WeightPropagation
+from epcore.generators.lwof import LwofGenerator
+from epcore.generators.wdae import WdaeGenerator
 
 FORMAT = "epcore weight generators 1"
 

@@ -1,12 +1,13 @@
 """The configs of the stages of ImageNet-FS."""
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
 from epcore.data.config import AugmentationName
 from epcore.evaluation.config import NetworkConfig
-from epcore.settings import ComputeConfig, Probability, Settings, StageConfig
+from epcore.generators.config import Generator, WeightPropagation
+from epcore.settings import ComputeConfig, StageConfig
 from epcore.training.config import SeededConfig
 from epcore.training.optimization import SteppedSgd
 
@@ -44,73 +45,6 @@ class GeneratorTraining(SteppedSgd):
         default=None,
         description="images of a fake novel class, so that one generator serves all K; without it"
         " there is one generator for each K",
-    )
-
-
-class ClassMeans(Settings):
-    """Means of the exemplars' unit vectors, with nothing to learn."""
-
-    kind: Literal["class-means"]
-
-
-class LwofAverage(Settings):
-    """LwoF's averaging, see `epcore.imagenet_fs.lwof`."""
-
-    kind: Literal["lwof-average"]
-
-
-class LwofAttention(Settings):
-    """LwoF's averaging and attention."""
-
-    kind: Literal["lwof-attention"]
-    attention_scale: PositiveFloat = Field(
-        description="where the learned scale of attention starts"
-    )
-
-
-class WdaeGnn(Settings):
-    """The denoising autoencoder, see `epcore.imagenet_fs.wdae`."""
-
-    kind: Literal["wdae-gnn"]
-    noise: NonNegativeFloat = Field(
-        description="standard deviation of what is added to weights in training"
-    )
-    temperature: PositiveFloat = Field(
-        description="what cosines are multiplied by before the softmax over neighbors"
-    )
-    neighbors: PositiveInt = Field(description="of each class in the graph")
-    hidden: PositiveInt = Field(description="channels, in multiples of the feature size")
-    dropout: Probability = Field(description="probability that a channel is dropped in training")
-    reconstruction_weight: NonNegativeFloat = Field(
-        description="weight of its loss, that of the classification being 1"
-    )
-
-
-Generator = Annotated[
-    ClassMeans | LwofAverage | LwofAttention | WdaeGnn, Field(discriminator="kind")
-]
-
-
-class WeightPropagation(Settings):
-    """Embedding propagation "right after the denoising autoencoder", on the class weights.
-
-    What the paper leaves open is a setting.
-    """
-
-    alpha: Probability = Field(description="of the propagator")
-    training: bool = Field(description="whether the layer is there in training, or at test only")
-    nodes: Literal["all", "novel"] = Field(
-        description="all weights propagate together, or the novel ones among themselves"
-    )
-    reconstruction: Literal["propagated", "generated"] = Field(
-        description="the loss compares weights behind the layer or in front of it"
-    )
-    step: Literal["before", "after"] = Field(
-        description="whether the step from the input weights to the generated ones is made before"
-        " the layer or after it"
-    )
-    normalize_weights: bool = Field(
-        description="whether weights are made unit vectors first, so that directions are mixed"
     )
 
 

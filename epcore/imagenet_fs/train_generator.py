@@ -12,12 +12,12 @@ from torch.nn import functional
 from epcore.backbones.base import parameter_count
 from epcore.backbones.cosine import cosine_logits
 from epcore.errors import UserError
+from epcore.generators.base import Task
 from epcore.imagenet_fs.build import build_generator, read_head, save_generators
 from epcore.imagenet_fs.classes import Subsets
 from epcore.imagenet_fs.config import GeneratorConfig, GeneratorTraining
 from epcore.imagenet_fs.exemplars import Exemplars
 from epcore.imagenet_fs.features import ImageFeatures, open_both
-from epcore.imagenet_fs.generators import Task
 from epcore.imagenet_fs.trials import Queries, hits, weights_of_trials
 from epcore.runtime.device import choose_device, describe
 from epcore.training.loop import Outcome, fit, seed_of

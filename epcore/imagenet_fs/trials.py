@@ -9,11 +9,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from epcore.backbones.cosine import cosine_logits
+from epcore.generators.base import Task, WeightGenerator
 from epcore.imagenet_fs.classes import Subsets
 from epcore.imagenet_fs.config import Measure
 from epcore.imagenet_fs.exemplars import Exemplars
 from epcore.imagenet_fs.features import ImageFeatures
-from epcore.imagenet_fs.generators import Task, WeightGenerator
 from epcore.propagation import DegenerateFeaturesError
 
 TOP = 5

@@ -7,9 +7,8 @@ random or pretrained weights, and tested on frozen ones (`epcore.evaluation.meta
 
 from typing import Any
 
-from epcore.backbones.base import Backbone
 from epcore.errors import UserError
-from epcore.methods.base import EpisodicMethod
+from epcore.methods.base import EpisodicMethod, Pretrained
 from epcore.methods.can import Can
 from epcore.methods.egnn import Egnn
 from epcore.methods.gnn import Gnn
@@ -25,6 +24,7 @@ from epcore.methods.relation_net import RelationNet
 from epcore.methods.robust import Robust
 from epcore.methods.tadam import Tadam
 from epcore.methods.tpn import Tpn, TpnResNet12
+from epcore.methods.wdae_gnn import WdaeGnn
 from epcore.settings import Settings, pick, validate
 
 METHODS: dict[str, type[EpisodicMethod]] = {
@@ -44,6 +44,7 @@ METHODS: dict[str, type[EpisodicMethod]] = {
     "tadam": Tadam,
     "tpn": Tpn,
     "tpn-resnet12": TpnResNet12,
+    "wdae-gnn": WdaeGnn,
 }
 
 
@@ -63,17 +64,17 @@ def build_method(
     pixels: int,
     way: int,
     location: str,
-    backbone: Backbone | None = None,
+    start: Pretrained | None = None,
 ) -> EpisodicMethod:
     """The untrained method of a mapping of `name` and its options.
 
-    backbone: the network of a method that starts from a pretrained one; the method changes it.
+    start: of a method that starts from a pretrained network; the method changes it.
 
     Raises:
         UserError: for options that it does not have, or images too small for it.
     """
     kind, options = method_of(settings, location)
     try:
-        return kind(options, pixels, way, *([] if backbone is None else [backbone]))
+        return kind(options, pixels, way, *([] if start is None else [start]))
     except ValueError as error:
         raise UserError(f"{location}, method {settings['name']}: {error}") from None

@@ -1,14 +1,24 @@
 """What every method has that is trained on episodes."""
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from epcore.backbones.base import Backbone
 from epcore.classifiers.episodes import EpisodeBatch
 from epcore.propagation import at_least_float32
 from epcore.settings import Settings
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """A pretrained network, and the weights `(C, D)` of its layer over the base classes."""
+
+    backbone: Backbone
+    base_weights: Tensor
 
 
 class EpisodicMethod(nn.Module):
@@ -64,11 +74,17 @@ class EpisodicMethod(nn.Module):
             at_least_float32(self.scores(episodes)).flatten(0, 1), query_classes(episodes).flatten()
         )
 
+    def loss_among(self, episodes: EpisodeBatch, classes: Tensor) -> Tensor:
+        """What training minimizes, for a method that looks at which base classes an episode has.
+
+        classes: int64 `(E, way)`, the classes of the episodes among all base classes.
+        """
+        return self.loss(episodes)
+
     def joint_loss(self, episodes: EpisodeBatch, base_head: nn.Linear, classes: Tensor) -> Tensor:
         """What training minimizes where there are `base_features`.
 
-        base_head: a linear layer from these to all base classes. classes: int64 `(E, way)`, the
-        classes of the episodes among all base classes.
+        base_head: a linear layer from these to all base classes. classes: as in `loss_among`.
         """
         raise NotImplementedError
 

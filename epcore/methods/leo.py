@@ -7,9 +7,8 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, Pos
 from torch import Tensor, nn
 from torch.nn import functional
 
-from epcore.backbones.base import Backbone
 from epcore.classifiers.episodes import EpisodeBatch
-from epcore.methods.base import EpisodicMethod, query_classes
+from epcore.methods.base import EpisodicMethod, Pretrained, query_classes
 from epcore.settings import Probability
 
 
@@ -48,11 +47,11 @@ class Leo(EpisodicMethod):
     pretrained = True
     episodes_at_once = 8
 
-    def __init__(self, options: Options, pixels: int, way: int, backbone: Backbone) -> None:
+    def __init__(self, options: Options, pixels: int, way: int, start: Pretrained) -> None:
         super().__init__()
         self.options = options
-        self.backbone = backbone.requires_grad_(False)
-        size, latents = backbone.feature_size, options.latents
+        self.backbone = start.backbone.requires_grad_(False)
+        size, latents = start.backbone.feature_size, options.latents
         self.encoder = nn.Linear(size, latents, bias=False)
         self.relation = nn.Sequential(
             nn.Linear(2 * latents, 2 * latents, bias=False),

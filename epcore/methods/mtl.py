@@ -5,9 +5,8 @@ from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional
 
-from epcore.backbones.base import Backbone
 from epcore.classifiers.episodes import EpisodeBatch
-from epcore.methods.base import EpisodicMethod
+from epcore.methods.base import EpisodicMethod, Pretrained
 
 
 class Mtl(EpisodicMethod):
@@ -27,12 +26,12 @@ class Mtl(EpisodicMethod):
     pretrained = True
     separate_batches = True
 
-    def __init__(self, options: Options, pixels: int, way: int, backbone: Backbone) -> None:
+    def __init__(self, options: Options, pixels: int, way: int, start: Pretrained) -> None:
         super().__init__()
         self.options = options
-        scale_convolutions(backbone)
-        self.backbone = backbone
-        self.head = nn.Linear(backbone.feature_size, way)
+        scale_convolutions(start.backbone)
+        self.backbone = start.backbone
+        self.head = nn.Linear(start.backbone.feature_size, way)
         nn.init.kaiming_normal_(self.head.weight)
         nn.init.zeros_(self.head.bias)
 

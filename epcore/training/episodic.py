@@ -7,8 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from epcore.backbones.base import Backbone
-from epcore.backbones.checkpoint import Checkpoint, load_backbone
+from epcore.backbones.checkpoint import Checkpoint
 from epcore.backbones.config import BackboneConfig
 from epcore.classifiers.episodes import EpisodeBatch
 from epcore.data.augment import Augmenter, crop_size
@@ -18,6 +17,7 @@ from epcore.data.store import ImageStore
 from epcore.errors import UserError
 from epcore.evaluation.meta_test import EpisodicTester
 from epcore.methods import build_method
+from epcore.methods.base import Pretrained
 from epcore.runtime.device import autocast, choose_device, place, set_precision
 from epcore.training.config import MetaTrainConfig
 from epcore.training.loop import seed_of
@@ -33,7 +33,7 @@ class EpisodicTask:
         store: ImageStore,
         episodes: Episodes,
         device: torch.device,
-        pretrained: Backbone | None = None,
+        start: Pretrained | None = None,
     ) -> None:
         self.config, self.device = config, device
         self.settings = config.training
@@ -47,7 +47,7 @@ class EpisodicTask:
         torch.manual_seed(seed_of(config.seed, "meta-train", "weights"))
         pixels = crop_size(store.images.shape[1], config.view)
         location = f"data set {store.name}"
-        self.method = build_method(config.method, pixels, self.way, location, pretrained)
+        self.method = build_method(config.method, pixels, self.way, location, start)
         if config.tasks < self.method.least_tasks:
             raise UserError(
                 f"{config.method['name']}: BatchNorm sees one image of each episode of a "
@@ -88,9 +88,9 @@ class EpisodicTask:
 
     def _loss(self, batch: EpisodeBatch, support: np.ndarray) -> Tensor:
         """The loss of a step's episodes, whose support is in these rows `(T, way, shot)`."""
-        if self.base_head is None:
-            return self.method.loss(batch)
         classes = self.base_labels[torch.from_numpy(support[:, :, 0])]
+        if self.base_head is None:
+            return self.method.loss_among(batch, classes)
         return self.method.joint_loss(batch, self.base_head, classes)
 
     def validate(self) -> tuple[float, float]:
@@ -113,10 +113,18 @@ def run(
     session = Session("meta-train", config, inputs, out)
     store = ImageStore.open(data)
     validation = Episodes.drawn_from(episodes, store.labels, data)
-    start = load_backbone(pretrained, config.backbone, device) if pretrained else None
+    start = start_from(pretrained, config.backbone, device) if pretrained else None
     task = EpisodicTask(config, store, validation, device, start)
     label = f"{config.method['name']} {config.shot}-shot"
     session.train(task, label, task.method, _checkpoint, processes=1)
+
+
+def start_from(path: Path, backbone: BackboneConfig, device: torch.device) -> Pretrained:
+    """What a checkpoint of a pretraining holds; without a class head there are no base weights."""
+    checkpoint = Checkpoint.load(path, backbone)
+    network = checkpoint.network(device)
+    none = torch.empty(0, network.feature_size)
+    return Pretrained(network, checkpoint.class_head.get("weight", none))
 
 
 def _checkpoint(backbone: BackboneConfig, weights: Mapping[str, Tensor]) -> Checkpoint:

@@ -10,6 +10,7 @@ from torch.nn import functional
 
 from epcore.backbones.cosine import cosine_logits
 from epcore.errors import UserError
+from epcore.generators.base import Task
 from epcore.imagenet_fs.build import build_generator, load_generators, read_head
 from epcore.imagenet_fs.classes import Subsets
 from epcore.imagenet_fs.config import (
@@ -21,7 +22,6 @@ from epcore.imagenet_fs.config import (
 from epcore.imagenet_fs.evaluate import run as evaluate
 from epcore.imagenet_fs.exemplars import Exemplars, draw
 from epcore.imagenet_fs.exemplars import run as freeze
-from epcore.imagenet_fs.generators import Task
 from epcore.imagenet_fs.train_generator import GeneratorTask, run, sample
 from epcore.imagenet_fs.trials import Queries, hits
 

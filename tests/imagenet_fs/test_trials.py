@@ -7,11 +7,11 @@ from scipy.special import softmax
 from sklearn.metrics import top_k_accuracy_score
 from torch.nn import functional
 
+from epcore.generators.base import Task
+from epcore.generators.config import LwofAverage
+from epcore.generators.lwof import LwofGenerator
 from epcore.imagenet_fs.classes import Subsets
-from epcore.imagenet_fs.config import LwofAverage
 from epcore.imagenet_fs.exemplars import draw
-from epcore.imagenet_fs.generators import Task
-from epcore.imagenet_fs.lwof import LwofGenerator
 from epcore.imagenet_fs.trials import Queries, hits, weights_of_trials
 from epcore.propagation import DegenerateFeaturesError
 

@@ -13,6 +13,7 @@ from epcore.backbones.base import parameter_count
 from epcore.backbones.checkpoint import Checkpoint, build
 from epcore.backbones.config import BackboneConfig
 from epcore.classifiers.episodes import EpisodeBatch
+from epcore.data.augment import Augmenter
 from epcore.data.config import View
 from epcore.data.episodes import pool_of, sample
 from epcore.errors import UserError
@@ -20,6 +21,7 @@ from epcore.evaluation import meta_test
 from epcore.evaluation.config import MetaTestConfig
 from epcore.evaluation.meta_test import EpisodicTester
 from epcore.methods import METHODS, build_method
+from epcore.methods.base import Pretrained
 from epcore.training import episodic
 from epcore.training.config import MetaTrainConfig
 from epcore.training.episodic import EpisodicTask
@@ -29,23 +31,30 @@ CPU = torch.device("cpu")
 WHOLE = View.model_validate({"resize": 1, "crop": 1})
 CONV4 = BackboneConfig(architecture="conv4")
 # Enough for each on pictures of two colors.
-STEPS = {"gnn": 80, "maml": 48, "leo": 100, "mtl": 80, "tpn": 60, "tpn-resnet12": 120}
+STEPS = {
+    "gnn": 80, "maml": 48, "leo": 100, "mtl": 80, "tpn": 60, "tpn-resnet12": 120, "wdae-gnn": 100
+}  # fmt: skip
 RATES = {"gnn": 0.01, "tpn-resnet12": 0.001}
 # A batch of BatchNorm has an image of each task of GNN and EGNN; with two tasks TPN learned from
 # some seeds only, with five from all five that were tried.
 TASKS = {"gnn": 10, "egnn": 10, "tpn": 5, "tpn-resnet12": 5}
+WAYS = {"wdae-gnn": 10}  # half of them are not taken out of the base
+# What keeps wDAE-GNN close to the weights of a trained network keeps it from learning beside those
+# of an untrained one.
+OPTIONS = NARROW | {"wdae-gnn": {"dropout": 0, "noise": 0, "reconstruction_weight": 0}}
 
 
 def stage_of(name, shot=1, **training):
     settings = {
-        "epochs": 1, "steps": STEPS.get(name, 40), "tasks": TASKS.get(name, 2), "way": 5,
-        "queries": 3, "learning_rate": RATES.get(name, 0.003), "weight_decay": 0, "halve_every": 10,
+        "epochs": 1, "steps": STEPS.get(name, 40), "tasks": TASKS.get(name, 2),
+        "way": WAYS.get(name, 5), "queries": 3, "learning_rate": RATES.get(name, 0.003),
+        "weight_decay": 0, "halve_every": 10,
     }  # fmt: skip
     return MetaTrainConfig(
         backbone=CONV4,
         view=WHOLE,
         precision="fp32",
-        method={"name": name} | NARROW.get(name, {}),
+        method={"name": name} | OPTIONS.get(name, {}),
         training=settings | training,
         shot=shot,
         seed=0,
@@ -58,12 +67,22 @@ def drawn(store, split, episodes=30, queries=5, shot=1):
 
 def task_of(store, name, **training):
     validation = drawn(store, "val", episodes=8)
-    return EpisodicTask(stage_of(name, **training), store, validation, CPU, start_of(name))
+    return EpisodicTask(stage_of(name, **training), store, validation, CPU, start_of(name, store))
 
 
-def start_of(name):
-    """The network that a method starts from, not pretrained."""
-    return build(CONV4) if METHODS[name].pretrained else None
+def start_of(name, store):
+    """A network that is not pretrained; the weights of base classes are means of its features."""
+    if not METHODS[name].pretrained:
+        return None
+    network = build(CONV4).eval()
+    classes = [np.flatnonzero(store.labels == label)[:20] for label in store.class_indices("base")]
+    with torch.no_grad():
+        images = [
+            Augmenter((), WHOLE).eval_transform(torch.from_numpy(store.pixels(rows)))
+            for rows in classes
+        ]
+        means = [network(of_class).mean(dim=0) for of_class in images]
+    return Pretrained(network, torch.stack(means))
 
 
 def trained(store, name, folder, **training):
@@ -363,9 +382,10 @@ def test_the_checkpoint_of_a_training_is_read_again(colors, tmp_path, name):
     stage, weights = stage_of(name, steps=1), tmp_path / "meta-1shot.pt"
     start = tmp_path / "pretrain.pt" if METHODS[name].pretrained else None
     if start:
-        Checkpoint(CONV4, build(CONV4).state_dict()).save(start)
+        begun = start_of(name, colors)
+        Checkpoint(CONV4, begun.backbone.state_dict(), {"weight": begun.base_weights}).save(start)
     episodic.run(stage, colors.directory, tmp_path / "val.npz", weights, False, start)
-    method = build_method(stage.method, 28, 5, "here", start_of(name))
+    method = build_method(stage.method, 28, 5, "here", start_of(name, colors))
     Checkpoint.load(weights, CONV4).fill(method)
     if name == "mtl":
         kept, before = method.state_dict(), Checkpoint.load(start, CONV4).weights

@@ -21,11 +21,13 @@ from epcore.backbones.build import build_backbone
 from epcore.errors import UserError
 from epcore.methods import METHODS, build_method
 from epcore.methods._resnet12 import DropBlock
+from epcore.methods.base import Pretrained
 from epcore.methods.egnn import initial_edges, updated_edges
 from epcore.methods.mtl import ScaledConvolution
 from epcore.methods.tadam import auxiliary_share
 
 WAY, SHOT, EACH = 5, 2, 3
+BASE = 12  # base classes
 QUERIES = WAY * EACH
 # A last layer with an output for each class treats classes by their numbers.
 NUMBERED = ("gnn", "maml", "mtl")
@@ -33,7 +35,9 @@ NUMBERED = ("gnn", "maml", "mtl")
 
 def build(name, pixels=28, **options):
     narrow = NARROW.get(name, {}) if pixels == 28 else {}
-    start = build_backbone("conv4", Fraction(1, 8)) if METHODS[name].pretrained else None
+    start = None
+    if METHODS[name].pretrained:
+        start = Pretrained(build_backbone("conv4", Fraction(1, 8)), torch.randn(BASE, 8))
     return build_method({"name": name, **narrow, **options}, pixels, WAY, "here", start)
 
 
@@ -292,6 +296,8 @@ PARAMETERS = {
     "leo": 8 * 64 + 2 * 128 * 128 + 128 * 64 + 64 * 8 + 64 + 8,
     # Of Conv-4 with 8 channels: a ninth of the weights, and BatchNorm.
     "mtl": 3 * 8 + 3 * 8 * 8 + 4 * 2 * 8 + linear(8, WAY),
+    # Of 8 features: nodes have 8, then 32 numbers, messages 24; all layers but one have BatchNorm.
+    "wdae-gnn": linear(8, 24) + 32 * 24 + linear(32, 24) + 3 * 2 * 24 + linear(8 + 48, 16) + 1,
     # 20 ResNet-18 without a head: torchvision's has 11,689,512 with one of 1000 classes.
     "robust": 20 * (11_689_512 - linear(512, 1000)),
     "tadam": TADAM
@@ -348,6 +354,7 @@ ACTIVATIONS = {
     "can": [("ReLU", None)] * (1 + 4 * 3 + 1),
     "protonets-plus-plus": [("SiLU", None)] * 4 * 3,
     "leo": [("ReLU", None)] * (4 + 2),
+    "wdae-gnn": [("ReLU", None)] * 4 + [("Dropout", 0.7), ("LeakyReLU", 0.01)] * 3,
     "mtl": [("ReLU", None)] * 4,  # of the Conv-4 that it starts from here
     "robust": [("ReLU", None)] * 2 * (1 + 8),  # a block has one, which it uses twice
     "tadam": [("SiLU", None)] * 4 * 3,  # those of the conditions are written as functions
@@ -658,15 +665,69 @@ def test_leos_penalties_are_of_its_weights_and_of_the_directions_of_its_decoder(
     assert loss(orthogonality_weight=2) - loss() == pytest.approx(2 * expected, rel=1e-6)
 
 
-def test_the_network_below_leo_is_frozen_and_its_features_have_unit_length():
-    method = build("leo").double().train()
+@pytest.mark.parametrize("name", ["leo", "wdae-gnn"])
+def test_the_network_below_is_frozen(name):
+    method = build(name).double().train()
     before = {name: values.clone() for name, values in method.backbone.state_dict().items()}
     points = method.embed(torch.rand(40, 3, 28, 28).double())
-    torch.testing.assert_close(points.norm(dim=1), torch.ones(40).double())
     assert not points.requires_grad
     assert not any(weight.requires_grad for weight in method.backbone.parameters())
     assert all(torch.equal(values, before[name])
                for name, values in method.backbone.state_dict().items())  # fmt: skip
+
+
+def test_features_of_leo_have_unit_length():
+    points = exact("leo").embed(torch.rand(40, 3, 28, 28).double())
+    torch.testing.assert_close(points.norm(dim=1), torch.ones(40).double())
+
+
+def unit(values):
+    return values / np.linalg.norm(values, axis=-1, keepdims=True)
+
+
+def wdae_weights(method, base, classes):
+    """Denoised weights of base classes and of the classes with this support `(n, shot, D)`."""
+    stored = method.generator.base_weights.numpy()[base]
+    clean = unit(np.concatenate([stored, unit(classes.numpy()).mean(axis=1)]))
+    with torch.no_grad():
+        return method.generator.denoiser(torch.from_numpy(clean)[None])[0].numpy()
+
+
+def test_wdae_gnn_classifies_by_cosines_to_weights_that_are_denoised_beside_the_base():
+    method = exact("wdae-gnn", scale=7)
+    episodes = episodes_of(method)
+    for points, logits in zip(episodes.points, scores(method, episodes), strict=True):
+        support = points[: WAY * SHOT].reshape(WAY, SHOT, -1)
+        weights = unit(wdae_weights(method, range(BASE), support))[BASE:]
+        for query in range(QUERIES):
+            expected = 7 * weights @ unit(points[WAY * SHOT + query].numpy())
+            assert logits[query].numpy() == pytest.approx(expected, rel=1e-6)
+
+
+def test_wdae_gnn_learns_from_queries_of_all_classes_and_from_weights_that_it_knows():
+    """Two classes of an episode are taken out of the base; those of the others are base weights."""
+    method = exact("wdae-gnn", novel=2, scale=7, reconstruction_weight=3)
+    episodes = episodes_of(method)
+    classes = torch.tensor([[8, 0, 3, 5, 2], [1, 11, 9, 0, 8]])
+    losses, distances = [], []
+    for points, own in zip(episodes.points, classes.tolist(), strict=True):
+        nodes = [c for c in range(BASE) if c not in own[:2]] + own[:2]
+        support = points[: 2 * SHOT].reshape(2, SHOT, -1)
+        weights = unit(wdae_weights(method, nodes[:-2], support))
+        known = unit(method.generator.base_weights.numpy()[nodes])
+        distances.append(((weights - known) ** 2).sum(axis=1).mean())
+        for query in range(QUERIES):
+            logits = 7 * weights @ unit(points[WAY * SHOT + query].numpy())
+            own_logit = logits[nodes.index(own[query // EACH])]
+            losses.append(np.log(np.exp(logits).sum()) - own_logit)
+    expected = np.mean(losses) + 3 * np.mean(distances)
+    assert method.loss_among(episodes, classes).item() == pytest.approx(expected, rel=1e-6)
+
+
+def test_wdae_gnn_is_refused_without_enough_base_classes():
+    start = Pretrained(build_backbone("conv4", Fraction(1, 8)), torch.empty(0, 8))
+    with pytest.raises(UserError, match="wdae-gnn: the pretrained network has weights of 0 base"):
+        build_method({"name": "wdae-gnn"}, 28, WAY, "here", start)
 
 
 def features_of_members(method, points):

@@ -80,7 +80,7 @@ def test_a_misspelled_key_is_named_with_its_file_and_the_key_that_was_meant(
         ("tables/ablation.yaml", "blocks/CONV-4/rows/exp2/marks/0", "EPP", "EP"),
         ("tables/cub.yaml", "blocks/CONV-4/backbone", "resnet18", "resnet12"),
         ("scales/demo.yaml", "tables", ["mainn"], "main"),
-        ("figures.yaml", "alpha/recipes/1", "alpha-0355", "alpha-035"),
+        ("scales/demo.yaml", "figures/alpha/recipes/1", "test-alpha-03", "test-alpha-035"),
         ("figures.yaml", "alpha/backbone", "conv5", "conv4"),
         ("figures.yaml", "alpha/protocol", "val-5way-1shots", "val-5way-1shot"),
         ("figures.yaml", "alpha/column", "minni", "mini"),
@@ -382,7 +382,7 @@ def test_a_scale_cannot_swap_the_protocol_of_its_recipes(config, key):
     ("file", "path"),
     [
         ("scales/demo.yaml", "recipe/pretraining/epochs"),
-        ("recipes.yaml", "recipes/alpha-02/pretraining/epochs"),
+        ("recipes.yaml", "recipes/off-diagonal/pretraining/epochs"),
         ("recipes.yaml", "protocols/official/propagation/label_alpha"),
     ],
 )
@@ -538,8 +538,8 @@ def test_a_block_of_ours_without_a_backbone_is_named(config, file):
 def test_alpha_cannot_be_chosen_on_classes_that_are_tested_on(config):
     put(config, "figures.yaml", "alpha/protocol", "5way-1shot")
     assert complaint(config) == (
-        "config/figures.yaml, alpha: protocol '5way-1shot' is of split novel; alpha is chosen on "
-        "split val"
+        "config/figures.yaml, with config/scales/demo.yaml, figures, alpha: protocol '5way-1shot' is "
+        "of split novel; alpha is chosen on split val"
     )
 
 
@@ -554,8 +554,8 @@ def test_a_wrong_change_of_a_figure_names_the_scale(config):
 def test_the_interpolation_is_of_classes_that_nothing_was_chosen_on(config):
     put(config, "figures.yaml", "interpolation/protocol", "val-5way-1shot")
     assert complaint(config) == (
-        "config/figures.yaml, interpolation: protocol 'val-5way-1shot' is of split val; the figure "
-        "is tested on split novel"
+        "config/figures.yaml, with config/scales/demo.yaml, figures, interpolation: protocol "
+        "'val-5way-1shot' is of split val; the figure is tested on split novel"
     )
 
 
@@ -589,7 +589,7 @@ def test_a_recipe_that_no_run_uses_stops_none(config, used):
     contradiction = {"extends": "rot", "pretraining": {"rotation_weight": 1}, "description": ""}
     put(config, "recipes.yaml", "recipes/mine", contradiction)
     if used:
-        put(config, "figures.yaml", "alpha/recipes", ["mine"])
+        put(config, "scales/demo.yaml", "figures/alpha/recipes", ["mine"])
     text = f"extends: demo\ntables: [main]\nrecipe: {NO_ROTATION}\nimagenet_fs: null\n"
     (config / "scales" / "mine.yaml").write_text(text, encoding="utf-8")
     plan = Plan(config, "mine")

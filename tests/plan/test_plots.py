@@ -112,8 +112,9 @@ def test_curves_show_every_training_behind_the_tables_of_all_on_few_rows_each(sc
         for cell in plan.tables.measured(table):
             checkpoint = cell.checkpoint_meta.replace(".meta.json", ".pt")
             needed.add(checkpoint)
-            _, _, _, _, backbone, recipe, seed, _ = checkpoint.split("/")
-            if plan.compared.has(recipe):  # trained in one go
+            _, _, _, dataset, backbone, recipe, seed, _ = checkpoint.split("/")
+            if plan.compared.has(recipe):  # trained in one go, perhaps behind a pretraining
+                needed.update(plan.runs.start_files(dataset, backbone, recipe, int(seed[1:])))
                 continue
             first = plan.runs.pretraining_recipe(backbone, recipe)
             pretrained = checkpoint.replace(f"/{recipe}/{seed}/", f"/{first}/{seed}/")

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from epcore.imagenet_fs.config import LwofAttention, LwofAverage
-from epcore.imagenet_fs.generators import Task, WeightGenerator, mean_directions
+from epcore.generators.base import Task, WeightGenerator, mean_directions
+from epcore.generators.config import LwofAttention, LwofAverage
 
 
 class Attention(nn.Module):

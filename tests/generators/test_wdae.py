@@ -9,9 +9,9 @@ from reference import propagator
 from torch.nn import functional
 
 from epcore.backbones.base import parameter_count
-from epcore.imagenet_fs.config import WdaeGnn, WeightPropagation
-from epcore.imagenet_fs.generators import Task
-from epcore.imagenet_fs.wdae import WdaeGenerator, WeightDenoiser, neighborhood
+from epcore.generators.base import Task
+from epcore.generators.config import WdaeGnn, WeightPropagation
+from epcore.generators.wdae import WdaeGenerator, WeightDenoiser, neighborhood
 from epcore.propagation import EmbeddingPropagation
 
 SETTINGS = WdaeGnn(
@@ -165,7 +165,7 @@ def test_noise_and_dropout_are_of_training_alone_and_the_graph_is_of_clean_weigh
     seen = []
     original = neighborhood
     monkeypatch.setattr(
-        "epcore.imagenet_fs.wdae.neighborhood",
+        "epcore.generators.wdae.neighborhood",
         lambda given, *rest: seen.append(given) or original(given, *rest),
     )
     module(weights)

@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch.nn import functional
 
-from epcore.imagenet_fs.config import LwofAttention, LwofAverage
-from epcore.imagenet_fs.generators import Task
-from epcore.imagenet_fs.lwof import LwofGenerator
+from epcore.generators.base import Task
+from epcore.generators.config import LwofAttention, LwofAverage
+from epcore.generators.lwof import LwofGenerator
 
 D, CLASSES, BASE, NOVEL, SHOTS = 6, 9, 7, 4, 3
 AVERAGE = LwofAverage(kind="lwof-average")

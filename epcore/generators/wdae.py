@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from epcore.imagenet_fs.config import WdaeGnn, WeightPropagation
-from epcore.imagenet_fs.generators import Task, WeightGenerator, mean_directions
+from epcore.generators.base import Task, WeightGenerator, mean_directions
+from epcore.generators.config import DenoiserSettings, WeightPropagation
 from epcore.propagation import EmbeddingPropagation
 
 
@@ -80,7 +80,7 @@ class WeightDenoiser(nn.Module):
     weights, which are then made unit vectors again; the graph is always that of the clean ones.
     """
 
-    def __init__(self, settings: WdaeGnn, feature_size: int) -> None:
+    def __init__(self, settings: DenoiserSettings, feature_size: int) -> None:
         super().__init__()
         self.settings = settings
         hidden = settings.hidden * feature_size
@@ -113,7 +113,7 @@ class WdaeGenerator(WeightGenerator):
 
     def __init__(
         self,
-        settings: WdaeGnn,
+        settings: DenoiserSettings,
         base_weights: Tensor,
         scale: Tensor,
         propagation: WeightPropagation | None,

@@ -1,0 +1,1 @@
+"""Generators: class weights for a cosine classifier, made from exemplars and base weights."""

@@ -1,0 +1,81 @@
+"""The settings of generators of class weights."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
+
+from epcore.settings import Probability, Settings
+
+
+class ClassMeans(Settings):
+    """Means of the exemplars' unit vectors, with nothing to learn."""
+
+    kind: Literal["class-means"]
+
+
+class LwofAverage(Settings):
+    """LwoF's averaging, see `epcore.generators.lwof`."""
+
+    kind: Literal["lwof-average"]
+
+
+class LwofAttention(Settings):
+    """LwoF's averaging and attention."""
+
+    kind: Literal["lwof-attention"]
+    attention_scale: PositiveFloat = Field(
+        description="where the learned scale of attention starts"
+    )
+
+
+class DenoiserSettings(Settings):
+    """The denoising autoencoder of `epcore.generators.wdae`, with the defaults of its authors."""
+
+    noise: NonNegativeFloat = Field(
+        default=0.08, description="standard deviation of what is added to weights in training"
+    )
+    temperature: PositiveFloat = Field(
+        default=5, description="what cosines are multiplied by before the softmax over neighbors"
+    )
+    neighbors: PositiveInt = Field(default=10, description="of each class in the graph")
+    hidden: PositiveInt = Field(default=3, description="channels, in multiples of the feature size")
+    dropout: Probability = Field(
+        default=0.7, description="probability that a channel is dropped in training"
+    )
+    reconstruction_weight: NonNegativeFloat = Field(
+        default=1, description="weight of its loss, that of the classification being 1"
+    )
+
+
+class WdaeGnn(DenoiserSettings):
+    """The generator behind the denoising autoencoder."""
+
+    kind: Literal["wdae-gnn"]
+
+
+Generator = Annotated[
+    ClassMeans | LwofAverage | LwofAttention | WdaeGnn, Field(discriminator="kind")
+]
+
+
+class WeightPropagation(Settings):
+    """Embedding propagation "right after the denoising autoencoder", on the class weights.
+
+    What the paper leaves open is a setting.
+    """
+
+    alpha: Probability = Field(description="of the propagator")
+    training: bool = Field(description="whether the layer is there in training, or at test only")
+    nodes: Literal["all", "novel"] = Field(
+        description="all weights propagate together, or the novel ones among themselves"
+    )
+    reconstruction: Literal["propagated", "generated"] = Field(
+        description="the loss compares weights behind the layer or in front of it"
+    )
+    step: Literal["before", "after"] = Field(
+        description="whether the step from the input weights to the generated ones is made before"
+        " the layer or after it"
+    )
+    normalize_weights: bool = Field(
+        description="whether weights are made unit vectors first, so that directions are mixed"
+    )

@@ -1,0 +1,86 @@
+"""wDAE-GNN (Gidaris and Komodakis 2019) on episodes: denoised class weights, on frozen features."""
+
+from typing import Self
+
+import torch
+from pydantic import Field, PositiveFloat, PositiveInt
+from torch import Tensor
+from torch.nn import functional
+
+from epcore.backbones.cosine import cosine_logits
+from epcore.classifiers.episodes import EpisodeBatch
+from epcore.generators.base import Task
+from epcore.generators.config import DenoiserSettings
+from epcore.generators.wdae import WdaeGenerator
+from epcore.methods.base import EpisodicMethod, Pretrained, query_classes
+
+
+class WdaeGnn(EpisodicMethod):
+    """The classes of an episode get weights beside those of all base classes, and are denoised.
+
+    A class's first weight is the mean of its support's unit features. `epcore.generators.wdae`
+    denoises the weights of all classes together; those of the episode's classes then classify by
+    cosines. Training takes the first `novel` classes of an episode out of the base and asks for
+    the class of every query among all classes, those of the base included (section 3.3).
+    """
+
+    class Options(DenoiserSettings, EpisodicMethod.Options):
+        """The denoiser, and the episodes that it learns from."""
+
+        novel: PositiveInt = Field(
+            default=5, description="classes of a training episode that are taken out of the base"
+        )
+        scale: PositiveFloat = Field(default=10, description="where that of the cosines starts")
+
+    pretrained = True
+
+    def __init__(self, options: Options, pixels: int, way: int, start: Pretrained) -> None:
+        super().__init__()
+        if options.neighbors >= len(start.base_weights):
+            raise ValueError(
+                f"the pretrained network has weights of {len(start.base_weights)} base classes, "
+                f"which cannot have {options.neighbors} neighbors each"
+            )
+        self.options = options
+        self.backbone = start.backbone.requires_grad_(False)
+        self.generator = WdaeGenerator(
+            options, start.base_weights, torch.tensor(float(options.scale)), None
+        )
+
+    def train(self, mode: bool = True) -> Self:
+        """Sets the mode of all but the pretrained network, which stays in eval mode."""
+        super().train(mode)
+        self.backbone.eval()
+        return self
+
+    @torch.no_grad()
+    def embed(self, images: Tensor) -> Tensor:
+        features: Tensor = self.backbone(images)
+        return features
+
+    def scores(self, episodes: EpisodeBatch) -> Tensor:
+        count = len(self.generator.base_weights)
+        base = torch.arange(count, device=episodes.points.device).expand(len(episodes.points), -1)
+        weights = self.generator(Task(base, _exemplars(episodes)))
+        return cosine_logits(episodes.query, weights[:, count:], self.generator.scale)
+
+    def loss_among(self, episodes: EpisodeBatch, classes: Tensor) -> Tensor:
+        novel = classes[:, : self.options.novel]  # (E, n)
+        count = len(self.generator.base_weights)
+        stays = torch.ones(len(novel), count, dtype=torch.bool, device=novel.device)
+        stays.scatter_(1, novel, False)
+        base = stays.nonzero()[:, 1].reshape(len(novel), -1)  # (E, b)
+        exemplars = _exemplars(episodes)[:, : self.options.novel]
+        weights, penalty = self.generator.weights_and_penalty(Task(base, exemplars), novel)
+        logits = cosine_logits(episodes.query, weights, self.generator.scale)
+        # The place of each class among the weights, base first.
+        behind = base.shape[1] + torch.arange(novel.shape[1], device=novel.device)
+        places = (stays.cumsum(dim=1) - 1).scatter(1, novel, behind.expand_as(novel))
+        expected = places.gather(1, classes.gather(1, query_classes(episodes)))
+        return functional.cross_entropy(logits.flatten(0, 1), expected.flatten()) + penalty
+
+
+def _exemplars(episodes: EpisodeBatch) -> Tensor:
+    """The support by class, `(E, way, shot, D)`."""
+    support = episodes.support
+    return support.reshape(len(support), episodes.way, -1, support.shape[-1])
