@@ -10,8 +10,6 @@ import yaml
 
 from epcore.errors import UserError
 
-DAY = 86_400  # seconds
-
 
 def count(text: str) -> int:
     """A number of things."""
@@ -26,14 +24,6 @@ def positive(text: str) -> int:
     if number := count(text):
         return number
     raise argparse.ArgumentTypeError(f"expected a whole number, 1 or more, got {text}")
-
-
-def seconds(text: str) -> float:
-    """A time to wait."""
-    with contextlib.suppress(ValueError):
-        if 0 < float(text) <= DAY:
-            return float(text)
-    raise argparse.ArgumentTypeError(f"expected more than 0 and at most {DAY} seconds, got {text}")
 
 
 def setting(text: str) -> tuple[str, Any]:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from epcore import __version__
-from epcore.commands.arguments import count, output_file, positive, seconds, setting
+from epcore.commands.arguments import count, output_file, positive, setting
 from epcore.commands.stages import COMPUTE
 from epcore.config.load import DEFAULTS
 
@@ -248,10 +248,6 @@ def _add_others(command: Command) -> None:
     sub.add_argument(
         "--results", type=Path, default=Path("results"), metavar="FOLDER",
         help="results folder, here or on a shared disk (default: results)",
-    )  # fmt: skip
-    sub.add_argument(
-        "--watch", type=seconds, nargs="?", const=5.0, metavar="SECONDS",
-        help="look again every so many seconds (default: 5), until Ctrl-C",
     )  # fmt: skip
 
     sub = command("doctor", "what a target needs and is not there, with the remedy")

@@ -3,6 +3,7 @@
 import contextlib
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 from rich.table import Table
@@ -79,20 +80,12 @@ def percent(value: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """45 s, 12 min, 3 h 20 min or 2 d 4 h; a question mark if nobody knows."""
-    if seconds is None:
-        return "?"
-    minutes = round(seconds / 60)
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    if minutes < 60:
-        return f"{minutes} min"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
+    """Hours, minutes and seconds, as 3:20:05; a question mark if nobody knows."""
+    return "?" if seconds is None else str(timedelta(seconds=round(seconds)))
 
 
-def run(results: Path, watch: float | None, scale: str | None = None) -> None:
-    """The command `status`: prints the overview, with `watch` anew until Ctrl-C.
+def run(results: Path, scale: str | None = None) -> None:
+    """The command `status`: prints the overview.
 
     Raises:
         UserError: if the scale that is asked for has no results.
@@ -100,13 +93,7 @@ def run(results: Path, watch: float | None, scale: str | None = None) -> None:
     if scale is not None and not (results / scale).is_dir():
         names = [folder.name for folder in results.glob("*") if folder.is_dir()]
         raise UserError(f"{results}: there are no results of scale {scale}{suggest(scale, names)}")
-    with contextlib.suppress(KeyboardInterrupt):
-        while True:
-            table, summary = overview(results, time.time(), scale or "*")
-            if table.row_count:
-                print_table(table)
-            print(summary, flush=True)
-            if watch is None:
-                return
-            time.sleep(watch)
-            print("\033[2J\033[H", end="")
+    table, summary = overview(results, time.time(), scale or "*")
+    if table.row_count:
+        print_table(table)
+    print(summary)

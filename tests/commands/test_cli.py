@@ -87,7 +87,7 @@ def test_every_stage_explains_its_options(capsys, stage):
     with pytest.raises(SystemExit) as ended:
         main([stage, "--help"])
     assert ended.value.code == 0
-    own = {"fetch": "--receipt", "forecast": "--medians", "status": "--watch"}
+    own = {"fetch": "--receipt", "forecast": "--medians", "status": "--results"}
     own |= {
         "doctor": "--root",
         "classify": "--dirichlet",
@@ -222,7 +222,7 @@ def test_a_missing_input_is_named(files, capsys, stage):
     ("stage", "named"),
     [
         ("table", "scores/glyph-mini/conv4/net/s0/5way-1shot.csv"),
-        ("alpha", "features/glyph-mini/conv4/alpha-02/s0/pretrain.npz"),
+        ("alpha", "features/glyph-mini/conv4/net/s0/pretrain.npz"),
         ("curves", "models/glyph-mini/resnet12/epnet/s0/pretrain.csv"),
     ],
 )

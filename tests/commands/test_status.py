@@ -9,9 +9,8 @@ import time
 import pytest
 import torch
 
-from epcore.commands import status
 from epcore.commands.cli import main
-from epcore.commands.status import beats, duration
+from epcore.commands.status import beats
 from epcore.commands.status import overview as table_and_summary
 from epcore.commands.terminal import print_table
 from epcore.errors import UserError
@@ -58,7 +57,7 @@ def test_a_line_for_each_training_says_epoch_accuracy_speed_time_and_place(beat,
     print_table(table)
     words = re.split(r"  +", capsys.readouterr().out.splitlines()[1])
     assert words[0] == "demo glyph-mini/conv4/epnet/s0/pretrain"
-    assert words[1:8] == ["pretrain", "2/4", "5/10", "25.00", "50.00", "64", "15 s"]
+    assert words[1:8] == ["pretrain", "2/4", "5/10", "25.00", "50.00", "64", "0:00:15"]
     assert summary == "1 trainings running, 0 silent, 0 finished"
 
 
@@ -72,7 +71,7 @@ def test_a_training_that_was_not_heard_of_is_silent(beat, tmp_path, capsys):
     beat(5, [])
     table, summary = table_and_summary(tmp_path, now=1020.0 + 600)
     print_table(table)
-    assert "silent for 10 min" in capsys.readouterr().out
+    assert "silent for 0:10:00" in capsys.readouterr().out
     assert summary.startswith("0 trainings running, 1 silent, 0 finished; silent ones go on")
 
 
@@ -122,38 +121,6 @@ def test_it_tells_of_one_scale_if_that_is_asked_for(tmp_path, capsys):
         assert f"{finished} finished" in capsys.readouterr().out
     assert main(["status", "--results", str(tmp_path), "--scale", "smal"]) == 2
     assert "no results of scale smal; did you mean 'small'?" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "often"])
-def test_a_time_between_two_looks_that_cannot_be_is_refused(tmp_path, capsys, seconds):
-    with pytest.raises(SystemExit):
-        main(["status", "--results", str(tmp_path), "--watch", seconds])
-    shown = capsys.readouterr()
-    assert "argument --watch" in shown.err.splitlines()[-1]
-    assert not shown.out
-
-
-@pytest.mark.parametrize(
-    ("seconds", "said"),
-    [(0, "0 s"), (59, "59 s"), (60, "1 min"), (3599, "1 h 0 min"), (12_000, "3 h 20 min"),
-     (187_200, "2 d 4 h")],
-)  # fmt: skip
-def test_durations_are_said_as_people_do(seconds, said):
-    assert duration(seconds) == said
-
-
-def test_watching_looks_again_until_it_is_stopped(tmp_path, monkeypatch, capsys):
-    naps = []
-
-    def nap(seconds):
-        naps.append(seconds)
-        if len(naps) == 3:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(status.time, "sleep", nap)
-    status.run(tmp_path, 2.0)
-    assert naps == [2.0] * 3
-    assert capsys.readouterr().out.count("0 trainings running") == 3
 
 
 class Line:

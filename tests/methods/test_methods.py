@@ -530,11 +530,11 @@ def test_mtls_steps_are_constants_to_its_training():
 
 
 def test_mtl_scales_the_convolutions_of_its_network_which_at_first_is_the_pretrained_one():
-    network = build_backbone("conv4", Fraction(1, 8)).double().eval()
+    start = Pretrained(build_backbone("conv4", Fraction(1, 8)).double().eval(), torch.empty(0, 8))
     images = torch.rand(4, 3, 28, 28).double()
     with torch.no_grad():
-        before = network(images)
-    method = build_method({"name": "mtl"}, 28, WAY, "here", network).double().eval()
+        before = start.backbone(images)
+    method = build_method({"name": "mtl"}, 28, WAY, "here", start).double().eval()
     with torch.no_grad():
         torch.testing.assert_close(method.embed(images), before)
     layers = [layer for layer in method.modules() if isinstance(layer, ScaledConvolution)]
@@ -1448,5 +1448,8 @@ def test_methods_of_the_smallest_official_images_can_be_built():
         if settings["name"] == "robust":
             settings = settings | {"members": 2, "relation_weight": 1}
         starts = METHODS[settings["name"]].pretrained
-        start = checkpoint.build(config.backbone) if starts else None
+        start = None
+        if starts:
+            backbone = checkpoint.build(config.backbone)
+            start = Pretrained(backbone, torch.zeros(64, backbone.feature_size))
         build_method(settings, 32, 5, network.recipe, start)

@@ -538,8 +538,8 @@ def test_a_block_of_ours_without_a_backbone_is_named(config, file):
 def test_alpha_cannot_be_chosen_on_classes_that_are_tested_on(config):
     put(config, "figures.yaml", "alpha/protocol", "5way-1shot")
     assert complaint(config) == (
-        "config/figures.yaml, with config/scales/demo.yaml, figures, alpha: protocol '5way-1shot' is "
-        "of split novel; alpha is chosen on split val"
+        "config/figures.yaml, with config/scales/demo.yaml, figures, alpha: protocol '5way-1shot' "
+        "is of split novel; alpha is chosen on split val"
     )
 
 

@@ -86,10 +86,13 @@ def more_once(finished_once, tmp_path_factory):
     shutil.copytree(finished_once[0].folder, folder)
     project = replace(finished_once[0], folder=folder)
     project.replace("config/footprint.yaml", "tracking: true", "tracking: false")  # for time
-    alpha = folder / "config/figures.yaml"
-    text = re.sub(r"recipes: .*", "recipes: [alpha-02, rot-lp-ep]", alpha.read_text(), count=1)
-    text = re.sub(r"label_alphas: .*", "label_alphas: [0.2, 0.5, 0.9]", text)
-    alpha.write_text(text, encoding="utf-8")
+    for file, key, value in (
+        ("config/scales/demo.yaml", r"recipes: \[test-alpha.*\]", "recipes: [alpha-02, rot-lp-ep]"),
+        ("config/figures.yaml", r"label_alphas: .*", "label_alphas: [0.2, 0.5, 0.9]"),
+    ):
+        text, count = re.subn(key, value, (folder / file).read_text(encoding="utf-8"))
+        assert count == 1
+        (folder / file).write_text(text, encoding="utf-8")
     run = project.snakemake("--cores", "2", *TARGETS)
     assert run.code == 0, run.text
     return project, run
