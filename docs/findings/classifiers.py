@@ -31,7 +31,7 @@ def picks() -> str:
     """Fewer classifiers, on mini-ImageNet and photographs: differences to EP + LP."""
     columns = {"mini1": "1-shot", "mini1-dirichlet": "Dirichlet", "mini5": "5-shot"}
     head, runs = ["classifier"], []
-    for run, data in {"mini-cpu-tests": "*mini*ImageNet", "grocery": "photographs"}.items():
+    for run, data in {"mini-cpu": "*mini*ImageNet", "grocery": "photographs"}.items():
         head += [f"{data}, 1-shot", *[*columns.values()][1:]]
         runs.append(cells_of(f"{run}/classifiers", "--Net"))
     rows = []
@@ -48,7 +48,7 @@ def classifiers() -> str:
 
 def mini_classifiers() -> str:
     """The same on mini-ImageNet, over three trainings."""
-    return _accuracies("mini-cpu-tests", _accuracy_and_gap, SHORT)
+    return _accuracies("mini-cpu", _accuracy_and_gap, SHORT)
 
 
 def photographs_classifiers() -> str:
@@ -63,7 +63,7 @@ def with_ep() -> str:
 
 def mini_with_ep() -> str:
     """The same on mini-ImageNet, over three trainings."""
-    return _gains("mini-cpu-tests", SHORT[1:])
+    return _gains("mini-cpu", SHORT[1:])
 
 
 def _accuracy_and_gap(cell: Line) -> str:

@@ -25,7 +25,7 @@ def take(scale: str, name: str, command: str) -> None:
     """Copies or collects them."""
     results, folder = ROOT / "results" / scale, SNAPSHOTS / name
     folder.mkdir(parents=True, exist_ok=True)
-    for pattern in ("tables/*.csv", "figures/*-numbers.csv"):
+    for pattern in ("tables/*.csv", "figures/*-numbers.csv", "figures/alpha.csv"):
         for file in sorted(results.glob(pattern)):
             shutil.copy(file, folder)
     _write(
