@@ -59,10 +59,10 @@ def gap(cell: Line, digits: int = 1) -> str:
     return f"{difference:+.{digits}f} ± {width:.{digits}f}"
 
 
-def mean_gap(differences: np.ndarray) -> str:
+def mean_gap(differences: np.ndarray, digits: int = 1) -> str:
     """The mean of differences `(n,)` of n trainings, and its interval."""
     mean = mean_with_interval(differences)
-    return f"{mean.value:+.1f} ± {mean.interval:.1f}"
+    return f"{mean.value:+.{digits}f} ± {mean.interval:.{digits}f}"
 
 
 def gap_by_seed(cell: Line) -> str:

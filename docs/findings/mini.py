@@ -133,19 +133,20 @@ def _gains(table: str) -> dict[str, list[str]]:
 
 
 def mini_interpolation() -> str:
-    """How steep class probabilities between two images are, of EPNet and of --Net."""
-    numbers = {line["name"]: line for line in lines_of("mini-cpu/interpolation-numbers")}
+    """How steep class probabilities between two images are, over three trainings of each."""
+    runs = [
+        {line["name"]: float(line["value"]) for line in lines_of(f"{run}/interpolation-numbers")}
+        for run in ("mini-cpu", "mini-cpu-seed-1", "mini-cpu-seed-2")
+    ]
     measures = {"steepest-slope": "steepest slope", "slope-variation": "variation of the slope"}
     rows = []
     for reading, (measure, said) in itertools.product(("features", "embeddings"), measures.items()):
-        of = {
-            what: numbers[f"{reading}-{measure}-{what}"] for what in ("epnet", "net", "difference")
-        }
-        difference, low, high = (float(of["difference"][name]) for name in ("value", "low", "high"))
-        means = [f"{float(of[name]['value']):.2f}" for name in ("epnet", "net")]
-        rows.append(
-            [f"between {reading}", said, *means, f"{difference:+.2f} ({low:+.2f} to {high:+.2f})"]
+        epnet, net, differences = (
+            np.array([run[f"{reading}-{measure}-{what}"] for run in runs])
+            for what in ("epnet", "net", "difference")
         )
+        means = [f"{values.mean():.2f}" for values in (epnet, net)]
+        rows.append([f"between {reading}", said, *means, mean_gap(differences, digits=2)])
     return markdown(["line", "mean over 200 pairs", "EPNet", "--Net", "difference"], rows)
 
 
