@@ -80,7 +80,7 @@ def percent(value: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Hours, minutes and seconds, as 3:20:05; a question mark if nobody knows."""
+    """As 3:20:05, or 2 days, 4:00:00; a question mark if nobody knows."""
     return "?" if seconds is None else str(timedelta(seconds=round(seconds)))
 
 

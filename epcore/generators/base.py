@@ -23,7 +23,7 @@ class Task:
 class WeightGenerator(nn.Module, ABC):
     """Maps a task to weights `(episodes, b + n, D)`, base classes first.
 
-    scale: of the cosine classifier that uses them; it goes on learning from that of stage 1.
+    scale: of the cosine classifier that uses them; it goes on learning from pretraining.
     """
 
     def __init__(self, scale: Tensor) -> None:
@@ -44,7 +44,7 @@ class WeightGenerator(nn.Module, ABC):
 
 
 class ClassMeansGenerator(WeightGenerator):
-    """Base weights as stage 1 left them, and for novel classes the mean of the exemplars.
+    """Base weights as pretraining left them, and for novel classes the mean of the exemplars.
 
     The mean is of their unit vectors, as in the code of CC+Rot (github.com/valeoai/BF3S).
     """

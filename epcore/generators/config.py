@@ -47,14 +47,14 @@ class DenoiserSettings(Settings):
     )
 
 
-class WdaeGnn(DenoiserSettings):
-    """The generator behind the denoising autoencoder."""
+class WdaeSettings(DenoiserSettings):
+    """The generator that denoises base weights and class means together."""
 
     kind: Literal["wdae-gnn"]
 
 
 Generator = Annotated[
-    ClassMeans | LwofAverage | LwofAttention | WdaeGnn, Field(discriminator="kind")
+    ClassMeans | LwofAverage | LwofAttention | WdaeSettings, Field(discriminator="kind")
 ]
 
 

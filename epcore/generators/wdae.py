@@ -102,7 +102,7 @@ class WeightDenoiser(nn.Module):
 
 
 class WdaeGenerator(WeightGenerator):
-    """Base weights of stage 1 and mean exemplars, through the denoiser; then EP, if asked for.
+    """Pretrained base weights and mean exemplars, through the denoiser; then EP, if asked for.
 
     The denoiser alone is trained, and the scale. `step_size` goes that part of the way from the
     input weights to the denoised ones, made unit vectors first; 1 takes the denoised ones as they

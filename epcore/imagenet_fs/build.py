@@ -9,7 +9,7 @@ from torch import Tensor
 from epcore.backbones.checkpoint import REMEDY, load_safely, problem_of, save_atomically
 from epcore.errors import UserError
 from epcore.generators.base import ClassMeansGenerator, WeightGenerator
-from epcore.generators.config import ClassMeans, Generator, WdaeGnn, WeightPropagation
+from epcore.generators.config import ClassMeans, Generator, WdaeSettings, WeightPropagation
 from epcore.generators.lwof import LwofGenerator
 from epcore.generators.wdae import WdaeGenerator
 
@@ -24,7 +24,7 @@ def build_generator(
     Raises:
         UserError: for embedding propagation without a denoising autoencoder.
     """
-    if isinstance(settings, WdaeGnn):
+    if isinstance(settings, WdaeSettings):
         return WdaeGenerator(settings, base_weights, scale, propagation)
     if propagation is not None:
         raise UserError(

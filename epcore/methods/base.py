@@ -15,10 +15,15 @@ from epcore.settings import Settings
 
 @dataclass(frozen=True)
 class Pretrained:
-    """A pretrained network, and the weights `(C, D)` of its layer over the base classes."""
+    """A pretrained network, and its layer over the base classes.
+
+    base_weights: `(C, D)`, or `(0, D)` if the checkpoint has no such layer. scale: that of a cosine
+    layer, 1 of a linear one.
+    """
 
     backbone: Backbone
     base_weights: Tensor
+    scale: float = 1
 
 
 class EpisodicMethod(nn.Module):
@@ -34,7 +39,7 @@ class EpisodicMethod(nn.Module):
     queries of a training step are a batch each.
 
     It is built from its options, the side of the images in pixels, the classes of an episode, as
-    some networks end with as many outputs, and the pretrained network if it starts from one.
+    some networks end with as many outputs, and a `Pretrained` if it starts from one.
     """
 
     class Options(Settings):

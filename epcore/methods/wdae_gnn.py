@@ -3,7 +3,7 @@
 from typing import Self
 
 import torch
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field, PositiveFloat
 from torch import Tensor
 from torch.nn import functional
 
@@ -20,17 +20,16 @@ class WdaeGnn(EpisodicMethod):
 
     A class's first weight is the mean of its support's unit features. `epcore.generators.wdae`
     denoises the weights of all classes together; those of the episode's classes then classify by
-    cosines. Training takes the first `novel` classes of an episode out of the base and asks for
-    the class of every query among all classes, those of the base included (section 3.3).
+    cosines. Training takes the first half of an episode's classes out of the base and asks for the
+    class of every query among all classes, those of the base included (section 3.3).
     """
 
     class Options(DenoiserSettings, EpisodicMethod.Options):
-        """The denoiser, and the episodes that it learns from."""
+        """The denoiser, and how much of its work is taken."""
 
-        novel: PositiveInt = Field(
-            default=5, description="classes of a training episode that are taken out of the base"
+        step: PositiveFloat = Field(
+            default=1, le=1, description="how far to go from the first weights to the denoised ones"
         )
-        scale: PositiveFloat = Field(default=10, description="where that of the cosines starts")
 
     pretrained = True
 
@@ -38,14 +37,13 @@ class WdaeGnn(EpisodicMethod):
         super().__init__()
         if options.neighbors >= len(start.base_weights):
             raise ValueError(
-                f"the pretrained network has weights of {len(start.base_weights)} base classes, "
-                f"which cannot have {options.neighbors} neighbors each"
+                f"the checkpoint that it starts from has weights of {len(start.base_weights)} base "
+                f"classes, which cannot have {options.neighbors} neighbors each"
             )
         self.options = options
         self.backbone = start.backbone.requires_grad_(False)
-        self.generator = WdaeGenerator(
-            options, start.base_weights, torch.tensor(float(options.scale)), None
-        )
+        scale = torch.tensor(float(start.scale))
+        self.generator = WdaeGenerator(options, start.base_weights, scale, None)
 
     def train(self, mode: bool = True) -> Self:
         """Sets the mode of all but the pretrained network, which stays in eval mode."""
@@ -61,16 +59,16 @@ class WdaeGnn(EpisodicMethod):
     def scores(self, episodes: EpisodeBatch) -> Tensor:
         count = len(self.generator.base_weights)
         base = torch.arange(count, device=episodes.points.device).expand(len(episodes.points), -1)
-        weights = self.generator(Task(base, _exemplars(episodes)))
+        weights = self.generator(Task(base, _exemplars(episodes)), float(self.options.step))
         return cosine_logits(episodes.query, weights[:, count:], self.generator.scale)
 
     def loss_among(self, episodes: EpisodeBatch, classes: Tensor) -> Tensor:
-        novel = classes[:, : self.options.novel]  # (E, n)
+        novel = classes[:, : classes.shape[1] // 2]  # (E, n)
         count = len(self.generator.base_weights)
         stays = torch.ones(len(novel), count, dtype=torch.bool, device=novel.device)
         stays.scatter_(1, novel, False)
         base = stays.nonzero()[:, 1].reshape(len(novel), -1)  # (E, b)
-        exemplars = _exemplars(episodes)[:, : self.options.novel]
+        exemplars = _exemplars(episodes)[:, : novel.shape[1]]
         weights, penalty = self.generator.weights_and_penalty(Task(base, exemplars), novel)
         logits = cosine_logits(episodes.query, weights, self.generator.scale)
         # The place of each class among the weights, base first.

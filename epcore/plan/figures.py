@@ -120,16 +120,24 @@ class Figures:
 
     def alpha(self) -> AlphaConfig:
         figure, runs = self.settings.alpha, self.alpha_runs()
-        return AlphaConfig(
-            candidates=tuple(
-                AlphaCandidate(
-                    features=tuple(
-                        self._runs.features(run) for run in runs if run.recipe == recipe
-                    ),
-                    propagation=self._runs.evaluate(figure.backbone, recipe).propagation,
+        candidates = {
+            recipe: AlphaCandidate(
+                features=tuple(self._runs.features(run) for run in runs if run.recipe == recipe),
+                propagation=self._runs.evaluate(figure.backbone, recipe).propagation,
+            )
+            for recipe in figure.recipes
+        }
+        first: dict[float, str] = {}
+        for recipe, candidate in candidates.items():
+            alpha = candidate.propagation.embedding_alpha
+            if (other := first.setdefault(alpha, recipe)) != recipe:
+                raise UserError(
+                    f"the figure alpha: recipes {other} and {recipe} both have embedding_alpha "
+                    f"{alpha:g}",
+                    "leave one out of its recipes",
                 )
-                for recipe in figure.recipes
-            ),
+        return AlphaConfig(
+            candidates=tuple(candidates.values()),
             label_alphas=figure.label_alphas,
             note=self._note(figure.column, figure.backbone),
         )

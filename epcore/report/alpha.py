@@ -30,8 +30,8 @@ COLUMNS = [
 def tabulate(config: AlphaConfig, episodes: Path) -> pd.DataFrame:
     """A line for every pair of alphas: accuracy, and its difference to that of the authors' pair.
 
-    Both are in percent with their intervals, and empty where the search is without the authors'
-    pair. `chosen` marks the most accurate one.
+    Both are in percent, each with its interval. Differences are empty if the search lacks the
+    authors' pair. `chosen` marks the most accurate one.
 
     Raises:
         UserError: if a checkpoint's features say nothing, because its training diverged.
@@ -47,7 +47,7 @@ def tabulate(config: AlphaConfig, episodes: Path) -> pd.DataFrame:
                     of_episodes = solve(features, frozen, Inference(settings)).accuracies
                 except DegenerateFeaturesError as error:
                     raise UserError(
-                        f"{source}: {error}", "leave its recipe out of figures.yaml"
+                        f"{source}: {error}", "leave its recipe out of the figure alpha"
                     ) from None
                 accuracies[settings.embedding_alpha, alpha].append(100 * of_episodes)
     lines = []
@@ -56,7 +56,7 @@ def tabulate(config: AlphaConfig, episodes: Path) -> pd.DataFrame:
         mean = over_trainings(values)
         line = [*pair, mean.value, mean.interval, np.nan, np.nan]
         if authors:
-            gap = over_trainings(list(map(paired, values, authors)))
+            gap = over_trainings([paired(*both) for both in zip(values, authors, strict=True)])
             line[-2:] = gap.value, gap.interval
         lines.append(line)
     table = pd.DataFrame(lines, columns=COLUMNS)
@@ -93,7 +93,7 @@ def draw(table: pd.DataFrame, note: str, out: Path) -> None:
 
 
 def run(config: AlphaConfig, episodes: Path, out: Path) -> None:
-    """The stage `alpha`: the curves (.pdf, .png, .csv); the row `chosen` is the best pair."""
+    """The stage `alpha`: the figure (.pdf, .png, .csv); the row `chosen` is the best pair."""
     features = (Path(file) for candidate in config.candidates for file in candidate.features)
     inputs = [episodes, *features]
     provenance = Provenance("alpha", config, inputs)

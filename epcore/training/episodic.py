@@ -120,11 +120,11 @@ def run(
 
 
 def start_from(path: Path, backbone: BackboneConfig, device: torch.device) -> Pretrained:
-    """What a checkpoint of a pretraining holds; without a class head there are no base weights."""
+    """What a checkpoint of a pretraining holds."""
     checkpoint = Checkpoint.load(path, backbone)
-    network = checkpoint.network(device)
-    none = torch.empty(0, network.feature_size)
-    return Pretrained(network, checkpoint.class_head.get("weight", none))
+    network, head = checkpoint.network(device), checkpoint.class_head
+    base_weights = head.get("weight", torch.empty(0, network.feature_size))
+    return Pretrained(network, base_weights, float(head.get("scale", 1)))
 
 
 def _checkpoint(backbone: BackboneConfig, weights: Mapping[str, Tensor]) -> Checkpoint:

@@ -10,11 +10,11 @@ from torch.nn import functional
 
 from epcore.backbones.base import parameter_count
 from epcore.generators.base import Task
-from epcore.generators.config import WdaeGnn, WeightPropagation
+from epcore.generators.config import WdaeSettings, WeightPropagation
 from epcore.generators.wdae import WdaeGenerator, WeightDenoiser, neighborhood
 from epcore.propagation import EmbeddingPropagation
 
-SETTINGS = WdaeGnn(
+SETTINGS = WdaeSettings(
     kind="wdae-gnn", noise=0.08, temperature=5, neighbors=3, hidden=3, dropout=0.7,
     reconstruction_weight=1,
 )  # fmt: skip

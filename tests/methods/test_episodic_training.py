@@ -82,7 +82,7 @@ def start_of(name, store):
             for rows in classes
         ]
         means = [network(of_class).mean(dim=0) for of_class in images]
-    return Pretrained(network, torch.stack(means))
+    return Pretrained(network, torch.stack(means), 10)
 
 
 def trained(store, name, folder, **training):
@@ -383,10 +383,19 @@ def test_the_checkpoint_of_a_training_is_read_again(colors, tmp_path, name):
     start = tmp_path / "pretrain.pt" if METHODS[name].pretrained else None
     if start:
         begun = start_of(name, colors)
-        Checkpoint(CONV4, begun.backbone.state_dict(), {"weight": begun.base_weights}).save(start)
+        head = {"weight": begun.base_weights, "scale": torch.tensor(10.0)}
+        Checkpoint(CONV4, begun.backbone.state_dict(), head).save(start)
     episodic.run(stage, colors.directory, tmp_path / "val.npz", weights, False, start)
     method = build_method(stage.method, 28, 5, "here", start_of(name, colors))
     Checkpoint.load(weights, CONV4).fill(method)
+    if start:
+        drawn(colors, "novel", episodes=2).save(tmp_path / "novel.npz")
+        test = MetaTestConfig(
+            backbone=CONV4, view=WHOLE, precision="fp32", method=stage.method, way=5,
+            batch_statistics=False,
+        )  # fmt: skip
+        meta_test.run(test, colors.directory, weights, tmp_path / "novel.npz", tmp_path / "s.csv")
+        assert len((tmp_path / "s.csv").read_text(encoding="utf-8").splitlines()) == 1 + 2
     if name == "mtl":
         kept, before = method.state_dict(), Checkpoint.load(start, CONV4).weights
         fixed = [key for key in kept if "convolution." in key]

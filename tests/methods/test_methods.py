@@ -37,7 +37,7 @@ def build(name, pixels=28, **options):
     narrow = NARROW.get(name, {}) if pixels == 28 else {}
     start = None
     if METHODS[name].pretrained:
-        start = Pretrained(build_backbone("conv4", Fraction(1, 8)), torch.randn(BASE, 8))
+        start = Pretrained(build_backbone("conv4", Fraction(1, 8)), torch.randn(BASE, 8), 7)
     return build_method({"name": name, **narrow, **options}, pixels, WAY, "here", start)
 
 
@@ -686,34 +686,36 @@ def unit(values):
 
 
 def wdae_weights(method, base, classes):
-    """Denoised weights of base classes and of the classes with this support `(n, shot, D)`."""
+    """Weights of base classes and of the classes with this support `(n, shot, D)`, and denoised."""
     stored = method.generator.base_weights.numpy()[base]
-    clean = unit(np.concatenate([stored, unit(classes.numpy()).mean(axis=1)]))
+    first = unit(np.concatenate([stored, unit(classes.numpy()).mean(axis=1)]))
     with torch.no_grad():
-        return method.generator.denoiser(torch.from_numpy(clean)[None])[0].numpy()
+        return first, method.generator.denoiser(torch.from_numpy(first)[None])[0].numpy()
 
 
-def test_wdae_gnn_classifies_by_cosines_to_weights_that_are_denoised_beside_the_base():
-    method = exact("wdae-gnn", scale=7)
+@pytest.mark.parametrize("step", [1, 0.6])
+def test_wdae_gnn_classifies_by_cosines_to_weights_that_are_denoised_beside_the_base(step):
+    method = exact("wdae-gnn", step=step)
     episodes = episodes_of(method)
     for points, logits in zip(episodes.points, scores(method, episodes), strict=True):
         support = points[: WAY * SHOT].reshape(WAY, SHOT, -1)
-        weights = unit(wdae_weights(method, range(BASE), support))[BASE:]
+        first, denoised = wdae_weights(method, range(BASE), support)
+        weights = unit((1 - step) * first + step * unit(denoised))[BASE:]
         for query in range(QUERIES):
             expected = 7 * weights @ unit(points[WAY * SHOT + query].numpy())
             assert logits[query].numpy() == pytest.approx(expected, rel=1e-6)
 
 
 def test_wdae_gnn_learns_from_queries_of_all_classes_and_from_weights_that_it_knows():
-    """Two classes of an episode are taken out of the base; those of the others are base weights."""
-    method = exact("wdae-gnn", novel=2, scale=7, reconstruction_weight=3)
+    """Two of five classes are taken out of the base; the weights of the others are base weights."""
+    method = exact("wdae-gnn", reconstruction_weight=3)
     episodes = episodes_of(method)
     classes = torch.tensor([[8, 0, 3, 5, 2], [1, 11, 9, 0, 8]])
     losses, distances = [], []
     for points, own in zip(episodes.points, classes.tolist(), strict=True):
         nodes = [c for c in range(BASE) if c not in own[:2]] + own[:2]
         support = points[: 2 * SHOT].reshape(2, SHOT, -1)
-        weights = unit(wdae_weights(method, nodes[:-2], support))
+        weights = unit(wdae_weights(method, nodes[:-2], support)[1])
         known = unit(method.generator.base_weights.numpy()[nodes])
         distances.append(((weights - known) ** 2).sum(axis=1).mean())
         for query in range(QUERIES):
@@ -726,7 +728,7 @@ def test_wdae_gnn_learns_from_queries_of_all_classes_and_from_weights_that_it_kn
 
 def test_wdae_gnn_is_refused_without_enough_base_classes():
     start = Pretrained(build_backbone("conv4", Fraction(1, 8)), torch.empty(0, 8))
-    with pytest.raises(UserError, match="wdae-gnn: the pretrained network has weights of 0 base"):
+    with pytest.raises(UserError, match=r"wdae-gnn: the checkpoint .* has weights of 0 base"):
         build_method({"name": "wdae-gnn"}, 28, WAY, "here", start)
 
 

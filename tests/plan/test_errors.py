@@ -543,6 +543,14 @@ def test_alpha_cannot_be_chosen_on_classes_that_are_tested_on(config):
     )
 
 
+def test_two_recipes_of_the_search_with_the_same_alpha_are_told(config):
+    put(config, "scales/demo.yaml", "figures/alpha/recipes", ["alpha-02", "test-alpha-02"])
+    assert complaint(config) == (
+        "the figure alpha: recipes alpha-02 and test-alpha-02 both have embedding_alpha 0.2; leave "
+        "one out of its recipes"
+    )
+
+
 def test_a_wrong_change_of_a_figure_names_the_scale(config):
     put(config, "scales/demo.yaml", "figures", {"interpolation": {"backbone": "conv5"}})
     assert complaint(config) == (
