@@ -72,7 +72,7 @@ def test_compared_methods_ask_for_a_gpu_and_for_the_memory_and_time_of_the_scale
     scale = Plan(ROOT / "config", "paper").registry.scale.resources
     for rule in ("meta_train", "meta_test"):
         asked = re.findall(rf"^rule {rule}:\n(?:    .*\n)*?    resources: (.*)", text, re.M)
-        assert len(asked) == 16 * 2 * 2  # methods, data sets, shots
+        assert len(asked) == 17 * 2 * 2  # methods, data sets, shots
         for line in asked:
             found = dict(re.findall(r"(\w+)=([^,]+)", line))
             assert (found["gpu"], found["slurm_partition"], found["nodes"]) == ("1", "gpu", "1")

@@ -99,7 +99,11 @@ FINAL = {"table", "publish"}
 @pytest.mark.parametrize(
     ("old", "new", "redone"),
     [
-        ("hidden: 3", "hidden: 2", {"imagenet_fs_generator": 2, "imagenet_fs_evaluate": 2}),
+        (
+            "kind: wdae-gnn}",
+            "kind: wdae-gnn, hidden: 2}",
+            {"imagenet_fs_generator": 2, "imagenet_fs_evaluate": 2},
+        ),
         ("alpha: 0.5", "alpha: 0.4", {"imagenet_fs_generator": 1, "imagenet_fs_evaluate": 1}),
         ("step: after", "step: before", {"imagenet_fs_evaluate": 1}),
         ("prior: 0.7", "prior: 0.6", {"imagenet_fs_evaluate": 5}),
