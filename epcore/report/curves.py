@@ -69,9 +69,11 @@ def draw(table: pd.DataFrame, note: str, out: Path) -> None:
     """
     phases = sorted(table["phase"].unique(), key=_order)
     colors = dict(zip(phases, itertools.cycle(COLORS), strict=False))
-    shared = "\npretraining of " + table["trained_as"]
+    pretrained_as = table["trained_as"].where(table["phase"] == "pretraining")
+    owner = pretrained_as.groupby(table["recipe"]).transform("first").fillna(table["recipe"])
+    shared = "\npretraining of " + owner
     table = table.assign(
-        row=table["recipe"] + shared.where(table["recipe"] != table["trained_as"], ""),
+        row=table["recipe"] + shared.where(owner != table["recipe"], ""),
         epoch=table["epoch"] + _before(table),
     )
     parts = [

@@ -130,7 +130,8 @@ def test_a_full_figure_fits_on_a_page_of_the_paper(folder, drawn):
     full = trained("curves-glyph-mini-conv4")
     assert len({training.recipe for training in full.trainings}) == 6
     curves.run(full, Path("c.pdf"))
-    ((canvas, _),) = drawn
+    ((canvas, panels),) = drawn
+    assert len(panels) == 6  # a row for each recipe, also where it shares its pretraining
     assert canvas.get_figheight() < 193 / 25.4 - 0.5
 
 
