@@ -220,7 +220,10 @@ def two_cards(cluster):
 
 
 def two_that_train(cluster):
-    """The two pretrainings in their second try, once both have trained an epoch."""
+    """The two pretrainings in their second try, once both have trained an epoch.
+
+    The first of them is stopped until then: it could be over before the other begins.
+    """
     jobs = [job for job in cluster.jobs("pretrain", "RUNNING") if job.limit == TRIES[1]]
     train = set()
     for file in cluster.folder.glob("results/tiny/models/**/*.state/*.json"):
@@ -228,6 +231,10 @@ def two_that_train(cluster):
             beat = json.loads(file.read_text())
             train |= {beat["slurm_job"]} if beat["epoch"] > 0 else set()
     train &= numbers(jobs)
+    for process in trainings(cluster.folder):
+        with contextlib.suppress(psutil.Error):
+            if process.environ()["SLURM_JOB_ID"] in train:
+                process.suspend()
     return train if len(train) == 2 else None
 
 
