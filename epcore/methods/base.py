@@ -1,7 +1,7 @@
 """What every method has that is trained on episodes."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -79,7 +79,7 @@ class EpisodicMethod(nn.Module):
             at_least_float32(self.scores(episodes)).flatten(0, 1), query_classes(episodes).flatten()
         )
 
-    def loss_among(self, episodes: EpisodeBatch, classes: Tensor) -> Tensor:
+    def loss_among_base(self, episodes: EpisodeBatch, classes: Tensor) -> Tensor:
         """What training minimizes, for a method that looks at which base classes an episode has.
 
         classes: int64 `(E, way)`, the classes of the episodes among all base classes.
@@ -89,9 +89,30 @@ class EpisodicMethod(nn.Module):
     def joint_loss(self, episodes: EpisodeBatch, base_head: nn.Linear, classes: Tensor) -> Tensor:
         """What training minimizes where there are `base_features`.
 
-        base_head: a linear layer from these to all base classes. classes: as in `loss_among`.
+        base_head: a linear layer from these to all base classes. classes: as in `loss_among_base`.
         """
         raise NotImplementedError
+
+
+class FrozenMethod(EpisodicMethod):
+    """A method on the features of a pretrained network, which stays as it is."""
+
+    pretrained = True
+
+    def __init__(self, start: Pretrained) -> None:
+        super().__init__()
+        self.backbone = start.backbone.requires_grad_(False)
+
+    def train(self, mode: bool = True) -> Self:
+        """Sets the mode of all but the pretrained network, which stays in eval mode."""
+        super().train(mode)
+        self.backbone.eval()
+        return self
+
+    @torch.no_grad()
+    def embed(self, images: Tensor) -> Tensor:
+        features: Tensor = self.backbone(images)
+        return features
 
 
 def query_classes(episodes: EpisodeBatch) -> Tensor:

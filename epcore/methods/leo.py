@@ -1,18 +1,16 @@
 """Latent embedding optimization (Rusu et al. 2019), on frozen features."""
 
-from typing import Self
-
 import torch
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional
 
 from epcore.classifiers.episodes import EpisodeBatch
-from epcore.methods.base import EpisodicMethod, Pretrained, query_classes
+from epcore.methods.base import FrozenMethod, Pretrained, query_classes
 from epcore.settings import Probability
 
 
-class Leo(EpisodicMethod):
+class Leo(FrozenMethod):
     """A few numbers of each class become its weights, and descend on the support with them.
 
     Features of a pretrained network, of unit length, are encoded; a network compares each pair of
@@ -27,7 +25,7 @@ class Leo(EpisodicMethod):
     Defaults are those of the authors' code for 1-shot *mini*ImageNet.
     """
 
-    class Options(EpisodicMethod.Options):
+    class Options(FrozenMethod.Options):
         """The latent space, the steps in it and behind it, and the penalties."""
 
         latents: PositiveInt = Field(default=64, description="numbers of a latent vector")
@@ -44,13 +42,11 @@ class Leo(EpisodicMethod):
             default=0.188103, description="of equal directions among the decoder's inputs"
         )
 
-    pretrained = True
     episodes_at_once = 8
 
     def __init__(self, options: Options, pixels: int, way: int, start: Pretrained) -> None:
-        super().__init__()
+        super().__init__(start)
         self.options = options
-        self.backbone = start.backbone.requires_grad_(False)
         size, latents = start.backbone.feature_size, options.latents
         self.encoder = nn.Linear(size, latents, bias=False)
         self.relation = nn.Sequential(
@@ -66,15 +62,8 @@ class Leo(EpisodicMethod):
         self.latent_rates = nn.Parameter(torch.full((latents,), options.latent_rate))
         self.weight_rates = nn.Parameter(torch.full((size,), options.weight_rate))
 
-    def train(self, mode: bool = True) -> Self:
-        """Sets the mode of all but the pretrained network, which stays in eval mode."""
-        super().train(mode)
-        self.backbone.eval()
-        return self
-
-    @torch.no_grad()
     def embed(self, images: Tensor) -> Tensor:
-        return functional.normalize(self.backbone(images), dim=-1)
+        return functional.normalize(super().embed(images), dim=-1)
 
     def scores(self, episodes: EpisodeBatch) -> Tensor:
         with torch.enable_grad():

@@ -1,7 +1,5 @@
 """wDAE-GNN (Gidaris and Komodakis 2019) on episodes: denoised class weights, on frozen features."""
 
-from typing import Self
-
 import torch
 from pydantic import Field, PositiveFloat
 from torch import Tensor
@@ -12,10 +10,10 @@ from epcore.classifiers.episodes import EpisodeBatch
 from epcore.generators.base import Task
 from epcore.generators.config import DenoiserSettings
 from epcore.generators.wdae import WdaeGenerator
-from epcore.methods.base import EpisodicMethod, Pretrained, query_classes
+from epcore.methods.base import FrozenMethod, Pretrained, query_classes
 
 
-class WdaeGnn(EpisodicMethod):
+class WdaeGnn(FrozenMethod):
     """The classes of an episode get weights beside those of all base classes, and are denoised.
 
     A class's first weight is the mean of its support's unit features. `epcore.generators.wdae`
@@ -24,37 +22,23 @@ class WdaeGnn(EpisodicMethod):
     class of every query among all classes, those of the base included (section 3.3).
     """
 
-    class Options(DenoiserSettings, EpisodicMethod.Options):
+    class Options(DenoiserSettings, FrozenMethod.Options):
         """The denoiser, and how much of its work is taken."""
 
         step: PositiveFloat = Field(
             default=1, le=1, description="how far to go from the first weights to the denoised ones"
         )
 
-    pretrained = True
-
     def __init__(self, options: Options, pixels: int, way: int, start: Pretrained) -> None:
-        super().__init__()
+        super().__init__(start)
         if options.neighbors >= len(start.base_weights):
             raise ValueError(
                 f"the checkpoint that it starts from has weights of {len(start.base_weights)} base "
                 f"classes, which cannot have {options.neighbors} neighbors each"
             )
         self.options = options
-        self.backbone = start.backbone.requires_grad_(False)
         scale = torch.tensor(float(start.scale))
         self.generator = WdaeGenerator(options, start.base_weights, scale, None)
-
-    def train(self, mode: bool = True) -> Self:
-        """Sets the mode of all but the pretrained network, which stays in eval mode."""
-        super().train(mode)
-        self.backbone.eval()
-        return self
-
-    @torch.no_grad()
-    def embed(self, images: Tensor) -> Tensor:
-        features: Tensor = self.backbone(images)
-        return features
 
     def scores(self, episodes: EpisodeBatch) -> Tensor:
         count = len(self.generator.base_weights)
@@ -62,7 +46,7 @@ class WdaeGnn(EpisodicMethod):
         weights = self.generator(Task(base, _exemplars(episodes)), float(self.options.step))
         return cosine_logits(episodes.query, weights[:, count:], self.generator.scale)
 
-    def loss_among(self, episodes: EpisodeBatch, classes: Tensor) -> Tensor:
+    def loss_among_base(self, episodes: EpisodeBatch, classes: Tensor) -> Tensor:
         novel = classes[:, : classes.shape[1] // 2]  # (E, n)
         count = len(self.generator.base_weights)
         stays = torch.ones(len(novel), count, dtype=torch.bool, device=novel.device)

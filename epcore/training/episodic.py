@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from epcore.backbones.checkpoint import Checkpoint
+from epcore.backbones.checkpoint import REMEDY, Checkpoint
 from epcore.backbones.config import BackboneConfig
 from epcore.classifiers.episodes import EpisodeBatch
 from epcore.data.augment import Augmenter, crop_size
@@ -90,7 +90,7 @@ class EpisodicTask:
         """The loss of a step's episodes, whose support is in these rows `(T, way, shot)`."""
         classes = self.base_labels[torch.from_numpy(support[:, :, 0])]
         if self.base_head is None:
-            return self.method.loss_among(batch, classes)
+            return self.method.loss_among_base(batch, classes)
         return self.method.joint_loss(batch, self.base_head, classes)
 
     def validate(self) -> tuple[float, float]:
@@ -113,17 +113,30 @@ def run(
     session = Session("meta-train", config, inputs, out)
     store = ImageStore.open(data)
     validation = Episodes.drawn_from(episodes, store.labels, data)
-    start = start_from(pretrained, config.backbone, device) if pretrained else None
+    start = start_from(pretrained, config.backbone, store, device) if pretrained else None
     task = EpisodicTask(config, store, validation, device, start)
     label = f"{config.method['name']} {config.shot}-shot"
     session.train(task, label, task.method, _checkpoint, processes=1)
 
 
-def start_from(path: Path, backbone: BackboneConfig, device: torch.device) -> Pretrained:
-    """What a checkpoint of a pretraining holds."""
+def start_from(
+    path: Path, backbone: BackboneConfig, store: ImageStore, device: torch.device
+) -> Pretrained:
+    """What a checkpoint of a pretraining holds.
+
+    Raises:
+        UserError: if it was trained with another number of base classes than the store has.
+    """
     checkpoint = Checkpoint.load(path, backbone)
     network, head = checkpoint.network(device), checkpoint.class_head
     base_weights = head.get("weight", torch.empty(0, network.feature_size))
+    classes = len(store.class_indices("base"))
+    if len(base_weights) not in (0, classes):
+        raise UserError(
+            f"{checkpoint.name} knows {len(base_weights)} classes, data set {store.name} has "
+            f"{classes} base classes",
+            REMEDY,
+        )
     return Pretrained(network, base_weights, float(head.get("scale", 1)))
 
 

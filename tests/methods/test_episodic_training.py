@@ -61,6 +61,17 @@ def stage_of(name, shot=1, **training):
     )
 
 
+def score_lines(store, stage, weights, episodes):
+    """The lines of a test's file, its head among them."""
+    config = MetaTestConfig(
+        backbone=CONV4, view=WHOLE, precision="fp32", method=stage.method, way=5,
+        batch_statistics=False,
+    )  # fmt: skip
+    file = episodes.with_suffix(".csv")
+    meta_test.run(config, store.directory, weights, episodes, file)
+    return file.read_text(encoding="utf-8").splitlines()
+
+
 def drawn(store, split, episodes=30, queries=5, shot=1):
     return sample(pool_of(store, split), 5, shot, queries, episodes, seed=7)
 
@@ -367,12 +378,7 @@ def test_a_head_over_the_base_classes_is_trained_and_not_kept(colors, tmp_path):
     after = torch.load(state, weights_only=True)["best"]["weights"]["base_head.weight"]
     assert after.shape == before.shape == (24, method.base_features)
     assert not torch.equal(after, before)
-    test = MetaTestConfig(
-        backbone=CONV4, view=WHOLE, precision="fp32", method=stage.method, way=5,
-        batch_statistics=False,
-    )  # fmt: skip
-    meta_test.run(test, colors.directory, weights, tmp_path / "novel.npz", tmp_path / "s.csv")
-    assert len((tmp_path / "s.csv").read_text(encoding="utf-8").splitlines()) == 1 + 4
+    assert len(score_lines(colors, stage, weights, tmp_path / "novel.npz")) == 1 + 4
 
 
 @pytest.mark.slow
@@ -380,26 +386,30 @@ def test_a_head_over_the_base_classes_is_trained_and_not_kept(colors, tmp_path):
 def test_the_checkpoint_of_a_training_is_read_again(colors, tmp_path, name):
     drawn(colors, "val", episodes=2).save(tmp_path / "val.npz")
     stage, weights = stage_of(name, steps=1), tmp_path / "meta-1shot.pt"
-    start = tmp_path / "pretrain.pt" if METHODS[name].pretrained else None
+    start, checkpoint = start_of(name, colors), None
     if start:
-        begun = start_of(name, colors)
-        head = {"weight": begun.base_weights, "scale": torch.tensor(10.0)}
-        Checkpoint(CONV4, begun.backbone.state_dict(), head).save(start)
-    episodic.run(stage, colors.directory, tmp_path / "val.npz", weights, False, start)
-    method = build_method(stage.method, 28, 5, "here", start_of(name, colors))
+        checkpoint = tmp_path / "pretrain.pt"
+        head = {"weight": start.base_weights, "scale": torch.tensor(10.0)}
+        Checkpoint(CONV4, start.backbone.state_dict(), head).save(checkpoint)
+    episodic.run(stage, colors.directory, tmp_path / "val.npz", weights, False, checkpoint)
+    method = build_method(stage.method, 28, 5, "here", start)
     Checkpoint.load(weights, CONV4).fill(method)
     if start:
         drawn(colors, "novel", episodes=2).save(tmp_path / "novel.npz")
-        test = MetaTestConfig(
-            backbone=CONV4, view=WHOLE, precision="fp32", method=stage.method, way=5,
-            batch_statistics=False,
-        )  # fmt: skip
-        meta_test.run(test, colors.directory, weights, tmp_path / "novel.npz", tmp_path / "s.csv")
-        assert len((tmp_path / "s.csv").read_text(encoding="utf-8").splitlines()) == 1 + 2
+        assert len(score_lines(colors, stage, weights, tmp_path / "novel.npz")) == 1 + 2
     if name == "mtl":
-        kept, before = method.state_dict(), Checkpoint.load(start, CONV4).weights
+        kept, before = method.state_dict(), Checkpoint.load(checkpoint, CONV4).weights
         fixed = [key for key in kept if "convolution." in key]
         assert len(fixed) == 4
         for key in fixed:
             first = before[key.removeprefix("backbone.").replace("convolution.", "")]
             assert torch.equal(kept[key], first)
+
+
+def test_a_pretrained_network_of_other_base_classes_is_refused(colors, tmp_path):
+    start = start_of("leo", colors)
+    path = tmp_path / "pretrain.pt"
+    head = {"weight": start.base_weights[:7], "scale": torch.tensor(10.0)}
+    Checkpoint(CONV4, start.backbone.state_dict(), head).save(path)
+    with pytest.raises(UserError, match=r"pretrain\.pt knows 7 classes, data set .* has 24 base"):
+        episodic.start_from(path, CONV4, colors, CPU)
