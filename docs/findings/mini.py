@@ -138,15 +138,15 @@ def mini_interpolation() -> str:
         {line["name"]: float(line["value"]) for line in lines_of(f"{run}/interpolation-numbers")}
         for run in ("mini-cpu", "mini-cpu-seed-1", "mini-cpu-seed-2")
     ]
-    measures = {"steepest-slope": "steepest slope", "slope-variation": "variation of the slope"}
+    names = {"steepest-slope": "steepest slope", "slope-variation": "variation of the slope"}
     rows = []
-    for reading, (measure, said) in itertools.product(("features", "embeddings"), measures.items()):
+    for reading, measure in itertools.product(("features", "embeddings"), names):
         epnet, net, differences = (
             np.array([run[f"{reading}-{measure}-{what}"] for run in runs])
             for what in ("epnet", "net", "difference")
         )
         means = [f"{values.mean():.2f}" for values in (epnet, net)]
-        rows.append([f"between {reading}", said, *means, mean_gap(differences, digits=2)])
+        rows.append([f"between {reading}", names[measure], *means, mean_gap(differences, digits=2)])
     return markdown(["line", "mean over 200 pairs", "EPNet", "--Net", "difference"], rows)
 
 

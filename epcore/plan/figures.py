@@ -127,10 +127,10 @@ class Figures:
             )
             for recipe in figure.recipes
         }
-        first: dict[float, str] = {}
+        recipe_of_alpha: dict[float, str] = {}
         for recipe, candidate in candidates.items():
             alpha = candidate.propagation.embedding_alpha
-            if (other := first.setdefault(alpha, recipe)) != recipe:
+            if (other := recipe_of_alpha.setdefault(alpha, recipe)) != recipe:
                 raise UserError(
                     f"the figure alpha: recipes {other} and {recipe} both have embedding_alpha "
                     f"{alpha:g}",

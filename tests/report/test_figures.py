@@ -259,11 +259,8 @@ def test_of_several_trainings_the_search_has_the_mean_and_what_another_would_giv
     """The second training of each recipe is the first of the next."""
     first = [candidate.features[0] for candidate in alpha_stage.candidates]
     both = zip(alpha_stage.candidates, first, [*first[1:], first[0]], strict=True)
-    stage = alpha_stage.model_copy(
-        update={
-            "candidates": [c.model_copy(update={"features": tuple(files)}) for c, *files in both]
-        }
-    )
+    candidates = tuple(c.model_copy(update={"features": tuple(files)}) for c, *files in both)
+    stage = alpha_stage.model_copy(update={"candidates": candidates})
     alpha.run(stage, Path("episodes.npz"), Path("alpha.pdf"))
     for line in lines_of(Path("alpha.csv")):
         one, two = means_of_trainings(stage, line)
