@@ -1,5 +1,7 @@
 """Plans that tests share, changes to their config, and what printed commands say by them."""
 
+import shutil
+import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -11,12 +13,22 @@ from epcore.settings import StageConfig, config_text
 
 CONFIG = Path(__file__).parents[1] / "config"
 DELETED = object()
+FOLDER = tempfile.TemporaryDirectory()
 
 
 @cache
 def plan_of(scale: str = "demo", seeds: int | tuple[int, ...] | None = None) -> Plan:
-    """For tests that change neither the config nor the code that reads it."""
-    return Plan(CONFIG, scale, seeds)
+    """For tests that change neither the config nor the code that reads it.
+
+    The scale `both` is the demo with the main table whole: with both of the paper's data sets.
+    """
+    if scale == "both":
+        config = Path(FOLDER.name, "config")
+        shutil.copytree(CONFIG, config, dirs_exist_ok=True)
+        (config / "scales/both.yaml").write_text("extends: demo\nparts: {main: null}\n", "utf-8")
+    else:
+        config = CONFIG
+    return Plan(config, scale, seeds)
 
 
 def put(config, file, path, value):

@@ -40,27 +40,25 @@ def _compared(run: str, data: tuple[str, ...]) -> str:
 
 
 def compared_beside() -> str:
-    """What that table has not: other episodes, and training images that are augmented."""
-    others = (line for line in lines_of("demo-newer/episodic") if line["protocol"] != "5way-1shot")
-    lines = [
-        *(("", line) for line in others),
-        *((", augmented", line) for line in lines_of("demo-augmented/episodic")),
-    ]
-    return _episodic_tests(sorted(lines, key=lambda pair: -float(pair[1]["accuracy"])))
+    """Accuracies with episodes that no table of the demo has."""
+    of_table = {line["protocol"] for line in lines_of("demo-compared/compared")}
+    of_leaks = {line["protocol"] for line in lines_of("demo-compared/leaks")}
+    lines = lines_of("demo-compared/episodic")
+    return _episodic_tests(line for line in lines if line["protocol"] not in of_table | of_leaks)
 
 
 def photographs_groups() -> str:
     """A method of each other group on the photographs, with narrowed networks."""
-    return _episodic_tests(("", line) for line in lines_of("grocery-groups/episodic"))
+    return _episodic_tests(lines_of("grocery-groups/episodic"))
 
 
-def _episodic_tests(lines: Iterable[tuple[str, Line]]) -> str:
-    """Tests of compared methods, each with a note on its training."""
+def _episodic_tests(lines: Iterable[Line]) -> str:
+    """Tests of compared methods."""
     rows = []
-    for note, line in lines:
+    for line in lines:
         _, backbone, recipe, _ = line["network"].split("/")
         numbers = short(line["accuracy"]), f"{int(line['steps']):,}", line["seconds"]
-        rows.append([f"{recipe} ({backbone}){note}", line["protocol"], *numbers])
+        rows.append([f"{recipe} ({backbone})", line["protocol"], *numbers])
     return markdown(["method", "episodes", "accuracy", "steps", "seconds of training"], rows)
 
 
@@ -80,10 +78,10 @@ def maml() -> str:
 
 def _differences(name: str, columns: dict[str, str]) -> str:
     """Each row's accuracies, and below them their differences to the first row of its block."""
-    blocks = dict.fromkeys(line["block"] for line in lines_of(f"demo-leaks/{name}"))
+    blocks = dict.fromkeys(line["block"] for line in lines_of(f"demo-compared/{name}"))
     rows = []
     for block in blocks:
-        cells = cells_of(f"demo-leaks/{name}", block)
+        cells = cells_of(f"demo-compared/{name}", block)
         for row in dict.fromkeys(row for row, _ in cells):
             found = [cells[row, column] for column in columns]
             rows.append([block, row, *map(accuracy, found)])

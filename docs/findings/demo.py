@@ -55,13 +55,13 @@ def each_claim() -> str:
 
 def epnet_and_net() -> str:
     """EPNet minus --Net in the main table: of one training, and of three."""
-    one = [cells_of("demo-main/main", name.upper()) for name in NETWORKS.values()]
+    one = [cells_of("demo-compared/compared", name.upper()) for name in NETWORKS.values()]
     three = cells_of("demo-3-seeds/main", "CONV-4")
     rows = []
     for dataset, shots in itertools.product(("mini", "tiered"), "15"):
-        place = "EPNet", f"{dataset[:4]}{shots}"
-        shown = [f"{float(cells[place]['difference']):+.1f}" for cells in one]
-        rows.append([dataset, shots, *shown, gap_by_seed(three[place])])
+        column = f"{dataset[:4]}{shots}"
+        shown = [f"{-float(cells['--Net', column]['difference']):+.1f}" for cells in one]
+        rows.append([dataset, shots, *shown, gap_by_seed(three["EPNet", column])])
     return markdown(["data", "shots", *NETWORKS.values(), "Conv-4, three trainings"], rows)
 
 

@@ -4,19 +4,18 @@ A file counts wherever it lies: below the data root or below the folder that the
 variable EPCORE_MIRROR names. What is found is verified like a download, and never changed.
 """
 
+import functools
 import os
-import shutil
 import sys
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
 import pooch
 import requests
 from filelock import FileLock, Timeout
 from requests.adapters import HTTPAdapter
-from rich.filesize import decimal as file_size
 from tqdm import tqdm
 
 from epcore.data.datasets import Source, SourceFile
@@ -25,14 +24,12 @@ from epcore.errors import UserError
 from epcore.files import named_in_os_error
 
 PIECE = 1 << 16  # what a connection that breaks off loses at most
-ATTEMPTS = 3  # at each address, as long as nothing new arrives
+ATTEMPTS = 3  # at each address
 TIMEOUT = (20, 60)  # seconds to connect, and between two pieces
 pooch.get_logger().setLevel("ERROR")  # what it tells, `obtain` and the progress bar tell too
 BROKEN_OFF = (
-    requests.ConnectionError,
-    requests.Timeout,
-    requests.exceptions.ChunkedEncodingError,
-)
+    requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError
+)  # fmt: skip
 
 
 def places(root: Path) -> list[Path]:
@@ -137,16 +134,16 @@ def download(file: SourceFile, path: Path) -> None:
     Raises:
         UserError: if no address gives it; the message has each one's reason.
     """
-    with _turn(path), named_in_os_error(path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with named_in_os_error(path), _turn(path):
         if path.is_file():
             _verify(path, file)
         else:
-            _from_addresses(file, path)
+            _from_addresses(file, path, path.with_name(f".{path.name}.part"))
 
 
 def _turn(path: Path) -> AbstractContextManager[Any]:
     """Waits until no other process downloads a file; says so if it must."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(path.with_name(f".{path.name}.lock"))
     try:
         return lock.acquire(blocking=False)
@@ -155,25 +152,34 @@ def _turn(path: Path) -> AbstractContextManager[Any]:
         return lock.acquire()
 
 
-def _from_addresses(file: SourceFile, path: Path) -> None:
-    reasons = []
-    for url in file.urls:
+def _from_addresses(file: SourceFile, path: Path, partial: Path) -> None:
+    """Tries each address in turn, several times; one that sends another file is tried once."""
+    downloader = functools.partial(_receive, file=file, partial=partial)
+    urls, reasons = list(file.urls) * ATTEMPTS, {}
+    while urls:
+        url = urls.pop(0)
+        if not _checksum(file):
+            partial.unlink(missing_ok=True)  # nothing would tell that the file changed meanwhile
+        resumed = partial.exists()
         try:
-            _from_address(url, file, path)
+            pooch.retrieve(url, _checksum(file), path.name, path.parent, downloader=downloader)
             return
         except (requests.RequestException, ValueError) as error:
-            reasons.append(f"{url}: {_reason(error)}")
-            print(f"  {reasons[-1]}", flush=True)
+            reasons[url] = _reason(error)
+            print(f"  {url}: {reasons[url]}", flush=True)
+            if wrong_content := not isinstance(error, requests.RequestException):
+                partial.unlink(missing_ok=True)
+            # Of a resumed file the wrong bytes may be those that were there.
+            if not (isinstance(error, BROKEN_OFF) or (wrong_content and resumed)):
+                urls = [other for other in urls if other != url]
     raise UserError(
-        f"{path.name} could not be downloaded ({'; '.join(reasons)})",
+        f"{path.name} could not be downloaded ({'; '.join(map(': '.join, reasons.items()))})",
         f"try again later, or put the file there yourself: {path}",
     )
 
 
 def _reason(error: Exception) -> str:
     """The cause of a failed download in one line; requests has a chain of them."""
-    if isinstance(error, requests.Timeout):
-        return "no answer in time"
     if isinstance(error, requests.HTTPError) and error.response is not None:
         return f"the server answers {error.response.status_code}"
     if isinstance(error, BROKEN_OFF):
@@ -181,94 +187,38 @@ def _reason(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-def _from_address(url: str, file: SourceFile, path: Path) -> None:
-    """Lets pooch verify and name what `_receive` gets of an address, in several attempts."""
-    partial = path.with_name(f".{path.name}.part")
-
-    def downloader(url: str, output: str, _: Any) -> None:
-        _receive(url, file, path, partial)
-        partial.replace(output)  # which pooch removes if its checksum is wrong
-
-    largest, failures = _size(partial), 0
-    while True:
-        if not _checksum(file):
-            partial.unlink(missing_ok=True)  # nothing would tell that the file changed meanwhile
-        have = _size(partial)
-        try:
-            pooch.retrieve(url, _checksum(file), path.name, path.parent, downloader=downloader)
-            return
-        except BROKEN_OFF:
-            arrived = _size(partial)
-            failures = 0 if arrived > largest else failures + 1
-            largest = max(largest, arrived)
-            if failures == ATTEMPTS:
-                raise
-        except ValueError:
-            partial.unlink(missing_ok=True)
-            if not have:  # else the wrong bytes may be those that were there
-                raise
-
-
-def _size(partial: Path) -> int:
-    """Bytes of a file that are here; 0 of one that is not."""
-    return partial.stat().st_size if partial.exists() else 0
-
-
-def _receive(url: str, file: SourceFile, path: Path, partial: Path) -> None:
-    """Appends what is missing to the partial file.
+def _receive(url: str, output: str, _: Any, file: SourceFile, partial: Path) -> None:
+    """Appends to the partial file what it lacks, and gives it to pooch, which verifies it.
 
     Raises:
-        requests.RequestException: if the answer is not one to what was asked for.
-        ValueError: if it is longer or shorter than the published file.
+        requests.RequestException: if the connection fails or breaks off.
+        ValueError: if the content is longer or shorter than the published file.
     """
-    have = _size(partial)
+    have = partial.stat().st_size if partial.exists() else 0
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
     with requests.Session() as session:
         session.mount("http://", _OfThisMachine())
         with session.get(url, headers=headers, stream=True, timeout=TIMEOUT) as answer:
-            if answer.status_code == requests.codes.requested_range_not_satisfiable:
-                return  # nothing is missing, or pooch finds out
-            have = _start(answer, have)
-            length = have + int(answer.headers.get("Content-Length") or -have)
-            if wrong := length and _wrong_size(length, file):
-                raise ValueError(f"it sends another file: {wrong}")
-            if not (length or file.size or _checksum(file)):
-                raise requests.RequestException("it does not say how long the file is")
-            _check_room(path, (file.size or length) - have)
-            with (
-                partial.open("ab" if have else "wb") as content,
-                tqdm(total=file.size or length or None, initial=have, desc=path.name, unit="B",
-                     unit_scale=True, disable=None) as progress,
-            ):  # fmt: skip
-                for piece in answer.iter_content(PIECE):
-                    content.write(piece)
-                    progress.update(len(piece))
-                    if file.size is not None and content.tell() > file.size:
-                        raise ValueError(f"it sends more than the {file.size:,} bytes expected")
-                if wrong := _wrong_size(content.tell(), file):
-                    raise ValueError(f"it sends another file: {wrong}")
-                content.flush()
-                os.fsync(content.fileno())
+            if answer.status_code != requests.codes.requested_range_not_satisfiable:
+                answer.raise_for_status()
+                resumed = have > 0 and answer.status_code == requests.codes.partial_content
+                with partial.open("ab" if resumed else "wb") as content:
+                    _write(answer, content, file)
+    if wrong := _wrong_size(partial.stat().st_size, file):
+        raise ValueError(f"it sends another file: {wrong}")
+    partial.replace(output)  # which pooch removes if its checksum is wrong
 
 
-def _start(answer: requests.Response, have: int) -> int:
-    """Where an answer begins: at what was asked for, or at the beginning of the file."""
-    answer.raise_for_status()
-    resumed = answer.status_code == requests.codes.partial_content
-    start = answer.headers.get("Content-Range", "")
-    if resumed and not (have and start.startswith(f"bytes {have}-")):
-        raise requests.RequestException("it sends a part that was not asked for")
-    if not resumed and answer.status_code != requests.codes.ok:
-        raise requests.RequestException(f"the server answers {answer.status_code}")
-    if answer.headers.get("Content-Encoding", "identity") != "identity":
-        raise requests.RequestException("it sends the file encoded")
-    return have if resumed else 0
-
-
-def _check_room(path: Path, needed: int) -> None:
-    free = shutil.disk_usage(path.parent).free
-    if needed > free:
-        raise UserError(
-            f"{path} needs {file_size(needed)}, {file_size(free)} are free",
-            "make room or choose another data_root in config/config.yaml",
-        )
+def _write(answer: requests.Response, content: BinaryIO, file: SourceFile) -> None:
+    """Writes what arrives, which may be no longer than the published file."""
+    with tqdm(
+        total=file.size, initial=content.tell(), desc=Path(file.path).name, unit="B",
+        unit_scale=True, disable=None,
+    ) as progress:  # fmt: skip
+        for piece in answer.iter_content(PIECE):
+            content.write(piece)
+            progress.update(len(piece))
+            if file.size and content.tell() > file.size:
+                raise ValueError(f"it sends more than the {file.size:,} bytes expected")
+    content.flush()
+    os.fsync(content.fileno())

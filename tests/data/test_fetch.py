@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections import namedtuple
 from functools import partial
 from itertools import repeat
 
@@ -133,15 +132,6 @@ def test_what_is_there_is_not_downloaded_again(tmp_path, server):
     assert len(server.answers) == 1
 
 
-def test_a_connection_that_breaks_off_each_time_is_resumed_as_long_as_something_arrives(
-    tmp_path, server
-):
-    url = server.page("/a", cuts=repeat(PIECE))
-    assert fetched(tmp_path, {"archive": [url]}).read_bytes() == BODY
-    assert server.starts() == [0, PIECE, 2 * PIECE, 3 * PIECE, 4 * PIECE]
-    assert sum(server.sent()) == len(BODY)
-
-
 def test_a_break_anywhere_loses_no_more_than_one_piece(tmp_path, server):
     url = server.page("/a", cuts=[3 * PIECE + 17, PIECE + 1])
     assert fetched(tmp_path, {"archive": [url]}).read_bytes() == BODY
@@ -204,7 +194,7 @@ def test_a_server_that_ignores_ranges_and_breaks_off_is_given_up(tmp_path, serve
 def test_a_server_that_never_answers_is_given_up(tmp_path, server, monkeypatch):
     monkeypatch.setattr(fetch, "TIMEOUT", (5, 0.1))
     url = server.page("/a", cuts=repeat("silence"))
-    assert f"{url}: no answer in time" in refused(tmp_path, {"archive": [url]})
+    assert f"{url}: no connection, or it broke off" in refused(tmp_path, {"archive": [url]})
     assert len(server.answers) == fetch.ATTEMPTS
     assert below(tmp_path / "data") == []
 
@@ -221,7 +211,7 @@ WRONG = {
     "500": ({"body": b"oops", "status": 500}, "the server answers 500"),
     "page": ({"body": HTML}, f"has {len(HTML)} bytes, {len(BODY):,} are expected"),
     "short": ({"body": BODY[:-1]}, f"has {len(BODY) - 1:,} bytes, {len(BODY):,} are expected"),
-    "long": ({"body": BODY + b"!"}, f"has {len(BODY) + 1:,} bytes, {len(BODY):,} are expected"),
+    "long": ({"body": BODY + b"!"}, f"it sends more than the {len(BODY):,} bytes expected"),
     "other": (
         {"body": OTHER},
         f"expected sha256:{SHA256} but got {hashlib.sha256(OTHER).hexdigest()}",
@@ -288,14 +278,6 @@ def test_if_all_addresses_fail_each_is_told_with_its_reason_and_where_to_put_the
     for url, (_, reason) in zip(urls, WRONG.values(), strict=True):
         assert re.search(rf"{re.escape(url)}: [^;]*{re.escape(reason)}", message)
     assert message.endswith(f"or put the file there yourself: {tmp_path / 'data' / PATH}")
-
-
-def test_a_full_disk_is_told_before_anything_is_written(tmp_path, server, monkeypatch):
-    usage = namedtuple("usage", "total used free")
-    monkeypatch.setattr(fetch.shutil, "disk_usage", lambda path: usage(10**9, 10**9, 20_000))
-    message = refused(tmp_path, {"archive": [server.page("/a")]})
-    assert f"{PATH} needs 327.7 kB, 20.0 kB are free; make room" in message
-    assert below(tmp_path / "data") == []
 
 
 # -- files that are here -----------------------------------------------------------------------

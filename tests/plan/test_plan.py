@@ -122,6 +122,7 @@ def test_the_main_table_has_a_cell_of_every_row_of_ours_in_every_column_of_the_s
         for column in table["columns"]
         if block["backbone"] in has.backbones
         and has.columns.get(column["dataset"])
+        and (scale != "demo" or column["dataset"] == "mini")
         and run & {*row}
     ]
     cells = plan(scale).tables.measured("main")
@@ -141,7 +142,7 @@ def test_every_segment_of_a_path_is_a_readable_name(scale):
 
 
 def test_a_cell_names_the_scores_of_its_episodes_and_the_checkpoint_of_its_shot():
-    cells = {(c.block, c.row, c.column): c for c in plan().tables.measured("main")}
+    cells = {(c.block, c.row, c.column): c for c in plan().tables.measured("compared")}
     cell = cells["CONV-4", "--Net", "tier5"]
     assert cell.scores.file == "results/demo/scores/glyph-tiered/conv4/net/s0/5way-5shot.csv"
     assert cell.checkpoint_meta == (

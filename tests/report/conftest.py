@@ -14,7 +14,7 @@ CONFIG = Path(__file__).parents[2] / "config"
 
 @pytest.fixture
 def table_stage():
-    return plan_of("demo").tables.stage("main")
+    return plan_of("both").tables.stage("main")
 
 
 @pytest.fixture

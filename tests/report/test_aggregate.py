@@ -216,10 +216,10 @@ DIFFERENCE = ("baseline", "difference", "difference_interval")
 
 @pytest.fixture
 def built(fabricate):
-    """What the demo's scores make of a table: built("placement") -> its lines, its scores."""
+    """What a demo's scores make of a table: built("placement") -> its lines, its scores."""
 
     def build(name):
-        plan = plan_of("demo")
+        plan = plan_of("both")
         stage = plan.tables.stage(name)
         scores = fabricate(stage.cells)
         printed = map(Path, plan.tables.printed_files(name).values())

@@ -3,13 +3,13 @@
 import csv
 import re
 from contextlib import chdir
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
 from claim_values import VALUES
+from plans import plan_of
 from scipy import stats
 from score_files import write_results
 from test_latex import compiled, overfull
@@ -51,16 +51,11 @@ OPEN = ["C27", "C28"]  # by measurement alone
 Z = stats.norm.isf(0.02)  # as many standard errors above a bound have p = 0.02
 
 
-@cache
-def planned(scale, seeds=None):
-    return Plan(CONFIG, scale, seeds)
-
-
 @pytest.fixture(scope="module")
 def without_a_run():
     """The claims by what is printed alone, at each scale."""
     return lambda scale: {
-        each.claim.id: each for each in judge(planned(scale).claims.stage(), {}, {})
+        each.claim.id: each for each in judge(plan_of(scale).claims.stage(), {}, {})
     }
 
 
@@ -139,7 +134,7 @@ def verdict():
         contrasts = contrasts if isinstance(contrasts, list) else [contrasts]
         claim = {"id": "X", "where": "here", "claim": "so", "trainings": trainings, **more}
         claim |= {"contrasts": contrasts} if contrasts else {}
-        plan = planned("demo", seeds)
+        plan = plan_of("demo", seeds)
         asked = Claims.__new__(Claims)
         asked.__dict__ |= {k: v for k, v in plan.claims.__dict__.items() if k != "_config"}
         asked.settings = validate(
@@ -370,9 +365,9 @@ MINI, FEW = "classifiers/--Net/{}/{}", "imagenetfs/-/{}/{}"
         (FEW.format("wDAE-GNN", "nov1"), EP, False),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("scale", ["demo", "paper"])
+@pytest.mark.parametrize("scale", ["both", "paper"])
 def test_cells_are_paired_where_they_have_the_same_images(scale, one, other, same):
-    plan = planned(scale)
+    plan = plan_of(scale)
     draws = []
     for name in (one, other):
         table, *place = plan.claims.cells[name].measured.split("/")
@@ -386,7 +381,7 @@ def test_cells_are_paired_where_they_have_the_same_images(scale, one, other, sam
 
 def test_novel_and_all_classes_of_imagenet_fs_are_paired_trial_by_trial():
     """Their gains exclude each other, so that the mean over both is surer than that of one."""
-    stage = planned("demo").claims.stage()
+    stage = plan_of("demo").claims.stage()
     (claim,) = (claim for claim in stage.claims if claim.id == "C05")
     random, scores = np.random.default_rng(0), {}
     for k in (1, 2, 5, 10, 20):
@@ -464,7 +459,7 @@ def askable(claim, stage):
 @pytest.mark.parametrize("scale", ["demo", "small", "paper"])
 def test_what_is_said_to_have_a_claims_cells_has_them(scale):
     """A claim without cells says what to run, and nothing is said of one that no scale can ask."""
-    stage, paper = planned(scale).claims.stage(), planned("paper").claims.stage()
+    stage, paper = plan_of(scale).claims.stage(), plan_of("paper").claims.stage()
     judged = {each.claim.id: each for each in judge(stage, {}, {})}
     never = set()
     for claim in stage.claims:
@@ -480,7 +475,7 @@ def test_what_is_said_to_have_a_claims_cells_has_them(scale):
 
 
 def test_the_claims_on_methods_that_assume_balance_are_of_those_that_the_tables_mark():
-    plan = planned("demo")
+    plan = plan_of("demo")
     recipes = plan.registry.recipes
 
     def balanced(name):
@@ -495,7 +490,7 @@ def test_the_claims_on_methods_that_assume_balance_are_of_those_that_the_tables_
 
 
 def test_the_claims_on_co2_are_of_the_numbers_that_the_footprint_has():
-    claims = {claim.id: claim for claim in planned("demo").claims.settings.paper}
+    claims = {claim.id: claim for claim in plan_of("demo").claims.settings.paper}
     (mass,), (share,) = claims["C30"].products, claims["C31"].products
     assert mass.factors == (HOURS, WATTS / 1000, 0.02)
     assert (mass.stated, mass.divisors) == (PRINTED, ())
@@ -589,7 +584,7 @@ def written(claimed, monkeypatch):
 
 
 def judged_claims():
-    plan = planned("demo")
+    plan = plan_of("demo")
     stage, inputs = plan.claims.stage(), plan.claims.inputs
     for table, file in zip(stage.tables, inputs["tests"], strict=True):
         config = plan.tables.stage(table)

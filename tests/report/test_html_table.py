@@ -120,7 +120,7 @@ def test_a_page_says_where_printed_rows_are_from_under_the_numbers_in_its_rows(t
 
 
 def test_rows_of_this_run_are_marked_as_such(typeset):
-    typeset("main")
+    typeset("main", "both")
     text = Path("main.html").read_text(encoding="utf-8")
     marked = [row == ' class="ours"' for row, _ in headers(text)]
     assert marked == [row.recipe is not None for row in rows_of("main")]

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from plans import plan_of
+from plans import DELETED, plan_of, put
 from scipy import stats
 from score_files import write_curve
 
@@ -219,7 +219,7 @@ def test_marks_are_columns_of_their_own_with_a_tick_where_they_are_on(typeset):
 
 @pytest.mark.parametrize(("name", "lead"), [("main", 2), ("cub", 1)])
 def test_the_rerun_of_the_authors_stands_below_epnet_with_its_source(typeset, name, lead):
-    text, _ = typeset(name)
+    text, _ = typeset(name, "both")
     with (CONFIG / "paper" / "readme-rerun.csv").open(newline="", encoding="utf-8") as file:
         printed = {(line["block"], line["column"]): line for line in csv.DictReader(file)}
     rows, table = body(text)[3:], plan_of("demo").registry.tables.table(name)
@@ -384,7 +384,7 @@ def overfull(log):
 
 
 @pytest.fixture
-def with_special_characters(config, scores, paper):
+def with_special_characters(config, fabricate, paper):
     """The table of a config whose plain texts hold every special character."""
     for file, old in (
         ("scales/demo.yaml", "Scale demo: images"),
@@ -398,8 +398,10 @@ def with_special_characters(config, scores, paper):
         if file == "datasets.yaml":
             new = new.replace(SPECIAL, f"'{SPECIAL}'")
         (config / file).write_text(new, encoding="utf-8")
-    plan = Plan(config, "demo")
-    run(plan.tables.stage("main"), Path("main.csv"), paper)
+    put(config, "scales/demo.yaml", "parts/main", DELETED)  # both data sets
+    stage = Plan(config, "demo").tables.stage("main")
+    fabricate(stage.cells)
+    run(stage, Path("main.csv"), paper)
 
 
 @pytest.mark.latex
@@ -413,11 +415,13 @@ def test_the_table_compiles_by_itself(with_special_characters):
 
 
 @pytest.mark.latex
-def test_letters_that_pdflatex_has_no_font_for_are_question_marks(config, scores, paper):
+def test_letters_that_pdflatex_has_no_font_for_are_question_marks(config, fabricate, paper):
     text = (config / "datasets.yaml").read_text(encoding="utf-8")
     named = text.replace("rendered characters of 100 classes", "我的照片 Жук café")
     (config / "datasets.yaml").write_text(named, encoding="utf-8")
-    run(Plan(config, "demo").tables.stage("main"), Path("main.csv"), paper)
+    stage = Plan(config, "demo").tables.stage("main")
+    fabricate(stage.cells)
+    run(stage, Path("main.csv"), paper)
     assert "我的照片" in Path("main.tex").read_text(encoding="utf-8")
     words = " ".join(compiled("main.tex").split())
     assert "???? ??? caf" in words, words[:600]

@@ -20,7 +20,7 @@ TABLE, OUT = Path("tables/main.csv"), Path("figures/per-episode.pdf")
 
 @pytest.fixture
 def stage(fabricate):
-    plan = plan_of("demo", seeds=2)
+    plan = plan_of("both", seeds=2)
     fabricate(plan.tables.measured("main"))
     table.run(plan.tables.stage("main"), TABLE, CONFIG / "paper/main.csv")
     return plan.figures.of_table("per-episode")
@@ -38,7 +38,7 @@ def accuracies(stage, line, row):
     }
     files = {
         cell.seed: cell.scores.file
-        for cell in plan_of("demo", seeds=2).tables.measured("main")
+        for cell in plan_of("both", seeds=2).tables.measured("main")
         if (cell.block, cell.row, cell.column) in places
     }
     assert sorted(files) == [0, 1]

@@ -9,10 +9,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from figure_files import draw_in_another_process, fonts_of, lines_of, same_files, words_of
+from plans import plan_of
 from scipy import stats
 from score_files import write_results
 
-from epcore.plan import Plan
 from epcore.report import plot
 from epcore.report.figure import facets
 from epcore.report.scores import read_scores
@@ -31,7 +31,7 @@ def draw(name):
 
     Returns its stage, its lines and the scores of cells.
     """
-    plan = Plan(CONFIG, "demo")
+    plan = plan_of("both")
     scores, files = {}, []
     for table in plan.plots.tables(name):
         stage = plan.tables.stage(table)
@@ -154,7 +154,7 @@ def test_the_papers_one_number_for_100_unlabeled_stands_at_both_readings(drawn):
 def test_words_and_numbers_of_a_plot_are_text_in_embedded_fonts(drawn, name):
     stage, lines, _ = drawn(name)
     words = words_of(f"{name}.pdf")
-    for said in ("EPNet, this run", "--Net, paper", "accuracy, %", stage.label, "Scale demo."):
+    for said in ("EPNet, this run", "--Net, paper", "accuracy, %", stage.label, "Scale both."):
         assert said in words
     for line in lines:
         if line["difference"]:
