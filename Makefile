@@ -61,7 +61,7 @@ pictures: all
 	$(VENV) -m snakemake --cores all data_pictures figures/two-moons.png
 	cp results/demo/figures/data/glyph-mini.png figures/two-moons.png docs
 	latexmk -pdf -silent -output-directory=results/demo/page tables/main.tex
-	pdftoppm -png -singlefile -r 130 -x 60 -y 90 -W 960 -H 880 results/demo/page/main.pdf docs/demo-table
+	pdftoppm -png -singlefile -r 130 -x 60 -y 90 -W 960 -H 860 results/demo/page/main.pdf docs/demo-table
 	$(VENV) docs/predictions.py
 
 # docs/results/<snapshot>/source.json says which command made a snapshot, and where.

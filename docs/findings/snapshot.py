@@ -27,8 +27,7 @@ def take(scale: str, name: str, command: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for pattern in ("tables/*.csv", "figures/*-numbers.csv", "figures/alpha.csv"):
         for file in sorted(results.glob(pattern)):
-            if not file.stem.endswith("-by-seed"):
-                shutil.copy(file, folder)
+            shutil.copy(file, folder)
     _write(
         folder / "pretraining.csv",
         ["dataset", "backbone", "recipe", "seed", "epoch", "val_accuracy"],

@@ -186,7 +186,7 @@ def test_the_first_page_shows_the_main_table_at_any_width(reported, tmp_path, wi
 def test_the_table_is_seen_with_its_caption_and_our_numbers(reported, browser, tmp_path):
     browser.open(reported[0].folder / "report.html")
     browser.click("Tables")
-    title = "Few-shot classification accuracy on mini- and tiered-ImageNet"
+    title = "Few-shot classification accuracy"
     browser.until(f"document.querySelector('#app').innerText.includes({title!r})")
     view(browser, "main")
     browser.until("document.querySelector('iframe') !== null")

@@ -55,7 +55,7 @@ def test_its_rules_run_there_and_feed_a_rule_of_theirs(theirs, tmp_path):
 @pytest.mark.parametrize("theirs", ["Snakefile", "workflow/Snakefile"], indirect=True)
 def test_the_main_table_is_planned_there_with_all_it_needs(theirs):
     told = theirs("-n", "tables/main.tex")
-    assert re.search(r"^pretrain +12$", told, re.M)
+    assert re.search(r"^pretrain +6$", told, re.M)
     assert re.search(r"^publish +1$", told, re.M)
 
 
