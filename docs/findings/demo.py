@@ -54,7 +54,7 @@ def each_claim() -> str:
 
 
 def epnet_and_net() -> str:
-    """EPNet minus --Net in the main table: of one training, and of three."""
+    """EPNet minus --Net on both data sets: of one training, and of three."""
     one = [cells_of("demo-compared/compared", name.upper()) for name in NETWORKS.values()]
     three = cells_of("demo-3-seeds/main", "CONV-4")
     rows = []
