@@ -153,7 +153,7 @@ def _turn(path: Path) -> AbstractContextManager[Any]:
 
 
 def _from_addresses(file: SourceFile, path: Path, partial: Path) -> None:
-    """Tries each address in turn, several times; one that sends another file is tried once."""
+    """Tries each address in turn, and again where one broke off or an old part was wrong."""
     downloader = functools.partial(_receive, file=file, partial=partial)
     urls, reasons = list(file.urls) * ATTEMPTS, {}
     while urls:
@@ -171,7 +171,7 @@ def _from_addresses(file: SourceFile, path: Path, partial: Path) -> None:
                 partial.unlink(missing_ok=True)
             # Of a resumed file the wrong bytes may be those that were there.
             if not (isinstance(error, BROKEN_OFF) or (wrong_content and resumed)):
-                urls = [other for other in urls if other != url]
+                urls = [address for address in urls if address != url]
     raise UserError(
         f"{path.name} could not be downloaded ({'; '.join(map(': '.join, reasons.items()))})",
         f"try again later, or put the file there yourself: {path}",
