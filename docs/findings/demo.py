@@ -31,19 +31,19 @@ JUDGES = (
 
 def claims() -> str:
     """How many claims of the paper hold, by each judge."""
+    words = ("holds", "holds in part", "undecided", "fails", "not asked")
     rows = []
     for snapshot, column, title, _ in JUDGES:
-        theirs = [line for line in lines_of(f"{snapshot}/claims") if line["whose"] != "ours"]
-        counts = Counter(line[column] for line in theirs)
-        words = ("holds", "fails", "open", "not asked")
+        lines = lines_of(f"{snapshot}/claims")
+        counts = Counter(_verdict(line, column) for line in lines if line["whose"] != "ours")
         rows.append([title, *(str(counts[word]) for word in words)])
-    return markdown(["of the paper's claims", "hold", "fail", "are open", "are not asked"], rows)
+    return markdown(["of the paper's claims", *words], rows)
 
 
 def each_claim() -> str:
     """Each claim, and what the judges say of it."""
     verdicts = [
-        {line["id"]: line[column] for line in lines_of(f"{snapshot}/claims")}
+        {line["id"]: _verdict(line, column) for line in lines_of(f"{snapshot}/claims")}
         for snapshot, column, *_ in JUDGES
     ]
     rows = [
@@ -51,6 +51,13 @@ def each_claim() -> str:
         for line in lines_of("demo-3-seeds/claims")
     ]
     return markdown(["", "claim", *(short_name for *_, short_name in JUDGES)], rows)
+
+
+def _verdict(line: Line, judge: str) -> str:
+    """A judge's word; one that is open with nothing against it lacks cells, and holds in the rest."""
+    if line[judge] != "open":
+        return line[judge]
+    return "undecided" if line[f"{judge}_breaks"] else "holds in part"
 
 
 def epnet_and_net() -> str:
