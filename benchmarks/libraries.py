@@ -91,7 +91,7 @@ METHODS: dict[str, tuple[Predict, EpisodeClassifier, str]] = {
         of_easyfsl(easyfsl.BDCSPN, feature_normalization=2),
         BDCSPN(preprocessing=("unit",)),
         "it moves queries for the new means, not when it classifies them, and weighs members by "
-        "exp(cos), ours by exp(10 cos) as the paper does",
+        "exp(cos), ours by exp(10 cos)",
     ),
     "easyfsl's LaplacianShot": (
         of_easyfsl(easyfsl.LaplacianShot, feature_normalization=2),

@@ -119,7 +119,7 @@ def _relinked(text: str, source: Path, name: str) -> str:
 
 def commands() -> str:
     """What every command of `epcore` says with --help."""
-    os.environ["COLUMNS"] = "100"
+    os.environ["COLUMNS"] = "84"
     lines = ["# Commands", "", f"```text\n{parser().format_help()}```", ""]
     (choices,) = (
         action.choices

@@ -38,7 +38,12 @@ def rows_of(cells: Iterable[tuple[str, str]]) -> list[str]:
 def markdown(head: Sequence[str], rows: Iterable[Iterable[str]]) -> str:
     """A table with a line for its columns' names and one for each row."""
     first, *others = (f"| {' | '.join(line)} |" for line in (head, *rows))
-    return "\n".join([first, "|---" * len(head) + "|", *others])
+    return "\n".join([first, "|---" * len(head) + "|", *map(unbroken, others)])
+
+
+def unbroken(text: str) -> str:
+    """Text whose numbers stay in a line with their intervals."""
+    return text.replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")
 
 
 def short(number: str) -> str:
@@ -56,16 +61,15 @@ def gap(cell: Line, digits: int = 1) -> str:
     if not cell["difference"]:
         return ""
     difference, width = float(cell["difference"]), float(cell["difference_interval"])
-    return f"{difference:+.{digits}f} ± {width:.{digits}f}"
+    return f"{difference:+z.{digits}f} ± {width:.{digits}f}"
 
 
 def mean_gap(differences: np.ndarray, digits: int = 1) -> str:
     """The mean of differences `(n,)` of n trainings, and its interval."""
     mean = mean_with_interval(differences)
-    return f"{mean.value:+.{digits}f} ± {mean.interval:.{digits}f}"
+    return f"{mean.value:+z.{digits}f} ± {mean.interval:.{digits}f}"
 
 
-def gap_by_seed(cell: Line) -> str:
+def gap_by_seed(cell: Line, differences: Iterable[float]) -> str:
     """A mean difference, its interval over trainings, and that of each training."""
-    each = ", ".join(f"{float(value):+.1f}" for value in cell["differences"].split())
-    return f"{gap(cell)} ({each})"
+    return f"{gap(cell)} ({', '.join(f'{value:+z.1f}' for value in differences)})"

@@ -6,37 +6,48 @@ from collections.abc import Iterable
 from cells import Line, accuracy, cells_of, gap, lines_of, markdown, short
 
 
+# A block of the demo's table -> its network.
+NETWORKS = {
+    "CONV-4": "Conv-4",
+    "RESNET-12": "ResNet-12, an eighth as wide",
+    "WRN-28-10": "WRN-28-10, a fifth as wide and a quarter as deep",
+}
+
+
 def compared() -> str:
     """The compared methods, trained here, and their differences to EPNet."""
-    return _compared("demo-compared", ("mini", "tiered"))
+    return _compared("demo-compared", {"mini": "", "tiered": "by script, "})
 
 
 def photographs() -> str:
     """The same on photographs."""
-    return _compared("grocery-equal-time", ("mini",))
+    return _compared("grocery-equal-time", {"mini": ""})
 
 
-def _compared(run: str, data: tuple[str, ...]) -> str:
+def _compared(run: str, data: dict[str, str]) -> str:
     cells = {
         (line["block"], line["row"], line["column"]): line for line in lines_of(f"{run}/compared")
     }
     places = list(dict.fromkeys((block, row) for block, row, _ in cells))
     several = len({block for block, _ in places}) > 1
-    head, columns = ["network"] * several + ["method", "assumes", "parameters"], []
+    head, columns = ["method", "assumes"], []
     for dataset, shots in itertools.product(data, (1, 5)):
         columns.append(f"{dataset[:4]}{shots}")
-        named = f"{dataset}, {shots}-shot" if len(data) > 1 else f"{shots}-shot"
+        named = f"{data[dataset]}{shots}-shot"
         head += [named, "to EPNet"] if dataset == "mini" else [named]
-    rows = []
+    head.append("seconds")
+    rows, above = [], ""
     for block, row in places:
+        if several and block != above:
+            rows.append([f"**{NETWORKS[block]}**", *[""] * (len(head) - 1)])
+            above = block
         found = [cells[block, row, column] for column in columns]
-        facts = [row, found[0]["assumes"], f"{int(found[0]['parameters']):,}"]
-        shown = [block] * several + facts
+        shown = [row, found[0]["assumes"]]
         for column, cell in zip(columns, found, strict=True):
             shown += [accuracy(cell), gap(cell)] if column.startswith("mini") else [accuracy(cell)]
         seconds = sum(float(cell["training_seconds"]) for cell in found) / len(found)
         rows.append([*shown, f"{seconds:.0f}"])
-    return markdown([*head, "seconds of training"], rows)
+    return markdown(head, rows)
 
 
 def compared_beside() -> str:
@@ -86,8 +97,7 @@ def _differences(name: str, columns: dict[str, str]) -> str:
             found = [cells[row, column] for column in columns]
             rows.append([block, row, *map(accuracy, found)])
             if found[0]["difference"]:
-                gaps = [gap(cell).replace("-0.0", "+0.0") for cell in found]
-                rows.append(["", "*difference*", *gaps])
+                rows.append(["", "*difference*", *map(gap, found)])
     return markdown(["", "", *columns.values()], rows)
 
 

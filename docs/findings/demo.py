@@ -20,35 +20,30 @@ from cells import (
 from epcore.report.printed import read_printed
 
 NETWORKS = {"conv4": "Conv-4", "resnet12": "ResNet-12", "wrn": "WRN-28-10"}
-# Snapshot and column of the verdicts, and how the README and the page call the judge.
+# Column of the verdicts, and how the README and the page call the judge.
 JUDGES = (
-    ("demo-3-seeds", "printed", "by the numbers that it prints", "numbers"),
-    ("demo-3-seeds", "printed_intervals", "by the intervals that it prints", "intervals"),
-    ("mini-cpu", "this_run", "here, on *mini*ImageNet: three trainings of Conv-4", "mini"),
-    ("demo-3-seeds", "this_run", "here, on the demo's characters: three of Conv-4", "demo"),
+    ("printed", "by the numbers that it prints", "numbers"),
+    ("printed_intervals", "by the intervals that it prints", "intervals"),
+    ("this_run", "here, on *mini*ImageNet: three trainings of Conv-4", "here"),
 )
 
 
 def claims() -> str:
     """How many claims of the paper hold, by each judge."""
     words = ("holds", "holds in part", "undecided", "fails", "not asked")
+    lines = [line for line in lines_of("mini-cpu/claims") if line["whose"] != "ours"]
     rows = []
-    for snapshot, column, title, _ in JUDGES:
-        lines = lines_of(f"{snapshot}/claims")
-        counts = Counter(_verdict(line, column) for line in lines if line["whose"] != "ours")
+    for column, title, _ in JUDGES:
+        counts = Counter(_verdict(line, column) for line in lines)
         rows.append([title, *(str(counts[word]) for word in words)])
     return markdown(["of the paper's claims", *words], rows)
 
 
 def each_claim() -> str:
     """Each claim, and what the judges say of it."""
-    verdicts = [
-        {line["id"]: _verdict(line, column) for line in lines_of(f"{snapshot}/claims")}
-        for snapshot, column, *_ in JUDGES
-    ]
     rows = [
-        [line["id"], line["claim"], *(judge[line["id"]] for judge in verdicts)]
-        for line in lines_of("demo-3-seeds/claims")
+        [line["id"], line["claim"], *(_verdict(line, column) for column, *_ in JUDGES)]
+        for line in lines_of("mini-cpu/claims")
     ]
     return markdown(["", "claim", *(short_name for *_, short_name in JUDGES)], rows)
 
@@ -67,9 +62,9 @@ def epnet_and_net() -> str:
     rows = []
     for dataset, shots in itertools.product(("mini", "tiered"), "15"):
         column = f"{dataset[:4]}{shots}"
-        shown = [f"{-float(cells['--Net', column]['difference']):+.1f}" for cells in one]
-        rows.append([dataset, shots, *shown, gap_by_seed(three["EPNet", column])])
-    return markdown(["data", "shots", *NETWORKS.values(), "Conv-4, three trainings"], rows)
+        shown = [f"{-float(cells['--Net', column]['difference']):+z.1f}" for cells in one]
+        rows.append([dataset, shots, *shown, gap_by_seed(three["EPNet", column], _differences(three["EPNet", column]))])
+    return markdown(["characters", "shots", *NETWORKS.values(), "Conv-4, three trainings"], rows)
 
 
 def batch_epochs() -> str:
@@ -83,14 +78,14 @@ def batch_epochs() -> str:
                 shown = [f"{block.removeprefix('b')}, {row.removeprefix('EPNet ')}"]
                 for cell in found:
                     net = cells[cell["baseline"], cell["column"]]
-                    shown += [short(net["accuracy"]), gap_by_seed(cell)]
+                    shown += [short(net["accuracy"]), gap_by_seed(cell, _differences(cell))]
                 rows.append(shown)
     for row in rows_of(batches["b16"]):
         if row.startswith("EPNet"):
             shown = [f"16 less 128, {row.removeprefix('EPNet ')}"]
             for column in columns:
                 small, large = (_differences(cells[row, column]) for cells in batches.values())
-                each = ", ".join(f"{value:+.1f}" for value in small - large)
+                each = ", ".join(f"{value:+z.1f}" for value in small - large)
                 shown += ["", f"{mean_gap(small - large)} ({each})"]
             rows.append(shown)
     head = ["batch, epochs", "--Net, 1-shot", "difference", "--Net, 5-shot", "difference"]
@@ -115,7 +110,7 @@ def half_the_epochs() -> str:
         for recipe, label in (("epnet", "EPNet"), ("net", "--Net")):
             short, long = ([run[backbone, recipe, seed] for seed in seeds] for run in (once, twice))
             cells = (", ".join(f"{accuracy:.1f}" for accuracy in run) for run in (short, long))
-            rows.append([name, label, *cells, f"{np.mean(short) - np.mean(long):+.1f}"])
+            rows.append([name, label, *cells, f"{np.mean(short) - np.mean(long):+z.1f}"])
     head = ["network", "recipe", "7 epochs, each seed", "14 epochs", "mean difference"]
     return markdown(head, rows)
 
@@ -166,9 +161,11 @@ MEASURES = (
     ("two-moons", "relative-nearest", "propagated",
      "two moons: distance to the nearest point, in standard deviations"),
     ("decision-boundary", "nearest-length", "propagated", "boundary of the nearest point: length"),
-    ("decision-boundary", "nearest-curvature", "propagated", "curvature"),
+    ("decision-boundary", "nearest-curvature", "propagated",
+     "boundary of the nearest point: curvature"),
     ("decision-boundary", "labels-length", "propagated", "boundary of label propagation: length"),
-    ("decision-boundary", "labels-curvature", "propagated", "curvature"),
+    ("decision-boundary", "labels-curvature", "propagated",
+     "boundary of label propagation: curvature"),
     ("decision-boundary", "prototypes-curvature", "propagated",
      "boundary between prototypes: curvature"),
 )  # fmt: skip
@@ -184,7 +181,7 @@ def smoothness() -> str:
         difference = numbers[middle if middle in numbers else f"{measure}-difference"]
         width = (float(difference["high"]) - float(difference["low"])) / 2
         rows.append(
-            [said, *(f"{v:.3f}" for v in two), f"{float(difference['value']):+.3f} ± {width:.3f}"]
+            [said, *(f"{v:.3f}" for v in two), f"{float(difference['value']):+z.3f} ± {width:.3f}"]
         )
     return markdown(["measure", "before", "after", "difference"], rows)
 
