@@ -5,7 +5,6 @@ from collections.abc import Iterable
 
 from cells import Line, accuracy, cells_of, gap, lines_of, markdown, short
 
-
 # A block of the demo's table -> its network.
 NETWORKS = {
     "CONV-4": "Conv-4",

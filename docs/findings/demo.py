@@ -49,7 +49,7 @@ def each_claim() -> str:
 
 
 def _verdict(line: Line, judge: str) -> str:
-    """A judge's word; one that is open with nothing against it lacks cells, and holds in the rest."""
+    """A judge's word; where nothing speaks against an open one, it lacks cells alone."""
     if line[judge] != "open":
         return line[judge]
     return "undecided" if line[f"{judge}_breaks"] else "holds in part"
@@ -62,8 +62,9 @@ def epnet_and_net() -> str:
     rows = []
     for dataset, shots in itertools.product(("mini", "tiered"), "15"):
         column = f"{dataset[:4]}{shots}"
+        cell = three["EPNet", column]
         shown = [f"{-float(cells['--Net', column]['difference']):+z.1f}" for cells in one]
-        rows.append([dataset, shots, *shown, gap_by_seed(three["EPNet", column], _differences(three["EPNet", column]))])
+        rows.append([dataset, shots, *shown, gap_by_seed(cell, _differences(cell))])
     return markdown(["characters", "shots", *NETWORKS.values(), "Conv-4, three trainings"], rows)
 
 
