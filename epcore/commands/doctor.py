@@ -28,7 +28,6 @@ from epcore.runtime.gpus import local_gpus
 if TYPE_CHECKING:
     from epcore.data.contents import Contents
 
-GIB = 2**30
 LOCK = "requirements.txt"
 WITH_CUDA = (
     "install the locked version of torch for your driver's CUDA, as pytorch.org says: "
@@ -67,15 +66,12 @@ def run(targets: list[str], settings: Path, main: MainConfig, root: Path | None)
         [
             *check_packages(settings.parent / LOCK),
             check_gpus(plan.registry.scale.requires_gpu and not main.allow_cpu),
-            check_path(sys.executable),
             *check_factor(plan.registry.footprint),
             *(Finding("classifiers", problem, IMPORT) for problem in recipes.unusable.values()),
         ]
     )
     datasets = datasets_of(planned(plan, targets))
-    findings += _print_findings(
-        [*(check_data(plan, name, root) for name in datasets), check_disk(plan, datasets, root)]
-    )
+    findings += _print_findings([check_data(plan, name, root) for name in datasets])
     missing = sum(bool(finding.remedy) for finding in findings)
     if missing:
         raise UserError(f"{missing} of {len(findings)} checks ask for something, see above")
@@ -140,13 +136,6 @@ def check_gpus(required: bool) -> Finding:
     return Finding("gpus", "none, trainings run on the CPU", remedy if required else "")
 
 
-def check_path(python: str) -> Finding:
-    """Whether a cluster can start jobs: Snakemake leaves the path of its Python unquoted."""
-    problem = " " in python and shutil.which("sbatch")
-    remedy = "clone or install into a folder whose path has no space" if problem else ""
-    return Finding("path", python, remedy)
-
-
 def check_factor(settings: FootprintSettings) -> list[Finding]:
     """Checks the emission factor if energy is tracked and codecarbon is installed."""
     if not settings.tracking or version_of("codecarbon") is None:
@@ -166,7 +155,7 @@ def check_data(plan: Plan, name: str, root: Path) -> Finding:
     what, settings = f"data {name}", plan.registry.datasets[name]
     if isinstance(settings, OwnData):
         return _own(plan, name, settings)
-    if (store := _store(plan, name)).is_file():
+    if (store := Path(plan.registry.path(paths.STORE, dataset=name))).is_file():
         try:
             classes = len(json.loads(store.read_text(encoding="utf-8"))["classes"])
         except (ValueError, LookupError, TypeError):
@@ -239,26 +228,3 @@ def _draw(contents: "Contents", split: Split, numbers: dict[str, Any]) -> None:
     rows = tuple(np.flatnonzero(contents.labels == label) for label in names)
     pool = Pool(f"split {split}", tuple(names.values()), rows, settings=SETTINGS[split])
     sample(pool, **numbers)
-
-
-def check_disk(plan: Plan, datasets: list[str], root: Path) -> Finding:
-    """Whether the data root has room for the files that are missing, as far as sizes are known."""
-    sizes = {}  # data sets share files: each counts once
-    for name in datasets:
-        settings = plan.registry.datasets[name]
-        if isinstance(settings, OfficialData) and not _store(plan, name).is_file():
-            for source in settings.sources:
-                for file in plan.registry.sources[source].files.values():
-                    if find(file, root) is None:
-                        sizes[file.path] = file.size or 0
-    place = next(parent for parent in (root, *root.absolute().parents) if parent.exists())
-    free, needed = shutil.disk_usage(place).free, sum(sizes.values())
-    unknown = sum(not size for size in sizes.values())
-    text = f"{free / GIB:,.1f} GiB free below {root}, {needed / GIB:,.1f} to be downloaded"
-    text += f", and {unknown} files of unknown size" if unknown else ""
-    remedy = "make room, or set data_root in config/config.yaml to a folder on another disk"
-    return Finding("disk", text, remedy if free < needed else "")
-
-
-def _store(plan: Plan, name: str) -> Path:
-    return Path(plan.registry.path(paths.STORE, dataset=name))
