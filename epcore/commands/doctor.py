@@ -20,8 +20,6 @@ from epcore.data.fetch import find
 from epcore.data.sources import Sources
 from epcore.errors import UserError
 from epcore.files import version_of
-from epcore.footprint.config import FootprintSettings
-from epcore.footprint.factor import carbon_intensity, factor_source
 from epcore.plan import Plan, paths
 from epcore.runtime.gpus import local_gpus
 
@@ -66,7 +64,6 @@ def run(targets: list[str], settings: Path, main: MainConfig, root: Path | None)
         [
             *check_packages(settings.parent / LOCK),
             check_gpus(plan.registry.scale.requires_gpu and not main.allow_cpu),
-            *check_factor(plan.registry.footprint),
             *(Finding("classifiers", problem, IMPORT) for problem in recipes.unusable.values()),
         ]
     )
@@ -134,17 +131,6 @@ def check_gpus(required: bool) -> Finding:
         return Finding("gpus", text, WITH_CUDA if required and not torch.version.cuda else "")
     remedy = "a machine with a GPU, a cluster, or --config allow_cpu=true"
     return Finding("gpus", "none, trainings run on the CPU", remedy if required else "")
-
-
-def check_factor(settings: FootprintSettings) -> list[Finding]:
-    """Checks the emission factor if energy is tracked and codecarbon is installed."""
-    if not settings.tracking or version_of("codecarbon") is None:
-        return []
-    try:
-        factor = carbon_intensity(settings)
-    except UserError as error:
-        return [Finding("CO2 of a kWh", error.problem, error.remedy)]
-    return [Finding("CO2 of a kWh", f"{factor:g} kg, {factor_source(settings)}")]
 
 
 # -- data ------------------------------------------------------------------------------------------

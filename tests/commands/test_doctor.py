@@ -8,7 +8,6 @@ import pytest
 from epcore.commands.cli import main
 from epcore.commands.doctor import (
     check_data,
-    check_factor,
     check_gpus,
     check_packages,
     datasets_of,
@@ -95,17 +94,6 @@ def test_a_card_that_torch_does_not_see_is_a_fault(programs, monkeypatch):
     assert finding.remedy
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     assert not check_gpus(required=True).remedy
-
-
-def test_a_country_without_a_factor_is_told_where_energy_is_tracked():
-    known = plan("demo").registry.footprint
-    (finding,) = check_factor(known)
-    assert str(finding).endswith("0.02 kg, set in config/footprint.yaml")
-    wrong = {"carbon_intensity": None, "country": "XXX", "region": None}
-    said = asked(check_factor(known.model_copy(update=wrong)))["CO2 of a kWh"]
-    assert "no factor of country 'XXX'" in said
-    assert "or carbon_intensity" in said
-    assert not check_factor(known.model_copy(update=wrong | {"tracking": False}))
 
 
 # -- data ------------------------------------------------------------------------------------------
