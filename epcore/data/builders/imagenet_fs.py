@@ -22,7 +22,6 @@ from epcore.data.pictures import decode_all
 from epcore.data.sources import Sources
 
 Reading = Literal["by-name", "by-sorted-index"]
-READINGS: tuple[Reading, Reading] = ("by-name", "by-sorted-index")
 Encoded = tuple[np.ndarray, Iterator[tuple[int, str, bytes]]]  # labels; row, name, content
 SUBSETS: dict[str, Split] = {
     "base_classes_1": "base",
@@ -39,29 +38,9 @@ def read_subsets(path: Path, reading: Reading) -> dict[str, list[str]]:
     return {subset: [names[index] for index in lists[subset]] for subset in SUBSETS}
 
 
-def overlap(path: Path) -> dict[str, str]:
-    """How many classes of each subset the two readings share, as `n of m`."""
-    named, sorted_ = (read_subsets(path, reading) for reading in READINGS)
-    shared = {
-        subset: f"{len(set(named[subset]) & set(sorted_[subset]))} of {len(named[subset])}"
-        for subset in SUBSETS
-    }
-    base = set(named["base_classes_1"] + named["base_classes_2"])
-    novel = sorted_["novel_classes_2"]
-    shared["novel_classes_2 by sorted index that are base by name"] = (
-        f"{len(base & set(novel))} of {len(novel)}"
-    )
-    return shared
-
-
 def contents(dataset: ImageNetFsData, sources: Sources) -> Contents:
     """All 1000 classes by synset; training images by number, or validation images by number."""
-    path = sources.path(dataset.lists, "classes")
-    shared = overlap(path)
-    print("ImageNet-FS, classes that its two readings share:", flush=True)
-    for subset, count in shared.items():
-        print(f"  {subset}: {count}", flush=True)
-    subsets = read_subsets(path, dataset.reading)
+    subsets = read_subsets(sources.path(dataset.lists, "classes"), dataset.reading)
     classes = sorted(
         (ImageClass(s, SUBSETS[subset], subset) for subset in SUBSETS for s in subsets[subset]),
         key=lambda c: c.name,
@@ -75,7 +54,7 @@ def contents(dataset: ImageNetFsData, sources: Sources) -> Contents:
         labels=labels,
         images=decode_all(encoded, dataset.image_size, dataset.pixels),
         image_size=dataset.image_size,
-        origin={"pixels": str(dataset.pixels), "shared_by_both_readings": shared},
+        origin={"pixels": str(dataset.pixels)},
     )
 
 

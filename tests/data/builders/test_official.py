@@ -631,25 +631,6 @@ def test_rotations_are_anticlockwise_quarter_turns(library, tmp_path):
 # -- ImageNet-FS -------------------------------------------------------------------------------
 
 
-def test_the_two_readings_share_as_many_classes_as_the_store_says(library, tmp_path):
-    store = built(library, "imagenet-fs-by-sorted-index", tmp_path)
-    in_order = sorted(LABEL_NAMES)
-    shared, base = {}, set()
-    for subset, indices in SUBSETS.items():
-        named, sorted_ = ({names[i] for i in indices} for names in (LABEL_NAMES, in_order))
-        shared[subset] = f"{len([s for s in named if s in sorted_])} of {len(indices)}"
-        if subset.startswith("base"):
-            base |= named
-    novel = [in_order[i] for i in SUBSETS["novel_classes_2"]]
-    told = dict(provenance(store)["shared_by_both_readings"])
-    last = told.pop("novel_classes_2 by sorted index that are base by name")
-    assert told == shared == {
-        "base_classes_1": "0 of 2", "base_classes_2": "1 of 2",
-        "novel_classes_1": "0 of 2", "novel_classes_2": "2 of 3",
-    }  # fmt: skip
-    assert last == f"{sum(s in base for s in novel)} of 3" == "1 of 3"
-
-
 @pytest.mark.parametrize("layout", ["flat", "classes", "tar"])
 def test_validation_images_may_be_flat_in_class_folders_or_a_tar(layout, ilsvrc, tmp_path):
     make_validation(ilsvrc, layout)
