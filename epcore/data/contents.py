@@ -8,7 +8,7 @@ from typing import Any, get_args
 import numpy as np
 
 from epcore.data.config import Split
-from epcore.errors import UserError, visible
+from epcore.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -22,10 +22,6 @@ class ImageClass:
     def __post_init__(self) -> None:
         if self.split not in get_args(Split):
             raise ValueError(f"class {self.name!r} is of no split: {self.split!r}")
-        if (named := self.name + self.group) != visible(named):
-            raise UserError(
-                f"class {self.name!r} {self.group!r}: a name with control characters", "rename it"
-            )
 
 
 @dataclass(frozen=True)
