@@ -174,7 +174,7 @@ def _own(plan: Plan, name: str, settings: OwnData) -> Finding:
         return Finding(what, f"{settings.path} does not exist", remedy)
     try:
         contents = contents_of(settings, Sources.read([]))
-        check_classes(name, contents.classes, contents.labels)
+        check_classes(name, contents)
         for split, numbers in _episodes(plan, name):
             _draw(contents, split, numbers)
     except UserError as error:

@@ -69,7 +69,11 @@ def test_one_picture_in_two_splits_is_refused_also_by_another_name(mine, link):
     (mine / "split.csv").write_text(text, encoding="utf-8")
     store = mine.parent / "packed"
     refused(
-        r"cat/a\.png is also .*bee/b\.png", write_store, store, contents(dataset(mine), Sources({}))
+        r"cat/a\.png is also .*bee/b\.png",
+        write_store,
+        store,
+        contents(dataset(mine), Sources({})),
+        8,
     )
 
 

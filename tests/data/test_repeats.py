@@ -34,8 +34,8 @@ def pictures(*repeated):
 
 
 def found(images, classes=CLASSES, labels=LABELS, order=None):
-    size = images.shape[1]
-    repeats = Repeats(Contents(classes, labels, (), size, {}))
+    counts = np.bincount(labels, minlength=len(classes))
+    repeats = Repeats(Contents(classes, counts, ()))
     for row in range(len(labels)) if order is None else order:
         repeats.add(row, images[row])
     return repeats.result()
@@ -194,9 +194,9 @@ def test_all_pairs_are_in_the_file_and_few_in_the_message(tmp_path):
 
 def test_images_are_called_as_their_owner_calls_them(tmp_path):
     images = pictures((1, 8))
-    contents = Contents(CLASSES, LABELS, enumerate(images), 4, {}, name_of=lambda row: f"{row}.png")
+    contents = Contents(CLASSES, [3] * 4, enumerate(images), name_of=lambda row: f"{row}.png")
     with pytest.raises(UserError, match=r"such as: 1\.png is also 8\.png; "):
-        write_store(tmp_path / "animals", contents)
+        write_store(tmp_path / "animals", contents, 4)
     assert listed(tmp_path) == [["1.png", "ant", "base", "8.png", "cat", "val"]]
 
 
@@ -249,8 +249,8 @@ def test_what_is_left_out_is_the_same_again_and_whatever_order_images_come_in(tm
     images = pictures((0, 6), (1, 9), (7, 10), (4, 8))
     rows = np.random.default_rng(3).permutation(len(LABELS))
     for name, order in (("first", range(12)), ("second", range(12)), ("third", rows.tolist())):
-        contents = Contents(CLASSES, LABELS, ((row, images[row]) for row in order), 4, {})
-        write_store(tmp_path / name / "animals", contents, "leave-out")
+        contents = Contents(CLASSES, [3] * 4, ((row, images[row]) for row in order))
+        write_store(tmp_path / name / "animals", contents, 4, "leave-out")
     for other in ("second", "third"):
         for path in (tmp_path / "first" / "animals").iterdir():
             assert path.read_bytes() == (tmp_path / other / "animals" / path.name).read_bytes()

@@ -11,7 +11,7 @@ import numpy as np
 
 from epcore.data import pickles
 from epcore.data.archives import files_of_tar
-from epcore.data.contents import Contents, ImageClass, in_label_order
+from epcore.data.contents import Contents, ImageClass
 from epcore.data.datasets import CifarData
 from epcore.data.lists import read_lists
 from epcore.data.sources import Sources
@@ -41,10 +41,8 @@ def contents(dataset: CifarData, sources: Sources) -> Contents:
 
     return Contents(
         classes=[c for _, c in classes],
-        labels=in_label_order([len(r) for r in rows]),
+        counts=[len(r) for r in rows],
         images=enumerate(images[place] for place in np.concatenate(rows)),
-        image_size=SIZE,
-        origin={"pixels": "as in CIFAR-100"},
     )
 
 

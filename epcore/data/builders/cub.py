@@ -10,7 +10,7 @@ from typing import get_args
 
 from epcore.data.archives import files_of_tar, read_member
 from epcore.data.config import Split
-from epcore.data.contents import Contents, ImageClass, in_label_order
+from epcore.data.contents import Contents, ImageClass
 from epcore.data.datasets import CubData
 from epcore.data.pictures import decode_all
 from epcore.data.sources import Sources
@@ -50,8 +50,6 @@ def contents(dataset: CubData, sources: Sources) -> Contents:
 
     return Contents(
         classes=classes,
-        labels=in_label_order([len(names) for names in members]),
+        counts=[len(names) for names in members],
         images=decode_all(encoded(), dataset.image_size, dataset.pixels),
-        image_size=dataset.image_size,
-        origin={"pixels": str(dataset.pixels)},
     )

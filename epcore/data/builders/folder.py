@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from epcore.data.config import Split
-from epcore.data.contents import Contents, ImageClass, in_label_order
+from epcore.data.contents import Contents, ImageClass
 from epcore.data.datasets import OwnData, RandomSplit
 from epcore.data.pictures import decode_all
 from epcore.data.sources import Sources
@@ -138,10 +138,10 @@ def draw_split(names: list[str], split: RandomSplit, location: str) -> list[Imag
 def contents(dataset: OwnData, sources: Sources) -> Contents:
     """Classes by split, then name; images by name."""
     folder = Path(dataset.path)
-    origin = {"pixels": str(dataset.pixels)}
+    facts = {}
     if dataset.split is None:
         files = read_split(folder / "split.csv")
-        origin["split_sha256"] = sha256(folder / "split.csv")
+        facts["split_sha256"] = sha256(folder / "split.csv")
     else:
         files = _files_of_drawn_classes(folder, dataset.split)
     paths = list(_paths(folder / "images", files))
@@ -149,10 +149,9 @@ def contents(dataset: OwnData, sources: Sources) -> Contents:
     encoded = ((row, str(path), path.read_bytes()) for row, path in enumerate(paths))
     return Contents(
         classes=list(files),
-        labels=in_label_order([len(names) for names in files.values()]),
+        counts=[len(names) for names in files.values()],
         images=decode_all(encoded, dataset.image_size, dataset.pixels, upright=True),
-        image_size=dataset.image_size,
-        origin=origin,
+        facts=facts,
         name_of=lambda row: str(paths[row]),
     )
 

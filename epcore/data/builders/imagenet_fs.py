@@ -15,14 +15,15 @@ from typing import Literal
 import numpy as np
 
 from epcore.data.config import Split
-from epcore.data.contents import Contents, ImageClass, in_label_order
+from epcore.data.contents import Contents, ImageClass
 from epcore.data.datasets import ImageNetFsData
 from epcore.data.ilsvrc import DevelopmentKit, TrainingImages, validation_images
 from epcore.data.pictures import decode_all
 from epcore.data.sources import Sources
 
 Reading = Literal["by-name", "by-sorted-index"]
-Encoded = tuple[np.ndarray, Iterator[tuple[int, str, bytes]]]  # labels; row, name, content
+# The number of images of each class; row, name and content of each image.
+Encoded = tuple[list[int], Iterator[tuple[int, str, bytes]]]
 SUBSETS: dict[str, Split] = {
     "base_classes_1": "base",
     "base_classes_2": "base",
@@ -48,21 +49,18 @@ def contents(dataset: ImageNetFsData, sources: Sources) -> Contents:
     kit = DevelopmentKit.read(sources.path(dataset.devkit, "kit"))
     images = sources.path(dataset.images, dataset.part)
     part = _training if dataset.part == "train" else _validation
-    labels, encoded = part(images, kit, [c.name for c in classes])
+    counts, encoded = part(images, kit, [c.name for c in classes])
     return Contents(
         classes=classes,
-        labels=labels,
+        counts=counts,
         images=decode_all(encoded, dataset.image_size, dataset.pixels),
-        image_size=dataset.image_size,
-        origin={"pixels": str(dataset.pixels)},
     )
 
 
 def _training(path: Path, kit: DevelopmentKit, synsets: list[str]) -> Encoded:
     training = TrainingImages(path, kit, synsets)
     by_synset = [(synset, training.numbers(synset)) for synset in synsets]
-    labels = in_label_order([len(numbers) for _, numbers in by_synset])
-    return labels, training.read(by_synset)
+    return [len(numbers) for _, numbers in by_synset], training.read(by_synset)
 
 
 def _validation(path: Path, kit: DevelopmentKit, synsets: list[str]) -> Encoded:
@@ -75,4 +73,4 @@ def _validation(path: Path, kit: DevelopmentKit, synsets: list[str]) -> Encoded:
         for number, name, data in validation_images(path, kit):
             yield int(rows[number - 1]), name, data
 
-    return np.sort(labels), encoded()
+    return np.bincount(labels, minlength=len(synsets)).tolist(), encoded()
