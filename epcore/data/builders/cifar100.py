@@ -49,9 +49,9 @@ def contents(dataset: CifarData, sources: Sources) -> Contents:
 def read(archive: Path) -> tuple[list[str], list[str], np.ndarray, np.ndarray, np.ndarray]:
     """Names of classes and of super-classes, labels of both `(N,)`, images `(N, 32, 32, 3)`."""
     classes = {}
-    for name, tar, member in files_of_tar(archive):
-        if name in (*PARTS, META) and (content := tar.extractfile(member)) is not None:
-            classes[name] = pickles.load(content.read(), f"{archive}, {name}")
+    for name, read_file in files_of_tar(archive):
+        if name in (*PARTS, META):
+            classes[name] = pickles.load(read_file(), f"{archive}, {name}")
     meta = pickles.text_keys(classes[META], f"{archive}, {META}", NAMES)
     keys = ("fine_labels", "coarse_labels", "data")
     parts = [pickles.text_keys(classes[name], f"{archive}, {name}", keys) for name in PARTS]
