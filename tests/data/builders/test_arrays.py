@@ -5,9 +5,7 @@ import pytest
 from packing import provenance
 from PIL import Image
 
-from epcore.data.build import run
 from epcore.data.builders.arrays import contents
-from epcore.data.config import DataConfig
 from epcore.data.contents import ImageClass
 from epcore.data.datasets import OwnData, RandomSplit
 from epcore.data.sources import Sources
@@ -239,16 +237,3 @@ def test_an_image_that_two_splits_share_is_refused_with_both_rows(tmp_path):
     images[1] = images[0]
     with pytest.raises(UserError, match=r"row 0 of .*mine\.npz is also row 1 of .*mine\.npz"):
         built(file(tmp_path, images=images))
-
-
-def test_an_image_that_two_splits_share_is_left_out_of_the_earlier_one_if_one_asks_for_it(tmp_path):
-    images = pictures()
-    images[1] = images[0]  # a bee, novel, and a cat, base
-    mine = {"kind": "npz", "title": "", "path": str(file(tmp_path, images=images)), "image_size": 8}
-    stage = {"stage_version": 1, "dataset": mine | {"shared_images": "leave-out"}}
-    run(DataConfig.model_validate(stage), [], tmp_path / "packed")
-    store = ImageStore.open(tmp_path / "packed")
-    assert store.classes == CLASSES
-    assert store.labels.tolist() == [0, 1, 2, 2, 3]
-    assert np.array_equal(store.images, images[[4, 3, 2, 5, 1]])
-    assert provenance(store)["dataset"]["shared_images"] == "leave-out"
