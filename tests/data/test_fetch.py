@@ -399,6 +399,18 @@ def epcore(folder, *arguments):
     return run.returncode, run.stdout, run.stderr
 
 
+def test_the_command_line_tells_license_and_terms_and_writes_the_receipt(tmp_path, server):
+    write_settings(tmp_path, {"birds": source({"archive": [server.page("/a")]})})
+    receipt = tmp_path / "receipt.json"
+    code, out, err = epcore(tmp_path, "birds", "--receipt", str(receipt))
+    assert (code, err) == (0, "")
+    assert out.splitlines() == [
+        "birds: Birds of 2011. License: CC BY. Cite them.",
+        f"  {tmp_path / 'data' / PATH}: verified",
+    ]
+    assert Sources.read([receipt]).path("birds", "archive").read_bytes() == BODY
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
