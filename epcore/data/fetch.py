@@ -143,8 +143,6 @@ def _receive(url: str, output: Path, file: SourceFile) -> None:
         )
         try:
             receive(url, output, None)
-        except requests.HTTPError as error:
-            raise ValueError(f"the server answers {error.response.status_code}") from None
         except BROKEN_OFF:
             raise ValueError("no connection, or it broke off") from None
         except requests.RequestException as error:

@@ -137,8 +137,8 @@ def test_a_server_that_never_answers_is_given_up(tmp_path, server, monkeypatch):
 # -- mirrors -----------------------------------------------------------------------------------
 
 WRONG = {
-    "404": ({"body": b"gone", "status": 404}, "the server answers 404"),
-    "500": ({"body": b"oops", "status": 500}, "the server answers 500"),
+    "404": ({"body": b"gone", "status": 404}, "404 Client Error"),
+    "500": ({"body": b"oops", "status": 500}, "500 Server Error"),
     "page": ({"body": HTML}, f"has {len(HTML)} bytes, {len(BODY):,} are expected"),
     "short": ({"body": BODY[:-1]}, f"has {len(BODY) - 1:,} bytes, {len(BODY):,} are expected"),
     "long": ({"body": BODY + b"!"}, f"has {len(BODY) + 1:,} bytes, {len(BODY):,} are expected"),
