@@ -20,6 +20,5 @@ def noise_store(folder: Path, pixels: int, classes: int, images: int) -> ImageSt
         for row in range(count):
             yield row, random.integers(0, 256, (pixels, pixels, 3), dtype=np.uint8)
 
-    labels = np.repeat(np.arange(classes), images)
-    write_store(folder, Contents(kinds, labels, drawn(), pixels, {}), "keep")
+    write_store(folder, Contents(kinds, [images] * classes, drawn()), pixels, "keep")
     return ImageStore.open(folder)

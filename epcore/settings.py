@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from functools import cache
-from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
+from typing import Annotated, Any, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -17,9 +17,9 @@ from pydantic import (
     PositiveInt,
     TypeAdapter,
     ValidationError,
+    model_validator,
 )
-from pydantic.fields import FieldInfo
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from epcore.errors import UserError
 from epcore.files import canonical_json
@@ -31,6 +31,18 @@ class Settings(BaseModel):
     model_config = ConfigDict(
         extra="forbid", frozen=True, arbitrary_types_allowed=True, allow_inf_nan=False
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown_keys(cls, content: Any) -> Any:
+        """Tells of a misspelled key before the key that is missing for it."""
+        if isinstance(content, Mapping):
+            known = [field.alias or name for name, field in cls.model_fields.items()]
+            for key in content:
+                if key not in known:
+                    facts = {"key": key, "near": suggest(key, known)}
+                    raise PydanticCustomError("unknown_key", "unknown key {key}{near}", facts)
+        return content
 
 
 def _fraction(value: Any) -> Any:
@@ -109,33 +121,27 @@ def validate(kind: type[T], content: Any, location: str, advice: str = "") -> T:
         validated: T = _adapter(kind).validate_python(content)
         return validated
     except ValidationError as error:
-        problem = _problem(kind, content, _worst(error.errors(), content), advice)
+        problem = _problem(content, _worst(error.errors(), content), advice)
         raise UserError(f"{location}: {problem}") from None
 
 
 def _worst(errors: list[ErrorDetails], content: Any) -> ErrorDetails:
     """The error that a message tells of.
 
-    A misspelled key comes before the key that is missing for it. Of a value that may be one thing
-    or another, the reading in which the mistake is deepest is the one that was meant.
+    Of a value that may be one thing or another, the reading in which the mistake is deepest is the
+    one that was meant.
     """
-    unknown = [error for error in errors if error["type"] == "extra_forbidden"]
-    first = unknown[0] if unknown and errors[0]["type"] == "missing" else errors[0]
-    place = _keys_of(first, content)
+    place = _keys_of(errors[0], content)
     at_place = [error for error in errors if _keys_of(error, content)[: len(place)] == place]
-    return max(
-        at_place,
-        key=lambda error: (len(_keys_of(error, content)), error in unknown, error is first),
-    )
+    return max(at_place, key=lambda error: len(_keys_of(error, content)))
 
 
-def _problem(kind: Any, content: Any, error: ErrorDetails, advice: str) -> str:
+def _problem(content: Any, error: ErrorDetails, advice: str) -> str:
     """What is wrong, in the words of the file."""
     keys = _keys_of(error, content)
     place = ".".join(map(str, keys))
-    if error["type"] == "extra_forbidden":
-        keys_here = set(_keys_at(kind, keys[:-1], content))
-        return f"unknown key {place!r}{suggest(str(keys[-1]), keys_here)}"
+    if error["type"] == "unknown_key":
+        return f"unknown key {place!r}{error['ctx']['near']}"
     if error["type"] == "union_tag_invalid":
         tag, kinds = error["ctx"]["tag"], re.findall("'(.*?)'", error["ctx"]["expected_tags"])
         return f"{place}: unknown kind {tag!r}{suggest(tag, kinds)}"
@@ -184,34 +190,6 @@ def _keys_of(error: ErrorDetails, content: Any) -> list[int | str]:
             except (LookupError, TypeError):
                 continue
             keys.append(key)
+    if error["type"] == "unknown_key":
+        return [*keys, error["ctx"]["key"]]
     return [*keys, error["loc"][-1]] if error["type"] == "missing" else keys
-
-
-def _keys_at(kind: Any, keys: list[int | str], content: Any) -> list[str]:
-    """The keys allowed at a place inside a type; of a union, by the `kind` that the content has."""
-    if isinstance(kind, type) and issubclass(kind, BaseModel):
-        # As they stand in the file.
-        fields = {field.alias or name: field for name, field in kind.model_fields.items()}
-        kind_field = fields.get("kind")
-        if (
-            kind_field
-            and get_origin(kind_field.annotation) is Literal
-            and isinstance(content, Mapping)
-        ):
-            kinds = get_args(kind_field.annotation)
-            if content.get("kind", kinds[0]) not in kinds:
-                return []
-        if not keys:
-            return list(fields)
-        field = fields.get(str(keys[0]))
-        return _keys_at(_type_of(field), keys[1:], content[keys[0]]) if field else []
-    if keys and get_origin(kind) is dict:
-        return _keys_at(get_args(kind)[1], keys[1:], content[keys[0]])
-    if keys and get_origin(kind) is tuple:
-        keys, content = keys[1:], content[keys[0]]
-    return [key for argument in get_args(kind) for key in _keys_at(argument, keys, content)]
-
-
-def _type_of(info: FieldInfo) -> Any:
-    """The type of a field, with its bounds."""
-    return Annotated[info.annotation, *info.metadata, None]

@@ -121,7 +121,6 @@ def attempt():
             **{"device": "cpu", "seconds": 3600.0, "cpu_seconds": 3600.0, "pue": 1.25},
             **{"measured_seconds": 3600.0, "cpu_kwh": 0.008, "ram_kwh": 0.002, "gpu_kwh": 0.0},
             **{"counters": 0, "gpu_watts": 0.0, "factor": 0.1},
-            **{"factor_source": "set in config/footprint.yaml"},
         }
         return values | changes
 

@@ -1,6 +1,5 @@
 """A server of files that misbehaves as it is told."""
 
-import re
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,13 +18,9 @@ class Page:
 
     body: bytes = BODY
     status: int = 200
-    ranges: bool = True  # whether it understands Range
-    refuses: bool = False  # answers every Range with 416
     cuts: list = field(default_factory=list)  # bytes of the body until each request breaks off
     hangs: bool = False  # says nothing any more, instead of breaking off
-    pause: float = 0.0  # seconds between two pieces
     headers: dict = field(default_factory=dict)  # others than it would send; None sends none
-    always: int | None = None  # a status of all answers
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -33,25 +28,15 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self):
         page = self.server.pages.get(self.path, Page(b"not found", 404))
-        wanted = self.headers["Range"]
-        start = int(re.fullmatch(r"bytes=(\d+)-", wanted)[1]) if wanted else 0
-        answer = {"path": self.path, "start": start, "sent": 0}
-        self.server.asked.append(dict(self.headers))
+        answer = {"path": self.path, "sent": 0}
         self.server.answers.append(answer)
-        status, body = page.status, page.body
-        if status == 200 and wanted and (page.refuses or (start >= len(body) and page.ranges)):
-            status, body = 416, b""
-        elif status == 200 and wanted and page.ranges and self.same(page):
-            status, body = 206, body[start:]
+        body = page.body
         cut = next(page.cuts, len(body)) if page.cuts else len(body)
         if cut == "silence":
             self.server.stopped.wait()
             return
         headers = {"Content-Length": str(len(body))}
-        if status == 206:
-            end = len(page.body)
-            headers["Content-Range"] = f"bytes {start}-{end - 1}/{end}"
-        self.send_response(page.always or status)
+        self.send_response(page.status)
         for name, value in (headers | page.headers).items():
             if value is not None:
                 self.send_header(name, value)
@@ -61,7 +46,6 @@ class Handler(BaseHTTPRequestHandler):
                 piece = body[place : min(place + PIECE, cut)]
                 answer["sent"] += len(piece)  # before the client has it and asks for this number
                 self.wfile.write(piece)
-                self.server.stopped.wait(page.pause)
         except OSError:  # the client is gone
             self.close_connection = True
         self.close_connection |= bool(page.headers)  # which ends a body of no length
@@ -69,11 +53,6 @@ class Handler(BaseHTTPRequestHandler):
             if page.hangs:
                 self.server.stopped.wait()
             self.close_connection = True
-
-    def same(self, page):
-        """Whether If-Range lets it send a part."""
-        tag = self.headers["If-Range"]
-        return tag is None or tag in (page.headers.get("ETag"), page.headers.get("Last-Modified"))
 
     def log_message(self, *arguments):
         pass
@@ -84,7 +63,7 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.pages, self.answers, self.asked, self.stopped = {}, [], [], threading.Event()
+        self.pages, self.answers, self.stopped = {}, [], threading.Event()
 
     def page(self, path, *arguments, cuts=(), **settings):
         """Lays a page; its address."""
@@ -93,9 +72,6 @@ class Server(ThreadingHTTPServer):
 
     def sent(self, path="/a"):
         return [answer["sent"] for answer in self.answers if answer["path"] == path]
-
-    def starts(self, path="/a"):
-        return [answer["start"] for answer in self.answers if answer["path"] == path]
 
 
 @contextmanager

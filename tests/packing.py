@@ -2,23 +2,18 @@
 
 import json
 
+import numpy as np
+
 from epcore.data.contents import Contents
 from epcore.data.store import ImageStore, write_store
 
 
-def pack(directory, classes, labels, images, size, origin=None, *, shared_images="keep"):
-    """Writes a store of images in the order of the labels, and opens it."""
-    write_store(
-        directory,
-        Contents(
-            classes=classes,
-            labels=labels,
-            images=enumerate(images),
-            image_size=size,
-            origin=origin or {},
-        ),
-        shared_images,
-    )
+def pack(directory, classes, labels, images, size, facts=None, *, shared_images="keep"):
+    """Writes a store of images in the order of the labels, which ascend, and opens it."""
+    assert (np.diff(labels) >= 0).all()
+    counts = np.bincount(labels, minlength=len(classes)).tolist()
+    contents = Contents(classes, counts, enumerate(images), facts or {})
+    write_store(directory, contents, size, shared_images)
     return ImageStore.open(directory)
 
 

@@ -13,7 +13,7 @@ from epcore.commands.labeled import Labeled
 from epcore.config.load import DEFAULTS, parse_yaml, read
 from epcore.config.recipes import ClassifierChoice, RecipeSources
 from epcore.config.scale import Protocol
-from epcore.data.episodes import NO_IMAGE, Episodes, sample
+from epcore.data.episodes import Episodes, sample
 from epcore.errors import UserError
 from epcore.evaluation.confidence import auroc, calibration_error, log_doubts
 from epcore.evaluation.config import Propagation
@@ -71,36 +71,14 @@ def episodes_of(path: Path, labeled: Labeled, protocol: Protocol, seed: int) -> 
     """Episodes of a file, which are drawn and written first if the file does not exist.
 
     Raises:
-        UserError: if they cannot be drawn, or those of the file are others than asked for.
+        UserError: if they cannot be drawn, or those of the file are of other features.
     """
-    if not path.exists():
+    if path.exists():
+        _note(f"{path} was there: its episodes are used, and no option of the draw has an effect")
+    else:
         drawing = protocol.model_dump(exclude={"split", "finetuned_shot", "chosen_on"})
         sample(labeled.pool, seed=seed, **drawing).save(path)
     episodes = Episodes.load(path)
-    available = min(map(len, labeled.pool.rows)) - protocol.shot - protocol.queries
-    unlabeled = min(protocol.unlabeled, max(available, 0))
-    stored = (*episodes.support.shape, episodes.query_labels.shape[1], episodes.unlabeled.shape[2])
-    expected = (
-        protocol.episodes,
-        protocol.way,
-        protocol.shot,
-        protocol.way * protocol.queries,
-        unlabeled,
-    )
-    what = ("episodes", "ways", "shots", "queries", "unlabeled images of each class")
-    differing = [
-        f"{stored_number} {part} where {number} are asked for"
-        for part, stored_number, number in zip(what, stored, expected, strict=True)
-        if stored_number != number
-    ]
-    if (balanced := bool((episodes.query != NO_IMAGE).all())) == (protocol.dirichlet is not None):
-        kind = "as many queries" if balanced else "other numbers of queries"
-        differing.append(f"{kind} of each class, other than asked for")
-    if differing:
-        raise UserError(
-            f"{path} has {', '.join(differing)}",
-            "name another file with --episodes, or delete it, and episodes are drawn into it",
-        )
     if not episodes.are_of(labeled.features.labels):
         raise UserError(
             f"{path} was drawn for other features or labels than those of {labeled.pool.name}",
@@ -128,17 +106,6 @@ def run(
     if open_set and protocol.dirichlet is not None:
         raise UserError("--open-set and --dirichlet exclude one another", "leave out one of them")
     labeled, methods = Labeled.load(features), methods_of(classifier, settings)
-    fitting, missing = {}, []
-    for name, inference in methods.items():
-        try:
-            inference.check(torch.from_numpy(labeled.features.values), labeled.base)
-            inference.check_unlabeled(protocol.has_unlabeled)
-        except UserError:
-            if classifier:
-                raise
-            missing.append(name)  # nobody named it
-            continue
-        fitting[name] = inference
     kind = f"{protocol.way}way-{protocol.shot}shot-{protocol.queries}queries"
     if protocol.has_unlabeled:
         kind += f"-u{protocol.unlabeled}"
@@ -148,11 +115,19 @@ def run(
         kind += f"-open{open_set}"
     kind += f"-{count}"
     frozen = episodes or features.with_name(f"{features.stem}-{kind}.npz")
-    existed = frozen.exists()
     drawing = protocol.model_copy(update={"way": protocol.way + open_set})
     drawn = episodes_of(frozen, labeled, drawing, seed)
-    if existed:
-        _note(f"{frozen} was there: its episodes are used, and --seed has no effect")
+    fitting, missing = {}, []
+    for name, inference in methods.items():
+        try:
+            inference.check(torch.from_numpy(labeled.features.values), labeled.base)
+            inference.check_unlabeled(drawn.unlabeled_count > 0)
+        except UserError:
+            if classifier:
+                raise
+            missing.append(name)  # nobody named it
+            continue
+        fitting[name] = inference
     _print(labeled, fitting, drawn, frozen, open_set)
     if missing:
         _note(f"left out, as the file or the episodes lack what they need: {', '.join(missing)}")

@@ -1,14 +1,12 @@
-"""The command line. A mistake ends it with one line."""
+"""The command line. A mistake of the user ends it with one line."""
 
 import contextlib
 import importlib
 import os
 import signal
 import sys
-import tempfile
 import traceback
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 from epcore.commands.options import parser
@@ -58,8 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def exit_code(action: Callable[[], None]) -> int:
     """Does something; 0 if it succeeded, 2 after a mistake that the message explains.
 
-    It is 1 after a mistake of the program, whose traceback goes into a file. After a signal it is
-    128 and the signal's number, as shells have it.
+    It is 1 after a mistake of the program, whose traceback is printed. After a signal it is 128 and
+    the signal's number, as shells have it.
     """
     leave_on_signals()
     replace_unencodable()
@@ -84,30 +82,11 @@ def exit_code(action: Callable[[], None]) -> int:
             ".venv, and `source .venv/bin/activate` uses it"
         )
         return 2
-    except Exception as error:  # a mistake of this program
-        _say(_unexpected(error))
+    except Exception:  # a mistake of this program
+        traceback.print_exc()
         return 1
     return 0
 
 
 def _say(text: str) -> None:
     print(f"epcore: {visible(text)}", file=sys.stderr)
-
-
-def _unexpected(error: Exception) -> str:
-    """The message for an unexpected error, whose traceback is written to a file."""
-    message = " ".join(str(error).split())[:200]
-    text, location = (
-        "".join(traceback.format_exception(error)),
-        "its traceback could not be written",
-    )
-    for folder in (Path(), Path(tempfile.gettempdir())):
-        with contextlib.suppress(OSError):
-            # A new file: in a folder of all users, any known name may be a link of somebody's.
-            descriptor, name = tempfile.mkstemp(".txt", "epcore-error-", folder)
-            with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
-                file.write(text)
-            location = f"the traceback is in {folder / Path(name).name}: please report it"
-            break
-    what = f"unexpected {type(error).__name__}: {message}"
-    return f"{what}; this is a mistake of the program, {location}"

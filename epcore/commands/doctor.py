@@ -20,15 +20,12 @@ from epcore.data.fetch import find
 from epcore.data.sources import Sources
 from epcore.errors import UserError
 from epcore.files import version_of
-from epcore.footprint.config import FootprintSettings
-from epcore.footprint.factor import carbon_intensity, factor_source
 from epcore.plan import Plan, paths
 from epcore.runtime.gpus import local_gpus
 
 if TYPE_CHECKING:
     from epcore.data.contents import Contents
 
-GIB = 2**30
 LOCK = "requirements.txt"
 WITH_CUDA = (
     "install the locked version of torch for your driver's CUDA, as pytorch.org says: "
@@ -67,15 +64,11 @@ def run(targets: list[str], settings: Path, main: MainConfig, root: Path | None)
         [
             *check_packages(settings.parent / LOCK),
             check_gpus(plan.registry.scale.requires_gpu and not main.allow_cpu),
-            check_path(sys.executable),
-            *check_factor(plan.registry.footprint),
             *(Finding("classifiers", problem, IMPORT) for problem in recipes.unusable.values()),
         ]
     )
     datasets = datasets_of(planned(plan, targets))
-    findings += _print_findings(
-        [*(check_data(plan, name, root) for name in datasets), check_disk(plan, datasets, root)]
-    )
+    findings += _print_findings([check_data(plan, name, root) for name in datasets])
     missing = sum(bool(finding.remedy) for finding in findings)
     if missing:
         raise UserError(f"{missing} of {len(findings)} checks ask for something, see above")
@@ -140,24 +133,6 @@ def check_gpus(required: bool) -> Finding:
     return Finding("gpus", "none, trainings run on the CPU", remedy if required else "")
 
 
-def check_path(python: str) -> Finding:
-    """Whether a cluster can start jobs: Snakemake leaves the path of its Python unquoted."""
-    problem = " " in python and shutil.which("sbatch")
-    remedy = "clone or install into a folder whose path has no space" if problem else ""
-    return Finding("path", python, remedy)
-
-
-def check_factor(settings: FootprintSettings) -> list[Finding]:
-    """Checks the emission factor if energy is tracked and codecarbon is installed."""
-    if not settings.tracking or version_of("codecarbon") is None:
-        return []
-    try:
-        factor = carbon_intensity(settings)
-    except UserError as error:
-        return [Finding("CO2 of a kWh", error.problem, error.remedy)]
-    return [Finding("CO2 of a kWh", f"{factor:g} kg, {factor_source(settings)}")]
-
-
 # -- data ------------------------------------------------------------------------------------------
 
 
@@ -166,7 +141,7 @@ def check_data(plan: Plan, name: str, root: Path) -> Finding:
     what, settings = f"data {name}", plan.registry.datasets[name]
     if isinstance(settings, OwnData):
         return _own(plan, name, settings)
-    if (store := _store(plan, name)).is_file():
+    if (store := Path(plan.registry.path(paths.STORE, dataset=name))).is_file():
         try:
             classes = len(json.loads(store.read_text(encoding="utf-8"))["classes"])
         except (ValueError, LookupError, TypeError):
@@ -199,7 +174,7 @@ def _own(plan: Plan, name: str, settings: OwnData) -> Finding:
         return Finding(what, f"{settings.path} does not exist", remedy)
     try:
         contents = contents_of(settings, Sources.read([]))
-        check_classes(name, contents.classes, contents.labels)
+        check_classes(name, contents)
         for split, numbers in _episodes(plan, name):
             _draw(contents, split, numbers)
     except UserError as error:
@@ -239,26 +214,3 @@ def _draw(contents: "Contents", split: Split, numbers: dict[str, Any]) -> None:
     rows = tuple(np.flatnonzero(contents.labels == label) for label in names)
     pool = Pool(f"split {split}", tuple(names.values()), rows, settings=SETTINGS[split])
     sample(pool, **numbers)
-
-
-def check_disk(plan: Plan, datasets: list[str], root: Path) -> Finding:
-    """Whether the data root has room for the files that are missing, as far as sizes are known."""
-    sizes = {}  # data sets share files: each counts once
-    for name in datasets:
-        settings = plan.registry.datasets[name]
-        if isinstance(settings, OfficialData) and not _store(plan, name).is_file():
-            for source in settings.sources:
-                for file in plan.registry.sources[source].files.values():
-                    if find(file, root) is None:
-                        sizes[file.path] = file.size or 0
-    place = next(parent for parent in (root, *root.absolute().parents) if parent.exists())
-    free, needed = shutil.disk_usage(place).free, sum(sizes.values())
-    unknown = sum(not size for size in sizes.values())
-    text = f"{free / GIB:,.1f} GiB free below {root}, {needed / GIB:,.1f} to be downloaded"
-    text += f", and {unknown} files of unknown size" if unknown else ""
-    remedy = "make room, or set data_root in config/config.yaml to a folder on another disk"
-    return Finding("disk", text, remedy if free < needed else "")
-
-
-def _store(plan: Plan, name: str) -> Path:
-    return Path(plan.registry.path(paths.STORE, dataset=name))

@@ -10,7 +10,6 @@ from epcore.commands.dry_run import Job, planned
 from epcore.commands.estimate import estimate
 from epcore.config.scale import MainConfig
 from epcore.footprint.energy import read
-from epcore.footprint.factor import carbon_intensity
 from epcore.footprint.medians import COLUMNS, Key, Median, medians, read_medians
 from epcore.plan import Plan
 from epcore.plan.paths import ENERGY
@@ -107,5 +106,5 @@ def run(
     )
     measured = medians(read(path)) if path.is_dir() else {}
     if jobs:
-        factor = carbon_intensity(plan.registry.footprint)
+        factor = plan.registry.footprint.carbon_intensity
         print(format_forecast(costs(plan, jobs, kind, measured), factor))

@@ -16,8 +16,8 @@ Gets the files that data sets are built from, and checks that they are the publi
 
 A file that is already below the data root, or below the folder that the environment variable
 EPCORE_MIRROR names, is used from there and not changed. What is missing is downloaded from the
-first address that gives it; a download that was interrupted goes on where it stopped. What may
-not be downloaded by a program (ILSVRC2012) is asked for, with the steps to get it.
+first address that gives it; a download that was interrupted starts again. What may not be
+downloaded by a program (ILSVRC2012) is asked for, with the steps to get it.
 
   epcore fetch                  what there is, how large, and what is already here
   epcore fetch cub              all files of the data set cub

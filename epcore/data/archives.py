@@ -2,49 +2,44 @@
 
 import tarfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO
 
 from epcore.errors import UserError
 
 DAMAGED = (tarfile.TarError, zlib.error, EOFError, OSError, OverflowError, UnicodeDecodeError)
+Read = Callable[[], bytes]
 
 
 @contextmanager
-def open_tar(path: Path, content: IO[bytes] | None = None) -> Iterator[tarfile.TarFile]:
-    """A tar archive, compressed or not; `content` if it lies inside another file.
-
-    Raises:
-        UserError: if it is damaged, from the block as well.
-    """
+def damage_told(path: Path) -> Iterator[None]:
+    """Raises `UserError` if an archive turns out to be damaged in the block."""
     try:
-        with tarfile.open(path, fileobj=content) as archive:
-            yield archive
+        yield
     except DAMAGED as error:
         raise UserError(f"{path} is no archive, or damaged ({error})", "get it again") from None
 
 
-def files_of_tar(path: Path) -> Iterator[tuple[str, tarfile.TarFile, tarfile.TarInfo]]:
-    """Name, archive and member of each plain file of a tar archive, in the archive's order."""
-    with open_tar(path) as archive:
-        for member in archive:
-            if member.isfile():
-                yield str(PurePosixPath(member.name)), archive, member
+def files_of_tar(path: Path, content: IO[bytes] | None = None) -> Iterator[tuple[str, Read]]:
+    """Name of each plain file of a tar archive, in the archive's order, and what reads the file.
 
-
-def read_member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
-    """The content of a plain file.
+    Args:
+        path: of the archive, compressed or not.
+        content: an open file at whose position the archive begins; its files can be read as long
+            as it is open, those of a path until the next one is asked for.
 
     Raises:
-        UserError: if it is damaged.
+        UserError: if the archive is damaged, from the readers as well.
     """
-    try:
-        content = archive.extractfile(member)
-        assert content is not None, f"{member.name} is no plain file"
-        return content.read()
-    except DAMAGED as error:
-        raise UserError(
-            f"{archive.name!s}: {member.name} is damaged ({error})", "get the archive again"
-        ) from None
+    with damage_told(path), tarfile.open(path, fileobj=content) as archive:
+        for member in archive:
+            if member.isfile() and (file := archive.extractfile(member)):
+                yield str(PurePosixPath(member.name)), partial(_read, path, file)
+
+
+def _read(path: Path, file: IO[bytes]) -> bytes:
+    with damage_told(path):
+        return file.read()

@@ -48,11 +48,11 @@ def run(config: DataConfig, sources: list[Path], out: Path) -> None:
     contents = contents_of(dataset, receipts)
     if isinstance(dataset, OfficialData):
         check_counts(out.name, contents, dataset.expected)
-    contents.origin.update(
+    contents.facts.update(
         dataset=dataset.model_dump(mode="json", exclude=set(BESIDE_PIXELS)),
         sources=receipts.checksums(),
     )
-    write_store(out, contents, dataset.shared_images)
+    write_store(out, contents, dataset.image_size, dataset.shared_images)
 
 
 def check_counts(name: str, contents: Contents, expected: Expected) -> None:
@@ -61,7 +61,7 @@ def check_counts(name: str, contents: Contents, expected: Expected) -> None:
     Raises:
         UserError: for the first number that differs.
     """
-    images = np.bincount(contents.labels, minlength=len(contents.classes))
+    images = np.array(contents.counts)
     for split in get_args(Split):
         in_split = np.array([c.split == split for c in contents.classes])
         counts = {"classes": in_split.sum(), "images": images[in_split].sum()}

@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, get_args
 
 import numpy as np
 
 from epcore.data.config import Split
-from epcore.errors import UserError, visible
+from epcore.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -22,10 +23,6 @@ class ImageClass:
     def __post_init__(self) -> None:
         if self.split not in get_args(Split):
             raise ValueError(f"class {self.name!r} is of no split: {self.split!r}")
-        if (named := self.name + self.group) != visible(named):
-            raise UserError(
-                f"class {self.name!r} {self.group!r}: a name with control characters", "rename it"
-            )
 
 
 @dataclass(frozen=True)
@@ -34,19 +31,22 @@ class Contents:
 
     Attributes:
         classes: in label order; names are unique.
-        labels: int64 `(N,)`, ascending.
-        images: pairs of row and uint8 `(image_size, image_size, 3)`; each row once, in any order.
-        image_size: height and width in pixels.
-        origin: where the pixels come from, kept in `store.json`.
+        counts: how many images each class has; rows are in the order of the classes.
+        images: pairs of row and uint8 `(size, size, 3)`; each row once, in any order.
+        facts: where the pixels come from beside the data set's settings, kept in `store.json`.
         name_of: what people call the image of a row, if it has a name.
     """
 
     classes: Sequence[ImageClass]
-    labels: np.ndarray
+    counts: Sequence[int]
     images: Iterable[tuple[int, np.ndarray]]
-    image_size: int
-    origin: dict[str, Any]
+    facts: dict[str, Any] = field(default_factory=dict)
     name_of: Callable[[int], str] | None = None
+
+    @cached_property
+    def labels(self) -> np.ndarray:
+        """int64 `(N,)`, ascending."""
+        return np.repeat(np.arange(len(self.counts), dtype=np.int64), self.counts)
 
     def class_of(self, row: int) -> ImageClass:
         return self.classes[int(self.labels[row])]
@@ -59,13 +59,9 @@ class Contents:
         return f"image {number} of class {self.class_of(row).name!r}"
 
 
-def in_label_order(counts: Sequence[int]) -> np.ndarray:
-    """Labels `(N,)`, ascending, of classes that have `counts` images each."""
-    return np.repeat(np.arange(len(counts), dtype=np.int64), counts)
-
-
-def check_classes(name: str, classes: Sequence[ImageClass], labels: np.ndarray) -> None:
+def check_classes(name: str, contents: Contents) -> None:
     """Base, val and novel share no class, none is empty, and every class has an image."""
+    classes = contents.classes
     shared = [c for c, count in Counter(c.name for c in classes).items() if count > 1]
     if shared:
         raise UserError(
@@ -75,15 +71,11 @@ def check_classes(name: str, classes: Sequence[ImageClass], labels: np.ndarray) 
     for split in get_args(Split):
         if not any(c.split == split for c in classes):
             raise UserError(f"data set {name}: no class in split {split!r}", "give it some")
-    counts = np.bincount(labels, minlength=len(classes))
-    if len(counts) > len(classes):
-        raise UserError(
-            f"data set {name}: label {len(counts) - 1} has no class",
-            f"there are {len(classes)} classes, numbered from 0",
-        )
-    if counts.min() == 0:
-        empty = classes[int(counts.argmin())].name
-        raise UserError(f"data set {name}: class {empty!r} has no image", "remove it or add some")
+    for image_class, count in zip(classes, contents.counts, strict=True):
+        if not count:
+            raise UserError(
+                f"data set {name}: class {image_class.name!r} has no image", "remove it or add some"
+            )
 
 
 def check_groups(name: str, classes: Sequence[ImageClass]) -> None:

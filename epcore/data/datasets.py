@@ -105,10 +105,6 @@ class Pixels(Settings):
         description="Pillow's filter; it weighs all pixels that a new one covers",
     )
 
-    def __str__(self) -> str:
-        part = "the whole picture" if self.processing == "resize" else "the central square"
-        return f"{part}, {self.filter}"
-
 
 class Expected(Settings):
     """What a published data set has in each split; anything else is an error."""

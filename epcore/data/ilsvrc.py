@@ -8,7 +8,7 @@ import io
 import re
 import tarfile
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,7 @@ import numpy as np
 from scipy.io import loadmat
 from tqdm import tqdm
 
-from epcore.data.archives import files_of_tar, open_tar, read_member
+from epcore.data.archives import Read, damage_told, files_of_tar
 from epcore.errors import UserError
 
 KIT = "ILSVRC2012_devkit_t12/data"
@@ -35,10 +35,7 @@ class DevelopmentKit:
     def read(cls, path: Path) -> "DevelopmentKit":
         """Reads ILSVRC2012_devkit_t12.tar.gz."""
         names = (f"{KIT}/meta.mat", f"{KIT}/ILSVRC2012_validation_ground_truth.txt")
-        members: dict[str, bytes] = {}
-        for name, archive, member in files_of_tar(path):
-            if name in names:
-                members[name] = read_member(archive, member)
+        members = {name: read() for name, read in files_of_tar(path) if name in names}
         synsets = loadmat(io.BytesIO(members[names[0]]), squeeze_me=True)["synsets"]
         # Inner nodes of the hierarchy have children and no images of their own.
         leaves = [synset for synset in synsets if int(synset["num_children"]) == 0]
@@ -61,12 +58,14 @@ class TrainingImages:
 
     def __init__(self, path: Path, kit: DevelopmentKit, synsets: Iterable[str]) -> None:
         self._path = path
-        self._numbers: dict[str, np.ndarray] = {}
-        with ExitStack() as stack:
-            self._classes = self._archived_classes(stack)
-            for synset in tqdm(list(synsets), desc="count images", unit="class", disable=None):
-                self._numbers[synset] = self._count(synset, kit.counts[synset])
-            self._stack = stack.pop_all()
+        self._starts: dict[str, int] = {}  # of each class's tar in the tar of all
+        if not path.is_dir():
+            with damage_told(path), tarfile.open(path, "r:") as archive:
+                self._starts = {Path(tar.name).stem: tar.offset_data for tar in archive}
+        self._numbers = {
+            synset: self._count(synset, kit.counts[synset])
+            for synset in tqdm(list(synsets), desc="count images", unit="class", disable=None)
+        }
 
     def numbers(self, synset: str) -> np.ndarray:
         """The numbers in the class's file names, ascending: the order of the split's ranks."""
@@ -77,46 +76,28 @@ class TrainingImages:
     ) -> Iterator[tuple[int, str, bytes]]:
         """Row from 0, name and content of the images of each class that have these numbers."""
         row = 0
-        with self._stack:
-            for synset, numbers in numbers_by_synset:
-                names = [f"{synset}_{number}.JPEG" for number in numbers]
-                for name, data in self._read_class(synset, names):
-                    yield row, name, data
+        for synset, numbers in numbers_by_synset:
+            with self._files(synset) as files:
+                for name in (f"{synset}_{number}.JPEG" for number in numbers):
+                    yield row, f"{self._path}, {name}", files[name]()
                     row += 1
 
-    def _read_class(self, synset: str, names: list[str]) -> Iterator[tuple[str, bytes]]:
-        folder = self._path / synset
+    @contextmanager
+    def _files(self, synset: str) -> Iterator[dict[str, Read]]:
+        """The files of a class by name, each as what reads it."""
+        folder, tar = self._path / synset, self._path / f"{synset}.tar"
         if folder.is_dir():
-            for name in names:
-                yield str(folder / name), (folder / name).read_bytes()
-        else:
-            with ExitStack() as stack:
-                archive = self._open(synset, stack)
-                members = {member.name: member for member in archive}
-                for name in names:
-                    yield f"{self._path}, {name}", read_member(archive, members[name])
-
-    def _archived_classes(self, stack: ExitStack) -> dict[str, tarfile.TarInfo]:
-        """Where each class's tar lies in the tar of all."""
-        if self._path.is_dir():
-            return {}
-        self._archive = stack.enter_context(open_tar(self._path))
-        return {Path(member.name).stem: member for member in self._archive}
-
-    def _open(self, synset: str, stack: ExitStack) -> tarfile.TarFile:
-        if not self._classes:
-            return stack.enter_context(open_tar(self._path / f"{synset}.tar"))
-        content = self._archive.extractfile(self._classes[synset])
-        return stack.enter_context(open_tar(self._path, content))
-
-    def _count(self, synset: str, expected: int) -> np.ndarray:
-        if (self._path / synset).is_dir():
-            names = [path.name for path in (self._path / synset).iterdir()]
-        elif synset in self._classes or (self._path / f"{synset}.tar").is_file():
-            with ExitStack() as stack:
-                names = self._open(synset, stack).getnames()
+            yield {path.name: path.read_bytes for path in folder.iterdir()}
+        elif synset in self._starts or tar.is_file():
+            with (self._path if self._starts else tar).open("rb") as content:
+                content.seek(self._starts.get(synset, 0))
+                yield dict(files_of_tar(tar, content))
         else:
             raise UserError(f"{self._path} has no class {synset}, neither a folder nor a tar")
+
+    def _count(self, synset: str, expected: int) -> np.ndarray:
+        with self._files(synset) as files:
+            names = list(files)
         pattern = re.compile(rf"{synset}_(\d+)\.JPEG")
         numbers = [int(match[1]) for name in names if (match := pattern.fullmatch(name))]
         if len(numbers) != expected:
@@ -161,5 +142,5 @@ def _pictures(path: Path) -> Iterator[tuple[str, bytes]]:
         for file in sorted(path.rglob("*.JPEG")):
             yield str(file), file.read_bytes()
     else:
-        for name, archive, member in files_of_tar(path):
-            yield f"{path}, {name}", read_member(archive, member)
+        for name, read in files_of_tar(path):
+            yield f"{path}, {name}", read()

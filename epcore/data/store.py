@@ -105,13 +105,17 @@ class ImageStore:
 
 
 def write_store(
-    directory: Path, contents: Contents, shared_images: SharedImages = "refuse"
+    directory: Path,
+    contents: Contents,
+    image_size: int,
+    shared_images: SharedImages = "refuse",
 ) -> None:
     """Writes a store, image by image, in constant memory but for 20 bytes an image.
 
     Args:
         directory: the store's folder; its name is the data set's name.
         contents: what to pack.
+        image_size: height and width in pixels.
         shared_images: what becomes of an image that two splits share; whatever it is, they are
             all listed in `shared-images.csv` beside the store.
 
@@ -121,11 +125,11 @@ def write_store(
             without any.
     """
     name, rows = directory.name, len(contents.labels)
-    check_classes(name, contents.classes, contents.labels)
+    check_classes(name, contents)
     directory.mkdir(parents=True, exist_ok=True)
     for leftover in directory.glob(".*.tmp*"):  # of a build that was killed
         leftover.unlink()
-    shape = (rows, contents.image_size, contents.image_size, 3)
+    shape = (rows, image_size, image_size, 3)
     with atomic(directory / "images.npy") as temporary:
         packed = np.lib.format.open_memmap(temporary, mode="w+", dtype=np.uint8, shape=shape)
         reserve(temporary)
@@ -163,7 +167,7 @@ def write_store(
         "bytes": (directory / "images.npy").stat().st_size,
         "sha256": {file: sha256(directory / file) for file in SMALL},
         "repeated_images": repeated.facts(shared_images),
-        "provenance": contents.origin,
+        "provenance": contents.facts,
     }
     write_text(directory / "store.json", json.dumps(facts, indent=1, ensure_ascii=False) + "\n")
 

@@ -1,13 +1,11 @@
 """The settings of energy, CO2 and their forecast, and the config of the stage `co2`."""
 
-from typing import Annotated, Self
+from typing import Annotated
 
-from pydantic import Field, NonNegativeFloat, PositiveFloat, field_validator, model_validator
+from pydantic import Field, NonNegativeFloat, PositiveFloat, field_validator
 
 from epcore.settings import Settings, StageConfig
 
-# Countries whose regions have factors of their own in codecarbon.
-WITH_REGIONS = ("CAN", "USA", "CHN", "SWE", "NOR", "FIN")
 LARGEST_FACTOR = 5  # kg per kWh; power from coal has about 1
 
 
@@ -22,16 +20,7 @@ class FootprintSettings(Settings):
     """The file footprint.yaml, which explains each key; powers in watts, factor in kg per kWh."""
 
     tracking: bool = Field(description="whether jobs measure their energy")
-    carbon_intensity: NonNegativeFloat | None = Field(
-        description="kg of CO2-equivalent per kWh; null takes codecarbon's of the country"
-    )
-    country: Annotated[str, Field(pattern="^[A-Z]{3}$")] | None = Field(
-        description="three letters (ISO 3166)"
-    )
-    region: str | None = Field(
-        description="of Canada, USA, China, Sweden, Norway or Finland, as codecarbon spells it; "
-        "else null"
-    )
+    carbon_intensity: NonNegativeFloat = Field(description="kg of CO2-equivalent per kWh")
     pue: Annotated[float, Field(ge=1)] = Field(
         description="energy of the whole computing center for each kWh of its computers"
     )
@@ -52,22 +41,13 @@ class FootprintSettings(Settings):
 
     @field_validator("carbon_intensity")
     @classmethod
-    def _kilograms_not_grams(cls, factor: float | None) -> float | None:
-        if factor is not None and factor > LARGEST_FACTOR:
+    def _kilograms_not_grams(cls, factor: float) -> float:
+        if factor > LARGEST_FACTOR:
             raise ValueError(
                 f"expected kg per kWh, at most {LARGEST_FACTOR}; if these are grams, write "
                 f"{factor / 1000:g}"
             )
         return factor
-
-    @model_validator(mode="after")
-    def _a_factor_can_be_found(self) -> Self:
-        if self.carbon_intensity is None and self.country is None:
-            raise ValueError("give carbon_intensity (kg per kWh) or country (three letters)")
-        if self.region is not None and self.country not in WITH_REGIONS:
-            countries = ", ".join(WITH_REGIONS)
-            raise ValueError(f"only {countries} have factors of regions; set region to null")
-        return self
 
 
 class Co2Config(StageConfig):

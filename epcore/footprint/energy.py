@@ -51,8 +51,7 @@ def frame_of(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     gpus = frame["gpu_kwh"].where(frame["gpu_kwh"] > 0, full_load)
     frame["kwh"] = job_kwh + gpus + estimated
     frame["measured_kwh"] = frame["cpu_kwh"] * frame["counters"] + frame["gpu_kwh"]
-    of_place = frame.groupby("factor_source")["factor"].transform("max")
-    frame["kg"] = frame["kwh"] * frame["factor"].fillna(of_place)
+    frame["kg"] = frame["kwh"] * frame["factor"]
     return frame
 
 

@@ -16,7 +16,7 @@ from epcore.files import atomic
 # of which codecarbon measured the energy of measured_seconds. Energies in kWh, with the PUE;
 # counters: whether the processor's comes from power counters. gpu_watts: of its GPUs at full load.
 # factor: kg of CO2-equivalent per kWh.
-TEXTS = ("attempt", "job", "stage", "state", "at", "host", "device", "factor_source")
+TEXTS = ("attempt", "job", "stage", "state", "at", "host", "device")
 NUMBERS = (
     "seconds", "cpu_seconds", "measured_seconds", "cpu_kwh", "ram_kwh", "gpu_kwh", "counters",
     "gpu_watts", "factor", "pue",

@@ -34,12 +34,11 @@ def start(attempt: "Attempt") -> Any:
         logger.setLevel("CRITICAL")
         attempt.row["counters"] = int(settings.cpu_power is None and is_rapl_available())
 
-        factor, share = settings.carbon_intensity, Share(attempt)
+        share = Share(attempt)
         tracker = OfflineEmissionsTracker(
             project_name=attempt.row["job"],
-            country_iso_code=settings.country or "CAN",  # whose factor is not used
-            region=settings.region,
-            force_carbon_intensity_g_co2e_kwh=None if factor is None else 1000 * factor,
+            country_iso_code="CAN",  # whose factor is not used
+            force_carbon_intensity_g_co2e_kwh=1000 * settings.carbon_intensity,
             pue=settings.pue,
             force_cpu_power=settings.cpu_power,
             force_ram_power=settings.ram_power,
@@ -88,8 +87,6 @@ class Share:
         }
         if all(0 <= amount < math.inf for amount in added.values()):
             row |= {name: row[name] + amount for name, amount in added.items()}
-        if self.attempt.settings.carbon_intensity is None and total.energy_consumed > 0:
-            row["factor"] = total.emissions / total.energy_consumed
         row["state"] = "running"
         self.attempt.write()
 

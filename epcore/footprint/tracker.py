@@ -13,7 +13,6 @@ from typing import Any
 
 from epcore.files import ENERGY
 from epcore.footprint.config import FootprintSettings
-from epcore.footprint.factor import factor_source
 from epcore.footprint.rows import record
 
 # The environment of a job that is tracked: footprint.yaml as JSON, and the folder to write into.
@@ -76,7 +75,6 @@ class Attempt:
             "counters": 0,
             "gpu_watts": gpus * (settings.gpu_power or USUAL_GPU_POWER),
             "factor": settings.carbon_intensity,
-            "factor_source": factor_source(settings),
             "pue": settings.pue,
         }
         self.write()

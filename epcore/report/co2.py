@@ -31,10 +31,9 @@ def statements(sums: pd.DataFrame, attempts: pd.DataFrame) -> dict[str, str]:
     total = _total(sums)
     devices = sorted(attempts["device"].unique())
     hardware = " and ".join("processors" if name == "cpu" else name for name in devices)
-    sources = "; ".join(sorted(attempts["factor_source"].unique()))
     sentences = {
         "factor": "Experiments were conducted with a carbon emission factor of "
-        f"{_range(attempts['factor'].dropna())} kg/kWh ({sources}) and a PUE of "
+        f"{_range(attempts['factor'])} kg/kWh (set in config/footprint.yaml) and a PUE of "
         f"{_range(attempts['pue'])}.",
         "work": f"A cumulative of {_digits(total['hours'])} hours of computation was performed on "
         f"{hardware}, in {len(attempts)} attempts at {attempts['job'].nunique()} jobs, "

@@ -8,8 +8,7 @@ import pytest
 from epcore.commands import cli
 from epcore.commands.status import overview
 from epcore.commands.terminal import print_table
-from epcore.data.contents import ImageClass
-from epcore.errors import UserError, visible
+from epcore.errors import visible
 
 CONTROLS = {
     "a color": "\x1b[31m",
@@ -34,14 +33,6 @@ def test_a_control_is_written_out(name):
 @pytest.mark.parametrize("text", ["épagneul breton", "犬", "two words", "a—b", "naïve ± 0.5"])
 def test_other_text_stays(text):
     assert visible(text) == text
-
-
-@pytest.mark.parametrize("name", CONTROLS)
-def test_a_class_has_no_such_name(name):
-    for names in ((CONTROLS[name], ""), ("dog", CONTROLS[name])):
-        with pytest.raises(UserError, match="a name with control characters; rename it") as caught:
-            ImageClass(names[0], "base", names[1])
-        assert str(caught.value).isprintable()
 
 
 def test_a_message_has_none(tmp_path, monkeypatch, capfd):

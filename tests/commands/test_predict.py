@@ -129,13 +129,3 @@ def test_a_file_with_nothing_to_predict_is_told(tmp_path, monkeypatch, capsys, l
     np.savez("mine.npz", features=np.eye(4, dtype=np.float32), labels=np.array(labels))
     assert main(["predict", "--features", "mine.npz", "--settings", str(CONFIG)]) == 2
     assert said in capsys.readouterr().err
-
-
-def test_folders_or_features_must_be_given(capsys):
-    assert main(["predict", "--support", "labeled"]) == 2
-    assert "predict takes --support, --queries and --backbone" in capsys.readouterr().err
-
-
-def test_folders_and_features_exclude_one_another(capsys):
-    assert main(["predict", "--features", "mine.npz", "--queries", "new"]) == 2
-    assert "--features takes the place of --support and --queries" in capsys.readouterr().err

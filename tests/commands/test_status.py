@@ -75,18 +75,17 @@ def test_a_training_that_was_not_heard_of_is_silent(beat, tmp_path, capsys):
     assert summary.startswith("0 trainings running, 1 silent, 0 finished; silent ones go on")
 
 
-def test_finished_checkpoints_are_counted_and_states_are_none(tmp_path):
-    for name in ("a/pretrain.pt", "b/pretrain.pt", "b/finetune-1shot.state/0.pt"):
+def test_finished_checkpoints_are_counted_and_neither_states_nor_halves_of_killed_ones(tmp_path):
+    names = (
+        "a/pretrain.pt",
+        "b/pretrain.pt",
+        "b/finetune-1shot.state/0.pt",
+        "a/.pretrain.0a1b.tmp.pt",
+    )
+    for name in names:
         (tmp_path / "demo/models" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "demo/models" / name).touch()
     assert overview(tmp_path, time.time()) == "0 trainings running, 0 silent, 2 finished"
-
-
-def test_checkpoints_that_a_kill_left_half_written_are_not_finished(tmp_path):
-    for name in (".pretrain.0a1b.tmp.pt", "finetune-1shot.state/.0123.0a1b.tmp.pt"):
-        (tmp_path / "demo/models/a" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "demo/models/a" / name).touch()
-    assert overview(tmp_path, time.time()) == "0 trainings running, 0 silent, 0 finished"
 
 
 def test_a_beat_from_before_the_checkpoint_was_finished_is_left_out(beat, tmp_path):

@@ -88,21 +88,6 @@ def test_the_wide_resnets_view_is_resize_92_and_center_crop_80(
     torch.testing.assert_close(view_of(batch, PAPER_WRN), expected)
 
 
-def test_the_wide_resnets_view_is_that_of_pillow_to_one_gray_level():
-    images = stored(1, 84)
-    picture = Image.fromarray(images[0].numpy()).resize((92, 92), Image.Resampling.BILINEAR)
-    expected = np.asarray(picture.crop((6, 6, 86, 86))).astype(float)
-    seen = view_of(images.permute(0, 3, 1, 2).float() / 255, PAPER_WRN)[0]
-    assert np.abs(seen.permute(1, 2, 0).numpy() * 255 - expected).max() <= 1
-
-
-def test_a_smaller_view_is_smoothed_and_not_picked():
-    stripes = (torch.arange(42) % 2).float().expand(1, 3, 42, 42)
-    seen = view_of(stripes, View(resize=Fraction(1, 3), crop=Fraction(1, 3)))
-    assert seen.shape == (1, 3, 14, 14)
-    assert (seen[..., 1:-1] - 0.5).abs().max() < 0.06  # a triangle of five pixels sees 4/9 or 5/9
-
-
 def test_the_identity_view_returns_the_image():
     assert torch.equal(view_of(floats(), IDENTITY), floats())
 

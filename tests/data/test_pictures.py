@@ -1,9 +1,7 @@
-"""Encoded pictures become arrays: which part, which filter, every kind of file, several threads."""
+"""Encoded pictures become arrays: which part, which filter, on white, several threads."""
 
 import io
-import struct
 import threading
-import zlib
 
 import numpy as np
 import pytest
@@ -47,7 +45,8 @@ def refused(data, message):
 
 # -- which part of the picture -----------------------------------------------------------------
 
-SIZES = [(h, w) for h in (7, 8, 9, 12, 13) for w in (7, 8, 9, 12, 13)] + [(1, 1), (1, 9), (30, 2)]
+# Even and odd, wide and tall, and the least.
+SIZES = [(8, 12), (8, 13), (9, 12), (13, 9), (9, 9), (1, 1)]
 
 
 def middle(array):
@@ -83,9 +82,8 @@ def test_the_square_is_as_large_as_can_be_and_within_half_a_pixel_of_the_middle(
 
 @pytest.mark.parametrize("name", ["bilinear", "bicubic", "lanczos", "box"])
 @pytest.mark.parametrize("processing", ["resize", "center-crop"])
-@pytest.mark.parametrize(("height", "width"), [(30, 50), (51, 30), (33, 33), (5, 4), (12, 40)])
-def test_each_filter_is_pillows_on_the_part_that_is_asked_for(name, processing, height, width):
-    array = random(height, width)
+def test_each_filter_is_pillows_on_the_part_that_is_asked_for(name, processing):
+    array = random(51, 30)
     part = middle(array) if processing == "center-crop" else array
     resized = Image.fromarray(part).resize((12, 12), Image.Resampling[name.upper()])
     read = decode(encoded(array), "x", 12, Pixels(processing=processing, filter=name))
@@ -111,22 +109,6 @@ def test_a_picture_is_turned_upright_only_if_that_is_asked_for():
 # -- kinds of pictures -------------------------------------------------------------------------
 
 
-def png(rows, depth, kind, transparent=b""):
-    """A PNG whose rows of bytes are as they are given: (depth, kind) as in its specification."""
-
-    def chunk(name, data):
-        return (
-            struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
-        )
-
-    channels = {0: 1, 2: 3, 4: 2, 6: 4}[kind]
-    width = len(rows[0]) * 8 // depth // channels
-    header = struct.pack(">IIBBBBB", width, len(rows), depth, kind, 0, 0, 0)
-    content = zlib.compress(b"".join(b"\0" + row for row in rows))
-    parts = [chunk(b"IHDR", header), chunk(b"tRNS", transparent) if transparent else b""]
-    return b"\x89PNG\r\n\x1a\n" + b"".join([*parts, chunk(b"IDAT", content), chunk(b"IEND", b"")])
-
-
 def on_white(colors, opacity):
     opacity = opacity[:, :, None] / 255
     return opacity * colors + (1 - opacity) * 255
@@ -138,24 +120,6 @@ OPACITY = np.random.default_rng(1).choice([0, 60, 255], (8, 8)).astype(np.uint8)
 
 def test_colors_stay_as_they_are():
     assert np.array_equal(as_it_is(encoded(COLORS)), COLORS)
-
-
-def test_gray_becomes_three_equal_channels():
-    assert np.array_equal(as_it_is(encoded(GRAY)), np.dstack([GRAY] * 3))
-
-
-def test_black_and_white_becomes_0_and_255():
-    white = GRAY > 127
-    assert np.array_equal(as_it_is(encoded(white)), np.dstack([white * 255] * 3))
-
-
-@pytest.mark.parametrize("depth", [2, 4])
-def test_gray_of_few_bits_becomes_gray_of_8(depth):
-    levels = GRAY >> (8 - depth)
-    bits = ((levels[:, :, None] >> np.arange(depth)[::-1]) & 1).reshape(8, -1)
-    data = png([row.tobytes() for row in np.packbits(bits.astype(np.uint8), axis=1)], depth, 0)
-    gray = levels.astype(int) * 255 // (2**depth - 1)
-    assert np.array_equal(as_it_is(data), np.dstack([gray] * 3))
 
 
 def test_gray_with_opacity_lies_on_white():
@@ -175,11 +139,6 @@ def palette_picture():
     palette.putdata(numbers.ravel().tolist())
     palette.putpalette(colors.ravel().tolist())
     return palette, numbers, colors
-
-
-def test_a_palette_gives_its_colors():
-    picture, numbers, colors = palette_picture()
-    assert np.array_equal(as_it_is(encoded(picture)), colors[numbers])
 
 
 @pytest.mark.parametrize("kind", ["png", "gif"])
@@ -210,52 +169,9 @@ def test_the_transparent_color_of_a_picture_without_palette_is_white():
     assert np.array_equal(as_it_is(encoded(gray, transparency=7)), expected)
 
 
-def test_cmyk_jpeg_becomes_the_light_that_the_inks_leave():
-    inks = np.zeros((8, 8, 4), np.uint8)
-    inks[:] = (200, 100, 0, 50)
-    picture = Image.frombytes("CMYK", (8, 8), inks.tobytes())
-    light = (255.0 - inks[:, :, :3]) * (255 - 50) / 255
-    assert np.abs(as_it_is(encoded(picture, "jpeg", quality=95)) - light).max() <= 4
-
-
-def test_gray_jpeg_becomes_three_equal_channels():
-    data = encoded(GRAY, "jpeg", quality=90)
-    with Image.open(io.BytesIO(data)) as picture:
-        assert picture.mode == "L"
-        gray = np.asarray(picture)
-    assert np.array_equal(as_it_is(data), np.dstack([gray] * 3))
-
-
-DEEP = np.random.default_rng(2).integers(0, 1 << 16, (8, 8, 3)).astype(">u2")
-
-
-def test_16_bits_of_gray_are_refused_rather_than_cut_off_at_white():
-    data = png([row.tobytes() for row in DEEP[:, :, 0]], 16, 0)
-    refused(data, "its pixels have more than 8 bits a channel")
-
-
-def test_16_bits_of_color_are_read_as_their_upper_8():
-    data = png([row.tobytes() for row in DEEP], 16, 2)
-    assert np.array_equal(as_it_is(data), DEEP >> 8)
-
-
-def test_16_bits_of_color_or_gray_with_opacity_are_read_as_their_upper_8():
-    opaque = np.full((8, 8, 1), 0xFFFF)
-    for kind, channels in ((6, DEEP), (4, DEEP[:, :, :1])):
-        rows = np.dstack([channels, opaque]).astype(">u2")
-        data = png([row.tobytes() for row in rows], 16, kind)
-        assert np.array_equal(as_it_is(data), np.broadcast_to(channels >> 8, (8, 8, 3)))
-
-
 @pytest.mark.parametrize("kind", [np.int32, np.float32, np.uint16])
 def test_a_tiff_of_more_than_8_bits_is_refused(kind):
     refused(encoded(GRAY.astype(kind), "tiff"), "its pixels have more than 8 bits a channel")
-
-
-def test_an_animation_gives_its_first_picture():
-    frames = [Image.fromarray(random(8, 8, seed=seed) // 64 * 64) for seed in range(3)]
-    data = encoded(frames[0], "png", save_all=True, append_images=frames[1:])
-    assert np.array_equal(as_it_is(data), np.asarray(frames[0]))
 
 
 # -- what cannot be read -----------------------------------------------------------------------
@@ -281,11 +197,6 @@ def test_a_damaged_avif_is_refused():
     data = encoded(random(64, 64), "avif")
     start = data.index(b"mdat") + 4
     refused(data[:start] + b"\xff" * 60 + data[start + 60 :], "Failed to decode")
-
-
-def test_a_picture_of_too_many_pixels_is_refused(monkeypatch):
-    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1000)
-    refused(encoded(random(64, 64)), "4096 pixels")
 
 
 # -- several at a time -------------------------------------------------------------------------
@@ -324,13 +235,6 @@ def test_all_come_in_order_whatever_takes_longer(threads):
         assert image.shape == (4, 4, 3)
 
 
-def test_rows_keep_the_numbers_that_they_come_with(threads):
-    rows = np.random.default_rng(0).permutation(20).tolist()
-    some = ((row, "x", encoded(np.full((9, 9, 3), row, np.uint8))) for row in rows)
-    results = list(decode_all(some, 4, WHOLE))
-    assert [(row, int(image[0, 0, 0])) for row, image in results] == [(row, row) for row in rows]
-
-
 def test_few_pictures_are_ahead_of_those_that_were_taken(threads):
     read = []
     results = decode_all(numbered(200, read), 4, WHOLE)
@@ -338,21 +242,6 @@ def test_few_pictures_are_ahead_of_those_that_were_taken(threads):
     for taken, _ in enumerate(results, start=1):
         assert len(read) - taken <= 4 * threads
     assert taken == len(read) == 200
-
-
-def test_none_gives_none(threads):
-    assert list(decode_all(iter(()), 4, WHOLE)) == []
-
-
-def test_the_settings_are_those_of_decode(threads):
-    array = random(20, 31)
-    notes = Image.Exif()
-    notes[0x0112] = 6
-    data = encoded(array, exif=notes)
-    pixels = Pixels(processing="center-crop", filter="lanczos")
-    for upright in (True, False):
-        [(_, image)] = decode_all([(0, "x", data)], 8, pixels, upright=upright)
-        assert np.array_equal(image, decode(data, "x", 8, pixels, upright=upright))
 
 
 @pytest.mark.parametrize("bad", [0, 5, 39])

@@ -96,11 +96,6 @@ def test_a_split_without_classes_is_refused_by_name(tmp_path: Path) -> None:
         write(tmp_path / "animals", classes=CLASSES[:3], labels=LABELS[:6])
 
 
-def test_a_label_beyond_the_classes_is_refused_by_number(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"animals: label 9 has no class; there are 4"):
-        write(tmp_path / "animals", labels=np.where(LABELS == 3, 9, LABELS))
-
-
 @pytest.mark.parametrize("images", [pictures()[:-1], np.concatenate([pictures(), pictures()])])
 def test_too_few_or_too_many_images_are_refused_and_leave_no_file(
     tmp_path: Path, images: np.ndarray

@@ -71,18 +71,6 @@ def test_where_nothing_was_measured_nothing_is_made_up(attempt):
     assert frame["kwh"].tolist() == [0]
 
 
-def test_a_factor_that_only_measured_jobs_know_counts_for_the_others_of_its_place(attempt):
-    place = {"factor_source": "codecarbon's for CAN"}
-    frame = frame_of(
-        [
-            attempt(attempt="a", factor=0.2, **place),
-            attempt(attempt="b", factor="", **place),
-            attempt(attempt="c"),
-        ]
-    )
-    assert frame["kg"].tolist() == pytest.approx([0.002, 0.002, 0.001])
-
-
 @pytest.mark.parametrize(
     ("name", "before"),
     [

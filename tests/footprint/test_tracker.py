@@ -76,7 +76,7 @@ def test_a_short_attempt_tells_its_processor_time(tracking):
     ticks = 0.05  # four counters of whole hundredths of a second
     assert before + 0.3 - ticks <= row.cpu_seconds <= after + ticks
     assert (row.measured_seconds, row.kwh) == (0, 0)
-    assert (row.pue, row.factor_source) == (1.25, "set in config/footprint.yaml")
+    assert (row.pue, row.factor) == (1.25, 0.5)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import os
 import time
 
 import pytest
+from small_pipeline import project, whole  # noqa: F401 - fixtures
 
 
 class Attempt:

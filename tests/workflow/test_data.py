@@ -208,26 +208,3 @@ def test_what_is_got_by_hand_is_asked_for_with_the_steps_and_the_place(furnished
         assert said in message
     assert "data/ilsvrc2012/" in message
     assert not (furnished.folder / target).exists()
-
-
-def test_a_shared_picture_is_named_in_a_file_that_stays_and_left_out_if_one_asks(furnished):
-    """An ant of val is the same picture as a dog of base."""
-    arrays = dict(np.load(furnished.folder / "data/own.npz"))
-    arrays["images"][3] = arrays["images"][0]
-    more = {"images": picture("another dog", (12, 12)), "labels": "dog", "split": "base"}
-    added = {name: np.concatenate([arrays[name], [one]]) for name, one in more.items()}
-    np.savez(furnished.folder / "data/own.npz", **added)
-    target = "results/tiny/data/own-arrays/store.json"
-    folder = (furnished.folder / target).parent
-    message = complaint(furnished.snakemake(*ONCE, target))
-    listed = "results/tiny/data/own-arrays/shared-images.csv"
-    assert f"row 3 of data/own.npz is also row 0 of data/own.npz; {listed} lists all" in message
-    assert [path.name for path in folder.iterdir()] == ["shared-images.csv"]
-    pair = "row 3 of data/own.npz,dog,base,row 0 of data/own.npz,ant,val"
-    assert (furnished.folder / listed).read_text(encoding="utf-8").splitlines()[1:] == [pair]
-    own = "title: arrays of mine\n"
-    furnished.replace("config/datasets.yaml", own, own + "    shared_images: leave-out\n")
-    assert furnished.snakemake(*ONCE, target).code == 0
-    store = ImageStore.open(folder)
-    assert [store.classes[label].name for label in store.labels] == ["bee", "dog", "ant", "cat"]
-    assert furnished.snakemake(*ONCE, target).nothing_to_do

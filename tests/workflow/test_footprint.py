@@ -195,17 +195,3 @@ def test_the_forecast_is_a_rule_too(project):
     assert run.code == 0, run.text
     assert run.text.count("Forecast of all at scale paper") == 1
     assert re.search(r"^  pretrain +\d+ +[\d,]+ +\? +estimate$", run.text, re.M)
-
-
-def test_an_unknown_country_is_told_before_anything_runs(project):
-    project.replace("config/footprint.yaml", "carbon_intensity: 0.02", "carbon_intensity: null")
-    assert project.plan().code == 0
-    project.replace("config/footprint.yaml", "country: CAN", "country: XXX")
-    project.replace("config/footprint.yaml", "region: quebec", "region: null")
-    run = project.plan()
-    assert run.code != 0
-    said = "epcore: config/footprint.yaml: codecarbon has no factor of country 'XXX'; give"
-    assert run.text.splitlines()[-1].startswith(said)
-    assert "Traceback" not in run.text
-    project.replace("config/footprint.yaml", "tracking: true", "tracking: false")
-    assert project.plan().code == 0

@@ -10,7 +10,6 @@ from pathlib import Path
 from epcore.config.datasets import QUICKLY_PACKED
 from epcore.errors import UserError, replace_unencodable
 from epcore.files import fingerprint
-from epcore.footprint.factor import carbon_intensity
 from epcore.plan import Plan, paths
 from epcore.plan.checks import check_unedited
 from epcore.plan.figures import WITH_NUMBERS
@@ -46,9 +45,6 @@ try:
     if workflow.is_main_process:
         for problem in PLAN.registry.recipes.unusable.values():
             print(f"epcore: {problem}; its rows are left out", file=sys.stderr)
-    # Of a country that nobody knows every job would fail.
-    if workflow.is_main_process and PLAN.registry.footprint.tracking:
-        carbon_intensity(PLAN.registry.footprint)
 except UserError as error:
     sys.exit(f"epcore: {error}")
 

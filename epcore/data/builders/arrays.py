@@ -11,7 +11,7 @@ import numpy as np
 from PIL import Image
 
 from epcore.data.builders.folder import ORDER, SPLITS, draw_split
-from epcore.data.contents import Contents, ImageClass, in_label_order
+from epcore.data.contents import Contents, ImageClass
 from epcore.data.datasets import OwnData
 from epcore.data.pictures import to_array
 from epcore.data.sources import Sources
@@ -53,10 +53,9 @@ def contents(dataset: OwnData, sources: Sources) -> Contents:
     )
     return Contents(
         classes=classes,
-        labels=in_label_order([len(r) for r in rows]),
+        counts=[len(r) for r in rows],
         images=enumerate(pictures),
-        image_size=dataset.image_size,
-        origin={"pixels": str(dataset.pixels), "npz_sha256": sha256(path)},
+        facts={"npz_sha256": sha256(path)},
         name_of=lambda row: f"row {order[row]} of {path}",
     )
 

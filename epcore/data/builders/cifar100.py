@@ -11,7 +11,7 @@ import numpy as np
 
 from epcore.data import pickles
 from epcore.data.archives import files_of_tar
-from epcore.data.contents import Contents, ImageClass, in_label_order
+from epcore.data.contents import Contents, ImageClass
 from epcore.data.datasets import CifarData
 from epcore.data.lists import read_lists
 from epcore.data.sources import Sources
@@ -41,19 +41,17 @@ def contents(dataset: CifarData, sources: Sources) -> Contents:
 
     return Contents(
         classes=[c for _, c in classes],
-        labels=in_label_order([len(r) for r in rows]),
+        counts=[len(r) for r in rows],
         images=enumerate(images[place] for place in np.concatenate(rows)),
-        image_size=SIZE,
-        origin={"pixels": "as in CIFAR-100"},
     )
 
 
 def read(archive: Path) -> tuple[list[str], list[str], np.ndarray, np.ndarray, np.ndarray]:
     """Names of classes and of super-classes, labels of both `(N,)`, images `(N, 32, 32, 3)`."""
     classes = {}
-    for name, tar, member in files_of_tar(archive):
-        if name in (*PARTS, META) and (content := tar.extractfile(member)) is not None:
-            classes[name] = pickles.load(content.read(), f"{archive}, {name}")
+    for name, read_file in files_of_tar(archive):
+        if name in (*PARTS, META):
+            classes[name] = pickles.load(read_file(), f"{archive}, {name}")
     meta = pickles.text_keys(classes[META], f"{archive}, {META}", NAMES)
     keys = ("fine_labels", "coarse_labels", "data")
     parts = [pickles.text_keys(classes[name], f"{archive}, {name}", keys) for name in PARTS]

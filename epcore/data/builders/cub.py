@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import get_args
 
-from epcore.data.archives import files_of_tar, read_member
+from epcore.data.archives import files_of_tar
 from epcore.data.config import Split
-from epcore.data.contents import Contents, ImageClass, in_label_order
+from epcore.data.contents import Contents, ImageClass
 from epcore.data.datasets import CubData
 from epcore.data.pictures import decode_all
 from epcore.data.sources import Sources
@@ -33,7 +33,7 @@ def _is_picture(name: str) -> bool:
 def contents(dataset: CubData, sources: Sources) -> Contents:
     """Classes and images in the order of their names, within a split."""
     path = sources.path(dataset.images, "archive")
-    names = (name for name, _, _ in files_of_tar(path) if _is_picture(name))
+    names = (name for name, _ in files_of_tar(path) if _is_picture(name))
     pictures = [name.removeprefix(FOLDER) for name in names]
     folders = sorted({name.split("/")[0] for name in pictures})
     splits = {folder: split_of(position) for position, folder in enumerate(folders)}
@@ -43,15 +43,12 @@ def contents(dataset: CubData, sources: Sources) -> Contents:
 
     def encoded() -> Iterator[tuple[int, str, bytes]]:
         """Yields encoded images in the order of the archive, a compressed tar."""
-        for name, archive, member in files_of_tar(path):
+        for name, read in files_of_tar(path):
             if _is_picture(name):
-                row = rows[name.removeprefix(FOLDER)]
-                yield row, f"{path}, {name}", read_member(archive, member)
+                yield rows[name.removeprefix(FOLDER)], f"{path}, {name}", read()
 
     return Contents(
         classes=classes,
-        labels=in_label_order([len(names) for names in members]),
+        counts=[len(names) for names in members],
         images=decode_all(encoded(), dataset.image_size, dataset.pixels),
-        image_size=dataset.image_size,
-        origin={"pixels": str(dataset.pixels)},
     )

@@ -17,7 +17,7 @@ from PIL import Image
 
 from epcore.data.builders.glyph_classes import GlyphClass, select_classes
 from epcore.data.builders.glyph_faces import FACES, faces_by_character, ink
-from epcore.data.contents import Contents, in_label_order
+from epcore.data.contents import Contents
 from epcore.data.datasets import GlyphPictures, MoreGlyphData
 from epcore.data.sources import Sources
 
@@ -47,16 +47,14 @@ def contents(dataset: GlyphPictures, sources: Sources) -> Contents:
     glyph_classes = select_classes(dataset.selection)
     classes = [glyph_class.image_class for glyph_class in glyph_classes]
     counts = [getattr(dataset.images_per_class, c.split) for c in classes]
-    labels = in_label_order(counts)
+    labels = np.repeat(np.arange(len(counts)), counts)
     skip = dataset.skip if isinstance(dataset, MoreGlyphData) else 0
     images = render_images(glyph_classes, labels, dataset.image_size, dataset.seed, skip)
     return Contents(
         classes=classes,
-        labels=labels,
+        counts=counts,
         images=enumerate(images),
-        image_size=dataset.image_size,
-        origin={
-            "pixels": "drawn",
+        facts={
             "faces": len(FACES),
             "matplotlib": metadata.version("matplotlib"),
             "pillow": PIL.__version__,

@@ -15,15 +15,15 @@ from typing import Literal
 import numpy as np
 
 from epcore.data.config import Split
-from epcore.data.contents import Contents, ImageClass, in_label_order
+from epcore.data.contents import Contents, ImageClass
 from epcore.data.datasets import ImageNetFsData
 from epcore.data.ilsvrc import DevelopmentKit, TrainingImages, validation_images
 from epcore.data.pictures import decode_all
 from epcore.data.sources import Sources
 
 Reading = Literal["by-name", "by-sorted-index"]
-READINGS: tuple[Reading, Reading] = ("by-name", "by-sorted-index")
-Encoded = tuple[np.ndarray, Iterator[tuple[int, str, bytes]]]  # labels; row, name, content
+# The number of images of each class; row, name and content of each image.
+Encoded = tuple[list[int], Iterator[tuple[int, str, bytes]]]
 SUBSETS: dict[str, Split] = {
     "base_classes_1": "base",
     "base_classes_2": "base",
@@ -39,29 +39,9 @@ def read_subsets(path: Path, reading: Reading) -> dict[str, list[str]]:
     return {subset: [names[index] for index in lists[subset]] for subset in SUBSETS}
 
 
-def overlap(path: Path) -> dict[str, str]:
-    """How many classes of each subset the two readings share, as `n of m`."""
-    named, sorted_ = (read_subsets(path, reading) for reading in READINGS)
-    shared = {
-        subset: f"{len(set(named[subset]) & set(sorted_[subset]))} of {len(named[subset])}"
-        for subset in SUBSETS
-    }
-    base = set(named["base_classes_1"] + named["base_classes_2"])
-    novel = sorted_["novel_classes_2"]
-    shared["novel_classes_2 by sorted index that are base by name"] = (
-        f"{len(base & set(novel))} of {len(novel)}"
-    )
-    return shared
-
-
 def contents(dataset: ImageNetFsData, sources: Sources) -> Contents:
     """All 1000 classes by synset; training images by number, or validation images by number."""
-    path = sources.path(dataset.lists, "classes")
-    shared = overlap(path)
-    print("ImageNet-FS, classes that its two readings share:", flush=True)
-    for subset, count in shared.items():
-        print(f"  {subset}: {count}", flush=True)
-    subsets = read_subsets(path, dataset.reading)
+    subsets = read_subsets(sources.path(dataset.lists, "classes"), dataset.reading)
     classes = sorted(
         (ImageClass(s, SUBSETS[subset], subset) for subset in SUBSETS for s in subsets[subset]),
         key=lambda c: c.name,
@@ -69,21 +49,18 @@ def contents(dataset: ImageNetFsData, sources: Sources) -> Contents:
     kit = DevelopmentKit.read(sources.path(dataset.devkit, "kit"))
     images = sources.path(dataset.images, dataset.part)
     part = _training if dataset.part == "train" else _validation
-    labels, encoded = part(images, kit, [c.name for c in classes])
+    counts, encoded = part(images, kit, [c.name for c in classes])
     return Contents(
         classes=classes,
-        labels=labels,
+        counts=counts,
         images=decode_all(encoded, dataset.image_size, dataset.pixels),
-        image_size=dataset.image_size,
-        origin={"pixels": str(dataset.pixels), "shared_by_both_readings": shared},
     )
 
 
 def _training(path: Path, kit: DevelopmentKit, synsets: list[str]) -> Encoded:
     training = TrainingImages(path, kit, synsets)
     by_synset = [(synset, training.numbers(synset)) for synset in synsets]
-    labels = in_label_order([len(numbers) for _, numbers in by_synset])
-    return labels, training.read(by_synset)
+    return [len(numbers) for _, numbers in by_synset], training.read(by_synset)
 
 
 def _validation(path: Path, kit: DevelopmentKit, synsets: list[str]) -> Encoded:
@@ -96,4 +73,4 @@ def _validation(path: Path, kit: DevelopmentKit, synsets: list[str]) -> Encoded:
         for number, name, data in validation_images(path, kit):
             yield int(rows[number - 1]), name, data
 
-    return np.sort(labels), encoded()
+    return np.bincount(labels, minlength=len(synsets)).tolist(), encoded()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from epcore.data.contents import Contents, ImageClass, in_label_order
+from epcore.data.contents import Contents, ImageClass
 from epcore.data.datasets import MiniImageNetData
 from epcore.data.ilsvrc import DevelopmentKit, TrainingImages
 from epcore.data.lists import read_lists
@@ -39,8 +39,6 @@ def contents(dataset: MiniImageNetData, sources: Sources) -> Contents:
     numbers = [(c.name, training.numbers(c.name)[rank - 1]) for c, rank in ranks.items()]
     return Contents(
         classes=list(ranks),
-        labels=in_label_order([len(rank) for rank in ranks.values()]),
+        counts=[len(rank) for rank in ranks.values()],
         images=decode_all(training.read(numbers), dataset.image_size, dataset.pixels),
-        image_size=dataset.image_size,
-        origin={"pixels": str(dataset.pixels)},
     )

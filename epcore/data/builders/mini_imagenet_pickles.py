@@ -11,7 +11,7 @@ import numpy as np
 from epcore.data import pickles
 from epcore.data.builders.mini_imagenet import read_ranks
 from epcore.data.config import Split
-from epcore.data.contents import Contents, ImageClass, in_label_order
+from epcore.data.contents import Contents, ImageClass
 from epcore.data.datasets import MiniImageNetPickles
 from epcore.data.lists import read_lists
 from epcore.data.sources import Sources
@@ -40,10 +40,8 @@ def contents(dataset: MiniImageNetPickles, sources: Sources) -> Contents:
     )
     return Contents(
         classes=classes,
-        labels=in_label_order(counts),
+        counts=counts,
         images=enumerate(images),
-        image_size=SIZE,
-        origin={"pixels": "as in the pickles: the whole picture"},
     )
 
 

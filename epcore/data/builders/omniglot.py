@@ -12,7 +12,7 @@ from zipfile import ZipFile
 
 import numpy as np
 
-from epcore.data.contents import Contents, ImageClass, in_label_order
+from epcore.data.contents import Contents, ImageClass
 from epcore.data.datasets import OmniglotData
 from epcore.data.lists import read_lists
 from epcore.data.pictures import decode
@@ -50,8 +50,6 @@ def contents(dataset: OmniglotData, sources: Sources) -> Contents:
 
     return Contents(
         classes=classes,
-        labels=in_label_order(counts),
+        counts=counts,
         images=enumerate(images()),
-        image_size=dataset.image_size,
-        origin={"pixels": str(dataset.pixels)},
     )

@@ -3,7 +3,7 @@
 The split's rows are pairs of class and super-class; the super-classes of the splits are disjoint.
 """
 
-from epcore.data.contents import Contents, ImageClass, in_label_order
+from epcore.data.contents import Contents, ImageClass
 from epcore.data.datasets import TieredImageNetData
 from epcore.data.ilsvrc import DevelopmentKit, TrainingImages
 from epcore.data.lists import read_lists, read_pairs
@@ -23,8 +23,6 @@ def contents(dataset: TieredImageNetData, sources: Sources) -> Contents:
     by_synset = [(c.name, training.numbers(c.name)) for c in classes]
     return Contents(
         classes=classes,
-        labels=in_label_order([len(numbers) for _, numbers in by_synset]),
+        counts=[len(numbers) for _, numbers in by_synset],
         images=decode_all(training.read(by_synset), dataset.image_size, dataset.pixels),
-        image_size=dataset.image_size,
-        origin={"pixels": str(dataset.pixels)},
     )

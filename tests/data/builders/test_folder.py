@@ -4,7 +4,6 @@ import unicodedata
 
 import numpy as np
 import pytest
-from packing import provenance
 from PIL import Image
 
 from epcore.data.build import run
@@ -44,7 +43,7 @@ def write_split(directory, lines, header=HEADER):
 
 def build(out, source, size, **settings):
     dataset = OwnData(kind="folder", title="", path=str(source), image_size=size, **settings)
-    write_store(out, contents(dataset, Sources({})))
+    write_store(out, contents(dataset, Sources({})), size)
 
 
 def read_image(path, size):
@@ -76,7 +75,6 @@ def test_images_of_the_stores_size_come_out_as_they_went_in(tmp_path):
     assert np.array_equal(store.images, expected)
     assert store.labels.tolist() == [0, 0, 1, 2]
     assert store.name == "packed"
-    assert provenance(store)["pixels"] == "the whole picture, bilinear"
 
 
 def test_classes_are_ordered_by_split_then_name(tmp_path):
@@ -92,16 +90,6 @@ def test_classes_are_ordered_by_split_then_name(tmp_path):
     )
     for label, line in enumerate([4, 1, 3, 2, 0]):
         assert np.array_equal(store.images[label], pixels(line))
-
-
-def test_other_sizes_are_resized_as_pillow_does_whatever_the_aspect(tmp_path):
-    source = folder(tmp_path / "mine")
-    picture = Image.fromarray(pixels(9, height=30, width=50))
-    picture.save(source / "images" / "bee" / "x.png")
-    store = built(source, tmp_path / "packed", size=12)
-    expected = np.asarray(picture.resize((12, 12), Image.Resampling.BILINEAR))
-    assert store.images.shape == (4, 12, 12, 3)
-    assert np.array_equal(store.images[3], expected)
 
 
 def test_the_order_of_the_lines_does_not_matter(tmp_path):
@@ -299,17 +287,6 @@ def test_a_split_file_and_a_drawn_split_together_are_refused(tmp_path):
     refused_draw(source, r"split\.csv exists, and the data set has the key `split` as well; remove")
 
 
-def test_hidden_files_and_folders_are_no_images_and_no_classes(tmp_path):
-    source = unsplit(tmp_path / "mine")
-    (source / "images" / ".DS_Store").write_bytes(b"x")
-    (source / "images" / "class 0" / ".DS_Store").write_bytes(b"x")
-    (source / "images" / ".ipynb_checkpoints").mkdir()
-    (source / "images" / ".ipynb_checkpoints" / "0.png").write_bytes(b"x")
-    store = drawn(source, tmp_path / "packed", seed=0)
-    assert len(store.classes) == 8
-    assert len(store.labels) == 16
-
-
 @pytest.mark.parametrize("name", ["0.png", "class 0/gone.png"])
 def test_pictures_in_the_wrong_place_are_named_and_not_left_out(tmp_path, name):
     """Beside the class folders, or linked to and not there."""
@@ -414,7 +391,8 @@ LEFT = ["Thumbs.db", ".DS_Store", "desktop.ini", "Icon\r", "._a.png"]
 
 def test_what_operating_systems_leave_behind_is_left_out(tmp_path):
     source = folder(tmp_path / "mine")
-    (source / "images" / "__MACOSX").mkdir()
+    for name in ("__MACOSX", ".ipynb_checkpoints"):
+        (source / "images" / name).mkdir()
     for number, name in enumerate(LEFT):
         (source / "images" / ("cat", "ant")[number % 2] / name).write_bytes(b"no picture")
     (source / "images" / "Thumbs.db").write_bytes(b"no picture")

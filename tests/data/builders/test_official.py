@@ -28,7 +28,6 @@ from miniatures import (
     MINI,
     OFFICIAL,
     PNG,
-    RED,
     ROTATIONS,
     SPLITS,
     SUBSETS,
@@ -309,13 +308,12 @@ def test_classes_splits_groups_labels_and_pixels_are_those_of_the_archives(name,
     assert_holds(built(library, name, tmp_path), EXPECTED[name]())
 
 
-@pytest.mark.parametrize("name", EXPECTED)
-def test_another_number_than_the_published_one_is_refused_with_both(name, library, tmp_path):
-    numbers = expected()[name]
+def test_another_number_than_the_published_one_is_refused_with_both(library, tmp_path):
+    numbers = expected()["cub"]
     more = Expected(classes=numbers["classes"] | {"val": numbers["classes"]["val"] + 1})
     found, wanted = numbers["classes"]["val"], more.classes.val
-    message = rf"{name}: split val has {found} classes, {wanted} are published; .*incomplete"
-    refused(library, name, tmp_path, message, expected=more)
+    message = rf"cub: split val has {found} classes, {wanted} are published; .*incomplete"
+    refused(library, "cub", tmp_path, message, expected=more)
 
 
 def test_numbers_of_images_are_compared_as_well(library, tmp_path):
@@ -352,9 +350,9 @@ def test_a_file_that_changed_since_it_was_verified_is_not_read(library, tmp_path
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("name", ["mini-imagenet", "tiered-imagenet", "imagenet-fs-by-name"])
-def test_training_images_may_be_folders_tars_or_one_tar(name, layout, ilsvrc, tmp_path):
+def test_training_images_may_be_folders_tars_or_one_tar(layout, ilsvrc, tmp_path):
     make_training(ilsvrc, layout)
+    name = "mini-imagenet"  # which takes some images of each class, in the order of their ranks
     assert_holds(built(ilsvrc, name, tmp_path), EXPECTED[name]())
 
 
@@ -369,29 +367,26 @@ def test_gray_inked_and_misnamed_pictures_come_out_in_their_colors(library, tmp_
         assert (name == GRAY) == bool((colors == colors[:, :1]).all())
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_missing_image_is_refused_because_it_would_shift_the_ranks(layout, ilsvrc, tmp_path):
+def test_a_missing_image_is_refused_because_it_would_shift_the_ranks(ilsvrc, tmp_path):
     images = training_images()
     del images["n02950826"]["n02950826_41.JPEG"]
-    make_training(ilsvrc, layout, images)
+    make_training(ilsvrc, "folders", images)
     for name in ("mini-imagenet", "tiered-imagenet", "imagenet-fs-by-name"):
         message = r"class n02950826 has 3 images, ILSVRC2012 has 4; unpack it again"
         refused(ilsvrc, name, tmp_path, message)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_an_image_too_many_is_refused_as_well(layout, ilsvrc, tmp_path):
+def test_an_image_too_many_is_refused_as_well(ilsvrc, tmp_path):
     images = training_images()
     images["n02950826"]["n02950826_7.JPEG"] = image("n02950826_5")
-    make_training(ilsvrc, layout, images)
+    make_training(ilsvrc, "tars", images)
     refused(ilsvrc, "mini-imagenet", tmp_path, "n02950826 has 5 images, ILSVRC2012 has 4")
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_missing_class_is_named(layout, ilsvrc, tmp_path):
+def test_a_missing_class_is_named(ilsvrc, tmp_path):
     images = training_images()
     del images["n02950826"]
-    make_training(ilsvrc, layout, images)
+    make_training(ilsvrc, "tar", images)
     message = r"ilsvrc2012/.*train.* has no class n02950826, neither a folder nor a tar"
     refused(ilsvrc, "mini-imagenet", tmp_path, message)
 
@@ -411,21 +406,19 @@ def test_other_files_among_the_images_are_no_images(ilsvrc, tmp_path):
     assert_holds(built(ilsvrc, "mini-imagenet", tmp_path), mini(square=True))
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_corrupt_image_is_named_and_nothing_is_left(layout, ilsvrc, tmp_path):
+def test_a_corrupt_image_is_named_and_nothing_is_left(ilsvrc, tmp_path):
     images = training_images()
     whole = images["n03400231"]["n03400231_90.JPEG"]
     images["n03400231"]["n03400231_90.JPEG"] = whole[: len(whole) // 2]
-    make_training(ilsvrc, layout, images)
+    make_training(ilsvrc, "folders", images)
     message = r"n03400231_90\.JPEG cannot be read as an image .*; replace or remove it"
     refused(ilsvrc, "tiered-imagenet", tmp_path, message)
 
 
-@pytest.mark.parametrize("kept", [0.02, 0.5, 0.9])
-def test_a_truncated_tar_of_a_class_is_named(kept, ilsvrc, tmp_path):
+def test_a_truncated_tar_of_a_class_is_named(ilsvrc, tmp_path):
     path = make_training(ilsvrc, "tars") / "n03400231.tar"
     content = path.read_bytes().rstrip(b"\0")
-    path.write_bytes(content[: int(kept * len(content))])
+    path.write_bytes(content[: len(content) // 2])
     refused(ilsvrc, "mini-imagenet", tmp_path, r"n03400231(\.tar.* damaged| has \d images)")
 
 
@@ -460,11 +453,6 @@ def test_arrays_of_one_column_are_pngs_as_well(tmp_path):
     assert_holds(built(tmp_path, "tiered-imagenet-pickles", tmp_path), tiered_from_pickles())
 
 
-def test_red_stays_red(library, tmp_path):
-    store = built(library, "tiered-imagenet-pickles", tmp_path)
-    assert np.array_equal(images_of(store, TIERED_NAMES["n02105855"])[0], RED)
-
-
 @pytest.mark.parametrize("change", [-1, 1])
 def test_images_and_labels_of_different_numbers_are_refused(change, tmp_path):
     images, _ = tiered_pickle("val")
@@ -480,17 +468,10 @@ def test_images_and_labels_of_different_numbers_are_refused(change, tmp_path):
     "change",
     [
         {"label_specific": np.array([0, 0, 0, 0, 0])},
-        {"label_specific": np.array([0, 1, 0, 1, 2])},
         {"label_specific": np.array([0, 1, 0, 1, -1])},
-        {"label_specific": np.array([0, 1])},
-        {"label_specific": np.array([[0, 1, 0, 1, 0]])},
-        {"label_specific": 1},
         {"label_specific": None},
         {"label_general": np.array([0, 0, 0, 0, 7])},
-        {"label_general": np.array([0.5, 0, 0, 0, 0])},
         {"label_specific_str": ["one"]},
-        {"label_specific_str": None},
-        {"label_general_str": []},
     ],
 )
 def test_labels_that_do_not_fit_together_are_refused(change, tmp_path):
@@ -506,17 +487,9 @@ def test_labels_that_do_not_fit_together_are_refused(change, tmp_path):
     "change",
     [
         {"image_data": np.zeros((3, 84, 84, 3))},
-        {"image_data": np.zeros((3, 84, 84), np.uint8)},
-        {"image_data": np.zeros((3, 32, 32, 3), np.uint8)},
         {"image_data": [1, 2, 3]},
-        {"image_data": None},
-        {"class_dict": {}},
         {"class_dict": {"n02950826": 5}},
-        {"class_dict": {"n02950826": [0, 1]}},
         {"class_dict": {"n02950826": [0, 1, 1]}},
-        {"class_dict": {"n02950826": [0, 1, 3]}},
-        {"class_dict": {"n02950826": [0.0, 1.0, 2.0]}},
-        {"class_dict": {"n02950826": ["a", "b", "c"]}},
         {"class_dict": {"n02950827": [0, 1, 2]}},
         {"class_dict": [0, 1, 2]},
     ],
@@ -616,38 +589,7 @@ def test_shared_images_of_cifar_100_are_kept_as_published_or_left_out_of_base(tm
 # -- Omniglot ----------------------------------------------------------------------------------
 
 
-def test_rotations_are_anticlockwise_quarter_turns(library, tmp_path):
-    """The ink is at the right; turned once it is at the top, then at the left, then below."""
-    store = built(library, "omniglot", tmp_path)
-    for rotation, side in zip(ROTATIONS, ("right", "top", "left", "bottom"), strict=True):
-        dark = 255.0 - images_of(store, f"Greek/character01/{rotation}")[..., 0].mean(axis=0)
-        sides = {
-            "left": dark[:, :9].sum(), "right": dark[:, -9:].sum(),
-            "top": dark[:9].sum(), "bottom": dark[-9:].sum(),
-        }  # fmt: skip
-        assert max(sides, key=sides.get) == side
-
-
 # -- ImageNet-FS -------------------------------------------------------------------------------
-
-
-def test_the_two_readings_share_as_many_classes_as_the_store_says(library, tmp_path):
-    store = built(library, "imagenet-fs-by-sorted-index", tmp_path)
-    in_order = sorted(LABEL_NAMES)
-    shared, base = {}, set()
-    for subset, indices in SUBSETS.items():
-        named, sorted_ = ({names[i] for i in indices} for names in (LABEL_NAMES, in_order))
-        shared[subset] = f"{len([s for s in named if s in sorted_])} of {len(indices)}"
-        if subset.startswith("base"):
-            base |= named
-    novel = [in_order[i] for i in SUBSETS["novel_classes_2"]]
-    told = dict(provenance(store)["shared_by_both_readings"])
-    last = told.pop("novel_classes_2 by sorted index that are base by name")
-    assert told == shared == {
-        "base_classes_1": "0 of 2", "base_classes_2": "1 of 2",
-        "novel_classes_1": "0 of 2", "novel_classes_2": "2 of 3",
-    }  # fmt: skip
-    assert last == f"{sum(s in base for s in novel)} of 3" == "1 of 3"
 
 
 @pytest.mark.parametrize("layout", ["flat", "classes", "tar"])
