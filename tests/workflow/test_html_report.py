@@ -45,21 +45,6 @@ def test_all_draws_curves_and_plots_from_what_is_there_and_trains_nothing(report
     assert project.snakemake(*ALL).nothing_to_do
 
 
-def test_the_curves_are_those_that_the_trainings_wrote(reported):
-    project, _ = reported
-    lines = lines_of(project, f"figures/{CURVES}.csv")
-    assert {line["recipe"] for line in lines} == {"epnet", "net"}
-    for recipe in ("epnet", "net"):
-        for phase, name in (("pretraining", "pretrain"), ("fine-tuning, 1-shot", "finetune-1shot")):
-            folder = f"models/tiny-glyphs/conv4/{recipe}/s0"
-            written = lines_of(project, f"{folder}/{name}.csv")
-            drawn = [x for x in lines if (x["recipe"], x["phase"]) == (recipe, phase)]
-            assert len(drawn) == len(written) > 0
-            for line, row in zip(drawn, written, strict=True):
-                for column in ("learning_rate", "train_loss", "val_loss"):
-                    assert float(line[column]) == pytest.approx(float(row[column]), rel=1e-5)
-
-
 def test_the_plot_has_the_numbers_of_the_table(reported):
     project, _ = reported
     table = {
@@ -73,36 +58,6 @@ def test_the_plot_has_the_numbers_of_the_table(reported):
         cell = table[line["series"], f"mini{line['x']}"]
         for name in ("accuracy", "interval", "difference", "paper_accuracy"):
             assert line[name] == cell[name] or float(line[name]) == float(cell[name])
-
-
-def test_the_environment_counts_every_training_and_test(reported):
-    text = (reported[0].folder / "results/tiny/reports/environment.html").read_text("utf-8")
-    for stage, jobs in (("pretrain", 2), ("finetune", 4), ("evaluate", 4)):
-        assert f'<th scope="row">{stage}</th><td>{jobs}</td>' in text
-    assert f'<th scope="row">numpy</th><td>{np.__version__}</td><td>10</td>' in text
-
-
-@pytest.mark.parametrize(
-    ("file", "old", "new", "redone"),
-    [
-        ("plots.yaml", "label: labeled images", "label: images", {"figure"}),
-        ("plots.yaml", "label: classes of", "label: kinds of", set()),
-        ("datasets.yaml", "title: rendered characters of", "title: characters of", set()),
-        ("scales/tiny.yaml", "title: tiny characters", "title: small characters",
-         {"figure", "figure_with_numbers", "table"}),
-    ],
-)  # fmt: skip
-def test_an_edit_redraws_what_shows_it_and_trains_nothing(
-    reported, tmp_path, file, old, new, redone
-):
-    folder = tmp_path / "my project"
-    shutil.copytree(reported[0].folder, folder)
-    project = replace(reported[0], folder=folder)
-    project.replace(f"config/{file}", old, new)
-    run = project.snakemake("-n", "all")
-    assert run.code == 0, run.text
-    follows = {"all", "publish", "publish_figure", "co2", "claims"}
-    assert run.jobs.keys() - follows == redone
 
 
 # -- in a browser ----------------------------------------------------------------------------------

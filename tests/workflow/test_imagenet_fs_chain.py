@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from epcore.plan import Plan
-from epcore.report import environment
 
 pytestmark = pytest.mark.workflow
 
@@ -63,62 +62,8 @@ def test_the_table_has_every_cell_of_ours_and_the_papers_rows(built_once):
     assert "not comparable" in text
 
 
-def test_the_curves_are_those_that_the_trainings_wrote(built):
-    plan = Plan(built.folder / "config", SCALE)
-    name, _ = plan.imagenet_fs.curves(plan.tested.imagenet_fs)
-    run = built.snakemake("--cores", "1", f"figures/{name}.pdf")
-    assert run.jobs == {"figure": 1, "publish_figure": 1}
-    with (built.folder / f"results/{SCALE}/figures/{name}.csv").open(newline="") as file:
-        drawn = [(line["train_loss"], line["val_loss"]) for line in csv.DictReader(file)]
-    (folder,) = (built.folder / f"results/{SCALE}/imagenet-fs").glob("*/resnet10/s0")
-    written = []
-    for curve in folder.glob("*.csv"):
-        with curve.open(newline="") as file:
-            written += [(line["train_loss"], line["val_loss"]) for line in csv.DictReader(file)]
-    assert sorted(drawn) == sorted(written)
-
-
-def test_the_page_on_the_environment_can_be_made_of_what_the_jobs_say(built, monkeypatch):
-    monkeypatch.chdir(built.folder)
-    plan = Plan(Path("config"), SCALE)
-    stage = plan.environment()
-    metas = tuple(meta for meta in stage.metas if "/imagenet-fs/" in meta)
-    environment.run(stage.model_copy(update={"metas": metas}), Path("page.html"))
-    text = Path("page.html").read_text(encoding="utf-8")
-    for name, jobs in (("classifier", 2), ("generator", 4), ("evaluate", 5)):
-        assert f'<th scope="row">imagenet-fs-{name}</th><td>{jobs}</td>' in text
-
-
 def test_a_second_run_has_nothing_to_do(built):
     assert built.snakemake("--cores", "2", *TARGETS).nothing_to_do
-
-
-FINAL = {"table", "publish"}
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "redone"),
-    [
-        (
-            "kind: wdae-gnn}",
-            "kind: wdae-gnn, hidden: 2}",
-            {"imagenet_fs_generator": 2, "imagenet_fs_evaluate": 2},
-        ),
-        ("alpha: 0.5", "alpha: 0.4", {"imagenet_fs_generator": 1, "imagenet_fs_evaluate": 1}),
-        ("step: after", "step: before", {"imagenet_fs_evaluate": 1}),
-        ("prior: 0.7", "prior: 0.6", {"imagenet_fs_evaluate": 5}),
-    ],
-)
-def test_an_edit_redoes_what_reads_it(built, old, new, redone):
-    built.replace("config/imagenet-fs.yaml", old, new)
-    jobs = built.snakemake("-n", *TARGETS).jobs
-    assert {name: count for name, count in jobs.items() if name not in FINAL} == redone
-
-
-def test_a_label_typesets_anew_and_no_more(built):
-    built.replace("config/tables/imagenetfs.yaml", 'label: "LwoF, averaging"', 'label: "ours"')
-    jobs = built.snakemake("-n", TARGETS[0]).jobs
-    assert jobs == {"table": 1, "publish": 1}
 
 
 def test_the_variants_train_what_is_not_there_and_are_no_part_of_all(built):
