@@ -1,9 +1,9 @@
-"""The analysis figures for real: published, not made again, and made again for what they read."""
+"""The analysis figures for real: published beside what they show."""
 
-import csv
 import math
 
 import pytest
+from figure_files import lines_of
 
 pytestmark = pytest.mark.workflow
 
@@ -20,7 +20,6 @@ def test_figures_are_published_beside_csv_files_of_what_they_show(everything_onc
             assert (project.folder / f"figures/{name}.{ending}").read_bytes() == made
         assert (results / f"{name}.meta.json").is_file()
         assert (results / f"{name}.csv").stat().st_size > 0
-        with (results / f"{name}-numbers.csv").open(newline="", encoding="utf-8") as file:
-            lines = list(csv.DictReader(file))
+        lines = lines_of(results / f"{name}-numbers.csv")
         assert list(lines[0]) == ["name", "value", "low", "high", "what"]
         assert all(math.isfinite(float(line["value"])) for line in lines)

@@ -1,6 +1,5 @@
 """Real runs that are tracked: every attempt counts, whatever becomes of it."""
 
-import csv
 import json
 import os
 import re
@@ -12,6 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from figure_files import lines_of
 
 from epcore.commands.dry_run import planned
 from epcore.errors import UserError
@@ -99,8 +99,8 @@ def test_every_job_is_counted_and_its_meta_names_it(finished_once):
 
 def test_the_report_comes_last_of_all_and_is_published(everything_once):
     project, _ = everything_once
-    with (project.folder / "reports/co2.csv").open(newline="") as file:
-        rows = {(row["level"], row["name"]): row for row in csv.DictReader(file)}
+    lines = lines_of(project.folder / "reports/co2.csv")
+    rows = {(row["level"], row["name"]): row for row in lines}
     products = {place for place in rows if place[0] in ("table", "figure")}
     figures = {name for kind, name in products if kind == "figure"}
     assert figures == {

@@ -1,12 +1,12 @@
 """`--report`: one file with tables, figures and captions, read in a browser without a network."""
 
-import csv
 import shutil
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from browser import Browser, program
+from figure_files import lines_of
 from PIL import Image
 
 pytestmark = pytest.mark.workflow
@@ -28,11 +28,6 @@ def reported(everything_once, tmp_path_factory):
     return project, everything_once[1]
 
 
-def lines_of(project, file):
-    with (project.folder / "results/tiny" / file).open(newline="", encoding="utf-8") as handle:
-        return list(csv.DictReader(handle))
-
-
 def test_all_draws_curves_and_plots_from_what_is_there_and_trains_nothing(reported):
     project, run = reported
     assert not {"pretrain", "finetune", "data"} & run.jobs.keys()
@@ -49,10 +44,10 @@ def test_the_plot_has_the_numbers_of_the_table(reported):
     project, _ = reported
     table = {
         (line["row"], line["column"]): line
-        for line in lines_of(project, "tables/main.csv")
+        for line in lines_of(project.folder / "results/tiny/tables/main.csv")
         if line["accuracy"]
     }
-    drawn = lines_of(project, "figures/by-shot.csv")
+    drawn = lines_of(project.folder / "results/tiny/figures/by-shot.csv")
     assert len(drawn) == len(table) == 4
     for line in drawn:
         cell = table[line["series"], f"mini{line['x']}"]
@@ -117,7 +112,7 @@ def test_the_first_page_shows_the_main_table_at_any_width(reported, tmp_path, wi
         cells = browser.evaluate(
             "[...document.querySelectorAll('#app main tr.ours td')].map(x => x.textContent)"
         )
-        for line in lines_of(reported[0], "tables/main.csv"):
+        for line in lines_of(reported[0].folder / "results/tiny/tables/main.csv"):
             if line["accuracy"]:
                 shown = f"{float(line['accuracy']):.2f} ±{float(line['interval']):.2f}"
                 assert shown in cells
@@ -147,7 +142,7 @@ def test_the_table_is_seen_with_its_caption_and_our_numbers(reported, browser, t
     caption = in_frame(browser, "page.querySelector('caption').textContent")
     assert "a test, 100 % of it" in caption
     cells = in_frame(browser, "[...page.querySelectorAll('tr.ours td')].map(x => x.textContent)")
-    for line in lines_of(reported[0], "tables/main.csv"):
+    for line in lines_of(reported[0].folder / "results/tiny/tables/main.csv"):
         if line["accuracy"]:
             shown = f"{float(line['accuracy']):.2f} ±{float(line['interval']):.2f}"
             assert shown in cells

@@ -1,12 +1,12 @@
-"""ImageNet-FS for real on a tiny scale: the table, what is shared, and what an edit redoes."""
+"""ImageNet-FS for real on a tiny scale: the table, and what is shared."""
 
-import csv
 import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from figure_files import lines_of
 
 from epcore.plan import Plan
 
@@ -43,8 +43,7 @@ def test_the_table_has_every_cell_of_ours_and_the_papers_rows(built_once):
     project, run = built_once
     assert (run.jobs["imagenet_fs_classifier"], run.jobs["imagenet_fs_generator"]) == (2, 4)
     assert run.jobs["imagenet_fs_evaluate"] == 5
-    with (project.folder / f"results/{SCALE}/tables/imagenetfs.csv").open(newline="") as file:
-        lines = list(csv.DictReader(file))
+    lines = lines_of(project.folder / f"results/{SCALE}/tables/imagenetfs.csv")
     ours = [line for line in lines if line["accuracy"]]
     assert len(ours) == 5 * 4
     assert all(0 <= float(line["accuracy"]) <= 100 and line["episodes"] == "3" for line in ours)

@@ -1,6 +1,5 @@
 """All tables and figures: planned at every scale with nothing twice, and two of them for real."""
 
-import csv
 import re
 import shlex
 import shutil
@@ -8,6 +7,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+from figure_files import lines_of
 
 from epcore.plan import Plan
 
@@ -84,11 +84,6 @@ def more_once(finished_once, tmp_path_factory):
     return project, run
 
 
-def lines_of(project, file):
-    with (project.folder / "results/tiny" / file).open(newline="", encoding="utf-8") as handle:
-        return list(csv.DictReader(handle))
-
-
 def test_another_table_of_the_same_networks_trains_nothing_and_alpha_only_its_candidate(more_once):
     """EPNet's pretrained network is the candidate 0.5."""
     jobs = more_once[1].jobs
@@ -102,7 +97,7 @@ def test_the_table_of_partial_labels_has_every_cell_of_ours_with_its_difference(
     project, _ = more_once
     ours = {
         (line["row"], line["column"]): line
-        for line in lines_of(project, "tables/ssl-partial.csv")
+        for line in lines_of(project.folder / "results/tiny/tables/ssl-partial.csv")
         if line["accuracy"]
     }
     rows, columns = ("--Net_SSL", "EPNet_SSL"), ("20", "40", "60", "100")
@@ -117,7 +112,7 @@ def test_the_table_of_partial_labels_has_every_cell_of_ours_with_its_difference(
     whole = ours["EPNet_SSL", "100"]
     (main,) = (
         line
-        for line in lines_of(project, "tables/main.csv")
+        for line in lines_of(project.folder / "results/tiny/tables/main.csv")
         if (line["block"], line["row"], line["column"]) == ("CONV-4", "EPNet", "mini5")
     )
     assert whole["accuracy"] == main["accuracy"] != ""
@@ -127,7 +122,7 @@ def test_the_table_of_partial_labels_has_every_cell_of_ours_with_its_difference(
 
 def test_the_search_for_alpha_has_every_pair_and_is_published_as_picture_and_numbers(more_once):
     project, _ = more_once
-    lines = lines_of(project, "figures/alpha.csv")
+    lines = lines_of(project.folder / "results/tiny/figures/alpha.csv")
     pairs = {(float(line["embedding_alpha"]), float(line["label_alpha"])) for line in lines}
     assert pairs == {(one, other) for one in (0.2, 0.5) for other in (0.2, 0.5, 0.9)}
     best = max(float(line["accuracy"]) for line in lines)
