@@ -298,7 +298,7 @@ RUNS = ("curves", "environment")
         ("recipes.yaml", "recipes.epnet.description=words", set()),
         ("protocols.yaml", "5way-1shot.queries=14", {"episodes"}),
         ("scales/demo.yaml", "resources.runtime=30", set()),
-        ("scales/demo.yaml", "episodes.seed=1", {"episodes"}),
+        ("scales/demo.yaml", "episodes.seed=1", {"episodes", "exemplars"}),
         ("scales/demo.yaml", "note=Other words.", {"table", "claims"}),
         ("scales/demo.yaml", "comparable=true", {"table", "claims"}),
         (

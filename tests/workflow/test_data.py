@@ -114,8 +114,8 @@ def built(furnished, first):
     return furnished
 
 
-def plan(project, *arguments):
-    return project.snakemake("-n", *STORES, *arguments)
+def plan(project):
+    return project.snakemake("-n", *STORES)
 
 
 def complaint(run):

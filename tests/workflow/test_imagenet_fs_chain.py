@@ -2,7 +2,6 @@
 
 import re
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,31 +15,19 @@ TARGETS = ("tables/imagenetfs.tex", "tables/imagenetfs-prior.tex")
 SCALE = "tiny-imagenet-fs"
 
 
-def prepared(project):
+@pytest.fixture(scope="module")
+def built(project_in, tmp_path_factory):
+    project = project_in(tmp_path_factory.mktemp("imagenet-fs"))
     shutil.copy(Path(__file__).with_name(f"{SCALE}.yaml"), project.folder / "config/scales")
     project.replace("config/config.yaml", "scale: tiny", f"scale: {SCALE}")
     project.replace("config/footprint.yaml", "tracking: true", "tracking: false")  # for time
-    return project
-
-
-@pytest.fixture(scope="module")
-def built_once(project_in, tmp_path_factory):
-    project = prepared(project_in(tmp_path_factory.mktemp("imagenet-fs")))
     run = project.snakemake("--cores", "2", *TARGETS)
     assert run.code == 0, run.text
     return project, run
 
 
-@pytest.fixture
-def built(built_once, tmp_path):
-    """A copy, times of files included, that a test may change."""
-    folder = tmp_path / "my project"
-    shutil.copytree(built_once[0].folder, folder)
-    return replace(built_once[0], folder=folder)
-
-
-def test_the_table_has_every_cell_of_ours_and_the_papers_rows(built_once):
-    project, run = built_once
+def test_the_table_has_every_cell_of_ours_and_the_papers_rows(built):
+    project, run = built
     assert (run.jobs["imagenet_fs_classifier"], run.jobs["imagenet_fs_generator"]) == (2, 4)
     assert run.jobs["imagenet_fs_evaluate"] == 5
     lines = lines_of(project.folder / f"results/{SCALE}/tables/imagenetfs.csv")
@@ -62,21 +49,22 @@ def test_the_table_has_every_cell_of_ours_and_the_papers_rows(built_once):
 
 
 def test_a_second_run_has_nothing_to_do(built):
-    assert built.snakemake("--cores", "2", *TARGETS).nothing_to_do
+    assert built[0].snakemake("--cores", "2", *TARGETS).nothing_to_do
 
 
 def test_the_variants_train_what_is_not_there_and_are_no_part_of_all(built):
-    plan = Plan(built.folder / "config", SCALE)
+    project, _ = built
+    plan = Plan(project.folder / "config", SCALE)
     known, variants = (
         {at.run.recipe for at in plan.tables.cells(name)}
         for name in ("imagenetfs", "imagenetfs-variants")
     )
     trained = {plan.imagenet_fs.generator_method(method) for method in variants} - known
-    jobs = built.snakemake("-n", "tables/imagenetfs-variants.tex").jobs
+    jobs = project.snakemake("-n", "tables/imagenetfs-variants.tex").jobs
     assert jobs["imagenet_fs_generator"] == len(trained) > 0
     assert jobs["imagenet_fs_evaluate"] == len(variants - known) > len(trained)
     assert "imagenet_fs_classifier" not in jobs
-    everything = built.snakemake("-n", "all")
+    everything = project.snakemake("-n", "all")
     assert everything.jobs["all"] == 1
     assert "tables/main.tex" in everything.text
     assert "imagenetfs-variants" not in everything.text
