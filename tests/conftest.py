@@ -85,11 +85,12 @@ def stage_config():
 
     `dataset` is the one whose pretraining it is; the config of no other stage names it.
     """
+    from plans import plan_of
+
     from epcore.evaluation.config import EmbedConfig
-    from epcore.plan import Plan
     from epcore.training.config import FinetuneConfig, PretrainConfig
 
-    plan = Plan(ROOT / "config", "demo")
+    plan = plan_of("demo")
     kinds = {
         "pretrain": (PretrainConfig, (0,), {"pretraining": SMALL["pretraining"]}),
         "finetune": (FinetuneConfig, (0, SHOT), {"finetuning": SMALL["finetuning"]}),

@@ -1,10 +1,10 @@
 """On a GPU: numbers are those of the CPU, and networks are trained there."""
 
-import csv
 import json
 
 import pytest
 import torch
+from figure_files import lines_of
 from plans import plan_of
 
 from epcore.classifiers import CLASSIFIERS, FewShotClassifier, Prototypes, load_classifier
@@ -95,6 +95,5 @@ def test_both_phases_train_and_say_where(stage_config, toy, tmp_path, precision)
     facts = json.loads(second.with_suffix(".meta.json").read_text(encoding="utf-8"))
     assert facts["device"] == torch.cuda.get_device_name()
     assert facts["precision"] == precision
-    with first.with_suffix(".csv").open(encoding="utf-8") as file:
-        accuracies = [float(row["val_accuracy"]) for row in csv.DictReader(file)]
+    accuracies = [float(row["val_accuracy"]) for row in lines_of(first.with_suffix(".csv"))]
     assert max(accuracies) > 0.5

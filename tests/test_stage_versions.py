@@ -5,7 +5,6 @@ of a stage raises its version. Then `EPCORE_RECORD_DIGESTS=1 pytest tests/test_s
 writes the new digest into stage_digests.json.
 """
 
-import csv
 import hashlib
 import json
 import os
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from figure_files import lines_of
 from plans import plan_of
 
 from epcore.data import build, episodes
@@ -31,8 +31,7 @@ def digest(*parts):
 
 def losses(path):
     """To three digits, so that machines agree."""
-    with path.with_suffix(".csv").open(newline="") as file:
-        return [f"{float(line['train_loss']):.3g}" for line in csv.DictReader(file)]
+    return [f"{float(line['train_loss']):.3g}" for line in lines_of(path.with_suffix(".csv"))]
 
 
 @pytest.fixture(scope="module")

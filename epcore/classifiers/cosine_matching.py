@@ -32,7 +32,12 @@ class CosineMatching(EpisodeClassifier):
     )
 
     def logits(self, episodes: EpisodeBatch) -> Tensor:
-        images = (episodes.query, episodes.support)
-        query, support = (functional.normalize(points, dim=-1) for points in images)
-        attention = (self.scale * query @ support.mT).log_softmax(dim=-1)
-        return episodes.by_class(attention).logsumexp(dim=-1)
+        return log_attention(episodes, self.scale)
+
+
+def log_attention(episodes: EpisodeBatch, scale: float | Tensor) -> Tensor:
+    """Logarithm of each query's attention to the support of a class, `(..., queries, way)`."""
+    images = (episodes.query, episodes.support)
+    query, support = (functional.normalize(points, dim=-1) for points in images)
+    attention = (scale * query @ support.mT).log_softmax(dim=-1)  # (..., queries, labeled)
+    return episodes.by_class(attention).logsumexp(dim=-1)

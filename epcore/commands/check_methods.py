@@ -6,7 +6,7 @@ from typing import get_args
 from epcore.classifiers import load_classifier
 from epcore.config.recipes import Phase
 from epcore.errors import UserError
-from epcore.evaluation.inference import Inference, combinations, with_settings
+from epcore.evaluation.inference import Inference, settings_of_grid
 from epcore.methods import method_of
 from epcore.plan import Plan
 
@@ -45,9 +45,8 @@ def check_methods(plan: Plan, recipes: Sequence[str]) -> None:
         if name in plan.registry.recipes.unusable:
             continue
         settings = any_recipe.propagation.model_copy(update={"classifier": choice.classifier})
-        for chosen in combinations(choice.grid):
-            place = f"{plan.registry.config.name}/classifiers.yaml, {name}"
-            tested = with_settings(settings, chosen)
+        place = f"{plan.registry.config.name}/classifiers.yaml, {name}"
+        for _, tested in settings_of_grid(settings, choice.grid):
             load_classifier(tested.classifier, dict(tested), place)
     for run in plan.tested.runs:
         episodes = plan.registry.protocols[run.protocol]

@@ -9,7 +9,7 @@ from epcore.data.episodes import Episodes
 from epcore.evaluation.base_classes import BaseClasses
 from epcore.evaluation.config import ClassifierTest
 from epcore.evaluation.embed import Features
-from epcore.evaluation.inference import Inference, combinations, with_settings
+from epcore.evaluation.inference import Inference, settings_of_grid
 from epcore.evaluation.solve import solve
 
 
@@ -43,8 +43,8 @@ def choose(
     """The settings of the grid that are most accurate on `held_out`; of equals, the first."""
     values = torch.from_numpy(features.values)
     choices: list[Choice] = []
-    for chosen in combinations(test.grid):
-        inference = Inference(with_settings(test.propagation, chosen))
+    for chosen, settings in settings_of_grid(test.propagation, test.grid):
+        inference = Inference(settings)
         inference.check(values, base)
         accuracy = None
         if held_out is not None:

@@ -1,7 +1,7 @@
 """The paper's inference phase: embedding propagation, then a classifier (section 3.3)."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -112,14 +112,15 @@ class Inference:
             )
 
 
-def combinations(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """Every combination of the values of settings; an empty one if there are no settings."""
-    return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
+def settings_of_grid(
+    propagation: Propagation, grid: Mapping[str, Sequence[Any]]
+) -> Iterator[tuple[dict[str, Any], Propagation]]:
+    """Every combination of the values of a classifier's settings, and the inference with it.
 
-
-def with_settings(propagation: Propagation, chosen: dict[str, Any]) -> Propagation:
-    """The same inference with other settings of its classifier."""
+    Without settings in the grid the combination is empty, and the inference the one given.
+    """
     choice = propagation.classifier
-    settings = {"name": choice} if isinstance(choice, str) else choice
-    classifier = settings | chosen if chosen else choice
-    return propagation.model_copy(update={"classifier": classifier})
+    own = {"name": choice} if isinstance(choice, str) else choice
+    for values in itertools.product(*grid.values()):
+        chosen = dict(zip(grid, values, strict=True))
+        yield chosen, propagation.model_copy(update={"classifier": own | chosen})

@@ -135,9 +135,10 @@ class Egnn(EpisodicMethod):
 
         Queries are the last nodes.
         """
-        nodes, labels = episodes.points, episodes.node_labels
-        nodes = alone(nodes, episodes) if not self.transductive else last(nodes, episodes)
-        labels = alone(labels, episodes) if not self.transductive else last(labels, episodes)
+        graphs_of = last if self.transductive else alone
+        nodes, labels = (
+            graphs_of(values, episodes) for values in (episodes.points, episodes.node_labels)
+        )
         query_nodes = slice(nodes.shape[1] - (episodes.queries if self.transductive else 1), None)
         edges = initial_edges(labels)
         similar = []

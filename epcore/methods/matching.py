@@ -5,9 +5,9 @@ from fractions import Fraction
 import torch
 from pydantic import Field, PositiveFloat
 from torch import Tensor, nn
-from torch.nn import functional
 
 from epcore.backbones.conv4 import Conv4
+from epcore.classifiers.cosine_matching import log_attention
 from epcore.classifiers.episodes import EpisodeBatch
 from epcore.methods.base import EpisodicMethod
 from epcore.settings import Settings
@@ -36,8 +36,4 @@ class Matching(EpisodicMethod):
         return features
 
     def scores(self, episodes: EpisodeBatch) -> Tensor:
-        query, support = (
-            functional.normalize(points, dim=-1) for points in (episodes.query, episodes.support)
-        )
-        attention = (self.scale * query @ support.mT).log_softmax(dim=-1)
-        return episodes.by_class(attention).logsumexp(dim=-1)
+        return log_attention(episodes, self.scale)

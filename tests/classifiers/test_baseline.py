@@ -45,10 +45,3 @@ def test_the_number_of_an_episode_seeds_its_weights():
     )
     assert torch.equal(one, again)
     assert not torch.allclose(one, two, atol=0.01)
-
-
-def test_trained_for_long_it_fits_the_support():
-    points = episodes_of(4, 2, 1, 16)
-    asked = torch.cat([points[:, :8], points[:, :8]], dim=1)
-    found = Baseline(epochs=500, learning_rate=0.1).scores(EpisodeBatch(asked, 4, 2, 8))
-    assert (found.argmax(dim=-1) == torch.arange(4).repeat_interleave(2)).all()

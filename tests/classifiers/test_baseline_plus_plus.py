@@ -67,12 +67,3 @@ def test_the_length_of_images_does_not_matter():
         for each in (points, points * lengths)
     )
     torch.testing.assert_close(one, other)
-
-
-def test_trained_for_long_it_fits_the_support():
-    points = episodes_of(4, 2, 1, 16)
-    asked = torch.cat([points[:, :8], points[:, :8]], dim=1)
-    for class_norm in (True, False):
-        head = BaselinePlusPlus(epochs=300, learning_rate=0.1, class_norm=class_norm)
-        found = head.scores(EpisodeBatch(asked, 4, 2, 8))
-        assert (found.argmax(dim=-1) == torch.arange(4).repeat_interleave(2)).all()

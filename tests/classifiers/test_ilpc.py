@@ -160,16 +160,3 @@ def test_images_without_neighbors_have_equal_chances():
     assert torch.isfinite(scores).all()
     np.testing.assert_allclose(scores[2:].exp().numpy(), 0.5, atol=1e-6)
     assert scores[:2].argmax(dim=-1).tolist() == [0, 1]
-
-
-def test_cleaning_helps_where_classes_overlap():
-    random = np.random.default_rng(0)
-    classes = [*range(5), *(i % 5 for i in range(50))]
-    centers = random.normal(0, 0.5, (40, 5, 32))
-    noise = random.normal(0, 1, (40, 55, 32))
-    episodes = EpisodeBatch(torch.tensor(centers[:, classes] + noise), 5, 1, 50)
-    right = [
-        (ILPC(cleaning=steps).scores(episodes).argmax(dim=-1) == torch.tensor(classes[5:])).double()
-        for steps in (0, 100)
-    ]
-    assert right[1].mean() > right[0].mean() + 0.02 > 0.4

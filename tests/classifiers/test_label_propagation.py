@@ -1,7 +1,6 @@
 """Label propagation, with and without unlabeled images, by the formulas written as loops."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ from epcore.evaluation.embed import Features
 from epcore.evaluation.inference import Inference
 from epcore.evaluation.solve import solve
 
-CONFIG = Path(__file__).parents[2] / "config"
 WAY, SHOT, QUERIES, UNLABELED = 4, 2, 3, 5
 
 
@@ -120,50 +118,6 @@ def test_a_class_weighs_the_same_however_many_pseudo_labels_it_gets():
     assert guesses == [0, 0, 0, 0, 0, 1]
     logits = logits_of(unlabeled, used, way=2, shot=1, queries=1)
     assert logits.argmax(dim=-1).tolist() == [1, 1]
-
-
-# -- what unlabeled images do ---------------------------------------------------------------------
-
-
-def moons(count, seed):
-    """Two half circles that reach into each other; the class of every second point is 1."""
-    random = np.random.default_rng(seed)
-    angle = random.uniform(0, np.pi, count)
-    lower = np.arange(count) % 2 == 1
-    x = np.where(lower, 1 - np.cos(angle), np.cos(angle))
-    y = np.where(lower, 0.5 - np.sin(angle), np.sin(angle))
-    return np.stack([x, y], axis=1) + random.normal(0, 0.05, (count, 2))
-
-
-def accuracy(logits, way, queries):
-    expected = torch.arange(way).repeat_interleave(queries)
-    return (logits.argmax(dim=-1) == expected).double().mean().item()
-
-
-def test_labels_travel_along_two_moons_over_their_unlabeled_points():
-    """One labeled point of each moon. In "var" small features make a narrow kernel: d^2 / d^4."""
-    used = settings("net", label_alpha=0.99, bandwidth="var")
-    helped, alone = [], []
-    for seed in range(10):
-        points = 0.1 * moons(2 * (1 + 20 + 100), seed)
-        by_class = points.reshape(-1, 2, 2).swapaxes(0, 1)
-        parts = np.split(by_class, [1, 21], axis=1)
-        ordered = np.concatenate([part.reshape(-1, 2) for part in parts])
-        helped.append(accuracy(logits_of(ordered, used, 2, 1, 20), 2, 20))
-        alone.append(accuracy(logits_of(ordered[: 2 * 21], used, 2, 1, 20), 2, 20))
-    assert np.mean(helped) > 0.99
-    assert np.mean(alone) < 0.95
-
-
-@pytest.mark.parametrize("recipe", ["epnet", "net"])
-def test_unlabeled_images_help_where_one_image_of_a_class_says_little(recipe):
-    used, gains = settings(recipe), []
-    for seed in range(20):
-        features = clusters(0.9, seed, counts=(1, 10, 30), size=8)
-        alone = logits_of(features[: WAY * 11], used, shot=1, queries=10)
-        helped = logits_of(features, used, shot=1, queries=10)
-        gains.append(accuracy(helped, WAY, 10) - accuracy(alone, WAY, 10))
-    assert np.mean(gains) > 0.03
 
 
 # -- the stage -------------------------------------------------------------------------------------

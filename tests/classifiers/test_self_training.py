@@ -7,7 +7,6 @@ import sklearn.preprocessing
 import torch
 from episode_batches import batch_of
 
-from epcore.classifiers.logistic_regression import LogisticRegression
 from epcore.classifiers.self_training import SelfTraining
 
 WAY, SHOT, QUERIES = 3, 2, 5
@@ -51,14 +50,3 @@ def test_scores_are_those_of_the_steps_in_loops(unlabeled, per_class, rounds, co
     for episode, scores in zip(points, found.numpy(), strict=True):
         expected = brute(episode, per_class, rounds, cost)
         np.testing.assert_allclose(scores, expected, atol=1e-4)
-
-
-def accuracy(method, points, asked):
-    scores = method.scores(batch_of(torch.from_numpy(points), WAY, SHOT, asked))
-    return (scores.argmax(dim=-1) == torch.arange(asked) % WAY).double().mean().item()
-
-
-def test_unlabeled_images_help_where_the_support_says_little():
-    points = features(90, count=60)
-    alone = accuracy(LogisticRegression(), points[:, : WAY * SHOT + QUERIES], QUERIES)
-    assert accuracy(SelfTraining(), points, QUERIES) > alone + 0.02

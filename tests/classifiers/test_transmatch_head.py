@@ -70,9 +70,10 @@ CHANGES = [
 ]
 
 
-@pytest.mark.parametrize("changes", CHANGES)
-@pytest.mark.parametrize("unlabeled", [0, 7])
-@pytest.mark.parametrize("shot", [1, 3])
+@pytest.mark.parametrize(
+    ("shot", "unlabeled", "changes"),
+    [(1, 0, {}), (3, 0, {}), *((3, 7, changes) for changes in CHANGES)],
+)
 def test_scores_are_those_of_the_loss_with_explicit_mixtures(shot, unlabeled, changes):
     points = episodes_of(WAY, shot, QUERIES, 6, unlabeled=unlabeled)
     episodes = batch_of(points, WAY, shot, QUERIES, numbers=torch.tensor([7, 3]))

@@ -35,11 +35,6 @@ def test_the_install_step_writes_them_beside_the_config(tmp_path):
     assert made == {name: schema_of(name) for name in SCHEMAS}
 
 
-@pytest.mark.parametrize("name", SCHEMAS)
-def test_a_schema_is_one(name):
-    Draft202012Validator.check_schema(schema_of(name))
-
-
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(CONFIG)))
 def test_every_config_file_names_its_schema_and_fits_it(path):
     schema = named(path)
@@ -51,15 +46,7 @@ def test_every_config_file_names_its_schema_and_fits_it(path):
 # As an editor would see them: schema, file, keys of the place, another value.
 MISTAKES = [
     ("scales", "scales/demo.yaml", ["recipe", "pretraining", "epoch"], 3),
-    ("scales", "scales/demo.yaml", ["recipe", "phases", "training"], {}),
-    ("scales", "scales/demo.yaml", ["episodes", "novel"], 1),
-    ("scales", "examples/own.yaml", ["datasets", "mine", "imagesize"], 84),
-    ("recipes", "recipes.yaml", ["recipes", "epnet", "propagations"], {}),
     ("recipes", "recipes.yaml", ["recipes", "epnet", "backbones"], {"conv4": {"wiev": {}}}),
-    ("compared", "compared.yaml", ["tpn", "training", "rate"], 0.1),
-    ("tables", "tables/own.yaml", ["colums"], []),
-    ("protocols", "protocols.yaml", ["5way-1shot", "ways"], 5),
-    ("classifiers", "classifiers.yaml", ["tim", "lable"], "TIM"),
     ("config", "config.yaml", ["seeds"], []),
 ]
 
@@ -101,9 +88,3 @@ def undescribed(schema, at=""):
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_every_key_says_what_it_is(name):
     assert undescribed(schema_of(name)) == []
-
-
-def test_a_key_without_a_description_is_found():
-    schema = schema_of("plots")
-    del schema["$defs"]["Plot"]["properties"]["axis"]["description"]
-    assert undescribed(schema) == [".axis"]

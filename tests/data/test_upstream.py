@@ -43,9 +43,6 @@ def overlapping(groups):
     return sum(map(len, map(set, groups))) != len(set().union(*groups))
 
 
-# -- the files ---------------------------------------------------------------------------------
-
-
 # -- mini-ImageNet -----------------------------------------------------------------------------
 
 
@@ -98,15 +95,6 @@ def test_weights_must_not_cross_between_mini_and_tiered_imagenet(ranks, rows):
     tiered = {split: {synset for synset, _ in pairs} for split, pairs in rows.items()}
     assert len(tiered["base"] & set(ranks["novel"])) == 5
     assert len(tiered["novel"] & set(ranks["base"])) == 13
-
-
-# -- CIFAR-FS and FC100 ------------------------------------------------------------------------
-
-
-# -- Omniglot ----------------------------------------------------------------------------------
-
-
-# -- CUB ---------------------------------------------------------------------------------------
 
 
 # -- ImageNet-FS -------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -22,7 +21,6 @@ from epcore.evaluation.solve import BATCH, solve
 from epcore.report.config import ScoreColumn
 from epcore.report.scores import read_scores
 
-CONFIG = Path(__file__).parents[2] / "config"
 WAY = 5
 
 

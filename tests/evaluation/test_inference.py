@@ -1,7 +1,5 @@
 """Embedding propagation in front of every classifier, and mistakes that are told before a run."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -17,7 +15,6 @@ from epcore.evaluation.config import Propagation
 from epcore.evaluation.inference import Inference
 from epcore.plan import Plan
 
-CONFIG = Path(__file__).parents[2] / "config"
 WAY, SHOT, QUERIES = 3, 2, 9
 
 
@@ -57,14 +54,12 @@ def test_a_classifier_sees_what_was_propagated_over_all_images_of_an_episode(nam
     assert not torch.allclose(found, raw, rtol=1e-3)
 
 
-@pytest.mark.parametrize("name", CLASSIFIERS)
-def test_unlabeled_images_are_refused_unless_they_are_taken(name):
-    found = inference(name)
-    if found.classifier.needs.unlabeled:
-        assert found.scores(episodes(points(unlabeled=6))).shape == (4, QUERIES, WAY)
-        return
-    with pytest.raises(UserError, match=f"the recipe: the classifier {name} takes no unlabeled"):
-        found.scores(episodes(points(unlabeled=6)))
+def test_unlabeled_images_are_refused_unless_they_are_taken():
+    beside_unlabeled = episodes(points(unlabeled=6))
+    scores = inference("label-propagation").scores(beside_unlabeled)
+    assert scores.shape == (4, QUERIES, WAY)
+    with pytest.raises(UserError, match="the recipe: the classifier prototypes takes no unlabeled"):
+        inference("prototypes").scores(beside_unlabeled)
 
 
 def test_a_classifier_takes_the_recipes_settings_unless_it_has_its_own():

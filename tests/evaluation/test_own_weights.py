@@ -1,6 +1,5 @@
 """Weights from elsewhere: the lines of docs/own-weights.md, as they stand there."""
 
-import csv
 import re
 import shlex
 import shutil
@@ -9,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from figure_files import lines_of
 from PIL import Image
 from plans import command, plan_of
 
@@ -76,5 +76,4 @@ def test_the_documented_lines_embed_and_evaluate_them(documented, capsys):
         expected = theirs.eval()(torch.from_numpy(images).permute(0, 3, 1, 2) / 127.5 - 1)
     found = torch.from_numpy(features.values[:3])
     torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-5)
-    with Path("mine-scores.csv").open() as file:
-        assert len(list(csv.DictReader(file))) == len(Episodes.load(episodes).images())
+    assert len(lines_of(Path("mine-scores.csv"))) == len(Episodes.load(episodes).images())

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from plans import plan_of
 from safetensors.torch import save_file
 
 from epcore.backbones.checkpoint import Checkpoint, build
 from epcore.commands.cli import main
-from epcore.plan import Plan
 
 CONFIG = Path(__file__).parents[2] / "config"
 HERE = ("--settings", str(CONFIG), "--scale", "demo")
@@ -19,7 +19,7 @@ HERE = ("--settings", str(CONFIG), "--scale", "demo")
 
 @pytest.fixture
 def settings():
-    return Plan(CONFIG, "demo").registry.backbone("conv4")
+    return plan_of("demo").registry.backbone("conv4")
 
 
 @pytest.fixture

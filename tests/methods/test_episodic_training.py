@@ -182,15 +182,7 @@ class Killed(EpisodicTask):
             yield loss
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "protonet",
-        "metaoptnet",
-        pytest.param("maml", marks=pytest.mark.slow),
-        pytest.param("egnn", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize("name", ["protonet", "metaoptnet"])
 def test_a_killed_training_ends_as_if_nothing_had_happened(colors, tmp_path, name):
     """The moments of Adam or momentum of SGD, augmentation, dropout and a rate that halves."""
     settings = {"epochs": 3, "steps": 2, "halve_every": 1, "clip": 0.5, "weight_decay": 0.01}
@@ -382,7 +374,7 @@ def test_a_head_over_the_base_classes_is_trained_and_not_kept(colors, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", ["protonet", "can", "leo", "mtl", "wdae-gnn"])
 def test_the_checkpoint_of_a_training_is_read_again(colors, tmp_path, name):
     drawn(colors, "val", episodes=2).save(tmp_path / "val.npz")
     stage, weights = stage_of(name, steps=1), tmp_path / "meta-1shot.pt"

@@ -2,28 +2,26 @@
 
 import itertools
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from plans import plan_of
 
 from epcore.data.augment import Augmenter
 from epcore.data.episodes import pool_of, sample
 from epcore.evaluation.embed import embed
 from epcore.evaluation.inference import Inference
 from epcore.evaluation.solve import solve
-from epcore.plan import Plan
 from epcore.training.loop import fit
 from epcore.training.pretrain import PretrainingTask
 
 CPU = torch.device("cpu")
-CONFIG = Path(__file__).parents[2] / "config"
 
 
 def stage_of(recipe, **training):
     """The config of the demo's pretraining, with another training."""
-    stage = Plan(CONFIG, "demo").runs.pretrain("glyph-mini", "conv4", recipe, 0)
+    stage = plan_of("demo").runs.pretrain("glyph-mini", "conv4", recipe, 0)
     pretraining = stage.pretraining.model_copy(update={"epochs": 1, "batch_size": 16} | training)
     return stage.model_copy(update={"pretraining": pretraining, "precision": "fp32"})
 

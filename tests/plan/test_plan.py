@@ -43,6 +43,7 @@ def texts(plan):
     """All that the stages are told: (stage, names of the job) -> text."""
     registry, runs, figures = plan.registry, plan.runs, plan.figures
     configs = {("data", name): plan.data.build(name) for name in registry.datasets}
+    configs |= {("fetch", name): plan.data.fetch(name) for name in registry.sources}
     configs |= {("episodes", name): plan.data.episodes(name) for name in registry.protocols}
     configs |= {("table", "main"): plan.tables.stage("main")}
     configs |= {("alpha",): figures.alpha(), ("two-moons",): figures.two_moons()}
@@ -62,6 +63,13 @@ def texts(plan):
             configs |= {("finetune", *names, 0, 5): runs.finetune(*names, 0, 5)}
             for name in PRETRAINED:
                 configs |= {("pretrain", name, *names, 0): runs.pretrain(name, *names, 0)}
+    if (large := plan.imagenet_fs) is not None:
+        configs |= {("exemplars",): large.exemplars()}
+        for name in large.settings.networks:
+            configs |= {("classifier", name): large.classifier(name, 0)}
+            configs |= {("features", name): large.features(name)}
+        configs |= {("generator", name): large.generator(name) for name in large.trained_methods}
+        configs |= {("trials", name): large.evaluate(name) for name in large.methods}
     return {key: config_text(config) for key, config in configs.items()}
 
 
@@ -148,6 +156,14 @@ def test_a_cell_names_the_scores_of_its_episodes_and_the_checkpoint_of_its_shot(
     assert cell.checkpoint_meta == (
         "results/demo/models/glyph-tiered/conv4/net/s0/finetune-5shot.meta.json"
     )
+
+
+def test_the_interpolation_needs_nothing_that_the_main_table_has_not():
+    for scale in ("demo", "small", "paper"):
+        runs = {shown.run for shown in plan(scale).tables.cells("main")}
+        drawn = plan(scale).figures.interpolation_runs()
+        assert len(drawn) == 2
+        assert set(drawn) <= runs
 
 
 # Where the value stands, the authors' code, the paper's text: docs/paper-vs-code.md by row.
@@ -282,7 +298,7 @@ RUNS = ("curves", "environment")
         ("recipes.yaml", "recipes.epnet.description=words", set()),
         ("protocols.yaml", "5way-1shot.queries=14", {"episodes"}),
         ("scales/demo.yaml", "resources.runtime=30", set()),
-        ("scales/demo.yaml", "episodes.seed=1", {"episodes"}),
+        ("scales/demo.yaml", "episodes.seed=1", {"episodes", "exemplars"}),
         ("scales/demo.yaml", "note=Other words.", {"table", "claims"}),
         ("scales/demo.yaml", "comparable=true", {"table", "claims"}),
         (
@@ -296,6 +312,9 @@ RUNS = ("curves", "environment")
             {"table", "ablation", "alpha", "interpolation", "plot", "curves"},
         ),
         ("datasets.yaml", "datasets.glyph-mini.seed=7", {"data"}),
+        ("datasets.yaml", "sources.cub-200-2011.terms=Other words", set()),
+        ("datasets.yaml", "sources.cub-200-2011.files.archive.urls=[https://other/cub]", set()),
+        ("datasets.yaml", "sources.cub-200-2011.files.archive.size=7", {"fetch"}),
         ("datasets.yaml", "datasets.cifar-fs.shared_images=leave-out", {"data"}),
         ("datasets.yaml", "datasets.omniglot.rotations_are_classes=false", {"pretrain"}),
         ("backbones.yaml", "wrn.label=Wide", {"table", "plot", "curves"}),
@@ -329,6 +348,13 @@ RUNS = ("curves", "environment")
         ("figures.yaml", "interpolation.recipes=[net, epnet]", {"interpolation"}),
         ("figures.yaml", "interpolation.backbone=wrn", {"interpolation"}),
         ("scales/demo.yaml", "figures.interpolation={backbone: wrn}", {"interpolation"}),
+        (
+            "imagenet-fs.yaml",
+            "methods.wdae-gnn.generator={kind: wdae-gnn, hidden: 2}",
+            {"generator", "trials"},
+        ),
+        ("imagenet-fs.yaml", "methods.wdae-gnn-ep.propagation.step=before", {"trials"}),
+        ("imagenet-fs.yaml", "prior=0.6", {"trials"}),
         ("tables/ablation.yaml", "title=Other words", set()),
         ("tables/ablation.yaml", "blocks.0.rows.0.label=one", {"ablation"}),
         ("tables/main.yaml", "title=Other words", {"table"}),

@@ -37,17 +37,18 @@ def images(store, rows):
 
 
 @pytest.mark.parametrize(
-    ("recipe", "bandwidth", "classes_of", "logits_of"),
+    ("recipe", "bandwidth", "classes_of", "logits_of", "weight"),
     [
-        ("epnet", "std", "features", "log-scores"),
-        ("net", None, "features", "log-scores"),
-        ("epnet-paper", "std", "embeddings", "log-scores"),
-        ("net-paper", None, "embeddings", "log-scores"),
-        ("epnet-paper-literal", "var", "embeddings", "scores"),
-        ("net-paper-literal", None, "embeddings", "scores"),
+        ("epnet", "std", "features", "log-scores", 0.0),
+        ("epnet", "std", "features", "log-scores", 0.1),
+        ("epnet", "std", "features", "log-scores", 0.5),
+        ("net", None, "features", "log-scores", 0.1),
+        ("epnet-paper", "std", "embeddings", "log-scores", 0.1),
+        ("net-paper", None, "embeddings", "log-scores", 0.1),
+        ("epnet-paper-literal", "var", "embeddings", "scores", 0.1),
+        ("net-paper-literal", None, "embeddings", "scores", 0.1),
     ],
 )
-@pytest.mark.parametrize("weight", [0.0, 0.1, 0.5])
 def test_the_loss_is_that_of_the_queries_and_a_part_of_that_of_all_base_classes(
     finetuning, store, episode, recipe, bandwidth, classes_of, logits_of, weight
 ):

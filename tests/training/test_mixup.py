@@ -2,13 +2,13 @@
 
 import pytest
 import torch
+from plans import plan_of
 from torch.nn import functional
 
 from epcore.backbones.checkpoint import build
 from epcore.backbones.config import BackboneConfig
 from epcore.data.episodes import pool_of, sample
 from epcore.data.store import ImageStore
-from epcore.plan import Plan
 from epcore.training.mixup import MixupLoss
 from epcore.training.pretrain import PretrainingTask
 from epcore.training.pretraining_loss import PretrainingLoss, PretrainingModel
@@ -19,8 +19,8 @@ NARROW = {"conv4": "1/8", "resnet12": "1/8", "wide-resnet": "1/10"}
 
 
 @pytest.fixture
-def stage(config):
-    stage = Plan(config, "demo").runs.pretrain("glyph-mini", "conv4", "s2m2", 0)
+def stage():
+    stage = plan_of("demo").runs.pretrain("glyph-mini", "conv4", "s2m2", 0)
     pretraining = stage.pretraining.model_copy(update={"epochs": 1, "batch_size": 8})
     return stage.model_copy(update={"pretraining": pretraining, "precision": "fp32"})
 

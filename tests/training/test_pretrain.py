@@ -12,7 +12,6 @@ from epcore.errors import UserError
 from epcore.files import meta_of
 from epcore.training import pretrain
 from epcore.training.loop import CURVE_COLUMNS
-from epcore.training.pretraining_loss import PretrainingLoss
 
 UNFLIPPED = {"augmentation": []}
 
@@ -36,16 +35,17 @@ def linear(head, points):
 
 
 @pytest.mark.parametrize(
-    ("recipe", "bandwidth", "turns_of"),
+    ("recipe", "bandwidth", "turns_of", "weight"),
     [
-        ("epnet", "std", "features"),
-        ("net", None, "features"),
-        ("epnet-paper", "std", "embeddings"),
-        ("net-paper", None, "embeddings"),
-        ("epnet-paper-literal", "var", "embeddings"),
+        ("epnet", "std", "features", 0.0),
+        ("epnet", "std", "features", 0.3),
+        ("epnet", "std", "features", 1.0),
+        ("net", None, "features", 0.3),
+        ("epnet-paper", "std", "embeddings", 0.3),
+        ("net-paper", None, "embeddings", 0.3),
+        ("epnet-paper-literal", "var", "embeddings", 0.3),
     ],
 )
-@pytest.mark.parametrize("weight", [0.0, 0.3, 1.0])
 def test_the_loss_is_that_of_classes_and_turns_over_all_rotations_together(
     pretraining, store, recipe, bandwidth, turns_of, weight
 ):
@@ -84,41 +84,6 @@ def test_without_rotated_copies_the_loss_is_of_upright_images_alone(pretraining,
     points = embeddings(points, "std") if recipe == "epnet" else points
     expected = cross_entropy(linear(task.model.class_head, points), labels[:5])
     assert loss(batch, classes).item() == pytest.approx(expected, rel=1e-4)
-
-
-@pytest.mark.parametrize("recipe", ["epnet", "net"])
-def test_a_data_set_whose_rotations_are_classes_is_trained_on_pictures_as_they_are(
-    stage_config, toy, store, tmp_path, monkeypatch, recipe
-):
-    """A whole training, as the plan tells it of Omniglot: each loss is computed again by hand."""
-    steps = []
-
-    class Watched(PretrainingLoss):
-        def forward(self, images, labels):
-            loss = super().forward(images, labels)
-            with torch.no_grad():
-                points = self.model.backbone(images).double().numpy()
-            head = linear(self.model.class_head, points if recipe == "net" else
-                          embeddings(points, "std"))  # fmt: skip
-            steps.append((images, loss.item(), cross_entropy(head, labels.tolist())))
-            return loss
-
-    monkeypatch.setattr(pretrain, "PretrainingLoss", Watched)
-    small = {"pretraining": {"batch_size": 12}, **UNFLIPPED}
-    _, facts = run(
-        stage_config, toy, tmp_path / "pretrain.pt", recipe, "conv4", "omniglot", **small
-    )
-    assert facts["config"]["pretraining"]["rotated_copies"] is False
-    stored = np.stack([store.images[row] for row in store.image_indices("base")])
-    stored = torch.from_numpy(stored.transpose(0, 3, 1, 2) / 127.5 - 1).float().flatten(1)
-    assert len(steps) == 2 * (120 // 12)
-    for images, loss, by_hand in steps:
-        apart = torch.cdist(
-            images.flatten(1), stored, compute_mode="donot_use_mm_for_euclid_dist"
-        ).min(dim=1)
-        assert apart.values.max() < 0.01  # upright pictures of the store
-        assert len(set(apart.indices.tolist())) == len(images) == 12
-        assert loss == pytest.approx(by_hand, rel=1e-4)
 
 
 def test_a_rotation_loss_without_rotated_copies_is_refused(pretraining):

@@ -114,8 +114,8 @@ def built(furnished, first):
     return furnished
 
 
-def plan(project, *arguments):
-    return project.snakemake("-n", *STORES, *arguments)
+def plan(project):
+    return project.snakemake("-n", *STORES)
 
 
 def complaint(run):
@@ -144,15 +144,6 @@ def test_a_second_call_has_nothing_to_do(built):
     assert built.snakemake(*ONCE, *STORES).nothing_to_do
 
 
-def test_other_addresses_terms_and_titles_redo_nothing(built):
-    built.replace("config/datasets.yaml", "http://127.0.0.1:9/cub", "http://127.0.0.1:8/cub")
-    built.replace("config/datasets.yaml", "terms: The authors ask", "terms: The author asks")
-    built.replace("config/datasets.yaml", "license: none stated", "license: unknown")
-    built.replace("config/datasets.yaml", "title: CUB-200-2011", "title: birds")
-    built.replace("config/datasets.yaml", "- Register at", "- First register at")
-    assert plan(built).nothing_to_do
-
-
 def test_files_on_another_disk_redo_nothing_and_are_found_there(built):
     """Its path has braces, which Snakemake fills in elsewhere."""
     built.replace("config/config.yaml", "data_root: data", 'data_root: "the {big} disk"')
@@ -165,15 +156,6 @@ def test_files_on_another_disk_redo_nothing_and_are_found_there(built):
     run = built.snakemake(*ONCE, receipt)
     assert run.code == 0, run.text
     assert "the {big} disk/cub/CUB_200_2011.tgz" in (built.folder / receipt).read_text()
-
-
-def test_another_setting_of_a_data_set_rebuilds_it_and_fetches_nothing(built):
-    built.replace(
-        "config/datasets.yaml", "image_size: 28\n    pixels", "image_size: 20\n    pixels"
-    )
-    run = plan(built)
-    assert run.jobs == {"data": 1}
-    assert "results/tiny/data/omniglot/store.json" in run.text
 
 
 def test_another_split_file_of_ones_own_rebuilds_that_data_set(built):

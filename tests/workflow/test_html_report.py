@@ -1,12 +1,12 @@
 """`--report`: one file with tables, figures and captions, read in a browser without a network."""
 
-import csv
 import shutil
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from browser import Browser, program
+from figure_files import lines_of
 from PIL import Image
 
 pytestmark = pytest.mark.workflow
@@ -28,11 +28,6 @@ def reported(everything_once, tmp_path_factory):
     return project, everything_once[1]
 
 
-def lines_of(project, file):
-    with (project.folder / "results/tiny" / file).open(newline="", encoding="utf-8") as handle:
-        return list(csv.DictReader(handle))
-
-
 def test_all_draws_curves_and_plots_from_what_is_there_and_trains_nothing(reported):
     project, run = reported
     assert not {"pretrain", "finetune", "data"} & run.jobs.keys()
@@ -45,64 +40,19 @@ def test_all_draws_curves_and_plots_from_what_is_there_and_trains_nothing(report
     assert project.snakemake(*ALL).nothing_to_do
 
 
-def test_the_curves_are_those_that_the_trainings_wrote(reported):
-    project, _ = reported
-    lines = lines_of(project, f"figures/{CURVES}.csv")
-    assert {line["recipe"] for line in lines} == {"epnet", "net"}
-    for recipe in ("epnet", "net"):
-        for phase, name in (("pretraining", "pretrain"), ("fine-tuning, 1-shot", "finetune-1shot")):
-            folder = f"models/tiny-glyphs/conv4/{recipe}/s0"
-            written = lines_of(project, f"{folder}/{name}.csv")
-            drawn = [x for x in lines if (x["recipe"], x["phase"]) == (recipe, phase)]
-            assert len(drawn) == len(written) > 0
-            for line, row in zip(drawn, written, strict=True):
-                for column in ("learning_rate", "train_loss", "val_loss"):
-                    assert float(line[column]) == pytest.approx(float(row[column]), rel=1e-5)
-
-
 def test_the_plot_has_the_numbers_of_the_table(reported):
     project, _ = reported
     table = {
         (line["row"], line["column"]): line
-        for line in lines_of(project, "tables/main.csv")
+        for line in lines_of(project.folder / "results/tiny/tables/main.csv")
         if line["accuracy"]
     }
-    drawn = lines_of(project, "figures/by-shot.csv")
+    drawn = lines_of(project.folder / "results/tiny/figures/by-shot.csv")
     assert len(drawn) == len(table) == 4
     for line in drawn:
         cell = table[line["series"], f"mini{line['x']}"]
         for name in ("accuracy", "interval", "difference", "paper_accuracy"):
             assert line[name] == cell[name] or float(line[name]) == float(cell[name])
-
-
-def test_the_environment_counts_every_training_and_test(reported):
-    text = (reported[0].folder / "results/tiny/reports/environment.html").read_text("utf-8")
-    for stage, jobs in (("pretrain", 2), ("finetune", 4), ("evaluate", 4)):
-        assert f'<th scope="row">{stage}</th><td>{jobs}</td>' in text
-    assert f'<th scope="row">numpy</th><td>{np.__version__}</td><td>10</td>' in text
-
-
-@pytest.mark.parametrize(
-    ("file", "old", "new", "redone"),
-    [
-        ("plots.yaml", "label: labeled images", "label: images", {"figure"}),
-        ("plots.yaml", "label: classes of", "label: kinds of", set()),
-        ("datasets.yaml", "title: rendered characters of", "title: characters of", set()),
-        ("scales/tiny.yaml", "title: tiny characters", "title: small characters",
-         {"figure", "figure_with_numbers", "table"}),
-    ],
-)  # fmt: skip
-def test_an_edit_redraws_what_shows_it_and_trains_nothing(
-    reported, tmp_path, file, old, new, redone
-):
-    folder = tmp_path / "my project"
-    shutil.copytree(reported[0].folder, folder)
-    project = replace(reported[0], folder=folder)
-    project.replace(f"config/{file}", old, new)
-    run = project.snakemake("-n", "all")
-    assert run.code == 0, run.text
-    follows = {"all", "publish", "publish_figure", "co2", "claims"}
-    assert run.jobs.keys() - follows == redone
 
 
 # -- in a browser ----------------------------------------------------------------------------------
@@ -162,7 +112,7 @@ def test_the_first_page_shows_the_main_table_at_any_width(reported, tmp_path, wi
         cells = browser.evaluate(
             "[...document.querySelectorAll('#app main tr.ours td')].map(x => x.textContent)"
         )
-        for line in lines_of(reported[0], "tables/main.csv"):
+        for line in lines_of(reported[0].folder / "results/tiny/tables/main.csv"):
             if line["accuracy"]:
                 shown = f"{float(line['accuracy']):.2f} ±{float(line['interval']):.2f}"
                 assert shown in cells
@@ -192,7 +142,7 @@ def test_the_table_is_seen_with_its_caption_and_our_numbers(reported, browser, t
     caption = in_frame(browser, "page.querySelector('caption').textContent")
     assert "a test, 100 % of it" in caption
     cells = in_frame(browser, "[...page.querySelectorAll('tr.ours td')].map(x => x.textContent)")
-    for line in lines_of(reported[0], "tables/main.csv"):
+    for line in lines_of(reported[0].folder / "results/tiny/tables/main.csv"):
         if line["accuracy"]:
             shown = f"{float(line['accuracy']):.2f} ±{float(line['interval']):.2f}"
             assert shown in cells

@@ -1,15 +1,13 @@
-"""ImageNet-FS for real on a tiny scale: the table, what is shared, and what an edit redoes."""
+"""ImageNet-FS for real on a tiny scale: the table, and what is shared."""
 
-import csv
 import re
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from figure_files import lines_of
 
 from epcore.plan import Plan
-from epcore.report import environment
 
 pytestmark = pytest.mark.workflow
 
@@ -17,35 +15,22 @@ TARGETS = ("tables/imagenetfs.tex", "tables/imagenetfs-prior.tex")
 SCALE = "tiny-imagenet-fs"
 
 
-def prepared(project):
+@pytest.fixture(scope="module")
+def built(project_in, tmp_path_factory):
+    project = project_in(tmp_path_factory.mktemp("imagenet-fs"))
     shutil.copy(Path(__file__).with_name(f"{SCALE}.yaml"), project.folder / "config/scales")
     project.replace("config/config.yaml", "scale: tiny", f"scale: {SCALE}")
     project.replace("config/footprint.yaml", "tracking: true", "tracking: false")  # for time
-    return project
-
-
-@pytest.fixture(scope="module")
-def built_once(project_in, tmp_path_factory):
-    project = prepared(project_in(tmp_path_factory.mktemp("imagenet-fs")))
     run = project.snakemake("--cores", "2", *TARGETS)
     assert run.code == 0, run.text
     return project, run
 
 
-@pytest.fixture
-def built(built_once, tmp_path):
-    """A copy, times of files included, that a test may change."""
-    folder = tmp_path / "my project"
-    shutil.copytree(built_once[0].folder, folder)
-    return replace(built_once[0], folder=folder)
-
-
-def test_the_table_has_every_cell_of_ours_and_the_papers_rows(built_once):
-    project, run = built_once
+def test_the_table_has_every_cell_of_ours_and_the_papers_rows(built):
+    project, run = built
     assert (run.jobs["imagenet_fs_classifier"], run.jobs["imagenet_fs_generator"]) == (2, 4)
     assert run.jobs["imagenet_fs_evaluate"] == 5
-    with (project.folder / f"results/{SCALE}/tables/imagenetfs.csv").open(newline="") as file:
-        lines = list(csv.DictReader(file))
+    lines = lines_of(project.folder / f"results/{SCALE}/tables/imagenetfs.csv")
     ours = [line for line in lines if line["accuracy"]]
     assert len(ours) == 5 * 4
     assert all(0 <= float(line["accuracy"]) <= 100 and line["episodes"] == "3" for line in ours)
@@ -63,76 +48,23 @@ def test_the_table_has_every_cell_of_ours_and_the_papers_rows(built_once):
     assert "not comparable" in text
 
 
-def test_the_curves_are_those_that_the_trainings_wrote(built):
-    plan = Plan(built.folder / "config", SCALE)
-    name, _ = plan.imagenet_fs.curves(plan.tested.imagenet_fs)
-    run = built.snakemake("--cores", "1", f"figures/{name}.pdf")
-    assert run.jobs == {"figure": 1, "publish_figure": 1}
-    with (built.folder / f"results/{SCALE}/figures/{name}.csv").open(newline="") as file:
-        drawn = [(line["train_loss"], line["val_loss"]) for line in csv.DictReader(file)]
-    (folder,) = (built.folder / f"results/{SCALE}/imagenet-fs").glob("*/resnet10/s0")
-    written = []
-    for curve in folder.glob("*.csv"):
-        with curve.open(newline="") as file:
-            written += [(line["train_loss"], line["val_loss"]) for line in csv.DictReader(file)]
-    assert sorted(drawn) == sorted(written)
-
-
-def test_the_page_on_the_environment_can_be_made_of_what_the_jobs_say(built, monkeypatch):
-    monkeypatch.chdir(built.folder)
-    plan = Plan(Path("config"), SCALE)
-    stage = plan.environment()
-    metas = tuple(meta for meta in stage.metas if "/imagenet-fs/" in meta)
-    environment.run(stage.model_copy(update={"metas": metas}), Path("page.html"))
-    text = Path("page.html").read_text(encoding="utf-8")
-    for name, jobs in (("classifier", 2), ("generator", 4), ("evaluate", 5)):
-        assert f'<th scope="row">imagenet-fs-{name}</th><td>{jobs}</td>' in text
-
-
 def test_a_second_run_has_nothing_to_do(built):
-    assert built.snakemake("--cores", "2", *TARGETS).nothing_to_do
-
-
-FINAL = {"table", "publish"}
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "redone"),
-    [
-        (
-            "kind: wdae-gnn}",
-            "kind: wdae-gnn, hidden: 2}",
-            {"imagenet_fs_generator": 2, "imagenet_fs_evaluate": 2},
-        ),
-        ("alpha: 0.5", "alpha: 0.4", {"imagenet_fs_generator": 1, "imagenet_fs_evaluate": 1}),
-        ("step: after", "step: before", {"imagenet_fs_evaluate": 1}),
-        ("prior: 0.7", "prior: 0.6", {"imagenet_fs_evaluate": 5}),
-    ],
-)
-def test_an_edit_redoes_what_reads_it(built, old, new, redone):
-    built.replace("config/imagenet-fs.yaml", old, new)
-    jobs = built.snakemake("-n", *TARGETS).jobs
-    assert {name: count for name, count in jobs.items() if name not in FINAL} == redone
-
-
-def test_a_label_typesets_anew_and_no_more(built):
-    built.replace("config/tables/imagenetfs.yaml", 'label: "LwoF, averaging"', 'label: "ours"')
-    jobs = built.snakemake("-n", TARGETS[0]).jobs
-    assert jobs == {"table": 1, "publish": 1}
+    assert built[0].snakemake("--cores", "2", *TARGETS).nothing_to_do
 
 
 def test_the_variants_train_what_is_not_there_and_are_no_part_of_all(built):
-    plan = Plan(built.folder / "config", SCALE)
+    project, _ = built
+    plan = Plan(project.folder / "config", SCALE)
     known, variants = (
         {at.run.recipe for at in plan.tables.cells(name)}
         for name in ("imagenetfs", "imagenetfs-variants")
     )
     trained = {plan.imagenet_fs.generator_method(method) for method in variants} - known
-    jobs = built.snakemake("-n", "tables/imagenetfs-variants.tex").jobs
+    jobs = project.snakemake("-n", "tables/imagenetfs-variants.tex").jobs
     assert jobs["imagenet_fs_generator"] == len(trained) > 0
     assert jobs["imagenet_fs_evaluate"] == len(variants - known) > len(trained)
     assert "imagenet_fs_classifier" not in jobs
-    everything = built.snakemake("-n", "all")
+    everything = project.snakemake("-n", "all")
     assert everything.jobs["all"] == 1
     assert "tables/main.tex" in everything.text
     assert "imagenetfs-variants" not in everything.text

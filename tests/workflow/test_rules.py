@@ -57,14 +57,3 @@ def test_a_command_is_told_files_that_its_rule_declares():
 def test_epcore_does_not_know_snakemake():
     for file in (ROOT / "epcore").rglob("*.py"):
         assert not re.search(r"^\s*(import|from) snakemake", file.read_text(), re.M), file
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "command", [("snakemake", "--lint"), ("snakefmt", "--check", "Snakefile", "workflow")]
-)
-def test_snakemakes_own_critics_have_nothing_to_say(command):
-    done = subprocess.run(
-        [sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stdout + done.stderr

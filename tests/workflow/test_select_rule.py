@@ -1,11 +1,11 @@
 """A recipe that is chosen from candidates, for real: two pretrainings, then three fine-tunings."""
 
-import csv
 import json
 import shutil
 from dataclasses import replace
 
 import pytest
+from figure_files import lines_of
 
 pytestmark = pytest.mark.workflow
 
@@ -64,10 +64,7 @@ def test_the_chosen_checkpoint_is_the_best_of_its_candidates_and_is_what_is_test
         accuracies = {}
         for candidate, owner in named.items():
             file = project.folder / MODELS / (owner or candidate) / "s0" / f"{checkpoint}.csv"
-            with file.open(newline="", encoding="utf-8") as curve:
-                accuracies[candidate] = max(
-                    float(row["val_accuracy"]) for row in csv.DictReader(curve)
-                )
+            accuracies[candidate] = max(float(row["val_accuracy"]) for row in lines_of(file))
         assert facts["val_accuracies"] == pytest.approx(accuracies, abs=1e-6)
         assert facts["chosen"] == max(accuracies, key=accuracies.get)
         folder = named[facts["chosen"]] or facts["chosen"]

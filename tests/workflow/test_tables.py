@@ -1,6 +1,5 @@
 """All tables and figures: planned at every scale with nothing twice, and two of them for real."""
 
-import csv
 import re
 import shlex
 import shutil
@@ -8,6 +7,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+from figure_files import lines_of
 
 from epcore.plan import Plan
 
@@ -28,7 +28,7 @@ def commands(run):
     return found
 
 
-@pytest.mark.parametrize("scale", ["tiny", "demo", "small", "paper", "grocery"])
+@pytest.mark.parametrize("scale", ["demo", "paper"])
 def test_everything_is_planned_and_nothing_is_computed_twice(project, scale):
     """Two files that are told the same, input for input, would be the same file."""
     run = project.snakemake("-n", "-p", "all", "--config", f"scale={scale}")
@@ -53,25 +53,11 @@ def test_everything_is_planned_and_nothing_is_computed_twice(project, scale):
     assert run.jobs["publish"] + run.jobs["publish_figure"] == len(outputs)
 
 
-@pytest.mark.parametrize("scale", ["tiny", "demo", "small", "paper"])
-def test_the_ablations_are_a_target_of_their_own(project, scale):
-    run = project.snakemake("-n", "ablation_pipeline", "--config", f"scale={scale}")
-    assert run.code == 0, run.text
-    tables = 1 if scale == "tiny" else 2  # the propagator's is of ResNet-12
-    assert (run.jobs["publish"], run.jobs["publish_figure"]) == (tables, 2)
+def test_the_ablations_are_a_target_of_their_own(project):
+    """The propagator's table is of ResNet-12, which this scale has not."""
+    run = project.snakemake("-n", "ablation_pipeline")
+    assert (run.jobs["publish"], run.jobs["publish_figure"]) == (1, 2)
     assert "finetune" in run.jobs
-
-
-def test_a_scale_that_does_without_tables_draws_none_of_their_episodes(project):
-    """Fewer than 25 images of a class cannot fill 10-shot episodes, nor 19 classes 20-way ones."""
-    project.replace("config/scales/tiny.yaml", "novel: 125}", "novel: 20}")
-    file = project.folder / "config/scales/tiny.yaml"
-    file.write_text(file.read_text(encoding="utf-8") + "tables: [main]\n", encoding="utf-8")
-    assert project.plan().jobs["episodes"] == 4
-    refused = project.snakemake("-n", "tables/ssl-large.tex")
-    assert refused.code != 0
-    assert "tables/ssl-large.tex" in refused.text
-    assert "Traceback" not in refused.text
 
 
 # -- for real --------------------------------------------------------------------------------------
@@ -98,19 +84,6 @@ def more_once(finished_once, tmp_path_factory):
     return project, run
 
 
-@pytest.fixture
-def more(more_once, tmp_path):
-    """A copy, times of files included, that a test may change."""
-    folder = tmp_path / "my project"
-    shutil.copytree(more_once[0].folder, folder)
-    return replace(more_once[0], folder=folder)
-
-
-def lines_of(project, file):
-    with (project.folder / "results/tiny" / file).open(newline="", encoding="utf-8") as handle:
-        return list(csv.DictReader(handle))
-
-
 def test_another_table_of_the_same_networks_trains_nothing_and_alpha_only_its_candidate(more_once):
     """EPNet's pretrained network is the candidate 0.5."""
     jobs = more_once[1].jobs
@@ -124,7 +97,7 @@ def test_the_table_of_partial_labels_has_every_cell_of_ours_with_its_difference(
     project, _ = more_once
     ours = {
         (line["row"], line["column"]): line
-        for line in lines_of(project, "tables/ssl-partial.csv")
+        for line in lines_of(project.folder / "results/tiny/tables/ssl-partial.csv")
         if line["accuracy"]
     }
     rows, columns = ("--Net_SSL", "EPNet_SSL"), ("20", "40", "60", "100")
@@ -139,7 +112,7 @@ def test_the_table_of_partial_labels_has_every_cell_of_ours_with_its_difference(
     whole = ours["EPNet_SSL", "100"]
     (main,) = (
         line
-        for line in lines_of(project, "tables/main.csv")
+        for line in lines_of(project.folder / "results/tiny/tables/main.csv")
         if (line["block"], line["row"], line["column"]) == ("CONV-4", "EPNet", "mini5")
     )
     assert whole["accuracy"] == main["accuracy"] != ""
@@ -149,7 +122,7 @@ def test_the_table_of_partial_labels_has_every_cell_of_ours_with_its_difference(
 
 def test_the_search_for_alpha_has_every_pair_and_is_published_as_picture_and_numbers(more_once):
     project, _ = more_once
-    lines = lines_of(project, "figures/alpha.csv")
+    lines = lines_of(project.folder / "results/tiny/figures/alpha.csv")
     pairs = {(float(line["embedding_alpha"]), float(line["label_alpha"])) for line in lines}
     assert pairs == {(one, other) for one in (0.2, 0.5) for other in (0.2, 0.5, 0.9)}
     best = max(float(line["accuracy"]) for line in lines)
@@ -160,23 +133,5 @@ def test_the_search_for_alpha_has_every_pair_and_is_published_as_picture_and_num
     assert made.startswith(b"\x89PNG")
 
 
-def test_a_second_run_of_a_table_and_a_figure_has_nothing_to_do(more):
-    assert more.snakemake("--cores", "2", *TARGETS).nothing_to_do
-
-
-@pytest.mark.parametrize(
-    ("file", "old", "new", "redone"),
-    [
-        ("tables/ssl-partial.yaml", 'label: "EPNet-SSL"', 'label: "Ours"', {"table"}),
-        ("tables/ssl-large.yaml", "EPNet-SSL, 20 per class", "Other", set()),
-    ],
-)  # fmt: skip
-def test_an_edit_of_a_table_trains_and_tests_nothing(more, file, old, new, redone):
-    more.replace(f"config/{file}", old, new)
-    run = more.snakemake("-n", *TARGETS)
-    assert set(run.jobs) == (redone | {"publish"} if redone else set())
-
-
-def test_another_label_alpha_redraws_the_search_and_trains_nothing(more):
-    more.replace("config/figures.yaml", "0.2, 0.5, 0.9", "0.2, 0.5")
-    assert set(more.snakemake("-n", *TARGETS).jobs) == {"figure", "publish_figure"}
+def test_a_second_run_of_a_table_and_a_figure_has_nothing_to_do(more_once):
+    assert more_once[0].snakemake("--cores", "2", *TARGETS).nothing_to_do
