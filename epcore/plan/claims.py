@@ -71,7 +71,7 @@ class Claims:
             claims=tuple(claims),
             cells={cell: self.cells[cell] for cell in used},
             tables=tuple(sorted({parts_of(cell)[0] for cell in measured if cell})),
-            figures=tuple(sorted(figures & {*self._figures.covered})),
+            figures=tuple(sorted(figures & self._figures.jobs.keys())),
             papers={name: table.paper for name, table in tables.items() if table.paper},
         )
 

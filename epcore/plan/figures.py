@@ -14,7 +14,9 @@ from epcore.config.figures import FigureSettings, NetworkFigure
 from epcore.config.load import merge, read_yaml
 from epcore.data.config import Split
 from epcore.errors import UserError
+from epcore.plan import paths
 from epcore.plan.checks import check_name
+from epcore.plan.figure_job import FigureJob
 from epcore.plan.registry import Registry
 from epcore.plan.run import Run
 from epcore.plan.runs import Runs
@@ -72,17 +74,39 @@ class Figures:
         for recipe in figure.recipes:
             pick(dict.fromkeys(registry.recipes.names), recipe, "recipe", f"{location}, recipes")
 
-    @property
-    def covered(self) -> list[str]:
-        """The figures that this scale has the runs of."""
-        runs = {
-            "alpha": self.alpha_runs(),
-            "two-moons": True,  # this and the next are of points of their own
-            "decision-boundary": True,
-            "interpolation": self.interpolation_runs(),
+    @cached_property
+    def jobs(self) -> dict[str, FigureJob]:
+        """The jobs of the figures that this scale has the runs of."""
+        jobs, path = {}, self._registry.path
+        if runs := self.alpha_runs():
+            title = "validation accuracy over both alphas"
+            jobs["alpha"] = FigureJob("alpha", title, self.alpha(), self._of_networks(runs))
+        jobs["two-moons"] = FigureJob(
+            "two-moons", "embedding propagation of two moons", self.two_moons()
+        )
+        jobs["decision-boundary"] = FigureJob(
+            "decision-boundary",
+            "boundaries of three classes in the plane",
+            self.decision_boundary(),
+        )
+        if runs := self.interpolation_runs():
+            title, inputs = "class probability between two images", self._of_networks(runs)
+            jobs["interpolation"] = FigureJob("interpolation", title, self.interpolation(), inputs)
+        for name, figure in self.settings.of_tables.items():
+            if self._has_numbers(name):
+                inputs = {
+                    "table": [path(paths.TABLE_CSV, table=figure.table)],
+                    "drawn_from": [path(paths.TABLE_TESTS, table=figure.table)],
+                }
+                jobs[name] = FigureJob("table-figure", figure.title, self.of_table(name), inputs)
+        return jobs
+
+    def _of_networks(self, runs: list[Run]) -> dict[str, list[str]]:
+        """Features of the runs, and the episodes, which are of one protocol."""
+        return {
+            "drawn_from": [self._runs.features(run) for run in runs],
+            "episodes": [self._runs.path(paths.EPISODES, runs[0])],
         }
-        figures = [name for name, has_runs in runs.items() if has_runs]
-        return [*figures, *filter(self._has_numbers, self.settings.of_tables)]
 
     def _has_numbers(self, name: str) -> bool:
         """Whether the scale has the tests that a figure of a table draws."""

@@ -5,7 +5,9 @@ from functools import cache, cached_property
 from epcore.config.figures import Axis, PlotSettings
 from epcore.config.load import read
 from epcore.config.scale import Protocol
+from epcore.plan import paths
 from epcore.plan.checks import check_name
+from epcore.plan.figure_job import FigureJob
 from epcore.plan.registry import Registry
 from epcore.plan.tables import Cell, Tables
 from epcore.report.figure_config import PlotConfig, PlotPoint
@@ -32,10 +34,23 @@ class Plots:
                 self._registry.tables.check_table(table, f"{location}, {name}, tables")
         return settings
 
-    @property
-    def covered(self) -> list[str]:
-        """The plots that this scale has the numbers of."""
-        return [name for name in self.settings.plots if self._points(name)]
+    @cached_property
+    def jobs(self) -> dict[str, FigureJob]:
+        """The jobs of the plots that this scale has the numbers of."""
+        return {
+            name: FigureJob(
+                "plot",
+                f"accuracy over {plot.label}",
+                self.plot(name),
+                {
+                    "tables": [
+                        self._registry.path(paths.TABLE_CSV, table=t) for t in self.tables(name)
+                    ]
+                },
+            )
+            for name, plot in self.settings.plots.items()
+            if self._points(name)
+        }
 
     def tables(self, name: str) -> list[str]:
         """The tables of this scale that a plot reads."""

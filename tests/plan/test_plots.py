@@ -61,7 +61,7 @@ def test_unlabeled_images_are_none_20_and_100_for_every_network():
 def test_a_number_that_is_drawn_is_what_its_axis_and_its_line_say(scale):
     plan = Plan(CONFIG, scale)
     protocols, settings = plan.registry.protocols, plan.plots.settings
-    for name in plan.plots.covered:
+    for name in plan.plots.jobs:
         plot = settings.plots[name]
         lines = {each.label: each.recipe for each in plot.series or settings.series}
         places = {
@@ -82,7 +82,7 @@ def test_a_number_that_is_drawn_is_what_its_axis_and_its_line_say(scale):
 @pytest.mark.parametrize("scale", SCALES)
 def test_a_difference_is_to_the_other_line_at_the_same_place(scale):
     plan = Plan(CONFIG, scale)
-    for name in plan.plots.covered:
+    for name in plan.plots.jobs:
         drawn = points(name, scale)
         place = ("backbone", "dataset", "episodes", "x")
         places = {(*(p[key] for key in place), p["series"]) for p in drawn}
@@ -95,8 +95,8 @@ def test_a_difference_is_to_the_other_line_at_the_same_place(scale):
 
 
 def test_a_scale_without_the_numbers_has_no_such_plot():
-    assert Plan(CONFIG, "grocery").plots.covered == ["by-shot", "classifiers-by-shot"]
-    assert set(Plan(CONFIG, "small").plots.covered) == {
+    assert Plan(CONFIG, "grocery").plots.jobs.keys() == {"by-shot", "classifiers-by-shot"}
+    assert Plan(CONFIG, "small").plots.jobs.keys() == {
         "by-shot", "by-way", "by-unlabeled", "classifiers-by-shot",
     }  # fmt: skip
 
@@ -216,5 +216,5 @@ def test_a_scale_with_fewer_tables_draws_what_is_left_of_a_plot(config):
     path = config / "scales" / "demo.yaml"
     path.write_text(path.read_text(encoding="utf-8") + "tables: [main]\n", encoding="utf-8")
     plan = Plan(config, "demo")
-    assert plan.plots.covered == ["by-shot"]
+    assert list(plan.plots.jobs) == ["by-shot"]
     assert plan.plots.tables("by-shot") == ["main"]
