@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field
 
 from epcore.analysis.config import DecisionBoundary, InterpolatedPairs, TwoMoons
 from epcore.report.figure_config import AnyTableFigure
@@ -33,14 +33,6 @@ class Interpolation(NetworkFigure, InterpolatedPairs):
         description="the two networks; the first is on top and what the second is taken from"
     )
     labels: tuple[str, str] = Field(description="how the figure calls them")
-
-    @model_validator(mode="after")
-    def _networks_differ(self) -> "Interpolation":
-        for key in ("recipes", "labels"):
-            first, second = getattr(self, key)
-            if first == second:
-                raise ValueError(f"{key} has {first!r} twice; the two networks must differ in both")
-        return self
 
 
 class Gap(Settings):

@@ -53,10 +53,8 @@ class Figures:
         )
         self._registry.tables.check_table(settings.gap.table, f"{location}, gap, table")
         for name, figure in settings.of_tables.items():
-            place = f"{location}, of-tables.{name}"
             check_name(name, f"{location}, of-tables")
-            self._registry.tables.check_table(figure.table, f"{place}, table")
-            figure.check(self._registry.tables.every[figure.table], place)
+            self._registry.tables.check_table(figure.table, f"{location}, of-tables.{name}, table")
         return settings
 
     def _check_networks(
@@ -144,24 +142,15 @@ class Figures:
 
     def alpha(self) -> AlphaConfig:
         figure, runs = self.settings.alpha, self.alpha_runs()
-        candidates = {
-            recipe: AlphaCandidate(
+        candidates = (
+            AlphaCandidate(
                 features=tuple(self._runs.features(run) for run in runs if run.recipe == recipe),
                 propagation=self._runs.evaluate(figure.backbone, recipe).propagation,
             )
             for recipe in figure.recipes
-        }
-        recipe_of_alpha: dict[float, str] = {}
-        for recipe, candidate in candidates.items():
-            alpha = candidate.propagation.embedding_alpha
-            if (other := recipe_of_alpha.setdefault(alpha, recipe)) != recipe:
-                raise UserError(
-                    f"the figure alpha: recipes {other} and {recipe} both have embedding_alpha "
-                    f"{alpha:g}",
-                    "leave one out of its recipes",
-                )
+        )
         return AlphaConfig(
-            candidates=tuple(candidates.values()),
+            candidates=tuple(candidates),
             label_alphas=figure.label_alphas,
             note=self._note(figure.column, figure.backbone),
         )

@@ -5,8 +5,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from epcore.backbones.config import BackboneConfig, check_pixels, check_sizes
 from epcore.config.datasets import DataSources
 from epcore.config.load import extend, read, read_yaml
@@ -43,7 +41,6 @@ class Registry:
     def __init__(self, config: Path, scale: str, seeds: Any = None) -> None:
         self.config, self.scale_name = config, scale
         self.scale_files = _scale_files(config)
-        _check_is_text(scale, self.scale_files)
         location = f"--scale, --config or {config.name}/config.yaml"
         self.scale_file = short_path(pick(self.scale_files, scale, "scale", location))
         check_name(scale, self.scale_file)
@@ -85,9 +82,7 @@ class Registry:
             _check_sources(settings, self.sources, f"{location}, datasets.{name}")
         for column, dataset in self.scale.columns.items():
             pick(self.datasets, dataset, "data set", f"{location}, columns.{column}")
-        # Also those that it takes away: `null` for a misspelled name would leave the backbone in.
-        backbones = read_yaml(self.scale_files[self.scale_name]).get("backbones")
-        for name in {**self.scale.backbones, **(backbones if isinstance(backbones, dict) else {})}:
+        for name in self.scale.backbones:
             pick(self.backbones, name, "backbone", f"{location}, backbones")
         place = f"{self.config.name}/protocols.yaml"
         for name, protocol in self.protocols.items():
@@ -102,8 +97,6 @@ class Registry:
                 )
         compared = f"{self.config.name}/compared.yaml"
         for name, method in self.recipes.compared.items():
-            if name in self.recipes.names:
-                raise UserError(f"{compared}: {name!r} is in recipes.yaml too", "rename it")
             if method.pretrained is not None:
                 self.recipes.check(method.pretrained, f"{compared}, {name}.pretrained")
             for dataset in method.datasets:
@@ -168,17 +161,6 @@ def _scale_files(config: Path) -> dict[str, Path]:
     return {path.stem: path for path in paths}
 
 
-def _check_is_text(scale: str, files: Mapping[str, Path]) -> None:
-    """Raises `UserError` for a scale whose name YAML reads as a number, such as 007."""
-    for name, path in files.items():
-        value = yaml.safe_load(name)
-        if str(value) == scale and not isinstance(value, str):
-            raise UserError(
-                f"{short_path(path)}: in `--config scale={name}` the name is read as {value!r}",
-                "rename the file so that it begins with a letter",
-            )
-
-
 def main_config(config: Path, overrides: Mapping[str, Any] | None = None) -> MainConfig:
     """The file config.yaml of the folder `config`, with what a command line says instead.
 
@@ -199,12 +181,6 @@ def read_datasets(config: Path) -> DataSources:
     registry = validate(DataSources, read_yaml(config / "datasets.yaml"), file)
     for name, dataset in registry.datasets.items():
         _check_sources(dataset, registry.sources, f"{file}, datasets.{name}")
-    for name, source in registry.sources.items():
-        by_hand = [file for file in source.files.values() if not file.urls]
-        if by_hand and not source.by_hand:
-            raise UserError(
-                f"{file}, sources.{name}: {by_hand[0].path} has no urls", "give the steps by_hand"
-            )
     return registry
 
 

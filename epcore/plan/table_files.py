@@ -38,11 +38,6 @@ class TableFiles:
         blocks = {block.name: block for block in table.blocks}
         datasets = {column.dataset: None for column in table.columns}
         rows = {row.name: None for block in table.blocks for row in block.rows}
-        if part.rows is not None and table.imagenet_fs is not None:
-            raise UserError(
-                f"{location}.rows: a table of ImageNet-FS is shown with all of its rows",
-                "delete the key",
-            )
         for block in part.blocks or ():
             pick(blocks, block, "block", f"{location}.blocks")
         for dataset in part.columns or ():

@@ -14,6 +14,7 @@ from epcore.plan.table_files import protocol_of
 from epcore.report.config import MeasuredCell, TableConfig
 from epcore.report.markup import literal
 from epcore.report.table_settings import Block, Column, Row, Table
+from epcore.settings import pick
 
 TRAINING = (
     "*Pretraining*, *fine-tuning*: the epoch after which the learning rate first fell, "
@@ -63,8 +64,7 @@ class Tables:
         table = self._registry.tables.table(name)
         if self._imagenet_fs is None:
             return table
-        location = f"{self._registry.config.name}/tables/{name}.yaml"
-        return with_runs(table, self._imagenet_fs, self._registry, location)
+        return with_runs(table, self._imagenet_fs, self._registry)
 
     @cache  # noqa: B019
     def cells(self, name: str) -> list[Cell]:
@@ -109,9 +109,9 @@ class Tables:
         )
         baseline = None
         if row.baseline is not None:
-            baseline_row = next(
-                candidate for candidate in block.rows if candidate.name == row.baseline
-            )
+            rows = {row.name: row for row in block.rows}
+            location = f"{self._registry.config.name}/tables/{table}.yaml, {row.name}, baseline"
+            baseline_row = pick(rows, row.baseline, "row", location)
             protocol = protocol_of(baseline_row, column)
             baseline = replace(
                 run,

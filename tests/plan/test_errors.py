@@ -86,8 +86,6 @@ def test_a_misspelled_key_is_named_with_its_file_and_the_key_that_was_meant(
         ("figures.yaml", "alpha/column", "minni", "mini"),
         ("figures.yaml", "interpolation/recipes/1", "nett", "net"),
         ("figures.yaml", "interpolation/backbone", "resnet", "resnet12"),
-        ("figures.yaml", "of-tables/speed/block", "--Nett", "--Net"),
-        ("figures.yaml", "of-tables/per-episode/rows/1", "EPNett", "EPNet"),
     ],
 )
 def test_an_unknown_name_is_told_with_the_nearest_known_one(config, file, path, value, meant):
@@ -103,17 +101,6 @@ def test_an_unknown_scale_is_told_with_the_nearest_known_one(config):
     message = complaint(config, "papr")
     where = "--scale, --config or config/config.yaml"
     assert message == f"{where}: unknown scale 'papr'; did you mean 'paper'?"
-
-
-@pytest.mark.parametrize(("name", "read"), [("007", 7), ("1e3", None), ("on", True)])
-def test_a_scale_whose_name_is_no_text_in_yaml_is_told_by_its_file(config, name, read):
-    """Snakemake passes on what YAML makes of `--config scale=007`."""
-    (config / "scales" / f"{name}.yaml").write_text("extends: demo\n", encoding="utf-8")
-    if read is None:  # a name that YAML reads as it stands
-        Plan(config, name).check()
-        return
-    with pytest.raises(UserError, match=rf"config/scales/{name}\.yaml: in .* is read as {read};"):
-        Plan(config, str(read))
 
 
 def test_an_unknown_name_like_no_other_lists_the_known_ones(config):
@@ -540,14 +527,6 @@ def test_alpha_cannot_be_chosen_on_classes_that_are_tested_on(config):
     assert complaint(config) == (
         "config/figures.yaml, with config/scales/demo.yaml, figures, alpha: protocol '5way-1shot' "
         "is of split novel; alpha is chosen on split val"
-    )
-
-
-def test_two_recipes_of_the_search_with_the_same_alpha_are_told(config):
-    put(config, "scales/demo.yaml", "figures/alpha/recipes", ["alpha-02", "test-alpha-02"])
-    assert complaint(config) == (
-        "the figure alpha: recipes alpha-02 and test-alpha-02 both have embedding_alpha 0.2; leave "
-        "one out of its recipes"
     )
 
 
