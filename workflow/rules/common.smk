@@ -7,7 +7,6 @@ import threading
 from inspect import signature
 from pathlib import Path
 
-from epcore.config.datasets import QUICKLY_PACKED
 from epcore.errors import UserError, replace_unencodable
 from epcore.files import fingerprint
 from epcore.footprint.factor import carbon_intensity
