@@ -55,7 +55,7 @@ class Curves:
         Of one data set and backbone, which has several figures if its recipes are many.
         """
         tested: dict[tuple[str, str], list[TrainedNetwork]] = {}
-        for checkpoint in (*self._tested.checkpoints, *self._tested.methods):
+        for checkpoint in self._tested.networks:
             tested.setdefault((checkpoint.dataset, checkpoint.backbone), []).append(checkpoint)
         recipes, seeds = (
             [*self._registry.recipes.names, *self._registry.recipes.compared],

@@ -22,13 +22,12 @@ class Tested:
     @cached_property
     def runs(self) -> list[Run]:
         """All runs but those of compared methods."""
-        return self._with_figures(self._shown_runs)
+        recipes = (run for run in self._shown_runs if not self._runs.compared.has(run.recipe))
+        return list(dict.fromkeys([*recipes, *self._of_figures]))
 
-    def _with_figures(self, shown: list[Run]) -> list[Run]:
-        """Runs without those of compared methods, and the runs of figures."""
-        recipes = [run for run in shown if not self._runs.compared.has(run.recipe)]
-        figures = [*self._figures.alpha_runs(), *self._figures.interpolation_runs()]
-        return list(dict.fromkeys([*recipes, *figures]))
+    @property
+    def _of_figures(self) -> list[Run]:
+        return [*self._figures.alpha_runs(), *self._figures.interpolation_runs()]
 
     @cached_property
     def recipes(self) -> list[str]:
@@ -100,14 +99,8 @@ class Tested:
         ]
 
     @cached_property
-    def methods(self) -> list[TrainedNetwork]:
-        """The tested networks of compared methods in the target `all`, each once."""
-        compared = self._runs.compared
-        shown = [run for run in self._in_all if compared.has(run.recipe)]
-        return list(dict.fromkeys(map(compared.checkpoint, shown)))
-
-    @cached_property
-    def checkpoints(self) -> list[TrainedNetwork]:
-        """The tested checkpoints of recipes in the target `all`, each once."""
-        runs = self._with_figures(self._in_all)
-        return list(dict.fromkeys(map(self._runs.checkpoint, runs)))
+    def networks(self) -> list[TrainedNetwork]:
+        """The tested networks of the target `all`, each once; those of compared methods last."""
+        checkpoint, has = self._runs.checkpoint, self._runs.compared.has
+        networks = dict.fromkeys(map(checkpoint, [*self._in_all, *self._of_figures]))
+        return sorted(networks, key=lambda network: has(network.recipe))
