@@ -1,19 +1,17 @@
 """The recipes of recipes.yaml and compared.yaml, with what a scale changes of them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from epcore.config.compared import ComparedMethod
-from epcore.config.load import extend, merge, read
+from epcore.config.load import extend, laid_over, merge, read
 from epcore.config.recipes import (
     BackboneInfo,
     ClassifierChoice,
-    PartialRecipe,
     Recipe,
-    RecipeChanges,
+    RecipeSettings,
     RecipeSources,
     TrainingPhase,
 )
@@ -21,18 +19,8 @@ from epcore.config.scale import Scale
 from epcore.errors import UserError
 from epcore.settings import pick, validate
 
-T = TypeVar("T")
 # Recipe -> phase -> its candidates.
 Selections = dict[str, dict[str, tuple[str, ...]]]
-
-
-@dataclass(frozen=True)
-class _Sources:
-    """Protocols, recipes with all candidates, and which recipes are chosen from them."""
-
-    protocols: dict[str, Any]
-    recipes: dict[str, Any]
-    selections: Selections
 
 
 class Recipes:
@@ -44,25 +32,14 @@ class Recipes:
         self.config, self.scale, self.scale_file = config, scale, scale_file
         self.backbones = backbones
         self.classifiers = read(config, "classifiers.yaml", dict[str, ClassifierChoice])
-
-    @cached_property
-    def _sources(self) -> _Sources:
-        """The file recipes.yaml, with a recipe for each candidate."""
-        location = f"{self.config.name}/recipes.yaml"
-        sources = read(self.config, "recipes.yaml", RecipeSources)
-        partial = {
-            f"{location}, protocols.{name}": source for name, source in sources.protocols.items()
-        }
-        partial |= {
-            f"{location}, recipes.{name}": source for name, source in sources.recipes.items()
-        }
-        partial[f"{self.scale_file}, recipe"] = self.scale.recipe
-        for place, settings in partial.items():
-            changes = settings is self.scale.recipe
-            validate(RecipeChanges if changes else PartialRecipe, settings, place)
-            for backbone in settings.get("backbones") or {}:
-                pick(self.backbones, backbone, "backbone", f"{place}, backbones")
-        return _Sources(sources.protocols, *_with_candidates(sources.recipes, location))
+        sources = read(config, "recipes.yaml", RecipeSources)
+        self._protocols = sources.protocols
+        self._recipes, self._selections = _with_candidates(
+            sources.recipes, f"{config.name}/recipes.yaml"
+        )
+        keys = dict.fromkeys([*RecipeSettings.model_fields, "backbones"])
+        for key in scale.recipe:  # the protocol is the recipe's own
+            pick(keys, key, "key", f"{scale_file}, recipe")
 
     @cached_property
     def unusable(self) -> dict[str, str]:
@@ -88,11 +65,11 @@ class Recipes:
 
     @property
     def names(self) -> list[str]:
-        return list(self._sources.recipes)
+        return list(self._recipes)
 
     def selection(self, recipe: str, phase: TrainingPhase) -> tuple[str, ...]:
         """The recipes of which a recipe takes the best on validation; none if it trains itself."""
-        return self._sources.selections.get(recipe.partition("+")[0], {}).get(phase, ())
+        return self._selections.get(recipe.partition("+")[0], {}).get(phase, ())
 
     @cache  # noqa: B019 - it lives as long as the program
     def resolve(self, name: str, backbone: str) -> Recipe:
@@ -106,26 +83,19 @@ class Recipes:
         if classifier:
             return self._tested_with(self.resolve(name, backbone), classifier)
         location = f"{self.config.name}/recipes.yaml"
-        settings = extend(self._sources.recipes, name, "recipe", location, dict)
+        settings = extend(self._recipes, name, "recipe", location, dict)
         if "protocol" not in settings:
             raise UserError(
                 f"{location}, recipes.{name}: the key 'protocol' is missing",
                 "add it, or `extends:` with the name of a recipe that has it",
             )
         protocol, place = settings["protocol"], f"{location}, recipes.{name}"
-        preset = extend(self._sources.protocols, protocol, "protocol", place, dict)
-        merged: dict[str, Any] = {}
-        layers = []
-        for place, layer in (
-            (f"{location}, protocols.{protocol}", preset),
-            (f"{self.scale_file}, recipe", self.scale.recipe),
-            (f"{location}, recipes.{name}", settings),
-        ):
-            general = {key: value for key, value in layer.items() if key != "backbones"}
-            special = (layer.get("backbones") or {}).get(backbone) or {}
-            merged = merge(merge(merged, general), special)
-            layers.append((place, merged))
-        return _validate_last(Recipe, layers)
+        preset = extend(self._protocols, protocol, "protocol", place, dict)
+        layers = (preset, self.scale.recipe, settings)
+        place += f" (over protocols.{protocol} and {self.scale_file}, recipe)"
+        for special in (special for layer in layers for special in layer.get("backbones") or {}):
+            pick(self.backbones, special, "backbone", f"{place}, backbones")
+        return validate(Recipe, laid_over(layers, "backbones", backbone), place)
 
     def _tested_with(self, recipe: Recipe, classifier: str) -> Recipe:
         location = f"recipe <recipe>+{classifier}"
@@ -139,7 +109,7 @@ class Recipes:
         """Raises `UserError` unless the recipe exists, and the classifier behind its + does."""
         recipe, plus, classifier = name.partition("+")
         trained = {} if plus else self.compared
-        pick({**self._sources.recipes, **trained}, recipe, "recipe", location)
+        pick({**self._recipes, **trained}, recipe, "recipe", location)
         if plus:
             pick(self.classifiers, classifier, "entry of classifiers.yaml", location)
 
@@ -154,15 +124,9 @@ class Recipes:
             kind = (settings.get("method") or {}).get("name")
             shared = {"training": self.scale.compared.training}
             changes = merge(shared, self.scale.compared.methods.get(str(kind), {}))
-            file = f"{self.config.name}/compared.yaml, {name}"
-            special = merge(settings, changes).get("datasets", {})
-            validate(dict[str, dict[str, Any]], special, f"{file}, datasets")
             advice = "; add it, or `extends:` with the name of an entry that has it"
-            layers = [
-                (file, _with_data_sets(settings, {})),
-                (f"{self.scale_file}, compared", _with_data_sets(settings, changes)),
-            ]
-            entries[name] = _validate_last(ComparedMethod, layers, advice)
+            content = _with_data_sets(settings, changes)
+            entries[name] = validate(ComparedMethod, content, self.compared_place(name), advice)
         methods = {method.method["name"]: method for method in entries.values()}
         for name in self.scale.compared.methods:
             pick(methods, name, "method", f"{self.scale_file}, compared.methods")
@@ -177,15 +141,14 @@ class Recipes:
         return pick(self.compared, name, "recipe", f"{self.config.name}/compared.yaml")
 
 
-def _with_data_sets(sources: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+def _with_data_sets(*layers: Mapping[str, Any]) -> dict[str, Any]:
     """An entry of compared.yaml with a scale's changes, also in what is special to a data set."""
-    general, datasets = merge(sources, changes), {}
-    for dataset in general.get("datasets", {}):
-        special = [layer.get("datasets", {}).get(dataset, {}) for layer in (sources, changes)]
-        whole = merge(merge(merge(sources, special[0]), changes), special[1])
-        keys = {"method", "training", *special[0], *special[1]}
+    merged, datasets = merge(*layers), {}
+    for dataset, special in merged.get("datasets", {}).items():
+        whole = laid_over(layers, "datasets", dataset)
+        keys = {"method", "training", *special}
         datasets[dataset] = {key: value for key, value in whole.items() if key in keys}
-    return general | {"datasets": datasets}
+    return merged | {"datasets": datasets}
 
 
 def _with_candidates(
@@ -198,7 +161,9 @@ def _with_candidates(
     expanded: dict[str, Any] = {}
     selections: Selections = {}
     for name, settings in recipes.items():
+        place = f"{location}, recipes.{name}.candidates"
         grid = extend(recipes, name, "recipe", location, dict).get("candidates", {})
+        validate(dict[TrainingPhase, dict[str, dict[str, Any]]], grid, place)
         expanded[name] = {key: value for key, value in settings.items() if key != "candidates"}
         candidates = {
             phase: tuple(f"{name}-{suffix}" for suffix in suffixes)
@@ -209,8 +174,7 @@ def _with_candidates(
             for candidate, changes in zip(candidates[phase], suffixes.values(), strict=True):
                 if candidate in recipes or candidate in expanded:
                     raise UserError(
-                        f"{location}, recipes.{name}.candidates: a recipe {candidate!r} is "
-                        "there already",
+                        f"{place}: a recipe {candidate!r} is there already",
                         "rename the candidate",
                     )
                 described = f"a candidate of {name} for {phase}"
@@ -218,23 +182,3 @@ def _with_candidates(
                 if phase == "finetuning" and "pretraining" in candidates:
                     selections[candidate] = {"pretraining": candidates["pretraining"]}
     return expanded, selections
-
-
-def _validate_last(kind: type[T], layers: list[tuple[str, dict[str, Any]]], advice: str = "") -> T:
-    """The settings of the last layer, on which those before it are merged.
-
-    Raises:
-        UserError: for a mistake, at the place of the first layer that has it.
-    """
-    place, merged = layers[-1]
-    try:
-        return validate(kind, merged, "", advice)
-    except UserError as error:
-        for earlier, settings in layers[:-1]:
-            try:
-                validate(kind, settings, "", advice)
-            except UserError as same:
-                if str(same) == str(error):
-                    place = earlier
-                    break
-        raise UserError(f"{place}{error}") from None

@@ -217,12 +217,6 @@ def test_a_setting_that_does_not_exist_is_told(config):
             {"mini-imagenet": {"training": {"epoch": 3}}},
             r"datasets\.mini-imagenet\.training\.epoch'",
         ),
-        (
-            {"mini-imagenet": {"trainings": {}}},
-            r"datasets\.mini-imagenet\.trainings'; did you mean",
-        ),
-        ({"mini-imagenet": 3}, r"tpn, datasets: mini-imagenet: expected a mapping"),
-        (3, r"tpn, datasets: expected a mapping"),
     ],
 )
 def test_mistakes_in_a_data_set_s_own_settings_are_told(config, datasets, told):
