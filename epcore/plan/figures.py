@@ -51,10 +51,10 @@ class Figures:
         self._check_networks(
             settings.interpolation, "novel", f"{location}, interpolation", "the figure is tested"
         )
-        self._registry.tables.check_table(settings.gap.table, f"{location}, gap, table")
+        self._tables.check_table(settings.gap.table, f"{location}, gap, table")
         for name, figure in settings.of_tables.items():
             check_name(name, f"{location}, of-tables")
-            self._registry.tables.check_table(figure.table, f"{location}, of-tables.{name}, table")
+            self._tables.check_table(figure.table, f"{location}, of-tables.{name}, table")
         return settings
 
     def _check_networks(
@@ -62,7 +62,7 @@ class Figures:
     ) -> None:
         registry = self._registry
         pick(registry.backbones, figure.backbone, "backbone", location)
-        registry.tables.check_column(figure.column, f"{location}, column")
+        self._tables.check_column(figure.column, f"{location}, column")
         actual = pick(registry.protocols, figure.protocol, "protocol", location).split
         if actual != split:
             raise UserError(

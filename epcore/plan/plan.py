@@ -53,15 +53,12 @@ class Plan:
 
         What no run uses does not stop one: `epcore doctor` checks all recipes.
         """
-        registry = self.registry
         if self.imagenet_fs is not None:
             self.imagenet_fs.check()
-        for table in registry.tables.shown:
-            self.tables.stage(table)
-        registry.tables.check_columns()
-        registry.check_recipes(self.tested.recipes)
+        self.tables.check()
+        self.registry.check_recipes(self.tested.recipes)
         _ = self.figure_jobs
-        _ = registry.footprint
+        _ = self.registry.footprint
         self.claims.stage()
 
     # -- tables and figures of all parts ----------------------------------------------------------
@@ -69,7 +66,7 @@ class Plan:
     @property
     def main_tables(self) -> list[str]:
         """The tables in the target `all`."""
-        return [name for name in self.tables.covered if self.registry.tables.table(name).in_all]
+        return [name for name in self.tables.covered if self.tables.table(name).in_all]
 
     @cached_property
     def figure_jobs(self) -> dict[str, FigureJob]:

@@ -31,7 +31,7 @@ class Plots:
             for series in plot.series or ():
                 self._registry.recipes.check(series.recipe, f"{location}, {name}, series")
             for table in plot.tables:
-                self._registry.tables.check_table(table, f"{location}, {name}, tables")
+                self._tables.check_table(table, f"{location}, {name}, tables")
         return settings
 
     @cached_property
@@ -54,11 +54,7 @@ class Plots:
 
     def tables(self, name: str) -> list[str]:
         """The tables of this scale that a plot reads."""
-        return [
-            table
-            for table in self.settings.plots[name].tables
-            if table in self._registry.tables.shown
-        ]
+        return [table for table in self.settings.plots[name].tables if table in self._tables.shown]
 
     def plot(self, plot: str) -> PlotConfig:
         """The config of the stage `plot`."""

@@ -23,7 +23,6 @@ from epcore.errors import UserError
 from epcore.footprint.config import FootprintSettings
 from epcore.plan.checks import check_name, check_unique, short_path
 from epcore.plan.recipes import Recipes
-from epcore.plan.table_files import TableFiles
 from epcore.settings import pick, validate
 
 
@@ -55,7 +54,6 @@ class Registry:
         self.backbones = read(config, "backbones.yaml", dict[str, BackboneInfo])
         self.protocols = read(config, "protocols.yaml", dict[str, Protocol])
         self.recipes = Recipes(config, self.scale, self.scale_file, self.backbones)
-        self.tables = TableFiles(self)
         self._check_names()
 
     def path(self, pattern: str, **names: Any) -> str:

@@ -43,7 +43,7 @@ class Tested:
     @cached_property
     def _of_tables(self) -> dict[str, list[Run]]:
         """Table -> its runs, without those of ImageNet-FS."""
-        tables = self._registry.tables.shown.items()
+        tables = self._tables.shown.items()
         names = [name for name, table in tables if table.imagenet_fs is None]
         return {name: [cell.run for cell in self._tables.cells(name)] for name in names}
 
@@ -54,7 +54,7 @@ class Tested:
     @cached_property
     def _in_all(self) -> list[Run]:
         """The runs of the tables in the target `all`, without those of ImageNet-FS."""
-        table = self._registry.tables.table
+        table = self._tables.table
         return [run for name, runs in self._of_tables.items() if table(name).in_all for run in runs]
 
     @property
@@ -93,7 +93,7 @@ class Tested:
         """The runs of ImageNet-FS in the target `all`."""
         return [
             cell.run
-            for name, table in self._registry.tables.shown.items()
+            for name, table in self._tables.shown.items()
             if table.imagenet_fs is not None and table.in_all
             for cell in self._tables.cells(name)
         ]

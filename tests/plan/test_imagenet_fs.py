@@ -148,7 +148,7 @@ def test_both_readings_and_both_networks_are_runs_of_the_paper_scale():
 
 def test_each_variant_differs_from_the_default_in_one_choice():
     methods = plan().methods
-    rows = plan_of("paper").registry.tables.table("imagenetfs-variants").imagenet_fs.rows
+    rows = plan_of("paper").tables.table("imagenetfs-variants").imagenet_fs.rows
     default = methods["wdae-gnn-ep"].propagation.model_dump()
     choices = []
     for name in (row.recipe for row in rows if row.recipe.startswith("wdae-gnn-ep-")):
@@ -179,7 +179,7 @@ def test_scales_without_it_have_none_of_it(config):
     for scale in ("small", "grocery"):
         found = Plan(config, scale)
         assert found.imagenet_fs is None
-        assert not [name for name in found.registry.tables.shown if name.startswith("imagenetfs")]
+        assert not [name for name in found.tables.shown if name.startswith("imagenetfs")]
 
 
 def test_a_table_shows_the_columns_whose_k_the_scale_has(config):

@@ -52,7 +52,7 @@ def texts(plan):
         configs |= {("interpolation",): figures.interpolation()}
     configs |= {("plot", name): plan.plots.plot(name) for name in plan.plots.settings.plots}
     configs |= {("curves", name): plan.curves.stages[name] for name in plan.curves.stages}
-    if "ablation" in registry.tables.shown:
+    if "ablation" in plan.tables.shown:
         configs |= {("ablation",): figures.of_table("ablation")}
     for backbone in registry.scale.backbones:
         for recipe in registry.recipes.names:

@@ -107,7 +107,7 @@ def test_curves_show_every_training_behind_the_tables_of_all_on_few_rows_each(sc
     stages = map(plan.curves.stages.get, plan.curves.checkpoints)
     shown = {training.checkpoint for stage in stages for training in stage.trainings}
     needed = set()
-    tables = {name: plan.registry.tables.table(name) for name in plan.main_tables}
+    tables = {name: plan.tables.table(name) for name in plan.main_tables}
     for table in (name for name, table in tables.items() if table.imagenet_fs is None):
         for cell in plan.tables.measured(table):
             checkpoint = cell.checkpoint_meta.replace(".meta.json", ".pt")

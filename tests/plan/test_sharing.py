@@ -27,21 +27,17 @@ def plan(scale="paper"):
     return Plan(CONFIG, scale)
 
 
-EVERY_TABLE = plan().registry.tables.every
+EVERY_TABLE = plan().tables.every
 TABLES = [name for name, table in EVERY_TABLE.items() if table.imagenet_fs is None]
 
 
 def tables_of(p):
     """The tables of a scale but those of ImageNet-FS."""
-    return [name for name in p.registry.tables.shown if name in TABLES]
+    return [name for name in p.tables.shown if name in TABLES]
 
 
 def rows_of(table):
-    return {
-        (b.name, row.name): row
-        for b in plan().registry.tables.table(table).blocks
-        for row in b.rows
-    }
+    return {(b.name, row.name): row for b in plan().tables.table(table).blocks for row in b.rows}
 
 
 def cells(table, scale="paper"):
@@ -244,8 +240,8 @@ def test_a_cells_scores_are_those_of_its_own_recipe_and_protocol(scale):
     p = plan(scale)
     for name in tables_of(p):
         found = cells(name, scale)
-        columns = {column.name: column for column in p.registry.tables.table(name).columns}
-        backbones = {block.name: block.backbone for block in p.registry.tables.table(name).blocks}
+        columns = {column.name: column for column in p.tables.table(name).columns}
+        backbones = {block.name: block.backbone for block in p.tables.table(name).blocks}
         for (block, row, column), cell in found.items():
             where = where_of(cell.scores)
             ours = rows_of(name)[block, row]
@@ -560,14 +556,14 @@ def test_candidates_of_the_search_differ_in_the_alpha_of_embedding_propagation_a
 
 PRINTED = [path.stem for path in (CONFIG / "paper").glob("*.csv")]
 OF_PAPER = [
-    name for name in TABLES if plan().registry.tables.table(name).paper and name != "compared"
+    name for name in TABLES if plan().tables.table(name).paper and name != "compared"
 ]  # compared shows a block of main again
 
 
 def printed(table):
     """The places of the numbers that the paper prints, then of those of the authors' re-run."""
     places = []
-    for name in plan().registry.tables.table(table).printed:
+    for name in plan().tables.table(table).printed:
         with (CONFIG / "paper" / f"{name}.csv").open(newline="", encoding="utf-8") as file:
             read = csv.DictReader(file)
             places.append([(line["block"], line["row"], line["column"]) for line in read])
@@ -575,17 +571,15 @@ def printed(table):
 
 
 def test_every_table_of_the_paper_is_one_table_of_ours_but_for_imagenet_fs():
-    shown = [plan().registry.tables.table(name).paper for name in OF_PAPER]
+    shown = [plan().tables.table(name).paper for name in OF_PAPER]
     assert sorted(shown) == sorted(set(PRINTED) - {"imfs", "readme-rerun"})
-    reruns = {
-        name for table in OF_PAPER for name in plan().registry.tables.table(table).printed[1:]
-    }
+    reruns = {name for table in OF_PAPER for name in plan().tables.table(table).printed[1:]}
     assert reruns == {"readme-rerun"}
 
 
 @pytest.mark.parametrize("table", OF_PAPER)
 def test_every_printed_number_is_shown_in_a_row_of_its_table(table):
-    columns = [column.name for column in plan().registry.tables.table(table).columns]
+    columns = [column.name for column in plan().tables.table(table).columns]
     shown = {(block, row.paper or row.name) for (block, _), row in rows_of(table).items()}
     paper, _ = printed(table)
     lost = [place for place in paper if place[:2] not in shown or place[2] not in columns]
@@ -596,7 +590,7 @@ def test_every_printed_number_is_shown_in_a_row_of_its_table(table):
 def test_every_row_and_column_of_a_table_of_the_paper_is_printed_there(table):
     """There or, for CUB's Conv-4, in the authors' re-run of it; but for more rows of ours."""
     paper, rerun = printed(table)
-    names = {column.name for column in plan().registry.tables.table(table).columns}
+    names = {column.name for column in plan().tables.table(table).columns}
     rows = {place[:2] for place in (*paper, *rerun) if place[2] in names}
     for (block, _), row in rows_of(table).items():
         if row.source or row.paper:
@@ -644,7 +638,7 @@ def test_a_row_that_is_compared_is_compared_over_the_same_episodes(table):
 @pytest.mark.parametrize("table", TABLES)
 def test_all_cells_of_a_table_are_over_the_number_of_episodes_that_its_caption_says(scale, table):
     p = plan(scale)
-    if table not in p.registry.tables.shown:
+    if table not in p.tables.shown:
         pytest.skip(f"scale {scale} does without it")
     counts = set()
     for cell in p.tables.measured(table):
@@ -688,7 +682,7 @@ def few_images(config):
 
 def test_a_scale_may_do_without_tables_whose_episodes_its_data_cannot_fill(few_images):
     few_images.check()
-    assert list(few_images.registry.tables.shown) == few_images.tables.covered == ["main"]
+    assert list(few_images.tables.shown) == few_images.tables.covered == ["main"]
     curves = list(few_images.curves.stages)
     assert few_images.covered_figures == [
         "alpha", "two-moons", "decision-boundary", "per-episode", "by-shot", *curves,
@@ -704,4 +698,4 @@ def test_a_scale_may_do_without_tables_whose_episodes_its_data_cannot_fill(few_i
 def test_a_scale_that_names_no_tables_has_all(scale):
     named = plan(scale).registry.scale.tables
     every = TABLES if plan(scale).imagenet_fs is None else sorted(EVERY_TABLE)
-    assert list(plan(scale).registry.tables.shown) == (every if named is None else sorted(named))
+    assert list(plan(scale).tables.shown) == (every if named is None else sorted(named))

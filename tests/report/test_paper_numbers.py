@@ -86,7 +86,7 @@ def test_numbers_keep_their_printed_decimals(table):
 def test_every_number_stands_in_a_cell_of_a_table(table):
     shown = {
         (block.name, row.paper or row.name, column.name)
-        for settings in plan_of("demo").registry.tables.every.values()
+        for settings in plan_of("demo").tables.every.values()
         if table in settings.printed
         for block, row, column in settings.places
     }

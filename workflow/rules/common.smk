@@ -161,7 +161,7 @@ wildcard_constraints:
     seed="[0-9]+",
     shot="[0-9]+",
     checkpoint="pretrain|finetune-[0-9]+shot",
-    table=one_of(PLAN.registry.tables.shown),
+    table=one_of(PLAN.tables.shown),
 
 
 # For the first page of the report: the tables that tell the story, and what it all cost.
