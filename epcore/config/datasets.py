@@ -2,6 +2,7 @@
 
 from pydantic import Field
 
+from epcore.config.names import Name
 from epcore.data.datasets import DataSet, Source
 from epcore.settings import Settings
 
@@ -9,5 +10,5 @@ from epcore.settings import Settings
 class DataSources(Settings):
     """The file datasets.yaml."""
 
-    sources: dict[str, Source] = Field(description="name -> files that others published")
-    datasets: dict[str, DataSet] = Field(description="name -> data set")
+    sources: dict[Name, Source] = Field(description="name -> files that others published")
+    datasets: dict[Name, DataSet] = Field(description="name -> data set")

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from epcore.analysis.config import DecisionBoundary, InterpolatedPairs, TwoMoons
+from epcore.config.names import Name
 from epcore.report.figure_config import AnyTableFigure
 from epcore.settings import Probability, Settings
 
@@ -54,7 +55,7 @@ class FigureSettings(Settings):
     )
     interpolation: Interpolation = Field(description="class probability between two images")
     gap: Gap = Field(description="how far apart rows are while they train")
-    of_tables: dict[str, AnyTableFigure] = Field(
+    of_tables: dict[Name, AnyTableFigure] = Field(
         description="name -> a figure that is drawn from a table and the tests behind it"
     )
 
@@ -90,4 +91,4 @@ class PlotSettings(Settings):
         description="the lines of plots without any of their own; of two the difference is drawn "
         "too"
     )
-    plots: dict[str, Plot] = Field(description="name -> what is drawn")
+    plots: dict[Name, Plot] = Field(description="name -> what is drawn")

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from epcore.backbones.config import Architecture
+from epcore.config.names import Name
 from epcore.data.config import AugmentationName, View
 from epcore.evaluation.config import NamedClassifier, Propagation
 from epcore.report.markup import Markup
@@ -112,4 +113,4 @@ class RecipeSources(Settings):
     """Partial recipes: a protocol reads the paper one way, a recipe changes it."""
 
     protocols: dict[str, dict[str, Any]] = Field(description="readings of the paper")
-    recipes: dict[str, dict[str, Any]] = Field(description="what is trained and tested")
+    recipes: dict[Name, dict[str, Any]] = Field(description="what is trained and tested")

@@ -15,7 +15,6 @@ from epcore.config.load import merge, read_yaml
 from epcore.data.config import Split
 from epcore.errors import UserError
 from epcore.plan import paths
-from epcore.plan.checks import check_name
 from epcore.plan.figure_job import FigureJob
 from epcore.plan.registry import Registry
 from epcore.plan.run import Run
@@ -53,7 +52,6 @@ class Figures:
         )
         self._tables.check_table(settings.gap.table, f"{location}, gap, table")
         for name, figure in settings.of_tables.items():
-            check_name(name, f"{location}, of-tables")
             self._tables.check_table(figure.table, f"{location}, of-tables.{name}, table")
         return settings
 

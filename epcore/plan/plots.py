@@ -6,7 +6,6 @@ from epcore.config.figures import Axis, PlotSettings
 from epcore.config.load import read
 from epcore.config.scale import Protocol
 from epcore.plan import paths
-from epcore.plan.checks import check_name
 from epcore.plan.figure_job import FigureJob
 from epcore.plan.registry import Registry
 from epcore.plan.tables import Cell, Tables
@@ -27,7 +26,6 @@ class Plots:
         for series in settings.series:
             self._registry.recipes.check(series.recipe, f"{location}, series")
         for name, plot in settings.plots.items():
-            check_name(name, location)
             for series in plot.series or ():
                 self._registry.recipes.check(series.recipe, f"{location}, {name}, series")
             for table in plot.tables:

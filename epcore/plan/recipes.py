@@ -7,6 +7,7 @@ from typing import Any
 
 from epcore.config.compared import ComparedMethod
 from epcore.config.load import extend, laid_over, merge, read
+from epcore.config.names import Name
 from epcore.config.recipes import (
     BackboneInfo,
     ClassifierChoice,
@@ -31,7 +32,7 @@ class Recipes:
     ) -> None:
         self.config, self.scale, self.scale_file = config, scale, scale_file
         self.backbones = backbones
-        self.classifiers = read(config, "classifiers.yaml", dict[str, ClassifierChoice])
+        self.classifiers = read(config, "classifiers.yaml", dict[Name, ClassifierChoice])
         sources = read(config, "recipes.yaml", RecipeSources)
         self._protocols = sources.protocols
         self._recipes, self._selections = _with_candidates(
@@ -117,7 +118,7 @@ class Recipes:
     def compared(self) -> dict[str, ComparedMethod]:
         """The file compared.yaml: methods that are trained on episodes, at this scale."""
         location = f"{self.config.name}/compared.yaml"
-        sources = read(self.config, "compared.yaml", dict[str, dict[str, Any]])
+        sources = read(self.config, "compared.yaml", dict[Name, dict[str, Any]])
         entries = {}
         for name in sources:
             settings = extend(sources, name, "recipe", location, dict)
@@ -163,7 +164,7 @@ def _with_candidates(
     for name, settings in recipes.items():
         place = f"{location}, recipes.{name}.candidates"
         grid = extend(recipes, name, "recipe", location, dict).get("candidates", {})
-        validate(dict[TrainingPhase, dict[str, dict[str, Any]]], grid, place)
+        validate(dict[TrainingPhase, dict[Name, dict[str, Any]]], grid, place)
         expanded[name] = {key: value for key, value in settings.items() if key != "candidates"}
         candidates = {
             phase: tuple(f"{name}-{suffix}" for suffix in suffixes)

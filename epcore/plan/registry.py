@@ -8,6 +8,7 @@ from typing import Any
 from epcore.backbones.config import BackboneConfig, check_pixels, check_sizes
 from epcore.config.datasets import DataSources
 from epcore.config.load import extend, read, read_yaml
+from epcore.config.names import Name
 from epcore.config.recipes import BackboneInfo
 from epcore.config.resources import JobResources
 from epcore.config.scale import (
@@ -21,7 +22,7 @@ from epcore.data.config import View
 from epcore.data.datasets import OfficialData, Source
 from epcore.errors import UserError
 from epcore.footprint.config import FootprintSettings
-from epcore.plan.checks import check_name, check_unique, short_path
+from epcore.plan.checks import check_unique, short_path
 from epcore.plan.recipes import Recipes
 from epcore.settings import pick, validate
 
@@ -42,7 +43,7 @@ class Registry:
         self.scale_files = _scale_files(config)
         location = f"--scale, --config or {config.name}/config.yaml"
         self.scale_file = short_path(pick(self.scale_files, scale, "scale", location))
-        check_name(scale, self.scale_file)
+        validate(Name, scale, self.scale_file)
         content = extend(self.scale_files, scale, "scale", self.scale_file, read_yaml)
         advice = "; add it, or `extends:` with the name of a scale that has it"
         self.scale: Scale = validate(Scale, content, self.scale_file, advice)
@@ -51,30 +52,16 @@ class Registry:
         registry = read_datasets(config)
         self.sources = registry.sources
         self.datasets: dict[str, Any] = registry.datasets | self.scale.datasets
-        self.backbones = read(config, "backbones.yaml", dict[str, BackboneInfo])
-        self.protocols = read(config, "protocols.yaml", dict[str, Protocol])
+        self.backbones = read(config, "backbones.yaml", dict[Name, BackboneInfo])
+        self.protocols = read(config, "protocols.yaml", dict[Name, Protocol])
         self.recipes = Recipes(config, self.scale, self.scale_file, self.backbones)
-        self._check_names()
+        self._cross_check()
 
     def path(self, pattern: str, **names: Any) -> str:
         """A file of the scale, by its pattern in `epcore.plan.paths`."""
         return pattern.format(scale=self.scale_name, **names)
 
-    def _check_names(self) -> None:
-        names = {
-            "datasets.yaml": self.sources | self.datasets,
-            "backbones.yaml": self.backbones,
-            "protocols.yaml": self.protocols,
-            "classifiers.yaml": self.recipes.classifiers,
-            "recipes.yaml": self.recipes.names,
-            "compared.yaml": self.recipes.compared,
-        }
-        for file, registry in names.items():
-            for name in registry:
-                place = f"{self.config.name}/{file}"
-                if file == "datasets.yaml" and name in self.scale.datasets:
-                    place = f"{self.scale_file}, datasets"
-                check_name(name, place)
+    def _cross_check(self) -> None:
         location = self.scale_file
         for name, settings in self.scale.datasets.items():
             _check_sources(settings, self.sources, f"{location}, datasets.{name}")

@@ -3,9 +3,10 @@
 from pathlib import Path
 
 from epcore.config.load import read_yaml
+from epcore.config.names import Name
 from epcore.config.scale import TablePart
 from epcore.errors import UserError
-from epcore.plan.checks import check_name, check_unique, short_path
+from epcore.plan.checks import check_unique, short_path
 from epcore.plan.recipes import Recipes
 from epcore.plan.registry import Registry
 from epcore.report.table_settings import Block, Column, Row, Table
@@ -24,7 +25,7 @@ def read_tables(registry: Registry) -> dict[str, Table]:
 
 def _read(path: Path, registry: Registry) -> Table:
     file, recipes = short_path(path), registry.recipes
-    check_name(path.stem, file)
+    validate(Name, path.stem, file)
     table: Table = validate(Table, read_yaml(path), file)
     blocks = tuple(_with_classifiers(block, recipes, file) for block in table.blocks)
     table = table.model_copy(update={"blocks": blocks})

@@ -14,9 +14,9 @@ import yaml
 from plans import plan_of
 
 from epcore.config.load import extend, merge
+from epcore.config.names import NAME
 from epcore.errors import UserError
 from epcore.plan import Plan
-from epcore.plan.paths import NAME
 from epcore.settings import config_text
 from epcore.training.config import FinetuneConfig, PretrainConfig
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from plans import plan_of
 
+from epcore.config.names import NAME
 from epcore.errors import UserError
 from epcore.plan import Plan, paths
-from epcore.plan.paths import NAME
 from epcore.plan.table_files import protocol_of
 
 CONFIG = Path(__file__).parents[2] / "config"
@@ -198,7 +198,7 @@ def test_a_smaller_network_is_said_so_in_the_same_words_wherever_it_is_named(con
         ("[main, cub, ten-shot]", "[main, cubs]", "by-shot, tables: unknown table 'cubs'"),
         ("[main, cub, ten-shot]", "[]", "by-shot.tables: expected a list that is not empty"),
         ("    note: The", "    notes: The", "by-unlabeled.notes'; did you mean 'note'?"),
-        ("  by-way:", "  By way:", "the name 'By way' cannot be part of a path"),
+        ("  by-way:", "  By way:", "plots.By way: expected small letters"),
     ],
 )
 def test_a_mistake_in_the_plots_is_named(config, old, new, said):
