@@ -1,17 +1,17 @@
 """The plan: what is asked for becomes what the stages are told, and nothing else."""
 
 import copy
-import json
 import re
 import subprocess
 import sys
 from fractions import Fraction
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 import pytest
 import yaml
-from plans import plan_of
+from plans import flat, plan_of
 
 from epcore.config.load import extend, merge
 from epcore.config.names import NAME
@@ -70,14 +70,6 @@ def unchanged_texts():
     return texts(plan())
 
 
-def flat(settings, at=""):
-    """Nested settings as path -> value."""
-    found = {}
-    for key, value in settings.items():
-        found |= flat(value, f"{at}{key}.") if isinstance(value, dict) else {f"{at}{key}": value}
-    return found
-
-
 def resolved(recipe, backbone="conv4", scale="paper"):
     settings = (
         plan(scale).registry.recipes.resolve(recipe, backbone).model_dump(exclude={"description"})
@@ -130,13 +122,11 @@ def test_the_main_table_has_a_cell_of_every_row_of_ours_in_every_column_of_the_s
     assert ("CONV-4", "EPNet", "mini1") in expected
 
 
-@pytest.mark.parametrize("scale", SCALES)
-def test_every_segment_of_a_path_is_a_readable_name(scale):
-    tables = plan(scale).tables
-    for cell in tables.measured("main" if "main" in tables.covered else tables.covered[0]):
+def test_every_segment_of_a_path_is_a_readable_name():
+    for cell in plan().tables.measured("main"):
         for path in (cell.scores.file, cell.checkpoint_meta):
             folders, file = path.split("/")[:-1], path.split("/")[-1]
-            assert folders[:2] == ["results", scale]
+            assert folders[:2] == ["results", "demo"]
             for segment in [*folders, file.split(".")[0]]:
                 assert re.fullmatch(NAME, segment), path
 
@@ -217,13 +207,12 @@ def test_the_protocols_are_the_two_readings_and_no_setting_is_left_unread(backbo
     assert resolved("epnet-paper-literal", backbone) == paper | LITERAL
 
 
-@pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("backbone", BACKBONES)
-@pytest.mark.parametrize("ending", ["", "-paper", "-paper-literal"])
-def test_net_is_epnet_without_embedding_propagation_and_nothing_else(scale, backbone, ending):
-    epnet, net = (resolved(name + ending, backbone, scale) for name in ("epnet", "net"))
-    assert differences(epnet, net) == {"propagation.embedding"}
-    assert net["propagation.embedding"] is False
+@pytest.mark.parametrize("scale", ["demo", "paper"])
+def test_net_is_epnet_without_embedding_propagation_and_nothing_else(scale):
+    for backbone, ending in product(BACKBONES, ("", "-paper", "-paper-literal")):
+        epnet, net = (resolved(name + ending, backbone, scale) for name in ("epnet", "net"))
+        assert differences(epnet, net) == {"propagation.embedding"}
+        assert net["propagation.embedding"] is False
 
 
 # -- what a change of the config changes -----------------------------------------------------------
@@ -250,11 +239,6 @@ def test_the_order_of_yaml_keys_changes_no_text(config, scale):
             content[ordered] = dict(reversed(content[ordered].items()))
         path.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
     assert texts(plan(scale, config)) == before
-
-
-def test_texts_have_sorted_keys_and_no_spaces_between_them():
-    for text in texts(plan()).values():
-        assert text == json.dumps(json.loads(text), sort_keys=True, separators=(",", ":"))
 
 
 # They name the files of every training.
@@ -355,7 +339,7 @@ def test_a_setting_is_told_to_the_stages_that_read_it_and_to_no_other(config, fi
     assert {call[0] for call in before if before[call] != after[call]} == stages
 
 
-@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("scale", ["demo", "paper"])
 def test_where_rotations_are_classes_no_recipe_rotates_or_asks_for_rotations(scale):
     p = plan(scale)
     for backbone in p.registry.scale.backbones:
@@ -473,14 +457,3 @@ def test_a_raised_stage_version_is_told_to_its_stage_alone(stage, model, monkeyp
     finally:
         monkeypatch.undo()
         model.model_rebuild(force=True)
-
-
-def test_the_recipe_of_the_paper_may_have_another_name(config):
-    """The document then has no fact of it."""
-    for file in config.rglob("*.yaml"):
-        text = file.read_text(encoding="utf-8")
-        file.write_text(re.sub(r"\bepnet\b", "another-name", text), encoding="utf-8")
-    plan = Plan(config, "demo")
-    plan.check()
-    facts = Plan(CONFIG, "demo").reproduction().facts
-    assert facts.keys() - plan.reproduction().facts == {"embedding alpha", "label alpha"}
