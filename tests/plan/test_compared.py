@@ -177,20 +177,14 @@ def test_rows_of_the_literature_are_rerun_at_the_scales_that_say_so():
 
 
 @pytest.fixture
-def config(tmp_path):
-    """A copy whose compared.yaml can be changed: config({"maml": {...}})."""
-    import shutil
-
-    folder = tmp_path / "config"
-    shutil.copytree(CONFIG, folder)
+def config(config):
+    """A copy whose compared.yaml can be changed: config(maml={...})."""
 
     def change(**entries):
-        path = folder / "compared.yaml"
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
         for name, values in entries.items():
-            content[name] = content.get(name, {}) | values
-        path.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
-        return folder
+            for key, value in values.items():
+                put(config, "compared.yaml", f"{name}/{key}", value)
+        return config
 
     return change
 

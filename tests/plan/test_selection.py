@@ -5,7 +5,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from plans import put
+from plans import plan_of, put
 
 from epcore.errors import UserError
 from epcore.plan import Plan
@@ -17,7 +17,7 @@ GRID = ("learning_rate", "episodes_per_epoch", "class_weight")
 
 @pytest.fixture(scope="module", params=["demo", "paper"])
 def plan(request):
-    return Plan(CONFIG, request.param)
+    return plan_of(request.param)
 
 
 @pytest.mark.parametrize(("selected", "plain"), PAIRS)
@@ -60,7 +60,7 @@ def test_every_candidate_is_finetuned_from_the_pretraining_that_was_chosen(plan,
 
 def test_what_a_default_recipe_trains_already_is_not_trained_for_the_selection_again():
     """At scale paper they pretrain with 0.1 too."""
-    plan = Plan(CONFIG, "paper")
+    plan = plan_of("paper")
     for selected, plain in PAIRS:
         found = plan.runs.candidates("conv4", selected, "pretraining")
         assert found == [plain, f"{selected}-lr-02"]
