@@ -103,7 +103,7 @@ TWO_MOONS = {"figure": "two-moons", "number": "a", "sign": "above zero"}
         ("tables/main.yaml", "title", r"\textit{mini}ImageNet", r"\textit is LaTeX; write *emph"),
         ("protocols.yaml", "10way-1shot/episodes", 1, "greater than or equal to 2"),
         ("figures.yaml", "two-moons/batch_sizes", [16, 301], "not be larger than points"),
-        ("compared.yaml", "maml/training/clip", {"eech": 1}, "did you mean 'each'?"),
+        ("compared.yaml", "relation-net/training/clip", {"eech": 1}, "did you mean 'each'?"),
         (
             "claims.yaml",
             "paper/0/numbers",
