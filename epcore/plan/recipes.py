@@ -5,7 +5,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from epcore.config.compared import ComparedMethod
+from epcore.config.compared import ComparedMethod, of_shot
 from epcore.config.load import extend, laid_over, merge, read
 from epcore.config.names import Name
 from epcore.config.recipes import (
@@ -115,41 +115,37 @@ class Recipes:
             pick(self.classifiers, classifier, "entry of classifiers.yaml", location)
 
     @cached_property
-    def compared(self) -> dict[str, ComparedMethod]:
-        """The file compared.yaml: methods that are trained on episodes, at this scale."""
-        location = f"{self.config.name}/compared.yaml"
+    def compared(self) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
+        """Entry of compared.yaml -> its settings, and what the scale changes of them."""
+        location, scale = f"{self.config.name}/compared.yaml", self.scale.compared
         sources = read(self.config, "compared.yaml", dict[Name, dict[str, Any]])
-        entries = {}
-        for name in sources:
-            settings = extend(sources, name, "recipe", location, dict)
-            kind = (settings.get("method") or {}).get("name")
-            shared = {"training": self.scale.compared.training}
-            changes = merge(shared, self.scale.compared.methods.get(str(kind), {}))
-            advice = "; add it, or `extends:` with the name of an entry that has it"
-            content = _with_data_sets(settings, changes)
-            entries[name] = validate(ComparedMethod, content, self.compared_place(name), advice)
-        methods = {method.method["name"]: method for method in entries.values()}
-        for name in self.scale.compared.methods:
-            pick(methods, name, "method", f"{self.scale_file}, compared.methods")
-        return entries
+        entries = {name: extend(sources, name, "recipe", location, dict) for name in sources}
+        kinds = {name: entry.get("method", {}).get("name", "") for name, entry in entries.items()}
+        for kind in scale.methods:
+            place = f"{self.scale_file}, compared.methods"
+            pick(dict.fromkeys(kinds.values()), kind, "method", place)
+        shared = {"training": scale.training}
+        return {
+            name: (entry, merge(shared, scale.methods.get(kinds[name], {})))
+            for name, entry in entries.items()
+        }
 
     def compared_place(self, name: str) -> str:
         """The place of the settings of an entry of compared.yaml, for messages."""
         return f"{self.config.name}/compared.yaml or {self.scale_file}, compared, {name}"
 
-    def compared_method(self, name: str) -> ComparedMethod:
-        """An entry of compared.yaml."""
-        return pick(self.compared, name, "recipe", f"{self.config.name}/compared.yaml")
+    def special_datasets(self, name: str) -> list[str]:
+        """The data sets on which an entry of compared.yaml has settings of their own."""
+        return list(merge(*self.compared[name]).get("datasets", {}))
 
-
-def _with_data_sets(*layers: Mapping[str, Any]) -> dict[str, Any]:
-    """An entry of compared.yaml with a scale's changes, also in what is special to a data set."""
-    merged, datasets = merge(*layers), {}
-    for dataset, special in merged.get("datasets", {}).items():
-        whole = laid_over(layers, "datasets", dataset)
-        keys = {"method", "training", *special}
-        datasets[dataset] = {key: value for key, value in whole.items() if key in keys}
-    return merged | {"datasets": datasets}
+    @cache  # noqa: B019
+    def compared_method(self, name: str, dataset: str = "", shot: int = 1) -> ComparedMethod:
+        """An entry of compared.yaml, with its settings on a data set and of a shot."""
+        layers = pick(self.compared, name, "recipe", f"{self.config.name}/compared.yaml")
+        advice = "; add it, or `extends:` with the name of an entry that has it"
+        content = of_shot(laid_over(layers, "datasets", dataset), shot)
+        place = self.compared_place(name) + (f", on {dataset}" if dataset else "")
+        return validate(ComparedMethod, content, place, advice)
 
 
 def _with_candidates(

@@ -81,11 +81,14 @@ class Registry:
                     "let chosen_on name a protocol of split val",
                 )
         compared = f"{self.config.name}/compared.yaml"
-        for name, method in self.recipes.compared.items():
-            if method.pretrained is not None:
-                self.recipes.check(method.pretrained, f"{compared}, {name}.pretrained")
-            for dataset in method.datasets:
+        for name in self.recipes.compared:
+            special = self.recipes.special_datasets(name)
+            for dataset in special:
                 pick(self.datasets, dataset, "data set", f"{compared}, {name}.datasets")
+            for dataset in ("", *special):
+                method = self.recipes.compared_method(name, dataset)
+                if method.pretrained is not None:
+                    self.recipes.check(method.pretrained, f"{compared}, {name}.pretrained")
 
     def backbone(self, name: str) -> BackboneConfig:
         """The backbone at this scale's width and depth."""

@@ -240,7 +240,7 @@ class Runs:
 
     def start(self, dataset: str, backbone: str, recipe: str, seed: int) -> TrainedNetwork | None:
         """The pretrained network that a compared method starts from, if it starts from one."""
-        start = self._registry.recipes.compared_method(recipe).pretrained
+        start = self._registry.recipes.compared_method(recipe, dataset).pretrained
         if start is None:
             return None
         return self.pretrained(TrainedNetwork(dataset, backbone, start, seed, "pretrain"))

@@ -408,7 +408,7 @@ def test_tpns_width_starts_around_one():
 
 
 def test_tpn_propagates_with_the_alpha_of_the_authors_code():
-    assert plan_of("paper").registry.recipes.compared["tpn"].method["alpha"] == 0.99
+    assert plan_of("paper").registry.recipes.compared_method("tpn").method["alpha"] == 0.99
 
 
 # -- each by itself --------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import yaml
 from plans import DELETED, plan_of, put
 
 from epcore.commands.check_methods import check_methods
+from epcore.config.compared import of_shot
 from epcore.errors import UserError
 from epcore.plan import Plan
 from epcore.plan.run import Run
@@ -84,7 +85,10 @@ def test_the_steps_of_a_training_and_until_its_rate_is_halved(
     """They are those of the authors' code, by data set and shot."""
     for dataset, expected in (("mini-imagenet", mini), (tiered, on_tiered)):
         stage = plan().compared.meta_train(dataset, "conv4", recipe, 0, shot)
-        found = (stage.epochs * stage.steps, stage.training.halve_every * stage.steps)
+        found = (
+            stage.training.epochs * stage.training.steps,
+            stage.training.halve_every * stage.training.steps,
+        )
         assert found == expected
 
 
@@ -94,7 +98,7 @@ def test_what_a_scale_shortens_is_shorter_on_every_data_set(tmp_path):
     (tmp_path / "config/scales/other.yaml").write_text(scale)
     compared = plan("other", tmp_path / "config").compared
     stage = compared.meta_train("tiered-imagenet", "conv4", "egnn", 0, 1)
-    assert (stage.epochs, stage.training.halve_every) == (3, 30)
+    assert (stage.training.epochs, stage.training.halve_every) == (3, 30)
 
 
 @pytest.mark.parametrize(("shot", "steps"), [(1, 300), (5, 90), (10, 90)])
@@ -209,7 +213,7 @@ def test_a_setting_that_does_not_exist_is_told(config):
         ({"tiered-imagnet": {"training": {"epochs": 3}}}, r"tpn\.datasets.*'tiered-imagenet'"),
         (
             {"mini-imagenet": {"training": {"epoch": 3}}},
-            r"datasets\.mini-imagenet\.training\.epoch'",
+            r"tpn, on mini-imagenet: unknown key 'training\.epoch'",
         ),
     ],
 )
@@ -251,10 +255,18 @@ def test_a_pretrained_network_sees_images_as_it_was_pretrained():
     assert (from_scratch.resize, from_scratch.crop) == (1, 1)
 
 
-def test_a_mapping_in_place_of_an_option_has_shots(config):
-    folder = config(tpn={"method": {"name": "tpn", "alpha": {1: 0.5, "five": 0.6}}})
-    with pytest.raises(UserError, match=r"tpn.*alpha: give one value, or one for each shot"):
-        plan("demo", folder)
+def test_a_value_may_be_one_for_each_shot_and_others_have_that_of_the_largest():
+    settings = {"a": {"1-shot": 3, "5-shot": {"b": 4}}, "c": {"1-shot": 1, "b": 2}, "d": [5]}
+    unchanged = {"c": settings["c"], "d": [5]}
+    assert of_shot(settings, 1) == {"a": 3} | unchanged
+    assert of_shot(settings, 5) == of_shot(settings, 2) == {"a": {"b": 4}} | unchanged
+
+
+def test_a_mapping_that_is_not_of_shots_alone_is_no_value(config):
+    alpha = {"1-shot": 0.5, "five": 0.6}
+    loaded = plan("demo", config(tpn={"method": {"name": "tpn", "alpha": alpha}}))
+    with pytest.raises(UserError, match=r"tpn, method: alpha: Input should be a valid number"):
+        check_methods(loaded, loaded.registry.recipes.names)
 
 
 def test_a_scale_may_change_what_is_special_to_a_data_set(config):
