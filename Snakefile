@@ -55,7 +55,3 @@ rule all:
         contact_sheets(PLAN.registry.scale.columns.values()),
         published_reports(),
     localrule: True
-
-
-if workflow.is_main_process:
-    check_targets()

@@ -58,6 +58,14 @@ def _key(place, key):
     return int(key) if key.isdigit() else [entry["name"] for entry in place].index(key)
 
 
+def flat(settings, at=""):
+    """Nested settings as path -> value."""
+    found = {}
+    for key, value in settings.items():
+        found |= flat(value, f"{at}{key}.") if isinstance(value, dict) else {f"{at}{key}": value}
+    return found
+
+
 def command(plan: Plan, stage: str, **names: str | int) -> list[str]:
     """The words behind `epcore` of a job of the small pipeline, as its rule has them."""
     place = {"scale": plan.registry.scale_name, "seed": 0, **names}

@@ -1,6 +1,7 @@
 """Checks the settings that only torch can check, when a run begins."""
 
 from collections.abc import Sequence
+from itertools import product
 from typing import get_args
 
 from epcore.classifiers import load_classifier
@@ -19,11 +20,13 @@ def check_methods(plan: Plan, recipes: Sequence[str]) -> None:
     Raises:
         UserError: that names the recipe, and the protocol of a table or figure.
     """
-    for name, method in plan.registry.recipes.compared.items():
-        place = plan.registry.recipes.compared_place(name)
-        variants = (method, *method.datasets.values())
-        every = [variant.options(shot) for variant in variants for shot in variant.shots]
-        kind, *_ = (method_of(options, place)[0] for options in every)
+    known, protocols = plan.registry.recipes, plan.registry.protocols.values()
+    shots = sorted({protocol.checkpoint_shot for protocol in protocols})
+    for name in known.compared:
+        place = known.compared_place(name)
+        for dataset, shot in product(("", *known.special_datasets(name)), shots):
+            method = known.compared_method(name, dataset, shot)
+            kind, _ = method_of(method.method, place)
         if kind.pretrained != (method.pretrained is not None):
             starts = "a pretrained network" if kind.pretrained else "random weights"
             raise UserError(

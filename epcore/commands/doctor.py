@@ -198,8 +198,9 @@ def _episodes(plan: Plan, dataset: str) -> Iterator[tuple[Split, dict[str, Any]]
         episodes = plan.data.episodes(name)
         numbers = episodes.model_dump(exclude={"stage_version", "split"})
         yield episodes.split, numbers | ({} if episodes.dirichlet else {"episodes": 1})
-    for network in plan.tested.checkpoints:
-        if network.dataset == dataset and network.shot:
+    for network in plan.tested.networks:
+        finetuned = network.shot and not plan.compared.has(network.recipe)
+        if network.dataset == dataset and finetuned:
             stage = plan.runs.finetune(network.backbone, network.recipe, network.seed, network.shot)
             way, queries = stage.finetuning.way, stage.finetuning.queries
             numbers = {"way": way, "shot": stage.shot, "queries": queries}

@@ -85,5 +85,5 @@ def _job(rule: str, body: str, plan: Plan) -> Job:
 def _report_stage(rule: str, wildcards: Mapping[str, str], plan: Plan) -> str:
     """The stage of a job that is a script: a rule of its name, or the figure's; else none."""
     if "figure" in wildcards:
-        return plan.figure_jobs.job(wildcards["figure"]).stage
+        return plan.figure_jobs[wildcards["figure"]].stage
     return rule if rule in REPORT else ""

@@ -29,7 +29,8 @@ def estimate(plan: Plan, job: Job, device: str) -> float | None:
         stage = plan.compared.meta_train(*location, 0, int(names["shot"]))
         way, shot, queries = stage.episode
         images_per_class = shot + queries + (stage.training.unlabeled or 0)
-        images = stage.epochs * stage.steps * stage.tasks * way * images_per_class
+        training = stage.training
+        images = training.epochs * training.steps * training.tasks * way * images_per_class
         network, view = stage.backbone, stage.view
     elif job.stage in ("pretrain", "finetune"):
         recipe = plan.registry.recipes.resolve(names["recipe"], job.backbone)

@@ -1,49 +1,42 @@
 """The file compared.yaml: compared methods."""
 
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
 from epcore.settings import Settings, check_named
 from epcore.training.config import EpisodicTraining
-from epcore.training.optimization import value_of_shot
 
 
-def check_method(method: dict[str, Any]) -> dict[str, Any]:
-    """A method's settings; `ValueError` without its name, or for a mapping that is not of shots."""
-    check_named(method)
-    for name, value in method.items():
-        shots = value if isinstance(value, dict) else {1: value}
-        if not shots or any(not isinstance(shot, int) or shot < 1 for shot in shots):
-            raise ValueError(
-                f"{name}: give one value, or one for each shot, as in {{1: 0.3, 5: 0.2}}"
-            )
-    return method
+def of_shot(settings: Any, shot: int) -> Any:
+    """Settings in which each mapping such as {1-shot: 16, 5-shot: 18} is its value at a shot.
+
+    A shot that is not listed has the value of the largest one.
+    """
+    if not isinstance(settings, dict):
+        return settings
+    matches = [re.fullmatch(r"([1-9]\d*)-shot", str(key)) for key in settings]
+    shots = [int(match[1]) for match in matches if match]
+    if shots and len(shots) == len(settings):
+        return settings[f"{shot if shot in shots else max(shots)}-shot"]
+    return {key: of_shot(value, shot) for key, value in settings.items()}
 
 
 class TrainedMethod(Settings):
     """A method and how it is trained."""
 
-    method: Annotated[dict[str, Any], AfterValidator(check_method)] = Field(
-        description="the `name` of a method of epcore.methods, and its options, each one value or "
-        "one for each shot"
+    method: Annotated[dict[str, Any], AfterValidator(check_named)] = Field(
+        description="the `name` of a method of epcore.methods, and its options"
     )
     training: EpisodicTraining = Field(description="how it is trained")
-
-    def options(self, shot: int) -> dict[str, Any]:
-        """The method's `name` and its options with a shot."""
-        return {name: value_of_shot(value, shot) for name, value in self.method.items()}
-
-    @property
-    def shots(self) -> set[int]:
-        """The shots that options differ between; 1 if they do not."""
-        return {1}.union(*(value for value in self.method.values() if isinstance(value, dict)))
 
 
 class ComparedMethod(TrainedMethod):
     """An entry of compared.yaml: a network, how it is trained, and how it is tested.
 
-    Entries that differ in their test alone share their training.
+    Any value in the file may be one for each shot, as in {1-shot: 16, 5-shot: 18}. Entries that
+    differ in their test alone share their training.
     """
 
     description: str = Field(description="what it is, in a line")
@@ -51,11 +44,6 @@ class ComparedMethod(TrainedMethod):
         default=None,
         description="the recipe whose pretrained network it starts from; from random weights if "
         "there is none",
-    )
-    datasets: dict[str, TrainedMethod] = Field(
-        default_factory=dict,
-        description="name of a data set -> what differs there of `method` and `training`; what a "
-        "scale changes of them holds there too",
     )
     batch_statistics: bool = Field(
         default=False,
@@ -65,10 +53,6 @@ class ComparedMethod(TrainedMethod):
     selected_on: Literal["val", "novel"] = Field(
         default="val", description="the classes on whose episodes the best epoch is chosen"
     )
-
-    def for_dataset(self, dataset: str) -> TrainedMethod:
-        """The method and its training on a data set."""
-        return self.datasets.get(dataset, self)
 
 
 class ComparedScale(Settings):

@@ -2,9 +2,10 @@
 
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field
 
 from epcore.analysis.config import DecisionBoundary, InterpolatedPairs, TwoMoons
+from epcore.config.names import Name
 from epcore.report.figure_config import AnyTableFigure
 from epcore.settings import Probability, Settings
 
@@ -34,14 +35,6 @@ class Interpolation(NetworkFigure, InterpolatedPairs):
     )
     labels: tuple[str, str] = Field(description="how the figure calls them")
 
-    @model_validator(mode="after")
-    def _networks_differ(self) -> "Interpolation":
-        for key in ("recipes", "labels"):
-            first, second = getattr(self, key)
-            if first == second:
-                raise ValueError(f"{key} has {first!r} twice; the two networks must differ in both")
-        return self
-
 
 class Gap(Settings):
     """How far apart recipes are while they train: each row of a table and the row it names."""
@@ -62,7 +55,7 @@ class FigureSettings(Settings):
     )
     interpolation: Interpolation = Field(description="class probability between two images")
     gap: Gap = Field(description="how far apart rows are while they train")
-    of_tables: dict[str, AnyTableFigure] = Field(
+    of_tables: dict[Name, AnyTableFigure] = Field(
         description="name -> a figure that is drawn from a table and the tests behind it"
     )
 
@@ -98,4 +91,4 @@ class PlotSettings(Settings):
         description="the lines of plots without any of their own; of two the difference is drawn "
         "too"
     )
-    plots: dict[str, Plot] = Field(description="name -> what is drawn")
+    plots: dict[Name, Plot] = Field(description="name -> what is drawn")

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
+from epcore.config.names import Name
 from epcore.config.recipes import BackboneInfo
 from epcore.config.resources import JobResources
 from epcore.data.config import View
@@ -67,11 +68,11 @@ class ImageNetFsSettings(Settings):
         description="the probability of a novel class in the measure all-prior"
     )
     view: View = Field(description="what a network sees of a stored image")
-    networks: dict[str, Network] = Field(description="name -> feature extractor")
+    networks: dict[Name, Network] = Field(description="name -> feature extractor")
     classifier: ClassifierTraining = Field(
         description="stage 1: the cosine classifier of the base classes"
     )
-    methods: dict[str, dict[str, Any]] = Field(
+    methods: dict[Name, dict[str, Any]] = Field(
         description="name -> way to get weights of novel classes"
     )
 

@@ -1,6 +1,6 @@
 """Reads the YAML files of `config/` and merges them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +86,15 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
             merged[key] = merge(below if isinstance(below, Mapping) else {}, value)
         else:
             merged[key] = value
+    return merged
+
+
+def laid_over(layers: Iterable[Mapping[str, Any]], key: str, name: str) -> dict[str, Any]:
+    """Layers merged, the last on top; what a layer has below `<key>.<name>` goes over its rest."""
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        general = {other: value for other, value in layer.items() if other != key}
+        merged = merge(merge(merged, general), (layer.get(key) or {}).get(name) or {})
     return merged
 
 

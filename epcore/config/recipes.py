@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from epcore.backbones.config import Architecture
+from epcore.config.names import Name
 from epcore.data.config import AugmentationName, View
 from epcore.evaluation.config import NamedClassifier, Propagation
 from epcore.report.markup import Markup
@@ -108,34 +109,8 @@ class Candidates(Settings):
     finetuning: dict[str, Finetuning] = Field(description="name -> its settings of fine-tuning")
 
 
-# Settings of a part, any of them, which are checked once they are merged; null deletes the part.
-Part = dict[str, Any] | None
-
-
-class RecipeChanges(Settings):
-    """What goes over the settings of a recipe."""
-
-    propagation: Part = None
-    phases: Part = None
-    tested: str | None = None
-    pretraining: Part = None
-    finetuning: Part = None
-    augmentation: Part = None
-    view: Part = None
-    backbones: dict[str, Part] | None = None
-
-
-class PartialRecipe(RecipeChanges):
-    """An entry of recipes.yaml, or a protocol there."""
-
-    extends: str | None = None
-    protocol: str | None = None
-    description: str | None = None
-    candidates: dict[TrainingPhase, dict[str, Part] | None] | None = None
-
-
 class RecipeSources(Settings):
     """Partial recipes: a protocol reads the paper one way, a recipe changes it."""
 
     protocols: dict[str, dict[str, Any]] = Field(description="readings of the paper")
-    recipes: dict[str, dict[str, Any]] = Field(description="what is trained and tested")
+    recipes: dict[Name, dict[str, Any]] = Field(description="what is trained and tested")

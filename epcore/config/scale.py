@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, NonNegativeInt, Pos
 from epcore.backbones.config import Precision
 from epcore.config.compared import ComparedScale
 from epcore.config.imagenet_fs import ImageNetFsScale
+from epcore.config.names import Name
 from epcore.config.resources import Resources
 from epcore.data.config import EpisodeSettings
 from epcore.data.datasets import DataSet
@@ -143,7 +144,7 @@ class Scale(Settings):
     parts: dict[str, TablePart] = Field(
         default_factory=dict, description="table -> its only blocks, columns and rows that it has"
     )
-    datasets: dict[str, DataSet] = Field(
+    datasets: dict[Name, DataSet] = Field(
         default_factory=dict, description="data sets of this scale alone, as in datasets.yaml"
     )
     backbones: dict[str, ScaledBackbone] = Field(

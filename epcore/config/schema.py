@@ -9,7 +9,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import CoreSchema
 
 from epcore.config.claims import ClaimSettings
-from epcore.config.compared import ComparedMethod, ComparedScale
+from epcore.config.compared import ComparedMethod, ComparedScale, TrainedMethod
 from epcore.config.datasets import DataSources
 from epcore.config.figures import FigureSettings, PlotSettings
 from epcore.config.imagenet_fs import ImageNetFsSettings
@@ -54,7 +54,16 @@ class RecipeFile(Settings):
     recipes: dict[str, RecipeEntry] = Field(description="what is trained and tested")
 
 
-class ComparedEntry(ComparedMethod):
+class ChangedMethod(ComparedMethod):
+    """Changes to an entry of compared.yaml."""
+
+    datasets: dict[str, TrainedMethod] = Field(
+        description="name of a data set -> what differs there of `method` and `training`; what a "
+        "scale changes of them holds there too"
+    )
+
+
+class ComparedEntry(ChangedMethod):
     """An entry of compared.yaml."""
 
     extends: str = EXTENDS
@@ -66,7 +75,7 @@ class ComparedChanges(ComparedScale):
     training: EpisodicTraining = Field(  # type: ignore[assignment]
         description="settings of the training of all methods"
     )
-    methods: dict[str, ComparedMethod] = Field(  # type: ignore[assignment]
+    methods: dict[str, ChangedMethod] = Field(  # type: ignore[assignment]
         description="name of a method -> settings of it alone"
     )
 
@@ -113,6 +122,13 @@ WHOLE: dict[str, Any] = {
     "protocols": dict[str, Protocol],
     "tables": Table,
 }
+# What a value of compared.yaml may be instead: one for each shot.
+EACH_SHOT = {
+    "type": "object",
+    "minProperties": 1,
+    "patternProperties": {r"^[1-9]\d*-shot$": {}},
+    "additionalProperties": False,
+}
 # Files whose entries are laid over others: any key may be missing, and null deletes one.
 PARTIAL: dict[str, Any] = {
     "compared": dict[str, ComparedEntry],
@@ -147,7 +163,7 @@ def _partial(schema: Any) -> Any:
 
 def _or_null(schema: Schema) -> Schema:
     described = {key: schema[key] for key in ("description",) if key in schema}
-    return described | {"anyOf": [schema, {"type": "null"}]}
+    return described | {"anyOf": [schema, {"type": "null"}, EACH_SHOT]}
 
 
 def run(settings: Path) -> None:

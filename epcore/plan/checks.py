@@ -1,22 +1,11 @@
-"""Names in config files may be parts of paths, stand there once, and stay the same in a run."""
+"""Names stand once in config files, which stay the same in a run."""
 
 import os
-import re
 from collections import Counter
 from pathlib import Path
 
 from epcore.errors import UserError
 from epcore.files import fingerprint, sha256
-from epcore.plan.paths import NAME
-
-
-def check_name(name: str, location: str) -> None:
-    """Raises `UserError` unless a name can be part of a path."""
-    if not re.fullmatch(NAME, name):
-        raise UserError(
-            f"{location}: the name {name!r} cannot be part of a path",
-            "use small letters, digits and single hyphens",
-        )
 
 
 def check_unique(names: list[str], what: str, location: str) -> None:

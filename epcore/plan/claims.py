@@ -42,7 +42,7 @@ class Claims:
         self.cells: dict[str, ClaimCell] = {}
         self.of_table: dict[str, list[str]] = {}
         self.literature: set[str] = set()
-        for name, table in registry.tables.every.items():
+        for name, table in self._tables.every.items():
             self._add(name, table)
 
     @cached_property
@@ -62,7 +62,7 @@ class Claims:
         used = sorted({cell for claim in claims for cell in claim.cells})
         measured = (self.cells[cell].measured for cell in used)
         figures = {number.figure for claim in claims for number in claim.numbers}
-        tables = registry.tables.every
+        tables = self._tables.every
         return ClaimsConfig(
             title="The claims, judged by the numbers that the paper prints and by this run",
             notes=literal(registry.scale.note) + STAND_IN * (not registry.scale.comparable),
@@ -71,7 +71,7 @@ class Claims:
             claims=tuple(claims),
             cells={cell: self.cells[cell] for cell in used},
             tables=tuple(sorted({parts_of(cell)[0] for cell in measured if cell})),
-            figures=tuple(sorted(figures & {*self._figures.covered})),
+            figures=tuple(sorted(figures & self._figures.jobs.keys())),
             papers={name: table.paper for name, table in tables.items() if table.paper},
         )
 

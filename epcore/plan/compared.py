@@ -3,6 +3,8 @@
 from functools import cache
 from typing import Any
 
+from epcore.config.compared import ComparedMethod
+from epcore.config.load import merge
 from epcore.config.resources import JobResources
 from epcore.data.config import View
 from epcore.evaluation.config import MetaTestConfig
@@ -25,34 +27,36 @@ class Compared:
 
     # -- stages -----------------------------------------------------------------------------------
 
-    def _network(self, backbone: str, recipe: str, resources: JobResources) -> dict[str, Any]:
+    def _network(
+        self, backbone: str, method: ComparedMethod, resources: JobResources
+    ) -> dict[str, Any]:
         """What the configs of a method say of its network.
 
         A network that begins pretrained sees images as in the tests of its pretraining.
         """
-        registry = self._registry
-        pretrained = registry.recipes.compared_method(recipe).pretrained
-        view = registry.recipes.resolve(pretrained, backbone).view if pretrained else WHOLE
+        registry, start = self._registry, method.pretrained
+        view = registry.recipes.resolve(start, backbone).view if start else WHOLE
         return registry.network(registry.backbone(backbone), view, resources)
 
     def meta_train(
         self, dataset: str, backbone: str, recipe: str, seed: int, shot: int
     ) -> MetaTrainConfig:
-        method = self._registry.recipes.compared_method(recipe).for_dataset(dataset)
+        method = self._registry.recipes.compared_method(recipe, dataset, shot)
         return MetaTrainConfig(
-            **self._network(backbone, recipe, self._registry.scale.resources),
-            method=method.options(shot),
-            training=method.training.of_shot(shot),
+            **self._network(backbone, method, self._registry.scale.resources),
+            method=method.method,
+            training=method.training,
             shot=shot,
             seed=seed,
         )
 
     def meta_test(self, dataset: str, backbone: str, recipe: str, protocol: str) -> MetaTestConfig:
-        method = self._registry.recipes.compared_method(recipe)
         tested = self._registry.protocols[protocol]
+        shot = tested.checkpoint_shot
+        method = self._registry.recipes.compared_method(recipe, dataset, shot)
         return MetaTestConfig(
-            **self._network(backbone, recipe, self._registry.scale.resources.embed),
-            method=method.for_dataset(dataset).options(tested.checkpoint_shot),
+            **self._network(backbone, method, self._registry.scale.resources.embed),
+            method=method.method,
             way=tested.way,
             batch_statistics=method.batch_statistics,
         )
@@ -63,22 +67,17 @@ class Compared:
     def trained_as(self, recipe: str) -> str:
         """The first entry with the same training, which names the checkpoints."""
 
-        def training(name: str) -> object:
-            method = self._registry.recipes.compared_method(name)
-            return (
-                method.method,
-                method.pretrained,
-                method.training,
-                method.datasets,
-                method.selected_on,
-            )
+        def training(name: str) -> dict[str, Any]:
+            whole = merge(*entries[name])
+            of_test = ("description", "batch_statistics")
+            return {key: value for key, value in whole.items() if key not in of_test}
 
-        of_recipe = training(recipe)
-        return next(name for name in self._registry.recipes.compared if training(name) == of_recipe)
+        entries = self._registry.recipes.compared
+        return next(name for name in entries if training(name) == training(recipe))
 
     def validation(self, recipe: str, shot: int) -> str:
         """The protocol on whose episodes the best epoch is chosen."""
-        method = self._registry.recipes.compared_method(recipe)
+        method = self._registry.recipes.compared_method(recipe, shot=shot)
         protocol = f"5way-{shot}shot" + ("-u20" if method.training.unlabeled else "")
         return protocol if method.selected_on == "novel" else f"val-{protocol}"
 

@@ -3,6 +3,7 @@
 from functools import cached_property
 
 from epcore.plan import paths
+from epcore.plan.figure_job import FigureJob
 from epcore.plan.figures import Figures
 from epcore.plan.imagenet_fs import ImageNetFs
 from epcore.plan.registry import Registry
@@ -32,10 +33,20 @@ class Curves:
         self._registry, self._runs, self._imagenet_fs = registry, runs, imagenet_fs
         self._tables, self._figures, self._tested = tables, figures, tested
 
-    @property
-    def covered(self) -> list[str]:
-        """The figures that this scale has the trainings of."""
-        return [*self.stages, *(["gap"] if self.gap_runs() else [])]
+    @cached_property
+    def jobs(self) -> dict[str, FigureJob]:
+        """The jobs of the figures that this scale has the trainings of."""
+        jobs = {
+            name: FigureJob("curves", stage.note, stage, {"drawn_from": _files(stage)})
+            for name, stage in self.stages.items()
+        }
+        if self.gap_runs():
+            gap, title = self.gap(), "how far apart rows are while they train"
+            curves = [
+                paths.curve(c) for pair in gap.pairs for c in (pair.checkpoint, pair.baseline)
+            ]
+            jobs["gap"] = FigureJob("gap", title, gap, {"drawn_from": curves})
+        return jobs
 
     @cached_property
     def checkpoints(self) -> dict[str, list[TrainedNetwork]]:
@@ -44,7 +55,7 @@ class Curves:
         Of one data set and backbone, which has several figures if its recipes are many.
         """
         tested: dict[tuple[str, str], list[TrainedNetwork]] = {}
-        for checkpoint in (*self._tested.checkpoints, *self._tested.methods):
+        for checkpoint in self._tested.networks:
             tested.setdefault((checkpoint.dataset, checkpoint.backbone), []).append(checkpoint)
         recipes, seeds = (
             [*self._registry.recipes.names, *self._registry.recipes.compared],
@@ -79,15 +90,6 @@ class Curves:
             )
             for name, checkpoints in self.checkpoints.items()
         } | (self._imagenet_fs.curves(self._tested.imagenet_fs) if self._imagenet_fs else {})
-
-    def files(self, name: str) -> list[str]:
-        """What a figure of curves is made from, as far as rules make it.
-
-        The rule of generators does not list the curves beside them: a method has one for each K.
-        """
-        trainings = self.stages[name].trainings
-        curves = [paths.curve(training.checkpoint) for training in trainings if not training.model]
-        return sorted({*curves, *(paths.meta(training.checkpoint) for training in trainings)})
 
     @cached_property
     def trained_files(self) -> list[str]:
@@ -133,3 +135,14 @@ class Curves:
         """What the curves are of."""
         registry = self._registry
         return registry.data_and_network(of.dataset, registry.sized(of.backbone))
+
+
+def _files(stage: CurvesConfig) -> list[str]:
+    """What a figure of curves is made from, as far as rules make it.
+
+    The rule of generators does not list the curves beside them: a method has one for each K.
+    """
+    curves = (
+        paths.curve(training.checkpoint) for training in stage.trainings if not training.model
+    )
+    return sorted({*curves, *(paths.meta(training.checkpoint) for training in stage.trainings)})

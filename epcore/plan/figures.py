@@ -14,7 +14,8 @@ from epcore.config.figures import FigureSettings, NetworkFigure
 from epcore.config.load import merge, read_yaml
 from epcore.data.config import Split
 from epcore.errors import UserError
-from epcore.plan.checks import check_name
+from epcore.plan import paths
+from epcore.plan.figure_job import FigureJob
 from epcore.plan.registry import Registry
 from epcore.plan.run import Run
 from epcore.plan.runs import Runs
@@ -49,12 +50,9 @@ class Figures:
         self._check_networks(
             settings.interpolation, "novel", f"{location}, interpolation", "the figure is tested"
         )
-        self._registry.tables.check_table(settings.gap.table, f"{location}, gap, table")
+        self._tables.check_table(settings.gap.table, f"{location}, gap, table")
         for name, figure in settings.of_tables.items():
-            place = f"{location}, of-tables.{name}"
-            check_name(name, f"{location}, of-tables")
-            self._registry.tables.check_table(figure.table, f"{place}, table")
-            figure.check(self._registry.tables.every[figure.table], place)
+            self._tables.check_table(figure.table, f"{location}, of-tables.{name}, table")
         return settings
 
     def _check_networks(
@@ -62,7 +60,7 @@ class Figures:
     ) -> None:
         registry = self._registry
         pick(registry.backbones, figure.backbone, "backbone", location)
-        registry.tables.check_column(figure.column, f"{location}, column")
+        self._tables.check_column(figure.column, f"{location}, column")
         actual = pick(registry.protocols, figure.protocol, "protocol", location).split
         if actual != split:
             raise UserError(
@@ -72,17 +70,39 @@ class Figures:
         for recipe in figure.recipes:
             pick(dict.fromkeys(registry.recipes.names), recipe, "recipe", f"{location}, recipes")
 
-    @property
-    def covered(self) -> list[str]:
-        """The figures that this scale has the runs of."""
-        runs = {
-            "alpha": self.alpha_runs(),
-            "two-moons": True,  # this and the next are of points of their own
-            "decision-boundary": True,
-            "interpolation": self.interpolation_runs(),
+    @cached_property
+    def jobs(self) -> dict[str, FigureJob]:
+        """The jobs of the figures that this scale has the runs of."""
+        jobs, path = {}, self._registry.path
+        if runs := self.alpha_runs():
+            title = "validation accuracy over both alphas"
+            jobs["alpha"] = FigureJob("alpha", title, self.alpha(), self._of_networks(runs))
+        jobs["two-moons"] = FigureJob(
+            "two-moons", "embedding propagation of two moons", self.two_moons()
+        )
+        jobs["decision-boundary"] = FigureJob(
+            "decision-boundary",
+            "boundaries of three classes in the plane",
+            self.decision_boundary(),
+        )
+        if runs := self.interpolation_runs():
+            title, inputs = "class probability between two images", self._of_networks(runs)
+            jobs["interpolation"] = FigureJob("interpolation", title, self.interpolation(), inputs)
+        for name, figure in self.settings.of_tables.items():
+            if self._has_numbers(name):
+                inputs = {
+                    "table": [path(paths.TABLE_CSV, table=figure.table)],
+                    "drawn_from": [path(paths.TABLE_TESTS, table=figure.table)],
+                }
+                jobs[name] = FigureJob("table-figure", figure.title, self.of_table(name), inputs)
+        return jobs
+
+    def _of_networks(self, runs: list[Run]) -> dict[str, list[str]]:
+        """Features of the runs, and the episodes, which are of one protocol."""
+        return {
+            "drawn_from": [self._runs.features(run) for run in runs],
+            "episodes": [self._runs.path(paths.EPISODES, runs[0])],
         }
-        figures = [name for name, has_runs in runs.items() if has_runs]
-        return [*figures, *filter(self._has_numbers, self.settings.of_tables)]
 
     def _has_numbers(self, name: str) -> bool:
         """Whether the scale has the tests that a figure of a table draws."""
@@ -120,24 +140,15 @@ class Figures:
 
     def alpha(self) -> AlphaConfig:
         figure, runs = self.settings.alpha, self.alpha_runs()
-        candidates = {
-            recipe: AlphaCandidate(
+        candidates = (
+            AlphaCandidate(
                 features=tuple(self._runs.features(run) for run in runs if run.recipe == recipe),
                 propagation=self._runs.evaluate(figure.backbone, recipe).propagation,
             )
             for recipe in figure.recipes
-        }
-        recipe_of_alpha: dict[float, str] = {}
-        for recipe, candidate in candidates.items():
-            alpha = candidate.propagation.embedding_alpha
-            if (other := recipe_of_alpha.setdefault(alpha, recipe)) != recipe:
-                raise UserError(
-                    f"the figure alpha: recipes {other} and {recipe} both have embedding_alpha "
-                    f"{alpha:g}",
-                    "leave one out of its recipes",
-                )
+        )
         return AlphaConfig(
-            candidates=tuple(candidates.values()),
+            candidates=tuple(candidates),
             label_alphas=figure.label_alphas,
             note=self._note(figure.column, figure.backbone),
         )

@@ -22,7 +22,6 @@ from epcore.imagenet_fs.config import (
     TrialsConfig,
 )
 from epcore.plan import paths
-from epcore.plan.checks import check_name
 from epcore.plan.registry import Registry
 from epcore.plan.run import Run
 from epcore.report.config import ScoreColumn, Training
@@ -61,9 +60,6 @@ class ImageNetFs:
         for network in self.settings.networks:
             check_sizes(self.backbone(network), self._scale_file)
             self._classifier_training(network)
-        for key in ("networks", "methods"):
-            for name in getattr(self.settings, key):
-                check_name(name, f"{self._location}, {key}")
         for method in self.settings.methods:
             self.evaluate(method)
 

@@ -5,22 +5,18 @@ from epcore.plan.captions import caption_of, this_run
 from epcore.plan.imagenet_fs import ImageNetFs
 from epcore.plan.registry import Registry
 from epcore.report.markup import literal
-from epcore.report.table_settings import Block, ImageNetFsBlocks, Row, Table
+from epcore.report.table_settings import Block, Row, Table
 from epcore.settings import pick
 
 
-def with_runs(table: Table, fs: ImageNetFs, registry: Registry, location: str) -> Table:
+def with_runs(table: Table, fs: ImageNetFs, registry: Registry) -> Table:
     """A table of ImageNet-FS with a block for each run of the scale, and the columns of its K.
 
     A row with a network of its own stands in the first block of each data set.
-
-    Raises:
-        UserError: if a row names a method, network or baseline that there is not.
     """
     settings = table.imagenet_fs
     if settings is None:
         return table
-    _check(table, settings, fs, location)
     runs = fs.scale.runs[:1] if settings.runs == "first" else fs.scale.runs
     first = {run.dataset: run for run in reversed(runs)}
     blocks = [
@@ -34,17 +30,6 @@ def with_runs(table: Table, fs: ImageNetFs, registry: Registry, location: str) -
     ]
     columns = tuple(column for column in table.columns if column.protocol in fs.protocols)
     return table.model_copy(update={"columns": columns, "blocks": (*table.blocks, *blocks)})
-
-
-def _check(table: Table, settings: ImageNetFsBlocks, fs: ImageNetFs, location: str) -> None:
-    rows = {row.name: row for row in settings.rows}
-    for row in (*settings.rows, *(row for block in table.blocks for row in block.rows)):
-        for method in filter(None, (row.recipe, row.method, row.baseline_recipe)):
-            pick(fs.settings.methods, method, "method", f"{location}, {row.name}")
-        if row.baseline is not None:
-            pick(rows, row.baseline, "row of ours", f"{location}, {row.name}, baseline")
-        if row.backbone is not None:
-            pick(fs.settings.networks, row.backbone, "network", f"{location}, {row.name}, backbone")
 
 
 def _block(run: ImageNetFsRun, rows: list[Row], fs: ImageNetFs, registry: Registry) -> Block:

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from epcore.files import curve_of, meta_of
 
-NAME = r"[a-z0-9]+(-[a-z0-9]+)*"
-
 RECEIPT = "results/{scale}/sources/{source}.json"
 DATA = "results/{scale}/data/{dataset}"
 STORE = DATA + "/store.json"

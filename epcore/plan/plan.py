@@ -9,7 +9,7 @@ from epcore.plan import paths
 from epcore.plan.claims import Claims
 from epcore.plan.curves import Curves
 from epcore.plan.data import Data
-from epcore.plan.figure_jobs import FigureJobs
+from epcore.plan.figure_job import FigureJob
 from epcore.plan.figures import Figures
 from epcore.plan.imagenet_fs import ImageNetFs
 from epcore.plan.plots import Plots
@@ -27,7 +27,7 @@ class Plan:
     registry: the config files, validated. data: data sets and episodes. runs: trainings and tests;
     compared: those of compared methods.
     imagenet_fs, if the scale has it. tables. figures. tested: the runs of both. plots: of tables.
-    curves: of trainings. figure_jobs: what each figure is made from. claims: of tables and figures.
+    curves: of trainings. claims: of tables and figures.
     Arguments and errors are those of `Registry`.
 
     Methods named after a stage, here and in the parts, make its config: the settings that
@@ -46,7 +46,6 @@ class Plan:
         self.tested = tested = Tested(registry, runs, tables, figures)
         self.plots = Plots(registry, tables)
         self.curves = Curves(registry, runs, tables, figures, tested, fs)
-        self.figure_jobs = FigureJobs(registry, runs, tables, figures, self.plots, self.curves)
         self.claims = Claims(registry, tables, figures)
 
     def check(self) -> None:
@@ -54,17 +53,12 @@ class Plan:
 
         What no run uses does not stop one: `epcore doctor` checks all recipes.
         """
-        registry = self.registry
         if self.imagenet_fs is not None:
             self.imagenet_fs.check()
-        for table in registry.tables.shown:
-            self.tables.stage(table)
-        registry.tables.check_columns()
-        registry.check_recipes(self.tested.recipes)
-        self.figures.alpha()
-        for plot in self.plots.settings.plots:
-            self.plots.plot(plot)
-        _ = registry.footprint
+        self.tables.check()
+        self.registry.check_recipes(self.tested.recipes)
+        _ = self.figure_jobs
+        _ = self.registry.footprint
         self.claims.stage()
 
     # -- tables and figures of all parts ----------------------------------------------------------
@@ -72,12 +66,17 @@ class Plan:
     @property
     def main_tables(self) -> list[str]:
         """The tables in the target `all`."""
-        return [name for name in self.tables.covered if self.registry.tables.table(name).in_all]
+        return [name for name in self.tables.covered if self.tables.table(name).in_all]
+
+    @cached_property
+    def figure_jobs(self) -> dict[str, FigureJob]:
+        """The jobs of the figures that this scale has the runs of."""
+        return self.figures.jobs | self.plots.jobs | self.curves.jobs
 
     @property
     def covered_figures(self) -> list[str]:
         """The figures that this scale has the runs of."""
-        return [*self.figures.covered, *self.plots.covered, *self.curves.covered]
+        return list(self.figure_jobs)
 
     # -- the report -------------------------------------------------------------------------------
 

@@ -5,7 +5,8 @@ from functools import cache, cached_property
 from epcore.config.figures import Axis, PlotSettings
 from epcore.config.load import read
 from epcore.config.scale import Protocol
-from epcore.plan.checks import check_name
+from epcore.plan import paths
+from epcore.plan.figure_job import FigureJob
 from epcore.plan.registry import Registry
 from epcore.plan.tables import Cell, Tables
 from epcore.report.figure_config import PlotConfig, PlotPoint
@@ -25,25 +26,33 @@ class Plots:
         for series in settings.series:
             self._registry.recipes.check(series.recipe, f"{location}, series")
         for name, plot in settings.plots.items():
-            check_name(name, location)
             for series in plot.series or ():
                 self._registry.recipes.check(series.recipe, f"{location}, {name}, series")
             for table in plot.tables:
-                self._registry.tables.check_table(table, f"{location}, {name}, tables")
+                self._tables.check_table(table, f"{location}, {name}, tables")
         return settings
 
-    @property
-    def covered(self) -> list[str]:
-        """The plots that this scale has the numbers of."""
-        return [name for name in self.settings.plots if self._points(name)]
+    @cached_property
+    def jobs(self) -> dict[str, FigureJob]:
+        """The jobs of the plots that this scale has the numbers of."""
+        return {
+            name: FigureJob(
+                "plot",
+                f"accuracy over {plot.label}",
+                self.plot(name),
+                {
+                    "tables": [
+                        self._registry.path(paths.TABLE_CSV, table=t) for t in self.tables(name)
+                    ]
+                },
+            )
+            for name, plot in self.settings.plots.items()
+            if self._points(name)
+        }
 
     def tables(self, name: str) -> list[str]:
         """The tables of this scale that a plot reads."""
-        return [
-            table
-            for table in self.settings.plots[name].tables
-            if table in self._registry.tables.shown
-        ]
+        return [table for table in self.settings.plots[name].tables if table in self._tables.shown]
 
     def plot(self, plot: str) -> PlotConfig:
         """The config of the stage `plot`."""

@@ -1,19 +1,18 @@
 """The recipes of recipes.yaml and compared.yaml, with what a scale changes of them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from epcore.config.compared import ComparedMethod
-from epcore.config.load import extend, merge, read
+from epcore.config.compared import ComparedMethod, of_shot
+from epcore.config.load import extend, laid_over, merge, read
+from epcore.config.names import Name
 from epcore.config.recipes import (
     BackboneInfo,
     ClassifierChoice,
-    PartialRecipe,
     Recipe,
-    RecipeChanges,
+    RecipeSettings,
     RecipeSources,
     TrainingPhase,
 )
@@ -21,18 +20,8 @@ from epcore.config.scale import Scale
 from epcore.errors import UserError
 from epcore.settings import pick, validate
 
-T = TypeVar("T")
 # Recipe -> phase -> its candidates.
 Selections = dict[str, dict[str, tuple[str, ...]]]
-
-
-@dataclass(frozen=True)
-class _Sources:
-    """Protocols, recipes with all candidates, and which recipes are chosen from them."""
-
-    protocols: dict[str, Any]
-    recipes: dict[str, Any]
-    selections: Selections
 
 
 class Recipes:
@@ -43,26 +32,15 @@ class Recipes:
     ) -> None:
         self.config, self.scale, self.scale_file = config, scale, scale_file
         self.backbones = backbones
-        self.classifiers = read(config, "classifiers.yaml", dict[str, ClassifierChoice])
-
-    @cached_property
-    def _sources(self) -> _Sources:
-        """The file recipes.yaml, with a recipe for each candidate."""
-        location = f"{self.config.name}/recipes.yaml"
-        sources = read(self.config, "recipes.yaml", RecipeSources)
-        partial = {
-            f"{location}, protocols.{name}": source for name, source in sources.protocols.items()
-        }
-        partial |= {
-            f"{location}, recipes.{name}": source for name, source in sources.recipes.items()
-        }
-        partial[f"{self.scale_file}, recipe"] = self.scale.recipe
-        for place, settings in partial.items():
-            changes = settings is self.scale.recipe
-            validate(RecipeChanges if changes else PartialRecipe, settings, place)
-            for backbone in settings.get("backbones") or {}:
-                pick(self.backbones, backbone, "backbone", f"{place}, backbones")
-        return _Sources(sources.protocols, *_with_candidates(sources.recipes, location))
+        self.classifiers = read(config, "classifiers.yaml", dict[Name, ClassifierChoice])
+        sources = read(config, "recipes.yaml", RecipeSources)
+        self._protocols = sources.protocols
+        self._recipes, self._selections = _with_candidates(
+            sources.recipes, f"{config.name}/recipes.yaml"
+        )
+        keys = dict.fromkeys([*RecipeSettings.model_fields, "backbones"])
+        for key in scale.recipe:  # the protocol is the recipe's own
+            pick(keys, key, "key", f"{scale_file}, recipe")
 
     @cached_property
     def unusable(self) -> dict[str, str]:
@@ -88,11 +66,11 @@ class Recipes:
 
     @property
     def names(self) -> list[str]:
-        return list(self._sources.recipes)
+        return list(self._recipes)
 
     def selection(self, recipe: str, phase: TrainingPhase) -> tuple[str, ...]:
         """The recipes of which a recipe takes the best on validation; none if it trains itself."""
-        return self._sources.selections.get(recipe.partition("+")[0], {}).get(phase, ())
+        return self._selections.get(recipe.partition("+")[0], {}).get(phase, ())
 
     @cache  # noqa: B019 - it lives as long as the program
     def resolve(self, name: str, backbone: str) -> Recipe:
@@ -106,26 +84,19 @@ class Recipes:
         if classifier:
             return self._tested_with(self.resolve(name, backbone), classifier)
         location = f"{self.config.name}/recipes.yaml"
-        settings = extend(self._sources.recipes, name, "recipe", location, dict)
+        settings = extend(self._recipes, name, "recipe", location, dict)
         if "protocol" not in settings:
             raise UserError(
                 f"{location}, recipes.{name}: the key 'protocol' is missing",
                 "add it, or `extends:` with the name of a recipe that has it",
             )
         protocol, place = settings["protocol"], f"{location}, recipes.{name}"
-        preset = extend(self._sources.protocols, protocol, "protocol", place, dict)
-        merged: dict[str, Any] = {}
-        layers = []
-        for place, layer in (
-            (f"{location}, protocols.{protocol}", preset),
-            (f"{self.scale_file}, recipe", self.scale.recipe),
-            (f"{location}, recipes.{name}", settings),
-        ):
-            general = {key: value for key, value in layer.items() if key != "backbones"}
-            special = (layer.get("backbones") or {}).get(backbone) or {}
-            merged = merge(merge(merged, general), special)
-            layers.append((place, merged))
-        return _validate_last(Recipe, layers)
+        preset = extend(self._protocols, protocol, "protocol", place, dict)
+        layers = (preset, self.scale.recipe, settings)
+        place += f" (over protocols.{protocol} and {self.scale_file}, recipe)"
+        for special in (special for layer in layers for special in layer.get("backbones") or {}):
+            pick(self.backbones, special, "backbone", f"{place}, backbones")
+        return validate(Recipe, laid_over(layers, "backbones", backbone), place)
 
     def _tested_with(self, recipe: Recipe, classifier: str) -> Recipe:
         location = f"recipe <recipe>+{classifier}"
@@ -139,53 +110,42 @@ class Recipes:
         """Raises `UserError` unless the recipe exists, and the classifier behind its + does."""
         recipe, plus, classifier = name.partition("+")
         trained = {} if plus else self.compared
-        pick({**self._sources.recipes, **trained}, recipe, "recipe", location)
+        pick({**self._recipes, **trained}, recipe, "recipe", location)
         if plus:
             pick(self.classifiers, classifier, "entry of classifiers.yaml", location)
 
     @cached_property
-    def compared(self) -> dict[str, ComparedMethod]:
-        """The file compared.yaml: methods that are trained on episodes, at this scale."""
-        location = f"{self.config.name}/compared.yaml"
-        sources = read(self.config, "compared.yaml", dict[str, dict[str, Any]])
-        entries = {}
-        for name in sources:
-            settings = extend(sources, name, "recipe", location, dict)
-            kind = (settings.get("method") or {}).get("name")
-            shared = {"training": self.scale.compared.training}
-            changes = merge(shared, self.scale.compared.methods.get(str(kind), {}))
-            file = f"{self.config.name}/compared.yaml, {name}"
-            special = merge(settings, changes).get("datasets", {})
-            validate(dict[str, dict[str, Any]], special, f"{file}, datasets")
-            advice = "; add it, or `extends:` with the name of an entry that has it"
-            layers = [
-                (file, _with_data_sets(settings, {})),
-                (f"{self.scale_file}, compared", _with_data_sets(settings, changes)),
-            ]
-            entries[name] = _validate_last(ComparedMethod, layers, advice)
-        methods = {method.method["name"]: method for method in entries.values()}
-        for name in self.scale.compared.methods:
-            pick(methods, name, "method", f"{self.scale_file}, compared.methods")
-        return entries
+    def compared(self) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
+        """Entry of compared.yaml -> its settings, and what the scale changes of them."""
+        location, scale = f"{self.config.name}/compared.yaml", self.scale.compared
+        sources = read(self.config, "compared.yaml", dict[Name, dict[str, Any]])
+        entries = {name: extend(sources, name, "recipe", location, dict) for name in sources}
+        kinds = {name: entry.get("method", {}).get("name", "") for name, entry in entries.items()}
+        for kind in scale.methods:
+            place = f"{self.scale_file}, compared.methods"
+            pick(dict.fromkeys(kinds.values()), kind, "method", place)
+        shared = {"training": scale.training}
+        return {
+            name: (entry, merge(shared, scale.methods.get(kinds[name], {})))
+            for name, entry in entries.items()
+        }
 
     def compared_place(self, name: str) -> str:
         """The place of the settings of an entry of compared.yaml, for messages."""
         return f"{self.config.name}/compared.yaml or {self.scale_file}, compared, {name}"
 
-    def compared_method(self, name: str) -> ComparedMethod:
-        """An entry of compared.yaml."""
-        return pick(self.compared, name, "recipe", f"{self.config.name}/compared.yaml")
+    def special_datasets(self, name: str) -> list[str]:
+        """The data sets on which an entry of compared.yaml has settings of their own."""
+        return list(merge(*self.compared[name]).get("datasets", {}))
 
-
-def _with_data_sets(sources: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """An entry of compared.yaml with a scale's changes, also in what is special to a data set."""
-    general, datasets = merge(sources, changes), {}
-    for dataset in general.get("datasets", {}):
-        special = [layer.get("datasets", {}).get(dataset, {}) for layer in (sources, changes)]
-        whole = merge(merge(merge(sources, special[0]), changes), special[1])
-        keys = {"method", "training", *special[0], *special[1]}
-        datasets[dataset] = {key: value for key, value in whole.items() if key in keys}
-    return general | {"datasets": datasets}
+    @cache  # noqa: B019
+    def compared_method(self, name: str, dataset: str = "", shot: int = 1) -> ComparedMethod:
+        """An entry of compared.yaml, with its settings on a data set and of a shot."""
+        layers = pick(self.compared, name, "recipe", f"{self.config.name}/compared.yaml")
+        advice = "; add it, or `extends:` with the name of an entry that has it"
+        content = of_shot(laid_over(layers, "datasets", dataset), shot)
+        place = self.compared_place(name) + (f", on {dataset}" if dataset else "")
+        return validate(ComparedMethod, content, place, advice)
 
 
 def _with_candidates(
@@ -198,7 +158,9 @@ def _with_candidates(
     expanded: dict[str, Any] = {}
     selections: Selections = {}
     for name, settings in recipes.items():
+        place = f"{location}, recipes.{name}.candidates"
         grid = extend(recipes, name, "recipe", location, dict).get("candidates", {})
+        validate(dict[TrainingPhase, dict[Name, dict[str, Any]]], grid, place)
         expanded[name] = {key: value for key, value in settings.items() if key != "candidates"}
         candidates = {
             phase: tuple(f"{name}-{suffix}" for suffix in suffixes)
@@ -209,8 +171,7 @@ def _with_candidates(
             for candidate, changes in zip(candidates[phase], suffixes.values(), strict=True):
                 if candidate in recipes or candidate in expanded:
                     raise UserError(
-                        f"{location}, recipes.{name}.candidates: a recipe {candidate!r} is "
-                        "there already",
+                        f"{place}: a recipe {candidate!r} is there already",
                         "rename the candidate",
                     )
                 described = f"a candidate of {name} for {phase}"
@@ -218,23 +179,3 @@ def _with_candidates(
                 if phase == "finetuning" and "pretraining" in candidates:
                     selections[candidate] = {"pretraining": candidates["pretraining"]}
     return expanded, selections
-
-
-def _validate_last(kind: type[T], layers: list[tuple[str, dict[str, Any]]], advice: str = "") -> T:
-    """The settings of the last layer, on which those before it are merged.
-
-    Raises:
-        UserError: for a mistake, at the place of the first layer that has it.
-    """
-    place, merged = layers[-1]
-    try:
-        return validate(kind, merged, "", advice)
-    except UserError as error:
-        for earlier, settings in layers[:-1]:
-            try:
-                validate(kind, settings, "", advice)
-            except UserError as same:
-                if str(same) == str(error):
-                    place = earlier
-                    break
-        raise UserError(f"{place}{error}") from None

@@ -5,11 +5,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from epcore.backbones.config import BackboneConfig, check_pixels, check_sizes
 from epcore.config.datasets import DataSources
 from epcore.config.load import extend, read, read_yaml
+from epcore.config.names import Name
 from epcore.config.recipes import BackboneInfo
 from epcore.config.resources import JobResources
 from epcore.config.scale import (
@@ -23,9 +22,8 @@ from epcore.data.config import View
 from epcore.data.datasets import OfficialData, Source
 from epcore.errors import UserError
 from epcore.footprint.config import FootprintSettings
-from epcore.plan.checks import check_name, check_unique, short_path
+from epcore.plan.checks import check_unique, short_path
 from epcore.plan.recipes import Recipes
-from epcore.plan.table_files import TableFiles
 from epcore.settings import pick, validate
 
 
@@ -43,10 +41,9 @@ class Registry:
     def __init__(self, config: Path, scale: str, seeds: Any = None) -> None:
         self.config, self.scale_name = config, scale
         self.scale_files = _scale_files(config)
-        _check_is_text(scale, self.scale_files)
         location = f"--scale, --config or {config.name}/config.yaml"
         self.scale_file = short_path(pick(self.scale_files, scale, "scale", location))
-        check_name(scale, self.scale_file)
+        validate(Name, scale, self.scale_file)
         content = extend(self.scale_files, scale, "scale", self.scale_file, read_yaml)
         advice = "; add it, or `extends:` with the name of a scale that has it"
         self.scale: Scale = validate(Scale, content, self.scale_file, advice)
@@ -55,39 +52,22 @@ class Registry:
         registry = read_datasets(config)
         self.sources = registry.sources
         self.datasets: dict[str, Any] = registry.datasets | self.scale.datasets
-        self.backbones = read(config, "backbones.yaml", dict[str, BackboneInfo])
-        self.protocols = read(config, "protocols.yaml", dict[str, Protocol])
+        self.backbones = read(config, "backbones.yaml", dict[Name, BackboneInfo])
+        self.protocols = read(config, "protocols.yaml", dict[Name, Protocol])
         self.recipes = Recipes(config, self.scale, self.scale_file, self.backbones)
-        self.tables = TableFiles(self)
-        self._check_names()
+        self._cross_check()
 
     def path(self, pattern: str, **names: Any) -> str:
         """A file of the scale, by its pattern in `epcore.plan.paths`."""
         return pattern.format(scale=self.scale_name, **names)
 
-    def _check_names(self) -> None:
-        names = {
-            "datasets.yaml": self.sources | self.datasets,
-            "backbones.yaml": self.backbones,
-            "protocols.yaml": self.protocols,
-            "classifiers.yaml": self.recipes.classifiers,
-            "recipes.yaml": self.recipes.names,
-            "compared.yaml": self.recipes.compared,
-        }
-        for file, registry in names.items():
-            for name in registry:
-                place = f"{self.config.name}/{file}"
-                if file == "datasets.yaml" and name in self.scale.datasets:
-                    place = f"{self.scale_file}, datasets"
-                check_name(name, place)
+    def _cross_check(self) -> None:
         location = self.scale_file
         for name, settings in self.scale.datasets.items():
             _check_sources(settings, self.sources, f"{location}, datasets.{name}")
         for column, dataset in self.scale.columns.items():
             pick(self.datasets, dataset, "data set", f"{location}, columns.{column}")
-        # Also those that it takes away: `null` for a misspelled name would leave the backbone in.
-        backbones = read_yaml(self.scale_files[self.scale_name]).get("backbones")
-        for name in {**self.scale.backbones, **(backbones if isinstance(backbones, dict) else {})}:
+        for name in self.scale.backbones:
             pick(self.backbones, name, "backbone", f"{location}, backbones")
         place = f"{self.config.name}/protocols.yaml"
         for name, protocol in self.protocols.items():
@@ -101,13 +81,14 @@ class Registry:
                     "let chosen_on name a protocol of split val",
                 )
         compared = f"{self.config.name}/compared.yaml"
-        for name, method in self.recipes.compared.items():
-            if name in self.recipes.names:
-                raise UserError(f"{compared}: {name!r} is in recipes.yaml too", "rename it")
-            if method.pretrained is not None:
-                self.recipes.check(method.pretrained, f"{compared}, {name}.pretrained")
-            for dataset in method.datasets:
+        for name in self.recipes.compared:
+            special = self.recipes.special_datasets(name)
+            for dataset in special:
                 pick(self.datasets, dataset, "data set", f"{compared}, {name}.datasets")
+            for dataset in ("", *special):
+                method = self.recipes.compared_method(name, dataset)
+                if method.pretrained is not None:
+                    self.recipes.check(method.pretrained, f"{compared}, {name}.pretrained")
 
     def backbone(self, name: str) -> BackboneConfig:
         """The backbone at this scale's width and depth."""
@@ -168,17 +149,6 @@ def _scale_files(config: Path) -> dict[str, Path]:
     return {path.stem: path for path in paths}
 
 
-def _check_is_text(scale: str, files: Mapping[str, Path]) -> None:
-    """Raises `UserError` for a scale whose name YAML reads as a number, such as 007."""
-    for name, path in files.items():
-        value = yaml.safe_load(name)
-        if str(value) == scale and not isinstance(value, str):
-            raise UserError(
-                f"{short_path(path)}: in `--config scale={name}` the name is read as {value!r}",
-                "rename the file so that it begins with a letter",
-            )
-
-
 def main_config(config: Path, overrides: Mapping[str, Any] | None = None) -> MainConfig:
     """The file config.yaml of the folder `config`, with what a command line says instead.
 
@@ -199,12 +169,6 @@ def read_datasets(config: Path) -> DataSources:
     registry = validate(DataSources, read_yaml(config / "datasets.yaml"), file)
     for name, dataset in registry.datasets.items():
         _check_sources(dataset, registry.sources, f"{file}, datasets.{name}")
-    for name, source in registry.sources.items():
-        by_hand = [file for file in source.files.values() if not file.urls]
-        if by_hand and not source.by_hand:
-            raise UserError(
-                f"{file}, sources.{name}: {by_hand[0].path} has no urls", "give the steps by_hand"
-            )
     return registry
 
 

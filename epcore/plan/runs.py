@@ -1,7 +1,7 @@
 """Trainings and tests: their stages' configs, and which recipes share them."""
 
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -20,7 +20,7 @@ from epcore.plan.compared import Compared
 from epcore.plan.registry import Registry
 from epcore.plan.run import Run, TrainedNetwork
 from epcore.report.config import ScoreColumn, Training
-from epcore.settings import pick
+from epcore.settings import config_text, pick
 from epcore.training.config import FinetuneConfig, PretrainConfig, Pretraining, SelectConfig
 
 
@@ -124,49 +124,45 @@ class Runs:
             for candidate in self._registry.recipes.selection(recipe, phase)
         ]
 
-    @cache  # noqa: B019 - a plan lives as long as the program
     def pretraining_recipe(self, backbone: str, recipe: str) -> str:
         """The recipe that names the pretrained checkpoint of a recipe, of every data set."""
-        return self._first(self._pretraining_key, backbone, recipe)
+        return self._owner("pretraining", backbone, recipe)
 
-    @cache  # noqa: B019
     def finetuning_recipe(self, backbone: str, recipe: str) -> str:
         """The recipe that names the fine-tuned checkpoints of a recipe."""
-        return self._first(self._finetuning_key, backbone, recipe)
+        return self._owner("finetuning", backbone, recipe)
 
-    @cache  # noqa: B019
     def scores_recipe(self, backbone: str, recipe: str) -> str:
         """The recipe that names the scores of a recipe."""
-        return self._first(self._scores_key, backbone, recipe)
+        return self._owner("testing", backbone, recipe)
 
-    def _first(self, key: Callable[[str, str], object], backbone: str, recipe: str) -> str:
-        """The first recipe of recipes.yaml with the same key as this recipe.
+    @cache  # noqa: B019 - a plan lives as long as the program
+    def _owner(self, phase: Phase, backbone: str, recipe: str) -> str:
+        """The first recipe of recipes.yaml that a phase makes the same file for."""
+        key = self._sharing_key(phase, backbone, recipe)
+        return self._owners(phase, backbone).get(key, recipe)
+
+    @cache  # noqa: B019
+    def _owners(self, phase: Phase, backbone: str) -> dict[Hashable, str]:
+        """What recipes that share a file agree in -> the first of them.
 
         A recipe that cannot be resolved is no other's first; if a run uses it, it is told anyway.
         """
-        of_recipe = key(backbone, recipe)
+        owners: dict[Hashable, str] = {}
         for name in self._registry.recipes.names:
             with contextlib.suppress(UserError):
-                if key(backbone, name) == of_recipe:
-                    return name
-        return recipe
+                owners.setdefault(self._sharing_key(phase, backbone, name), name)
+        return owners
 
-    # What two recipes that share a file agree in; kept, as `_first` asks for each many times.
-
-    @cache  # noqa: B019
-    def _pretraining_key(self, backbone: str, recipe: str) -> object:
-        chosen_from = self._registry.recipes.selection(recipe, "pretraining")
-        return chosen_from or self._pretrain(backbone, recipe, 0)
-
-    @cache  # noqa: B019
-    def _finetuning_key(self, backbone: str, recipe: str) -> object:
-        chosen_from = self._registry.recipes.selection(recipe, "finetuning")
-        trained = chosen_from or self.finetune(backbone, recipe, 0, 1)
+    def _sharing_key(self, phase: Phase, backbone: str, recipe: str) -> Hashable:
+        """What two recipes that share the file of a phase agree in."""
+        if phase == "testing":
+            return self._tested(backbone, recipe, 1), config_text(self.evaluate(backbone, recipe))
+        chosen_from = self._registry.recipes.selection(recipe, phase)
+        if phase == "pretraining":
+            return chosen_from or config_text(self._pretrain(backbone, recipe, 0))
+        trained = chosen_from or config_text(self.finetune(backbone, recipe, 0, 1))
         return self.pretraining_recipe(backbone, recipe), trained
-
-    @cache  # noqa: B019
-    def _scores_key(self, backbone: str, recipe: str) -> object:
-        return self._tested(backbone, recipe, 1), self.evaluate(backbone, recipe)
 
     def _tested(self, backbone: str, recipe: str, shot: int) -> tuple[str, str]:
         """Recipe and file name of the checkpoint that tests a recipe on episodes of a shot."""
@@ -244,7 +240,7 @@ class Runs:
 
     def start(self, dataset: str, backbone: str, recipe: str, seed: int) -> TrainedNetwork | None:
         """The pretrained network that a compared method starts from, if it starts from one."""
-        start = self._registry.recipes.compared_method(recipe).pretrained
+        start = self._registry.recipes.compared_method(recipe, dataset).pretrained
         if start is None:
             return None
         return self.pretrained(TrainedNetwork(dataset, backbone, start, seed, "pretrain"))

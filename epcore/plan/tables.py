@@ -3,6 +3,7 @@
 from dataclasses import asdict, dataclass, replace
 from functools import cache, cached_property
 
+from epcore.config.scale import TablePart
 from epcore.plan import paths
 from epcore.plan.captions import caption_of, this_run
 from epcore.plan.imagenet_fs import ImageNetFs
@@ -10,10 +11,11 @@ from epcore.plan.imagenet_fs_tables import caption, with_runs
 from epcore.plan.registry import Registry
 from epcore.plan.run import Run
 from epcore.plan.runs import Runs
-from epcore.plan.table_files import protocol_of
+from epcore.plan.table_files import part_of, protocol_of, read_tables
 from epcore.report.config import MeasuredCell, TableConfig
 from epcore.report.markup import literal
 from epcore.report.table_settings import Block, Column, Row, Table
+from epcore.settings import pick
 
 TRAINING = (
     "*Pretraining*, *fine-tuning*: the epoch after which the learning rate first fell, "
@@ -52,21 +54,67 @@ class Tables:
     def __init__(self, registry: Registry, runs: Runs, imagenet_fs: ImageNetFs | None) -> None:
         self._registry, self._runs, self._imagenet_fs = registry, runs, imagenet_fs
 
+    @cached_property
+    def every(self) -> dict[str, Table]:
+        """Every table by its name, read once: an edit during a run counts for the next run."""
+        return read_tables(self._registry)
+
+    @property
+    def _of_episodes(self) -> dict[str, Table]:
+        """The tables of recipes that are tested on episodes; tables of ImageNet-FS are not."""
+        return {name: table for name, table in self.every.items() if table.imagenet_fs is None}
+
+    @cached_property
+    def shown(self) -> dict[str, Table]:
+        """What this scale shows of its tables, with the runs that it has of ImageNet-FS.
+
+        Without ImageNet-FS it has none of its tables.
+        """
+        scale, file = self._registry.scale, self._registry.scale_file
+        tables = self.every if self._imagenet_fs else self._of_episodes
+        shown = {}
+        for name in tables if scale.tables is None else sorted(set(scale.tables)):
+            whole = pick(tables, name, "table", f"{file}, tables")
+            table = part_of(whole, scale.parts.get(name, TablePart()), f"{file}, parts.{name}")
+            fs = self._imagenet_fs
+            shown[name] = with_runs(table, fs, self._registry) if fs else table
+        return shown
+
     @property
     def covered(self) -> list[str]:
         """The tables that this scale has cells of."""
-        return [name for name in self._registry.tables.shown if self.cells(name)]
+        return [name for name in self.shown if self.cells(name)]
+
+    def table(self, name: str) -> Table:
+        """A table of this scale by its name."""
+        return pick(self.shown, name, "table", f"{self._registry.config.name}/tables")
+
+    def check_table(self, name: str, location: str) -> None:
+        """Raises `UserError` unless there is such a table of recipes, at this scale or another."""
+        pick(self._of_episodes, name, "table", location)
+
+    def check_column(self, name: str, location: str) -> None:
+        """Raises `UserError` unless a table has columns of a data set of the paper."""
+        columns = {group: None for table in self._of_episodes.values() for group in table.groups}
+        pick(columns, name, "column of the tables", location)
+
+    def check(self) -> None:
+        """Resolves every table of the scale.
+
+        Raises:
+            UserError: for a mistake in a table, or if the scale names what no table has.
+        """
+        scale, file = self._registry.scale, self._registry.scale_file
+        for name in self.shown:
+            self.stage(name)
+        for name in scale.columns:
+            self.check_column(name, f"{file}, columns")
+        for name in scale.parts:
+            pick(self.every, name, "table", f"{file}, parts")
+        for name in scale.compared.tables:
+            pick(self.every, name, "table", f"{file}, compared.tables")
 
     @cache  # noqa: B019 - a plan lives as long as the program
-    def table(self, name: str) -> Table:
-        """A table of this scale, with the blocks and columns that it has of ImageNet-FS."""
-        table = self._registry.tables.table(name)
-        if self._imagenet_fs is None:
-            return table
-        location = f"{self._registry.config.name}/tables/{name}.yaml"
-        return with_runs(table, self._imagenet_fs, self._registry, location)
-
-    @cache  # noqa: B019
     def cells(self, name: str) -> list[Cell]:
         """The cells of rows of ours whose data set and backbone this scale has, one a seed."""
         table = self.table(name)
@@ -82,7 +130,7 @@ class Tables:
 
     def cells_if_shown(self, name: str) -> list[Cell]:
         """The cells of a table, none if this scale leaves it out."""
-        return self.cells(name) if name in self._registry.tables.shown else []
+        return self.cells(name) if name in self.shown else []
 
     def _dataset(self, block: Block, row: Row, column: Column) -> str | None:
         """What this scale has in a column of a row, if it has that and the row's backbone."""
@@ -109,9 +157,9 @@ class Tables:
         )
         baseline = None
         if row.baseline is not None:
-            baseline_row = next(
-                candidate for candidate in block.rows if candidate.name == row.baseline
-            )
+            rows = {row.name: row for row in block.rows}
+            location = f"{self._registry.config.name}/tables/{table}.yaml, {row.name}, baseline"
+            baseline_row = pick(rows, row.baseline, "row", location)
             protocol = protocol_of(baseline_row, column)
             baseline = replace(
                 run,
@@ -177,7 +225,7 @@ class Tables:
     def printed_files(self, name: str) -> dict[str, str]:
         """The files of config/paper that a table shows: what the paper and a re-run print."""
         folder = self._registry.config / "paper"
-        files = [str(folder / f"{file}.csv") for file in self._registry.tables.table(name).printed]
+        files = [str(folder / f"{file}.csv") for file in self.table(name).printed]
         return dict(zip(("paper", "rerun"), files, strict=False))
 
     def stage(self, table: str) -> TableConfig:

@@ -22,13 +22,12 @@ class Tested:
     @cached_property
     def runs(self) -> list[Run]:
         """All runs but those of compared methods."""
-        return self._with_figures(self._shown_runs)
+        recipes = (run for run in self._shown_runs if not self._runs.compared.has(run.recipe))
+        return list(dict.fromkeys([*recipes, *self._of_figures]))
 
-    def _with_figures(self, shown: list[Run]) -> list[Run]:
-        """Runs without those of compared methods, and the runs of figures."""
-        recipes = [run for run in shown if not self._runs.compared.has(run.recipe)]
-        figures = [*self._figures.alpha_runs(), *self._figures.interpolation_runs()]
-        return list(dict.fromkeys([*recipes, *figures]))
+    @property
+    def _of_figures(self) -> list[Run]:
+        return [*self._figures.alpha_runs(), *self._figures.interpolation_runs()]
 
     @cached_property
     def recipes(self) -> list[str]:
@@ -44,7 +43,7 @@ class Tested:
     @cached_property
     def _of_tables(self) -> dict[str, list[Run]]:
         """Table -> its runs, without those of ImageNet-FS."""
-        tables = self._registry.tables.shown.items()
+        tables = self._tables.shown.items()
         names = [name for name, table in tables if table.imagenet_fs is None]
         return {name: [cell.run for cell in self._tables.cells(name)] for name in names}
 
@@ -55,7 +54,7 @@ class Tested:
     @cached_property
     def _in_all(self) -> list[Run]:
         """The runs of the tables in the target `all`, without those of ImageNet-FS."""
-        table = self._registry.tables.table
+        table = self._tables.table
         return [run for name, runs in self._of_tables.items() if table(name).in_all for run in runs]
 
     @property
@@ -94,20 +93,14 @@ class Tested:
         """The runs of ImageNet-FS in the target `all`."""
         return [
             cell.run
-            for name, table in self._registry.tables.shown.items()
+            for name, table in self._tables.shown.items()
             if table.imagenet_fs is not None and table.in_all
             for cell in self._tables.cells(name)
         ]
 
     @cached_property
-    def methods(self) -> list[TrainedNetwork]:
-        """The tested networks of compared methods in the target `all`, each once."""
-        compared = self._runs.compared
-        shown = [run for run in self._in_all if compared.has(run.recipe)]
-        return list(dict.fromkeys(map(compared.checkpoint, shown)))
-
-    @cached_property
-    def checkpoints(self) -> list[TrainedNetwork]:
-        """The tested checkpoints of recipes in the target `all`, each once."""
-        runs = self._with_figures(self._in_all)
-        return list(dict.fromkeys(map(self._runs.checkpoint, runs)))
+    def networks(self) -> list[TrainedNetwork]:
+        """The tested networks of the target `all`, each once; those of compared methods last."""
+        checkpoint, has = self._runs.checkpoint, self._runs.compared.has
+        networks = dict.fromkeys(map(checkpoint, [*self._in_all, *self._of_figures]))
+        return sorted(networks, key=lambda network: has(network.recipe))

@@ -5,11 +5,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from epcore.errors import UserError
 from epcore.evaluation.config import Propagation
 from epcore.report.config import Training
-from epcore.report.table_settings import Block, Column, Row, Table
-from epcore.settings import ComputeConfig, Settings, StageConfig, pick
+from epcore.report.table_settings import Block, Column, Row
+from epcore.settings import ComputeConfig, Settings, StageConfig
 
 
 class AlphaCandidate(Settings):
@@ -101,9 +100,6 @@ class TableFigure(Settings):
         """Whether a scale that has these of the drawn rows has the figure."""
         return bool(rows)
 
-    def check(self, _table: Table, _location: str) -> None:
-        """Raises `UserError` unless the table has what the figure names of it."""
-
 
 class Ablation(TableFigure):
     """Effects of the factors that the table's rows tick; see `epcore.report.ablation`."""
@@ -117,15 +113,6 @@ class Ablation(TableFigure):
 
     def draws(self, _block: Block, row: Row, _column: Column) -> bool:
         return bool(row.recipe)
-
-    def check(self, table: Table, location: str) -> None:
-        rows = [row for row in table.blocks[0].rows if row.recipe]
-        if not self.is_complete(rows):
-            raise UserError(
-                f"{location}, table: the ablation needs a row for each combination of "
-                f"{', '.join(factors_of(rows))}; there are {len(rows)} rows",
-                "correct `marks` of the table's rows",
-            )
 
 
 def factors_of(rows: Collection[Row]) -> list[str]:
@@ -144,16 +131,6 @@ class Speed(TableFigure):
     def draws(self, block: Block, row: Row, column: Column) -> bool:
         return (block.name, column.dataset) == (self.block, self.column) and bool(row.recipe)
 
-    def check(self, table: Table, location: str) -> None:
-        blocks = {block.name: None for block in table.blocks}
-        pick(blocks, self.block, "block", f"{location}, block")
-        pick(table.groups, self.column, "column of the table", f"{location}, column")
-        if not table.seconds:
-            raise UserError(
-                f"{location}, table: {self.table} does not say how long its classifiers take",
-                "give it `seconds: true`",
-            )
-
 
 class PerEpisode(TableFigure):
     """Single episodes of two rows of each block; see `epcore.report.per_episode`."""
@@ -166,11 +143,6 @@ class PerEpisode(TableFigure):
 
     def is_complete(self, rows: Collection[Row]) -> bool:
         return {row.name for row in rows} >= {*self.rows}
-
-    def check(self, table: Table, location: str) -> None:
-        ours = {row.name: None for _, row, _ in table.places if row.recipe or row.method}
-        for row in self.rows:
-            pick(ours, row, "row of ours", f"{location}, rows")
 
 
 AnyTableFigure = Annotated[Ablation | Speed | PerEpisode, Field(discriminator="kind")]

@@ -1,11 +1,9 @@
 """The settings of tables."""
 
-import re
-from typing import Literal, get_args
+from typing import Literal
 
 from pydantic import Field, PositiveInt, model_validator
 
-from epcore.imagenet_fs.config import Measure
 from epcore.report.markup import Markup
 from epcore.settings import Settings
 
@@ -180,25 +178,6 @@ class Table(Settings):
         description="makes it a table of ImageNet-FS, with our blocks below the others; only "
         "scales that have it have the table",
     )
-
-    @model_validator(mode="after")
-    def _what_imagenet_fs_has(self) -> "Table":
-        if self.imagenet_fs is None:
-            if any(block.dataset for block in self.blocks):
-                raise ValueError("a block names a dataset in tables of ImageNet-FS alone")
-            return self
-        if self.rerun or self.training or self.costs or self.assumptions or self.seconds:
-            raise ValueError(
-                "a table of ImageNet-FS has no rerun, training, costs, assumptions and seconds"
-            )
-        for column in self.columns:
-            if not re.fullmatch(rf"({'|'.join(get_args(Measure))})-\d+shot", column.protocol):
-                protocols = ", ".join(f"{measure}-<K>shot" for measure in get_args(Measure))
-                raise ValueError(
-                    f"{column.name}: unknown protocol {column.protocol!r} of ImageNet-FS; "
-                    f"known: {protocols}"
-                )
-        return self
 
     @model_validator(mode="after")
     def _rerun_of_the_paper(self) -> "Table":

@@ -1,6 +1,6 @@
 """The configs of the stages that make checkpoints."""
 
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 
@@ -8,12 +8,8 @@ from epcore.data.config import AugmentationName
 from epcore.evaluation.config import NetworkConfig, Propagation
 from epcore.settings import StageConfig
 from epcore.training.optimization import (
-    ClippedParts,
-    EachShot,
     EpisodicOptimization,
-    OfShot,
     Optimization,
-    value_of_shot,
 )
 
 
@@ -77,32 +73,17 @@ class Finetuning(Optimization):
     )
 
 
-Way = Annotated[int, Field(ge=2)]
-
-
 class EpisodicTraining(EpisodicOptimization):
     """Training on episodes of base classes, `tasks` episodes in each step."""
 
-    epochs: OfShot = Field(  # type: ignore[assignment]  # one number once `of_shot` was asked
-        description="of a training; one number, or one for each shot"
-    )
-    learning_rate: PositiveFloat | EachShot[PositiveFloat] = Field(  # type: ignore[assignment]
-        description="in the first epoch; one number, or one for each shot"
-    )
-    steps: OfShot = Field(
-        description="of an epoch, which ends with a validation; one number, or one for each shot"
-    )
-    tasks: OfShot = Field(description="episodes of a step; one number, or one for each shot")
-    queries: OfShot = Field(
-        description="query images of each class; one number, or one for each shot"
-    )
-    way: Way | EachShot[Way] = Field(
-        description="classes of a training episode; one number, or one for each shot"
-    )
-    shot: OfShot | None = Field(
+    steps: PositiveInt = Field(description="of an epoch, which ends with a validation")
+    tasks: PositiveInt = Field(description="episodes of a step")
+    queries: PositiveInt = Field(description="query images of each class")
+    way: Annotated[int, Field(ge=2)] = Field(description="classes of a training episode")
+    shot: PositiveInt | None = Field(
         default=None,
         description="support images of each class in a training episode, as many as in the test "
-        "unless given; one number, or one for each shot",
+        "unless given",
         exclude_if=lambda value: value is None,
     )
     unlabeled: PositiveInt | None = Field(
@@ -116,14 +97,6 @@ class EpisodicTraining(EpisodicOptimization):
         exclude_if=lambda value: not value,
         description="how training images are changed at random",
     )
-
-    def of_shot(self, shot: int) -> "EpisodicTraining":
-        """What is one number for each shot is that of a shot."""
-        names = ("epochs", "learning_rate", "steps", "tasks", "way", "shot", "queries")
-        several = {name: getattr(self, name) for name in names}
-        chosen = {name: value_of_shot(value, shot) for name, value in several.items() if value}
-        clip = self.clip.of_shot(shot) if isinstance(self.clip, ClippedParts) else self.clip
-        return self.model_copy(update={**chosen, "clip": clip})
 
 
 class SeededConfig(NetworkConfig):
@@ -162,10 +135,7 @@ class SelectConfig(StageConfig):
 
 
 class MetaTrainConfig(SeededConfig):
-    """Train a compared method on episodes, for tests with `shot` support images of each class.
-
-    What is one number for each shot in `training` is that of `shot`.
-    """
+    """Train a compared method on episodes, for tests with `shot` support images of each class."""
 
     stage_version: int = 5
     method: dict[str, Any]
@@ -177,19 +147,4 @@ class MetaTrainConfig(SeededConfig):
         """Classes of a training episode, and support and query images of each."""
         training = self.training
         shot = training.shot or self.shot
-        return cast("tuple[int, int, int]", (training.way, shot, training.queries))
-
-    @property
-    def epochs(self) -> int:
-        """Epochs of the training, at its shot."""
-        return cast("int", self.training.epochs)
-
-    @property
-    def steps(self) -> int:
-        """Steps of an epoch, at its shot."""
-        return cast("int", self.training.steps)
-
-    @property
-    def tasks(self) -> int:
-        """Episodes of a step."""
-        return cast("int", self.training.tasks)
+        return training.way, shot, training.queries

@@ -38,20 +38,20 @@ class EpisodicTask:
         self.config, self.device = config, device
         self.settings = config.training
         self.way, self.shot, self.queries = config.episode
-        self.steps = config.steps
+        self.steps = config.training.steps
         self.unlabeled = config.training.unlabeled or 0
         images_per_class = self.shot + self.queries + self.unlabeled
-        self.images_per_step = config.tasks * self.way * images_per_class
+        self.images_per_step = config.training.tasks * self.way * images_per_class
         self.base = pool_of(store, "base")
         self.images = DeviceImages(store, store.image_indices("base"), device)
         torch.manual_seed(seed_of(config.seed, "meta-train", "weights"))
         pixels = crop_size(store.images.shape[1], config.view)
         location = f"data set {store.name}"
         self.method = build_method(config.method, pixels, self.way, location, start)
-        if config.tasks < self.method.least_tasks:
+        if config.training.tasks < self.method.least_tasks:
             raise UserError(
                 f"{config.method['name']}: BatchNorm sees one image of each episode of a "
-                f"step, and {config.tasks} is too few",
+                f"step, and {config.training.tasks} is too few",
                 f"set `tasks` of its training to {self.method.least_tasks} or more",
             )
         self.model: nn.Module = self.method
@@ -70,7 +70,7 @@ class EpisodicTask:
         return seed_of(self.config.seed, "meta-train", self.config.shot, epoch)
 
     def losses(self, epoch: int, start: int, generator: torch.Generator) -> Iterator[Tensor]:
-        way, shot, queries, tasks = self.way, self.shot, self.queries, self.config.tasks
+        way, shot, queries, tasks = self.way, self.shot, self.queries, self.config.training.tasks
         count = self.steps * tasks
         seed, unlabeled = self.seed(epoch), self.unlabeled
         episodes = sample(self.base, way, shot, queries, count, seed, unlabeled=unlabeled)

@@ -1,6 +1,6 @@
 """The settings of optimizers and their schedules."""
 
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
 from pydantic import (
     Field,
@@ -73,28 +73,10 @@ class SteppedSgd(SgdSettings):
         return self.learning_rate * 0.1 ** sum(drop <= epoch for drop in self.drops)
 
 
-T = TypeVar("T")
-EachShot = Annotated[dict[PositiveInt, T], Field(min_length=1)]
-OfShot = PositiveInt | EachShot[PositiveInt]
-Number = TypeVar("Number", int, float)
-
-
-def value_of_shot(value: Number | dict[int, Number], shot: int) -> Number:
-    """A number that may depend on the shot; a shot that is not listed takes the largest one's."""
-    return value.get(shot, value[max(value)]) if isinstance(value, dict) else value
-
-
 class ClippedParts(Settings):
     """A limit for each part of the gradient by itself."""
 
-    each: PositiveFloat | EachShot[PositiveFloat] = Field(
-        description="largest absolute value of the gradient of a weight; one number, or one for "
-        "each shot"
-    )
-
-    def of_shot(self, shot: int) -> "ClippedParts":
-        """The limit of a shot."""
-        return ClippedParts(each=value_of_shot(self.each, shot))
+    each: PositiveFloat = Field(description="largest absolute value of the gradient of a weight")
 
 
 class EpisodicOptimization(Settings):

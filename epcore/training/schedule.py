@@ -1,7 +1,6 @@
 """The optimizer, how its rate falls, when training stops and which epoch is kept."""
 
 import math
-from typing import cast
 
 from torch import nn
 from torch.nn.utils import clip_grad_norm_, clip_grad_value_
@@ -70,7 +69,7 @@ def clip_gradients(model: nn.Module, settings: OptimizerSettings) -> None:
     """Shortens the gradient to a norm, or each part of it, where the settings ask for it."""
     clip = settings.clip if isinstance(settings, EpisodicOptimization) else None
     if isinstance(clip, ClippedParts):
-        clip_grad_value_(model.parameters(), cast("float", clip.each))
+        clip_grad_value_(model.parameters(), clip.each)
     elif clip is not None:
         clip_grad_norm_(model.parameters(), clip)
 

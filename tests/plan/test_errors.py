@@ -13,13 +13,11 @@ from plans import DELETED, put
 
 from epcore.backbones.checkpoint import build
 from epcore.backbones.config import Architecture, BackboneConfig, check_sizes
-from epcore.config.claims import ClaimSettings
 from epcore.errors import UserError
 from epcore.plan import Plan
 from epcore.plan.registry import main_config
 from epcore.plan.run import Run
 from epcore.report.printed import COLUMNS
-from epcore.settings import validate
 
 
 def complaint(config, scale="demo"):
@@ -41,14 +39,8 @@ def complaint(config, scale="demo"):
 @pytest.mark.parametrize(
     ("file", "path", "meant"),
     [
-        ("scales/demo.yaml", "epsodes", "episodes"),
-        ("scales/demo.yaml", "columns/tierd", "tiered"),
         ("scales/demo.yaml", "recipe/backbones/wrn/augmentation/pretrainng", "pretraining"),
-        ("recipes.yaml", "protocols/paper/finetuning/plateau/patiense", "patience"),
         ("recipes.yaml", "recipes/ep-110/phases/testing/embeding", "embedding"),
-        ("datasets.yaml", "datasets/glyph-mini/imagesize", "image_size"),
-        ("backbones.yaml", "wrn/lable", "label"),
-        ("protocols.yaml", "5way-1shot/querys", "queries"),
         ("tables/main.yaml", "blocks/CONV-4/rows/ProtoNet/sorce", "source"),
         ("figures.yaml", "two-moon", "two-moons"),
     ],
@@ -56,7 +48,7 @@ def complaint(config, scale="demo"):
 def test_a_misspelled_key_is_named_with_its_file_and_the_key_that_was_meant(
     config, file, path, meant
 ):
-    put(config, file, path, "glyph-mini" if "columns/t" in path else {})
+    put(config, file, path, {})
     message = complaint(config)
     assert f"config/{file}" in message
     assert path.split("/")[-1] in message
@@ -68,26 +60,12 @@ def test_a_misspelled_key_is_named_with_its_file_and_the_key_that_was_meant(
     [
         ("scales/demo.yaml", "columns/mini", "glyph-mni", "glyph-mini"),
         ("scales/demo.yaml", "backbones/conv5", {}, "conv4"),
-        ("scales/demo.yaml", "extends", "papr", "paper"),
         ("recipes.yaml", "recipes/net/extends", "epnt", "epnet"),
-        ("recipes.yaml", "recipes/epnet/protocol", "oficial", "official"),
-        ("recipes.yaml", "protocols/paper-literal/extends", "papr", "paper"),
         ("tables/main.yaml", "blocks/CONV-4/rows/EPNet/recipe", "epnett", "epnet"),
-        ("tables/main.yaml", "blocks/CONV-4/backbone", "conv", "conv4"),
         ("tables/main.yaml", "columns/mini1/protocol", "5way-1shots", "5way-1shot"),
-        ("tables/main.yaml", "columns/mini1/dataset", "tierd", "tiered"),
         ("tables/main.yaml", "blocks/CONV-4/rows/EPNet/baseline", "--Nett", "--Net"),
-        ("tables/ablation.yaml", "blocks/CONV-4/rows/exp2/marks/0", "EPP", "EP"),
-        ("tables/cub.yaml", "blocks/CONV-4/backbone", "resnet18", "resnet12"),
-        ("scales/demo.yaml", "tables", ["mainn"], "main"),
         ("scales/demo.yaml", "figures/alpha/recipes/1", "test-alpha-03", "test-alpha-035"),
-        ("figures.yaml", "alpha/backbone", "conv5", "conv4"),
-        ("figures.yaml", "alpha/protocol", "val-5way-1shots", "val-5way-1shot"),
         ("figures.yaml", "alpha/column", "minni", "mini"),
-        ("figures.yaml", "interpolation/recipes/1", "nett", "net"),
-        ("figures.yaml", "interpolation/backbone", "resnet", "resnet12"),
-        ("figures.yaml", "of-tables/speed/block", "--Nett", "--Net"),
-        ("figures.yaml", "of-tables/per-episode/rows/1", "EPNett", "EPNet"),
     ],
 )
 def test_an_unknown_name_is_told_with_the_nearest_known_one(config, file, path, value, meant):
@@ -105,17 +83,6 @@ def test_an_unknown_scale_is_told_with_the_nearest_known_one(config):
     assert message == f"{where}: unknown scale 'papr'; did you mean 'paper'?"
 
 
-@pytest.mark.parametrize(("name", "read"), [("007", 7), ("1e3", None), ("on", True)])
-def test_a_scale_whose_name_is_no_text_in_yaml_is_told_by_its_file(config, name, read):
-    """Snakemake passes on what YAML makes of `--config scale=007`."""
-    (config / "scales" / f"{name}.yaml").write_text("extends: demo\n", encoding="utf-8")
-    if read is None:  # a name that YAML reads as it stands
-        Plan(config, name).check()
-        return
-    with pytest.raises(UserError, match=rf"config/scales/{name}\.yaml: in .* is read as {read};"):
-        Plan(config, str(read))
-
-
 def test_an_unknown_name_like_no_other_lists_the_known_ones(config):
     folders = [config / "scales", config / "examples"]
     known = sorted(file.stem for folder in folders for file in folder.glob("*.yaml"))
@@ -123,24 +90,26 @@ def test_an_unknown_name_like_no_other_lists_the_known_ones(config):
     assert complaint(config, "xyz").endswith(f"; known: {', '.join(known)}")
 
 
+TWO_MOONS = {"figure": "two-moons", "number": "a", "sign": "above zero"}
+
+
 @pytest.mark.parametrize(
     ("file", "path", "value", "expected"),
     [
-        ("config.yaml", "scale", None, "valid string, got null"),
-        ("scales/demo.yaml", "seeds", ["zero"], "valid integer"),
-        ("scales/demo.yaml", "columns", "glyph-mini", "mapping"),
         ("scales/demo.yaml", "precision", "fp16", "'fp32', 'tf32' or 'bf16'"),
         ("scales/demo.yaml", "backbones/wrn/width", "wide", "ratio such as 1/4"),
-        ("scales/demo.yaml", "extends", ["paper"], "known"),
         ("recipes.yaml", "protocols/official/view/crop", 2, "crop must not be larger than resize"),
-        ("recipes.yaml", "recipes/ep-110/phases/testng", {}, "'finetuning' or 'testing'"),
         ("datasets.yaml", "datasets/glyph-mini/kind", "glyph", "did you mean 'glyphs'?"),
-        ("tables/main.yaml", "columns", [], "a list that is not empty"),
-        ("tables/main.yaml", "blocks/CONV-4/rows/Matching/recipe", "epnet", "either recipe"),
         ("tables/main.yaml", "title", r"\textit{mini}ImageNet", r"\textit is LaTeX; write *emph"),
         ("protocols.yaml", "10way-1shot/episodes", 1, "greater than or equal to 2"),
         ("figures.yaml", "two-moons/batch_sizes", [16, 301], "not be larger than points"),
-        ("figures.yaml", "decision-boundary/labeled", 12, "labeled must be smaller than points"),
+        ("compared.yaml", "relation-net/training/clip", {"eech": 1}, "did you mean 'each'?"),
+        (
+            "claims.yaml",
+            "paper/0/numbers",
+            [TWO_MOONS],
+            "give one of contrasts, products and numbers",
+        ),
     ],
 )
 def test_a_value_of_a_wrong_kind_is_named_with_its_file_and_what_is_expected(
@@ -154,37 +123,6 @@ def test_a_value_of_a_wrong_kind_is_named_with_its_file_and_what_is_expected(
     assert expected in message
 
 
-@pytest.mark.parametrize(
-    ("file", "path", "value", "said"),
-    [
-        (
-            "compared.yaml",
-            "maml/training/clip",
-            {"eech": 1},
-            "maml: unknown key 'training.clip.eech'; did you mean 'each'?",
-        ),
-        ("compared.yaml", "gnn/training/steps", {1: 0}, "gnn: training.steps.1: Input should be"),
-        (
-            "claims.yaml",
-            "paper/0/numbers",
-            [{"figure": "two-moons", "number": "a", "sign": "above zero"}],
-            "paper.0: give one of contrasts, products and numbers",
-        ),
-        (
-            "scales/demo.yaml",
-            "compared/tables",
-            ["mian"],
-            "compared.tables: unknown table 'mian'; did you mean 'main'?",
-        ),
-    ],
-)
-def test_a_mistake_is_told_at_the_keys_of_the_file(config, file, path, value, said):
-    put(config, file, path, value)
-    message = complaint(config, "demo" if file == "scales/demo.yaml" else "paper")
-    assert message.startswith(f"config/{file}")
-    assert said in message.replace(f"config/{file}, ", "").replace(f"config/{file}: ", "")
-
-
 def test_settings_are_not_chosen_on_classes_that_are_tested_on(config):
     put(config, "protocols.yaml", "10way-1shot/chosen_on", "5way-1shot")
     assert complaint(config) == (
@@ -193,65 +131,18 @@ def test_settings_are_not_chosen_on_classes_that_are_tested_on(config):
     )
 
 
-def test_a_key_that_yaml_reads_as_true_is_named(config):
-    put(config, "scales/demo.yaml", "recipe/finetuning/ON", 3)
-    file = config / "scales/demo.yaml"
-    file.write_text(file.read_text(encoding="utf-8").replace("'ON'", "on"), encoding="utf-8")
-    place = "config/scales/demo.yaml, recipe: finetuning"
-    assert re.fullmatch(rf"{place}.*: Input should be a valid string, got true", complaint(config))
+def test_a_forgotten_extends_is_thought_of(config):
+    put(config, "recipes.yaml", "recipes/net/extends", DELETED)
+    said = "recipes.net: the key 'protocol' is missing; add it, or `extends:` with the name of "
+    assert said in complaint(config)
 
 
-@pytest.mark.parametrize(
-    ("file", "path", "named"),
-    [
-        ("scales/demo.yaml", "resources/threads", "'resources.threads'"),
-        ("recipes.yaml", "protocols/official/propagation/part", "'propagation.part'"),
-        ("tables/main.yaml", "columns/0/heading", "'columns.0.heading'"),
-    ],
-)
-def test_a_missing_key_is_named_with_its_file(config, file, path, named):
-    put(config, file, path, DELETED)
-    message = complaint(config)
-    assert f"config/{file}" in message
-    assert named in message
-
-
-@pytest.mark.parametrize(
-    ("file", "path", "said"),
-    [
-        ("scales/demo.yaml", "comparable", "demo.yaml: the key 'comparable' is missing"),
-        ("recipes.yaml", "recipes/net/extends", "recipes.net: the key 'protocol' is missing"),
-        (
-            "compared.yaml",
-            "relation-net-batch-statistics/extends",
-            "relation-net-batch-statistics: the key 'method' is missing",
-        ),
-    ],
-)
-def test_a_forgotten_extends_is_thought_of(config, file, path, said):
-    put(config, file, path, DELETED)
-    message = complaint(config)
-    assert f"{said}; add it, or `extends:` with the name of " in message
-
-
-@pytest.mark.parametrize(
-    ("file", "path"),
-    [
-        ("scales/demo.yaml", "recipe/backbones"),
-        ("scales/demo.yaml", "recipe/backbones/wrn"),
-        ("recipes.yaml", "protocols/official/backbones"),
-        ("recipes.yaml", "protocols/official/backbones/wrn"),
-    ],
-)
-def test_a_heading_with_everything_below_it_commented_out_changes_nothing_else(config, file, path):
+def test_a_heading_with_everything_below_it_commented_out_changes_nothing_else(config):
     expected = Plan(config, "demo").registry.recipes.resolve("epnet", "conv4")
-    put(config, file, path, None)
+    put(config, "recipes.yaml", "protocols/official/backbones/wrn", None)
     plan = Plan(config, "demo")
     plan.check()
     assert plan.registry.recipes.resolve("epnet", "conv4") == expected
-
-
-FILES = ["scales/demo.yaml", "recipes.yaml", "datasets.yaml", "tables/main.yaml", "figures.yaml"]
 
 
 def test_broken_yaml_is_named_with_its_line(config):
@@ -273,24 +164,16 @@ def test_a_key_that_is_there_twice_is_named_with_its_line(config):
     assert f"{place}: this is not valid YAML: the key {key!r} is there twice" in complaint(config)
 
 
-@pytest.mark.parametrize("file", FILES)
 @pytest.mark.parametrize("content", ["", "- a\n- list\n", "words"])
-def test_a_file_that_is_no_mapping_is_named(config, file, content):
-    (config / file).write_text(content, encoding="utf-8")
-    message = complaint(config)
-    assert message.endswith(f"config/{file}: expected a mapping of keys to values at the top level")
+def test_a_file_that_is_no_mapping_is_named(config, content):
+    (config / "recipes.yaml").write_text(content, encoding="utf-8")
+    said = "config/recipes.yaml: expected a mapping of keys to values at the top level"
+    assert complaint(config).endswith(said)
 
 
-@pytest.mark.parametrize("file", FILES)
-def test_a_file_that_is_no_text_is_named(config, file):
-    (config / file).write_bytes(b"title: caf\xe9\n")
-    assert f"config/{file}: this is not UTF-8 text" in complaint(config)
-
-
-@pytest.mark.parametrize("file", [file for file in FILES if "/" not in file])
-def test_a_missing_file_is_named(config, file):
-    (config / file).unlink()
-    assert complaint(config).endswith(f"config/{file}: cannot be read (No such file or directory)")
+def test_a_file_that_is_no_text_is_named(config):
+    (config / "tables/main.yaml").write_bytes(b"title: caf\xe9\n")
+    assert "config/tables/main.yaml: this is not UTF-8 text" in complaint(config)
 
 
 def test_a_circle_of_scales_is_shown(config):
@@ -301,20 +184,9 @@ def test_a_circle_of_scales_is_shown(config):
     )
 
 
-def test_a_circle_of_protocols_is_shown(config):
-    put(config, "recipes.yaml", "protocols/paper/extends", "paper-literal")
-    assert complaint(config) == (
-        "config/recipes.yaml, recipes.epnet-paper: protocol 'paper' extends itself: "
-        "paper -> paper-literal -> paper"
-    )
-
-
 @pytest.mark.parametrize(
     ("path", "ratio", "said"),
     [
-        ("backbones/conv4/width", "1/7", "1/7 of 64 channels is not a whole number"),
-        ("backbones/resnet12/width", "1/128", "1/128 of 64 channels is not a whole number"),
-        ("backbones/wrn/width", "1/32", "1/32 of 80 channels is not a whole number"),
         ("backbones/wrn/depth", "1/3", "1/3 of 4 blocks is not a whole number"),
         ("imagenet_fs/width", "1/7", "1/7 of 64 channels is not a whole number"),
     ],
@@ -326,14 +198,6 @@ def test_a_ratio_that_leaves_no_whole_numbers_is_told_before_anything_runs(
     *above, last = path.split("/")
     place = f"config/scales/demo.yaml, {'.'.join(above)}, {last}"
     assert complaint(config) == f"{place}: {said}; choose another ratio"
-
-
-def test_a_depth_of_a_backbone_that_has_none_is_told(config):
-    put(config, "scales/demo.yaml", "backbones/conv4/depth", "1/2")
-    assert complaint(config) == (
-        "config/scales/demo.yaml, backbones.conv4, depth: only the wide ResNet has one; delete the "
-        "key"
-    )
 
 
 @pytest.mark.parametrize("architecture", get_args(Architecture))
@@ -372,25 +236,16 @@ def test_a_scale_in_two_folders_is_named(config):
     assert "scale 'grocery' is there twice" in complaint(config)
 
 
-@pytest.mark.parametrize("key", ["protocol", "extends", "description"])
-def test_a_scale_cannot_swap_the_protocol_of_its_recipes(config, key):
-    put(config, "scales/demo.yaml", f"recipe/{key}", "paper")
-    assert f"config/scales/demo.yaml, recipe: unknown key '{key}'" in complaint(config)
+def test_a_scale_cannot_swap_the_protocol_of_its_recipes(config):
+    put(config, "scales/demo.yaml", "recipe/protocol", "paper")
+    assert "config/scales/demo.yaml, recipe: unknown key 'protocol'" in complaint(config)
 
 
-@pytest.mark.parametrize(
-    ("file", "path"),
-    [
-        ("scales/demo.yaml", "recipe/pretraining/epochs"),
-        ("recipes.yaml", "recipes/off-diagonal/pretraining/epochs"),
-        ("recipes.yaml", "protocols/official/propagation/label_alpha"),
-    ],
-)
-def test_a_wrong_setting_of_recipes_is_told_where_it_stands(config, file, path):
-    put(config, file, path, -3)
-    *entry, part, key = path.split("/")
-    place = f"config/{file}, {'.'.join(entry)}: {part}.{key}"
-    assert complaint(config).startswith(f"{place}: Input should be")
+def test_a_wrong_setting_of_recipes_is_told_with_all_places_where_it_may_stand(config):
+    put(config, "scales/demo.yaml", "recipe/pretraining/epochs", -3)
+    place = r"config/recipes\.yaml, recipes\.\S+ \(over protocols\.official and "
+    place += r"config/scales/demo\.yaml, recipe\): pretraining\.epochs: Input should be"
+    assert re.match(place, complaint(config))
 
 
 def test_pictures_that_a_backbone_leaves_nothing_of_are_told(config):
@@ -402,17 +257,6 @@ def test_pictures_that_a_backbone_leaves_nothing_of_are_told(config):
         "config/scales/demo.yaml, columns.mini: conv4 needs images of at least 16 pixels and is "
         "given 15; raise image_size of the data set, or leave the backbone out"
     )
-
-
-def test_a_name_that_paths_cannot_hold_is_named(config):
-    put(
-        config,
-        "datasets.yaml",
-        "datasets/My Data.1",
-        {"kind": "folder", "title": "", "path": "", "image_size": 8},
-    )
-    said = "config/datasets.yaml: the name 'My Data.1' cannot be part of a path"
-    assert complaint(config).startswith(said)
 
 
 @pytest.mark.parametrize(
@@ -427,8 +271,7 @@ def test_a_file_whose_name_paths_cannot_hold_is_named(config, like, file):
     """Its name is part of the paths of the results, as those in the registries are."""
     shutil.copy(config / like, config / file)
     scale = "demo" if "tables" in file else Path(file).stem
-    name = repr(Path(file).stem)
-    said = f"config/{file}: the name {name} cannot be part of a path; use small letters, digits"
+    said = f"config/{file}: expected small letters, digits and single hyphens, for paths, got"
     assert complaint(config, scale).startswith(said)
 
 
@@ -466,11 +309,6 @@ def test_a_network_with_cosine_heads_is_not_fine_tuned(config):
 def test_a_table_of_printed_numbers_that_is_missing_is_named(config):
     put(config, "tables/main.yaml", "paper", "nain")
     assert "nain.csv is not in config/paper" in complaint(config)
-
-
-def test_a_rerun_without_the_papers_numbers_is_a_mistake(config):
-    put(config, "tables/main.yaml", "paper", DELETED)
-    assert "rerun stands below the paper's numbers; give paper as well" in complaint(config)
 
 
 def test_tables_may_share_a_file_of_printed_numbers(config):
@@ -520,18 +358,15 @@ def test_unlabeled_images_without_a_protocol_of_their_number_are_told_with_the_n
     assert "unknown protocol '5way-1shot-u30'" in message
 
 
-@pytest.mark.parametrize("labeled", [5, 6])
-def test_a_protocol_cannot_label_all_of_its_support_or_more(config, labeled):
-    put(config, "protocols.yaml", "5way-5shot-labeled1/labeled", labeled)
+def test_a_protocol_cannot_label_all_of_its_support_or_more(config):
+    put(config, "protocols.yaml", "5way-5shot-labeled1/labeled", 5)
     said = "config/protocols.yaml: 5way-5shot-labeled1: labeled must be smaller than shot; leave it"
     assert complaint(config).startswith(said)
 
 
-@pytest.mark.parametrize("file", ["tables/cub.yaml", "tables/ablation.yaml"])
-def test_a_block_of_ours_without_a_backbone_is_named(config, file):
-    number = 1 if "cub" in file else 0
-    put(config, file, f"blocks/{number}/backbone", DELETED)
-    said = f"config/{file}: blocks.{number}: a block with a row of ours needs a backbone"
+def test_a_block_of_ours_without_a_backbone_is_named(config):
+    put(config, "tables/cub.yaml", "blocks/1/backbone", DELETED)
+    said = "config/tables/cub.yaml: blocks.1: a block with a row of ours needs a backbone"
     assert complaint(config).startswith(said)
 
 
@@ -543,48 +378,12 @@ def test_alpha_cannot_be_chosen_on_classes_that_are_tested_on(config):
     )
 
 
-def test_two_recipes_of_the_search_with_the_same_alpha_are_told(config):
-    put(config, "scales/demo.yaml", "figures/alpha/recipes", ["alpha-02", "test-alpha-02"])
-    assert complaint(config) == (
-        "the figure alpha: recipes alpha-02 and test-alpha-02 both have embedding_alpha 0.2; leave "
-        "one out of its recipes"
-    )
-
-
-def test_a_wrong_change_of_a_figure_names_the_scale(config):
-    put(config, "scales/demo.yaml", "figures", {"interpolation": {"backbone": "conv5"}})
-    assert complaint(config) == (
-        "config/figures.yaml, with config/scales/demo.yaml, figures, interpolation: unknown "
-        "backbone 'conv5'; did you mean 'conv4'?"
-    )
-
-
 def test_the_interpolation_is_of_classes_that_nothing_was_chosen_on(config):
     put(config, "figures.yaml", "interpolation/protocol", "val-5way-1shot")
     assert complaint(config) == (
         "config/figures.yaml, with config/scales/demo.yaml, figures, interpolation: protocol "
         "'val-5way-1shot' is of split val; the figure is tested on split novel"
     )
-
-
-def test_a_phase_with_everything_below_it_commented_out_changes_nothing(config):
-    expected = Plan(config, "demo").registry.recipes.resolve("net", "conv4").propagation
-    for value in (None, {"testing": None}):
-        put(config, "recipes.yaml", "recipes/ep-001/phases", value)
-        plan = Plan(config, "demo")
-        plan.check()
-        recipe = plan.registry.recipes.resolve("ep-001", "conv4")
-        assert recipe.propagation_in("testing") == expected
-
-
-def test_a_scale_may_have_columns_that_only_tables_it_does_without_would_show(config):
-    put(config, "scales/demo.yaml", "tables", ["main"])
-    Plan(config, "demo").check()
-
-
-def test_a_misspelled_key_is_told_before_the_one_that_is_missing_for_it():
-    with pytest.raises(UserError, match=r"x: unknown key 'our'; did you mean 'ours'\?"):
-        validate(ClaimSettings, {"paper": [], "our": []}, "x")
 
 
 # A recipe that the keys of the scale below contradict: it asks for a loss without its pictures.
@@ -602,10 +401,10 @@ def test_a_recipe_that_no_run_uses_stops_none(config, used):
     (config / "scales" / "mine.yaml").write_text(text, encoding="utf-8")
     plan = Plan(config, "mine")
     if used:
-        with pytest.raises(UserError, match=r"recipes\.mine: .*rotation_weight must be 0"):
+        with pytest.raises(UserError, match=r"recipes\.mine .*rotation_weight must be 0"):
             plan.check()
         return
     plan.check()
     assert plan.tables.measured("main")
-    with pytest.raises(UserError, match=r"recipes\.mine: .*rotation_weight must be 0"):
+    with pytest.raises(UserError, match=r"recipes\.mine .*rotation_weight must be 0"):
         plan.registry.check_recipes(plan.registry.recipes.names)

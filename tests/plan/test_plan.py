@@ -1,22 +1,22 @@
 """The plan: what is asked for becomes what the stages are told, and nothing else."""
 
 import copy
-import json
 import re
 import subprocess
 import sys
 from fractions import Fraction
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 import pytest
 import yaml
-from plans import plan_of
+from plans import flat, plan_of, put
 
 from epcore.config.load import extend, merge
+from epcore.config.names import NAME
 from epcore.errors import UserError
 from epcore.plan import Plan
-from epcore.plan.paths import NAME
 from epcore.settings import config_text
 from epcore.training.config import FinetuneConfig, PretrainConfig
 
@@ -30,13 +30,6 @@ PRETRAINED = ("glyph-mini", "omniglot")
 
 def plan(scale="demo", config=CONFIG):
     return plan_of(scale) if config == CONFIG else Plan(config, scale)
-
-
-def edit(path, change):
-    """Changes the mapping in a YAML file in place."""
-    content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    change(content)
-    path.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
 
 
 def texts(plan):
@@ -53,7 +46,7 @@ def texts(plan):
         configs |= {("interpolation",): figures.interpolation()}
     configs |= {("plot", name): plan.plots.plot(name) for name in plan.plots.settings.plots}
     configs |= {("curves", name): plan.curves.stages[name] for name in plan.curves.stages}
-    if "ablation" in registry.tables.shown:
+    if "ablation" in plan.tables.shown:
         configs |= {("ablation",): figures.of_table("ablation")}
     for backbone in registry.scale.backbones:
         for recipe in registry.recipes.names:
@@ -76,14 +69,6 @@ def texts(plan):
 @cache
 def unchanged_texts():
     return texts(plan())
-
-
-def flat(settings, at=""):
-    """Nested settings as path -> value."""
-    found = {}
-    for key, value in settings.items():
-        found |= flat(value, f"{at}{key}.") if isinstance(value, dict) else {f"{at}{key}": value}
-    return found
 
 
 def resolved(recipe, backbone="conv4", scale="paper"):
@@ -138,13 +123,11 @@ def test_the_main_table_has_a_cell_of_every_row_of_ours_in_every_column_of_the_s
     assert ("CONV-4", "EPNet", "mini1") in expected
 
 
-@pytest.mark.parametrize("scale", SCALES)
-def test_every_segment_of_a_path_is_a_readable_name(scale):
-    tables = plan(scale).tables
-    for cell in tables.measured("main" if "main" in tables.covered else tables.covered[0]):
+def test_every_segment_of_a_path_is_a_readable_name():
+    for cell in plan().tables.measured("main"):
         for path in (cell.scores.file, cell.checkpoint_meta):
             folders, file = path.split("/")[:-1], path.split("/")[-1]
-            assert folders[:2] == ["results", scale]
+            assert folders[:2] == ["results", "demo"]
             for segment in [*folders, file.split(".")[0]]:
                 assert re.fullmatch(NAME, segment), path
 
@@ -233,13 +216,12 @@ def test_the_protocols_are_the_two_readings_and_no_setting_is_left_unread(backbo
     assert resolved("epnet-paper-literal", backbone) == paper | LITERAL
 
 
-@pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("backbone", BACKBONES)
-@pytest.mark.parametrize("ending", ["", "-paper", "-paper-literal"])
-def test_net_is_epnet_without_embedding_propagation_and_nothing_else(scale, backbone, ending):
-    epnet, net = (resolved(name + ending, backbone, scale) for name in ("epnet", "net"))
-    assert differences(epnet, net) == {"propagation.embedding"}
-    assert net["propagation.embedding"] is False
+@pytest.mark.parametrize("scale", ["demo", "paper"])
+def test_net_is_epnet_without_embedding_propagation_and_nothing_else(scale):
+    for backbone, ending in product(BACKBONES, ("", "-paper", "-paper-literal")):
+        epnet, net = (resolved(name + ending, backbone, scale) for name in ("epnet", "net"))
+        assert differences(epnet, net) == {"propagation.embedding"}
+        assert net["propagation.embedding"] is False
 
 
 # -- what a change of the config changes -----------------------------------------------------------
@@ -268,11 +250,6 @@ def test_the_order_of_yaml_keys_changes_no_text(config, scale):
     assert texts(plan(scale, config)) == before
 
 
-def test_texts_have_sorted_keys_and_no_spaces_between_them():
-    for text in texts(plan()).values():
-        assert text == json.dumps(json.loads(text), sort_keys=True, separators=(",", ":"))
-
-
 # They name the files of every training.
 RUNS = ("curves", "environment")
 
@@ -282,7 +259,6 @@ RUNS = ("curves", "environment")
     ("file", "path", "stages"),
     [
         ("plots.yaml", "plots.by-way.label=Other", {"plot"}),
-        ("plots.yaml", "series.1.label=Other", {"plot"}),
         ("recipes.yaml", "protocols.official.finetuning.class_weight=0.2", {"finetune"}),
         ("recipes.yaml", "protocols.official.pretraining.weight_decay=0.1", {"pretrain"}),
         (
@@ -300,7 +276,6 @@ RUNS = ("curves", "environment")
         ("scales/demo.yaml", "resources.runtime=30", set()),
         ("scales/demo.yaml", "episodes.seed=1", {"episodes", "exemplars"}),
         ("scales/demo.yaml", "note=Other words.", {"table", "claims"}),
-        ("scales/demo.yaml", "comparable=true", {"table", "claims"}),
         (
             "scales/demo.yaml",
             "backbones.wrn.width=1/10",
@@ -315,9 +290,7 @@ RUNS = ("curves", "environment")
         ("datasets.yaml", "sources.cub-200-2011.terms=Other words", set()),
         ("datasets.yaml", "sources.cub-200-2011.files.archive.urls=[https://other/cub]", set()),
         ("datasets.yaml", "sources.cub-200-2011.files.archive.size=7", {"fetch"}),
-        ("datasets.yaml", "datasets.cifar-fs.shared_images=leave-out", {"data"}),
         ("datasets.yaml", "datasets.omniglot.rotations_are_classes=false", {"pretrain"}),
-        ("backbones.yaml", "wrn.label=Wide", {"table", "plot", "curves"}),
         (
             "backbones.yaml",
             "conv4.label=Four",
@@ -343,10 +316,6 @@ RUNS = ("curves", "environment")
         ("protocols.yaml", "5way-1shot.finetuned_shot=5", {"table", "interpolation", *RUNS}),
         ("figures.yaml", "alpha.label_alphas=[0.3]", {"alpha"}),
         ("figures.yaml", "two-moons.noise=0.2", {"two-moons"}),
-        ("figures.yaml", "decision-boundary.spread=0.4", {"decision-boundary"}),
-        ("figures.yaml", "interpolation.steps=50", {"interpolation"}),
-        ("figures.yaml", "interpolation.recipes=[net, epnet]", {"interpolation"}),
-        ("figures.yaml", "interpolation.backbone=wrn", {"interpolation"}),
         ("scales/demo.yaml", "figures.interpolation={backbone: wrn}", {"interpolation"}),
         (
             "imagenet-fs.yaml",
@@ -355,12 +324,7 @@ RUNS = ("curves", "environment")
         ),
         ("imagenet-fs.yaml", "methods.wdae-gnn-ep.propagation.step=before", {"trials"}),
         ("imagenet-fs.yaml", "prior=0.6", {"trials"}),
-        ("tables/ablation.yaml", "title=Other words", set()),
-        ("tables/ablation.yaml", "blocks.0.rows.0.label=one", {"ablation"}),
-        ("tables/main.yaml", "title=Other words", {"table"}),
         ("tables/main.yaml", "blocks.0.rows.0.label=Other", {"table"}),
-        ("tables/main.yaml", "blocks.0.rows.0.parameters=1K", {"table"}),
-        ("tables/main.yaml", "blocks.0.rows.0.source=Other", {"table"}),
         ("tables/main.yaml", "blocks.0.rows.9.baseline=EPNet", {"table", "plot"}),
         ("tables/main.yaml", "blocks.0.rows.9.unlabeled=20", {"table", "plot"}),
         ("tables/main.yaml", "blocks.0.rows.9.paper=CC+rot", {"table", "claims"}),
@@ -369,19 +333,12 @@ RUNS = ("curves", "environment")
 def test_a_setting_is_told_to_the_stages_that_read_it_and_to_no_other(config, file, path, stages):
     before = unchanged_texts()
     keys, value = path.split("=")
-    *above, last = [int(key) if key.isdigit() else key for key in keys.split(".")]
-
-    def change(content):
-        for key in above:
-            content = content[key]
-        content[last] = yaml.safe_load(value)
-
-    edit(config / file, change)
+    put(config, file, keys.replace(".", "/"), yaml.safe_load(value))
     after = texts(plan(config=config))
     assert {call[0] for call in before if before[call] != after[call]} == stages
 
 
-@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("scale", ["demo", "paper"])
 def test_where_rotations_are_classes_no_recipe_rotates_or_asks_for_rotations(scale):
     p = plan(scale)
     for backbone in p.registry.scale.backbones:
@@ -397,16 +354,10 @@ def test_where_rotations_are_classes_no_recipe_rotates_or_asks_for_rotations(sca
 
 
 def test_data_of_ones_own_may_have_classes_of_rotations(config):
-    def change(content):
-        content["columns"] = {"mini": "tiles", "tiered": None, "cub": None}
-        content["datasets"] = {
-            "tiles": {
-                **{"kind": "npz", "title": "tiles", "path": "tiles.npz", "image_size": 28},
-                "rotations_are_classes": True,
-            }
-        }
-
-    edit(config / "scales/demo.yaml", change)
+    tiles = {"kind": "npz", "title": "tiles", "path": "tiles.npz", "image_size": 28}
+    columns = {"mini": "tiles", "tiered": None, "cub": None}
+    put(config, "scales/demo.yaml", "columns", columns)
+    put(config, "scales/demo.yaml", "datasets", {"tiles": tiles | {"rotations_are_classes": True}})
     p = plan(config=config)
     p.check()
     assert p.runs.pretrain("tiles", "conv4", "epnet", 0) == p.runs.pretrain(
@@ -423,21 +374,15 @@ def test_data_of_ones_own_may_have_classes_of_rotations(config):
 def test_a_recipe_is_its_protocol_then_the_scale_then_its_own_keys_each_with_its_backbone(config):
     """Each layer writes its number; the topmost must win, whichever are taken off above it."""
     layers = [
-        ("recipes.yaml", ("protocols", "official")),
-        ("recipes.yaml", ("protocols", "official", "backbones", "conv4")),
-        ("scales/demo.yaml", ("recipe",)),
-        ("scales/demo.yaml", ("recipe", "backbones", "conv4")),
-        ("recipes.yaml", ("recipes", "net")),
-        ("recipes.yaml", ("recipes", "net", "backbones", "conv4")),
+        ("recipes.yaml", "protocols/official"),
+        ("recipes.yaml", "protocols/official/backbones/conv4"),
+        ("scales/demo.yaml", "recipe"),
+        ("scales/demo.yaml", "recipe/backbones/conv4"),
+        ("recipes.yaml", "recipes/net"),
+        ("recipes.yaml", "recipes/net/backbones/conv4"),
     ]
-    for number, (file, keys) in enumerate(layers, start=1):
-
-        def change(content, keys=keys, number=number):
-            for key in keys:
-                content = content.setdefault(key, {})
-            content.setdefault("pretraining", {})["weight_decay"] = number
-
-        edit(config / file, change)
+    for number, (file, layer) in enumerate(layers, start=1):
+        put(config, file, f"{layer}/pretraining/weight_decay", number)
         recipe = plan(config=config).registry.recipes.resolve("net", "conv4")
         assert recipe.pretraining.weight_decay == number
     of_the_others = plan(config=config).registry.recipes.resolve("net", "resnet12")
@@ -499,14 +444,3 @@ def test_a_raised_stage_version_is_told_to_its_stage_alone(stage, model, monkeyp
     finally:
         monkeypatch.undo()
         model.model_rebuild(force=True)
-
-
-def test_the_recipe_of_the_paper_may_have_another_name(config):
-    """The document then has no fact of it."""
-    for file in config.rglob("*.yaml"):
-        text = file.read_text(encoding="utf-8")
-        file.write_text(re.sub(r"\bepnet\b", "another-name", text), encoding="utf-8")
-    plan = Plan(config, "demo")
-    plan.check()
-    facts = Plan(CONFIG, "demo").reproduction().facts
-    assert facts.keys() - plan.reproduction().facts == {"embedding alpha", "label alpha"}

@@ -3,10 +3,10 @@
 import csv
 import re
 from collections import defaultdict
-from functools import cache
 from pathlib import Path
 
 import pytest
+from plans import flat, plan_of
 
 from epcore.data.builders.glyph_classes import select_classes
 from epcore.plan import Plan, paths
@@ -16,32 +16,25 @@ from epcore.settings import config_text
 
 CONFIG = Path(__file__).parents[2] / "config"
 DATASET = "glyph-mini"  # any but one whose rotations are classes
-SCALES = sorted(
-    path.stem for folder in ("scales", "examples") for path in (CONFIG / folder).glob("*.yaml")
-)
+SCALES = ("demo", "paper", "batch-epochs")  # recipes are the same at every other
 PHASES = ("pretraining", "finetuning", "testing")
 
 
-@cache
 def plan(scale="paper"):
-    return Plan(CONFIG, scale)
+    return plan_of(scale)
 
 
-EVERY_TABLE = plan().registry.tables.every
+EVERY_TABLE = plan().tables.every
 TABLES = [name for name, table in EVERY_TABLE.items() if table.imagenet_fs is None]
 
 
 def tables_of(p):
     """The tables of a scale but those of ImageNet-FS."""
-    return [name for name in p.registry.tables.shown if name in TABLES]
+    return [name for name in p.tables.shown if name in TABLES]
 
 
 def rows_of(table):
-    return {
-        (b.name, row.name): row
-        for b in plan().registry.tables.table(table).blocks
-        for row in b.rows
-    }
+    return {(b.name, row.name): row for b in plan().tables.table(table).blocks for row in b.rows}
 
 
 def cells(table, scale="paper"):
@@ -74,13 +67,6 @@ def groups(names, key):
     for name in names:
         found[key(name)].add(name)
     return sorted(map(sorted, found.values()))
-
-
-def flat(settings, at=""):
-    found = {}
-    for key, value in settings.items():
-        found |= flat(value, f"{at}{key}.") if isinstance(value, dict) else {f"{at}{key}": value}
-    return found
 
 
 def settings_of(recipe, scale):
@@ -154,49 +140,14 @@ def test_recipes_share_scores_if_and_only_if_one_checkpoint_is_tested_alike(scal
         assert shared == groups(p.registry.recipes.names, test)
 
 
-@pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("kind", ["pretraining_recipe", "finetuning_recipe", "scores_recipe"])
-def test_what_recipes_share_is_named_after_the_first_of_them_in_the_file(scale, kind):
-    p = plan(scale)
+def test_what_recipes_share_is_named_after_the_first_of_them_in_the_file(kind):
+    p = plan()
     for backbone in p.registry.scale.backbones:
         owners = {name: getattr(p.runs, kind)(backbone, name) for name in p.registry.recipes.names}
         for name, owner in owners.items():
             assert owners[owner] == owner
             assert p.registry.recipes.names.index(owner) <= p.registry.recipes.names.index(name)
-
-
-def needed_checkpoints(scale):
-    """Path of every checkpoint that the tables and the search for alpha need -> what makes it."""
-    p = plan(scale)
-    tested = [cell.checkpoint_meta for cell in all_cells(scale)]
-    searched = map(p.runs.checkpoint, p.figures.alpha_runs())
-    tested += [paths.meta(p.runs.path(paths.CHECKPOINT, each)) for each in searched]
-    made = {}
-    for meta in tested:
-        where = parts_of(meta, paths.meta(paths.CHECKPOINT))
-        data, backbone, recipe = where["dataset"], where["backbone"], where["recipe"]
-        seed = int(where["seed"])
-        if p.compared.has(recipe):
-            shot = int(re.fullmatch(r"meta-(\d+)shot", where["checkpoint"])[1])
-            trained = config_text(p.compared.meta_train(data, backbone, recipe, seed, shot))
-            chosen_on = p.compared.validation(recipe, shot)
-            made[meta.replace(".meta.json", ".pt")] = (data, trained, chosen_on)
-            continue
-        owner = p.runs.pretraining_recipe(backbone, recipe)
-        pretrained = paths.PRETRAIN.format(**where | {"recipe": owner})
-        made[pretrained] = (data, config_text(p.runs.pretrain(data, backbone, owner, seed)))
-        if where["checkpoint"] != "pretrain":
-            shot = int(re.fullmatch(r"finetune-(\d+)shot", where["checkpoint"])[1])
-            tuned = config_text(p.runs.finetune(backbone, recipe, seed, shot))
-            made[meta.replace(".meta.json", ".pt")] = (data, tuned, pretrained)
-    return made
-
-
-@pytest.mark.parametrize("scale", SCALES)
-def test_no_two_checkpoints_that_are_needed_are_trained_alike(scale):
-    made = needed_checkpoints(scale)
-    assert made
-    assert len(set(made.values())) == len(made)
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -244,8 +195,8 @@ def test_a_cells_scores_are_those_of_its_own_recipe_and_protocol(scale):
     p = plan(scale)
     for name in tables_of(p):
         found = cells(name, scale)
-        columns = {column.name: column for column in p.registry.tables.table(name).columns}
-        backbones = {block.name: block.backbone for block in p.registry.tables.table(name).blocks}
+        columns = {column.name: column for column in p.tables.table(name).columns}
+        backbones = {block.name: block.backbone for block in p.tables.table(name).blocks}
         for (block, row, column), cell in found.items():
             where = where_of(cell.scores)
             ours = rows_of(name)[block, row]
@@ -292,37 +243,6 @@ def test_epnet_beside_its_semi_supervised_variants_is_epnet_of_the_main_table():
         assert ssl[place].scores == main[place].scores
 
 
-@pytest.mark.parametrize("number", [20, 100])
-def test_unlabeled_images_come_to_the_test_of_the_same_checkpoint(number):
-    main, ssl = cells("main"), cells("ssl-large")
-    for name in ("EPNet", "--Net"):
-        for block, column in {(block, column) for block, _, column in ssl}:
-            cell = ssl[block, f"{name}_SSL {number}", column]
-            plain = main[block, name, column]
-            assert cell.checkpoint_meta == plain.checkpoint_meta
-            assert cell.scores.file == plain.scores.file.replace(".csv", f"-u{number}.csv")
-
-
-def test_ten_shots_are_tested_with_the_checkpoints_of_five():
-    main, ten = cells("main") | cells("cub"), cells("ten-shot")
-    asked = {"EPNet": "", "EPNet_SSL 20": "-u20", "EPNet_SSL 100": "-u100"}
-    assert asked.keys() <= {row for _, row, _ in ten}
-    for block, row, column in (place for place in ten if place[1] in asked):
-        cell = ten[block, row, column]
-        five = main[block, "EPNet", column.replace("10", "5")]
-        assert cell.checkpoint_meta == five.checkpoint_meta
-        assert where_of(cell.scores)["protocol"] == f"5way-10shot{asked[row]}"
-
-
-def test_more_ways_are_tested_with_the_checkpoints_of_five_ways():
-    main, more = cells("main"), cells("n-way")
-    for column in {column for _, _, column in more}:
-        cell, (way, shot) = more["WRN-28-10", "EPNet", column], column.split("w")
-        five = main["WRN-28-10", "EPNet", f"mini{shot}"]
-        assert cell.checkpoint_meta == five.checkpoint_meta
-        assert where_of(cell.scores)["protocol"] == f"{way}way-{shot}shot"
-
-
 def test_all_labeled_is_the_supervised_cell_and_the_parts_are_tested_with_its_checkpoint():
     main, part = cells("main"), cells("ssl-partial")
     for name in ("EPNet", "--Net"):
@@ -353,7 +273,7 @@ def test_protocols_that_add_unlabeled_images_differ_in_nothing_else(scale):
 
 # -- ablation --------------------------------------------------------------------------------------
 
-EXPERIMENTS = [f"exp{number}" for number in range(1, 17)]  # the figure refuses any other row
+EXPERIMENTS = [f"exp{number}" for number in range(1, 17)]  # of others the figure is not drawn
 
 
 def test_the_ablations_marks_number_its_rows():
@@ -367,9 +287,12 @@ def test_the_ablations_marks_number_its_rows():
 
 
 @pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("name", EXPERIMENTS)
-def test_what_an_experiment_ticks_is_on_and_nothing_else(scale, name):
-    row = rows_of("ablation")["CONV-4", name]
+def test_what_an_experiment_ticks_is_on_and_nothing_else(scale):
+    for row in rows_of("ablation").values():
+        check_experiment(row, scale)
+
+
+def check_experiment(row, scale):
     recipe = plan(scale).registry.recipes.resolve(row.recipe, "conv4")
     assert recipe.tested == ("finetuned" if "EFT" in row.marks else "pretrained")
     rotates = "ROT" in row.marks and recipe.pretraining.rotated_copies
@@ -412,31 +335,7 @@ def test_epnet_without_rotations_differs_in_the_weight_of_their_loss_alone():
     assert p.runs.evaluate("conv4", twelve) == p.runs.evaluate("conv4", sixteen)
 
 
-def trainings(table, rows):
-    """How many checkpoints of each kind the cells of some rows are made with."""
-    p, kinds = plan(), {"pretrain": set(), "finetune": set()}
-    for cell in (cell for cell in cells(table).values() if cell.row in rows):
-        where = parts_of(cell.checkpoint_meta, paths.meta(paths.CHECKPOINT))
-        place = where["dataset"], where["backbone"]
-        kinds["pretrain"].add(
-            (*place, p.runs.pretraining_recipe(where["backbone"], where["recipe"]))
-        )
-        if where["checkpoint"] != "pretrain":
-            kinds["finetune"].add((*place, where["recipe"], where["checkpoint"]))
-    return {kind: len(found) for kind, found in kinds.items()}
-
-
 PLACEMENTS = [f"{number:03b}" for number in range(8)]
-
-
-def test_sixteen_experiments_need_four_pretrainings_and_eight_finetunings():
-    assert trainings("ablation", EXPERIMENTS) == {"pretrain": 4, "finetune": 8}
-
-
-def test_eight_placements_need_two_pretrainings_and_four_finetunings_a_shot():
-    assert trainings("placement", PLACEMENTS) == {"pretrain": 2, "finetune": 8}
-    found = [cell.scores for cell in cells("placement").values() if cell.row in PLACEMENTS]
-    assert len(set(found)) == len(found) == 8 * 2
 
 
 def test_ssl_ten_shot_and_more_ways_train_nothing_that_the_other_tables_do_not():
@@ -456,20 +355,20 @@ def test_ssl_ten_shot_and_more_ways_train_nothing_that_the_other_tables_do_not()
 # -- placement, propagator, discrepancies, alpha ---------------------------------------------------
 
 
-@pytest.mark.parametrize("scale", SCALES)
-def test_a_placement_is_on_where_its_name_says_and_differs_in_nothing_else(scale):
+def test_a_placement_is_on_where_its_name_says_and_differs_in_nothing_else():
+    recipes = plan().registry.recipes
     names = dict(zip(("pretraining", "fine-tuning", "test"), PHASES, strict=True))
     rows = rows_of("placement")
     for name in PLACEMENTS:
         row = rows["CONV-4", name]
-        recipe = plan(scale).registry.recipes.resolve(row.recipe, "conv4")
+        recipe = recipes.resolve(row.recipe, "conv4")
         for digit, (mark, phase) in zip(name, names.items(), strict=True):
             assert recipe.propagation_in(phase).embedding == (digit == "1")
             assert (mark in row.marks) == (digit == "1")
             rest = recipe.propagation_in(phase).model_dump(exclude={"embedding"})
-            expected = plan(scale).registry.recipes.resolve("epnet", "conv4").propagation
+            expected = recipes.resolve("epnet", "conv4").propagation
             assert rest == expected.model_dump(exclude={"embedding"})
-        different = changed(row.recipe, scale=scale)
+        different = changed(row.recipe)
         embedding = {"propagation.embedding", *(f"phases.{p}.embedding" for p in PHASES)}
         assert different.keys() <= embedding
         assert row.baseline == (None if name == "000" else "000")
@@ -560,14 +459,14 @@ def test_candidates_of_the_search_differ_in_the_alpha_of_embedding_propagation_a
 
 PRINTED = [path.stem for path in (CONFIG / "paper").glob("*.csv")]
 OF_PAPER = [
-    name for name in TABLES if plan().registry.tables.table(name).paper and name != "compared"
+    name for name in TABLES if plan().tables.table(name).paper and name != "compared"
 ]  # compared shows a block of main again
 
 
 def printed(table):
     """The places of the numbers that the paper prints, then of those of the authors' re-run."""
     places = []
-    for name in plan().registry.tables.table(table).printed:
+    for name in plan().tables.table(table).printed:
         with (CONFIG / "paper" / f"{name}.csv").open(newline="", encoding="utf-8") as file:
             read = csv.DictReader(file)
             places.append([(line["block"], line["row"], line["column"]) for line in read])
@@ -575,28 +474,21 @@ def printed(table):
 
 
 def test_every_table_of_the_paper_is_one_table_of_ours_but_for_imagenet_fs():
-    shown = [plan().registry.tables.table(name).paper for name in OF_PAPER]
+    shown = [plan().tables.table(name).paper for name in OF_PAPER]
     assert sorted(shown) == sorted(set(PRINTED) - {"imfs", "readme-rerun"})
-    reruns = {
-        name for table in OF_PAPER for name in plan().registry.tables.table(table).printed[1:]
-    }
+    reruns = {name for table in OF_PAPER for name in plan().tables.table(table).printed[1:]}
     assert reruns == {"readme-rerun"}
 
 
-@pytest.mark.parametrize("table", OF_PAPER)
-def test_every_printed_number_is_shown_in_a_row_of_its_table(table):
-    columns = [column.name for column in plan().registry.tables.table(table).columns]
-    shown = {(block, row.paper or row.name) for (block, _), row in rows_of(table).items()}
-    paper, _ = printed(table)
-    lost = [place for place in paper if place[:2] not in shown or place[2] not in columns]
-    assert not lost
-
-
-@pytest.mark.parametrize("table", [*OF_PAPER, "compared"])
-def test_every_row_and_column_of_a_table_of_the_paper_is_printed_there(table):
+def test_every_row_and_column_of_a_table_of_the_paper_is_printed_there():
     """There or, for CUB's Conv-4, in the authors' re-run of it; but for more rows of ours."""
+    for table in (*OF_PAPER, "compared"):
+        check_printed(table)
+
+
+def check_printed(table):
     paper, rerun = printed(table)
-    names = {column.name for column in plan().registry.tables.table(table).columns}
+    names = {column.name for column in plan().tables.table(table).columns}
     rows = {place[:2] for place in (*paper, *rerun) if place[2] in names}
     for (block, _), row in rows_of(table).items():
         if row.source or row.paper:
@@ -604,9 +496,8 @@ def test_every_row_and_column_of_a_table_of_the_paper_is_printed_there(table):
     assert names == {place[2] for place in paper}
 
 
-@pytest.mark.parametrize("table", TABLES)
-def test_every_row_of_the_literature_names_its_source_and_ours_have_none(table):
-    for row in rows_of(table).values():
+def test_every_row_of_the_literature_names_its_source_and_ours_have_none():
+    for row in (row for table in TABLES for row in rows_of(table).values()):
         assert bool(row.source.strip()) == (row.recipe is None)
         if row.source:
             assert re.search(r", (\w+ )?(19|20)\d\d", row.source)
@@ -640,18 +531,12 @@ def test_a_row_that_is_compared_is_compared_over_the_same_episodes(table):
 # -- episodes --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("table", TABLES)
-def test_all_cells_of_a_table_are_over_the_number_of_episodes_that_its_caption_says(scale, table):
+@pytest.mark.parametrize("scale", ["demo", "paper"])
+def test_all_cells_of_a_table_are_over_the_number_of_episodes_that_its_caption_says(scale):
     p = plan(scale)
-    if table not in p.registry.tables.shown:
-        pytest.skip(f"scale {scale} does without it")
-    counts = set()
-    for cell in p.tables.measured(table):
-        protocol = where_of(cell.scores)["protocol"]
-        counts.add(p.data.episodes(protocol).episodes)
-    assert len(counts) <= 1
-    for count in counts:
+    for table in set(tables_of(p)) & set(p.tables.covered):
+        protocols = {where_of(cell.scores)["protocol"] for cell in p.tables.measured(table)}
+        (count,) = {p.data.episodes(protocol).episodes for protocol in protocols}
         assert f"over {count} test episodes" in p.tables.stage(table).caption
 
 
@@ -688,7 +573,7 @@ def few_images(config):
 
 def test_a_scale_may_do_without_tables_whose_episodes_its_data_cannot_fill(few_images):
     few_images.check()
-    assert list(few_images.registry.tables.shown) == few_images.tables.covered == ["main"]
+    assert list(few_images.tables.shown) == few_images.tables.covered == ["main"]
     curves = list(few_images.curves.stages)
     assert few_images.covered_figures == [
         "alpha", "two-moons", "decision-boundary", "per-episode", "by-shot", *curves,
@@ -698,10 +583,3 @@ def test_a_scale_may_do_without_tables_whose_episodes_its_data_cannot_fill(few_i
     tested = {run.protocol for run in few_images.tested.runs}
     assert tested == {"5way-1shot", "5way-5shot", "val-5way-1shot"}
     assert few_images.tables.measured("main") == plan("grocery").tables.measured("main")
-
-
-@pytest.mark.parametrize("scale", SCALES)
-def test_a_scale_that_names_no_tables_has_all(scale):
-    named = plan(scale).registry.scale.tables
-    every = TABLES if plan(scale).imagenet_fs is None else sorted(EVERY_TABLE)
-    assert list(plan(scale).registry.tables.shown) == (every if named is None else sorted(named))

@@ -145,19 +145,6 @@ def test_the_ablation_is_the_same_bytes_in_another_process(ablation_stage):
     same_files("one", "two")
 
 
-def test_an_ablation_that_lacks_a_combination_is_told_before_anything_runs():
-    """Its effects would be wrong without a sign of it."""
-    registry = plan_of("demo").registry
-    table = registry.tables.every["ablation"]
-    figure = plan_of("demo").figures.settings.of_tables["ablation"]
-    first, *others = table.blocks[0].rows
-    again = first.model_copy(update={"name": "again"})
-    for rows in (others, [first, *others, again]):
-        block = table.blocks[0].model_copy(update={"rows": tuple(rows)})
-        with pytest.raises(UserError, match=r"a row for each combination of EP, LP, ROT, EFT; "):
-            figure.check(table.model_copy(update={"blocks": (block,)}), "config/figures.yaml")
-
-
 def test_an_ablation_without_a_factor_has_the_effects_of_the_others(ablation_stage):
     rows = [row for row in ablation_stage.blocks[0].rows if "ROT" not in row.marks]
     shown = with_rows(ablation_stage, rows)

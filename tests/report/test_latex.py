@@ -222,7 +222,7 @@ def test_the_rerun_of_the_authors_stands_below_epnet_with_its_source(typeset, na
     text, _ = typeset(name, "both")
     with (CONFIG / "paper" / "readme-rerun.csv").open(newline="", encoding="utf-8") as file:
         printed = {(line["block"], line["column"]): line for line in csv.DictReader(file)}
-    rows, table = body(text)[3:], plan_of("demo").registry.tables.table(name)
+    rows, table = body(text)[3:], plan_of("demo").tables.table(name)
     below = [n for n, row in enumerate(rows) if "authors' re-run" in row[0]]
     blocks = [block.name for block in table.blocks if block.backbone]
     for number, block in zip(below, blocks, strict=True):
@@ -240,7 +240,7 @@ def test_the_rerun_of_the_authors_stands_below_epnet_with_its_source(typeset, na
 @pytest.mark.parametrize(("name", "lead"), [("placement", 4), ("discrepancies", 3)])
 def test_a_table_without_the_papers_numbers_has_differences_beside_its_own(typeset, name, lead):
     text, scores = typeset(name)
-    table = plan_of("demo").registry.tables.table(name)
+    table = plan_of("demo").tables.table(name)
     # The demo flips nothing anyway.
     same_runs = ["text-augmentation"] if name == "discrepancies" else []
     assert ("is, at this scale, the run that it is compared with" in text) == bool(same_runs)

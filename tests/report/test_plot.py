@@ -41,7 +41,7 @@ def draw(name):
             scores[table, cell.block, cell.row, cell.column] = read_scores(cell.scores)
             if not Path(cell.checkpoint_meta).exists():
                 Path(cell.checkpoint_meta).write_text('{"parameters": 1}', encoding="utf-8")
-        printed = plan.registry.tables.table(table).paper
+        printed = plan.tables.table(table).paper
         paper = CONFIG / "paper" / f"{printed}.csv" if printed else None
         run(stage, Path(f"{table}.csv"), paper)
         files.append(Path(f"{table}.csv"))

@@ -164,7 +164,7 @@ def check_names(plan, folder):
     assert {name for kind in ("cell", "gap") for name, _ in names[kind]} <= set(plan.claims.cells)
     assert {name for name, _ in names["says"]} <= {line["id"] for line in lines}
     assert {judge for _, judge in names["says"]} <= set(reproduction.JUDGES)
-    tables = {*plan.registry.tables.every, "claims", "co2"}
+    tables = {*plan.tables.every, "claims", "co2"}
     assert {name for kind in ("show_table", "when_made") for name, _ in names[kind]} <= tables
 
 

@@ -9,7 +9,6 @@ import shlex
 import shutil
 import sys
 import tempfile
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,16 +30,10 @@ class Run:
 
     @property
     def jobs(self) -> dict[str, int]:
-        """Rule -> number of jobs of a run that succeeds, as Snakemake's table of them says.
-
-        Those of large and of small data sets are counted together as `data`.
-        """
+        """Rule -> number of jobs of a run that succeeds, as Snakemake's table of them says."""
         assert self.code == 0, self.text
         table = self.text.split("Job stats:", 1)[-1].split("total", 1)[0]
-        jobs: Counter[str] = Counter()
-        for rule, number in re.findall(r"^(\w+)\s+(\d+)$", table, re.M):
-            jobs[re.sub(r"^data_quick$", "data", rule)] += int(number)
-        return dict(jobs)
+        return {rule: int(n) for rule, n in re.findall(r"^(\w+)\s+(\d+)$", table, re.M)}
 
     @property
     def nothing_to_do(self) -> bool:

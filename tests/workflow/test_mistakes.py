@@ -50,27 +50,6 @@ def test_the_profile_of_a_cluster_where_there_is_none(project, tmp_path, monkeyp
     assert project.build("--cores", "1", "-n").code == 0  # no lock is left
 
 
-def test_the_bare_name_of_a_figure_is_answered_with_its_file(project):
-    message = complaint(project.snakemake("-n", "speed", "--config", "scale=demo"))
-    (line,) = [line for line in message.splitlines() if line.startswith("epcore:")]
-    assert line == "epcore: there is no target speed; ask for figures/speed.pdf"
-
-
-def test_a_target_of_several_files_of_which_a_scale_makes_none_is_told(project):
-    message = complaint(project.snakemake("-n", "compared", "--config", "scale=grocery"))
-    assert "epcore: scale grocery makes nothing of compared; add --config scale=NAME" in message
-
-
-def test_a_result_of_another_scale_is_answered_with_that_scale(project):
-    message = complaint(project.snakemake("-n", "results/small/tables/main.csv"))
-    assert "results/small/tables/main.csv is not of scale tiny; add --config scale=small" in message
-
-
-def test_a_file_below_results_may_be_the_value_of_an_option(project):
-    run = project.snakemake("tables/main.tex", "--report", "results/page.html")
-    assert "is not of scale" not in run.text
-
-
 def test_the_folder_itself_is_no_target(project):
     assert "No rule to produce ." in complaint(project.snakemake("-n", "."))
 

@@ -40,7 +40,7 @@ def test_everything_is_planned_and_nothing_is_computed_twice(project, scale):
     for stage in STAGES:
         assert counts[stage] == run.jobs.get(stage.replace("-", "_"), 0)
     plan = Plan(project.folder / "config", scale)
-    tables = plan.registry.tables.shown.items()
+    tables = plan.tables.shown.items()
     ours = [name for name, table in tables if table.imagenet_fs is None and table.in_all]
     scores = {cell.scores.file for table in ours for cell in plan.tables.measured(table)}
     assert {out for stage, out in told if stage in SCORING} == scores

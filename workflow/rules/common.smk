@@ -7,7 +7,6 @@ import threading
 from inspect import signature
 from pathlib import Path
 
-from epcore.config.datasets import QUICKLY_PACKED
 from epcore.errors import UserError, replace_unencodable
 from epcore.files import fingerprint
 from epcore.plan import Plan, paths
@@ -79,9 +78,13 @@ def run_of(wildcards):
     )
 
 
-# What may be asked for as tables/NAME.tex and figures/NAME.pdf.
-TABLES = [*PLAN.tables.covered, "claims", "co2"]
-FIGURES = [*PLAN.covered_figures, "co2"]
+ENERGY = paths.ENERGY.format(scale=SCALE)
+# What may be asked for as tables/NAME.tex and figures/NAME.pdf; the report on CO2 where energy is,
+# or was, tracked.
+TRACKING = PLAN.registry.footprint.tracking
+CO2_REPORT = ["co2"] if TRACKING or os.path.exists(ENERGY) else []
+TABLES = [*PLAN.tables.covered, "claims", *CO2_REPORT]
+FIGURES = [*PLAN.covered_figures, *CO2_REPORT]
 PUBLISHED_CO2 = ["reports/co2.csv", "reports/co2.md"]
 
 
@@ -99,67 +102,21 @@ def contact_sheets(datasets):
 
 def published_reports():
     """Judged claims, and the CO2 report, where energy is tracked."""
-    if not PLAN.registry.footprint.tracking:
+    if not TRACKING:
         return published_tables(["claims"])
     co2 = [*PUBLISHED_CO2, *published_figures(["co2"])]
     return [*co2, *published_tables(["claims", "co2"])]
 
 
-def check_targets():
-    """Ends a run at once for a table or figure that the scale does not make; says what to ask for.
-
-    At the end of the Snakefile, when all rules are read.
-    """
-    if not workflow.modifier.is_main_snakefile():
-        return  # the workflow that has this one as a module may make it
-    files = {name: f"figures/{name}.pdf" for name in FIGURES}
-    files |= {
-        name: f"tables/{name}.tex" for name in (*TABLES, *PLAN.registry.tables.shown)
-    }
-    rules = {rule.name: rule for rule in workflow.rules if not rule.has_wildcards()}
-    # Values of options are among them; none is called like a table or figure.
-    words = [word for word in sys.argv[1:] if not word.startswith("-")]
-    for target in words:
-        if "/" in target:
-            check_file(Path(target))
-        elif target in rules:
-            if rules[target].norun and not rules[target].input:
-                sys.exit(
-                    f"epcore: scale {SCALE} makes nothing of {target}; add --config scale=NAME of one that does"
-                )
-        elif target in files and not Path(target).exists():
-            sys.exit(f"epcore: there is no target {target}; ask for {files[target]}")
-
-
-def check_file(target):
-    """Ends the run if this is a table or figure that the scale does not make."""
-    scales = {*PLAN.registry.scale_files} - {SCALE}
-    if target.parts[0] == "results" and scales & {*target.parts[1:2]}:
-        sys.exit(
-            f"epcore: {target} is not of scale {SCALE}; add --config scale={target.parts[1]}"
-        )
-    energy = Path(paths.ENERGY.format(scale=SCALE))
-    tracked = PLAN.registry.footprint.tracking or energy.exists()
-    if target.stem == "co2" and not tracked:
-        sys.exit(
-            f"epcore: {target} is made from {energy}, which jobs write only if tracked; set "
-            "`tracking: true` in config/footprint.yaml"
-        )
-    names = {"tables": TABLES, "figures": FIGURES}.get(str(target.parent))
-    if names is None:
-        return
-    endings = (".tex",) if names is TABLES else (".pdf", ".png")
-    if target.stem in names and target.suffix not in endings:
-        sys.exit(
-            f"epcore: there is no {target}; ask for {target.with_suffix(endings[0])}"
-        )
-    if target.stem not in names:
-        elsewhere = (CONFIG / "tables" / f"{target.stem}.yaml").exists()
-        advice = "; add --config scale=NAME of one that does"
-        sys.exit(
-            f"epcore: scale {SCALE} makes no {target}"
-            f"{advice if elsewhere else suggest(target.stem, names)}"
-        )
+# A table or figure that the scale does not make is told at once; a workflow that has this one as a
+# module may make it.
+if workflow.is_main_process and workflow.modifier.is_main_snakefile():
+    for target in map(Path, sys.argv[1:]):
+        names = {"tables": TABLES, "figures": FIGURES}.get(str(target.parent))
+        if names and target.stem not in names:
+            sys.exit(
+                f"epcore: scale {SCALE} makes no {target}{suggest(target.stem, names)}"
+            )
 
 
 def candidates(checkpoint):
@@ -200,7 +157,7 @@ wildcard_constraints:
     seed="[0-9]+",
     shot="[0-9]+",
     checkpoint="pretrain|finetune-[0-9]+shot",
-    table=one_of(PLAN.registry.tables.shown),
+    table=one_of(PLAN.tables.shown),
 
 
 # For the first page of the report: the tables that tell the story, and what it all cost.
@@ -245,7 +202,7 @@ os.environ |= {
     **ENVIRONMENT,
     "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
     "EPCORE_FOOTPRINT": PLAN.registry.footprint.model_dump_json(),
-    "EPCORE_ENERGY": paths.ENERGY.format(scale=SCALE),
+    "EPCORE_ENERGY": ENERGY,
     "EPCORE_DATA_ROOT": MAIN.data_root,
 }
 

@@ -1,9 +1,4 @@
 # From the files of its sources to a data set's packed store, and a picture of it.
-QUICK_DATASETS = [
-    name
-    for name, dataset in PLAN.registry.datasets.items()
-    if dataset.kind in QUICKLY_PACKED
-]
 
 
 # Downloads need a network, which compute nodes of clusters often lack: this rule stays at home.
@@ -39,10 +34,6 @@ rule data:
         store=paths.STORE,
     log:
         "results/{scale}/logs/data/{dataset}.log",
-    wildcard_constraints:
-        dataset=one_of(
-            name for name in PLAN.registry.datasets if name not in QUICK_DATASETS
-        ),
     threads: RESOURCES.data.threads
     resources:
         mem_mb=each_attempt(RESOURCES.data.mem_mb),
@@ -53,13 +44,6 @@ rule data:
     shell:
         "epcore data --config {params.config:q} --sources {input.sources:q} --out {params.out:q}"
         " > {log:q} 2>&1"
-
-
-# These take two minutes at most: on a cluster they are packed where Snakemake runs.
-use rule data as data_quick with:
-    wildcard_constraints:
-        dataset=one_of(QUICK_DATASETS),
-    localrule: True
 
 
 rule contact_sheet:

@@ -4,7 +4,7 @@ FIGURE = paths.FIGURE.removesuffix(".pdf")
 
 rule figure:
     input:
-        unpack(lambda w: PLAN.figure_jobs.job(w.figure).inputs),
+        unpack(lambda w: PLAN.figure_jobs[w.figure].inputs),
     output:
         figure=f"{FIGURE}.pdf",
         picture=report(
@@ -12,7 +12,7 @@ rule figure:
             caption="../report/figure.rst",
             category="Figures",
             labels=lambda w: {
-                "figure": PLAN.figure_jobs.job(w.figure).title,
+                "figure": PLAN.figure_jobs[w.figure].title,
                 "file": w.figure,
             },
         ),
@@ -27,8 +27,8 @@ rule figure:
         mem_mb=2000,
         runtime=30,
     params:
-        stage=lambda w: PLAN.figure_jobs.job(w.figure).stage,
-        config=lambda w: config_text(PLAN.figure_jobs.job(w.figure).config()),
+        stage=lambda w: PLAN.figure_jobs[w.figure].stage,
+        config=lambda w: config_text(PLAN.figure_jobs[w.figure].config),
     script:
         "../scripts/report.py"
 
@@ -42,7 +42,7 @@ use rule figure as figure_with_numbers with:
             caption="../report/figure.rst",
             category="Figures",
             labels=lambda w: {
-                "figure": PLAN.figure_jobs.job(w.figure).title,
+                "figure": PLAN.figure_jobs[w.figure].title,
                 "file": w.figure,
             },
         ),

@@ -62,7 +62,7 @@ rule co2:
         runtime=10,
     params:
         config=slice_of(PLAN.co2),
-        energy=paths.ENERGY.format(scale=SCALE),
+        energy=ENERGY,
     shell:
         "epcore co2 --config {params.config:q} --energy {params.energy:q} --out {output.report:q} "
         "--tex {output.table:q} --drawing {output.figure:q} > {log:q} 2>&1"

@@ -15,7 +15,7 @@ rule table:
             caption="../report/table.rst",
             category="Tables",
             labels=lambda w: {
-                "table": to_text(PLAN.registry.tables.table(w.table).title),
+                "table": to_text(PLAN.tables.table(w.table).title),
                 "file": w.table,
             },
         ),
