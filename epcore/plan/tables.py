@@ -13,25 +13,15 @@ from epcore.plan.runs import Runs
 from epcore.plan.table_files import protocol_of
 from epcore.report.config import MeasuredCell, TableConfig
 from epcore.report.markup import literal
-from epcore.report.table_settings import Block, Column, Row, Table
+from epcore.report.table_settings import Block, Column, Fact, Row, Table
 
-TRAINING = (
-    "*Pretraining*, *fine-tuning*: the epoch after which the learning rate first fell, "
-    "and in brackets the epochs trained; of fine-tuning in the order of the columns, once if they "
-    "agree."
-)
-ASSUMPTIONS = (
-    "T: transductive, all queries of an episode are classified together; S: takes unlabeled "
-    "images; B: assumes that each class has as many queries as any other."
-)
-SECONDS = (
-    "*s/1000*: processor time for 1000 episodes in seconds, features given, averaged over the "
-    "columns; a measurement, so that another run has others."
-)
-ANNEALED = (
-    " At this scale the rate of pretraining falls along a cosine, after every epoch and whatever "
-    "the validation says, so that the plateau matters in fine-tuning alone."
-)
+# What a caption says of the columns of a fact.
+FACTS: dict[Fact, str] = {
+    "assumptions": "T: transductive, all queries of an episode are classified together; S: takes "
+    "unlabeled images; B: assumes that each class has as many queries as any other.",
+    "seconds": "*s/1000*: processor time for 1000 episodes in seconds, features given, averaged "
+    "over the columns; a measurement, so that another run has others.",
+}
 
 
 @dataclass(frozen=True)
@@ -133,9 +123,7 @@ class Tables:
         files = self._files(table)
         scores, baseline = files.scores(cell.run), cell.baseline and files.scores(cell.baseline)
         trainings = (
-            self._runs.trainings(self._runs.checkpoint(cell.run))
-            if table.training or table.costs
-            else ()
+            self._runs.trainings(self._runs.checkpoint(cell.run)) if "costs" in table.facts else ()
         )
         return MeasuredCell(
             block=cell.block.name,
@@ -146,7 +134,7 @@ class Tables:
             checkpoint_meta=paths.meta(files.trained(cell.run)),
             baseline=baseline if baseline != scores else None,
             trainings=tuple(trainings),
-            tells_of_classifier=table.assumptions or table.seconds,
+            tells_of_classifier=bool({"assumptions", "seconds"} & {*table.facts}),
             draw=self._draw(cell.run),
         )
 
@@ -240,9 +228,7 @@ class Tables:
             "settings, which the default recipe follows."
             if table.rerun
             else "",
-            self._training_columns(table) if table.training else "",
-            ASSUMPTIONS if table.assumptions else "",
-            SECONDS if table.seconds else "",
+            *(FACTS.get(fact, "") for fact in table.facts),
             table.notes,
             self._alike(name),
             own=not any(table.groups[column] for column in shown),
@@ -262,19 +248,3 @@ class Tables:
         if any(cell.baseline and measured.baseline is None for cell, measured in cells):
             return "A row without a difference is, at this scale, the run that it is compared with."
         return ""
-
-    def _training_columns(self, table: Table) -> str:
-        """What the columns on the learning rate say at this scale."""
-        trained_on_episodes = self._runs.compared.has
-        runs = [
-            (block.backbone, row.recipe)
-            for block in table.blocks
-            for row in block.rows
-            if row.recipe and not trained_on_episodes(row.recipe)
-        ]
-        annealed = any(
-            self._registry.recipes.resolve(str(recipe), str(backbone)).pretraining.schedule
-            == "cosine"
-            for backbone, recipe in runs
-        )
-        return TRAINING + ANNEALED * annealed

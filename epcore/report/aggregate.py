@@ -13,7 +13,6 @@ import pandas as pd
 from epcore.files import read_meta, sha256
 from epcore.footprint.energy import gone_on_from
 from epcore.report.config import MeasuredCell, ScoreColumn, TableConfig, Training
-from epcore.report.curves import read_curve
 from epcore.report.printed import Place, PrintedCell
 from epcore.report.scores import read_scores, reading_classifier
 from epcore.report.statistics import Interval, over_trainings, paired
@@ -60,13 +59,12 @@ def tabulate_tests(config: TableConfig, tests: Sequence[Test]) -> pd.DataFrame:
 
     Columns: block, row, column, seed; mean accuracy and mean difference to the baseline; what the
     classifier assumes, the settings that were chosen for it and their accuracy on validation, and
-    the seconds that it takes; when the learning rate of each phase first fell, and the epochs
-    trained; seconds and kWh of the trainings; the images that its episodes draw; the score file
-    with the accuracies of all episodes, its column and its sha256. What a table does not tell of is
-    empty.
+    the seconds that it takes; seconds and kWh of the trainings; the images that its episodes draw;
+    the score file with the accuracies of all episodes, its column and its sha256. What is not among
+    the facts of a table is empty.
 
     Raises:
-        UserError: if a meta or a curve is damaged.
+        UserError: if a meta is damaged.
     """
     lines = []
     for test in tests:
@@ -83,36 +81,24 @@ def tabulate_tests(config: TableConfig, tests: Sequence[Test]) -> pd.DataFrame:
         if test.gaps is not None:
             line["difference"] = test.gaps.mean()
         if cell.tells_of_classifier:
-            line |= _classifier(cell.scores, timed=config.table.seconds)
-        for training in cell.trainings:
-            line |= rate_falls(training)
+            line |= _classifier(cell.scores)
+            if "seconds" not in config.table.facts:  # a time, which no other run repeats
+                line.pop(SECONDS, None)
         line |= costs(cell.trainings, Path(config.energy))
         lines.append(line)
-    return pd.DataFrame(lines, columns=[*TESTS, *([SECONDS] * config.table.seconds)])
+    return pd.DataFrame(lines, columns=[*TESTS])
 
 
-def _classifier(scores: ScoreColumn, timed: bool) -> dict[str, object]:
-    """What the classifier assumes, what was chosen for it, and how long it takes if it is timed."""
+def _classifier(scores: ScoreColumn) -> dict[str, object]:
+    """What the classifier assumes, what was chosen for it, and how long it takes."""
     with reading_classifier(scores) as meta:
         line: dict[str, object] = {"assumes": str(meta["assumes"])}
-        if timed and SECONDS in meta:
+        if SECONDS in meta:
             line[SECONDS] = float(meta[SECONDS])
         if settings := meta.get("chosen"):
             line["chosen"] = ", ".join(f"{key} {value}" for key, value in settings.items())
             line["validation_accuracy"] = 100 * float(meta["validation_accuracy"])
     return line
-
-
-def rate_falls(training: Training) -> dict[str, object]:
-    """The epoch after which the learning rate first fell, and the epochs trained.
-
-    Epochs count from 1. A rate that no epoch saw fall "never" fell.
-    """
-    curve = read_curve(training)
-    phase = "pretraining" if training.phase == "pretraining" else "finetuning"
-    lower = curve["epoch"][curve["learning_rate"] < curve["learning_rate"].iloc[0]]
-    fell = "never" if lower.empty else str(lower.iloc[0] - 1)
-    return {f"{phase}_fell": fell, f"{phase}_epochs": str(len(curve))}
 
 
 def costs(trainings: Sequence[Training], folder: Path) -> dict[str, object]:
@@ -193,7 +179,7 @@ def tabulate_cells(
         kind = "recipe" if table.imagenet_fs is None else "method"
         source = row.source or f"this run, {kind} {row.recipe}"
         cells.append(cell | {"paper_parameters": row.parameters, "source": source})
-    frame = pd.DataFrame(cells, columns=[*CELLS, *([SECONDS] * table.seconds)])
+    frame = pd.DataFrame(cells, columns=[*CELLS])
     return frame.astype({"episodes": "Int64", "seeds": "Int64", "parameters": "Int64"})
 
 
@@ -226,7 +212,7 @@ def _means(lines: pd.DataFrame) -> dict[str, object]:
     """Means over seeds, each where every seed has the number; what the first classifier assumes."""
     means: dict[str, object] = {"assumes": lines["assumes"].iloc[0]}
     for name in ("training_seconds", SECONDS):
-        if name in lines and lines[name].notna().all():
+        if lines[name].notna().all():
             means[name] = lines[name].mean()
     if lines["training_kwh"].notna().all():
         means["training_kwh"] = f"{lines['training_kwh'].mean():.3g}"

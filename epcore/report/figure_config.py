@@ -148,10 +148,10 @@ class Speed(TableFigure):
         blocks = {block.name: None for block in table.blocks}
         pick(blocks, self.block, "block", f"{location}, block")
         pick(table.groups, self.column, "column of the table", f"{location}, column")
-        if not table.seconds:
+        if "seconds" not in table.facts:
             raise UserError(
                 f"{location}, table: {self.table} does not say how long its classifiers take",
-                "give it `seconds: true`",
+                "give it `facts: [seconds]`",
             )
 
 

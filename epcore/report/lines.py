@@ -3,13 +3,12 @@
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Literal, NamedTuple
 
 from epcore.report.config import TableConfig
 from epcore.report.markup import literal
-from epcore.report.table_settings import Block, Row, Table
-from epcore.report.text_table import SECONDS, Cells, CsvLine, Tests
+from epcore.report.table_settings import Block, Fact, Row, Table
+from epcore.report.text_table import SECONDS, Cells, CsvLine
 
 # What stands beside the number of this run in each column.
 Beside = Literal["paper", "difference", None]
@@ -65,11 +64,11 @@ def sources(config: TableConfig) -> list[str]:
     return list(dict.fromkeys([*named, *([rerun.source] if rerun else [])]))
 
 
-def blocks_of(config: TableConfig, cells: Cells, tests: Tests) -> list[PrintedBlock]:
-    """The lines of a table, block by block, from its cells and the tests behind them."""
+def blocks_of(config: TableConfig, cells: Cells) -> list[PrintedBlock]:
+    """The lines of a table, block by block."""
     table = config.table
     extra = beside(table, cells)
-    facts = _facts(table, cells, tests)
+    facts = _facts(table, cells)
     numbers = {source: number for number, source in enumerate(sources(config), start=1)}
 
     def lines(block: Block, row: Row) -> Iterator[Line]:
@@ -105,7 +104,7 @@ def blocks_of(config: TableConfig, cells: Cells, tests: Tests) -> list[PrintedBl
 
 def fact_names(table: Table, cells: Cells) -> list[str]:
     """The headings of the facts of each line."""
-    return list(_facts(table, cells, {}))
+    return list(_facts(table, cells))
 
 
 def _blocks(config: TableConfig) -> Iterable[tuple[str, Block]]:
@@ -172,22 +171,17 @@ def _rounded(number: str) -> str:
 # -- facts -----------------------------------------------------------------------------------------
 
 
-def _facts(table: Table, cells: Cells, tests: Tests) -> dict[str, Callable[[list[CsvLine]], str]]:
+def _facts(table: Table, cells: Cells) -> dict[str, Callable[[list[CsvLine]], str]]:
     """Heading -> the text for the cells of a row."""
-    facts: dict[str, Callable[[list[CsvLine]], str]] = {}
-    if any(cell["paper_parameters"] for cell in cells.values()):
-        facts["Params"] = _parameters
-    if table.assumptions:
-        facts["assumes"] = lambda row: row[0]["assumes"]
-    if table.seconds:
-        facts["s/1000"] = _seconds
-    if table.costs:
-        facts["training"] = _training_time
-        facts["Wh"] = _training_energy
-    if table.training:
-        facts["pretraining"] = partial(_training, tests, "pretraining")
-        facts["fine-tuning"] = partial(_training, tests, "finetuning")
+    has_parameters = any(cell["paper_parameters"] for cell in cells.values())
+    facts = {"Params": _parameters} if has_parameters else {}
+    for fact in table.facts:
+        facts |= FACTS[fact]
     return facts
+
+
+def _assumes(row: list[CsvLine]) -> str:
+    return row[0]["assumes"]
 
 
 def _parameters(row: list[CsvLine]) -> str:
@@ -202,7 +196,7 @@ def _parameters(row: list[CsvLine]) -> str:
 
 def _mean(row: list[CsvLine], name: str) -> float | None:
     """The mean of a number over the cells that have it."""
-    values = [float(cell[name]) for cell in row if cell.get(name)]
+    values = [float(cell[name]) for cell in row if cell[name]]
     return sum(values) / len(values) if values else None
 
 
@@ -229,13 +223,9 @@ def _training_energy(row: list[CsvLine]) -> str:
     return "" if kwh is None else f"{1000 * kwh:.3g}"
 
 
-def _training(tests: Tests, phase: str, row: list[CsvLine]) -> str:
-    """When the rate first fell and, in brackets, the epochs trained: of each training once."""
-    keys = [(cell["block"], cell["row"], cell["column"]) for cell in row]
-    texts = [
-        f"{test[f'{phase}_fell']} ({test[f'{phase}_epochs']})"
-        for key in keys
-        for test in tests.get(key, [])
-        if test[f"{phase}_fell"]
-    ]
-    return ", ".join(dict.fromkeys(texts))
+# The headings of each fact, and the text below each.
+FACTS: dict[Fact, dict[str, Callable[[list[CsvLine]], str]]] = {
+    "assumptions": {"assumes": _assumes},
+    "seconds": {"s/1000": _seconds},
+    "costs": {"training": _training_time, "Wh": _training_energy},
+}

@@ -11,7 +11,7 @@ from epcore.report.lines import PrintedBlock, beside, blocks_of, fact_names, sou
 from epcore.report.markup import literal, to_text
 from epcore.report.numbers import write_table
 from epcore.report.printed import read_printed
-from epcore.report.text_table import Cells, Tests, by_seed, read_cells, read_tests
+from epcore.report.text_table import Cells, by_seed, read_cells
 from epcore.report.writer import fill
 
 LINES_OF_A_PAGE = 64
@@ -32,13 +32,13 @@ def run(
     lines = tabulate_tests(config, tests)
     write_table(lines, by_seed(out), "%.6g")
     write_table(tabulate_cells(config, tests, lines, *numbers), out, "%.4f")
-    values = values_of(config, read_cells(out), read_tests(by_seed(out)))
+    values = values_of(config, read_cells(out))
     write_text(out.with_suffix(".tex"), fill("table.tex", **values))
     write_text(out.with_suffix(".html"), fill("table.html", **values))
     provenance.write(out, by_seed(out))
 
 
-def values_of(config: TableConfig, cells: Cells, tests: Tests) -> dict[str, Any]:
+def values_of(config: TableConfig, cells: Cells) -> dict[str, Any]:
     """What the templates of a table show; texts are in epcore.report.markup.
 
     lead: the headings before the first cell, of which some are marks and facts. per_cell: columns
@@ -46,7 +46,7 @@ def values_of(config: TableConfig, cells: Cells, tests: Tests) -> dict[str, Any]
     """
     table = config.table
     extra, facts = beside(table, cells), fact_names(table, cells)
-    blocks = blocks_of(config, cells, tests)
+    blocks = blocks_of(config, cells)
     lead, per_cell = [table.first, *table.marks, *facts], 2 if extra else 1
     groups = itertools.groupby(config.groups)
     return {

@@ -9,6 +9,8 @@ from epcore.imagenet_fs.config import Measure
 from epcore.report.markup import Markup
 from epcore.settings import Settings
 
+Fact = Literal["assumptions", "seconds", "costs"]
+
 
 class Column(Settings):
     """One column: the paper's data set and the protocol of its episodes."""
@@ -149,19 +151,10 @@ class Table(Settings):
     )
     first: Markup = Field(default="", description="the heading of the first column")
     marks: tuple[Markup, ...] = Field(default=(), description="the headings of columns of ticks")
-    training: bool = Field(
-        default=False, description="whether columns say when each row's learning rate first fell"
-    )
-    costs: bool = Field(
-        default=False, description="whether columns say time and energy of each row's training"
-    )
-    assumptions: bool = Field(
-        default=False, description="whether a column says what each row's classifier assumes"
-    )
-    seconds: bool = Field(
-        default=False,
-        exclude_if=lambda value: not value,
-        description="whether a column says how long each row's classifier takes",
+    facts: tuple[Fact, ...] = Field(
+        default=(),
+        description="what columns say of each row: what its classifier assumes, how long that "
+        "takes, and what its training cost in time and energy",
     )
     title: Markup = Field(description="the caption's first sentence")
     notes: Markup = Field(default="", description="the rest of the caption")
@@ -187,10 +180,8 @@ class Table(Settings):
             if any(block.dataset for block in self.blocks):
                 raise ValueError("a block names a dataset in tables of ImageNet-FS alone")
             return self
-        if self.rerun or self.training or self.costs or self.assumptions or self.seconds:
-            raise ValueError(
-                "a table of ImageNet-FS has no rerun, training, costs, assumptions and seconds"
-            )
+        if self.rerun or self.facts:
+            raise ValueError("a table of ImageNet-FS has no rerun and no facts")
         for column in self.columns:
             if not re.fullmatch(rf"({'|'.join(get_args(Measure))})-\d+shot", column.protocol):
                 protocols = ", ".join(f"{measure}-<K>shot" for measure in get_args(Measure))

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from plans import DELETED, plan_of, put
 from scipy import stats
-from score_files import write_curve
 
 from epcore.plan import Plan
 from epcore.report.table import run
@@ -313,28 +312,6 @@ def test_a_block_may_say_more_than_its_backbone(typeset):
 def test_columns_without_parameters_have_none(typeset):
     assert "Params" not in typeset("ten-shot")[0]
     assert "Params" in typeset("ssl-partial")[0]
-
-
-def test_a_table_may_say_when_each_rate_fell_and_how_many_epochs_were_trained(fabricate):
-    plan = plan_of("demo")
-    stage = plan.tables.stage("discrepancies")
-    fabricate(stage.cells)
-    changed = next(cell for cell in stage.cells if cell.row == "text-plateau")
-    write_curve(changed.trainings[1], [0.001, 0.0001, 0.0001])  # of 1-shot fine-tuning
-    run(stage, Path("table.csv"), None)
-    text = Path("table.tex").read_text(encoding="utf-8")
-    _, heading, _, *rows = body(text)
-    assert heading[1:3] == ["pretraining", "fine-tuning"]
-    assert r"\emph{fine-tuning}: the epoch after which the learning rate first fell" in text
-    page = Path("table.html").read_text(encoding="utf-8")
-    rows_of_table = [(block, row) for block in stage.table.blocks for row in block.rows]
-    for line, (block, row) in zip(rows, rows_of_table, strict=True):
-        tuned = "1 (3), never (2)" if row.name == changed.row else "never (2)"
-        recipe = plan.registry.recipes.resolve(row.recipe, block.backbone)
-        told = ["2 (4)", tuned if recipe.tested == "finetuned" else ""]
-        assert line[1:3] == told
-        assert "<td>{}</td>\n<td>{}</td>".format(*told) in page
-    assert "learning rate" not in caption(CONFIG, "demo")
 
 
 def test_a_table_says_over_how_many_episodes_it_is(typeset):

@@ -76,6 +76,6 @@ def test_the_same_table_gives_the_same_bytes(stage):
 
 
 def test_a_table_that_tells_no_times_is_refused(config):
-    put(config, "tables/classifiers.yaml", "seconds", False)
+    put(config, "tables/classifiers.yaml", "facts", ["assumptions"])
     with pytest.raises(UserError, match=r"of-tables\.speed, table: classifiers does not say how"):
         Plan(config, "demo").check()
