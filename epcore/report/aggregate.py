@@ -4,7 +4,6 @@ A cell has our mean and interval beside what the paper prints. Accuracies are in
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -12,74 +11,46 @@ import pandas as pd
 
 from epcore.files import read_meta, sha256
 from epcore.footprint.energy import gone_on_from
-from epcore.report.config import MeasuredCell, ScoreColumn, TableConfig, Training
+from epcore.report.config import ScoreColumn, TableConfig, Training
 from epcore.report.printed import Place, PrintedCell
 from epcore.report.scores import read_scores, reading_classifier
-from epcore.report.statistics import Interval, over_trainings, paired
+from epcore.report.statistics import Interval, mean_with_interval
 from epcore.report.text_table import CELLS, KEY, RUN, SECONDS, TESTS
 
-Key = tuple[str, str, str]
-
-
-@dataclass(frozen=True)
-class Test:
-    """A cell of ours and one seed, with the accuracies of its episodes `(n,)`.
-
-    gaps: the differences to the cell's baseline in each episode `(n,)`, if it has one.
-    """
-
-    cell: MeasuredCell
-    accuracies: np.ndarray
-    gaps: np.ndarray | None
-
-    @property
-    def key(self) -> Key:
-        return self.cell.block, self.cell.row, self.cell.column
-
-
-def read_accuracies(config: TableConfig) -> list[Test]:
-    """The tests behind the cells of a table.
-
-    Raises:
-        UserError: if a score file is damaged.
-    """
-    tests = []
-    for cell in config.cells:
-        accuracies = read_scores(cell.scores)
-        gaps = paired(accuracies, read_scores(cell.baseline)) if cell.baseline else None
-        tests.append(Test(cell, accuracies, gaps))
-    return tests
-
+# A mean -> half the width of its interval.
+INTERVALS = {"accuracy": "interval", "difference": "difference_interval"}
 
 # -- a line for each cell and seed -----------------------------------------------------------------
 
 
-def tabulate_tests(config: TableConfig, tests: Sequence[Test]) -> pd.DataFrame:
-    """One line for each test, in the table's order.
+def tabulate_tests(config: TableConfig) -> pd.DataFrame:
+    """One line for each cell of ours and seed, in the table's order.
 
-    Columns: block, row, column, seed; mean accuracy and mean difference to the baseline; what the
-    classifier assumes, the settings that were chosen for it and their accuracy on validation, and
-    the seconds that it takes; seconds and kWh of the trainings; the images that its episodes draw;
-    the score file with the accuracies of all episodes, its column and its sha256. What is not among
-    the facts of a table is empty.
+    Columns: block, row, column, seed; recipe, backbone, data set and protocol; mean accuracy and
+    mean difference to the baseline, each with its interval over episodes (95 %, half width), and
+    the number of episodes; parameters of the network; what the classifier assumes, the settings
+    that were chosen for it and their accuracy on validation, and the seconds that it takes; seconds
+    and kWh of the trainings; the images that its episodes draw; the score file with the accuracies
+    of all episodes, its column and its sha256. What is not among the facts of a table is empty.
 
     Raises:
-        UserError: if a meta is damaged.
+        UserError: if a score file or a meta is damaged.
     """
     lines = []
-    for test in tests:
-        cell = test.cell
+    for cell in config.cells:
+        accuracies = read_scores(cell.scores)
         line: dict[str, object] = {
-            **dict(zip(KEY, test.key, strict=True)),
-            "seed": cell.seed,
-            "accuracy": test.accuracies.mean(),
-            "draw": cell.draw,
+            **{name: getattr(cell, name) for name in (*KEY, *RUN, "seed", "draw")},
+            **_mean("accuracy", accuracies, config.table.interval),
+            "episodes": len(accuracies),
+            "parameters": _parameters(Path(cell.checkpoint_meta)),
             "scores": cell.scores.file,
             "score_column": cell.scores.column,
             "sha256": sha256(Path(cell.scores.file)),
         }
-        if test.gaps is not None:
-            line["difference"] = test.gaps.mean()
+        if cell.baseline:
+            gaps = accuracies - read_scores(cell.baseline)
+            line |= _mean("difference", gaps, config.table.interval)
         if cell.tells_of_classifier:
             line |= _classifier(cell.scores)
             if "seconds" not in config.table.facts:  # a time, which no other run repeats
@@ -87,6 +58,17 @@ def tabulate_tests(config: TableConfig, tests: Sequence[Test]) -> pd.DataFrame:
         line |= costs(cell.trainings, Path(config.energy))
         lines.append(line)
     return pd.DataFrame(lines, columns=[*TESTS])
+
+
+def _mean(name: str, values: np.ndarray, interval: Interval) -> dict[str, object]:
+    """The mean of episodes `(n,)` and its interval, by their names in a table."""
+    mean = mean_with_interval(values, interval)
+    return {name: mean.value, INTERVALS[name]: mean.interval}
+
+
+def _parameters(checkpoint_meta: Path) -> int:
+    with read_meta(checkpoint_meta, "delete it and the checkpoint beside it") as meta:
+        return int(meta["parameters"])
 
 
 def _classifier(scores: ScoreColumn) -> dict[str, object]:
@@ -139,14 +121,13 @@ def _cost(training: Training, folder: Path) -> tuple[float, float | None]:
 
 def tabulate_cells(
     config: TableConfig,
-    tests: Sequence[Test],
-    lines: pd.DataFrame,
+    tests: pd.DataFrame,
     paper: Mapping[Place, PrintedCell],
     rerun: Mapping[Place, PrintedCell],
 ) -> pd.DataFrame:
     """One line for each cell of the table, printed or ours, in the table's order.
 
-    tests: of `read_accuracies`. lines: of `tabulate_tests`.
+    tests: of `tabulate_tests`.
 
     Columns: table, block, row, column; recipe, backbone, data set and protocol of a cell of ours;
     accuracy, interval (95 %, half width), episodes, seeds and
@@ -155,20 +136,17 @@ def tabulate_cells(
     of the time that the classifier takes, and what it assumes; what the paper prints:
     paper_accuracy, paper_interval, paper_parameters and note; rerun_accuracy and rerun_interval as
     its authors print them of their re-run; source of the row. Empty where there is none.
-    `over_trainings` says what intervals are over.
+    Intervals are over trainings, or over the episodes of a single one.
     """
-    by_key: dict[Key, list[Test]] = {}
-    for test in tests:
-        by_key.setdefault(test.key, []).append(test)
-    seeds = dict(iter(lines.groupby(list(KEY), sort=False)))
+    measured = dict(iter(tests.groupby(list(KEY), sort=False)))
     table, cells = config.table, []
     for block, row, column in table.places:
         key = (block.name, row.name, column.name)
         cell: dict[str, object] = {"table": config.name, **dict(zip(KEY, key, strict=True))}
-        if key in by_key:
-            baseline = row.baseline or row.baseline_recipe or ""
-            cell |= _measured(by_key[key], baseline, table.interval)
-            cell |= _means(seeds[key])
+        if key in measured:
+            cell |= _measured(measured[key])
+            if "difference" in cell:
+                cell["baseline"] = row.baseline or row.baseline_recipe
         place = (block.name, row.paper or row.name, column.name)
         if place in paper:
             printed = paper[place]
@@ -183,37 +161,20 @@ def tabulate_cells(
     return frame.astype({"episodes": "Int64", "seeds": "Int64", "parameters": "Int64"})
 
 
-def _measured(tests: Sequence[Test], baseline: str, interval: Interval) -> dict[str, object]:
-    """A cell of this run: means over seeds, of accuracies and of gaps to the row `baseline`."""
-    mean = over_trainings([test.accuracies for test in tests], interval)
-    of_checkpoint = Path(tests[0].cell.checkpoint_meta)
-    with read_meta(of_checkpoint, "delete it and the checkpoint beside it") as meta:
-        parameters = int(meta["parameters"])
+def _measured(tests: pd.DataFrame) -> dict[str, object]:
+    """A cell of this run: its means over seeds, each where every seed has the number."""
+    first = tests.iloc[0]
     cell: dict[str, object] = {
-        **{name: getattr(tests[0].cell, name) for name in RUN},
-        "accuracy": mean.value,
-        "interval": mean.interval,
-        "episodes": len(tests[0].accuracies),
+        **{name: first[name] for name in (*RUN, "episodes", "parameters", "assumes")},
         "seeds": len(tests),
-        "parameters": parameters,
     }
-    gaps = [test.gaps for test in tests if test.gaps is not None]
-    if gaps:
-        mean = over_trainings(gaps, interval)
-        cell |= {
-            "baseline": baseline,
-            "difference": mean.value,
-            "difference_interval": mean.interval,
-        }
-    return cell
-
-
-def _means(lines: pd.DataFrame) -> dict[str, object]:
-    """Means over seeds, each where every seed has the number; what the first classifier assumes."""
-    means: dict[str, object] = {"assumes": lines["assumes"].iloc[0]}
+    for name, interval in INTERVALS.items():
+        if len(tests) == 1 and pd.notna(first[name]):
+            cell |= {name: first[name], interval: first[interval]}
+        elif tests[name].notna().all():
+            cell |= _mean(name, tests[name].to_numpy(dtype=float), "student")
     for name in ("training_seconds", SECONDS):
-        if lines[name].notna().all():
-            means[name] = lines[name].mean()
-    if lines["training_kwh"].notna().all():
-        means["training_kwh"] = f"{lines['training_kwh'].mean():.3g}"
-    return means
+        cell[name] = tests[name].mean(skipna=False)
+    if tests["training_kwh"].notna().all():
+        cell["training_kwh"] = f"{tests['training_kwh'].mean():.3g}"
+    return cell

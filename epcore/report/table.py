@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from epcore.files import Provenance, write_text
-from epcore.report.aggregate import read_accuracies, tabulate_cells, tabulate_tests
+from epcore.report.aggregate import tabulate_cells, tabulate_tests
 from epcore.report.config import TableConfig
 from epcore.report.lines import PrintedBlock, beside, blocks_of, fact_names, sources
 from epcore.report.markup import literal, to_text
@@ -28,10 +28,9 @@ def run(
     files = [*map(Path, config.files), *printed]
     provenance = Provenance("table", config, files)
     numbers = (read_printed(file) if file else {} for file in (paper, rerun))
-    tests = read_accuracies(config)
-    lines = tabulate_tests(config, tests)
-    write_table(lines, by_seed(out), "%.6g")
-    write_table(tabulate_cells(config, tests, lines, *numbers), out, "%.4f")
+    tests = tabulate_tests(config)
+    write_table(tests, by_seed(out), "%.6g")
+    write_table(tabulate_cells(config, tests, *numbers), out, "%.4f")
     values = values_of(config, read_cells(out))
     write_text(out.with_suffix(".tex"), fill("table.tex", **values))
     write_text(out.with_suffix(".html"), fill("table.html", **values))

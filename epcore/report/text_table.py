@@ -20,7 +20,8 @@ CELLS = (
     *("rerun_accuracy", "rerun_interval", "source"),
 )
 TESTS = (
-    *(*KEY, "seed", "accuracy", "difference", "chosen", "validation_accuracy"),
+    *(*KEY, *RUN, "seed", "accuracy", "interval", "episodes", "parameters"),
+    *("difference", "difference_interval", "chosen", "validation_accuracy"),
     *("training_seconds", "training_kwh", "assumes", SECONDS),
     *("draw", "scores", "score_column", "sha256"),
 )

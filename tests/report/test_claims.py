@@ -21,7 +21,7 @@ from epcore.footprint.impact import HOURS, PRINTED, WATTS
 from epcore.plan import Plan
 from epcore.plan.claims import Claims
 from epcore.report import claims
-from epcore.report.aggregate import read_accuracies, tabulate_tests
+from epcore.report.aggregate import tabulate_tests
 from epcore.report.claim_config import Case, JudgedClaim, JudgedContrast
 from epcore.report.claims import reasons_against
 from epcore.report.evidence import Estimate
@@ -590,7 +590,7 @@ def judged_claims():
         config = plan.tables.stage(table)
         write_results(config.cells)
         Path(file).parent.mkdir(parents=True, exist_ok=True)
-        write_table(tabulate_tests(config, read_accuracies(config)), Path(file), "%.6g")
+        write_table(tabulate_tests(config), Path(file), "%.6g")
     for figure, file in zip(stage.figures, inputs["numbers"], strict=True):
         Path(file).parent.mkdir(parents=True, exist_ok=True)
         names = {n.number for claim in stage.claims for n in claim.numbers if n.figure == figure}
