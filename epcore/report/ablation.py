@@ -40,7 +40,7 @@ def tabulate(config: TableFigureConfig, cells: Cells, tests: Tests) -> pd.DataFr
             "term": " x ".join(term),
             "order": len(term),
             "effect": mean.value,
-            "interval": mean.interval,
+            "interval": mean.half_width,
             "paper_effect": float(contrast(theirs, term)),
         }
         for term, mean in effects(list(ours.values()), factors).items()

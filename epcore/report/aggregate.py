@@ -6,7 +6,6 @@ A cell has our mean and interval beside what the paper prints. Accuracies are in
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from epcore.files import read_meta, sha256
@@ -14,7 +13,7 @@ from epcore.footprint.energy import gone_on_from
 from epcore.report.config import ScoreColumn, TableConfig, Training
 from epcore.report.printed import Place, PrintedCell
 from epcore.report.scores import read_scores, reading_classifier
-from epcore.report.statistics import Interval, mean_with_interval
+from epcore.report.statistics import Estimate, normal, student
 from epcore.report.text_table import CELLS, KEY, RUN, SECONDS, TESTS
 
 # A mean -> half the width of its interval.
@@ -36,12 +35,12 @@ def tabulate_tests(config: TableConfig) -> pd.DataFrame:
     Raises:
         UserError: if a score file or a meta is damaged.
     """
-    lines = []
+    lines, mean = [], student if config.table.imagenet_fs is None else normal
     for cell in config.cells:
         accuracies = read_scores(cell.scores)
         line: dict[str, object] = {
             **{name: getattr(cell, name) for name in (*KEY, *RUN, "seed", "draw")},
-            **_mean("accuracy", accuracies, config.table.interval),
+            **_named("accuracy", mean(accuracies)),
             "episodes": len(accuracies),
             "parameters": _parameters(Path(cell.checkpoint_meta)),
             "scores": cell.scores.file,
@@ -49,8 +48,7 @@ def tabulate_tests(config: TableConfig) -> pd.DataFrame:
             "sha256": sha256(Path(cell.scores.file)),
         }
         if cell.baseline:
-            gaps = accuracies - read_scores(cell.baseline)
-            line |= _mean("difference", gaps, config.table.interval)
+            line |= _named("difference", mean(accuracies - read_scores(cell.baseline)))
         if cell.tells_of_classifier:
             line |= _classifier(cell.scores)
             if "seconds" not in config.table.facts:  # a time, which no other run repeats
@@ -60,10 +58,9 @@ def tabulate_tests(config: TableConfig) -> pd.DataFrame:
     return pd.DataFrame(lines, columns=[*TESTS])
 
 
-def _mean(name: str, values: np.ndarray, interval: Interval) -> dict[str, object]:
-    """The mean of episodes `(n,)` and its interval, by their names in a table."""
-    mean = mean_with_interval(values, interval)
-    return {name: mean.value, INTERVALS[name]: mean.interval}
+def _named(name: str, mean: Estimate) -> dict[str, object]:
+    """A mean and its interval, by their names in a table."""
+    return {name: mean.value, INTERVALS[name]: mean.half_width}
 
 
 def _parameters(checkpoint_meta: Path) -> int:
@@ -172,7 +169,7 @@ def _measured(tests: pd.DataFrame) -> dict[str, object]:
         if len(tests) == 1 and pd.notna(first[name]):
             cell |= {name: first[name], interval: first[interval]}
         elif tests[name].notna().all():
-            cell |= _mean(name, tests[name].to_numpy(dtype=float), "student")
+            cell |= _named(name, student(tests[name].to_numpy(dtype=float)))
     for name in ("training_seconds", SECONDS):
         cell[name] = tests[name].mean(skipna=False)
     if tests["training_kwh"].notna().all():

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from epcore.report.statistics import Mean, over_trainings
+from epcore.report.statistics import Estimate, over_trainings
 
 Term = tuple[str, ...]
 Cells = Mapping[frozenset[str], np.ndarray]
@@ -31,7 +31,7 @@ def contrast(cells: Cells, term: Term) -> np.ndarray:
     return effect
 
 
-def effects(trainings: Sequence[Cells], factors: Sequence[str]) -> dict[Term, Mean]:
+def effects(trainings: Sequence[Cells], factors: Sequence[str]) -> dict[Term, Estimate]:
     """Every term's effect, of the cells of one training or several, with its 95 % interval.
 
     Cells share their episodes; `over_trainings` says what the interval is over.

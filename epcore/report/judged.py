@@ -10,8 +10,8 @@ import pandas as pd
 
 from epcore.files import user_error_on_failure
 from epcore.report.claim_config import ClaimsConfig, JudgedClaim, SignedNumber, parts_of
-from epcore.report.evidence import Estimate, of_printed, of_trainings
 from epcore.report.scores import read_test
+from epcore.report.statistics import Estimate, of_printed, of_trainings
 from epcore.report.text_table import CsvLine, read_tests
 from epcore.report.verdicts import (
     CaseVerdict,

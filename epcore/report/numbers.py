@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from epcore.files import atomic
-from epcore.report.statistics import mean_with_interval
+from epcore.report.statistics import student
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,9 @@ class Number:
 
 def mean_number(name: str, values: np.ndarray, what: str) -> Number:
     """The mean of independent observations `(n,)`, n >= 2, with Student's t interval."""
-    mean = mean_with_interval(values)
-    return Number(name, mean.value, what, mean.value - mean.interval, mean.value + mean.interval)
+    mean = student(values)
+    low, high = mean.value - mean.half_width, mean.value + mean.half_width
+    return Number(name, mean.value, what, low, high)
 
 
 def write_numbers(numbers: Sequence[Number], figure: Path) -> None:

@@ -15,8 +15,8 @@ from epcore.files import atomic, verified, write_text
 from epcore.footprint.impact import HOURS
 from epcore.report.claim_config import parts_of
 from epcore.report.config import ReproductionConfig
-from epcore.report.evidence import LEVEL
 from epcore.report.markup import to_tex
+from epcore.report.statistics import LEVEL
 from epcore.report.text_table import CsvLine, read_cells
 from epcore.report.writer import fill_file
 from epcore.settings import pick

@@ -213,11 +213,6 @@ class Table(Settings):
         ]
 
     @property
-    def interval(self) -> Literal["student", "normal"]:
-        """The interval of one training: Student's, or that of wDAE-GNN's code on ImageNet-FS."""
-        return "student" if self.imagenet_fs is None else "normal"
-
-    @property
     def printed(self) -> tuple[str, ...]:
         """The files of config/paper that it shows: the paper's, then the re-run's."""
         if self.paper is None:

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Literal
 
 from epcore.report.claim_config import Case, ClaimCell, JudgedClaim, JudgedContrast, Product
-from epcore.report.evidence import LEVEL, Estimate, holm
+from epcore.report.statistics import LEVEL, Estimate, holm
 
 Word = Literal["holds", "fails", "open", "not asked"]
 PLURAL: dict[Word, str] = {"holds": "hold", "fails": "fail", "open": "open"}

@@ -21,7 +21,7 @@ from epcore.data.episodes import Episodes
 from epcore.evaluation.embed import Features
 from epcore.plan import Plan
 from epcore.propagation import EmbeddingPropagation
-from epcore.report.statistics import mean_with_interval
+from epcore.report.statistics import student
 
 CONFIG = Path(__file__).parents[2] / "config"
 PLAN = Plan(CONFIG, "demo")
@@ -207,7 +207,7 @@ def test_numbers_of_the_moons_are_means_over_the_draws(figure):
     line = {line["name"]: line for line in lines_of("figures/two-moons-numbers.csv")}[
         "total-variance-row-normalized-difference"
     ]
-    assert float(line["high"]) - found == pytest.approx(mean_with_interval(gap).interval, abs=2e-6)
+    assert float(line["high"]) - found == pytest.approx(student(gap).half_width, abs=2e-6)
     of_points = [np.trace(np.cov(each.T)) for o in outcomes for each in o.projections[16]]
     assert numbers["projection-deviation-16"] == pytest.approx(np.sqrt(of_points).mean(), abs=1e-6)
     assert numbers["projection-deviation-60"] == pytest.approx(0, abs=1e-6)
@@ -291,9 +291,9 @@ def test_a_grid_twice_as_fine_changes_what_propagation_does_by_less_than_its_int
             turned = curvature(after, settings.curvature_step)
             turned -= curvature(before, settings.curvature_step)
             gaps.append((length(after) - length(before), turned))
-        means.append([mean_with_interval(np.array(values)) for values in zip(*gaps, strict=True)])
+        means.append([student(np.array(values)) for values in zip(*gaps, strict=True)])
     for coarse, fine in zip(*means, strict=True):
-        assert abs(coarse.value - fine.value) < coarse.interval / 2
+        assert abs(coarse.value - fine.value) < coarse.half_width / 2
 
 
 def test_every_probability_is_in_the_csv_and_its_numbers_follow_from_it(figure):

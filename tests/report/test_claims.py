@@ -24,9 +24,9 @@ from epcore.report import claims
 from epcore.report.aggregate import tabulate_tests
 from epcore.report.claim_config import Case, JudgedClaim, JudgedContrast
 from epcore.report.claims import reasons_against
-from epcore.report.evidence import Estimate
 from epcore.report.judged import Measured, judge, read_measured
 from epcore.report.numbers import write_table
+from epcore.report.statistics import Estimate
 from epcore.report.verdicts import judge_estimates
 from epcore.settings import validate
 

@@ -16,7 +16,7 @@ from epcore.errors import UserError
 from epcore.evaluation.embed import Features
 from epcore.plan import Plan
 from epcore.report import ablation, alpha, table
-from epcore.report.statistics import mean_with_interval
+from epcore.report.statistics import student
 from epcore.report.table_figure import run
 from epcore.report.text_table import by_seed, read_cells, read_tests
 
@@ -80,9 +80,9 @@ def test_the_effects_in_the_csv_are_differences_of_means_of_cells(ablation_stage
     for factor, points in expected.items():
         on = np.mean([cells[marks] for marks in cells if factor in marks], axis=0)
         off = np.mean([cells[marks] for marks in cells if factor not in marks], axis=0)
-        mean = mean_with_interval(on - off)
+        mean = student(on - off)
         assert float(effects[factor]["effect"]) == pytest.approx(mean.value, abs=1e-4)
-        assert float(effects[factor]["interval"]) == pytest.approx(mean.interval, abs=1e-4)
+        assert float(effects[factor]["interval"]) == pytest.approx(mean.half_width, abs=1e-4)
         assert mean.value == pytest.approx(points, abs=0.5)
         assert effects[factor]["order"] == "1"
     pairs = [line for line in effects.values() if line["order"] == "2"]
@@ -239,9 +239,9 @@ def test_the_search_has_a_line_for_every_pair_of_alphas_with_its_accuracy(alpha_
     for line, (candidate, label_alpha) in zip(lines, pairs, strict=True):
         assert float(line["embedding_alpha"]) == candidate.propagation.embedding_alpha
         assert float(line["label_alpha"]) == label_alpha
-        mean = mean_with_interval(accuracies(candidate, label_alpha))
+        mean = student(accuracies(candidate, label_alpha))
         assert float(line["accuracy"]) == pytest.approx(mean.value, abs=1e-4)
-        assert float(line["interval"]) == pytest.approx(mean.interval, abs=1e-4)
+        assert float(line["interval"]) == pytest.approx(mean.half_width, abs=1e-4)
 
 
 def test_every_pair_is_compared_with_the_authors_over_the_same_episodes(alpha_stage):
@@ -250,9 +250,9 @@ def test_every_pair_is_compared_with_the_authors_over_the_same_episodes(alpha_st
     authors = accuracies(candidates[0.5], 0.2)
     for line in lines_of(Path("alpha.csv")):
         ours = accuracies(candidates[float(line["embedding_alpha"])], float(line["label_alpha"]))
-        gap = mean_with_interval(ours - authors)
+        gap = student(ours - authors)
         assert float(line["difference"]) == pytest.approx(gap.value, abs=1e-4)
-        assert float(line["difference_interval"]) == pytest.approx(gap.interval, abs=1e-4)
+        assert float(line["difference_interval"]) == pytest.approx(gap.half_width, abs=1e-4)
 
 
 def test_of_several_trainings_the_search_has_the_mean_and_what_another_would_give(alpha_stage):
