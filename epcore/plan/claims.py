@@ -34,7 +34,7 @@ class Claims:
     """The claims, and the cells of every table that they may name.
 
     cells: by `table/block/row/column`. of_table: their names, by table. literature: cells of rows
-    that others published.
+    that others published, if the paper prints them or a scale may run their method.
     """
 
     def __init__(self, registry: Registry, tables: Tables, figures: Figures) -> None:
@@ -108,7 +108,7 @@ class Claims:
                 measured="/".join((name, *measured_place)) if measured_place else "",
                 quoted=bool(row.source) and row.method is None,
             )
-            if row.source:
+            if row.source and (paper or row.method):  # not the authors' re-run
                 self.literature.add(cell)
 
     def _printed(self, paper: str | None) -> dict[Place, PrintedCell]:

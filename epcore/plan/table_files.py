@@ -95,9 +95,9 @@ class TableFiles:
         table = table.model_copy(update={"blocks": blocks})
         check_unique([column.name for column in table.columns], "column", short_path(path))
         check_unique([block.name for block in table.blocks], "block", short_path(path))
-        for file, key in zip(table.printed, ("paper", "rerun.paper"), strict=False):
+        for file in table.printed:
             if not (self.config / "paper" / f"{file}.csv").is_file():
-                raise UserError(f"{short_path(path)}, {key}: {file}.csv is not in config/paper")
+                raise UserError(f"{short_path(path)}: {file}.csv is not in config/paper")
         for column in table.columns:
             pick(table.groups, column.dataset, "group", f"{short_path(path)}, {column.name}")
         for block in table.blocks:

@@ -162,11 +162,10 @@ class Tables:
         """What knows the files of a table's runs."""
         return self._imagenet_fs if self._imagenet_fs and table.imagenet_fs else self._runs
 
-    def printed_files(self, name: str) -> dict[str, str]:
+    def printed_files(self, name: str) -> list[str]:
         """The files of config/paper that a table shows: what the paper and a re-run print."""
         folder = self._registry.config / "paper"
-        files = [str(folder / f"{file}.csv") for file in self._registry.tables.table(name).printed]
-        return dict(zip(("paper", "rerun"), files, strict=False))
+        return [str(folder / f"{file}.csv") for file in self._registry.tables.table(name).printed]
 
     def stage(self, table: str) -> TableConfig:
         """The config of the stage `table`."""
@@ -224,10 +223,6 @@ class Tables:
                 registry.seeds,
             ),
             "*Paper*: as printed." if table.paper else "",
-            "*Authors' re-run*: as they printed it later, with one set of fine-tuning "
-            "settings, which the default recipe follows."
-            if table.rerun
-            else "",
             *(FACTS.get(fact, "") for fact in table.facts),
             table.notes,
             self._alike(name),

@@ -119,8 +119,7 @@ def _cost(training: Training, folder: Path) -> tuple[float, float | None]:
 def tabulate_cells(
     config: TableConfig,
     tests: pd.DataFrame,
-    paper: Mapping[Place, PrintedCell],
-    rerun: Mapping[Place, PrintedCell],
+    printed: Mapping[Place, PrintedCell],
 ) -> pd.DataFrame:
     """One line for each cell of the table, printed or ours, in the table's order.
 
@@ -130,9 +129,9 @@ def tabulate_cells(
     accuracy, interval (95 %, half width), episodes, seeds and
     parameters of this run; baseline, difference and difference_interval: the mean difference to
     another row over the same seeds and episodes; means over seeds of what the trainings cost and
-    of the time that the classifier takes, and what it assumes; what the paper prints:
-    paper_accuracy, paper_interval, paper_parameters and note; rerun_accuracy and rerun_interval as
-    its authors print them of their re-run; source of the row. Empty where there is none.
+    of the time that the classifier takes, and what it assumes; what others print:
+    paper_accuracy, paper_interval, paper_parameters and note; source of the row. Empty where there
+    is none.
     Intervals are over trainings, or over the episodes of a single one.
     """
     measured = dict(iter(tests.groupby(list(KEY), sort=False)))
@@ -145,12 +144,9 @@ def tabulate_cells(
             if "difference" in cell:
                 cell["baseline"] = row.baseline or row.baseline_recipe
         place = (block.name, row.paper or row.name, column.name)
-        if place in paper:
-            printed = paper[place]
-            cell |= {"paper_accuracy": printed["accuracy"]}
-            cell |= {"paper_interval": printed["interval"], "note": printed["note"]}
-        if place in rerun:
-            cell |= {f"rerun_{name}": rerun[place][name] for name in ("accuracy", "interval")}
+        if place in printed:
+            cell |= {f"paper_{name}": printed[place][name] for name in ("accuracy", "interval")}
+            cell["note"] = printed[place]["note"]
         kind = "recipe" if table.imagenet_fs is None else "method"
         source = row.source or f"this run, {kind} {row.recipe}"
         cells.append(cell | {"paper_parameters": row.parameters, "source": source})

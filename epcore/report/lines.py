@@ -1,6 +1,5 @@
 """The printed lines of a table, before they are LaTeX, HTML or a terminal's."""
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
@@ -59,9 +58,8 @@ def beside(table: Table, cells: Cells) -> Beside:
 
 def sources(config: TableConfig) -> list[str]:
     """Each source of the literature once, in the order of their numbers from 1."""
-    rerun = config.table.rerun
     named = [row.source for _, block in _blocks(config) for row in block.rows if row.source]
-    return list(dict.fromkeys([*named, *([rerun.source] if rerun else [])]))
+    return list(dict.fromkeys(named))
 
 
 def blocks_of(config: TableConfig, cells: Cells) -> list[PrintedBlock]:
@@ -72,7 +70,7 @@ def blocks_of(config: TableConfig, cells: Cells) -> list[PrintedBlock]:
     numbers = {source: number for number, source in enumerate(sources(config), start=1)}
 
     def lines(block: Block, row: Row) -> Iterator[Line]:
-        """The row's line, and below it the re-run's numbers or, stacked, its differences."""
+        """The row's line and, stacked, its differences below it."""
         of_row = [cells[block.name, row.name, column.name] for column in table.columns]
         line = Line(
             label=row.label or literal(row.name),
@@ -82,18 +80,8 @@ def blocks_of(config: TableConfig, cells: Cells) -> list[PrintedBlock]:
             entries=_entries(table, row, of_row, extra),
         )
         yield line
-        reruns = tuple(map(_rerun, of_row))
         differences = tuple(map(_difference, of_row))
-        if table.rerun and any(reruns):
-            yield replace(
-                line,
-                label="*authors' re-run*",
-                source=numbers[table.rerun.source],
-                facts=("",) * len(facts),
-                entries=tuple(itertools.chain(*((None, entry) for entry in reruns))),
-                below=True,
-            )
-        elif table.stacked and any(differences):
+        if table.stacked and any(differences):
             yield replace(line, label="*difference*", entries=differences, below=True)
 
     return [
@@ -137,13 +125,6 @@ def _entries(
 def _printed(cell: CsvLine) -> Entry:
     """The paper's number, as it stands there."""
     return Entry(cell["paper_accuracy"], cell["paper_interval"], gray=cell["note"] == "224 px")
-
-
-def _rerun(cell: CsvLine) -> Entry | None:
-    """The number of the authors' re-run, as it stands there; None if the re-run lacks the cell."""
-    if not cell["rerun_accuracy"]:
-        return None
-    return Entry(cell["rerun_accuracy"], cell["rerun_interval"])
 
 
 def _difference(cell: CsvLine) -> Entry | None:

@@ -17,20 +17,21 @@ from epcore.report.writer import fill
 LINES_OF_A_PAGE = 64
 
 
-def run(
-    config: TableConfig, out: Path, paper: Path | None = None, rerun: Path | None = None
-) -> None:
+def run(config: TableConfig, printed: list[Path], out: Path) -> None:
     """The table's cells (.csv), in LaTeX (.tex) and as a page for browsers (.html).
 
     The tests behind the cells stand in <table>-by-seed.csv. A meta leads back to their files.
+
+    Args:
+        config: the table.
+        printed: files of config/paper, whose rows have different names.
+        out: the CSV file.
     """
-    printed = [file for file in (paper, rerun) if file]
-    files = [*map(Path, config.files), *printed]
-    provenance = Provenance("table", config, files)
-    numbers = (read_printed(file) if file else {} for file in (paper, rerun))
+    provenance = Provenance("table", config, [*map(Path, config.files), *printed])
+    numbers = {place: cell for file in printed for place, cell in read_printed(file).items()}
     tests = tabulate_tests(config)
     write_table(tests, by_seed(out), "%.6g")
-    write_table(tabulate_cells(config, tests, *numbers), out, "%.4f")
+    write_table(tabulate_cells(config, tests, numbers), out, "%.4f")
     values = values_of(config, read_cells(out))
     write_text(out.with_suffix(".tex"), fill("table.tex", **values))
     write_text(out.with_suffix(".html"), fill("table.html", **values))

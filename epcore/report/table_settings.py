@@ -129,13 +129,6 @@ class ImageNetFsBlocks(Settings):
     rows: tuple[Row, ...] = Field(description="the rows of each block")
 
 
-class Rerun(Settings):
-    """What the paper's authors printed of a later run: a file of config/paper, and where."""
-
-    paper: str = Field(description="a file of config/paper, without its ending")
-    source: str = Field(description="where it was printed")
-
-
 class Table(Settings):
     """A table of the paper, or of ours."""
 
@@ -145,9 +138,9 @@ class Table(Settings):
         description="the file of config/paper with its numbers, without the ending; none of a "
         "table that the paper does not have",
     )
-    rerun: Rerun | None = Field(
+    rerun: str | None = Field(
         default=None,
-        description="what the authors printed of a later run, shown below the paper's own",
+        description="another such file, with the numbers that the authors printed of a later run",
     )
     first: Markup = Field(default="", description="the heading of the first column")
     marks: tuple[Markup, ...] = Field(default=(), description="the headings of columns of ticks")
@@ -180,8 +173,8 @@ class Table(Settings):
             if any(block.dataset for block in self.blocks):
                 raise ValueError("a block names a dataset in tables of ImageNet-FS alone")
             return self
-        if self.rerun or self.facts:
-            raise ValueError("a table of ImageNet-FS has no rerun and no facts")
+        if self.facts:
+            raise ValueError("a table of ImageNet-FS has no facts")
         for column in self.columns:
             if not re.fullmatch(rf"({'|'.join(get_args(Measure))})-\d+shot", column.protocol):
                 protocols = ", ".join(f"{measure}-<K>shot" for measure in get_args(Measure))
@@ -189,12 +182,6 @@ class Table(Settings):
                     f"{column.name}: unknown protocol {column.protocol!r} of ImageNet-FS; "
                     f"known: {protocols}"
                 )
-        return self
-
-    @model_validator(mode="after")
-    def _rerun_of_the_paper(self) -> "Table":
-        if self.rerun is not None and self.paper is None:
-            raise ValueError("rerun stands below the paper's numbers; give paper as well")
         return self
 
     @property
@@ -215,6 +202,4 @@ class Table(Settings):
     @property
     def printed(self) -> tuple[str, ...]:
         """The files of config/paper that it shows: the paper's, then the re-run's."""
-        if self.paper is None:
-            return ()
-        return (self.paper,) if self.rerun is None else (self.paper, self.rerun.paper)
+        return tuple(filter(None, (self.paper, self.rerun)))

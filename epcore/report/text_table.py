@@ -16,8 +16,7 @@ CELLS = (
     *("table", *KEY, *RUN, "accuracy", "interval", "episodes", "seeds", "parameters"),
     *("baseline", "difference", "difference_interval"),
     *("training_seconds", "training_kwh", "assumes", SECONDS),
-    *("paper_accuracy", "paper_interval", "paper_parameters", "note"),
-    *("rerun_accuracy", "rerun_interval", "source"),
+    *("paper_accuracy", "paper_interval", "paper_parameters", "note", "source"),
 )
 TESTS = (
     *(*KEY, *RUN, "seed", "accuracy", "interval", "episodes", "parameters"),

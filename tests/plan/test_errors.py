@@ -18,7 +18,6 @@ from epcore.errors import UserError
 from epcore.plan import Plan
 from epcore.plan.registry import main_config
 from epcore.plan.run import Run
-from epcore.report.printed import COLUMNS
 from epcore.settings import validate
 
 
@@ -468,16 +467,9 @@ def test_a_table_of_printed_numbers_that_is_missing_is_named(config):
     assert "nain.csv is not in config/paper" in complaint(config)
 
 
-def test_a_rerun_without_the_papers_numbers_is_a_mistake(config):
-    put(config, "tables/main.yaml", "paper", DELETED)
-    assert "rerun stands below the paper's numbers; give paper as well" in complaint(config)
-
-
 def test_tables_may_share_a_file_of_printed_numbers(config):
     """Each shows a part of it, at a scale that may have one of them."""
     content = yaml.safe_load((config / "tables/main.yaml").read_text(encoding="utf-8"))
-    del content["rerun"]
-    (config / "paper/readme-rerun.csv").write_text(f"{','.join(COLUMNS)}\n", encoding="utf-8")
     for number, name in enumerate(("main", "wide")):
         part = content | {"blocks": content["blocks"][2 * number : 2 * number + 2]}
         (config / f"tables/{name}.yaml").write_text(yaml.safe_dump(part), encoding="utf-8")

@@ -248,7 +248,7 @@ MISTAKES = [
     (TABLE, "blocks/-/rows/wDAE-GNN/method", "wdae", "unknown method 'wdae'"),
     (TABLE, "columns/nov1/protocol", "old-1shot", "unknown protocol 'old-1shot' of ImageNet-FS"),
     (TABLE, "columns/nov1/protocol", "novel-1", "known: novel-<K>shot, all-<K>shot, all-prior-"),
-    (TABLE, "facts", ["costs"], "has no rerun and no facts"),
+    (TABLE, "facts", ["costs"], "has no facts"),
     ("tables/cub.yaml", "blocks/0/dataset", "glyph-mini", "in tables of ImageNet-FS alone"),
 ]
 

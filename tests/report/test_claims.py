@@ -95,6 +95,12 @@ def test_two_printed_numbers_that_are_exchanged_are_told_by_name(config):
         ]
 
 
+def test_no_claim_rests_on_the_authors_rerun():
+    stage = plan_of("paper").claims.stage()
+    assert any(cell.startswith("main/WRN-28-10/LEO") for cell in stage.cells)
+    assert not any("re-run" in cell for cell in stage.cells)
+
+
 def test_claims_of_ours_are_not_asked_of_the_paper(without_a_run):
     ours = [each for each in without_a_run("demo").values() if each.claim.ours]
     assert {each.printed.word for each in ours} == {"not asked"}

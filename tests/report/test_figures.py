@@ -32,7 +32,7 @@ TABLE = Path("tables/ablation.csv")
 
 
 def make_ablation_table():
-    table.run(plan_of("demo").tables.stage("ablation"), TABLE, PRINTED)
+    table.run(plan_of("demo").tables.stage("ablation"), [PRINTED], TABLE)
 
 
 @pytest.fixture

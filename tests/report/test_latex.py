@@ -22,7 +22,7 @@ NOT_COMPARABLE = "its numbers are not comparable with the paper's"
 @pytest.fixture
 def written(table_stage, scores, paper):
     """The table of fabricated scores, as text."""
-    run(table_stage, Path("main.csv"), paper)
+    run(table_stage, [paper], Path("main.csv"))
     return Path("main.tex").read_text(encoding="utf-8")
 
 
@@ -101,7 +101,7 @@ def test_parameters_are_shown_even_if_the_first_column_is_not_of_this_scale(
 ):
     later = [cell for cell in table_stage.cells if cell.column.startswith("tier")]
     stage = table_stage.model_copy(update={"cells": tuple(later)})
-    run(stage, Path("main.csv"), paper)
+    run(stage, [paper], Path("main.csv"))
     epnet = [line for line in rows_of(Path("main.tex").read_text()) if line[0] == "EPNet"]
     assert epnet[0][1].endswith("K (112K)")
 
@@ -214,26 +214,6 @@ def test_marks_are_columns_of_their_own_with_a_tick_where_they_are_on(typeset):
         expected = 100 * scores["CONV-4", f"exp{number + 1}", "mini1"].mean()
         assert mean == pytest.approx(expected, abs=0.0051)
     assert [row[6] for row in (rows[0], rows[15])] == ["49.57", "58.85"]
-
-
-@pytest.mark.parametrize(("name", "lead"), [("main", 2), ("cub", 1)])
-def test_the_rerun_of_the_authors_stands_below_epnet_with_its_source(typeset, name, lead):
-    text, _ = typeset(name, "both")
-    with (CONFIG / "paper" / "readme-rerun.csv").open(newline="", encoding="utf-8") as file:
-        printed = {(line["block"], line["column"]): line for line in csv.DictReader(file)}
-    rows, table = body(text)[3:], plan_of("demo").registry.tables.table(name)
-    below = [n for n, row in enumerate(rows) if "authors' re-run" in row[0]]
-    blocks = [block.name for block in table.blocks if block.backbone]
-    for number, block in zip(below, blocks, strict=True):
-        assert rows[number - 1][0] == "EPNet"
-        assert set(rows[number][1:lead]) <= {""}
-        for place, column in enumerate(table.columns):
-            again = printed[block, column.name]
-            shown = rf"{again['accuracy']}\ci{{{again['interval']}}}"
-            assert rows[number][lead + 2 * place :][:2] == ["", shown]
-    source = re.search(r"textsuperscript\{(\d+)\}", rows[below[0]][0])[1]
-    assert rf"\textsuperscript{{{source}}}README of the authors' code" in text
-    assert r"\emph{Authors' re-run}" in text
 
 
 @pytest.mark.parametrize(("name", "lead"), [("placement", 4), ("discrepancies", 3)])
@@ -378,7 +358,7 @@ def with_special_characters(config, fabricate, paper):
     put(config, "scales/demo.yaml", "parts/main", DELETED)  # both data sets
     stage = Plan(config, "demo").tables.stage("main")
     fabricate(stage.cells)
-    run(stage, Path("main.csv"), paper)
+    run(stage, [paper], Path("main.csv"))
 
 
 @pytest.mark.latex
@@ -398,7 +378,7 @@ def test_letters_that_pdflatex_has_no_font_for_are_question_marks(config, fabric
     (config / "datasets.yaml").write_text(named, encoding="utf-8")
     stage = Plan(config, "demo").tables.stage("main")
     fabricate(stage.cells)
-    run(stage, Path("main.csv"), paper)
+    run(stage, [paper], Path("main.csv"))
     assert "我的照片" in Path("main.tex").read_text(encoding="utf-8")
     words = " ".join(compiled("main.tex").split())
     assert "???? ??? caf" in words, words[:600]

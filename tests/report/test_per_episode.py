@@ -22,7 +22,7 @@ TABLE, OUT = Path("tables/main.csv"), Path("figures/per-episode.pdf")
 def stage(fabricate):
     plan = plan_of("both", seeds=2)
     fabricate(plan.tables.measured("main"))
-    table.run(plan.tables.stage("main"), TABLE, CONFIG / "paper/main.csv")
+    table.run(plan.tables.stage("main"), [CONFIG / "paper/main.csv"], TABLE)
     return plan.figures.of_table("per-episode")
 
 

@@ -43,7 +43,7 @@ def draw(name):
                 Path(cell.checkpoint_meta).write_text('{"parameters": 1}', encoding="utf-8")
         printed = plan.registry.tables.table(table).paper
         paper = CONFIG / "paper" / f"{printed}.csv" if printed else None
-        run(stage, Path(f"{table}.csv"), paper)
+        run(stage, [paper], Path(f"{table}.csv"))
         files.append(Path(f"{table}.csv"))
     stage = plan.plots.plot(name)
     plot.run(stage, files, Path(f"{name}.pdf"))

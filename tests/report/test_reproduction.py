@@ -41,8 +41,8 @@ def project(fabricate):
         for name in plan.main_tables:
             stage = plan.tables.stage(name)
             fabricate(stage.cells)
-            printed = map(Path, plan.tables.printed_files(name).values())
-            table.run(stage, folder / f"{name}.csv", *printed)
+            printed = list(map(Path, plan.tables.printed_files(name)))
+            table.run(stage, printed, folder / f"{name}.csv")
         stage = plan.claims.stage().model_copy(update={"figures": ()})
         tests = list(map(Path, plan.claims.inputs["tests"]))
         claims.run(stage, tests, [], folder / "claims.csv")
