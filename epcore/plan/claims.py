@@ -82,7 +82,7 @@ class Claims:
         figures = (path(paths.FIGURE, figure=name) for name in stage.figures)
         return {
             "tests": [path(paths.TABLE_TESTS, table=name) for name in stage.tables],
-            "numbers": [figure.replace(".pdf", "-numbers.csv") for figure in figures],
+            "numbers": [figure.replace(".pdf", ".csv") for figure in figures],
         }
 
     # -- cells ------------------------------------------------------------------------------------

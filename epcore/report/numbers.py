@@ -30,10 +30,10 @@ def mean_number(name: str, values: np.ndarray, what: str) -> Number:
 
 
 def write_numbers(numbers: Sequence[Number], figure: Path) -> None:
-    """Writes `<figure>-numbers.csv` beside a figure."""
+    """Writes them into the CSV file of a figure."""
     table = pd.DataFrame([asdict(number) for number in numbers])
     columns = ["name", "value", "low", "high", "what"]
-    write_table(table[columns], figure.with_name(f"{figure.stem}-numbers.csv"))
+    write_table(table[columns], figure.with_suffix(".csv"))
 
 
 def write_table(table: pd.DataFrame, path: Path, float_format: str = "%.6f") -> None:

@@ -626,7 +626,7 @@ def test_the_page_leads_to_tables_and_figures_of_the_run(written):
     stage, files = written
     measured = read_measured(stage, files[0])
     assert {f"{table}.html" for table in stage.tables} <= links
-    assert "../figures/two-moons-numbers.csv" in links
+    assert "../figures/two-moons.csv" in links
     for claim in stage.claims:
         assert f'id="{claim.id}"' in text
         for name in claim.cells:

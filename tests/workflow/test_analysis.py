@@ -25,15 +25,14 @@ def drawn(everything_once, tmp_path):
 
 def test_figures_are_published_beside_csv_files_of_what_they_show(everything_once):
     project, run = everything_once
-    assert run.jobs["figure_with_numbers"] == len(NAMES)
+    assert run.jobs["figure"] == len(NAMES)
     results = project.folder / "results/tiny/figures"
     for name in NAMES:
         for ending in ("pdf", "png"):
             made = (results / f"{name}.{ending}").read_bytes()
             assert (project.folder / f"figures/{name}.{ending}").read_bytes() == made
         assert (results / f"{name}.meta.json").is_file()
-        assert (results / f"{name}.csv").stat().st_size > 0
-        with (results / f"{name}-numbers.csv").open(newline="", encoding="utf-8") as file:
+        with (results / f"{name}.csv").open(newline="", encoding="utf-8") as file:
             lines = list(csv.DictReader(file))
         assert list(lines[0]) == ["name", "value", "low", "high", "what"]
         assert all(math.isfinite(float(line["value"])) for line in lines)
@@ -54,7 +53,7 @@ def test_a_second_run_has_nothing_to_do(drawn):
 def test_an_edit_of_a_section_redraws_its_figure_alone(drawn, old, new, redone):
     drawn.replace("config/figures.yaml", old, new)
     run = drawn.snakemake("-n", *TARGETS)
-    assert run.jobs == {"figure_with_numbers": 1, "publish_figure": 1}
+    assert run.jobs == {"figure": 1, "publish_figure": 1}
     assert f"wildcards: scale=tiny, figure={redone}\n" in run.text
 
 

@@ -89,7 +89,7 @@ def test_the_environment_counts_every_training_and_test(reported):
         ("plots.yaml", "label: classes of", "label: kinds of", set()),
         ("datasets.yaml", "title: rendered characters of", "title: characters of", set()),
         ("scales/tiny.yaml", "title: tiny characters", "title: small characters",
-         {"figure", "figure_with_numbers", "table"}),
+         {"figure", "table"}),
     ],
 )  # fmt: skip
 def test_an_edit_redraws_what_shows_it_and_trains_nothing(

@@ -13,7 +13,6 @@ from epcore.files import fingerprint
 from epcore.footprint.factor import carbon_intensity
 from epcore.plan import Plan, paths
 from epcore.plan.checks import check_unedited
-from epcore.plan.figures import WITH_NUMBERS
 from epcore.plan.registry import main_config
 from epcore.plan.run import Run
 from epcore.plan.runs import phase_of
