@@ -212,7 +212,7 @@ STORY = [
     for table in ("own", "main", "claims", "placement", "classifiers")
 ]
 COST = Path(paths.CO2.format(scale=SCALE)).with_suffix(".md")
-config["description"] = PLAN.description() | {
+config["description"] = PLAN.facts() | {
     "story": [*filter(os.path.isfile, STORY)],
     "cost": COST.read_text("utf-8", "replace").strip() if COST.is_file() else "",
 }
