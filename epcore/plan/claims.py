@@ -19,8 +19,9 @@ from epcore.report.claim_config import (
     parts_of,
 )
 from epcore.report.markup import literal
-from epcore.report.printed import Place, PrintedCell, read_printed
+from epcore.report.printed import Place, read_printed
 from epcore.report.table_settings import Table
+from epcore.report.text_table import CsvLine
 from epcore.settings import pick
 
 FILE = "claims.yaml"
@@ -111,7 +112,7 @@ class Claims:
             if row.source and (paper or row.method):  # not the authors' re-run
                 self.literature.add(cell)
 
-    def _printed(self, paper: str | None) -> dict[Place, PrintedCell]:
+    def _printed(self, paper: str | None) -> dict[Place, CsvLine]:
         return read_printed(self._registry.config / "paper" / f"{paper}.csv") if paper else {}
 
     # -- claims -----------------------------------------------------------------------------------

@@ -11,10 +11,10 @@ import pandas as pd
 from epcore.files import read_meta, sha256
 from epcore.footprint.energy import gone_on_from
 from epcore.report.config import ScoreColumn, TableConfig, Training
-from epcore.report.printed import Place, PrintedCell
+from epcore.report.printed import Place
 from epcore.report.scores import read_scores, reading_classifier
 from epcore.report.statistics import Estimate, normal, student
-from epcore.report.text_table import CELLS, KEY, RUN, SECONDS, TESTS
+from epcore.report.text_table import CELLS, KEY, RUN, SECONDS, TESTS, CsvLine
 
 # A mean -> half the width of its interval.
 INTERVALS = {"accuracy": "interval", "difference": "difference_interval"}
@@ -119,7 +119,7 @@ def _cost(training: Training, folder: Path) -> tuple[float, float | None]:
 def tabulate_cells(
     config: TableConfig,
     tests: pd.DataFrame,
-    printed: Mapping[Place, PrintedCell],
+    printed: Mapping[Place, CsvLine],
 ) -> pd.DataFrame:
     """One line for each cell of the table, printed or ours, in the table's order.
 

@@ -1,9 +1,7 @@
-"""The two CSV files of a table: its cells, and the tests of this run behind them.
-
-The cells stay text, so that a printed 48.70 is not turned into 48.7.
-"""
+"""The two CSV files of a table: its cells, and the tests of this run behind them."""
 
 import csv
+from collections.abc import Iterable
 from pathlib import Path
 
 from epcore.files import user_error_on_failure
@@ -40,7 +38,7 @@ def read_cells(path: Path) -> Cells:
     Raises:
         UserError: if it is missing, no CSV or lacks a column or a cell.
     """
-    return {(line["block"], line["row"], line["column"]): line for line in _read(path, CELLS)}
+    return {(line["block"], line["row"], line["column"]): line for line in read_lines(path, CELLS)}
 
 
 def read_tests(path: Path) -> Tests:
@@ -50,19 +48,28 @@ def read_tests(path: Path) -> Tests:
         UserError: as `read_cells`.
     """
     tests: Tests = {}
-    for line in _read(path, TESTS):
+    for line in read_lines(path, TESTS):
         tests.setdefault((line["block"], line["row"], line["column"]), []).append(line)
     return tests
 
 
-def _read(path: Path, columns: tuple[str, ...]) -> list[CsvLine]:
-    with user_error_on_failure(f"table {path} cannot be read", "delete it"):
-        with path.open(newline="", encoding="utf-8") as file:
-            reader = csv.DictReader(file, strict=True)
-            missing = [name for name in columns if name not in (reader.fieldnames or [])]
-            if missing:
-                raise ValueError(f"the column {missing[0]!r} is missing")
-            lines = list(reader)
-        if any(None in line or None in line.values() for line in lines):
-            raise ValueError("a line has too few or too many cells")
+def read_lines(path: Path, columns: Iterable[str], remedy: str = "delete it") -> list[CsvLine]:
+    """The lines of a CSV file; numbers stay text, so that 48.70 is not turned into 48.7.
+
+    Raises:
+        UserError: if it is missing, no CSV or lacks a column or a cell.
+    """
+    lines = []
+    with (
+        user_error_on_failure(f"table {path} cannot be read", remedy),
+        path.open(newline="", encoding="utf-8") as file,
+    ):
+        reader = csv.DictReader(file, strict=True)
+        for name in columns:
+            if name not in (reader.fieldnames or []):
+                raise ValueError(f"the column {name!r} is missing")
+        for line in reader:
+            if None in line or None in line.values():
+                raise ValueError(f"line {reader.line_num} has too few or too many cells")
+            lines.append(line)
     return lines
