@@ -1,6 +1,5 @@
 """The long form of a table: our means beside the paper's numbers, each as it was."""
 
-import csv
 import hashlib
 import json
 import re
@@ -9,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from figure_files import lines_of
 from plans import plan_of
 from scipy import stats
 from score_files import write_classifier
@@ -34,10 +34,8 @@ def table(table_stage, scores, paper):
 
 
 def read(path):
-    with path.open(newline="", encoding="utf-8") as file:
-        reader = csv.DictReader(file)
-        lines = {(line["block"], line["row"], line["column"]): line for line in reader}
-    return lines, reader.fieldnames
+    lines = {(line["block"], line["row"], line["column"]): line for line in lines_of(path)}
+    return lines, list(next(iter(lines.values())))
 
 
 def test_our_numbers_have_four_decimals_and_counts_have_none(table):
@@ -58,8 +56,7 @@ def test_there_is_one_line_per_cell_in_the_order_of_the_table(table, table_stage
 
 def test_every_printed_number_keeps_its_decimals(table, paper):
     lines, _ = table
-    with paper.open(newline="", encoding="utf-8") as file:
-        printed = list(csv.DictReader(file))
+    printed = lines_of(paper)
     for cell in printed:
         line = lines[cell["block"], cell["row"], cell["column"]]
         assert line["paper_accuracy"] == cell["accuracy"]
@@ -219,11 +216,10 @@ def test_the_rerun_of_the_authors_is_a_row_as_they_print_it(built):
             if place[1] == "EPNet re-run":
                 shown[place] = (line["paper_accuracy"], line["paper_interval"])
                 assert line["accuracy"] == ""
-    with (CONFIG / "paper" / "readme-rerun.csv").open(newline="", encoding="utf-8") as file:
-        printed = {
-            (line["block"], line["row"], line["column"]): (line["accuracy"], line["interval"])
-            for line in csv.DictReader(file)
-        }
+    printed = {
+        (line["block"], line["row"], line["column"]): (line["accuracy"], line["interval"])
+        for line in lines_of(CONFIG / "paper" / "readme-rerun.csv")
+    }
     assert shown == printed
     assert shown["CONV-4", "EPNet re-run", "mini1"] == ("57.41", "0.85")
 
@@ -312,7 +308,9 @@ def test_with_several_seeds_a_line_has_means_and_intervals_over_trainings(fabric
 
     def means(place):
         files = [cells[*place, seed].scores.file for seed in (0, 1, 2)]
-        return [100 * np.mean([float(line["accuracy"]) for line in csv_lines(f)]) for f in files]
+        return [
+            100 * np.mean([float(line["accuracy"]) for line in lines_of(Path(f))]) for f in files
+        ]
 
     lines, _ = read(Path("main.csv"))
     tests = read_tests(by_seed(Path("main.csv")))
@@ -335,18 +333,13 @@ def test_with_several_seeds_a_line_has_means_and_intervals_over_trainings(fabric
         assert (line["seeds"], line["episodes"]) == ("3", "40"), row
 
 
-def csv_lines(path):
-    with Path(path).open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
 @pytest.mark.slow
 def test_what_classifiers_assume_and_which_settings_were_chosen_comes_from_their_metas(fabricate):
     """The fixture says so of some cells, for each seed other settings."""
     stage = plan_of("demo", seeds=2).tables.stage("classifiers")
     fabricate(stage.cells)
     run(stage, [], Path("table.csv"))
-    assert {line["assumes"] for line in csv_lines("table.csv")} == {"T B"}
+    assert {line["assumes"] for line in lines_of(Path("table.csv"))} == {"T B"}
     told = defaultdict(set)
     for cell in stage.cells:
         with reading_classifier(cell.scores) as facts:
@@ -354,7 +347,7 @@ def test_what_classifiers_assume_and_which_settings_were_chosen_comes_from_their
             chosen = f"cost {facts['chosen']['cost']:g}, steps 3" if facts["chosen"] else ""
             place = (cell.block, cell.row, cell.column, str(cell.seed))
             told[place] = (chosen, f"{100 * accuracy:g}" if chosen else "")
-    lines = csv_lines("table-by-seed.csv")
+    lines = lines_of(Path("table-by-seed.csv"))
     assert len(lines) == len(told)
     for line in lines:
         place = (line["block"], line["row"], line["column"], line["seed"])
@@ -365,7 +358,7 @@ def test_a_line_names_its_score_file_and_what_that_held(fabricate):
     stage = plan_of("demo", seeds=2).tables.stage("classifiers-ssl")
     fabricate(stage.cells)
     run(stage, [], Path("table.csv"))
-    for line, cell in zip(csv_lines("table-by-seed.csv"), stage.cells, strict=True):
+    for line, cell in zip(lines_of(Path("table-by-seed.csv")), stage.cells, strict=True):
         assert (line["scores"], line["score_column"]) == (cell.scores.file, cell.scores.column)
         assert line["sha256"] == hashlib.sha256(Path(line["scores"]).read_bytes()).hexdigest()
 
@@ -380,7 +373,7 @@ def test_seconds_of_a_classifier_are_means_over_seeds_and_in_print_over_columns(
     for cell in stage.cells:
         with reading_classifier(cell.scores) as facts:
             told[cell.block, cell.row, cell.column].append(facts["seconds_per_1000_episodes"])
-    for line in csv_lines("table.csv"):
+    for line in lines_of(Path("table.csv")):
         found = told[line["block"], line["row"], line["column"]]
         assert float(line["seconds_per_1000_episodes"]) == pytest.approx(np.mean(found), abs=1e-4)
     by_row = [seconds for key, seconds in told.items() if key[:2] == ("--Net", "ridge")]
@@ -391,7 +384,7 @@ def test_seconds_of_a_classifier_are_means_over_seeds_and_in_print_over_columns(
     other = plan_of("demo").tables.stage("with-ep")
     fabricate(other.cells)
     run(other, [], Path("other.csv"))
-    assert {line["seconds_per_1000_episodes"] for line in csv_lines("other.csv")} == {""}
+    assert {line["seconds_per_1000_episodes"] for line in lines_of(Path("other.csv"))} == {""}
 
 
 def test_a_method_whose_time_is_not_measured_has_none(fabricate):
@@ -401,7 +394,7 @@ def test_a_method_whose_time_is_not_measured_has_none(fabricate):
     without = {(c.block, c.row, c.column) for c in stage.cells if c.scores == first}
     write_classifier(first, {"assumes": "", "made": {}})
     run(stage, [], Path("table.csv"))
-    for line in csv_lines("table.csv"):
+    for line in lines_of(Path("table.csv")):
         own = (line["block"], line["row"], line["column"]) in without
         assert bool(line["seconds_per_1000_episodes"]) != own
 

@@ -1,13 +1,11 @@
 """Figures: what is drawn is right and lies beside the picture; the bytes are always the same."""
 
-import json
-import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
-from figure_files import draw_in_another_process, fonts_of, lines_of, same_files, words_of
-from plans import plan_of, put
+from figure_files import lines_of, words_of
+from plans import plan_of
 from reference import propagator
 from score_files import write_scores
 
@@ -115,34 +113,12 @@ def test_the_effects_in_the_paper_are_those_known_from_its_printed_cells(ablatio
     assert found["LP x EP"] < 0
 
 
-def test_the_ablation_is_written_with_its_picture_its_numbers_and_where_they_come_from(
-    ablation_stage,
-):
-    run(ablation_stage, TABLE, Path("figures/ablation.pdf"))
-    written = {path.name.removeprefix("ablation") for path in Path("figures").iterdir()}
-    assert written == FILES
-    assert Path("figures/ablation.png").read_bytes().startswith(b"\x89PNG")
-    facts = json.loads(Path("figures/ablation.meta.json").read_text(encoding="utf-8"))
-    assert facts["inputs"].keys() == {str(TABLE), str(by_seed(TABLE))}
-    assert facts["config"] == ablation_stage.model_dump(mode="json")
-
-
-def test_the_words_of_the_ablation_are_text_in_embedded_fonts(ablation_stage):
+def test_the_words_of_the_ablation_are_text(ablation_stage):
     run(ablation_stage, TABLE, Path("ablation.pdf"))
     words = words_of("ablation.pdf")
     for term in ("EFT", "ROT", "LP with EP", "EFT with ROT"):
         assert term in words
     assert "Scale demo: rendered characters of 100 classes, Conv-4" in words
-    fonts = fonts_of("ablation.pdf")
-    assert fonts
-    assert all(kind.endswith("TrueType") and embedded == "yes" for kind, embedded in fonts)
-
-
-@pytest.mark.slow
-def test_the_ablation_is_the_same_bytes_in_another_process(ablation_stage):
-    run(ablation_stage, TABLE, Path("one.pdf"))
-    draw_in_another_process("table-figure", ablation_stage, "two.pdf", table=str(TABLE))
-    same_files("one", "two")
 
 
 def test_an_ablation_that_lacks_a_combination_is_told_before_anything_runs():
@@ -168,19 +144,6 @@ def test_an_ablation_without_a_factor_has_the_effects_of_the_others(ablation_sta
     without = [np.mean(cells[marks]) for marks in cells if "EP" not in marks]
     with_ep = [np.mean(cells[marks]) for marks in cells if "EP" in marks]
     assert effects["EP"] == pytest.approx(np.mean(with_ep) - np.mean(without))
-
-
-@pytest.mark.parametrize("scale", ["demo", "mini-cpu", "mini-gpu"])
-def test_scales_draw_the_ablations_whose_rows_they_have(scale):
-    assert "ablation" in plan_of(scale).covered_figures
-
-
-def test_single_episodes_are_drawn_where_both_rows_are(tmp_path):
-    config = tmp_path / "config"
-    shutil.copytree(CONFIG, config)
-    put(config, "scales/demo.yaml", "parts", {"main": {"rows": ["--Net"]}})
-    assert "per-episode" in plan_of("demo").covered_figures
-    assert "per-episode" not in Plan(config, "demo").covered_figures
 
 
 def test_a_row_that_the_paper_does_not_print_is_named(ablation_stage):
@@ -299,17 +262,6 @@ def test_the_chosen_pair_is_the_one_with_the_highest_accuracy(alpha_stage):
     assert f"best: {best}" in words_of("alpha.pdf")
 
 
-def test_the_search_is_written_with_its_picture_its_numbers_and_where_they_come_from(alpha_stage):
-    alpha.run(alpha_stage, Path("episodes.npz"), Path("figures/alpha.pdf"))
-    assert {path.name.removeprefix("alpha") for path in Path("figures").iterdir()} == FILES
-    facts = json.loads(Path("figures/alpha.meta.json").read_text(encoding="utf-8"))
-    inputs = {
-        "episodes.npz",
-        *(file for candidate in alpha_stage.candidates for file in candidate.features),
-    }
-    assert facts["inputs"].keys() == inputs
-
-
 def test_every_alpha_of_the_search_is_named_in_text_however_many_there_are(alpha_stage):
     more = tuple(
         candidate.model_copy(
@@ -324,10 +276,3 @@ def test_every_alpha_of_the_search_is_named_in_text_however_many_there_are(alpha
         assert f" {number:g} " in words
     assert "authors' code: EP 0.5, LP 0.2" in words
     assert "Scale demo: rendered characters of 100 classes, Conv-4" in words
-    assert all(kind.endswith("TrueType") and emb == "yes" for kind, emb in fonts_of("alpha.pdf"))
-
-
-def test_the_search_is_the_same_bytes_twice(alpha_stage):
-    for name in ("one.pdf", "two.pdf"):
-        alpha.run(alpha_stage, Path("episodes.npz"), Path(name))
-    same_files("one", "two")

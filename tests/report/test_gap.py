@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from figure_files import lines_of, same_files
+from figure_files import lines_of
 
 from epcore.plan import Plan
 from epcore.plan.paths import curve
@@ -62,15 +62,3 @@ def test_the_numbers_are_differences_of_the_same_epoch_and_seed(stage):
     for line in lines:
         length, epoch = int(line["line"].split()[0]), int(line["epoch"])
         assert float(line["gap"]) == pytest.approx(epoch - 1 - length + int(line["seed"]))
-
-
-@pytest.mark.slow
-def test_the_same_curves_give_the_same_bytes(stage):
-    gap.run(stage, Path("one/gap.pdf"))
-    gap.run(stage, Path("two/gap.pdf"))
-    same_files("one/gap", "two/gap")
-
-
-def test_a_scale_without_the_tables_columns_has_no_such_figure():
-    assert "gap" not in Plan(CONFIG, "demo").covered_figures
-    assert "gap" in Plan(CONFIG, "batch-epochs").covered_figures

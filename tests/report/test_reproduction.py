@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from test_latex import overfull
+from figure_files import overfull
 
 from epcore.errors import UserError
 from epcore.files import Provenance

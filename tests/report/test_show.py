@@ -1,6 +1,5 @@
 """Tables in the terminal: the numbers of this run, readable at any width."""
 
-import csv
 import os
 import re
 import shutil
@@ -8,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import figure_files
 import pandas as pd
 import pytest
 
@@ -45,9 +45,7 @@ def shown(capsys, monkeypatch, *arguments, columns=200):
 
 
 def lines_of(name):
-    path = paths.TABLE_CSV.format(scale="demo", table=name)
-    with Path(path).open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+    return figure_files.lines_of(Path(paths.TABLE_CSV.format(scale="demo", table=name)))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from figure_files import lines_of, same_files
+from figure_files import lines_of
 from plans import plan_of, put
 from score_files import write_classifier
 
@@ -66,13 +66,6 @@ def test_each_classifier_has_a_point_in_each_panel_the_mean_of_its_seeds(plan, s
                 spent.append(facts["seconds_per_1000_episodes"])
         assert float(line["seconds"]) == pytest.approx(np.mean(spent), rel=1e-3)
     assert Path("figures/speed.png").stat().st_size > 10_000
-
-
-@pytest.mark.slow
-def test_the_same_table_gives_the_same_bytes(stage):
-    run(stage, TABLE, Path("one/speed.pdf"))
-    run(stage, TABLE, Path("two/speed.pdf"))
-    same_files(Path("one/speed.pdf"), Path("two/speed.pdf"))
 
 
 def test_a_table_that_tells_no_times_is_refused(config):
