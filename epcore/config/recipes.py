@@ -7,7 +7,6 @@ from pydantic import Field, model_validator
 from epcore.backbones.config import Architecture
 from epcore.data.config import AugmentationName, View
 from epcore.evaluation.config import NamedClassifier, Propagation
-from epcore.report.markup import Markup
 from epcore.settings import Settings
 from epcore.training.config import Finetuning, Pretraining
 
@@ -85,7 +84,7 @@ class Recipe(RecipeSettings):
 class ClassifierChoice(Settings):
     """A classifier that any recipe's network may be tested with, an entry of classifiers.yaml."""
 
-    label: Markup = Field(description="how tables call it")
+    label: str = Field(description="how tables call it")
     classifier: NamedClassifier = Field(
         description="a name of epcore.classifiers, or its `name` and settings"
     )

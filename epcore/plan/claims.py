@@ -18,7 +18,6 @@ from epcore.report.claim_config import (
     JudgedContrast,
     parts_of,
 )
-from epcore.report.markup import literal
 from epcore.report.printed import Place, read_printed
 from epcore.report.table_settings import Table
 from epcore.report.text_table import CsvLine
@@ -66,7 +65,7 @@ class Claims:
         tables = registry.tables.every
         return ClaimsConfig(
             title="The claims, judged by the numbers that the paper prints and by this run",
-            notes=literal(registry.scale.note) + STAND_IN * (not registry.scale.comparable),
+            notes=registry.scale.note + STAND_IN * (not registry.scale.comparable),
             seeds=registry.seeds,
             comparable=registry.scale.comparable,
             claims=tuple(claims),

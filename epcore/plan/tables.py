@@ -12,7 +12,6 @@ from epcore.plan.run import Run
 from epcore.plan.runs import Runs
 from epcore.plan.table_files import protocol_of
 from epcore.report.config import MeasuredCell, TableConfig
-from epcore.report.markup import literal
 from epcore.report.table_settings import Block, Column, Fact, Row, Table
 
 # What a caption says of the columns of a fact.
@@ -192,14 +191,14 @@ class Tables:
         scale, group = self._registry.scale, table.groups[column]
         dataset = scale.columns.get(column)
         if not group:
-            return literal(self._registry.datasets[dataset].title) if dataset else ""
-        return f"{group}, here {literal(dataset)}" if dataset and not scale.comparable else group
+            return self._registry.datasets[dataset].title if dataset else ""
+        return f"{group}, here {dataset}" if dataset and not scale.comparable else group
 
     def _heading(self, block: Block) -> str:
         """The backbone's name and size, or the block's name."""
         if block.dataset is not None or block.backbone is None:
-            return block.label or literal(block.name)
-        label = literal(self._registry.sized(block.backbone))
+            return block.label or block.name
+        label = self._registry.sized(block.backbone)
         return f"{label}, {block.label}" if block.label else label
 
     def _caption(self, name: str) -> str:
@@ -209,7 +208,7 @@ class Tables:
         shown = dict.fromkeys(column.dataset for column in table.columns)
         stand_in = [
             (f"{self._group(table, column)}: " if table.groups[column] else "")
-            + literal(registry.datasets[dataset].caption)
+            + registry.datasets[dataset].caption
             for column in shown
             if (dataset := registry.scale.columns.get(column))
         ]

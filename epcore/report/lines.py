@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from epcore.report.config import TableConfig
-from epcore.report.markup import literal
 from epcore.report.table_settings import Block, Fact, Row, Table
 from epcore.report.text_table import SECONDS, Cells, CsvLine
 
@@ -73,7 +72,7 @@ def blocks_of(config: TableConfig, cells: Cells) -> list[PrintedBlock]:
         """The row's line and, stacked, its differences below it."""
         of_row = [cells[block.name, row.name, column.name] for column in table.columns]
         line = Line(
-            label=row.label or literal(row.name),
+            label=row.label or row.name,
             source=numbers.get(row.source),
             marks=tuple(mark in row.marks for mark in table.marks),
             facts=tuple(fact(of_row) for fact in facts.values()),

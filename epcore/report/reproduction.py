@@ -14,7 +14,7 @@ from epcore.files import atomic, verified, write_text
 from epcore.footprint.impact import HOURS
 from epcore.report.claim_config import parts_of
 from epcore.report.config import ReproductionConfig
-from epcore.report.markup import tex_escape
+from epcore.report.markup import to_tex
 from epcore.report.statistics import LEVEL
 from epcore.report.text_table import CsvLine, read_cells, read_lines
 from epcore.report.writer import fill_file
@@ -73,7 +73,7 @@ def values_of(
 def _facts(
     config: ReproductionConfig, claims: list[CsvLine], footprint: Mapping[str, str] | None
 ) -> dict[str, str]:
-    facts = {name: tex_escape(value) for name, value in config.facts.items()}
+    facts = {name: to_tex(value) for name, value in config.facts.items()}
     of_paper = [claim for claim in claims if claim["whose"] != "ours"]
     facts["claims"] = str(len(of_paper))
     for judge, column in JUDGES.items():

@@ -8,7 +8,7 @@ from epcore.files import Provenance, write_text
 from epcore.report.aggregate import tabulate_cells, tabulate_tests
 from epcore.report.config import TableConfig
 from epcore.report.lines import PrintedBlock, beside, blocks_of, fact_names, sources
-from epcore.report.markup import literal, to_text
+from epcore.report.markup import to_text
 from epcore.report.numbers import write_table
 from epcore.report.printed import read_printed
 from epcore.report.text_table import Cells, by_seed, read_cells
@@ -63,7 +63,7 @@ def values_of(config: TableConfig, cells: Cells) -> dict[str, Any]:
         "width": len(lead) + per_cell * len(table.columns),
         "blocks": blocks,
         "pages": _pages(blocks),
-        "sources": list(map(literal, sources(config))),
+        "sources": sources(config),
     }
 
 

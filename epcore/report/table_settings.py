@@ -6,7 +6,6 @@ from typing import Literal, get_args
 from pydantic import Field, PositiveInt, model_validator
 
 from epcore.imagenet_fs.config import Measure
-from epcore.report.markup import Markup
 from epcore.settings import Settings
 
 Fact = Literal["assumptions", "seconds", "costs"]
@@ -24,14 +23,14 @@ class Column(Settings):
         description="its episodes; of ImageNet-FS the measure and K, such as novel-1shot, "
         "all-5shot, all-prior-20shot"
     )
-    heading: Markup = Field(description="what stands above it")
+    heading: str = Field(description="what stands above it")
 
 
 class Row(Settings):
     """A row of ours names a `recipe`; a row of the literature names its `source`."""
 
     name: str = Field(description="its name in CSV files and claims")
-    label: Markup = Field(default="", description="what stands in the table, if it is not the name")
+    label: str = Field(default="", description="what stands in the table, if it is not the name")
     parameters: str = Field(
         default="", description="the number of parameters that a publication gives"
     )
@@ -97,7 +96,7 @@ class Block(Settings):
     """The rows of one backbone, or of the literature alone."""
 
     name: str = Field(description="its name in CSV files and claims")
-    label: Markup = Field(
+    label: str = Field(
         default="", description="what stands behind the backbone's name, or instead of the block's"
     )
     backbone: str | None = Field(
@@ -142,16 +141,16 @@ class Table(Settings):
         default=None,
         description="another such file, with the numbers that the authors printed of a later run",
     )
-    first: Markup = Field(default="", description="the heading of the first column")
-    marks: tuple[Markup, ...] = Field(default=(), description="the headings of columns of ticks")
+    first: str = Field(default="", description="the heading of the first column")
+    marks: tuple[str, ...] = Field(default=(), description="the headings of columns of ticks")
     facts: tuple[Fact, ...] = Field(
         default=(),
         description="what columns say of each row: what its classifier assumes, how long that "
         "takes, and what its training cost in time and energy",
     )
-    title: Markup = Field(description="the caption's first sentence")
-    notes: Markup = Field(default="", description="the rest of the caption")
-    groups: dict[str, Markup] = Field(
+    title: str = Field(description="the caption's first sentence")
+    notes: str = Field(default="", description="the rest of the caption")
+    groups: dict[str, str] = Field(
         description="data set -> its name above its columns; empty for one's own, whose title it "
         "then is"
     )

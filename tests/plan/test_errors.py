@@ -136,7 +136,6 @@ def test_an_unknown_name_like_no_other_lists_the_known_ones(config):
         ("datasets.yaml", "datasets/glyph-mini/kind", "glyph", "did you mean 'glyphs'?"),
         ("tables/main.yaml", "columns", [], "a list that is not empty"),
         ("tables/main.yaml", "blocks/CONV-4/rows/Matching/recipe", "epnet", "either recipe"),
-        ("tables/main.yaml", "title", r"\textit{mini}ImageNet", r"\textit is LaTeX; write *emph"),
         ("protocols.yaml", "10way-1shot/episodes", 1, "greater than or equal to 2"),
         ("figures.yaml", "two-moons/batch_sizes", [16, 301], "not be larger than points"),
         ("figures.yaml", "decision-boundary/labeled", 12, "labeled must be smaller than points"),
