@@ -29,7 +29,6 @@ from epcore.report.statistics import Estimate
 from epcore.report.verdicts import judge_estimates
 from epcore.settings import validate
 
-CONFIG = Path(__file__).parents[2] / "config"
 # Found by hand and by another program from the printed cells.
 FAILS = {
     "C01",

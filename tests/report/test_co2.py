@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 from figure_files import compiled, overfull
+from plans import plan_of
 
 from epcore.errors import UserError
 from epcore.footprint.account import account
 from epcore.footprint.energy import frame_of
 from epcore.footprint.rows import record
-from epcore.plan import Plan, paths
+from epcore.plan import paths
 from epcore.report.co2 import run, statements
 
-CONFIG = Path(__file__).parents[2] / "config"
 SHARED = "results/demo/data/glyph-mini/store.json"
 MAIN = "results/demo/models/glyph-mini/conv4/epnet/s0/pretrain.pt"
 ABLATION = "results/demo/models/glyph-mini/conv4/rot-ep/s0/finetune-1shot.pt"
@@ -74,7 +74,7 @@ def report(results, attempts):
         shutil.rmtree(ENERGY, ignore_errors=True)
         for row in chosen:
             record(ENERGY, row)
-        run(Plan(CONFIG, "demo").co2(), ENERGY, OUT, Path("out/co2.tex"), Path("out/co2.pdf"))
+        run(plan_of("demo").co2(), ENERGY, OUT, Path("out/co2.tex"), Path("out/co2.pdf"))
         with OUT.open(newline="") as file:
             return {(row["level"], row["name"]): row for row in csv.DictReader(file)}
 
@@ -83,7 +83,7 @@ def report(results, attempts):
 
 def sums(rows):
     """What some attempts of the demo add up to."""
-    return account(Plan(CONFIG, "demo").co2(), Path("results/demo"), frame_of(rows))
+    return account(plan_of("demo").co2(), Path("results/demo"), frame_of(rows))
 
 
 def said(rows):

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 from figure_files import draw_in_another_process, lines_of, same_files, words_of
+from plans import plan_of
 
-from epcore.plan import Plan
 from epcore.report import curves
 from epcore.training.loop import Outcome
 
-CONFIG = Path(__file__).parents[2] / "config"
 NAME = "curves-glyph-mini-resnet12"  # epnet and net fine-tuned, two of the propagator are not
 EPOCHS = {"pretrain": 4, "finetune-1shot": 2, "finetune-5shot": 3}
 IMAGENET_FS = "curves-glyph-large-resnet10"
@@ -29,7 +28,7 @@ def stage(folder):
 
 def trained(name):
     """The trainings of a figure, with curves as the training loop writes them."""
-    stage = Plan(CONFIG, "demo").curves.stages[name]
+    stage = plan_of("demo").curves.stages[name]
     for number, training in enumerate(stage.trainings):
         path = Path(training.checkpoint)
         facts_file = path.with_suffix(".meta.json")

@@ -12,7 +12,6 @@ from score_files import write_scores
 from epcore.data.episodes import Episodes
 from epcore.errors import UserError
 from epcore.evaluation.embed import Features
-from epcore.plan import Plan
 from epcore.report import ablation, alpha, table
 from epcore.report.statistics import student
 from epcore.report.table_figure import run
@@ -20,7 +19,6 @@ from epcore.report.text_table import by_seed, read_cells, read_tests
 
 CONFIG = Path(__file__).parents[2] / "config"
 PRINTED = CONFIG / "paper" / "abl.csv"
-FILES = {".pdf", ".png", ".csv", ".meta.json"}
 
 
 # -- ablation --------------------------------------------------------------------------------------
@@ -162,7 +160,7 @@ WAY, QUERIES = 5, 3
 def alpha_stage(tmp_path, monkeypatch):
     """The demo's search over features of 8 classes, which differ from candidate to candidate."""
     monkeypatch.chdir(tmp_path)
-    stage = Plan(CONFIG, "demo").figures.alpha()
+    stage = plan_of("demo").figures.alpha()
     random = np.random.default_rng(0)
     centers = np.repeat(random.normal(0, 1, (8, 6)), 10, axis=0)
     for number, candidate in enumerate(stage.candidates):

@@ -10,10 +10,11 @@ from pathlib import Path
 import figure_files
 import pandas as pd
 import pytest
+from plans import plan_of
 
 from epcore.commands.cli import main
 from epcore.commands.show import _is_measured
-from epcore.plan import Plan, paths
+from epcore.plan import paths
 from epcore.report.lines import Entry, Line
 from epcore.report.text_table import SECONDS
 
@@ -89,7 +90,7 @@ def test_a_printed_row_that_is_trained_again_is_shown(line, measured):
 def test_a_row_stands_with_its_own_numbers_and_those_of_the_paper(built, capsys, monkeypatch):
     built("main")
     text = shown(capsys, monkeypatch, "main")
-    block = Plan(CONFIG, "demo").tables.table("main").blocks[0]
+    block = plan_of("demo").tables.table("main").blocks[0]
     (row,) = (row for row in block.rows if row.name == "EPNet")
     (line,) = [line for line in text.splitlines() if line.split()[:1] == ["EPNet"]][:1]
     cells = {
