@@ -1,7 +1,8 @@
-"""What the files of a figure hold."""
+"""What the files of figures, tables and documents hold."""
 
 import csv
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -48,3 +49,23 @@ def draw_in_another_process(stage, config, out, **inputs):
     script += "stages.run_report(name, config, inputs, Path(out))"
     told = json.dumps([stage, config.model_dump_json(), inputs, str(out)])
     subprocess.run([sys.executable, "-c", script], input=told, text=True, check=True)
+
+
+def compiled(file):
+    """The text of a LaTeX file's PDF."""
+    for program in ("latexmk", "pdftotext"):
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed")
+    done = subprocess.run(
+        ["latexmk", "-pdf", "-interaction=nonstopmode", "-halt-on-error", file],
+        capture_output=True, text=True, errors="replace", check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:]
+    command = ["pdftotext", "-layout", Path(file).with_suffix(".pdf"), "-"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def overfull(log):
+    """By how many points lines of a log are too wide."""
+    text = Path(log).read_text(encoding="utf-8", errors="replace")
+    return [float(points) for points in re.findall(r"Overfull \\hbox \(([\d.]+)pt", text)]

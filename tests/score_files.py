@@ -1,4 +1,4 @@
-"""Made-up results: score files out of accuracies, training curves out of learning rates."""
+"""Made-up results: score files out of accuracies, and the metas beside them."""
 
 import json
 import zlib
@@ -20,16 +20,12 @@ def write_scores(scores, accuracies):
     path.write_text(table.to_csv(float_format="%.6f"), encoding="utf-8")
 
 
-def write_curve(training, rates):
-    """The curve of a training with one learning rate for each epoch; a meta, if it has none."""
-    curve, meta = map(Path, training.files)
-    lines = [f"{epoch},{rate:.6g},2.5,0.5,1.2" for epoch, rate in enumerate(rates)]
-    header = "epoch,learning_rate,train_loss,val_accuracy,val_loss"
-    curve.parent.mkdir(parents=True, exist_ok=True)
-    curve.write_text("\n".join([header, *lines]) + "\n", encoding="utf-8")
+def write_training(training):
+    """The meta of a training, if it has none."""
+    meta = Path(training.files[1])
+    meta.parent.mkdir(parents=True, exist_ok=True)
     if not meta.exists():
-        facts = {"parameters": 112_832, "best": {"epoch": 0}, "made": {}, "seconds": 90}
-        meta.write_text(json.dumps(facts), encoding="utf-8")
+        meta.write_text(json.dumps({"parameters": 112_832, "made": {}, "seconds": 90}), "utf-8")
 
 
 def write_classifier(scores, facts):
@@ -44,9 +40,8 @@ def write_classifier(scores, facts):
 def write_results(cells):
     """Writes score and meta files of cells, as paths relative to the working directory.
 
-    Where a table tells of trainings, curves too: pretraining's rate falls after two of four
-    epochs, that of fine-tuning never. Where it tells of classifiers, their metas. Accuracies are
-    drawn by the name of their file, whatever other cells there are.
+    Where a table tells what trainings cost or of classifiers, their metas too. Accuracies are drawn
+    by the name of their file, whatever other cells there are.
     Returns (block, row, column) -> accuracies of its 40 episodes in [0, 1].
     """
     by_scores, written = {}, {}
@@ -69,7 +64,6 @@ def write_results(cells):
         known |= {"seconds": 60, "energy": {"kwh": 0.002}}
         facts.write_text(json.dumps(known), encoding="utf-8")
         for training in cell.trainings:
-            falls = [0.1, 0.1, 0.01, 0.01] if training.phase == "pretraining" else [0.1, 0.1]
-            write_curve(training, falls)
+            write_training(training)
         written[cell.block, cell.row, cell.column] = by_scores[cell.scores]
     return written

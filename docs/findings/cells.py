@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from epcore.report.statistics import mean_with_interval
+from epcore.report.statistics import student
 
 ROOT = Path(__file__).parents[2]
 SNAPSHOTS = ROOT / "docs/results"
@@ -66,8 +66,8 @@ def gap(cell: Line, digits: int = 1) -> str:
 
 def mean_gap(differences: np.ndarray, digits: int = 1) -> str:
     """The mean of differences `(n,)` of n trainings, and its interval."""
-    mean = mean_with_interval(differences)
-    return f"{mean.value:+z.{digits}f} ± {mean.interval:.{digits}f}"
+    mean = student(differences)
+    return f"{mean.value:+z.{digits}f} ± {mean.half_width:.{digits}f}"
 
 
 def gap_by_seed(cell: Line, differences: Iterable[float]) -> str:

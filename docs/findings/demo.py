@@ -176,7 +176,7 @@ def smoothness() -> str:
     """The numbers of the paper's figures of smoothness, before and after propagation."""
     rows = []
     for figure, measure, after, said in MEASURES:
-        numbers = {line["name"]: line for line in lines_of(f"demo/{figure}-numbers")}
+        numbers = {line["name"]: line for line in lines_of(f"demo/{figure}")}
         two = (float(numbers[f"{measure}-{each}"]["value"]) for each in ("original", after))
         middle = f"{measure}-{after}-difference"
         difference = numbers[middle if middle in numbers else f"{measure}-difference"]

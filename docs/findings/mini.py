@@ -168,7 +168,7 @@ def _gains(table: str) -> dict[str, list[str]]:
 def mini_interpolation() -> str:
     """How steep class probabilities between two images are, over three trainings of each."""
     runs = [
-        {line["name"]: float(line["value"]) for line in lines_of(f"{run}/interpolation-numbers")}
+        {line["name"]: float(line["value"]) for line in lines_of(f"{run}/interpolation")}
         for run in ("mini-cpu", "mini-cpu-seed-1", "mini-cpu-seed-2")
     ]
     names = {"steepest-slope": "steepest slope", "slope-variation": "variation of the slope"}

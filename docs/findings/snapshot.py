@@ -20,13 +20,16 @@ from typing import Any
 import numpy as np
 from cells import ROOT, SNAPSHOTS, lines
 
+FIGURES = ("two-moons", "decision-boundary", "interpolation", "alpha")
+
 
 def take(scale: str, name: str, command: str) -> None:
     """Copies or collects them."""
     results, folder = ROOT / "results" / scale, SNAPSHOTS / name
     folder.mkdir(parents=True, exist_ok=True)
-    for pattern in ("tables/*.csv", "figures/*-numbers.csv", "figures/alpha.csv"):
-        for file in sorted(results.glob(pattern)):
+    figures = (results / f"figures/{figure}.csv" for figure in FIGURES)
+    for file in (*sorted(results.glob("tables/*.csv")), *figures):
+        if file.is_file():
             shutil.copy(file, folder)
     _write(
         folder / "pretraining.csv",

@@ -75,14 +75,14 @@ class InterpolatedPairs(Settings):
 class TwoMoonsConfig(ComputeConfig):
     """Propagate two moons."""
 
-    stage_version: int = 2
+    stage_version: int = 3
     settings: TwoMoons
 
 
 class DecisionBoundaryConfig(ComputeConfig):
     """Draw and measure decision boundaries."""
 
-    stage_version: int = 2
+    stage_version: int = 3
     settings: DecisionBoundary
 
 
@@ -98,7 +98,7 @@ class InterpolationNetwork(Settings):
 class InterpolationConfig(ComputeConfig):
     """Class probabilities between pairs of embeddings; `note` says what they are of."""
 
-    stage_version: int = 3
+    stage_version: int = 4
     networks: tuple[InterpolationNetwork, InterpolationNetwork]
     settings: InterpolatedPairs
     note: str

@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import Tensor, nn
 
@@ -40,7 +39,7 @@ from epcore.analysis.plane import (
 from epcore.files import Provenance
 from epcore.propagation import EmbeddingPropagation, LabelPropagation
 from epcore.report.figure import BLUE, GREEN, RED, panels
-from epcore.report.numbers import Number, mean_number, write_numbers, write_table
+from epcore.report.numbers import Number, mean_number, write_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -189,25 +188,6 @@ def shown(settings: DecisionBoundary, scene: Scene) -> list[Panel]:
     ]  # fmt: skip
 
 
-def tabulate(panels_shown: list[Panel], scene: Scene) -> pd.DataFrame:
-    """Points and boundaries of every panel, a line a point or vertex; `arc` numbers boundaries."""
-    lines: list[dict[str, Any]] = []
-    for panel in panels_shown:
-        for number, ((x, y), label) in enumerate(zip(scene.points, scene.classes, strict=True)):
-            kind = "labeled" if panel.labeled[number] else "unlabeled"
-            line = {"panel": panel.name, "kind": kind, "class": label + 1, "x": x, "y": y}
-            if number == panel.query and panel.predicted is not None:
-                line |= {"kind": "query", "predicted": panel.predicted + 1}
-            lines.append(line)
-        for number, arc in enumerate(panel.arcs):
-            between = "|".join(str(label + 1) for label in arc.classes)
-            stretch = {"panel": panel.name, "kind": "boundary", "class": between, "arc": number}
-            lines += [{**stretch, "x": x, "y": y} for x, y in arc.points]
-    columns = ["panel", "kind", "class", "predicted", "arc", "x", "y"]
-    table = pd.DataFrame(lines, columns=columns)
-    return table.astype({"predicted": "Int64", "arc": "Int64"})
-
-
 COLORS_OF_CLASSES, MARKERS = (BLUE, RED, GREEN), ("o", "s", "^")
 
 
@@ -292,11 +272,10 @@ def _summary(settings: DecisionBoundary, numbers: list[Number]) -> str:
 
 
 def run(config: DecisionBoundaryConfig, out: Path) -> None:
-    """The stage `decision-boundary`: the picture, what is drawn (.csv), its numbers."""
+    """The stage `decision-boundary`: the picture (.pdf, .png) and what it measures (.csv)."""
     provenance = Provenance("decision-boundary", config, [])
     scene = drawn_scene(config.settings, 0)
     drawn = shown(config.settings, scene)
-    write_table(tabulate(drawn, scene), out.with_suffix(".csv"))
     numbers = measure(config.settings)
     write_numbers(numbers, out)
     draw(drawn, scene, config.settings, numbers, out)

@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
-import pandas as pd
 import torch
 from scipy import stats
 from torch import Tensor
@@ -39,7 +38,7 @@ from epcore.evaluation.solve import ADVICE, PAIRS
 from epcore.files import Provenance
 from epcore.propagation import DegenerateFeaturesError
 from epcore.report.figure import BLUE, RED, panels
-from epcore.report.numbers import Number, write_numbers, write_table
+from epcore.report.numbers import Number, write_numbers
 
 # What is interpolated.
 Reading = Literal["features", "embeddings"]
@@ -197,39 +196,6 @@ def summary(curves: np.ndarray) -> dict[str, np.ndarray]:
     return {"mean": curves.mean(axis=0), "lower quartile": low, "upper quartile": high}
 
 
-def tabulate(by_reading: dict[Reading, dict[str, np.ndarray]], pairs: Pairs) -> pd.DataFrame:
-    """What is drawn, a line for each reading, network, curve and alpha.
-
-    Curves of `kind` pair have the number of their pair, which is its episode, and its classes;
-    after them come those of `summary`.
-    """
-    tables = []
-    parts = [
-        (r, name, of_pairs) for r, named in by_reading.items() for name, of_pairs in named.items()
-    ]
-    for between, network, of_pairs in parts:
-        count, places = of_pairs.shape
-        table = pd.DataFrame(
-            {
-                "between": between,
-                "network": network,
-                "kind": "pair",
-                "pair": np.arange(count).repeat(places),
-                "class": pairs.classes[:, 0].repeat(places),
-                "other_class": pairs.classes[:, 1].repeat(places),
-                "alpha": np.tile(np.linspace(0, 1, places), count),
-                "probability": of_pairs.ravel(),
-            }
-        )
-        tables.append(table)
-        for kind, curve in summary(of_pairs).items():
-            alphas = np.linspace(0, 1, places)
-            line = {"between": between, "network": network, "kind": kind}
-            tables.append(pd.DataFrame(line | {"alpha": alphas, "probability": curve}))
-    numbers = dict.fromkeys(("pair", "class", "other_class"), "Int64")
-    return pd.concat(tables).astype(numbers)
-
-
 def draw(rows: list[tuple[str, str, np.ndarray]], shown: int, note: str, out: Path) -> None:
     """Rows of a label, a color and curves: some one by one, then the mean and the middle half."""
     size = (4.8, 1.7 * len(rows))
@@ -252,7 +218,7 @@ def draw(rows: list[tuple[str, str, np.ndarray]], shown: int, note: str, out: Pa
 
 
 def run(config: InterpolationConfig, episodes: Path, out: Path) -> None:
-    """The stage `interpolation`: the picture (.pdf, .png), what is drawn (.csv), its numbers."""
+    """The stage `interpolation`: the picture (.pdf, .png) and what it measures (.csv)."""
     inputs = [episodes, *(Path(network.features) for network in config.networks)]
     provenance = Provenance("interpolation", config, inputs)
     settings = config.settings
@@ -274,7 +240,6 @@ def run(config: InterpolationConfig, episodes: Path, out: Path) -> None:
                 rows.append((f"{network.label}\nbetween {reading}", color, probabilities))
         if not network.propagation.embedding:
             rows.append((network.label, color, probabilities))
-    write_table(tabulate(by_reading, pairs), out.with_suffix(".csv"))
     numbers = [
         replace(number, name=f"{reading}-{number.name}", what=f"between {reading}, {number.what}")
         for reading, by_network in by_reading.items()

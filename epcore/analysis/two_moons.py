@@ -2,10 +2,8 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 from scipy.spatial import KDTree
 
@@ -13,7 +11,7 @@ from epcore.analysis.config import TwoMoons, TwoMoonsConfig
 from epcore.files import Provenance
 from epcore.propagation import EmbeddingPropagation, Propagator
 from epcore.report.figure import BLUE, COLORS, RED, SKY, panels
-from epcore.report.numbers import Number, mean_number, write_numbers, write_table
+from epcore.report.numbers import Number, mean_number, write_numbers
 
 
 def two_moons(count: int, noise: float, random: np.random.Generator) -> tuple[np.ndarray, ...]:
@@ -182,25 +180,6 @@ def measure(outcomes: list[Outcome]) -> list[Number]:
     return numbers
 
 
-def tabulate(outcome: Outcome) -> pd.DataFrame:
-    """What is drawn, a line a point; `batch_size` and `example` are of panel a, `variant` of b."""
-    lines: list[dict[str, Any]] = []
-
-    def add(places: np.ndarray, numbers: list[int], **more: Any) -> None:
-        for number, (x, y) in zip(numbers, places, strict=True):
-            label = int(outcome.classes[number])
-            lines.append({**more, "point": number, "class": label, "x": x, "y": y})
-
-    for size, of_points in outcome.projections.items():
-        for point, places in enumerate(of_points):
-            kind = {"batch_size": str(size), "example": point in outcome.examples, "variant": ""}
-            add(places, [point] * len(places), panel="a", **kind)
-    for variant, places in outcome.variants.items():
-        kind = {"batch_size": "", "example": "", "variant": variant}
-        add(places, list(range(len(places))), panel="b", **kind)
-    return pd.DataFrame(lines)
-
-
 def draw(outcome: Outcome, out: Path) -> None:
     """Above, points in random batches of each size; below, together; all on one scale."""
     drawn = {name: places for name, places in outcome.variants.items() if name != "original"}
@@ -233,10 +212,9 @@ def draw(outcome: Outcome, out: Path) -> None:
 
 
 def run(config: TwoMoonsConfig, out: Path) -> None:
-    """The stage `two-moons`: the picture (.pdf, .png), what is drawn (.csv), its numbers."""
+    """The stage `two-moons`: the picture (.pdf, .png) and what it measures (.csv)."""
     provenance = Provenance("two-moons", config, [])
     outcomes = [experiment(config.settings, draw) for draw in range(config.settings.draws)]
-    write_table(tabulate(outcomes[0]), out.with_suffix(".csv"))
     write_numbers(measure(outcomes), out)
     draw(outcomes[0], out)
     provenance.write(out)

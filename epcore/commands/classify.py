@@ -20,7 +20,7 @@ from epcore.evaluation.config import Propagation
 from epcore.evaluation.inference import Inference
 from epcore.evaluation.solve import scores_of
 from epcore.propagation import DegenerateFeaturesError
-from epcore.report.statistics import mean_with_interval, paired
+from epcore.report.statistics import student
 from epcore.settings import pick, validate
 
 EP = "ep+"  # before a classifier's name: embedding propagation in front
@@ -186,18 +186,18 @@ def _print(
     first: np.ndarray | None = None
     for name, inference in methods.items():
         measured = _measure(labeled, episodes, inference, name, extra_classes)
-        mean = mean_with_interval(measured.accuracies)
-        line = f"{name:{width}}  {mean.value:6.2f} ± {mean.interval:.2f}"
+        mean = student(measured.accuracies)
+        line = f"{name:{width}}  {mean.value:6.2f} ± {mean.half_width:.2f}"
         if first is None:
             first = measured.accuracies
             line += " " * 16
         else:
-            gap = mean_with_interval(paired(measured.accuracies, first))
-            line += f"  {gap.value:+7.2f} ± {gap.interval:.2f}"
+            gap = student(measured.accuracies - first)
+            line += f"  {gap.value:+7.2f} ± {gap.half_width:.2f}"
         line += f"  ECE {measured.calibration:4.1f}"
         if measured.areas is not None:
-            area = mean_with_interval(measured.areas)
-            line += f"  AUROC {area.value:4.1f} ± {area.interval:.1f}"
+            area = student(measured.areas)
+            line += f"  AUROC {area.value:4.1f} ± {area.half_width:.1f}"
         assumed = inference.assumptions(episodes.unlabeled.shape[2] > 0).split()
         print(f"{line}  {', '.join(WORDS[letter] for letter in assumed)}".rstrip())
 

@@ -35,7 +35,7 @@ def drawing(config: TableConfig, cells: Cells, intervals: bool) -> Drawing:
         table.add_column(heading, **last)
         if extra:
             table.add_column(extra, style="dim", **last)
-    for heading, lines in blocks_of(config, cells, tests={}):  # facts of trainings are not shown
+    for heading, lines in blocks_of(config, cells):
         measured = [line for line in lines if _is_measured(line, extra)]
         if measured:
             table.add_row(Text(_plain(heading), style="bold"))

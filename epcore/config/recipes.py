@@ -8,7 +8,6 @@ from epcore.backbones.config import Architecture
 from epcore.config.names import Name
 from epcore.data.config import AugmentationName, View
 from epcore.evaluation.config import NamedClassifier, Propagation
-from epcore.report.markup import Markup
 from epcore.settings import Settings
 from epcore.training.config import Finetuning, Pretraining
 
@@ -86,7 +85,7 @@ class Recipe(RecipeSettings):
 class ClassifierChoice(Settings):
     """A classifier that any recipe's network may be tested with, an entry of classifiers.yaml."""
 
-    label: Markup = Field(description="how tables call it")
+    label: str = Field(description="how tables call it")
     classifier: NamedClassifier = Field(
         description="a name of epcore.classifiers, or its `name` and settings"
     )

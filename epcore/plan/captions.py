@@ -1,7 +1,6 @@
 """What captions and notes of a scale's tables and figures say besides their numbers."""
 
 from epcore.config.scale import Scale
-from epcore.report.markup import literal
 
 
 def caption_of(scale: Scale, title: str, *parts: str, own: bool = False) -> str:
@@ -10,7 +9,7 @@ def caption_of(scale: Scale, title: str, *parts: str, own: bool = False) -> str:
     own: whether the data stand for themselves, and not for the paper's.
     """
     stand_in = "*This run uses stand-in data: its numbers are not comparable with the paper's*"
-    sentences = [title, literal(scale.note), *parts, "" if scale.comparable or own else stand_in]
+    sentences = [title, scale.note, *parts, "" if scale.comparable or own else stand_in]
     return " ".join(part.rstrip(".") + "." for part in sentences if part)
 
 

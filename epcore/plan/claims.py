@@ -18,9 +18,9 @@ from epcore.report.claim_config import (
     JudgedContrast,
     parts_of,
 )
-from epcore.report.markup import literal
-from epcore.report.printed import Place, PrintedCell, read_printed
+from epcore.report.printed import Place, read_printed
 from epcore.report.table_settings import Table
+from epcore.report.text_table import CsvLine
 from epcore.settings import pick
 
 FILE = "claims.yaml"
@@ -34,7 +34,7 @@ class Claims:
     """The claims, and the cells of every table that they may name.
 
     cells: by `table/block/row/column`. of_table: their names, by table. literature: cells of rows
-    that others published.
+    that others published, if the paper prints them or a scale may run their method.
     """
 
     def __init__(self, registry: Registry, tables: Tables, figures: Figures) -> None:
@@ -65,7 +65,7 @@ class Claims:
         tables = self._tables.every
         return ClaimsConfig(
             title="The claims, judged by the numbers that the paper prints and by this run",
-            notes=literal(registry.scale.note) + STAND_IN * (not registry.scale.comparable),
+            notes=registry.scale.note + STAND_IN * (not registry.scale.comparable),
             seeds=registry.seeds,
             comparable=registry.scale.comparable,
             claims=tuple(claims),
@@ -82,7 +82,7 @@ class Claims:
         figures = (path(paths.FIGURE, figure=name) for name in stage.figures)
         return {
             "tests": [path(paths.TABLE_TESTS, table=name) for name in stage.tables],
-            "numbers": [figure.replace(".pdf", "-numbers.csv") for figure in figures],
+            "numbers": [figure.replace(".pdf", ".csv") for figure in figures],
         }
 
     # -- cells ------------------------------------------------------------------------------------
@@ -108,10 +108,10 @@ class Claims:
                 measured="/".join((name, *measured_place)) if measured_place else "",
                 quoted=bool(row.source) and row.method is None,
             )
-            if row.source:
+            if row.source and (paper or row.method):  # not the authors' re-run
                 self.literature.add(cell)
 
-    def _printed(self, paper: str | None) -> dict[Place, PrintedCell]:
+    def _printed(self, paper: str | None) -> dict[Place, CsvLine]:
         return read_printed(self._registry.config / "paper" / f"{paper}.csv") if paper else {}
 
     # -- claims -----------------------------------------------------------------------------------

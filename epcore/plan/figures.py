@@ -27,7 +27,7 @@ from epcore.report.figure_config import (
 )
 from epcore.settings import pick, validate
 
-# The figures that write what they measure into NAME-numbers.csv, on which claims may rest.
+# The figures whose CSV files hold named numbers, on which claims may rest.
 WITH_NUMBERS = ("two-moons", "decision-boundary", "interpolation")
 
 

@@ -4,7 +4,6 @@ from epcore.config.imagenet_fs import ImageNetFsRun
 from epcore.plan.captions import caption_of, this_run
 from epcore.plan.imagenet_fs import ImageNetFs
 from epcore.plan.registry import Registry
-from epcore.report.markup import literal
 from epcore.report.table_settings import Block, Row, Table
 from epcore.settings import pick
 
@@ -37,7 +36,7 @@ def _block(run: ImageNetFsRun, rows: list[Row], fs: ImageNetFs, registry: Regist
     dataset = pick(registry.datasets, run.dataset, "data set", location)
     return Block(
         name=f"{run.dataset}, {run.network}",
-        label=f"*This run*: {literal(dataset.title)}, {literal(fs.sized(run.network))}",
+        label=f"*This run*: {dataset.title}, {fs.sized(run.network)}",
         backbone=run.network,
         dataset=run.dataset,
         rows=tuple(rows),

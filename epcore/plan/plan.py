@@ -18,7 +18,6 @@ from epcore.plan.runs import Runs
 from epcore.plan.tables import Tables
 from epcore.plan.tested import Tested
 from epcore.report.config import EnvironmentConfig, ReproductionConfig
-from epcore.report.markup import literal
 
 
 class Plan:
@@ -101,50 +100,41 @@ class Plan:
             figures={name: path(paths.FIGURE, figure=name) for name in self.covered_figures},
         )
 
-    def reproduction(self) -> ReproductionConfig:
-        """What the document says of this scale, as markup."""
+    def facts(self) -> dict[str, str]:
+        """What the report's first page and the document say of this scale, as plain text."""
         registry, scale = self.registry, self.registry.scale
         data = (f"{c}: {registry.datasets[name].caption}" for c, name in scale.columns.items())
-        stand_in = "**Not the paper's data: no number is comparable with the paper's.**"
+        stand_in = "Not the paper's data: no number is comparable with the paper's."
         refute = "On other data a verdict is on the method as it works there; it can refute no "
         seeds = registry.seeds
         alone = "one training of each network"
         tested = self.tables.cells_if_shown("classifiers")
         facts = {
-            "scale": literal(registry.scale_name),
-            "note": literal(scale.note),
+            "scale": registry.scale_name,
+            "note": scale.note,
             "standin": "" if scale.comparable else stand_in,
             "refute": "" if scale.comparable else f"{refute}claim about ImageNet.",
-            "backbones": literal(", ".join(map(registry.sized, scale.backbones))),
-            "columns": literal("; ".join(data)),
+            "backbones": ", ".join(map(registry.sized, scale.backbones)),
+            "columns": "; ".join(data),
             "episodes": str(scale.episodes.novel),
             "classifiers": str(len({cell.row.name for cell in tested})),
             "trainings": alone if len(seeds) == 1 else f"{len(seeds)} trainings of each network",
+            "seeds": ", ".join(map(str, seeds)),
+            "precision": scale.precision,
         }
         if "epnet" in registry.recipes.names:
             recipe = registry.recipes.resolve("epnet", next(iter(registry.backbones)))
             facts["embedding alpha"] = f"{recipe.propagation.embedding_alpha:g}"
             facts["label alpha"] = f"{recipe.propagation.label_alpha:g}"
+        return facts
+
+    def reproduction(self) -> ReproductionConfig:
+        registry = self.registry
         co2 = ["co2"] if registry.footprint.tracking else []
         return ReproductionConfig(
             scale=registry.scale_name,
-            seeds=seeds,
-            facts=facts,
+            seeds=registry.seeds,
+            facts=self.facts(),
             tables=("claims", *self.main_tables, *co2),
             figures=tuple(self.covered_figures),
         )
-
-    def description(self) -> dict[str, Any]:
-        """What the report says of this scale."""
-        registry, scale = self.registry, self.registry.scale
-        columns = scale.columns.items()
-        return {
-            "scale": registry.scale_name,
-            "note": scale.note,
-            "comparable": scale.comparable,
-            "columns": {name: registry.datasets[dataset].caption for name, dataset in columns},
-            "backbones": [registry.sized(backbone) for backbone in scale.backbones],
-            "episodes": scale.episodes.novel,
-            "seeds": ", ".join(map(str, registry.seeds)),
-            "precision": scale.precision,
-        }

@@ -31,9 +31,9 @@ def _read(path: Path, registry: Registry) -> Table:
     table = table.model_copy(update={"blocks": blocks})
     check_unique([column.name for column in table.columns], "column", file)
     check_unique([block.name for block in table.blocks], "block", file)
-    for printed, key in zip(table.printed, ("paper", "rerun.paper"), strict=False):
+    for printed in table.printed:
         if not (registry.config / "paper" / f"{printed}.csv").is_file():
-            raise UserError(f"{file}, {key}: {printed}.csv is not in config/paper")
+            raise UserError(f"{file}: {printed}.csv is not in config/paper")
     for column in table.columns:
         pick(table.groups, column.dataset, "group", f"{file}, {column.name}")
     for block in table.blocks:

@@ -13,27 +13,16 @@ from epcore.plan.run import Run
 from epcore.plan.runs import Runs
 from epcore.plan.table_files import part_of, protocol_of, read_tables
 from epcore.report.config import MeasuredCell, TableConfig
-from epcore.report.markup import literal
-from epcore.report.table_settings import Block, Column, Row, Table
+from epcore.report.table_settings import Block, Column, Fact, Row, Table
 from epcore.settings import pick
 
-TRAINING = (
-    "*Pretraining*, *fine-tuning*: the epoch after which the learning rate first fell, "
-    "and in brackets the epochs trained; of fine-tuning in the order of the columns, once if they "
-    "agree."
-)
-ASSUMPTIONS = (
-    "T: transductive, all queries of an episode are classified together; S: takes unlabeled "
-    "images; B: assumes that each class has as many queries as any other."
-)
-SECONDS = (
-    "*s/1000*: processor time for 1000 episodes in seconds, features given, averaged over the "
-    "columns; a measurement, so that another run has others."
-)
-ANNEALED = (
-    " At this scale the rate of pretraining falls along a cosine, after every epoch and whatever "
-    "the validation says, so that the plateau matters in fine-tuning alone."
-)
+# What a caption says of the columns of a fact.
+FACTS: dict[Fact, str] = {
+    "assumptions": "T: transductive, all queries of an episode are classified together; S: takes "
+    "unlabeled images; B: assumes that each class has as many queries as any other.",
+    "seconds": "*s/1000*: processor time for 1000 episodes in seconds, features given, averaged "
+    "over the columns; a measurement, so that another run has others.",
+}
 
 
 @dataclass(frozen=True)
@@ -181,9 +170,7 @@ class Tables:
         files = self._files(table)
         scores, baseline = files.scores(cell.run), cell.baseline and files.scores(cell.baseline)
         trainings = (
-            self._runs.trainings(self._runs.checkpoint(cell.run))
-            if table.training or table.costs
-            else ()
+            self._runs.trainings(self._runs.checkpoint(cell.run)) if "costs" in table.facts else ()
         )
         return MeasuredCell(
             block=cell.block.name,
@@ -194,7 +181,7 @@ class Tables:
             checkpoint_meta=paths.meta(files.trained(cell.run)),
             baseline=baseline if baseline != scores else None,
             trainings=tuple(trainings),
-            tells_of_classifier=table.assumptions or table.seconds,
+            tells_of_classifier=bool({"assumptions", "seconds"} & {*table.facts}),
             draw=self._draw(cell.run),
         )
 
@@ -222,11 +209,10 @@ class Tables:
         """What knows the files of a table's runs."""
         return self._imagenet_fs if self._imagenet_fs and table.imagenet_fs else self._runs
 
-    def printed_files(self, name: str) -> dict[str, str]:
+    def printed_files(self, name: str) -> list[str]:
         """The files of config/paper that a table shows: what the paper and a re-run print."""
         folder = self._registry.config / "paper"
-        files = [str(folder / f"{file}.csv") for file in self.table(name).printed]
-        return dict(zip(("paper", "rerun"), files, strict=False))
+        return [str(folder / f"{file}.csv") for file in self.table(name).printed]
 
     def stage(self, table: str) -> TableConfig:
         """The config of the stage `table`."""
@@ -253,14 +239,14 @@ class Tables:
         scale, group = self._registry.scale, table.groups[column]
         dataset = scale.columns.get(column)
         if not group:
-            return literal(self._registry.datasets[dataset].title) if dataset else ""
-        return f"{group}, here {literal(dataset)}" if dataset and not scale.comparable else group
+            return self._registry.datasets[dataset].title if dataset else ""
+        return f"{group}, here {dataset}" if dataset and not scale.comparable else group
 
     def _heading(self, block: Block) -> str:
         """The backbone's name and size, or the block's name."""
         if block.dataset is not None or block.backbone is None:
-            return block.label or literal(block.name)
-        label = literal(self._registry.sized(block.backbone))
+            return block.label or block.name
+        label = self._registry.sized(block.backbone)
         return f"{label}, {block.label}" if block.label else label
 
     def _caption(self, name: str) -> str:
@@ -270,7 +256,7 @@ class Tables:
         shown = dict.fromkeys(column.dataset for column in table.columns)
         stand_in = [
             (f"{self._group(table, column)}: " if table.groups[column] else "")
-            + literal(registry.datasets[dataset].caption)
+            + registry.datasets[dataset].caption
             for column in shown
             if (dataset := registry.scale.columns.get(column))
         ]
@@ -284,13 +270,7 @@ class Tables:
                 registry.seeds,
             ),
             "*Paper*: as printed." if table.paper else "",
-            "*Authors' re-run*: as they printed it later, with one set of fine-tuning "
-            "settings, which the default recipe follows."
-            if table.rerun
-            else "",
-            self._training_columns(table) if table.training else "",
-            ASSUMPTIONS if table.assumptions else "",
-            SECONDS if table.seconds else "",
+            *(FACTS.get(fact, "") for fact in table.facts),
             table.notes,
             self._alike(name),
             own=not any(table.groups[column] for column in shown),
@@ -310,19 +290,3 @@ class Tables:
         if any(cell.baseline and measured.baseline is None for cell, measured in cells):
             return "A row without a difference is, at this scale, the run that it is compared with."
         return ""
-
-    def _training_columns(self, table: Table) -> str:
-        """What the columns on the learning rate say at this scale."""
-        trained_on_episodes = self._runs.compared.has
-        runs = [
-            (block.backbone, row.recipe)
-            for block in table.blocks
-            for row in block.rows
-            if row.recipe and not trained_on_episodes(row.recipe)
-        ]
-        annealed = any(
-            self._registry.recipes.resolve(str(recipe), str(backbone)).pretraining.schedule
-            == "cosine"
-            for backbone, recipe in runs
-        )
-        return TRAINING + ANNEALED * annealed

@@ -1,18 +1,49 @@
 """The ablation's picture: which of its factors matter, alone and in pairs."""
 
+import itertools
 import textwrap
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from epcore.errors import UserError
-from epcore.report.factorial import contrast, effects
 from epcore.report.figure import BAR, BLUE, ORANGE, ends, figure
 from epcore.report.figure_config import TableFigureConfig, factors_of
 from epcore.report.numbers import write_table
 from epcore.report.scores import read_test
+from epcore.report.statistics import Estimate, over_trainings
 from epcore.report.text_table import Cells, Tests
+
+Term = tuple[str, ...]
+# The accuracies of a full factorial design, by the set of factors that are on.
+Design = Mapping[frozenset[str], np.ndarray]
+
+
+def contrast(cells: Design, term: Term) -> np.ndarray:
+    """The effect of a term in each episode `(n,)`, or in one number `()`.
+
+    cells: for each of the 2^k sets of factors that are on, the accuracies of the same episodes.
+    Of one factor: the mean with it less the mean without it. Of two: how much more the first
+    gives with the second than without it.
+    """
+    total = np.zeros(())
+    for on, accuracies in cells.items():
+        sign = np.prod([1 if factor in on else -1 for factor in term])
+        total = total + sign * np.asarray(accuracies)
+    effect: np.ndarray = total * 2 ** len(term) / len(cells)
+    return effect
+
+
+def effects(trainings: Sequence[Design], factors: Sequence[str]) -> dict[Term, Estimate]:
+    """Term -> its effect: each factor, then each pair of factors.
+
+    trainings: designs whose cells share their episodes; `over_trainings` says what the interval is
+    over.
+    """
+    terms = [term for size in (1, 2) for term in itertools.combinations(factors, size)]
+    return {term: over_trainings([contrast(cells, term) for cells in trainings]) for term in terms}
 
 
 def tabulate(config: TableFigureConfig, cells: Cells, tests: Tests) -> pd.DataFrame:
@@ -40,7 +71,7 @@ def tabulate(config: TableFigureConfig, cells: Cells, tests: Tests) -> pd.DataFr
             "term": " x ".join(term),
             "order": len(term),
             "effect": mean.value,
-            "interval": mean.interval,
+            "interval": mean.half_width,
             "paper_effect": float(contrast(theirs, term)),
         }
         for term, mean in effects(list(ours.values()), factors).items()

@@ -4,115 +4,80 @@ A cell has our mean and interval beside what the paper prints. Accuracies are in
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from epcore.files import read_meta, sha256
 from epcore.footprint.energy import gone_on_from
-from epcore.report.config import MeasuredCell, ScoreColumn, TableConfig, Training
-from epcore.report.curves import read_curve
-from epcore.report.printed import Place, PrintedCell
+from epcore.report.config import ScoreColumn, TableConfig, Training
+from epcore.report.printed import Place
 from epcore.report.scores import read_scores, reading_classifier
-from epcore.report.statistics import Interval, over_trainings, paired
-from epcore.report.text_table import CELLS, KEY, RUN, SECONDS, TESTS
+from epcore.report.statistics import Estimate, normal, student
+from epcore.report.text_table import CELLS, KEY, RUN, SECONDS, TESTS, CsvLine
 
-Key = tuple[str, str, str]
-
-
-@dataclass(frozen=True)
-class Test:
-    """A cell of ours and one seed, with the accuracies of its episodes `(n,)`.
-
-    gaps: the differences to the cell's baseline in each episode `(n,)`, if it has one.
-    """
-
-    cell: MeasuredCell
-    accuracies: np.ndarray
-    gaps: np.ndarray | None
-
-    @property
-    def key(self) -> Key:
-        return self.cell.block, self.cell.row, self.cell.column
-
-
-def read_accuracies(config: TableConfig) -> list[Test]:
-    """The tests behind the cells of a table.
-
-    Raises:
-        UserError: if a score file is damaged.
-    """
-    tests = []
-    for cell in config.cells:
-        accuracies = read_scores(cell.scores)
-        gaps = paired(accuracies, read_scores(cell.baseline)) if cell.baseline else None
-        tests.append(Test(cell, accuracies, gaps))
-    return tests
-
+# A mean -> half the width of its interval.
+INTERVALS = {"accuracy": "interval", "difference": "difference_interval"}
 
 # -- a line for each cell and seed -----------------------------------------------------------------
 
 
-def tabulate_tests(config: TableConfig, tests: Sequence[Test]) -> pd.DataFrame:
-    """One line for each test, in the table's order.
+def tabulate_tests(config: TableConfig) -> pd.DataFrame:
+    """One line for each cell of ours and seed, in the table's order.
 
-    Columns: block, row, column, seed; mean accuracy and mean difference to the baseline; what the
-    classifier assumes, the settings that were chosen for it and their accuracy on validation, and
-    the seconds that it takes; when the learning rate of each phase first fell, and the epochs
-    trained; seconds and kWh of the trainings; the images that its episodes draw; the score file
-    with the accuracies of all episodes, its column and its sha256. What a table does not tell of is
-    empty.
+    Columns: block, row, column, seed; recipe, backbone, data set and protocol; mean accuracy and
+    mean difference to the baseline, each with its interval over episodes (95 %, half width), and
+    the number of episodes; parameters of the network; what the classifier assumes, the settings
+    that were chosen for it and their accuracy on validation, and the seconds that it takes; seconds
+    and kWh of the trainings; the images that its episodes draw; the score file with the accuracies
+    of all episodes, its column and its sha256. What is not among the facts of a table is empty.
 
     Raises:
-        UserError: if a meta or a curve is damaged.
+        UserError: if a score file or a meta is damaged.
     """
-    lines = []
-    for test in tests:
-        cell = test.cell
+    lines, mean = [], student if config.table.imagenet_fs is None else normal
+    for cell in config.cells:
+        accuracies = read_scores(cell.scores)
         line: dict[str, object] = {
-            **dict(zip(KEY, test.key, strict=True)),
-            "seed": cell.seed,
-            "accuracy": test.accuracies.mean(),
-            "draw": cell.draw,
+            **{name: getattr(cell, name) for name in (*KEY, *RUN, "seed", "draw")},
+            **_named("accuracy", mean(accuracies)),
+            "episodes": len(accuracies),
+            "parameters": _parameters(Path(cell.checkpoint_meta)),
             "scores": cell.scores.file,
             "score_column": cell.scores.column,
             "sha256": sha256(Path(cell.scores.file)),
         }
-        if test.gaps is not None:
-            line["difference"] = test.gaps.mean()
+        if cell.baseline:
+            line |= _named("difference", mean(accuracies - read_scores(cell.baseline)))
         if cell.tells_of_classifier:
-            line |= _classifier(cell.scores, timed=config.table.seconds)
-        for training in cell.trainings:
-            line |= rate_falls(training)
+            line |= _classifier(cell.scores)
+            if "seconds" not in config.table.facts:  # a time, which no other run repeats
+                line.pop(SECONDS, None)
         line |= costs(cell.trainings, Path(config.energy))
         lines.append(line)
-    return pd.DataFrame(lines, columns=[*TESTS, *([SECONDS] * config.table.seconds)])
+    return pd.DataFrame(lines, columns=[*TESTS])
 
 
-def _classifier(scores: ScoreColumn, timed: bool) -> dict[str, object]:
-    """What the classifier assumes, what was chosen for it, and how long it takes if it is timed."""
+def _named(name: str, mean: Estimate) -> dict[str, object]:
+    """A mean and its interval, by their names in a table."""
+    return {name: mean.value, INTERVALS[name]: mean.half_width}
+
+
+def _parameters(checkpoint_meta: Path) -> int:
+    with read_meta(checkpoint_meta, "delete it and the checkpoint beside it") as meta:
+        return int(meta["parameters"])
+
+
+def _classifier(scores: ScoreColumn) -> dict[str, object]:
+    """What the classifier assumes, what was chosen for it, and how long it takes."""
     with reading_classifier(scores) as meta:
         line: dict[str, object] = {"assumes": str(meta["assumes"])}
-        if timed and SECONDS in meta:
+        if SECONDS in meta:
             line[SECONDS] = float(meta[SECONDS])
         if settings := meta.get("chosen"):
             line["chosen"] = ", ".join(f"{key} {value}" for key, value in settings.items())
             line["validation_accuracy"] = 100 * float(meta["validation_accuracy"])
     return line
-
-
-def rate_falls(training: Training) -> dict[str, object]:
-    """The epoch after which the learning rate first fell, and the epochs trained.
-
-    Epochs count from 1. A rate that no epoch saw fall "never" fell.
-    """
-    curve = read_curve(training)
-    phase = "pretraining" if training.phase == "pretraining" else "finetuning"
-    lower = curve["epoch"][curve["learning_rate"] < curve["learning_rate"].iloc[0]]
-    fell = "never" if lower.empty else str(lower.iloc[0] - 1)
-    return {f"{phase}_fell": fell, f"{phase}_epochs": str(len(curve))}
 
 
 def costs(trainings: Sequence[Training], folder: Path) -> dict[str, object]:
@@ -153,81 +118,56 @@ def _cost(training: Training, folder: Path) -> tuple[float, float | None]:
 
 def tabulate_cells(
     config: TableConfig,
-    tests: Sequence[Test],
-    lines: pd.DataFrame,
-    paper: Mapping[Place, PrintedCell],
-    rerun: Mapping[Place, PrintedCell],
+    tests: pd.DataFrame,
+    printed: Mapping[Place, CsvLine],
 ) -> pd.DataFrame:
     """One line for each cell of the table, printed or ours, in the table's order.
 
-    tests: of `read_accuracies`. lines: of `tabulate_tests`.
+    tests: of `tabulate_tests`.
 
     Columns: table, block, row, column; recipe, backbone, data set and protocol of a cell of ours;
     accuracy, interval (95 %, half width), episodes, seeds and
     parameters of this run; baseline, difference and difference_interval: the mean difference to
     another row over the same seeds and episodes; means over seeds of what the trainings cost and
-    of the time that the classifier takes, and what it assumes; what the paper prints:
-    paper_accuracy, paper_interval, paper_parameters and note; rerun_accuracy and rerun_interval as
-    its authors print them of their re-run; source of the row. Empty where there is none.
-    `over_trainings` says what intervals are over.
+    of the time that the classifier takes, and what it assumes; what others print:
+    paper_accuracy, paper_interval, paper_parameters and note; source of the row. Empty where there
+    is none.
+    Intervals are over trainings, or over the episodes of a single one.
     """
-    by_key: dict[Key, list[Test]] = {}
-    for test in tests:
-        by_key.setdefault(test.key, []).append(test)
-    seeds = dict(iter(lines.groupby(list(KEY), sort=False)))
+    measured = dict(iter(tests.groupby(list(KEY), sort=False)))
     table, cells = config.table, []
     for block, row, column in table.places:
         key = (block.name, row.name, column.name)
         cell: dict[str, object] = {"table": config.name, **dict(zip(KEY, key, strict=True))}
-        if key in by_key:
-            baseline = row.baseline or row.baseline_recipe or ""
-            cell |= _measured(by_key[key], baseline, table.interval)
-            cell |= _means(seeds[key])
+        if key in measured:
+            cell |= _measured(measured[key])
+            if "difference" in cell:
+                cell["baseline"] = row.baseline or row.baseline_recipe
         place = (block.name, row.paper or row.name, column.name)
-        if place in paper:
-            printed = paper[place]
-            cell |= {"paper_accuracy": printed["accuracy"]}
-            cell |= {"paper_interval": printed["interval"], "note": printed["note"]}
-        if place in rerun:
-            cell |= {f"rerun_{name}": rerun[place][name] for name in ("accuracy", "interval")}
+        if place in printed:
+            cell |= {f"paper_{name}": printed[place][name] for name in ("accuracy", "interval")}
+            cell["note"] = printed[place]["note"]
         kind = "recipe" if table.imagenet_fs is None else "method"
         source = row.source or f"this run, {kind} {row.recipe}"
         cells.append(cell | {"paper_parameters": row.parameters, "source": source})
-    frame = pd.DataFrame(cells, columns=[*CELLS, *([SECONDS] * table.seconds)])
+    frame = pd.DataFrame(cells, columns=[*CELLS])
     return frame.astype({"episodes": "Int64", "seeds": "Int64", "parameters": "Int64"})
 
 
-def _measured(tests: Sequence[Test], baseline: str, interval: Interval) -> dict[str, object]:
-    """A cell of this run: means over seeds, of accuracies and of gaps to the row `baseline`."""
-    mean = over_trainings([test.accuracies for test in tests], interval)
-    of_checkpoint = Path(tests[0].cell.checkpoint_meta)
-    with read_meta(of_checkpoint, "delete it and the checkpoint beside it") as meta:
-        parameters = int(meta["parameters"])
+def _measured(tests: pd.DataFrame) -> dict[str, object]:
+    """A cell of this run: its means over seeds, each where every seed has the number."""
+    first = tests.iloc[0]
     cell: dict[str, object] = {
-        **{name: getattr(tests[0].cell, name) for name in RUN},
-        "accuracy": mean.value,
-        "interval": mean.interval,
-        "episodes": len(tests[0].accuracies),
+        **{name: first[name] for name in (*RUN, "episodes", "parameters", "assumes")},
         "seeds": len(tests),
-        "parameters": parameters,
     }
-    gaps = [test.gaps for test in tests if test.gaps is not None]
-    if gaps:
-        mean = over_trainings(gaps, interval)
-        cell |= {
-            "baseline": baseline,
-            "difference": mean.value,
-            "difference_interval": mean.interval,
-        }
-    return cell
-
-
-def _means(lines: pd.DataFrame) -> dict[str, object]:
-    """Means over seeds, each where every seed has the number; what the first classifier assumes."""
-    means: dict[str, object] = {"assumes": lines["assumes"].iloc[0]}
+    for name, interval in INTERVALS.items():
+        if len(tests) == 1 and pd.notna(first[name]):
+            cell |= {name: first[name], interval: first[interval]}
+        elif tests[name].notna().all():
+            cell |= _named(name, student(tests[name].to_numpy(dtype=float)))
     for name in ("training_seconds", SECONDS):
-        if name in lines and lines[name].notna().all():
-            means[name] = lines[name].mean()
-    if lines["training_kwh"].notna().all():
-        means["training_kwh"] = f"{lines['training_kwh'].mean():.3g}"
-    return means
+        cell[name] = tests[name].mean(skipna=False)
+    if tests["training_kwh"].notna().all():
+        cell["training_kwh"] = f"{tests['training_kwh'].mean():.3g}"
+    return cell

@@ -19,7 +19,7 @@ from epcore.propagation import DegenerateFeaturesError
 from epcore.report.figure import RED, figure
 from epcore.report.figure_config import AlphaConfig
 from epcore.report.numbers import write_table
-from epcore.report.statistics import over_trainings, paired
+from epcore.report.statistics import over_trainings
 
 AUTHORS = (0.5, 0.2)  # of embedding and label propagation in their code (A10)
 COLUMNS = [
@@ -54,10 +54,10 @@ def tabulate(config: AlphaConfig, episodes: Path) -> pd.DataFrame:
     authors = accuracies.get(AUTHORS)
     for pair, values in accuracies.items():
         mean = over_trainings(values)
-        line = [*pair, mean.value, mean.interval, np.nan, np.nan]
+        line = [*pair, mean.value, mean.half_width, np.nan, np.nan]
         if authors:
-            gap = over_trainings([paired(*both) for both in zip(values, authors, strict=True)])
-            line[-2:] = gap.value, gap.interval
+            gap = over_trainings([a - b for a, b in zip(values, authors, strict=True)])
+            line[-2:] = gap.value, gap.half_width
         lines.append(line)
     table = pd.DataFrame(lines, columns=COLUMNS)
     table["chosen"] = table.index == table["accuracy"].idxmax()

@@ -1,6 +1,5 @@
 """The CO2 report: what every job, rule, table and figure of a scale used."""
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +14,6 @@ from epcore.report.figure import BLUE, ORANGE, figure
 from epcore.report.numbers import write_table
 from epcore.report.writer import fill
 
-HOURS = 24  # of processors, below which the table tells minutes
-LEAST = 0.001
 # The statements of the paragraph that the table repeats.
 CAPTION = ("factor", "trust", "paper", "shared")
 
@@ -39,7 +36,8 @@ def statements(sums: pd.DataFrame, attempts: pd.DataFrame) -> dict[str, str]:
         f"{hardware}, in {len(attempts)} attempts at {attempts['job'].nunique()} jobs, "
         f"{total['unfinished']} of which failed, were interrupted or have not ended; they count "
         "with what they used.",
-        "total": f"Total emissions are {_mass(total['kg'])} CO2eq from {_energy(total['kwh'])}.",
+        "total": f"Total emissions are {_digits(total['kg'])} kg CO2eq from "
+        f"{_digits(total['kwh'])} kWh.",
         "trust": _trust(total["measured_kwh"], total["kwh"]),
         "paper": impact.SENTENCE,
         "shared": "Tables and figures count the jobs that they are made of, not the embeddings for "
@@ -49,7 +47,7 @@ def statements(sums: pd.DataFrame, attempts: pd.DataFrame) -> dict[str, str]:
     if total["impact_kg"] > 0:
         sentences["impact"] = (
             "Hours times the GPUs' power at full load times that factor, as the Machine Learning "
-            f"Impact calculator has it, give {_mass(total['impact_kg'])} CO2eq: "
+            f"Impact calculator has it, give {_digits(total['impact_kg'])} kg CO2eq: "
             f"{_gpu_hours(attempts)}. Memory, the processor beside a GPU and the PUE are not in it."
         )
     return sentences
@@ -89,13 +87,10 @@ def _trust(measured: float, kwh: float) -> str:
 def typeset(sums: pd.DataFrame, sentences: dict[str, str], attempts: pd.DataFrame) -> str:
     """The table of rules, tables and figures, and of the paper's estimate, in LaTeX."""
     total = _total(sums)
-    scale = 1000 if total["kwh"] < 1 else 1
-    time, parts_of_hour = ("minutes", 60) if total["cpu_hours"] < HOURS else ("hours", 1)
-    units = [parts_of_hour, parts_of_hour, scale, scale]
 
     def row(use: pd.Series) -> tuple[str, int, int, list[str]]:
-        numbers = use[["hours", "cpu_hours", "kwh", "kg"]] * units
-        return label(use), use["attempts"], use["unfinished"], [_cell(n) for n in numbers]
+        numbers = [_digits(use[name]) for name in ("hours", "cpu_hours", "kwh", "kg")]
+        return label(use), use["attempts"], use["unfinished"], numbers
 
     levels = {
         "Rule": ["rule"],
@@ -107,13 +102,11 @@ def typeset(sums: pd.DataFrame, sentences: dict[str, str], attempts: pd.DataFram
          f"{impact.COMPUTED} kg")
     ]  # fmt: skip
     if total["impact_kg"] > 0:
-        estimates.insert(0, (f"This run: {_gpu_hours(attempts)}", _mass(total["impact_kg"])))
+        mass = f"{_digits(total['impact_kg'])} kg"
+        estimates.insert(0, (f"This run: {_gpu_hours(attempts)}", mass))
     return fill(
         "co2.tex",
         caption=" ".join(sentences[name] for name in CAPTION),
-        time=time,
-        energy="Wh" if scale == 1000 else "kWh",
-        mass="g" if scale == 1000 else "kg",
         parts=[
             (heading, [row(use) for _, use in sums[sums["level"].isin(names)].iterrows()])
             for heading, names in levels.items()
@@ -123,13 +116,8 @@ def typeset(sums: pd.DataFrame, sentences: dict[str, str], attempts: pd.DataFram
 
 
 def label(use: pd.Series) -> str:
-    """The name in tables and drawings; a table and a figure may have the same name."""
+    """The name in the table; a table and a figure may have the same name."""
     return f"{use['name']} (figure)" if use["level"] == "figure" else str(use["name"])
-
-
-def _cell(number: float) -> str:
-    """A cell of the table; what is next to nothing is not told to its last digit."""
-    return f"$<${LEAST:g}" if 0 < number < LEAST else _digits(number)
 
 
 def _percent(part: float, total: float) -> str:
@@ -137,51 +125,26 @@ def _percent(part: float, total: float) -> str:
     return f"{100 * part / total if total else 0:.0f} %"
 
 
-def _mass(kg: float) -> str:
-    return f"{_digits(kg)} kg" if kg >= 1 else f"{_digits(1000 * kg)} g"
-
-
-def _energy(kwh: float) -> str:
-    return f"{_digits(kwh)} kWh" if kwh >= 1 else f"{_digits(1000 * kwh)} Wh"
-
-
 def _digits(number: float) -> str:
     """Three significant digits, in full."""
     return np.format_float_positional(number, precision=3, fractional=False, trim="-")
 
 
-def largest(uses: Iterable[pd.Series], least: float) -> list[tuple[str, float]]:
-    """Names and kg, the largest first; uses of fewer than `least` kg stand at the end as one."""
-    bars = sorted(((label(use), use["kg"]) for use in uses), key=lambda bar: -bar[1])
-    drawn = [bar for bar in bars if bar[1] >= least]
-    small = [kg for _, kg in bars[len(drawn) :]]
-    return [*drawn, (f"{len(small)} others", sum(small))] if small else drawn
-
-
 def draw(sums: pd.DataFrame, out: Path) -> None:
-    """Bars of CO2 by rule and by table; rules of less than a hundredth of all stand as one."""
+    """Bars of CO2 by rule and by table, the largest first; less than a hundredth has none."""
+    import seaborn
+
     total = _total(sums)
-    unit, scale = ("g", 1000) if total["kg"] < 1 else ("kg", 1)
-
-    def of(level: str) -> list[pd.Series]:
-        return [use for _, use in sums[sums["level"] == level].iterrows()]
-
-    groups = [
-        ("rule", BLUE, largest(of("rule"), total["kg"] / 100)),
-        ("table, with all it is made of", ORANGE, largest(of("table"), 0)),
-    ]
-    rows = sum(len(bars) for _, _, bars in groups)
-    with figure(out, width=4.8, height=1 + 0.17 * rows) as axes:
-        place, ticks = 0, []
-        for name, color, bars in groups:
-            places = [place + number for number in range(len(bars))]
-            axes.barh(places, [scale * kg for _, kg in bars], color=color, label=name)
-            ticks += [(position, name) for position, (name, _) in zip(places, bars, strict=True)]
-            place += len(bars) + 1
-        axes.set_yticks([tick for tick, _ in ticks], [name for _, name in ticks])
-        axes.set_ylim(place - 1.4, -0.6)
+    bars = sums[sums["level"].isin(["rule", "table"]) & (sums["kg"] >= total["kg"] / 100)]
+    bars = bars.sort_values(["level", "kg"], ascending=[True, False])
+    names = {"rule": "rule", "table": "table, with all it is made of"}
+    with figure(out, width=4.8, height=1 + 0.17 * len(bars)) as axes:
+        seaborn.barplot(
+            bars.replace({"level": names}), x="kg", y="name", hue="level", ax=axes, errorbar=None,
+            palette=dict(zip(names.values(), [BLUE, ORANGE], strict=True)), saturation=1,
+        )  # fmt: skip
         measured = _percent(total["measured_kwh"], total["kwh"])
-        axes.set_xlabel(f"{unit} CO2-equivalent; {measured} of the energy is measured")
+        axes.set(ylabel="", xlabel=f"kg CO2-equivalent; {measured} of the energy is measured")
         axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
 
 

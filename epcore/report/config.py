@@ -43,9 +43,9 @@ class MeasuredCell(Settings):
 
     recipe, backbone: of ImageNet-FS a method and a network. baseline: the scores of the same seed
     that its paired difference is to, unless they are its own. trainings: what made the checkpoint,
-    if the table tells of them. tells_of_classifier: whether the table shows what the meta of the
-    scores says of their classifier. draw: cells with the same draw have the same support and query
-    images, episode by episode.
+    if the table tells of its costs. tells_of_classifier: whether the table shows what the meta of
+    the scores says of their classifier. draw: cells with the same draw have the same support and
+    query images, episode by episode.
     """
 
     block: str
@@ -68,8 +68,8 @@ class MeasuredCell(Settings):
         """All files that the cell is measured from."""
         scores = [column.file for column in (self.scores, self.baseline) if column]
         metas = [str(meta_of(Path(self.scores.file)))] if self.tells_of_classifier else []
-        curves = [file for training in self.trainings for file in training.files]
-        return [*scores, self.checkpoint_meta, *metas, *curves]
+        metas += [training.files[1] for training in self.trainings]
+        return [*scores, self.checkpoint_meta, *metas]
 
 
 class TableConfig(StageConfig):
@@ -80,7 +80,7 @@ class TableConfig(StageConfig):
     caption are in epcore.report.markup. The folder `energy` tells of earlier attempts at trainings.
     """
 
-    stage_version: int = 8
+    stage_version: int = 9
     name: str
     table: Table
     caption: str

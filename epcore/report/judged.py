@@ -10,16 +10,17 @@ import pandas as pd
 
 from epcore.files import user_error_on_failure
 from epcore.report.claim_config import ClaimsConfig, JudgedClaim, SignedNumber, parts_of
-from epcore.report.evidence import Estimate, of_printed, of_trainings
 from epcore.report.scores import read_test
+from epcore.report.statistics import Estimate, of_printed, of_trainings, without_error
 from epcore.report.text_table import CsvLine, read_tests
 from epcore.report.verdicts import (
     CaseVerdict,
     Verdict,
     Word,
     conjunction,
+    in_print,
     judge_estimates,
-    judge_printed,
+    judge_products,
 )
 
 
@@ -86,26 +87,35 @@ def judge(
         cells = [(weight, measured[name]) for weight, name in terms]
         return of_trainings([(weight, cell.accuracies, cell.draw) for weight, cell in cells])
 
-    def printed(terms: Sequence[tuple[float, str]]) -> Estimate:
-        cells = [(weight, config.cells[name]) for weight, name in terms]
-        values = [weight * float(cell.printed) for weight, cell in cells]
-        return of_printed(values, [w * float(cell.printed_interval) for w, cell in cells])
+    def values(terms: Sequence[tuple[float, str]]) -> list[float]:
+        return [weight * float(config.cells[name].printed) for weight, name in terms]
 
-    in_print = {name for name, cell in config.cells.items() if cell.printed}
-    with_interval = {name for name in in_print if config.cells[name].printed_interval}
+    def as_printed(terms: Sequence[tuple[float, str]]) -> Estimate:
+        return without_error(values(terms))
+
+    def with_intervals(terms: Sequence[tuple[float, str]]) -> Estimate:
+        intervals = [weight * float(config.cells[n].printed_interval) for weight, n in terms]
+        return of_printed(values(terms), intervals)
+
+    printed = {name for name, cell in config.cells.items() if cell.printed}
+    with_interval = {name for name in printed if config.cells[name].printed_interval}
     judged = []
     for claim in config.claims:
         if claim.numbers:
             this_run = _judge_numbers(claim.numbers, numbers)
         else:
-            existing = in_print | measured.keys()
+            existing = printed | measured.keys()
             askable = _askable(claim, config)
             this_run = judge_estimates(askable, existing, measured.keys(), estimate)
         reason = _reason(claim, config) if this_run.word == "not asked" else ""
         by_numbers = by_intervals = Verdict("not asked")
         if not claim.ours:
-            by_numbers = judge_printed(claim, config.cells)
-            by_intervals = judge_estimates(claim, in_print, with_interval, printed)
+            by_numbers = (
+                judge_products(claim)
+                if claim.products
+                else judge_estimates(in_print(claim, printed), printed, printed, as_printed)
+            )
+            by_intervals = judge_estimates(claim, printed, with_interval, with_intervals)
         judged.append(Judged(claim, by_numbers, by_intervals, this_run, reason))
     return judged
 
@@ -129,16 +139,8 @@ def _reason(claim: JudgedClaim, config: ClaimsConfig) -> str:
         return f"Needs {claim.trainings} trainings: --config seeds={claim.trainings}."
     if all(contrast.is_accuracy for contrast in claim.contrasts) and not config.comparable:
         return "A number on ImageNet, which a run on other data cannot have."
-    cases = [case for contrast in claim.contrasts for case in contrast.cases]
-    quoted = {name for name, cell in config.cells.items() if cell.quoted}
-    if all(
-        quoted & {*case.plus, *case.minus} or (case.rivals and quoted >= {*case.rivals})
-        for case in cases
-    ):
-        return "It compares with rows of the literature that no scale runs."
-    absent = [
-        cell for cell in claim.cells if cell not in quoted and not config.cells[cell].measured
-    ]
+    cells = ((name, config.cells[name]) for name in claim.cells)
+    absent = [name for name, cell in cells if not (cell.measured or cell.quoted)]
     rows = ", ".join(dict.fromkeys(parts_of(cell)[2] for cell in absent))
     tables = ", ".join(dict.fromkeys(f"tables/{parts_of(cell)[0]}.tex" for cell in absent))
     return f"This scale does not run {rows} ({tables}); --config scale=paper does."

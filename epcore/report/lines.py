@@ -1,15 +1,12 @@
 """The printed lines of a table, before they are LaTeX, HTML or a terminal's."""
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Literal, NamedTuple
 
 from epcore.report.config import TableConfig
-from epcore.report.markup import literal
-from epcore.report.table_settings import Block, Row, Table
-from epcore.report.text_table import SECONDS, Cells, CsvLine, Tests
+from epcore.report.table_settings import Block, Fact, Row, Table
+from epcore.report.text_table import SECONDS, Cells, CsvLine
 
 # What stands beside the number of this run in each column.
 Beside = Literal["paper", "difference", None]
@@ -60,41 +57,30 @@ def beside(table: Table, cells: Cells) -> Beside:
 
 def sources(config: TableConfig) -> list[str]:
     """Each source of the literature once, in the order of their numbers from 1."""
-    rerun = config.table.rerun
     named = [row.source for _, block in _blocks(config) for row in block.rows if row.source]
-    return list(dict.fromkeys([*named, *([rerun.source] if rerun else [])]))
+    return list(dict.fromkeys(named))
 
 
-def blocks_of(config: TableConfig, cells: Cells, tests: Tests) -> list[PrintedBlock]:
-    """The lines of a table, block by block, from its cells and the tests behind them."""
+def blocks_of(config: TableConfig, cells: Cells) -> list[PrintedBlock]:
+    """The lines of a table, block by block."""
     table = config.table
     extra = beside(table, cells)
-    facts = _facts(table, cells, tests)
+    facts = _facts(table, cells)
     numbers = {source: number for number, source in enumerate(sources(config), start=1)}
 
     def lines(block: Block, row: Row) -> Iterator[Line]:
-        """The row's line, and below it the re-run's numbers or, stacked, its differences."""
+        """The row's line and, stacked, its differences below it."""
         of_row = [cells[block.name, row.name, column.name] for column in table.columns]
         line = Line(
-            label=row.label or literal(row.name),
+            label=row.label or row.name,
             source=numbers.get(row.source),
             marks=tuple(mark in row.marks for mark in table.marks),
             facts=tuple(fact(of_row) for fact in facts.values()),
             entries=_entries(table, row, of_row, extra),
         )
         yield line
-        reruns = tuple(map(_rerun, of_row))
         differences = tuple(map(_difference, of_row))
-        if table.rerun and any(reruns):
-            yield replace(
-                line,
-                label="*authors' re-run*",
-                source=numbers[table.rerun.source],
-                facts=("",) * len(facts),
-                entries=tuple(itertools.chain(*((None, entry) for entry in reruns))),
-                below=True,
-            )
-        elif table.stacked and any(differences):
+        if table.stacked and any(differences):
             yield replace(line, label="*difference*", entries=differences, below=True)
 
     return [
@@ -105,7 +91,7 @@ def blocks_of(config: TableConfig, cells: Cells, tests: Tests) -> list[PrintedBl
 
 def fact_names(table: Table, cells: Cells) -> list[str]:
     """The headings of the facts of each line."""
-    return list(_facts(table, cells, {}))
+    return list(_facts(table, cells))
 
 
 def _blocks(config: TableConfig) -> Iterable[tuple[str, Block]]:
@@ -140,13 +126,6 @@ def _printed(cell: CsvLine) -> Entry:
     return Entry(cell["paper_accuracy"], cell["paper_interval"], gray=cell["note"] == "224 px")
 
 
-def _rerun(cell: CsvLine) -> Entry | None:
-    """The number of the authors' re-run, as it stands there; None if the re-run lacks the cell."""
-    if not cell["rerun_accuracy"]:
-        return None
-    return Entry(cell["rerun_accuracy"], cell["rerun_interval"])
-
-
 def _difference(cell: CsvLine) -> Entry | None:
     """The difference with its sign; None for the row that others are compared with."""
     if not cell["difference"]:
@@ -172,22 +151,17 @@ def _rounded(number: str) -> str:
 # -- facts -----------------------------------------------------------------------------------------
 
 
-def _facts(table: Table, cells: Cells, tests: Tests) -> dict[str, Callable[[list[CsvLine]], str]]:
+def _facts(table: Table, cells: Cells) -> dict[str, Callable[[list[CsvLine]], str]]:
     """Heading -> the text for the cells of a row."""
-    facts: dict[str, Callable[[list[CsvLine]], str]] = {}
-    if any(cell["paper_parameters"] for cell in cells.values()):
-        facts["Params"] = _parameters
-    if table.assumptions:
-        facts["assumes"] = lambda row: row[0]["assumes"]
-    if table.seconds:
-        facts["s/1000"] = _seconds
-    if table.costs:
-        facts["training"] = _training_time
-        facts["Wh"] = _training_energy
-    if table.training:
-        facts["pretraining"] = partial(_training, tests, "pretraining")
-        facts["fine-tuning"] = partial(_training, tests, "finetuning")
+    has_parameters = any(cell["paper_parameters"] for cell in cells.values())
+    facts = {"Params": _parameters} if has_parameters else {}
+    for fact in table.facts:
+        facts |= FACTS[fact]
     return facts
+
+
+def _assumes(row: list[CsvLine]) -> str:
+    return row[0]["assumes"]
 
 
 def _parameters(row: list[CsvLine]) -> str:
@@ -202,7 +176,7 @@ def _parameters(row: list[CsvLine]) -> str:
 
 def _mean(row: list[CsvLine], name: str) -> float | None:
     """The mean of a number over the cells that have it."""
-    values = [float(cell[name]) for cell in row if cell.get(name)]
+    values = [float(cell[name]) for cell in row if cell[name]]
     return sum(values) / len(values) if values else None
 
 
@@ -229,13 +203,9 @@ def _training_energy(row: list[CsvLine]) -> str:
     return "" if kwh is None else f"{1000 * kwh:.3g}"
 
 
-def _training(tests: Tests, phase: str, row: list[CsvLine]) -> str:
-    """When the rate first fell and, in brackets, the epochs trained: of each training once."""
-    keys = [(cell["block"], cell["row"], cell["column"]) for cell in row]
-    texts = [
-        f"{test[f'{phase}_fell']} ({test[f'{phase}_epochs']})"
-        for key in keys
-        for test in tests.get(key, [])
-        if test[f"{phase}_fell"]
-    ]
-    return ", ".join(dict.fromkeys(texts))
+# The headings of each fact, and the text below each.
+FACTS: dict[Fact, dict[str, Callable[[list[CsvLine]], str]]] = {
+    "assumptions": {"assumes": _assumes},
+    "seconds": {"s/1000": _seconds},
+    "costs": {"training": _training_time, "Wh": _training_energy},
+}

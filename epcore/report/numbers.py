@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from epcore.files import atomic
-from epcore.report.statistics import mean_with_interval
+from epcore.report.statistics import student
 
 
 @dataclass(frozen=True)
@@ -24,15 +24,16 @@ class Number:
 
 def mean_number(name: str, values: np.ndarray, what: str) -> Number:
     """The mean of independent observations `(n,)`, n >= 2, with Student's t interval."""
-    mean = mean_with_interval(values)
-    return Number(name, mean.value, what, mean.value - mean.interval, mean.value + mean.interval)
+    mean = student(values)
+    low, high = mean.value - mean.half_width, mean.value + mean.half_width
+    return Number(name, mean.value, what, low, high)
 
 
 def write_numbers(numbers: Sequence[Number], figure: Path) -> None:
-    """Writes `<figure>-numbers.csv` beside a figure."""
+    """Writes them into the CSV file of a figure."""
     table = pd.DataFrame([asdict(number) for number in numbers])
     columns = ["name", "value", "low", "high", "what"]
-    write_table(table[columns], figure.with_name(f"{figure.stem}-numbers.csv"))
+    write_table(table[columns], figure.with_suffix(".csv"))
 
 
 def write_table(table: pd.DataFrame, path: Path, float_format: str = "%.6f") -> None:

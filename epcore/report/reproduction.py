@@ -1,6 +1,5 @@
 """The reproduction as a document: a template filled with the numbers of a run, and its PDF."""
 
-import csv
 import os
 import shutil
 import subprocess
@@ -15,9 +14,9 @@ from epcore.files import atomic, verified, write_text
 from epcore.footprint.impact import HOURS
 from epcore.report.claim_config import parts_of
 from epcore.report.config import ReproductionConfig
-from epcore.report.evidence import LEVEL
 from epcore.report.markup import to_tex
-from epcore.report.text_table import CsvLine, read_cells
+from epcore.report.statistics import LEVEL
+from epcore.report.text_table import CsvLine, read_cells, read_lines
 from epcore.report.writer import fill_file
 from epcore.settings import pick
 
@@ -122,11 +121,6 @@ def shortened(reasons: str, most: int = 4) -> str:
     return reasons if more <= 0 else f"{'; '.join(parts[:most])}; and {more} more"
 
 
-def _read_lines(path: Path) -> list[CsvLine]:
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
 def compile_pdf(text: str, inputs: list[Path], out: Path) -> None:
     """Typesets a document; `inputs` are the folders of tables and figures.
 
@@ -173,8 +167,10 @@ def run(
     """
     for file in (claims, *tables, *([footprint] if footprint else [])):
         verified(file)
-    total = {line["level"]: line for line in _read_lines(footprint)}["total"] if footprint else None
-    judged = _read_lines(claims)
+    total = None
+    if footprint:
+        total = {line["level"]: line for line in read_lines(footprint, ("level", *SUMS))}["total"]
+    judged = read_lines(claims, JUDGES.values())
     cells = {table.stem: read_cells(table) for table in tables}
     text = fill_file(template, **values_of(config, judged, cells, total))
     results = claims.parent.parent

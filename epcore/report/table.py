@@ -5,40 +5,40 @@ from pathlib import Path
 from typing import Any
 
 from epcore.files import Provenance, write_text
-from epcore.report.aggregate import read_accuracies, tabulate_cells, tabulate_tests
+from epcore.report.aggregate import tabulate_cells, tabulate_tests
 from epcore.report.config import TableConfig
 from epcore.report.lines import PrintedBlock, beside, blocks_of, fact_names, sources
-from epcore.report.markup import literal, to_text
+from epcore.report.markup import to_text
 from epcore.report.numbers import write_table
 from epcore.report.printed import read_printed
-from epcore.report.text_table import Cells, Tests, by_seed, read_cells, read_tests
+from epcore.report.text_table import Cells, by_seed, read_cells
 from epcore.report.writer import fill
 
 LINES_OF_A_PAGE = 64
 
 
-def run(
-    config: TableConfig, out: Path, paper: Path | None = None, rerun: Path | None = None
-) -> None:
+def run(config: TableConfig, printed: list[Path], out: Path) -> None:
     """The table's cells (.csv), in LaTeX (.tex) and as a page for browsers (.html).
 
     The tests behind the cells stand in <table>-by-seed.csv. A meta leads back to their files.
+
+    Args:
+        config: the table.
+        printed: files of config/paper, whose rows have different names.
+        out: the CSV file.
     """
-    printed = [file for file in (paper, rerun) if file]
-    files = [*map(Path, config.files), *printed]
-    provenance = Provenance("table", config, files)
-    numbers = (read_printed(file) if file else {} for file in (paper, rerun))
-    tests = read_accuracies(config)
-    lines = tabulate_tests(config, tests)
-    write_table(lines, by_seed(out), "%.6g")
-    write_table(tabulate_cells(config, tests, lines, *numbers), out, "%.4f")
-    values = values_of(config, read_cells(out), read_tests(by_seed(out)))
+    provenance = Provenance("table", config, [*map(Path, config.files), *printed])
+    numbers = {place: cell for file in printed for place, cell in read_printed(file).items()}
+    tests = tabulate_tests(config)
+    write_table(tests, by_seed(out), "%.6g")
+    write_table(tabulate_cells(config, tests, numbers), out, "%.4f")
+    values = values_of(config, read_cells(out))
     write_text(out.with_suffix(".tex"), fill("table.tex", **values))
     write_text(out.with_suffix(".html"), fill("table.html", **values))
     provenance.write(out, by_seed(out))
 
 
-def values_of(config: TableConfig, cells: Cells, tests: Tests) -> dict[str, Any]:
+def values_of(config: TableConfig, cells: Cells) -> dict[str, Any]:
     """What the templates of a table show; texts are in epcore.report.markup.
 
     lead: the headings before the first cell, of which some are marks and facts. per_cell: columns
@@ -46,7 +46,7 @@ def values_of(config: TableConfig, cells: Cells, tests: Tests) -> dict[str, Any]
     """
     table = config.table
     extra, facts = beside(table, cells), fact_names(table, cells)
-    blocks = blocks_of(config, cells, tests)
+    blocks = blocks_of(config, cells)
     lead, per_cell = [table.first, *table.marks, *facts], 2 if extra else 1
     groups = itertools.groupby(config.groups)
     return {
@@ -63,7 +63,7 @@ def values_of(config: TableConfig, cells: Cells, tests: Tests) -> dict[str, Any]
         "width": len(lead) + per_cell * len(table.columns),
         "blocks": blocks,
         "pages": _pages(blocks),
-        "sources": list(map(literal, sources(config))),
+        "sources": sources(config),
     }
 
 

@@ -4,8 +4,9 @@ from typing import Literal
 
 from pydantic import Field, PositiveInt, model_validator
 
-from epcore.report.markup import Markup
 from epcore.settings import Settings
+
+Fact = Literal["assumptions", "seconds", "costs"]
 
 
 class Column(Settings):
@@ -20,14 +21,14 @@ class Column(Settings):
         description="its episodes; of ImageNet-FS the measure and K, such as novel-1shot, "
         "all-5shot, all-prior-20shot"
     )
-    heading: Markup = Field(description="what stands above it")
+    heading: str = Field(description="what stands above it")
 
 
 class Row(Settings):
     """A row of ours names a `recipe`; a row of the literature names its `source`."""
 
     name: str = Field(description="its name in CSV files and claims")
-    label: Markup = Field(default="", description="what stands in the table, if it is not the name")
+    label: str = Field(default="", description="what stands in the table, if it is not the name")
     parameters: str = Field(
         default="", description="the number of parameters that a publication gives"
     )
@@ -93,7 +94,7 @@ class Block(Settings):
     """The rows of one backbone, or of the literature alone."""
 
     name: str = Field(description="its name in CSV files and claims")
-    label: Markup = Field(
+    label: str = Field(
         default="", description="what stands behind the backbone's name, or instead of the block's"
     )
     backbone: str | None = Field(
@@ -125,13 +126,6 @@ class ImageNetFsBlocks(Settings):
     rows: tuple[Row, ...] = Field(description="the rows of each block")
 
 
-class Rerun(Settings):
-    """What the paper's authors printed of a later run: a file of config/paper, and where."""
-
-    paper: str = Field(description="a file of config/paper, without its ending")
-    source: str = Field(description="where it was printed")
-
-
 class Table(Settings):
     """A table of the paper, or of ours."""
 
@@ -141,29 +135,20 @@ class Table(Settings):
         description="the file of config/paper with its numbers, without the ending; none of a "
         "table that the paper does not have",
     )
-    rerun: Rerun | None = Field(
+    rerun: str | None = Field(
         default=None,
-        description="what the authors printed of a later run, shown below the paper's own",
+        description="another such file, with the numbers that the authors printed of a later run",
     )
-    first: Markup = Field(default="", description="the heading of the first column")
-    marks: tuple[Markup, ...] = Field(default=(), description="the headings of columns of ticks")
-    training: bool = Field(
-        default=False, description="whether columns say when each row's learning rate first fell"
+    first: str = Field(default="", description="the heading of the first column")
+    marks: tuple[str, ...] = Field(default=(), description="the headings of columns of ticks")
+    facts: tuple[Fact, ...] = Field(
+        default=(),
+        description="what columns say of each row: what its classifier assumes, how long that "
+        "takes, and what its training cost in time and energy",
     )
-    costs: bool = Field(
-        default=False, description="whether columns say time and energy of each row's training"
-    )
-    assumptions: bool = Field(
-        default=False, description="whether a column says what each row's classifier assumes"
-    )
-    seconds: bool = Field(
-        default=False,
-        exclude_if=lambda value: not value,
-        description="whether a column says how long each row's classifier takes",
-    )
-    title: Markup = Field(description="the caption's first sentence")
-    notes: Markup = Field(default="", description="the rest of the caption")
-    groups: dict[str, Markup] = Field(
+    title: str = Field(description="the caption's first sentence")
+    notes: str = Field(default="", description="the rest of the caption")
+    groups: dict[str, str] = Field(
         description="data set -> its name above its columns; empty for one's own, whose title it "
         "then is"
     )
@@ -178,12 +163,6 @@ class Table(Settings):
         description="makes it a table of ImageNet-FS, with our blocks below the others; only "
         "scales that have it have the table",
     )
-
-    @model_validator(mode="after")
-    def _rerun_of_the_paper(self) -> "Table":
-        if self.rerun is not None and self.paper is None:
-            raise ValueError("rerun stands below the paper's numbers; give paper as well")
-        return self
 
     @property
     def stacked(self) -> bool:
@@ -201,13 +180,6 @@ class Table(Settings):
         ]
 
     @property
-    def interval(self) -> Literal["student", "normal"]:
-        """The interval of one training: Student's, or that of wDAE-GNN's code on ImageNet-FS."""
-        return "student" if self.imagenet_fs is None else "normal"
-
-    @property
     def printed(self) -> tuple[str, ...]:
         """The files of config/paper that it shows: the paper's, then the re-run's."""
-        if self.paper is None:
-            return ()
-        return (self.paper,) if self.rerun is None else (self.paper, self.rerun.paper)
+        return tuple(filter(None, (self.paper, self.rerun)))

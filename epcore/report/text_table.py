@@ -1,9 +1,7 @@
-"""The two CSV files of a table: its cells, and the tests of this run behind them.
-
-The cells stay text, so that a printed 48.70 is not turned into 48.7.
-"""
+"""The two CSV files of a table: its cells, and the tests of this run behind them."""
 
 import csv
+from collections.abc import Iterable
 from pathlib import Path
 
 from epcore.files import user_error_on_failure
@@ -11,23 +9,17 @@ from epcore.files import user_error_on_failure
 KEY = ("block", "row", "column")
 # The run behind a cell of ours, but for its seed.
 RUN = ("recipe", "backbone", "dataset", "protocol")
-# How each phase of a training went: the epoch after which the rate first fell, and all epochs.
-TRAININGS = (
-    *("pretraining_fell", "pretraining_epochs"),
-    *("finetuning_fell", "finetuning_epochs"),
-)
+SECONDS = "seconds_per_1000_episodes"
 CELLS = (
     *("table", *KEY, *RUN, "accuracy", "interval", "episodes", "seeds", "parameters"),
     *("baseline", "difference", "difference_interval"),
-    *("training_seconds", "training_kwh", "assumes"),
-    *("paper_accuracy", "paper_interval", "paper_parameters", "note"),
-    *("rerun_accuracy", "rerun_interval", "source"),
+    *("training_seconds", "training_kwh", "assumes", SECONDS),
+    *("paper_accuracy", "paper_interval", "paper_parameters", "note", "source"),
 )
-# One more column of both files where a table has `seconds`.
-SECONDS = "seconds_per_1000_episodes"
 TESTS = (
-    *(*KEY, "seed", "accuracy", "difference", "chosen", "validation_accuracy", *TRAININGS),
-    *("training_seconds", "training_kwh", "assumes"),
+    *(*KEY, *RUN, "seed", "accuracy", "interval", "episodes", "parameters"),
+    *("difference", "difference_interval", "chosen", "validation_accuracy"),
+    *("training_seconds", "training_kwh", "assumes", SECONDS),
     *("draw", "scores", "score_column", "sha256"),
 )
 CsvLine = dict[str, str]
@@ -46,7 +38,7 @@ def read_cells(path: Path) -> Cells:
     Raises:
         UserError: if it is missing, no CSV or lacks a column or a cell.
     """
-    return {(line["block"], line["row"], line["column"]): line for line in _read(path, CELLS)}
+    return {(line["block"], line["row"], line["column"]): line for line in read_lines(path, CELLS)}
 
 
 def read_tests(path: Path) -> Tests:
@@ -56,19 +48,28 @@ def read_tests(path: Path) -> Tests:
         UserError: as `read_cells`.
     """
     tests: Tests = {}
-    for line in _read(path, TESTS):
+    for line in read_lines(path, TESTS):
         tests.setdefault((line["block"], line["row"], line["column"]), []).append(line)
     return tests
 
 
-def _read(path: Path, columns: tuple[str, ...]) -> list[CsvLine]:
-    with user_error_on_failure(f"table {path} cannot be read", "delete it"):
-        with path.open(newline="", encoding="utf-8") as file:
-            reader = csv.DictReader(file, strict=True)
-            missing = [name for name in columns if name not in (reader.fieldnames or [])]
-            if missing:
-                raise ValueError(f"the column {missing[0]!r} is missing")
-            lines = list(reader)
-        if any(None in line or None in line.values() for line in lines):
-            raise ValueError("a line has too few or too many cells")
+def read_lines(path: Path, columns: Iterable[str], remedy: str = "delete it") -> list[CsvLine]:
+    """The lines of a CSV file; numbers stay text, so that 48.70 is not turned into 48.7.
+
+    Raises:
+        UserError: if it is missing, no CSV or lacks a column or a cell.
+    """
+    lines = []
+    with (
+        user_error_on_failure(f"table {path} cannot be read", remedy),
+        path.open(newline="", encoding="utf-8") as file,
+    ):
+        reader = csv.DictReader(file, strict=True)
+        for name in columns:
+            if name not in (reader.fieldnames or []):
+                raise ValueError(f"the column {name!r} is missing")
+        for line in reader:
+            if None in line or None in line.values():
+                raise ValueError(f"line {reader.line_num} has too few or too many cells")
+            lines.append(line)
     return lines

@@ -1,23 +1,21 @@
-"""Whether claims hold: by printed numbers as they stand, or by estimates with intervals.
+"""Whether claims hold, by estimates with intervals.
 
-A printed number lies within the bounds of a contrast or does not. An estimate *holds* if its 95 %
-interval lies within the bounds, *fails* if it lies outside, and is *open* otherwise; p-values of
-all cases of a claim are adjusted by Holm's method first. A claim holds if all its contrasts do,
-and fails if one does.
+An estimate *holds* if its 95 % interval lies within the bounds of a contrast, *fails* if it lies
+outside, and is *open* otherwise; p-values of all cases of a claim are adjusted by Holm's method
+first. A printed number as it stands is an estimate without error, which is never open. A claim
+holds if all its contrasts do, and fails if one does.
 """
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Literal
 
-from epcore.report.claim_config import Case, ClaimCell, JudgedClaim, JudgedContrast, Product
-from epcore.report.evidence import LEVEL, Estimate, holm
+from epcore.report.claim_config import Case, JudgedClaim, JudgedContrast
+from epcore.report.statistics import LEVEL, Estimate, holm
 
 Word = Literal["holds", "fails", "open", "not asked"]
 PLURAL: dict[Word, str] = {"holds": "hold", "fails": "fail", "open": "open"}
-Cells = Mapping[str, ClaimCell]
 # The estimate of a weighted sum of cells.
 Measure = Callable[[Sequence[tuple[float, str]]], Estimate]
 
@@ -63,68 +61,6 @@ class Verdict:
         return f"{', '.join(counts)} of {total}" if counts else ""
 
 
-# -- printed numbers -------------------------------------------------------------------------------
-
-
-def judge_printed(claim: JudgedClaim, cells: Cells) -> Verdict:
-    """Judges a claim by printed numbers as they stand, leaving out cases that nobody prints."""
-    words: list[Word] = []
-    verdicts: list[CaseVerdict] = []
-    for contrast in claim.contrasts:
-        values = _printed_values(contrast, cells)
-        if contrast.of == "mean" and values:
-            values = {"mean": sum(values.values(), Fraction(0)) / len(values)}
-        judged = [_judge_value(contrast, name, value) for name, value in values.items()]
-        words.append(_combine(contrast, [case.word for case in judged]))
-        verdicts += _decisive(contrast, judged)
-    for product in claim.products:
-        words.append("holds" if rounded(product) == _decimal(product.stated) else "fails")
-        verdicts.append(CaseVerdict("", float(exact(product)), None, words[-1]))
-    return Verdict(conjunction(word for word in words if word != "not asked"), _worst(verdicts))
-
-
-def _judge_value(contrast: JudgedContrast, name: str, value: Fraction) -> CaseVerdict:
-    bounds = (contrast.low, contrast.at_most)
-    low, high = (None if bound is None else _decimal(bound) for bound in bounds)
-    enough = low is None or value > low or (value == low and contrast.above is None)
-    inside = enough and (high is None or value <= high)
-    return CaseVerdict(name, float(value), None, "holds" if inside else "fails")
-
-
-def _printed_values(contrast: JudgedContrast, cells: Cells) -> dict[str, Fraction]:
-    """The exact value of each case that is printed."""
-    values: dict[str, Fraction] = {}
-    for case in contrast.cases:
-        printed = {cell: Fraction(text) for cell in case.cells if (text := cells[cell].printed)}
-        if not _measurable(case, printed):
-            continue
-        value = sum((printed[cell] for cell in case.plus), Fraction(0))
-        value -= sum((printed[cell] for cell in case.minus), Fraction(0))
-        rivals = [printed[cell] for cell in case.rivals if cell in printed]
-        values[case.name] = value - max(rivals, default=Fraction(0))
-    return values
-
-
-def _decimal(number: float) -> Fraction:
-    """The decimal number that is meant: 4.85, not the nearest binary number."""
-    return Fraction(repr(number))
-
-
-def exact(product: Product) -> Fraction:
-    """The exact value of a product."""
-    factors = math.prod(map(_decimal, product.factors), start=Fraction(1))
-    return factors / math.prod(map(_decimal, product.divisors), start=Fraction(1))
-
-
-def rounded(product: Product) -> Fraction:
-    """The value of a product, rounded to the decimals that are stated, halves up."""
-    unit = Fraction(10) ** product.decimals
-    return Fraction(math.floor(exact(product) * unit + Fraction(1, 2))) / unit
-
-
-# -- estimates with intervals ----------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class _Test:
     """A case with its estimate and two p-values.
@@ -162,14 +98,37 @@ def judge_estimates(
         judged = []
         for test in of_contrast:
             word = _word(next(inside), next(outside), test.partial)
-            value, half_width = test.estimate.value, test.estimate.half_width
-            judged.append(CaseVerdict(test.name, value, half_width, word, test.partial))
+            half_width = test.estimate.half_width or None
+            judged.append(
+                CaseVerdict(test.name, test.estimate.value, half_width, word, test.partial)
+            )
         names = {case.name for case in judged}
         absent = [case.name for case in contrast.cases if not names & {case.name, "mean"}]
         words.append(_combine(contrast, [case.word for case in judged], len(absent)))
         verdicts += _decisive(contrast, judged)
         missing += absent
     return Verdict(conjunction(words), _worst(verdicts), tuple(missing))
+
+
+def judge_products(claim: JudgedClaim) -> Verdict:
+    """Judges a claim by arithmetic: each product rounds, halves up, to what is stated."""
+    cases = []
+    for product in claim.products:
+        value = math.prod(product.factors) / math.prod(product.divisors)
+        rounds = round(value + 1e-9, product.decimals) == product.stated
+        cases.append(CaseVerdict("", value, None, "holds" if rounds else "fails"))
+    return Verdict(conjunction(case.word for case in cases), _worst(cases))
+
+
+def in_print(claim: JudgedClaim, printed: Collection[str]) -> JudgedClaim:
+    """The claim without the cases that nobody prints."""
+    contrasts = (
+        contrast.model_copy(
+            update={"cases": tuple(case for case in contrast.cases if _measurable(case, printed))}
+        )
+        for contrast in claim.contrasts
+    )
+    return claim.model_copy(update={"contrasts": tuple(c for c in contrasts if c.cases)})
 
 
 def _tests(
@@ -215,7 +174,8 @@ def _test(
     if (low := contrast.low) is not None:
         strictly = contrast.above is not None
         inside.append(max(estimate.above(low, strictly) for estimate in estimates))
-        outside.append(len(estimates) * min(estimate.below(low) for estimate in estimates))
+        below = (estimate.below(low, not strictly) for estimate in estimates)
+        outside.append(len(estimates) * min(below))
     if (high := contrast.at_most) is not None:
         inside.append(len(estimates) * min(estimate.below(high, False) for estimate in estimates))
         # The margin over a rival that was not measured may be smaller.

@@ -17,7 +17,7 @@ from jinja2 import (
 from markupsafe import Markup
 
 from epcore.errors import UserError
-from epcore.report.markup import literal, tex_escape, to_html, to_tex, to_text
+from epcore.report.markup import to_html, to_tex
 
 
 def fill(template: str, **values: object) -> str:
@@ -57,16 +57,5 @@ def _environment(latex: bool) -> Environment:
         keep_trailing_newline=True,
         **(marks if latex else {}),
     )
-    environment.filters |= {
-        "tex": to_tex,
-        "plain_tex": plain_tex,
-        "escape_tex": tex_escape,
-        "html": lambda text: Markup(to_html(text)),
-        "text": to_text,
-    }
+    environment.filters |= {"tex": to_tex, "html": lambda text: Markup(to_html(text))}
     return environment
-
-
-def plain_tex(text: str) -> str:
-    """Plain text in LaTeX; two hyphens are not a dash: --Net."""
-    return to_tex(literal(text)).replace("--", "-{}-")

@@ -175,7 +175,7 @@ def test_a_smaller_network_is_said_so_in_the_same_words_wherever_it_is_named(con
     assert heading == size
     assert {point["backbone"] for point in points("by-way", config=config)} == {size}
     assert demo.curves.stages["curves-glyph-mini-wrn"].note.endswith(size)
-    assert size in demo.description()["backbones"]
+    assert size in demo.facts()["backbones"]
     assert demo.figures.alpha().note.endswith(size)
     assert demo.figures.interpolation().note.endswith("ResNet-12 ×1/8")
     assert paper.figures.alpha().note.endswith(" WRN-28-10")

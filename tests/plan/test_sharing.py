@@ -426,18 +426,18 @@ def test_all_discrepancies_together_and_the_epochs_are_the_text():
     assert rows_of("discrepancies")["CONV-4", "default"].recipe == "epnet"
 
 
-def test_a_table_that_tells_of_trainings_names_those_that_made_the_tested_checkpoint():
-    """One row, text-class-head, shares its pretraining; another recipe is not fine-tuned."""
-    folder = "results/demo/models/glyph-mini/conv4"
-    cell = cells("discrepancies", "demo")["CONV-4", "text-class-head", "mini5"]
-    assert [(each.phase, each.checkpoint) for each in cell.trainings] == [
-        ("pretraining", f"{folder}/epnet/s0/pretrain.pt"),
-        ("fine-tuning, 5-shot", f"{folder}/text-class-head/s0/finetune-5shot.pt"),
-    ]
-    runs = plan("demo").runs
-    tested = runs.checkpoint(Run("glyph-mini", "conv4", "rot-lp-ep", 0, "5way-5shot"))
-    found = runs.trainings(tested)
-    assert [each.checkpoint for each in found] == [f"{folder}/epnet/s0/pretrain.pt"]
+def test_the_trainings_of_a_network_are_those_that_made_the_tested_checkpoint():
+    """One recipe, text-class-head, shares its pretraining; another is not fine-tuned."""
+    runs, folder = plan("demo").runs, "results/demo/models/glyph-mini/conv4"
+
+    def made_by(recipe):
+        tested = runs.checkpoint(Run("glyph-mini", "conv4", recipe, 0, "5way-5shot"))
+        return [(training.phase, training.checkpoint) for training in runs.trainings(tested)]
+
+    pretrained = ("pretraining", f"{folder}/epnet/s0/pretrain.pt")
+    tuned = f"{folder}/text-class-head/s0/finetune-5shot.pt"
+    assert made_by("text-class-head") == [pretrained, ("fine-tuning, 5-shot", tuned)]
+    assert made_by("rot-lp-ep") == [pretrained]
 
 
 def test_candidates_of_the_search_differ_in_the_alpha_of_embedding_propagation_alone():

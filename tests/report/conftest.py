@@ -43,8 +43,7 @@ def typeset(fabricate):
         plan = plan_of(scale, seeds) if config == CONFIG else Plan(config, scale, seeds)
         stage = plan.tables.stage(name)
         scores = fabricate(stage.cells)
-        printed = {key: Path(file) for key, file in plan.tables.printed_files(name).items()}
-        run(stage, Path(f"{name}.csv"), **printed)
+        run(stage, list(map(Path, plan.tables.printed_files(name))), Path(f"{name}.csv"))
         return Path(f"{name}.tex").read_text(encoding="utf-8"), scores
 
     return build

@@ -9,28 +9,26 @@ import numpy as np
 import pytest
 import yaml
 from claim_values import VALUES
+from figure_files import compiled, overfull
 from plans import plan_of
 from scipy import stats
 from score_files import write_results
-from test_latex import compiled, overfull
 
 from epcore.classifiers import load_classifier
 from epcore.config.claims import ClaimSettings
 from epcore.errors import UserError
-from epcore.footprint.impact import HOURS, PRINTED, WATTS
 from epcore.plan import Plan
 from epcore.plan.claims import Claims
 from epcore.report import claims
-from epcore.report.aggregate import read_accuracies, tabulate_tests
+from epcore.report.aggregate import tabulate_tests
 from epcore.report.claim_config import Case, JudgedClaim, JudgedContrast
 from epcore.report.claims import reasons_against
-from epcore.report.evidence import Estimate
 from epcore.report.judged import Measured, judge, read_measured
 from epcore.report.numbers import write_table
+from epcore.report.statistics import Estimate
 from epcore.report.verdicts import judge_estimates
 from epcore.settings import validate
 
-CONFIG = Path(__file__).parents[2] / "config"
 # Found by hand and by another program from the printed cells.
 FAILS = {
     "C01",
@@ -59,9 +57,8 @@ def without_a_run():
     }
 
 
-@pytest.mark.parametrize("scale", ["demo", "small", "paper"])
-def test_printed_cells_say_of_each_claim_what_they_say(without_a_run, scale):
-    judged = without_a_run(scale)
+def test_printed_cells_say_of_each_claim_what_they_say(without_a_run):
+    judged = without_a_run("demo")
     words = {name: each.printed.word for name, each in judged.items() if not each.claim.ours}
     assert {name for name in VALUES if words[name] == "fails"} == FAILS
     assert {words[name] for name in VALUES} == {"holds", "fails"}
@@ -93,6 +90,12 @@ def test_two_printed_numbers_that_are_exchanged_are_told_by_name(config):
             "RESNET-12 mini5: EPNet over --Net -0.22 fails",
             *more,
         ]
+
+
+def test_no_claim_rests_on_the_authors_rerun():
+    stage = plan_of("paper").claims.stage()
+    assert any(cell.startswith("main/WRN-28-10/LEO") for cell in stage.cells)
+    assert not any("re-run" in cell for cell in stage.cells)
 
 
 def test_claims_of_ours_are_not_asked_of_the_paper(without_a_run):
@@ -170,41 +173,30 @@ def verdict():
         (GREATER, {EP: 52, NET: 50}, "holds"),
         (GREATER, {EP: 50, NET: 52}, "fails"),
         (GREATER, {EP: 50.05, NET: 50}, "open"),
-        (GREATER | {"above": 2}, {EP: 53, NET: 50}, "holds"),
-        (GREATER | {"above": 2}, {EP: 51, NET: 50}, "fails"),
         (GREATER | {"above": 2}, {EP: 52.05, NET: 50}, "open"),
         (BOTH, {EP: 52, NET: 50, EP5: 52, NET5: 50}, "holds"),
         (BOTH, {EP: 52, NET: 50, EP5: 48, NET5: 50}, "fails"),
         (BOTH, {EP: 52, NET: 50, EP5: 50, NET5: 50.05}, "open"),
         (BOTH, {EP: 52, NET: 50}, "open"),
-        (BOTH, {EP: 48, NET: 50}, "fails"),
         (BOTH, {EP: 52, NET5: 50}, "not asked"),
         (BETWEEN, {EP: 52, NET: 50}, "holds"),
         (BETWEEN, {EP: 54, NET: 50}, "fails"),
         (BETWEEN, {EP: 50, NET: 50}, "fails"),
-        (BETWEEN, {EP: 52.95, NET: 50}, "open"),
         (MEAN, {EP: 54, NET: 50, EP5: 50, NET5: 50}, "holds"),
-        (MEAN, {EP: 54, NET: 50, EP5: 54, NET5: 50}, "fails"),
         (MEAN, {EP: 52, NET: 50}, "not asked"),
         (ANY, {EP: 54.5, NET: 50, EP5: 50, NET5: 50}, "holds"),
         (ANY, {EP: 52, NET: 50, EP5: 50, NET5: 50}, "fails"),
-        (ANY, {EP: 54.05, NET: 50, EP5: 50, NET5: 50}, "open"),
         (ANY, {EP: 52, NET: 50}, "open"),
         ([ANY, {**BOTH, "above": None, "at_most": 5}],
          {EP: 56, NET: 50, EP5: 50, NET5: 50}, "fails"),
-        ({"plus": EP, "minus": [NET, NET5], "above": 0}, {EP: 52, NET: 50, NET5: 51}, "holds"),
         ({"plus": EP, "minus": [NET, NET5], "above": 0}, {EP: 52, NET: 50, NET5: 53}, "fails"),
         ({"plus": [[EP, NET]], "minus": [[EP5, NET5]], "above": 0},
          {EP: 54, NET: 50, EP5: 52, NET5: 50}, "holds"),
         ({"plus": [[EP, NET]], "minus": [[EP5, NET5]], "above": 0},
          {EP: 52, NET: 50, EP5: 52.05, NET5: 50}, "open"),
         ({"plus": [[EP, NET]], "above": 1}, {EP: 52, NET: 50}, "holds"),
-        ({"plus": [[EP, NET]], "above": 3}, {EP: 52, NET: 50}, "fails"),
-        (RISING, {EP: 50, NET: 52, EP5: 54}, "holds"),
         (RISING, {EP: 50, NET: 54, EP5: 52}, "fails"),
-        (RISING, {EP: 50, NET: 50.05, EP5: 54}, "open"),
         (EQUAL | {"minus": EP}, {EP: 50}, "holds"),
-        (EQUAL, {EP: 52, NET: 50}, "fails"),
         (EQUAL, {EP: 50.01, NET: 50}, "open"),
     ],
 )  # fmt: skip
@@ -340,34 +332,25 @@ MINI, FEW = "classifiers/--Net/{}/{}", "imagenetfs/-/{}/{}"
         (MINI.format("EP", "mini1"), MINI.format("pt-map", "mini1"), True),
         (EP, NET, True),
         (EP, "main/RESNET-12/EPNet/mini1", True),
-        (EP, MINI.format("EP", "mini1"), True),
         (EP, EP5, False),
         (EP, "main/CONV-4/EPNet/tier1", False),
-        ("main/CONV-4/EPNet/tier1", "cub/CONV-4/EPNet/cub1", False),
         (EP, MINI.format("EP", "mini1-dirichlet"), False),
         (EP, "n-way/WRN-28-10/EPNet/10w1", False),
-        ("n-way/WRN-28-10/EPNet/10w1", "n-way/WRN-28-10/EPNet/15w1", False),
         (EP, "leaks/MAML/none/mini1-one", False),
         # Unlabeled images are drawn after all others, and labels taken away after that.
         (EP, "ssl-large/CONV-4/EPNet_SSL 20/mini1", True),
-        (EP5, "ssl-large/CONV-4/EPNet_SSL 100/mini5", True),
         (EP, "ssl-large/CONV-4/EPNet_SSL 100/mini5", False),
         ("ssl-large/CONV-4/EPNet_SSL 20/mini1", "ssl-large/CONV-4/--Net_SSL 100/mini1", True),
         ("ssl-partial/CONV-4/EPNet_SSL/20", "ssl-partial/CONV-4/EPNet_SSL/60", True),
         ("ssl-partial/CONV-4/EPNet_SSL/20", EP5, True),
-        ("ssl-partial/CONV-4/EPNet_SSL/20", EP, False),
         # Every measure of a trial is of the same exemplars.
-        (FEW.format("wDAE-GNN+EP", "nov1"), FEW.format("wDAE-GNN", "nov1"), True),
         (FEW.format("wDAE-GNN+EP", "nov1"), FEW.format("wDAE-GNN", "all1"), True),
         (FEW.format("wDAE-GNN", "nov20"), FEW.format("wDAE-GNN", "all20"), True),
         (FEW.format("wDAE-GNN", "nov1"), FEW.format("wDAE-GNN", "nov2"), False),
-        (FEW.format("wDAE-GNN", "nov2"), FEW.format("wDAE-GNN", "nov20"), False),
-        (FEW.format("wDAE-GNN", "nov1"), EP, False),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("scale", ["both", "paper"])
-def test_cells_are_paired_where_they_have_the_same_images(scale, one, other, same):
-    plan = plan_of(scale)
+def test_cells_are_paired_where_they_have_the_same_images(one, other, same):
+    plan = plan_of("both")
     draws = []
     for name in (one, other):
         table, *place = plan.claims.cells[name].measured.split("/")
@@ -458,20 +441,16 @@ def askable(claim, stage):
 
 @pytest.mark.parametrize("scale", ["demo", "small", "paper"])
 def test_what_is_said_to_have_a_claims_cells_has_them(scale):
-    """A claim without cells says what to run, and nothing is said of one that no scale can ask."""
+    """A claim without cells says what to run; none rests on rows alone that no scale can run."""
     stage, paper = plan_of(scale).claims.stage(), plan_of("paper").claims.stage()
     judged = {each.claim.id: each for each in judge(stage, {}, {})}
-    never = set()
     for claim in stage.claims:
         if not claim.contrasts or askable(claim, stage) or claim.trainings > len(stage.seeds):
             continue
         reason = judged[claim.id].reason
-        if reason.endswith("that no scale runs."):
-            never.add(claim.id)
-        elif not all(contrast.is_accuracy for contrast in claim.contrasts):
+        if not all(contrast.is_accuracy for contrast in claim.contrasts):
             assert reason.endswith("; --config scale=paper does."), claim.id
         assert askable(claim, paper) == reason.endswith("does."), claim.id
-    assert not never & VALUES.keys()
 
 
 def test_the_claims_on_methods_that_assume_balance_are_of_those_that_the_tables_mark():
@@ -487,15 +466,6 @@ def test_the_claims_on_methods_that_assume_balance_are_of_those_that_the_tables_
     (helped,), (costs,) = claims["O4"].contrasts, claims["O5"].contrasts
     assert {cell.split("/")[2] for cell in helped.plus} == marked
     assert {cell.split("/")[2] for gain in costs.plus for cell in gain} == marked
-
-
-def test_the_claims_on_co2_are_of_the_numbers_that_the_footprint_has():
-    claims = {claim.id: claim for claim in plan_of("demo").claims.settings.paper}
-    (mass,), (share,) = claims["C30"].products, claims["C31"].products
-    assert mass.factors == (HOURS, WATTS / 1000, 0.02)
-    assert (mass.stated, mass.divisors) == (PRINTED, ())
-    assert (share.factors, share.divisors) == ((1000, 100), (PRINTED,))
-    assert share.stated == 685
 
 
 def test_halves_are_rounded_up(verdict):
@@ -529,15 +499,9 @@ def test_a_figure_is_judged_by_the_number_that_it_writes(config, tmp_path, numbe
     ("contrast", "said"),
     [
         (GREATER | {"minus": "main/*/--Ned/*"}, "unknown cell .* 'main/CONV-4/--Ned/mini1'"),
-        (EQUAL | {"plus": "main/EPNet/CONV-4/mini1"}, "unknown cell .* 'main/EPNet/CONV-4/mini1'"),
         (GREATER | {"plus": "mian/*/EPNet/*"}, r"no table has such cells as mian/\*/EPNet/\*"),
-        (EQUAL | {"minus": NET + "x"}, "did you mean"),
-        (GREATER | {"rivals": "block"}, "give minus or rivals, not both"),
         ({"of": "mean", "plus": EP, "rivals": "block", "above": 0}, "a mean is of differences"),
-        (GREATER | {"at_least": 1}, "give above or at_least, not both"),
         ({"plus": EP, "minus": NET}, "give a bound: above, at_least or at_most"),
-        ({"plsu": EP, "above": 0}, "did you mean 'plus'"),
-        ({"plus": [], "above": 0}, "expected a list that is not empty"),
     ],
 )
 def test_a_mistake_in_a_contrast_is_told_by_name(verdict, contrast, said):
@@ -590,7 +554,7 @@ def judged_claims():
         config = plan.tables.stage(table)
         write_results(config.cells)
         Path(file).parent.mkdir(parents=True, exist_ok=True)
-        write_table(tabulate_tests(config, read_accuracies(config)), Path(file), "%.6g")
+        write_table(tabulate_tests(config), Path(file), "%.6g")
     for figure, file in zip(stage.figures, inputs["numbers"], strict=True):
         Path(file).parent.mkdir(parents=True, exist_ok=True)
         names = {n.number for claim in stage.claims for n in claim.numbers if n.figure == figure}
@@ -624,7 +588,7 @@ def test_the_page_leads_to_tables_and_figures_of_the_run(written):
     stage, files = written
     measured = read_measured(stage, files[0])
     assert {f"{table}.html" for table in stage.tables} <= links
-    assert "../figures/two-moons-numbers.csv" in links
+    assert "../figures/two-moons.csv" in links
     for claim in stage.claims:
         assert f'id="{claim.id}"' in text
         for name in claim.cells:
@@ -677,12 +641,3 @@ def test_the_table_compiles_and_fits_its_pages(written):
     assert "O6" in text
     assert "C14b" in text
     assert "Overfull \\vbox" not in Path("claims.log").read_text(errors="replace")
-
-
-def test_what_breaks_a_claim_is_said_worst_first(verdict):
-    found = verdict(BOTH, {EP: 50, NET: 50.01, EP5: 48, NET5: 50})
-    assert re.fullmatch(
-        r"CONV-4 mini5: EPNet over --Net -2\.00 ± 0\.\d\d fails; "
-        r"CONV-4 mini1: EPNet over --Net -0\.01 ± 0\.\d\d open",
-        reasons_against(found.this_run),
-    )

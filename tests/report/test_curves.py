@@ -2,22 +2,15 @@
 
 import csv
 import json
-from collections import Counter
-from contextlib import contextmanager
-from itertools import combinations, product
 from pathlib import Path
 
-import numpy as np
 import pytest
-from figure_files import draw_in_another_process, fonts_of, lines_of, same_files, words_of
-from matplotlib.transforms import Bbox
+from figure_files import draw_in_another_process, lines_of, same_files, words_of
+from plans import plan_of
 
-from epcore.plan import Plan
 from epcore.report import curves
-from epcore.report.figure import facets
 from epcore.training.loop import Outcome
 
-CONFIG = Path(__file__).parents[2] / "config"
 NAME = "curves-glyph-mini-resnet12"  # epnet and net fine-tuned, two of the propagator are not
 EPOCHS = {"pretrain": 4, "finetune-1shot": 2, "finetune-5shot": 3}
 IMAGENET_FS = "curves-glyph-large-resnet10"
@@ -35,7 +28,7 @@ def stage(folder):
 
 def trained(name):
     """The trainings of a figure, with curves as the training loop writes them."""
-    stage = Plan(CONFIG, "demo").curves.stages[name]
+    stage = plan_of("demo").curves.stages[name]
     for number, training in enumerate(stage.trainings):
         path = Path(training.checkpoint)
         facts_file = path.with_suffix(".meta.json")
@@ -76,9 +69,6 @@ def test_the_numbers_are_those_of_the_trainings_in_order_and_are_named_in_text(f
     for line in lines:
         if line["kept"] == "True":
             assert f"{float(line['val_accuracy']):.1f}" in words
-    assert all(
-        kind.endswith("TrueType") and emb == "yes" for kind, emb in fonts_of("figures/c.pdf")
-    )
     assert len(lines) == sum(EPOCHS.get(Path(t.checkpoint).stem, 3) for t in stage.trainings)
     for training in stage.trainings:
         with curve_of(training).open(newline="") as file:
@@ -106,70 +96,6 @@ def check_words(words, name):
         note = "Scale demo: rendered characters of 100 classes, ResNet-12 ×1/8"
     for said in (*recipes, note):
         assert said in words
-
-
-@pytest.fixture
-def drawn(monkeypatch):
-    """Canvases and panels of the figures that are drawn."""
-    kept = []
-    monkeypatch.setattr("matplotlib.pyplot.savefig", lambda path, **_: Path(path).touch())
-
-    @contextmanager
-    def keep(*sizes, **more):
-        with facets(*sizes, **more) as grid:
-            yield grid
-            kept.append((grid.figure, grid.axes))
-
-    monkeypatch.setattr(curves, "facets", keep)
-    return kept
-
-
-@pytest.mark.slow
-def test_a_full_figure_fits_on_a_page_of_the_paper(folder, drawn):
-    """The text of Springer's llncs class is 193 mm high; a caption goes below."""
-    full = trained("curves-glyph-mini-conv4")
-    assert len({training.recipe for training in full.trainings}) == 6
-    curves.run(full, Path("c.pdf"))
-    ((canvas, panels),) = drawn
-    assert len(panels) == 6  # a row for each recipe, also where it shares its pretraining
-    assert canvas.get_figheight() < 193 / 25.4 - 0.5
-
-
-@pytest.mark.slow
-def test_five_accuracies_stand_side_by_side(folder, drawn):
-    stage = trained(IMAGENET_FS)
-    curves.run(stage, Path("c.pdf"))
-    ((canvas, axes),) = drawn
-    canvas.draw_without_rendering()
-    numbers = Counter(training.recipe for training in stage.trainings)  # a row of panels for each
-    assert numbers["lwof-attention"] == 5
-    for panel, number in zip(axes[:, 1], numbers.values(), strict=True):
-        labels = [text.get_window_extent() for text in panel.texts]
-        assert len(labels) == number
-        assert not any(one.overlaps(other) for one, other in combinations(labels, 2))
-        assert min(label.x0 for label in labels) > panel.get_window_extent().x0
-
-
-def test_no_accuracy_covers_a_star_or_another(stage, drawn):
-    """Fine-tunings keep their last epoch, whose accuracy is among those of pretraining."""
-    for path in Path().rglob("finetune-*shot.csv"):
-        rows = [{name: float(text) for name, text in line.items()} for line in lines_of(path)]
-        rows[-1]["val_accuracy"] = 0.4
-        Outcome({}, rows[-1], rows, None).write_curve(path)
-        facts = {"best": rows[-1], "seconds": 1, "made": {}}
-        path.with_suffix(".meta.json").write_text(json.dumps(facts), encoding="utf-8")
-    curves.run(stage, Path("c.pdf"))
-    ((canvas, axes),) = drawn
-    canvas.draw_without_rendering()
-    for panel in axes[:, 1]:
-        labels = [text.get_window_extent() for text in panel.texts]
-        (drawn_stars,) = panel.collections
-        half = np.sqrt(drawn_stars.get_sizes()[0]) / 2 * canvas.dpi / 72
-        middles = panel.transData.transform(drawn_stars.get_offsets())
-        stars = [Bbox([middle - half, middle + half]) for middle in middles]
-        assert len(stars) == len(labels) > 0
-        assert not any(one.overlaps(other) for one, other in combinations(labels, 2))
-        assert not any(star.overlaps(label) for star, label in product(stars, labels))
 
 
 def test_a_recipe_that_goes_on_from_anothers_pretraining_says_so(stage):

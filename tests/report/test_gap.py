@@ -3,13 +3,12 @@
 from pathlib import Path
 
 import pytest
-from figure_files import lines_of, same_files
+from figure_files import lines_of
+from plans import plan_of
 
-from epcore.plan import Plan
 from epcore.plan.paths import curve
 from epcore.report import gap
 
-CONFIG = Path(__file__).parents[2] / "config"
 HEAD = "epoch,learning_rate,train_loss,val_accuracy,val_loss"
 
 
@@ -17,7 +16,7 @@ HEAD = "epoch,learning_rate,train_loss,val_accuracy,val_loss"
 def stage(tmp_path, monkeypatch):
     """The pairs of the grid, and curves whose gap is (epoch - length) / 100 plus the seed's."""
     monkeypatch.chdir(tmp_path)
-    stage = Plan(CONFIG, "batch-epochs").curves.gap()
+    stage = plan_of("batch-epochs").curves.gap()
     for pair in stage.pairs:
         length = int(pair.line.split()[0])
         write(pair.baseline, [0.5] * length)
@@ -33,7 +32,7 @@ def write(checkpoint, accuracies):
 
 
 def test_there_is_a_pair_for_each_batch_length_and_seed_and_both_differ_in_propagation_alone(stage):
-    plan = Plan(CONFIG, "batch-epochs")
+    plan = plan_of("batch-epochs")
     named = {(pair.panel, pair.line, pair.seed) for pair in stage.pairs}
     assert len(named) == len(stage.pairs)
     assert {seed for _, _, seed in named} == set(plan.registry.seeds)
@@ -62,15 +61,3 @@ def test_the_numbers_are_differences_of_the_same_epoch_and_seed(stage):
     for line in lines:
         length, epoch = int(line["line"].split()[0]), int(line["epoch"])
         assert float(line["gap"]) == pytest.approx(epoch - 1 - length + int(line["seed"]))
-
-
-@pytest.mark.slow
-def test_the_same_curves_give_the_same_bytes(stage):
-    gap.run(stage, Path("one/gap.pdf"))
-    gap.run(stage, Path("two/gap.pdf"))
-    same_files("one/gap", "two/gap")
-
-
-def test_a_scale_without_the_tables_columns_has_no_such_figure():
-    assert "gap" not in Plan(CONFIG, "demo").covered_figures
-    assert "gap" in Plan(CONFIG, "batch-epochs").covered_figures

@@ -2,12 +2,11 @@
 
 import csv
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
+from figure_files import compiled, overfull
 from plans import plan_of
 
 CONFIG = Path(__file__).parents[2] / "config"
@@ -90,12 +89,6 @@ def test_the_variants_have_a_difference_each_and_no_printed_row(typeset):
 @pytest.mark.latex
 @pytest.mark.parametrize("name", NAMES)
 def test_every_table_compiles_and_is_no_wider_than_the_page(typeset, name):
-    if shutil.which("latexmk") is None:
-        pytest.skip("latexmk is not installed")
     typeset(name, "paper" if name == "imagenetfs" else "demo")
-    command = ["latexmk", "-pdf", "-interaction=nonstopmode", "-halt-on-error", f"{name}.tex"]
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-    assert done.returncode == 0, done.stdout[-3000:]
-    log = Path(f"{name}.log").read_text(encoding="utf-8", errors="replace")
-    wide = [float(points) for points in re.findall(r"Overfull \\hbox \(([\d.]+)pt", log)]
-    assert max(wide, default=0) <= 10
+    compiled(f"{name}.tex")
+    assert max(overfull(f"{name}.log"), default=0) <= 10

@@ -4,12 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from figure_files import lines_of, same_files
+from figure_files import lines_of
 from plans import plan_of
 
 from epcore.errors import UserError
 from epcore.files import meta_of
-from epcore.plan import Plan
 from epcore.report import table
 from epcore.report.table_figure import run
 from epcore.report.text_table import by_seed, read_tests
@@ -22,7 +21,7 @@ TABLE, OUT = Path("tables/main.csv"), Path("figures/per-episode.pdf")
 def stage(fabricate):
     plan = plan_of("both", seeds=2)
     fabricate(plan.tables.measured("main"))
-    table.run(plan.tables.stage("main"), TABLE, CONFIG / "paper/main.csv")
+    table.run(plan.tables.stage("main"), [CONFIG / "paper/main.csv"], TABLE)
     return plan.figures.of_table("per-episode")
 
 
@@ -79,13 +78,6 @@ def test_a_panel_may_lack_episodes_that_others_have(stage):
     assert len(lines_of(OUT.with_suffix(".csv"))) == 2 * 2 * 3 * 2 - 2
 
 
-@pytest.mark.slow
-def test_the_same_scores_give_the_same_bytes(stage):
-    run(stage, TABLE, Path("one/per-episode.pdf"))
-    run(stage, TABLE, Path("two/per-episode.pdf"))
-    same_files(Path("one/per-episode.pdf"), Path("two/per-episode.pdf"))
-
-
 def of_first_panel(stage):
     """The score file of one of the rows that are drawn."""
     tests = read_tests(by_seed(TABLE))
@@ -98,10 +90,3 @@ def test_scores_that_are_not_those_of_the_table_are_told(stage):
     with pytest.raises(UserError, match=f"score file {scores} is another than when its table"):
         run(stage, TABLE, OUT)
     assert not OUT.exists()
-
-
-def test_a_scale_without_the_table_has_no_such_figure(config):
-    assert "per-episode" in Plan(CONFIG, "demo").covered_figures
-    file = config / "scales/demo.yaml"
-    file.write_text(file.read_text(encoding="utf-8") + "tables: [cub]\n", encoding="utf-8")
-    assert "per-episode" not in Plan(config, "demo").covered_figures

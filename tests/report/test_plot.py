@@ -43,7 +43,7 @@ def draw(name):
                 Path(cell.checkpoint_meta).write_text('{"parameters": 1}', encoding="utf-8")
         printed = plan.tables.table(table).paper
         paper = CONFIG / "paper" / f"{printed}.csv" if printed else None
-        run(stage, Path(f"{table}.csv"), paper)
+        run(stage, [paper], Path(f"{table}.csv"))
         files.append(Path(f"{table}.csv"))
     stage = plan.plots.plot(name)
     plot.run(stage, files, Path(f"{name}.pdf"))
@@ -151,7 +151,7 @@ def test_the_papers_one_number_for_100_unlabeled_stands_at_both_readings(drawn):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_words_and_numbers_of_a_plot_are_text_in_embedded_fonts(drawn, name):
+def test_words_and_numbers_of_a_plot_are_text(drawn, name):
     stage, lines, _ = drawn(name)
     words = words_of(f"{name}.pdf")
     for said in ("EPNet, this run", "--Net, paper", "accuracy, %", stage.label, "Scale both."):
@@ -159,7 +159,11 @@ def test_words_and_numbers_of_a_plot_are_text_in_embedded_fonts(drawn, name):
     for line in lines:
         if line["difference"]:
             assert f"{float(line['difference']):+.1f}".replace("-", "−") in words
-    fonts = fonts_of(f"{name}.pdf")
+
+
+def test_the_fonts_of_a_figure_are_embedded(drawn):
+    drawn("by-shot")
+    fonts = fonts_of("by-shot.pdf")
     assert fonts
     assert all(kind.endswith("TrueType") and embedded == "yes" for kind, embedded in fonts)
 

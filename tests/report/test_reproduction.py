@@ -6,18 +6,17 @@ import shutil
 from pathlib import Path
 
 import pytest
-from test_latex import overfull
+from figure_files import overfull
+from plans import plan_of
 
 from epcore.errors import UserError
 from epcore.files import Provenance
-from epcore.plan import Plan
 from epcore.report import claims, reproduction, table
 from epcore.report.figure import figure
 from epcore.report.text_table import read_cells
 
 ROOT = Path(__file__).parents[2]
 TEMPLATE = ROOT / "workflow/report/reproduction.tex"
-CONFIG = ROOT / "config"
 # Width and height of those that the document shows, in inches.
 FIGURES = {
     "ablation": (4.8, 3.4),
@@ -35,14 +34,14 @@ def project(fabricate):
     """Tables and claims of fabricated scores at a scale, where the workflow puts them."""
 
     def build(scale, seeds=None):
-        plan = Plan(CONFIG, scale, seeds)
+        plan = plan_of(scale, seeds)
         folder = Path("results") / scale / "tables"
         folder.mkdir(parents=True)
         for name in plan.main_tables:
             stage = plan.tables.stage(name)
             fabricate(stage.cells)
-            printed = map(Path, plan.tables.printed_files(name).values())
-            table.run(stage, folder / f"{name}.csv", *printed)
+            printed = list(map(Path, plan.tables.printed_files(name)))
+            table.run(stage, printed, folder / f"{name}.csv")
         stage = plan.claims.stage().model_copy(update={"figures": ()})
         tests = list(map(Path, plan.claims.inputs["tests"]))
         claims.run(stage, tests, [], folder / "claims.csv")
@@ -54,7 +53,7 @@ def project(fabricate):
 @pytest.fixture
 def judged(tmp_path):
     """A plan, and by their names the two files of a run that its document is made of."""
-    plan = Plan(CONFIG, "demo")
+    plan = plan_of("demo")
     stage = plan.claims.stage()
     cells = {key: cell.model_copy(update={"measured": ""}) for key, cell in stage.cells.items()}
     nothing = {"tables": (), "figures": (), "cells": cells}

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from figure_files import lines_of, same_files
+from figure_files import lines_of
 from plans import plan_of, put
 from score_files import write_classifier
 
@@ -32,7 +32,7 @@ def stage(plan, fabricate):
     for number, cell in enumerate(cells):
         told = {"made": {}, "assumes": "T", "seconds_per_1000_episodes": 0.5 + number}
         write_classifier(cell.scores, told)
-    table.run(plan.tables.stage("classifiers"), TABLE)
+    table.run(plan.tables.stage("classifiers"), [], TABLE)
     return plan.figures.of_table("speed")
 
 
@@ -68,14 +68,7 @@ def test_each_classifier_has_a_point_in_each_panel_the_mean_of_its_seeds(plan, s
     assert Path("figures/speed.png").stat().st_size > 10_000
 
 
-@pytest.mark.slow
-def test_the_same_table_gives_the_same_bytes(stage):
-    run(stage, TABLE, Path("one/speed.pdf"))
-    run(stage, TABLE, Path("two/speed.pdf"))
-    same_files(Path("one/speed.pdf"), Path("two/speed.pdf"))
-
-
 def test_a_table_that_tells_no_times_is_refused(config):
-    put(config, "tables/classifiers.yaml", "seconds", False)
+    put(config, "tables/classifiers.yaml", "facts", ["assumptions"])
     with pytest.raises(UserError, match=r"of-tables\.speed, table: classifiers does not say how"):
         Plan(config, "demo").check()

@@ -31,7 +31,8 @@ def reported(everything_once, tmp_path_factory):
 def test_all_draws_curves_and_plots_from_what_is_there_and_trains_nothing(reported):
     project, run = reported
     assert not {"pretrain", "finetune", "data"} & run.jobs.keys()
-    drawn = {"alpha", "by-shot", "per-episode", CURVES}
+    analysis = {"two-moons", "decision-boundary", "interpolation"}
+    drawn = {"alpha", "by-shot", "per-episode", CURVES, *analysis}
     assert (run.jobs["figure"], run.jobs["environment"]) == (len(drawn), 1)
     for name in drawn:
         made = (project.folder / f"results/tiny/figures/{name}.png").read_bytes()

@@ -11,7 +11,6 @@ from epcore.errors import UserError, replace_unencodable
 from epcore.files import fingerprint
 from epcore.plan import Plan, paths
 from epcore.plan.checks import check_unedited
-from epcore.plan.figures import WITH_NUMBERS
 from epcore.plan.registry import main_config
 from epcore.plan.run import Run
 from epcore.plan.runs import phase_of
@@ -166,7 +165,7 @@ STORY = [
     for table in ("own", "main", "claims", "placement", "classifiers")
 ]
 COST = Path(paths.CO2.format(scale=SCALE)).with_suffix(".md")
-config["description"] = PLAN.description() | {
+config["description"] = PLAN.facts() | {
     "story": [*filter(os.path.isfile, STORY)],
     "cost": COST.read_text("utf-8", "replace").strip() if COST.is_file() else "",
 }

@@ -21,7 +21,7 @@ rule figure:
     log:
         "results/{scale}/logs/figures/{figure}.log",
     wildcard_constraints:
-        figure=one_of([n for n in PLAN.covered_figures if n not in WITH_NUMBERS]),
+        figure=one_of(PLAN.covered_figures),
     localrule: True
     resources:
         mem_mb=2000,
@@ -31,23 +31,3 @@ rule figure:
         config=lambda w: config_text(PLAN.figure_jobs[w.figure].config),
     script:
         "../scripts/report.py"
-
-
-# These draw points of their own, and write what they measure into a file beside the points.
-use rule figure as figure_with_numbers with:
-    output:
-        figure=f"{FIGURE}.pdf",
-        picture=report(
-            f"{FIGURE}.png",
-            caption="../report/figure.rst",
-            category="Figures",
-            labels=lambda w: {
-                "figure": PLAN.figure_jobs[w.figure].title,
-                "file": w.figure,
-            },
-        ),
-        points=f"{FIGURE}.csv",
-        numbers=f"{FIGURE}-numbers.csv",
-        meta=paths.meta(paths.FIGURE),
-    wildcard_constraints:
-        figure=one_of(WITH_NUMBERS),

@@ -3,7 +3,7 @@
 
 rule table:
     input:
-        unpack(lambda w: PLAN.tables.printed_files(w.table)),
+        printed=lambda w: PLAN.tables.printed_files(w.table),
         cells=lambda w: PLAN.tables.stage(w.table).files,
     output:
         table=paths.TABLE_CSV,
