@@ -73,7 +73,8 @@ class Figures:
     @cached_property
     def jobs(self) -> dict[str, FigureJob]:
         """The jobs of the figures that this scale has the runs of."""
-        jobs, path = {}, self._registry.path
+        jobs: dict[str, FigureJob] = {}
+        path = self._registry.path
         if runs := self.alpha_runs():
             title = "validation accuracy over both alphas"
             jobs["alpha"] = FigureJob("alpha", title, self.alpha(), self._of_networks(runs))
