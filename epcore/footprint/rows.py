@@ -33,7 +33,9 @@ def record(folder: Path, row: Mapping[str, Any]) -> None:
     path = file_of(folder, row["job"])
     earlier = [line for line in rows_of(path) if line["attempt"] != row["attempt"]]
     with atomic(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, (*TEXTS, *NUMBERS), lineterminator="\n")
+        writer = csv.DictWriter(
+            file, (*TEXTS, *NUMBERS), extrasaction="ignore", lineterminator="\n"
+        )
         writer.writeheader()
         writer.writerows([*earlier, row])
 
