@@ -153,8 +153,9 @@ def _rounded(number: str) -> str:
 
 def _facts(table: Table, cells: Cells) -> dict[str, Callable[[list[CsvLine]], str]]:
     """Heading -> the text for the cells of a row."""
-    has_parameters = any(cell["paper_parameters"] for cell in cells.values())
-    facts = {"Params": _parameters} if has_parameters else {}
+    facts: dict[str, Callable[[list[CsvLine]], str]] = {}
+    if any(cell["paper_parameters"] for cell in cells.values()):
+        facts["Params"] = _parameters
     for fact in table.facts:
         facts |= FACTS[fact]
     return facts
