@@ -35,7 +35,8 @@ def tabulate_tests(config: TableConfig) -> pd.DataFrame:
     Raises:
         UserError: if a score file or a meta is damaged.
     """
-    lines, mean = [], student if config.table.imagenet_fs is None else normal
+    lines = []
+    mean = student if config.table.imagenet_fs is None else normal
     for cell in config.cells:
         accuracies = read_scores(cell.scores)
         line: dict[str, object] = {

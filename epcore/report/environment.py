@@ -27,10 +27,10 @@ def run(config: EnvironmentConfig, out: Path) -> None:
     table = pd.DataFrame(jobs, columns=[*columns], dtype=object)
     hours = table.groupby("stage", sort=False)["hours"].agg(["size", "sum"])
     facts = table.drop(columns=["stage", "hours"]).melt()
-    counts = facts.groupby(["variable", "value"], sort=False).size()
+    counts = facts.groupby(["variable", "value"], sort=False).size().reset_index()
     values = {
         "title": config.title,
         "work": [(name, count, f"{total:.3f}") for name, count, total in hours.itertuples()],
-        "facts": [(fact, value, count) for (fact, value), count in counts.items()],
+        "facts": list(counts.itertuples(index=False)),
     }
     write_text(out, fill("environment.html", **values))

@@ -59,7 +59,7 @@ def read_lines(path: Path, columns: Iterable[str], remedy: str = "delete it") ->
     Raises:
         UserError: if it is missing, no CSV or lacks a column or a cell.
     """
-    lines = []
+    lines: list[CsvLine] = []
     with (
         user_error_on_failure(f"table {path} cannot be read", remedy),
         path.open(newline="", encoding="utf-8") as file,
