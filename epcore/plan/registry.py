@@ -5,6 +5,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from epcore.backbones.config import BackboneConfig, check_pixels, check_sizes
 from epcore.config.datasets import DataSources
 from epcore.config.load import extend, read, read_yaml
@@ -41,6 +43,7 @@ class Registry:
     def __init__(self, config: Path, scale: str, seeds: Any = None) -> None:
         self.config, self.scale_name = config, scale
         self.scale_files = _scale_files(config)
+        _check_is_text(scale, self.scale_files)
         location = f"--scale, --config or {config.name}/config.yaml"
         self.scale_file = short_path(pick(self.scale_files, scale, "scale", location))
         validate(Name, scale, self.scale_file)
@@ -147,6 +150,17 @@ def _scale_files(config: Path) -> dict[str, Path]:
     places = dict.fromkeys(short_path(path.parent) for path in paths)
     check_unique([path.stem for path in paths], "scale", " and ".join(places))
     return {path.stem: path for path in paths}
+
+
+def _check_is_text(scale: str, files: Mapping[str, Path]) -> None:
+    """Raises `UserError` for a scale whose name YAML reads as a number, such as 007."""
+    for name, path in files.items():
+        value = yaml.safe_load(name)
+        if str(value) == scale and not isinstance(value, str):
+            raise UserError(
+                f"{short_path(path)}: in `--config scale={name}` the name is read as {value!r}",
+                "rename the file so that it begins with a letter",
+            )
 
 
 def main_config(config: Path, overrides: Mapping[str, Any] | None = None) -> MainConfig:

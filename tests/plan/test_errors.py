@@ -82,6 +82,14 @@ def test_an_unknown_scale_is_told_with_the_nearest_known_one(config):
     assert message == f"{where}: unknown scale 'papr'; did you mean 'paper'?"
 
 
+@pytest.mark.parametrize(("name", "read"), [("007", 7), ("on", True)])
+def test_a_scale_whose_name_is_no_text_in_yaml_is_told_by_its_file(config, name, read):
+    """Snakemake passes on what YAML makes of `--config scale=007`."""
+    (config / "scales" / f"{name}.yaml").write_text("extends: demo\n", encoding="utf-8")
+    with pytest.raises(UserError, match=rf"config/scales/{name}\.yaml: in .* is read as {read};"):
+        Plan(config, str(read))
+
+
 def test_an_unknown_name_like_no_other_lists_the_known_ones(config):
     folders = [config / "scales", config / "examples"]
     known = sorted(file.stem for folder in folders for file in folder.glob("*.yaml"))
