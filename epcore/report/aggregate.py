@@ -127,12 +127,11 @@ def tabulate_cells(
     tests: of `tabulate_tests`.
 
     Columns: table, block, row, column; recipe, backbone, data set and protocol of a cell of ours;
-    accuracy, interval (95 %, half width), episodes, seeds and
-    parameters of this run; baseline, difference and difference_interval: the mean difference to
-    another row over the same seeds and episodes; means over seeds of what the trainings cost and
-    of the time that the classifier takes, and what it assumes; what others print:
-    paper_accuracy, paper_interval, paper_parameters and note; source of the row. Empty where there
-    is none.
+    accuracy, interval (95 %, half width), episodes, seeds and parameters of this run; baseline,
+    difference and difference_interval: the mean difference to another row over the same seeds and
+    episodes; means over seeds of what the trainings cost and of the time that the classifier takes,
+    and what it assumes; what others print: paper_accuracy, paper_interval, paper_parameters and
+    note; source of the row. Empty where there is none.
     Intervals are over trainings, or over the episodes of a single one.
     """
     measured = dict(iter(tests.groupby(list(KEY), sort=False)))
