@@ -227,7 +227,7 @@ def test_a_missing_input_is_named(files, capsys, stage):
     ],
 )
 def test_a_missing_input_that_the_config_names_is_named(files, stage, named):
-    inputs = {"alpha": {"episodes": "episodes.npz"}}
+    inputs = {"alpha": {"episodes": "episodes.npz"}, "table": {"printed": []}}
     with pytest.raises(UserError, match=f"results/demo/{named} does not exist"):
         run_report(stage, TEXTS[stage], inputs.get(stage, {}), Path("x.csv"))
 

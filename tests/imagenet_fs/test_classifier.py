@@ -28,7 +28,7 @@ def stage(**changes):
     }  # fmt: skip
     return ClassifierConfig(
         stage_version=1,
-        backbone=BackboneConfig(architecture="resnet10", width="1/16"),
+        backbone=BackboneConfig(architecture="resnet10", width="1/8"),
         view=View(resize=1, crop=1),
         precision="fp32",
         training=ClassifierTraining(**(training | changes)),

@@ -104,10 +104,11 @@ def test_what_a_scale_shortens_is_shorter_on_every_data_set(tmp_path):
 @pytest.mark.parametrize(("shot", "steps"), [(1, 300), (5, 90), (10, 90)])
 def test_a_scale_may_give_each_shot_its_own_steps(tmp_path, shot, steps):
     shutil.copytree(CONFIG, tmp_path / "config")
-    scale = "extends: demo\ncompared: {methods: {gnn: {training: {steps: {1: 300, 5: 90}}}}}\n"
+    steps_of_shots = "{steps: {1-shot: 300, 5-shot: 90}}"
+    scale = f"extends: demo\ncompared: {{methods: {{gnn: {{training: {steps_of_shots}}}}}}}\n"
     (tmp_path / "config/scales/other.yaml").write_text(scale)
     compared = plan("other", tmp_path / "config").compared
-    assert compared.meta_train(*WHERE, "gnn", 0, shot).steps == steps
+    assert compared.meta_train(*WHERE, "gnn", 0, shot).training.steps == steps
 
 
 @pytest.mark.parametrize("shot", [1, 5])

@@ -42,8 +42,8 @@ def draw(name):
             if not Path(cell.checkpoint_meta).exists():
                 Path(cell.checkpoint_meta).write_text('{"parameters": 1}', encoding="utf-8")
         printed = plan.tables.table(table).paper
-        paper = CONFIG / "paper" / f"{printed}.csv" if printed else None
-        run(stage, [paper], Path(f"{table}.csv"))
+        papers = [CONFIG / "paper" / f"{printed}.csv"] if printed else []
+        run(stage, papers, Path(f"{table}.csv"))
         files.append(Path(f"{table}.csv"))
     stage = plan.plots.plot(name)
     plot.run(stage, files, Path(f"{name}.pdf"))

@@ -7,11 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from figure_files import lines_of
-from plans import plan_of, put
+from plans import plan_of
 from score_files import write_classifier
 
-from epcore.errors import UserError
-from epcore.plan import Plan
 from epcore.report import table
 from epcore.report.scores import reading_classifier
 from epcore.report.table_figure import run
@@ -66,9 +64,3 @@ def test_each_classifier_has_a_point_in_each_panel_the_mean_of_its_seeds(plan, s
                 spent.append(facts["seconds_per_1000_episodes"])
         assert float(line["seconds"]) == pytest.approx(np.mean(spent), rel=1e-3)
     assert Path("figures/speed.png").stat().st_size > 10_000
-
-
-def test_a_table_that_tells_no_times_is_refused(config):
-    put(config, "tables/classifiers.yaml", "facts", ["assumptions"])
-    with pytest.raises(UserError, match=r"of-tables\.speed, table: classifiers does not say how"):
-        Plan(config, "demo").check()
