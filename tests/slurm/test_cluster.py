@@ -308,9 +308,9 @@ def test_an_embedding_that_fails_costs_no_training(disturbed):
     assert not list(folder.rglob("*.state"))
 
 
-def test_small_data_evaluations_and_tables_are_no_jobs(disturbed):
+def test_evaluations_and_tables_are_no_jobs(disturbed):
     rules = {job.rule for job in disturbed["cluster"].jobs()}
-    assert rules == {"pretrain", "finetune"}
+    assert rules == {"data", "pretrain", "finetune"}
 
 
 def test_status_shows_the_running_trainings(disturbed):
@@ -321,7 +321,7 @@ def test_status_shows_the_running_trainings(disturbed):
 
 def test_logs_are_where_the_documentation_says(disturbed):
     folder = disturbed["cluster"].folder
-    places = {"pretrain": PRETRAINING, "finetune": FINETUNING}
+    places = {"data": "rule_data/*", "pretrain": PRETRAINING, "finetune": FINETUNING}
     for job in disturbed["cluster"].jobs():
         logs = list((folder / "logs/slurm").glob(f"{places[job.rule]}/{job.number}.log"))
         assert len(logs) == 1 or job.state == "CANCELLED", job
