@@ -32,7 +32,7 @@ WHOLE = View.model_validate({"resize": 1, "crop": 1})
 CONV4 = BackboneConfig(architecture="conv4")
 # Enough for each on pictures of two colors.
 STEPS = {
-    "gnn": 80, "maml": 48, "leo": 100, "mtl": 80, "tpn": 60, "tpn-resnet12": 120, "wdae-gnn": 100
+    "gnn": 80, "maml": 48, "leo": 100, "mtl": 80, "tpn": 60, "tpn-resnet12": 120, "wdae-gnn": 200
 }  # fmt: skip
 RATES = {"gnn": 0.01, "tpn-resnet12": 0.001}
 # A batch of BatchNorm has an image of each task of GNN and EGNN; with two tasks TPN learned from
