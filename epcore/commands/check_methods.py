@@ -20,12 +20,12 @@ def check_methods(plan: Plan, recipes: Sequence[str]) -> None:
     Raises:
         UserError: that names the recipe, and the protocol of a table or figure.
     """
-    known, protocols = plan.registry.recipes, plan.registry.protocols.values()
+    recipes_of_plan, protocols = plan.registry.recipes, plan.registry.protocols.values()
     shots = sorted({protocol.checkpoint_shot for protocol in protocols})
-    for name in known.compared:
-        place = known.compared_place(name)
-        for dataset, shot in product(("", *known.special_datasets(name)), shots):
-            method = known.compared_method(name, dataset, shot)
+    for name in recipes_of_plan.compared:
+        place = recipes_of_plan.compared_place(name)
+        for dataset, shot in product(("", *recipes_of_plan.special_datasets(name)), shots):
+            method = recipes_of_plan.compared_method(name, dataset, shot)
             kind, _ = method_of(method.method, place)
         if kind.pretrained != (method.pretrained is not None):
             starts = "a pretrained network" if kind.pretrained else "random weights"

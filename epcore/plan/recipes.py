@@ -94,8 +94,10 @@ class Recipes:
         preset = extend(self._protocols, protocol, "protocol", place, dict)
         layers = (preset, self.scale.recipe, settings)
         place += f" (over protocols.{protocol} and {self.scale_file}, recipe)"
-        for special in (special for layer in layers for special in layer.get("backbones") or {}):
-            pick(self.backbones, special, "backbone", f"{place}, backbones")
+        for layer in layers:
+            special = layer.get("backbones") or {}
+            for name in validate(dict[str, dict[str, Any] | None], special, f"{place}, backbones"):
+                pick(self.backbones, name, "backbone", f"{place}, backbones")
         return validate(Recipe, laid_over(layers, "backbones", backbone), place)
 
     def _tested_with(self, recipe: Recipe, classifier: str) -> Recipe:
@@ -120,6 +122,9 @@ class Recipes:
         location, scale = f"{self.config.name}/compared.yaml", self.scale.compared
         sources = read(self.config, "compared.yaml", dict[Name, dict[str, Any]])
         entries = {name: extend(sources, name, "recipe", location, dict) for name in sources}
+        for name, entry in entries.items():
+            for key in ("method", "datasets"):
+                validate(dict[str, Any], entry.get(key, {}), f"{location}, {name}.{key}")
         kinds = {name: entry.get("method", {}).get("name", "") for name, entry in entries.items()}
         for kind in scale.methods:
             place = f"{self.scale_file}, compared.methods"

@@ -107,6 +107,8 @@ TWO_MOONS = {"figure": "two-moons", "number": "a", "sign": "above zero"}
         ("scales/demo.yaml", "backbones/wrn/width", "wide", "ratio such as 1/4"),
         ("recipes.yaml", "protocols/official/view/crop", 2, "crop must not be larger than resize"),
         ("datasets.yaml", "datasets/glyph-mini/kind", "glyph", "did you mean 'glyphs'?"),
+        ("recipes.yaml", "recipes/epnet/backbones", 3, "a mapping of keys to values, got 3"),
+        ("compared.yaml", "protonet/method", 3, "a mapping of keys to values, got 3"),
         ("protocols.yaml", "10way-1shot/episodes", 1, "greater than or equal to 2"),
         ("figures.yaml", "two-moons/batch_sizes", [16, 301], "not be larger than points"),
         ("compared.yaml", "relation-net/training/clip", {"eech": 1}, "did you mean 'each'?"),
