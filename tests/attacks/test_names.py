@@ -8,7 +8,8 @@ import pytest
 from epcore.commands import cli
 from epcore.commands.status import overview
 from epcore.commands.terminal import print_table
-from epcore.errors import visible
+from epcore.data.builders.folder import class_folders
+from epcore.errors import UserError, visible
 
 CONTROLS = {
     "a color": "\x1b[31m",
@@ -57,3 +58,9 @@ def test_the_status_has_none(tmp_path, capsys):
     shown = capsys.readouterr().out
     assert "node\\x1b[2J" in shown
     assert "\x1b" not in shown
+
+
+def test_a_folder_whose_name_is_not_utf8_is_refused_in_a_line(tmp_path):
+    (tmp_path / "images/half \udc80 character").mkdir(parents=True)
+    with pytest.raises(UserError, match=r"images: the name 'half \\udc80 character' is not UTF-8"):
+        class_folders(tmp_path / "images")

@@ -239,8 +239,14 @@ def pictures_in(folder: Path) -> list[Path]:
 
 def _visible(folder: Path) -> list[Path]:
     """What is in a folder, sorted, without hidden files and what operating systems leave behind."""
-    return [
+    paths = [
         path
         for path in sorted(folder.iterdir())
         if not path.name.startswith(".") and path.name.lower() not in LEFT_BEHIND
     ]
+    for path in paths:
+        try:
+            path.name.encode()
+        except UnicodeEncodeError:
+            raise UserError(f"{folder}: the name {path.name!r} is not UTF-8", "rename it") from None
+    return paths
