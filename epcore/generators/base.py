@@ -7,6 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from epcore.backbones.cosine import cosine_logits
+
 
 @dataclass(frozen=True)
 class Task:
@@ -33,6 +35,10 @@ class WeightGenerator(nn.Module, ABC):
     @abstractmethod
     def forward(self, task: Task, step_size: float = 1.0) -> Tensor:
         """`step_size` is how far to go from the input weights to the generated ones, up to 1."""
+
+    def logits(self, features: Tensor, weights: Tensor) -> Tensor:
+        """Of queries' features `(..., n, D)` and the weights `(..., C, D)` of classes."""
+        return cosine_logits(features, weights, self.scale)
 
     def weights_and_penalty(self, task: Task, novel: Tensor) -> tuple[Tensor, Tensor]:
         """For training: the weights, and a loss to add to that of the classification.

@@ -64,7 +64,7 @@ def run(
         stored_exemplars = Exemplars.load(file, images.store, "novel", shots)
         try:
             results = [
-                scored.accuracies(weights, model.scale.item(), config.prior, factor)
+                scored.accuracies(scored.scores(model, weights), config.prior, factor)
                 for weights in weights_of_trials(model, images, stored_exemplars, base, step_size)
             ]
         except DegenerateFeaturesError as error:

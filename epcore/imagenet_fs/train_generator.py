@@ -10,7 +10,6 @@ from torch import Tensor
 from torch.nn import functional
 
 from epcore.backbones.base import parameter_count
-from epcore.backbones.cosine import cosine_logits
 from epcore.errors import UserError
 from epcore.generators.base import Task
 from epcore.imagenet_fs.build import build_generator, read_head, save_generators
@@ -143,18 +142,18 @@ class GeneratorTask:
             self.images.of(stacked(name)).to(self.device) for name in ("exemplars", "queries")
         )
         weights, penalty = self.model.weights_and_penalty(Task(base, exemplars), novel)
-        logits = cosine_logits(queries, weights, self.model.scale)
+        logits = self.model.logits(queries, weights)
         return functional.cross_entropy(logits.flatten(0, 1), expected.flatten()) + penalty
 
     @torch.no_grad()
     def validate(self) -> tuple[float, float]:
-        base, scale = len(self.first), self.model.scale.item()
+        base = len(self.first)
         accuracies, losses = [], []
         is_novel = self.queries.expected >= self.queries.base
         features = self.queries.features[is_novel]
         expected = self.queries.expected[is_novel] - self.queries.base
         for weights in weights_of_trials(self.model, self.images, self.exemplars, base):
-            scores = cosine_logits(features, weights[base:], scale)
+            scores = self.model.logits(features, weights[base:])
             accuracies.append(hits(scores, expected).double().mean())
             losses.append(functional.cross_entropy(scores, expected).double())
         return float(torch.stack(accuracies).mean()), float(torch.stack(losses).mean())

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional
 
-from epcore.backbones.cosine import cosine_logits
 from epcore.generators.base import Task, WeightGenerator
 from epcore.imagenet_fs.classes import Subsets
 from epcore.imagenet_fs.config import Measure
@@ -32,7 +30,7 @@ def hits(scores: Tensor, expected: Tensor) -> Tensor:
 class Queries:
     """Query images of the scored classes: the scored base ones, then the novel ones.
 
-    features: unit vectors `(n, D)`; expected: classes `(n,)` in that order; base: how many of the
+    features: `(n, D)`; expected: classes `(n,)` in that order; base: how many of the
     classes are base; columns: where the classes are among all base and novel ones `(classes,)`.
     """
 
@@ -49,16 +47,20 @@ class Queries:
         rows = np.flatnonzero(order[queries.store.labels] >= 0)
         novel = len(subsets.base) + np.arange(len(subsets.novel))
         return cls(
-            functional.normalize(queries.of(rows), dim=-1).to(device),
+            queries.of(rows).to(device),
             torch.from_numpy(order[queries.store.labels[rows]]).to(device),
             len(subsets.scored),
             torch.from_numpy(np.concatenate([subsets.scored, novel])).to(device),
         )
 
+    def scores(self, generator: WeightGenerator, weights: Tensor) -> Tensor:
+        """Scores `(n, classes)` by the weights `(base + novel, D)` of all classes."""
+        return generator.logits(self.features, weights[self.columns])
+
     def accuracies(
-        self, weights: Tensor, scale: float, prior: float, novel_factor: float = 1.0
+        self, scores: Tensor, prior: float, novel_factor: float = 1.0
     ) -> dict[Measure, float]:
-        """Top-5 accuracies of the weights `(base + novel, D)` of all classes, in [0, 1].
+        """Top-5 accuracies of scores `(n, classes)`, in [0, 1].
 
         Scores of novel classes are multiplied by `novel_factor` first.
 
@@ -69,11 +71,10 @@ class Queries:
         Raises:
             DegenerateFeaturesError: if scores are not finite.
         """
-        scores = cosine_logits(self.features, weights[self.columns], scale)
         if not scores.isfinite().all():
             raise DegenerateFeaturesError("the scores are not finite")
-        scores[:, self.base :] *= novel_factor
-        of_base, new = scores[:, : self.base], scores[:, self.base :]
+        of_base, new = scores[:, : self.base], novel_factor * scores[:, self.base :]
+        scores = torch.cat([of_base, new], dim=1)
         with_prior = torch.cat(
             [
                 of_base.log_softmax(dim=1) + np.log(1 - prior),

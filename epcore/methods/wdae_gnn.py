@@ -5,7 +5,6 @@ from pydantic import Field, PositiveFloat
 from torch import Tensor
 from torch.nn import functional
 
-from epcore.backbones.cosine import cosine_logits
 from epcore.classifiers.episodes import EpisodeBatch
 from epcore.generators.base import Task
 from epcore.generators.config import DenoiserSettings
@@ -44,7 +43,7 @@ class WdaeGnn(FrozenMethod):
         count = len(self.generator.base_weights)
         base = torch.arange(count, device=episodes.points.device).expand(len(episodes.points), -1)
         weights = self.generator(Task(base, _exemplars(episodes)), float(self.options.step))
-        return cosine_logits(episodes.query, weights[:, count:], self.generator.scale)
+        return self.generator.logits(episodes.query, weights[:, count:])
 
     def loss_among_base(self, episodes: EpisodeBatch, classes: Tensor) -> Tensor:
         novel = classes[:, : classes.shape[1] // 2]  # (E, n)
@@ -54,7 +53,7 @@ class WdaeGnn(FrozenMethod):
         base = stays.nonzero()[:, 1].reshape(len(novel), -1)  # (E, b)
         exemplars = _exemplars(episodes)[:, : novel.shape[1]]
         weights, penalty = self.generator.weights_and_penalty(Task(base, exemplars), novel)
-        logits = cosine_logits(episodes.query, weights, self.generator.scale)
+        logits = self.generator.logits(episodes.query, weights)
         # The place of each class among the weights, base first.
         behind = base.shape[1] + torch.arange(novel.shape[1], device=novel.device)
         places = (stays.cumsum(dim=1) - 1).scatter(1, novel, behind.expand_as(novel))

@@ -345,7 +345,8 @@ def test_class_means_need_no_generator_and_scores_of_novel_classes_have_their_fa
             values = np.asarray(opened["images"].values[of_trial], np.float64)
             means = (values / np.linalg.norm(values, axis=-1, keepdims=True)).mean(axis=1)
             weights = torch.cat([head["weight"], torch.from_numpy(means).float()])
-            expected = scored.accuracies(weights, head["scale"].item(), 0.7, factor)["all"]
+            scores = cosine_logits(scored.features, weights[scored.columns], head["scale"])
+            expected = scored.accuracies(scores, 0.7, factor)["all"]
             assert float(line.split(",")[1]) == pytest.approx(expected, abs=1e-6)
 
 
