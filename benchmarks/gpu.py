@@ -17,7 +17,6 @@ from epcore.runtime.device import autocast, choose_device
 
 NETWORKS = {"wrn": "WRN-28-10", "resnet12": "ResNet-12", "conv4": "Conv-4"}
 PIXELS, BATCH = 84, 128
-GOAL = 0.4  # of the card, for the largest network
 SIDE, TURNS = 8192, 20
 
 
@@ -59,8 +58,6 @@ def rows(device: torch.device, network: str, pixels: int, batch: int, best: floa
     row(
         f"pretraining {name}: operations a second, of those of a large product in bfloat16",
         rate / best,
-        GOAL,
-        True,
         f"{rate / 1e12:.3g} of {best / 1e12:.3g} TFLOP/s; at most {gigabytes:.1f} GiB of memory",
     )
 

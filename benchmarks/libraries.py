@@ -143,8 +143,6 @@ def main() -> None:
         row(
             f"{name}: times as long as ours",
             pair.other_to_ours,
-            1,
-            True,
             f"accuracy {library_accuracy:.2f}, ours {accuracy:.2f}; {equal:.2f} % of predictions "
             f"equal: {why}",
         )

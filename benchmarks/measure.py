@@ -61,12 +61,7 @@ def paired(ours: Callable[[], Any], other: Callable[[], Any], turns: int) -> Pai
     return Pair.of(times[ours], times[other])
 
 
-def row(what: str, measured: float, target: float, at_least: bool, detail: str) -> None:
-    """Prints a row of the table: a ratio, its target, whether it is met, and the numbers."""
-    met = measured >= target if at_least else measured <= target
-    sign = "≥" if at_least else "≤"
+def row(what: str, measured: float, detail: str = "") -> None:
+    """Prints a row of the table: a ratio, and the numbers behind it."""
     number = f"{measured:.3g}" if abs(measured) < 100 else f"{measured:.0f}"
-    print(
-        f"| {what} | {number} | {sign} {target:g} | {'yes' if met else 'no'} | {detail} |",
-        flush=True,
-    )
+    print(f"| {what} | {number} | {detail} |", flush=True)

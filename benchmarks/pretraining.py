@@ -82,8 +82,6 @@ def loop_row(task: Timed, name: str, device: torch.device) -> None:
     row(
         f"pretraining {name}: throughput of the loop as a share of the bare backbone",
         pair.other_to_ours,
-        0.95,
-        True,
         f"{images / pair.ours:.0f} images/s against {images / pair.other:.0f}, "
         f"{facts['precision']}; {pair.by_processors:.3g} in processor seconds",
     )

@@ -35,9 +35,9 @@ def main() -> None:
         planned = snakemake(folder, "-n", "all", "--config", "scale=paper")
         demo = snakemake(folder, "--cores", str(cores), TABLE)
         idle = snakemake(folder, "--cores", str(cores), TABLE)
-    row("`snakemake -n all` at paper scale, seconds", planned, 6, False, "")
-    row("demo, nothing to do, seconds", idle, 3.5, False, "")
-    row(f"demo `{TABLE}`, {cores} cores, minutes", demo / 60, 10, False, "")
+    row("`snakemake -n all` at paper scale, seconds", planned)
+    row("demo, nothing to do, seconds", idle)
+    row(f"demo `{TABLE}`, {cores} cores, minutes", demo / 60)
 
 
 if __name__ == "__main__":

@@ -212,7 +212,7 @@ def draw(rows: list[tuple[str, str, np.ndarray]], shown: int, note: str, out: Pa
         axes[0, 0].set_title(f"{min(shown, len(of_pairs))} pairs")
         axes[0, 1].set_title(f"{len(of_pairs)} pairs: mean, middle half")
         for axis in axes[-1]:
-            axis.set_xlabel("weight alpha of the first image")
+            axis.set_xlabel("weight of the first image")
         axes[0, 0].set(xlim=(0, 1), ylim=(0, 1))
         canvas.supxlabel(textwrap.fill(note, 95), fontsize=7)
 
