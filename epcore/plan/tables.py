@@ -1,6 +1,6 @@
 """The config of the table stage: the table as this scale has it, cells of ours, its caption."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
 from epcore.config.scale import TablePart
@@ -176,7 +176,7 @@ class Tables:
             block=cell.block.name,
             row=cell.row.name,
             column=cell.column.name,
-            **asdict(cell.run),
+            **vars(cell.run),
             scores=scores,
             checkpoint_meta=paths.meta(files.trained(cell.run)),
             baseline=baseline if baseline != scores else None,

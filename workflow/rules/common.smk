@@ -237,6 +237,7 @@ def print_table():
     if len(tables) == 1:
         from epcore.commands.show import show
 
+        print()  # below the frame of Snakemake's progress, whose last line is not ended
         show(PLAN, Path(*tables).stem)
 
 
