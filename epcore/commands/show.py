@@ -110,7 +110,8 @@ def show(plan: Plan, name: str) -> Path:
     cells = cells_of(stage, csv)
     wide, narrow = (drawing(stage, cells, intervals) for intervals in (True, False))
     print_table(wide if width_of(wide) <= console.width else narrow)
-    console.print(f"\n{plan.registry.scale.note}", style="italic")
+    facts = plan.facts()
+    console.print(f"\n{facts['note']} {facts['standin']}".rstrip(), style="italic")
     console.print(f"With all rows: {page} in a browser, {tex} in LaTeX", soft_wrap=True)
     return page
 

@@ -9,7 +9,7 @@ def caption_of(scale: Scale, title: str, *parts: str, own: bool = False) -> str:
     own: whether the data stand for themselves, and not for the paper's.
     """
     stand_in = "*This run uses stand-in data: its numbers are not comparable with the paper's*"
-    sentences = [title, scale.note, *parts, "" if scale.comparable or own else stand_in]
+    sentences = [title, "" if scale.comparable or own else stand_in, scale.note, *parts]
     return " ".join(part.rstrip(".") + "." for part in sentences if part)
 
 
@@ -17,8 +17,8 @@ def this_run(measured: str, interval: str, seeds: tuple[int, ...]) -> str:
     """What a caption says of the numbers of this run; `interval` is that of one training."""
     if len(seeds) == 1:
         return (
-            f"*This run*: {measured}, {interval}; one training each, so that an interval "
-            "says nothing of another training."
+            f"*This run*: {measured}, {interval}, of one training each; the interval does not "
+            "cover how trainings differ."
         )
     return (
         f"*This run*: {measured} and {len(seeds)} trainings (seeds "

@@ -108,6 +108,7 @@ class Plan:
         refute = "On other data a verdict is on the method as it works there; it can refute no "
         seeds = registry.seeds
         alone = "one training of each network"
+        bf16 = "bfloat16 where the processor or GPU multiplies in it, else float32"
         tested = self.tables.cells_if_shown("classifiers")
         facts = {
             "scale": registry.scale_name,
@@ -120,7 +121,7 @@ class Plan:
             "classifiers": str(len({cell.row.name for cell in tested})),
             "trainings": alone if len(seeds) == 1 else f"{len(seeds)} trainings of each network",
             "seeds": ", ".join(map(str, seeds)),
-            "precision": scale.precision,
+            "precision": bf16 if scale.precision == "bf16" else scale.precision,
         }
         if "epnet" in registry.recipes.names:
             recipe = registry.recipes.resolve("epnet", next(iter(registry.backbones)))

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Literal, NamedTuple
 
 from epcore.report.config import TableConfig
 from epcore.report.table_settings import Block, Fact, Row, Table
 from epcore.report.text_table import SECONDS, Cells, CsvLine
 
+DIFFERENCE = "*difference*"  # the label of a line of differences
 # What stands beside the number of this run in each column.
 Beside = Literal["paper", "difference", None]
 
@@ -68,25 +70,48 @@ def blocks_of(config: TableConfig, cells: Cells) -> list[PrintedBlock]:
     facts = _facts(table, cells)
     numbers = {source: number for number, source in enumerate(sources(config), start=1)}
 
-    def lines(block: Block, row: Row) -> Iterator[Line]:
-        """The row's line and, stacked, its differences below it."""
-        of_row = [cells[block.name, row.name, column.name] for column in table.columns]
-        line = Line(
-            label=row.label or row.name,
-            source=numbers.get(row.source),
-            marks=tuple(mark in row.marks for mark in table.marks),
-            facts=tuple(fact(of_row) for fact in facts.values()),
-            entries=_entries(table, row, of_row, extra),
-        )
-        yield line
-        differences = tuple(map(_difference, of_row))
-        if table.stacked and any(differences):
-            yield replace(line, label="*difference*", entries=differences, below=True)
+    def lines(block: Block) -> Iterator[Line]:
+        """Each row's line and, below it, its differences, if the table has them there."""
+        of_rows = {
+            row.name: [cells[block.name, row.name, column.name] for column in table.columns]
+            for row in block.rows
+        }
+        above = None
+        for row in block.rows:
+            baseline = of_rows[above] if above and above == row.baseline else None
+            below = _below(of_rows[row.name], baseline if extra == "paper" else None, table.stacked)
+            line = Line(
+                label=row.label or row.name,
+                source=numbers.get(row.source),
+                marks=tuple(mark in row.marks for mark in table.marks),
+                facts=tuple(fact(of_rows[row.name]) for fact in facts.values()),
+                entries=_entries(table, row, of_rows[row.name], extra, marked=not below),
+            )
+            yield line
+            if below:
+                blank = ("",) * len(line.facts)
+                yield replace(line, label=DIFFERENCE, facts=blank, entries=below, below=True)
+            above = row.name
 
-    return [
-        (heading, [line for row in block.rows for line in lines(block, row)])
-        for heading, block in _blocks(config)
-    ]
+    return [(heading, list(lines(block))) for heading, block in _blocks(config)]
+
+
+def legend(config: TableConfig, cells: Cells) -> str:
+    """What the caption says of what the table happens to show."""
+    blocks = blocks_of(config, cells)
+    lines = [line for _, of_block in blocks for line in of_block]
+    entries = [entry for line in lines for entry in line.entries if entry]
+    sentences = []
+    if any(cell["paper_parameters"] and cell["parameters"] for cell in cells.values()):
+        sentences.append("*Params*: of this run, in brackets as printed.")
+    if beside(config.table, cells) == "paper":
+        if any(line.label == DIFFERENCE for line in lines):
+            sentences.append("*Difference*: to the row above, paired over the same episodes.")
+        if any(not entry.value for entry in entries):
+            sentences.append("–: not run at this scale, or not printed.")
+    if any(entry.gray for entry in entries):
+        sentences.append("Gray: with 224×224 pixels.")
+    return " ".join(sentences)
 
 
 def fact_names(table: Table, cells: Cells) -> list[str]:
@@ -104,9 +129,12 @@ def _blocks(config: TableConfig) -> Iterable[tuple[str, Block]]:
 
 
 def _entries(
-    table: Table, row: Row, cells: Sequence[CsvLine], extra: Beside
+    table: Table, row: Row, cells: Sequence[CsvLine], extra: Beside, marked: bool
 ) -> tuple[Entry | None, ...]:
-    """The numbers of a row: this run's, and what stands beside each."""
+    """The numbers of a row: this run's, and what stands beside each.
+
+    marked: whether they tell of a difference within noise, which no line below them tells.
+    """
     if table.stacked and row.source:
         return tuple(map(_printed, cells))
     entries: list[Entry | None] = []
@@ -115,7 +143,7 @@ def _entries(
         if extra == "difference":
             entries += [ours, _difference(cell)]
             continue
-        entries.append(ours._replace(within_noise=_within_noise(cell)))
+        entries.append(ours._replace(within_noise=marked and _within_noise(cell)))
         if extra == "paper":
             entries.append(_printed(cell))
     return tuple(entries)
@@ -135,6 +163,31 @@ def _difference(cell: CsvLine) -> Entry | None:
         _rounded(cell["difference_interval"]),
         within_noise=_within_noise(cell),
     )
+
+
+def _below(
+    cells: Sequence[CsvLine], baseline: Sequence[CsvLine] | None, stacked: bool
+) -> tuple[Entry | None, ...]:
+    """The differences that stand below a row, if any do: stacked, or to the row above it.
+
+    baseline: the cells of the row above, if differences are to it and printed ones beside them.
+    """
+    ours = tuple(map(_difference, cells))
+    if not any(ours):
+        return ()
+    if stacked:
+        return ours
+    if baseline is None:
+        return ()
+    printed = map(_printed_difference, cells, baseline)
+    return tuple(chain.from_iterable(zip(ours, printed, strict=True)))
+
+
+def _printed_difference(cell: CsvLine, other: CsvLine) -> Entry | None:
+    """The difference of two printed numbers, if both are printed."""
+    if not (cell["paper_accuracy"] and other["paper_accuracy"]):
+        return None
+    return Entry(f"{float(cell['paper_accuracy']) - float(other['paper_accuracy']):+.2f}")
 
 
 def _within_noise(cell: CsvLine) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 from epcore.files import Provenance, write_text
 from epcore.report.aggregate import tabulate_cells, tabulate_tests
 from epcore.report.config import TableConfig
-from epcore.report.lines import PrintedBlock, beside, blocks_of, fact_names, sources
+from epcore.report.lines import PrintedBlock, beside, blocks_of, fact_names, legend, sources
 from epcore.report.markup import to_text
 from epcore.report.numbers import write_table
 from epcore.report.printed import read_printed
@@ -47,11 +47,12 @@ def values_of(config: TableConfig, cells: Cells) -> dict[str, Any]:
     table = config.table
     extra, facts = beside(table, cells), fact_names(table, cells)
     blocks = blocks_of(config, cells)
+    caption = f"{config.caption} {legend(config, cells)}".rstrip()
     lead, per_cell = [table.first, *table.marks, *facts], 2 if extra else 1
     groups = itertools.groupby(config.groups)
     return {
-        "title": to_text(config.caption).split(". ", 1)[0],
-        "caption": config.caption,
+        "title": to_text(table.title),
+        "caption": caption,
         "label": table.label,
         "lead": lead,
         "marks": len(table.marks),

@@ -1,4 +1,5 @@
 # What all rules share: the plan of the scale, names that paths may hold, the environment of jobs.
+import atexit
 import os
 import shutil
 import signal
@@ -231,13 +232,12 @@ onstart:
 
 
 def print_table():
-    """The table that was asked for, at the end of what Snakemake says; of several none."""
+    """The table that was asked for; of several none."""
     copied = {j.wildcards.file for j in workflow.dag.jobs if j.rule.name == "publish"}
     tables = copied & {*published_tables(PLAN.tables.covered)}
     if len(tables) == 1:
         from epcore.commands.show import show
 
-        print()  # below the frame of Snakemake's progress, whose last line is not ended
         show(PLAN, Path(*tables).stem)
 
 
@@ -245,4 +245,5 @@ def print_table():
 onsuccess:
     replace_unencodable()
     discard_old_states(Path("results") / SCALE)
-    print_table()
+    # Once Snakemake no longer draws its progress over it.
+    atexit.register(print_table)
