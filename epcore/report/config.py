@@ -80,7 +80,7 @@ class TableConfig(StageConfig):
     caption are in epcore.report.markup. The folder `energy` tells of earlier attempts at trainings.
     """
 
-    stage_version: int = 9
+    stage_version: int = 10
     name: str
     table: Table
     caption: str

@@ -26,10 +26,15 @@ def written(table_stage, scores, paper):
     return Path("main.tex").read_text(encoding="utf-8")
 
 
-def rows_of(text):
+def lines_of(text):
     """The lines of the table that hold numbers, split at their &."""
     lines = [line.removesuffix(r" \\").split(" & ") for line in text.splitlines()]
     return [line for line in lines if len(line) == 10 and line[0] != "&" and line[0] != ""]
+
+
+def rows_of(text):
+    """Those that are rows of the table, without the differences below them."""
+    return [line for line in lines_of(text) if not line[0].startswith(r"\quad")]
 
 
 def entries_of(text, stage):
@@ -75,6 +80,26 @@ def test_our_numbers_have_two_decimals_and_their_interval(written, table_stage, 
         printed = re.fullmatch(r"(\d\d\.\d\d)\\ci\{(\d\.\d\d)\}", shown)
         assert float(printed[1]) == pytest.approx(percent.mean(), abs=0.0051)
         assert float(printed[2]) == pytest.approx((high - low) / 2, abs=0.0051)
+
+
+def test_a_row_below_its_baseline_has_the_paired_difference_and_the_printed_one(
+    written, table_stage, scores, paper
+):
+    with paper.open(newline="", encoding="utf-8") as file:
+        printed = {(c["block"], c["row"], c["column"]): c["accuracy"] for c in csv.DictReader(file)}
+    lines = [line for line in lines_of(written) if line[0] == r"\quad\emph{difference}"]
+    for block, line in zip(table_stage.table.blocks, lines, strict=True):
+        assert line[1] == ""
+        for number, column in enumerate(COLUMNS):
+            ours, theirs = line[2 + 2 * number], line[3 + 2 * number]
+            epnet, net = ((block.name, row, column) for row in ("EPNet", "--Net"))
+            paired = 100 * (scores[epnet] - scores[net])
+            low, high = stats.t.interval(0.95, 39, loc=paired.mean(), scale=stats.sem(paired))
+            found = re.fullmatch(r"\$([+-]\d+\.\d\d)\$\\ci\{(\d+\.\d\d)\}", ours)
+            assert float(found[1]) == pytest.approx(paired.mean(), abs=0.0051)
+            assert float(found[2]) == pytest.approx((high - low) / 2, abs=0.0051)
+            assert theirs == f"${float(printed[epnet]) - float(printed[net]):+.2f}$"
+    assert r"\emph{Difference}: to the row above" in written
 
 
 def test_rows_are_labeled_and_count_parameters_as_we_and_as_the_paper_do(written, table_stage):
