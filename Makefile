@@ -61,7 +61,7 @@ pictures: all
 	$(VENV) -m snakemake --cores all data_pictures figures/two-moons.png
 	cp results/demo/figures/data/glyph-mini.png figures/two-moons.png docs
 	latexmk -pdf -silent -output-directory=results/demo/page tables/main.tex
-	pdftoppm -png -singlefile -r 130 -x 60 -y 90 -W 960 -H 860 results/demo/page/main.pdf docs/demo-table
+	pdftoppm -png -singlefile -r 130 -x 60 -y 90 -W 960 -H 1040 results/demo/page/main.pdf docs/demo-table
 	$(VENV) docs/predictions.py
 
 # docs/results/<snapshot>/source.json says which command made a snapshot, and where.
@@ -81,8 +81,9 @@ bench-gpu: .venv/installed
 .venv/installed: requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 or newer is needed, and " \
 	  "$(PYTHON) is " + sys.version.split()[0] + "; say which: PYTHON=python3.12 make")'
+	@echo "Installing the packages of requirements.txt into .venv, which takes some minutes"
 	$(PYTHON) -m venv .venv
 	$(VENV) -m pip install --disable-pip-version-check --quiet --no-compile -r requirements.txt
 	$(VENV) -m pip install --disable-pip-version-check --quiet --no-deps --editable .
-	$(VENV) -m epcore schema
+	$(VENV) -m epcore schema > /dev/null
 	touch .venv/installed

@@ -147,7 +147,7 @@ def caption(config, scale):
 
 
 def test_the_caption_says_what_this_run_is_and_that_it_is_not_comparable(written):
-    note = "Scale demo: images of 28x28 pixels, narrowed networks and few epochs"
+    note = "Scale demo: narrowed networks and few epochs on images of 28x28 pixels"
     assert note in written
     assert NOT_COMPARABLE in written
     assert "rendered characters of 100 classes" in written
