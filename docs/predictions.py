@@ -42,7 +42,7 @@ def main() -> None:
             _save(store, of_class[:count], place / "labeled" / name)
         _save(store, unlabeled, place / "new")
         command = [sys.executable, "-m", "epcore", "predict"]
-        command += ["--support", "labeled", "--queries", "new", "--classifier", "alpha-tim"]
+        command += ["--support", "labeled", "--queries", "new"]
         command += ["--backbone", "conv4", "--weights", str(network), "--out", "page.csv"]
         command += ["--settings", str(Path("config").resolve())]
         subprocess.run(command, cwd=place, check=True)
