@@ -130,7 +130,7 @@ def test_tpn_may_be_trained_with_more_shots_than_it_is_tested_with(shot, trained
 
 
 @pytest.mark.parametrize("shot", [1, 5])
-@pytest.mark.parametrize("name", ["tpn-semi", "masked-k-means"])
+@pytest.mark.parametrize("name", ["tpn-semi", "masked-k-means", "lst"])
 def test_a_training_with_unlabeled_images_is_validated_with_unlabeled_images(name, shot):
     assert plan().compared.validation(name, shot) == f"val-5way-{shot}shot-u20"
 
