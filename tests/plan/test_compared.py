@@ -181,6 +181,27 @@ def test_rows_of_the_literature_are_rerun_at_the_scales_that_say_so():
     assert literature("demo", "main") == set()
 
 
+def test_discriminative_has_a_network_of_its_own_and_no_cell_where_a_scale_lacks_it(config):
+    """A ResNet-34, which learns the classes of images as they are; beside EPNet's ResNet-12."""
+    p = plan("paper")
+    cells = [cell for cell in p.tables.cells("ten-shot") if cell.row.name == "Discriminative"]
+    assert {(cell.run.backbone, cell.baseline.backbone) for cell in cells} == {
+        ("resnet34", "resnet12")
+    }
+    network = p.runs.checkpoint(cells[0].run)
+    assert (network.backbone, network.checkpoint) == ("resnet34", "pretrain")
+    stage = p.runs.pretrain(network.dataset, network.backbone, network.recipe, 0)
+    settings = stage.pretraining
+    assert (settings.heads, settings.rotated_copies, settings.rotation_weight) == (
+        "linear", False, 0,
+    )  # fmt: skip
+    assert not stage.propagation.embedding
+    folder = config()
+    put(folder, "scales/demo.yaml", "compared/tables", ["ten-shot"])
+    rows = {cell.row.name for cell in plan("demo", folder).tables.cells("ten-shot")}
+    assert ("TADAM" in rows, "Discriminative" in rows) == (True, False)
+
+
 @pytest.fixture
 def config(config):
     """A copy whose compared.yaml can be changed: config(maml={...})."""
