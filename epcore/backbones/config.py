@@ -8,7 +8,9 @@ from pydantic import Field
 from epcore.errors import UserError
 from epcore.settings import Ratio, Settings
 
-Architecture = Literal["conv4", "resnet12", "wide-resnet", "resnet10", "resnet10-relu", "resnet18"]
+Architecture = Literal[
+    "conv4", "resnet12", "wide-resnet", "resnet10", "resnet10-relu", "resnet18", "resnet34"
+]
 
 
 class BackboneConfig(Settings):
@@ -30,11 +32,11 @@ Precision = Literal["fp32", "tf32", "bf16"]
 # The smallest number of channels at width 1; all others are multiples of it. A backbone that is
 # not here checks itself when it is built.
 CHANNELS = {
-    **dict.fromkeys(("conv4", "resnet10", "resnet10-relu", "resnet12", "resnet18"), 64),
+    **dict.fromkeys(("conv4", "resnet10", "resnet10-relu", "resnet12", "resnet18", "resnet34"), 64),
     "wide-resnet": 80,
 }
 # Backbones with `maps`, of which rotations are learned.
-WITH_MAPS = ("resnet10", "resnet10-relu", "resnet18")
+WITH_MAPS = ("resnet10", "resnet10-relu", "resnet18", "resnet34")
 # The fewest pixels a side that leave a map to pool; the other backbones take any.
 SMALLEST = {"conv4": 16}
 

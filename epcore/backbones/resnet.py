@@ -1,4 +1,4 @@
-"""ResNet-10 and ResNet-18 with cosine classifiers in mind: no ReLU after the last block."""
+"""ResNet-10, 18 and 34, with or without the ReLU after the last block."""
 
 from fractions import Fraction
 from itertools import pairwise
@@ -20,15 +20,18 @@ class SignedBlock(BasicBlock):  # type: ignore[misc]  # torchvision has no types
 class ResNet(Backbone):
     """7x7 stem of stride 2, max-pool, four stages of 64, 128, 256 and 512 channels, global mean.
 
-    One block a stage is ResNet-10: 512-d features, 4.9 million parameters at width 1 (code of
-    wDAE-GNN); two are ResNet-18, 11.2 million parameters (the paper's text).
+    One block in each stage is ResNet-10: 512-d features, 4.9 million parameters at width 1 (code of
+    wDAE-GNN); two are ResNet-18, 11.2 million parameters (the paper's text); 3, 4, 6 and 3 are
+    ResNet-34, 21.3 million parameters (Discriminative k-shot).
 
     Features are signed: the last block has no ReLU, so that they may point away from a class's
     weights (Gidaris and Komodakis, CVPR 2018, section 3.2), unless `signed` is false. All else is
     torchvision's ResNet, which has neither signed features nor fewer channels; its blocks are used.
     """
 
-    def __init__(self, blocks: int, width: Fraction = Fraction(1), signed: bool = True) -> None:
+    def __init__(
+        self, blocks: tuple[int, ...], width: Fraction = Fraction(1), signed: bool = True
+    ) -> None:
         super().__init__()
         stages = [scaled(channels, width) for channels in (64, 128, 256, 512)]
         self.feature_size = stages[-1]
@@ -40,8 +43,8 @@ class ResNet(Backbone):
         )
         self.blocks = nn.Sequential()
         for stage, (inputs, outputs) in enumerate(pairwise([stages[0], *stages])):
-            for number in range(blocks):
-                last = stage == len(stages) - 1 and number == blocks - 1
+            for number in range(blocks[stage]):
+                last = stage == len(stages) - 1 and number == blocks[stage] - 1
                 kind = SignedBlock if signed and last else BasicBlock
                 self.blocks.append(_block(kind, outputs if number else inputs, outputs))
         for module in self.modules():

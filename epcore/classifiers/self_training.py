@@ -12,6 +12,7 @@ from epcore.classifiers.episodes import EpisodeBatch
 from epcore.classifiers.preprocessing import Step
 from epcore.classifiers.solvers.rows import rows_of
 from epcore.classifiers.solvers.softmax_regression import softmax_regression
+from epcore.classifiers.solvers.surest import surest_of_each_class
 
 
 class SelfTraining(EpisodeClassifier):
@@ -58,7 +59,7 @@ class SelfTraining(EpisodeClassifier):
         weights, bias = softmax_regression(episodes.support, labels, 1 / self.cost)
         for _ in range(self.rounds):
             sureness, guesses = (candidates @ weights + bias).softmax(dim=-1).max(dim=-1)
-            places, amounts = self._select(sureness, guesses, way)
+            places, amounts = surest_of_each_class(sureness, guesses, way, self.per_class)
             chosen = rows_of(candidates, places)
             pseudo = functional.one_hot(guesses.gather(-1, places), way).to(labels.dtype)
             weights, bias = softmax_regression(
@@ -69,12 +70,3 @@ class SelfTraining(EpisodeClassifier):
             )
         scores: Tensor = episodes.query @ weights + bias
         return scores
-
-    def _select(self, sureness: Tensor, guesses: Tensor, way: int) -> tuple[Tensor, Tensor]:
-        """Which images are kept `(..., m)`, m as large as it may get, and 0 for those in excess."""
-        rivals = guesses[..., :, None] == guesses[..., None, :]
-        surer = rivals & (sureness[..., None, :] > sureness[..., :, None])
-        selectable = (surer.sum(dim=-1) < self.per_class).to(sureness.dtype)
-        most = min(sureness.shape[-1], way * self.per_class)
-        chosen = selectable.argsort(dim=-1, descending=True, stable=True)[..., :most]
-        return chosen, selectable.gather(-1, chosen)

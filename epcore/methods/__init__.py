@@ -13,6 +13,7 @@ from epcore.methods.can import Can
 from epcore.methods.egnn import Egnn
 from epcore.methods.gnn import Gnn
 from epcore.methods.leo import Leo
+from epcore.methods.lst import Lst
 from epcore.methods.maml import Maml
 from epcore.methods.masked_k_means import MaskedKMeans
 from epcore.methods.matching import Matching
@@ -33,6 +34,7 @@ METHODS: dict[str, type[EpisodicMethod]] = {
     "gnn": Gnn,
     "maml": Maml,
     "leo": Leo,
+    "lst": Lst,
     "masked-k-means": MaskedKMeans,
     "matching": Matching,
     "metaoptnet": MetaOptNet,

@@ -1,5 +1,7 @@
 """Meta-transfer learning (Sun et al. 2019): scales and shifts of a pretrained network."""
 
+from dataclasses import dataclass
+
 import torch
 from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor, nn
@@ -7,6 +9,21 @@ from torch.nn import functional
 
 from epcore.classifiers.episodes import EpisodeBatch
 from epcore.methods.base import EpisodicMethod, Pretrained
+
+
+@dataclass(frozen=True)
+class LabeledImages:
+    """Images that a linear layer learns from.
+
+    inputs: `(E, n, D + 1)`, features and a one, which the layer's biases multiply. labels: one-hot,
+    `(E, n, way)`, or `(n, way)` if all episodes have the same. weights: what the layer's outputs
+    are multiplied by, of the labels' shape. divisor: of the sum of the images' cross-entropies.
+    """
+
+    inputs: Tensor
+    labels: Tensor
+    weights: Tensor
+    divisor: int
 
 
 class Mtl(EpisodicMethod):
@@ -40,20 +57,34 @@ class Mtl(EpisodicMethod):
         return features
 
     def scores(self, episodes: EpisodeBatch) -> Tensor:
-        inputs = functional.pad(episodes.points, (0, 1), value=1)  # (E, N, D + 1)
-        support, queries = inputs[:, : episodes.labeled], inputs[:, episodes.labeled :]
-        start = torch.cat([self.head.weight, self.head.bias[:, None]], dim=1)  # (way, D + 1)
-        change = self._descent(start.detach(), support.detach(), episodes.support_labels)
-        return queries @ (start + change).mT
+        queries = with_one(episodes.points)[:, episodes.labeled :]
+        start = self._start()
+        end = self._descended(start.detach(), self._support(episodes), self.options.steps)
+        return queries @ (start + (end - start.detach())).mT
 
-    def _descent(self, start: Tensor, support: Tensor, labels: Tensor) -> Tensor:
-        """How far `(E, way, D + 1)` the support's cross-entropy moves a layer from its start."""
-        weights = start.expand(len(support), -1, -1)
-        for _ in range(self.options.steps):
-            errors = (support @ weights.mT).softmax(dim=-1) - labels  # (E, labeled, way)
-            slope = errors.mT @ support / support.shape[1]
-            weights = weights - self.options.inner_rate * slope
-        return weights - start
+    def _start(self) -> Tensor:
+        """Weights and biases `(way, D + 1)` where the linear layer begins."""
+        return torch.cat([self.head.weight, self.head.bias[:, None]], dim=1)
+
+    def _support(self, episodes: EpisodeBatch) -> LabeledImages:
+        labels = episodes.support_labels
+        inputs = with_one(episodes.points.detach())[:, : episodes.labeled]
+        return LabeledImages(inputs, labels, torch.ones_like(labels), episodes.labeled)
+
+    def _descended(self, layer: Tensor, images: LabeledImages, steps: int) -> Tensor:
+        """A layer `(way, D + 1)` or `(E, way, D + 1)` after steps on the images, one of each E."""
+        inputs, weights = images.inputs, images.weights
+        layer = layer.expand(len(inputs), -1, -1)
+        for _ in range(steps):
+            errors = (weights * (inputs @ layer.mT)).softmax(dim=-1) - images.labels  # (E, n, way)
+            slope = (weights * errors).mT @ inputs / images.divisor
+            layer = layer - self.options.inner_rate * slope
+        return layer
+
+
+def with_one(features: Tensor) -> Tensor:
+    """Features `(E, n, D)` and a one, `(E, n, D + 1)`."""
+    return functional.pad(features, (0, 1), value=1)
 
 
 class ScaledConvolution(nn.Module):

@@ -100,7 +100,7 @@ def member(options: Robust.Options) -> Backbone:
         return WideResNet(options.width)
     from epcore.backbones.resnet import ResNet  # imports torchvision, which takes seconds
 
-    return ResNet(blocks=2, width=options.width, signed=False)
+    return ResNet((2, 2, 2, 2), width=options.width, signed=False)
 
 
 def disagreement(probabilities: Tensor, classes: Tensor) -> Tensor:

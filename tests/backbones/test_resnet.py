@@ -1,4 +1,4 @@
-"""ResNet-10 and ResNet-18 of ImageNet-FS: sizes, shapes, signs, and the layers written out."""
+"""ResNet-10, 18 and 34: sizes, shapes, signs, and the layers written out."""
 
 import math
 from fractions import Fraction
@@ -12,21 +12,24 @@ from torch.nn import functional
 from epcore.backbones.base import parameter_count
 from epcore.backbones.build import build_backbone
 
-BLOCKS = {"resnet10": 1, "resnet18": 2}
-RELU = "resnet10-relu"
-KNOWN = {"resnet10": 4_905_792, "resnet18": 11_176_512}
+SIGNED = {"resnet10": (1, 1, 1, 1), "resnet18": (2, 2, 2, 2)}
+WITH_RELU = {"resnet10-relu": (1, 1, 1, 1), "resnet34": (3, 4, 6, 3)}
+BLOCKS = SIGNED | WITH_RELU
+# Those of torchvision, without its last layer.
+KNOWN = {"resnet10": 4_905_792, "resnet18": 11_176_512, "resnet34": 21_284_672}
 
 
 def count(blocks, w=64):
     """Convolutions and BatchNorms, stage by stage."""
     total = 49 * 3 * w + 2 * w
-    for inputs, outputs in [(w, w), (w, 2 * w), (2 * w, 4 * w), (4 * w, 8 * w)]:
-        total += 9 * inputs * outputs + (2 * blocks - 1) * 9 * outputs**2 + 4 * blocks * outputs
+    channels = [(w, w), (w, 2 * w), (2 * w, 4 * w), (4 * w, 8 * w)]
+    for (inputs, outputs), number in zip(channels, blocks, strict=True):
+        total += 9 * inputs * outputs + (2 * number - 1) * 9 * outputs**2 + 4 * number * outputs
         total += (inputs * outputs + 2 * outputs) if inputs != outputs else 0
     return total
 
 
-@pytest.mark.parametrize("architecture", BLOCKS)
+@pytest.mark.parametrize("architecture", KNOWN)
 def test_networks_have_the_known_numbers_of_parameters(architecture):
     with torch.device("meta"):
         network = build_backbone(architecture)
@@ -43,7 +46,7 @@ def norm(x, layer):
     )
 
 
-def written_out(network, x):
+def written_out(network, x, relu):
     convolution, batch_norm = network.stem[0], network.stem[1]
     x = functional.conv2d(x, convolution.weight, stride=2, padding=3)
     x = functional.max_pool2d(norm(x, batch_norm).relu(), 3, 2, 1)
@@ -57,7 +60,7 @@ def written_out(network, x):
                 functional.conv2d(x, block.downsample[0].weight, stride=2), block.downsample[1]
             )
         x = x + y
-        if number < len(network.blocks) - 1:
+        if relu or number < len(network.blocks) - 1:
             x = x.relu()
     return x.mean(dim=(2, 3))
 
@@ -76,23 +79,24 @@ def drawn(network):
 
 @pytest.mark.parametrize("architecture", BLOCKS)
 @pytest.mark.parametrize("pixels", [28, 65])
-def test_features_are_those_of_the_layers_written_out_and_signed(architecture, pixels):
+def test_features_are_those_of_the_layers_written_out(architecture, pixels):
     network = drawn(build_backbone(architecture, Fraction(1, 16)))
     images = torch.randn(5, 3, pixels, pixels)
     with torch.no_grad():
         features = network(images)
-        torch.testing.assert_close(features, written_out(network, images), rtol=1e-4, atol=1e-5)
-    assert (features < 0).any()
+        expected = written_out(network, images, relu=architecture in WITH_RELU)
+        torch.testing.assert_close(features, expected, rtol=1e-4, atol=1e-5)
+    assert (features < 0).any() == (architecture in SIGNED)
     assert (features > 0).any()
 
 
-@pytest.mark.parametrize("architecture", BLOCKS)
+@pytest.mark.parametrize("architecture", SIGNED)
 def test_the_last_map_is_torchvisions_to_the_bit_before_its_last_relu(architecture):
     import_module("epcore.vision")  # before torchvision
     from torchvision.models.resnet import BasicBlock, ResNet
 
     network = drawn(build_backbone(architecture))
-    theirs = ResNet(BasicBlock, [BLOCKS[architecture]] * 4)
+    theirs = ResNet(BasicBlock, BLOCKS[architecture])
     theirs.fc = nn.Identity()
     names, weights = theirs.state_dict(), network.state_dict().values()
     theirs.load_state_dict(dict(zip(names, weights, strict=True)))
@@ -105,12 +109,13 @@ def test_the_last_map_is_torchvisions_to_the_bit_before_its_last_relu(architectu
     assert (last < 0).any()
 
 
-def test_a_network_with_a_last_relu_is_torchvisions():
+@pytest.mark.parametrize("architecture", WITH_RELU)
+def test_a_network_with_a_last_relu_is_torchvisions(architecture):
     import_module("epcore.vision")  # before torchvision
     from torchvision.models.resnet import BasicBlock, ResNet
 
-    network = drawn(build_backbone(RELU))
-    theirs = ResNet(BasicBlock, [1] * 4)
+    network = drawn(build_backbone(architecture))
+    theirs = ResNet(BasicBlock, BLOCKS[architecture])
     theirs.fc = nn.Identity()
     names, weights = theirs.state_dict(), network.state_dict().values()
     theirs.load_state_dict(dict(zip(names, weights, strict=True)))
@@ -131,5 +136,5 @@ def test_convolutions_start_normal_with_a_spread_by_their_outputs():
 
 
 def test_a_depth_is_refused():
-    with pytest.raises(ValueError, match=r"resnet18 has two blocks a stage.* 1/2"):
+    with pytest.raises(ValueError, match="that of resnet18 is not 1/2"):
         build_backbone("resnet18", depth=Fraction(1, 2))

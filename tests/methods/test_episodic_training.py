@@ -32,7 +32,8 @@ WHOLE = View.model_validate({"resize": 1, "crop": 1})
 CONV4 = BackboneConfig(architecture="conv4")
 # Enough for each on pictures of two colors.
 STEPS = {
-    "gnn": 80, "maml": 48, "leo": 100, "mtl": 80, "tpn": 60, "tpn-resnet12": 120, "wdae-gnn": 200
+    "gnn": 80, "maml": 48, "leo": 100, "lst": 80, "mtl": 80, "tpn": 60, "tpn-resnet12": 120,
+    "wdae-gnn": 200,
 }  # fmt: skip
 RATES = {"gnn": 0.01, "tpn-resnet12": 0.001}
 # A batch of BatchNorm has an image of each task of GNN and EGNN; with two tasks TPN learned from
@@ -374,7 +375,7 @@ def test_a_head_over_the_base_classes_is_trained_and_not_kept(colors, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["protonet", "can", "leo", "mtl", "wdae-gnn"])
+@pytest.mark.parametrize("name", ["protonet", "can", "leo", "lst", "mtl", "wdae-gnn"])
 def test_the_checkpoint_of_a_training_is_read_again(colors, tmp_path, name):
     drawn(colors, "val", episodes=2).save(tmp_path / "val.npz")
     stage, weights = stage_of(name, steps=1), tmp_path / "meta-1shot.pt"
@@ -389,7 +390,7 @@ def test_the_checkpoint_of_a_training_is_read_again(colors, tmp_path, name):
     if start:
         drawn(colors, "novel", episodes=2).save(tmp_path / "novel.npz")
         assert len(score_lines(colors, stage, weights, tmp_path / "novel.npz")) == 1 + 2
-    if name == "mtl":
+    if name in ("lst", "mtl"):
         kept, before = method.state_dict(), Checkpoint.load(checkpoint, CONV4).weights
         fixed = [key for key in kept if "convolution." in key]
         assert len(fixed) == 4

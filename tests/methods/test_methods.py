@@ -30,7 +30,7 @@ WAY, SHOT, EACH = 5, 2, 3
 BASE = 12  # base classes
 QUERIES = WAY * EACH
 # A last layer with an output for each class treats classes by their numbers.
-NUMBERED = ("gnn", "maml", "mtl")
+NUMBERED = ("gnn", "lst", "maml", "mtl")
 
 
 def build(name, pixels=28, **options):
@@ -98,7 +98,7 @@ QUERY_GROUPS = {
     "gnn": [range(WAY, WAY + QUERIES)],
     "egnn": [[position] for position in range(WAY, WAY + QUERIES)],
 }
-APART = ("metaoptnet", "mtl", "protonets-plus-plus")  # support and queries are a batch each
+APART = ("lst", "metaoptnet", "mtl", "protonets-plus-plus")  # support and queries are a batch each
 
 
 @pytest.mark.slow
@@ -295,6 +295,12 @@ PARAMETERS = {
     "leo": 8 * 64 + 2 * 128 * 128 + 128 * 64 + 64 * 8 + 64 + 8,
     # Of Conv-4 with 8 channels: a ninth of the weights, and BatchNorm.
     "mtl": 3 * 8 + 3 * 8 * 8 + 4 * 2 * 8 + linear(8, WAY),
+    # MTL's, and those of a network of a feature's and a class mean's 8 numbers each.
+    "lst": 3 * 8
+    + 3 * 8 * 8
+    + 4 * 2 * 8
+    + linear(8, WAY)
+    + (linear(2 * 8, 64) + 2 * 64 + linear(64, 8) + linear(8, 1)),
     # Of 8 features: nodes have 8, then 32 numbers, messages 24; all layers but one have BatchNorm.
     "wdae-gnn": linear(8, 24) + 32 * 24 + linear(32, 24) + 3 * 2 * 24 + linear(8 + 48, 16) + 1,
     # 20 ResNet-18 without a head: torchvision's has 11,689,512 with one of 1000 classes.
@@ -355,6 +361,7 @@ ACTIVATIONS = {
     "leo": [("ReLU", None)] * (4 + 2),
     "wdae-gnn": [("ReLU", None)] * 4 + [("Dropout", 0.7), ("LeakyReLU", 0.01)] * 3,
     "mtl": [("ReLU", None)] * 4,  # of the Conv-4 that it starts from here
+    "lst": [("ReLU", None)] * 4 + [("LeakyReLU", 0.1)] * 2,
     "robust": [("ReLU", None)] * 2 * (1 + 8),  # a block has one, which it uses twice
     "tadam": [("SiLU", None)] * 4 * 3,  # those of the conditions are written as functions
     "metaoptnet": ([("LeakyReLU", 0.1)] * 3 + [("Dropout", 0.1)]) * 2 + [("LeakyReLU", 0.1)] * 6,

@@ -130,7 +130,7 @@ def test_tpn_may_be_trained_with_more_shots_than_it_is_tested_with(shot, trained
 
 
 @pytest.mark.parametrize("shot", [1, 5])
-@pytest.mark.parametrize("name", ["tpn-semi", "masked-k-means"])
+@pytest.mark.parametrize("name", ["tpn-semi", "masked-k-means", "lst"])
 def test_a_training_with_unlabeled_images_is_validated_with_unlabeled_images(name, shot):
     assert plan().compared.validation(name, shot) == f"val-5way-{shot}shot-u20"
 
@@ -179,6 +179,27 @@ def test_rows_of_the_literature_are_rerun_at_the_scales_that_say_so():
     rows = {row for _, row in literature("paper", "main")}
     assert {"Matching", "MAML", "ProtoNet", "GNN"} <= {name.split(" ")[0] for name in rows}
     assert literature("demo", "main") == set()
+
+
+def test_discriminative_has_a_network_of_its_own_and_no_cell_where_a_scale_lacks_it(config):
+    """A ResNet-34, which learns the classes of images as they are; beside EPNet's ResNet-12."""
+    p = plan("paper")
+    cells = [cell for cell in p.tables.cells("ten-shot") if cell.row.name == "Discriminative"]
+    assert {(cell.run.backbone, cell.baseline.backbone) for cell in cells} == {
+        ("resnet34", "resnet12")
+    }
+    network = p.runs.checkpoint(cells[0].run)
+    assert (network.backbone, network.checkpoint) == ("resnet34", "pretrain")
+    stage = p.runs.pretrain(network.dataset, network.backbone, network.recipe, 0)
+    settings = stage.pretraining
+    assert (settings.heads, settings.rotated_copies, settings.rotation_weight) == (
+        "linear", False, 0,
+    )  # fmt: skip
+    assert not stage.propagation.embedding
+    folder = config()
+    put(folder, "scales/demo.yaml", "compared/tables", ["ten-shot"])
+    rows = {cell.row.name for cell in plan("demo", folder).tables.cells("ten-shot")}
+    assert ("TADAM" in rows, "Discriminative" in rows) == (True, False)
 
 
 @pytest.fixture
