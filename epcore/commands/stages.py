@@ -81,7 +81,7 @@ COMPUTE = {
     "imagenet-fs-generator": Stage(
         "imagenet_fs.train_generator", imagenet_fs.GeneratorConfig, "uses", measured=True
     ),
-    "imagenet-fs-evaluate": Stage("imagenet_fs.evaluate", imagenet_fs.TrialsConfig),
+    "imagenet-fs-evaluate": Stage("imagenet_fs.evaluate", imagenet_fs.TrialsConfig, "uses"),
     "co2": Stage("report.co2", Co2Config, counted=False),
 }
 REPORT = {

@@ -9,7 +9,7 @@ from epcore.config.names import Name
 from epcore.config.recipes import BackboneInfo
 from epcore.config.resources import JobResources
 from epcore.data.config import View
-from epcore.generators.config import Generator, WeightPropagation
+from epcore.generators.config import TestedGenerator, WeightPropagation
 from epcore.imagenet_fs.config import ClassifierTraining, GeneratorTraining
 from epcore.settings import Ratio, Settings
 
@@ -28,9 +28,10 @@ class Network(BackboneInfo):
 class Method(Settings):
     """A way to get weights of novel classes."""
 
-    generator: Generator = Field(description="what makes the weights of novel classes")
+    generator: TestedGenerator = Field(description="what makes the weights of novel classes")
     training: GeneratorTraining | None = Field(
-        default=None, description="how it is trained; class means are not"
+        default=None,
+        description="how it is trained before the test; class means and linear layers are not",
     )
     step_sizes: tuple[Annotated[float, Field(gt=0, le=1)], ...] | None = Field(
         default=None,
@@ -47,8 +48,12 @@ class Method(Settings):
 
     @model_validator(mode="after")
     def _trained_if_it_learns(self) -> "Method":
-        if (self.training is None) != (self.generator.kind == "class-means"):
-            raise ValueError("give training, unless the generator is of kind class-means")
+        untrained = ("class-means", "linear-layer")
+        if (self.training is None) != (self.generator.kind in untrained):
+            kinds = " or ".join(untrained)
+            raise ValueError(f"give training, unless the generator is of kind {kinds}")
+        if self.propagation is not None and self.generator.kind == "linear-layer":
+            raise ValueError("a linear layer has no propagation")
         return self
 
 

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -15,18 +16,22 @@ class Task:
     """Episodes that need weights of all their classes.
 
     base: positions of base classes `(episodes, b)`; exemplars: features `(episodes, n, K, D)` of
-    the novel classes.
+    the novel classes; trials: of a test, the number of each episode's draw of exemplars.
     """
 
     base: Tensor
     exemplars: Tensor
+    trials: tuple[int, ...] = ()
 
 
 class WeightGenerator(nn.Module, ABC):
     """Maps a task to weights `(episodes, b + n, D)`, base classes first.
 
     scale: of the cosine classifier that uses them; it goes on learning from pretraining.
+    trials_at_once: how many trials of a test are the episodes of one task.
     """
+
+    trials_at_once: ClassVar[int] = 1
 
     def __init__(self, scale: Tensor) -> None:
         super().__init__()

@@ -58,6 +58,21 @@ Generator = Annotated[
 ]
 
 
+class LinearLayer(Settings):
+    """A linear layer of all classes, trained in the test, see `epcore.generators.linear_layer`."""
+
+    kind: Literal["linear-layer"]
+    iterations: PositiveInt = Field(description="steps of SGD")
+    batch_size: PositiveInt = Field(description="images of a step, of base and novel classes")
+    learning_rate: PositiveFloat = Field(description="of all steps")
+    momentum: Probability = Field(description="of SGD, and its dampening")
+    weight_decay: NonNegativeFloat = Field(description="of weights and biases")
+
+
+# A generator that is made from the classifier of stage 1, or a layer that is not.
+TestedGenerator = Annotated[Generator | LinearLayer, Field(discriminator="kind")]
+
+
 class WeightPropagation(Settings):
     """Embedding propagation "right after the denoising autoencoder", on the class weights.
 

@@ -1,4 +1,4 @@
-"""Stage 1: a network and a cosine classifier of the base classes, perhaps one of rotations too."""
+"""Stage 1: a network and a classifier of the base classes, perhaps one of rotations too."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +17,7 @@ from epcore.data.device_images import to_device
 from epcore.data.store import ImageStore
 from epcore.errors import UserError
 from epcore.imagenet_fs.classes import Subsets, check_pair
-from epcore.imagenet_fs.config import ClassifierConfig
+from epcore.imagenet_fs.config import ClassifierConfig, ClassifierTraining
 from epcore.runtime.device import autocast, choose_device, place, set_precision
 from epcore.training.loop import seed_of
 from epcore.training.pretraining_loss import ROTATIONS
@@ -43,13 +43,28 @@ class RotationHead(nn.Module):
 
 
 class ClassifierModel(nn.Module):
-    """A backbone and the cosine classifier of the base classes; that of rotations is optional."""
+    """A backbone and the classifier of the base classes; that of rotations is optional."""
 
-    def __init__(self, backbone: Backbone, classes: int, scale: float, rotations: bool) -> None:
+    def __init__(self, backbone: Backbone, classes: int, settings: ClassifierTraining) -> None:
         super().__init__()
+        size = backbone.feature_size
         self.backbone = backbone
-        self.class_head = CosineClassifier(backbone.feature_size, classes, scale)
-        self.rotations = RotationHead(backbone.feature_size) if rotations else None
+        self.class_head: nn.Module
+        if settings.linear:
+            self.class_head = nn.Linear(size, classes, bias=False)
+        else:
+            self.class_head = CosineClassifier(size, classes, settings.scale)
+        self.rotations = RotationHead(size) if settings.rotation_weight else None
+
+
+def gradient_penalty(features: Tensor, logits: Tensor, expected: Tensor) -> Tensor:
+    """Squared norm of the gradient of a linear layer's mean cross-entropy, by its weights.
+
+    `|| 1/n sum_i (p_i - y_i) x_i^T ||^2` over features x `(n, D)`, with probabilities p and one-hot
+    classes y: Batch SGM (Hariharan and Girshick, ICCV 2017; losses.py of the authors' code).
+    """
+    errors = logits.softmax(dim=1) - functional.one_hot(expected, logits.shape[1])  # (n, C)
+    return (errors.T @ features / len(features)).square().sum()
 
 
 class ClassifierTask:
@@ -57,7 +72,8 @@ class ClassifierTask:
 
     With a `rotation_weight` each image is turned by 0, 90, 180 and 270 degrees, after it was
     augmented. A second classifier learns which of them it is, and its cross-entropy over all four
-    is added with this weight; the classes are learned from the image as it was.
+    is added with this weight; the classes are learned from the image as it was. With a
+    `gradient_weight` the `gradient_penalty` of the loss over classes is added with this weight.
 
     Validation is the top-1 accuracy among all base classes on the queries of the base classes
     that validation scores. Class uniform sampling is the authors' code's.
@@ -72,8 +88,7 @@ class ClassifierTask:
     ) -> None:
         self.config, self.images, self.queries, self.device = config, images, queries, device
         self.settings = config.training
-        rotations = self.settings.rotation_weight > 0
-        copies = ROTATIONS if rotations else 1
+        copies = ROTATIONS if self.settings.rotation_weight else 1
         self.steps, self.images_per_step = self.settings.steps, self.settings.batch_size * copies
         pixels = crop_size(images.images.shape[1], config.view)
         if pixels < LEAST_PIXELS:
@@ -90,7 +105,7 @@ class ClassifierTask:
         self.expected = torch.from_numpy(np.searchsorted(subsets.base, queries.labels[self.rows]))
         torch.manual_seed(seed_of(config.seed, "imagenet-fs classifier", "weights"))
         backbone, classes = build(config.backbone), len(subsets.base)
-        self.model = ClassifierModel(backbone, classes, self.settings.scale, rotations)
+        self.model = ClassifierModel(backbone, classes, self.settings)
         place(self.model, device)
         self.augmenter = Augmenter(self.settings.augmentation, config.view)
 
@@ -112,7 +127,7 @@ class ClassifierTask:
             batch = self.augmenter.pretrain_transform(images, generator)
             expected = torch.from_numpy(classes).to(self.device)
             if self.model.rotations is None:
-                yield functional.cross_entropy(self._logits(batch), expected)
+                yield self._class_loss(self._features(batch), expected)
             else:
                 yield self._loss_with_rotations(batch, expected, self.model.rotations)
 
@@ -127,14 +142,18 @@ class ClassifierTask:
         features = maps[: len(batch)].float().mean(dim=(-2, -1))
         turns = torch.arange(ROTATIONS, device=self.device).repeat_interleave(len(batch))
         rotation_loss = functional.cross_entropy(head.classifier(rotation_features), turns)
-        class_loss = functional.cross_entropy(self.model.class_head(features), expected)
+        class_loss = self._class_loss(features, expected)
         return class_loss + self.settings.rotation_weight * rotation_loss
 
-    def _logits(self, batch: Tensor) -> Tensor:
+    def _class_loss(self, features: Tensor, expected: Tensor) -> Tensor:
+        logits, weight = self.model.class_head(features), self.settings.gradient_weight
+        loss = functional.cross_entropy(logits, expected)
+        return loss + weight * gradient_penalty(features, logits, expected) if weight else loss
+
+    def _features(self, batch: Tensor) -> Tensor:
         with autocast(self.device, self.config.precision):
-            features = self.model.backbone(batch)
-        logits: Tensor = self.model.class_head(features.float())
-        return logits
+            features: Tensor = self.model.backbone(batch)
+        return features.float()
 
     @torch.no_grad()
     def validate(self) -> tuple[float, float]:
@@ -142,7 +161,8 @@ class ClassifierTask:
         logits = []
         for start in range(0, len(self.rows), BATCH):
             images = to_device(self.queries.pixels(self.rows[start : start + BATCH]), self.device)
-            logits.append(self._logits(self.augmenter.eval_transform(images)).cpu())
+            features = self._features(self.augmenter.eval_transform(images))
+            logits.append(self.model.class_head(features).cpu())
         scores = torch.cat(logits).double()
         accuracy = (scores.argmax(dim=1) == self.expected).double().mean()
         return float(accuracy), float(functional.cross_entropy(scores, self.expected))

@@ -10,14 +10,17 @@ from torch import Tensor
 from epcore.errors import UserError
 from epcore.evaluation.classifier_test import write_scores
 from epcore.files import Provenance
+from epcore.generators.base import WeightGenerator
+from epcore.generators.config import LinearLayer
+from epcore.generators.linear_layer import LinearLayerGenerator
 from epcore.imagenet_fs.build import build_generator, load_generators, read_head
 from epcore.imagenet_fs.classes import Subsets
 from epcore.imagenet_fs.config import Measure, TrialsConfig
 from epcore.imagenet_fs.exemplars import Exemplars
 from epcore.imagenet_fs.features import open_both
-from epcore.imagenet_fs.trials import Queries, weights_of_trials
+from epcore.imagenet_fs.trials import Queries, scored_base_images, weights_of_trials
 from epcore.propagation import DegenerateFeaturesError
-from epcore.runtime.device import describe
+from epcore.runtime.device import choose_device, describe
 
 MEASURES: tuple[Measure, ...] = get_args(Measure)
 
@@ -37,23 +40,28 @@ def run(
 
     An episode is a trial. `exemplars` are those of split novel, in the order of the stage's shots.
     A generator that was trained with another K than it is tested with is the only one there is;
-    without a file it has nothing to learn.
+    without a file it has nothing to learn before the test.
     """
     files = [features / f"{part}.npy" for part in ("images", "queries")]
     trained = [generator] if generator else []
     provenance = Provenance(
         "imagenet-fs-evaluate", config, [*files, checkpoint, *trained, *exemplars]
     )
-    device = torch.device("cpu")
     images, tested = open_both(data, queries, features)
     subsets = Subsets.of(images.store, "novel")
+    model: WeightGenerator
+    if isinstance(config.generator, LinearLayer):
+        device = choose_device()
+        base_images = scored_base_images(images, subsets, device)
+        model = LinearLayerGenerator(config.generator, base_images, config.seed)
+    else:
+        device = torch.device("cpu")
+        head = read_head(checkpoint)
+        model = build_generator(config.generator, head["weight"], head["scale"], config.propagation)
     scored = Queries.of(tested, subsets, device)
     states: dict[int, dict[str, Tensor]] = {}
     if generator:
         states = load_generators(generator, config.generator.kind)
-    head = read_head(checkpoint)
-    model = build_generator(config.generator, head["weight"], head["scale"], config.propagation)
-    model.to(device)
     base = len(subsets.base)
     factors = config.novel_factors or (1.0,) * len(config.shots)
     for shots, step_size, factor, file in zip(

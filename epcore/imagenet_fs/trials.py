@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from epcore.generators.base import Task, WeightGenerator
+from epcore.generators.linear_layer import BaseImages
 from epcore.imagenet_fs.classes import Subsets
 from epcore.imagenet_fs.config import Measure
 from epcore.imagenet_fs.exemplars import Exemplars
@@ -92,6 +93,13 @@ class Queries:
         return {measure: float(hit.double().mean()) for measure, hit in accuracies.items()}
 
 
+def scored_base_images(images: ImageFeatures, subsets: Subsets, device: torch.device) -> BaseImages:
+    """The images of those base classes that are scored, on which the code of Batch SGM trains."""
+    rows = np.flatnonzero(np.isin(images.store.labels, subsets.base[subsets.scored]))
+    classes = np.searchsorted(subsets.base, images.store.labels[rows])
+    return BaseImages(images.of(rows).to(device), torch.from_numpy(classes).to(device))
+
+
 @torch.no_grad()
 def weights_of_trials(
     generator: WeightGenerator,
@@ -103,6 +111,9 @@ def weights_of_trials(
     """For each trial the weights `(base + novel, D)` of all base and novel classes."""
     generator.eval()
     device = generator.scale.device
-    base_classes = torch.arange(base, device=device)[None]
-    for rows in exemplars.rows:
-        yield generator(Task(base_classes, images.of(rows)[None].to(device)), step_size)[0]
+    base_classes = torch.arange(base, device=device)
+    for first in range(0, len(exemplars.rows), generator.trials_at_once):
+        rows = exemplars.rows[first : first + generator.trials_at_once]
+        trials = tuple(range(first, first + len(rows)))
+        features = images.of(rows).to(device)  # (trials, n, K, D)
+        yield from generator(Task(base_classes.expand(len(rows), -1), features, trials), step_size)

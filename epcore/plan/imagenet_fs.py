@@ -11,6 +11,7 @@ from epcore.config.load import extend, merge, read_yaml
 from epcore.config.resources import JobResources
 from epcore.config.scale import ScaledBackbone
 from epcore.errors import UserError
+from epcore.generators.config import LinearLayer
 from epcore.imagenet_fs.config import (
     ClassifierConfig,
     ClassifierTraining,
@@ -107,6 +108,12 @@ class ImageNetFs:
         """The methods whose generators learn something."""
         return [name for name, method in self.methods.items() if method.training]
 
+    @property
+    def test_trained_methods(self) -> list[str]:
+        """The methods that train a layer for each trial of the test."""
+        methods = self.methods.items()
+        return [name for name, method in methods if isinstance(method.generator, LinearLayer)]
+
     @cache  # noqa: B019 - a plan lives as long as the program
     def generator_method(self, method: str) -> str:
         """The method that names the generator of a method."""
@@ -144,7 +151,7 @@ class ImageNetFs:
     def generator_files(self, run: Run) -> list[str]:
         """The file of the generators that a run tests, which methods may share.
 
-        Class means have none.
+        Methods that train nothing before the test have none.
         """
         if run.recipe not in self.trained_methods:
             return []
@@ -250,6 +257,7 @@ class ImageNetFs:
             changes = {"step": "after"}
             propagation = propagation.model_copy(update=changes) if propagation.training else None
         training = self._training(method)
+        assert not isinstance(settings.generator, LinearLayer)  # it is not trained in this stage
         return GeneratorConfig(
             threads=self.scale.resources.weights.threads,
             generator=settings.generator,
@@ -264,7 +272,7 @@ class ImageNetFs:
         assert training is not None  # only trained methods have a job that asks for it
         return training
 
-    def evaluate(self, method: str) -> TrialsConfig:
+    def evaluate(self, method: str, seed: int = 0) -> TrialsConfig:
         settings = pick(self.methods, method, "method", self._location)
         shots = self.settings.shots
         return TrialsConfig(
@@ -275,6 +283,7 @@ class ImageNetFs:
             step_sizes=settings.step_sizes or (1.0,) * len(shots),
             novel_factors=settings.novel_factors or (),
             prior=self.settings.prior,
+            seed=seed if method in self.test_trained_methods else 0,
         )
 
 

@@ -15,7 +15,7 @@ from epcore.backbones.config import BackboneConfig
 from epcore.data.config import View
 from epcore.errors import UserError
 from epcore.imagenet_fs.classes import Subsets
-from epcore.imagenet_fs.classifier import ClassifierTask, run
+from epcore.imagenet_fs.classifier import ClassifierTask, gradient_penalty, run
 from epcore.imagenet_fs.config import ClassifierConfig, ClassifierTraining
 
 CPU = torch.device("cpu")
@@ -84,6 +84,78 @@ def cross_entropy(features, weights, scale, expected):
     cosines /= np.linalg.norm(features, axis=1)[:, None] * np.linalg.norm(weights, axis=1)
     powers = np.exp(scale * cosines)
     return -np.log(powers[range(len(expected)), expected] / powers.sum(axis=1)).mean()
+
+
+def test_the_penalty_is_the_squared_norm_of_the_gradient_by_the_weights():
+    rng = np.random.default_rng(0)
+    features, weights = rng.normal(size=(6, 5)), rng.normal(size=(4, 5))
+    expected = np.array([0, 3, 3, 1, 2, 0])
+    gradient = np.zeros((4, 5))
+    for x, right in zip(features, expected, strict=True):
+        p = np.exp(weights @ x) / np.exp(weights @ x).sum()
+        gradient += np.outer(p - (np.arange(4) == right), x) / 6
+    x, w = torch.from_numpy(features), torch.from_numpy(weights).requires_grad_()
+    y = torch.from_numpy(expected)
+    loss = torch.nn.functional.cross_entropy(x @ w.T, y)
+    (of_torch,) = torch.autograd.grad(loss, w)
+    found = gradient_penalty(x, x @ w.T, y).item()
+    assert found == pytest.approx((gradient**2).sum())
+    assert found == pytest.approx(of_torch.square().sum().item())
+
+
+@pytest.mark.parametrize("weight", [0, 5])
+def test_the_loss_of_a_linear_classifier_has_the_penalty_with_its_weight(stores, weight):
+    made = task(stores, linear=True, gradient_weight=weight)
+    made.model.eval()
+    rows, classes = made.sample(0, 0)
+    loss = next(iter(made.losses(0, 0, torch.Generator()))).item()
+    with torch.no_grad():
+        images = torch.from_numpy(stores["images"].images[rows])
+        features = made.model.backbone(made.augmenter.eval_transform(images)).double().numpy()
+        weights = made.model.class_head.weight.double().numpy()
+    powers = np.exp(features @ weights.T)
+    shares = powers / powers.sum(axis=1, keepdims=True)
+    errors = shares - np.eye(len(weights))[classes]
+    expected = -np.log(shares[range(len(rows)), classes]).mean()
+    expected += weight * ((errors.T @ features / len(rows)) ** 2).sum()
+    assert loss == pytest.approx(expected, rel=1e-5)
+
+
+def test_the_penalty_changes_the_network_and_makes_the_gradient_smaller(stores, tmp_path):
+    """Both heads are linear layers without bias; a weight of 0 is no penalty."""
+    folders = [stores[part].directory for part in ("images", "queries")]
+    trained = {}
+    for weight in (None, 0, 5):
+        changes = {} if weight is None else {"gradient_weight": weight}
+        out = tmp_path / f"{weight}.pt"
+        run(
+            stage(linear=True, epochs=4, steps=15, learning_rate=0.01, **changes),
+            *folders,
+            out,
+            False,
+        )
+        trained[weight] = Checkpoint.load(out, stage().backbone)
+        assert {*trained[weight].class_head} == {"weight"}
+    heads = {weight: checkpoint.class_head["weight"] for weight, checkpoint in trained.items()}
+    assert torch.equal(heads[None], heads[0])
+    assert not torch.equal(heads[0], heads[5])
+    penalties = {}
+    for weight in (0, 5):
+        made = task(stores, linear=True, batch_size=200)
+        trained[weight].fill(made.model.backbone, made.model.class_head)
+        made.model.eval()
+        rows, classes = made.sample(0, 0)
+        images = made.augmenter.eval_transform(torch.from_numpy(stores["images"].images[rows]))
+        with torch.no_grad():
+            features = made.model.backbone(images)
+            logits = made.model.class_head(features)
+        penalties[weight] = gradient_penalty(features, logits, torch.from_numpy(classes)).item()
+    assert penalties[5] < 0.5 * penalties[0]
+
+
+def test_the_penalty_is_of_a_linear_classifier_alone():
+    with pytest.raises(ValueError, match="set linear to true"):
+        stage(gradient_weight=5)
 
 
 def test_the_loss_over_rotations_is_of_all_four_and_that_over_classes_of_the_first(stores):

@@ -23,7 +23,7 @@ from epcore.imagenet_fs.evaluate import run as evaluate
 from epcore.imagenet_fs.exemplars import Exemplars, draw
 from epcore.imagenet_fs.exemplars import run as freeze
 from epcore.imagenet_fs.train_generator import GeneratorTask, run, sample
-from epcore.imagenet_fs.trials import Queries, hits
+from epcore.imagenet_fs.trials import Queries, hits, scored_base_images
 
 CPU = torch.device("cpu")
 KINDS = {
@@ -34,6 +34,10 @@ KINDS = {
         "kind": "wdae-gnn", "noise": 0.08, "temperature": 5, "neighbors": 4, "hidden": 3,
         "dropout": 0.3, "reconstruction_weight": 1,
     },
+}  # fmt: skip
+LAYER = {
+    "kind": "linear-layer", "iterations": 60, "batch_size": 100, "learning_rate": 1,
+    "momentum": 0.9, "weight_decay": 1e-3,
 }  # fmt: skip
 EP = {"alpha": 0.5, "training": True, "nodes": "all", "reconstruction": "propagated",
       "step": "after", "normalize_weights": False}  # fmt: skip
@@ -288,7 +292,8 @@ def test_episodes_that_the_data_cannot_fill_are_told(task, changes, shots, messa
 
 def scores_of(stores, features, checkpoint, exemplars, generator, out, kind="wdae-gnn", **more):
     settings = {"step_sizes": (1.0, 0.6), "propagation": None} | more
-    told = TrialsConfig(stage_version=1, generator=KINDS[kind], shots=(1, 3), prior=0.7, **settings)
+    made = {"linear-layer": LAYER, **KINDS}[kind]
+    told = TrialsConfig(stage_version=1, generator=made, shots=(1, 3), prior=0.7, **settings)
     files = [exemplars / f"novel-{shots}shot.npz" for shots in told.shots]
     folders = (stores[part].directory for part in ("images", "queries"))
     evaluate(told, *folders, features, checkpoint, files, out, generator)
@@ -348,6 +353,42 @@ def test_class_means_need_no_generator_and_scores_of_novel_classes_have_their_fa
             scores = cosine_logits(scored.features, weights[scored.columns], head["scale"])
             expected = scored.accuracies(scores, 0.7, factor)["all"]
             assert float(line.split(",")[1]) == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_linear_layer_is_trained_for_each_trial_on_a_checkpoint_of_any_classifier(
+    stores, features, checkpoint, exemplars, tmp_path
+):
+    """Far above chance, which is 5 of 11 novel classes and 5 of 23 scored ones."""
+    content = torch.load(checkpoint, weights_only=True)
+    del content["class_head"]["scale"]
+    linear = tmp_path / "linear.pt"
+    torch.save(content, linear)
+
+    def scores(name, path, **more):
+        given = (stores, features, path, exemplars, None, tmp_path / name, "linear-layer")
+        return scores_of(*given, **more)
+
+    found = scores("scores", linear)
+    assert found == scores("again", checkpoint)
+    assert found != scores("seed", linear, seed=1)
+    means = {
+        name: np.mean([float(line.split(",")[1]) for line in text.splitlines()[1:]])
+        for name, text in found.items()
+    }
+    assert means["novel-1shot.csv"] > 0.8
+    assert means["novel-3shot.csv"] > 0.95
+    assert means["all-3shot.csv"] > 0.8
+
+
+def test_a_linear_layer_is_trained_on_images_of_the_scored_base_classes(opened):
+    images = opened["images"]
+    store, subsets = images.store, Subsets.of(images.store, "novel")
+    base = scored_base_images(images, subsets, CPU)
+    assert len(base.features) == len(base.classes) == 12 * 12
+    rows = [row for row, label in enumerate(store.labels)
+            if store.classes[label].group == "base_classes_2"]  # fmt: skip
+    assert torch.equal(base.features, images.of(np.array(rows)))
+    assert np.array_equal(subsets.base[base.classes.numpy()], store.labels[rows])
 
 
 def test_generators_of_another_kind_are_refused(

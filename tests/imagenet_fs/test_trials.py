@@ -149,6 +149,24 @@ def test_a_prior_near_one_ranks_novel_classes_first_and_one_near_zero_last(opene
     assert accuracies(scored, weights, 4.0, 1e-12)["all-prior"] <= 1 - of_novel
 
 
+def test_trials_that_are_one_task_keep_their_numbers_and_their_order(opened):
+    class Numbers(ClassMeansGenerator):
+        trials_at_once = 3
+
+        def forward(self, task, step_size=1.0):
+            seen.append(task.trials)
+            return super().forward(task, step_size)
+
+    images, seen = opened["images"], []
+    drawn = draw(images.store, "novel", 2, 7, seed=0)
+    base = len(Subsets.of(images.store, "novel").base)
+    given = (torch.randn(base, images.values.shape[1]), torch.tensor(10.0))
+    found = list(weights_of_trials(Numbers(*given), images, drawn, base))
+    assert seen == [(0, 1, 2), (3, 4, 5), (6,)]
+    expected = weights_of_trials(ClassMeansGenerator(*given), images, drawn, base)
+    assert all(torch.equal(*pair) for pair in zip(found, expected, strict=True))
+
+
 def test_each_trial_has_the_weights_of_its_own_exemplars(opened):
     images = opened["images"]
     drawn = draw(images.store, "novel", 2, 3, seed=0)

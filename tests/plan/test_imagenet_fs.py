@@ -67,6 +67,14 @@ def test_the_paper_scale_has_the_numbers_of_the_cited_code():
     assert expected.items() <= turned["training"].items()
     assert turned["backbone"]["architecture"] == "resnet10-relu"
     assert plan().evaluate("cc-rot").novel_factors == (0.8, 0.75, 0.7, 0.65, 0.6)
+    sgm = plan().classifier("resnet10-sgm", 0).model_dump(mode="json")
+    expected = {"batch_size": 256, "epochs": 90, "drops": [30, 60], "learning_rate": 0.1,
+                "weight_decay": 1e-4, "linear": True, "gradient_weight": 5.0}  # fmt: skip
+    assert expected.items() <= sgm["training"].items()
+    assert sgm["backbone"]["architecture"] == "resnet10-relu"
+    layer = plan().evaluate("batch-sgm").generator.model_dump()
+    assert layer == {"kind": "linear-layer", "iterations": 10_000, "batch_size": 1000,
+                     "learning_rate": 1, "momentum": 0.9, "weight_decay": 1e-3}  # fmt: skip
     trials = plan().evaluate("wdae-gnn").model_dump(mode="json")
     assert trials["step_sizes"] == [1.0, 1.0, 0.6, 0.4, 0.2]
     assert (trials["shots"], trials["prior"]) == ([1, 2, 5, 10, 20], 0.7)
@@ -94,17 +102,27 @@ def test_lwof_has_a_generator_for_each_shot_and_wdae_one_for_all():
     assert len(found.validation_exemplars("wdae-gnn")) == 1
 
 
-def test_class_means_are_tested_on_their_network_with_nothing_trained_behind_it():
+OWN_NETWORK = {"cc-rot": "resnet10-rotations", "batch-sgm": "resnet10-sgm"}
+
+
+@pytest.mark.parametrize(("method", "network"), OWN_NETWORK.items())
+def test_methods_without_a_generator_file_are_tested_on_their_own_network(method, network):
     found = plan()
-    assert set(found.methods) - set(found.trained_methods) == {"cc-rot"}
+    assert set(found.methods) - set(found.trained_methods) == set(OWN_NETWORK)
     cells = plan_of("paper").tables.cells("imagenetfs")
-    runs = {cell.run for cell in cells if cell.row.name == "cc-rot"}
-    assert {run.backbone for run in runs} == {"resnet10-rotations"}
+    runs = {cell.run for cell in cells if cell.row.name == method}
+    assert {run.backbone for run in runs} == {network}
     assert {found.trained(run) for run in runs} == {
-        f"results/paper/imagenet-fs/{run.dataset}/resnet10-rotations/s0/classifier.pt"
-        for run in runs
+        f"results/paper/imagenet-fs/{run.dataset}/{network}/s0/classifier.pt" for run in runs
     }
     assert not [file for run in runs for file in found.generator_files(run)]
+
+
+def test_the_seed_is_told_to_the_test_of_methods_that_draw_in_it_and_to_no_other():
+    found = plan()
+    changed = [name for name in found.methods if found.evaluate(name, 1) != found.evaluate(name)]
+    assert changed == found.test_trained_methods == ["batch-sgm"]
+    assert "seed" not in config_text(found.evaluate("wdae-gnn", 1))
 
 
 @pytest.mark.parametrize("scale", ["demo", "paper"])
@@ -118,7 +136,7 @@ def test_the_table_has_ten_columns_of_every_method_and_run_and_the_papers_rows(s
     cells = {(cell.block, cell.row, cell.column): cell for cell in told.cells}
     first = list({dataset: run for run, dataset in reversed(runs.items())}.values())
     own_network = [row for row in rows if rows[row].backbone]
-    assert own_network == ["cc-rot"]
+    assert set(own_network) == set(OWN_NETWORK)
     others = [row for row in rows if row not in own_network]
     places = [*itertools.product(runs, others, columns)]
     assert sorted(cells) == sorted([*places, *itertools.product(first, own_network, columns)])
@@ -167,7 +185,7 @@ def test_the_page_on_the_environment_names_every_training_and_test_of_the_target
     assert {cell.checkpoint_meta for cell in cells} <= set(told)
     runs = plan.imagenet_fs.scale.runs
     networks = {(run.dataset, run.network) for run in runs}
-    networks |= {(run.dataset, "resnet10-rotations") for run in runs}
+    networks |= {(run.dataset, network) for run in runs for network in OWN_NETWORK.values()}
     classifiers = [meta for meta in told if meta.endswith("/classifier.meta.json")]
     assert {tuple(meta.split("/")[3:5]) for meta in classifiers} == networks
     kinds = list(dict.fromkeys("/scores/" in meta for meta in told))
@@ -204,6 +222,8 @@ def test_all_leaves_out_the_table_of_one_run_which_can_be_asked_for_by_name():
 
 
 FS, DEMO, TABLE = "imagenet-fs.yaml", "scales/demo.yaml", "tables/imagenetfs.yaml"
+EP = {"alpha": 0.5, "training": False, "nodes": "all", "reconstruction": "generated",
+      "step": "after", "normalize_weights": False}  # fmt: skip
 MISTAKES = [
     (DEMO, "imagenet_fs", {}, "the key 'imagenet_fs.runs' is missing"),
     (DEMO, "imagenet_fs/runs/0/dataset", "glyph-mini", "'glyph-mini-queries'"),
@@ -223,6 +243,13 @@ MISTAKES = [
         "networks/resnet10-rotations/architecture",
         "conv4",
         "networks.resnet10-rotations.classifier: conv4 has no maps to learn rotations of",
+    ),
+    (FS, "methods/batch-sgm/propagation", EP, "a linear layer has no propagation"),
+    (
+        FS,
+        "networks/resnet10-sgm/classifier/linear",
+        False,
+        "networks.resnet10-sgm.classifier: gradient_weight is of a linear classifier",
     ),
     (FS, "methods/wdae-gnn-ep/extends", "wdae", "unknown method 'wdae'"),
     (TABLE, "imagenet_fs/rows/wdae-gnn-ep/baseline", "wdae", "unknown row 'wdae'"),

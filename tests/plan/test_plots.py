@@ -143,7 +143,11 @@ def test_curves_show_every_training_of_imagenet_fs(scale):
     fs, runs = plan.imagenet_fs, plan.tested.imagenet_fs
     curves = fs.curves(runs)
     datasets = {run.dataset for run in fs.scale.runs}
-    only_stage_one = {f"curves-{dataset}-resnet10-rotations" for dataset in datasets}
+    only_stage_one = {
+        f"curves-{dataset}-resnet10-{trained}"
+        for dataset in datasets
+        for trained in ("rotations", "sgm")
+    }
     others = {f"curves-{run.dataset}-{run.network}" for run in fs.scale.runs}
     assert set(curves) == only_stage_one | others
     assert (

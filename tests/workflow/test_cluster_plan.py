@@ -11,7 +11,13 @@ pytestmark = pytest.mark.slow
 
 TARGETS = ("all", "tables/imagenetfs-variants.tex")
 ROOT = Path(__file__).parents[2]
-ALONE = {"data", "imagenet_fs_classifier", "imagenet_fs_features", "imagenet_fs_generator"}
+ALONE = {
+    "data",
+    "imagenet_fs_classifier",
+    "imagenet_fs_features",
+    "imagenet_fs_generator",
+    "imagenet_fs_evaluate_layers",
+}
 
 
 @pytest.fixture(scope="module")

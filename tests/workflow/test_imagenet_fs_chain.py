@@ -28,11 +28,12 @@ def built(project_in, tmp_path_factory):
 
 def test_the_table_has_every_cell_of_ours_and_the_papers_rows(built):
     project, run = built
-    assert (run.jobs["imagenet_fs_classifier"], run.jobs["imagenet_fs_generator"]) == (2, 4)
+    assert (run.jobs["imagenet_fs_classifier"], run.jobs["imagenet_fs_generator"]) == (3, 4)
     assert run.jobs["imagenet_fs_evaluate"] == 5
+    assert run.jobs["imagenet_fs_evaluate_layers"] == 1
     lines = lines_of(project.folder / f"results/{SCALE}/tables/imagenetfs.csv")
     ours = [line for line in lines if line["accuracy"]]
-    assert len(ours) == 5 * 4
+    assert len(ours) == 6 * 4
     assert all(0 <= float(line["accuracy"]) <= 100 and line["episodes"] == "3" for line in ours)
     differing = [line for line in ours if line["difference"]]
     assert {line["row"] for line in differing} == {"wdae-gnn-ep"}
@@ -73,8 +74,9 @@ def test_the_variants_train_what_is_not_there_and_are_no_part_of_all(built):
 def test_the_paper_scale_plans_both_readings_and_networks_with_their_resources(project):
     run = project.snakemake("-n", TARGETS[0], "--config", "scale=paper")
     assert run.code == 0, run.text
-    assert run.jobs["imagenet_fs_classifier"] == 6  # two of them with rotations
-    assert (run.jobs["imagenet_fs_features"], run.jobs["data"]) == (6, 4)
+    # Two of them with rotations, two with Batch SGM.
+    assert run.jobs["imagenet_fs_classifier"] == 8
+    assert (run.jobs["imagenet_fs_features"], run.jobs["data"]) == (8, 4)
     assert run.jobs["imagenet_fs_exemplars"] == 2
     features = run.text.split("rule imagenet_fs_features:")[1].split("rule ")[0]
     assert re.search(r"runtime=480\b", features)

@@ -137,6 +137,8 @@ rule imagenet_fs_evaluate:
         meta=paths.meta(FS.trial_files()[0]),
     log:
         "results/{scale}/logs/imagenet-fs/{dataset}/{network}/s{seed}/evaluate-{method}.log",
+    wildcard_constraints:
+        method=one_of(set(FS.methods) - set(FS.test_trained_methods)),
     localrule: True
     threads: WEIGHTS.threads
     resources:
@@ -148,8 +150,22 @@ rule imagenet_fs_evaluate:
         queries=subpath(input.queries, parent=True),
         features=subpath(input.features, parent=True),
         out=subpath(output.meta, parent=True),
+        gpus="",
     shell:
-        "epcore imagenet-fs-evaluate --config {params.config:q} --data {params.data:q}"
+        "epcore imagenet-fs-evaluate {params.gpus} --config {params.config:q} --data {params.data:q}"
         " --queries {params.queries:q} --features {params.features:q}"
         " --checkpoint {input.checkpoint:q} --generator {input.generator:q}"
         " --exemplars {input.exemplars:q} --out {params.out:q} > {log:q} 2>&1"
+
+
+# Methods that train a layer for each trial of the test, for hours at the paper's scale.
+use rule imagenet_fs_evaluate as imagenet_fs_evaluate_layers with:
+    wildcard_constraints:
+        method=one_of(FS.test_trained_methods),
+    localrule: False
+    resources:
+        gpu=1,
+        mem_mb=each_attempt(WEIGHTS.mem_mb),
+        runtime=each_attempt(WEIGHTS.runtime),
+    params:
+        gpus=lambda w, resources: f"{ALLOW_CPU} --gpus {resources.gpu}",
