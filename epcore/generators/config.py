@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from epcore.settings import Probability, Settings
 
@@ -25,6 +25,24 @@ class LwofAttention(Settings):
     kind: Literal["lwof-attention"]
     attention_scale: PositiveFloat = Field(
         description="where the learned scale of attention starts"
+    )
+
+
+class PmnSettings(Settings):
+    """Prototype matching networks, see `epcore.generators.pmn`."""
+
+    kind: Literal["pmn"]
+    examples: NonNegativeInt = Field(
+        description="of a novel class, generated ones included, which fill it up to this number; "
+        "with 0 none is ever generated"
+    )
+    noise: PositiveFloat = Field(
+        default=0.1,
+        description="length of what noise adds to the unit vector of an exemplar, when training "
+        "starts",
+    )
+    reads: PositiveInt = Field(
+        default=5, description="how often a query's LSTM reads the prototypes"
     )
 
 
@@ -54,7 +72,8 @@ class WdaeSettings(DenoiserSettings):
 
 
 Generator = Annotated[
-    ClassMeans | LwofAverage | LwofAttention | WdaeSettings, Field(discriminator="kind")
+    ClassMeans | LwofAverage | LwofAttention | PmnSettings | WdaeSettings,
+    Field(discriminator="kind"),
 ]
 
 

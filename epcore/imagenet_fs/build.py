@@ -9,8 +9,15 @@ from torch import Tensor
 from epcore.backbones.checkpoint import REMEDY, load_safely, problem_of, save_atomically
 from epcore.errors import UserError
 from epcore.generators.base import ClassMeansGenerator, WeightGenerator
-from epcore.generators.config import ClassMeans, Generator, WdaeSettings, WeightPropagation
+from epcore.generators.config import (
+    ClassMeans,
+    Generator,
+    PmnSettings,
+    WdaeSettings,
+    WeightPropagation,
+)
 from epcore.generators.lwof import LwofGenerator
+from epcore.generators.pmn import PmnGenerator
 from epcore.generators.wdae import WdaeGenerator
 
 FORMAT = "epcore weight generators 1"
@@ -34,6 +41,8 @@ def build_generator(
         )
     if isinstance(settings, ClassMeans):
         return ClassMeansGenerator(base_weights, scale)
+    if isinstance(settings, PmnSettings):
+        return PmnGenerator(settings, base_weights, scale)
     return LwofGenerator(settings, base_weights, scale)
 
 

@@ -30,6 +30,7 @@ KINDS = {
     "class-means": {"kind": "class-means"},
     "lwof-average": {"kind": "lwof-average"},
     "lwof-attention": {"kind": "lwof-attention", "attention_scale": 10},
+    "pmn": {"kind": "pmn", "examples": 4},
     "wdae-gnn": {
         "kind": "wdae-gnn", "noise": 0.08, "temperature": 5, "neighbors": 4, "hidden": 3,
         "dropout": 0.3, "reconstruction_weight": 1,
@@ -141,7 +142,7 @@ def test_the_loss_is_the_mean_over_queries_plus_the_penalty(task, opened, kind):
     `activate_dropout` stands in none of its ImageNet settings.
     """
     made = task(stage(kind), 1)
-    made.model.train(kind != "wdae-gnn")  # which has noise and dropout of its own
+    made.model.train(kind not in ("pmn", "wdae-gnn"))  # which have noise of their own
     rng = np.random.default_rng(4)
     episodes = [sample(made.first, made.counts, made.training, 1, rng) for _ in range(3)]
     found = made.loss(episodes).item()
@@ -153,7 +154,9 @@ def test_the_loss_is_the_mean_over_queries_plus_the_penalty(task, opened, kind):
             )
             novel = torch.from_numpy(episode.novel)[None]
             weights, penalty = made.model.weights_and_penalty(given, novel)
-            scores = cosine_logits(opened["images"].of(episode.queries), weights[0], 10.0)
+            asked = opened["images"].of(episode.queries)
+            scores = made.model.logits(asked, weights[0])
+            assert torch.equal(scores, cosine_logits(asked, weights[0], 10.0)) == (kind != "pmn")
             expected = torch.from_numpy(episode.expected)
             total.append(functional.cross_entropy(scores.double(), expected).item())
             penalties.append(penalty.item())
@@ -205,8 +208,13 @@ def test_validation_takes_the_denoised_weights_themselves(task, opened):
 
 @pytest.mark.parametrize(
     ("kind", "shots", "propagation"),
-    [("wdae-gnn", (1,), None), ("wdae-gnn", (1,), EP), ("lwof-attention", (1, 3), None)],
-    ids=["wdae-gnn", "wdae-gnn with EP", "lwof for each K"],
+    [
+        ("wdae-gnn", (1,), None),
+        ("wdae-gnn", (1,), EP),
+        ("lwof-attention", (1, 3), None),
+        ("pmn", (1, 3), None),
+    ],
+    ids=["wdae-gnn", "wdae-gnn with EP", "lwof for each K", "pmn for each K"],
 )
 def test_a_kill_changes_nothing(train, tmp_path, monkeypatch, kind, shots, propagation):
     told = stage(kind, shots, propagation)

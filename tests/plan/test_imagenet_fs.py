@@ -61,6 +61,14 @@ def test_the_paper_scale_has_the_numbers_of_the_cited_code():
                     "steps": 4000, "epochs": 6, "learning_rate": 0.01, "drops": [4],
                     "keep": "last"}  # fmt: skip
         assert expected.items() <= lwof["training"].items()
+    for method, examples in (("pmn", 25), ("pmn-without-hallucination", 0)):
+        pmn = plan().generator(method, 0).model_dump(mode="json")
+        assert pmn["generator"] == {"kind": "pmn", "examples": examples, "noise": 0.1, "reads": 5}
+        # As many steps as in matching_network.py; a plain momentum of 0.9 makes steps ten times as
+        # large as its dampened one, so that the rate is a tenth.
+        expected = {"steps": 4000, "epochs": 15, "drops": [5, 10], "learning_rate": 0.01,
+                    "momentum": 0.9, "weight_decay": 1e-3, "keep": "last"}  # fmt: skip
+        assert expected.items() <= pmn["training"].items()
     turned = plan().classifier("resnet10-rotations", 0).model_dump(mode="json")
     expected = {"batch_size": 128, "steps": 4000, "epochs": 130, "drops": [60, 90, 120],
                 "rotation_weight": 1.0}  # fmt: skip
