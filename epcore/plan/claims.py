@@ -106,7 +106,6 @@ class Claims:
                 printed=paper["accuracy"] if paper else "",
                 printed_interval=paper["interval"] if paper else "",
                 measured="/".join((name, *measured_place)) if measured_place else "",
-                quoted=bool(row.source) and row.method is None,
             )
             if row.source and (paper or row.method):  # not the authors' re-run
                 self.literature.add(cell)

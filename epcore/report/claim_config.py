@@ -75,13 +75,11 @@ class ClaimCell(Settings):
     """A cell that claims name: what the paper prints, and where this run measures it.
 
     measured: `table/block/row/column` of this run's tables; empty if the scale lacks the cell.
-    quoted: whether no scale can measure it, because its method is not implemented.
     """
 
     printed: str = ""
     printed_interval: str = ""
     measured: str = ""
-    quoted: bool = False
 
 
 class Case(Settings):

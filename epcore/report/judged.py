@@ -140,7 +140,7 @@ def _reason(claim: JudgedClaim, config: ClaimsConfig) -> str:
     if all(contrast.is_accuracy for contrast in claim.contrasts) and not config.comparable:
         return "A number on ImageNet, which a run on other data cannot have."
     cells = ((name, config.cells[name]) for name in claim.cells)
-    absent = [name for name, cell in cells if not (cell.measured or cell.quoted)]
+    absent = [name for name, cell in cells if not cell.measured]
     rows = ", ".join(dict.fromkeys(parts_of(cell)[2] for cell in absent))
     tables = ", ".join(dict.fromkeys(f"tables/{parts_of(cell)[0]}.tex" for cell in absent))
     return f"This scale does not run {rows} ({tables}); --config scale=paper does."
