@@ -90,6 +90,9 @@ class LinearLayer(Settings):
 
 # A generator that is made from the classifier of stage 1, or a layer that is not.
 TestedGenerator = Annotated[Generator | LinearLayer, Field(discriminator="kind")]
+# Kinds whose test takes hours of a processor at the paper's scale: a layer is trained for each
+# trial, or each query reads all prototypes several times.
+LONG_TESTS = ("linear-layer", "pmn")
 
 
 class WeightPropagation(Settings):

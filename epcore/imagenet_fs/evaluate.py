@@ -11,7 +11,7 @@ from epcore.errors import UserError
 from epcore.evaluation.classifier_test import write_scores
 from epcore.files import Provenance
 from epcore.generators.base import WeightGenerator
-from epcore.generators.config import LinearLayer
+from epcore.generators.config import LONG_TESTS, LinearLayer
 from epcore.generators.linear_layer import LinearLayerGenerator
 from epcore.imagenet_fs.build import build_generator, load_generators, read_head
 from epcore.imagenet_fs.classes import Subsets
@@ -49,15 +49,16 @@ def run(
     )
     images, tested = open_both(data, queries, features)
     subsets = Subsets.of(images.store, "novel")
+    long = config.generator.kind in LONG_TESTS
+    device = choose_device() if long else torch.device("cpu")
     model: WeightGenerator
     if isinstance(config.generator, LinearLayer):
-        device = choose_device()
         base_images = scored_base_images(images, subsets, device)
         model = LinearLayerGenerator(config.generator, base_images, config.seed)
     else:
-        device = torch.device("cpu")
         head = read_head(checkpoint)
         model = build_generator(config.generator, head["weight"], head["scale"], config.propagation)
+        model.to(device)
     scored = Queries.of(tested, subsets, device)
     states: dict[int, dict[str, Tensor]] = {}
     if generator:

@@ -16,7 +16,7 @@ ALONE = {
     "imagenet_fs_classifier",
     "imagenet_fs_features",
     "imagenet_fs_generator",
-    "imagenet_fs_evaluate_layers",
+    "imagenet_fs_evaluate_long",
 }
 
 

@@ -33,8 +33,8 @@ def test_the_table_has_every_cell_of_ours_and_the_papers_rows(built):
     trained = tested & set(plan.imagenet_fs.trained_methods)
     assert run.jobs["imagenet_fs_classifier"] == 3
     assert run.jobs["imagenet_fs_generator"] == len(trained)
-    assert run.jobs["imagenet_fs_evaluate"] == len(tested) - 1
-    assert run.jobs["imagenet_fs_evaluate_layers"] == 1
+    assert run.jobs["imagenet_fs_evaluate"] == len(tested) - 3
+    assert run.jobs["imagenet_fs_evaluate_long"] == 3
     lines = lines_of(project.folder / f"results/{SCALE}/tables/imagenetfs.csv")
     ours = [line for line in lines if line["accuracy"]]
     assert len(ours) == len(tested) * 4

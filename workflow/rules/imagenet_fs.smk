@@ -138,7 +138,7 @@ rule imagenet_fs_evaluate:
     log:
         "results/{scale}/logs/imagenet-fs/{dataset}/{network}/s{seed}/evaluate-{method}.log",
     wildcard_constraints:
-        method=one_of(set(FS.methods) - set(FS.test_trained_methods)),
+        method=one_of(set(FS.methods) - set(FS.long_methods)),
     localrule: True
     threads: WEIGHTS.threads
     resources:
@@ -158,10 +158,10 @@ rule imagenet_fs_evaluate:
         " --exemplars {input.exemplars:q} --out {params.out:q} > {log:q} 2>&1"
 
 
-# Methods that train a layer for each trial of the test, for hours at the paper's scale.
-use rule imagenet_fs_evaluate as imagenet_fs_evaluate_layers with:
+# Methods whose test takes hours of a processor at the paper's scale.
+use rule imagenet_fs_evaluate as imagenet_fs_evaluate_long with:
     wildcard_constraints:
-        method=one_of(FS.test_trained_methods),
+        method=one_of(FS.long_methods),
     localrule: False
     resources:
         gpu=1,
