@@ -79,7 +79,12 @@ def _versions(results: Path) -> dict[str, Any]:
     part, metas = next(
         (part, found)
         for part in ("scores", "tables", "models")
-        if (found := sorted((results / part).rglob("*.meta.json")))
+        if (
+            found := [
+                *results.glob(f"{part}/**/*.meta.json"),
+                *results.glob(f"imagenet-fs/**/{part}/**/*.meta.json"),
+            ]
+        )
     )
     facts = [json.loads(file.read_text(encoding="utf-8")) for file in metas]
     revisions = Counter(str(fact["git_revision"]) for fact in facts)
