@@ -39,6 +39,7 @@ RATES = {"gnn": 0.01, "tpn-resnet12": 0.001}
 # A batch of BatchNorm has an image of each task of GNN and EGNN; with two tasks TPN learned from
 # some seeds only, with five from all five that were tried.
 TASKS = {"gnn": 10, "egnn": 10, "tpn": 5, "tpn-resnet12": 5}
+QUERIES = {"gnn": 1, "egnn": 1}  # each is a graph of its own, which takes time
 WAYS = {"wdae-gnn": 10}  # half of them are not taken out of the base
 # What keeps wDAE-GNN close to the weights of a trained network keeps it from learning beside those
 # of an untrained one.
@@ -48,7 +49,7 @@ OPTIONS = NARROW | {"wdae-gnn": {"dropout": 0, "noise": 0, "reconstruction_weigh
 def stage_of(name, shot=1, **training):
     settings = {
         "epochs": 1, "steps": STEPS.get(name, 40), "tasks": TASKS.get(name, 2),
-        "way": WAYS.get(name, 5), "queries": 3, "learning_rate": RATES.get(name, 0.003),
+        "way": WAYS.get(name, 5), "queries": QUERIES.get(name, 3), "learning_rate": RATES.get(name, 0.003),
         "weight_decay": 0, "halve_every": 10,
     }  # fmt: skip
     return MetaTrainConfig(

@@ -300,7 +300,7 @@ Words after.
 def with_special_characters(config, fabricate, paper):
     """The table of a config whose plain texts hold every special character."""
     for file, old in (
-        ("scales/demo.yaml", "Scale demo: images"),
+        ("scales/demo.yaml", "Scale demo: narrowed"),
         ("datasets.yaml", "rendered characters of 100 classes"),
         ("tables/main.yaml", "Garcia and Bruna, ICLR 2018"),
     ):
