@@ -49,8 +49,8 @@ OPTIONS = NARROW | {"wdae-gnn": {"dropout": 0, "noise": 0, "reconstruction_weigh
 def stage_of(name, shot=1, **training):
     settings = {
         "epochs": 1, "steps": STEPS.get(name, 40), "tasks": TASKS.get(name, 2),
-        "way": WAYS.get(name, 5), "queries": QUERIES.get(name, 3), "learning_rate": RATES.get(name, 0.003),
-        "weight_decay": 0, "halve_every": 10,
+        "way": WAYS.get(name, 5), "queries": QUERIES.get(name, 3),
+        "learning_rate": RATES.get(name, 0.003), "weight_decay": 0, "halve_every": 10,
     }  # fmt: skip
     return MetaTrainConfig(
         backbone=CONV4,
