@@ -82,6 +82,7 @@ def test_such_a_file_of_a_project_is_named(config, kind):
         Plan(config, "demo").check()
 
 
+@pytest.mark.slow
 def test_a_checkout_with_braces_in_its_path_is_refused_before_any_work(tmp_path):
     folder = tmp_path / "a {checkout}"
     folder.mkdir()

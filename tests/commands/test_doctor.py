@@ -173,6 +173,7 @@ def test_a_base_class_too_small_for_an_episode_is_told(own):
     assert "`recipe: {finetuning: ...}`" in finding.remedy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("images", "enough"), [(20, False), (24, True)])
 def test_unbalanced_queries_need_more_images_than_others(tmp_path, monkeypatch, images, enough):
     """As docs/tutorials/images.md says: of 20 every class would have to give each of its 15."""

@@ -83,6 +83,7 @@ def test_no_class_has_more_queries_than_images(store):
     assert ((episodes.query >= 0).sum(axis=2) == 2).all()
 
 
+@pytest.mark.slow
 def test_shares_are_those_of_the_dirichlet_distribution(tmp_path):
     """Their variance is (1/w)(1 - 1/w) / (w a + 1), rounding's is below 1/(12 n^2)."""
     classes = [ImageClass(f"novel-{number}", "novel") for number in range(3)]

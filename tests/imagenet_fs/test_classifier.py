@@ -121,6 +121,7 @@ def test_the_loss_of_a_linear_classifier_has_the_penalty_with_its_weight(stores,
     assert loss == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_the_penalty_changes_the_network_and_makes_the_gradient_smaller(stores, tmp_path):
     """Both heads are linear layers without bias; a weight of 0 is no penalty."""
     folders = [stores[part].directory for part in ("images", "queries")]

@@ -1001,6 +1001,7 @@ def test_metaoptnets_ridge_regression_by_its_normal_equations():
     assert found == pytest.approx(2 * queries @ weights, rel=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head", ["svm", "ridge"])
 def test_the_gradient_goes_through_metaoptnets_solution(head):
     """By finite differences in support and queries, of the smoothed loss."""
@@ -1446,6 +1447,7 @@ def test_maml_normalizes_like_torch(twice):
 # -- what the scales ask for -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_methods_of_the_smallest_official_images_can_be_built():
     """CIFAR-FS and FC100 have 32 pixels; Robust has 20 networks, of which two are enough here."""
     plan = plan_of("small")

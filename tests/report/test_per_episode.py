@@ -65,6 +65,7 @@ def test_quantiles_and_shares_are_those_of_the_episodes_of_all_seeds(stage):
     assert OUT.with_suffix(".png").stat().st_size > 10_000
 
 
+@pytest.mark.slow
 def test_a_panel_may_lack_episodes_that_others_have(stage):
     tests = by_seed(TABLE).read_text(encoding="utf-8").splitlines(keepends=True)
     kept = [

@@ -78,6 +78,7 @@ def test_a_store(disk):
     assert np.array_equal(store.pixels(np.arange(60)), images)
 
 
+@pytest.mark.slow
 def test_a_training_says_so_and_goes_on_once_there_is_room(
     disk, stage_config, toy, tmp_path, capsys
 ):
