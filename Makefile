@@ -49,8 +49,9 @@ docs: .venv/installed
 
 # One file, to be opened in any browser, without a network too.
 REPORT := $(VENV) -m snakemake --report report.html --report-stylesheet workflow/report/report.css $(OF_SCALE)
+BUILT = results/$(or $(SCALE),$(shell awk '/^scale:/ {print $$2}' config/config.yaml))
 report: .venv/installed
-	$(REPORT) -- $(or $(wildcard tables/*.tex figures/*.pdf),tables/main.tex)
+	$(REPORT) -- $(or $(wildcard $(BUILT)/tables/*.tex $(BUILT)/figures/*.pdf),tables/main.tex)
 
 report-all: .venv/installed
 	$(VENV) -m snakemake --cores all $(PROGRESS) $(OF_SCALE) -- all
