@@ -152,10 +152,12 @@ def imagenetfs_methods() -> str:
         for shot in (1, 5, 20)
     }
     labels = {row["name"]: row.get("label", row["name"]) for row in _rows_of_imagenetfs()}
-    rows = [
-        [labels[row], *(accuracy(cells[row, place]) for place in places.values())]
-        for row in dict.fromkeys(row for (row, _), cell in cells.items() if cell["accuracy"])
-    ]
+    rows = []
+    for row in dict.fromkeys(row for (row, _), cell in cells.items() if cell["accuracy"]):
+        shown = [cells[row, place] for place in places.values()]
+        rows.append([labels[row], *map(accuracy, shown)])
+        if baseline := shown[0]["baseline"]:
+            rows.append([f"*less {labels[baseline]}*", *(gap(cell, 2) for cell in shown)])
     return markdown(["method", *places], rows)
 
 

@@ -49,8 +49,8 @@ def run(
     )
     images, tested = open_both(data, queries, features)
     subsets = Subsets.of(images.store, "novel")
-    long = config.generator.kind in LONG_TESTS
-    device = choose_device() if long else torch.device("cpu")
+    takes_hours = config.generator.kind in LONG_TESTS
+    device = choose_device() if takes_hours else torch.device("cpu")
     model: WeightGenerator
     if isinstance(config.generator, LinearLayer):
         base_images = scored_base_images(images, subsets, device)

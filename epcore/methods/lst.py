@@ -25,7 +25,7 @@ class Lst(Mtl):
     test is that of MTL.
 
     Training is that of the authors' code. An episode has one round, which keeps all unlabeled
-    images. The queries' loss after the steps on both trains the relation network. Their loss after
+    images. The queries' loss after the joint steps trains the relation network. Their loss after
     all steps trains scales, shifts and the layer's start. Both gradients go through the steps, in
     which features of support and unlabeled images are constants.
 
@@ -56,7 +56,7 @@ class Lst(Mtl):
             description="how often a test labels the unlabeled images; recurrent_stage_nums, where "
             "the paper has 6",
         )
-        kept: PositiveInt = Field(
+        per_class: PositiveInt = Field(
             default=20,
             description="most unlabeled images of a class that a round of a test keeps; "
             "hard_selection",
@@ -76,7 +76,9 @@ class Lst(Mtl):
             default=20, description="of the round of a training episode; train_base_epoch_num"
         )
         training_joint_steps: PositiveInt = Field(
-            default=5, description="the first ones of these, on both; re_train_epoch_num"
+            default=5,
+            description="the first ones of a training episode, on support and unlabeled images; "
+            "re_train_epoch_num",
         )
 
     options: Options
@@ -101,34 +103,36 @@ class Lst(Mtl):
         options, start, support = self.options, self._start(), self._support(episodes)
         layer = self._descended(start, support, options.label_steps)
         for number in range(1, options.rounds + 1):
-            both = self._with_unlabeled(episodes, layer, options.kept)
+            images = self._with_unlabeled(episodes, layer, options.per_class)
             steps = options.steps if number == options.rounds else options.round_steps
-            layer = self._descended(start, both, options.joint_steps)
+            layer = self._descended(start, images, options.joint_steps)
             layer = self._descended(layer, support, steps - options.joint_steps)
         return with_one(episodes.query) @ layer.mT
 
     def loss(self, episodes: EpisodeBatch) -> Tensor:
-        """The queries' cross-entropy after the steps on both, and that after all steps."""
+        """The queries' cross-entropy after the joint steps, plus their cross-entropy after all."""
         options, start, support = self.options, self._start(), self._support(episodes)
         queries, joint = with_one(episodes.query), options.training_joint_steps
         layer = self._descended(start.detach(), support, options.label_steps)
-        both = self._with_unlabeled(episodes, layer, kept=episodes.unlabeled)
-        after_both = self._descended(start.detach(), both, joint)
-        layer = self._descended(start, replace(both, weights=both.weights.detach()), joint)
+        images = self._with_unlabeled(episodes, layer, per_class=episodes.unlabeled)
+        after_joint = self._descended(start.detach(), images, joint)
+        layer = self._descended(start, replace(images, weights=images.weights.detach()), joint)
         after_all = self._descended(layer, support, options.training_steps - joint)
         classes = query_classes(episodes).flatten()
         return functional.cross_entropy(
-            (queries.detach() @ after_both.mT).flatten(0, 1), classes
+            (queries.detach() @ after_joint.mT).flatten(0, 1), classes
         ) + functional.cross_entropy((queries @ after_all.mT).flatten(0, 1), classes)
 
-    def _with_unlabeled(self, episodes: EpisodeBatch, layer: Tensor, kept: int) -> LabeledImages:
-        """The support, and the unlabeled images that a layer is surest of, `kept` of each class."""
+    def _with_unlabeled(
+        self, episodes: EpisodeBatch, layer: Tensor, per_class: int
+    ) -> LabeledImages:
+        """The support and, of each class, the `per_class` unlabeled images of most confidence."""
         support = self._support(episodes)
         if not episodes.unlabeled:
             return support
         inputs = with_one(episodes.unlabeled_points.detach())
         sureness, guesses = (inputs @ layer.mT).softmax(dim=-1).max(dim=-1)  # (E, n)
-        places, amounts = surest_of_each_class(sureness, guesses, episodes.way, kept)  # (E, m)
+        places, amounts = surest_of_each_class(sureness, guesses, episodes.way, per_class)
         chosen = rows_of(inputs, places)  # (E, m, D + 1)
         labels, ones = (
             values.expand(len(inputs), -1, -1) for values in (support.labels, support.weights)

@@ -18,7 +18,7 @@ def this_run(measured: str, interval: str, seeds: tuple[int, ...]) -> str:
     if len(seeds) == 1:
         return (
             f"*This run*: {measured}, {interval}, of one training each; the interval does not "
-            "cover how trainings differ."
+            "cover differences between trainings."
         )
     return (
         f"*This run*: {measured} and {len(seeds)} trainings (seeds "

@@ -111,7 +111,8 @@ class ImageNetFs:
     @property
     def long_methods(self) -> list[str]:
         """The methods whose test takes hours of a processor at the paper's scale."""
-        return [name for name, of in self.methods.items() if of.generator.kind in LONG_TESTS]
+        methods = self.methods.items()
+        return [name for name, method in methods if method.generator.kind in LONG_TESTS]
 
     @cache  # noqa: B019 - a plan lives as long as the program
     def generator_method(self, method: str) -> str:

@@ -72,26 +72,26 @@ def blocks_of(config: TableConfig, cells: Cells) -> list[PrintedBlock]:
 
     def lines(block: Block) -> Iterator[Line]:
         """Each row's line and, below it, its differences, if the table has them there."""
-        of_rows = {
-            row.name: [cells[block.name, row.name, column.name] for column in table.columns]
-            for row in block.rows
-        }
-        above = None
+        previous = ""
+        cells_of_previous: list[CsvLine] = []
         for row in block.rows:
-            baseline = of_rows[above] if above and above == row.baseline else None
-            below = _below(of_rows[row.name], baseline if extra == "paper" else None, table.stacked)
+            row_cells = [cells[block.name, row.name, column.name] for column in table.columns]
+            baseline = cells_of_previous if extra == "paper" and row.baseline == previous else []
+            differences = _differences(row_cells, baseline, table.stacked)
             line = Line(
                 label=row.label or row.name,
                 source=numbers.get(row.source),
                 marks=tuple(mark in row.marks for mark in table.marks),
-                facts=tuple(fact(of_rows[row.name]) for fact in facts.values()),
-                entries=_entries(table, row, of_rows[row.name], extra, marked=not below),
+                facts=tuple(fact(row_cells) for fact in facts.values()),
+                entries=_entries(table, row, row_cells, extra, tell_noise=not differences),
             )
             yield line
-            if below:
-                blank = ("",) * len(line.facts)
-                yield replace(line, label=DIFFERENCE, facts=blank, entries=below, below=True)
-            above = row.name
+            if differences:
+                no_facts = ("",) * len(line.facts)
+                yield replace(
+                    line, label=DIFFERENCE, facts=no_facts, entries=differences, below=True
+                )
+            previous, cells_of_previous = row.name, row_cells
 
     return [(heading, list(lines(block))) for heading, block in _blocks(config)]
 
@@ -129,11 +129,11 @@ def _blocks(config: TableConfig) -> Iterable[tuple[str, Block]]:
 
 
 def _entries(
-    table: Table, row: Row, cells: Sequence[CsvLine], extra: Beside, marked: bool
+    table: Table, row: Row, cells: Sequence[CsvLine], extra: Beside, tell_noise: bool
 ) -> tuple[Entry | None, ...]:
     """The numbers of a row: this run's, and what stands beside each.
 
-    marked: whether they tell of a difference within noise, which no line below them tells.
+    tell_noise: whether they tell of a difference within noise, because no line below them does.
     """
     if table.stacked and row.source:
         return tuple(map(_printed, cells))
@@ -143,7 +143,7 @@ def _entries(
         if extra == "difference":
             entries += [ours, _difference(cell)]
             continue
-        entries.append(ours._replace(within_noise=marked and _within_noise(cell)))
+        entries.append(ours._replace(within_noise=tell_noise and _within_noise(cell)))
         if extra == "paper":
             entries.append(_printed(cell))
     return tuple(entries)
@@ -165,22 +165,21 @@ def _difference(cell: CsvLine) -> Entry | None:
     )
 
 
-def _below(
-    cells: Sequence[CsvLine], baseline: Sequence[CsvLine] | None, stacked: bool
+def _differences(
+    cells: Sequence[CsvLine], baseline: Sequence[CsvLine], stacked: bool
 ) -> tuple[Entry | None, ...]:
-    """The differences that stand below a row, if any do: stacked, or to the row above it.
+    """The differences that stand below a row; none if it has none, or has them elsewhere.
 
-    baseline: the cells of the row above, if differences are to it and printed ones beside them.
+    baseline: the cells of the row above, if differences are to that row and have printed ones
+    beside them; else none.
     """
-    ours = tuple(map(_difference, cells))
-    if not any(ours):
+    measured = tuple(map(_difference, cells))
+    if not any(measured) or not (stacked or baseline):
         return ()
     if stacked:
-        return ours
-    if baseline is None:
-        return ()
+        return measured
     printed = map(_printed_difference, cells, baseline)
-    return tuple(chain.from_iterable(zip(ours, printed, strict=True)))
+    return tuple(chain.from_iterable(zip(measured, printed, strict=True)))
 
 
 def _printed_difference(cell: CsvLine, other: CsvLine) -> Entry | None:

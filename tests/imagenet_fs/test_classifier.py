@@ -66,8 +66,8 @@ def test_images_are_those_of_the_seed_the_epoch_and_the_step(stores):
     assert len({rows(*place) for place in places}) == len(places)
 
 
-def test_the_loss_is_the_cross_entropy_of_cosines(stores):
-    made = task(stores)
+def first_step(made, stores):
+    """Loss, features, weights of the classes and classes of a task's first batch, in eval mode."""
     made.model.eval()
     rows, classes = made.sample(0, 0)
     loss = next(iter(made.losses(0, 0, torch.Generator()))).item()
@@ -75,6 +75,12 @@ def test_the_loss_is_the_cross_entropy_of_cosines(stores):
         images = torch.from_numpy(stores["images"].images[rows])
         features = made.model.backbone(made.augmenter.eval_transform(images)).double().numpy()
         weights = made.model.class_head.weight.double().numpy()
+    return loss, features, weights, classes
+
+
+def test_the_loss_is_the_cross_entropy_of_cosines(stores):
+    made = task(stores)
+    loss, features, weights, classes = first_step(made, stores)
     assert loss == pytest.approx(cross_entropy(features, weights, 10, classes), rel=1e-5)
 
 
@@ -106,18 +112,12 @@ def test_the_penalty_is_the_squared_norm_of_the_gradient_by_the_weights():
 @pytest.mark.parametrize("weight", [0, 5])
 def test_the_loss_of_a_linear_classifier_has_the_penalty_with_its_weight(stores, weight):
     made = task(stores, linear=True, gradient_weight=weight)
-    made.model.eval()
-    rows, classes = made.sample(0, 0)
-    loss = next(iter(made.losses(0, 0, torch.Generator()))).item()
-    with torch.no_grad():
-        images = torch.from_numpy(stores["images"].images[rows])
-        features = made.model.backbone(made.augmenter.eval_transform(images)).double().numpy()
-        weights = made.model.class_head.weight.double().numpy()
+    loss, features, weights, classes = first_step(made, stores)
     powers = np.exp(features @ weights.T)
     shares = powers / powers.sum(axis=1, keepdims=True)
     errors = shares - np.eye(len(weights))[classes]
-    expected = -np.log(shares[range(len(rows)), classes]).mean()
-    expected += weight * ((errors.T @ features / len(rows)) ** 2).sum()
+    expected = -np.log(shares[range(len(classes)), classes]).mean()
+    expected += weight * ((errors.T @ features / len(classes)) ** 2).sum()
     assert loss == pytest.approx(expected, rel=1e-5)
 
 

@@ -16,7 +16,7 @@ QUERIES, LABELED, SIZE = WAY * EACH, WAY * SHOT, 8
 SUPPORT_CLASSES = torch.arange(WAY).repeat_interleave(SHOT)
 QUERY_CLASSES = torch.arange(WAY).repeat_interleave(EACH)
 FEW = {
-    "steps": 6, "rounds": 2, "kept": 2, "label_steps": 2, "joint_steps": 2, "round_steps": 4,
+    "steps": 6, "rounds": 2, "per_class": 2, "label_steps": 2, "joint_steps": 2, "round_steps": 4,
     "training_steps": 5, "training_joint_steps": 2, "inner_rate": 0.5,
 }  # fmt: skip
 
@@ -85,7 +85,7 @@ def layer_after_all_rounds(method, points):
     options, support, start = method.options, support_of(points), start_of(method)
     layer = descended(method, start, support, options.label_steps)
     for steps in [options.round_steps] * (options.rounds - 1) + [options.steps]:
-        both = support + labeled(method, points, layer, options.kept)
+        both = support + labeled(method, points, layer, options.per_class)
         layer = descended(method, start, both, options.joint_steps)
         layer = descended(method, layer, support, steps - options.joint_steps)
     return layer
