@@ -1,4 +1,8 @@
-"""Options with which methods on a ResNet-12 are small enough for pictures of 28 pixels."""
+"""Methods that are trained on episodes, and options that make a ResNet-12 fit for a toy."""
+
+from epcore.methods import METHODS
+
+TRAINED = [name for name, kind in METHODS.items() if kind.trained]
 
 NARROW = {
     "can": {"width": "1/8"},

@@ -33,6 +33,12 @@ def check_methods(plan: Plan, recipes: Sequence[str]) -> None:
                 f"{place}: {method.method['name']} starts from {starts}",
                 "set `pretrained` to a recipe" if kind.pretrained else "remove `pretrained`",
             )
+        if kind.trained != (method.training is not None):
+            trained = "is trained on episodes" if kind.trained else "is tuned in its test alone"
+            raise UserError(
+                f"{place}: {method.method['name']} {trained}",
+                "add `training`" if kind.trained else "remove `training`",
+            )
     location = f"{plan.registry.config.name}/recipes.yaml, recipe {{}}".format
     for name in recipes:
         for backbone in plan.registry.scale.backbones:

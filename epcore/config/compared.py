@@ -3,7 +3,7 @@
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from epcore.settings import Settings, check_named
 from epcore.training.config import EpisodicTraining
@@ -29,7 +29,10 @@ class TrainedMethod(Settings):
     method: Annotated[dict[str, Any], AfterValidator(check_named)] = Field(
         description="the `name` of a method of epcore.methods, and its options"
     )
-    training: EpisodicTraining = Field(description="how it is trained")
+    training: EpisodicTraining | None = Field(
+        default=None,
+        description="how it is trained; without it each test episode tunes the pretrained network",
+    )
 
 
 class ComparedMethod(TrainedMethod):
@@ -50,9 +53,20 @@ class ComparedMethod(TrainedMethod):
         description="whether BatchNorm takes the statistics of an episode's queries in tests, "
         "which tells each query about the others",
     )
+    episodes: Annotated[int, Field(ge=2)] | None = Field(
+        default=None,
+        description="the most episodes of a test, the first ones of its protocol; all if there is "
+        "none",
+    )
     selected_on: Literal["val", "novel"] = Field(
         default="val", description="the classes on whose episodes the best epoch is chosen"
     )
+
+    @model_validator(mode="after")
+    def _something_to_test(self) -> "ComparedMethod":
+        if self.training is None and self.pretrained is None:
+            raise ValueError("without `training` it needs `pretrained`, a network to tune")
+        return self
 
 
 class ComparedScale(Settings):

@@ -51,6 +51,10 @@ class Episodes:
     def __len__(self) -> int:
         return len(self.support)
 
+    def first(self, most: int | None) -> "Episodes":
+        """The first `most` episodes, or all."""
+        return Episodes(self.support[:most], self.query[:most], self.unlabeled[:most])
+
     @property
     def query_labels(self) -> np.ndarray:
         """Classes of the queries `(episodes, queries)`, int64, in the order of `images`."""

@@ -65,13 +65,13 @@ class ImageStore:
     def name(self) -> str:
         return self.directory.name
 
-    def class_indices(self, split: Split) -> list[int]:
-        """Labels of the split's classes, ascending."""
-        return [label for label, c in enumerate(self.classes) if c.split == split]
+    def class_indices(self, *splits: Split) -> list[int]:
+        """Labels of the splits' classes, ascending."""
+        return [label for label, c in enumerate(self.classes) if c.split in splits]
 
-    def image_indices(self, split: Split) -> np.ndarray:
-        """Row numbers `(n,)` of the split's images, ascending."""
-        return np.flatnonzero(np.isin(self.labels, self.class_indices(split)))
+    def image_indices(self, *splits: Split) -> np.ndarray:
+        """Row numbers `(n,)` of the splits' images, ascending."""
+        return np.flatnonzero(np.isin(self.labels, self.class_indices(*splits)))
 
     @classmethod
     def open(cls, directory: Path) -> "ImageStore":

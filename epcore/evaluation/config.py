@@ -94,3 +94,4 @@ class MetaTestConfig(NetworkConfig):
     method: dict[str, Any]
     way: int
     batch_statistics: bool
+    episodes: int | None = Field(default=None, exclude_if=lambda value: value is None)

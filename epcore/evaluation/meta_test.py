@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from epcore.backbones.checkpoint import Checkpoint, build
+from epcore.backbones.checkpoint import REMEDY, Checkpoint, build
 from epcore.backbones.config import BackboneConfig
 from epcore.classifiers.episodes import EpisodeBatch
 from epcore.data.augment import Augmenter, crop_size
@@ -92,7 +92,12 @@ class EpisodicTester:
             with self.scoring():
                 unlabeled = episodes.unlabeled_count
                 batch = EpisodeBatch(
-                    episode_points, way, shot, labels.shape[1], unlabeled=unlabeled
+                    episode_points,
+                    way,
+                    shot,
+                    labels.shape[1],
+                    numbers=torch.arange(start, start + len(batch_rows)),
+                    unlabeled=unlabeled,
                 )
                 logits = self.method.scores(batch).float().cpu()
             if not logits.isfinite().all():
@@ -130,6 +135,29 @@ class EpisodicTester:
         return torch.stack(points)
 
 
+def start_from(
+    path: Path, backbone: BackboneConfig, store: ImageStore, device: torch.device
+) -> Pretrained:
+    """What a checkpoint of a pretraining holds.
+
+    Raises:
+        UserError: if it was trained with another number of classes than the store's base has, with
+            or without its validation classes.
+    """
+    checkpoint = Checkpoint.load(path, backbone)
+    network, head = checkpoint.network(device), checkpoint.class_head
+    base_weights = head.get("weight", torch.empty(0, network.feature_size))
+    classes = len(store.class_indices("base"))
+    with_validation = len(store.class_indices("base", "val"))
+    if len(base_weights) not in (0, classes, with_validation):
+        raise UserError(
+            f"{checkpoint.name} knows {len(base_weights)} classes, data set {store.name} has "
+            f"{classes} base classes",
+            REMEDY,
+        )
+    return Pretrained(network, base_weights, float(head.get("scale", 1)))
+
+
 def _untrained_start(backbone: BackboneConfig, store: ImageStore) -> Pretrained:
     """What a checkpoint of a method fills that started from a pretrained network."""
     network = build(backbone)
@@ -145,14 +173,19 @@ def run(config: MetaTestConfig, data: Path, weights: Path, episodes: Path, out: 
     """
     provenance = Provenance("meta-test", config, [data / "store.json", weights, episodes])
     store = ImageStore.open(data)
-    tested = Episodes.drawn_from(episodes, store.labels, data)
+    tested = Episodes.drawn_from(episodes, store.labels, data).first(config.episodes)
     device = choose_device()
     set_precision(config.precision)
     name = str(config.method["name"])
     pixels = crop_size(store.images.shape[1], config.view)
-    start = _untrained_start(config.backbone, store) if METHODS[name].pretrained else None
+    kind, start = METHODS[name], None
+    if not kind.trained:
+        start = start_from(weights, config.backbone, store, device)
+    elif kind.pretrained:
+        start = _untrained_start(config.backbone, store)
     method = build_method(config.method, pixels, config.way, f"data set {store.name}", start)
-    Checkpoint.load(weights, config.backbone).fill(method)
+    if kind.trained:
+        Checkpoint.load(weights, config.backbone).fill(method)
     place(method, device)
     has_unlabeled = tested.unlabeled.shape[2] > 0
     if has_unlabeled and not method.unlabeled:

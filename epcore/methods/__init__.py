@@ -2,7 +2,8 @@
 
 A method is a network that embeds images one by one, and classifies the queries of episodes from
 these embeddings. It is trained on episodes of base classes (`epcore.training.episodic`), from
-random or pretrained weights, and tested on frozen ones (`epcore.evaluation.meta_test`).
+random or pretrained weights, and tested on frozen ones (`epcore.evaluation.meta_test`). TransMatch
+alone is not trained so: each test episode tunes the pretrained network.
 """
 
 from typing import Any
@@ -25,6 +26,7 @@ from epcore.methods.relation_net import RelationNet
 from epcore.methods.robust import Robust
 from epcore.methods.tadam import Tadam
 from epcore.methods.tpn import Tpn, TpnResNet12
+from epcore.methods.transmatch import TransMatch
 from epcore.methods.wdae_gnn import WdaeGnn
 from epcore.settings import Settings, pick, validate
 
@@ -46,6 +48,7 @@ METHODS: dict[str, type[EpisodicMethod]] = {
     "tadam": Tadam,
     "tpn": Tpn,
     "tpn-resnet12": TpnResNet12,
+    "transmatch": TransMatch,
     "wdae-gnn": WdaeGnn,
 }
 

@@ -35,8 +35,9 @@ class EpisodicMethod(nn.Module):
     distances and graphs are kept out of it. episodes_at_once: in a test, for memory. least_tasks:
     how many episodes a step of training takes at least. base_features: of methods whose training
     also classifies among all base classes, how many features the linear layer for it sees.
-    pretrained: whether it starts from a pretrained network. separate_batches: whether support and
-    queries of a training step are a batch each.
+    pretrained: whether it starts from a pretrained network. trained: whether it is trained on
+    episodes; else a test starts from that network. separate_batches: whether support and queries of
+    a training step are a batch each.
 
     It is built from its options, the side of the images in pixels, the classes of an episode, as
     some networks end with as many outputs, and a `Pretrained` if it starts from one.
@@ -52,6 +53,7 @@ class EpisodicMethod(nn.Module):
     least_tasks: ClassVar[int] = 1
     base_features: int | None = None
     pretrained: ClassVar[bool] = False
+    trained: ClassVar[bool] = True
     separate_batches: ClassVar[bool] = False
 
     def embed(self, images: Tensor) -> Tensor:

@@ -59,7 +59,14 @@ class Compared:
             method=method.method,
             way=tested.way,
             batch_statistics=method.batch_statistics,
+            episodes=method.episodes,
         )
+
+    @property
+    def trained(self) -> list[str]:
+        """The recipes that are trained on episodes; others are pretrained, and tuned in a test."""
+        recipes = self._registry.recipes
+        return [name for name in recipes.compared if recipes.compared_method(name).training]
 
     # -- files ------------------------------------------------------------------------------------
 
@@ -69,7 +76,7 @@ class Compared:
 
         def training(name: str) -> dict[str, Any]:
             whole = merge(*entries[name])
-            of_test = ("description", "batch_statistics")
+            of_test = ("description", "batch_statistics", "episodes")
             return {key: value for key, value in whole.items() if key not in of_test}
 
         entries = self._registry.recipes.compared
@@ -78,7 +85,9 @@ class Compared:
     def validation(self, recipe: str, shot: int) -> str:
         """The protocol on whose episodes the best epoch is chosen."""
         method = self._registry.recipes.compared_method(recipe, shot=shot)
-        protocol = f"5way-{shot}shot" + ("-u20" if method.training.unlabeled else "")
+        protocol = f"5way-{shot}shot" + (
+            "-u20" if method.training and method.training.unlabeled else ""
+        )
         return protocol if method.selected_on == "novel" else f"val-{protocol}"
 
     def checkpoint(self, run: Run) -> TrainedNetwork:

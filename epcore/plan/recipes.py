@@ -131,7 +131,10 @@ class Recipes:
             pick(dict.fromkeys(kinds.values()), kind, "method", place)
         shared = {"training": scale.training}
         return {
-            name: (entry, merge(shared, scale.methods.get(kinds[name], {})))
+            name: (
+                entry,
+                merge(shared if "training" in entry else {}, scale.methods.get(kinds[name], {})),
+            )
             for name, entry in entries.items()
         }
 

@@ -216,8 +216,12 @@ class Runs:
         Raises:
             UserError: if it would be fine-tuned with heads that fine-tuning does not have.
         """
-        if self.compared.has(run.recipe):
+        if run.recipe in self.compared.trained:
             return self.compared.checkpoint(run)
+        if self.compared.has(run.recipe):
+            start = self.start(run.dataset, run.backbone, run.recipe, run.seed)
+            assert start is not None  # as the entry has no training
+            return start
         shot = self._registry.protocols[run.protocol].checkpoint_shot
         owner, name = self._tested(run.backbone, run.recipe, shot)
         recipe = self._registry.recipes.resolve(run.recipe, run.backbone)

@@ -49,7 +49,9 @@ def tabulate_tests(config: TableConfig) -> pd.DataFrame:
             "sha256": sha256(Path(cell.scores.file)),
         }
         if cell.baseline:
-            line |= _named("difference", mean(accuracies - read_scores(cell.baseline)))
+            baseline = read_scores(cell.baseline)
+            both = min(len(accuracies), len(baseline))  # a test may have the first episodes alone
+            line |= _named("difference", mean(accuracies[:both] - baseline[:both]))
         if cell.tells_of_classifier:
             line |= _classifier(cell.scores)
             if "seconds" not in config.table.facts:  # a time, which no other run repeats

@@ -8,6 +8,9 @@ from scipy import special
 
 LEVEL = 0.025  # of each side: an interval of 95 % that lies on that side
 
+# A cell's weight in a sum, its scores `(n,)` of every seed, and what was drawn.
+Term = tuple[float, Sequence[np.ndarray], str]
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -78,13 +81,14 @@ def without_error(values: Sequence[float]) -> Estimate:
     return Estimate(round(float(np.sum(values)), 9), 0.0, np.inf)
 
 
-def of_trainings(terms: Sequence[tuple[float, Sequence[np.ndarray], str]]) -> Estimate:
-    """The weighted sum of cells, each with its scores `(n,)` for every seed and what was drawn.
+def of_trainings(terms: Sequence[Term]) -> Estimate:
+    """The weighted sum of cells.
 
     Of several trainings it is Student's over the seeds' sums. Of one it is over episodes: paired
     where cells have the same draw, else as of independent samples, with Welch's degrees of
-    freedom.
+    freedom. Cells with the same draw are cut to the first episodes that all of them have.
     """
+    terms = _cut(terms)
     seeds = {len(scores) for _, scores, _ in terms}
     if len(seeds) != 1:
         raise ValueError(f"cells have {sorted(seeds)} trainings; they must have as many each")
@@ -102,6 +106,17 @@ def of_trainings(terms: Sequence[tuple[float, Sequence[np.ndarray], str]]) -> Es
     shares = variances**2 / np.array([part.degrees for part in parts])
     degrees = total**2 / float(shares.sum()) if total > 0 else np.inf
     return Estimate(sum(part.value for part in parts), float(np.sqrt(total)), degrees)
+
+
+def _cut(terms: Sequence[Term]) -> list[Term]:
+    """Terms with the episodes that all of those with the same draw have: the first ones."""
+    lengths: dict[str, list[int]] = {}
+    for _, scores, draw in terms:
+        lengths.setdefault(draw, []).extend(map(len, scores))
+    return [
+        (weight, [values[: min(lengths[draw])] for values in scores], draw)
+        for weight, scores, draw in terms
+    ]
 
 
 def holm(values: Sequence[float]) -> list[float]:

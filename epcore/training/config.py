@@ -29,7 +29,12 @@ class Pretraining(Optimization):
         exclude_if=lambda value: value == "linear",
         description="layers over classes and rotations; cosine ones have a learned scale",
     )
-
+    with_validation: bool = Field(
+        default=False,
+        exclude_if=lambda value: not value,
+        description="whether validation classes are trained on like base classes; then the best "
+        "epoch on their episodes is no honest choice",
+    )
     mixup: PositiveFloat | None = Field(
         default=None,
         exclude_if=lambda value: value is None,

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from epcore.backbones.checkpoint import REMEDY, Checkpoint
+from epcore.backbones.checkpoint import Checkpoint
 from epcore.backbones.config import BackboneConfig
 from epcore.classifiers.episodes import EpisodeBatch
 from epcore.data.augment import Augmenter, crop_size
@@ -15,7 +15,7 @@ from epcore.data.device_images import DeviceImages
 from epcore.data.episodes import Episodes, pool_of, sample
 from epcore.data.store import ImageStore
 from epcore.errors import UserError
-from epcore.evaluation.meta_test import EpisodicTester
+from epcore.evaluation.meta_test import EpisodicTester, start_from
 from epcore.methods import build_method
 from epcore.methods.base import Pretrained
 from epcore.runtime.device import autocast, choose_device, place, set_precision
@@ -117,27 +117,6 @@ def run(
     task = EpisodicTask(config, store, validation, device, start)
     label = f"{config.method['name']} {config.shot}-shot"
     session.train(task, label, task.method, _checkpoint, processes=1)
-
-
-def start_from(
-    path: Path, backbone: BackboneConfig, store: ImageStore, device: torch.device
-) -> Pretrained:
-    """What a checkpoint of a pretraining holds.
-
-    Raises:
-        UserError: if it was trained with another number of base classes than the store has.
-    """
-    checkpoint = Checkpoint.load(path, backbone)
-    network, head = checkpoint.network(device), checkpoint.class_head
-    base_weights = head.get("weight", torch.empty(0, network.feature_size))
-    classes = len(store.class_indices("base"))
-    if len(base_weights) not in (0, classes):
-        raise UserError(
-            f"{checkpoint.name} knows {len(base_weights)} classes, data set {store.name} has "
-            f"{classes} base classes",
-            REMEDY,
-        )
-    return Pretrained(network, base_weights, float(head.get("scale", 1)))
 
 
 def _checkpoint(backbone: BackboneConfig, weights: Mapping[str, Tensor]) -> Checkpoint:

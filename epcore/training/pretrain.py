@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from epcore.backbones.checkpoint import build
 from epcore.data.augment import Augmenter
+from epcore.data.config import Split
 from epcore.data.device_images import DeviceImages
 from epcore.data.episodes import Episodes
 from epcore.data.store import ImageStore
@@ -36,7 +37,8 @@ class PretrainingTask:
     ) -> None:
         self.config, self.device, self.team = config, device, team
         self.settings = config.pretraining
-        self.rows = store.image_indices("base")
+        more: tuple[Split, ...] = ("val",) if self.settings.with_validation else ()
+        self.rows = store.image_indices("base", *more)
         if len(self.rows) < self.settings.batch_size:
             raise UserError(
                 f"data set {store.name}: its {len(self.rows)} base images do not fill one batch",
@@ -56,11 +58,11 @@ class PretrainingTask:
                 f"(each in {self.settings.copies} rotations) evenly",
                 "change resources.gpus or pretraining.batch_size",
             )
-        self.labels = base_labels(store)
+        self.labels = base_labels(store, *more)
         self.device_images = DeviceImages(store, self.rows, device)
         torch.manual_seed(seed_of(config.seed, "pretrain", "weights"))
         self.model = PretrainingModel(
-            build(config.backbone), len(store.class_indices("base")), self.settings.heads
+            build(config.backbone), len(store.class_indices("base", *more)), self.settings.heads
         )
         team.synchronize(self.model)
         place(self.model, device)

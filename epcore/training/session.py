@@ -12,6 +12,7 @@ from torch import nn
 from epcore.backbones.base import Backbone, parameter_count
 from epcore.backbones.checkpoint import Checkpoint
 from epcore.data.augment import Augmenter
+from epcore.data.config import Split
 from epcore.data.episodes import Episodes
 from epcore.data.store import ImageStore
 from epcore.evaluation.embed import embed
@@ -28,10 +29,10 @@ from epcore.training.process_group import ALONE, ProcessGroup
 from epcore.training.schedule import OptimizerSettings
 
 
-def base_labels(store: ImageStore) -> torch.Tensor:
-    """For each store row, its class counted among the base classes; -1 for the others."""
+def base_labels(store: ImageStore, *more: Split) -> torch.Tensor:
+    """For each store row, its class counted among those of base and `more`; -1 for the others."""
     labels = torch.full((len(store.labels),), -1)
-    for position, label in enumerate(store.class_indices("base")):
+    for position, label in enumerate(store.class_indices("base", *more)):
         labels[torch.from_numpy(store.labels == label)] = position
     return labels
 

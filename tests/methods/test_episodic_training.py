@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 import torch
-from narrow_methods import NARROW
+from narrow_methods import NARROW, TRAINED
 
 from epcore.backbones.base import parameter_count
 from epcore.backbones.checkpoint import Checkpoint, build
@@ -114,7 +114,7 @@ QUICK = ("protonet", "matching", "masked-k-means")
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(each, marks=[pytest.mark.slow] * (each not in QUICK)) for each in METHODS]
+    "name", [pytest.param(each, marks=[pytest.mark.slow] * (each not in QUICK)) for each in TRAINED]
 )
 def test_it_learns_to_tell_new_classes_apart(colors, dimmed, tmp_path, name):
     """GNN needs more steps where images differ in brightness; untrained it is at chance anyway."""
@@ -126,7 +126,7 @@ def test_it_learns_to_tell_new_classes_apart(colors, dimmed, tmp_path, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", TRAINED)
 def test_it_stays_at_chance_where_labels_mean_nothing(shuffled, tmp_path, name):
     method = trained(shuffled, name, tmp_path, steps=8)
     found = accuracies(shuffled, method, drawn(shuffled, "novel", episodes=40))

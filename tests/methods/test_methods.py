@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from episode_batches import batch_of
-from narrow_methods import NARROW
+from narrow_methods import NARROW, TRAINED
 from plans import plan_of
 from scipy.optimize import minimize
 from scipy.stats import kurtosis, skew
@@ -65,7 +65,7 @@ def scores(method, episodes):
 # -- all methods -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", TRAINED)
 def test_scores_have_a_column_for_each_class_and_training_reaches_every_weight(name):
     method = build(name)
     count = WAY * SHOT + QUERIES + 4 * method.unlabeled
@@ -102,7 +102,7 @@ APART = ("lst", "metaoptnet", "mtl", "protonets-plus-plus")  # support and queri
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", TRAINED)
 def test_batchnorm_in_training_sees_the_images_that_the_authors_code_gives_it(name):
     """By the gradient of the first convolution: of GNN and EGNN a position is a batch."""
     images = torch.rand(4, WAY + QUERIES, 3, 28, 28, dtype=torch.float64)
@@ -147,7 +147,7 @@ def test_autocast_of_cuda_refuses_no_loss():
     loss.backward()
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", TRAINED)
 def test_an_episode_is_classified_as_it_is_alone(name):
     method = exact(name)
     episodes = episodes_of(method, count=3)
@@ -155,7 +155,7 @@ def test_an_episode_is_classified_as_it_is_alone(name):
     assert torch.allclose(scores(method, episodes), alone, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", TRAINED)
 def test_the_order_of_queries_means_nothing(name):
     method = exact(name)
     episodes = episodes_of(method)
@@ -166,7 +166,7 @@ def test_the_order_of_queries_means_nothing(name):
     assert torch.allclose(found, scores(method, episodes)[:, order], rtol=1e-8, atol=1e-10)
 
 
-@pytest.mark.parametrize("name", [name for name in METHODS if name not in NUMBERED])
+@pytest.mark.parametrize("name", [name for name in TRAINED if name not in NUMBERED])
 def test_classes_have_no_numbers(name):
     method = exact(name)
     episodes = episodes_of(method)
@@ -214,7 +214,7 @@ def test_a_transductive_method_looks_at_the_other_queries(name, options):
     assert not torch.allclose(found, scores(method, episodes)[:, :-1], rtol=1e-12, atol=0)
 
 
-@pytest.mark.parametrize("name", [name for name in METHODS if build(name).unlabeled])
+@pytest.mark.parametrize("name", [name for name in TRAINED if build(name).unlabeled])
 def test_unlabeled_images_take_part(name):
     method = exact(name)
     episodes = episodes_of(method, unlabeled=4)
@@ -371,7 +371,7 @@ ACTIVATIONS = {
 }
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", TRAINED)
 def test_layers_have_the_slopes_and_the_dropout_of_the_authors_code(name):
     found = []
     for layer in build(name).modules():

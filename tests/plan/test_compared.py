@@ -321,6 +321,40 @@ def test_a_start_that_does_not_fit_the_method_is_told(config):
         check_methods(loaded, loaded.registry.recipes.names)
 
 
+def test_a_method_without_training_is_tested_from_its_pretrained_network():
+    runs = plan("paper").runs
+    run = Run("mini-imagenet", "wrn", "transmatch", 0, "5way-1shot-u100")
+    start = runs.start(run.dataset, run.backbone, run.recipe, 0)
+    assert start.recipe == "cosine-heads"
+    assert runs.checkpoint(run) == start
+    assert [step.phase for step in runs.trainings(start)] == ["pretraining"]
+    tested = runs.compared.meta_test(run.dataset, run.backbone, run.recipe, run.protocol)
+    assert (tested.method["steps"], tested.episodes) == (1280, 100)
+    five = runs.compared.meta_test(run.dataset, run.backbone, run.recipe, "5way-5shot-u100")
+    assert five.method["steps"] == 25 * 64
+    assert {"transmatch", "transmatch-val"}.isdisjoint(runs.compared.trained)
+
+
+@pytest.mark.parametrize(
+    ("entry", "key", "value", "told"),
+    [
+        ("mtl", "training", DELETED, "mtl is trained on episodes; add `training`"),
+        ("transmatch", "training", {"epochs": 1, "steps": 1, "tasks": 1, "way": 5, "queries": 1,
+            "learning_rate": 0.1, "weight_decay": 0, "halve_every": 1},
+            "transmatch is tuned in its test alone; remove `training`"),
+        ("transmatch", "pretrained", None, "without `training` it needs `pretrained`"),
+    ],
+)  # fmt: skip
+def test_what_a_method_starts_its_test_from_is_checked(config, entry, key, value, told):
+    def check(folder):
+        loaded = plan("paper", folder)
+        check_methods(loaded, loaded.registry.recipes.names)
+
+    folder = config(**{entry: {key: value}})
+    with pytest.raises(UserError, match=rf"compared\.yaml.*{entry}.*{told}"):
+        check(folder)
+
+
 def test_a_row_of_another_backbone_is_compared_with_a_row_of_the_blocks(config):
     folder = config()
     row = {"name": "DCO", "backbone": "resnet12", "recipe": "metaoptnet-svm", "baseline": "EPNet"}

@@ -109,6 +109,13 @@ def test_several_trainings_are_compared_by_seed():
     assert estimate.degrees == 2
 
 
+def test_a_cell_with_fewer_episodes_is_paired_over_the_first_that_both_have():
+    estimate = of_trainings([(1, [ONE], "a"), (-1, [OTHER[:25]], "a")])
+    assert estimate == of_trainings([(1, [ONE[:25]], "a"), (-1, [OTHER[:25]], "a")])
+    of_two = of_trainings([(1, [ONE, ONE], "a"), (-1, [OTHER[:25], OTHER], "a")])
+    assert of_two.value == pytest.approx(np.mean(ONE[:25]) - np.mean(OTHER[:25]))
+
+
 def test_unlike_numbers_of_trainings_are_refused():
     with pytest.raises(ValueError, match=r"\[1, 2\] trainings"):
         of_trainings([(1, [ONE, ONE], "a"), (-1, [OTHER], "a")])

@@ -119,6 +119,17 @@ def test_an_epoch_sees_every_base_image_but_the_last_part_batch_once(pretraining
     assert orders[0] != orders[1]
 
 
+def test_validation_classes_are_base_classes_if_they_are_asked_for(pretraining, store):
+    task = pretraining(pretraining={"with_validation": True})
+    splits = [store.classes[label].split for label in store.labels]
+    trained = [row for row, split in enumerate(splits) if split in ("base", "val")]
+    assert list(task.rows) == trained
+    seen = {int(store.labels[row]): int(task.labels[row]) for row in trained}
+    assert sorted(seen.values()) == list(range(len(seen)))
+    assert task.model.class_head.weight.shape[0] == len(seen)
+    assert all(task.labels[row] == -1 for row, split in enumerate(splits) if split == "novel")
+
+
 def test_the_order_of_images_is_that_of_the_seed_and_the_epoch(pretraining):
     def rows(seed, epoch):
         task, seen = pretraining(seed=seed), []

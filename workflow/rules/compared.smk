@@ -17,7 +17,7 @@ rule meta_train:
     log:
         "results/{scale}/logs/meta-train/{dataset}/{backbone}/{recipe}/s{seed}-{shot}shot.log",
     wildcard_constraints:
-        recipe=one_of(PLAN.registry.recipes.compared),
+        recipe=one_of(PLAN.compared.trained),
     threads: THREADS
     resources:
         gpu=1,
