@@ -27,7 +27,7 @@ OTHERS = {
     # Settings of classifiers; e / (e + 4); 40 % of labels in a training of Ren et al.
     "docs/classifiers.md": "0.5 0.2 0.1 0.9 0.001 0.01 -7.5 0.40 40",
     # Percent of labels in a training of Ren et al.; what the paper prints of Discriminative.
-    "docs/compared.md": "40 10 78.50",
+    "docs/compared.md": "40 10 78.50 0.1 0.3 0.9",
     "docs/cluster.md": "20.11 3.11",
     # GB that a store takes.
     "docs/data.md": "16.5 1.3",

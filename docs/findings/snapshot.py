@@ -61,24 +61,23 @@ def _curves(models: Path) -> Iterator[list[Any]]:
 
 
 def _episodic_tests(results: Path) -> Iterator[list[Any]]:
-    """The tests of compared methods, with facts of their trainings."""
+    """The tests of compared methods, with facts of what trained or tuned them."""
     for file in sorted((results / "scores").glob("*/*/*/s*/*.csv")):
         network = file.parent.relative_to(results / "scores")
         shots = re.search(r"(\d+)shot", file.stem)
         shot = shots[1] if shots else ""
         trained = sorted((results / "models" / network).glob(f"meta-{shot}shot.meta.json"))[:1]
-        for path in trained or [file.with_suffix(".meta.json")]:
-            meta = json.loads(path.read_text(encoding="utf-8"))
-            config = meta["config"]
-            if trained:
-                steps = config["training"]["epochs"] * config["training"]["steps"]
-            elif meta["stage"] == "meta-test":  # each episode tunes a network
-                steps = config["method"]["steps"]
-            else:
-                continue
-            accuracy = np.mean([float(line["accuracy"]) for line in lines(file)])
-            numbers = [f"{100 * accuracy:.4f}", steps, f"{meta['seconds']:.0f}"]
-            yield [network.as_posix(), file.stem, *numbers, meta["git_revision"]]
+        path = trained[0] if trained else file.with_suffix(".meta.json")
+        meta = json.loads(path.read_text(encoding="utf-8"))
+        if trained:
+            steps = meta["config"]["training"]["epochs"] * meta["config"]["training"]["steps"]
+        elif meta["stage"] == "meta-test":  # each episode tunes a network
+            steps = meta["config"]["method"]["steps"]
+        else:
+            continue
+        accuracy = np.mean([float(line["accuracy"]) for line in lines(file)])
+        numbers = [f"{100 * accuracy:.4f}", steps, f"{meta['seconds']:.0f}"]
+        yield [network.as_posix(), file.stem, *numbers, meta["git_revision"]]
 
 
 def _versions(results: Path) -> dict[str, Any]:

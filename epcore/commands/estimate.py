@@ -32,6 +32,14 @@ def estimate(plan: Plan, job: Job, device: str) -> float | None:
         training = stage.training
         images = training.epochs * training.steps * training.tasks * way * images_per_class
         network, view = stage.backbone, stage.view
+    elif job.stage == "meta-test" and names["recipe"] not in plan.compared.trained:
+        tested = plan.compared.meta_test(
+            names["dataset"], job.backbone, names["recipe"], names["protocol"]
+        )
+        episodes = tested.episodes or plan.registry.scale.episodes.novel
+        # Three batches forward and back, two more forward: a third of that.
+        images = episodes * tested.method["steps"] * (3 * 16 + 2 * 16 / 3)
+        network, view = tested.backbone, tested.view
     elif job.stage in ("pretrain", "finetune"):
         recipe = plan.registry.recipes.resolve(names["recipe"], job.backbone)
         network, view = plan.registry.backbone(job.backbone), recipe.view

@@ -24,7 +24,7 @@ def of_shot(settings: Any, shot: int) -> Any:
 
 
 class TrainedMethod(Settings):
-    """A method and how it is trained."""
+    """A method and how it is trained, if it is."""
 
     method: Annotated[dict[str, Any], AfterValidator(check_named)] = Field(
         description="the `name` of a method of epcore.methods, and its options"

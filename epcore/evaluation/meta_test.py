@@ -141,8 +141,8 @@ def start_from(
     """What a checkpoint of a pretraining holds.
 
     Raises:
-        UserError: if it was trained with another number of classes than the store's base has, with
-            or without its validation classes.
+        UserError: if it was trained with another number of classes than the store has in its base,
+            with or without its validation classes.
     """
     checkpoint = Checkpoint.load(path, backbone)
     network, head = checkpoint.network(device), checkpoint.class_head
@@ -165,8 +165,17 @@ def _untrained_start(backbone: BackboneConfig, store: ImageStore) -> Pretrained:
     return Pretrained(network, torch.zeros(classes, network.feature_size))
 
 
-def run(config: MetaTestConfig, data: Path, weights: Path, episodes: Path, out: Path) -> None:
+def run(
+    config: MetaTestConfig,
+    data: Path,
+    weights: Path,
+    episodes: Path,
+    out: Path,
+    require_gpu: bool = False,
+) -> None:
     """The stage `meta-test`: a CSV with the columns episode, accuracy.
+
+    require_gpu: whether a method that each episode tunes needs a GPU.
 
     Raises:
         UserError: for unlabeled images that the method does not take.
@@ -174,11 +183,12 @@ def run(config: MetaTestConfig, data: Path, weights: Path, episodes: Path, out: 
     provenance = Provenance("meta-test", config, [data / "store.json", weights, episodes])
     store = ImageStore.open(data)
     tested = Episodes.drawn_from(episodes, store.labels, data).first(config.episodes)
-    device = choose_device()
-    set_precision(config.precision)
     name = str(config.method["name"])
+    kind = METHODS[name]
+    device = choose_device(require_gpu and not kind.trained)
+    set_precision(config.precision)
     pixels = crop_size(store.images.shape[1], config.view)
-    kind, start = METHODS[name], None
+    start = None
     if not kind.trained:
         start = start_from(weights, config.backbone, store, device)
     elif kind.pretrained:

@@ -1,4 +1,4 @@
-"""What every method has that is trained on episodes."""
+"""What every method has that is trained, or tuned, on episodes."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Self

@@ -12,40 +12,37 @@ from torch.nn import functional
 
 from epcore.classifiers.episodes import EpisodeBatch
 from epcore.errors import UserError
-from epcore.methods._changed import Change
+from epcore.methods._shifts import Shifts
 from epcore.methods.base import EpisodicMethod, Pretrained
 from epcore.propagation import at_least_float32
 from epcore.settings import Settings
 
-# Constants of the authors' code: images of a batch, of which a step has one of labeled images and
-# one of unlabeled ones in two views; augmented copies that a class's first weights are a mean of;
-# how often the support is repeated before batches are drawn from it.
-BATCH = 16
-COPIES = 10
-REPEATS = 20
+# Constants of the authors' code.
+BATCH = 16  # images; a step has a batch of labeled ones, and one of unlabeled ones in two views
+COPIES = 10  # augmented ones of a support image, for the first weights
+REPEATS = 20  # of the support, before batches are drawn from it
 MOMENTUM = 0.9
-# Their moving average, which nothing uses, also shrinks each weight by this times the rate.
-SHRINKAGE = 0.02
+SHRINKAGE = 0.02  # times the rate: of each weight in a step, by a moving average that nothing uses
 
 
 @dataclass(frozen=True)
 class Draw:
     """The random choices of a step.
 
-    labeled, unlabeled: places `(16,)` of images among all of their kind. change: of 48 images, the
+    labeled, unlabeled: places `(16,)` of images among all of their kind. shifts: of 48 images, the
     labeled ones, the unlabeled ones in one view, and in the other. partners: the image `(48,)` that
     each is mixed with; share: of an image in its mixture.
     """
 
     labeled: np.ndarray
     unlabeled: np.ndarray
-    change: Change
+    shifts: Shifts
     partners: np.ndarray
     share: float
 
 
-class CosineClassifier(nn.Module):
-    """A network and a cosine layer behind it; weights: `(way, D)`."""
+class TunedClassifier(nn.Module):
+    """A network and a cosine layer behind it; weights: `(way, D)`, of unit length."""
 
     def __init__(self, backbone: nn.Module, weights: Tensor, scale: float) -> None:
         super().__init__()
@@ -55,8 +52,9 @@ class CosineClassifier(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Logits `(n, way)`."""
-        features = functional.normalize(at_least_float32(self.backbone(images)), dim=-1)
-        return self.scale * features @ self.weights.mT
+        features = at_least_float32(self.backbone(images))
+        with torch.autocast(images.device.type, enabled=False):
+            return self.scale * functional.normalize(features, dim=-1) @ self.weights.mT
 
 
 class TransMatch(EpisodicMethod):
@@ -68,12 +66,14 @@ class TransMatch(EpisodicMethod):
     sharpens it, and mixes images and distributions of random pairs. The loss is the cross-entropy
     of the mixtures that are mostly labeled, plus `unlabeled_weight` times the mean squared error of
     the others' probabilities. It changes the network, the layer and its scale; after each step the
-    layer's weights are brought to unit length. BatchNorm is in training mode but for the first
-    weights and the queries.
+    layer's weights are brought to unit length. BatchNorm and dropout are in training mode but for
+    the first weights and the queries.
 
-    In the authors' code a linear layer makes 256 features of the network's 640, and crops of 80
-    pixels come from images of 92; here the features are the network's, and the view is moved by up
-    to as many pixels, its border mirrored. How the network was pretrained was not published.
+    In the authors' code a linear layer makes 256 features of the network's 640, the network's last
+    BatchNorm has momentum 0.9, and crops of 80 pixels come from images of 92; here the features are
+    the network's, all momenta are 0.1, and the view is moved by up to as many pixels, its border
+    mirrored. Their batches begin anew after each 64 steps. The training of their network was not
+    published, its weights were.
 
     Zhongjie Yu, Lin Chen, Zhongwei Cheng, Jiebo Luo: TransMatch: A Transfer-Learning Scheme for
     Semi-Supervised Few-Shot Learning, CVPR 2020, https://arxiv.org/abs/1912.09033. Defaults are
@@ -120,6 +120,7 @@ class TransMatch(EpisodicMethod):
     def embed(self, images: Tensor) -> Tensor:
         return images.flatten(1)
 
+    @torch.no_grad()
     def scores(self, episodes: EpisodeBatch) -> Tensor:
         if not episodes.unlabeled:
             raise UserError(
@@ -130,34 +131,28 @@ class TransMatch(EpisodicMethod):
         cast = torch.is_autocast_enabled(kind)
         # With its cache autocast would go on with the weights that it cast before the first step.
         with torch.autocast(kind, enabled=cast, cache_enabled=False):
-            return torch.stack(
-                [
-                    self._scores_of_one(
-                        episodes, images, np.random.default_rng(number.initial_seed())
-                    )
-                    for images, number in zip(
-                        episodes.points, episodes.generators(self.options.seed), strict=True
-                    )
-                ]
-            )
+            seeds = (each.initial_seed() for each in episodes.generators(self.options.seed))
+            pairs = zip(episodes.points, seeds, strict=True)
+            return torch.stack([self._scores_of_one(episodes, *pair) for pair in pairs])
 
-    def _scores_of_one(
-        self, episodes: EpisodeBatch, points: Tensor, random: np.random.Generator
-    ) -> Tensor:
+    def _scores_of_one(self, episodes: EpisodeBatch, points: Tensor, seed: int) -> Tensor:
         """Logits `(queries, way)` of the episode with these points `(N, D)`."""
+        random = np.random.default_rng(seed)
         images = points.reshape(-1, 3, self.pixels, self.pixels)
         parts = [episodes.labeled, episodes.queries, episodes.unlabeled]
         support, query, unlabeled = torch.split(images, parts)
         labels = episodes.support_labels
         model = self._imprinted(support, labels, random)
-        with torch.enable_grad():
+        cards = [points.device] if points.device.type == "cuda" else []
+        with torch.enable_grad(), torch.random.fork_rng(cards):
+            torch.manual_seed(seed)  # dropout
             self._tune(model, support, labels, unlabeled, random)
         scores: Tensor = model.eval()(query)
         return scores
 
     def _tune(
         self,
-        model: CosineClassifier,
+        model: TunedClassifier,
         support: Tensor,
         labels: Tensor,
         unlabeled: Tensor,
@@ -168,9 +163,11 @@ class TransMatch(EpisodicMethod):
         optimizer = torch.optim.SGD(
             model.parameters(), options.learning_rate, MOMENTUM, weight_decay=options.weight_decay
         )
+        model.train()
         for draw in self.draws(random, len(support), len(unlabeled)):
             optimizer.zero_grad()
-            torch.autograd.backward(self.loss_of(model.train(), support, labels, unlabeled, draw))
+            loss = self._loss_of_step(model, support, labels, unlabeled, draw)
+            loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             with torch.no_grad():
                 for weight in model.parameters():
@@ -179,17 +176,18 @@ class TransMatch(EpisodicMethod):
 
     def _imprinted(
         self, support: Tensor, labels: Tensor, random: np.random.Generator
-    ) -> CosineClassifier:
+    ) -> TunedClassifier:
         """The classifier that an episode begins with: a copy of the network, and class means."""
         network = deepcopy(self.backbone).eval()
         features = [
-            functional.normalize(at_least_float32(network(change.of(support))), dim=-1)
-            for change in (self._change(random, len(support)) for _ in range(COPIES))
+            functional.normalize(at_least_float32(network(shifts.of(support))), dim=-1)
+            for shifts in (self._shifts(random, len(support)) for _ in range(COPIES))
         ]
-        weights = labels.to(features[0].dtype).mT @ torch.stack(features).mean(dim=0)
-        return CosineClassifier(network.requires_grad_(), weights, self.scale)
+        of_images = torch.stack(features).mean(dim=0)  # (labeled, D)
+        weights = (labels[..., None] * of_images[:, None]).sum(dim=0)  # no product that is cast
+        return TunedClassifier(network.requires_grad_(), weights, self.scale)
 
-    def loss_of(
+    def _loss_of_step(
         self,
         model: nn.Module,
         support: Tensor,
@@ -200,7 +198,7 @@ class TransMatch(EpisodicMethod):
         """The loss of a step; model: images to logits."""
         options = self.options
         drawn = torch.cat([support[draw.labeled], unlabeled[np.tile(draw.unlabeled, 2)]])
-        images = draw.change.of(drawn)
+        images = draw.shifts.of(drawn)
         with torch.no_grad():
             views = torch.split(images[BATCH:], BATCH)
             guesses = torch.stack([model(view).softmax(dim=-1) for view in views]).mean(dim=0)
@@ -210,11 +208,11 @@ class TransMatch(EpisodicMethod):
             draw.share * values + (1 - draw.share) * values[draw.partners]
             for values in (images, targets)
         )
-        order = interleaved(BATCH, parts=3)
+        order = _interleaved(BATCH, parts=3)
         outputs = torch.cat([model(part) for part in torch.split(images[order], BATCH)])[order]
-        labeled = functional.cross_entropy(outputs[:BATCH], targets[:BATCH])
-        guessed = functional.mse_loss(outputs[BATCH:].softmax(dim=-1), targets[BATCH:])
-        return labeled + options.unlabeled_weight * guessed
+        labeled_loss = functional.cross_entropy(outputs[:BATCH], targets[:BATCH])
+        unlabeled_loss = functional.mse_loss(outputs[BATCH:].softmax(dim=-1), targets[BATCH:])
+        return labeled_loss + options.unlabeled_weight * unlabeled_loss
 
     def draws(self, random: np.random.Generator, labeled: int, unlabeled: int) -> Iterator[Draw]:
         """The random choices of all steps of an episode with so many images."""
@@ -222,14 +220,14 @@ class TransMatch(EpisodicMethod):
         others = _batches(random, unlabeled, copies=-(-BATCH // unlabeled))
         for _ in range(self.options.steps):
             rows = next(supports), next(others)
-            change = self._change(random, 3 * BATCH)
+            shifts = self._shifts(random, 3 * BATCH)
             share = random.beta(self.options.mixup, self.options.mixup)
             partners = random.permutation(3 * BATCH)
-            yield Draw(*rows, change, partners, max(share, 1 - share))
+            yield Draw(*rows, shifts, partners, max(share, 1 - share))
 
-    def _change(self, random: np.random.Generator, count: int) -> Change:
+    def _shifts(self, random: np.random.Generator, count: int) -> Shifts:
         most = round(self.options.moved * self.pixels)
-        return Change.draw(random, count, most, self.options.mirrored)
+        return Shifts.draw(random, count, most, self.options.mirrored)
 
 
 def _batches(random: np.random.Generator, count: int, copies: int) -> Iterator[np.ndarray]:
@@ -240,7 +238,7 @@ def _batches(random: np.random.Generator, count: int, copies: int) -> Iterator[n
         yield from np.split(random.permutation(places)[: whole * BATCH], whole)
 
 
-def interleaved(batch: int, parts: int) -> Tensor:
+def _interleaved(batch: int, parts: int) -> Tensor:
     """An order of `parts` batches, in which the first one has images of each; twice, it is none.
 
     The authors' code has it so that BatchNorm sees labeled and unlabeled images together.

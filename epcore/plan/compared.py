@@ -1,4 +1,4 @@
-"""Methods that are trained on episodes of base classes: their stages' configs."""
+"""The methods of compared.yaml: their stages' configs."""
 
 from functools import cache
 from typing import Any
@@ -85,13 +85,12 @@ class Compared:
     def validation(self, recipe: str, shot: int) -> str:
         """The protocol on whose episodes the best epoch is chosen."""
         method = self._registry.recipes.compared_method(recipe, shot=shot)
-        protocol = f"5way-{shot}shot" + (
-            "-u20" if method.training and method.training.unlabeled else ""
-        )
+        assert method.training is not None
+        protocol = f"5way-{shot}shot" + ("-u20" if method.training.unlabeled else "")
         return protocol if method.selected_on == "novel" else f"val-{protocol}"
 
     def checkpoint(self, run: Run) -> TrainedNetwork:
-        """The network that a run tests."""
+        """The network that a run of a trained method tests."""
         shot = self._registry.protocols[run.protocol].checkpoint_shot
         owner = self.trained_as(run.recipe)
         return TrainedNetwork(run.dataset, run.backbone, owner, run.seed, f"meta-{shot}shot")

@@ -214,7 +214,7 @@ class Runs:
         """The network that a run tests.
 
         Raises:
-            UserError: if it would be fine-tuned with heads that fine-tuning does not have.
+            UserError: if it would be fine-tuned, which its pretraining does not allow.
         """
         if run.recipe in self.compared.trained:
             return self.compared.checkpoint(run)
@@ -231,6 +231,12 @@ class Runs:
                 "the loss over base classes has a linear layer",
                 "set `tested: pretrained`",
             )
+        if name != "pretrain" and recipe.pretraining.with_validation:
+            raise UserError(
+                f"recipe {run.recipe}: fine-tuning chooses an epoch on validation classes, which "
+                "`with_validation` has trained on",
+                "set `tested: pretrained`",
+            )
         return TrainedNetwork(run.dataset, run.backbone, owner, run.seed, name)
 
     def trained(self, run: Run) -> str:
@@ -243,10 +249,21 @@ class Runs:
         return TrainedNetwork(of.dataset, of.backbone, owner, of.seed, "pretrain")
 
     def start(self, dataset: str, backbone: str, recipe: str, seed: int) -> TrainedNetwork | None:
-        """The pretrained network that a compared method starts from, if it starts from one."""
-        start = self._registry.recipes.compared_method(recipe, dataset).pretrained
+        """The pretrained network that a compared method starts from, if it starts from one.
+
+        Raises:
+            UserError: if it was trained on the classes that the method's epoch is chosen on.
+        """
+        method = self._registry.recipes.compared_method(recipe, dataset)
+        start = method.pretrained
         if start is None:
             return None
+        if method.training and self.pretraining(dataset, backbone, start).with_validation:
+            raise UserError(
+                f"recipe {recipe}: its training chooses an epoch on validation classes, which the "
+                f"pretraining of {start} has trained on",
+                "set `pretrained` to another recipe",
+            )
         return self.pretrained(TrainedNetwork(dataset, backbone, start, seed, "pretrain"))
 
     def start_files(self, dataset: str, backbone: str, recipe: str, seed: int) -> list[str]:

@@ -281,6 +281,16 @@ def test_a_compared_method_is_estimated_by_its_steps(config):
     assert found == pytest.approx(expected)
 
 
+def test_a_test_that_tunes_a_network_is_estimated_by_its_steps():
+    """Each of 100 steps of 40 episodes has 48 images forward and back, and 32 forward alone."""
+    plan, size = Plan(CONFIG, "demo"), BackboneConfig(architecture="conv4")
+    names = {"recipe": "transmatch", "protocol": "5way-1shot-u100", "dataset": "glyph-mini"}
+    found = estimate(plan, job("meta-test", **names), "gpu")
+    rate = plan.registry.footprint.multiply_adds.gpu
+    assert found == pytest.approx(40 * 100 * (3 * 48 + 32) * multiply_adds(size, 28) / rate)
+    assert estimate(plan, job("meta-test", **names | {"recipe": "maml"}), "gpu") is None
+
+
 # -- the two together ------------------------------------------------------------------------------
 
 

@@ -22,7 +22,7 @@ from epcore.evaluation.config import MetaTestConfig
 from epcore.evaluation.meta_test import EpisodicTester
 from epcore.files import meta_of
 from epcore.methods import build_method
-from epcore.methods._changed import Change
+from epcore.methods._shifts import Shifts
 from epcore.methods.base import Pretrained
 
 WAY, SHOT, EACH, UNLABELED, PIXELS = 3, 2, 2, 6, 28
@@ -53,7 +53,7 @@ def scores(method, episodes):
 # -- an episode, image by image --------------------------------------------------------------------
 
 
-def changed(image, offset, mirrored):
+def shifted(image, offset, mirrored):
     """numpy's own mirrored border, and a window of it."""
     most = 3
     padded = np.pad(image.numpy(), ((0, 0), (most, most), (most, most)), mode="reflect")
@@ -62,18 +62,18 @@ def changed(image, offset, mirrored):
     return torch.from_numpy((window[:, :, ::-1] if mirrored else window).copy())
 
 
-def all_changed(images, change):
-    triples = zip(images, change.offsets, change.mirrored, strict=True)
-    return torch.stack([changed(*triple) for triple in triples])
+def all_shifted(images, shifts):
+    triples = zip(images, shifts.offsets, shifts.mirrored, strict=True)
+    return torch.stack([shifted(*triple) for triple in triples])
 
 
 def test_images_are_moved_and_mirrored():
     images = torch.rand(40, 3, PIXELS, PIXELS).double()
-    change = Change.draw(np.random.default_rng(0), 40, 3, mirror=True)
-    assert torch.equal(change.of(images), all_changed(images, change))
-    assert {-3, 3} <= {*change.offsets.flatten()} <= {*range(-3, 4)}
-    assert 10 < change.mirrored.sum() < 30
-    assert not Change.draw(np.random.default_rng(0), 40, 3, mirror=False).mirrored.any()
+    shifts = Shifts.draw(np.random.default_rng(0), 40, 3, mirror=True)
+    assert torch.equal(shifts.of(images), all_shifted(images, shifts))
+    assert {-3, 3} <= {*shifts.offsets.flatten()} <= {*range(-3, 4)}
+    assert 10 < shifts.mirrored.sum() < 30
+    assert not Shifts.draw(np.random.default_rng(0), 40, 3, mirror=False).mirrored.any()
 
 
 class Written:
@@ -94,7 +94,7 @@ class Written:
 
     def imprint(self, method, support, random):
         self.network.eval()
-        views = [all_changed(support, method._change(random, LABELED)) for _ in range(10)]
+        views = [all_shifted(support, method._shifts(random, LABELED)) for _ in range(10)]
         features = torch.stack([self.features(view) for view in views]).detach()
         means = [features[:, k == CLASSES].flatten(0, 1).mean(dim=0) for k in range(WAY)]
         self.weights = torch.stack([mean / mean.norm() for mean in means])
@@ -110,7 +110,7 @@ def swapped(batches):
 
 def loss_of_step(written, options, support, unlabeled, draw):
     images = [support[i] for i in draw.labeled] + [unlabeled[i] for i in draw.unlabeled] * 2
-    images = all_changed(images, draw.change)
+    images = all_shifted(images, draw.shifts)
     with torch.no_grad():
         one, other = (written.logits(view).softmax(dim=1) for view in (images[16:32], images[32:]))
     sharp = ((one + other) / 2) ** (1 / options.temperature)
@@ -177,6 +177,28 @@ def test_every_setting_matters(name):
         scores(build(**settings), episodes_of(1)) for settings in (FEW, FEW | {name: other})
     )
     assert (found - changed_by).abs().max() > 1e-7
+
+
+def test_dropout_is_that_of_the_episode():
+    """WRN has some. Scored twice, and by itself, an episode has the same scores."""
+    torch.manual_seed(0)
+    network = build_backbone("wide-resnet", Fraction(1, 10), Fraction(1, 4))
+    start = Pretrained(network, torch.empty(0, network.feature_size), scale=4)
+    settings = {"name": "transmatch", "steps": 1, "learning_rate": 0.01}
+    method = build_method(settings, PIXELS, WAY, "here", start)
+    episodes = episodes_of()
+    points = episodes.points.float()
+    both = scores(method, batch_of(points, WAY, SHOT, QUERIES))
+    torch.manual_seed(1)
+    assert torch.equal(scores(method, batch_of(points, WAY, SHOT, QUERIES)), both)
+    second = EpisodeBatch(
+        points[1:], WAY, SHOT, QUERIES, numbers=torch.tensor([1]), unlabeled=WAY * UNLABELED
+    )
+    assert torch.equal(scores(method, second), both[1:])
+    for module in network.modules():
+        if isinstance(module, torch.nn.Dropout2d):
+            module.p = 0
+    assert not torch.allclose(scores(method, batch_of(points, WAY, SHOT, QUERIES)), both)
 
 
 def test_an_episode_leaves_the_network_as_it_was():

@@ -41,8 +41,8 @@ def test_recipes_that_are_trained_and_selected_alike_share_a_checkpoint(scale):
             compared.validation(name, 1),
         )
 
-    for name in registry.recipes.compared:
-        for other in registry.recipes.compared:
+    for name in compared.trained:
+        for other in compared.trained:
             same = compared.trained_as(name) == compared.trained_as(other)
             assert same == (told(name) == told(other)), (name, other)
 
@@ -138,9 +138,7 @@ def test_a_training_with_unlabeled_images_is_validated_with_unlabeled_images(nam
 def test_the_epoch_is_chosen_on_validation_classes_but_where_the_leak_is_measured():
     p = plan()
     novel = [
-        name
-        for name in p.registry.recipes.compared
-        if not p.compared.validation(name, 1).startswith("val-")
+        name for name in p.compared.trained if not p.compared.validation(name, 1).startswith("val-")
     ]
     assert novel == ["relation-net-selected-on-test"]
     assert p.compared.validation(novel[0], 5) == "5way-5shot"
@@ -353,6 +351,17 @@ def test_what_a_method_starts_its_test_from_is_checked(config, entry, key, value
     folder = config(**{entry: {key: value}})
     with pytest.raises(UserError, match=rf"compared\.yaml.*{entry}.*{told}"):
         check(folder)
+
+
+def test_what_was_trained_on_validation_classes_chooses_nothing_on_them(config):
+    folder = config(mtl={"pretrained": "cosine-heads-val"})
+    put(folder, "recipes.yaml", "recipes/net/pretraining", {"with_validation": True})
+    runs = plan("paper", folder).runs
+    with pytest.raises(UserError, match=r"recipe mtl: .* pretraining of cosine-heads-val"):
+        runs.start("mini-imagenet", "resnet12", "mtl", 0)
+    run = Run("mini-imagenet", "conv4", "net", 0, "5way-1shot")
+    with pytest.raises(UserError, match=r"recipe net: .*set `tested: pretrained`"):
+        runs.checkpoint(run)
 
 
 def test_a_row_of_another_backbone_is_compared_with_a_row_of_the_blocks(config):

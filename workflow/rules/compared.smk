@@ -1,4 +1,4 @@
-# Compared methods: trained on episodes of base classes, tested on the frozen ones.
+# Compared methods: trained on episodes of base classes, or pretrained; tested on the frozen ones.
 
 
 rule meta_train:
@@ -54,7 +54,7 @@ rule meta_test:
         config=slice_of(PLAN.compared.meta_test),
         data=subpath(input.store, parent=True),
     shell:
-        f"epcore meta-test {ALLOW_CPU} --gpus {{resources.gpu}} --config {{params.config:q}}"
+        f"epcore meta-test {REQUIRE_GPU} --gpus {{resources.gpu}} --config {{params.config:q}}"
         " --data {params.data:q} --weights {input.checkpoint:q} --episodes {input.episodes:q}"
         " --out {output.scores:q}"
         " > {log:q} 2>&1"
