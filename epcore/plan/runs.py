@@ -118,27 +118,15 @@ class Runs:
 
     def candidates(self, backbone: str, recipe: str, phase: TrainingPhase) -> list[str]:
         """The recipes that name the checkpoints of a recipe's candidates, in their order."""
-        owner = self.pretraining_recipe if phase == "pretraining" else self.finetuning_recipe
-        return [
-            owner(backbone, candidate)
-            for candidate in self._registry.recipes.selection(recipe, phase)
-        ]
-
-    def pretraining_recipe(self, backbone: str, recipe: str) -> str:
-        """The recipe that names the pretrained checkpoint of a recipe, of every data set."""
-        return self._owner("pretraining", backbone, recipe)
-
-    def finetuning_recipe(self, backbone: str, recipe: str) -> str:
-        """The recipe that names the fine-tuned checkpoints of a recipe."""
-        return self._owner("finetuning", backbone, recipe)
-
-    def scores_recipe(self, backbone: str, recipe: str) -> str:
-        """The recipe that names the scores of a recipe."""
-        return self._owner("testing", backbone, recipe)
+        candidates = self._registry.recipes.selection(recipe, phase)
+        return [self.owner(phase, backbone, candidate) for candidate in candidates]
 
     @cache  # noqa: B019 - a plan lives as long as the program
-    def _owner(self, phase: Phase, backbone: str, recipe: str) -> str:
-        """The first recipe of recipes.yaml that a phase makes the same file for."""
+    def owner(self, phase: Phase, backbone: str, recipe: str) -> str:
+        """The first recipe of recipes.yaml that a phase makes the same file for, of any data set.
+
+        It names the file: the pretrained or fine-tuned checkpoint, or the scores.
+        """
         key = self._sharing_key(phase, backbone, recipe)
         return self._owners(phase, backbone).get(key, recipe)
 
@@ -162,13 +150,13 @@ class Runs:
         if phase == "pretraining":
             return chosen_from or config_text(self._pretrain(backbone, recipe, 0))
         trained = chosen_from or config_text(self.finetune(backbone, recipe, 0, 1))
-        return self.pretraining_recipe(backbone, recipe), trained
+        return self.owner("pretraining", backbone, recipe), trained
 
     def _tested(self, backbone: str, recipe: str, shot: int) -> tuple[str, str]:
         """Recipe and file name of the checkpoint that tests a recipe on episodes of a shot."""
         if self._registry.recipes.resolve(recipe, backbone).tested == "pretrained":
-            return self.pretraining_recipe(backbone, recipe), "pretrain"
-        return self.finetuning_recipe(backbone, recipe), f"finetune-{shot}shot"
+            return self.owner("pretraining", backbone, recipe), "pretrain"
+        return self.owner("finetuning", backbone, recipe), f"finetune-{shot}shot"
 
     # -- files ------------------------------------------------------------------------------------
 
@@ -181,7 +169,7 @@ class Runs:
         """The per-episode accuracies of a test."""
         if self.compared.has(run.recipe):
             return ScoreColumn(file=self.path(paths.SCORES, run))
-        owner = self.scores_recipe(run.backbone, run.recipe)
+        owner = self.owner("testing", run.backbone, run.recipe)
         recipe, _, classifier = owner.partition("+")
         of_recipe = replace(run, recipe=recipe)
         if classifier:
@@ -245,7 +233,7 @@ class Runs:
 
     def pretrained(self, of: Run | TrainedNetwork) -> TrainedNetwork:
         """The pretrained network of a run, or behind a checkpoint."""
-        owner = self.pretraining_recipe(of.backbone, of.recipe)
+        owner = self.owner("pretraining", of.backbone, of.recipe)
         return TrainedNetwork(of.dataset, of.backbone, owner, of.seed, "pretrain")
 
     def start(self, dataset: str, backbone: str, recipe: str, seed: int) -> TrainedNetwork | None:

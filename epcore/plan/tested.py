@@ -19,19 +19,28 @@ class Tested:
         self._registry, self._runs = registry, runs
         self._tables, self._figures = tables, figures
 
-    @cached_property
-    def runs(self) -> list[Run]:
-        """All runs but those of compared methods."""
-        recipes = (run for run in self._shown_runs if not self._runs.compared.has(run.recipe))
-        return list(dict.fromkeys([*recipes, *self._of_figures]))
+    def _of_tables(self, imagenet_fs: bool = False, in_all: bool = False) -> list[Run]:
+        """The runs of the tables of ImageNet-FS or of all others; in_all: of the target `all`."""
+        return [
+            cell.run
+            for name, table in self._tables.shown.items()
+            if (table.imagenet_fs is not None) == imagenet_fs and (table.in_all or not in_all)
+            for cell in self._tables.cells(name)
+        ]
 
     @property
     def _of_figures(self) -> list[Run]:
         return [*self._figures.alpha_runs(), *self._figures.interpolation_runs()]
 
     @cached_property
+    def runs(self) -> list[Run]:
+        """All runs but those of compared methods and ImageNet-FS, each once."""
+        recipes = (run for run in self._of_tables() if not self._runs.compared.has(run.recipe))
+        return list(dict.fromkeys([*recipes, *self._of_figures]))
+
+    @cached_property
     def recipes(self) -> list[str]:
-        """The recipes behind all runs, their candidates included, each once."""
+        """The recipes behind these runs, their candidates included, each once."""
         select = self._registry.recipes.selection
         used = dict.fromkeys(run.recipe.partition("+")[0] for run in self.runs)
         phases: tuple[TrainingPhase, ...] = ("pretraining", "finetuning")
@@ -40,37 +49,38 @@ class Tested:
         )
         return list(used)
 
-    @cached_property
-    def _of_tables(self) -> dict[str, list[Run]]:
-        """Table -> its runs, without those of ImageNet-FS."""
-        tables = self._tables.shown.items()
-        names = [name for name, table in tables if table.imagenet_fs is None]
-        return {name: [cell.run for cell in self._tables.cells(name)] for name in names}
-
     @property
-    def _shown_runs(self) -> list[Run]:
-        return [run for runs in self._of_tables.values() for run in runs]
-
-    @cached_property
-    def _in_all(self) -> list[Run]:
-        """The runs of the tables in the target `all`, without those of ImageNet-FS."""
-        table = self._tables.table
-        return [run for name, runs in self._of_tables.items() if table(name).in_all for run in runs]
+    def imagenet_fs(self) -> list[Run]:
+        """The runs of ImageNet-FS in the target `all`."""
+        return self._of_tables(imagenet_fs=True, in_all=True)
 
     @property
     def score_files(self) -> list[str]:
-        """The scores of every test of the tables in the target `all`."""
-        return sorted({self._runs.scores(run).file for run in self._in_all})
+        """The scores of every test of the tables in the target `all`, ImageNet-FS aside."""
+        return sorted({self._runs.scores(run).file for run in self._of_tables(in_all=True)})
+
+    @cached_property
+    def networks(self) -> list[TrainedNetwork]:
+        """The tested networks of the target `all`, each once; those of compared methods last."""
+        runs = [*self._of_tables(in_all=True), *self._of_figures]
+        networks = dict.fromkeys(map(self._runs.checkpoint, runs))
+        return sorted(networks, key=lambda network: self._runs.compared.has(network.recipe))
+
+    # -- classifiers behind one network -----------------------------------------------------------
 
     @cached_property
     def _classifiers(self) -> dict[Run, set[str]]:
-        """The recipe's run before the + -> the classifiers behind it, whatever the seed."""
+        """The recipe's run before the +, of seed 0 -> the classifiers behind it."""
         classifiers: dict[Run, set[str]] = {}
-        for run in self._shown_runs:
+        for run in self.runs:
             recipe, _, classifier = run.recipe.partition("+")
             if classifier:
                 classifiers.setdefault(replace(run, recipe=recipe, seed=0), set()).add(classifier)
         return classifiers
+
+    def _behind(self, run: Run) -> list[str]:
+        """The classifiers that tables show behind a recipe's run, sorted by name."""
+        return sorted(self._classifiers.get(replace(run, seed=0), ()))
 
     def evaluate_classifiers(
         self, dataset: str, backbone: str, recipe: str, protocol: str
@@ -83,24 +93,3 @@ class Tested:
         """The episodes on which settings of classifiers behind a run are chosen, if any are."""
         tests = (replace(run, recipe=f"{run.recipe}+{name}") for name in self._behind(run))
         return sorted({file for test in tests if (file := self._runs.validation(test))})
-
-    def _behind(self, run: Run) -> list[str]:
-        """The classifiers that tables show behind a recipe's run, sorted by name."""
-        return sorted(self._classifiers.get(replace(run, seed=0), ()))
-
-    @cached_property
-    def imagenet_fs(self) -> list[Run]:
-        """The runs of ImageNet-FS in the target `all`."""
-        return [
-            cell.run
-            for name, table in self._tables.shown.items()
-            if table.imagenet_fs is not None and table.in_all
-            for cell in self._tables.cells(name)
-        ]
-
-    @cached_property
-    def networks(self) -> list[TrainedNetwork]:
-        """The tested networks of the target `all`, each once; those of compared methods last."""
-        checkpoint, has = self._runs.checkpoint, self._runs.compared.has
-        networks = dict.fromkeys(map(checkpoint, [*self._in_all, *self._of_figures]))
-        return sorted(networks, key=lambda network: has(network.recipe))

@@ -116,7 +116,7 @@ def test_curves_show_every_training_behind_the_tables_of_all_on_few_rows_each(sc
             if plan.compared.has(recipe):  # trained in one go, perhaps behind a pretraining
                 needed.update(plan.runs.start_files(dataset, backbone, recipe, int(seed[1:])))
                 continue
-            first = plan.runs.pretraining_recipe(backbone, recipe)
+            first = plan.runs.owner("pretraining", backbone, recipe)
             pretrained = checkpoint.replace(f"/{recipe}/{seed}/", f"/{first}/{seed}/")
             needed.add(re.sub(r"[^/]*\.pt", "pretrain.pt", pretrained))
     searched = map(plan.runs.checkpoint, plan.figures.alpha_runs())

@@ -51,10 +51,10 @@ def test_the_candidates_are_the_grid_of_the_authors_and_differ_in_nothing_else(
 
 @pytest.mark.parametrize(("selected", "plain"), PAIRS)
 def test_every_candidate_is_finetuned_from_the_pretraining_that_was_chosen(plan, selected, plain):
-    assert plan.runs.pretraining_recipe("conv4", selected) == selected
-    assert plan.runs.finetuning_recipe("conv4", selected) == selected
+    assert plan.runs.owner("pretraining", "conv4", selected) == selected
+    assert plan.runs.owner("finetuning", "conv4", selected) == selected
     candidates = plan.registry.recipes.selection(selected, "finetuning")
-    assert {plan.runs.pretraining_recipe("conv4", name) for name in candidates} == {selected}
+    assert {plan.runs.owner("pretraining", "conv4", name) for name in candidates} == {selected}
     assert plan.runs.candidates("conv4", selected, "finetuning") == list(candidates)
 
 
@@ -78,10 +78,10 @@ def test_a_recipe_may_choose_in_one_phase_alone(config):
     plan = Plan(config, "demo")
     plan.check()
     assert not plan.registry.recipes.selection("mine", "pretraining")
-    assert plan.runs.pretraining_recipe("conv4", "mine") == "net"
+    assert plan.runs.owner("pretraining", "conv4", "mine") == "net"
     assert len(plan.registry.recipes.selection("mine", "finetuning")) == 12
     assert {
-        plan.runs.pretraining_recipe("conv4", n)
+        plan.runs.owner("pretraining", "conv4", n)
         for n in plan.registry.recipes.selection("mine", "finetuning")
     } == {"net"}
 

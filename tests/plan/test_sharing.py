@@ -105,13 +105,13 @@ def test_recipes_share_a_checkpoint_if_and_only_if_they_are_trained_alike(scale)
     p = plan(scale)
     for backbone in p.registry.scale.backbones:
         first = groups(
-            p.registry.recipes.names, lambda name, b=backbone: p.runs.pretraining_recipe(b, name)
+            p.registry.recipes.names, lambda name, b=backbone: p.runs.owner("pretraining", b, name)
         )
         assert first == groups(
             p.registry.recipes.names, lambda name, b=backbone: makes(p, b, name, "pretraining")
         )
         second = groups(
-            p.registry.recipes.names, lambda name, b=backbone: p.runs.finetuning_recipe(b, name)
+            p.registry.recipes.names, lambda name, b=backbone: p.runs.owner("finetuning", b, name)
         )
         for shot in (1, 5):
 
@@ -128,7 +128,7 @@ def test_recipes_share_scores_if_and_only_if_one_checkpoint_is_tested_alike(scal
     p = plan(scale)
     for backbone in p.registry.scale.backbones:
         shared = groups(
-            p.registry.recipes.names, lambda name, b=backbone: p.runs.scores_recipe(b, name)
+            p.registry.recipes.names, lambda name, b=backbone: p.runs.owner("testing", b, name)
         )
 
         def test(name, b=backbone):
@@ -140,11 +140,11 @@ def test_recipes_share_scores_if_and_only_if_one_checkpoint_is_tested_alike(scal
         assert shared == groups(p.registry.recipes.names, test)
 
 
-@pytest.mark.parametrize("kind", ["pretraining_recipe", "finetuning_recipe", "scores_recipe"])
-def test_what_recipes_share_is_named_after_the_first_of_them_in_the_file(kind):
+@pytest.mark.parametrize("phase", PHASES)
+def test_what_recipes_share_is_named_after_the_first_of_them_in_the_file(phase):
     p = plan()
     for backbone in p.registry.scale.backbones:
-        owners = {name: getattr(p.runs, kind)(backbone, name) for name in p.registry.recipes.names}
+        owners = {name: p.runs.owner(phase, backbone, name) for name in p.registry.recipes.names}
         for name, owner in owners.items():
             assert owners[owner] == owner
             assert p.registry.recipes.names.index(owner) <= p.registry.recipes.names.index(name)
@@ -528,7 +528,7 @@ def test_a_row_that_is_compared_is_compared_over_the_same_episodes(table):
         without = [re.sub(r"-u\d+$", "", where["protocol"]) for where in (one, two)]
         assert without[0] == without[1]
         if recipe is not None:
-            owner = plan().runs.scores_recipe(two["backbone"], recipe)
+            owner = plan().runs.owner("testing", two["backbone"], recipe)
             assert two["recipe"] == owner
 
 

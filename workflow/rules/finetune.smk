@@ -5,7 +5,7 @@ rule finetune:
     input:
         store=paths.STORE,
         checkpoint=lambda w: paths.PRETRAIN.format(
-            **{**w, "recipe": PLAN.runs.pretraining_recipe(w.backbone, w.recipe)}
+            **{**w, "recipe": PLAN.runs.owner("pretraining", w.backbone, w.recipe)}
         ),
         episodes=paths.EPISODES.replace("{protocol}", "val-5way-{shot}shot"),
     output:
