@@ -2,7 +2,7 @@
 #   snakemake --cores 8 tables/main.tex                        the demo, on built-in data; or `all`
 #   snakemake --cores 8 ablation_pipeline compared             the ablations; compared methods, trained
 #   snakemake --cores 8 tables/main.tex --config scale=paper
-#   snakemake --cores 1 forecast                               what is left of `all`, and what it costs
+#   epcore forecast                                            what is left of `all`, and what it costs
 #
 # Grammar of results (epcore/plan/paths.py):
 #   results/{scale}/data/{dataset}/{images,labels,checksums}.npy, store.json

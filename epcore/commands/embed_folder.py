@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from epcore.config.scale import MainConfig
 from epcore.data.arrays import save_arrays
@@ -23,7 +22,6 @@ def network_of(
     weights: Path | None,
     recipe: str,
     size: int | None,
-    device: str | None,
     settings: Path,
     main: MainConfig,
 ) -> ImageNetwork:
@@ -32,17 +30,15 @@ def network_of(
     Raises:
         UserError: if it is unknown, or its weights cannot be read.
     """
-    if device == "cuda" and not torch.cuda.is_available():
-        raise UserError("--device cuda: there is no GPU here", "leave it out")
-    place = torch.device(device) if device else choose_device()
+    device = choose_device()
     if backbone.startswith(TIMM):
         from epcore.evaluation.timm_network import of_timm  # imports torchvision, takes seconds
 
-        return of_timm(backbone.removeprefix(TIMM), weights, place)
+        return of_timm(backbone.removeprefix(TIMM), weights, device)
     if weights is None:
         raise UserError(f"--backbone {backbone} has no weights of its own", "give --weights")
     config = Plan(settings, main.scale).runs.embed(backbone, recipe)
-    return of_checkpoint(weights, config, size or _size_in_training(weights), place)
+    return of_checkpoint(weights, config, size or _size_in_training(weights), device)
 
 
 def _size_in_training(weights: Path) -> int:

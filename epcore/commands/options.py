@@ -225,9 +225,6 @@ def _of_network(sub: argparse.ArgumentParser, required: bool) -> None:
     sub.add_argument("--batch", type=positive, default=BATCH, metavar="N",
         help=f"images at a time (default: {BATCH})",
     )  # fmt: skip
-    sub.add_argument("--device", choices=("cpu", "cuda"),
-        help="where the network computes (default: a GPU if there is one)",
-    )  # fmt: skip
 
 
 def _add_others(command: Command) -> None:

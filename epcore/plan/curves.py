@@ -49,53 +49,35 @@ class Curves:
         return jobs
 
     @cached_property
-    def checkpoints(self) -> dict[str, list[TrainedNetwork]]:
-        """Figure -> the tested checkpoints whose trainings it shows, a row a recipe.
+    def stages(self) -> dict[str, CurvesConfig]:
+        """Figure -> the config of its stage `curves`: the trainings behind the tested networks.
 
-        Of one data set and backbone, which has several figures if its recipes are many.
+        A figure is of one data set and backbone, a row a recipe; there are several if the recipes
+        are many. Recipes that share their pretraining show it each.
         """
+        recipes = [*self._registry.recipes.names, *self._registry.recipes.compared]
+        seeds = self._registry.seeds
         tested: dict[tuple[str, str], list[TrainedNetwork]] = {}
-        for checkpoint in self._tested.networks:
-            tested.setdefault((checkpoint.dataset, checkpoint.backbone), []).append(checkpoint)
-        recipes, seeds = (
-            [*self._registry.recipes.names, *self._registry.recipes.compared],
-            self._registry.seeds,
-        )
-        figures = {}
-        for (dataset, backbone), checkpoints in tested.items():
-            checkpoints.sort(key=lambda c: (recipes.index(c.recipe), seeds.index(c.seed), c.shot))
-            rows = list(dict.fromkeys(checkpoint.recipe for checkpoint in checkpoints))
+        for network in self._tested.networks:
+            tested.setdefault((network.dataset, network.backbone), []).append(network)
+        stages = {}
+        for (dataset, backbone), networks in tested.items():
+            networks.sort(key=lambda n: (recipes.index(n.recipe), seeds.index(n.seed), n.shot))
+            rows = list(dict.fromkeys(network.recipe for network in networks))
             for part, start in enumerate(range(0, len(rows), RECIPES_PER_FIGURE), start=1):
                 name = f"curves-{dataset}-{backbone}" + (f"-{part}" if part > 1 else "")
-                rows_shown = rows[start : start + RECIPES_PER_FIGURE]
-                figures[name] = [
-                    checkpoint for checkpoint in checkpoints if checkpoint.recipe in rows_shown
-                ]
-        return figures
-
-    @cached_property
-    def stages(self) -> dict[str, CurvesConfig]:
-        """Figure -> the config of its stage `curves`."""
-        return {
-            name: CurvesConfig(
-                # Recipes that share their pretraining show it each.
-                trainings=tuple(
-                    dict.fromkeys(
-                        step
-                        for checkpoint in checkpoints
-                        for step in self._runs.trainings(checkpoint)
-                    )
-                ),
-                note=self._note(checkpoints[0]),
-            )
-            for name, checkpoints in self.checkpoints.items()
-        } | (self._imagenet_fs.curves(self._tested.imagenet_fs) if self._imagenet_fs else {})
-
-    @cached_property
-    def trained_files(self) -> list[str]:
-        """The checkpoint of every training of recipes, pretraining first."""
-        trained = {t.checkpoint for name in self.checkpoints for t in self.stages[name].trainings}
-        return sorted(trained, key=lambda path: (not path.endswith("pretrain.pt"), path))
+                shown = rows[start : start + RECIPES_PER_FIGURE]
+                trainings = dict.fromkeys(
+                    training
+                    for network in networks
+                    if network.recipe in shown
+                    for training in self._runs.trainings(network)
+                )
+                stages[name] = CurvesConfig(
+                    trainings=tuple(trainings), note=self._note(networks[0])
+                )
+        fs = self._imagenet_fs
+        return stages | (fs.curves(self._tested.imagenet_fs) if fs else {})
 
     # -- the gap between two recipes --------------------------------------------------------------
 

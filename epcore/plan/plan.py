@@ -82,7 +82,7 @@ class Plan:
     @cached_property
     def job_metas(self) -> list[str]:
         """Metas of all trainings, then of all tests of the tables in the target `all`."""
-        trained, tested = self.curves.trained_files, self.tested.score_files
+        trained, tested = self.tested.trained_files, self.tested.score_files
         if fs := self.imagenet_fs:
             trained = [*trained, *fs.trained_files(self.tested.imagenet_fs)]
             tested = [*tested, *fs.tested_files(self.tested.imagenet_fs)]

@@ -54,17 +54,24 @@ class Tested:
         """The runs of ImageNet-FS in the target `all`."""
         return self._of_tables(imagenet_fs=True, in_all=True)
 
-    @property
-    def score_files(self) -> list[str]:
-        """The scores of every test of the tables in the target `all`, ImageNet-FS aside."""
-        return sorted({self._runs.scores(run).file for run in self._of_tables(in_all=True)})
-
     @cached_property
     def networks(self) -> list[TrainedNetwork]:
         """The tested networks of the target `all`, each once; those of compared methods last."""
         runs = [*self._of_tables(in_all=True), *self._of_figures]
         networks = dict.fromkeys(map(self._runs.checkpoint, runs))
         return sorted(networks, key=lambda network: self._runs.compared.has(network.recipe))
+
+    @property
+    def trained_files(self) -> list[str]:
+        """The checkpoint of every training behind these networks, pretraining first."""
+        trainings = (step for network in self.networks for step in self._runs.trainings(network))
+        trained = {training.checkpoint for training in trainings}
+        return sorted(trained, key=lambda path: (not path.endswith("pretrain.pt"), path))
+
+    @property
+    def score_files(self) -> list[str]:
+        """The scores of every test of the tables in the target `all`, ImageNet-FS aside."""
+        return sorted({self._runs.scores(run).file for run in self._of_tables(in_all=True)})
 
     # -- classifiers behind one network -----------------------------------------------------------
 

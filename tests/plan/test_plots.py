@@ -104,8 +104,9 @@ def test_a_scale_without_the_numbers_has_no_such_plot():
 @pytest.mark.parametrize("scale", SCALES)
 def test_curves_show_every_training_behind_the_tables_of_all_on_few_rows_each(scale):
     plan = plan_of(scale)
-    stages = map(plan.curves.stages.get, plan.curves.checkpoints)
-    shown = {training.checkpoint for stage in stages for training in stage.trainings}
+    of_fs = plan.imagenet_fs.curves(plan.tested.imagenet_fs) if plan.imagenet_fs else ()
+    stages = {name: stage for name, stage in plan.curves.stages.items() if name not in of_fs}
+    shown = {training.checkpoint for stage in stages.values() for training in stage.trainings}
     needed = set()
     tables = {name: plan.tables.table(name) for name in plan.main_tables}
     for table in (name for name, table in tables.items() if table.imagenet_fs is None):
@@ -122,8 +123,8 @@ def test_curves_show_every_training_behind_the_tables_of_all_on_few_rows_each(sc
     searched = map(plan.runs.checkpoint, plan.figures.alpha_runs())
     needed |= {plan.runs.path(paths.CHECKPOINT, each) for each in searched}
     assert shown == needed
-    for name in plan.curves.checkpoints:
-        trainings = plan.curves.stages[name].trainings
+    for name, stage in stages.items():
+        trainings = stage.trainings
         assert re.fullmatch(NAME, name)
         assert len({training.recipe for training in trainings}) <= 6
         assert len({Path(t.checkpoint).parents[2] for t in trainings}) == 1
@@ -150,11 +151,7 @@ def test_curves_show_every_training_of_imagenet_fs(scale):
     }
     others = {f"curves-{run.dataset}-{run.network}" for run in fs.scale.runs}
     assert set(curves) == only_stage_one | others
-    assert (
-        set(curves) | set(plan.curves.checkpoints)
-        == set(plan.curves.stages)
-        <= set(plan.covered_figures)
-    )
+    assert set(curves) <= set(plan.curves.stages) <= set(plan.covered_figures)
     shown = [training for stage in curves.values() for training in stage.trainings]
     assert {training.checkpoint for training in shown} == set(fs.trained_files(runs))
     assert len({(training.checkpoint, training.model) for training in shown}) == len(shown)

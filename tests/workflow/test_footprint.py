@@ -14,10 +14,12 @@ import pytest
 from figure_files import lines_of
 
 from epcore.commands.dry_run import planned
+from epcore.commands.forecast import run as forecast
 from epcore.errors import UserError
 from epcore.footprint.energy import read
 from epcore.footprint.rows import file_of, rows_of
 from epcore.plan import Plan
+from epcore.plan.registry import main_config
 
 pytestmark = pytest.mark.workflow
 
@@ -49,7 +51,7 @@ def test_the_co2_report_waits_for_all_that_is_not_a_copy(project, monkeypatch):
     assert {rule for rule in later if not rule.startswith("publish")} == {"all"}
 
 
-def test_a_finished_target_has_no_jobs_left_and_a_lost_file_its_own(finished, monkeypatch):
+def test_a_finished_target_has_no_jobs_left_and_a_lost_file_its_own(finished, monkeypatch, capsys):
     monkeypatch.chdir(finished.folder)
     plan = Plan(Path("config"), "tiny")
     assert planned(plan, ["tables/main.tex"]) == []
@@ -57,8 +59,9 @@ def test_a_finished_target_has_no_jobs_left_and_a_lost_file_its_own(finished, mo
         Path(made).unlink()
     jobs = planned(plan, ["tables/main.tex"])
     assert Counter(job.rule for job in jobs) == {"table": 1, "publish": 1}
-    run = finished.snakemake("--cores", "1", "forecast")
-    assert re.search(r"^  table +\d+ .* here$", run.text, re.M), run.text
+    main = main_config(Path("config"), {"scale": "tiny"})
+    forecast(["tables/main.tex"], Path("config"), main, medians_alone=False)
+    assert re.search(r"^  table +1 .* here$", capsys.readouterr().out, re.M)
 
 
 def test_a_target_that_snakemake_refuses_is_told_in_its_words(project, monkeypatch):
@@ -168,10 +171,3 @@ def test_a_scale_for_gpus_names_the_command_that_says_what_it_costs(project):
     assert run.code == 0
     assert "epcore forecast TARGET --config scale=paper\n" in run.text
     assert "epcore forecast" not in project.plan().text
-
-
-def test_the_forecast_is_a_rule_too(project):
-    run = project.snakemake("--cores", "1", "forecast", "--config", "scale=paper")
-    assert run.code == 0, run.text
-    assert run.text.count("Forecast of all at scale paper") == 1
-    assert re.search(r"^  pretrain +\d+ +[\d,]+ +\? +estimate$", run.text, re.M)

@@ -1,4 +1,4 @@
-# Reports: where jobs ran, their energy and CO2, a forecast of those that will run, the reproduction.
+# Reports: where jobs ran, their energy and CO2, the reproduction.
 
 
 rule environment:
@@ -68,29 +68,9 @@ rule co2:
         "--tex {output.table:q} --drawing {output.figure:q} > {log:q} 2>&1"
 
 
-# Prints what is left to run and what it costs, by a dry run of its own.
-rule forecast:
-    log:
-        f"results/{SCALE}/logs/forecast.log",
-    localrule: True
-    resources:
-        mem_mb=500,
-        runtime=5,
-    params:
-        settings=CONFIG,
-        asked=[f"scale={SCALE}", f"seeds={[*PLAN.registry.seeds]}"],
-    shell:
-        "epcore forecast all --settings {params.settings:q} --config {params.asked:q} "
-        "2>&1 | tee {log:q}"
-
-
 # Where a GPU is required, a run takes days. The forecast starts a dry run, which reads this file
 # again; so this file names the command and does not run it.
-if (
-    PLAN.registry.scale.requires_gpu
-    and workflow.is_main_process
-    and "forecast" not in sys.argv
-):
+if PLAN.registry.scale.requires_gpu and workflow.is_main_process:
     print(
         f"To see what this costs: epcore forecast TARGET --config scale={SCALE}",
         file=sys.stderr,
