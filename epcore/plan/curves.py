@@ -9,10 +9,9 @@ from epcore.plan.imagenet_fs import ImageNetFs
 from epcore.plan.registry import Registry
 from epcore.plan.run import Run, TrainedNetwork
 from epcore.plan.runs import Runs
-from epcore.plan.tables import Tables
+from epcore.plan.tables import Cell, Tables
 from epcore.plan.tested import Tested
 from epcore.report.figure_config import CurvesConfig, GapConfig, GapPair
-from epcore.report.table_settings import Block
 
 # A page of the paper holds so many rows of curves, and a caption.
 RECIPES_PER_FIGURE = 6
@@ -40,8 +39,8 @@ class Curves:
             name: FigureJob("curves", stage.note, stage, {"drawn_from": _files(stage)})
             for name, stage in self.stages.items()
         }
-        if self.gap_runs():
-            gap, title = self.gap(), "how far apart rows are while they train"
+        if gap := self.gap():
+            title = "how far apart rows are while they train"
             curves = [
                 paths.curve(c) for pair in gap.pairs for c in (pair.checkpoint, pair.baseline)
             ]
@@ -81,33 +80,34 @@ class Curves:
 
     # -- the gap between two recipes --------------------------------------------------------------
 
-    def gap_runs(self) -> list[tuple[Block, Run, Run]]:
-        """Block, run and baseline of the rows that the figure compares, in the first column."""
-        name = self._figures.settings.gap.table
-        return [
-            (cell.block, cell.run, cell.baseline)
-            for cell in self._tables.cells_if_shown(name)
-            if cell.baseline and cell.column is self._tables.table(name).columns[0]
-        ]
+    def gap(self) -> GapConfig | None:
+        """The config of the stage `gap`, if the scale has its table: the rows of the first column.
 
-    def gap(self) -> GapConfig:
-        """The config of the stage `gap`, for scales that have its table."""
-        compared = self.gap_runs()
+        A row is compared with the one that it names.
+        """
+        settings = self._figures.settings.gap
+        cells = [
+            (cell, cell.baseline)
+            for cell in self._tables.cells_if_shown(settings.table)
+            if cell.baseline and cell.column is self._tables.table(settings.table).columns[0]
+        ]
+        if not cells:
+            return None
         return GapConfig(
-            pairs=tuple(self._pair(*pair) for pair in compared),
-            label=self._figures.settings.gap.label,
-            note=self._note(compared[0][1]),
+            pairs=tuple(self._pair(cell, baseline) for cell, baseline in cells),
+            label=settings.label,
+            note=self._note(cells[0][0].run),
         )
 
-    def _pair(self, block: Block, run: Run, baseline: Run) -> GapPair:
+    def _pair(self, cell: Cell, baseline: Run) -> GapPair:
+        run, recipes = cell.run, self._registry.recipes
         checkpoint, other_checkpoint = (
             self._runs.path(paths.CHECKPOINT, self._runs.pretrained(trained))
             for trained in (run, baseline)
         )
-        epochs = self._registry.recipes.resolve(run.recipe, run.backbone).pretraining.epochs
         return GapPair(
-            panel=block.label,
-            line=f"{epochs} epochs",
+            panel=cell.block.label,
+            line=f"{recipes.resolve(run.recipe, run.backbone).pretraining.epochs} epochs",
             seed=run.seed,
             checkpoint=checkpoint,
             baseline=other_checkpoint,

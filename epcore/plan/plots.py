@@ -90,7 +90,8 @@ class Plots:
         """The point of a cell, or None if the plot does not draw the cell."""
         protocol = self._registry.protocols[cell.run.protocol]
         partly = protocol.labeled is not None or protocol.dirichlet is not None
-        if cell.run.recipe not in series or partly or _beside(protocol, axis):
+        beside = axis != "unlabeled" and protocol.unlabeled > 0
+        if cell.run.recipe not in series or partly or beside:
             return None
         baseline = cell.baseline.recipe if cell.baseline else cell.run.recipe
         return PlotPoint(
@@ -107,11 +108,6 @@ class Plots:
             if len(series) == 2 and baseline != cell.run.recipe
             else None,
         )
-
-
-def _beside(protocol: Protocol, axis: Axis) -> bool:
-    """Whether a protocol adds unlabeled images although the plot is not about them."""
-    return axis != "unlabeled" and protocol.unlabeled > 0
 
 
 def _episodes(protocol: Protocol, axis: Axis) -> str:

@@ -42,12 +42,12 @@ class Registry:
 
     def __init__(self, config: Path, scale: str, seeds: Any = None) -> None:
         self.config, self.scale_name = config, scale
-        self.scale_files = _scale_files(config)
-        _check_is_text(scale, self.scale_files)
+        files = _scale_files(config)
+        _check_is_text(scale, files)
         location = f"--scale, --config or {config.name}/config.yaml"
-        self.scale_file = short_path(pick(self.scale_files, scale, "scale", location))
+        self.scale_file = short_path(pick(files, scale, "scale", location))
         validate(Name, scale, self.scale_file)
-        content = extend(self.scale_files, scale, "scale", self.scale_file, read_yaml)
+        content = extend(files, scale, "scale", self.scale_file, read_yaml)
         advice = "; add it, or `extends:` with the name of a scale that has it"
         self.scale: Scale = validate(Scale, content, self.scale_file, advice)
         location = "config/config.yaml or --config, seeds"
