@@ -11,19 +11,16 @@ import yaml
 from epcore.errors import UserError
 
 
-def count(text: str) -> int:
-    """A number of things."""
-    with contextlib.suppress(ValueError):
-        if int(text) >= 0:
-            return int(text)
-    raise argparse.ArgumentTypeError(f"expected a whole number, 0 or more, got {text}")
+def number(least: int) -> Callable[[str], int]:
+    """The type of a number of things, of which there are `least` or more."""
 
+    def check(text: str) -> int:
+        with contextlib.suppress(ValueError):
+            if int(text) >= least:
+                return int(text)
+        raise argparse.ArgumentTypeError(f"expected a whole number, {least} or more, got {text}")
 
-def positive(text: str) -> int:
-    """A number of things of which there must be one."""
-    if number := count(text):
-        return number
-    raise argparse.ArgumentTypeError(f"expected a whole number, 1 or more, got {text}")
+    return check
 
 
 def setting(text: str) -> tuple[str, Any]:

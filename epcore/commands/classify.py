@@ -98,8 +98,6 @@ def run(
     **numbers: Any,
 ) -> None:
     """The command `classify`."""
-    if count < 2:
-        raise UserError(f"--count {count}: an interval takes two episodes", "give 2 or more")
     protocol = validate(
         Protocol, {"split": "novel", "episodes": count, **numbers}, "epcore classify"
     )

@@ -24,24 +24,21 @@ SOURCES = {
     "measured": f"median of jobs on another machine, {LIKE_IT}: config/measured.csv",
     "estimate": "images x multiply-adds x 3 / rate of config/footprint.yaml; no early stop",
     "unknown": "no such job was measured at this scale",
-    "copy": "nothing is computed",
 }
 # Stage and source -> hours and kWh of each of its jobs, None where they are not known.
 Costs = dict[tuple[str, str], list[tuple[float | None, float | None]]]
 
 
 def costs(plan: Plan, jobs: Iterable[Job], device: str, medians: dict[Key, Median]) -> Costs:
-    """What jobs cost; those that can use a GPU run on `device`, cpu or gpu."""
+    """What jobs cost that compute; those that can use a GPU run on `device`, cpu or gpu."""
     shipped = read_medians(plan.registry.config / "measured.csv", plan.registry.scale_name)
     sourced = {key: ("measured", of_jobs) for key, of_jobs in shipped.items()}
     sourced |= {key: ("here", of_jobs) for key, of_jobs in medians.items()}
     by_stage: Costs = defaultdict(list)
-    for job in jobs:
+    for job in (job for job in jobs if job.stage):
         names = (job.wildcards.get("dataset", ""), job.backbone, job.wildcards.get("recipe", ""))
         key = Key.of(job.stage, *names, device if job.gpu else "cpu")
-        if not job.stage:
-            by_stage[job.rule, "copy"].append((0, 0))
-        elif key not in sourced and (seconds := estimate(plan, job, key.device)):
+        if key not in sourced and (seconds := estimate(plan, job, key.device)):
             by_stage[job.stage, "estimate"].append((seconds / 3600, None))
         elif median := sourced.get(key) or sourced.get(key.pooled):
             source, of_jobs = median
@@ -67,16 +64,11 @@ def format_forecast(by_stage: Costs, factor: float) -> str:
 
 
 def _sum(values: Iterable[float | None]) -> str:
-    """The sum of the known values, or "?" if only copies, which cost nothing, are known."""
-    every = list(values)
-    numbers = [value for value in every if value is not None]
-    if None in every and not any(numbers):
+    """The sum of the known values, or "?" if none is known."""
+    numbers = [value for value in values if value is not None]
+    if not numbers:
         return "?"
-    return (
-        (f"{sum(numbers):,.0f}" if sum(numbers) >= 99.5 else f"{sum(numbers):.2g}")
-        if numbers
-        else "?"
-    )
+    return f"{sum(numbers):,.0f}" if sum(numbers) >= 99.5 else f"{sum(numbers):.2g}"
 
 
 def run(

@@ -93,7 +93,8 @@ def renamed(weights: Mapping[str, Tensor], changes: Sequence[str]) -> dict[str, 
         if not mark or not old:
             raise UserError(f"--map {change}: expected OLD=NEW, beginnings of names")
         if not any(name.startswith(old) for name in weights):
-            raise UserError(f"--map {change}: no name begins with {old!r}", _names(weights))
+            names = f"the names are {_abbreviated([*weights])}"
+            raise UserError(f"--map {change}: no name begins with {old!r}", names)
         pairs.append((old, new))
     tensors: dict[str, Tensor] = {}
     for name, tensor in weights.items():
@@ -140,10 +141,6 @@ def fitted(
 def _abbreviated(names: Sequence[str]) -> str:
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return (", ".join(names[:SHOWN]) or "nothing") + more
-
-
-def _names(weights: Mapping[str, Tensor]) -> str:
-    return f"the names are {_abbreviated(list(weights))}"
 
 
 def run(

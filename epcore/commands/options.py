@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from epcore import __version__
-from epcore.commands.arguments import count, output_file, positive, setting
+from epcore.commands.arguments import number, output_file, setting
 from epcore.commands.stages import COMPUTE
 from epcore.config.load import DEFAULTS
 
@@ -101,23 +101,23 @@ def _add_classify(command: Command) -> None:
         help="file that they are read from, or drawn into (default: beside the features)",
     )  # fmt: skip
     numbers = {
-        "way": (5, "classes"),
-        "shot": (1, "support images a class"),
-        "queries": (15, "query images a class"),
-        "unlabeled": (0, "unlabeled images a class"),
-        "count": (1000, "how many episodes"),
-        "seed": (0, "of their draw"),
+        "way": (5, 2, "classes"),
+        "shot": (1, 1, "support images a class"),
+        "queries": (15, 1, "query images a class"),
+        "unlabeled": (0, 0, "unlabeled images a class"),
+        "count": (1000, 2, "how many episodes, as an interval takes two"),
+        "seed": (0, 0, "of their draw"),
     }
-    for name, (default, text) in numbers.items():
+    for name, (default, least, text) in numbers.items():
         drawn.add_argument(
-            f"--{name}", type=count, default=default, metavar="N",
+            f"--{name}", type=number(least), default=default, metavar="N",
             help=f"{text} (default: {default})",
         )  # fmt: skip
     drawn.add_argument(
         "--dirichlet", type=float, metavar="A",
         help="queries are not spread evenly: shares of classes are drawn from Dir(A)",
     )  # fmt: skip
-    drawn.add_argument("--open-set", type=count, default=0, metavar="N",
+    drawn.add_argument("--open-set", type=number(0), default=0, metavar="N",
         help="queries of N more classes, of which the classifier knows nothing, are among the "
         "others: how well does its confidence tell them apart? (default: 0)",
     )  # fmt: skip
@@ -218,11 +218,11 @@ def _of_network(sub: argparse.ArgumentParser, required: bool) -> None:
     sub.add_argument("--recipe", default="epnet", metavar="NAME",
         help="whose view of images it is (default: epnet)",
     )  # fmt: skip
-    sub.add_argument("--size", type=positive, metavar="PIXELS",
+    sub.add_argument("--size", type=number(1), metavar="PIXELS",
         help="height and width that images are resized to first, but for timm (default: those of "
         "its training, as the meta beside a checkpoint says, or 84)",
     )  # fmt: skip
-    sub.add_argument("--batch", type=positive, default=BATCH, metavar="N",
+    sub.add_argument("--batch", type=number(1), default=BATCH, metavar="N",
         help=f"images at a time (default: {BATCH})",
     )  # fmt: skip
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from epcore.analysis import config as analysis
-from epcore.commands.arguments import count
+from epcore.commands.arguments import number
 from epcore.data import config as data
 from epcore.errors import UserError
 from epcore.evaluation import config as evaluation
@@ -147,11 +147,11 @@ def run_command(name: str, words: Sequence[str]) -> None:
         arguments["config"] = config
     gpus = 0
     if stage.gpu:
-        number, allow_cpu = arguments.pop("gpus"), arguments.pop("allow_cpu")
-        if number is not None:
+        cards, allow_cpu = arguments.pop("gpus"), arguments.pop("allow_cpu")
+        if cards is not None:
             from epcore.runtime.gpus import claim
 
-            gpus = claim(number, allow_cpu)
+            gpus = claim(cards, allow_cpu)
         if "gpus" in inspect.signature(run).parameters:
             arguments["gpus"] = gpus or 1  # processes that train together
     _run(name, stage, run, arguments, gpus)
@@ -190,7 +190,7 @@ def _parser(name: str, stage: Stage, run: Callable[..., None]) -> argparse.Argum
         parser.add_argument("--config", required=True, metavar="JSON", help="text or file")
     if stage.gpu:
         parser.add_argument(
-            "--gpus", type=count, metavar="N",
+            "--gpus", type=number(0), metavar="N",
             help="take N free GPUs of this machine, 0 for none (default: all that there are)",
         )  # fmt: skip
         parser.add_argument("--allow-cpu", action="store_true", help="compute without, if need be")

@@ -100,15 +100,6 @@ def test_data_sets_and_compared_methods_are_not_alike_and_other_recipes_are(used
     }
 
 
-def test_what_is_not_known_is_no_zero():
-    """Copies cost nothing, which says nothing of trainings beside them."""
-    found = {("", "copy"): [(0, 0)], ("pretrain", "estimate"): [(2.0, None)]}
-    lines = format_forecast(found, 0.1).splitlines()
-    (whole,) = [line for line in lines if "sum of what is known" in line]
-    assert whole.split()[-3:] == ["2", "2", "?"]
-    assert "CO2 of what is known: ? kg" in "\n".join(lines)
-
-
 def test_the_command_prints_the_file_that_ships(tmp_path, monkeypatch, capsys, used):
     monkeypatch.chdir(tmp_path)
     for seed, seconds in enumerate((10, 30)):
@@ -322,7 +313,6 @@ def test_what_was_measured_here_comes_before_what_ships_and_that_before_an_estim
         ("episodes", "measured"): [(0.01, 0.5)],
         ("evaluate", "unknown"): [(None, None)],
         ("embed", "here"): [(0.02, 1)],
-        ("all", "copy"): [(0, 0)],
     }
     on_gpu = costs(plan, jobs, "gpu", here)
     assert {source for stage, source in on_gpu if stage == "pretrain"} == {"estimate"}

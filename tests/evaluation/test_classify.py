@@ -163,7 +163,6 @@ def test_a_base_mean_in_the_file_lets_simpleshot_take_part(classify):
         ({}, ["--classifier", "{name: ridge, x: 1}"], "classifier ridge: unknown key 'x'"),
         ({}, ["--way", "9"], "9-way episodes need 9 classes, there are 8"),
         ({}, ["--shot", "29"], "class 'class 0' has 30; add images, or lower `queries`"),
-        ({}, ["--count", "1"], "--count 1: an interval takes two episodes; give 2 or more"),
         ({}, ["--dirichlet", "0.001"], "of 1000 draws from Dir(0.001) each asks for more queries"),
         ({}, ["--open-set", "2", "--dirichlet", "1"], "--open-set and --dirichlet exclude one"),
         ({"features": np.full((240, 6), 1e300)}, [], "features must be finite; it must hold"),
