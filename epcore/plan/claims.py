@@ -5,7 +5,6 @@ from functools import cache, cached_property
 
 from epcore.config.claims import Claim, ClaimSettings, Contrast, Term
 from epcore.config.load import read
-from epcore.errors import UserError
 from epcore.plan import paths
 from epcore.plan.figures import WITH_NUMBERS, Figures
 from epcore.plan.registry import Registry
@@ -33,15 +32,14 @@ STAND_IN = (
 class Claims:
     """The claims, and the cells of every table that they may name.
 
-    cells: by `table/block/row/column`. of_table: their names, by table. literature: cells of rows
-    that others published, if the paper prints them or a scale may run their method.
+    cells: by `table/block/row/column`. literature: cells of rows that others published, if the
+    paper prints them or a scale may run their method.
     """
 
     def __init__(self, registry: Registry, tables: Tables, figures: Figures) -> None:
         self._registry, self._tables, self._figures = registry, tables, figures
         self.cells: dict[str, ClaimCell] = {}
-        self.of_table: dict[str, list[str]] = {}
-        self.literature: set[str] = set()
+        self.literature: list[str] = []
         for name, table in self._tables.every.items():
             self._add(name, table)
 
@@ -97,7 +95,6 @@ class Claims:
         for block, row, column in table.places:
             place = (block.name, row.name, column.name)
             cell = "/".join((name, *place))
-            self.of_table.setdefault(name, []).append(cell)
             measured_place = (
                 place if place in measured else methods.get((row.method or "", column.name))
             )
@@ -108,7 +105,7 @@ class Claims:
                 measured="/".join((name, *measured_place)) if measured_place else "",
             )
             if row.source and (paper or row.method):  # not the authors' re-run
-                self.literature.add(cell)
+                self.literature.append(cell)
 
     def _printed(self, paper: str | None) -> dict[Place, CsvLine]:
         return read_printed(self._registry.config / "paper" / f"{paper}.csv") if paper else {}
@@ -152,19 +149,16 @@ class Claims:
     def _matching(self, pattern: str, location: str) -> list[str]:
         """The cells of a pattern in which * stands for every block, row or column."""
         parts = parts_of(pattern)
-        if "*" not in parts:
-            return [self._checked(pattern, location)]
         cells = [
             cell
-            for cell in self.of_table.get(parts[0], ())
-            if all(
+            for cell in self.cells
+            if cell.startswith(f"{parts[0]}/")
+            and all(
                 part in ("*", cell_part)
                 for part, cell_part in zip(parts, parts_of(cell), strict=True)
             )
         ]
-        if not cells:
-            raise UserError(f"{location}: no table has such cells as {pattern}")
-        return cells
+        return cells or [self._checked(pattern, location)]
 
     def _filled(self, term: Term, cell: str, location: str) -> tuple[str, ...]:
         """The cells of a term, in which * is what `cell` has in that place."""
@@ -187,10 +181,10 @@ class Claims:
         table, block, _, column = parts_of(cell)
         return tuple(
             rival
-            for rival in self.of_table[table]
-            if rival in self.literature and rival != cell
-            for _, of_block, _, of_column in [parts_of(rival)]
-            if of_column == column and (anywhere or of_block == block)
+            for rival in self.literature
+            for of_table, of_block, _, of_column in [parts_of(rival)]
+            if (of_table, of_column) == (table, column) and rival != cell
+            if anywhere or of_block == block
         )
 
 
