@@ -5,6 +5,7 @@ from functools import cache, cached_property
 
 from epcore.config.claims import Claim, ClaimSettings, Contrast, Term
 from epcore.config.load import read
+from epcore.errors import UserError
 from epcore.plan import paths
 from epcore.plan.figures import WITH_NUMBERS, Figures
 from epcore.plan.registry import Registry
@@ -158,23 +159,23 @@ class Claims:
                 for part, cell_part in zip(parts, parts_of(cell), strict=True)
             )
         ]
-        return cells or [self._checked(pattern, location)]
+        if not cells:
+            raise UserError(f"{location}: no table has such cells as {pattern}")
+        return cells
 
     def _filled(self, term: Term, cell: str, location: str) -> tuple[str, ...]:
         """The cells of a term, in which * is what `cell` has in that place."""
         cell_parts = parts_of(cell)
-        filled = (
+        filled = tuple(
             "/".join(
                 place if part == "*" else part
                 for part, place in zip(parts, cell_parts, strict=True)
             )
             for parts in map(parts_of, _cells(term))
         )
-        return tuple(self._checked(name, location) for name in filled)
-
-    def _checked(self, cell: str, location: str) -> str:
-        pick(self.cells, cell, "cell (table/block/row/column)", location)
-        return cell
+        for name in filled:
+            pick(self.cells, name, "cell (table/block/row/column)", location)
+        return filled
 
     def _rivals(self, cell: str, anywhere: bool) -> tuple[str, ...]:
         """The other rows of the literature in the column, of the block or of the whole table."""

@@ -17,14 +17,13 @@ class Data:
 
     def fetch(self, source: str) -> FetchConfig:
         """Paths and checksums: other addresses or terms change nothing about the files."""
-        files = pick(self._registry.sources, source, "source", "config/datasets.yaml").files
+        files = self._registry.sources[source].files
         return FetchConfig(
             files={key: file.model_copy(update={"urls": ()}) for key, file in files.items()},
         )
 
     def build(self, dataset: str) -> DataConfig:
-        settings = pick(self._registry.datasets, dataset, "data set", "config/datasets.yaml")
-        return DataConfig(dataset=settings.model_copy(update=BESIDE_PIXELS))
+        return DataConfig(dataset=self._registry.datasets[dataset].model_copy(update=BESIDE_PIXELS))
 
     def receipts(self, dataset: str) -> list[str]:
         """Receipts of the sources that a data set is built from; a change of one rebuilds it."""

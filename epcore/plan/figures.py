@@ -79,12 +79,14 @@ class Figures:
             title = "validation accuracy over both alphas"
             jobs["alpha"] = FigureJob("alpha", title, self.alpha(), self._of_networks(runs))
         jobs["two-moons"] = FigureJob(
-            "two-moons", "embedding propagation of two moons", self.two_moons()
+            "two-moons",
+            "embedding propagation of two moons",
+            TwoMoonsConfig(settings=self.settings.two_moons),
         )
         jobs["decision-boundary"] = FigureJob(
             "decision-boundary",
             "boundaries of three classes in the plane",
-            self.decision_boundary(),
+            DecisionBoundaryConfig(settings=self.settings.decision_boundary),
         )
         if runs := self.interpolation_runs():
             title, inputs = "class probability between two images", self._of_networks(runs)
@@ -132,12 +134,6 @@ class Figures:
         ]
 
     # -- stages -----------------------------------------------------------------------------------
-
-    def two_moons(self) -> TwoMoonsConfig:
-        return TwoMoonsConfig(settings=self.settings.two_moons)
-
-    def decision_boundary(self) -> DecisionBoundaryConfig:
-        return DecisionBoundaryConfig(settings=self.settings.decision_boundary)
 
     def alpha(self) -> AlphaConfig:
         figure, runs = self.settings.alpha, self.alpha_runs()

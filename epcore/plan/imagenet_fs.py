@@ -56,7 +56,7 @@ class ImageNetFs:
         for run in self.scale.runs:
             location, datasets = f"{self._scale_file}, runs", self._registry.datasets
             pick(datasets, run.dataset, "data set", location)
-            pick(datasets, queries_of(run.dataset), "data set", location)
+            pick(datasets, f"{run.dataset}-queries", "data set", location)
             pick(self.settings.networks, run.network, "network", location)
         for network in self.settings.networks:
             check_sizes(self.backbone(network), self._scale_file)
@@ -178,7 +178,7 @@ class ImageNetFs:
         rows: dict[tuple[str, str], dict[Training, None]] = {}
         for run in runs:
             row = rows.setdefault((run.dataset, run.backbone), {})
-            row |= dict.fromkeys([self._stage_one(run), *self._generator_trainings(run)])
+            row |= dict.fromkeys(self._trainings(run))
         return {
             f"curves-{dataset}-{network}": CurvesConfig(
                 trainings=tuple(row),
@@ -187,17 +187,19 @@ class ImageNetFs:
             for (dataset, network), row in rows.items()
         }
 
-    def _stage_one(self, run: Run) -> Training:
-        """The training of a run's classifier."""
-        names = dict.fromkeys(("recipe", "phase", "trained_as"), "classifier")
-        return Training(seed=run.seed, **names, checkpoint=self.path(paths.CLASSIFIER, run))
-
-    def _generator_trainings(self, run: Run) -> list[Training]:
-        """The trainings of a run's generators, one for each K, all in one checkpoint."""
+    def _trainings(self, run: Run) -> list[Training]:
+        """The training of a run's classifier, then of its generators, one for each K."""
+        classifier = Training(
+            seed=run.seed,
+            recipe="classifier",
+            phase="classifier",
+            trained_as="classifier",
+            checkpoint=self.path(paths.CLASSIFIER, run),
+        )
         if run.recipe not in self.trained_methods:
-            return []
+            return [classifier]
         owner = self.generator_method(run.recipe)
-        return [
+        generators = [
             Training(
                 seed=run.seed,
                 recipe=owner,
@@ -208,6 +210,7 @@ class ImageNetFs:
             )
             for shots in self.generator(owner).shots
         ]
+        return [classifier, *generators]
 
     # -- stages -----------------------------------------------------------------------------------
 
@@ -221,8 +224,8 @@ class ImageNetFs:
 
     def backbone(self, network: str) -> BackboneConfig:
         """The feature extractor at this scale's width."""
-        settings = pick(self.settings.networks, network, "network", self._location)
-        return BackboneConfig(architecture=settings.architecture, width=self.scale.width)
+        architecture = self.settings.networks[network].architecture
+        return BackboneConfig(architecture=architecture, width=self.scale.width)
 
     def _network(self, network: str, resources: JobResources) -> dict[str, Any]:
         return self._registry.network(self.backbone(network), self.settings.view, resources)
@@ -237,7 +240,7 @@ class ImageNetFs:
     def _classifier_training(self, network: str) -> ClassifierTraining:
         """How the classifier of a network is trained: what all have, with its own changes."""
         settings, location = self.settings, f"{self._location}, networks.{network}.classifier"
-        of_network = pick(settings.networks, network, "network", self._location)
+        of_network = settings.networks[network]
         merged = merge(settings.classifier.model_dump(), of_network.classifier)
         training: ClassifierTraining = validate(ClassifierTraining, merged, location)
         if training.rotation_weight and of_network.architecture not in WITH_MAPS:
@@ -251,7 +254,7 @@ class ImageNetFs:
         return ImageFeaturesConfig(**self._network(network, self.scale.resources.features))
 
     def generator(self, method: str, seed: int = 0) -> GeneratorConfig:
-        settings = pick(self.methods, method, "method", self._location)
+        settings = self.methods[method]
         propagation = settings.propagation
         if propagation is not None:
             changes = {"step": "after"}
@@ -268,12 +271,12 @@ class ImageNetFs:
         )
 
     def _training(self, method: str) -> GeneratorTraining:
-        training = pick(self.methods, method, "method", self._location).training
+        training = self.methods[method].training
         assert training is not None  # only trained methods have a job that asks for it
         return training
 
     def evaluate(self, method: str, seed: int = 0) -> TrialsConfig:
-        settings = pick(self.methods, method, "method", self._location)
+        settings = self.methods[method]
         shots = self.settings.shots
         return TrialsConfig(
             threads=self.scale.resources.weights.threads,
@@ -285,8 +288,3 @@ class ImageNetFs:
             prior=self.settings.prior,
             seed=seed if isinstance(settings.generator, LinearLayer) else 0,
         )
-
-
-def queries_of(dataset: str) -> str:
-    """The data set of a data set's queries."""
-    return f"{dataset}-queries"

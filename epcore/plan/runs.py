@@ -64,8 +64,7 @@ class Runs:
         head would ask for what the class says.
         """
         settings = self._registry.recipes.resolve(recipe, backbone).pretraining
-        datasets = self._registry.datasets
-        if pick(datasets, dataset, "data set", "config/datasets.yaml").rotations_are_classes:
+        if self._registry.datasets[dataset].rotations_are_classes:
             without = {"rotated_copies": False, "rotation_weight": 0.0}
             return settings.model_copy(update=without)
         return settings

@@ -30,12 +30,12 @@ def smaller(stage, **changes):
 
 
 def moons():
-    stage = PLAN.figures.two_moons()
+    stage = PLAN.figure_jobs["two-moons"].config
     return smaller(stage, points=60, batch_sizes=(8, 16, 60), batches=7, draws=3)
 
 
 def boundaries():
-    return smaller(PLAN.figures.decision_boundary(), grid=31, draws=3)
+    return smaller(PLAN.figure_jobs["decision-boundary"].config, grid=31, draws=3)
 
 
 def pairs():
@@ -216,7 +216,7 @@ def test_panels_and_numbers_are_one_measure_of_one_grid():
 @pytest.mark.slow
 def test_a_grid_twice_as_fine_changes_what_propagation_does_by_less_than_its_interval():
     """Nearest points, of which the README speaks, in four sets of points."""
-    settings = PLAN.figures.decision_boundary().settings
+    settings = PLAN.figure_jobs["decision-boundary"].config.settings
     means = []
     for grid in (settings.grid, 2 * settings.grid - 1):
         stage = settings.model_copy(update={"grid": grid})

@@ -39,9 +39,10 @@ def texts(plan):
     configs |= {("fetch", name): plan.data.fetch(name) for name in registry.sources}
     configs |= {("episodes", name): plan.data.episodes(name) for name in registry.protocols}
     configs |= {("table", "main"): plan.tables.stage("main")}
-    configs |= {("alpha",): figures.alpha(), ("two-moons",): figures.two_moons()}
-    configs |= {("decision-boundary",): figures.decision_boundary()}
-    configs |= {("environment",): plan.environment(), ("claims",): plan.claims.stage()}
+    configs |= {("alpha",): figures.alpha(), ("claims",): plan.claims.stage()}
+    for name in ("two-moons", "decision-boundary"):
+        configs |= {(name,): plan.figure_jobs[name].config}
+    configs |= {("environment",): plan.environment()}
     if figures.interpolation_runs():
         configs |= {("interpolation",): figures.interpolation()}
     configs |= {("plot", name): plan.plots.plot(name) for name in plan.plots.settings.plots}
