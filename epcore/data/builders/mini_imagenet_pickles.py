@@ -49,16 +49,15 @@ def _images_of(
     dataset: MiniImageNetPickles, sources: Sources, split: Split, expected: dict[str, int]
 ) -> Iterator[np.ndarray]:
     path = sources.path(dataset.images, split)
-    keys = ("image_data", "class_dict")
-    content = pickles.text_keys(pickles.load_file(path), str(path), keys)
-    data, rows = content["image_data"], pickles.text_keys(content["class_dict"], str(path), ())
+    content = pickles.load(path.read_bytes(), str(path), ("image_data", "class_dict"))
+    data, rows = content["image_data"], content["class_dict"]
     if getattr(data, "shape", ())[1:] != (SIZE, SIZE, 3) or data.dtype != np.uint8:
         raise UserError(f"{path}: image_data is not an array of 84 x 84 x 3 bytes")
     try:
         counts = {synset: len(rows[synset]) for synset in sorted(rows)}
         places = np.concatenate([pickles.whole_numbers(rows[synset]) for synset in sorted(rows)])
         complete = sorted(places.tolist()) == list(range(len(data)))
-    except (TypeError, ValueError):  # not lists of numbers
+    except (TypeError, ValueError, LookupError):  # no mapping of lists of numbers
         counts, complete = {}, False
     if counts != expected or not complete:
         raise UserError(
