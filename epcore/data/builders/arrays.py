@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from epcore.data.builders.folder import ORDER, SPLITS, draw_split
+from epcore.data.builders.folder import SPLITS, by_split, draw_split
 from epcore.data.contents import Contents, ImageClass
 from epcore.data.datasets import OwnData
 from epcore.data.pictures import to_array
@@ -101,13 +101,10 @@ def _texts(path: Path, name: str, array: np.ndarray) -> np.ndarray:
 
 
 def _listed_classes(path: Path, labels: np.ndarray, split: np.ndarray) -> list[ImageClass]:
-    classes = []
-    for name in np.unique(labels).tolist():
-        splits = np.unique(split[labels == name]).tolist()
-        if len(splits) > 1 or splits[0] not in SPLITS:
+    pairs = sorted(set(zip(labels.tolist(), split.tolist(), strict=True)))
+    for name, word in pairs:
+        if word not in SPLITS:
             raise UserError(
-                f"{path}: class {name!r} has the split {' and '.join(splits)}",
-                "each class is in one of base, val and novel",
+                f"{path}: class {name!r} has the split {word!r}", "use base, val or novel"
             )
-        classes.append(ImageClass(name, SPLITS[splits[0]]))
-    return sorted(classes, key=lambda c: (ORDER.index(c.split), c.name))
+    return by_split({ImageClass(name, SPLITS[word]) for name, word in pairs})
